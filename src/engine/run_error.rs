@@ -14,12 +14,12 @@ pub fn store_error(error: StoreError) -> RunError {
             (RunErrorCode::BucketNotFound, Some(name), Some("create the bucket, or correct its name"))
         }
         StoreError::AccessDenied { key, .. } => {
-            (RunErrorCode::AccessDenied, Some(key), Some("check the credentials and what they may do on the bucket"))
+            (RunErrorCode::AccessDenied, Some(key), Some("check the credentials and their permissions on the bucket"))
         }
         StoreError::DiskFull { key, .. } => (RunErrorCode::DiskFull, Some(key), Some("free some space")),
         StoreError::LeaseLost(_) => (RunErrorCode::LeaseLost, None, None),
         StoreError::PreconditionFailed { key, .. } => {
-            (RunErrorCode::LeaseLost, Some(key), Some("someone else wrote it since this run planned"))
+            (RunErrorCode::LeaseLost, Some(key), Some("another writer changed it after this run planned"))
         }
         StoreError::InvalidKey { key, .. } => (RunErrorCode::Internal, Some(key), None),
         StoreError::NotFound { key, .. } | StoreError::Transient { key, .. } => {
@@ -43,7 +43,7 @@ mod tests {
     use crate::ports::store::{Bucket, LeaseLost};
 
     #[test]
-    fn errors_of_the_store_keep_their_object_and_say_whether_another_try_helps() {
+    fn store_errors_keep_their_object_and_map_to_codes() {
         let bucket = Bucket::Warehouse;
         let key = || "pipelines/x/t/part-00000.parquet".to_owned();
         let transient = io::Error::other("connection reset");

@@ -38,7 +38,7 @@ fn problems(draft: &Draft, found: Result<Vec<ExpressionProblem>, ExpressionFailu
             .map(|p| Problem::new(p.kind, pointer(draft.index, &draft.mapping, p.id), p.message))
             .collect(),
         Err(failure) => {
-            let message = format!("the expressions could not be checked: {failure}");
+            let message = format!("checking the expressions failed: {failure}");
             vec![Problem::new(ProblemKind::InvalidExpression, mapping_pointer(draft.index), message)]
         }
     }

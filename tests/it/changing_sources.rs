@@ -29,7 +29,7 @@ fn how() -> How {
 }
 
 #[test]
-fn an_object_that_changes_or_vanishes_under_the_reader_is_planned_anew() {
+fn object_changed_or_deleted_while_read_is_planned_again() {
     // Small ones are read two at a time.
     let cases = [150_000, 10_000].into_iter().flat_map(|rows| {
         let middle = rows * 7;
@@ -65,7 +65,7 @@ fn an_object_that_changes_or_vanishes_under_the_reader_is_planned_anew() {
 }
 
 #[test]
-fn an_object_that_changes_at_every_read_fails_the_run_for_now_and_publishes_nothing() {
+fn object_changing_at_every_read_fails_the_run() {
     let lake = Lake::new(MAPPING);
     lake.put("a.csv", csv("a", 1_000));
     lake.run(how()).unwrap();
@@ -147,7 +147,7 @@ fn contents(store: &dyn ObjectStore) -> std::collections::BTreeMap<String, Arc<[
 }
 
 #[test]
-fn a_file_that_is_appended_to_replaced_cut_or_deleted_while_it_is_read_is_planned_anew() {
+fn file_modified_while_read_is_planned_again() {
     let pipeline = pipeline(MAPPING);
     for what in [Change::Append, Change::Replace, Change::Truncate, Change::Overwrite, Change::Delete] {
         for offset in [0, 1_500_000] {

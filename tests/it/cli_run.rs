@@ -154,7 +154,7 @@ fn a_failed_run_tells_the_place_and_what_to_do() {
     assert_eq!(
         steady(&ran.stderr, program.home()),
         "\
-the run failed: table `orders`: 1 of 4 rows rejected, allowed are 0 rows or a ratio of 0 (too_many_rejects)
+the run failed: table `orders`: 1 of 4 rows rejected, expected at most 0 rows or a ratio of 0 (too_many_rejects)
 `orders/1.csv` line 4: column `b`: expected int64, found `bad` (wrong_type)
 correct the files or the mapping, or raise `rejects`
 rejected rows: HOME/out/_lakemill/jobs/#.rejected.parquet

@@ -112,7 +112,7 @@ fn typical(dice: &mut Dice, partition: u64, id: u64, text: &mut String) {
 const TYPICAL_HEADER: &str = "p,id,amount,at,ratio,note,flag";
 
 #[test]
-fn partitions_that_every_source_touches() {
+fn partitions_touched_by_every_source() {
     for (seed, file_bytes) in [(1, 65_536), (2, 1 << 30)] {
         let mut dice = Dice::new(seed);
         let sources = sources(5, TYPICAL_HEADER, |_, text| {
@@ -169,7 +169,7 @@ fn sorted_tables_with_ties_and_nulls() {
 }
 
 #[test]
-fn values_so_long_that_they_decide_where_slabs_and_row_groups_end() {
+fn values_long_enough_to_end_slabs_and_row_groups() {
     for sort_by in ["", r#""sort_by": ["n"],"#] {
         let mut dice = Dice::new(5);
         let sources = sources(3, "n,s", |_, text| {
@@ -190,7 +190,7 @@ fn values_so_long_that_they_decide_where_slabs_and_row_groups_end() {
 }
 
 #[test]
-fn rejects_in_plenty() {
+fn many_rejects() {
     let mut dice = Dice::new(6);
     let sources = sources(2, "p,n", |_, text| {
         for _ in 0..40_000 {
@@ -250,7 +250,7 @@ fn two_thousand_partitions() {
 }
 
 #[test]
-fn pages_that_wait_for_the_end_of_their_row_group() {
+fn pages_spilled_until_the_end_of_their_row_group() {
     let mut dice = Dice::new(12);
     let sources = sources(3, "p,n,s", |_, text| {
         for _ in 0..40_000 {
@@ -283,7 +283,7 @@ fn days_in_any_order_within_the_partition_of_their_month() {
 }
 
 #[test]
-fn one_column_two_hundred_columns_and_no_rows() {
+fn one_column_many_columns_and_no_rows() {
     let mut dice = Dice::new(10);
     let one = sources(2, "n", |_, text| (0..200_000).for_each(|_| writeln!(text, "{}", dice.below(99)).unwrap()));
     check(r#"{ "columns": [ { "name": "n", "type": "int16" } ] }"#, &one, Spills::Nothing);
@@ -309,7 +309,7 @@ fn one_column_two_hundred_columns_and_no_rows() {
 
 /// A record longer than a chunk is read in another way than one that fits, and expressions are evaluated chunk by chunk.
 #[test]
-fn rejected_rows_are_the_same_whatever_memory_there_is() {
+fn rejected_rows_are_independent_of_memory() {
     let mapping = r#"{ "columns": [
         { "name": "s", "type": "string" }, { "name": "n", "type": "int32", "expr": "CAST(s AS INTEGER)" } ],
         "csv": { "record_bytes_max": 100000 }, "rejects": { "max_ratio": 1.0 } }"#;

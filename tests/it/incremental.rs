@@ -92,7 +92,7 @@ fn partitions(names: &[&str]) -> BTreeSet<String> {
 }
 
 #[test]
-fn a_run_with_nothing_changed_reads_no_source_and_writes_nothing() {
+fn unchanged_run_reads_no_source_and_writes_nothing() {
     let lake = neighbours();
     let result = lake.run(how()).unwrap();
     assert_eq!((lake.store.writes(), lake.store.counts(Bucket::Lake).gets), (0, 0));
@@ -100,7 +100,7 @@ fn a_run_with_nothing_changed_reads_no_source_and_writes_nothing() {
 }
 
 #[test]
-fn only_the_partitions_that_a_change_touches_are_written() {
+fn only_changed_partitions_are_written() {
     let lake = neighbours();
     let mut dice = Dice::new(2);
 
@@ -130,7 +130,7 @@ fn only_the_partitions_that_a_change_touches_are_written() {
 }
 
 #[test]
-fn any_sequence_of_changes_and_crashes_ends_as_a_clean_run_does() {
+fn any_changes_and_crashes_end_like_a_clean_run() {
     let (mut changes, mut crashes) = (0, 0);
     for seed in 0..24 {
         let mut dice = Dice::new(seed);

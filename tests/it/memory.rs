@@ -90,7 +90,7 @@ fn five_thousand_partitions_in_any_order() {
 }
 
 #[test]
-fn a_column_of_long_strings_in_their_order_and_sorted() {
+fn column_of_long_strings_in_their_order_and_sorted() {
     for sort_by in ["", r#", "sort_by": ["s"]"#] {
         let mapping = format!(
             r#"{{ "columns": [ {{ "name": "n", "type": "int32" }}, {{ "name": "s", "type": "string" }} ]{sort_by} }}"#
@@ -106,7 +106,7 @@ fn a_column_of_long_strings_in_their_order_and_sorted() {
 }
 
 #[test]
-fn rejects_without_end() {
+fn unlimited_rejects() {
     let mapping = r#"{ "columns": [ { "name": "n", "type": "int32" }, { "name": "m", "type": "int32" } ],
         "rejects": { "max_ratio": 1.0 } }"#;
     stays_within("rejects", mapping, |file, _| {

@@ -140,13 +140,13 @@ fn readers_agree(program: &Program, typed: bool) {
 }
 
 #[test]
-fn readers_see_the_texts_of_partitions_as_they_were_written() {
+fn readers_see_partition_texts_unchanged() {
     let program = program(TEXTS, "reject");
     readers_agree(&program, false);
     readers_agree(&program, true);
 }
 
 #[test]
-fn readers_that_are_given_the_type_see_texts_that_they_would_take_for_other_values() {
+fn readers_with_declared_types_see_inferable_texts_unchanged() {
     readers_agree(&program(INFERABLE, "keep"), true);
 }

@@ -52,7 +52,7 @@ fn typed(columns: &[(&str, &str)]) -> Value {
 }
 
 #[test]
-fn rows_come_as_they_would_be_typed() {
+fn preview_shows_typed_rows() {
     let mapping = typed(&[
         ("i", "int64"),
         ("big", "uint64"),
@@ -95,7 +95,7 @@ fn rows_come_as_they_would_be_typed() {
 }
 
 #[test]
-fn rejects_filters_and_checks_are_shown_with_their_reasons() {
+fn preview_shows_rejects_filters_and_checks() {
     let mut mapping = typed(&[("id", "int16"), ("p", "string")]);
     mapping["columns"].as_array_mut().unwrap().push(json!({ "name": "twice", "expr": "id * 2", "type": "int64" }));
     mapping["where"] = json!("id <> 3");
@@ -126,7 +126,7 @@ fn rejects_filters_and_checks_are_shown_with_their_reasons() {
 }
 
 #[test]
-fn a_config_with_problems_is_not_tried() {
+fn invalid_config_is_not_previewed() {
     let answer = preview(typed(&[("id", "int")]), "id\n1\n");
     assert_eq!((answer.problems.len(), answer.problems[0].path.as_str()), (1, "/mappings/0/columns/0/type"));
     assert_eq!(answer.problems[0].kind, "invalid_value");
@@ -137,7 +137,7 @@ fn a_config_with_problems_is_not_tried() {
 }
 
 #[test]
-fn a_header_that_does_not_fit_is_told_as_a_run_would_fail() {
+fn header_mismatch_fails_the_preview_like_a_run() {
     for (extra, text, told) in [
         (json!({}), "a,c\n1,2\n", "no column `b`"),
         (json!({}), "a,b,a\n1,2,3\n", "`a` more than once"),
@@ -152,7 +152,7 @@ fn a_header_that_does_not_fit_is_told_as_a_run_would_fail() {
 }
 
 #[test]
-fn a_row_that_must_not_be_fails_the_preview_with_what_was_read_before() {
+fn failing_row_ends_the_preview_after_earlier_rows() {
     let mut mapping = typed(&[("a", "int64")]);
     mapping["columns"][0]["on_error"] = json!("fail");
     let answer = preview(mapping, "a\n1\nx\n");
@@ -161,7 +161,7 @@ fn a_row_that_must_not_be_fails_the_preview_with_what_was_read_before() {
 }
 
 #[test]
-fn the_head_of_a_source_is_cut_before_the_record_that_it_cuts() {
+fn truncated_record_at_the_end_of_the_head_is_dropped() {
     let mapping = typed(&[("id", "int64"), ("text", "string")]);
     let whole = "id,text\n1,a\n2,\"b\nb\"\n3,cc\n";
     for end in 8..whole.len() {
@@ -174,7 +174,7 @@ fn the_head_of_a_source_is_cut_before_the_record_that_it_cuts() {
 }
 
 #[test]
-fn a_footer_is_left_out_of_a_whole_source_only() {
+fn footer_is_skipped_only_in_whole_sources() {
     let mut mapping = typed(&[("id", "int64")]);
     mapping["csv"] = json!({ "skip_footer_rows": 1 });
     let mut copy = copy(mapping, "a.csv", b"id\n1\n2\n");
@@ -184,7 +184,7 @@ fn a_footer_is_left_out_of_a_whole_source_only() {
 }
 
 #[test]
-fn the_head_of_a_compressed_source_gives_the_rows_that_it_holds() {
+fn head_of_compressed_source_gives_its_rows() {
     let text: String =
         "id,text\n".to_owned() + &(0..50_000).map(|i| format!("{i},{}\n", i * 7919 % 10_007)).collect::<String>();
     let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
@@ -220,7 +220,7 @@ fn rows_and_rejects_are_bounded() {
 }
 
 #[test]
-fn requests_and_answers_pass_as_json() {
+fn requests_and_answers_round_trip_as_json() {
     let copy = copy(typed(&[("id", "int64")]), "a.csv", b"id\n1\nx\n");
     let text = serde_json::to_string(&copy.request).unwrap();
     assert_eq!(serde_json::from_str::<PreviewRequest>(&text).unwrap(), copy.request);

@@ -51,7 +51,7 @@ fn assert_same_as_near_by(far: &Lake) {
 }
 
 #[test]
-fn small_sources_are_fetched_by_many_requests_at_once_whatever_the_threads() {
+fn small_sources_are_fetched_by_many_parallel_requests() {
     for threads in [1, 2] {
         let lake = lake(200).far_away(64);
         lake.run(How::new(threads, 64 * MIB)).unwrap();
@@ -61,7 +61,7 @@ fn small_sources_are_fetched_by_many_requests_at_once_whatever_the_threads() {
 }
 
 #[test]
-fn a_large_source_is_fetched_in_parts_several_at_once() {
+fn large_source_is_fetched_in_parallel_parts() {
     let lake = Lake::new(r#"{ "columns": [ { "name": "p", "type": "string" }, { "name": "n", "type": "int64" } ] }"#);
     lake.put("a.csv", csv(1, 600_000));
     lake.put("b.csv", csv(2, 300));
@@ -75,7 +75,7 @@ fn a_large_source_is_fetched_in_parts_several_at_once() {
 }
 
 #[test]
-fn a_source_costs_one_get_and_a_partition_one_put() {
+fn each_source_takes_one_get_and_each_partition_one_put() {
     let lake = lake(150).far_away(1);
     lake.run(how()).unwrap();
     let found = counts(&lake);
@@ -86,7 +86,7 @@ fn a_source_costs_one_get_and_a_partition_one_put() {
 }
 
 #[test]
-fn what_a_re_run_asks_for_does_not_grow_with_the_sources_that_did_not_change() {
+fn requests_of_a_second_run_are_independent_of_unchanged_sources() {
     let mut found = Vec::new();
     for sources in [20, 300] {
         let lake = lake(sources).far_away(1);
@@ -112,7 +112,7 @@ fn what_a_re_run_asks_for_does_not_grow_with_the_sources_that_did_not_change() {
 }
 
 #[test]
-fn any_sources_give_the_bytes_that_they_give_near_by() {
+fn remote_sources_give_the_same_bytes_as_local_ones() {
     let mut dice = Dice::new(11);
     for memory in [64, 512] {
         let lake = Lake::new(MAPPING);
@@ -132,7 +132,7 @@ fn any_sources_give_the_bytes_that_they_give_near_by() {
 }
 
 #[test]
-fn an_empty_source_has_no_rows_there_too() {
+fn empty_remote_source_has_no_rows() {
     let lake = Lake::new(MAPPING);
     lake.put("a.csv", "");
     lake.put("b.csv", csv(1, 3));
@@ -145,7 +145,7 @@ fn an_empty_source_has_no_rows_there_too() {
 }
 
 #[test]
-fn a_source_that_changes_before_or_between_its_parts_is_planned_anew() {
+fn source_changed_between_parts_is_planned_again() {
     // The first GET is for the lease, the second for the manifest.
     for get in [3, 4, 6] {
         let lake = Lake::new(MAPPING);
@@ -162,7 +162,7 @@ fn a_source_that_changes_before_or_between_its_parts_is_planned_anew() {
 }
 
 #[test]
-fn a_source_that_changes_at_every_read_fails_the_run_and_publishes_nothing() {
+fn remote_source_changing_at_every_read_fails_the_run() {
     let lake = Lake::new(MAPPING);
     lake.put("a.csv", csv(1, 100));
     let lake = lake.far_away(1);
@@ -177,7 +177,7 @@ fn a_source_that_changes_at_every_read_fails_the_run_and_publishes_nothing() {
 }
 
 #[test]
-fn a_part_that_cannot_be_got_fails_the_run_with_the_stores_error() {
+fn failed_part_fails_the_run_with_the_store_error() {
     for get in [3, 5] {
         let lake = Lake::new(MAPPING);
         lake.put("a.csv", csv(1, 300_000));
@@ -193,7 +193,7 @@ fn a_part_that_cannot_be_got_fails_the_run_with_the_stores_error() {
 }
 
 #[test]
-fn a_write_that_fails_among_many_at_once_leaves_a_mark_that_the_next_run_repairs() {
+fn failed_parallel_write_leaves_an_intent_that_the_next_run_repairs() {
     let lake = lake(100).far_away(1);
     lake.store.fail_write(40, |bucket, key| StoreError::Transient {
         bucket,
@@ -209,7 +209,7 @@ fn a_write_that_fails_among_many_at_once_leaves_a_mark_that_the_next_run_repairs
 }
 
 #[test]
-fn a_run_on_s3_uses_its_connections_again() {
+fn s3_run_reuses_connections() {
     const SOURCES: u64 = 200;
     let (requests, connections) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let counters = (Arc::clone(&requests), Arc::clone(&connections));

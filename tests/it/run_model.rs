@@ -11,7 +11,7 @@ fn outcome(sequence: &Sequence) -> Result<(), String> {
 }
 
 #[test]
-fn no_sequence_of_changes_runs_and_crashes_makes_a_table_differ_from_the_model() {
+fn tables_match_the_model_after_any_changes_runs_and_crashes() {
     for seed in 0..SEQUENCES {
         let sequence = Sequence::random(seed);
         if let Err(first) = outcome(&sequence) {

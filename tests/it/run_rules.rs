@@ -39,7 +39,7 @@ fn keys(world: &World) -> Vec<String> {
 }
 
 #[test]
-fn a_second_run_with_nothing_changed_reads_and_writes_nothing() {
+fn unchanged_second_run_reads_and_writes_nothing() {
     let world = ran(&[("a.csv", "p,1\nq,2\nbad\n-\n")]);
     let result = world.run(Ask::default()).unwrap();
     assert_eq!(world.take_log(), (vec![], 0));
@@ -50,7 +50,7 @@ fn a_second_run_with_nothing_changed_reads_and_writes_nothing() {
 }
 
 #[test]
-fn only_the_partitions_that_a_changed_source_touches_are_written() {
+fn only_partitions_of_changed_sources_are_written() {
     let world = ran(&[("a.csv", "p,1\n"), ("b.csv", "q,1\n"), ("c.csv", "q,2\nr,1\n")]);
     world.put("b.csv", "q,9\n");
     let result = world.run(Ask::default()).unwrap();
@@ -63,7 +63,7 @@ fn only_the_partitions_that_a_changed_source_touches_are_written() {
 }
 
 #[test]
-fn rows_that_move_leave_no_copy_behind() {
+fn moved_rows_leave_no_copy() {
     let world = ran(&[("a.csv", "p,1\n")]);
     world.put("a.csv", "q,1\n");
     let result = world.run(Ask::default()).unwrap();
@@ -74,7 +74,7 @@ fn rows_that_move_leave_no_copy_behind() {
 }
 
 #[test]
-fn a_source_changed_without_a_change_of_rows_costs_a_manifest_only() {
+fn source_change_without_row_changes_writes_only_the_manifest() {
     let world = World::new(Style { content_tags: false, listed_tags: true }, vec![TableConfig::new("t")]);
     world.put("a.csv", "p,1\n");
     world.run(Ask::default()).unwrap();
@@ -86,7 +86,7 @@ fn a_source_changed_without_a_change_of_rows_costs_a_manifest_only() {
 }
 
 #[test]
-fn a_partition_whose_sources_were_removed_stays_until_a_clean_run() {
+fn partition_of_removed_sources_is_retained_until_a_clean_run() {
     let world = ran(&[("a.csv", "p,1\n"), ("b.csv", "q,1\n")]);
     world.remove("a.csv");
     let result = world.run(Ask::default()).unwrap();
@@ -97,7 +97,7 @@ fn a_partition_whose_sources_were_removed_stays_until_a_clean_run() {
 }
 
 #[test]
-fn a_retained_partition_is_rebuilt_or_deleted_when_its_source_comes_back() {
+fn retained_partition_is_rebuilt_or_deleted_when_its_source_returns() {
     for (back, expected) in
         [("p,1\n", vec![P, Q]), ("p,5\n", vec![P, Q]), ("r,1\n", vec![Q, "t/p=r/part-00000.parquet"])]
     {
@@ -112,7 +112,7 @@ fn a_retained_partition_is_rebuilt_or_deleted_when_its_source_comes_back() {
 }
 
 #[test]
-fn a_removed_source_outside_the_prefix_goes_once_a_partition_with_its_rows_is_rebuilt() {
+fn removed_source_outside_the_prefix_is_dropped_when_its_partition_is_rebuilt() {
     let world = ran(&[("b/1.csv", "p,1\nr,1\n")]);
     world.remove("b/1.csv");
     world.put("a/1.csv", "q,1\nr,2\n");
@@ -124,7 +124,7 @@ fn a_removed_source_outside_the_prefix_goes_once_a_partition_with_its_rows_is_re
 }
 
 #[test]
-fn a_prefix_leaves_changes_elsewhere_for_a_later_run() {
+fn prefix_leaves_other_changes_for_a_later_run() {
     let world = ran(&[("a/1.csv", "p,1\n"), ("b/1.csv", "q,1\n")]);
     world.put("a/1.csv", "p,2\n");
     world.put("b/1.csv", "q,2\n");
@@ -135,7 +135,7 @@ fn a_prefix_leaves_changes_elsewhere_for_a_later_run() {
 }
 
 #[test]
-fn a_table_without_partitioning_that_becomes_empty_has_no_file() {
+fn empty_unpartitioned_table_has_no_file() {
     let mut world = world(&[("a.csv", "p,1\n")]);
     world.tables[0].partitioned = false;
     world.run(Ask::default()).unwrap();
@@ -147,7 +147,7 @@ fn a_table_without_partitioning_that_becomes_empty_has_no_file() {
 }
 
 #[test]
-fn a_source_feeds_every_table_whose_globs_match_it() {
+fn source_feeds_every_table_whose_globs_match_it() {
     let mut world = world(&[("a/1.csv", "p,1\n"), ("b/1.csv", "q,1\n"), ("b/deep/2.csv", "r,1\n")]);
     let u = TableConfig { globs: vec!["b/*.csv"], ..TableConfig::new("u") };
     world.tables.push(u);
@@ -157,7 +157,7 @@ fn a_source_feeds_every_table_whose_globs_match_it() {
 }
 
 #[test]
-fn an_incremental_run_without_any_source_fails_and_a_clean_one_empties_the_tables() {
+fn incremental_run_without_sources_fails_and_clean_run_empties_tables() {
     let world = ran(&[("a.csv", "p,1\nbad\n")]);
     world.remove("a.csv");
     world.put("a.txt", "p,1\n");
@@ -170,7 +170,7 @@ fn an_incremental_run_without_any_source_fails_and_a_clean_one_empties_the_table
 }
 
 #[test]
-fn a_clean_run_drops_tables_that_the_config_no_longer_has_and_an_incremental_one_leaves_them() {
+fn clean_run_drops_removed_tables_and_incremental_run_keeps_them() {
     let mut world = world(&[("a.csv", "p,1\nbad\n")]);
     world.tables.push(TableConfig::new("u"));
     world.run(Ask::default()).unwrap();
@@ -186,7 +186,7 @@ fn a_clean_run_drops_tables_that_the_config_no_longer_has_and_an_incremental_one
 }
 
 #[test]
-fn too_many_rejects_publish_nothing_and_keep_the_rejected_rows() {
+fn too_many_rejects_publish_nothing_and_store_the_rejects() {
     let mut world = ran(&[("a.csv", "p,1\nbad\n")]);
     world.tables[0].max_rejects = 2;
     world.run(Ask::default()).unwrap();
@@ -203,7 +203,7 @@ fn too_many_rejects_publish_nothing_and_keep_the_rejected_rows() {
 }
 
 #[test]
-fn a_dry_run_for_too_many_rejects_keeps_nothing() {
+fn dry_run_with_too_many_rejects_stores_nothing() {
     let mut world = world(&[("a.csv", "bad\n")]);
     world.tables[0].max_rejects = 0;
     let failure = world.run(Ask { dry_run: true, ..Ask::default() }).unwrap_err();
@@ -212,7 +212,7 @@ fn a_dry_run_for_too_many_rejects_keeps_nothing() {
 }
 
 #[test]
-fn one_bad_table_keeps_all_tables_unpublished() {
+fn one_failed_table_prevents_publishing_all_tables() {
     let mut world = world(&[("a.csv", "p,1\n"), ("b/1.csv", "bad\n")]);
     let u = TableConfig { globs: vec!["b/*.csv"], max_rejects: 0, ..TableConfig::new("u") };
     world.tables.push(u);
@@ -221,7 +221,7 @@ fn one_bad_table_keeps_all_tables_unpublished() {
 }
 
 #[test]
-fn a_source_that_changes_or_vanishes_while_it_is_read_is_planned_anew() {
+fn source_changed_or_deleted_while_read_is_planned_again() {
     for (bytes, expected) in
         [(Some(b"q,1\n".to_vec()), vec![Q, "t/p=r/part-00000.parquet"]), (None, vec!["t/p=r/part-00000.parquet"])]
     {
@@ -238,7 +238,7 @@ fn a_source_that_changes_or_vanishes_while_it_is_read_is_planned_anew() {
 }
 
 #[test]
-fn a_source_that_never_holds_still_fails_the_run_for_now() {
+fn constantly_changing_source_fails_the_run() {
     let world = ran(&[("a.csv", "p,1\n")]);
     world.put("a.csv", "p,2\n");
     for get in 1..99 {
@@ -255,7 +255,7 @@ fn a_source_that_never_holds_still_fails_the_run_for_now() {
 }
 
 #[test]
-fn where_listings_have_no_tags_a_change_of_equal_size_soon_after_a_run_is_seen() {
+fn same_size_change_soon_after_a_run_is_detected_without_etags() {
     let world = World::new(Style { content_tags: true, listed_tags: false }, vec![TableConfig::new("t")]);
     world.put("a.csv", "p,1\n");
     world.run(Ask::default()).unwrap();
@@ -266,7 +266,7 @@ fn where_listings_have_no_tags_a_change_of_equal_size_soon_after_a_run_is_seen()
 
 /// Two changes within a second, with a run between them: the file's tag is the same.
 #[test]
-fn a_change_within_the_second_of_a_read_is_seen_where_tags_are_times_in_whole_seconds() {
+fn change_within_a_second_of_a_read_is_detected_with_whole_second_etags() {
     let world = World::of_whole_seconds(vec![TableConfig::new("t")]);
     world.put("a.csv", "p,1\n");
     world.run(Ask::default()).unwrap();
@@ -282,7 +282,7 @@ fn a_change_within_the_second_of_a_read_is_seen_where_tags_are_times_in_whole_se
 }
 
 #[test]
-fn a_died_publish_says_so_leaves_a_mark_and_is_repaired_by_the_next_run() {
+fn interrupted_publish_leaves_an_intent_that_the_next_run_repairs() {
     for writes in 0..5 {
         for last_applied in [false, true] {
             let world = ran(&[("a.csv", "p,1\n"), ("b.csv", "q,1\n")]);
@@ -307,7 +307,7 @@ fn a_died_publish_says_so_leaves_a_mark_and_is_repaired_by_the_next_run() {
 }
 
 #[test]
-fn a_mark_stays_until_a_run_is_finished_whatever_runs_die_in_between() {
+fn publish_intent_remains_until_a_run_completes() {
     let world = ran(&[("a.csv", "p,1\n"), ("b.csv", "q,1\n")]);
     world.put("a.csv", "p,2\n");
     world.set_outage(Some(Outage { writes: 1, last_applied: true }));
@@ -325,7 +325,7 @@ fn a_mark_stays_until_a_run_is_finished_whatever_runs_die_in_between() {
 }
 
 #[test]
-fn a_retained_partition_survives_a_new_place_with_new_tags_but_not_other_bytes() {
+fn retained_partition_survives_new_etags_but_not_new_bytes() {
     for (append, expected) in [("", vec![P, Q]), ("!", vec![Q])] {
         let world = World::new(Style { content_tags: false, listed_tags: true }, vec![TableConfig::new("t")]);
         world.put("a.csv", "p,1\n");
@@ -345,7 +345,7 @@ fn a_retained_partition_survives_a_new_place_with_new_tags_but_not_other_bytes()
 }
 
 #[test]
-fn a_new_layout_with_retained_partitions_needs_a_clean_run() {
+fn new_layout_with_retained_partitions_requires_a_clean_run() {
     let mut world = ran(&[("a.csv", "p,1\n"), ("b.csv", "q,1\n")]);
     world.remove("a.csv");
     world.tables[0].wide = true;
@@ -359,7 +359,7 @@ fn a_new_layout_with_retained_partitions_needs_a_clean_run() {
 }
 
 #[test]
-fn a_changed_config_rebuilds_the_table_and_deletes_the_old_layout() {
+fn changed_config_rebuilds_the_table_and_deletes_the_old_layout() {
     let mut world = ran(&[("a.csv", "p,1\nq,1\n")]);
     world.tables[0].partitioned = false;
     world.run(Ask::default()).unwrap();
@@ -367,7 +367,7 @@ fn a_changed_config_rebuilds_the_table_and_deletes_the_old_layout() {
 }
 
 #[test]
-fn a_broken_manifest_counts_as_none_and_a_newer_one_fails_the_run() {
+fn unreadable_manifest_is_ignored_and_newer_one_fails_the_run() {
     let world = ran(&[("a.csv", "p,1\nbad\n")]);
     let before = world.warehouse();
     let key = world.key("manifests/t.json");
@@ -382,7 +382,7 @@ fn a_broken_manifest_counts_as_none_and_a_newer_one_fails_the_run() {
 }
 
 #[test]
-fn a_run_whose_lease_is_over_writes_nothing_more() {
+fn expired_lease_blocks_writes() {
     // Writes tried: the store refuses those for which the look it takes is the last. A manifest takes two looks.
     for (looks, written) in [0, 1, 2, 3, 3, 4].into_iter().enumerate() {
         let world = world(&[("a.csv", "p,1\nq,1\n")]);
@@ -397,7 +397,7 @@ fn a_run_whose_lease_is_over_writes_nothing_more() {
 }
 
 #[test]
-fn a_manifest_written_by_another_since_the_plan_stops_the_run() {
+fn concurrently_written_manifest_stops_the_run() {
     /// Writes the manifest just before publishing begins.
     struct Rival<'a>(&'a World);
     impl RunObserver for Rival<'_> {
@@ -417,7 +417,7 @@ fn a_manifest_written_by_another_since_the_plan_stops_the_run() {
 }
 
 #[test]
-fn a_cancelled_run_writes_nothing_and_a_publishing_one_cannot_be_cancelled() {
+fn cancelled_run_writes_nothing_unless_publishing() {
     #[derive(Default)]
     struct Watch {
         cancelled_from: Option<Stage>,
@@ -451,7 +451,7 @@ fn a_cancelled_run_writes_nothing_and_a_publishing_one_cannot_be_cancelled() {
 }
 
 #[test]
-fn a_local_lease_goes_by_the_clock_and_rises_above_every_fence_in_the_manifests() {
+fn local_lease_fence_exceeds_clock_and_manifests() {
     let world = ran(&[("a.csv", "p,1\n")]);
     let next = |world: &World| LocalLease::next(&*world.memory, &world.slug, &*world.clock).unwrap().fence();
     let now = next(&world);
@@ -468,7 +468,7 @@ fn a_local_lease_goes_by_the_clock_and_rises_above_every_fence_in_the_manifests(
 }
 
 #[test]
-fn rejects_lie_in_a_file_named_by_their_source() {
+fn rejects_file_is_named_after_its_source() {
     let world = ran(&[("a.csv", "p,1\nbad\n"), ("b.csv", "p,2\n")]);
     let key = relative_rejects_key("t", "a.csv");
     assert_eq!(keys(&world), [key.clone(), P.to_owned()]);
@@ -479,7 +479,7 @@ fn rejects_lie_in_a_file_named_by_their_source() {
 
 /// Keys that remote stores take, and no folder.
 #[test]
-fn files_with_empty_segments_are_sources_like_others() {
+fn keys_with_empty_segments_are_sources() {
     let sources =
         [("in/a.csv", "p,1\n"), ("in//a.csv", "p,2\nq,1\nbad\n"), ("/a.csv", "q,2\n"), ("in//b//c.csv", "r,1\n")];
     let world = world(&sources);
@@ -506,7 +506,7 @@ fn files_with_empty_segments_are_sources_like_others() {
 }
 
 #[test]
-fn files_that_a_glob_misses_for_an_empty_segment_are_named_and_folder_markers_are_not() {
+fn files_missed_because_of_empty_segments_are_reported() {
     let mut world =
         world(&[("in/a.csv", "p,1\n"), ("in//b.csv", "p,2\n"), ("/in/c.csv", "p,3\n"), ("other//d.csv", "p,4\n")]);
     world.tables[0].globs = vec!["in/*.csv"];
@@ -525,7 +525,7 @@ fn files_that_a_glob_misses_for_an_empty_segment_are_named_and_folder_markers_ar
 }
 
 #[test]
-fn folder_markers_among_a_tables_files_are_left_alone() {
+fn folder_markers_among_table_files_are_kept() {
     let world = ran(&[("a.csv", "p,1\n")]);
     for marker in ["", "t/", "t/p=p/", "t//", "_rejected_rows/", "_rejected_rows/table=t/"] {
         world.seed(Bucket::Warehouse, &world.key(marker), b"");

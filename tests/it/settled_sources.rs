@@ -91,7 +91,7 @@ impl Place {
 }
 
 #[test]
-fn a_file_is_settled_once_it_has_not_changed_for_the_wait() {
+fn file_is_settled_once_unchanged_for_the_wait() {
     let place = Place::new();
     place.write("a.csv", "n\n1\n");
     for (age, unsettled) in [(TimeDelta::zero(), true), (WAIT - TICK, true), (WAIT, false), (WAIT * 100, false)] {
@@ -102,7 +102,7 @@ fn a_file_is_settled_once_it_has_not_changed_for_the_wait() {
 }
 
 #[test]
-fn modification_times_that_somebody_set_say_nothing() {
+fn forged_modification_times_are_ignored() {
     let place = Place::new();
     place.write("a.csv", "n\n1\n");
     let hour = Duration::from_secs(3_600);
@@ -116,7 +116,7 @@ fn modification_times_that_somebody_set_say_nothing() {
 }
 
 #[test]
-fn what_the_store_put_is_settled_until_somebody_writes_into_it() {
+fn stored_file_is_settled_until_it_is_modified() {
     let place = Place::new();
     place.store.put(Bucket::Lake, "pipelines/x/a.csv", b"n\n1\n", &WriteOptions::default()).unwrap();
     place.clock.set(place.changed("a.csv"));
@@ -127,7 +127,7 @@ fn what_the_store_put_is_settled_until_somebody_writes_into_it() {
 }
 
 #[test]
-fn a_clock_behind_the_file_defers_it_by_the_wait_and_not_for_ever() {
+fn file_from_the_future_is_deferred_only_by_the_wait() {
     let place = Place::new();
     place.write("a.csv", "n\n1\n");
     place.clock.set(place.changed("a.csv") - TimeDelta::hours(9));
@@ -167,7 +167,7 @@ fn how() -> How {
 }
 
 #[test]
-fn a_run_that_can_wait_refuses_an_unsettled_source_before_anything_is_read_or_written() {
+fn automatic_run_refuses_unsettled_source_before_reading() {
     let place = Place::new();
     place.write("a.csv", "n\n1\n");
     place.write("b.csv", "n\n2\n");
@@ -197,7 +197,7 @@ fn a_run_that_can_wait_refuses_an_unsettled_source_before_anything_is_read_or_wr
 }
 
 #[test]
-fn a_run_that_does_not_wait_reads_what_is_there() {
+fn manual_run_reads_unsettled_sources() {
     let place = Place::new();
     place.write("a.csv", "n\n1\n");
     place.clock.set(place.changed("a.csv"));
@@ -206,7 +206,7 @@ fn a_run_that_does_not_wait_reads_what_is_there() {
 }
 
 #[test]
-fn sources_that_are_not_to_be_read_may_be_unsettled() {
+fn unread_sources_may_be_unsettled() {
     let place = Place::new();
     place.write("a.csv", "n\n1\n");
     place.write("other.txt", "being written");
@@ -219,7 +219,7 @@ fn sources_that_are_not_to_be_read_may_be_unsettled() {
 }
 
 #[test]
-fn an_unchanged_source_is_asked_too_if_it_has_to_be_read_again() {
+fn unchanged_source_is_checked_before_it_is_read_again() {
     let place = Place::new();
     place.write("a1.csv", "n\n1\n");
     place.write("a2.csv", "n\n2\n");
@@ -236,7 +236,7 @@ fn an_unchanged_source_is_asked_too_if_it_has_to_be_read_again() {
 
 /// A log alone would be read by nobody.
 #[test]
-fn files_whose_names_are_no_keys_are_told_in_the_result() {
+fn files_with_invalid_keys_are_reported_in_the_result() {
     let place = Place::new();
     place.write("in/a.csv", "n\n1\n");
     fs::write(place.path("in").join(std::ffi::OsStr::from_bytes(b"caf\xe9.csv")), "n\n3\n").unwrap();

@@ -85,7 +85,7 @@ impl Place {
 }
 
 #[test]
-fn what_is_new_is_staged_and_what_is_there_already_is_not() {
+fn only_new_files_are_staged() {
     // Few files are synced one by one, many together.
     for partitions in [3, 100] {
         let (place, pipeline) = (Place::new(), pipeline(MAPPING));
@@ -114,7 +114,7 @@ fn what_is_new_is_staged_and_what_is_there_already_is_not() {
 }
 
 #[test]
-fn a_staged_file_whose_put_fails_is_put_by_the_next_run() {
+fn staged_file_with_failed_put_is_written_by_the_next_run() {
     let (place, pipeline) = (Place::new(), pipeline(MAPPING));
     place.put("a.csv", 0..40, 20);
     // The mark comes first.
@@ -138,7 +138,7 @@ fn two_tables() -> Pipeline {
 }
 
 #[test]
-fn a_run_that_fails_leaves_no_upload_of_what_it_staged() {
+fn failed_run_aborts_staged_uploads() {
     let options = moto().options();
     let warehouse = options.buckets.warehouse.clone();
     let store = FaultyStore::new(Arc::new(S3Store::open(options).unwrap()));
@@ -174,7 +174,7 @@ fn a_run_that_fails_leaves_no_upload_of_what_it_staged() {
 }
 
 #[test]
-fn what_the_store_can_do_is_found_out_while_sources_are_still_read() {
+fn capabilities_are_probed_while_sources_are_read() {
     let probed: Arc<[AtomicUsize; 2]> = Arc::default();
     let noted = Arc::clone(&probed);
     let mut options = s3s_fs().options();

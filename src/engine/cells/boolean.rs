@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exactly_the_declared_values_are_booleans_whatever_stands_behind_them() {
+    fn only_declared_values_are_booleans() {
         let dialect = Dialect {
             true_values: vec!["yes".into(), "1".into(), "ja, doch".into(), String::new()],
             false_values: vec!["no".into(), "0".into(), "n\0".into(), "maybe not".into()],

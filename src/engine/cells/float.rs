@@ -267,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quotient_is_the_nearest_float_or_not_told() {
+    fn quotient_is_the_nearest_float_or_undecided() {
         let check = |mantissa: u64, places: usize| {
             let nearest: f64 = format!("{mantissa}e-{places}").parse().unwrap();
             let found = quotient(mantissa, places);

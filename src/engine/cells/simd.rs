@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_at_every_place_is_read_as_without_the_instructions() {
+    fn simd_reads_every_byte_at_every_position_like_portable_code() {
         for length in 0..=17 {
             for at in 0..length {
                 for byte in 0..=255 {
@@ -421,7 +421,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(20_000))]
 
         #[test]
-        fn any_cell_is_read_as_without_the_instructions(
+        fn simd_reads_any_cell_like_portable_code(
             before in prop::collection::vec(any::<u8>(), 0..20),
             cell in prop_oneof![
                 "-?[0-9]{0,18}".prop_map(String::into_bytes),
@@ -434,7 +434,7 @@ mod tests {
         }
 
         #[test]
-        fn four_cells_are_read_as_each_without_the_instructions(
+        fn simd_reads_four_cells_like_portable_code(
             before in "[ -9]{0,9}",
             cells in prop_oneof![
                 prop::array::uniform4("-[0-9]{1,7}|[0-9]{1,8}"),

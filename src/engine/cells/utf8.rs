@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gathered_texts_are_those_of_their_rows() {
+    fn gathered_texts_match_their_rows() {
         for longest in [0, 1, 15, 16, 17, 63, 64, 65, 127, 128, 129, 300] {
             // As many bytes of `ü` as fit, and a letter of one byte.
             let text = |row: usize| {

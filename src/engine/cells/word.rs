@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_are_read_from_the_text_before_a_cell_and_without_it() {
+    fn integers_are_read_with_and_without_preceding_text() {
         for text in ["7", "42", "12345678", "00000001", "123456789", "1234567890123456", "0000000000000000"] {
             both(text, |cell| assert_eq!(whole16(cell), text.parse().ok(), "{text}"));
         }
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_but_a_digit_is_refused_at_every_place() {
+    fn every_non_digit_is_refused_at_every_position() {
         for at in 0..16 {
             for byte in 0..=255u8 {
                 let mut bytes = *b"1234567812345678";
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn one_mark_is_taken_wherever_it_stands() {
+    fn one_mark_is_accepted_at_any_position() {
         let read = |text: &str| {
             let padded = format!("1.1.1.1.1.1.1.1.1{text}");
             let inside = Cell { text: padded.as_bytes(), start: 17, end: padded.len() };

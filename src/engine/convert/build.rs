@@ -57,15 +57,13 @@ struct PoolScheduler<'a> {
 
 impl PoolScheduler<'_> {
     /// Encodes queued work until `condition` holds, waiting while other threads encode.
-    fn help(&self) -> Result<(), ConvertError> {
-        match self.pool.take_encode() {
-            Some(task) => {
-                let worked = task.encoder.work(task.work, self.encoding, self.scratch, self);
-                self.pool.done();
-                worked
-            }
-            None => self.pool.wait_for_change(),
+    fn encode_until(&self, condition: impl Fn() -> bool) -> Result<(), ConvertError> {
+        while let Some(task) = self.pool.take_encode_unless(&condition)? {
+            let worked = task.encoder.work(task.work, self.encoding, self.scratch, self);
+            self.pool.done();
+            worked?;
         }
+        Ok(())
     }
 }
 
@@ -74,18 +72,16 @@ impl Scheduler for PoolScheduler<'_> {
         self.pool.schedule(tasks);
     }
 
+    fn progressed(&self) {
+        self.pool.progressed();
+    }
+
     fn wait_for_draft(&self, encoder: &PartitionEncoder) -> Result<(), ConvertError> {
-        while !encoder.has_draft() {
-            self.help()?;
-        }
-        Ok(())
+        self.encode_until(|| encoder.has_draft())
     }
 
     fn wait_for_queue(&self, bytes_max: u64) -> Result<(), ConvertError> {
-        while self.encoding.queued_bytes() > bytes_max {
-            self.help()?;
-        }
-        Ok(())
+        self.encode_until(|| self.encoding.queued_bytes() <= bytes_max)
     }
 
     fn drain(&self) -> Result<(), ConvertError> {

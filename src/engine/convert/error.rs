@@ -58,7 +58,7 @@ pub(super) fn reading_failed(key: &str, error: ReadError) -> ConvertError {
                 Err(io) => io,
             };
             let error = RunError::new(RunErrorCode::S3Error, format!("reading `{key}`: {io}"));
-            error.detail("the object store failed while the source was read; the run can be repeated").path(key).into()
+            error.detail("the object store failed while the source was read; run again").path(key).into()
         }
         ReadError::HeaderUnclosedQuote { .. }
         | ReadError::HeaderTooLong { .. }
@@ -74,7 +74,7 @@ pub(super) fn reading_failed(key: &str, error: ReadError) -> ConvertError {
         | ReadError::InflatesTooMuch { .. }
         | ReadError::WrongMagic { .. }
         | ReadError::Undecodable { .. } => {
-            let detail = "nothing of this run was published; replace the source, or take it out of the lake";
+            let detail = "nothing of this run was published; replace the source, or remove it from the lake";
             RunError::new(RunErrorCode::UnreadableSource, error.to_string()).detail(detail).path(key).into()
         }
     }

@@ -341,7 +341,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neighbours_share_a_turn_where_both_are_to_and_all_keep_their_order() {
+    fn adjacent_sources_are_read_in_pairs_and_keep_their_order() {
         let jobs = |keys: &str| -> Vec<SourceJob> {
             let source = |key: char| SourceRef { key: key.into(), etag: None, size: 1 };
             keys.chars().map(|key| SourceJob { source: source(key), sender: bounded(1).0, at: 0 }).collect()

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hashed_is_what_is_written_on_whichever_thread() {
+    fn hash_matches_written_bytes_on_either_thread() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file-0");
         for length in [0, 1, BUFFER_BYTES, 3 * BUFFER_BYTES + 5, 70 * BUFFER_BYTES] {
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_there_is_left_alone() {
+    fn existing_file_is_not_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file-0");
         std::fs::write(&path, "other").unwrap();

@@ -62,7 +62,7 @@ mod tests {
     use crate::engine::cells::gather_texts;
 
     #[test]
-    fn what_columns_and_slices_share_is_held_once() {
+    fn shared_buffers_count_once() {
         let texts = StringArray::from_iter_values((0..1_000).map(|row| format!("{row:0>100}")));
         let rows: Vec<u32> = (0..1_000).collect();
         let columns = gather_texts(&[&texts, &texts], &[&rows]).into_iter().flatten().enumerate();

@@ -6,7 +6,7 @@
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::SchemaRef;
@@ -201,6 +201,8 @@ pub(super) struct EncodeTask {
 /// Schedules encoding on the pool.
 pub(super) trait Scheduler {
     fn schedule(&self, tasks: Vec<EncodeTask>);
+    /// Called when queued bytes were encoded or written, while a task is in progress.
+    fn progressed(&self);
     /// Encodes other work, or waits, until `encoder` has its draft.
     fn wait_for_draft(&self, encoder: &PartitionEncoder) -> Result<(), ConvertError>;
     /// Encodes other work, or waits, until at most `bytes_max` are queued.
@@ -268,6 +270,7 @@ pub(super) struct PartitionEncoder {
     /// Bytes held by this partition's column encoders.
     held_bytes: AtomicI64,
     files: Mutex<Files>,
+    has_draft: AtomicBool,
 }
 
 impl PartitionEncoder {
@@ -277,7 +280,8 @@ impl PartitionEncoder {
             groups: (0..encoding.group_count()).map(|_| Mutex::new(Group::default())).collect(),
             row_groups: Mutex::default(),
             held_bytes: AtomicI64::new(0),
-            files: Mutex::new(Files::default()),
+            files: Mutex::default(),
+            has_draft: AtomicBool::new(false),
         }
     }
 
@@ -311,7 +315,7 @@ impl PartitionEncoder {
     ) -> Result<(), ConvertError> {
         match work {
             Work::Columns(group) => self.encode(group, encoding, scratch, scheduler),
-            Work::RowGroups => self.write(encoding, scratch),
+            Work::RowGroups => self.write(encoding, scratch, scheduler),
         }
     }
 
@@ -352,14 +356,16 @@ impl PartitionEncoder {
                     }
                 }
             }
+            scheduler.progressed();
         }
     }
 
-    fn write(&self, encoding: &Encoding<'_>, scratch: &Scratch) -> Result<(), ConvertError> {
+    fn write(&self, encoding: &Encoding<'_>, scratch: &Scratch, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
         loop {
             // Not as a loop condition, which would hold the lock.
             let Some((end, chunks, queued)) = self.row_groups.lock().next() else { return Ok(()) };
             drop(queued);
+            scheduler.progressed();
             self.write_row_group(encoding, scratch, &end, chunks)?;
         }
     }
@@ -399,7 +405,9 @@ impl PartitionEncoder {
         if end.after == AfterRowGroup::Draft {
             let mut file = self.create(encoding, scratch)?;
             file.append(chunks, end.rows)?;
-            self.files.lock().draft = Some(file.finish(contributing_keys(encoding, &end.sources))?);
+            let draft = file.finish(contributing_keys(encoding, &end.sources))?;
+            self.files.lock().draft = Some(draft);
+            self.has_draft.store(true, Ordering::Release);
             return Ok(());
         }
         let mut files = self.files.lock();
@@ -453,13 +461,14 @@ impl PartitionEncoder {
         files.done.push(file);
     }
 
-    /// Whether the requested draft is written.
+    /// Whether the requested draft is written. Does not block: the files may be locked while a row group is written.
     pub(super) fn has_draft(&self) -> bool {
-        self.files.lock().draft.is_some()
+        self.has_draft.load(Ordering::Acquire)
     }
 
     /// Takes the draft, to be read back.
     pub(super) fn take_draft(&self) -> Option<SpooledFile> {
+        self.has_draft.store(false, Ordering::Relaxed);
         self.files.lock().draft.take()
     }
 

@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_keep_their_code_however_many_there_are_and_however_alike() {
+    fn keys_keep_their_codes_with_many_similar_keys() {
         let texts: Vec<String> = (0..5_000u32)
             .map(|i| match i % 4 {
                 // Alike at both ends and in length, so that only their middle tells them apart.

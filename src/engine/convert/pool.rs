@@ -26,6 +26,8 @@ struct State<P, A> {
     busy: usize,
     /// Chunks pushed but not yet collected.
     in_flight: usize,
+    /// Threads in [`Pool::take_encode_unless`].
+    waiting_for_progress: usize,
     failed: Option<ConvertError>,
     stopped: bool,
 }
@@ -47,6 +49,7 @@ impl<P, A> Pool<P, A> {
             collecting: false,
             busy: 0,
             in_flight: 0,
+            waiting_for_progress: 0,
             failed: None,
             stopped: false,
         };
@@ -104,12 +107,35 @@ impl<P, A> Pool<P, A> {
         }
     }
 
-    /// An encode task, if one is ready: for a thread that must wait for others' work.
-    pub(super) fn take_encode(&self) -> Option<EncodeTask> {
+    /// Waits for an encode task or for `condition`, whichever is first; `None` if `condition` holds. `condition` is
+    /// evaluated under the pool's lock, after each completed task and each [`Pool::progressed`].
+    ///
+    /// # Errors
+    /// If the pool is stopped.
+    pub(super) fn take_encode_unless(&self, condition: impl Fn() -> bool) -> Result<Option<EncodeTask>, ConvertError> {
         let mut state = self.state.lock();
-        let task = state.encode.pop_front()?;
-        state.busy += 1;
-        Some(task)
+        loop {
+            if state.stopped {
+                return Err(internal("a conversion thread stopped"));
+            }
+            if condition() {
+                return Ok(None);
+            }
+            if let Some(task) = state.encode.pop_front() {
+                state.busy += 1;
+                return Ok(Some(task));
+            }
+            state.waiting_for_progress += 1;
+            self.changed.wait(&mut state);
+            state.waiting_for_progress -= 1;
+        }
+    }
+
+    /// Wakes threads in [`Pool::take_encode_unless`], while a task is in progress.
+    pub(super) fn progressed(&self) {
+        if self.state.lock().waiting_for_progress > 0 {
+            self.changed.notify_all();
+        }
     }
 
     /// Marks a task as completed.
@@ -174,19 +200,6 @@ impl<P, A> Pool<P, A> {
             }
             self.changed.wait(&mut state);
         }
-    }
-
-    /// Waits until another task is done, or a moment; for a caller that watches something else.
-    ///
-    /// # Errors
-    /// As [`Pool::drain`].
-    pub(super) fn wait_for_change(&self) -> Result<(), ConvertError> {
-        let mut state = self.state.lock();
-        if state.stopped {
-            return Err(internal("a conversion thread stopped"));
-        }
-        self.changed.wait_for(&mut state, std::time::Duration::from_millis(20));
-        Ok(())
     }
 
     /// The first error of any thread, if one failed.

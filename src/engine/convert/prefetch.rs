@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_begun_in_their_order_and_as_far_as_there_is_room() {
+    fn parts_start_in_order_within_the_budget() {
         const MEMORY: u64 = 512 << 20;
         let part = prefetch_bytes_max(MEMORY) / PREFETCHED_PARTS;
         let untagged = SourceRef { etag: None, ..source("b", 7) };
@@ -335,14 +335,14 @@ mod tests {
     }
 
     #[test]
-    fn a_small_part_of_the_memory_is_for_what_is_ahead() {
+    fn prefetch_budget_is_a_bounded_share_of_memory() {
         for (memory, ahead) in [(64 << 20, 4 << 20), (512 << 20, 32 << 20), (8 << 30, 64 << 20)] {
             assert_eq!(prefetch_bytes_max(memory), ahead);
         }
     }
 
     #[test]
-    fn there_are_no_more_fetchers_than_parts() {
+    fn threads_do_not_exceed_parts() {
         let threads = |sources| Prefetcher::new(sources, 64 << 20).threads();
         assert_eq!(threads(vec![source("a", 10), source("b", 0)]), 2);
         assert_eq!(threads(vec![source("a", PART_BYTES_MIN * 3 + 1)]), 4);

@@ -358,7 +358,7 @@ fn evaluation_failed(
         EvaluationError::Unavailable { .. } => RunError::new(RunErrorCode::Internal, error.to_string()),
         EvaluationError::Failure(failure) => {
             RunError::new(RunErrorCode::ExpressionFailed, format!("{}{failure}", at(all)))
-                .detail("the SQL engine failed as a whole, not on a row; simplify the expressions")
+                .detail("the SQL engine failed, independent of a row; simplify the expressions")
         }
         EvaluationError::Ended(EvaluationEnded { cause, rows, id }) => {
             let (expression, sql) = match id {
@@ -367,7 +367,7 @@ fn evaluation_failed(
             };
             let span = at(all.get(rows).unwrap_or(all));
             let message = format!("{span}evaluating {expression} ended the process that does it: {cause}");
-            let advice = "it ended again when it was tried once more; correct the rows, or simplify the expression";
+            let advice = "it ended again on a retry; correct the rows, or simplify the expression";
             let sql = sql.map(|sql| format!("`{}`: ", clipped(sql))).unwrap_or_default();
             RunError::new(RunErrorCode::ExpressionFailed, message).detail(format!("{sql}{advice}"))
         }

@@ -91,7 +91,7 @@ mod tests {
     use crate::engine::convert::measure::memory_bytes;
 
     #[test]
-    fn parts_come_out_by_partition_and_keep_no_memory_but_their_own() {
+    fn small_parts_are_joined_by_partition_without_sharing_memory() {
         let mut small_parts = SmallParts::default();
         for chunk in 0..2 {
             let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values((0..1_000).map(|row| chunk * 1_000 + row)));

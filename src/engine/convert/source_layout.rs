@@ -113,17 +113,21 @@ fn shown(cells: &[String]) -> String {
 fn suspicion(cells: &[String], none: bool) -> Option<&'static str> {
     let holds = |c: char| cells.iter().any(|cell| cell.contains(c));
     if holds('\0') {
-        Some("It holds NULs: if it is UTF-16 without a byte order mark, set `csv.encoding` to `utf-16le` or `utf-16be`")
+        Some(
+            "It contains NULs: if it is UTF-16 without a byte order mark, set `csv.encoding` to `utf-16le` or `utf-16be`",
+        )
     } else if holds('\r') {
-        Some("It holds carriage returns: if these end the lines, set `csv.record_terminator` to `cr`")
+        Some("It contains carriage returns: if these end the lines, set `csv.record_terminator` to `cr`")
     } else if !none || cells.is_empty() {
         None
     } else if let [cell] = cells
         && cell.contains([',', ';', '\t', '|'])
     {
-        Some("It is one cell: if another byte parts the cells, set `csv.delimiter`")
+        Some("It is a single cell: if the delimiter is another byte, set `csv.delimiter`")
     } else {
-        Some("If lines stand before the header, set `csv.skip_rows`; if there is no header, set `csv.header` to false")
+        Some(
+            "If there are lines before the header, set `csv.skip_rows`; if there is no header, set `csv.header` to false",
+        )
     }
 }
 
@@ -161,7 +165,7 @@ fn empty(mapping: &Mapping, source: &str) -> RunError {
         RunErrorCode::HeaderMismatch,
         format!("`{source}` does not fit table `{}`: the file is empty and has no header", mapping.table),
     )
-    .detail("put a file with a header there, delete it, or set `empty_files` to `load`, so that it counts as one without rows")
+    .detail("replace it with a file that has a header, delete it, or set `empty_files` to `load` to treat it as a file without rows")
     .path(source)
 }
 

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn every_width_and_length_is_packed_as_bit_by_bit() {
+    fn packing_matches_bit_by_bit_reference() {
         for width in 0..=64 {
             for count in [0, 1, 7, 8, 9, 31, 32, 33, 40, 63, 64, 65, 127, 128, 1_000] {
                 let values = values(count, width);
@@ -143,14 +143,14 @@ mod tests {
     }
 
     #[test]
-    fn the_width_is_that_of_the_highest_bit() {
+    fn width_is_the_position_of_the_highest_bit() {
         for (largest, width) in [(0, 0), (1, 1), (2, 2), (255, 8), (256, 9), (u64::MAX, 64)] {
             assert_eq!(width_of(largest), width, "{largest}");
         }
     }
 
     #[test]
-    fn numbers_of_any_length_are_written_seven_bits_at_a_time() {
+    fn varints_have_seven_bits_per_byte() {
         let of = |value| {
             let mut out = Vec::new();
             put_varint(value, &mut out);

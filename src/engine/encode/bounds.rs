@@ -262,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_with_a_nan_have_no_bounds_and_zeros_span_both_signs() {
+    fn nan_prevents_bounds_and_zeros_span_both_signs() {
         let of = |values: &[f64]| {
             let bits: Vec<i64> = values.iter().map(|value| value.to_bits() as i64).collect();
             of_words64(&bits, ValueOrder::Float).map(|bounds| match (bounds.min, bounds.max) {
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_compare_as_their_type_does() {
+    fn integers_compare_by_their_signedness() {
         for length in 1..50 {
             let values: Vec<i64> = (0..length).map(|at: i64| (at * 7_919 % 31 - 15) << 58).collect();
             let (min, max) = (*values.iter().min().unwrap(), *values.iter().max().unwrap());
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn long_text_is_cut_between_characters_and_raised() {
+    fn long_text_bounds_are_truncated_at_characters_and_raised() {
         let text = format!("{}é-and-more-than-that", "x".repeat(63));
         assert_eq!(shorten(text.as_bytes()), ("x".repeat(63).into_bytes(), true));
         assert_eq!(shorten_up(text.as_bytes()), (format!("{}y", "x".repeat(62)).into_bytes(), true));

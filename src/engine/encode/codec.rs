@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_stored_is_what_comes_out() {
+    fn uncompressed_frames_read_back() {
         for length in [0, 1, 1_000, BLOCK_BYTES - 1, BLOCK_BYTES, BLOCK_BYTES + 1, 3 * BLOCK_BYTES + 7] {
             let bytes: Vec<u8> = (0..length).map(|at| (at * at) as u8).collect();
             let mut out = vec![1];
@@ -220,7 +220,7 @@ mod tests {
     const WHOLE: PageEffort = PageEffort::Compressed(SearchScope::Whole);
 
     #[test]
-    fn pages_after_one_that_gained_little_are_stored_until_another_is_tried() {
+    fn pages_are_stored_after_little_gain_until_the_next_trial() {
         let (mut gain, body) = (CompressionGain::default(), [0; 1_000]);
         let plain = Encoding::PLAIN;
         let take =
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_repeats_nothing_is_searched_nearby_until_another_page_is_tried() {
+    fn text_without_repetitions_gets_a_near_search_until_the_next_trial() {
         let (zstd, texts) = (Compression::Zstd(1), Encoding::DELTA_LENGTH_BYTE_ARRAY);
         let near = PageEffort::Compressed(SearchScope::Near);
         let ids = ids(SAMPLED_BYTES_MIN);
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn contexts_that_are_used_again_give_the_same_bytes() {
+    fn reused_contexts_give_the_same_bytes() {
         let texts: Vec<Vec<u8>> = (0..40).map(|nth| b"abcdefgh".repeat(nth * nth)).collect();
         for compression in [Compression::None, Compression::Snappy, Compression::Lz4, Compression::Zstd(1)] {
             let all = || -> Vec<Vec<u8>> {

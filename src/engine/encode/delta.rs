@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_any_size_and_number_come_back() {
+    fn deltas_of_any_size_and_number_read_back() {
         let mut state = 1_u64;
         let mut roll = || {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn even_steps_take_no_room() {
+    fn constant_differences_take_almost_no_space() {
         assert!(check(&(0..10_000).map(|at| 1_000_000 * at).collect::<Vec<_>>()) < 800);
     }
 }

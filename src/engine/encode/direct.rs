@@ -277,7 +277,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_range_of_texts_is_that_of_their_bytes(
+        fn range_of_texts_matches_byte_order(
             pieces in prop::collection::vec(
                 prop::collection::vec((0usize..3, 0usize..20, "[ab\u{0}é]{0,10}"), 0..30),
                 0..4,

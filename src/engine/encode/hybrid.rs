@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_come_back_whatever_their_runs() {
+    fn codes_with_any_runs_read_back() {
         let mut state = 1_u64;
         let mut roll = |below: u64| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -119,14 +119,14 @@ mod tests {
     }
 
     #[test]
-    fn long_runs_between_noise_are_runs() {
+    fn long_runs_between_noise_are_encoded_as_runs() {
         let noise = (0..64).map(|at| at % 7);
         let codes: Vec<u32> = noise.clone().chain([9; 10_000]).chain(noise).chain([3; 10_000]).collect();
         assert!(check(&codes, 4) < 100);
     }
 
     #[test]
-    fn noise_is_packed_as_a_whole() {
+    fn noise_is_packed() {
         let codes: Vec<u32> = (0..1_000).map(|at| at * 7 % 16).collect();
         assert_eq!(check(&codes, 4), 2 + 500);
     }

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn heads_are_those_of_the_format() {
+    fn headers_match_the_format() {
         let page = data_page(Encoding::PLAIN, 3, 300, &[7, 8]);
         assert_eq!(*page, [0x15, 0, 0x15, 0xd8, 4, 0x15, 4, 0x2c, 0x15, 6, 0x15, 0, 0x15, 6, 0x15, 6, 0, 0, 7, 8]);
         let page = dictionary_page(1, 2, &[9]);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_of_rows_that_are_all_there_are_one_run() {
+    fn levels_without_nulls_are_one_run() {
         let of = |rows, values, bits: &[u8]| {
             let mut out = vec![1];
             put_levels(rows, values, bits, &mut out);

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_parked_reads_back_and_gives_its_room_back() {
+    fn spilled_pages_read_back_and_free_their_space() {
         let folder = tempfile::tempdir().unwrap();
         let page_spill = Arc::new(PageSpill::create(folder.path().join("spilled-0")).unwrap());
         let first = SpilledPages::new(&page_spill, [&[7; 1 << 20][..]].into_iter()).unwrap();
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn more_parts_than_the_system_takes_at_a_time_are_all_parked() {
+    fn more_parts_than_iov_max_are_spilled() {
         let folder = tempfile::tempdir().unwrap();
         let page_spill = Arc::new(PageSpill::create(folder.path().join("spilled-0")).unwrap());
         let bytes: Vec<u8> = (0..20_000u32).map(|at| ((at * at) >> 5) as u8).collect();
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_cut_is_an_error() {
+    fn truncated_spill_file_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let page_spill = Arc::new(PageSpill::create(folder.path().join("spilled-0")).unwrap());
         let spilled = SpilledPages::new(&page_spill, [&b"12345"[..]].into_iter()).unwrap();

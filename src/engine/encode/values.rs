@@ -307,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_start_is_the_first_sixteen_bytes_wherever_a_text_lies() {
+    fn text_start_is_the_first_sixteen_bytes_at_any_position() {
         let text = b"abcdefghijklmnopqr";
         for length in 0..=text.len() {
             let mut first = [0; 16];

@@ -196,7 +196,7 @@ impl ColumnStats {
             self.not_uuid = Some(value.counterexample(""));
         }
         if self.not_json.is_none() && !probes.is_json(text) {
-            self.not_json = Some(value.counterexample(if looks_nested(text) { "it is no valid JSON" } else { "" }));
+            self.not_json = Some(value.counterexample(if looks_nested(text) { "not valid JSON" } else { "" }));
         }
     }
 

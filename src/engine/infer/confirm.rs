@@ -54,7 +54,7 @@ pub(super) fn confirm(
                 continue;
             }
             let why = match reject.reason {
-                RejectReason::NullNotAllowed => "it has nulls after all".to_owned(),
+                RejectReason::NullNotAllowed => "it has nulls".to_owned(),
                 _ => format!("line {}: {}", reject.line, reject.message),
             };
             refused.entry(at).or_insert(why);
@@ -71,7 +71,7 @@ pub(super) fn confirm(
     let taken_after_all = |column: &ColumnStats| column.misfits.offsets.iter().any(|offset| expected.contains(offset));
     let wrong = survey.columns.iter().enumerate().filter(|(_, column)| taken_after_all(column));
     let wrong: BTreeMap<usize, String> =
-        wrong.map(|(at, _)| (at, "a run takes more of its values".to_owned())).collect();
+        wrong.map(|(at, _)| (at, "a run accepts more of its values".to_owned())).collect();
     Ok(if wrong.is_empty() { Confirmed::Rows(taken) } else { Confirmed::Refused(wrong) })
 }
 

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_names_its_table_and_its_likes() {
+    fn keys_yield_table_names_and_globs() {
         for (key, name, files) in [
             ("pipelines/x/trips/2013-01.csv.gz", "trips", "trips/*.csv.gz"),
             ("pipelines/x/a/b/Trips_2024-01-31.CSV", "trips", "a/b/*.CSV"),

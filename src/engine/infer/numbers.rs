@@ -87,7 +87,7 @@ fn plain(text: &[u8]) -> Option<Result<(), &'static str>> {
     Some(if digits.len() > 1 && digits[0] == b'0' {
         Err(LEADING_ZERO)
     } else if text.first() == Some(&b'+') && digits.len() >= PLUS_DIGITS_MAX {
-        Err("its `+` would be lost, and it reads like a telephone number")
+        Err("its `+` would be lost, and it looks like a telephone number")
     } else {
         Ok(())
     })
@@ -211,8 +211,8 @@ impl Numbers {
         let shape = &mut self.shapes[style];
         if let Err(fault) = probes.floats[style].check(value.text) {
             self.counterexample[style] = Some(value.counterexample(match fault {
-                crate::engine::cells::FaultKind::Grouping => "its separators don't part groups of three digits",
-                _ => "it is no number",
+                crate::engine::cells::FaultKind::Grouping => "its separators are not between groups of three digits",
+                _ => "not a number",
             }));
             return;
         }
@@ -280,7 +280,7 @@ impl Numbers {
         let made = |ty: String, why: String| NumberType { ty, why, range: None, warning: None };
         if shape.named > 0 || shape.exponents > 0 {
             let what = if shape.exponents > 0 { "numbers with an exponent" } else { "`nan` or `inf`" };
-            return Some(made("float64".into(), format!("numbers, among them {what}, which only a float takes")));
+            return Some(made("float64".into(), format!("numbers, including {what}, which require a float")));
         }
         let (places, whole_digits) = (shape.places_max, range.digits_max);
         if whole_digits + places > DECIMAL_DIGITS_MAX {
@@ -292,10 +292,13 @@ impl Numbers {
         let fixed = shape.places_min == shape.places_max;
         let money = places <= MONEY_PLACES_MAX && name.split('_').any(|word| MONEY_WORDS.contains(&word));
         if fixed {
-            return Some(made(decimal, format!("numbers that all have {places} decimal places where they have any")));
+            return Some(made(decimal, format!("numbers with {places} decimal places or none")));
         }
         if money {
-            return Some(made(decimal, format!("numbers with at most {places} decimal places, by its name of money")));
+            return Some(made(
+                decimal,
+                format!("numbers with at most {places} decimal places; the column name suggests money"),
+            ));
         }
         if shape.rounded || range.digits_max > FLOAT_DIGITS {
             let why = format!("numbers of up to {} digits, which a float would round", shape.digits_max);
@@ -338,7 +341,7 @@ fn whole(range: IntegerRange) -> NumberType {
             ("int32", i32::MIN.into(), i32::MAX.into()),
         ];
         let narrow = narrow.iter().find(|(_, low, high)| fits(*low, *high));
-        let hint = narrow.map_or(String::new(), |(ty, ..)| format!("; {ty} would hold those seen"));
+        let hint = narrow.map_or(String::new(), |(ty, ..)| format!("; {ty} would fit those seen"));
         return made("int64", format!("whole numbers from {min} to {max}{hint}"));
     }
     if fits(0, u64::MAX.into()) {
@@ -347,7 +350,7 @@ fn whole(range: IntegerRange) -> NumberType {
     if digits_max <= DECIMAL_DIGITS_MAX {
         return made("decimal(38,0)", format!("whole numbers of up to {digits_max} digits, beyond 64 bits"));
     }
-    let mut text = made("string", format!("whole numbers of up to {digits_max} digits, which no numeric type holds"));
-    text.warning = Some("no numeric type holds its numbers; they stay text".into());
+    let mut text = made("string", format!("whole numbers of up to {digits_max} digits, too many for any numeric type"));
+    text.warning = Some("no numeric type fits its numbers; they stay text".into());
     text
 }

@@ -45,7 +45,7 @@ pub enum InferError {
     Unreadable(ReadError),
     #[error(transparent)]
     Store(StoreError),
-    #[error("`{key}`: no mapping could be made that reads it: {reason}")]
+    #[error("`{key}`: no mapping reads this file: {reason}")]
     NoMapping { key: String, reason: String },
 }
 
@@ -119,7 +119,7 @@ fn read(key: &str, body: Box<dyn Read + Send>, size: u64, options: &InferOptions
             }
         }
     }
-    Err(no_mapping(key, "too many columns are not what they seem".into()))
+    Err(no_mapping(key, "too many columns have values of another type than inferred".into()))
 }
 
 /// The settled plan. A column that is text even without its misfits gets them back.
@@ -148,10 +148,9 @@ fn survey_by(key: &str, head: &Head, plan: &DialectPlan, go_on: &dyn Fn() -> boo
 
 fn unreadable(key: &str, error: ReadError) -> InferError {
     match error {
-        ReadError::WrongMagic { found, .. } => InferError::NotCsv {
-            key: key.to_owned(),
-            reason: format!("by its name it should be one, and it is {found}"),
-        },
+        ReadError::WrongMagic { found, .. } => {
+            InferError::NotCsv { key: key.to_owned(), reason: format!("expected a CSV by its name, found {found}") }
+        }
         ReadError::HeaderUnclosedQuote { .. }
         | ReadError::HeaderTooLong { .. }
         | ReadError::HeaderEncoding { .. }
@@ -175,9 +174,9 @@ fn sample(head: &Head, size: u64, bytes_max: usize, survey: &Survey) -> SampleIn
     let limited_by = match (whole, head.bytes().len()) {
         (true, _) => None,
         (false, bytes) if bytes >= bytes_max && survey.ended => {
-            Some(format!("only its first {bytes} decompressed bytes were read"))
+            Some(format!("only the first {bytes} decompressed bytes were read"))
         }
-        (false, _) => Some("the time for it was over".to_owned()),
+        (false, _) => Some("the time limit was reached".to_owned()),
     };
     SampleInfo {
         bytes_read: survey.bytes,
@@ -196,7 +195,7 @@ fn assemble(key: &str, plan: DialectPlan, settled: Settled, survey: &Survey, sam
     warnings.extend(settled.warnings);
     for (reason, refused) in &survey.refused {
         warnings.push(format!(
-            "{} records are rejected as {reason}, the first on line {}: {}",
+            "{} records are rejected as {reason}, first on line {}: {}",
             refused.count, refused.first_line, refused.message
         ));
     }

@@ -116,7 +116,7 @@ pub(super) fn settle(
         settled.warnings.push(message);
     }
     if survey.rows == 0 {
-        settled.warnings.push("the file has no row: nothing tells the types, and all columns are text".into());
+        settled.warnings.push("the file has no rows, so the types are unknown and all columns are text".into());
     }
     settled
 }
@@ -157,9 +157,9 @@ fn number_style(plan: &mut DialectPlan, survey: &Survey, settled: &mut Settled) 
     if best > 0 {
         let gained = reads(best) - reads(0);
         let why = format!(
-            "{} numbers only so; {} such marks",
-            counted(gained as u64, "column is", "columns are"),
-            counted(marked(best), "value bears", "values bear")
+            "needed to read {} as numbers ({} it)",
+            counted(gained as u64, "column", "columns"),
+            counted(marked(best), "value uses", "values use")
         );
         if decimal != b'.' {
             settled.find(Item::Decimal, json!(mark(decimal)), why.clone());
@@ -172,7 +172,7 @@ fn number_style(plan: &mut DialectPlan, survey: &Survey, settled: &mut Settled) 
             // Only separators with another meaning are worth a warning.
             if other_decimal != decimal && Some(other_decimal) == thousands || other_thousands == Some(decimal) {
                 settled.warnings.push(format!(
-                    "numbers such as those with `{}` can be read in two ways; `{}` is taken for the decimal mark",
+                    "numbers with `{}` are ambiguous; `{}` is read as the decimal separator",
                     thousands.map_or_else(|| mark(decimal), mark),
                     mark(decimal)
                 ));
@@ -186,8 +186,11 @@ fn number_style(plan: &mut DialectPlan, survey: &Survey, settled: &mut Settled) 
 
 fn type_of(column: &ColumnStats, style: usize, name: &str) -> Typed {
     if column.values == 0 {
-        let why =
-            if column.token_cells() == 0 { "there are no rows" } else { "it has no value: every cell may mean null" };
+        let why = if column.token_cells() == 0 {
+            "the file has no rows"
+        } else {
+            "the column has no values: every cell may be null"
+        };
         return Typed::new("string", why);
     }
     if column.not_boolean.is_none()
@@ -214,12 +217,9 @@ fn type_of(column: &ColumnStats, style: usize, name: &str) -> Typed {
         return Typed::new("json", "every value is a JSON object or array");
     }
     let Some(NearlyTyped { what, fitting, of, but }) = &column.nearly_typed else {
-        return Typed::new("string", "its values are of no other type");
+        return Typed::new("string", "no other type matches its values");
     };
-    let why = format!(
-        "its values are of no one type: {fitting} of {of} are {what}, and line {} has `{}`",
-        but.line, but.value
-    );
+    let why = format!("mixed values: {fitting} of {of} are {what}, but line {} has `{}`", but.line, but.value);
     Typed::new("string", why)
 }
 
@@ -231,10 +231,10 @@ fn report_misfits(typed: &mut Typed, column: &ColumnStats) -> Option<Misfits> {
         return None;
     }
     let of = column.values + count;
-    typed.why = format!("but for {count} of {of} values, {}", typed.why);
+    typed.why = format!("except for {count} of {of} values, {}", typed.why);
     let first: Vec<String> = strays.first.iter().map(|s| format!("line {} has `{}`", s.line, s.value)).collect();
     typed.warnings.push(format!(
-        "{count} of {of} values {} no {}: {}{}; a run rejects {}, unless `on_error` of the column makes {} null",
+        "{count} of {of} values {} not of type {}: {}{}; a run rejects {} unless `on_error` of the column makes {} null",
         if count == 1 { "is" } else { "are" },
         typed.ty,
         first.join(", "),
@@ -242,7 +242,7 @@ fn report_misfits(typed: &mut Typed, column: &ColumnStats) -> Option<Misfits> {
         if count == 1 { "its row" } else { "their rows" },
         if count == 1 { "it" } else { "them" },
     ));
-    let why = "takes every value as it is written".into();
+    let why = "keeps every value as written".into();
     typed.alternatives.push(Alternative { ty: "string".into(), formats: Vec::new(), why });
     let misfit =
         |counterexample: &Counterexample| Misfit { line: counterexample.line, value: counterexample.value.clone() };
@@ -276,7 +276,7 @@ fn time_type(column: &ColumnStats, readings: Vec<Reading>) -> Typed {
         let (naive, seen) = column.times.without_zone();
         if reading.kind == TimeKind::TimestampTz && naive > 0 && naive < seen {
             typed.warnings.push(format!(
-                "{naive} of {seen} values name no offset; they are read as UTC unless you set `timezone`"
+                "{naive} of {seen} values have no UTC offset; they are read as UTC unless you set `timezone`"
             ));
         }
     }
@@ -298,9 +298,9 @@ fn swaps(pattern: &str, reading: &Reading) -> bool {
 fn take_reading(typed: &mut Typed, reading: &Reading) {
     typed.ty = reading.kind.name().to_owned();
     match &reading.pattern {
-        None => typed.why = format!("every value is a {} by ISO 8601", reading.kind.name()),
+        None => typed.why = format!("every value is a {} in ISO 8601", reading.kind.name()),
         Some(pattern) => {
-            typed.why = format!("every value is a {} by `{pattern}`", reading.kind.name());
+            typed.why = format!("every value is a {} in the format `{pattern}`", reading.kind.name());
             typed.formats = vec![pattern.clone()];
         }
     }
@@ -323,10 +323,14 @@ fn decide_orders(typed: &mut [Typed]) {
         let both = ticked(patterns.iter());
         if let Some(reading) = sibling {
             take_reading(column, reading);
-            column.why.push_str("; no value of its own decides between day and month, but another column does");
+            column
+                .why
+                .push_str("; its own values leave the order of day and month open, but another column decides it");
         } else {
-            column.why = format!("its values are dates that {both} read alike, and no value decides which");
-            column.warnings.push(format!("dates by {both}: no value in the file decides which, so it stays text"));
+            column.why = format!("its values are dates in either of {both}, and no value decides which");
+            column.warnings.push(format!(
+                "dates in either of {both}: no value in the file decides which, so the column stays text"
+            ));
         }
         column.alternatives = readings
             .iter()
@@ -355,7 +359,7 @@ fn truth_values(plan: &mut DialectPlan, survey: &Survey, typed: &[Typed], settle
     if yes.is_empty() {
         return;
     }
-    let why = "the words that stand for true and false in its boolean columns";
+    let why = "the words for true and false in the boolean columns";
     settled.find(Item::Booleans, json!({ "true_values": yes, "false_values": no }), why);
     (plan.dialect.true_values, plan.dialect.false_values) = (yes, no);
 }
@@ -375,12 +379,9 @@ fn null_values(plan: &mut DialectPlan, survey: &Survey, typed: &[Typed], header:
         }
         let is_null = needed > 0 || token.unmistakable;
         let why = match (needed, is_null) {
-            (0, true) => "it can't well mean anything else".to_owned(),
-            (0, false) => "not proposed: it stands in columns of text only, where it may be a value".to_owned(),
-            (needed, _) => format!(
-                "{} it",
-                counted(needed as u64, "column that is not text has", "columns that are not text have")
-            ),
+            (0, true) => "has no other meaning".to_owned(),
+            (0, false) => "not proposed: occurs only in text columns, where it may be a value".to_owned(),
+            (needed, _) => format!("occurs in {}", counted(needed as u64, "typed column", "typed columns")),
         };
         candidates.push(Candidate {
             value: json!(token.text),
@@ -405,19 +406,16 @@ fn null_values(plan: &mut DialectPlan, survey: &Survey, typed: &[Typed], header:
                 .take(5)
                 .collect();
             if !lost.is_empty() {
-                let message = format!("`{}` becomes null in columns of text, too: {}", token.text, lost.join(", "));
+                let message = format!("`{}` becomes null in text columns too: {}", token.text, lost.join(", "));
                 settled.warnings.push(message);
             }
         }
     }
-    let why = if candidates.is_empty() {
-        "no cell reads like a null; this is the default"
-    } else {
-        "cells that read like nulls"
-    };
+    let why =
+        if candidates.is_empty() { "no null values found; this is the default" } else { "null values found in cells" };
     settled.findings.push(Finding { item: Item::NullValues, value: json!(nulls), why: why.into(), candidates });
     if quoted {
-        settled.find(Item::QuotedNulls, json!(true), "columns that are not text have null tokens within quotes");
+        settled.find(Item::QuotedNulls, json!(true), "typed columns have null values in quotes");
     }
     plan.dialect.null_values = nulls;
     plan.dialect.quoted_nulls = quoted;
@@ -432,11 +430,9 @@ fn trimming(plan: &mut DialectPlan, survey: &Survey, typed: &[Typed], settled: &
         let example = needing().find_map(|(column, _)| column.first_padded.as_ref());
         let example = example.map_or(String::new(), |s| format!("; line {} has `{}`", s.line, s.value));
         let why = format!(
-            "{} of {} blanks around {}{example}",
-            counted(cells, "cell", "cells"),
-            counted(needing().count() as u64, "column that is not text", "columns that are not text")
-                + if cells == 1 { " has" } else { " have" },
-            if cells == 1 { "it" } else { "them" }
+            "{} surrounding blanks in {}{example}",
+            counted(cells, "cell has", "cells have"),
+            counted(needing().count() as u64, "typed column", "typed columns")
         );
         settled.find(Item::Trim, json!(true), why);
     }
@@ -476,12 +472,12 @@ fn proposal(
     let why = match (nullable, nulls) {
         (false, _) => format!("{}; none of {} rows is null", typed.why, survey.rows),
         (true, 0) => typed.why.clone(),
-        (true, nulls) => format!("{}; {nulls} of {} are null", typed.why, survey.rows),
+        (true, nulls) => format!("{}; {nulls} of {} rows are null", typed.why, survey.rows),
     };
     let ruled_out = ruled_out(column, &typed, plan);
     let mut warnings = typed.warnings;
     if column.values == 0 && survey.rows > 0 {
-        warnings.push("it has no value in what was read, so that nothing tells its type".into());
+        warnings.push("no values were read, so the type is unknown".into());
     }
     let evidence = ColumnEvidence {
         why,
@@ -550,7 +546,7 @@ pub(super) fn adjust(plan: &mut DialectPlan, survey: &Survey) -> bool {
     if broken > 0 && survey.quoted_cells == 0 && dialect.quote.is_some() {
         dialect.quote = None;
         dialect.escape = None;
-        let why = "quotes stand in the middle of cells only";
+        let why = "quotes occur only within cells";
         plan.findings.retain(|finding| !matches!(finding.item, Item::Quote | Item::Escape));
         plan.findings.push(Finding { item: Item::Quote, value: json!(null), why: why.into(), candidates: Vec::new() });
         return true;
@@ -559,7 +555,7 @@ pub(super) fn adjust(plan: &mut DialectPlan, survey: &Survey) -> bool {
     if let Some(strays) = strays.filter(|_| dialect.quotes == Quotes::Strict) {
         dialect.quotes = Quotes::Lenient;
         let why = format!(
-            "{} a quote in the middle of a cell, the first on line {}",
+            "{} a quote within a cell, first on line {}",
             counted(strays.count, "record has", "records have"),
             strays.first_line
         );
@@ -574,9 +570,12 @@ pub(super) fn adjust(plan: &mut DialectPlan, survey: &Survey) -> bool {
     {
         dialect.skip_footer_rows = ragged;
         let why = match ragged {
-            1 => format!("the last record has another number of cells than the {} before it", survey.rows),
+            1 => format!("the last record has a different number of cells than the {} before it", survey.rows),
             ragged => {
-                format!("the last {ragged} records have another number of cells than the {} before them", survey.rows)
+                format!(
+                    "the last {ragged} records have a different number of cells than the {} before them",
+                    survey.rows
+                )
             }
         };
         plan.findings.push(Finding { item: Item::SkipFooterRows, value: json!(ragged), why, candidates: Vec::new() });

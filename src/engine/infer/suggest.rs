@@ -46,7 +46,7 @@ pub(super) fn suggest(
             }
         }
         if rows > 0 && column.ty != "date" {
-            let why = format!("rows that lie together by `{}` are found faster by it", column.name);
+            let why = format!("queries that filter by `{}` read less of sorted files", column.name);
             made.push(Suggestion { kind: SuggestionKind::SortBy, value: json!(column.name), why });
         }
     }

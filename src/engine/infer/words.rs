@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pair_of_words_makes_a_boolean_and_one_of_them_only_where_it_means_nothing_else() {
+    fn boolean_needs_a_pair_of_words_or_one_unambiguous_word() {
         let words = |list: &[&str]| list.iter().map(|w| w.as_bytes().to_vec()).collect::<Vec<_>>();
         assert!(booleans(&words(&["yes", "no"])).is_some());
         assert!(booleans(&words(&["true"])).is_some());
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn no_token_is_longer_than_what_is_looked_at() {
+    fn tokens_and_words_fit_their_length_limits() {
         assert!(TOKENS.iter().all(|t| t.text.len() <= TOKEN_BYTES_MAX && token(t.text.as_bytes()).is_some()));
         assert!(PAIRS.iter().all(|(t, f)| t.len() <= WORD_BYTES_MAX && f.len() <= WORD_BYTES_MAX));
     }

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buffers_come_back_as_large_as_they_are_and_no_more_than_may_be_kept() {
+    fn pool_keeps_whole_buffers_up_to_its_limit() {
         let buffers = BufferPool::new(2);
         let mut cut = ChunkText::new((0..100).collect(), 5..90);
         cut.truncate(10);

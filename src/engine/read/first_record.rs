@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cr_counts_if_more_of_the_line_follows_in_whatever_pieces() {
+    fn lone_cr_is_detected_across_pieces() {
         for (line, expected) in [("", false), ("x\r", false), ("x\ry", true), ("\r\r", true), ("xy", false)] {
             for step in 1..=4 {
                 let mut seen = LoneCr::default();

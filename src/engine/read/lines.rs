@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_found_by_their_number_however_they_end() {
+    fn lines_are_found_by_number_with_any_line_ending() {
         for (text, all) in [
             ("a\nb\nc\n", &["a", "b", "c"][..]),
             ("a\r\nb\r\nc", &["a", "b", "c"]),
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_deep_in_a_source_are_the_same_as_those_of_its_text() {
+    fn lines_deep_in_a_source_are_found() {
         let text: String = (1..=200_000).map(|n| format!("line {n}\n")).collect();
         let found = of(text.as_bytes(), 123_456, 3);
         assert_eq!(found.lines, ["line 123456", "line 123457", "line 123458"]);
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn the_encoding_is_told_as_the_lines_show_it() {
+    fn encoding_is_detected_from_the_shown_lines() {
         let utf8 = of("Zoë\n".as_bytes(), 1, 1);
         assert_eq!((utf8.lines[0].as_str(), utf8.encoding), ("Zoë", "UTF-8"));
         let latin = of(b"x\nZo\xeb \x80\n", 1, 9);
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_are_cut_at_a_character_and_said_to_be() {
+    fn long_lines_are_truncated_at_a_character_and_marked() {
         let text = format!("{}\n{}\r\nx\n", "é".repeat(LINE_CHARS_MAX + 1), "€".repeat(LINE_CHARS_MAX));
         let found = of(text.as_bytes(), 1, 9);
         assert_eq!(found.lines[0], "é".repeat(LINE_CHARS_MAX));
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_limits_the_reading_is_told() {
+    fn reached_limit_is_reported() {
         let text = "0123456789\n".repeat(1 << 17);
         let wanted = |bytes_max, text_bytes_max| LinesWanted {
             first: 1,

@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plain_cells_are_there_without_quotes_and_quoted_ones_without_escapes() {
+    fn plain_and_quoted_ranges_exclude_other_cells() {
         assert_eq!(Field::new(3, 7, false, false).plain(), Some(3..7));
         assert_eq!(Field::new(3, 3, false, false).plain(), Some(3..3));
         assert_eq!(Field::new(0, END_MASK as usize, false, false).plain(), Some(0..END_MASK as usize));

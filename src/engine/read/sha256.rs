@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn of_any_length_it_is_what_the_library_gives() {
+    fn digest_of_any_length_matches_the_library() {
         for length in 0..4 * BLOCK_BYTES {
             let bytes = bytes(length, 7);
             let mut hash = Hash::new();
@@ -122,7 +122,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn however_two_are_taken_in_each_is_what_the_library_gives(
+        fn paired_digests_match_the_library(
             parts in prop::collection::vec((0usize..700, 0usize..700, 0u8..3), 0..8),
             seeds in (0usize..1_000, 0usize..1_000),
         ) {

@@ -39,7 +39,7 @@ pub(super) fn check(
         }
         let kept = outcome.rejects.as_ref().map_or(0, |f| f.rows);
         if kept != rows.rows_rejected {
-            let found = format!("rejected {} rows, but kept {kept} of them", rows.rows_rejected);
+            let found = format!("rejected {} rows, but stored {kept} of them", rows.rows_rejected);
             return Err(broken(table, key, &found));
         }
     }
@@ -57,7 +57,7 @@ pub(super) fn check(
 fn broken(table: &str, path: &str, found: &str) -> RunError {
     RunError::new(RunErrorCode::AccountingBroken, format!("table `{table}`: {found}"))
         .path(path)
-        .detail("rows would be lost or doubled; nothing was published. This is a defect of Lakemill")
+        .detail("rows would be lost or duplicated; nothing was published. This is a bug in Lakemill")
 }
 
 /// Checks the reject limits of every table over all its current sources, read now or earlier.
@@ -69,7 +69,7 @@ pub(super) fn judge_rejects(tables: &[PreparedTable]) -> Result<(), RunError> {
         let limits = table.limits;
         if !limits.allow(rejected, read) {
             exceeded.push(format!(
-                "table `{}`: {rejected} of {read} rows rejected, allowed are {} rows or a ratio of {}",
+                "table `{}`: {rejected} of {read} rows rejected, expected at most {} rows or a ratio of {}",
                 table.name(),
                 limits.max_rows,
                 limits.max_ratio

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn new_changed_and_lost_partitions_are_told_the_greatest_difference_first() {
+    fn changed_partitions_are_sorted_by_difference() {
         let old = manifest(&[("p=1", 5, "a"), ("p=2", 7, "b"), ("p=3", 1, "c"), ("p=5", 9, "e")]);
         let next = manifest(&[("p=1", 5, "a"), ("p=2", 9, "b"), ("p=4", 4, "d"), ("p=5", 9, "f")]);
         assert_eq!((rows(&old), rows(&next)), (22, 27));
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn of_very_many_partitions_and_sources_the_first_are_told() {
+    fn changes_are_limited_to_the_first_partitions_and_sources() {
         let names: Vec<(String, String)> =
             (0..20_000).map(|n| (format!("p={n:05}"), format!("in/{n:05}.csv"))).collect();
         let all: Vec<(&str, u64, &str)> = names.iter().map(|(p, s)| (p.as_str(), 1, s.as_str())).collect();

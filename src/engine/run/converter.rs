@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_of_several_tables_become_one_file_that_names_them() {
+    fn rejects_of_several_tables_are_joined_with_table_names() {
         let folder = tempfile::tempdir().unwrap();
         let (a, b) = (spool(folder.path(), "a", &[2, 7]), spool(folder.path(), "b", &[1]));
         let to = folder.path().join("all");
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spooled_file_that_is_no_parquet_is_an_error_not_a_panic() {
+    fn invalid_spooled_file_is_an_error_not_a_panic() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
         std::fs::write(&path, b"junk").unwrap();

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_names_that_a_run_gives_are_ours() {
+    fn only_names_assigned_by_runs_are_ours() {
         let rejects = format!("{}.parquet", "0af1".repeat(8));
         for ours in ["part-00000.parquet", "d=1/part-123456.parquet", "a=/b=x y/part-00001.parquet", &rejects] {
             assert!(is_ours(ours), "{ours}");

@@ -41,7 +41,7 @@ pub(super) fn keep<C: Converter>(
     let put = || request.store.put_file(Bucket::Pipelines, &key, &file, &options).map_err(store_error);
     match converter.join_rejects(&parts, &file).and_then(|()| put()) {
         Ok(_) => error.detail(advice).path(key).into(),
-        Err(lost) => error.detail(format!("{advice}. The rejected rows could not be kept: {lost}")).into(),
+        Err(lost) => error.detail(format!("{advice}. The rejected rows could not be stored: {lost}")).into(),
     }
 }
 

@@ -42,8 +42,8 @@ impl RunFailure {
 pub(super) fn stopped(stop: Stop) -> RunError {
     let message = match stop {
         Stop::Cancelled => "the run was cancelled",
-        Stop::LeaseLost => "the lease on the run is lost",
-        Stop::WorkerStopping => "the worker was told to end",
+        Stop::LeaseLost => "the lease of the run was lost",
+        Stop::WorkerStopping => "the worker is stopping",
     };
     RunError::new(stop.code(), message)
 }
@@ -54,7 +54,7 @@ mod tests {
     use crate::domain::job::RunErrorCode;
 
     #[test]
-    fn a_partial_publish_says_so_once() {
+    fn partial_publish_is_reported_once() {
         let failure = RunFailure::from(RunError::new(RunErrorCode::S3Error, "m").detail("d"));
         let failure = failure.partially().partially();
         assert_eq!(failure.error.detail.as_deref(), Some("d. partially published; the next run repairs it"));

@@ -152,9 +152,8 @@ pub(super) fn check_not_being_written<'k>(
 fn being_written(table: &str, key: &str) -> RunError {
     let message = format!("table `{table}`: source `{key}` is still being written");
     RunError::new(RunErrorCode::SourceBeingWritten, message).path(key).detail(format!(
-        "it changed less than {} s ago; nothing was done, and the run is tried again until the file stays as it is. To \
-         have it read sooner and only whole, write it under a name that starts with a dot and rename it when it is \
-         complete",
+        "it changed less than {} s ago; nothing was done, and the run is retried until the file stops changing. To have \
+         it read sooner and never incomplete, write it under a name that starts with a dot, then rename it",
         UNSETTLED_WAIT_MS / 1_000
     ))
 }

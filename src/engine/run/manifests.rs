@@ -32,7 +32,7 @@ pub(super) fn read(store: &dyn ObjectStore, slug: &Slug, table: &str) -> Result<
     })?;
     let parsed = Manifest::parse(&json).and_then(|m| match m.table == table {
         true => Ok(m),
-        false => Err(ManifestError::Unreadable { reason: format!("it is that of table `{}`", m.table) }),
+        false => Err(ManifestError::Unreadable { reason: format!("it belongs to table `{}`", m.table) }),
     });
     let manifest = match parsed {
         Ok(manifest) => Some(manifest),
@@ -42,7 +42,7 @@ pub(super) fn read(store: &dyn ObjectStore, slug: &Slug, table: &str) -> Result<
                 .detail("run it with that version or a later one"));
         }
         Err(error @ ManifestError::Unreadable { .. }) => {
-            tracing::warn!(table, key, %error, "the table is made anew");
+            tracing::warn!(table, key, %error, "manifest unreadable; table will be rebuilt");
             None
         }
     };

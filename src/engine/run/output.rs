@@ -48,7 +48,7 @@ pub(super) fn verify_doubtful(
         }
         if kept.len() < entry.files.len() {
             let table = &old.table;
-            tracing::warn!(table, partition, "files of a retained partition are not as published, and were lost");
+            tracing::warn!(table, partition, "files of a retained partition changed; dropped them");
             lost += 1;
         }
         entry.files = kept;

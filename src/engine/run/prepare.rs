@@ -102,14 +102,14 @@ fn no_input(request: &RunRequest<'_>, lake: &Lake) -> RunError {
             "looked for `{}`{}; put files there or correct `files`. A clean run empties the tables instead",
             globs.join("`, `"),
             match overlooked.first().or(lake.keys.first()) {
-                Some(first) => format!("; the lake has other files, such as `{first}`"),
-                None => " where there are no files at all".to_owned(),
+                Some(first) => format!(", but the lake has only other files, such as `{first}`"),
+                None => ", but the lake has no files".to_owned(),
             }
         ))
 }
 
 fn source_changed(key: &str) -> RunError {
-    RunError::new(RunErrorCode::SourceChanged, format!("source `{key}` changed again and again while it was read"))
+    RunError::new(RunErrorCode::SourceChanged, format!("source `{key}` kept changing while it was read"))
         .path(key)
-        .detail(format!("planned {} times; run again once nothing writes to it", REPLANS_MAX + 1))
+        .detail(format!("planned {} times; run again once it is no longer written", REPLANS_MAX + 1))
 }

@@ -174,7 +174,7 @@ impl Publisher<'_, '_, '_> {
         let options =
             WriteOptions { sha256, sync_later: true, ..WriteOptions::leased(self.request.lease).with(precondition) };
         let Some(file) = table.made.get(key) else {
-            return Err(RunError::new(RunErrorCode::Internal, format!("nothing was made for `{key}`")).path(key));
+            return Err(RunError::new(RunErrorCode::Internal, format!("no file was built for `{key}`")).path(key));
         };
         let full_key = self.full_key(key);
         let staged = self.stager.take(file);
@@ -202,7 +202,7 @@ impl Publisher<'_, '_, '_> {
         let mut listed: Listing = output::list(self.request, &next.table)?;
         for file in next.files() {
             match listed.remove(&file.key) {
-                None => return Err(unverified(&self.full_key(&file.key), "it is not there")),
+                None => return Err(unverified(&self.full_key(&file.key), "it is missing")),
                 Some(found) if found.is(file.size, file.etag.as_deref()) => {}
                 Some(found) => {
                     let found = format!(
@@ -215,7 +215,7 @@ impl Publisher<'_, '_, '_> {
         }
         match listed.keys().next() {
             None => Ok(()),
-            Some(key) => Err(unverified(&self.full_key(key), "it is no file of the table")),
+            Some(key) => Err(unverified(&self.full_key(key), "it is not a file of the table")),
         }
     }
 

@@ -196,7 +196,7 @@ impl<'env> Shared<'env> {
         match request.store.stage_file(bucket, key, &file.path, &file.sha256, request.lease, &go_on) {
             Ok(staged) => staged,
             Err(error) => {
-                tracing::debug!(key, %error, "a file could not be staged; publishing will try again");
+                tracing::debug!(key, %error, "staging failed; publishing will retry");
                 None
             }
         }

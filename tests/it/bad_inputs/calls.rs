@@ -15,7 +15,7 @@ fn ready() -> Program {
 }
 
 #[test]
-fn words_that_are_no_call_end_with_status_2() {
+fn invalid_arguments_exit_with_status_2() {
     for (words, part) in [
         (&["run"][..], "<FILE>"),
         (&["run", "x.json", "--input", "x"], "--output"),
@@ -31,7 +31,7 @@ fn words_that_are_no_call_end_with_status_2() {
 }
 
 #[test]
-fn a_config_that_is_missing_or_a_folder_is_named() {
+fn missing_config_or_folder_is_reported() {
     let program = ready();
     let config = program.config();
     std::fs::remove_file(&config).unwrap();
@@ -42,7 +42,7 @@ fn a_config_that_is_missing_or_a_folder_is_named() {
 }
 
 #[test]
-fn a_config_with_problems_tells_all_of_them_and_writes_nothing() {
+fn invalid_config_reports_all_problems_and_writes_nothing() {
     let program = ready();
     program.configure(&[mapping(&json!({ "tabel": "x", "partition_by": ["c"], "where": "b >" }))]);
     program.run(&[]).told(1, &["did you mean `table`", "no column `c`", "/mappings/0/where", "3 problems"]);
@@ -56,7 +56,7 @@ fn a_config_with_problems_tells_all_of_them_and_writes_nothing() {
 }
 
 #[test]
-fn an_input_that_is_missing_or_a_file_is_named() {
+fn invalid_input_folder_is_reported() {
     let program = ready();
     for (name, part) in [("nowhere", "No such file"), ("pipeline.json", "not a folder")] {
         let path = program.home().join(name);
@@ -68,7 +68,7 @@ fn an_input_that_is_missing_or_a_file_is_named() {
 }
 
 #[test]
-fn an_output_that_is_a_file_is_named() {
+fn output_that_is_a_file_is_reported() {
     let program = ready();
     std::fs::write(program.output(), "precious").unwrap();
     program.run(&[]).told(1, &["--output", &format!("`{}`", program.output().display()), "not a folder"]);
@@ -76,7 +76,7 @@ fn an_output_that_is_a_file_is_named() {
 }
 
 #[test]
-fn an_output_that_is_the_input_or_holds_it_is_refused() {
+fn output_containing_the_input_is_refused() {
     let program = ready();
     let lake = program.lake();
     for output in [lake.clone(), lake.join("../lake/."), program.home().to_owned(), program.home().join("lake/..")] {
@@ -88,7 +88,7 @@ fn an_output_that_is_the_input_or_holds_it_is_refused() {
 }
 
 #[test]
-fn an_output_inside_the_input_is_no_source() {
+fn output_inside_the_input_is_not_read() {
     let program = Program::of(&json!({ "files": ["**"] }));
     program.put("x.csv", TEXT);
     let output = program.lake().join("in/out");
@@ -101,7 +101,7 @@ fn an_output_inside_the_input_is_no_source() {
 }
 
 #[test]
-fn an_output_folder_that_holds_other_things_is_refused() {
+fn output_folder_with_other_files_is_refused() {
     let program = ready();
     for clean in [&[][..], &["--clean"]] {
         std::fs::create_dir_all(program.output().join("thesis")).unwrap();
@@ -112,7 +112,7 @@ fn an_output_folder_that_holds_other_things_is_refused() {
 }
 
 #[test]
-fn a_clean_run_deletes_nothing_that_it_did_not_make() {
+fn clean_run_deletes_only_its_own_files() {
     let program = ready();
     program.run(&[]).ok();
     std::fs::create_dir(program.output().join("notes")).unwrap();
@@ -124,7 +124,7 @@ fn a_clean_run_deletes_nothing_that_it_did_not_make() {
 }
 
 #[test]
-fn an_empty_output_folder_and_one_to_be_made_are_taken() {
+fn empty_or_missing_output_folder_is_accepted() {
     let program = ready();
     std::fs::create_dir(program.output()).unwrap();
     program.run(&[]).ok();
@@ -136,7 +136,7 @@ fn an_empty_output_folder_and_one_to_be_made_are_taken() {
 }
 
 #[test]
-fn a_second_run_on_an_output_is_refused_while_the_first_has_it() {
+fn concurrent_run_on_an_output_is_refused() {
     let program = ready();
     let lock = OutputLock::acquire(&program.output()).unwrap();
     program.run(&[]).told(1, &[&format!("`{}`", program.output().display()), "another run"]);
@@ -147,7 +147,7 @@ fn a_second_run_on_an_output_is_refused_while_the_first_has_it() {
 }
 
 #[test]
-fn a_dry_run_writes_no_table_and_no_manifest() {
+fn dry_run_writes_no_table_and_no_manifest() {
     let program = ready();
     let ran = program.run(&["--dry-run"]).ok();
     assert!(ran.stdout.contains("dry run: nothing was written"), "{}", ran.stdout);
@@ -163,14 +163,14 @@ fn a_dry_run_writes_no_table_and_no_manifest() {
 }
 
 #[test]
-fn a_dry_run_leaves_no_folder_behind() {
+fn dry_run_leaves_no_folder_behind() {
     let program = ready();
     program.run(&["--dry-run"]).ok();
     assert!(!program.output().exists(), "{:?}", files(&program.output()));
 }
 
 #[test]
-fn a_prefix_takes_only_the_new_files_below_it() {
+fn prefix_reads_only_new_files_below_it() {
     let program = Program::of(&json!({ "partition_by": ["a"] }));
     program.put("in/x/1.csv", "a,b\np,1\n").put("in/y/1.csv", "a,b\nq,1\n").run(&[]).ok();
     program.put("in/x/2.csv", "a,b\np,2\n").put("in/y/2.csv", "a,b\nq,2\n");
@@ -181,14 +181,14 @@ fn a_prefix_takes_only_the_new_files_below_it() {
 }
 
 #[test]
-fn a_prefix_that_no_file_has_is_told() {
+fn prefix_without_files_is_reported() {
     let program = ready();
     let ran = program.run(&["--prefix", "typo/"]);
     assert!(ran.stderr.contains("typo/") || ran.stdout.contains("typo/"), "{}{}", ran.stdout, ran.stderr);
 }
 
 #[test]
-fn every_problem_of_a_config_is_told_by_validate_too() {
+fn validate_reports_every_problem_of_a_config() {
     let program = ready();
     let ran = call(lakemill().arg("validate").arg(program.config())).ok();
     assert_eq!(ran.stdout, format!("{}: ok, 1 table\n", program.config().display()));

@@ -30,7 +30,7 @@ fn refused(ty: &str, more: Value, cells: &[&str], reason: &str, parts: &[&str]) 
 }
 
 #[test]
-fn numbers_too_large_are_rejected_with_what_the_type_holds() {
+fn out_of_range_numbers_are_rejected_with_the_range() {
     let none = || json!({});
     refused("int8", none(), &["127", "128", "-129", "99999999999999999999"], "out_of_range", &["-128 to 127"]);
     refused("uint8", none(), &["255", "256", "-1"], "out_of_range", &["0 to 255"]);
@@ -57,7 +57,7 @@ fn numbers_are_never_rounded_or_guessed() {
 }
 
 #[test]
-fn wrong_dates_and_times_are_rejected() {
+fn invalid_dates_and_times_are_rejected() {
     let none = || json!({});
     refused("date", none(), &["2024-02-29", "2023-02-29", "2024-13-01", "2024-00-10"], "wrong_type", &["no such date"]);
     refused("date", none(), &["2024-01-31", "31/01/2024", "20240131", "today"], "wrong_type", &["`YYYY-MM-DD`"]);
@@ -95,7 +95,7 @@ fn malformed_uuids_and_json_are_rejected() {
 }
 
 #[test]
-fn what_becomes_of_a_bad_cell_is_up_to_its_column() {
+fn on_error_decides_the_outcome_of_bad_cells() {
     let text = "v\n1\nx\n300\n2\n";
     check(text, column("int8", json!({})), &["1", "2"], &["3@4 v=x wrong_type x", "4@6 v=300 out_of_range 300"]);
     check(text, column("int8", json!({ "on_error": "null" })), &["1", "∅", "∅", "2"], &[]);
@@ -107,7 +107,7 @@ fn what_becomes_of_a_bad_cell_is_up_to_its_column() {
 }
 
 #[test]
-fn a_null_in_a_column_that_takes_none_rejects_the_row_whatever_on_error_says() {
+fn null_in_not_nullable_column_rejects_the_row_despite_on_error() {
     let text = "v,w\n1,\n,\n2,\n\"\",\n";
     let with = |on_error: &str| json!({ "columns": [{ "name": "v", "type": "string", "nullable": false, "on_error": on_error }] });
     check(text, with("reject"), &["1", "2", ""], &["3@7 v= null_not_allowed ,"]);
@@ -118,7 +118,7 @@ fn a_null_in_a_column_that_takes_none_rejects_the_row_whatever_on_error_says() {
 }
 
 #[test]
-fn nulls_are_the_unquoted_tokens_of_the_config() {
+fn only_unquoted_configured_tokens_are_null() {
     let text = "v,w\nNA,1\n\"NA\",2\n,3\nna,4\n";
     let with = |csv: Value| json!({ "csv": csv, "columns": [{ "name": "v", "type": "string" }, { "name": "w", "type": "int8" }] });
     check(text, with(json!({ "null_values": ["NA"] })), &["∅|1", "NA|2", "|3", "na|4"], &[]);
@@ -132,7 +132,7 @@ fn nulls_are_the_unquoted_tokens_of_the_config() {
 }
 
 #[test]
-fn an_empty_cell_that_is_no_null_is_no_number() {
+fn empty_cell_that_is_not_null_is_not_a_number() {
     check("v\n1\n\"\"\n", column("int8", json!({})), &["1"], &["3@4 v= wrong_type \"\""]);
 }
 
@@ -145,7 +145,7 @@ fn blanks_are_text_unless_trimmed() {
 }
 
 #[test]
-fn decimal_marks_and_thousands_are_those_of_the_config() {
+fn separators_of_numbers_follow_the_config() {
     let mut german = column("decimal(12,2)", json!({}));
     german["csv"] = json!({ "decimal": ",", "thousands": ".", "delimiter": ";" });
     check(
@@ -157,7 +157,7 @@ fn decimal_marks_and_thousands_are_those_of_the_config() {
 }
 
 #[test]
-fn the_first_bad_cell_of_a_row_is_its_reason_and_values_are_cut() {
+fn first_bad_cell_is_the_reason_and_values_are_truncated() {
     let columns = json!([{ "name": "a", "type": "int8" }, { "name": "b", "type": "int8" }]);
     check("a,b\nx,y\n1,y\n", json!({ "columns": columns }), &[], &["2@4 a=x wrong_type x,y", "3@8 b=y wrong_type 1,y"]);
 

@@ -33,7 +33,7 @@ fn many_rows() -> String {
 }
 
 #[test]
-fn gzip_and_zstd_are_read_by_their_names_in_one_piece_or_several() {
+fn gzip_and_zstd_with_several_members_are_read() {
     let zstd = zstd::encode_all(TEXT.as_bytes(), 3).unwrap();
     let two = [gzip(b"a,b\nx"), gzip(b",1\ny,2\n")].concat();
     for (name, bytes) in [("x.csv.gz", gzip(TEXT.as_bytes())), ("x.csv.zst", zstd), ("x.csv.gz", two)] {
@@ -42,11 +42,11 @@ fn gzip_and_zstd_are_read_by_their_names_in_one_piece_or_several() {
 }
 
 #[test]
-fn a_file_cut_short_fails_the_run() {
+fn truncated_file_fails_the_run() {
     let zstd = zstd::encode_all(many_rows().as_bytes(), 3).unwrap();
     for (name, whole, format) in [("x.csv.gz", gzip(many_rows().as_bytes()), "gzip"), ("x.csv.zst", zstd, "zstd")] {
         let sees = format!("`in/{name}`: the {format} data ends too early, after ");
-        let advice = "replace the source, or take it out of the lake";
+        let advice = "replace the source, or remove it from the lake";
         for end in [whole.len() - 1, whole.len() / 2, 100] {
             check_files_fail(&[(name, &whole[..end])], json!({}), &[&sees, advice, "(unreadable_source)"]);
         }
@@ -54,7 +54,7 @@ fn a_file_cut_short_fails_the_run() {
 }
 
 #[test]
-fn a_damaged_file_fails_the_run() {
+fn damaged_file_fails_the_run() {
     let mut damaged = gzip(many_rows().as_bytes());
     let middle = damaged.len() / 2;
     damaged[middle..middle + 40].fill(0xa5);
@@ -76,7 +76,7 @@ fn a_damaged_file_fails_the_run() {
 }
 
 #[test]
-fn a_name_that_says_other_than_the_bytes_fails_the_run() {
+fn wrong_extension_fails_the_run() {
     let gz = gzip(TEXT.as_bytes());
     let zip = b"PK\x03\x04rest".to_vec();
     for (name, bytes, found) in [
@@ -91,7 +91,7 @@ fn a_name_that_says_other_than_the_bytes_fails_the_run() {
 }
 
 #[test]
-fn a_file_that_inflates_a_thousandfold_fails_in_little_memory() {
+fn decompression_bomb_fails_in_bounded_memory() {
     let zeros = vec![b'0'; 1 << 20];
     let mut gz = GzEncoder::new(Vec::new(), Compression::best());
     let mut zst = zstd::Encoder::new(Vec::new(), 3).unwrap();
@@ -123,7 +123,7 @@ fn with_huge_field(change: serde_json::Value, head: &str, tail: &str) -> (Progra
 }
 
 #[test]
-fn a_field_of_200_mb_is_rejected_in_bounded_memory_and_the_next_row_is_read() {
+fn field_of_200_mb_is_rejected_in_bounded_memory() {
     for bytes_max in [2 << 20, 64 << 20] {
         let change = json!({ "csv": { "record_bytes_max": bytes_max } });
         let (program, ran) = with_huge_field(change, "a,b\n", ",1\ny,2\nz,q\n");
@@ -137,7 +137,7 @@ fn a_field_of_200_mb_is_rejected_in_bounded_memory_and_the_next_row_is_read() {
 }
 
 #[test]
-fn a_quote_left_open_over_200_mb_is_told_as_such() {
+fn unclosed_quote_over_200_mb_is_reported() {
     let (program, ran) = with_huge_field(json!({}), "a,b\nw,1\n\"", "\n");
     ran.ok();
     assert_eq!(program.rows("t"), ["w|1"]);
@@ -147,15 +147,15 @@ fn a_quote_left_open_over_200_mb_is_told_as_such() {
 }
 
 #[test]
-fn a_header_of_200_mb_fails_in_bounded_memory() {
+fn header_of_200_mb_fails_in_bounded_memory() {
     let (_, ran) = with_huge_field(json!({}), "a,b", "\nx,1\n");
     ran.told(1, &["`in/x.csv` line 1", "record_bytes_max", "(header_mismatch)"]);
 }
 
 #[test]
-fn no_files_at_all_fails_and_a_clean_run_empties_the_tables() {
+fn run_without_files_fails_and_clean_run_empties_tables() {
     let program = Program::of(&json!({}));
-    program.run(&[]).told(1, &["(no_input)", "in/**/*.csv", "no files at all", "--clean"]);
+    program.run(&[]).told(1, &["(no_input)", "in/**/*.csv", "the lake has no files", "--clean"]);
     program.put("x.csv", "a,b\nx,1\ny,q\n").run(&[]).ok();
     let before = program.published();
     std::fs::rename(program.source("x.csv"), program.source("x.txt")).unwrap();
@@ -166,7 +166,7 @@ fn no_files_at_all_fails_and_a_clean_run_empties_the_tables() {
 }
 
 #[test]
-fn a_file_that_may_not_be_read_fails_the_run_by_name() {
+fn unreadable_file_fails_the_run_by_name() {
     let program = Program::of(&json!({}));
     program.put("1.csv", TEXT).run(&[]).ok();
     let before = program.published();
@@ -189,7 +189,7 @@ fn a_file_that_may_not_be_read_fails_the_run_by_name() {
 }
 
 #[test]
-fn a_link_that_leads_nowhere_is_not_passed_over_in_silence() {
+fn broken_symlink_is_reported() {
     let program = Program::of(&json!({}));
     program.put("1.csv", TEXT);
     symlink(program.home().join("gone"), program.source("2.csv")).unwrap();
@@ -198,7 +198,7 @@ fn a_link_that_leads_nowhere_is_not_passed_over_in_silence() {
 }
 
 #[test]
-fn links_to_files_and_folders_are_followed() {
+fn symlinks_are_followed() {
     let program = Program::of(&json!({}));
     let elsewhere = program.home().join("elsewhere");
     std::fs::create_dir(&elsewhere).unwrap();
@@ -211,7 +211,7 @@ fn links_to_files_and_folders_are_followed() {
 }
 
 #[test]
-fn what_is_no_file_is_not_read_and_holds_nothing_up() {
+fn special_files_are_ignored() {
     let program = Program::of(&json!({}));
     program.put("1.csv", TEXT);
     std::fs::create_dir(program.source("folder.csv")).unwrap();
@@ -222,7 +222,7 @@ fn what_is_no_file_is_not_read_and_holds_nothing_up() {
 }
 
 #[test]
-fn names_that_are_no_keys_are_not_passed_over_in_silence() {
+fn invalid_keys_are_reported() {
     use std::os::unix::ffi::OsStrExt;
     let program = Program::of(&json!({}));
     program.put("1.csv", TEXT);
@@ -234,7 +234,7 @@ fn names_that_are_no_keys_are_not_passed_over_in_silence() {
 }
 
 #[test]
-fn names_with_blanks_and_other_scripts_are_read() {
+fn names_with_blanks_and_unicode_are_read() {
     for name in ["a b.csv", "日本.csv", "a=b/c%.csv", "in/#1.csv", "in/?.csv"] {
         let files = format!("in/{}", if name.contains('/') { "**/*.csv" } else { "*.csv" });
         let name = if name.starts_with("a=") { format!("in/{name}") } else { name.to_owned() };
@@ -245,18 +245,18 @@ fn names_with_blanks_and_other_scripts_are_read() {
 }
 
 #[test]
-fn hidden_files_are_no_sources() {
+fn hidden_files_are_ignored() {
     check_files(&[("1.csv", TEXT.as_bytes()), (".2.csv", b"junk")], json!({}), &["x|1", "y|2"], &[]);
 }
 
 #[test]
-fn rows_come_in_the_order_of_their_files_names() {
+fn rows_are_in_order_of_file_names() {
     check_files(&[("b.csv", b"a,b\nx,2\n"), ("a.csv", b"a,b\nx,1\n")], json!({}), &["x|1", "x|2"], &[]);
     check("a,b\nx,1\n", json!({}), &["x|1"], &[]);
 }
 
 #[test]
-fn an_empty_file_has_no_rows() {
+fn empty_file_has_no_rows() {
     let zstd = zstd::encode_all(&b""[..], 3).unwrap();
     let cases: [(&str, &[u8]); 4] =
         [("e.csv", b""), ("e.csv", b"\xef\xbb\xbf"), ("e.csv.gz", &gzip(b"")), ("e.csv.zst", &zstd)];
@@ -268,7 +268,7 @@ fn an_empty_file_has_no_rows() {
 }
 
 #[test]
-fn an_empty_file_fails_the_run_where_the_config_says_so() {
+fn empty_file_fails_the_run_if_configured() {
     for missing in ["fail", "null"] {
         check_files_fail(
             &[("e.csv", b""), ("x.csv", TEXT.as_bytes())],
@@ -280,7 +280,7 @@ fn an_empty_file_fails_the_run_where_the_config_says_so() {
 
 /// It has bytes, and no line that could be its header.
 #[test]
-fn a_file_without_a_header_line_is_not_an_empty_one() {
+fn blank_lines_do_not_make_a_file_empty() {
     for text in ["\n\n", "# nothing\n"] {
         check_files_fail(
             &[("x.csv", text.as_bytes())],

@@ -10,21 +10,21 @@ fn from(from: Value) -> Value {
 }
 
 #[test]
-fn columns_are_found_by_name_wherever_they_stand() {
+fn columns_are_found_by_name_at_any_position() {
     let files: [(&str, &[u8]); 3] =
         [("1.csv", b"a,b\nx,1\n"), ("2.csv", b"b,more,a\n2,?,y\n"), ("3.csv", b"\"b\" , A \n3,z\n")];
     check_files(&files, json!({}), &["x|1", "y|2", "z|3"], &[]);
 }
 
 #[test]
-fn a_renamed_column_is_found_by_its_other_names_in_order_of_preference() {
+fn renamed_column_is_found_by_its_aliases_in_order() {
     let files: [(&str, &[u8]); 3] =
         [("1.csv", b"old,b\nx,1\n"), ("2.csv", b"b,New Name\n2,y\n"), ("3.csv", b"old,b,new name\nwrong,3,right\n")];
     check_files(&files, json!({ "columns": from(json!(["new name", "OLD"])) }), &["x|1", "y|2", "right|3"], &[]);
 }
 
 #[test]
-fn a_missing_column_fails_or_is_null() {
+fn missing_column_fails_or_is_null() {
     let files: [(&str, &[u8]); 2] = [("1.csv", b"a,b\nx,1\n"), ("2.csv", b"b\n2\n")];
     check_files_fail(
         &files,
@@ -35,7 +35,7 @@ fn a_missing_column_fails_or_is_null() {
 }
 
 #[test]
-fn a_missing_column_that_may_not_be_null_rejects_every_row() {
+fn missing_not_nullable_column_rejects_every_row() {
     let columns = json!([{ "name": "a", "type": "string", "nullable": false }, { "name": "b", "type": "int64" }]);
     let change = json!({ "missing_columns": "null", "columns": columns });
     check("b\n1\n2\n", change, &[], &["2@2 a null_not_allowed 1", "3@4 a null_not_allowed 2"]);
@@ -52,7 +52,7 @@ fn extra_columns_are_ignored_or_fail() {
 }
 
 #[test]
-fn a_duplicate_column_fails_or_the_first_is_read() {
+fn duplicate_column_fails_or_the_first_is_read() {
     for header in ["a,b,a", "a,b,A", "a,b,\" a \""] {
         let text = format!("{header}\nx,1,y\n");
         check_fails(&text, json!({}), &["`in/x.csv`", "it has column `a` more than once", "duplicate_columns"]);
@@ -61,23 +61,23 @@ fn a_duplicate_column_fails_or_the_first_is_read() {
 }
 
 #[test]
-fn duplicates_of_what_the_table_does_not_read_are_no_fault() {
+fn duplicates_of_unread_columns_are_accepted() {
     check("a,b,c,c\nx,1,?,?\n", json!({}), &["x|1"], &[]);
 }
 
 #[test]
-fn blank_names_are_columns_that_nobody_asks_for() {
+fn blank_names_are_unread_columns() {
     check(",a,,b,\n?,x,?,1,?\n", json!({}), &["x|1"], &[]);
     check_fails(",a,,b\n?,x,?,1\n", json!({ "extra_columns": "fail" }), &["doesn't declare: ``, ``"]);
 }
 
 #[test]
-fn names_are_compared_without_case_beyond_ascii_too() {
+fn names_are_case_insensitive_beyond_ascii() {
     check("GRÖSSE,B\nx,1\n", json!({ "columns": from(json!("Grösse")) }), &["x|1"], &[]);
 }
 
 #[test]
-fn without_a_header_columns_are_positions() {
+fn columns_are_positions_without_a_header() {
     let csv = json!({ "header": false });
     check("x,1\ny,z\n", json!({ "csv": csv }), &["x|1"], &["2@4 b=z wrong_type y,z"]);
     let columns = json!([{ "name": "a", "type": "string", "from": 2 }, { "name": "b", "type": "int64", "from": 0 }]);
@@ -86,7 +86,7 @@ fn without_a_header_columns_are_positions() {
 }
 
 #[test]
-fn without_a_header_a_first_record_of_another_width_is_a_ragged_row_like_any_other() {
+fn first_record_of_another_width_is_ragged_without_a_header() {
     let csv = json!({ "header": false });
     check("x\ny,2\nz,3\n", json!({ "csv": csv }), &["y|2", "z|3"], &["1@0 - ragged_row x"]);
     check("x,1,?\ny,2\n", json!({ "csv": csv }), &["y|2"], &["1@0 - ragged_row x,1,?"]);
@@ -94,7 +94,7 @@ fn without_a_header_a_first_record_of_another_width_is_a_ragged_row_like_any_oth
 }
 
 #[test]
-fn without_a_header_cells_after_the_last_column_are_declared_by_their_number() {
+fn width_declares_unread_cells_without_a_header() {
     let csv = json!({ "header": false, "width": 4 });
     check("x,1,?,?\ny,2\n", json!({ "csv": csv }), &["x|1"], &["2@8 - ragged_row y,2"]);
     let fail = json!({ "csv": csv, "extra_columns": "fail" });
@@ -102,6 +102,6 @@ fn without_a_header_cells_after_the_last_column_are_declared_by_their_number() {
 }
 
 #[test]
-fn a_file_with_a_header_read_without_one_rejects_the_header_as_a_row() {
+fn header_is_rejected_as_a_row_if_none_is_declared() {
     check("a,b\nx,1\n", json!({ "csv": { "header": false } }), &["x|1"], &["1@0 b=b wrong_type a,b"]);
 }

@@ -30,19 +30,19 @@ fn not_borne(limits: Value, rows: u64, bad: u64) {
 }
 
 #[test]
-fn by_default_no_row_may_be_rejected() {
+fn any_reject_fails_the_run_by_default() {
     borne(allowing(0, 0.0), 3, 0);
     not_borne(allowing(0, 0.0), 3, 1);
 }
 
 #[test]
-fn as_many_rows_as_allowed_are_borne_and_one_more_is_not() {
+fn rejects_up_to_the_limit_are_accepted() {
     borne(allowing(2, 0.0), 5, 2);
     not_borne(allowing(2, 0.0), 5, 3);
 }
 
 #[test]
-fn the_ratio_allowed_is_borne_and_one_row_more_is_not() {
+fn rejects_up_to_the_ratio_are_accepted() {
     for (ratio, rows, bad) in
         [(0.5, 4, 2), (0.1, 10, 1), (0.29, 100, 29), (0.07, 100, 7), (0.57, 100, 57), (0.001, 1000, 1)]
     {
@@ -53,22 +53,22 @@ fn the_ratio_allowed_is_borne_and_one_row_more_is_not() {
 }
 
 #[test]
-fn the_greater_of_both_limits_counts() {
+fn larger_reject_limit_applies() {
     borne(allowing(3, 0.1), 10, 3);
     borne(allowing(1, 0.5), 10, 5);
     not_borne(allowing(3, 0.1), 10, 4);
 }
 
 #[test]
-fn limits_are_judged_over_all_files_of_a_table_old_and_new() {
+fn limits_apply_to_all_files_of_a_table() {
     let program = Program::of(&allowing(2, 0.0));
     program.put("1.csv", csv(3, 1)).run(&[]).ok();
     program.put("2.csv", csv(3, 1)).run(&[]).ok();
-    program.put("3.csv", csv(3, 1)).run(&[]).told(1, &["3 of 9 rows rejected, allowed are 2 rows"]);
+    program.put("3.csv", csv(3, 1)).run(&[]).told(1, &["3 of 9 rows rejected, expected at most 2 rows"]);
 }
 
 #[test]
-fn a_run_that_fails_for_its_rejects_keeps_them_and_touches_nothing() {
+fn run_failed_by_rejects_stores_them_and_changes_nothing() {
     let strict = |table: &str| {
         let mut mapping = mapping(&json!({ "table": table, "files": [format!("{table}/*.csv")] }));
         mapping.as_object_mut().unwrap().remove("rejects");
@@ -110,7 +110,7 @@ fn a_run_that_fails_for_its_rejects_keeps_them_and_touches_nothing() {
 }
 
 #[test]
-fn a_dry_run_that_fails_for_its_rejects_names_some_and_keeps_nothing() {
+fn dry_run_failed_by_rejects_reports_samples_only() {
     let program = Program::of(&allowing(0, 0.0));
     program.put("x.csv", csv(3, 1));
     program
@@ -120,7 +120,7 @@ fn a_dry_run_that_fails_for_its_rejects_names_some_and_keeps_nothing() {
 }
 
 #[test]
-fn rejected_rows_disappear_when_their_rows_are_mended_or_their_files_go() {
+fn rejects_disappear_with_corrected_or_deleted_files() {
     let program = Program::of(&json!({}));
     program.put("1.csv", "a,b\nx,bad\n").put("2.csv", "a,b\ny,bad\nz,1\n").run(&[]).ok();
     assert_eq!(program.rejected("t").len(), 2);

@@ -10,7 +10,7 @@ fn by_a() -> Value {
 }
 
 #[test]
-fn values_are_escaped_so_that_they_name_one_folder() {
+fn partition_values_are_escaped() {
     let text = "a,b\na/b,1\n..,2\n.,3\n50%,4\nx=y,5\nMünchen 1,6\nNULL,8\n\"q\"\"\",10\n\\,11\n";
     let rows = [
         "a=%2E%2E: 2",
@@ -28,7 +28,7 @@ fn values_are_escaped_so_that_they_name_one_folder() {
 
 /// No reader shows such a folder as the text that it was made of, or some fail.
 #[test]
-fn a_text_that_readers_take_for_null_rejects_its_row() {
+fn text_read_as_null_rejects_its_row() {
     let text = "a,b\n,1\n__HIVE_DEFAULT_PARTITION__,2\nNULL,3\nx,4\n";
     let program = Program::of(&by_a());
     program.put("x.csv", text).run(&[]).ok();
@@ -40,7 +40,7 @@ fn a_text_that_readers_take_for_null_rejects_its_row() {
 }
 
 #[test]
-fn a_text_that_readers_take_for_another_value_rejects_its_row_unless_it_is_kept() {
+fn inferable_text_rejects_its_row_unless_kept() {
     let text = "a,b\n01,1\n1,2\n1.50,3\n2024-1-1,4\n2024-01-01,5\nTrue,6\nNaN,7\n";
     let program = Program::of(&by_a());
     program.put("x.csv", text).run(&[]).ok();
@@ -55,7 +55,7 @@ fn a_text_that_readers_take_for_another_value_rejects_its_row_unless_it_is_kept(
 }
 
 #[test]
-fn names_that_readers_hide_or_show_escaped_are_refused() {
+fn partition_names_that_readers_misread_are_refused() {
     for (name, part) in
         [("_year", "hidden"), (".year", "hidden"), ("a=b", "escaped"), ("a%b", "escaped"), ("a/b", "escaped")]
     {
@@ -66,7 +66,7 @@ fn names_that_readers_hide_or_show_escaped_are_refused() {
 }
 
 #[test]
-fn a_second_run_finds_every_partition_as_it_left_it() {
+fn second_run_finds_every_partition_unchanged() {
     let program = Program::of(&by_a());
     program.put("x.csv", "a,b\na/b,1\n..,2\n.,3\nNULL,4\n~,5\nü\u{202e},6\n* ?,7\n");
     program.run(&[]).ok();
@@ -78,7 +78,7 @@ fn a_second_run_finds_every_partition_as_it_left_it() {
 }
 
 #[test]
-fn no_value_leads_out_of_the_table() {
+fn partition_values_cannot_escape_the_table() {
     let program = Program::of(&by_a());
     program.put("x.csv", "a,b\n../../../x,1\n/etc,2\n..\\..,3\n").run(&[]).ok();
     let found: Vec<String> = files(program.home()).into_iter().filter(|f| f.ends_with(".parquet")).collect();
@@ -87,7 +87,7 @@ fn no_value_leads_out_of_the_table() {
 }
 
 #[test]
-fn a_value_too_long_for_a_folder_rejects_its_row() {
+fn too_long_partition_value_rejects_its_row() {
     let (fits, too_long, escaped) = ("x".repeat(253), "y".repeat(254), "/".repeat(85));
     let text = format!("a,b\n{fits},1\n{too_long},2\n{escaped},3\n");
     let program = Program::of(&by_a());
@@ -105,7 +105,7 @@ fn a_value_too_long_for_a_folder_rejects_its_row() {
 
 /// Each value fits a folder's name, but all of them no key.
 #[test]
-fn values_too_long_together_reject_their_row() {
+fn too_long_partition_path_rejects_its_row() {
     let columns: Vec<Value> = "abcdefg".chars().map(|name| json!({ "name": name, "type": "string" })).collect();
     let change = json!({ "columns": columns, "partition_by": ["a", "b", "c", "d", "e"] });
     let program = Program::of(&change);
@@ -125,7 +125,7 @@ fn values_too_long_together_reject_their_row() {
 }
 
 #[test]
-fn dates_and_hours_make_partitions_and_null_has_its_own() {
+fn date_transforms_and_null_make_partitions() {
     let change = json!({
         "columns": [{ "name": "at", "type": "timestamp" }, { "name": "b", "type": "int64" }],
         "partition_by": [{ "column": "at", "transform": "year" }, { "column": "at", "transform": "hour", "name": "h" }]
@@ -141,12 +141,12 @@ fn dates_and_hours_make_partitions_and_null_has_its_own() {
 }
 
 #[test]
-fn values_that_differ_in_case_are_partitions_of_their_own() {
+fn partitions_are_case_sensitive() {
     check("a,b\nx,1\nX,2\n", by_a(), &["a=X: 2", "a=x: 1"], &[]);
 }
 
 #[test]
-fn partitions_whose_sources_are_gone_stay_until_a_clean_run() {
+fn partitions_of_deleted_sources_remain_until_a_clean_run() {
     let program = Program::of(&by_a());
     program.put("1.csv", "a,b\nx,1\n").put("2.csv", "a,b\ny,2\n").run(&[]).ok();
     std::fs::remove_file(program.source("1.csv")).unwrap();
@@ -158,7 +158,7 @@ fn partitions_whose_sources_are_gone_stay_until_a_clean_run() {
 }
 
 #[test]
-fn a_new_layout_over_retained_partitions_asks_for_a_clean_run() {
+fn changed_layout_with_retained_partitions_requires_a_clean_run() {
     let program = Program::of(&by_a());
     program.put("1.csv", "a,b\nx,1\n").put("2.csv", "a,b\ny,2\n").run(&[]).ok();
     std::fs::remove_file(program.source("1.csv")).unwrap();
@@ -172,7 +172,7 @@ fn a_new_layout_over_retained_partitions_asks_for_a_clean_run() {
 }
 
 #[test]
-fn partitioning_does_not_save_a_failed_run() {
+fn failed_run_publishes_no_partition() {
     let files: [(&str, &[u8]); 2] = [("1.csv", b"a,b\nx,1\n"), ("2.csv", b"a,b\nx,q\n")];
     let mut change = by_a();
     change["rejects"] = json!({ "max_rows": 0, "max_ratio": 0.0 });

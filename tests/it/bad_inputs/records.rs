@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{check, check_fails};
 
 #[test]
-fn ragged_rows_are_rejected_padded_or_fail_the_run() {
+fn ragged_rows_follow_the_config() {
     let text = "a,b\nx,1\ny\nz,3,4\n";
     check(text, json!({}), &["x|1"], &["3@8 - ragged_row y", "4@10 - ragged_row z,3,4"]);
     check(text, json!({ "csv": { "ragged_rows": "pad" } }), &["x|1", "y|∅", "z|3"], &[]);
@@ -17,7 +17,7 @@ fn ragged_rows_are_rejected_padded_or_fail_the_run() {
 }
 
 #[test]
-fn padding_gives_nulls_which_a_column_may_refuse() {
+fn padded_cells_are_null() {
     let columns = json!([{ "name": "a", "type": "string" }, { "name": "b", "type": "int64", "nullable": false }]);
     check(
         "a,b\ny\n",
@@ -28,7 +28,7 @@ fn padding_gives_nulls_which_a_column_may_refuse() {
 }
 
 #[test]
-fn blank_lines_are_no_records_and_count_as_lines() {
+fn skipped_blank_lines_count_as_lines() {
     check("a,b\n\nx,1\n\r\n\ny,z\n", json!({}), &["x|1"], &["6@12 b=z wrong_type y,z"]);
     check("a,b\n \nx,1\n", json!({}), &["x|1"], &["2@4 - ragged_row  "]);
 }
@@ -41,12 +41,12 @@ fn preambles_are_skipped_by_physical_lines() {
 }
 
 #[test]
-fn an_unknown_preamble_fails_with_the_setting_to_change() {
+fn undeclared_preamble_fails_with_advice() {
     check_fails("Report of May\n\na,b\nx,1\n", json!({}), &["`in/x.csv`", "Report of May", "csv.skip_rows"]);
 }
 
 #[test]
-fn footers_are_cut_off_by_records() {
+fn footers_are_skipped_by_records() {
     let text = "a,b\nx,1\ny,2\n\"Total\nof all\",q,,\n";
     check(text, json!({ "csv": { "skip_footer_rows": 1 } }), &["x|1", "y|2"], &[]);
     check(text, json!({ "csv": { "skip_footer_rows": 3 } }), &[], &[]);
@@ -60,13 +60,13 @@ fn further_header_lines_are_skipped_by_records() {
 }
 
 #[test]
-fn comments_are_skipped_where_there_are_any() {
+fn comments_are_skipped_if_configured() {
     let text = "# made by hand\na,b\n#x,9\nx,1\ny#,2\n";
     check(text, json!({ "csv": { "comment": "#" } }), &["x|1", "y#|2"], &[]);
 }
 
 #[test]
-fn a_record_longer_than_allowed_is_rejected_and_the_next_is_read() {
+fn oversize_record_is_rejected_and_the_next_is_read() {
     let long = "x".repeat(2000);
     let text = format!("a,b\n{long},1\ny,2\n");
     let reject = format!("2@4 - record_too_long {long},1");
@@ -74,14 +74,14 @@ fn a_record_longer_than_allowed_is_rejected_and_the_next_is_read() {
 }
 
 #[test]
-fn trailing_delimiters_make_a_column_without_a_name() {
+fn trailing_delimiters_make_an_unnamed_column() {
     check("a,b,\nx,1,\n", json!({}), &["x|1"], &[]);
     check("a,b\nx,1,\n", json!({}), &[], &["2@4 - ragged_row x,1,"]);
 }
 
 /// Rows to skip that would swallow the rest of the file are rejected with it.
 #[test]
-fn an_unclosed_quote_in_a_skipped_record_rejects_what_it_swallows() {
+fn unclosed_quote_in_a_skipped_record_rejects_the_rest() {
     let column = json!([{ "name": "len", "type": "int64" }]);
     let change = json!({ "csv": { "skip_rows_after_header": 1 }, "columns": column });
     check("len\n\"\n1\n2\n", change.clone(), &[], &["2@4 - unclosed_quote \"\\n1\\n2\\n"]);
@@ -91,7 +91,7 @@ fn an_unclosed_quote_in_a_skipped_record_rejects_what_it_swallows() {
 }
 
 #[test]
-fn an_unclosed_quote_before_a_footer_rejects_what_it_swallows_and_skips_no_row_before_it() {
+fn unclosed_quote_before_a_footer_skips_no_rows() {
     let text = "a,b\nx,1\ny,2\n\"z,3\nTotal,3\n";
     let rejects = ["4@12 - unclosed_quote \"z,3\\nTotal,3\\n"];
     for footers in [1, 2, 9] {
@@ -100,7 +100,7 @@ fn an_unclosed_quote_before_a_footer_rejects_what_it_swallows_and_skips_no_row_b
 }
 
 #[test]
-fn a_record_too_long_to_be_skipped_is_rejected() {
+fn oversize_record_to_skip_is_rejected() {
     let long = format!("\"{}\"", "1\n".repeat(600));
     let raw = long.replace('\n', "\\n");
     let csv = json!({ "skip_rows_after_header": 1, "skip_footer_rows": 2, "record_bytes_max": 1024 });
@@ -110,7 +110,7 @@ fn a_record_too_long_to_be_skipped_is_rejected() {
 }
 
 #[test]
-fn blank_lines_are_skipped_rows_of_nulls_or_rejects_as_the_config_says() {
+fn blank_lines_follow_the_config() {
     let one = json!([{ "name": "n", "type": "int64" }]);
     let text = "\nn\n1\n\n\r\n2\n";
     for (choice, rows, rejects) in [

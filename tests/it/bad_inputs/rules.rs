@@ -12,7 +12,7 @@ fn checked(on_fail: &str) -> Value {
 }
 
 #[test]
-fn where_filters_rows_for_which_it_is_false_or_null() {
+fn where_filters_false_and_null_rows() {
     check(ROWS, json!({ "where": "b > 0" }), &["x|1"], &[]);
     check(ROWS, json!({ "where": "b > 0 IS NOT FALSE" }), &["x|1", "y|∅"], &[]);
     let program = Program::of(&json!({ "where": "b > 0" }));
@@ -22,19 +22,19 @@ fn where_filters_rows_for_which_it_is_false_or_null() {
 }
 
 #[test]
-fn a_check_that_is_false_or_null_rejects_the_row() {
+fn false_or_null_check_rejects_the_row() {
     check(ROWS, checked("reject"), &["x|1"], &["3@8 - check_failed y,", "4@11 - check_failed z,-3"]);
 }
 
 #[test]
-fn a_check_that_warns_keeps_the_rows_and_says_how_many() {
+fn warning_check_keeps_and_counts_rows() {
     check(ROWS, checked("warn"), &["x|1", "y|∅", "z|-3"], &[]);
     let ran = Program::of(&checked("warn")).put("x.csv", ROWS).run(&[]).ok();
     assert!(ran.stdout.contains("warning: table `t`: check `positive` failed on 2 rows"), "{}", ran.stdout);
 }
 
 #[test]
-fn a_check_that_fails_the_run_names_the_line() {
+fn failing_check_reports_the_line() {
     check_fails(ROWS, checked("fail"), &["`in/x.csv` line 3", "check `positive` failed: b > 0", "(row_failed)"]);
 }
 
@@ -53,7 +53,7 @@ fn computed(on_error: &str, nullable: bool) -> Value {
 }
 
 #[test]
-fn an_expression_that_fails_on_a_row_goes_by_on_error() {
+fn failed_expression_follows_on_error() {
     let text = "a\n1\nx\n2147483647\n\n4\n";
     let rejects = ["3@4 c expression_error x", "4@6 c expression_error 2147483647"];
     check(text, computed("reject", true), &["1|2", "4|5"], &rejects);
@@ -63,14 +63,14 @@ fn an_expression_that_fails_on_a_row_goes_by_on_error() {
 }
 
 #[test]
-fn an_expression_that_gives_null_where_none_may_be_rejects_the_row() {
+fn null_expression_in_not_nullable_column_rejects_the_row() {
     let text = "a,b\n1,\n,2\n";
     check(text, computed("reject", false), &["1|2"], &["3@7 c null_not_allowed ,2"]);
     check(text, computed("reject", true), &["1|2", "∅|∅"], &[]);
 }
 
 #[test]
-fn a_where_or_check_that_fails_on_a_row_rejects_it() {
+fn failed_where_or_check_rejects_the_row() {
     let text = "a,b\n1,1\nx,2\n";
     let reject = ["3@8 - expression_error x,2"];
     check(text, json!({ "where": "CAST(a AS INTEGER) > 0" }), &["1|1"], &reject);

@@ -10,27 +10,27 @@ fn utf16(text: &str, big_endian: bool) -> Vec<u8> {
 }
 
 #[test]
-fn a_file_whose_every_line_is_skipped_has_no_header() {
+fn file_of_skipped_lines_has_no_header() {
     let change = json!({ "csv": { "skip_rows": 1 } });
     check_fails("a,b", change, &["`in/x.csv`", "it has no column `a`, `b`", "no header line", "(header_mismatch)"]);
 }
 
 #[test]
-fn an_empty_file_is_no_rows_where_columns_may_be_missing_or_there_is_no_header() {
+fn empty_file_has_no_rows_without_required_header() {
     check("", json!({ "missing_columns": "null" }), &[], &[]);
     check("", json!({ "csv": { "header": false } }), &[], &[]);
     check("\n\r\n\n", json!({ "csv": { "header": false } }), &[], &[]);
 }
 
 #[test]
-fn a_header_alone_is_no_rows() {
+fn header_only_file_has_no_rows() {
     for text in ["a,b", "a,b\n", "a,b\r\n", "\n\na,b\n\n"] {
         check(text, json!({}), &[], &[]);
     }
 }
 
 #[test]
-fn the_last_line_needs_no_end() {
+fn last_line_needs_no_terminator() {
     check("a,b\nx,1\ny,2", json!({}), &["x|1", "y|2"], &[]);
     check("a,b\nx,1\ny,", json!({}), &["x|1", "y|∅"], &[]);
     check("a,b\nx,1\n\"y\",\"2\"", json!({}), &["x|1", "y|2"], &[]);
@@ -38,14 +38,14 @@ fn the_last_line_needs_no_end() {
 }
 
 #[test]
-fn a_byte_order_mark_is_no_text_and_counts_in_offsets() {
+fn byte_order_mark_is_skipped_and_counts_in_offsets() {
     check("\u{feff}a,b\nx,1\ny,z\n", json!({}), &["x|1"], &["3@11 b=z wrong_type y,z"]);
     check("\u{feff}\"a\",b\nx,1\n", json!({}), &["x|1"], &[]);
     check("\u{feff}", json!({ "missing_columns": "null" }), &[], &[]);
 }
 
 #[test]
-fn utf_16_is_known_by_its_mark_or_its_name() {
+fn utf_16_is_detected_by_mark_or_declared() {
     let text = "a,b\nü,1\n😀,z\n";
     for big_endian in [false, true] {
         let marked = utf16(&format!("\u{feff}{text}"), big_endian);
@@ -57,7 +57,7 @@ fn utf_16_is_known_by_its_mark_or_its_name() {
 }
 
 #[test]
-fn utf_16_without_mark_or_name_fails_readably() {
+fn undeclared_utf_16_without_mark_fails_with_advice() {
     let ran = check_fails(utf16("a,b\nx,1\n", false), json!({}), &["`in/x.csv`", "(header_mismatch)"]);
     assert!(ran.stderr.contains("csv.encoding"), "{}", ran.stderr);
 }
@@ -70,7 +70,7 @@ fn half_a_utf_16_unit_rejects_its_row() {
 }
 
 #[test]
-fn latin_1_is_read_by_its_name_and_rejected_without() {
+fn latin_1_must_be_declared() {
     let text = b"a,b\nM\xfcller,1\nx,2\n";
     check(text, json!({ "csv": { "encoding": "latin1" } }), &["Müller|1", "x|2"], &[]);
     check(text, json!({}), &["x|2"], &["2@4 - invalid_encoding M\u{fffd}ller,1"]);
@@ -79,7 +79,7 @@ fn latin_1_is_read_by_its_name_and_rejected_without() {
 
 /// `raw` shows them as U+FFFD, which could be any bytes.
 #[test]
-fn the_bytes_of_a_record_that_is_not_utf_8_are_kept() {
+fn bytes_of_invalid_utf_8_records_are_stored() {
     let program = Program::of(&json!({}));
     program.put("x.csv", b"a,b\nM\xfcller,1\nx,y\n").run(&[]).ok();
     let folder = program.output().join("_rejected_rows");
@@ -105,7 +105,7 @@ fn bytes_of_rejects(source: &[u8], change: serde_json::Value) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn offset_and_length_of_a_rejected_record_give_its_bytes_in_every_encoding() {
+fn reject_offsets_and_lengths_locate_bytes_in_every_encoding() {
     let csv = |encoding: &str| json!({ "csv": { "encoding": encoding } });
     let text = "a,b\r\nx,1\r\n\"é\nà\",q\r\ny,2\nü€,bad";
     let records = ["\"é\nà\",q\r\n", "ü€,bad"];
@@ -127,7 +127,7 @@ fn offset_and_length_of_a_rejected_record_give_its_bytes_in_every_encoding() {
 }
 
 #[test]
-fn a_record_too_long_to_hold_has_its_place_too() {
+fn oversize_record_has_its_location() {
     let long = format!("\"{}\",1\r\n", "é".repeat(3 << 20));
     let text = format!("a,b\nx,1\n{long}y,2\n");
     let change = json!({ "csv": { "encoding": "windows-1252", "record_bytes_max": 1_048_576 } });
@@ -136,7 +136,7 @@ fn a_record_too_long_to_hold_has_its_place_too() {
 }
 
 #[test]
-fn offsets_are_those_of_the_bytes_as_stored_in_any_encoding() {
+fn offsets_count_source_bytes_in_any_encoding() {
     let latin = b"a,b\n\xfc\xfc\xfc,1\ny,z\n";
     check(latin, json!({ "csv": { "encoding": "latin1" } }), &["üüü|1"], &["3@10 b=z wrong_type y,z"]);
     let (japanese, _, _) = encoding_rs::SHIFT_JIS.encode("a,b\n日本,1\ny,z\n");
@@ -144,24 +144,24 @@ fn offsets_are_those_of_the_bytes_as_stored_in_any_encoding() {
 }
 
 #[test]
-fn crlf_and_lf_may_alternate() {
+fn crlf_and_lf_may_be_mixed() {
     check("a,b\r\nx,1\ny,2\r\nz,q\r\n", json!({}), &["x|1", "y|2"], &["4@14 b=q wrong_type z,q"]);
 }
 
 #[test]
-fn a_lone_cr_ends_records_where_the_config_says_so() {
+fn configured_lone_cr_ends_records() {
     let cr = json!({ "csv": { "record_terminator": "cr" } });
     check("a,b\rx,1\ry,z\r", cr.clone(), &["x|1"], &["3@8 b=z wrong_type y,z"]);
     check("a,b\rx,1", cr, &["x|1"], &[]);
 }
 
 #[test]
-fn a_file_of_lone_crs_fails_with_the_setting_to_change() {
+fn lone_cr_file_fails_with_advice() {
     check_fails("a,b\rx,1\ry,2\r", json!({}), &["`in/x.csv`", "(header_mismatch)", "record_terminator"]);
 }
 
 #[test]
-fn a_file_of_lone_crs_without_a_header_fails_too() {
+fn lone_cr_file_without_header_fails() {
     let parts = ["`in/x.csv`", "(header_mismatch)", "lone CR", "record_terminator"];
     let csv = json!({ "header": false });
     check_fails("x,1\ry,2\rz,3\r", json!({ "csv": csv }), &parts);
@@ -173,14 +173,14 @@ fn a_file_of_lone_crs_without_a_header_fails_too() {
 
 /// A line to skip would be all of the file.
 #[test]
-fn lone_crs_are_noticed_where_the_first_line_is_skipped() {
+fn lone_crs_are_detected_in_a_skipped_first_line() {
     let parts = ["`in/x.csv`", "(header_mismatch)", "lone CR", "record_terminator"];
     check_fails("May\rx,1\ry,2\r", json!({ "csv": { "header": false, "skip_rows": 1 } }), &parts);
     check_fails("#May\rx,1\ry,2\r", json!({ "csv": { "header": false, "comment": "#" } }), &parts);
 }
 
 #[test]
-fn a_cr_within_a_cell_of_the_first_record_is_text() {
+fn cr_within_a_cell_of_the_first_record_is_text() {
     check("x\ry,1\nz,2\n", json!({ "csv": { "header": false } }), &["x\ry|1", "z|2"], &[]);
     check(
         "\"x\ry\"\nz\n",
@@ -197,13 +197,13 @@ fn newlines_and_quotes_within_quotes_are_text() {
 }
 
 #[test]
-fn an_escape_byte_makes_the_next_one_text() {
+fn escape_byte_makes_the_next_one_text() {
     let text = "a,b\n\"say \\\"hi\\\" \\\\\",1\nback\\slash,2\n";
     check(text, json!({ "csv": { "escape": "\\" } }), &["say \"hi\" \\|1", "back\\slash|2"], &[]);
 }
 
 #[test]
-fn a_stray_quote_rejects_its_row_alone() {
+fn stray_quote_rejects_only_its_row() {
     let text = "a,b\nx\"y,1\n\"x\"y,2\nz,3\n";
     let rejects = ["2@4 - stray_quote x\"y,1", "3@10 - stray_quote \"x\"y,2"];
     check(text, json!({}), &["z|3"], &rejects);
@@ -212,7 +212,7 @@ fn a_stray_quote_rejects_its_row_alone() {
 }
 
 #[test]
-fn an_unclosed_quote_rejects_all_from_its_record_on() {
+fn unclosed_quote_rejects_everything_from_its_record() {
     let text = "a,b\nx,1\n\"y,2\nz,3\n";
     for quotes in ["strict", "lenient"] {
         let change = json!({ "csv": { "quotes": quotes } });
@@ -222,7 +222,7 @@ fn an_unclosed_quote_rejects_all_from_its_record_on() {
 }
 
 #[test]
-fn any_delimiter_of_one_to_eight_bytes_parts_cells() {
+fn delimiters_may_have_up_to_eight_bytes() {
     for delimiter in [";", "\t", "||", "¦", "<-tab->"] {
         let text = format!("a{delimiter}b\n\"x{delimiter}\"{delimiter}1\n");
         check(text, json!({ "csv": { "delimiter": delimiter } }), &[&format!("x{delimiter}|1")], &[]);
@@ -230,17 +230,17 @@ fn any_delimiter_of_one_to_eight_bytes_parts_cells() {
 }
 
 #[test]
-fn the_wrong_delimiter_fails_with_the_setting_to_change() {
+fn wrong_delimiter_fails_with_advice() {
     check_fails("a;b\nx;1\n", json!({}), &["`in/x.csv`", "a;b", "csv.delimiter"]);
 }
 
 #[test]
-fn a_nul_is_text_like_any_other() {
+fn nul_is_text() {
     check("a,b\nx\0y,1\n", json!({}), &["x\0y|1"], &[]);
 }
 
 #[test]
-fn control_characters_of_a_source_never_reach_the_terminal() {
+fn control_characters_are_escaped_on_the_terminal() {
     check_fails("\u{1b}[2Ja,b\nx,1\n", json!({}), &["header_mismatch"]);
     let fail =
         json!({ "columns": [{ "name": "a", "type": "string" }, { "name": "b", "type": "int64", "on_error": "fail" }] });

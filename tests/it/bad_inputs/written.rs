@@ -19,7 +19,7 @@ fn metadata(program: &Program) -> (PathBuf, ParquetMetaData) {
 }
 
 #[test]
-fn every_type_is_written_as_parquets_own_and_reads_back() {
+fn every_type_is_written_natively_and_reads_back() {
     use LogicalType as L;
     let int = |bit_width, is_signed| Some(L::Integer { bit_width, is_signed });
     let stamp = |utc| Some(L::Timestamp { is_adjusted_to_u_t_c: utc, unit: TimeUnit::MICROS });
@@ -84,7 +84,7 @@ fn every_type_is_written_as_parquets_own_and_reads_back() {
 }
 
 #[test]
-fn every_compression_is_what_the_file_says_and_reads_back() {
+fn every_compression_is_recorded_and_reads_back() {
     for (options, codec) in [
         (json!({}), "ZSTD"),
         (json!({ "compression": "zstd", "compression_level": 19 }), "ZSTD"),
@@ -104,7 +104,7 @@ fn every_compression_is_what_the_file_says_and_reads_back() {
 }
 
 #[test]
-fn row_groups_hold_as_many_rows_as_the_config_says() {
+fn row_groups_have_the_configured_rows() {
     let program = Program::of(&json!({ "parquet": { "row_group_rows": 1024 } }));
     let rows: String = (0..2500).map(|at| format!("x,{at}\n")).collect();
     program.put("x.csv", format!("a,b\n{rows}")).run(&[]).ok();
@@ -114,7 +114,7 @@ fn row_groups_hold_as_many_rows_as_the_config_says() {
 }
 
 #[test]
-fn rows_are_sorted_nulls_and_equals_in_the_order_they_came() {
+fn rows_are_sorted_stably_with_nulls_last() {
     let text = "a,b\nz,2\ny,\nx,10\nw,2\nv,-1\n";
     let change = json!({ "sort_by": ["b"] });
     let program = Program::of(&change);
@@ -127,7 +127,7 @@ fn rows_are_sorted_nulls_and_equals_in_the_order_they_came() {
 }
 
 #[test]
-fn a_partition_column_leaves_the_file_unless_a_transform_is_taken_of_it() {
+fn identity_partition_columns_are_not_in_the_files() {
     let columns = json!([{ "name": "a", "type": "date" }, { "name": "b", "type": "int64" }]);
     check("a,b\n2024-05-01,1\n", json!({ "columns": columns, "partition_by": ["a"] }), &["a=2024-05-01: 1"], &[]);
     let month = json!([{ "column": "a", "transform": "month" }]);
@@ -140,7 +140,7 @@ fn a_partition_column_leaves_the_file_unless_a_transform_is_taken_of_it() {
 }
 
 #[test]
-fn the_same_input_gives_the_same_bytes_whatever_the_threads() {
+fn bytes_are_independent_of_threads() {
     let text: String = (0..50_000).map(|at| format!("k{},{at}\n", at % 7)).collect();
     let tables = |threads: &str| {
         let program = Program::of(&json!({ "partition_by": ["a"] }));
@@ -151,7 +151,7 @@ fn the_same_input_gives_the_same_bytes_whatever_the_threads() {
 }
 
 #[test]
-fn filters_find_a_nan_since_its_column_has_no_bounds() {
+fn filters_find_nan_values() {
     for ty in ["float32", "float64"] {
         let program = Program::of(&json!({ "columns": [{ "name": "a", "type": ty }] }));
         program.put("x.csv", "a\n1\nnan\n2\n").run(&[]).ok();

@@ -5,7 +5,7 @@ use lakemill::engine::infer::proposal::Item;
 use super::{check, column, columns, proposed, proposed_as, refused, warned, why};
 
 #[test]
-fn plain_csvs_need_nothing_said_of_their_dialect() {
+fn plain_csvs_have_the_default_dialect() {
     let proposal = check("id,name\n1,Ann\n2,Bob\n", "{}", &["id:int64", "name:string"]);
     assert_eq!(proposal.mapping().get("csv"), None);
     assert_eq!((proposal.table.as_str(), &proposal.files[0][..]), ("a", "t/*.csv"));
@@ -14,7 +14,7 @@ fn plain_csvs_need_nothing_said_of_their_dialect() {
 }
 
 #[test]
-fn delimiters_are_told_by_what_cuts_the_records_alike() {
+fn delimiter_gives_records_of_equal_width() {
     for (delimiter, text) in [
         (";", "id;name\n1;Ann, B\n2;Bob\n"),
         ("\t", "id\tname\n1\tAnn B, C\n2\tBob\n"),
@@ -31,7 +31,7 @@ fn delimiters_are_told_by_what_cuts_the_records_alike() {
 }
 
 #[test]
-fn decimal_commas_between_semicolons_are_read_as_such() {
+fn decimal_commas_with_semicolons_are_detected() {
     let csv = r#"{"delimiter":";","decimal":","}"#;
     check("name;x;y\na;1,5;10\nb;2,25;11\n", csv, &["name:string", "x:float64", "y:int64"]);
     check(
@@ -46,7 +46,7 @@ fn decimal_commas_between_semicolons_are_read_as_such() {
         r#"{"thousands":","}"#,
         &["amount:decimal(18,2)", "n:int64"],
     );
-    assert!(why(&proposal, Item::Thousands).contains("numbers only so"));
+    assert!(why(&proposal, Item::Thousands).contains("as numbers"));
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn quoted_delimiters_and_line_breaks_stay_within_their_cells() {
 }
 
 #[test]
-fn quotes_that_are_text_are_left_to_be_text() {
+fn quotes_within_text_are_not_quoting() {
     let proposal = proposed("size,name\n1,5\" pipe\n2,6\" pipe\n");
     assert_eq!(proposal.csv["quote"], serde_json::Value::Null);
     let proposal = proposed("size,name\n1,\"a, b\"\n2,6\" pipe\n");
@@ -66,7 +66,7 @@ fn quotes_that_are_text_are_left_to_be_text() {
 }
 
 #[test]
-fn a_stray_quote_far_behind_the_head_is_found_too() {
+fn stray_quote_far_after_the_head_is_found() {
     let mut text = "id,name\n".to_owned();
     (0..200_000).for_each(|i| text.push_str(&format!("{i},name {i}\n")));
     text.push_str("9,6\" pipe\n");
@@ -76,7 +76,7 @@ fn a_stray_quote_far_behind_the_head_is_found_too() {
 }
 
 #[test]
-fn files_without_a_header_are_taken_by_position() {
+fn files_without_header_are_read_by_position() {
     let proposal = check("1,Ann\n2,Bob\n3,Ann\n", r#"{"header":false}"#, &["column_1:int64", "column_2:string"]);
     assert!(why(&proposal, Item::Header).contains("`1`"));
     let text = check("Ann,Rome\nBob,Oslo\nAnn,Kyiv\n", r#"{"header":false}"#, &["column_1:string", "column_2:string"]);
@@ -84,7 +84,7 @@ fn files_without_a_header_are_taken_by_position() {
 }
 
 #[test]
-fn comments_and_preambles_are_passed_over() {
+fn comments_and_preambles_are_skipped() {
     check("# made by hand\n# in 2024\nid,name\n1,a\n2,b\n", r##"{"comment":"#"}"##, &["id:int64", "name:string"]);
     check(
         "Report, of sorts\nby: me\n\nid,name,x\n1,a,2\n2,b,3\n",
@@ -103,7 +103,7 @@ fn comments_and_preambles_are_passed_over() {
 }
 
 #[test]
-fn totals_at_the_end_are_a_footer() {
+fn trailing_totals_are_a_footer() {
     let proposal =
         check("id,name\n1,a\n2,b\n3,c\nTotal: 3 rows\n", r#"{"skip_footer_rows":1}"#, &["id:int64", "name:string"]);
     assert_eq!(proposal.sample.rows_read, 3);
@@ -111,7 +111,7 @@ fn totals_at_the_end_are_a_footer() {
 }
 
 #[test]
-fn short_records_among_the_rows_make_no_footer() {
+fn short_records_among_rows_are_not_a_footer() {
     let text = b"id,name\n1,a\n2\n3,c\n4,d\nTotal: 3 rows\n";
     let proposal = super::propose("a.csv", text, &super::PATIENT).unwrap();
     assert_eq!(proposal.csv, serde_json::json!({}));
@@ -119,7 +119,7 @@ fn short_records_among_the_rows_make_no_footer() {
 }
 
 #[test]
-fn a_delimiter_at_the_end_of_each_line_makes_no_column() {
+fn trailing_delimiters_make_no_column() {
     let proposal = check("a,b,\n1,2,\n3,4,\n", "{}", &["a:int64", "b:int64"]);
     assert!(why(&proposal, Item::TrailingDelimiter).contains("neither a name nor a value"));
     let csv = r#"{"header":false,"skip_rows":1}"#;
@@ -141,7 +141,7 @@ fn odd_headers_give_good_names() {
 }
 
 #[test]
-fn headers_that_name_a_column_twice_are_replaced_by_positions() {
+fn duplicate_header_names_are_replaced_by_positions() {
     let csv = r#"{"header":false,"skip_rows":1}"#;
     let proposal = check("id,x,X\n1,2,a\n3,4,b\n", csv, &["id:int64", "x:int64", "x_2:string"]);
     assert_eq!(proposal.mapping()["columns"][2]["from"], 2);
@@ -151,7 +151,7 @@ fn headers_that_name_a_column_twice_are_replaced_by_positions() {
 }
 
 #[test]
-fn one_column_one_row_and_no_row_are_files_too() {
+fn single_column_single_row_and_header_only_files_are_read() {
     check("name\nJohn Smith\nAnn Lee\n", "{}", &["name:string"]);
     check("at\n12:30:00\n13:30:00\n", "{}", &["at:time"]);
     check("x\n1,5\n2,5\n", r#"{"delimiter":"\t","decimal":","}"#, &["x:decimal(18,1)"]);
@@ -163,13 +163,13 @@ fn one_column_one_row_and_no_row_are_files_too() {
 }
 
 #[test]
-fn carriage_returns_alone_may_end_records() {
+fn lone_carriage_returns_are_detected() {
     check("id,name\r1,a\r2,b\r", r#"{"record_terminator":"cr"}"#, &["id:int64", "name:string"]);
     check("id,name\r\n1,a\r\n2,b\r\n", "{}", &["id:int64", "name:string"]);
 }
 
 #[test]
-fn encodings_are_told_by_their_bytes() {
+fn encodings_are_detected() {
     let text = "id;name\n1;Zoë\n2;Łódź\n";
     let le: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
     let be: Vec<u8> = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
@@ -183,7 +183,7 @@ fn encodings_are_told_by_their_bytes() {
 }
 
 #[test]
-fn an_encoding_that_shows_only_far_behind_the_head_is_found_too() {
+fn encoding_shown_only_after_the_head_is_found() {
     let mut bytes = b"id,name\n".to_vec();
     (0..150_000).for_each(|i| bytes.extend(format!("{i},name {i}\n").bytes()));
     bytes.extend(b"1,Zo\xeb\n");
@@ -192,7 +192,7 @@ fn an_encoding_that_shows_only_far_behind_the_head_is_found_too() {
 }
 
 #[test]
-fn blanks_around_values_are_trimmed_only_where_a_type_needs_it() {
+fn values_are_trimmed_only_if_a_type_needs_it() {
     let proposal = check("id, x\n1, 2\n2, 3\n", r#"{"trim":true}"#, &["id:int64", "x:int64"]);
     assert!(why(&proposal, Item::Trim).contains("line 2"));
     check("id,x\n1, a\n2, b \n", "{}", &["id:int64", "x:string"]);
@@ -211,7 +211,7 @@ fn wide_files_and_long_records_are_read() {
 }
 
 #[test]
-fn compressed_files_are_read_by_their_ending() {
+fn compressed_files_are_read_by_extension() {
     use std::io::Write;
     let text = "id,name\n1,a\n2,b\n";
     let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
@@ -225,7 +225,7 @@ fn compressed_files_are_read_by_their_ending() {
 }
 
 #[test]
-fn what_is_no_csv_is_refused_with_a_reason() {
+fn other_formats_are_refused_with_a_reason() {
     for (bytes, reason) in [
         (&b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"[..], "not a CSV: `pipelines/x/t/a.csv`: it is a PNG image"),
         (b"PK\x03\x04 zip", "a zip archive"),
@@ -244,7 +244,7 @@ fn what_is_no_csv_is_refused_with_a_reason() {
 }
 
 #[test]
-fn records_that_are_no_rows_are_counted_and_told() {
+fn rejected_records_are_counted_and_reported() {
     let proposal = super::propose("a.csv", b"a,b\n1,2\n3\n4,5\n6,7\n", &super::PATIENT).unwrap();
     assert_eq!((proposal.sample.rows_read, proposal.sample.rows_refused, proposal.sample.rows_confirmed), (3, 1, 3));
     assert!(warned(&proposal, "ragged_row, the first on line 3"));

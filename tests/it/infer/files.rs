@@ -17,7 +17,7 @@ fn sample(name: &str) -> (String, &'static [u8]) {
 }
 
 #[test]
-fn the_sample_s_files_are_proposed_as_people_would_write_them() {
+fn sample_files_get_the_expected_proposals() {
     let (key, bytes) = sample("planes.csv");
     let planes = proposed_as(&key, bytes);
     assert_eq!(planes.csv, serde_json::json!({ "null_values": ["", "NA"] }));
@@ -36,7 +36,7 @@ fn the_sample_s_files_are_proposed_as_people_would_write_them() {
 }
 
 #[test]
-fn a_month_of_flights_comes_with_its_evidence_and_a_suggestion() {
+fn flights_are_proposed_with_evidence_and_suggestions() {
     let (key, bytes) = sample("flights/2013-01.csv.gz");
     let flights = proposed_as(&key, bytes);
     assert_eq!((flights.table.as_str(), &flights.files[..]), ("flights", &["flights/*.csv.gz".to_owned()][..]));
@@ -49,7 +49,7 @@ fn a_month_of_flights_comes_with_its_evidence_and_a_suggestion() {
 }
 
 #[test]
-fn a_file_that_is_not_read_whole_says_so() {
+fn partially_read_file_is_reported() {
     let mut text = "id,x\n".to_owned();
     (0..100_000).for_each(|i| text.push_str(&format!("{i},{}\n", i % 10)));
     text.push_str("1,ten\n");
@@ -65,7 +65,7 @@ fn a_file_that_is_not_read_whole_says_so() {
 }
 
 #[test]
-fn without_time_the_first_bytes_decide() {
+fn first_bytes_decide_without_time() {
     let text = "id,x\n".to_owned() + &"1,2\n".repeat(1_000_000);
     let options = InferOptions { time_max: Duration::ZERO, ..PATIENT };
     let proposal = propose("a.csv", text.as_bytes(), &options).unwrap();
@@ -75,7 +75,7 @@ fn without_time_the_first_bytes_decide() {
 }
 
 #[test]
-fn an_object_of_the_lake_is_read_and_one_that_is_not_there_is_said_to_be_missing() {
+fn missing_object_is_reported() {
     let store = MemoryStore::new();
     let key = "pipelines/x/t/a.csv";
     store.put(Bucket::Lake, key, b"a,b\n1,2\n", &WriteOptions::default()).unwrap();
@@ -94,7 +94,7 @@ fn damaged_archives_are_refused() {
 }
 
 #[test]
-fn a_proposal_reads_back_from_its_json() {
+fn proposal_round_trips_as_json() {
     let (key, bytes) = sample("planes.csv");
     let proposal = proposed_as(&key, bytes);
     let text = serde_json::to_string(&proposal).unwrap();

@@ -15,7 +15,7 @@ fn four_hundred(value: impl Fn(usize) -> String, strays: &[(usize, &str)]) -> St
 }
 
 #[test]
-fn a_type_that_few_cells_are_not_of_is_proposed_with_these_cells_named() {
+fn type_with_few_misfits_is_proposed_with_the_misfits() {
     let text = four_hundred(|nth| nth.to_string(), &[(7, "n/k"), (30, "about 5"), (31, "x"), (390, "n/k")]);
     let proposal = proposed(text);
     assert_eq!(columns(&proposal), ["id:int64", "x:int64"]);
@@ -37,7 +37,7 @@ fn a_type_that_few_cells_are_not_of_is_proposed_with_these_cells_named() {
 }
 
 #[test]
-fn every_type_bears_a_few_strays() {
+fn every_type_tolerates_a_few_misfits() {
     let date = |nth: usize| format!("2024-{:02}-{:02}", nth % 12 + 1, nth % 28 + 1);
     let german = |nth: usize| format!("{:02}.{:02}.2024", nth % 28 + 1, nth % 12 + 1);
     let uuid = |nth: usize| format!("00000000-0000-4000-8000-{nth:012}");
@@ -61,7 +61,7 @@ fn every_type_bears_a_few_strays() {
 }
 
 #[test]
-fn one_cell_in_twenty_may_be_a_stray_and_no_more_and_what_a_column_of_text_nearly_was_is_told() {
+fn at_most_one_cell_in_twenty_may_be_a_misfit() {
     let of =
         |strays: usize| proposed(file((0..100).map(|n| if n < 100 - strays { n.to_string() } else { "?!".into() })));
     assert_eq!(columns(&of(5))[1], "x:int64");
@@ -70,7 +70,7 @@ fn one_cell_in_twenty_may_be_a_stray_and_no_more_and_what_a_column_of_text_nearl
     let why = &column(&below, "x").evidence.why;
     assert!(why.starts_with("its values are of no one type: 94 of 100 are numbers, and line 96 has `?!`"), "{why}");
     assert!(below.mapping().get("rejects").is_none());
-    assert!(column(&of(40), "x").evidence.why.contains("of no other type"));
+    assert!(column(&of(40), "x").evidence.why.contains("no other type"));
     assert_eq!(
         columns(&proposed(file((0..19).map(|n| if n == 3 { "x".into() } else { n.to_string() }))))[1],
         "x:string"
@@ -78,7 +78,7 @@ fn one_cell_in_twenty_may_be_a_stray_and_no_more_and_what_a_column_of_text_nearl
 }
 
 #[test]
-fn what_a_type_would_take_and_change_keeps_a_column_text() {
+fn lossy_values_keep_a_column_text() {
     let text = |stray| proposed(four_hundred(|nth| (nth + 10_000).to_string(), &[(200, stray)]));
     for stray in ["00501", "+4930123456", "-007"] {
         let proposal = text(stray);
@@ -89,7 +89,7 @@ fn what_a_type_would_take_and_change_keeps_a_column_text() {
 }
 
 #[test]
-fn a_date_in_the_other_order_is_no_stray() {
+fn date_in_the_other_order_is_not_a_misfit() {
     let date = |nth: usize| format!("{:02}/{:02}/2024", nth % 28 + 1, nth % 12 + 1);
     assert_eq!(columns(&proposed(four_hundred(date, &[(200, "12/31/2024")])))[1], "x:string");
     assert_eq!(columns(&proposed(four_hundred(date, &[(200, "31.12.24 or so")])))[1], "x:date:%d/%m/%Y");
@@ -98,7 +98,7 @@ fn a_date_in_the_other_order_is_no_stray() {
 }
 
 #[test]
-fn rows_with_strays_in_several_columns_are_counted_once() {
+fn rows_with_several_misfits_count_once() {
     let lines = (0..200).map(|n| match n {
         10 => "?!,?!\n".to_owned(),
         11 => "?!,1\n".to_owned(),
@@ -113,7 +113,7 @@ fn rows_with_strays_in_several_columns_are_counted_once() {
 }
 
 #[test]
-fn headers_are_told_from_data_whatever_strays_there_are() {
+fn headers_are_detected_despite_misfits() {
     // One that comes again within the file, as in files that were put together.
     let rows = |from: usize| (from..from + 100).map(|n| format!("{n},{n}.5\n")).collect::<String>();
     let twice = proposed(format!("id,price\n{}id,price\n{}", rows(0), rows(100)));
@@ -136,7 +136,7 @@ fn headers_are_told_from_data_whatever_strays_there_are() {
 }
 
 #[test]
-fn null_tokens_are_no_strays() {
+fn null_tokens_are_not_misfits() {
     let proposal =
         proposed(four_hundred(|nth| if nth % 2 == 0 { "NA".into() } else { nth.to_string() }, &[(7, "n/k")]));
     let x = &column(&proposal, "x").evidence;
@@ -145,7 +145,7 @@ fn null_tokens_are_no_strays() {
 }
 
 #[test]
-fn a_file_without_a_line_of_values_says_so_and_what_to_do() {
+fn empty_file_is_refused_with_advice() {
     for text in ["", "\n", "\r\n \r\n\r\n"] {
         let told = refused(text);
         assert!(told.contains("has no rows") && told.contains("choose a file") && !told.contains("header"), "{told}");

@@ -160,7 +160,7 @@ proptest! {
     })]
 
     #[test]
-    fn a_run_by_the_proposal_rejects_the_rows_that_it_told_of_and_no_other(file in file()) {
+    fn run_rejects_exactly_the_predicted_rows(file in file()) {
         let bytes = file.bytes();
         // Rows that are nothing but empty cells of one column would be blank lines; two columns have a delimiter.
         let proposal = proposed(&bytes);
@@ -174,7 +174,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_gives_a_proposal_that_holds_or_a_reason(text in "[a-c1-3,;\"'\\\\\t\n\r#. -]{0,120}") {
+    fn any_text_gives_a_valid_proposal_or_a_reason(text in "[a-c1-3,;\"'\\\\\t\n\r#. -]{0,120}") {
         let options = super::PATIENT;
         if let Ok(proposal) = lakemill::engine::infer::propose("a.csv", text.as_bytes(), &options) {
             super::pipeline(&proposal);
@@ -184,7 +184,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_a_proposal_or_a_reason(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn any_bytes_give_a_proposal_or_a_reason(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let _ = lakemill::engine::infer::propose("a.csv", &bytes, &super::PATIENT);
     }
 }

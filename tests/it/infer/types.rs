@@ -61,12 +61,12 @@ fn values_decide_the_type() {
 }
 
 #[test]
-fn json_within_doubled_quotes_is_json() {
+fn json_in_doubled_quotes_is_json() {
     check("id,doc\n1,\"{\"\"a\"\": [1, 2]}\"\n2,\"{}\"\n", "{}", &["id:int64", "doc:json"]);
 }
 
 #[test]
-fn day_and_month_are_told_apart_by_any_value_of_the_whole_file() {
+fn any_value_of_the_file_decides_day_and_month() {
     assert_eq!(typed(&["01/02/2024", "31/01/2024"]), "x:date:%d/%m/%Y");
     assert_eq!(typed(&["01/02/2024", "01/31/2024"]), "x:date:%m/%d/%Y");
     let mut text = "n,when\n".to_owned();
@@ -83,10 +83,10 @@ fn day_and_month_are_told_apart_by_any_value_of_the_whole_file() {
 }
 
 #[test]
-fn a_date_that_is_open_takes_the_order_of_the_file_s_other_dates() {
+fn ambiguous_dates_take_the_order_of_other_dates() {
     let proposal = proposed("a,b\n01/02/2024,31/01/2024\n02/02/2024,30/01/2024\n");
     assert_eq!(columns(&proposal), ["a:date:%d/%m/%Y", "b:date:%d/%m/%Y"]);
-    assert!(column(&proposal, "a").evidence.why.contains("another column does"));
+    assert!(column(&proposal, "a").evidence.why.contains("another column decides"));
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn two_digit_years_may_be_days() {
 }
 
 #[test]
-fn eight_digits_are_dates_only_with_more_evidence() {
+fn eight_digits_are_dates_only_with_evidence() {
     check("id,order_date\n1,20240131\n", "{}", &["id:int64", "order_date:date:%Y%m%d"]);
     let days: String = (10..30).map(|day| format!("1,202401{day}\n")).collect();
     check(format!("id,x\n{days}"), "{}", &["id:int64", "x:date:%Y%m%d"]);
@@ -105,7 +105,7 @@ fn eight_digits_are_dates_only_with_more_evidence() {
 }
 
 #[test]
-fn null_tokens_are_those_that_a_type_needs() {
+fn null_values_are_those_that_a_type_needs() {
     let proposal = check(
         "id,speed,code\n1,NA,NA\n2,55,DE\n3,60,FR\n",
         r#"{"null_values":["","NA"]}"#,
@@ -126,14 +126,14 @@ fn null_tokens_are_those_that_a_type_needs() {
 }
 
 #[test]
-fn columns_without_a_value_stay_text_that_may_be_null() {
+fn columns_without_values_are_nullable_text() {
     let proposal = check("id,x,y\n1,,NA\n2,,NA\n", "{}", &["id:int64", "x:string", "y:string"]);
     assert!(column(&proposal, "x").nullable);
     assert!(warned(&proposal, "nothing tells its type"));
 }
 
 #[test]
-fn a_column_is_not_nullable_if_a_large_whole_file_has_no_null_in_it() {
+fn column_without_nulls_in_a_large_whole_file_is_not_nullable() {
     let rows: String = (0..100).map(|i| format!("{i},{}\n", if i == 50 { "" } else { "a" })).collect();
     let proposal = proposed(format!("id,x\n{rows}"));
     assert!(!column(&proposal, "id").nullable && column(&proposal, "x").nullable);
@@ -142,11 +142,11 @@ fn a_column_is_not_nullable_if_a_large_whole_file_has_no_null_in_it() {
 }
 
 #[test]
-fn the_value_that_rules_a_type_out_is_named_with_its_line() {
+fn counterexamples_are_reported_with_their_line() {
     let proposal = proposed("id,x\n1,1\n2,2\n3,1.5\n4,b\n");
     let ruled: Vec<&str> = column(&proposal, "x").evidence.ruled_out.iter().map(|r| r.why.as_str()).collect();
     assert!(ruled.contains(&"not int64: line 4 has `1.5`"), "{ruled:?}");
-    assert!(ruled.contains(&"not float64: line 5 has `b`: it is no number"), "{ruled:?}");
+    assert!(ruled.contains(&"not float64: line 5 has `b`: not a number"), "{ruled:?}");
     let zip = proposed("id,zip\n1,10001\n2,00501\n");
     let ruled = &column(&zip, "zip").evidence.ruled_out[0];
     assert_eq!((ruled.line, ruled.value.as_str()), (3, "00501"));
@@ -154,7 +154,7 @@ fn the_value_that_rules_a_type_out_is_named_with_its_line() {
 }
 
 #[test]
-fn one_late_value_is_told_however_long_the_file_is() {
+fn late_counterexample_in_a_long_file_is_found() {
     let mut text = "id,x\n".to_owned();
     (0..300_000).for_each(|i| text.push_str(&format!("{i},{}\n", i % 10)));
     text.push_str("1,ten\n");
@@ -169,13 +169,13 @@ fn money_is_exact_and_measures_are_floats() {
 }
 
 #[test]
-fn words_for_true_and_false_of_all_columns_come_together() {
+fn boolean_words_of_all_columns_are_combined() {
     let csv = r#"{"true_values":["true","Y"],"false_values":["false","N"]}"#;
     check("a,b\ntrue,Y\nfalse,N\n", csv, &["a:boolean", "b:boolean"]);
 }
 
 #[test]
-fn mixed_zones_are_told() {
+fn mixed_zones_are_reported() {
     let proposal = proposed("id,at\n1,2024-01-01T10:00:00Z\n2,2024-01-01 10:00:00\n");
     assert_eq!(columns(&proposal)[1], "at:timestamptz");
     assert!(warned(&proposal, "1 of 2 values name no offset"));

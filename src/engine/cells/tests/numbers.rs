@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn integers_take_a_sign_and_digits_within_their_range() {
+fn integers_accept_a_sign_and_digits_within_range() {
     check(
         &column("int8"),
         &dialect(),
@@ -42,7 +42,7 @@ fn integers_take_a_sign_and_digits_within_their_range() {
 }
 
 #[test]
-fn every_integer_type_ends_exactly_at_its_bounds() {
+fn integer_types_have_exact_bounds() {
     let bounds: [(&str, i128, i128); 8] = [
         ("int8", i8::MIN.into(), i8::MAX.into()),
         ("int16", i16::MIN.into(), i16::MAX.into()),
@@ -61,7 +61,7 @@ fn every_integer_type_ends_exactly_at_its_bounds() {
 }
 
 #[test]
-fn thousands_separators_part_groups_of_three_or_are_refused() {
+fn thousands_separators_must_separate_groups_of_three() {
     let grouped = Dialect { thousands: Some(b','), ..dialect() };
     check(
         &column("int32"),
@@ -103,7 +103,7 @@ fn thousands_separators_part_groups_of_three_or_are_refused() {
 }
 
 #[test]
-fn floats_are_the_nearest_to_what_is_written() {
+fn floats_are_the_nearest_value() {
     check(
         &column("float64"),
         &dialect(),
@@ -215,7 +215,7 @@ fn decimals_are_never_rounded() {
 }
 
 #[test]
-fn messages_say_what_was_expected_and_found_and_why() {
+fn messages_name_expected_found_and_reason() {
     let say = |ty: &str, cell: &str| message(&column(ty), &dialect(), cell);
     assert_eq!(say("int32", "1.0"), "column `c`: expected int32, found `1.0`: an integer has no decimal places");
     assert_eq!(say("int8", "300"), "column `c`: expected int8, found `300`: the type holds -128 to 127");

@@ -111,7 +111,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn a_cell_means_the_same_among_others_as_alone(
+    fn cell_value_is_independent_of_other_cells(
         cells in prop::collection::vec(prop_oneof![mixed().prop_map(|cell| vec![cell]), short()], 1..20), ty in 0..MIXED_TYPES.len(), nullable in any::<bool>(), trim in any::<bool>(),
     ) {
         let column = Column { nullable, ..column(MIXED_TYPES[ty]) };
@@ -154,7 +154,7 @@ proptest! {
     }
 
     #[test]
-    fn decimals_agree_with_digits_moved_by_hand(text in numeric(), (precision, scale) in (1u8..=38).prop_flat_map(|p| (Just(p), 0..=p))) {
+    fn decimals_agree_with_digit_shifting(text in numeric(), (precision, scale) in (1u8..=38).prop_flat_map(|p| (Just(p), 0..=p))) {
         prop_assume!(!text.is_empty());
         let ty = format!("decimal({precision},{scale})");
         let expected = decimal_by_digits(&text, precision, scale);

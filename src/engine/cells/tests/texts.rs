@@ -32,7 +32,7 @@ fn null_tokens_are_exact_and_not_quoted() {
 }
 
 #[test]
-fn trimming_comes_before_null_tokens_and_leaves_quoted_cells_alone() {
+fn trimming_precedes_null_tokens_and_skips_quoted_cells() {
     let trimming = Dialect { trim: true, ..dialect() };
     check(&column("int32"), &trimming, &[(" 7\t", "7"), ("   ", "null"), ("\" 7\"", "!Syntax"), ("1 2", "!Syntax")]);
     check(
@@ -44,14 +44,14 @@ fn trimming_comes_before_null_tokens_and_leaves_quoted_cells_alone() {
 }
 
 #[test]
-fn a_column_that_takes_no_nulls_reports_each() {
+fn not_nullable_column_reports_each_null() {
     let required = Column { nullable: false, ..column("int32") };
     check(&required, &dialect(), &[("1", "1"), ("", "!Null"), ("<absent>", "!Null"), ("x", "!Syntax")]);
     assert_eq!(message(&required, &dialect(), ""), "column `c`: expected a value, found a null (`nullable` is false)");
 }
 
 #[test]
-fn a_missing_column_gives_nulls() {
+fn missing_column_gives_nulls() {
     let (text, index) = block(&dialect(), &["1", "2"]);
     for nullable in [true, false] {
         let mut builder = ColumnBuilder::new(&Column { nullable, ..column("string") }, &dialect());
@@ -81,7 +81,7 @@ fn rows_count_from_the_start_of_each_array() {
 }
 
 #[test]
-fn an_empty_block_adds_nothing() {
+fn empty_block_adds_nothing() {
     let mut builder = ColumnBuilder::new(&column("string"), &dialect());
     builder.append(b"", &RecordIndex { width: 3, ..RecordIndex::default() }, Some(1), &mut Vec::new());
     assert!(builder.is_empty());
@@ -89,7 +89,7 @@ fn an_empty_block_adds_nothing() {
 }
 
 #[test]
-fn strings_keep_every_byte_and_lose_escapes_only() {
+fn strings_keep_every_byte_but_escapes() {
     let long = "längere Zeichenkette, mehr als sechzehn Bytes 🦀";
     check(
         &column("string"),
@@ -119,7 +119,7 @@ fn escapes_are_resolved_before_parsing() {
 }
 
 #[test]
-fn booleans_are_the_declared_values_alone() {
+fn only_declared_values_parse_as_boolean() {
     check(
         &column("boolean"),
         &dialect(),
@@ -134,7 +134,7 @@ fn booleans_are_the_declared_values_alone() {
 }
 
 #[test]
-fn json_is_checked_and_kept_as_it_stands() {
+fn json_is_validated_and_kept_unchanged() {
     let deep = format!("{}{}", "[".repeat(128), "]".repeat(128));
     let too_deep = format!("{}{}", "[".repeat(129), "]".repeat(129));
     let wide = format!("[{}1]", "[],".repeat(500));
@@ -184,14 +184,14 @@ fn uuids_are_hyphenated_or_simple() {
 }
 
 #[test]
-fn the_text_of_a_cell_is_unescaped_and_not_trimmed() {
+fn text_of_a_cell_is_unescaped_and_not_trimmed() {
     let (text, index) = block(&dialect(), &["\" a\"\"b\"", " c ", "<absent>"]);
     let read = |row| String::from_utf8(cell_text(&text, index.field(row, 1), &dialect()).into_owned()).unwrap();
     assert_eq!([read(0), read(1), read(2)], [" a\"b", " c ", ""]);
 }
 
 #[test]
-fn memory_that_is_taken_back_is_used_again_unless_somebody_else_has_it() {
+fn recycled_memory_is_reused_unless_shared() {
     let mut builder = ColumnBuilder::new(&column("string"), &dialect());
     let mut build = |cells: &[&str], back: Option<ArrayRef>| {
         back.into_iter().for_each(|array| builder.recycle(array));
@@ -215,7 +215,7 @@ fn memory_that_is_taken_back_is_used_again_unless_somebody_else_has_it() {
 }
 
 #[test]
-fn nulls_stand_where_they_were_in_long_columns() {
+fn nulls_keep_their_positions_in_long_columns() {
     let cells: Vec<String> = (0..3000).map(|i| if i % 7 == 0 { String::new() } else { i.to_string() }).collect();
     let cells: Vec<&str> = cells.iter().map(String::as_str).collect();
     let (array, faults) = build(&column("string"), &dialect(), &cells);

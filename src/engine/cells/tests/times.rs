@@ -137,7 +137,7 @@ fn offsets_are_honoured_and_local_times_read_in_the_zone() {
 }
 
 #[test]
-fn the_first_format_that_fits_is_taken() {
+fn first_matching_format_is_used() {
     check(
         &formatted("date", &["%d/%m/%Y", "%m/%d/%Y", "%b %e, %Y"]),
         &dialect(),
@@ -163,7 +163,7 @@ fn the_first_format_that_fits_is_taken() {
 }
 
 #[test]
-fn a_year_needs_its_four_digits() {
+fn year_needs_its_four_digits() {
     let column = formatted("date", &["%Y-%m-%d"]);
     let table = [
         ("24-01-02", "!Syntax"),
@@ -179,7 +179,7 @@ fn a_year_needs_its_four_digits() {
 }
 
 #[test]
-fn formats_drop_nothing_that_the_type_cannot_hold() {
+fn formats_drop_no_part_of_a_cell() {
     check(
         &formatted("date", &["%Y-%m-%d %H:%M:%S"]),
         &dialect(),
@@ -216,7 +216,7 @@ fn formats_drop_nothing_that_the_type_cannot_hold() {
 }
 
 #[test]
-fn epochs_and_offsets_come_through_formats() {
+fn formats_read_epochs_and_offsets() {
     check(&formatted("timestamp", &["%s"]), &dialect(), &[("1704164645", "2024-01-02T03:04:05"), ("x", "!Syntax")]);
     check(&zoned("Asia/Tokyo", &["%s%.f"]), &dialect(), &[("1704164645.25", "2024-01-02T03:04:05.250Z")]);
     check(
@@ -243,7 +243,7 @@ fn epochs_and_offsets_come_through_formats() {
 }
 
 #[test]
-fn a_named_zone_is_honoured_or_refused() {
+fn named_zone_is_honoured_or_refused() {
     check(
         &zoned("America/New_York", &["%Y-%m-%d %H:%M %Z"]),
         &dialect(),
@@ -263,7 +263,7 @@ fn a_named_zone_is_honoured_or_refused() {
 }
 
 #[test]
-fn numbers_that_adjoin_each_other_need_all_their_digits() {
+fn adjacent_numbers_need_all_their_digits() {
     let date = |pattern: &str, cells: &[(&str, &str)]| check(&formatted("date", &[pattern]), &dialect(), cells);
     date(
         "%Y%m%d",
@@ -281,7 +281,7 @@ fn numbers_that_adjoin_each_other_need_all_their_digits() {
 }
 
 #[test]
-fn the_digits_of_a_fraction_count_from_tenths_on() {
+fn fraction_digits_start_at_tenths() {
     let time = |pattern: &str, cells: &[(&str, &str)]| check(&formatted("time", &[pattern]), &dialect(), cells);
     let cells = [
         ("01:02:03.500000", "01:02:03.500"),

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn clocks_are_read_to_the_last_second_of_the_day() {
+    fn times_are_read_up_to_the_last_second_of_the_day() {
         assert_eq!(clock8(b"00:00:00"), Some(0));
         assert_eq!(clock8(b"23:59:59"), Some(86_399 * MICROS_A_SECOND));
         assert_eq!(clock8(b"12:34:56"), Some(45_296 * MICROS_A_SECOND));

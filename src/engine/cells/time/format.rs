@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_with_fields_of_no_fixed_place_are_left_to_chrono() {
+    fn patterns_with_variable_fields_use_chrono() {
         for pattern in
             ["%b %d %Y", "%Y-%m", "%s", "%I:%M %p", "%H:%M%.f", "%Y-%m-%d %Y", "%j", "%Q", "", "%S", "%z", "%S%f"]
         {

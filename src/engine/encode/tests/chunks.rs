@@ -36,7 +36,7 @@ fn assert_same(found: &ArrayRef, expected: &ArrayRef, what: &str) {
 
 /// Where this fails, tables of before and after differ in their bytes: raise the version, and note its new hash.
 #[test]
-fn the_same_values_make_the_same_bytes_as_long_as_the_version_is_the_same() {
+fn encoded_bytes_are_stable_within_a_format_version() {
     let mut dice = Dice(2);
     let mut all = Vec::new();
     for (ty, shape) in declared().into_iter().flat_map(|ty| SHAPES.map(|shape| (ty, shape))) {
@@ -59,7 +59,7 @@ fn the_same_values_make_the_same_bytes_as_long_as_the_version_is_the_same() {
 }
 
 #[test]
-fn every_type_comes_back_with_its_index_whatever_values_nulls_and_pieces() {
+fn every_type_reads_back_with_its_indexes() {
     let mut dice = Dice(1);
     for ty in declared() {
         for shape in SHAPES {
@@ -130,7 +130,7 @@ fn has_nan(array: &ArrayRef) -> bool {
 }
 
 #[test]
-fn a_nan_in_any_page_leaves_its_chunk_without_bounds() {
+fn nan_in_any_page_prevents_chunk_bounds() {
     let mut dice = Dice(5);
     let schema = schema_of(Declared::Float64, true);
     for at in [0, 999, 1_000, 2_999] {
@@ -149,7 +149,7 @@ fn a_nan_in_any_page_leaves_its_chunk_without_bounds() {
 
 /// Text without a dictionary is PLAIN unless the config asks for less bytes.
 #[test]
-fn compatible_text_has_no_encoding_that_readers_get_wrong_and_reads_back() {
+fn compatible_text_avoids_misread_encodings() {
     let mut dice = Dice(6);
     for nulls in 0..5 {
         let numbers = numbers(super::support::Shape::Any, 9_000, &mut dice);
@@ -172,7 +172,7 @@ fn compatible_text_has_no_encoding_that_readers_get_wrong_and_reads_back() {
 }
 
 #[test]
-fn pages_lie_where_the_index_says() {
+fn pages_are_at_their_indexed_offsets() {
     let mut dice = Dice(2);
     let schema = schema_of(Declared::Int64, true);
     let numbers = numbers(super::support::Shape::Half, 5_000, &mut dice);
@@ -197,7 +197,7 @@ fn pages_lie_where_the_index_says() {
 }
 
 #[test]
-fn a_chunk_with_spilled_pages_is_the_same() {
+fn spilled_pages_do_not_change_the_chunk() {
     let folder = tempfile::tempdir().unwrap();
     let page_spill = Arc::new(PageSpill::create(folder.path().join("spilled-0")).unwrap());
     let schema = schema_of(Declared::String, true);
@@ -233,7 +233,7 @@ fn a_chunk_with_spilled_pages_is_the_same() {
 }
 
 #[test]
-fn every_codec_is_read() {
+fn chunks_of_every_codec_read_back() {
     let mut dice = Dice(3);
     let all = [
         (Compression::None, Codec::UNCOMPRESSED),
@@ -254,7 +254,7 @@ fn every_codec_is_read() {
 }
 
 #[test]
-fn rows_without_a_value_before_the_first_have_pages_of_their_own() {
+fn leading_nulls_have_pages_of_their_own() {
     let mut dice = Dice(4);
     for ty in declared() {
         let numbers = numbers(super::support::Shape::Few, 3_000, &mut dice);

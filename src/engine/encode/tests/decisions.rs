@@ -33,7 +33,7 @@ fn of_integers(values: &[i64]) -> Vec<(Encoding, i32)> {
 }
 
 #[test]
-fn integers_get_what_is_small() {
+fn integers_get_the_smallest_encoding() {
     let mut dice = Dice(1);
     let few: Vec<i64> = (0..3 * ROWS).map(|_| dice.below(300) as i64).collect();
     assert_eq!(of_integers(&few), [(Encoding::RLE_DICTIONARY, 3)]);
@@ -48,7 +48,7 @@ fn integers_get_what_is_small() {
 }
 
 #[test]
-fn times_of_whole_seconds_are_packed_only_if_that_is_less_once_compressed() {
+fn whole_second_times_are_packed_only_if_smaller_when_compressed() {
     let mut dice = Dice(3);
     let base = 1_700_000_000_000_000_i64;
     let about = |row: usize, dice: &mut Dice| base + (row as i64 / 2 + dice.below(1_800) as i64) * 1_000_000;
@@ -66,7 +66,7 @@ fn times_of_whole_seconds_are_packed_only_if_that_is_less_once_compressed() {
 }
 
 #[test]
-fn a_dictionary_grows_from_page_to_page_and_is_left_when_it_is_too_large() {
+fn dictionary_grows_across_pages_until_it_is_too_large() {
     let mut dice = Dice(2);
     // Ever more values that differ: more bits a code from page to page, then too many for a dictionary.
     let mut values = Vec::new();
@@ -82,7 +82,7 @@ fn a_dictionary_grows_from_page_to_page_and_is_left_when_it_is_too_large() {
 }
 
 #[test]
-fn integers_that_leave_their_first_range_keep_their_codes() {
+fn integers_outside_the_first_range_keep_their_codes() {
     let mut dice = Dice(3);
     let mut values: Vec<i64> = (0..ROWS).map(|_| 50 + dice.below(10) as i64).collect();
     values.extend((0..ROWS).map(|_| dice.below(100) as i64 - 20));
@@ -92,7 +92,7 @@ fn integers_that_leave_their_first_range_keep_their_codes() {
 }
 
 #[test]
-fn values_made_to_collide_cost_no_more_than_a_page() {
+fn colliding_values_cost_at_most_one_page() {
     // The hash of these is small, so that all of them begin at one slot.
     let inverse = {
         let multiplier = 0x9e37_79b9_7f4a_7c15_u64;
@@ -119,7 +119,7 @@ fn of_texts(texts: &[String]) -> (Vec<(Encoding, i32)>, usize) {
 }
 
 #[test]
-fn text_that_comes_back_gets_a_dictionary() {
+fn repeated_text_gets_a_dictionary() {
     let mut dice = Dice(4);
     let few: Vec<String> = (0..2 * ROWS).map(|_| format!("city-{}", dice.below(40))).collect();
     assert_eq!(of_texts(&few).0, [(Encoding::RLE_DICTIONARY, 2)]);
@@ -128,7 +128,7 @@ fn text_that_comes_back_gets_a_dictionary() {
 }
 
 #[test]
-fn a_dictionary_of_text_is_left_when_it_is_too_large() {
+fn text_dictionary_is_given_up_when_too_large() {
     let mut dice = Dice(5);
     let long = |of| format!("{0:016x}{1:016x}{2:.8}", Dice(of).roll(), Dice(!of).roll(), format!("{:08x}", of));
     let texts: Vec<String> =
@@ -139,7 +139,7 @@ fn a_dictionary_of_text_is_left_when_it_is_too_large() {
 }
 
 #[test]
-fn large_text_is_cut_into_pages_of_a_bounded_size() {
+fn large_text_is_split_into_bounded_pages() {
     let mut dice = Dice(6);
     let texts: Vec<String> = (0..700).map(|_| format!("{:x}", dice.roll()).repeat(400)).collect();
     let bytes: usize = texts.iter().map(String::len).sum();

@@ -43,7 +43,7 @@ pub fn guess(bytes: &[u8], whole: bool) -> Result<EncodingGuess, String> {
     for c in text.chars() {
         all += 1;
         if c == '\0' {
-            return Err("it has NUL characters, so it is no text (or UTF-16 without a byte order mark)".into());
+            return Err("it has NUL characters, so it is not text (or UTF-16 without a byte order mark)".into());
         }
         // ASCII has separators of its own, which some exports use.
         controls += usize::from(
@@ -51,7 +51,7 @@ pub fn guess(bytes: &[u8], whole: bool) -> Result<EncodingGuess, String> {
         );
     }
     if controls * 1_000 > all * CONTROLS_PER_MILLE_MAX {
-        return Err(format!("{controls} of its first {all} characters are control characters, so it is no text"));
+        return Err(format!("{controls} of its first {all} characters are control characters, so it is not text"));
     }
     Ok(guess)
 }
@@ -71,11 +71,11 @@ fn by_bytes(bytes: &[u8], whole: bool) -> EncodingGuess {
     }
     let (valid, invalid) = sequences(bytes, whole);
     match (valid, invalid) {
-        (0, 0) => sure(UTF_8, false, "it is plain ASCII"),
-        (_, 0) => sure(UTF_8, false, "it has characters beyond ASCII, and all of them are valid UTF-8"),
+        (0, 0) => sure(UTF_8, false, "plain ASCII"),
+        (_, 0) => sure(UTF_8, false, "all characters beyond ASCII are valid UTF-8"),
         (valid, invalid) if valid > invalid => EncodingGuess {
             warning: Some(format!(
-                "it has {invalid} sequences that are not UTF-8 beside {valid} that are; the records they stand in are rejected"
+                "{invalid} sequences are not valid UTF-8, {valid} are; records with invalid ones are rejected"
             )),
             ..sure(UTF_8, false, "most of its characters beyond ASCII are valid UTF-8")
         },
@@ -88,9 +88,9 @@ pub fn latin(invalid: usize) -> EncodingGuess {
     EncodingGuess {
         encoding: WINDOWS_1252,
         bom: false,
-        why: format!("{invalid} sequences are not UTF-8; windows-1252 (which holds latin-1) reads every byte"),
+        why: format!("{invalid} sequences are not UTF-8; windows-1252 (a superset of latin-1) reads every byte"),
         warning: Some(
-            "the encoding is a guess: other single-byte encodings read the same bytes as other letters; look at some \
+            "the encoding is a guess: other single-byte encodings read these bytes as different letters; check some \
              values beyond ASCII"
                 .into(),
         ),
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_encoding_is_told_by_its_mark_its_zeros_or_its_validity() {
+    fn encoding_is_detected_by_mark_zero_bytes_or_validity() {
         let utf16: Vec<u8> = "id,name\n1,Zoë\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
         assert_eq!(guess(&utf16, true).unwrap().encoding, UTF_16LE);
         let marked = [b"\xff\xfe", &utf16[..]].concat();
@@ -129,13 +129,13 @@ mod tests {
     }
 
     #[test]
-    fn a_character_that_the_head_cuts_is_not_held_against_utf_8() {
+    fn truncated_character_at_the_end_of_the_head_is_valid_utf_8() {
         let text = "Zoë é".as_bytes();
         assert_eq!(guess(&text[..text.len() - 1], false).unwrap().encoding, UTF_8);
     }
 
     #[test]
-    fn what_is_no_text_is_said_to_be_none() {
+    fn binary_data_is_refused_with_a_reason() {
         assert!(guess(b"\x89PNG\r\n\x1a\n", true).unwrap_err().contains("PNG"));
         assert!(guess(b"a,b\nc,\0\n", true).unwrap_err().contains("NUL"));
         let noise: Vec<u8> = (0..400).map(|i| (i * 7 % 31 + 1) as u8).collect();

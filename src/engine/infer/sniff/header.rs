@@ -25,9 +25,9 @@ pub fn judge(first: &[Vec<u8>], below: &[Vec<Vec<u8>>], kinds: &mut CellKinds) -
     if below.is_empty() {
         let header = texts == own.len() && unique;
         let why = if header {
-            "the file has one record, and all of its cells read like names"
+            "the file has one record, and all its cells look like names"
         } else {
-            "the file has one record, and its cells read like values"
+            "the file has one record, and its cells look like values"
         };
         return HeaderVerdict { header, why: why.into(), guessed: true };
     }
@@ -52,11 +52,11 @@ pub fn judge(first: &[Vec<u8>], below: &[Vec<Vec<u8>>], kinds: &mut CellKinds) -
     }
     let cell = |at: usize| String::from_utf8_lossy(&first[at]).into_owned();
     if !against.is_empty() && years(first, &own) {
-        return verdict(true, "its numbers are years, each of which names a column, beside names".into());
+        return verdict(true, "it has names, and years that name columns".into());
     }
     if speaks_for.len() > against.len() {
         let why = format!(
-            "in {} of {} the values below are numbers, dates or the like, and the first is not (`{}`)",
+            "in {} of {}, the values below are numbers, dates or similar, but the first is not (`{}`)",
             speaks_for.len(),
             counted(own.len() as u64, "column", "columns"),
             cell(speaks_for[0])
@@ -64,15 +64,15 @@ pub fn judge(first: &[Vec<u8>], below: &[Vec<Vec<u8>>], kinds: &mut CellKinds) -
         return verdict(true, why);
     }
     if !against.is_empty() {
-        let why = format!("the first record has a value (`{}`) like those below it", cell(against[0]));
+        let why = format!("the first record has a value (`{}`) like those below", cell(against[0]));
         return verdict(false, why);
     }
     let name_like = |cell: &Vec<u8>| std::str::from_utf8(cell).is_ok_and(|text| text.chars().count() <= NAME_CHARS_MAX);
     let header = unique && repeats == 0 && texts > 0 && first.iter().all(name_like);
     let why = if header {
-        "all columns are text, so that no type tells; its cells are all different and none comes again below"
+        "all columns are text, so types don't help; its cells are all different, and none recurs below"
     } else {
-        "all columns are text, so that no type tells; a cell of the first record comes again below or beside it"
+        "all columns are text, so types don't help; a cell of the first record recurs"
     };
     HeaderVerdict { header, why: why.into(), guessed: true }
 }
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn names_over_values_are_a_header_and_values_over_values_are_none() {
+    fn header_is_detected_above_typed_values_only() {
         for (lines, header) in [
             (&["id,name", "1,a", "2,b"][..], true),
             (&["1,a", "2,b"], false),

@@ -106,7 +106,7 @@ impl DialectPlan {
             why: format!("{} of {} records have {}", cut.agree, cut.of(), counted(cut.width as u64, "cell", "cells")),
         };
         let why = if best.width == 1 {
-            "no delimiter parts the records into the same number of cells: one column".to_owned()
+            "no delimiter splits the records into the same number of cells: one column".to_owned()
         } else {
             format!("{} of the first {} records have {} cells", best.agree, best.of(), best.width)
         };
@@ -119,8 +119,8 @@ impl DialectPlan {
         });
         let byte = |byte: Option<u8>| byte.map(|byte| char::from(byte).to_string());
         let why = match (best.quoted, best.strays, best.dialect.quote) {
-            (_, _, None) => "quotes stand in the middle of cells only, and none of them closes".to_owned(),
-            (0, 0, _) => "no cell is quoted; this is the default".to_owned(),
+            (_, _, None) => "quotes occur only within cells, and none is closed".to_owned(),
+            (0, 0, _) => "no quoted cells found; this is the default".to_owned(),
             (quoted, strays, _) => format!(
                 "{} quoted, {} a stray quote",
                 counted(quoted as u64, "cell is", "cells are"),
@@ -129,7 +129,7 @@ impl DialectPlan {
         };
         self.find(Item::Quote, json!(byte(best.dialect.quote)), why);
         if best.dialect.escape.is_some() {
-            let why = "quotes within quotes have a backslash before them";
+            let why = "quotes within quoted cells are escaped with a backslash";
             self.find(Item::Escape, json!(byte(best.dialect.escape)), why);
         }
     }
@@ -223,7 +223,7 @@ impl Header<'_> {
         let below: Vec<_> =
             cut.records[at + 1..].iter().filter(same).take(BELOW_MAX).map(|record| self.cells(record)).collect();
         let verdict = if at < cut.first {
-            let why = format!("its {} cells are names, though the records below have {}", own.len(), cut.width);
+            let why = format!("its {} cells are names, although the records below have {}", own.len(), cut.width);
             HeaderVerdict { header: true, why, guessed: false }
         } else {
             header::judge(&own, &below, self.kinds)
@@ -233,7 +233,7 @@ impl Header<'_> {
             return;
         }
         if verdict.guessed && !below.is_empty() {
-            let which = if verdict.header { "is taken for a header" } else { "is taken for data, not for a header" };
+            let which = if verdict.header { "is read as the header" } else { "is read as data, not as a header" };
             plan.warnings.push(format!("the first record {which}, but nothing in the file decides it"));
         }
         self.skip(plan, &record, at);
@@ -262,8 +262,7 @@ impl Header<'_> {
         let Some(mark) = self.cut.dialect.comment else { return };
         let below = self.comments.iter().filter(|line| line.start > header).count();
         let above = self.comments.len() - below;
-        let why =
-            format!("{above} lines before the first record and {below} after it start with it, and have no cells");
+        let why = format!("{above} lines before the first record and {below} after it start with it and have no cells");
         plan.find(Item::Comment, json!(char::from(mark).to_string()), why);
     }
 
@@ -275,8 +274,8 @@ impl Header<'_> {
         let lines = self.lines_before(record.start);
         plan.dialect.skip_rows = lines;
         let why = format!(
-            "{} before the first record of {}",
-            counted(lines, "line stands", "lines stand"),
+            "{} before the first record with {}",
+            counted(lines, "line", "lines"),
             counted(self.cut.width as u64, "cell", "cells")
         );
         plan.find(Item::SkipRows, json!(lines), why);
@@ -302,8 +301,8 @@ impl Header<'_> {
             *first = first.trim_start_matches(char::from(line.mark)).trim().to_owned();
         }
         plan.positional = Some(names);
-        plan.find(Item::Header, json!(false), format!("{why}; the columns are taken by position"));
-        plan.find(Item::SkipRows, json!(plan.dialect.skip_rows), "up to the line with the names");
+        plan.find(Item::Header, json!(false), format!("{why}; columns are read by position"));
+        plan.find(Item::SkipRows, json!(plan.dialect.skip_rows), "skips up to the line with the names");
         if self.comments.iter().all(|other| other.start <= line.start) {
             plan.dialect.comment = None;
             plan.findings.retain(|finding| finding.item != Item::Comment);
@@ -321,29 +320,29 @@ impl Header<'_> {
         let why = if names.len() == width {
             match twin {
                 None => return,
-                Some(twin) if twin.is_empty() => "several of its names are blank".to_owned(),
-                Some(twin) => format!("the name `{twin}` stands in it more than once"),
+                Some(twin) if twin.is_empty() => "several names are blank".to_owned(),
+                Some(twin) => format!("the name `{twin}` is not unique"),
             }
         } else if names.len() > width {
             names.truncate(width);
             format!("it has more names than the records have cells ({width})")
         } else if self.is_empty_at_end(width) {
             names.push(String::new());
-            let why = "every record ends in a delimiter, the header does not";
+            let why = "every record ends with a delimiter, but the header does not";
             plan.find(Item::TrailingDelimiter, json!(true), why);
             why.to_owned()
         } else {
             names.insert(0, "row".to_owned());
-            "the records have one cell more, as in files whose row names have no name of their own".to_owned()
+            "the records have one more cell, as in files with unnamed row names".to_owned()
         };
-        plan.warnings.push(format!("the columns are taken by position, since the header can't be used: {why}"));
+        plan.warnings.push(format!("columns are read by position, since the header can't be used: {why}"));
         plan.dialect.header = false;
         // A last line without terminator counts as a line.
         plan.dialect.skip_rows = self.lines_before(record.next) + u64::from(record.next == record.end);
         plan.positional = Some(names);
         plan.findings.retain(|finding| !matches!(finding.item, Item::Header | Item::SkipRows));
-        plan.find(Item::Header, json!(false), format!("there is one, but {why}; the columns are taken by position"));
-        plan.find(Item::SkipRows, json!(plan.dialect.skip_rows), "up to the end of the header");
+        plan.find(Item::Header, json!(false), format!("there is a header, but {why}; columns are read by position"));
+        plan.find(Item::SkipRows, json!(plan.dialect.skip_rows), "skips up to the end of the header");
     }
 
     fn is_empty_at_end(&self, width: usize) -> bool {

@@ -17,7 +17,7 @@ fn encoded(label: &str) -> Dialect {
 }
 
 #[test]
-fn utf16_is_known_by_its_mark_whatever_the_label() {
+fn utf16_mark_overrides_any_label() {
     for big_endian in [false, true] {
         for dialect in [dialect(), encoded("latin1"), encoded("utf-16le")] {
             let bytes = utf16("a,é\r\n1,\"x\n😀\"\r\nß,東\n", big_endian);
@@ -30,19 +30,19 @@ fn utf16_is_known_by_its_mark_whatever_the_label() {
 }
 
 #[test]
-fn utf16_goes_by_its_label_without_a_mark() {
+fn utf16_without_mark_is_read_by_label() {
     let bytes = &utf16("a\n1\n2\n", true)[2..];
     let source = read(bytes, &encoded("utf-16be"));
     assert_eq!((source.rows(), source.places()), (vec!["1".into(), "2".into()], vec![(2, 4), (3, 8)]));
 }
 
 #[test]
-fn a_utf8_mark_wins_over_a_label() {
+fn utf8_mark_overrides_the_label() {
     assert_eq!(read("\u{feff}a\né\n", &encoded("latin1")).rows(), ["é"]);
 }
 
 #[test]
-fn latin1_counts_its_own_bytes() {
+fn latin1_offsets_count_source_bytes() {
     let source = read(b"na\xefve,b\ncaf\xe9,\x80\n\xdf,2\n", &encoded("latin1"));
     assert_eq!(source.header, Some(vec!["naïve".to_owned(), "b".to_owned()]));
     assert_eq!(source.rows(), ["café|€", "ß|2"]);
@@ -50,7 +50,7 @@ fn latin1_counts_its_own_bytes() {
 }
 
 #[test]
-fn shift_jis_counts_its_own_bytes() {
+fn shift_jis_offsets_count_source_bytes() {
     let text = "名前,数\n東京\u{ff71},\"1\n表\"\nｱ,2\n大阪,3\n";
     let (bytes, _, _) = SHIFT_JIS.encode(text);
     let source = read(&bytes, &encoded("shift_jis"));
@@ -59,7 +59,7 @@ fn shift_jis_counts_its_own_bytes() {
 }
 
 #[test]
-fn every_kind_of_encoding_is_exact_in_long_sources() {
+fn offsets_are_exact_in_long_sources_of_every_encoding() {
     for label in ["windows-1252", "utf-16le", "shift_jis", "gb18030", "euc-jp", "iso-2022-jp", "big5"] {
         let cell = if label == "windows-1252" { "é" } else { "東" };
         let dialect = encoded(label);
@@ -83,7 +83,7 @@ fn every_kind_of_encoding_is_exact_in_long_sources() {
 }
 
 #[test]
-fn malformed_sequences_reject_their_record_alone() {
+fn malformed_sequences_reject_only_their_record() {
     let source = read(b"a,b\n\x93\x8c,1\n\x93\n\x81\x20,2\n3,4\n\x93", &encoded("shift_jis"));
     let invalid = Some(RejectReason::InvalidEncoding);
     let ragged = Some(RejectReason::RaggedRow);
@@ -94,7 +94,7 @@ fn malformed_sequences_reject_their_record_alone() {
 }
 
 #[test]
-fn lone_surrogates_and_half_units_reject_their_record_alone() {
+fn lone_surrogates_and_half_units_reject_only_their_record() {
     let mut bytes = utf16("a\n1\nX\n2\nY", false);
     let surrogate = 2 + 2 * 4;
     bytes[surrogate..surrogate + 2].copy_from_slice(&0xd800u16.to_le_bytes());
@@ -106,20 +106,20 @@ fn lone_surrogates_and_half_units_reject_their_record_alone() {
 }
 
 #[test]
-fn lines_of_a_transcoded_source_end_in_cr_when_asked_to() {
+fn transcoded_lines_may_end_in_cr() {
     let dialect = Dialect { record_terminator: RecordTerminator::Cr, ..encoded("shift_jis") };
     let source = read(b"a\r\x93\x8c\r2\r", &dialect);
     assert_eq!((source.rows(), source.places()), (vec!["東".into(), "2".into()], vec![(2, 2), (3, 5)]));
 }
 
 #[test]
-fn a_header_with_a_malformed_sequence_is_an_error() {
+fn header_with_malformed_sequence_is_an_error() {
     let error = read_as("in.csv", b"a,\x93\n1,2\n", &encoded("shift_jis"), 64, 64).expect_err("no header");
     assert!(matches!(error, ReadError::HeaderEncoding { line: 1, offset: 2, encoding: "Shift_JIS", .. }), "{error}");
 }
 
 #[test]
-fn a_label_that_only_replaces_is_refused() {
+fn replacement_encoding_is_refused() {
     let error = read_as("in.csv", b"a\n", &encoded("iso-2022-kr"), 64, 64).expect_err("no text");
     assert!(matches!(error, ReadError::Undecodable { .. }), "{error}");
     assert_eq!(read(b"a\n\xe4\n", &Dialect { encoding: WINDOWS_1252, ..dialect() }).rows(), ["ä"]);

@@ -79,7 +79,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_scan_indexes_what_the_exact_machine_does(
+    fn scan_indexes_like_the_exact_machine(
         text in hard_text(600), dialect in any_dialect(), width in 1usize..5, block_bytes in 1usize..900,
     ) {
         let chunk = Chunk::from_text(text);
@@ -93,7 +93,7 @@ proptest! {
     }
 
     #[test]
-    fn the_scan_splits_where_the_exact_machine_does(text in hard_text(600), dialect in any_dialect()) {
+    fn scan_splits_like_the_exact_machine(text in hard_text(600), dialect in any_dialect()) {
         let splitter = Splitter::new(Machine::new(&dialect));
         prop_assert_eq!(splitter.last_boundary(&text), splitter.clone().exact().last_boundary(&text));
     }
@@ -119,7 +119,7 @@ proptest! {
     }
 
     #[test]
-    fn well_formed_input_reads_as_the_csv_crate_does(
+    fn well_formed_input_reads_like_the_csv_crate(
         rows in prop::collection::vec(prop::collection::vec("[a,\"\r\n; é]{0,6}", 3), 1..40),
         style in prop::sample::select(vec![csv::QuoteStyle::Always, csv::QuoteStyle::Necessary, csv::QuoteStyle::NonNumeric]),
         crlf in any::<bool>(), double_quote in any::<bool>(),
@@ -170,7 +170,7 @@ proptest! {
 }
 
 #[test]
-fn a_block_of_padded_short_rows_stays_bounded() {
+fn block_of_padded_short_rows_stays_bounded() {
     let chunk = Chunk::from_text(b"a\n".repeat(40_000));
     let dialect = Dialect { ragged_rows: RaggedRows::Pad, ..dialect() };
     let mut indexer = Indexer::new(&dialect, 4_096, RaggedRows::Pad);
@@ -183,7 +183,7 @@ fn a_block_of_padded_short_rows_stays_bounded() {
 }
 
 #[test]
-fn a_stray_quote_costs_its_own_record_alone() {
+fn stray_quote_rejects_only_its_record() {
     let rows = (0..200).map(|i| if i == 77 { "a,b\"c,d\n".to_owned() } else { format!("\"{i},\n\",b,c\n") });
     let source = read(format!("x,y,z\n{}", rows.collect::<String>()), &dialect());
     assert_eq!(source.records.len(), 200);

@@ -18,7 +18,7 @@ fn messages<'a>(source: &'a super::support::Source) -> Vec<&'a str> {
 }
 
 #[test]
-fn an_empty_source_has_an_empty_header_and_no_records() {
+fn empty_source_has_an_empty_header_and_no_records() {
     for bytes in ["", "\n\r\n\n", "\u{feff}", "\u{feff}\n"] {
         let source = read(bytes, &dialect());
         assert_eq!(source.header, Some(vec![]), "{bytes:?}");
@@ -29,7 +29,7 @@ fn an_empty_source_has_an_empty_header_and_no_records() {
 }
 
 #[test]
-fn a_header_alone_is_a_source_without_records() {
+fn header_only_source_has_no_records() {
     for bytes in ["a,b", "a,b\n", "a,b\r\n\r\n"] {
         let source = read(bytes, &dialect());
         assert_eq!(header(&source), ["a", "b"], "{bytes:?}");
@@ -38,7 +38,7 @@ fn a_header_alone_is_a_source_without_records() {
 }
 
 #[test]
-fn the_last_record_needs_no_newline() {
+fn last_record_needs_no_newline() {
     let source = read("a,b\n1,2\n3,4", &dialect());
     assert_eq!(source.rows(), ["1|2", "3|4"]);
     assert_eq!(source.places(), [(2, 4), (3, 8)]);
@@ -47,7 +47,7 @@ fn the_last_record_needs_no_newline() {
 }
 
 #[test]
-fn a_byte_order_mark_is_no_part_of_the_header_but_of_the_offsets() {
+fn byte_order_mark_is_excluded_from_header_but_counts_in_offsets() {
     let source = read("\u{feff}a,b\n1,2\n", &dialect());
     assert_eq!(header(&source), ["a", "b"]);
     assert_eq!(source.places(), [(2, 7)]);
@@ -61,7 +61,7 @@ fn crlf_and_lf_may_be_mixed_and_a_lone_cr_is_text() {
 }
 
 #[test]
-fn lone_cr_ends_records_when_asked_to() {
+fn lone_cr_ends_records_if_configured() {
     let dialect = Dialect { record_terminator: RecordTerminator::Cr, ..dialect() };
     let source = read("a,b\r1,\"2\r3\"\r\r4,5", &dialect);
     assert_eq!(source.rows(), ["1|2\r3", "4|5"]);
@@ -69,21 +69,21 @@ fn lone_cr_ends_records_when_asked_to() {
 }
 
 #[test]
-fn quoted_cells_hold_newlines_delimiters_and_quotes() {
+fn quoted_cells_may_contain_newlines_delimiters_and_quotes() {
     let source = read("a,b\n\"1\n,\",\"x\"\"y\"\n\"\",\"\"\"\"\r\n2,3\n", &dialect());
     assert_eq!(source.rows(), ["1\n,|x\"y", "|\"", "2|3"]);
     assert_eq!(source.places(), [(2, 4), (4, 17), (5, 26)]);
 }
 
 #[test]
-fn blank_lines_are_no_records_but_count_as_lines() {
+fn blank_lines_are_skipped_but_count_as_lines() {
     let source = read("\n\r\na\n\n1\n\r\n\n2\n \n", &dialect());
     assert_eq!(source.rows(), ["1", "2", " "]);
     assert_eq!(source.places(), [(5, 6), (8, 11), (9, 13)]);
 }
 
 #[test]
-fn strict_quotes_reject_stray_ones_and_go_on_at_the_next_record() {
+fn strict_quotes_reject_stray_quotes_and_continue() {
     let source = read("a,b\nx\"y,1\n\"x\"y,2\n\"x\" ,3\n5,6\"\n7,\"8\"\n\"9\"\r,1\n", &dialect());
     assert_eq!(source.rows(), ["7|8"]);
     let stray = Some(RejectReason::StrayQuote);
@@ -98,7 +98,7 @@ fn strict_quotes_reject_stray_ones_and_go_on_at_the_next_record() {
 }
 
 #[test]
-fn cells_after_a_stray_quote_still_quote_their_newlines() {
+fn cells_after_a_stray_quote_may_contain_quoted_newlines() {
     let source = read("a,b\nx\"y,\"1\n2\"\n3,4\n", &dialect());
     assert_eq!(source.rows(), ["3|4"]);
     assert_eq!(source.places(), [(2, 4), (4, 14)]);
@@ -113,13 +113,13 @@ fn lenient_quotes_are_text() {
 }
 
 #[test]
-fn without_a_quote_byte_quotes_are_text() {
+fn quotes_are_text_without_a_quote_byte() {
     let source = read("a,b\n\"1,2\"\n", &Dialect { quote: None, ..dialect() });
     assert_eq!(source.rows(), ["\"1|2\""]);
 }
 
 #[test]
-fn an_escape_byte_takes_the_next_byte_within_quotes_only() {
+fn escape_byte_applies_only_within_quotes() {
     let dialect = Dialect { escape: Some(b'\\'), ..dialect() };
     let source = read("a,b\n\"1\\\"\\\\\",\"\\\n\\é\"\n\\,\\\n", &dialect);
     assert_eq!(source.rows(), ["1\"\\|\né", "\\|\\"]);
@@ -129,7 +129,7 @@ fn an_escape_byte_takes_the_next_byte_within_quotes_only() {
 }
 
 #[test]
-fn an_unclosed_quote_takes_the_rest_and_says_from_where() {
+fn unclosed_quote_rejects_the_rest_with_its_line() {
     let source = read("a,b\n1,2\n3,\"4\n5,6\n7,8\n", &dialect());
     assert_eq!(source.rows(), ["1|2"]);
     assert_eq!(source.reasons()[1], Some(RejectReason::UnclosedQuote));
@@ -151,14 +151,14 @@ fn ragged_rows_are_rejected_with_both_widths() {
 }
 
 #[test]
-fn padded_rows_lack_cells_or_lose_them() {
+fn ragged_rows_are_padded_or_truncated() {
     let dialect = Dialect { ragged_rows: RaggedRows::Pad, ..dialect() };
     let source = read("a,b,c\n1,\"2\"\n1,2,\"3\"\"\",4\nx\n", &dialect);
     assert_eq!(source.rows(), ["1|2|-", "1|2|3\"", "x|-|-"]);
 }
 
 #[test]
-fn preambles_several_header_lines_and_footers_are_no_data() {
+fn preambles_extra_header_lines_and_footers_are_skipped() {
     let dialect = Dialect { skip_rows: 2, skip_rows_after_header: 2, skip_footer_rows: 2, ..dialect() };
     let source =
         read("Report \"of\nthe, year\n\na,b\n(m),\"(\nkg)\"\n-,-\n\n1,2\n3,4\n\nTotal,\"4\n6\"\nend\n\n", &dialect);
@@ -171,7 +171,7 @@ fn preambles_several_header_lines_and_footers_are_no_data() {
 }
 
 #[test]
-fn comments_are_no_records_wherever_they_start_a_line() {
+fn comments_are_skipped_at_any_line_start() {
     let dialect = Dialect { comment: Some(b'#'), ..dialect() };
     let source = read("# made \"by\n#\na,b\n#1,2\r\n3,#4\n \n# \"\n\"#5\n#\",6\n#", &dialect);
     assert_eq!(header(&source), ["a", "b"]);
@@ -193,13 +193,13 @@ fn delimiters_may_have_several_bytes() {
 }
 
 #[test]
-fn header_cells_are_given_as_they_are_but_trimmed_and_unescaped() {
+fn header_cells_are_trimmed_and_unescaped() {
     let source = read(" a ,\"b \"\"x\"\"\n\",,A,a,\u{a0}é\n", &dialect());
     assert_eq!(header(&source), ["a", "b \"x\"", "", "A", "a", "é"]);
 }
 
 #[test]
-fn without_a_header_the_first_record_sets_the_width() {
+fn first_record_sets_the_width_without_a_header() {
     let dialect = Dialect { header: false, ..dialect() };
     let source = read("\n1,2,\"3\n\"\n4,5\n", &dialect);
     assert_eq!((source.header.clone(), source.width), (None, 3));
@@ -208,7 +208,7 @@ fn without_a_header_the_first_record_sets_the_width() {
 }
 
 #[test]
-fn bytes_that_are_not_utf8_reject_their_record_alone() {
+fn invalid_utf8_rejects_only_its_record() {
     let mut bytes = b"a,b\n".to_vec();
     for i in 0..300 {
         let cell: &[u8] = if i % 100 == 50 { b"caf\xe9" } else { "café".as_bytes() };
@@ -223,7 +223,7 @@ fn bytes_that_are_not_utf8_reject_their_record_alone() {
 }
 
 #[test]
-fn a_header_that_can_not_be_read_is_an_error_with_its_line() {
+fn unreadable_header_is_an_error_with_its_line() {
     let open =
         |bytes: &[u8], dialect: &Dialect| read_as("x/in.csv", bytes, dialect, 1 << 20, 64).expect_err("no header");
     let error = open(b"\n\"a,b\n1,2\n", &dialect());
@@ -240,7 +240,7 @@ fn a_header_that_can_not_be_read_is_an_error_with_its_line() {
 }
 
 #[test]
-fn records_past_the_limit_are_rejected_whole_wherever_chunks_end() {
+fn oversize_records_are_rejected_at_any_chunk_boundary() {
     let dialect = Dialect { record_bytes_max: 1_024, ..dialect() };
     let long = |length| "x".repeat(length);
     let text = format!("a\n1\n{}\r\n{}\r\n\"{}\n\"\r\n2\n{}", long(1_024), long(1_025), long(100_000), long(5_000));
@@ -252,7 +252,7 @@ fn records_past_the_limit_are_rejected_whole_wherever_chunks_end() {
 }
 
 #[test]
-fn footers_may_be_too_long_to_hold() {
+fn oversize_footers_are_rejected() {
     let dialect = Dialect { record_bytes_max: 1_024, skip_footer_rows: 2, ..dialect() };
     let source = read(format!("a\n1\n2\n{}\n3", "x".repeat(9_000)), &dialect);
     assert_eq!(source.rows(), ["1", "2"]);

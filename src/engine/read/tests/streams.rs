@@ -38,7 +38,7 @@ fn read_key(key: &str, bytes: &[u8]) -> Result<Source, ReadError> {
 }
 
 #[test]
-fn compressed_sources_read_as_plain_ones_and_hash_as_stored() {
+fn compressed_sources_read_like_plain_ones_and_hash_as_stored() {
     let plain = noise(5_000);
     let (first, second) = plain.split_at(20_011);
     let stored = [
@@ -62,7 +62,7 @@ fn compressed_sources_read_as_plain_ones_and_hash_as_stored() {
 }
 
 #[test]
-fn sources_that_are_read_side_by_side_are_what_each_is_alone() {
+fn sources_read_in_pairs_equal_sources_read_alone() {
     let utf16 = |text: &str| [vec![0xff, 0xfe], text.encode_utf16().flat_map(u16::to_le_bytes).collect()].concat();
     let sources: [(&str, Vec<u8>); 7] = [
         ("in.csv", Vec::new()),
@@ -112,7 +112,7 @@ fn sources_that_are_read_side_by_side_are_what_each_is_alone() {
 }
 
 #[test]
-fn a_truncated_stream_names_the_key_and_how_far_it_got() {
+fn truncated_stream_reports_key_and_offset() {
     let plain = noise(50_000);
     for (key, bytes) in [("in.csv.gz", gzip(&plain)), ("in.csv.zst", zstd(&plain))] {
         for kept in [bytes.len() / 2, bytes.len() - 1, bytes.len() - 3, 7] {
@@ -126,7 +126,7 @@ fn a_truncated_stream_names_the_key_and_how_far_it_got() {
 }
 
 #[test]
-fn a_damaged_stream_is_never_taken_for_data() {
+fn damaged_stream_is_never_read_as_data() {
     let plain = noise(50_000);
     let mut bytes = gzip(&plain);
     let checksum = bytes.len() - 6;
@@ -144,7 +144,7 @@ fn a_damaged_stream_is_never_taken_for_data() {
 }
 
 #[test]
-fn a_name_and_content_that_disagree_are_an_error() {
+fn mismatch_of_extension_and_content_is_an_error() {
     let plain = noise(3);
     for (key, bytes, text) in [
         ("in.csv", gzip(&plain), "`in.csv`: by its name expected uncompressed text, found gzip data"),
@@ -159,7 +159,7 @@ fn a_name_and_content_that_disagree_are_an_error() {
 }
 
 #[test]
-fn a_bomb_is_stopped_at_the_ratio() {
+fn decompression_bomb_is_stopped_at_the_ratio() {
     let mut encoder = zstd::Encoder::new(Vec::new(), 1).expect("it compresses");
     io::copy(&mut io::repeat(b'\n').take(2 * INFLATE_FREE_BYTES), &mut encoder).expect("it compresses");
     let bytes = encoder.finish().expect("it compresses");
@@ -170,7 +170,7 @@ fn a_bomb_is_stopped_at_the_ratio() {
 }
 
 #[test]
-fn what_the_store_says_of_a_failure_is_kept() {
+fn store_error_is_preserved() {
     #[derive(Debug, thiserror::Error)]
     #[error("the object changed")]
     struct Changed;
@@ -208,7 +208,7 @@ fn read_in_little_memory(body: Box<dyn Read + Send>, dialect: &Dialect) -> Vec<S
 const MIB_200: u64 = 200 << 20;
 
 #[test]
-fn a_cell_of_200_mib_is_one_reject_and_reading_goes_on() {
+fn cell_of_200_mib_is_one_reject_and_reading_continues() {
     let records = read_in_little_memory(long_body("a,b\n1,2\n3,\"", b'\n', MIB_200, "\"\r\n5,6\n"), &dialect());
     assert_eq!(records.len(), 3);
     let Seen::Bad { line, offset, reason, raw, .. } = &records[1] else { panic!("a reject") };
@@ -218,14 +218,14 @@ fn a_cell_of_200_mib_is_one_reject_and_reading_goes_on() {
 }
 
 #[test]
-fn a_quote_that_never_closes_is_said_so_however_much_follows() {
+fn unclosed_quote_is_reported_in_sources_of_any_length() {
     let records = read_in_little_memory(long_body("a,b\n1,2\n3,\"", b'x', MIB_200, "\n"), &dialect());
     assert_eq!(records.iter().map(Seen::reason).collect::<Vec<_>>(), [None, Some(RejectReason::UnclosedQuote)]);
     assert_eq!(records[1].place(), (3, 8));
 }
 
 #[test]
-fn long_records_comments_and_preambles_pass_in_little_memory_before_the_data() {
+fn long_records_comments_and_preambles_are_skipped_in_bounded_memory() {
     let dialect = Dialect { header: false, comment: Some(b'#'), skip_rows: 1, ..dialect() };
     let records = read_in_little_memory(long_body("", b'p', MIB_200 / 8, "\n1,2\n"), &dialect);
     assert_eq!((records.len(), records[0].place()), (1, (2, MIB_200 / 8 + 1)));
@@ -238,14 +238,14 @@ fn long_records_comments_and_preambles_pass_in_little_memory_before_the_data() {
 }
 
 #[test]
-fn the_hash_covers_what_follows_an_unclosed_quote() {
+fn hash_covers_data_after_an_unclosed_quote() {
     let bytes = [b"a\n\"".to_vec(), vec![b'x'; 5 << 20]].concat();
     let source = read_key("in.csv", &bytes).expect("it reads");
     assert_eq!(source.end.sha256, sha256_hex(&bytes));
 }
 
 #[test]
-fn a_terminator_is_no_part_of_a_long_record_wherever_reading_paused() {
+fn oversize_record_excludes_its_terminator_at_any_read_boundary() {
     let dialect = Dialect { record_bytes_max: 1_024, ..dialect() };
     // At some length the CR is the last byte that is there when the record is found to be too long.
     let before = "1\n".repeat(32_253);
