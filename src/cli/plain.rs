@@ -1,6 +1,6 @@
 //! Text from files, safe to show on a terminal.
 
-use crate::domain::layout::is_bidi_control;
+use crate::domain::text::is_bidi_control;
 
 /// `text` with control characters, and those that turn the direction of the text, escaped.
 pub fn plain(text: &str) -> String {

@@ -2,7 +2,7 @@
 
 use super::services::Services;
 use crate::domain::name::Slug;
-use crate::domain::words::suggest;
+use crate::domain::text::suggest;
 use crate::pipelines;
 use crate::ports::store::{Bucket, StoreError};
 

@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
             // A URL may carry a password.
             return self.fault(Fault::MalformedSecret { name, purpose, expected: expected.into() });
         }
-        let found = found.chars().take(200).collect();
+        let found = crate::domain::text::clipped(found);
         self.fault(Fault::Malformed { name, purpose, found, expected: expected.into() });
     }
 

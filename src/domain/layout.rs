@@ -1,4 +1,4 @@
-//! Every object key that Lakemill reads or writes is built here.
+//! Builds every object key that Lakemill reads or writes, and checks keys from outside.
 
 use std::fmt::Display;
 
@@ -8,6 +8,7 @@ use super::digest::sha256_hex;
 use super::limits::{KEY_BYTES_MAX, KEY_DECODINGS_MAX, SLUG_BYTES_MAX};
 use super::name::Slug;
 use super::partition;
+use super::text::{clipped, is_bidi_control};
 
 /// The table that holds rejected rows; its name can't be declared by a config.
 pub const REJECTED_ROWS_TABLE: &str = "_rejected_rows";
@@ -15,16 +16,15 @@ pub const REJECTED_ROWS_TABLE: &str = "_rejected_rows";
 /// The name of [`unfinished_key`], relative to the pipeline's prefix.
 pub const UNFINISHED: &str = "unfinished.json";
 
-/// The prefix under which all pipelines lie, in each of the three buckets.
+/// The prefix of all pipelines, in each of the three buckets.
 pub const PIPELINES_PREFIX: &str = "pipelines/";
 
-/// `pipelines/<slug>/`, the prefix of everything that belongs to a pipeline, in each of the three buckets.
+/// `pipelines/<slug>/`, the prefix of a pipeline in each of the three buckets.
 pub fn pipeline_prefix(slug: &Slug) -> String {
     format!("pipelines/{slug}/")
 }
 
-/// The pipeline that an object belongs to, by its whole key; `None` for keys of no pipeline, and for what is no object
-/// of one.
+/// The pipeline of an object by its whole key; `None` if the key isn't that of a pipeline's object.
 pub fn pipeline_of(key: &str) -> Option<Slug> {
     let (slug, rest) = key.strip_prefix("pipelines/")?.split_once('/')?;
     if rest.is_empty() { None } else { Slug::parse(slug).ok() }
@@ -35,7 +35,7 @@ pub fn config_key(slug: &Slug) -> String {
     format!("pipelines/{slug}/pipeline.json")
 }
 
-/// The mark of a pipeline that is being made and isn't whole yet, or of what is left of one that was moved.
+/// The marker of an unfinished operation on a pipeline.
 pub fn unfinished_key(slug: &Slug) -> String {
     format!("pipelines/{slug}/{UNFINISHED}")
 }
@@ -45,7 +45,7 @@ pub fn dashboard_key(slug: &Slug, name: &Slug) -> String {
     format!("{}{name}.yaml", dashboards_prefix(slug))
 }
 
-/// A dashboard's draft. No name holds a dot, so that it is no other dashboard's key.
+/// A dashboard's draft. Names have no dots, so this is no other dashboard's key.
 pub fn dashboard_draft_key(slug: &Slug, name: &Slug) -> String {
     format!("{}{name}.draft.yaml", dashboards_prefix(slug))
 }
@@ -65,7 +65,7 @@ pub fn saved_query_key(slug: &Slug, id: impl Display) -> String {
     format!("{}{id}.json", saved_queries_prefix(slug))
 }
 
-/// What a table is made of. Takes a string, since a table dropped from the config still has a manifest.
+/// A table's manifest. Takes a string, since a table that was dropped from the config still has one.
 pub fn manifest_key(slug: &Slug, table: &str) -> String {
     format!("pipelines/{slug}/manifests/{table}.json")
 }
@@ -80,12 +80,12 @@ pub fn job_record_key(slug: &Slug, job_id: &str) -> String {
     format!("pipelines/{slug}/jobs/{job_id}.json")
 }
 
-/// The prefix of all that is kept of a pipeline's jobs: terminal records, and rejects of failed runs.
+/// The prefix of a pipeline's job history: terminal records, and rejects of failed runs.
 pub fn job_records_prefix(slug: &Slug) -> String {
     format!("pipelines/{slug}/jobs/")
 }
 
-/// The rejects of a run that failed for them.
+/// The rejects of a failed run.
 pub fn job_rejects_key(slug: &Slug, job_id: &str) -> String {
     format!("pipelines/{slug}/jobs/{job_id}.rejected.parquet")
 }
@@ -117,7 +117,7 @@ pub fn relative_part_key(table: impl Display, partition: &str, index: usize) -> 
     format!("{table}/{partition}{slash}{}", part_name(index))
 }
 
-/// The longest path of a partition, in bytes, with which the keys of its files can be keys, whatever the pipeline is called.
+/// The longest path of a partition, in bytes, that leaves valid keys for its files under any slug.
 pub fn partition_path_bytes_max(table: &str) -> usize {
     let longest = relative_part_key(table, "", u32::MAX as usize);
     KEY_BYTES_MAX - (PIPELINES_PREFIX.len() + SLUG_BYTES_MAX + "/".len() + longest.len() + "/".len())
@@ -128,7 +128,7 @@ pub fn part_name(index: usize) -> String {
     format!("part-{index:05}.parquet")
 }
 
-/// Whether a key of the lake is that of a CSV, which is news to its pipeline: by its ending, whatever the case.
+/// Whether a key of the lake is a CSV's, which triggers its pipeline; the case of the ending doesn't matter.
 pub fn is_csv(key: &str) -> bool {
     let lower = key.to_lowercase();
     [".csv", ".csv.gz", ".csv.zst"].iter().any(|ending| lower.ends_with(ending))
@@ -137,27 +137,27 @@ pub fn is_csv(key: &str) -> bool {
 /// The workspace's settings, in the pipelines bucket.
 pub const SETTINGS_KEY: &str = "workspace/settings.json";
 
-/// A key that belongs to no pipeline, for whoever tries whether a bucket can be written, read and deleted from.
+/// A key outside all pipelines, for probes of reads, writes and deletes.
 pub fn probe_key(id: &str) -> String {
     format!("workspace/.lakemill-probe-{id}")
 }
 
-/// A key that is refused.
+/// Why a text isn't an object key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{found}` is no object key: {why}")]
+#[error("`{found}` is not an object key: {why}")]
 pub struct KeyError {
     pub found: String,
     pub why: &'static str,
 }
 
-/// Checks a key from outside, decoded once, and gives it in Unicode normal form C.
+/// Checks a key from outside, decoded once, and returns it in Unicode normal form C.
 ///
 /// # Errors
 /// Refuses keys over 1,024 bytes, empty segments, `.` and `..` segments, backslashes, NUL, control and bidirectional
 /// formatting characters.
 pub fn parse_key(text: &str) -> Result<String, KeyError> {
     let key: String = text.nfc().collect();
-    let refuse = |why| Err(KeyError { found: text.chars().take(200).collect(), why });
+    let refuse = |why| Err(KeyError { found: clipped(text), why });
     if key.is_empty() {
         return refuse("it is empty");
     }
@@ -174,7 +174,7 @@ pub fn parse_key(text: &str) -> Result<String, KeyError> {
         return refuse("it begins with `/`; keys begin at the lake's root without it");
     }
     if key.ends_with('/') {
-        return refuse("it ends with `/`: that is a folder, and no object");
+        return refuse("it ends with `/`, so it is a folder");
     }
     for segment in key.split('/') {
         match segment {
@@ -192,7 +192,7 @@ pub fn parse_key(text: &str) -> Result<String, KeyError> {
 /// # Errors
 /// Refuses an empty key, one over 1,024 bytes, NUL, and `.` and `..` segments, which HTTP clients and proxies resolve.
 pub fn check_stored_key(key: &str) -> Result<(), KeyError> {
-    let refuse = |why| Err(KeyError { found: key.chars().take(200).collect(), why });
+    let refuse = |why| Err(KeyError { found: clipped(key), why });
     if key.is_empty() {
         return refuse("it is empty");
     }
@@ -208,13 +208,12 @@ pub fn check_stored_key(key: &str) -> Result<(), KeyError> {
     Ok(())
 }
 
-/// Whether a key has an empty segment, as those of folder markers (`in/`) and of paths that were joined with a slash too
-/// many (`in//a.csv`).
+/// Whether a key has an empty segment: a folder marker (`in/`) or a doubled slash (`in//a.csv`).
 pub fn has_empty_segment(key: &str) -> bool {
     key.split('/').any(str::is_empty)
 }
 
-/// Checks the key of an object that is to be made: as [`parse_key`], and that it can be taken to other systems.
+/// Checks the key of a new object: as [`parse_key`], and that it is portable.
 ///
 /// # Errors
 /// As [`parse_key`]; what [`check_portable`] refuses of the whole key, or of its part below a pipeline.
@@ -223,46 +222,46 @@ pub fn parse_new_key(text: &str) -> Result<String, KeyError> {
     let relative = pipeline_of(&key).and_then(|slug| key.strip_prefix(&pipeline_prefix(&slug)));
     match check_portable(&key).and_then(|()| relative.map_or(Ok(()), check_portable)) {
         Ok(()) => Ok(key),
-        Err(why) => Err(KeyError { found: text.chars().take(200).collect(), why }),
+        Err(why) => Err(KeyError { found: clipped(text), why }),
     }
 }
 
-/// Whether a key that [`parse_key`] passes stays where it is when it is taken to other systems, in an archive say.
+/// Whether a key that [`parse_key`] accepts has the same meaning on other systems, for instance in an archive.
 ///
 /// # Errors
 /// Why not: a segment of which a decoder makes a `.` or `..` segment; a drive letter at the start.
 pub fn check_portable(key: &str) -> Result<(), &'static str> {
-    portable(key, hides_a_step)
+    portable(key, hides_dots)
 }
 
-/// [`check_portable`] for keys of the warehouse: what a partition's segment holds is a value, which may be any text.
+/// [`check_portable`] for keys of the warehouse, where a partition's segment holds a value with any text.
 ///
 /// # Errors
 /// As [`check_portable`].
 pub fn check_portable_in_warehouse(key: &str) -> Result<(), &'static str> {
-    portable(key, |segment| !partition::is_segment(segment) && hides_a_step(segment))
+    portable(key, |segment| !partition::is_segment(segment) && hides_dots(segment))
 }
 
-/// Checks that no decoder makes a step of a key. Unlike [`check_portable`] it passes a drive letter.
+/// Checks that no decoder finds a `.` or `..` segment in a key. Unlike [`check_portable`] it accepts a drive letter.
 ///
 /// # Errors
 /// A segment of which a decoder makes a `.` or `..` segment; in the warehouse, unless it is that of a partition.
-pub fn check_hides_no_step(key: &str, in_warehouse: bool) -> Result<(), &'static str> {
+pub fn check_no_hidden_dots(key: &str, in_warehouse: bool) -> Result<(), &'static str> {
     let is_value = |segment: &str| in_warehouse && partition::is_segment(segment);
-    steps(key, |segment| !is_value(segment) && hides_a_step(segment))
+    check_segments(key, |segment| !is_value(segment) && hides_dots(segment))
 }
 
-fn portable(key: &str, hides_a_step: impl Fn(&str) -> bool) -> Result<(), &'static str> {
-    steps(key, hides_a_step)?;
-    // What reads as a drive, or a stream of a file, on other systems.
+fn portable(key: &str, hides_dots: impl Fn(&str) -> bool) -> Result<(), &'static str> {
+    check_segments(key, hides_dots)?;
+    // A drive, or a stream of a file, on other systems.
     if key.split('/').next().is_some_and(|first| first.len() == 2 && first.ends_with(':')) {
         return Err("it begins with a drive letter");
     }
     Ok(())
 }
 
-fn steps(key: &str, hides_a_step: impl Fn(&str) -> bool) -> Result<(), &'static str> {
-    if key.split('/').any(hides_a_step) {
+fn check_segments(key: &str, hides_dots: impl Fn(&str) -> bool) -> Result<(), &'static str> {
+    if key.split('/').any(hides_dots) {
         return Err("it has a segment that holds an encoded `.` or `..`, or what looks like one");
     }
     Ok(())
@@ -273,9 +272,9 @@ const SEPARATORS: &[char] = &['/', '\\', '\u{2044}', '\u{2215}', '\u{2216}', '\u
 
 /// Whether a decoder makes a `.` or `..` segment of a part of `segment`: by percent-decoding it once or, up to
 /// [`KEY_DECODINGS_MAX`] times, again, by taking overlong UTF-8, or by replacing characters by their plain forms.
-fn hides_a_step(segment: &str) -> bool {
+fn hides_dots(segment: &str) -> bool {
     let mut text = segment.to_owned();
-    // Once as it stands, and once after each decoding.
+    // Before and after each decoding.
     for _ in 0..=KEY_DECODINGS_MAX {
         let plain: String = text.nfkc().collect();
         if plain.split(SEPARATORS).any(|part| matches!(part.trim(), "." | "..")) {
@@ -290,7 +289,7 @@ fn hides_a_step(segment: &str) -> bool {
     false
 }
 
-/// Percent-decodes as the most lenient of decoders do: `%uXXXX` is a character, and overlong UTF-8 what it stands for.
+/// Percent-decodes like the most lenient decoders: accepts `%uXXXX` and overlong UTF-8.
 fn percent_decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -318,7 +317,7 @@ fn percent_decoded(text: &str) -> String {
     shortest(&bytes)
 }
 
-/// UTF-8 in which ASCII characters may be written with more bytes than they need.
+/// Decodes UTF-8 in which ASCII characters may be overlong.
 fn shortest(bytes: &[u8]) -> String {
     let mut out = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
@@ -333,11 +332,6 @@ fn shortest(bytes: &[u8]) -> String {
         rest = after.get(length - 1..).unwrap_or_default();
     }
     String::from_utf8_lossy(&out).into_owned()
-}
-
-/// Characters that reorder the text around them, so that a name does not read as what it is.
-pub fn is_bidi_control(c: char) -> bool {
-    matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
@@ -360,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn stored_keys_may_be_odd_and_lead_nowhere_else() {
+    fn stored_keys_may_be_unusual_without_dot_segments() {
         for fine in ["a\\b.csv", "in/line\nbreak.csv", "in/\u{202e}x.csv", "e\u{301}", "..%2fx", "...", "\\..\\x"] {
             assert_eq!(check_stored_key(fine), Ok(()), "{fine:?}");
         }
@@ -374,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn no_decoder_makes_a_step_of_a_new_key() {
+    fn new_keys_hide_no_dot_segments() {
         for bad in [
             "a/%2e%2e/b",
             "a/%252e%252E/b",

@@ -1,4 +1,4 @@
-//! What a table is made of: its sources, its files, and which made which.
+//! A table's manifest: its sources, its files, and which source contributed to which file.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,9 +30,9 @@ pub struct Manifest {
     pub partitions: BTreeMap<String, PartitionEntry>,
     /// Rejects files, by source key.
     pub rejects: BTreeMap<String, FileEntry>,
-    /// Set while a publish is under way, and left behind by one that died.
+    /// Set during a publish, and left behind by a crashed one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub publishing: Option<Publishing>,
+    pub publishing: Option<PublishIntent>,
 }
 
 /// One source as it was read.
@@ -56,14 +56,14 @@ pub struct SourceEntry {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartitionEntry {
     pub files: Vec<FileEntry>,
-    /// True when all its sources were removed from the lake: it stays until a clean run.
+    /// Whether all its sources were removed from the lake: it stays until a clean run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub retained: bool,
     pub job_id: String,
     pub fence: u64,
 }
 
-/// One object that we wrote.
+/// One object that a run wrote.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileEntry {
     /// Relative to the pipeline's prefix, e.g. `trips/day=2013-01-01/part-00000.parquet`.
@@ -76,23 +76,23 @@ pub struct FileEntry {
     pub sources: Vec<String>,
 }
 
-/// The mark of a publish under way.
+/// The intent of a publish, stored before its first write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Publishing {
+pub struct PublishIntent {
     pub job_id: String,
     pub fence: u64,
-    /// Partitions of which files may be written or deleted, by this run or by one that died before it.
+    /// Partitions whose files may be written or deleted, by this run or a crashed one before it.
     pub partitions: BTreeSet<String>,
     /// Sources whose rejects file may be written or deleted.
     #[serde(default)]
     pub rejects: BTreeSet<String>,
-    /// What may have been written to the partitions, by this run or by one that died before it; without tags. It lets
-    /// the next run know as ours a file whose sources are gone.
+    /// Files that may have been written to the partitions, by this run or a crashed one before it; without tags. The next
+    /// run recognizes by them a file whose sources are gone.
     #[serde(default)]
     pub files: Vec<FileEntry>,
 }
 
-/// A manifest that can't be used.
+/// Why a manifest can't be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ManifestError {
     #[error("found manifest version {found}, expected at most {MANIFEST_VERSION}: a newer Lakemill wrote it")]
@@ -102,7 +102,7 @@ pub enum ManifestError {
 }
 
 impl Manifest {
-    /// A table of which nothing was published.
+    /// The manifest of an unpublished table.
     pub fn new(table: &str, fingerprint: &str, layout: &str) -> Self {
         Self {
             version: MANIFEST_VERSION,
@@ -119,7 +119,7 @@ impl Manifest {
     }
 
     /// # Errors
-    /// [`ManifestError::Newer`] if its version is above ours; else, whatever is wrong, `Unreadable`.
+    /// [`ManifestError::Newer`] if its version is newer than this program's; else `Unreadable`.
     pub fn parse(json: &[u8]) -> Result<Self, ManifestError> {
         #[derive(Deserialize)]
         struct Version {
@@ -136,17 +136,17 @@ impl Manifest {
         serde_json::from_slice(json).map_err(unreadable)
     }
 
-    /// The same manifest gives the same bytes.
+    /// Deterministic.
     pub fn to_json(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// Every file that the table has, rejects included.
+    /// Every file of the table, including rejects.
     pub fn files(&self) -> impl Iterator<Item = &FileEntry> {
         self.partitions.values().flat_map(|p| &p.files).chain(self.rejects.values())
     }
 
-    /// The sources whose rows lie in `partition`, or may lie there after a publish that died.
+    /// The sources with rows in `partition`, or possibly there after a crashed publish.
     pub fn contributors(&self, partition: &str) -> BTreeSet<&str> {
         let published = self.partitions.get(partition).into_iter().flat_map(|p| &p.files);
         let marked = self.publishing.iter().flat_map(|m| &m.files);
@@ -154,15 +154,15 @@ impl Manifest {
         published.chain(marked).flat_map(|f| &f.sources).map(String::as_str).collect()
     }
 
-    /// The highest fence that it speaks of.
+    /// The highest fence in it.
     pub fn highest_fence(&self) -> u64 {
         let partitions = self.partitions.values().map(|p| p.fence);
         partitions.chain(self.publishing.iter().map(|m| m.fence)).fold(self.fence, u64::max)
     }
 }
 
-/// The partition in which a file of `table` lies (`""` directly under the table); `None` for a file elsewhere, such as
-/// its rejects. `key` is relative to the pipeline's prefix.
+/// The partition of a file of `table` (`""` directly under the table); `None` for a file elsewhere, such as its rejects.
+/// `key` is relative to the pipeline's prefix.
 pub fn partition_of<'a>(table: &str, key: &'a str) -> Option<&'a str> {
     let path = key.strip_prefix(table)?.strip_prefix('/')?;
     Some(path.rsplit_once('/').map_or("", |(partition, _)| partition))
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_newer_manifest_is_told_apart_from_a_broken_one() {
+    fn newer_and_broken_manifests_are_distinct_errors() {
         assert_eq!(Manifest::parse(br#"{"version":2,"x":1}"#), Err(ManifestError::Newer { found: 2 }));
         for broken in [&b""[..], b"{", b"[]", br#"{"version":1}"#, br#"{"version":0}"#, br#"{"version":"1"}"#] {
             assert!(matches!(Manifest::parse(broken), Err(ManifestError::Unreadable { .. })), "{broken:?}");

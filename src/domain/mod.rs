@@ -17,5 +17,5 @@ pub mod reject;
 pub mod sample;
 mod schema;
 pub mod table_schema;
-pub(crate) mod words;
+pub mod text;
 pub mod zones;

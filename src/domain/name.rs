@@ -30,7 +30,7 @@ macro_rules! name {
                 if ok(text) {
                     Ok(Self(text.to_owned()))
                 } else {
-                    Err(NameError { kind: $kind, found: text.chars().take(200).collect(), expected: $expected })
+                    Err(NameError { kind: $kind, found: super::text::clipped(text), expected: $expected })
                 }
             }
 
@@ -95,7 +95,7 @@ name!(
         !text.is_empty()
             && text.len() <= COLUMN_NAME_BYTES_MAX
             && !text.trim().is_empty()
-            && !text.chars().any(|c| c.is_control() || super::layout::is_bidi_control(c))
+            && !text.chars().any(|c| c.is_control() || super::text::is_bidi_control(c))
     }
 );
 

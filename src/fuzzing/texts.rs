@@ -58,7 +58,7 @@ pub fn keys(input: &[u8]) {
     };
     assert_eq!(layout::parse_key(&key).as_deref(), Ok(&*key), "a key that was taken is taken again as it is");
     assert!(key.len() <= KEY_BYTES_MAX && !key.contains('\\') && !key.contains(char::is_control));
-    assert!(!key.chars().any(layout::is_bidi_control));
+    assert!(!key.chars().any(crate::domain::text::is_bidi_control));
     let plain = |text: &str| Path::new(text).components().all(|part| matches!(part, Component::Normal(_)));
     assert!(plain(&key) && key.split('/').all(|part| !matches!(part, "" | "." | "..")), "{key:?}");
     let Ok(new) = layout::parse_new_key(text) else { return };

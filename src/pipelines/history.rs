@@ -50,7 +50,7 @@ impl FromStr for Place {
 
     fn from_str(text: &str) -> Result<Self, PlaceError> {
         let parts = text.split_once('-').and_then(|(at, id)| Some((at.parse().ok()?, JobId::parse(id).ok()?)));
-        let (at_ms, job_id) = parts.ok_or_else(|| PlaceError { found: text.chars().take(200).collect() })?;
+        let (at_ms, job_id) = parts.ok_or_else(|| PlaceError { found: crate::domain::text::clipped(text) })?;
         Ok(Self { at_ms, job_id })
     }
 }

@@ -1,6 +1,4 @@
-//! Limits of SQL texts, checked before any parser reads them, and positions in texts.
-
-use serde::{Deserialize, Serialize};
+//! Limits of SQL texts, checked before any parser reads them.
 
 /// Brackets that may be open at a time.
 pub const BRACKETS_MAX: usize = 200;
@@ -11,24 +9,6 @@ pub const DEPTH_MAX: usize = 250;
 pub const PARSER_DEPTH_MAX: usize = 1_000;
 /// Memory limit of DuckDB in a child that evaluates expressions, in bytes.
 pub const EVALUATOR_MEMORY_BYTES: u64 = 256 << 20;
-
-/// A position in a text; both count from 1, columns in characters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Position {
-    pub line: u32,
-    pub column: u32,
-}
-
-impl Position {
-    /// The position of a byte of `text`.
-    pub fn of_byte(text: &str, byte: usize) -> Self {
-        let (mut line, mut column) = (1, 1);
-        for (_, c) in text.char_indices().take_while(|(at, _)| *at < byte) {
-            (line, column) = if c == '\n' { (line + 1, 1) } else { (line, column + 1) };
-        }
-        Self { line, column }
-    }
-}
 
 /// The first character that no SQL text needs, with its byte.
 pub fn control_character(text: &str) -> Option<(usize, char)> {

@@ -10,8 +10,9 @@ use super::Web;
 use super::access::{if_match, tagged};
 use super::endpoint::Endpoint;
 use super::failure::from_store;
-use crate::domain::layout::{SETTINGS_KEY, is_bidi_control};
+use crate::domain::layout::SETTINGS_KEY;
 use crate::domain::name::Slug;
+use crate::domain::text::is_bidi_control;
 use crate::http::{ApiError, Request, Response};
 use crate::ports::store::{Bucket, WriteOptions};
 

@@ -8,7 +8,7 @@ use tracing::Level;
 
 use super::record::Fields;
 use crate::cli::plain::plain;
-use crate::domain::layout::is_bidi_control;
+use crate::domain::text::is_bidi_control;
 use crate::runtime::rfc3339;
 
 /// The event's name takes at least this many places in text, so that fields stand below each other.

@@ -1,4 +1,4 @@
-//! The bounds of a dashboard.
+//! Limits of dashboards; those of people's documents are in the JSON Schema.
 
 /// Largest text of a dashboard, in bytes.
 pub const YAML_BYTES_MAX: usize = 256 << 10;
@@ -10,9 +10,9 @@ pub const EXPANDED_BYTES_MAX: usize = 4 * YAML_BYTES_MAX;
 pub const DEPTH_MAX: usize = 32;
 /// Longest name in a mapping, in bytes.
 pub const KEY_BYTES_MAX: usize = 256;
-/// Names that stand twice of which one validation speaks.
-pub const TWINS_MAX: usize = 100;
-/// Problems of which one validation speaks.
+/// Duplicate names that one validation reports.
+pub const DUPLICATES_MAX: usize = 100;
+/// Problems that one validation reports.
 pub const PROBLEMS_MAX: usize = 1_000;
 /// Parameters of a dashboard.
 pub const PARAMS_MAX: usize = 32;
@@ -34,13 +34,13 @@ pub const MARKDOWN_CHARS_MAX: usize = 20_000;
 pub const FIELD_CHARS_MAX: usize = 256;
 /// Columns of a table, or series of a chart.
 pub const FIELDS_MAX: usize = 100;
-/// Options of a parameter that are written into the document, and that are read from a query.
+/// Options of a parameter, in the document or from a query.
 pub const OPTIONS_MAX: usize = 1_000;
 /// Values chosen of one parameter.
 pub const CHOICES_MAX: usize = 1_000;
 /// Longest text given for a parameter, in characters.
 pub const VALUE_CHARS_MAX: usize = 4_096;
-/// Columns of the grid that panels stand in.
+/// Columns of the grid of panels.
 pub const GRID_COLUMNS: u8 = 12;
 /// Least and greatest height of a panel, in CSS pixels.
 pub const HEIGHT_PX_MIN: u16 = 40;

@@ -1,18 +1,19 @@
-//! Dashboards, version 2: the document as people write it ([`DashboardDocument`]), what is wrong with a text
-//! ([`examine`]), what its parameters stand for ([`Settings`]), and the statements that its panels need.
+//! Dashboards, version 2: the document ([`DashboardDocument`]), its problems ([`examine`]), chosen parameters
+//! ([`Settings`]), and the statements of its panels.
 //!
-//! Invariants: the text is what is stored; it is read, never written anew. A parameter's value is bound to a statement,
-//! never put into its text.
+//! Invariants: the stored text is read and never rewritten. A parameter's value is bound to a statement, never put into
+//! its text.
 
 mod bind;
 mod document;
 mod examine;
+mod examined;
 mod format;
 pub mod limits;
 mod needs;
 mod panel;
 mod param;
-mod place;
+mod position;
 mod preset;
 mod problem;
 mod references;
@@ -23,16 +24,17 @@ mod statements;
 mod structure;
 mod yaml;
 
-pub use bind::{Described, SqlFault};
+pub use bind::{QueryColumns, QueryError};
 pub use document::{DashboardDocument, Query, SCHEMA_PATH, VERSION, schema};
-pub use examine::{Dashboard, Examined, NamedQuery, examine};
+pub use examine::examine;
+pub use examined::{Dashboard, Examined, NamedQuery};
 pub use format::{Family, Format};
 pub use needs::{Need, needs};
 pub use panel::{Aggregate, Compare, Field, Panel};
 pub use param::{Options, OptionsQuery, Param};
 pub use preset::{DayPreset, DayRange, RangePreset};
-pub use problem::{Place, Problem, ProblemKind};
-pub use settings::{Bound, Setting, Settings};
+pub use problem::{DashboardProblem, DashboardProblemKind};
+pub use settings::{BoundValue, Setting, Settings};
 pub use sql_text::{Placeholder, scan};
 pub use statements::{options_sql, panel_sql};
 

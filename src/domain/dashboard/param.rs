@@ -54,6 +54,34 @@ macro_rules! params {
     };
 }
 
+impl Param {
+    /// The names by which queries take it.
+    pub(super) fn placeholders(&self) -> Vec<String> {
+        match self {
+            Self::Text(_) | Self::Number(_) | Self::Select(_) | Self::Date(_) => vec![self.name().to_owned()],
+            Self::DateRange(range) => vec![format!("{}_start", range.name), format!("{}_end", range.name)],
+        }
+    }
+
+    /// The query of its options, if they come from one.
+    pub fn options_query(&self) -> Option<&OptionsQuery> {
+        match self {
+            Self::Select(SelectParam { options: Options::Query(options), .. }) => Some(options),
+            Self::Select(_) | Self::Text(_) | Self::Number(_) | Self::Date(_) | Self::DateRange(_) => None,
+        }
+    }
+}
+
+impl OptionDocument {
+    /// The value that queries get.
+    pub(super) fn value(&self) -> &Scalar {
+        match self {
+            Self::Labelled(option) => &option.value,
+            Self::Value(value) => value,
+        }
+    }
+}
+
 params! {
     /// A text.
     Text => TextParam {

@@ -1,14 +1,15 @@
-//! What is said about a dashboard's text: each problem with its place in it.
+//! Problems of a dashboard, each with its position in the text.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::domain::text::Position;
+
 /// The kinds of problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-#[schemars(rename = "DashboardProblemKind")]
-pub enum ProblemKind {
-    /// The text is no YAML.
+pub enum DashboardProblemKind {
+    /// The text isn't YAML.
     Syntax,
     UnsupportedVersion,
     MissingField,
@@ -18,13 +19,13 @@ pub enum ProblemKind {
     Duplicate,
     /// More of something than is allowed.
     Limit,
-    /// A query that the document doesn't have is named.
+    /// The document has no such query.
     UnknownQuery,
-    /// A parameter that the document doesn't have is named.
+    /// The document has no such parameter.
     UnknownParam,
-    /// A column that a query doesn't return is named.
+    /// The query doesn't return such a column.
     UnknownColumn,
-    /// A column is of no type that is of use where it is named.
+    /// A column's type doesn't fit its use.
     TypeMismatch,
     /// A query can't be bound to the pipeline's tables.
     InvalidSql,
@@ -32,7 +33,7 @@ pub enum ProblemKind {
     Unused,
 }
 
-impl ProblemKind {
+impl DashboardProblemKind {
     /// The name in an answer.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -54,23 +55,10 @@ impl ProblemKind {
     }
 }
 
-/// A place in a text: line and column, in characters, both counted from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
-    pub line: u32,
-    pub column: u32,
-}
-
-impl Place {
-    /// Where every text starts.
-    pub const START: Self = Self { line: 1, column: 1 };
-}
-
 /// One problem of a dashboard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "DashboardProblem")]
-pub struct Problem {
-    pub kind: ProblemKind,
+pub struct DashboardProblem {
+    pub kind: DashboardProblemKind,
     pub message: String,
     /// A JSON Pointer (RFC 6901) to the offending node, `""` for the whole document.
     pub path: String,
@@ -80,9 +68,14 @@ pub struct Problem {
     pub column: u32,
 }
 
-impl Problem {
-    pub fn new(kind: ProblemKind, path: impl Into<String>, message: impl Into<String>, place: Place) -> Self {
-        Self { kind, message: message.into(), path: path.into(), line: place.line, column: place.column }
+impl DashboardProblem {
+    pub fn new(
+        kind: DashboardProblemKind,
+        path: impl Into<String>,
+        message: impl Into<String>,
+        position: Position,
+    ) -> Self {
+        Self { kind, message: message.into(), path: path.into(), line: position.line, column: position.column }
     }
 }
 
@@ -92,7 +85,12 @@ mod tests {
 
     #[test]
     fn kinds_are_called_alike_in_answers_and_in_the_terminal() {
-        for kind in [ProblemKind::Syntax, ProblemKind::UnknownColumn, ProblemKind::InvalidSql, ProblemKind::Unused] {
+        for kind in [
+            DashboardProblemKind::Syntax,
+            DashboardProblemKind::UnknownColumn,
+            DashboardProblemKind::InvalidSql,
+            DashboardProblemKind::Unused,
+        ] {
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
         }
     }

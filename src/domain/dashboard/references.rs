@@ -1,30 +1,31 @@
-//! What the parts of a document say of each other: names that must exist, be unique, and fit.
+//! Checks references between the parts of a document: names must exist, be unique, and fit.
 
 use std::collections::HashSet;
 
-use super::examine::{Examined, Names};
+use super::examined::{Dashboard, Examined, Names};
 use super::limits::NAME_BYTES_MAX;
 use super::panel::Panel;
 use super::param::{
     Choice, DateParam, DateRangeParam, DayDefault, NumberParam, OptionDocument, Options, Param, RangeDefault, Scalar,
     SelectParam,
 };
-use super::problem::ProblemKind;
+use super::problem::DashboardProblemKind;
 use super::settings::{parse_day, same_scalar};
+use super::statements::ranges_of;
 use super::yaml::child;
-use crate::domain::words::{did_you_mean, quoted, suggest};
+use crate::domain::text::{Position, did_you_mean, quoted, suggest};
 
-/// Finds what is wrong between the parts.
+/// Adds the problems between the parts.
 pub(super) fn check(examined: &mut Examined, names: &Names) {
     let dashboard = examined.dashboard.clone();
     let mut placeholders: Vec<(String, usize)> = Vec::new();
     let mut taken = HashSet::new();
     for (index, param) in &dashboard.params {
         let at = format!("/params/{index}");
-        for name in placeholders_of(param) {
+        for name in param.placeholders() {
             if !taken.insert(name.clone()) {
                 let message = format!("another parameter gives `${name}` already");
-                examined.add(ProblemKind::Duplicate, &format!("{at}/name"), message);
+                examined.add(DashboardProblemKind::Duplicate, &format!("{at}/name"), message);
             }
             placeholders.push((name, *index));
         }
@@ -35,16 +36,16 @@ pub(super) fn check(examined: &mut Examined, names: &Names) {
         let at = child("/queries", &query.name);
         if !is_name(&query.name) {
             let message = format!(
-                "{} is no name of a query, expected 1 to {NAME_BYTES_MAX} of a-z, 0-9 and `_`, starting with a letter",
+                "{} is not a name of a query, expected 1 to {NAME_BYTES_MAX} of a-z, 0-9 and `_`, starting with a letter",
                 quoted(&query.name)
             );
-            let place = examined.source.name_place(&at);
-            examined.add_at(ProblemKind::InvalidValue, &at, message, place);
+            let position = examined.source.name_position(&at);
+            examined.add_at(DashboardProblemKind::InvalidValue, &at, message, position);
         }
         if let Some(more) = query.scanned.more {
-            let place = place_in_sql(examined, &at, &query.query.sql, more);
+            let position = position_in_sql(examined, &at, &query.query.sql, more);
             let message = "expected one statement, found more after its end";
-            examined.add_at(ProblemKind::InvalidSql, &format!("{at}/sql"), message, place);
+            examined.add_at(DashboardProblemKind::InvalidSql, &format!("{at}/sql"), message, position);
         }
         for placeholder in &query.scanned.placeholders {
             let known = placeholders.iter().find(|(name, _)| *name == placeholder.name);
@@ -55,8 +56,8 @@ pub(super) fn check(examined: &mut Examined, names: &Names) {
         }
     }
     let mut asked: HashSet<&str> = HashSet::new();
-    asked.extend(dashboard.params().filter_map(|param| options_query(param).map(|(name, _)| name)));
-    for (at, name) in &names.named_by_broken {
+    asked.extend(dashboard.options().map(|(_, options)| options.query.as_str()));
+    for (at, name) in &names.in_invalid_panels {
         known_query(examined, at, name, names);
     }
     let mut ids = HashSet::new();
@@ -64,7 +65,7 @@ pub(super) fn check(examined: &mut Examined, names: &Names) {
         let at = format!("/panels/{index}");
         if !ids.insert(panel.id().to_owned()) {
             let message = format!("another panel has the id {} already", quoted(panel.id()));
-            examined.add(ProblemKind::Duplicate, &format!("{at}/id"), message);
+            examined.add(DashboardProblemKind::Duplicate, &format!("{at}/id"), message);
         }
         if let Some(name) = panel.query() {
             asked.insert(name);
@@ -80,27 +81,19 @@ fn warn_of_unused(
     used: &HashSet<usize>,
     asked: &HashSet<&str>,
     names: &Names,
-    dashboard: &super::examine::Dashboard,
+    dashboard: &Dashboard,
 ) {
-    // Parts that have problems may be what uses the others.
+    // Parts with problems may use the others.
     if !examined.problems.is_empty() || names.queries.len() != dashboard.queries.len() {
         return;
     }
     for (index, param) in dashboard.params.iter().filter(|(index, _)| !used.contains(index)) {
         let message = format!("no query takes the parameter `{}`", param.name());
-        examined.warn(ProblemKind::Unused, &format!("/params/{index}"), message);
+        examined.warn(DashboardProblemKind::Unused, &format!("/params/{index}"), message);
     }
     for query in dashboard.queries.iter().filter(|query| !asked.contains(query.name.as_str())) {
         let message = format!("nothing shows the query `{}`", query.name);
-        examined.warn(ProblemKind::Unused, &child("/queries", &query.name), message);
-    }
-}
-
-/// The names by which queries take a parameter.
-pub(super) fn placeholders_of(param: &Param) -> Vec<String> {
-    match param {
-        Param::Text(_) | Param::Number(_) | Param::Select(_) | Param::Date(_) => vec![param.name().to_owned()],
-        Param::DateRange(range) => vec![format!("{}_start", range.name), format!("{}_end", range.name)],
+        examined.warn(DashboardProblemKind::Unused, &child("/queries", &query.name), message);
     }
 }
 
@@ -126,40 +119,29 @@ fn unknown_placeholder(
 ) {
     let name = &placeholder.name;
     let (kind, message) = if name.is_empty() || name.bytes().all(|b| b.is_ascii_digit()) {
-        (ProblemKind::InvalidSql, "parameters are taken by name, such as `$period_start`".to_owned())
+        (DashboardProblemKind::InvalidSql, "parameters are taken by name, such as `$period_start`".to_owned())
     } else if names.params.contains(name) {
         let message = format!("`{name}` is a date range: take it by `${name}_start` and `${name}_end`");
-        (ProblemKind::UnknownParam, message)
+        (DashboardProblemKind::UnknownParam, message)
     } else {
         let hint = did_you_mean(suggest(name, known.iter().map(|(name, _)| name.as_str())));
-        (ProblemKind::UnknownParam, format!("there is no parameter {}{hint}", quoted(name)))
+        (DashboardProblemKind::UnknownParam, format!("there is no parameter {}{hint}", quoted(name)))
     };
     let at = format!("{query}/sql");
-    let place = place_in_sql(examined, query, sql, placeholder.offset);
-    examined.add_at(kind, &at, message, place);
+    let position = position_in_sql(examined, query, sql, placeholder.offset);
+    examined.add_at(kind, &at, message, position);
 }
 
-/// Where a byte of a query's SQL stands in the document.
-fn place_in_sql(examined: &Examined, query: &str, sql: &str, offset: usize) -> super::problem::Place {
-    let before = &sql[..offset];
-    let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-    let line = number(before.matches('\n').count() + 1);
-    let column = number(before.rsplit('\n').next().unwrap_or_default().chars().count() + 1);
-    examined.source.place_within(&format!("{query}/sql"), line, column)
+/// The position in the document of a byte of a query's SQL.
+fn position_in_sql(examined: &Examined, query: &str, sql: &str, byte: usize) -> Position {
+    let Position { line, column } = Position::of_byte(sql, byte);
+    examined.source.position_within(&format!("{query}/sql"), line, column)
 }
 
 fn known_query(examined: &mut Examined, at: &str, name: &str, names: &Names) {
     if !names.queries.contains(name) {
         let hint = did_you_mean(suggest(name, names.queries.iter().map(String::as_str)));
-        examined.add(ProblemKind::UnknownQuery, at, format!("there is no query {}{hint}", quoted(name)));
-    }
-}
-
-/// The query that a parameter's options come from.
-pub(super) fn options_query(param: &Param) -> Option<(&str, &super::param::OptionsQuery)> {
-    match param {
-        Param::Select(SelectParam { options: Options::Query(options), .. }) => Some((&options.query, options)),
-        Param::Select(_) | Param::Text(_) | Param::Number(_) | Param::Date(_) | Param::DateRange(_) => None,
+        examined.add(DashboardProblemKind::UnknownQuery, at, format!("there is no query {}{hint}", quoted(name)));
     }
 }
 
@@ -169,27 +151,27 @@ fn check_compare(examined: &mut Examined, at: &str, panel: &Panel) {
     if compare.is_none() {
         if named.is_some() {
             let message = "`compare_param` is of no use without `compare`";
-            examined.add(ProblemKind::InvalidValue, &at("compare_param"), message);
+            examined.add(DashboardProblemKind::InvalidValue, &at("compare_param"), message);
         }
         return;
     }
     let dashboard = &examined.dashboard;
     let Some(query) = panel.query().and_then(|name| dashboard.query(name)) else { return };
-    let ranges = super::statements::ranges_of(dashboard, query);
+    let ranges = ranges_of(dashboard, query);
     let name = query.name.clone();
     match named {
         None if ranges.is_empty() => {
             let message = format!("the query `{name}` takes no date range that could be another");
-            examined.add(ProblemKind::InvalidValue, &at("compare"), message);
+            examined.add(DashboardProblemKind::InvalidValue, &at("compare"), message);
         }
         None if ranges.len() > 1 => {
             let message = format!("the query `{name}` takes several date ranges: name one by `compare_param`");
-            examined.add(ProblemKind::InvalidValue, &at("compare"), message);
+            examined.add(DashboardProblemKind::InvalidValue, &at("compare"), message);
         }
         Some(param) if !ranges.contains(&param) => {
             let hint = did_you_mean(suggest(param, ranges.iter().copied()));
             let message = format!("the query `{name}` takes no date range {}{hint}", quoted(param));
-            examined.add(ProblemKind::UnknownParam, &at("compare_param"), message);
+            examined.add(DashboardProblemKind::UnknownParam, &at("compare_param"), message);
         }
         None | Some(_) => {}
     }
@@ -207,7 +189,7 @@ fn check_param(examined: &mut Examined, at: &str, param: &Param, names: &Names) 
 
 fn check_number(examined: &mut Examined, at: &str, param: &NumberParam) {
     let mut refuse = |field: &str, message: String| {
-        examined.add(ProblemKind::InvalidValue, &format!("{at}/{field}"), message);
+        examined.add(DashboardProblemKind::InvalidValue, &format!("{at}/{field}"), message);
     };
     if let (Some(min), Some(max)) = (param.min, param.max)
         && min > max
@@ -229,13 +211,13 @@ fn check_select(examined: &mut Examined, at: &str, param: &SelectParam, names: &
             known_query(examined, &format!("{at}/options/query"), &options.query, names);
             None
         }
-        Options::List(options) => Some(options.iter().map(value_of).collect()),
+        Options::List(options) => Some(options.iter().map(OptionDocument::value).collect()),
     };
     if let Some(options) = &listed {
         for (index, option) in options.iter().enumerate() {
             if options[..index].iter().any(|earlier| same_scalar(earlier, option)) {
                 let message = "an option before it has the same value";
-                examined.add(ProblemKind::Duplicate, &format!("{at}/options/{index}"), message);
+                examined.add(DashboardProblemKind::Duplicate, &format!("{at}/options/{index}"), message);
             }
         }
     }
@@ -245,34 +227,34 @@ fn check_select(examined: &mut Examined, at: &str, param: &SelectParam, names: &
         (Some(Choice::Many(values)), true) => values.iter().collect(),
         (Some(Choice::One(_)), true) => {
             let message = "expected a list of values, since several can be chosen";
-            return examined.add(ProblemKind::WrongType, &format!("{at}/default"), message);
+            return examined.add(DashboardProblemKind::WrongType, &format!("{at}/default"), message);
         }
         (Some(Choice::Many(_)), false) => {
             let message = "expected one value, or `multiple: true`";
-            return examined.add(ProblemKind::WrongType, &format!("{at}/default"), message);
+            return examined.add(DashboardProblemKind::WrongType, &format!("{at}/default"), message);
         }
     };
     let Some(options) = listed else { return };
     if chosen.iter().any(|value| !options.iter().any(|option| same_scalar(option, value))) {
-        examined.add(ProblemKind::InvalidValue, &format!("{at}/default"), "the default is none of the options");
+        examined.add(
+            DashboardProblemKind::InvalidValue,
+            &format!("{at}/default"),
+            "the default is none of the options",
+        );
     }
 }
 
-/// What queries get of an option.
-pub(super) fn value_of(option: &OptionDocument) -> &Scalar {
-    match option {
-        OptionDocument::Labelled(option) => &option.value,
-        OptionDocument::Value(value) => value,
-    }
-}
-
-/// Days of the document as days of the calendar; what is none is reported.
+/// Parses days of the document, and reports those that don't exist.
 fn days<'a>(examined: &mut Examined, fields: &[(String, Option<&'a str>)]) -> Vec<Option<chrono::NaiveDate>> {
     let mut read = |(at, text): &(String, Option<&'a str>)| {
         let text = (*text)?;
         let day = parse_day(text);
         if day.is_none() {
-            examined.add(ProblemKind::InvalidValue, at, format!("{} is no day of the calendar", quoted(text)));
+            examined.add(
+                DashboardProblemKind::InvalidValue,
+                at,
+                format!("{} is not a day of the calendar", quoted(text)),
+            );
         }
         day
     };
@@ -294,7 +276,7 @@ fn check_date(examined: &mut Examined, at: &str, param: &DateParam) {
     let outside =
         found[2].is_some_and(|day| found[0].is_some_and(|min| day < min) || found[1].is_some_and(|max| day > max));
     if outside {
-        examined.add(ProblemKind::InvalidValue, &fields[2].0, "the default is not within `min` and `max`");
+        examined.add(DashboardProblemKind::InvalidValue, &fields[2].0, "the default is not within `min` and `max`");
     }
 }
 
@@ -319,6 +301,6 @@ fn in_order(examined: &mut Examined, at: &str, first: Option<chrono::NaiveDate>,
         && first > last
     {
         let message = format!("expected a day from `{first}` on, found `{last}`");
-        examined.add(ProblemKind::InvalidValue, at, message);
+        examined.add(DashboardProblemKind::InvalidValue, at, message);
     }
 }

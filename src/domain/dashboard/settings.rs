@@ -1,45 +1,45 @@
-//! What people chose for a dashboard's parameters, checked against the document.
+//! Chosen values of a dashboard's parameters, checked against the document.
 
 use chrono::NaiveDate;
 use serde_json::{Map, Number, Value, json};
 
 use super::limits::{CHOICES_MAX, VALUE_CHARS_MAX};
 use super::param::{
-    Choice, DateParam, DateRangeParam, DayDefault, NumberParam, Options, Param, RangeDefault, Scalar, SelectParam,
+    Choice, DateParam, DateRangeParam, DayDefault, NumberParam, OptionDocument, Options, Param, RangeDefault, Scalar,
+    SelectParam,
 };
 use super::preset::{DayPreset, DayRange, RangePreset};
-use super::references::value_of;
-use crate::domain::words::{did_you_mean, quoted, suggest};
+use crate::domain::text::{did_you_mean, quoted, suggest};
 
-/// A value as a statement gets it.
+/// A value that is bound to a statement.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Bound {
+pub enum BoundValue {
     Null,
     Boolean(bool),
     Integer(i64),
     Float(f64),
     Text(String),
     Date(NaiveDate),
-    List(Vec<Bound>),
+    List(Vec<BoundValue>),
 }
 
-/// What is chosen of one parameter.
+/// The choice of one parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Setting {
-    Value(Bound),
-    /// With the preset that gave it, if one did.
+    Value(BoundValue),
+    /// With its preset, if it comes from one.
     Range(Option<(DayRange, Option<RangePreset>)>),
 }
 
-/// What is chosen of each parameter, in the document's order.
+/// The choice of each parameter, in the document's order.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Settings(Vec<(String, Setting)>);
 
 impl Settings {
-    /// What is `given` (by name), and for the rest the defaults.
+    /// The `given` values by name, and defaults for the others.
     ///
     /// # Errors
-    /// What is wrong with what is given, a message each, which names its parameter.
+    /// A message for each invalid value, which names its parameter.
     pub fn choose<'a>(
         params: impl IntoIterator<Item = &'a Param>,
         given: &Map<String, Value>,
@@ -67,19 +67,21 @@ impl Settings {
         if wrong.is_empty() { Ok(Self(settings)) } else { Err(wrong) }
     }
 
-    /// The defaults, and where there is none a value of the right type, for statements that are bound but not run.
+    /// The defaults, or else a value of the right type, for statements that are bound but not run.
     pub fn sample<'a>(params: impl IntoIterator<Item = &'a Param>, today: NaiveDate) -> Self {
         let sample = |param: &Param| match (default_of(param, today), param) {
-            (Setting::Value(Bound::Null), Param::Number(number)) if number.integer => Setting::Value(Bound::Integer(0)),
-            (Setting::Value(Bound::Null), Param::Number(_)) => Setting::Value(Bound::Float(0.0)),
-            (Setting::Value(Bound::Null), Param::Date(_)) => Setting::Value(Bound::Date(today)),
-            (Setting::Value(Bound::Null), Param::Text(_)) => Setting::Value(Bound::Text(String::new())),
+            (Setting::Value(BoundValue::Null), Param::Number(number)) if number.integer => {
+                Setting::Value(BoundValue::Integer(0))
+            }
+            (Setting::Value(BoundValue::Null), Param::Number(_)) => Setting::Value(BoundValue::Float(0.0)),
+            (Setting::Value(BoundValue::Null), Param::Date(_)) => Setting::Value(BoundValue::Date(today)),
+            (Setting::Value(BoundValue::Null), Param::Text(_)) => Setting::Value(BoundValue::Text(String::new())),
             (
-                Setting::Value(Bound::Null),
+                Setting::Value(BoundValue::Null),
                 Param::Select(SelectParam { options: Options::List(options), multiple, .. }),
             ) => {
-                let first = options.first().map_or(Bound::Null, |option| bound(value_of(option)));
-                Setting::Value(if *multiple { Bound::List(vec![first]) } else { first })
+                let first = options.first().map_or(BoundValue::Null, |option| bound(option.value()));
+                Setting::Value(if *multiple { BoundValue::List(vec![first]) } else { first })
             }
             (Setting::Range(None), _) => Setting::Range(Some((DayRange { start: today, end: today }, None))),
             (setting, _) => setting,
@@ -87,14 +89,14 @@ impl Settings {
         Self(params.into_iter().map(|param| (param.name().to_owned(), sample(param))).collect())
     }
 
-    /// By the names that statements take them by.
-    pub fn bound(&self) -> Vec<(String, Bound)> {
+    /// By the names in statements.
+    pub fn bound(&self) -> Vec<(String, BoundValue)> {
         let mut all = Vec::new();
         for (name, setting) in &self.0 {
             match setting {
                 Setting::Value(value) => all.push((name.clone(), value.clone())),
                 Setting::Range(range) => {
-                    let day = |day: Option<NaiveDate>| day.map_or(Bound::Null, Bound::Date);
+                    let day = |day: Option<NaiveDate>| day.map_or(BoundValue::Null, BoundValue::Date);
                     all.push((format!("{name}_start"), day(range.map(|(range, _)| range.start))));
                     all.push((format!("{name}_end"), day(range.map(|(range, _)| range.end))));
                 }
@@ -103,7 +105,7 @@ impl Settings {
         all
     }
 
-    /// The same with one date range moved; `None` if there is nothing to move, or nowhere to move it to.
+    /// The same with one date range moved; `None` if there is no range or no target.
     pub fn moved(&self, name: &str, to: impl Fn(DayRange) -> Option<DayRange>) -> Option<(Self, DayRange)> {
         let mut moved = self.clone();
         let setting = moved.0.iter_mut().find(|(own, _)| own == name).map(|(_, setting)| setting)?;
@@ -113,7 +115,7 @@ impl Settings {
         Some((moved, other))
     }
 
-    /// As an answer tells them.
+    /// The JSON of an API response.
     pub fn to_json(&self) -> Map<String, Value> {
         let setting = |setting: &Setting| match setting {
             Setting::Value(value) => value.to_json(),
@@ -126,7 +128,7 @@ impl Settings {
     }
 }
 
-impl Bound {
+impl BoundValue {
     fn to_json(&self) -> Value {
         match self {
             Self::Null => Value::Null,
@@ -159,28 +161,28 @@ pub(super) fn same_scalar(a: &Scalar, b: &Scalar) -> bool {
     a == b || number(a).is_some_and(|a| Some(a) == number(b))
 }
 
-fn bound(value: &Scalar) -> Bound {
+fn bound(value: &Scalar) -> BoundValue {
     match value {
-        Scalar::Boolean(value) => Bound::Boolean(*value),
-        Scalar::Integer(value) => Bound::Integer(*value),
-        Scalar::Number(value) => Bound::Float(*value),
-        Scalar::Text(value) => Bound::Text(value.clone()),
+        Scalar::Boolean(value) => BoundValue::Boolean(*value),
+        Scalar::Integer(value) => BoundValue::Integer(*value),
+        Scalar::Number(value) => BoundValue::Float(*value),
+        Scalar::Text(value) => BoundValue::Text(value.clone()),
     }
 }
 
 fn default_of(param: &Param, today: NaiveDate) -> Setting {
     let value = match param {
-        Param::Text(param) => param.default.clone().map_or(Bound::Null, Bound::Text),
-        Param::Number(param) => param.default.map_or(Bound::Null, |value| number(value, param.integer)),
+        Param::Text(param) => param.default.clone().map_or(BoundValue::Null, BoundValue::Text),
+        Param::Number(param) => param.default.map_or(BoundValue::Null, |value| number(value, param.integer)),
         Param::Select(param) => match &param.default {
-            None => Bound::Null,
+            None => BoundValue::Null,
             Some(Choice::One(value)) => bound(value),
             Some(Choice::Many(values)) => list(values.iter().map(bound).collect()),
         },
         Param::Date(param) => match &param.default {
-            None => Bound::Null,
-            Some(DayDefault::Preset(preset)) => Bound::Date(preset.day(today)),
-            Some(DayDefault::Day(day)) => parse_day(day).map_or(Bound::Null, Bound::Date),
+            None => BoundValue::Null,
+            Some(DayDefault::Preset(preset)) => BoundValue::Date(preset.day(today)),
+            Some(DayDefault::Day(day)) => parse_day(day).map_or(BoundValue::Null, BoundValue::Date),
         },
         Param::DateRange(param) => {
             return Setting::Range(match &param.default {
@@ -195,24 +197,24 @@ fn default_of(param: &Param, today: NaiveDate) -> Setting {
     Setting::Value(value)
 }
 
-/// Nothing chosen of several is null: it restricts nothing.
-fn list(values: Vec<Bound>) -> Bound {
-    if values.is_empty() { Bound::Null } else { Bound::List(values) }
+/// No choice is null, which restricts nothing.
+fn list(values: Vec<BoundValue>) -> BoundValue {
+    if values.is_empty() { BoundValue::Null } else { BoundValue::List(values) }
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "whole, and within the bounds that were checked")]
-fn number(value: f64, integer: bool) -> Bound {
-    if integer { Bound::Integer(value as i64) } else { Bound::Float(value) }
+fn number(value: f64, integer: bool) -> BoundValue {
+    if integer { BoundValue::Integer(value as i64) } else { BoundValue::Float(value) }
 }
 
 fn read(param: &Param, value: &Value, today: NaiveDate) -> Result<Setting, String> {
     let value = match (param, value) {
         (Param::DateRange(param), value) => return read_range(param, value, today).map(Setting::Range),
-        (_, Value::Null) => Bound::Null,
-        (Param::Text(_), value) => Bound::Text(read_text(value)?),
+        (_, Value::Null) => BoundValue::Null,
+        (Param::Text(_), value) => BoundValue::Text(read_text(value)?),
         (Param::Number(param), value) => read_number(param, value)?,
         (Param::Select(param), value) => read_select(param, value)?,
-        (Param::Date(param), value) => Bound::Date(read_date(param, value, today)?),
+        (Param::Date(param), value) => BoundValue::Date(read_date(param, value, today)?),
     };
     Ok(Setting::Value(value))
 }
@@ -233,15 +235,14 @@ fn read_text(value: &Value) -> Result<String, String> {
     if length > VALUE_CHARS_MAX {
         return Err(format!("expected at most {VALUE_CHARS_MAX} characters, found {length}"));
     }
-    // No statement takes one.
     if text.contains('\0') {
         return Err("expected a text without NUL characters".into());
     }
     Ok(text.to_owned())
 }
 
-fn read_number(param: &NumberParam, value: &Value) -> Result<Bound, String> {
-    /// Up to here every whole number is one of its own.
+fn read_number(param: &NumberParam, value: &Value) -> Result<BoundValue, String> {
+    /// Largest integer that a float represents exactly.
     const WHOLE_MAX: f64 = 9_007_199_254_740_991.0;
     let given = value.as_f64().filter(|_| value.is_number());
     let given = given.ok_or_else(|| format!("expected a number, found {}", found(value)))?;
@@ -257,7 +258,7 @@ fn read_number(param: &NumberParam, value: &Value) -> Result<Bound, String> {
     Ok(number(given, param.integer))
 }
 
-fn read_scalar(param: &SelectParam, value: &Value) -> Result<Bound, String> {
+fn read_scalar(param: &SelectParam, value: &Value) -> Result<BoundValue, String> {
     let scalar = match value {
         Value::Bool(value) => Scalar::Boolean(*value),
         Value::Number(number) => {
@@ -269,7 +270,7 @@ fn read_scalar(param: &SelectParam, value: &Value) -> Result<Bound, String> {
         }
     };
     let Options::List(options) = &param.options else { return Ok(bound(&scalar)) };
-    match options.iter().map(value_of).find(|option| same_scalar(option, &scalar)) {
+    match options.iter().map(OptionDocument::value).find(|option| same_scalar(option, &scalar)) {
         Some(option) => Ok(bound(option)),
         None => Err(format!("{} is none of its options", found(value))),
     }
@@ -282,19 +283,19 @@ fn scalar_number(number: &Number) -> Option<Scalar> {
     }
 }
 
-fn read_select(param: &SelectParam, value: &Value) -> Result<Bound, String> {
+fn read_select(param: &SelectParam, value: &Value) -> Result<BoundValue, String> {
     match (value, param.multiple) {
         (Value::Array(values), true) if values.len() > CHOICES_MAX => {
             Err(format!("expected at most {CHOICES_MAX} values, found {}", values.len()))
         }
         (Value::Array(values), true) => {
-            let read: Result<Vec<Bound>, String> = values.iter().map(|value| read_scalar(param, value)).collect();
-            let mut values: Vec<Bound> = read?;
-            // A list has one type: whole numbers beside others become such.
-            if values.iter().any(|value| matches!(value, Bound::Float(_))) {
+            let read: Result<Vec<BoundValue>, String> = values.iter().map(|value| read_scalar(param, value)).collect();
+            let mut values: Vec<BoundValue> = read?;
+            // A list has one type: integers beside floats become floats.
+            if values.iter().any(|value| matches!(value, BoundValue::Float(_))) {
                 values.iter_mut().for_each(widen);
             }
-            let kind = |value: &Bound| std::mem::discriminant(value);
+            let kind = |value: &BoundValue| std::mem::discriminant(value);
             if values.windows(2).any(|pair| kind(&pair[0]) != kind(&pair[1])) {
                 return Err("expected values of one type, found several".into());
             }
@@ -306,9 +307,9 @@ fn read_select(param: &SelectParam, value: &Value) -> Result<Bound, String> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "the other values of the list have no more precision")]
-fn widen(value: &mut Bound) {
-    if let Bound::Integer(whole) = value {
-        *value = Bound::Float(*whole as f64);
+fn widen(value: &mut BoundValue) {
+    if let BoundValue::Integer(whole) = value {
+        *value = BoundValue::Float(*whole as f64);
     }
 }
 
@@ -345,7 +346,7 @@ fn read_range(param: &DateRangeParam, value: &Value, today: NaiveDate) -> Result
             Err(_) => Err(format!("there is no preset {}", quoted(name))),
         },
         Value::Object(members) => {
-            // What an answer told can be given back: a preset stands beside its days there.
+            // Accepts the JSON of a response, which has a preset with its days.
             if let Some(other) = members.keys().find(|name| !matches!(name.as_str(), "start" | "end" | "preset")) {
                 return Err(format!("unknown field {}, expected `start` and `end`", quoted(other)));
             }

@@ -1,23 +1,22 @@
-//! The statements that panels and options need.
+//! Builds the statements of panels and options.
 //!
-//! Invariant: what people choose never becomes part of a text; only names of columns that the document gives do, quoted.
+//! Invariant: chosen values never become part of a statement's text; only quoted column names of the document do.
 
-use super::examine::{Dashboard, NamedQuery};
+use super::examined::{Dashboard, NamedQuery};
 use super::panel::{Aggregate, Compare, Panel};
-use super::param::Param;
+use super::param::{OptionsQuery, Param};
 use super::preset::DayRange;
-use super::settings::{Bound, Settings};
+use super::settings::{BoundValue, Settings};
 
 impl NamedQuery {
-    /// What it gets of what is chosen.
-    pub fn bound(&self, settings: &Settings) -> Vec<(String, Bound)> {
+    /// The chosen values that it takes.
+    pub fn bound(&self, settings: &Settings) -> Vec<(String, BoundValue)> {
         settings.bound().into_iter().filter(|(name, _)| self.takes(name)).collect()
     }
 }
 
 impl Dashboard {
-    /// The settings of a panel's comparison: those given with its date range moved; `None` if it has none, or nothing
-    /// lies there.
+    /// The settings of a panel's comparison: `settings` with its date range moved. `None` without a comparison or target.
     pub fn compared(&self, panel: &Panel, settings: &Settings) -> Option<(Settings, DayRange)> {
         let (compare, named) = panel.compare();
         let query = self.query(panel.query()?)?;
@@ -37,7 +36,7 @@ pub(super) fn ranges_of<'a>(dashboard: &'a Dashboard, query: &NamedQuery) -> Vec
     ranges.map(Param::name).filter(|name| takes(name)).collect()
 }
 
-/// The SQL of a panel: its query's, or aggregates over it, so that they are exact however many rows there are.
+/// The SQL of a panel: its query, or aggregates over it, which are exact for any number of rows.
 pub fn panel_sql(panel: &Panel, query: &NamedQuery) -> String {
     match panel {
         Panel::Kpi(kpi) => match kpi.value.aggregate {
@@ -74,7 +73,7 @@ pub fn panel_sql(panel: &Panel, query: &NamedQuery) -> String {
 }
 
 /// The SQL of a parameter's options: value and label.
-pub fn options_sql(options: &super::param::OptionsQuery, query: &NamedQuery) -> String {
+pub fn options_sql(options: &OptionsQuery, query: &NamedQuery) -> String {
     let label = options.label.as_ref().unwrap_or(&options.value);
     format!("SELECT {} AS value, {} AS label FROM (\n{}\n) AS q", quoted(&options.value), quoted(label), query.sql())
 }
@@ -108,7 +107,7 @@ fn aggregate_name(aggregate: Aggregate) -> &'static str {
     }
 }
 
-/// A name as SQL has it.
+/// A quoted identifier.
 fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use super::document::schema;
 use super::limits::PROBLEMS_MAX;
-use super::problem::ProblemKind;
+use super::problem::DashboardProblemKind;
 use super::yaml::child;
 use crate::domain::schema::{node_around, types};
-use crate::domain::words::{did_you_mean, list, one_of, quoted, suggest, ticked};
+use crate::domain::text::{did_you_mean, list, one_of, quoted, suggest, ticked};
 
 static VALIDATOR: LazyLock<Option<Validator>> = LazyLock::new(|| jsonschema::draft202012::new(schema()).ok());
 
@@ -21,7 +21,7 @@ const DAY_PATTERN: &str = "^[0-9]{4}-";
 
 /// Something that doesn't fit.
 pub(super) struct Finding {
-    pub(super) kind: ProblemKind,
+    pub(super) kind: DashboardProblemKind,
     /// A JSON Pointer.
     pub(super) at: String,
     pub(super) message: String,
@@ -37,16 +37,16 @@ pub(super) fn check(value: &Value) -> Vec<Finding> {
     }
     let mut findings = findings.0;
     // What is of the wrong type fits no other rule either.
-    let wrong = findings.iter().filter(|finding| finding.kind == ProblemKind::WrongType);
+    let wrong = findings.iter().filter(|finding| finding.kind == DashboardProblemKind::WrongType);
     let wrong: HashSet<String> = wrong.map(|finding| finding.at.clone()).collect();
-    findings.retain(|finding| finding.kind == ProblemKind::WrongType || !wrong.contains(&finding.at));
+    findings.retain(|finding| finding.kind == DashboardProblemKind::WrongType || !wrong.contains(&finding.at));
     findings
 }
 
 struct Findings(Vec<Finding>);
 
 impl Findings {
-    fn add(&mut self, kind: ProblemKind, at: impl Into<String>, message: impl Into<String>) {
+    fn add(&mut self, kind: DashboardProblemKind, at: impl Into<String>, message: impl Into<String>) {
         if self.0.len() < PROBLEMS_MAX {
             self.0.push(Finding { kind, at: at.into(), message: message.into() });
         }
@@ -65,41 +65,45 @@ impl Findings {
                 let mut rest = about.chars();
                 let first = rest.next().map(|c| c.to_ascii_lowercase());
                 let about = first.map(|first| format!(" ({first}{})", rest.as_str())).unwrap_or_default();
-                self.add(ProblemKind::MissingField, at, format!("missing field `{name}`{about}"));
+                self.add(DashboardProblemKind::MissingField, at, format!("missing field `{name}`{about}"));
             }
             ValidationErrorKind::Type { kind } => {
                 let expected: Vec<&str> = types(kind).into_iter().map(a_type).collect();
-                self.add(ProblemKind::WrongType, at, expected_found(&list(&expected), value));
+                self.add(DashboardProblemKind::WrongType, at, expected_found(&list(&expected), value));
             }
             ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
                 self.branches(at, value, context);
             }
             ValidationErrorKind::Constant { expected_value } => {
-                self.add(ProblemKind::InvalidValue, at, expected_found(&format!("`{expected_value}`"), value));
+                self.add(DashboardProblemKind::InvalidValue, at, expected_found(&format!("`{expected_value}`"), value));
             }
             ValidationErrorKind::Maximum { .. }
             | ValidationErrorKind::Minimum { .. }
             | ValidationErrorKind::ExclusiveMinimum { .. } => {
-                self.add(ProblemKind::InvalidValue, at, range_message(node, value));
+                self.add(DashboardProblemKind::InvalidValue, at, range_message(node, value));
             }
             ValidationErrorKind::MaxItems { limit } => {
                 let found = value.as_array().map_or(0, Vec::len);
-                self.add(ProblemKind::Limit, at, format!("expected at most {limit} items, found {found}"));
+                self.add(DashboardProblemKind::Limit, at, format!("expected at most {limit} items, found {found}"));
             }
             ValidationErrorKind::MaxProperties { limit } => {
                 let found = value.as_object().map_or(0, serde_json::Map::len);
-                self.add(ProblemKind::Limit, at, format!("expected at most {limit} names, found {found}"));
+                self.add(DashboardProblemKind::Limit, at, format!("expected at most {limit} names, found {found}"));
             }
             ValidationErrorKind::MaxLength { limit } => {
                 let found = value.as_str().map_or(0, |s| s.chars().count());
-                self.add(ProblemKind::Limit, at, format!("expected at most {limit} characters, found {found}"));
+                self.add(
+                    DashboardProblemKind::Limit,
+                    at,
+                    format!("expected at most {limit} characters, found {found}"),
+                );
             }
             ValidationErrorKind::MinItems { limit } => {
                 let message = format!("expected at least {limit} item, found an empty list");
-                self.add(ProblemKind::InvalidValue, at, message);
+                self.add(DashboardProblemKind::InvalidValue, at, message);
             }
             ValidationErrorKind::MinLength { .. } => {
-                self.add(ProblemKind::InvalidValue, at, "expected text, found an empty string");
+                self.add(DashboardProblemKind::InvalidValue, at, "expected text, found an empty string");
             }
             ValidationErrorKind::Pattern { pattern } => {
                 let expected = if pattern.starts_with(DAY_PATTERN) {
@@ -107,10 +111,10 @@ impl Findings {
                 } else {
                     format!("text that matches `{pattern}`")
                 };
-                self.add(ProblemKind::InvalidValue, at, expected_found(&expected, value));
+                self.add(DashboardProblemKind::InvalidValue, at, expected_found(&expected, value));
             }
             // The schema is ours and uses no other keyword; should it ever, the document is not waved through.
-            _ => self.add(ProblemKind::InvalidValue, at, error.to_string()),
+            _ => self.add(DashboardProblemKind::InvalidValue, at, error.to_string()),
         }
     }
 
@@ -119,7 +123,11 @@ impl Findings {
         for name in unexpected.iter().take(PROBLEMS_MAX) {
             let hint = suggest(name, known.iter().copied());
             let hint = if hint.is_some() { did_you_mean(hint) } else { one_of(&known) };
-            self.add(ProblemKind::UnknownField, child(at, name), format!("unknown field {}{hint}", quoted(name)));
+            self.add(
+                DashboardProblemKind::UnknownField,
+                child(at, name),
+                format!("unknown field {}{hint}", quoted(name)),
+            );
         }
     }
 
@@ -160,7 +168,7 @@ impl Findings {
                 let (kind, message) = wanted.message(found);
                 self.add(kind, tag, message);
             }
-            None => self.add(ProblemKind::MissingField, at, "missing field `type` (its kind)"),
+            None => self.add(DashboardProblemKind::MissingField, at, "missing field `type` (its kind)"),
         }
     }
 }
@@ -210,23 +218,23 @@ impl Wanted {
         meant
     }
 
-    fn message(&self, value: &Value) -> (ProblemKind, String) {
+    fn message(&self, value: &Value) -> (DashboardProblemKind, String) {
         let mut choices: Vec<&str> = self.choices.iter().map(String::as_str).collect();
         choices.dedup();
         match value {
             Value::String(found) if !choices.is_empty() => {
                 let hint = did_you_mean(suggest(found, choices.iter().copied()));
                 let message = format!("found {}, expected one of {}{hint}", quoted(found), ticked(&choices));
-                (ProblemKind::InvalidValue, message)
+                (DashboardProblemKind::InvalidValue, message)
             }
             _ if !choices.is_empty() => {
-                (ProblemKind::WrongType, expected_found(&format!("one of {}", ticked(&choices)), value))
+                (DashboardProblemKind::WrongType, expected_found(&format!("one of {}", ticked(&choices)), value))
             }
             _ => {
                 let mut types = self.types.clone();
                 types.sort_unstable();
                 types.dedup();
-                (ProblemKind::WrongType, expected_found(&list(&types), value))
+                (DashboardProblemKind::WrongType, expected_found(&list(&types), value))
             }
         }
     }

@@ -13,13 +13,13 @@ fn folder() -> PathBuf {
 /// The problems of a text, a line each.
 fn shown(text: &[u8]) -> String {
     let mut shown = String::new();
-    for Problem { kind, message, path, line, column } in examine(text).problems {
+    for DashboardProblem { kind, message, path, line, column } in examine(text).problems {
         writeln!(shown, "> {line}:{column} {} `{path}` {message}", kind.as_str()).unwrap();
     }
     shown
 }
 
-fn kinds(text: &[u8]) -> Vec<ProblemKind> {
+fn kinds(text: &[u8]) -> Vec<DashboardProblemKind> {
     examine(text).problems.into_iter().map(|problem| problem.kind).collect()
 }
 
@@ -92,9 +92,13 @@ fn a_text_that_is_too_much_is_refused_before_it_is_expanded() {
     ] {
         let text = if text.starts_with('-') { text } else { format!("{head}{text}") };
         let kinds = kinds(text.as_bytes());
-        let expected = if what == "many nodes in a block" { ProblemKind::WrongType } else { ProblemKind::Limit };
+        let expected =
+            if what == "many nodes in a block" { DashboardProblemKind::WrongType } else { DashboardProblemKind::Limit };
         // Parsers have their own words for what is too deep.
-        assert!(kinds == [expected] || (what.contains("deep") && kinds == [ProblemKind::Syntax]), "{what}: {kinds:?}");
+        assert!(
+            kinds == [expected] || (what.contains("deep") && kinds == [DashboardProblemKind::Syntax]),
+            "{what}: {kinds:?}"
+        );
     }
     const { assert!(EXPANDED_BYTES_MAX < 100_000 * 200) };
 }
@@ -155,7 +159,7 @@ fn merges_are_bounded_in_sum_before_they_are_expanded() {
         assert!(text.len() <= YAML_BYTES_MAX, "{what}: {}", text.len());
         let problems = examine(text.as_bytes()).problems;
         let told: Vec<_> = problems.iter().map(|p| (p.kind, p.message.contains("merges"))).collect();
-        assert_eq!(told, [(ProblemKind::Limit, true)], "{what}");
+        assert_eq!(told, [(DashboardProblemKind::Limit, true)], "{what}");
     }
     let few = "version: 2\ntitle: T\npanels: []\nx-a: &a {b: 1, c: 2}\nx-b: {<<: [*a, *a], d: 3}\n";
     assert_eq!(shown(few.as_bytes()), "");
@@ -166,7 +170,7 @@ fn nodes_are_counted_exactly() {
     // The root, its names and values: 8; then a list with its items.
     let text = |items: usize| format!("version: 2\ntitle: T\npanels: []\nx-a: [{}]\n", vec!["1"; items].join(","));
     assert_eq!(kinds(text(NODES_MAX - 9).as_bytes()), []);
-    assert_eq!(kinds(text(NODES_MAX - 8).as_bytes()), [ProblemKind::Limit]);
+    assert_eq!(kinds(text(NODES_MAX - 8).as_bytes()), [DashboardProblemKind::Limit]);
 }
 
 #[test]
@@ -178,13 +182,13 @@ fn texts_may_come_as_any_system_writes_them() {
         assert_eq!(found.len(), 1, "{found:?}");
         (found[0].kind, found[0].line, found[0].column)
     };
-    let expected = (ProblemKind::UnknownParam, 7, 9);
+    let expected = (DashboardProblemKind::UnknownParam, 7, 9);
     assert_eq!(place(text), expected);
     assert_eq!(place(&text.replace('\n', "\r\n")), expected);
     assert_eq!(place(&format!("\u{feff}{text}")), expected);
     let latin: Vec<u8> = text.chars().map(|c| u8::try_from(c).unwrap()).collect();
     let found = &examine(&latin).problems[0];
-    assert_eq!((found.kind, found.line, found.column), (ProblemKind::Syntax, 2, 9));
+    assert_eq!((found.kind, found.line, found.column), (DashboardProblemKind::Syntax, 2, 9));
     for bytes in [&b"\xff\xfev\0e\0"[..], b"version: 2\0\n", b"\0", b"title: \x07\n"] {
         assert_ne!(kinds(bytes), [], "{bytes:?}");
     }
@@ -198,7 +202,7 @@ fn words_of_other_yamls_are_text() {
     let examined = examine(text.as_bytes());
     assert_eq!(examined.dashboard.title, "no");
     let settings = Settings::choose(examined.dashboard.params(), &serde_json::Map::new(), day("2024-01-01")).unwrap();
-    assert_eq!(settings.bound(), [("a".to_owned(), Bound::Text("no".into()))]);
+    assert_eq!(settings.bound(), [("a".to_owned(), BoundValue::Text("no".into()))]);
 }
 
 fn day(text: &str) -> chrono::NaiveDate {
@@ -209,17 +213,17 @@ fn trips() -> Examined {
     examine(&std::fs::read(folder().join("good/trips.yaml")).unwrap())
 }
 
-fn columns(list: &[(&str, &str)]) -> Described {
+fn columns(list: &[(&str, &str)]) -> QueryColumns {
     Ok(list.iter().map(|(name, ty)| ((*name).to_owned(), (*ty).to_owned())).collect())
 }
 
 #[test]
 fn what_queries_return_is_held_against_what_is_named() {
     let good = [("pickup_day", "date"), ("vendor", "string"), ("trips", "int64"), ("revenue", "decimal(38,2)")];
-    let bind = |vendors: Described, daily: Described| {
+    let bind = |vendors: QueryColumns, daily: QueryColumns| {
         let mut examined = trips();
         examined.bind(vec![("vendors".to_owned(), vendors), ("daily".to_owned(), daily)]);
-        let place = |p: Problem| (p.kind, p.path, p.line, p.message);
+        let place = |p: DashboardProblem| (p.kind, p.path, p.line, p.message);
         examined.problems.into_iter().map(place).collect::<Vec<_>>()
     };
     assert_eq!(bind(columns(&[("value", "string")]), columns(&good)), []);
@@ -229,22 +233,22 @@ fn what_queries_return_is_held_against_what_is_named() {
     assert_eq!(
         brief,
         [
-            (ProblemKind::UnknownColumn, "/params/1/options/value", 5),
-            (ProblemKind::UnknownColumn, "/panels/0/value/field", 14),
-            (ProblemKind::UnknownColumn, "/panels/1/x", 15),
-            (ProblemKind::TypeMismatch, "/panels/1/y/0", 15),
-            (ProblemKind::UnknownColumn, "/panels/1/series", 15),
-            (ProblemKind::UnknownColumn, "/panels/2/columns/0/field", 16),
+            (DashboardProblemKind::UnknownColumn, "/params/1/options/value", 5),
+            (DashboardProblemKind::UnknownColumn, "/panels/0/value/field", 14),
+            (DashboardProblemKind::UnknownColumn, "/panels/1/x", 15),
+            (DashboardProblemKind::TypeMismatch, "/panels/1/y/0", 15),
+            (DashboardProblemKind::UnknownColumn, "/panels/1/series", 15),
+            (DashboardProblemKind::UnknownColumn, "/panels/2/columns/0/field", 16),
         ]
     );
     assert!(found[1].3.ends_with("did you mean `revenues`?"), "{found:?}");
     assert!(found[4].3.ends_with("did you mean `Vendor`?"), "{found:?}");
 
     let mut examined = trips();
-    let fault = SqlFault { message: "no such table".into(), position: Some((2, 7)) };
+    let fault = QueryError { message: "no such table".into(), position: Some((2, 7)) };
     examined.bind(vec![("vendors".to_owned(), columns(&[("value", "x")])), ("daily".to_owned(), Err(fault))]);
     let [problem] = &examined.problems[..] else { panic!("{:?}", examined.problems) };
-    assert_eq!((problem.kind, problem.line, problem.column), (ProblemKind::InvalidSql, 11, 13));
+    assert_eq!((problem.kind, problem.line, problem.column), (DashboardProblemKind::InvalidSql, 11, 13));
 }
 
 #[test]
@@ -259,40 +263,40 @@ fn what_is_chosen_is_checked_against_the_document() {
         let bound = choose(given).unwrap().bound();
         bound.into_iter().find(|(own, _)| own == name).unwrap().1
     };
-    let text = |text: &str| Bound::Text(text.into());
+    let text = |text: &str| BoundValue::Text(text.into());
     use serde_json::json;
     for (given, name, expected) in [
         (json!({}), "text", text("no")),
-        (json!({ "text": null }), "text", Bound::Null),
+        (json!({ "text": null }), "text", BoundValue::Null),
         (json!({ "text": "'; DROP TABLE trips; --" }), "text", text("'; DROP TABLE trips; --")),
-        (json!({}), "count", Bound::Integer(10)),
-        (json!({ "count": 7.0 }), "count", Bound::Integer(7)),
-        (json!({ "ratio": 2 }), "ratio", Bound::Float(2.0)),
+        (json!({}), "count", BoundValue::Integer(10)),
+        (json!({ "count": 7.0 }), "count", BoundValue::Integer(7)),
+        (json!({ "ratio": 2 }), "ratio", BoundValue::Float(2.0)),
         (json!({}), "kind", text("on")),
-        (json!({ "kind": 2.0 }), "kind", Bound::Integer(2)),
-        (json!({ "kind": true }), "kind", Bound::Boolean(true)),
-        (json!({}), "several", Bound::List(vec![text("x")])),
-        (json!({ "several": [] }), "several", Bound::Null),
-        (json!({ "several": ["y", "x"] }), "several", Bound::List(vec![text("y"), text("x")])),
-        (json!({}), "none", Bound::Null),
+        (json!({ "kind": 2.0 }), "kind", BoundValue::Integer(2)),
+        (json!({ "kind": true }), "kind", BoundValue::Boolean(true)),
+        (json!({}), "several", BoundValue::List(vec![text("x")])),
+        (json!({ "several": [] }), "several", BoundValue::Null),
+        (json!({ "several": ["y", "x"] }), "several", BoundValue::List(vec![text("y"), text("x")])),
+        (json!({}), "none", BoundValue::Null),
         (json!({ "queried": "anything" }), "queried", text("anything")),
-        (json!({}), "day", Bound::Date(day("2024-03-01"))),
-        (json!({ "day": "yesterday" }), "day", Bound::Date(day("2024-03-30"))),
-        (json!({ "day": "2013-05-06" }), "day", Bound::Date(day("2013-05-06"))),
-        (json!({}), "period_start", Bound::Date(day("2013-01-01"))),
-        (json!({ "period": "last_7_days" }), "period_start", Bound::Date(day("2024-03-25"))),
+        (json!({}), "day", BoundValue::Date(day("2024-03-01"))),
+        (json!({ "day": "yesterday" }), "day", BoundValue::Date(day("2024-03-30"))),
+        (json!({ "day": "2013-05-06" }), "day", BoundValue::Date(day("2013-05-06"))),
+        (json!({}), "period_start", BoundValue::Date(day("2013-01-01"))),
+        (json!({ "period": "last_7_days" }), "period_start", BoundValue::Date(day("2024-03-25"))),
         (
             json!({ "period": { "start": "2013-02-03", "end": "2013-02-03" } }),
             "period_end",
-            Bound::Date(day("2013-02-03")),
+            BoundValue::Date(day("2013-02-03")),
         ),
         (
             json!({ "period": { "start": "x", "end": "y", "preset": "today" } }),
             "period_end",
-            Bound::Date(day("2024-03-31")),
+            BoundValue::Date(day("2024-03-31")),
         ),
-        (json!({ "period": null }), "period_end", Bound::Null),
-        (json!({}), "other_start", Bound::Date(day("2023-01-01"))),
+        (json!({ "period": null }), "period_end", BoundValue::Null),
+        (json!({}), "other_start", BoundValue::Date(day("2023-01-01"))),
     ] {
         assert_eq!(get(given.clone(), name), expected, "{name} of {given}");
     }
@@ -380,7 +384,10 @@ fn what_nothing_uses_is_a_warning() {
     let examined = examine(text.as_bytes());
     assert_eq!(examined.problems, []);
     let places: Vec<_> = examined.warnings.iter().map(|w| (w.kind, w.path.as_str(), w.line)).collect();
-    assert_eq!(places, [(ProblemKind::Unused, "/params/0", 3), (ProblemKind::Unused, "/queries/q", 5)]);
+    assert_eq!(
+        places,
+        [(DashboardProblemKind::Unused, "/params/0", 3), (DashboardProblemKind::Unused, "/queries/q", 5)]
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! YAML text to a tree of nodes that know their places.
+//! Parses YAML to a tree of nodes with positions.
 //!
 //! Invariants: a tree has at most [`NODES_MAX`] nodes and [`EXPANDED_BYTES_MAX`] bytes of text once aliases are expanded,
 //! and is at most [`DEPTH_MAX`] deep; this is known before anything is expanded. All merges (`<<`) of a text together
@@ -10,15 +10,16 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use serde_saphyr::granit_parser::{Event, Marker, Options, Parser, ScalarStyle, ScanError, Tag};
 
-use super::limits::{DEPTH_MAX, EXPANDED_BYTES_MAX, KEY_BYTES_MAX, NODES_MAX, TWINS_MAX};
-use super::problem::{Place, Problem, ProblemKind};
+use super::limits::{DEPTH_MAX, DUPLICATES_MAX, EXPANDED_BYTES_MAX, KEY_BYTES_MAX, NODES_MAX};
+use super::problem::{DashboardProblem, DashboardProblemKind};
 use super::scalar::{self, Resolved};
+use crate::domain::text::Position;
 
-/// A node with its place.
+/// A node with its position.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) content: Content,
-    pub(super) place: Place,
+    pub(super) position: Position,
     /// Nodes, keys included, once aliases are expanded.
     nodes: usize,
     /// Bytes of text, once aliases are expanded.
@@ -37,7 +38,7 @@ pub(super) enum Content {
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) name: String,
-    pub(super) place: Place,
+    pub(super) position: Position,
     pub(super) value: Arc<Node>,
 }
 
@@ -45,7 +46,7 @@ pub(super) struct Entry {
 ///
 /// # Errors
 /// What makes it no YAML, or more than it may be.
-pub(super) fn read(text: &str) -> Result<(Arc<Node>, Vec<Problem>), Problem> {
+pub(super) fn read(text: &str) -> Result<(Arc<Node>, Vec<DashboardProblem>), DashboardProblem> {
     let mut options = Options::default();
     options.flow_nesting_limit = DEPTH_MAX;
     options.block_nesting_limit = DEPTH_MAX;
@@ -53,25 +54,25 @@ pub(super) fn read(text: &str) -> Result<(Arc<Node>, Vec<Problem>), Problem> {
     let mut composer = Composer::default();
     while let Some(next) = parser.next_event() {
         let (event, span) = next.map_err(|error| syntax(&error))?;
-        composer.take(event, place(&span.start))?;
+        composer.take(event, position(&span.start))?;
     }
-    let empty = || Arc::new(Node::scalar(Value::Null, ScalarStyle::Plain, Place::START));
-    Ok((composer.root.unwrap_or_else(empty), composer.twins))
+    let empty = || Arc::new(Node::scalar(Value::Null, ScalarStyle::Plain, Position::START));
+    Ok((composer.root.unwrap_or_else(empty), composer.duplicates))
 }
 
-fn place(marker: &Marker) -> Place {
+fn position(marker: &Marker) -> Position {
     let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-    Place { line: number(marker.line()).max(1), column: number(marker.col()).saturating_add(1) }
+    Position { line: number(marker.line()).max(1), column: number(marker.col()).saturating_add(1) }
 }
 
-fn syntax(error: &ScanError) -> Problem {
-    Problem::new(ProblemKind::Syntax, "", error.info(), place(error.marker()))
+fn syntax(error: &ScanError) -> DashboardProblem {
+    DashboardProblem::new(DashboardProblemKind::Syntax, "", error.info(), position(error.marker()))
 }
 
 impl Node {
-    fn scalar(value: Value, style: ScalarStyle, place: Place) -> Self {
+    fn scalar(value: Value, style: ScalarStyle, position: Position) -> Self {
         let bytes = value.as_str().map_or(8, str::len);
-        Self { content: Content::Scalar(value, style), place, nodes: 1, bytes, height: 1 }
+        Self { content: Content::Scalar(value, style), position, nodes: 1, bytes, height: 1 }
     }
 
     /// The tree as JSON, its aliases expanded.
@@ -86,8 +87,8 @@ impl Node {
         }
     }
 
-    /// The node of a JSON Pointer with the place of its name, or, where there is none, the nearest one around it.
-    pub(super) fn find(&self, pointer: &str) -> (&Self, Option<Place>) {
+    /// The node of a JSON Pointer with the position of its name, or, where there is none, the nearest one around it.
+    pub(super) fn find(&self, pointer: &str) -> (&Self, Option<Position>) {
         let (mut node, mut name) = (self, None);
         for part in pointer.split('/').skip(1) {
             let part = part.replace("~1", "/").replace("~0", "~");
@@ -98,7 +99,7 @@ impl Node {
                     None => break,
                 },
                 Content::Map(entries) => match entries.iter().find(|entry| entry.name == part) {
-                    Some(entry) => (&entry.value, Some(entry.place)),
+                    Some(entry) => (&entry.value, Some(entry.position)),
                     None => break,
                 },
             };
@@ -109,13 +110,13 @@ impl Node {
 }
 
 /// A collection whose end hasn't come.
-struct Open {
-    place: Place,
+struct OpenNode {
+    position: Position,
     anchor: usize,
-    held: Held,
+    content: OpenContent,
 }
 
-enum Held {
+enum OpenContent {
     List(Vec<Arc<Node>>),
     Map { entries: Vec<Entry>, names: HashSet<String>, key: Option<Key>, merged: Vec<Arc<Node>> },
 }
@@ -123,7 +124,7 @@ enum Held {
 /// A key whose value hasn't come.
 struct Key {
     name: String,
-    place: Place,
+    position: Position,
     /// A plain `<<`.
     merges: bool,
     /// It stands there already.
@@ -158,38 +159,45 @@ impl Budget {
 
 #[derive(Default)]
 struct Composer {
-    open: Vec<Open>,
+    open: Vec<OpenNode>,
     budget: Budget,
     anchors: HashMap<usize, Arc<Node>>,
     root: Option<Arc<Node>>,
-    twins: Vec<Problem>,
+    duplicates: Vec<DashboardProblem>,
     documents: usize,
 }
 
 impl Composer {
-    fn take(&mut self, event: Event<'_>, place: Place) -> Result<(), Problem> {
+    fn take(&mut self, event: Event<'_>, position: Position) -> Result<(), DashboardProblem> {
         match event {
             Event::DocumentStart(..) => {
                 self.documents += 1;
                 if self.documents > 1 {
                     let message = "a second document begins here, expected one";
-                    return Err(Problem::new(ProblemKind::Syntax, "", message, place));
+                    return Err(DashboardProblem::new(DashboardProblemKind::Syntax, "", message, position));
                 }
             }
-            Event::Scalar(text, style, anchor, tag) => self.scalar(&text, style, anchor, tag.as_deref(), place)?,
+            Event::Scalar(text, style, anchor, tag) => self.scalar(&text, style, anchor, tag.as_deref(), position)?,
             Event::SequenceStart(_, anchor, tag) => {
-                self.check_tag(tag.as_deref(), "seq", place)?;
-                self.begin(Open { place, anchor, held: Held::List(Vec::new()) })?;
+                self.check_tag(tag.as_deref(), "seq", position)?;
+                self.begin(OpenNode { position, anchor, content: OpenContent::List(Vec::new()) })?;
             }
             Event::MappingStart(_, anchor, tag) => {
-                self.check_tag(tag.as_deref(), "map", place)?;
-                let held = Held::Map { entries: Vec::new(), names: HashSet::new(), key: None, merged: Vec::new() };
-                self.begin(Open { place, anchor, held })?;
+                self.check_tag(tag.as_deref(), "map", position)?;
+                let content =
+                    OpenContent::Map { entries: Vec::new(), names: HashSet::new(), key: None, merged: Vec::new() };
+                self.begin(OpenNode { position, anchor, content })?;
             }
             Event::SequenceEnd | Event::MappingEnd => self.end()?,
             Event::Alias(id) => match self.anchors.get(&id).map(Arc::clone) {
-                Some(node) => self.add(node, place)?,
-                None => return Err(self.refuse(ProblemKind::Syntax, "an alias stands within what it means", place)),
+                Some(node) => self.add(node, position)?,
+                None => {
+                    return Err(self.refuse(
+                        DashboardProblemKind::Syntax,
+                        "an alias stands within what it means",
+                        position,
+                    ));
+                }
             },
             // Stream ends, and what this reader doesn't ask for.
             _ => {}
@@ -197,19 +205,23 @@ impl Composer {
         Ok(())
     }
 
-    fn begin(&mut self, open: Open) -> Result<(), Problem> {
+    fn begin(&mut self, open: OpenNode) -> Result<(), DashboardProblem> {
         if self.expects_key() {
-            return Err(self.refuse(ProblemKind::Syntax, "expected a name, found a collection", open.place));
+            return Err(self.refuse(
+                DashboardProblemKind::Syntax,
+                "expected a name, found a collection",
+                open.position,
+            ));
         }
         if self.open.len() >= DEPTH_MAX {
-            return Err(self.too_deep(open.place));
+            return Err(self.too_deep(open.position));
         }
         self.open.push(open);
         Ok(())
     }
 
     fn expects_key(&self) -> bool {
-        matches!(self.open.last(), Some(Open { held: Held::Map { key: None, .. }, .. }))
+        matches!(self.open.last(), Some(OpenNode { content: OpenContent::Map { key: None, .. }, .. }))
     }
 
     fn scalar(
@@ -218,54 +230,58 @@ impl Composer {
         style: ScalarStyle,
         anchor: usize,
         tag: Option<&Tag>,
-        place: Place,
-    ) -> Result<(), Problem> {
+        position: Position,
+    ) -> Result<(), DashboardProblem> {
         if self.expects_key() {
-            self.check_tag(tag, "str", place)?;
-            return self.key(text, style, place);
+            self.check_tag(tag, "str", position)?;
+            return self.key(text, style, position);
         }
         let plain = style == ScalarStyle::Plain && tag.is_none_or(|tag| tag.core_suffix() != Some("str"));
         let value = match if plain { scalar::resolve(text) } else { Resolved::Value(Value::from(text)) } {
             Resolved::Value(value) => value,
             Resolved::NotFinite => {
                 let message = format!("expected a finite number, found `{}`", clipped(text));
-                return Err(self.refuse(ProblemKind::InvalidValue, &message, place));
+                return Err(self.refuse(DashboardProblemKind::InvalidValue, &message, position));
             }
         };
-        self.check_tag(tag, scalar::tag_of(&value), place)?;
-        let node = Arc::new(Node::scalar(value, style, place));
+        self.check_tag(tag, scalar::tag_of(&value), position)?;
+        let node = Arc::new(Node::scalar(value, style, position));
         if anchor > 0 {
             self.anchors.insert(anchor, Arc::clone(&node));
         }
-        self.add(node, place)
+        self.add(node, position)
     }
 
-    fn key(&mut self, text: &str, style: ScalarStyle, place: Place) -> Result<(), Problem> {
+    fn key(&mut self, text: &str, style: ScalarStyle, position: Position) -> Result<(), DashboardProblem> {
         if text.len() > KEY_BYTES_MAX {
             let message = format!("expected a name of at most {KEY_BYTES_MAX} bytes, found {}", text.len());
-            return Err(self.refuse(ProblemKind::Limit, &message, place));
+            return Err(self.refuse(DashboardProblemKind::Limit, &message, position));
         }
-        let Some(Open { held: Held::Map { names, key, .. }, .. }) = self.open.last_mut() else { return Ok(()) };
+        let Some(OpenNode { content: OpenContent::Map { names, key, .. }, .. }) = self.open.last_mut() else {
+            return Ok(());
+        };
         let merges = style == ScalarStyle::Plain && text == "<<";
         let twin = !merges && !names.insert(text.to_owned());
-        *key = Some(Key { name: text.to_owned(), place, merges, twin });
-        if twin && self.twins.len() < TWINS_MAX {
+        *key = Some(Key { name: text.to_owned(), position, merges, twin });
+        if twin && self.duplicates.len() < DUPLICATES_MAX {
             let message = format!("the name `{}` stands twice in one mapping", clipped(text));
-            self.twins.push(self.refuse(ProblemKind::Duplicate, &message, place));
+            self.duplicates.push(self.refuse(DashboardProblemKind::Duplicate, &message, position));
         }
         Ok(())
     }
 
     /// A node is whole.
-    fn add(&mut self, node: Arc<Node>, place: Place) -> Result<(), Problem> {
+    fn add(&mut self, node: Arc<Node>, position: Position) -> Result<(), DashboardProblem> {
         if self.open.len() + node.height > DEPTH_MAX {
-            return Err(self.too_deep(place));
+            return Err(self.too_deep(position));
         }
-        match self.open.last_mut().map(|open| &mut open.held) {
+        match self.open.last_mut().map(|open| &mut open.content) {
             None => self.root = Some(node),
-            Some(Held::List(items)) => items.push(node),
-            Some(Held::Map { entries, key: waiting, merged, .. }) => match waiting.take() {
-                None => return Err(self.refuse(ProblemKind::Syntax, "expected a name, found an alias", place)),
+            Some(OpenContent::List(items)) => items.push(node),
+            Some(OpenContent::Map { entries, key: waiting, merged, .. }) => match waiting.take() {
+                None => {
+                    return Err(self.refuse(DashboardProblemKind::Syntax, "expected a name, found an alias", position));
+                }
                 Some(Key { merges: true, .. }) => {
                     let maps = match &node.content {
                         Content::List(items) => items.as_slice(),
@@ -276,26 +292,30 @@ impl Composer {
                             "expected merges (`<<`) of at most {NODES_MAX} members and {EXPANDED_BYTES_MAX} bytes of \
                              names in all, found more"
                         );
-                        return Err(self.refuse(ProblemKind::Limit, &message, place));
+                        return Err(self.refuse(DashboardProblemKind::Limit, &message, position));
                     }
                     if !maps.iter().all(|map| matches!(map.content, Content::Map(_))) {
-                        return Err(self.refuse(ProblemKind::WrongType, "expected a mapping after `<<`", place));
+                        return Err(self.refuse(
+                            DashboardProblemKind::WrongType,
+                            "expected a mapping after `<<`",
+                            position,
+                        ));
                     }
                     merged.extend(maps.iter().map(Arc::clone));
                 }
                 Some(Key { twin: true, .. }) => {}
-                Some(Key { name, place, .. }) => entries.push(Entry { name, place, value: node }),
+                Some(Key { name, position, .. }) => entries.push(Entry { name, position, value: node }),
             },
         }
         Ok(())
     }
 
     /// The innermost collection ends.
-    fn end(&mut self) -> Result<(), Problem> {
-        let Some(Open { place, anchor, held }) = self.open.pop() else { return Ok(()) };
-        let content = match held {
-            Held::List(items) => Content::List(items),
-            Held::Map { mut entries, mut names, merged, .. } => {
+    fn end(&mut self) -> Result<(), DashboardProblem> {
+        let Some(OpenNode { position, anchor, content }) = self.open.pop() else { return Ok(()) };
+        let content = match content {
+            OpenContent::List(items) => Content::List(items),
+            OpenContent::Map { mut entries, mut names, merged, .. } => {
                 for map in &merged {
                     if let Content::Map(more) = &map.content {
                         entries.extend(more.iter().filter(|entry| names.insert(entry.name.clone())).cloned());
@@ -304,53 +324,53 @@ impl Composer {
                 Content::Map(entries)
             }
         };
-        let node = Node::collection(content, place);
+        let node = Node::collection(content, position);
         let over = [
             (node.nodes > NODES_MAX, NODES_MAX, "nodes"),
             (node.bytes > EXPANDED_BYTES_MAX, EXPANDED_BYTES_MAX, "bytes"),
         ];
         if let Some((_, max, what)) = over.into_iter().find(|(over, ..)| *over) {
             let message = format!("expected at most {max} {what} once aliases are expanded, found more");
-            return Err(self.refuse(ProblemKind::Limit, &message, place));
+            return Err(self.refuse(DashboardProblemKind::Limit, &message, position));
         }
         let node = Arc::new(node);
         if anchor > 0 {
             self.anchors.insert(anchor, Arc::clone(&node));
         }
-        self.add(node, place)
+        self.add(node, position)
     }
 
     /// Tags may say what a node is anyway, or make text of a scalar.
-    fn check_tag(&self, tag: Option<&Tag>, found: &str, place: Place) -> Result<(), Problem> {
+    fn check_tag(&self, tag: Option<&Tag>, found: &str, position: Position) -> Result<(), DashboardProblem> {
         let Some(tag) = tag else { return Ok(()) };
         if tag.core_suffix() == Some(found) || tag.original() == "!" {
             return Ok(());
         }
         let message = format!("the tag `{}` has no meaning here", clipped(&tag.original()));
-        Err(self.refuse(ProblemKind::InvalidValue, &message, place))
+        Err(self.refuse(DashboardProblemKind::InvalidValue, &message, position))
     }
 
-    fn too_deep(&self, place: Place) -> Problem {
+    fn too_deep(&self, position: Position) -> DashboardProblem {
         let message = format!("expected at most {DEPTH_MAX} levels of nesting, found more");
-        self.refuse(ProblemKind::Limit, &message, place)
+        self.refuse(DashboardProblemKind::Limit, &message, position)
     }
 
-    fn refuse(&self, kind: ProblemKind, message: &str, place: Place) -> Problem {
-        Problem::new(kind, self.pointer(), message, place)
+    fn refuse(&self, kind: DashboardProblemKind, message: &str, position: Position) -> DashboardProblem {
+        DashboardProblem::new(kind, self.pointer(), message, position)
     }
 
     /// Of the node that comes next.
     fn pointer(&self) -> String {
-        self.open.iter().fold(String::new(), |at, open| match &open.held {
-            Held::List(items) => format!("{at}/{}", items.len()),
-            Held::Map { key: Some(key), .. } => child(&at, &key.name),
-            Held::Map { key: None, .. } => at,
+        self.open.iter().fold(String::new(), |at, open| match &open.content {
+            OpenContent::List(items) => format!("{at}/{}", items.len()),
+            OpenContent::Map { key: Some(key), .. } => child(&at, &key.name),
+            OpenContent::Map { key: None, .. } => at,
         })
     }
 }
 
 impl Node {
-    fn collection(content: Content, place: Place) -> Self {
+    fn collection(content: Content, position: Position) -> Self {
         let (mut nodes, mut bytes, mut height) = (1_usize, 0_usize, 1);
         let mut count = |child: &Self, names: usize, name_bytes: usize| {
             nodes = nodes.saturating_add(child.nodes + names);
@@ -362,7 +382,7 @@ impl Node {
             Content::List(items) => items.iter().for_each(|item| count(item, 0, 0)),
             Content::Map(entries) => entries.iter().for_each(|entry| count(&entry.value, 1, entry.name.len())),
         }
-        Self { content, place, nodes, bytes, height }
+        Self { content, position, nodes, bytes, height }
     }
 }
 

@@ -75,7 +75,7 @@ fn escape_into(text: &str, out: &mut String) {
     let dots = text == "." || text == "..";
     for c in text.chars() {
         let special = matches!(c, '"' | '#' | '%' | '\'' | '*' | '/' | ':' | '=' | '?' | '\\' | '{' | '[' | ']' | '^');
-        let escaped = special || c.is_control() || super::layout::is_bidi_control(c) || (dots && c == '.');
+        let escaped = special || c.is_control() || super::text::is_bidi_control(c) || (dots && c == '.');
         if !escaped {
             out.push(c);
         } else {

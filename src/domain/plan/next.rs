@@ -1,45 +1,45 @@
-//! What the table is made of after the run.
+//! Builds the next manifest.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::changes::{Plan, Situation, is_orphan};
+use super::changes::{Plan, PlanInput, is_orphan};
 use crate::domain::manifest::{FileEntry, Manifest, PartitionEntry, SourceEntry};
 
-/// What a conversion gave, as manifest entries without tags.
+/// The result of a conversion, as manifest entries without tags.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Built {
+pub struct BuiltTable {
     /// The sources that were read.
     pub sources: BTreeMap<String, SourceEntry>,
-    /// The touched partitions that have rows.
+    /// Affected partitions with rows.
     pub partitions: BTreeMap<String, Vec<FileEntry>>,
-    /// By source, of the sources that were read.
+    /// By source.
     pub rejects: BTreeMap<String, FileEntry>,
 }
 
-/// The table as it will be, and what becomes of its partitions.
+/// The next manifest, with the changes of partitions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Next {
-    /// Files that are to be written have no tag yet.
+pub struct NextManifest {
+    /// Files to be written have no tag yet.
     pub manifest: Manifest,
     /// Partitions that were built.
     pub built: BTreeSet<String>,
-    /// Partitions that were published and are no more.
+    /// Published partitions that are deleted.
     pub deleted: BTreeSet<String>,
-    /// Retained partitions of which it isn't sure that their files are as published. They can't be rebuilt, so each
-    /// file has to be compared by its bytes, and left out if nobody knows it.
+    /// Retained partitions whose files may differ from the published ones. They can't be rebuilt, so each file must be
+    /// compared by its bytes, and dropped if it is unknown.
     pub doubtful: BTreeSet<String>,
 }
 
-/// Applies what was built to the manifest.
+/// Applies a conversion to the manifest.
 pub fn next_manifest(
-    now: &Situation<'_>,
+    now: &PlanInput<'_>,
     plan: &Plan,
-    touched: &BTreeSet<String>,
-    built: Built,
+    affected: &BTreeSet<String>,
+    built: BuiltTable,
     job_id: &str,
     fence: u64,
-) -> Next {
-    let mut next = Next {
+) -> NextManifest {
+    let mut next = NextManifest {
         manifest: Manifest { fence, ..Manifest::new(now.table, now.fingerprint, now.layout) },
         built: built.partitions.keys().cloned().collect(),
         deleted: BTreeSet::new(),
@@ -50,12 +50,12 @@ pub fn next_manifest(
             if built.partitions.contains_key(partition) {
                 continue;
             }
-            let stays = !now.clean && (!touched.contains(partition) || is_orphan(now, old, partition));
+            let stays = !now.clean && (!affected.contains(partition) || is_orphan(now, old, partition));
             if !stays {
                 next.deleted.insert(partition.clone());
                 continue;
             }
-            let retained = entry.retained || touched.contains(partition);
+            let retained = entry.retained || affected.contains(partition);
             if retained && plan.dirty.contains(partition) {
                 next.doubtful.insert(partition.clone());
             }
@@ -90,17 +90,17 @@ fn same_files(a: &[FileEntry], b: &[FileEntry]) -> bool {
 mod tests {
     use super::super::testing::{World, file_entry, has, set, source_entry};
     use super::*;
-    use crate::domain::manifest::Publishing;
+    use crate::domain::manifest::PublishIntent;
 
-    fn apply(world: &World, built: Built, has_now: &[(&str, &[&str])]) -> Next {
+    fn apply(world: &World, built: BuiltTable, has_now: &[(&str, &[&str])]) -> NextManifest {
         let now = world.situation();
         let plan = Plan::new(&now).unwrap();
-        let touched = plan.touched(&now, &has(has_now));
-        next_manifest(&now, &plan, &touched, built, "j1", 2)
+        let affected = plan.affected_partitions(&now, &has(has_now));
+        next_manifest(&now, &plan, &affected, built, "j1", 2)
     }
 
-    fn built(sources: &[(&str, &[&str])]) -> Built {
-        let mut built = Built::default();
+    fn built(sources: &[(&str, &[&str])]) -> BuiltTable {
+        let mut built = BuiltTable::default();
         for (source, partitions) in sources {
             built.sources.insert((*source).into(), source_entry("2", partitions));
             for partition in *partitions {
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partition_is_deleted_if_its_rows_moved() {
+    fn partition_is_deleted_if_its_rows_moved() {
         let mut world = World::published(&[("a", &["p=1"]), ("b", &["p=2"])]);
         world.put("a", "2");
         let next = apply(&world, built(&[("a", &["p=3"])]), &[("a", &["p=3"])]);
@@ -124,10 +124,10 @@ mod tests {
     }
 
     #[test]
-    fn a_partition_all_of_whose_sources_were_removed_is_retained() {
+    fn partition_without_sources_is_retained() {
         let mut world = World::published(&[("a", &["p=1"]), ("b", &["p=2"])]);
         world.remove("a");
-        let next = apply(&world, Built::default(), &[]);
+        let next = apply(&world, BuiltTable::default(), &[]);
         assert!(next.manifest.partitions["p=1"].retained);
         assert!(!next.manifest.partitions["p=2"].retained);
         assert!(!next.manifest.sources.contains_key("a"), "removed sources leave the manifest");
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partition_is_deleted_if_one_of_its_sources_was_removed_and_another_moved_its_rows() {
+    fn partition_is_deleted_if_one_source_was_removed_and_the_other_moved_its_rows() {
         let mut world = World::published(&[("a", &["p=1"]), ("b", &["p=1"])]);
         world.remove("a");
         world.put("b", "2");
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_retained_partition_that_is_fed_again_is_no_longer_retained() {
+    fn retained_partition_with_new_rows_is_no_longer_retained() {
         let mut world = World::published(&[("a", &["p=1"])]);
         world.manifest_mut().sources.clear();
         world.manifest_mut().partitions.get_mut("p=1").unwrap().retained = true;
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_retained_partition_stays_through_a_change_that_keeps_the_layout() {
+    fn retained_partition_survives_a_change_that_keeps_the_layout() {
         let mut world = World::published(&[("a", &["p=1"]), ("b", &["p=2"])]);
         world.remove("a");
         world.fingerprint = "g".into();
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clean_run_keeps_only_what_it_made() {
+    fn clean_run_keeps_only_its_own_output() {
         let mut world = World::published(&[("a", &["p=1"]), ("b", &["p=2"])]);
         world.remove("a");
         world.clean = true;
@@ -173,34 +173,36 @@ mod tests {
     }
 
     #[test]
-    fn retained_partitions_in_doubt_are_named() {
+    fn doubtful_retained_partitions_are_listed() {
         let mut world = World::published(&[("a", &["p=1"]), ("b", &["p=2"])]);
         world.remove("a");
         world.output.remove("t/p=1/part-00000.parquet");
-        assert_eq!(apply(&world, Built::default(), &[]).doubtful, set(&["p=1"]));
+        assert_eq!(apply(&world, BuiltTable::default(), &[]).doubtful, set(&["p=1"]));
     }
 
     #[test]
-    fn what_only_a_died_run_published_is_not_retained() {
+    fn partition_of_a_crashed_run_only_is_not_retained() {
         let mut world = World::published(&[("a", &["p=1"])]);
         let file = FileEntry { etag: None, ..file_entry("t/p=2/part-00000.parquet", &["gone"]) };
-        world.manifest_mut().publishing = Some(Publishing {
+        world.manifest_mut().publishing = Some(PublishIntent {
             job_id: "died".into(),
             fence: 2,
             partitions: set(&["p=2"]),
             rejects: BTreeSet::new(),
             files: vec![file],
         });
-        let next = apply(&world, Built::default(), &[]);
+        let next = apply(&world, BuiltTable::default(), &[]);
         assert!(!next.manifest.partitions.contains_key("p=2"));
     }
 
     #[test]
-    fn rejects_of_unread_sources_stay_of_read_ones_are_replaced_of_removed_ones_dropped() {
+    fn rejects_are_kept_replaced_or_dropped_with_their_sources() {
         let mut world = World::published(&[("kept", &["p=1"]), ("read", &["p=2"]), ("gone", &["p=3"])]);
         for source in ["kept", "read", "gone"] {
             let file = file_entry(&format!("_rejected_rows/table=t/{source}.parquet"), &[source]);
-            world.output.insert(file.key.clone(), super::super::Listed { size: file.size, etag: file.etag.clone() });
+            world
+                .output
+                .insert(file.key.clone(), super::super::ListedObject { size: file.size, etag: file.etag.clone() });
             world.manifest_mut().rejects.insert(source.into(), file);
         }
         world.put("read", "2");
@@ -215,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partition_made_again_with_the_same_bytes_keeps_the_job_that_wrote_it() {
+    fn partition_with_unchanged_bytes_keeps_its_job() {
         let mut world = World::published(&[("a", &["p=1", "p=2"])]);
         world.put("a", "2");
         let mut made = built(&[("a", &["p=1", "p=2"])]);

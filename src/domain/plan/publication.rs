@@ -1,28 +1,28 @@
-//! Which objects a publish writes, leaves and deletes, and the mark that says so beforehand.
+//! Which objects a publish writes, leaves and deletes, and the intent that is stored first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Listing;
-use crate::domain::manifest::{FileEntry, Manifest, Publishing, partition_of};
+use crate::domain::manifest::{FileEntry, Manifest, PublishIntent, partition_of};
 
-/// The writes of a publish, in their order: the mark, the puts, the deletes.
+/// The writes of a publish, in order: intent, puts, deletes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Publication {
     /// Keys to write, in order.
     pub puts: Vec<String>,
-    /// Keys whose object already is what would be written, with its tag.
+    /// Keys whose object is already up to date, with its tag.
     pub skipped: BTreeMap<String, Option<String>>,
-    /// Keys to delete after the last put, in order: what the listing shows and the next manifest lacks.
+    /// Keys to delete after the last put, in order: listed and not in the next manifest.
     pub deletes: Vec<String>,
     /// `None` if no object is written or deleted.
-    pub mark: Option<Publishing>,
+    pub intent: Option<PublishIntent>,
 }
 
-/// Decides between `old` (the manifest as read, if any) and `next`. `made`: the keys of which this run made the bytes;
-/// `output`: what lies there, with tags wherever the store has any.
+/// Compares `old` (the current manifest, if any) with `next`. `made`: the keys of files that this run made; `output`: the
+/// listed objects, with tags if the store has any.
 ///
-/// A file is left alone only if the listed object is the one of the old manifest, that one has the bytes which were
-/// made now, and no publish that died may have written to its partition.
+/// A file is skipped only if the listed object is the old manifest's, with the same bytes as the new one, and no crashed
+/// publish may have written to its partition.
 pub fn publication(
     old: Option<&Manifest>,
     next: &Manifest,
@@ -33,7 +33,7 @@ pub fn publication(
 ) -> Publication {
     let died = old.and_then(|m| m.publishing.as_ref());
     let before: BTreeMap<&str, &FileEntry> = old.iter().flat_map(|m| m.files()).map(|f| (f.key.as_str(), f)).collect();
-    let marked = |key: &str| died.is_some_and(|mark| is_marked(mark, &next.table, key, next));
+    let in_doubt = |key: &str| died.is_some_and(|intent| is_in_intent(intent, &next.table, key, next));
     let mut plan = Publication::default();
     for file in next.files().filter(|f| made.contains(&f.key)) {
         let same = before.get(file.key.as_str()).filter(|b| b.size == file.size && b.sha256 == file.sha256);
@@ -43,7 +43,7 @@ pub fn publication(
                 if listed.size == before.size
                     && listed.etag.is_some()
                     && listed.etag == before.etag
-                    && !marked(&file.key) =>
+                    && !in_doubt(&file.key) =>
             {
                 plan.skipped.insert(file.key.clone(), listed.etag.clone());
             }
@@ -54,22 +54,22 @@ pub fn publication(
     let kept: BTreeSet<&str> = next.files().map(|f| f.key.as_str()).collect();
     plan.deletes = output.keys().filter(|key| !kept.contains(key.as_str())).cloned().collect();
     if !plan.puts.is_empty() || !plan.deletes.is_empty() {
-        plan.mark = Some(mark(old, next, &plan, job_id, fence));
+        plan.intent = Some(intent(old, next, &plan, job_id, fence));
     }
     plan
 }
 
 /// Whether a publish that died may have written to `key`.
-fn is_marked(mark: &Publishing, table: &str, key: &str, next: &Manifest) -> bool {
+fn is_in_intent(intent: &PublishIntent, table: &str, key: &str, next: &Manifest) -> bool {
     match partition_of(table, key) {
-        Some(partition) => mark.partitions.contains(partition),
-        None => next.rejects.iter().any(|(source, file)| file.key == key && mark.rejects.contains(source)),
+        Some(partition) => intent.partitions.contains(partition),
+        None => next.rejects.iter().any(|(source, file)| file.key == key && intent.rejects.contains(source)),
     }
 }
 
-/// Takes over what a mark left behind says: until a publish is finished, all of it stays in doubt.
-fn mark(old: Option<&Manifest>, next: &Manifest, plan: &Publication, job_id: &str, fence: u64) -> Publishing {
-    let mut mark = Publishing {
+/// Takes over what a intent left behind says: until a publish is finished, all of it stays in doubt.
+fn intent(old: Option<&Manifest>, next: &Manifest, plan: &Publication, job_id: &str, fence: u64) -> PublishIntent {
+    let mut intent = PublishIntent {
         job_id: job_id.to_owned(),
         fence,
         partitions: BTreeSet::new(),
@@ -77,28 +77,28 @@ fn mark(old: Option<&Manifest>, next: &Manifest, plan: &Publication, job_id: &st
         files: Vec::new(),
     };
     if let Some(died) = old.and_then(|m| m.publishing.clone()) {
-        mark.partitions = died.partitions;
-        mark.rejects = died.rejects;
-        mark.files = died.files;
+        intent.partitions = died.partitions;
+        intent.rejects = died.rejects;
+        intent.files = died.files;
     }
     let changed: BTreeSet<&str> = plan.puts.iter().chain(&plan.deletes).map(String::as_str).collect();
-    mark.partitions.extend(changed.iter().filter_map(|k| partition_of(&next.table, k)).map(str::to_owned));
+    intent.partitions.extend(changed.iter().filter_map(|k| partition_of(&next.table, k)).map(str::to_owned));
     for manifest in old.into_iter().chain([next]) {
         let rejects = manifest.rejects.iter().filter(|(_, file)| changed.contains(file.key.as_str()));
-        mark.rejects.extend(rejects.map(|(source, _)| source.clone()));
+        intent.rejects.extend(rejects.map(|(source, _)| source.clone()));
     }
     let puts = next.partitions.values().flat_map(|p| &p.files).filter(|f| changed.contains(f.key.as_str()));
     for file in puts.map(|f| FileEntry { etag: None, ..f.clone() }) {
-        if !mark.files.contains(&file) {
-            mark.files.push(file);
+        if !intent.files.contains(&file) {
+            intent.files.push(file);
         }
     }
-    mark
+    intent
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Listed;
+    use super::super::ListedObject;
     use super::super::testing::{World, file_entry, set};
     use super::*;
 
@@ -109,9 +109,9 @@ mod tests {
         publication(world.manifest.as_ref(), next, &set(made), &world.output, "j1", 2)
     }
 
-    fn died(partitions: &[&str], rejects: &[&str]) -> Publishing {
+    fn died(partitions: &[&str], rejects: &[&str]) -> PublishIntent {
         let files = vec![FileEntry { etag: None, ..file_entry("t/p=8/part-00000.parquet", &["z"]) }];
-        Publishing { job_id: "died".into(), fence: 1, partitions: set(partitions), rejects: set(rejects), files }
+        PublishIntent { job_id: "died".into(), fence: 1, partitions: set(partitions), rejects: set(rejects), files }
     }
 
     fn world() -> (World, Manifest) {
@@ -121,16 +121,16 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_skipped_if_listing_manifest_and_new_bytes_agree() {
+    fn file_is_skipped_if_listing_manifest_and_new_bytes_agree() {
         let (world, next) = world();
         let publication = decide(&world, &next, &[P1, P2]);
         assert_eq!(publication.skipped.keys().cloned().collect::<BTreeSet<_>>(), set(&[P1, P2]));
         assert_eq!(publication.puts, [""; 0]);
-        assert_eq!(publication.mark, None);
+        assert_eq!(publication.intent, None);
     }
 
     #[test]
-    fn a_file_is_written_if_any_of_them_differs() {
+    fn file_is_written_if_any_of_them_differs() {
         let (base, next) = world();
         let mut other_bytes = next.clone();
         other_bytes.partitions.get_mut("p=1").unwrap().files[0].sha256 = "new".into();
@@ -150,17 +150,17 @@ mod tests {
     }
 
     #[test]
-    fn a_file_in_a_partition_of_an_earlier_mark_is_written_even_if_it_looks_right() {
+    fn file_in_a_partition_of_an_earlier_intent_is_written() {
         let (mut world, next) = world();
         world.manifest_mut().publishing = Some(died(&["p=1"], &[]));
         assert_eq!(decide(&world, &next, &[P1, P2]).puts, [P1]);
     }
 
     #[test]
-    fn rejects_of_an_earlier_mark_are_written_even_if_they_look_right() {
+    fn rejects_of_an_earlier_intent_are_written() {
         let (mut world, _) = world();
         let file = file_entry("_rejected_rows/table=t/a.parquet", &["a"]);
-        world.output.insert(file.key.clone(), Listed { size: file.size, etag: file.etag.clone() });
+        world.output.insert(file.key.clone(), ListedObject { size: file.size, etag: file.etag.clone() });
         world.manifest_mut().rejects.insert("a".into(), file.clone());
         let next = world.manifest.clone().unwrap();
         assert_eq!(decide(&world, &next, &[&file.key]).puts, [""; 0]);
@@ -169,28 +169,28 @@ mod tests {
     }
 
     #[test]
-    fn what_the_next_manifest_lacks_is_deleted_whoever_put_it_there() {
+    fn objects_outside_the_next_manifest_are_deleted() {
         let (mut world, mut next) = world();
         next.partitions.remove("p=1");
-        world.output.insert("t/README.txt".into(), Listed { size: 1, etag: None });
+        world.output.insert("t/README.txt".into(), ListedObject { size: 1, etag: None });
         let publication = decide(&world, &next, &[]);
         assert_eq!(publication.deletes, ["t/README.txt", P1]);
-        assert_eq!(publication.mark.unwrap().partitions, set(&["", "p=1"]));
+        assert_eq!(publication.intent.unwrap().partitions, set(&["", "p=1"]));
     }
 
     #[test]
-    fn the_mark_names_what_is_written_or_deleted_and_all_of_an_earlier_mark() {
+    fn intent_lists_writes_deletes_and_an_earlier_intent() {
         let (mut world, mut next) = world();
         world.manifest_mut().publishing = Some(died(&["p=8"], &["z"]));
         next.partitions.get_mut("p=1").unwrap().files[0].sha256 = "new".into();
         let rejects = file_entry("_rejected_rows/table=t/a.parquet", &["a"]);
         next.rejects.insert("a".into(), rejects.clone());
-        let mark = decide(&world, &next, &[P1, &rejects.key]).mark.unwrap();
-        assert_eq!((mark.job_id.as_str(), mark.fence), ("j1", 2));
-        assert_eq!(mark.partitions, set(&["p=1", "p=8"]));
-        assert_eq!(mark.rejects, set(&["a", "z"]));
-        let files: Vec<&str> = mark.files.iter().map(|f| f.key.as_str()).collect();
+        let intent = decide(&world, &next, &[P1, &rejects.key]).intent.unwrap();
+        assert_eq!((intent.job_id.as_str(), intent.fence), ("j1", 2));
+        assert_eq!(intent.partitions, set(&["p=1", "p=8"]));
+        assert_eq!(intent.rejects, set(&["a", "z"]));
+        let files: Vec<&str> = intent.files.iter().map(|f| f.key.as_str()).collect();
         assert_eq!(files, ["t/p=8/part-00000.parquet", P1]);
-        assert!(mark.files.iter().all(|f| f.etag.is_none()));
+        assert!(intent.files.iter().all(|f| f.etag.is_none()));
     }
 }

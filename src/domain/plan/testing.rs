@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Listed, Listing, Situation};
+use super::{ListedObject, Listing, PlanInput};
 use crate::domain::manifest::{FileEntry, Manifest, PartitionEntry, SourceEntry};
 use crate::domain::name::{ColumnName, TableName};
 use crate::domain::pipeline::types::DataType;
@@ -87,7 +87,7 @@ impl World {
             }
         }
         for file in manifest.files() {
-            world.output.insert(file.key.clone(), Listed { size: file.size, etag: file.etag.clone() });
+            world.output.insert(file.key.clone(), ListedObject { size: file.size, etag: file.etag.clone() });
         }
         world.manifest = Some(manifest);
         world
@@ -95,7 +95,7 @@ impl World {
 
     /// A source appears or changes.
     pub fn put(&mut self, source: &str, etag: &str) {
-        self.sources.insert(source.into(), Listed { size: 10, etag: Some(etag.into()) });
+        self.sources.insert(source.into(), ListedObject { size: 10, etag: Some(etag.into()) });
         self.lake.insert(source.into());
     }
 
@@ -108,8 +108,8 @@ impl World {
         self.manifest.as_mut().unwrap()
     }
 
-    pub fn situation(&self) -> Situation<'_> {
-        Situation {
+    pub fn situation(&self) -> PlanInput<'_> {
+        PlanInput {
             table: "t",
             manifest: self.manifest.as_ref(),
             fingerprint: &self.fingerprint,

@@ -20,7 +20,7 @@ use super::words::{TOKENS, booleans};
 use crate::domain::limits::{COLUMNS_MAX, RECORD_BYTES_DEFAULT, RECORD_BYTES_MAX};
 use crate::domain::pipeline::document::FromDocument;
 use crate::domain::reject::RejectReason;
-use crate::domain::words::counted;
+use crate::domain::text::counted;
 
 /// Rows of the whole file from which a column without nulls is proposed as not nullable.
 const NOT_NULL_ROWS_MIN: u64 = 100;

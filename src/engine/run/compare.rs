@@ -16,7 +16,7 @@ use crate::domain::job::RunError;
 use crate::domain::manifest::Manifest;
 use crate::domain::name::Slug;
 use crate::domain::pipeline::{Mapping, Pipeline};
-use crate::domain::plan::{Listed, Listing, differing, needs_head};
+use crate::domain::plan::{ListedObject, Listing, changed_sources, needs_head};
 use crate::engine::run_error::store_error;
 use crate::ports::ObjectStore;
 use crate::ports::store::{Bucket, ObjectMeta};
@@ -69,7 +69,7 @@ fn table_difference(
 ) -> Result<Option<String>, RunError> {
     let manifest = found.and_then(|f| f.manifest.as_ref());
     let sources = listing(store, objects, manifest)?;
-    let differing: BTreeSet<String> = differing(manifest, &sources);
+    let differing: BTreeSet<String> = changed_sources(manifest, &sources);
     let mark = manifest.and_then(|m| m.publishing.as_ref());
     if differing.is_empty() && mark.is_none() {
         return Ok(None);
@@ -95,13 +95,13 @@ fn listing(
         let entry = manifest.and_then(|m| m.sources.get(*key));
         let known = entry.filter(|e| e.size == object.size);
         let listed = match (&object.etag, known) {
-            (Some(etag), _) => Listed { size: object.size, etag: Some(etag.0.clone()) },
-            (None, None) => Listed { size: object.size, etag: None },
+            (Some(etag), _) => ListedObject { size: object.size, etag: Some(etag.0.clone()) },
+            (None, None) => ListedObject { size: object.size, etag: None },
             (None, Some(known)) if !needs_head(entry, object.size, object.modified) => {
-                Listed { size: object.size, etag: known.etag.clone() }
+                ListedObject { size: object.size, etag: known.etag.clone() }
             }
             (None, Some(_)) => match store.head(Bucket::Lake, &object.key).map_err(store_error)? {
-                Some(head) => Listed { size: head.size, etag: head.etag.map(|e| e.0) },
+                Some(head) => ListedObject { size: head.size, etag: head.etag.map(|e| e.0) },
                 // Deleted since the listing.
                 None => continue,
             },

@@ -12,7 +12,7 @@ use crate::domain::limits::{SKIPPED_KEYS_MAX, UNSETTLED_WAIT_MS};
 use crate::domain::manifest::Manifest;
 use crate::domain::name::Slug;
 use crate::domain::pipeline::{Mapping, compile_glob};
-use crate::domain::plan::{Listed, Listing, needs_head};
+use crate::domain::plan::{ListedObject, Listing, needs_head};
 use crate::engine::convert::SourceRef;
 use crate::engine::run_error::store_error;
 use crate::ports::ObjectStore;
@@ -106,12 +106,12 @@ impl Lake {
                 }
                 None => entry.and_then(|e| e.etag.clone()),
             };
-            sources.insert(key.to_owned(), Listed { size: object.size, etag });
+            sources.insert(key.to_owned(), ListedObject { size: object.size, etag });
         }
         let heads = parallel_map(&unknown, PARALLEL_HEADS_MAX, |(_, object)| store.head(Bucket::Lake, &object.key));
         for ((key, _), head) in unknown.iter().zip(heads.map_err(store_error)?) {
             // Deleted since the listing.
-            let listed = head.map(|h| Listed { size: h.size, etag: h.etag.map(|e| e.0) });
+            let listed = head.map(|h| ListedObject { size: h.size, etag: h.etag.map(|e| e.0) });
             sources.extend(listed.map(|l| ((*key).to_owned(), l)));
         }
         Ok(sources)

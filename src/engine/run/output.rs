@@ -10,7 +10,7 @@ use crate::domain::digest::hex;
 use crate::domain::job::RunError;
 use crate::domain::layout::{pipeline_prefix, rejects_prefix, table_prefix};
 use crate::domain::manifest::{FileEntry, Manifest, partition_of};
-use crate::domain::plan::{Listed, Listing, Next};
+use crate::domain::plan::{ListedObject, Listing, NextManifest};
 use crate::engine::run_error::store_error;
 use crate::ports::store::{Bucket, ObjectMeta, StoreError, list_all};
 use crate::sync::parallel_map;
@@ -25,7 +25,7 @@ pub(super) fn list(request: &RunRequest<'_>, table: &str) -> Result<Listing, Run
     let listed = |object: ObjectMeta| {
         // Folder markers of other tools are not files of a table.
         let key = object.key.strip_prefix(&pipeline).filter(|key| !key.ends_with('/'))?.to_owned();
-        Some((key, Listed { size: object.size, etag: object.etag.map(|e| e.0) }))
+        Some((key, ListedObject { size: object.size, etag: object.etag.map(|e| e.0) }))
     };
     Ok(objects.into_iter().flatten().filter_map(listed).collect())
 }
@@ -36,7 +36,7 @@ pub(super) fn verify_doubtful(
     request: &RunRequest<'_>,
     old: &Manifest,
     output: &Listing,
-    next: &mut Next,
+    next: &mut NextManifest,
 ) -> Result<u64, RunError> {
     let mut lost = 0;
     for partition in &next.doubtful {

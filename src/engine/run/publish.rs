@@ -72,7 +72,7 @@ impl Publisher<'_, '_, '_> {
     fn table(&self, mut table: PreparedTable) -> Result<(), RunError> {
         let mut next = table.next.clone();
         let mut state = table.state.clone();
-        let mark = table.publication.mark.take();
+        let mark = table.publication.intent.take();
         let marked = mark.is_some();
         if let Some(mark) = mark {
             let base = table.old.clone();
@@ -203,7 +203,7 @@ impl Publisher<'_, '_, '_> {
         for file in next.files() {
             match listed.remove(&file.key) {
                 None => return Err(unverified(&self.full_key(&file.key), "it is missing")),
-                Some(found) if found.is(file.size, file.etag.as_deref()) => {}
+                Some(found) if found.matches(file.size, file.etag.as_deref()) => {}
                 Some(found) => {
                     let found = format!(
                         "expected {} bytes with tag {:?}, found {} bytes with tag {:?}",

@@ -18,8 +18,8 @@ use crate::domain::layout::{pipeline_prefix, relative_part_key, relative_rejects
 use crate::domain::manifest::{FileEntry, Manifest, SourceEntry, partition_of};
 use crate::domain::pipeline::Mapping;
 use crate::domain::plan::{
-    Built, CleanRunRequired, Listed, Listing, Plan, Publication, Situation, fingerprint, layout, next_manifest,
-    publication,
+    BuiltTable, CleanRunRequired, ListedObject, Listing, Plan, PlanInput, Publication, fingerprint, layout,
+    next_manifest, publication,
 };
 use crate::domain::table_schema::StoredSchema;
 use crate::domain::zones;
@@ -92,8 +92,8 @@ impl TableRun<'_> {
         layout: &'s str,
         sources: &'s Listing,
         output: &'s Listing,
-    ) -> Situation<'s> {
-        Situation {
+    ) -> PlanInput<'s> {
+        PlanInput {
             table: self.mapping.table.as_str(),
             manifest,
             fingerprint,
@@ -125,7 +125,7 @@ impl TableRun<'_> {
         let PlannedTable { state, old, output: before, sources, fingerprint, layout, mut plan } = planned;
         let mut output = before.clone();
         let now = self.situation(old.as_ref(), &fingerprint, &layout, &sources, &before);
-        if plan.is_nothing(&now) {
+        if plan.is_noop(&now) {
             let new = || Manifest { fence: request.lease.fence(), ..Manifest::new(table, &fingerprint, &layout) };
             let next = old.clone().unwrap_or_else(new);
             let mut result = table_result(&next, &Publication::default(), &BTreeMap::new(), sources.len());
@@ -210,7 +210,7 @@ impl TableRun<'_> {
     fn convert<C: Converter>(
         &self,
         converter: &C,
-        now: &Situation<'_>,
+        now: &PlanInput<'_>,
         plan: &mut Plan,
         scratch: &Path,
         stager: &Stager<'_, '_>,
@@ -236,7 +236,7 @@ impl TableRun<'_> {
             made: &made,
             job_id: self.request.job_id,
         };
-        if plan.builds_all(now) {
+        if plan.rebuilds_all(now) {
             let sources = self.begin_reading(now, &plan.changed)?;
             let converted = match sources.is_empty() {
                 true => Converted::default(),
@@ -244,13 +244,13 @@ impl TableRun<'_> {
             };
             let outcomes = self.outcomes(&[], &converted, now)?;
             let has = partitions_of(&outcomes);
-            let mut touched = plan.touched(now, &has);
+            let mut touched = plan.affected_partitions(now, &has);
             // Sources excluded by a prefix can only be removed ones here, which are not read.
-            while let pulled = plan.pulled(now, &touched)
-                && !pulled.is_empty()
+            while let required = plan.required_sources(now, &touched)
+                && !required.is_empty()
             {
-                pulled.into_iter().for_each(|key| plan.enter(now, key));
-                touched = plan.touched(now, &has);
+                required.into_iter().for_each(|key| plan.include(now, key));
+                touched = plan.affected_partitions(now, &has);
             }
             return Ok(TableConversion { touched, outcomes, converted });
         }
@@ -273,7 +273,7 @@ impl TableRun<'_> {
         &self,
         converter: &C,
         conversion: &Conversion<'_>,
-        now: &Situation<'_>,
+        now: &PlanInput<'_>,
         plan: &mut Plan,
     ) -> Result<(Option<C::Buffered>, Vec<SourceOutcome>, BTreeSet<String>), ConvertError> {
         loop {
@@ -285,18 +285,18 @@ impl TableRun<'_> {
             let outcomes = buffered.as_ref().map_or(&[][..], |h| converter.outcomes(h)).to_vec();
             let has =
                 outcomes.iter().map(|o| (o.rows.source.clone(), o.partitions.keys().cloned().collect())).collect();
-            let touched = plan.touched(now, &has);
-            let pulled = plan.pulled(now, &touched);
-            if pulled.is_empty() {
+            let touched = plan.affected_partitions(now, &has);
+            let required = plan.required_sources(now, &touched);
+            if required.is_empty() {
                 return Ok((buffered, outcomes, touched));
             }
-            pulled.into_iter().for_each(|key| plan.enter(now, key));
+            required.into_iter().for_each(|key| plan.include(now, key));
         }
     }
 
     /// The sources to read next. Checks again that they are complete, since converting other tables may have taken
     /// long.
-    fn begin_reading(&self, now: &Situation<'_>, keys: &BTreeSet<String>) -> Result<Vec<SourceRef>, RunError> {
+    fn begin_reading(&self, now: &PlanInput<'_>, keys: &BTreeSet<String>) -> Result<Vec<SourceRef>, RunError> {
         check_not_being_written(self.request, now.table, keys)?;
         let sources = source_refs(now.sources, keys);
         self.counters.expect_sources(sources.len() as u64, sources.iter().map(|s| s.size).sum());
@@ -308,13 +308,13 @@ impl TableRun<'_> {
         &self,
         buffered: &[SourceOutcome],
         converted: &Converted,
-        now: &Situation<'_>,
+        now: &PlanInput<'_>,
     ) -> Result<BTreeMap<String, SourceOutcome>, ConvertError> {
         let all = buffered.iter().chain(&converted.sources);
         let mut outcomes: BTreeMap<String, SourceOutcome> = all.map(|o| (o.rows.source.clone(), o.clone())).collect();
         for (key, outcome) in &mut outcomes {
             let planned = now.sources.get(key);
-            let same = planned.is_some_and(|p| p.is(outcome.size, outcome.etag.as_deref()));
+            let same = planned.is_some_and(|p| p.matches(outcome.size, outcome.etag.as_deref()));
             if !same {
                 return Err(ConvertError::SourceChanged { key: key.clone() });
             }
@@ -326,7 +326,7 @@ impl TableRun<'_> {
     /// Checks that an unchanged source gave the partitions recorded in the manifest.
     fn check_contributors(
         &self,
-        now: &Situation<'_>,
+        now: &PlanInput<'_>,
         contributors: &BTreeSet<String>,
         outcomes: &BTreeMap<String, SourceOutcome>,
     ) -> Result<(), ConvertError> {
@@ -345,10 +345,10 @@ impl TableRun<'_> {
     }
 
     /// The manifest entries of new files.
-    fn entries(&self, outcomes: &BTreeMap<String, SourceOutcome>, converted: &Converted) -> Built {
+    fn entries(&self, outcomes: &BTreeMap<String, SourceOutcome>, converted: &Converted) -> BuiltTable {
         let table = self.mapping.table.as_str();
         let read_at = rfc3339(self.lake.listed_at);
-        let mut built = Built::default();
+        let mut built = BuiltTable::default();
         for (key, outcome) in outcomes {
             let entry = SourceEntry {
                 etag: outcome.etag.clone(),
@@ -397,7 +397,7 @@ impl TableRun<'_> {
         for (key, head) in unknown.into_iter().zip(heads) {
             match head {
                 Some(head) => {
-                    output.insert(key.clone(), Listed { size: head.size, etag: head.etag.map(|e| e.0) });
+                    output.insert(key.clone(), ListedObject { size: head.size, etag: head.etag.map(|e| e.0) });
                 }
                 None => {
                     output.remove(key);

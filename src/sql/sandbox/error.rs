@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::sql::bounds::Position;
+use crate::domain::text::Position;
 
 /// The error of an operation on a sandbox or a child.
 #[derive(Debug, thiserror::Error)]

@@ -41,7 +41,7 @@ pub use task::{
     Statement, Value,
 };
 
-pub use super::bounds::Position;
+pub use crate::domain::text::Position;
 
 /// The configuration of a sandbox.
 #[derive(Debug, Clone)]

@@ -15,11 +15,12 @@ mod text;
 mod verdict;
 mod walk;
 
-use super::bounds::{BRACKETS_MAX, Position, control_character, too_many_brackets};
+use super::bounds::{BRACKETS_MAX, control_character, too_many_brackets};
 use super::errors::{EngineFailure, plain};
 use super::on_deep_stack;
 use super::tree::{Tree, TreeError};
 use crate::domain::limits::QUERY_BYTES_MAX;
+use crate::domain::text::Position;
 
 pub use names::refused_values;
 use verdict::too_deep;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::sql::bounds::{DEPTH_MAX, Position};
+use crate::domain::text::Position;
+use crate::sql::bounds::DEPTH_MAX;
 
 /// The kind of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -133,7 +133,7 @@ enum Source {
 impl Plan {
     fn of(examined: &Examined, settings: &Settings) -> Self {
         let mut plan = Self::default();
-        let whole: BTreeMap<usize, &Panel> = examined.whole_panels().collect();
+        let whole: BTreeMap<usize, &Panel> = examined.valid_panels().collect();
         for (index, id) in examined.panel_ids.iter().enumerate() {
             let Some(id) = id else { continue };
             if plan.shown.iter().any(|shown| shown.name == *id) {

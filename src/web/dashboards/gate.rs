@@ -3,7 +3,7 @@
 use chrono::NaiveDate;
 
 use super::Verdict;
-use crate::domain::dashboard::{Bound, Described, Examined, NamedQuery, Settings, SqlFault, examine};
+use crate::domain::dashboard::{BoundValue, Examined, NamedQuery, QueryColumns, QueryError, Settings, examine};
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode};
 use crate::web::Web;
@@ -15,7 +15,7 @@ use crate::web::sql::{Param, Statement};
 /// What the store or the children that bind statements fail with.
 pub(super) fn judge(web: &Web, pipeline: &Slug, bytes: &[u8]) -> Result<Examined, ApiError> {
     let mut examined = examine(bytes);
-    let queries = examined.askable();
+    let queries = examined.bindable_queries();
     if queries.is_empty() {
         return Ok(examined);
     }
@@ -24,9 +24,9 @@ pub(super) fn judge(web: &Web, pipeline: &Slug, bytes: &[u8]) -> Result<Examined
         queries.iter().map(|query| statement(query, query.sql().to_owned(), &sample)).collect();
     let described = web.describe(&web.shapes(pipeline)?, &statements)?;
     let results = queries.into_iter().zip(described).map(|(query, result)| {
-        let result: Described = match result {
+        let result: QueryColumns = match result {
             Ok(columns) => Ok(columns.into_iter().map(|column| (column.name, column.ty)).collect()),
-            Err(problem) => Err(SqlFault { message: problem.message, position: problem.position }),
+            Err(problem) => Err(QueryError { message: problem.message, position: problem.position }),
         };
         (query.name, result)
     });
@@ -62,14 +62,14 @@ pub(super) fn statement(query: &NamedQuery, sql: String, settings: &Settings) ->
     Statement { sql, params }
 }
 
-fn param(value: Bound) -> Param {
+fn param(value: BoundValue) -> Param {
     match value {
-        Bound::Null => Param::Null,
-        Bound::Boolean(value) => Param::Boolean(value),
-        Bound::Integer(value) => Param::Integer(value),
-        Bound::Float(value) => Param::Float(value),
-        Bound::Text(value) => Param::Text(value),
-        Bound::Date(value) => Param::Date(value),
-        Bound::List(values) => Param::List(values.into_iter().map(param).collect()),
+        BoundValue::Null => Param::Null,
+        BoundValue::Boolean(value) => Param::Boolean(value),
+        BoundValue::Integer(value) => Param::Integer(value),
+        BoundValue::Float(value) => Param::Float(value),
+        BoundValue::Text(value) => Param::Text(value),
+        BoundValue::Date(value) => Param::Date(value),
+        BoundValue::List(values) => Param::List(values.into_iter().map(param).collect()),
     }
 }

@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::endpoint::Endpoint;
-use crate::domain::dashboard::Problem;
+use crate::domain::dashboard::DashboardProblem;
 use crate::domain::dashboard::limits::YAML_BYTES_MAX;
 use crate::domain::limits::VALIDATE_BYTES_MAX;
 use crate::http::{ContentType, ErrorCode};
@@ -126,7 +126,7 @@ struct Done {
 #[schemars(rename = "DashboardVerdict")]
 struct Verdict {
     ok: bool,
-    errors: Vec<Problem>,
+    errors: Vec<DashboardProblem>,
     /// What is allowed, but probably not meant.
-    warnings: Vec<Problem>,
+    warnings: Vec<DashboardProblem>,
 }

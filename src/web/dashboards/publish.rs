@@ -7,7 +7,8 @@ use super::Verdict;
 use super::gate::{judge, refused, verdict};
 use super::objects::{Named, load};
 use crate::domain::dashboard::limits::YAML_BYTES_MAX;
-use crate::domain::dashboard::{Place, Problem, ProblemKind};
+use crate::domain::dashboard::{DashboardProblem, DashboardProblemKind};
+use crate::domain::text::Position;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::store::{Bucket, Precondition, WriteOptions};
 use crate::runtime::failpoint;
@@ -19,7 +20,8 @@ use crate::web::failure::from_store;
 pub(super) fn validate(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let verdict = match validated(web, request) {
         Err(error) if is_about_the_name(error.code()) => {
-            let problem = Problem::new(ProblemKind::InvalidValue, "", error.message(), Place::START);
+            let problem =
+                DashboardProblem::new(DashboardProblemKind::InvalidValue, "", error.message(), Position::START);
             Verdict { ok: false, errors: vec![problem], warnings: Vec::new() }
         }
         outcome => outcome?,

@@ -40,7 +40,7 @@ pub(in crate::web) fn statements(web: &Web, pipeline: &Slug) -> Result<Vec<UsedS
             let Some((_, bytes)) = load(web, &key)? else { continue };
             let examined = examine(&bytes);
             let sample = Settings::sample(examined.dashboard.params(), today(web));
-            used.extend(examined.askable().into_iter().map(|query| UsedStatement {
+            used.extend(examined.bindable_queries().into_iter().map(|query| UsedStatement {
                 dashboard: name.clone(),
                 draft,
                 statement: statement(&query, query.sql().to_owned(), &sample),

@@ -13,7 +13,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 use serde::{Deserialize, Serialize};
 
 use crate::domain::layout::{
-    UNFINISHED, check_hides_no_step, check_portable, check_portable_in_warehouse, check_stored_key, parse_key,
+    UNFINISHED, check_no_hidden_dots, check_portable, check_portable_in_warehouse, check_stored_key, parse_key,
 };
 use crate::domain::limits::CONFIG_BYTES_MAX;
 use crate::ports::store::Bucket;
@@ -107,7 +107,7 @@ fn check_any(bucket: Bucket, key: &str) -> Result<(), &'static str> {
     if !key.is_empty() {
         check_stored_key(key).map_err(|error| error.why)?;
     }
-    check_hides_no_step(key, bucket == Bucket::Warehouse)?;
+    check_no_hidden_dots(key, bucket == Bucket::Warehouse)?;
     if bucket == Bucket::Pipelines && key == UNFINISHED {
         return Err("it is the mark of a pipeline that isn't whole");
     }
@@ -248,7 +248,7 @@ mod tests {
                     proptest::prop_assert_eq!(object, (bucket, key));
                 }
                 Err(why) => {
-                    let hides = check_hides_no_step(&key, bucket == Bucket::Warehouse).is_err();
+                    let hides = check_no_hidden_dots(&key, bucket == Bucket::Warehouse).is_err();
                     proptest::prop_assert!(!stored || hides, "{}: {}", name, why);
                 }
             }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use lakemill::domain::layout::manifest_key;
-use lakemill::domain::manifest::{Manifest, Publishing};
+use lakemill::domain::manifest::{Manifest, PublishIntent};
 use lakemill::ports::store::{Bucket, WriteOptions};
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ fn a_table_that_is_being_published_is_waited_for_and_then_told_as_such() {
     on_both(|kind| {
         let ran = Ran::new(kind);
         let whole = manifest(&ran);
-        let mark = Publishing {
+        let mark = PublishIntent {
             job_id: "j".into(),
             fence: whole.highest_fence(),
             partitions: whole.partitions.keys().cloned().collect(),

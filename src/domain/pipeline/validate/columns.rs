@@ -10,7 +10,7 @@ use crate::domain::pipeline::document::{ColumnDocument, FromDocument};
 use crate::domain::pipeline::types::DataType;
 use crate::domain::pipeline::{Column, ColumnSource};
 use crate::domain::problem::ProblemKind::{Duplicate, InvalidValue, Limit, TypeMismatch, UnknownColumn};
-use crate::domain::words::{did_you_mean, quoted, suggest};
+use crate::domain::text::{did_you_mean, quoted, suggest};
 use crate::domain::zones::{self, Zone};
 
 /// What is known of a mapping's columns.

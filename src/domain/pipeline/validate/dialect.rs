@@ -5,7 +5,7 @@ use crate::domain::limits::DELIMITER_BYTES_MAX;
 use crate::domain::pipeline::Dialect;
 use crate::domain::pipeline::document::CsvDocument;
 use crate::domain::problem::ProblemKind::{Duplicate, InvalidValue, Limit};
-use crate::domain::words::{did_you_mean, quoted, suggest};
+use crate::domain::text::{did_you_mean, quoted, suggest};
 
 /// Encodings to suggest; the standard has some two hundred labels.
 const COMMON_ENCODINGS: [&str; 12] = [

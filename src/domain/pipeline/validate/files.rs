@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use unicode_normalization::UnicodeNormalization;
 
 use super::report::{Pointer, Report};
-use crate::domain::layout::is_bidi_control;
 use crate::domain::limits::KEY_BYTES_MAX;
 use crate::domain::pipeline::compile_glob;
 use crate::domain::problem::ProblemKind;
-use crate::domain::words::quoted;
+use crate::domain::text::is_bidi_control;
+use crate::domain::text::quoted;
 
 /// Gives the globs in Unicode normal form C, as keys are; those with a problem are left out.
 pub(super) fn resolve(files: &[String], at: &Pointer, report: &mut Report) -> Vec<String> {

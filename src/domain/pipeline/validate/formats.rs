@@ -8,7 +8,7 @@ use chrono::{DateTime, FixedOffset, NaiveDate, Timelike};
 use crate::domain::limits::FORMAT_BYTES_MAX;
 use crate::domain::pipeline::types::DataType;
 use crate::domain::problem::ProblemKind;
-use crate::domain::words::quoted;
+use crate::domain::text::quoted;
 
 /// What an item of a pattern reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use crate::domain::pipeline::{
     Check, Column, ColumnSource, Compression, Dialect, Mapping, ParquetOptions, RejectLimits,
 };
 use crate::domain::problem::ProblemKind::{Duplicate, InvalidValue, Limit};
-use crate::domain::words::quoted;
+use crate::domain::text::quoted;
 
 /// Level of Zstandard where the document gives none.
 const ZSTD_LEVEL_DEFAULT: i32 = 1;

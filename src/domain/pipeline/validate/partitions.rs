@@ -9,7 +9,7 @@ use crate::domain::pipeline::document::{PartitionDocument, PartitionFieldDocumen
 use crate::domain::pipeline::types::DataType;
 use crate::domain::pipeline::{InferableTexts, PartitionField, Transform};
 use crate::domain::problem::ProblemKind::{Duplicate, InvalidValue, TypeMismatch};
-use crate::domain::words::quoted;
+use crate::domain::text::quoted;
 
 /// Resolves `partition_by`; fields with a problem are left out.
 pub(super) fn resolve(

@@ -4,7 +4,7 @@ use super::report::{Pointer, Report};
 use crate::domain::pipeline::Mapping;
 use crate::domain::pipeline::readers::{Measured, NAMES, Place, ROWS, Reading};
 use crate::domain::problem::ProblemKind::Reader;
-use crate::domain::words::quoted;
+use crate::domain::text::quoted;
 
 /// `names`: as the document has them; those that the schema refused are passed over.
 pub(super) fn check(mapping: &Mapping, names: &[String], at: &Pointer, report: &mut Report) {

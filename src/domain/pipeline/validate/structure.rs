@@ -14,7 +14,7 @@ use crate::domain::limits::PROBLEMS_MAX;
 use crate::domain::pipeline::document::{PipelineDocument, schema};
 use crate::domain::problem::ProblemKind;
 use crate::domain::schema::{node_around, types};
-use crate::domain::words::{did_you_mean, list, one_of, quoted, suggest, ticked};
+use crate::domain::text::{did_you_mean, list, one_of, quoted, suggest, ticked};
 
 /// Numbers whose range lies in the nature of the thing; the other ranges are limits of this program.
 const NATURAL_RANGES: [&str; 2] = ["max_ratio", "compression_level"];

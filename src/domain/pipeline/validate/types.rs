@@ -1,7 +1,7 @@
 //! What is said of a `type` that is none.
 
 use crate::domain::pipeline::types::DataType;
-use crate::domain::words::{did_you_mean, quoted, suggest};
+use crate::domain::text::{did_you_mean, quoted, suggest};
 
 /// Names that other systems give our types.
 const OTHER_NAMES: &[(&str, &str)] = &[

@@ -1,7 +1,7 @@
 //! Decides whether a record is a header.
 
 use super::kind::{CellKind, CellKinds};
-use crate::domain::words::counted;
+use crate::domain::text::counted;
 
 /// The decision and its evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use super::header::{self, HeaderVerdict};
 use super::kind::CellKinds;
 use crate::domain::limits::SNIFF_BYTES_MAX;
 use crate::domain::pipeline::{Dialect, RecordTerminator};
-use crate::domain::words::counted;
+use crate::domain::text::counted;
 use crate::engine::cells::cell_text;
 use crate::engine::read::records::walk;
 

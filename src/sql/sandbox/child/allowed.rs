@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use duckdb::Connection;
 
 use super::failure::TaskError;
-use crate::sql::bounds::Position;
+use crate::domain::text::Position;
 use crate::sql::errors::EngineFailure;
 use crate::sql::sandbox::error::{SqlError, SqlErrorKind};
 use crate::sql::sandbox::task::Analysis;

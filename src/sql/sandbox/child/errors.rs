@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use super::allowed::PositionMap;
-use crate::sql::bounds::Position;
+use crate::domain::text::Position;
 use crate::sql::errors::{self, EngineFailure};
 use crate::sql::sandbox::error::{SqlError, SqlErrorKind};
 use crate::sql::statement::refused_values;

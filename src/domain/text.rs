@@ -1,10 +1,47 @@
-//! How messages about documents quote what they found, name what they expected, and guess what was meant.
+//! Texts in messages: quotes, lists, suggestions, positions.
 
-/// Longest text that a suggestion is looked for, in bytes, and how many candidates are looked at.
+use serde::{Deserialize, Serialize};
+
+/// Longest text that gets a suggestion, in bytes, and the candidates compared for it.
 const SUGGEST_BYTES_MAX: usize = 64;
 const SUGGEST_CANDIDATES_MAX: usize = 1_024;
-/// Characters of what was found that a message shows.
+/// Characters of a found text that a message quotes.
 const QUOTED_CHARS_MAX: usize = 80;
+/// Characters of a found text that an error keeps.
+const CLIPPED_CHARS_MAX: usize = 200;
+
+/// A position in a text; both count from 1, columns in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Position {
+    pub line: u32,
+    pub column: u32,
+}
+
+impl Position {
+    pub const START: Self = Self { line: 1, column: 1 };
+
+    /// The position of a byte of `text`.
+    pub fn of_byte(text: &str, byte: usize) -> Self {
+        let mut position = Self::START;
+        for (_, c) in text.char_indices().take_while(|(at, _)| *at < byte) {
+            position = match c {
+                '\n' => Self { line: position.line + 1, column: 1 },
+                _ => Self { column: position.column + 1, ..position },
+            };
+        }
+        position
+    }
+}
+
+/// Characters that reorder the text around them, so that a name doesn't read as it is.
+pub fn is_bidi_control(c: char) -> bool {
+    matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// The start of a found text, for an error.
+pub(crate) fn clipped(text: &str) -> String {
+    text.chars().take(CLIPPED_CHARS_MAX).collect()
+}
 
 /// The candidate that `found` is probably a misspelling of.
 pub(crate) fn suggest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
@@ -28,17 +65,17 @@ pub(crate) fn did_you_mean(suggestion: Option<&str>) -> String {
     suggestion.map(|s| format!(": did you mean `{s}`?")).unwrap_or_default()
 }
 
-/// A text as a message quotes it: cut, and without control characters.
+/// A text in backticks: shortened, with control characters escaped.
 pub(crate) fn quoted(text: &str) -> String {
-    let escape = |c: char| c.is_control() || crate::domain::layout::is_bidi_control(c);
-    let mut cut = String::new();
+    let escape = |c: char| c.is_control() || is_bidi_control(c);
+    let mut shown = String::new();
     for c in text.chars().take(QUOTED_CHARS_MAX) {
-        if escape(c) { cut.extend(c.escape_default()) } else { cut.push(c) }
+        if escape(c) { shown.extend(c.escape_default()) } else { shown.push(c) }
     }
-    if text.chars().nth(QUOTED_CHARS_MAX).is_some() { format!("`{cut}…`") } else { format!("`{cut}`") }
+    if text.chars().nth(QUOTED_CHARS_MAX).is_some() { format!("`{shown}…`") } else { format!("`{shown}`") }
 }
 
-/// `1 row` or `2 rows`: the number with the words that go with it.
+/// `1 row` or `2 rows`.
 pub(crate) fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
