@@ -346,7 +346,7 @@ mod tests {
             assert!(parse_key(bad).is_err(), "{bad:?}");
         }
         for (key, why) in
-            [("/etc/x.csv", "begins with `/`"), ("a/", "is a folder"), ("a//b", "empty"), ("a/../b", "`..`")]
+            [("/etc/x.csv", "begins with `/`"), ("a/", "it is a folder"), ("a//b", "empty"), ("a/../b", "`..`")]
         {
             assert!(parse_key(key).unwrap_err().why.contains(why), "{key}");
         }

@@ -97,7 +97,7 @@ fn read_entries(folder: &Folder, fd: &OwnedFd, path: &Path) -> io::Result<Vec<En
         let entry = entry?;
         let Ok(name) = entry.file_name().to_str() else {
             let name = entry.file_name().to_string_lossy();
-            tracing::warn!(folder = %path.display(), %name, "a name that is not UTF-8 is no object key: skipped");
+            tracing::warn!(folder = %path.display(), %name, "a name that is not UTF-8 is not an object key: skipped");
             entries.push(Entry { name: name.into(), is_link: false, is_text: false });
             continue;
         };
