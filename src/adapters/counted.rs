@@ -1,6 +1,4 @@
-//! Counts the requests to an object store by how they ended, whatever store it is.
-//!
-//! Every method of the port is passed on here, those that have a default too: what is not passed on would be lost.
+//! Counts the requests to any object store by outcome.
 
 use std::ops::Range;
 use std::path::Path;
@@ -9,11 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use chrono::TimeDelta;
 
-use crate::domain::name::Slug;
 use crate::ports::ObjectStore;
 use crate::ports::store::{
-    Bucket, Capabilities, ETag, Lease, ListPage, ObjectMeta, ObjectReader, RequestCounts, StagedFile, StoreError,
-    StoreResult, WriteOptions,
+    Bucket, Capabilities, ETag, Lease, ListPage, LocalStore, ObjectMeta, ObjectReader, RequestCounts, StagedFile,
+    StoreError, StoreResult, WriteOptions,
 };
 
 /// A store whose requests are counted.
@@ -34,7 +31,7 @@ impl Counters {
         let counter = match &result {
             Ok(_) => &self.ok,
             Err(error) => match error {
-                // Answers as any other, or none of the store's.
+                // Regular responses, or failures before a request.
                 StoreError::NotFound { .. }
                 | StoreError::PreconditionFailed { .. }
                 | StoreError::InvalidKey { .. }
@@ -107,9 +104,9 @@ impl ObjectStore for CountedStore {
         file: &Path,
         sha256: &str,
         lease: &'s dyn Lease,
-        go_on: &(dyn Fn() -> bool + Sync),
+        keep_going: &(dyn Fn() -> bool + Sync),
     ) -> StoreResult<Option<Box<dyn StagedFile + 's>>> {
-        let staged = self.counts.count(self.inner.stage_file(bucket, key, file, sha256, lease, go_on))?;
+        let staged = self.counts.count(self.inner.stage_file(bucket, key, file, sha256, lease, keep_going))?;
         let counts = &self.counts;
         Ok(staged.map(|inner| Box::new(CountedFile { inner, counts }) as Box<dyn StagedFile + 's>))
     }
@@ -126,31 +123,19 @@ impl ObjectStore for CountedStore {
         self.counts.count(self.inner.delete(bucket, keys, options))
     }
 
-    fn is_remote(&self) -> bool {
-        self.inner.is_remote()
+    fn local(&self) -> Option<&dyn LocalStore> {
+        self.inner.local()
     }
 
     fn capabilities(&self) -> StoreResult<Capabilities> {
         self.inner.capabilities()
     }
 
-    fn unsettled(&self, bucket: Bucket, key: &str) -> StoreResult<bool> {
-        self.inner.unsettled(bucket, key)
+    fn clock_skew(&self) -> Option<TimeDelta> {
+        self.inner.clock_skew()
     }
 
-    fn link(&self, bucket: Bucket, key: &str, etag: &ETag, into: &Path) -> StoreResult<bool> {
-        self.inner.link(bucket, key, etag, into)
-    }
-
-    fn highest_fence(&self, pipeline: &Slug) -> StoreResult<u64> {
-        self.inner.highest_fence(pipeline)
-    }
-
-    fn skew(&self) -> Option<TimeDelta> {
-        self.inner.skew()
-    }
-
-    fn requests(&self) -> RequestCounts {
+    fn request_counts(&self) -> RequestCounts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let Counters { ok, refused, failed } = &self.counts;
         RequestCounts { ok: read(ok), refused: read(refused), failed: read(failed) }

@@ -10,7 +10,7 @@ use super::{Failure, environment};
 use crate::config::OperatorConfig;
 use crate::domain::job::JobStatus;
 use crate::pipelines::history;
-use crate::ports::jobs::Cancelling;
+use crate::ports::jobs::CancelOutcome;
 
 /// False if the job can't be cancelled (any more), which is told on stderr.
 ///
@@ -21,7 +21,7 @@ pub fn run(args: &CancelArgs) -> Result<bool, Failure> {
     let services = Services::open(&config.objects, &config.kv)?;
     let (pipeline, job_id) = (&args.pipeline, &args.job_id);
     let why = match services.kv.cancel(pipeline, job_id).map_err(|error| error.to_string())? {
-        Cancelling::Requested => {
+        CancelOutcome::Requested => {
             writeln!(std::io::stdout(), "{job_id} is told to end").map_err(|error| error.to_string())?;
             // The wish is noted, whatever can be told of the job.
             if let Some(silence) = services.kv.job(pipeline, job_id).ok().flatten().and_then(|job| silence(&job)) {
@@ -29,8 +29,8 @@ pub fn run(args: &CancelArgs) -> Result<bool, Failure> {
             }
             return Ok(true);
         }
-        Cancelling::TooLate => format!("{job_id} is publishing its tables, and goes on to its end"),
-        Cancelling::NotActive => {
+        CancelOutcome::TooLate => format!("{job_id} is publishing its tables, and goes on to its end"),
+        CancelOutcome::NotActive => {
             let record = history::record(&*services.store, pipeline, job_id).map_err(|error| error.to_string())?;
             match record.map(|job| job.status) {
                 Some(JobStatus::Completed) => format!("{job_id} has completed"),

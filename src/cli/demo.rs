@@ -16,7 +16,7 @@ use super::services::Services;
 pub fn provide(services: &Services, attempts_max: u32) -> Result<(), String> {
     let slug = Slug::parse(FLIGHTS.slug).map_err(|e| e.to_string())?;
     let store = &*services.store;
-    let create = WriteOptions::default().with(Precondition::IfAbsent);
+    let create = WriteOptions::default().with(Precondition::IfNoneMatch);
     if store.head(Bucket::Pipelines, &config_key(&slug)).map_err(|e| e.to_string())?.is_some() {
         return Ok(());
     }

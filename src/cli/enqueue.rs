@@ -12,7 +12,7 @@ use crate::domain::job::{Job, JobMessage};
 use crate::domain::layout::{config_key, pipeline_prefix};
 use crate::domain::limits::KEY_BYTES_MAX;
 use crate::domain::name::Slug;
-use crate::ports::jobs::Enqueued;
+use crate::ports::jobs::EnqueueOutcome;
 use crate::ports::store::Bucket;
 
 /// Prints the job's id on stdout. A run without a config, or under a prefix that no file has, is asked for as any
@@ -34,7 +34,7 @@ pub fn run(args: &EnqueueArgs) -> Result<bool, Failure> {
     }
     let job = Job::queued(&message, config.attempts_max);
     match services.kv.enqueue(&job).map_err(|error| error.to_string())? {
-        Enqueued::Queued | Enqueued::AlreadyActive => {}
+        EnqueueOutcome::Queued | EnqueueOutcome::AlreadyActive => {}
     }
     writeln!(std::io::stdout(), "{}", job.job_id).map_err(|error| error.to_string())?;
     warn_of_config(&services, &args.pipeline);

@@ -135,7 +135,7 @@ fn serve(
 /// compared because of it.
 fn begin(services: &Services) -> Result<(), String> {
     if !pipelines::any(&*services.store).map_err(|e| e.to_string())? {
-        services.kv.remember().map_err(|e| e.to_string())?;
+        services.kv.mark_initialized().map_err(|e| e.to_string())?;
     }
     Ok(())
 }

@@ -19,7 +19,7 @@ use crate::domain::layout::{job_record_key, job_records_prefix};
 use crate::domain::limits::{ACTIVE_JOBS_SHOWN_MAX, HISTORY_READ_BYTES_MAX, HISTORY_READERS_MAX, JOB_RECORD_BYTES_MAX};
 use crate::domain::name::Slug;
 use crate::ports::ObjectStore;
-use crate::ports::jobs::JobBoard;
+use crate::ports::jobs::JobRegistry;
 use crate::ports::kv::KvError;
 use crate::ports::store::{Bucket, ObjectMeta, StoreError, list_all};
 use crate::sync::parallel_map;
@@ -81,7 +81,7 @@ pub enum HistoryError {
 /// What either store says.
 pub fn page(
     store: &dyn ObjectStore,
-    board: &dyn JobBoard,
+    board: &dyn JobRegistry,
     pipeline: &Slug,
     before: Option<&Place>,
     limit: usize,

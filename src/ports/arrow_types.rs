@@ -1,4 +1,4 @@
-//! The Arrow form of each declared type, shared by everything that makes or takes arrays.
+//! The Arrow type of each declared type.
 
 use std::sync::Arc;
 
@@ -8,7 +8,6 @@ use arrow::datatypes::{DataType as Arrow, Field, Schema, TimeUnit, TimestampMicr
 use crate::domain::pipeline::Mapping;
 use crate::domain::pipeline::types::DataType;
 
-/// The Arrow type in which values of `ty` are held.
 pub fn arrow_type(ty: DataType) -> Arrow {
     match ty {
         DataType::Boolean => Arrow::Boolean,
@@ -42,8 +41,8 @@ pub fn displayable(array: &ArrayRef) -> ArrayRef {
     }
 }
 
-/// A field of the declared type; `uuid` and `json` carry Arrow's canonical extension types, which Parquet writes as
-/// its logical types.
+/// A field of the declared type; `uuid` and `json` have Arrow's canonical extension types, which become logical types in
+/// Parquet.
 pub fn arrow_field(name: &str, ty: DataType, nullable: bool) -> Field {
     let field = Field::new(name, arrow_type(ty), nullable);
     match ty {
@@ -53,7 +52,7 @@ pub fn arrow_field(name: &str, ty: DataType, nullable: bool) -> Field {
     }
 }
 
-/// The schema of all columns of a mapping, in their order.
+/// The schema of a mapping's columns.
 pub fn mapping_schema(mapping: &Mapping) -> Arc<Schema> {
     let fields: Vec<Field> = mapping.columns.iter().map(|c| arrow_field(c.name.as_str(), c.ty, c.nullable)).collect();
     Arc::new(Schema::new(fields))

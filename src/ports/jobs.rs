@@ -1,272 +1,270 @@
-//! The queue of jobs, the lock on a pipeline's runs, and what is known of jobs that have not ended.
+//! The job queue, the locks on pipelines, and the records of active jobs.
 //!
-//! Contract, tested on every backend by one suite. Each method is one atomic step: it took place as a whole or not at
-//! all, whoever dies when. Times are the key-value store's own, so that processes with wrong clocks agree.
-//! - A job that is not terminal is *active*: in the stream (perhaps claimed), or *waiting* until it is due. Nothing but
-//!   [`JobQueue::end`], [`JobQueue::bury`] and [`JobBoard::drop_pipeline`] takes it out.
-//! - An entry that another program wrote is a job of its pipeline from then on: [`JobBoard`] makes its record before it
-//!   looks, of thousands of new entries at once over several looks. An entry that no pipeline can own is left to
-//!   [`JobQueue::bury`].
-//! - A claimed entry is *pending* for one consumer until it is acknowledged, or until another consumer reclaims it
-//!   after it showed no life.
-//! - At most one hold (lock) exists on a pipeline; it lasts for its TTL from the last [`JobQueue::heartbeat`].
-//! - The fence of a hold is greater than that of every hold before it on the pipeline.
+//! Contract, tested on every backend by one suite. Each method is one atomic step. Times are the key-value store's own, so
+//! that processes with wrong clocks agree.
+//! - A job that is not terminal is *active*: in the stream (perhaps claimed), or *waiting* until it is due. Only
+//!   [`JobQueue::finish`], [`JobQueue::dead_letter`] and [`JobRegistry::drop_pipeline`] remove it.
+//! - An entry that another program wrote is a job of its pipeline: [`JobRegistry`] creates its record before it reads;
+//!   several calls may be needed for thousands of new entries. An entry without a valid pipeline is left to
+//!   [`JobQueue::dead_letter`].
+//! - A claimed entry is *pending* for one consumer until it is acknowledged, or until another consumer reclaims it after
+//!   its heartbeats stopped.
+//! - A pipeline has at most one lock, which expires its TTL after the last [`JobQueue::heartbeat`].
+//! - The fence of a lock is higher than that of every earlier lock of the pipeline.
 
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use super::kv::KvResult;
-use crate::domain::job::{Charge, Job, JobId, JobMessage, Waiting};
+use super::kv_error::KvResult;
+use crate::domain::job::{AttemptCost, Job, JobId, JobMessage, Waiting};
 use crate::domain::name::Slug;
 
-/// Names an entry of the stream; opaque.
+/// Identifies an entry of the stream; opaque.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntryId(pub String);
 
-/// An entry of the stream as it was written, by us or by anybody.
+/// An entry of the stream, written by any program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     pub id: EntryId,
-    /// In their order; what is no UTF-8 was replaced.
+    /// In order; invalid UTF-8 was replaced.
     pub fields: Vec<(String, String)>,
-    /// When it came into the stream.
+    /// When it was added to the stream.
     pub received_at: DateTime<Utc>,
 }
 
-/// A job that this process has started: it holds the pipeline's lock, and the entry is pending for it.
+/// Identifies a started job: its consumer holds the pipeline's lock and the pending entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
+pub struct JobLease {
     pub job_id: JobId,
     pub pipeline: Slug,
     pub entry: EntryId,
     pub consumer: String,
-    /// Proves the hold; never used twice.
+    /// Proves ownership of the lock; never reused.
     pub token: String,
     pub fence: u64,
 }
 
-/// What a start needs to know.
+/// Arguments of [`JobQueue::start`].
 #[derive(Debug, Clone, Copy)]
 pub struct StartRequest<'a> {
     pub entry: &'a EntryId,
     pub consumer: &'a str,
     pub message: &'a JobMessage,
-    /// Names this start, never used for another. Repeated with the same one, because its answer was lost, a start
-    /// changes nothing more and gives the same answer while the hold stands.
+    /// Identifies this start; never reused. A start repeated with the same token, because its reply was lost, changes
+    /// nothing and gives the same result while the lock is held.
     pub token: &'a str,
     pub lock_ttl: Duration,
-    /// The fence will be greater than it.
+    /// The fence will be higher.
     pub fence_floor: u64,
-    /// For the record of a job that somebody else put into the stream.
+    /// For the record of a job that another program enqueued.
     pub attempts_max: u32,
 }
 
-/// How a start ended.
+/// Result of [`JobQueue::start`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Started {
-    /// The job is ours to run.
-    Running(Start),
-    /// Another run holds the lock; the entry is acknowledged and the job waits.
+pub enum StartOutcome {
+    /// The caller must run the job.
+    Running(StartedJob),
+    /// The pipeline is locked; the entry is acknowledged, and the job waits.
     Deferred { until: DateTime<Utc> },
-    /// This very job holds the lock, through another consumer: the entry is left as it is.
+    /// Another consumer runs this job; the entry is unchanged.
     RunningElsewhere,
-    /// The entry is not pending for the consumer any more.
+    /// The entry is no longer pending for the consumer.
     NotMine,
-    /// The pipeline was deleted or renamed after the job was enqueued; the job is gone.
+    /// The pipeline was deleted or renamed after the job was enqueued; the job is deleted.
     Dropped,
-    /// A job of another pipeline has this id and is active; the entry is left as it is.
+    /// An active job of another pipeline has this id; the entry is unchanged.
     IdTaken,
 }
 
-/// A job that has begun.
+/// A started job.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Start {
-    pub held: Held,
-    /// Starts that count, this one included: from 1.
+pub struct StartedJob {
+    pub lease: JobLease,
+    /// Counted starts including this one, from 1.
     pub attempt: u32,
-    /// Starts before this one whose end nobody told: their process died.
+    /// Earlier starts whose process died.
     pub lost_starts: u32,
-    /// It was cancelled before.
+    /// A cancellation was requested before.
     pub cancelled: bool,
 }
 
-/// Whether a hold stands.
+/// Result of a heartbeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Beat {
+pub enum HeartbeatReply {
     Held {
         cancelled: bool,
     },
-    /// The lock is over or someone else's: write nothing any more.
+    /// The lock expired or has another holder: the caller must write nothing more.
     Lost,
 }
 
-/// Whether a run may publish.
+/// Result of [`JobQueue::begin_publishing`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Publishing {
-    /// From now on the job can't be cancelled.
+pub enum PublishReply {
+    /// The job can't be cancelled anymore.
     Begun,
     Cancelled,
     Lost,
 }
 
-/// Whether a hold could be given up by its owner.
+/// Result of releasing a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Release {
-    Done,
-    /// It was over or someone else's; nothing took place.
+pub enum ReleaseOutcome {
+    Released,
+    /// The lock expired or has another holder; nothing changed.
     Lost,
 }
 
-/// How a job goes back to the queue.
+/// Arguments of [`JobQueue::requeue`].
 #[derive(Debug, Clone, Copy)]
-pub struct Wait<'a> {
-    /// The job as it is to be shown; its own `not_before` is replaced by the true one.
+pub struct Requeue<'a> {
+    /// The new record; its `not_before` is replaced.
     pub job: &'a Job,
     pub delay: Duration,
     pub reason: Waiting,
-    pub charge: Charge,
+    pub cost: AttemptCost,
 }
 
-/// What a worker does with jobs.
+/// The queue, for workers.
 pub trait JobQueue: Send + Sync {
-    /// Takes up to `count` (from 1) entries that nobody has claimed, waiting up to `wait` (at most 5 s) for the first.
-    /// Makes the stream and its group where they are missing.
+    /// Claims up to `count` (from 1) new entries, waiting up to `wait` (at most 5 s) for the first. Creates the stream and
+    /// its group if missing.
     fn claim(&self, consumer: &str, count: usize, wait: Duration) -> KvResult<Vec<Entry>>;
 
-    /// Takes up to `count` entries that are pending for anybody and showed no life for `idle`. Entries without content
-    /// are acknowledged on the way and are not among them.
+    /// Claims up to `count` entries that are pending for any consumer without a heartbeat for `idle`. Acknowledges, and
+    /// doesn't return, entries without content.
     fn reclaim(&self, consumer: &str, count: usize, idle: Duration) -> KvResult<Vec<Entry>>;
 
-    /// Takes the pipeline's lock for a claimed entry and counts the attempt, or defers the job. Where the job has no
-    /// live record, because somebody else wrote the entry, makes it.
-    fn start(&self, request: &StartRequest<'_>) -> KvResult<Started>;
+    /// Locks the pipeline for a claimed entry and counts the attempt, or defers the job. Creates the record of a job that
+    /// another program enqueued.
+    fn start(&self, request: &StartRequest<'_>) -> KvResult<StartOutcome>;
 
-    /// Prolongs the lock to `lock_ttl` from now, and shows that the entry is alive.
-    fn heartbeat(&self, held: &Held, lock_ttl: Duration) -> KvResult<Beat>;
+    /// Extends the lock to `lock_ttl` from now, and keeps the entry claimed.
+    fn heartbeat(&self, lease: &JobLease, lock_ttl: Duration) -> KvResult<HeartbeatReply>;
 
-    /// Shows the job as it is now; does nothing if the hold is lost.
-    fn show(&self, held: &Held, job: &Job) -> KvResult<Beat>;
+    /// Replaces the job's record; does nothing if the lock is lost.
+    fn update_record(&self, lease: &JobLease, job: &Job) -> KvResult<HeartbeatReply>;
 
-    /// Asked before the first write of a run to the warehouse.
-    fn begin_publishing(&self, held: &Held) -> KvResult<Publishing>;
+    /// Called before the first write of a run to the warehouse.
+    fn begin_publishing(&self, lease: &JobLease) -> KvResult<PublishReply>;
 
-    /// Puts the job back to be due after a delay, acknowledges its entry and releases the lock. When a lock is released,
-    /// the longest deferred job of the pipeline becomes due.
-    fn put_back(&self, held: &Held, wait: &Wait<'_>) -> KvResult<Release>;
+    /// Makes the job wait for a delay, acknowledges its entry and releases the lock. Releasing a lock makes the longest
+    /// deferred job of the pipeline due.
+    fn requeue(&self, lease: &JobLease, requeue: &Requeue<'_>) -> KvResult<ReleaseOutcome>;
 
-    /// Gives back the attempt of a start whose hold is lost, if the job wasn't started again since; whether it did. The
-    /// entry stays pending, to be reclaimed.
-    fn uncharge(&self, held: &Held) -> KvResult<bool>;
+    /// Refunds the attempt of a start whose lock is lost, unless the job was started again since; whether it did. The entry
+    /// stays pending, to be reclaimed.
+    fn refund_attempt(&self, lease: &JobLease) -> KvResult<bool>;
 
-    /// Ends the job: acknowledges its entry, keeps `job` (terminal) as its live record for an hour, and releases the
-    /// lock. The terminal record in the store comes first.
-    fn end(&self, held: &Held, job: &Job) -> KvResult<Release>;
+    /// Ends the job: acknowledges its entry, keeps `job` (terminal) as its record for an hour, and releases the lock. The
+    /// terminal record in the object store must be written first.
+    fn finish(&self, lease: &JobLease, job: &Job) -> KvResult<ReleaseOutcome>;
 
-    /// Moves an entry that no pipeline can own, pending for anybody, to the list of dead ones.
-    fn bury(&self, entry: &Entry, why: &str) -> KvResult<()>;
+    /// Moves an entry without a valid pipeline, pending for any consumer, to the dead letters.
+    fn dead_letter(&self, entry: &Entry, why: &str) -> KvResult<()>;
 
-    /// Forgets the consumer, unless entries are pending for it (then they can be reclaimed).
-    fn leave(&self, consumer: &str) -> KvResult<()>;
+    /// Removes the consumer, unless entries are pending for it (these can be reclaimed).
+    fn remove_consumer(&self, consumer: &str) -> KvResult<()>;
 }
 
-/// Whether a job was new.
+/// Result of [`JobRegistry::enqueue`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Enqueued {
+pub enum EnqueueOutcome {
     Queued,
-    /// A job of this id is active: nothing took place.
+    /// A job with this id is active; nothing changed.
     AlreadyActive,
 }
 
-/// How the wish to cancel was taken.
+/// Result of [`JobRegistry::cancel`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cancelling {
-    /// The worker ends it soon; a waiting job became due for that.
+pub enum CancelOutcome {
+    /// The worker ends it soon; a waiting job becomes due for that.
     Requested,
-    /// It is publishing already.
+    /// The job is already publishing.
     TooLate,
     /// No active job has this id.
     NotActive,
 }
 
-/// Counts of everything that is on its way.
+/// Lengths of the queue's parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QueueCounts {
-    /// Entries in the stream, claimed ones included.
+    /// Entries in the stream, including claimed ones.
     pub stream: u64,
-    /// Entries that are claimed.
+    /// Claimed entries.
     pub pending: u64,
-    /// Jobs that wait until they are due.
+    /// Jobs that are not due yet.
     pub waiting: u64,
     /// Open debounce windows.
     pub windows: u64,
-    /// Dead entries that are kept.
+    /// Dead letters.
     pub dead: u64,
 }
 
-/// What anybody may ask of the queue.
-pub trait JobBoard: Send + Sync {
-    /// Puts a job into the stream, with its live record.
-    fn enqueue(&self, job: &Job) -> KvResult<Enqueued>;
+/// Active jobs, for all services.
+pub trait JobRegistry: Send + Sync {
+    /// Adds a job to the stream, with its record.
+    fn enqueue(&self, job: &Job) -> KvResult<EnqueueOutcome>;
 
-    /// How often workers start a job before it has failed: what [`JobBoard::set_attempts_max`] said last; `None` if
-    /// no worker did. Queued jobs show it as their `max_attempts`, running ones what their worker has.
+    /// Attempts before a job has failed, as last set by [`JobRegistry::set_attempts_max`]; `None` if never set. Queued jobs
+    /// show it as their `max_attempts`, running ones the value of their worker.
     fn attempts_max(&self) -> KvResult<Option<u32>>;
 
-    /// Says it, for all processes.
     fn set_attempts_max(&self, attempts_max: u32) -> KvResult<()>;
 
-    /// An active job, or one that ended less than an hour ago. A running one that doesn't hold its lock any more tells
-    /// since when its entry showed no life ([`Job::silent_ms`]).
+    /// An active job, or one that ended less than an hour ago. A running job that lost its lock shows the time since its
+    /// last heartbeat ([`Job::silent_ms`]).
     fn job(&self, pipeline: &Slug, job_id: &JobId) -> KvResult<Option<Job>>;
 
-    /// The active jobs of a pipeline, the longest enqueued first, at most `limit`; as [`JobBoard::job`] tells them.
+    /// Up to `limit` active jobs of a pipeline, oldest first, as [`JobRegistry::job`] shows them.
     fn active(&self, pipeline: &Slug, limit: usize) -> KvResult<Vec<Job>>;
 
-    fn cancel(&self, pipeline: &Slug, job_id: &JobId) -> KvResult<Cancelling>;
+    fn cancel(&self, pipeline: &Slug, job_id: &JobId) -> KvResult<CancelOutcome>;
 
     fn counts(&self) -> KvResult<QueueCounts>;
 
-    /// How long the job has been due that has been so for the longest, those that run included; `None` if none is due,
-    /// or the store doesn't tell.
+    /// How long the oldest due job has been due, including running jobs; `None` if none is due or the store doesn't know.
     fn oldest_due(&self) -> KvResult<Option<Duration>>;
 
-    /// Drops the window and every job of a pipeline that isn't running, and marks it: jobs enqueued before the mark are
-    /// dropped when they start.
+    /// Deletes the window and the jobs of a pipeline except a running one, and sets a tombstone: jobs that were enqueued
+    /// before it are dropped when they start.
     fn drop_pipeline(&self, pipeline: &Slug) -> KvResult<()>;
 
-    /// Takes the mark away.
+    /// Removes the tombstone.
     fn revive_pipeline(&self, pipeline: &Slug) -> KvResult<()>;
 }
 
-/// The lock on a pipeline's runs, held for something that is no run.
+/// A pipeline's lock, held by an operation other than a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunHold {
+pub struct PipelineLock {
     pub pipeline: Slug,
     pub token: String,
     pub fence: u64,
 }
 
-/// Who holds a pipeline's lock.
+/// The holder of a pipeline's lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Holder {
-    /// The run of this token.
+pub enum LockHolder {
+    /// A run with this token.
     Run { token: String },
-    /// Something that is no run.
+    /// Another operation.
     Other,
 }
 
-/// The lock of [`JobQueue::start`], for those who move or delete a pipeline.
-pub trait RunLocks: Send + Sync {
+/// The lock of [`JobQueue::start`], for operations that move or delete a pipeline.
+pub trait PipelineLocks: Send + Sync {
     /// `None` if the lock is free.
-    fn holder(&self, pipeline: &Slug) -> KvResult<Option<Holder>>;
+    fn lock_holder(&self, pipeline: &Slug) -> KvResult<Option<LockHolder>>;
 
-    /// `None` if someone holds it.
-    fn hold(&self, pipeline: &Slug, ttl: Duration, fence_floor: u64) -> KvResult<Option<RunHold>>;
+    /// `None` if the pipeline is locked.
+    fn lock_pipeline(&self, pipeline: &Slug, ttl: Duration, fence_floor: u64) -> KvResult<Option<PipelineLock>>;
 
-    /// Prolongs the lock to `ttl` from now.
-    fn renew(&self, hold: &RunHold, ttl: Duration) -> KvResult<Release>;
+    /// Extends the lock to `ttl` from now.
+    fn renew(&self, hold: &PipelineLock, ttl: Duration) -> KvResult<ReleaseOutcome>;
 
-    /// As [`JobQueue::put_back`] releases it.
-    fn release(&self, hold: &RunHold) -> KvResult<Release>;
+    /// As [`JobQueue::requeue`] releases it.
+    fn release(&self, hold: &PipelineLock) -> KvResult<ReleaseOutcome>;
 }

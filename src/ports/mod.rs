@@ -1,10 +1,10 @@
-//! What the rest of the program needs from outside: traits with their contracts, and their errors. No implementation.
+//! Traits of external services, with their contracts and errors. No implementations.
 
 pub mod arrow_types;
 pub mod expressions;
 pub mod jobs;
 pub mod kv;
-pub mod lake_changes;
+pub mod kv_error;
 pub mod observer;
 pub mod queries;
 pub mod rechecks;

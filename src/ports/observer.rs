@@ -1,13 +1,13 @@
-//! How a run tells its progress and hears that it must stop.
+//! Progress reports and cancellation of a run.
 
 use crate::domain::job::{Progress, RunErrorCode};
 
-/// Why a run must end before its end.
+/// Why a run must stop early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
     Cancelled,
     LeaseLost,
-    /// The worker is told to end now; the job goes back to the queue.
+    /// The worker is shutting down; the job is requeued.
     WorkerStopping,
 }
 
@@ -21,18 +21,18 @@ impl Stop {
     }
 }
 
-/// Watches one run. Called from any thread of the run.
+/// Observes one run. Called from any thread of the run.
 pub trait RunObserver: Send + Sync {
-    /// Takes the counters as they are now. Must return quickly: it is called after every chunk.
+    /// Reports the counters. Must return quickly: it is called after every chunk.
     fn progress(&self, progress: &Progress);
 
-    /// Asked between pieces of work.
+    /// Called between units of work.
     ///
     /// # Errors
-    /// The reason for which the run must stop; it then starts no further write.
+    /// Why the run must stop; it then starts no further write.
     fn check(&self) -> Result<(), Stop>;
 
-    /// Asked once, before the first table is published; after it the run can't be cancelled.
+    /// Called once before the first table is published; after it the run can't be cancelled.
     ///
     /// # Errors
     /// As [`RunObserver::check`].
@@ -40,8 +40,7 @@ pub trait RunObserver: Send + Sync {
         self.check()
     }
 
-    /// Asked right before a write that commits something: may ask the holder of locks whether the lease still stands,
-    /// and take its time for it.
+    /// Called right before a write that commits something: may verify the lease with the key-value store.
     ///
     /// # Errors
     /// As [`RunObserver::check`].

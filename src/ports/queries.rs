@@ -1,30 +1,29 @@
-//! Queries that run, so that any process of the web service can end one that another runs.
+//! Running queries, so that any process of the web service can cancel one that another process runs.
 
 use std::time::Duration;
 
-use super::kv::KvResult;
+use super::kv_error::KvResult;
 use crate::domain::name::{QueryId, Slug};
 
-/// A query that was announced. The token tells it from another of the same id before or after it.
+/// A registered query. The token distinguishes it from earlier and later ones with the same id.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AnnouncedQuery {
+pub struct RegisteredQuery {
     pub pipeline: Slug,
     pub id: QueryId,
     pub token: String,
 }
 
-/// Ids are a pipeline's own: equal ones of two pipelines are two queries.
+/// Ids are unique per pipeline.
 pub trait RunningQueries: Send + Sync {
-    /// Makes a query known for `life`, after which it is forgotten if its process died; `None` if one of that id is
-    /// known already.
-    fn announce_query(&self, pipeline: &Slug, id: &QueryId, life: Duration) -> KvResult<Option<AnnouncedQuery>>;
+    /// Registers a query; the entry expires after `ttl` if its process dies. `None` if the id is in use.
+    fn register_query(&self, pipeline: &Slug, id: &QueryId, ttl: Duration) -> KvResult<Option<RegisteredQuery>>;
 
-    /// Wishes the end of a query; false if none of that id is known.
+    /// Requests the cancellation of a query; false if no query has the id.
     fn cancel_query(&self, pipeline: &Slug, id: &QueryId) -> KvResult<bool>;
 
-    /// Of each query, in this order, whether its end was wished. One step for all; it writes nothing.
-    fn cancelled_queries(&self, queries: &[AnnouncedQuery]) -> KvResult<Vec<bool>>;
+    /// Whether each query was cancelled, in order. A single read.
+    fn cancelled_queries(&self, queries: &[RegisteredQuery]) -> KvResult<Vec<bool>>;
 
-    /// Forgets a query that has ended; nothing happens if it is forgotten already.
-    fn retire_query(&self, query: &AnnouncedQuery) -> KvResult<()>;
+    /// Removes a query that has ended.
+    fn unregister_query(&self, query: &RegisteredQuery) -> KvResult<()>;
 }

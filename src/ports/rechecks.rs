@@ -1,34 +1,33 @@
-//! Pipelines of which a job failed because of the object store or a full disk: their tables may be stale.
+//! Pipelines whose tables may be stale, since a job failed because of the object store or a full disk.
 //!
-//! Contract: as of [`super::jobs`]. A pipeline is due once a job of it failed, and the pause that began when a run was
-//! enqueued for it last is over. The pause doubles each time, so that a job that always fails is repeated at most once an
-//! hour. A list that is not added to for a week is forgotten.
+//! Contract: as in [`super::jobs`]. A pipeline becomes due when a job fails, but not before the pause after its last
+//! enqueued run. The pause doubles each time, so that a job that always fails is repeated at most once an hour. The list
+//! expires a week after the last addition.
 
 use std::time::Duration;
 
-use super::kv::KvResult;
+use super::kv_error::KvResult;
 use crate::domain::name::Slug;
 
-/// What a comparison led to.
+/// Result of comparing a pipeline with the lake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recheck {
-    /// Not compared: due again in 5 s.
+    /// Comparison failed: due again in 5 s.
     Retry,
-    /// A run was enqueued, or will be: a pause begins.
+    /// A run was enqueued, or will be: starts a pause.
     RunRequested,
-    /// The tables are up to date, or can't be compared: forgotten.
+    /// The tables are up to date, or can't be compared: removes the pipeline.
     Done,
 }
 
-/// The list that all workers share.
+/// The list, shared by all workers.
 pub trait Rechecks: Send + Sync {
-    /// A job of the pipeline failed. Does nothing if [`crate::domain::limits::RECHECKS_MAX`] pipelines are on the list.
+    /// Adds a pipeline, unless the list has [`crate::domain::limits::RECHECKS_MAX`].
     fn add_recheck(&self, pipeline: &Slug) -> KvResult<()>;
 
-    /// Takes up to `limit` pipelines that are due, the longest due first. They are due again after `hold`, unless
-    /// [`Rechecks::settle_recheck`] is called before.
-    fn take_rechecks(&self, limit: usize, hold: Duration) -> KvResult<Vec<Slug>>;
+    /// Takes up to `limit` due pipelines, the longest due first. They become due again after `timeout`, unless
+    /// [`Rechecks::complete_recheck`] is called before.
+    fn take_rechecks(&self, limit: usize, timeout: Duration) -> KvResult<Vec<Slug>>;
 
-    /// Tells what a comparison led to.
-    fn settle_recheck(&self, pipeline: &Slug, outcome: Recheck) -> KvResult<()>;
+    fn complete_recheck(&self, pipeline: &Slug, outcome: Recheck) -> KvResult<()>;
 }

@@ -4,45 +4,45 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use super::kv::KvResult;
+use super::kv_error::KvResult;
 use crate::domain::login::LoginScopes;
 
-/// A browser that is logged in.
+/// A login session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
     pub created_at: DateTime<Utc>,
-    /// It ends then, whatever is done with it.
+    /// The latest end, regardless of activity.
     pub ends_at: DateTime<Utc>,
 }
 
-/// Sessions by the SHA-256 of their token, in hex: the token itself is never stored.
+/// Sessions by the hex SHA-256 of their token; the token itself is never stored.
 pub trait Sessions: Send + Sync {
-    /// Opens a session that ends after `idle` without a [`Sessions::touch`], after `max` at the latest.
+    /// Opens a session that ends `idle` after the last [`Sessions::touch`], and after `max` at the latest.
     fn open(&self, token_sha256: &str, idle: Duration, max: Duration) -> KvResult<Session>;
 
-    /// Prolongs the session to `idle` from now, or to a sixteenth less; `None` if there is none (any more).
+    /// Extends the session to `idle` from now, or up to a sixteenth less; `None` if it doesn't exist or has ended.
     fn touch(&self, token_sha256: &str, idle: Duration) -> KvResult<Option<Session>>;
 
-    /// Ends the session; nothing happens if there is none.
+    /// Ends the session, if it exists.
     fn close(&self, token_sha256: &str) -> KvResult<()>;
 }
 
-/// Whether a login may be tried.
+/// Whether a login attempt is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
-    /// It may, and counts as failed until [`LoginThrottle::succeeded`].
+    /// Allowed; counts as failed until [`LoginThrottle::record_success`].
     Try,
-    /// Not before so long.
+    /// Not before this time has passed.
     Wait(Duration),
 }
 
-/// Slows down guessing, per [`LoginScopes`] of the client's address.
+/// Throttles password guessing, per [`LoginScopes`] of the client's address.
 pub trait LoginThrottle: Send + Sync {
-    /// Whether a login may be tried now. It may if no scope makes it wait; then it counts as failed in each. For an address
-    /// that has logged in lately its own scope counts alone.
+    /// Allows an attempt unless a scope makes it wait; counts it as failed in each. For an address that has logged in
+    /// recently, only its own scope counts.
     fn admit(&self, client: &LoginScopes) -> KvResult<Admission>;
 
-    /// Takes the login's failure back in the wider scopes, forgives the address all of its own, and remembers it for
+    /// Undoes the failure in the wider scopes, clears all failures of the address, and remembers it for
     /// [`KNOWN_LOGIN_S`](crate::domain::login::KNOWN_LOGIN_S).
-    fn succeeded(&self, client: &LoginScopes) -> KvResult<()>;
+    fn record_success(&self, client: &LoginScopes) -> KvResult<()>;
 }

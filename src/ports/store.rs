@@ -1,13 +1,14 @@
-//! Where objects live: three buckets of an S3-compatible store, or folders that behave like them.
+//! The storage contract: three buckets of an S3-compatible store, or folders that behave like them.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use chrono::{DateTime, TimeDelta, Utc};
+use crossbeam_channel::Receiver;
 
 use crate::domain::limits::{LIST_PAGE_KEYS_MAX, SKIPPED_KEYS_MAX};
 use crate::domain::name::Slug;
@@ -34,19 +35,19 @@ impl fmt::Display for Bucket {
     }
 }
 
-/// An entity tag without its quotes. Equal tags of one key mean equal bytes; different ones mean nothing.
+/// An entity tag without quotes. Equal tags of one key mean equal bytes; different tags imply nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ETag(pub String);
 
-/// What a store knows of an object.
+/// Metadata of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectMeta {
     pub key: String,
     /// Bytes.
     pub size: u64,
-    /// Some stores list without tags; HEAD and GET always have one.
+    /// Some stores omit tags in listings; HEAD and GET always return one.
     pub etag: Option<ETag>,
-    /// By the store's clock. The answer of a write may tell another second than later answers do.
+    /// By the store's clock. The response to a write may differ by a second from later responses.
     pub modified: DateTime<Utc>,
 }
 
@@ -54,26 +55,26 @@ pub struct ObjectMeta {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ListPage {
     pub objects: Vec<ObjectMeta>,
-    /// With a delimiter: what lies below, up to and including the delimiter.
+    /// With a delimiter: common prefixes, up to and including the delimiter.
     pub prefixes: Vec<String>,
-    /// What lies there and can't be reached since its name is no key (not UTF-8 in a folder, a `..` segment in a remote
-    /// store): what the names look like, the first [`crate::domain::limits::SKIPPED_KEYS_MAX`] of a page.
+    /// Objects that can't be reached because their name is not a valid key (not UTF-8 in a folder, a `..` segment in a
+    /// remote store): their names in readable form, the first [`crate::domain::limits::SKIPPED_KEYS_MAX`] of a page.
     pub skipped: Vec<String>,
-    /// Give it back for the next page; `None` on the last.
+    /// Token for the next page; `None` on the last.
     pub next: Option<String>,
 }
 
-/// The object is no longer what it was when its reading began.
+/// The object changed after reading began.
 ///
-/// A body says so through the inner error of an `io::Error` ([`BodyChanged::is_in`] finds it), at the latest in the
-/// `read` that would give its last byte: whoever got `meta.size` bytes has one version's bytes. A backend whose GET
-/// answers from one version whatever happens to the key (S3) never says it.
+/// A body reports it as the inner error of an `io::Error` (see [`BodyChanged::is_in`]), at the latest in the `read` that
+/// would return the last byte: a caller that got `meta.size` bytes has the bytes of one version. A backend whose GET
+/// always serves one version (S3) never reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the object changed while it was read")]
 pub struct BodyChanged;
 
 impl BodyChanged {
-    /// Whether an error of a body means this, and not a failure worth another try as it is.
+    /// Whether a body failed because the object changed, rather than for a transient reason.
     pub fn is_in(error: &std::io::Error) -> bool {
         error.get_ref().is_some_and(|inner| inner.is::<Self>())
     }
@@ -85,8 +86,8 @@ impl From<BodyChanged> for std::io::Error {
     }
 }
 
-/// An object being read. Reading fails with an error, never a clean end, if the body ends before `meta.size`, and
-/// with [`BodyChanged`] inside if the object changed under the reader.
+/// An object being read. Reading fails (never ends cleanly) if the body ends before `meta.size`, and fails with
+/// [`BodyChanged`] inside if the object changed meanwhile.
 pub struct ObjectReader {
     pub meta: ObjectMeta,
     pub body: Box<dyn Read + Send>,
@@ -98,46 +99,46 @@ impl fmt::Debug for ObjectReader {
     }
 }
 
-/// What must hold of a key for a write to happen.
+/// The condition for a write.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Precondition {
     #[default]
     None,
-    /// The object exists with this tag.
+    /// The object must exist with this tag.
     IfMatch(ETag),
-    /// No object has this key.
-    IfAbsent,
+    /// No object may exist under this key.
+    IfNoneMatch,
 }
 
-/// The right of a run to write. A store lets no write *start* once the lease is over.
+/// The right of a run to write. A store lets no write *start* after the lease has expired.
 pub trait Lease: Send + Sync {
     fn slug(&self) -> &Slug;
 
-    /// Rises with every run of the pipeline.
+    /// Increases with every run of the pipeline.
     fn fence(&self) -> u64;
 
     /// # Errors
-    /// `()` when the lease is over or no longer ours.
-    fn remaining(&self) -> Result<std::time::Duration, LeaseLost>;
+    /// [`LeaseLost`] if the lease has expired or belongs to another holder.
+    fn remaining(&self) -> Result<Duration, LeaseLost>;
 }
 
-/// The lease is over or someone else's.
+/// The lease has expired or belongs to another holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the lease on the run is lost")]
 pub struct LeaseLost;
 
-/// How a write is guarded.
+/// Preconditions and limits of a write.
 #[derive(Clone, Default)]
 pub struct WriteOptions<'a> {
     pub precondition: Precondition,
-    /// Writes of a run carry its lease; those of a person's request do not.
+    /// Set for writes of a run; unset for writes on behalf of a user's request.
     pub lease: Option<&'a dyn Lease>,
-    /// The body's SHA-256 in hex, where the caller knows it: it spares the store the reading. A store may trust it.
+    /// The body's SHA-256 in hex, if known; saves the store reading the body. A store may trust it.
     pub sha256: Option<&'a str>,
     /// The write need not be durable before the next [`ObjectStore::sync`] returns.
-    pub sync_later: bool,
-    /// A store lets the write not start after it: for those who write under a lock that runs out.
-    pub until: Option<Instant>,
+    pub defer_sync: bool,
+    /// The write must not start later; set by callers that write under a lock with a TTL.
+    pub deadline: Option<Instant>,
 }
 
 impl<'a> WriteOptions<'a> {
@@ -150,39 +151,38 @@ impl<'a> WriteOptions<'a> {
         self
     }
 
-    pub fn until(mut self, until: Instant) -> Self {
-        self.until = Some(until);
+    pub fn deadline(mut self, deadline: Instant) -> Self {
+        self.deadline = Some(deadline);
         self
     }
 }
 
-/// A file that is on its way to become an object. Dropped, it leaves nothing behind. Many are put fastest after an
-/// [`ObjectStore::sync`].
+/// A file prepared for a fast put. Dropping it leaves nothing behind. Call [`ObjectStore::sync`] before putting many.
 pub trait StagedFile: Send {
-    /// Makes it the object, as [`ObjectStore::put_file`] would have.
+    /// Publishes the file, as [`ObjectStore::put_file`] would.
     ///
     /// # Errors
-    /// As there.
+    /// As for `put_file`.
     fn put(self: Box<Self>, options: &WriteOptions<'_>) -> StoreResult<ObjectMeta>;
 }
 
-/// What a backend can do beyond the least common.
+/// Optional features of a backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capabilities {
     /// Preconditions hold under races.
     pub conditional_writes: bool,
-    /// Listings carry tags.
+    /// Listings include tags.
     pub listed_etags: bool,
 }
 
-/// Requests since the start, by how they ended.
+/// Requests since the start, by outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RequestCounts {
-    /// The store did what was asked, or said that there is no such object, or that a precondition doesn't hold.
+    /// Succeeded; also object not found and precondition failed.
     pub ok: u64,
     /// Access denied, no such bucket, no space left.
     pub refused: u64,
-    /// No answer, or one that it failed.
+    /// No response, or a server error.
     pub failed: u64,
 }
 
@@ -198,20 +198,19 @@ pub enum StoreError {
     PreconditionFailed { bucket: Bucket, key: String },
     #[error("{bucket} bucket: access{} is denied: {reason}", named(" to", key))]
     AccessDenied { bucket: Bucket, key: String, reason: String },
-    /// The key can't be one on this backend.
+    /// The backend can't store this key.
     #[error("{bucket} bucket: `{key}` can't be stored: {reason}")]
     InvalidKey { bucket: Bucket, key: String, reason: String },
     #[error(transparent)]
     LeaseLost(#[from] LeaseLost),
-    /// No room left.
     #[error("{bucket} bucket: no space left{}", named(" for", key))]
     DiskFull { bucket: Bucket, key: String },
-    /// Worth another try: connection, timeout, 5xx, 429, I/O.
+    /// Retryable: connection, timeout, 5xx, 429, I/O.
     #[error("{bucket} bucket: {operation}{}: {source}", named("", key))]
     Transient { bucket: Bucket, key: String, operation: &'static str, source: std::io::Error },
 }
 
-/// The object in a text; nothing for what is about the bucket itself.
+/// The key in an error text; empty for errors about the bucket itself.
 fn named(before: &str, key: &str) -> String {
     if key.is_empty() { String::new() } else { format!("{before} `{key}`") }
 }
@@ -221,23 +220,22 @@ pub type StoreResult<T> = Result<T, StoreError>;
 /// An object store.
 ///
 /// Contract, tested on every backend by one suite:
-/// - a write is seen whole or not at all, and is durable when the call returns ([`WriteOptions::sync_later`]: when the
-///   next sync does);
-/// - a write whose time ([`WriteOptions::until`]) is over is `Transient` and changes nothing;
-/// - a read after a write sees it; a listing too;
+/// - writes are atomic, and durable when the call returns ([`WriteOptions::defer_sync`]: when the next sync returns);
+/// - a write after its [`WriteOptions::deadline`] fails with `Transient` and changes nothing;
+/// - reads and listings see every completed write;
 /// - keys are UTF-8, at most 1,024 bytes, and sort by their bytes;
-/// - deleting what isn't there is no error;
-/// - keys are exact bytes: no normal form is applied, and each key that a listing gives can be got by it;
-/// - a key may have empty segments (`in/`, `a//b`, `/a`): it is a key like any other, and not that of `in`, `a/b` or `a`;
-/// - a key that is empty, longer, or has a `.` or `..` segment or a NUL is `InvalidKey` to every call but `list`, which
-///   names what others put under such keys in [`ListPage::skipped`];
-/// - a folder backend can't hold a key with an empty segment: it is `InvalidKey` to every call but `list`, which finds
-///   nothing there. Nor can it hold `a` beside `a/b`, a segment over 255 bytes, or its own reserved names: putting such
-///   a key is `InvalidKey`.
-// No method has a default: what wraps a store would lose one that it doesn't name.
+/// - deleting a missing object succeeds;
+/// - keys are exact bytes, without normalization, and every listed key can be read;
+/// - keys may have empty segments (`in/`, `a//b`, `/a`); these differ from `in`, `a/b` and `a`;
+/// - a key that is empty, too long, or has a `.` or `..` segment or a NUL is `InvalidKey` in every call except `list`,
+///   which reports such objects of other programs in [`ListPage::skipped`];
+/// - a folder backend can't store a key with an empty segment: it is `InvalidKey` in every call except `list`, which
+///   finds nothing. Nor can it store `a` next to `a/b`, a segment over 255 bytes, or its own reserved names: putting
+///   these is `InvalidKey`.
+// No method has a default, so that wrappers can't forget to forward one.
 pub trait ObjectStore: Send + Sync {
-    /// Lists keys that start with `prefix`, `limit` (1 to 1,000) keys and prefixes at a time; with `delimiter`, one
-    /// level only. `after` is `next` of the page before.
+    /// Lists up to `limit` (1 to 1,000) keys and prefixes that start with `prefix`; with `delimiter`, one level only.
+    /// `after` is `next` of the previous page.
     fn list(
         &self,
         bucket: Bucket,
@@ -250,22 +248,22 @@ pub trait ObjectStore: Send + Sync {
     /// `None` if there is no such object.
     fn head(&self, bucket: Bucket, key: &str) -> StoreResult<Option<ObjectMeta>>;
 
-    /// Reads a whole object; with `if_match`, fails with `PreconditionFailed` if its tag is another.
+    /// Reads a whole object; with `if_match`, fails with `PreconditionFailed` if its tag differs.
     fn get(&self, bucket: Bucket, key: &str, if_match: Option<&ETag>) -> StoreResult<ObjectReader>;
 
-    /// Reads `range`, cut at the object's end; a range that lies past it, or is empty, gives no bytes. Fails with
-    /// `PreconditionFailed` as [`ObjectStore::get`] does, also if the object changed while it was read; without
-    /// `if_match` that is `Transient` with [`BodyChanged`] inside.
+    /// Reads `range`, cut at the object's end; a range past the end, or an empty one, gives no bytes. Fails with
+    /// `PreconditionFailed` as [`ObjectStore::get`] does, also if the object changes during the read; without `if_match`
+    /// that is `Transient` with [`BodyChanged`] inside.
     fn get_range(&self, bucket: Bucket, key: &str, range: Range<u64>, if_match: Option<&ETag>) -> StoreResult<Vec<u8>>;
 
     fn put(&self, bucket: Bucket, key: &str, body: &[u8], options: &WriteOptions<'_>) -> StoreResult<ObjectMeta>;
 
-    /// Uploads a local file. The file may be moved away by it.
+    /// Uploads a local file, which may be moved away.
     fn put_file(&self, bucket: Bucket, key: &str, file: &Path, options: &WriteOptions<'_>) -> StoreResult<ObjectMeta>;
 
-    /// Does ahead what a later [`ObjectStore::put_file`] has to do and nobody sees: sends the parts, syncs the file.
-    /// `None` if there is nothing of it, or once `go_on` says no. The file must stay as it is until then. `sha256`: see
-    /// [`WriteOptions::sha256`].
+    /// Does the invisible part of a later [`ObjectStore::put_file`] in advance: sends the parts, syncs the file. `None` if
+    /// there is nothing to do in advance, or once `keep_going` returns false. The file must not change until the put.
+    /// `sha256`: see [`WriteOptions::sha256`].
     fn stage_file<'s>(
         &'s self,
         bucket: Bucket,
@@ -273,48 +271,95 @@ pub trait ObjectStore: Send + Sync {
         file: &Path,
         sha256: &str,
         lease: &'s dyn Lease,
-        go_on: &(dyn Fn() -> bool + Sync),
+        keep_going: &(dyn Fn() -> bool + Sync),
     ) -> StoreResult<Option<Box<dyn StagedFile + 's>>>;
 
-    /// Makes durable what was staged, and what was written to be synced later; of either there are about `writes`.
+    /// Makes staged files and writes with deferred sync durable; there are about `writes` of them.
     fn sync(&self, writes: usize) -> StoreResult<()>;
 
-    /// Copies within the store, also across buckets; the bytes stay the same.
+    /// Copies within the store, also across buckets.
     fn copy(&self, from: (Bucket, &str), to: (Bucket, &str), options: &WriteOptions<'_>) -> StoreResult<ObjectMeta>;
 
     /// Deletes any number of keys. Preconditions are ignored.
     fn delete(&self, bucket: Bucket, keys: &[String], options: &WriteOptions<'_>) -> StoreResult<()>;
 
-    /// Whether a call waits for a network, so that many at once take hardly longer than one.
-    fn is_remote(&self) -> bool;
-
-    /// May probe the store at its first call.
+    /// May probe the store on the first call.
     fn capabilities(&self) -> StoreResult<Capabilities>;
 
-    /// Whether somebody may still be writing the object. Only a backend in which others write objects in place can say
-    /// so; false for an object that isn't there. Asked for the sources that a run is about to read: it should cost no
-    /// more than a HEAD.
-    fn unsettled(&self, bucket: Bucket, key: &str) -> StoreResult<bool>;
+    /// The features of a store on this machine; `None` for a remote store, where each call waits for a network.
+    fn local(&self) -> Option<&dyn LocalStore>;
 
-    /// Gives an object a second name, `into`, in a folder of the caller's, if its bytes lie on this machine and can be
-    /// had without a copy; false if not, and then the caller reads it. The file has this tag's bytes for as long as it
-    /// has the name, whatever becomes of the object. It is the store's: it must be read alone.
-    ///
-    /// Fails with `NotFound` and `PreconditionFailed` as [`ObjectStore::get`] does.
-    fn link(&self, bucket: Bucket, key: &str, etag: &ETag, into: &Path) -> StoreResult<bool>;
+    /// How far this machine's clock is ahead of the clock of [`ObjectMeta::modified`]; too high by at most a second plus
+    /// the time of a response. `None` if they are the same clock, or before the first response.
+    fn clock_skew(&self) -> Option<TimeDelta>;
 
-    /// The highest fence that wrote for a pipeline, 0 if none did or the backend keeps none: it refuses those below.
-    fn highest_fence(&self, pipeline: &Slug) -> StoreResult<u64>;
-
-    /// How far this machine's clock runs ahead of the one that [`ObjectMeta::modified`] is by; greater than the truth by
-    /// at most a second and the time of an answer. `None` if they are one clock, or before the store's first answer.
-    fn skew(&self) -> Option<TimeDelta>;
-
-    /// How many requests were made; nothing where nobody counts.
-    fn requests(&self) -> RequestCounts;
+    /// All zero unless a wrapper counts.
+    fn request_counts(&self) -> RequestCounts;
 }
 
-/// Lists everything under `prefix`, page after page, in key order.
+/// What only a store on this machine can do. A wrapper forwards [`ObjectStore::local`] as a whole.
+pub trait LocalStore: Send + Sync {
+    /// Whether another process may still be writing the object in place; false for a missing object. Must cost no more
+    /// than a HEAD: it is called for every source of a run.
+    fn is_being_written(&self, _bucket: Bucket, _key: &str) -> StoreResult<bool> {
+        Ok(false)
+    }
+
+    /// Hard-links an object's file to `into`; false if that is not possible, and the caller must read the object instead.
+    /// The link keeps the bytes of this tag whatever happens to the object. It must not be written.
+    ///
+    /// # Errors
+    /// `NotFound` and `PreconditionFailed`, as [`ObjectStore::get`].
+    fn link(&self, _bucket: Bucket, _key: &str, _etag: &ETag, _into: &Path) -> StoreResult<bool> {
+        Ok(false)
+    }
+
+    /// The highest fence that wrote for a pipeline (the store rejects lower ones); 0 if none did.
+    fn highest_fence(&self, _pipeline: &Slug) -> StoreResult<u64> {
+        Ok(0)
+    }
+}
+
+/// [`LocalStore`], with the answers that hold for every remote store.
+impl dyn ObjectStore + '_ {
+    /// Whether calls wait for a network, so that many in parallel take hardly longer than one.
+    pub fn is_remote(&self) -> bool {
+        self.local().is_none()
+    }
+
+    /// # Errors
+    /// As [`LocalStore::is_being_written`].
+    pub fn is_being_written(&self, bucket: Bucket, key: &str) -> StoreResult<bool> {
+        self.local().map_or(Ok(false), |local| local.is_being_written(bucket, key))
+    }
+
+    /// # Errors
+    /// As [`LocalStore::link`].
+    pub fn link(&self, bucket: Bucket, key: &str, etag: &ETag, into: &Path) -> StoreResult<bool> {
+        self.local().map_or(Ok(false), |local| local.link(bucket, key, etag, into))
+    }
+
+    /// # Errors
+    /// As [`LocalStore::highest_fence`].
+    pub fn highest_fence(&self, pipeline: &Slug) -> StoreResult<u64> {
+        self.local().map_or(Ok(0), |local| local.highest_fence(pipeline))
+    }
+}
+
+/// A change in the lake, reported by a store that watches it. Changes may be reported twice, and for files that no longer
+/// exist; none is lost while the receiver lives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LakeChange {
+    /// Full keys of the lake bucket (`pipelines/<slug>/…`) that were written, in order.
+    Keys(Vec<String>),
+    /// Anything may have changed: every pipeline's part of the lake must be compared with its tables.
+    Rescan,
+}
+
+/// Disconnects when the watch ends.
+pub type LakeChanges = Receiver<LakeChange>;
+
+/// Lists everything under `prefix`, page by page, in key order.
 ///
 /// # Errors
 /// The first page that fails.
@@ -322,7 +367,7 @@ pub fn list_all(store: &dyn ObjectStore, bucket: Bucket, prefix: &str) -> StoreR
     Ok(list_all_and_skipped(store, bucket, prefix)?.0)
 }
 
-/// As [`list_all`], and the files whose names are no keys.
+/// As [`list_all`], with the names of objects that are not valid keys.
 ///
 /// # Errors
 /// As [`ObjectStore::list`].

@@ -212,7 +212,7 @@ impl IfMatch {
         let failed = || ApiError::of(ErrorCode::PreconditionFailed);
         match self {
             Self::Anything => Ok(Precondition::None),
-            Self::Absent if current.is_none() => Ok(Precondition::IfAbsent),
+            Self::Absent if current.is_none() => Ok(Precondition::IfNoneMatch),
             Self::Absent => Err(failed()),
             Self::Existing => {
                 let tag = current.and_then(|meta| meta.etag.clone()).ok_or_else(failed)?;
@@ -363,7 +363,7 @@ mod tests {
             assert_eq!(asked.precondition(there.as_ref()).unwrap_err().code(), ErrorCode::PreconditionFailed);
         }
         assert_eq!(IfMatch::Anything.precondition(None).unwrap(), Precondition::None);
-        assert_eq!(IfMatch::Absent.precondition(None).unwrap(), Precondition::IfAbsent);
+        assert_eq!(IfMatch::Absent.precondition(None).unwrap(), Precondition::IfNoneMatch);
         assert!(IfMatch::Absent.precondition(Some(&tag("b"))).is_err());
     }
 }

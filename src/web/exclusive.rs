@@ -85,7 +85,7 @@ impl Web {
 impl Exclusive<'_> {
     /// How everything is written that the lock keeps apart: not past its time.
     pub fn options(&self) -> WriteOptions<'static> {
-        WriteOptions::default().until(self.until)
+        WriteOptions::default().deadline(self.until)
     }
 }
 

@@ -195,7 +195,7 @@ fn create(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let (id, now) = (SavedId::mint(), web.clock.now());
     let query = SavedQuery { id: id.to_string(), name: save.name, sql: save.sql, created_at: now, updated_at: now };
     let key = saved_query_key(&pipeline, &id);
-    let put = || write(web, &lock, &key, &query, Precondition::IfAbsent);
+    let put = || write(web, &lock, &key, &query, Precondition::IfNoneMatch);
     let meta = web.in_turn_of_existing(&pipeline, &key, put)?;
     Ok(answer(201, &query, &meta))
 }

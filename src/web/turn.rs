@@ -13,7 +13,7 @@ use super::failure::{from_kv, from_store};
 use super::pipelines::refuse_unfinished;
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode};
-use crate::ports::jobs::{Holder, Release, RunHold};
+use crate::ports::jobs::{LockHolder, PipelineLock, ReleaseOutcome};
 use crate::ports::store::Bucket;
 
 /// How long the lock lasts if the process dies: longer than one small write takes with its repetitions.
@@ -32,7 +32,7 @@ struct Turn<'a> {
 
 enum By {
     /// We hold the lock.
-    Us(RunHold),
+    Us(PipelineLock),
     /// A run does, under this token.
     Run(String),
 }
@@ -86,7 +86,7 @@ impl<'a> Turn<'a> {
     /// `None` if somebody holds the lock who is no run.
     fn take(web: &'a Web, slug: &'a Slug) -> Result<Option<Self>, ApiError> {
         let floor = web.store.highest_fence(slug).map_err(from_store)?;
-        let by = match web.kv.hold(slug, HOLD_TTL, floor).map_err(from_kv)? {
+        let by = match web.kv.lock_pipeline(slug, HOLD_TTL, floor).map_err(from_kv)? {
             Some(hold) => Some(By::Us(hold)),
             None => running(web, slug)?.map(By::Run),
         };
@@ -96,7 +96,7 @@ impl<'a> Turn<'a> {
     /// Whether it stood until now.
     fn end(mut self) -> Result<bool, ApiError> {
         match self.by.take() {
-            Some(By::Us(hold)) => Ok(self.web.kv.release(&hold).map_err(from_kv)? == Release::Done),
+            Some(By::Us(hold)) => Ok(self.web.kv.release(&hold).map_err(from_kv)? == ReleaseOutcome::Released),
             Some(By::Run(token)) => Ok(running(self.web, self.slug)?.as_ref() == Some(&token)),
             None => Ok(false),
         }
@@ -116,9 +116,9 @@ impl Drop for Turn<'_> {
 
 /// The token of the run that holds the lock. A job may show as running after its lock is over: the lock alone tells.
 fn running(web: &Web, slug: &Slug) -> Result<Option<String>, ApiError> {
-    match web.kv.holder(slug).map_err(from_kv)? {
-        Some(Holder::Run { token }) => Ok(Some(token)),
-        Some(Holder::Other) | None => Ok(None),
+    match web.kv.lock_holder(slug).map_err(from_kv)? {
+        Some(LockHolder::Run { token }) => Ok(Some(token)),
+        Some(LockHolder::Other) | None => Ok(None),
     }
 }
 

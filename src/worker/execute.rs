@@ -12,7 +12,7 @@ use super::stopping::Phase;
 use super::{Dependency, Shared, attempt};
 use crate::domain::job::{Arrival, Job, JobMessage, RunError, RunErrorCode};
 use crate::pipelines::lease::{Moment, RunLease};
-use crate::ports::jobs::{Entry, Start, StartRequest, Started};
+use crate::ports::jobs::{Entry, StartOutcome, StartRequest, StartedJob};
 use crate::runtime::failpoint;
 use crate::runtime::threads::{self, Instant};
 
@@ -24,7 +24,7 @@ const START_PAUSE: Duration = Duration::from_millis(500);
 /// A job that has begun, and what keeps it ours.
 pub(super) struct Run<'a> {
     pub(super) shared: &'a Shared,
-    pub(super) start: Start,
+    pub(super) start: StartedJob,
     pub(super) message: JobMessage,
     pub(super) job: Job,
     pub(super) lease: Arc<RunLease>,
@@ -51,7 +51,7 @@ pub(super) fn execute(shared: &Shared, entry: Entry) {
     failpoint::reach("worker::started");
     // Whatever this thread logs of the job tells its ids.
     let (job_id, pipeline) = (run.message.job_id.as_str(), run.message.pipeline.as_str());
-    let job = tracing::info_span!("job", job_id, pipeline, fence = run.start.held.fence, attempt = run.start.attempt);
+    let job = tracing::info_span!("job", job_id, pipeline, fence = run.start.lease.fence, attempt = run.start.attempt);
     let _job = job.enter();
     let _in_flight = shared.state.enter();
     let bell = Bell::default();
@@ -75,7 +75,7 @@ pub(super) fn execute(shared: &Shared, entry: Entry) {
 
 fn bury(shared: &Shared, entry: &Entry, why: &str) {
     tracing::warn!(entry = entry.id.0, why, "no pipeline can own the entry; it is kept among the dead ones");
-    match shared.kv.bury(entry, why) {
+    match shared.kv.dead_letter(entry, why) {
         Ok(()) => shared.state.count(Happened::Dead),
         Err(error) => tracing::warn!(entry = entry.id.0, %error, "moving it there failed; it will be tried again"),
     }
@@ -105,25 +105,25 @@ fn start<'a>(shared: &'a Shared, entry: &Entry, message: JobMessage) -> Option<R
     };
     let give_up = || shared.stopping.phase() == Phase::Abandon;
     let start = match persist("starting a job", START_TRIES_TIME, tried, pause, give_up) {
-        Ok(Started::Running(start)) => start,
-        Ok(Started::Deferred { until }) => {
+        Ok(StartOutcome::Running(start)) => start,
+        Ok(StartOutcome::Deferred { until }) => {
             shared.state.count(Happened::Deferred);
             tracing::info!(job_id, pipeline, %until, "another run of the pipeline is on; the job waits");
             return None;
         }
-        Ok(Started::RunningElsewhere) => {
+        Ok(StartOutcome::RunningElsewhere) => {
             tracing::info!(job_id, pipeline, "the job runs elsewhere; its entry is left alone");
             return None;
         }
-        Ok(Started::NotMine) => {
+        Ok(StartOutcome::NotMine) => {
             tracing::info!(job_id, pipeline, "another worker has taken the entry over");
             return None;
         }
-        Ok(Started::Dropped) => {
+        Ok(StartOutcome::Dropped) => {
             tracing::info!(job_id, pipeline, "the pipeline was deleted after the job was enqueued; the job is gone");
             return None;
         }
-        Ok(Started::IdTaken) => {
+        Ok(StartOutcome::IdTaken) => {
             bury(shared, entry, "its job_id is that of a job of another pipeline");
             return None;
         }
@@ -134,13 +134,18 @@ fn start<'a>(shared: &'a Shared, entry: &Entry, message: JobMessage) -> Option<R
             return None;
         }
     };
-    let lease =
-        Arc::new(RunLease::new(message.pipeline.clone(), start.held.fence, lock_ttl, Arc::clone(&shared.clock), since));
+    let lease = Arc::new(RunLease::new(
+        message.pipeline.clone(),
+        start.lease.fence,
+        lock_ttl,
+        Arc::clone(&shared.clock),
+        since,
+    ));
     let queued = Job::queued(&message, shared.options.attempts_max);
     // A start beyond the last only records that the job's workers were lost.
     let attempt = start.attempt.min(shared.options.attempts_max);
-    let job = queued.started(&shared.options.name, start.held.fence, attempt, shared.clock.now());
-    let watch = Watch::new(shared, start.held.clone(), Arc::clone(&lease), start.cancelled);
+    let job = queued.started(&shared.options.name, start.lease.fence, attempt, shared.clock.now());
+    let watch = Watch::new(shared, start.lease.clone(), Arc::clone(&lease), start.cancelled);
     Some(Run { shared, start, message, job, lease, watch, began: Instant::now() })
 }
 
@@ -150,7 +155,7 @@ fn outcome(run: &Run<'_>, refused: Option<RunError>) -> Outcome {
         return Outcome::Abandoned;
     }
     let (job_id, pipeline) = (run.message.job_id.as_str(), run.message.pipeline.as_str());
-    tracing::info!(job_id, pipeline, fence = run.start.held.fence, attempt = run.start.attempt, "the job has started");
+    tracing::info!(job_id, pipeline, fence = run.start.lease.fence, attempt = run.start.attempt, "the job has started");
     match (Finish { run }).found_record() {
         Ok(Some(job)) => return Outcome::Recorded(job),
         Ok(None) => {}

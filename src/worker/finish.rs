@@ -15,12 +15,12 @@ use super::retrying::{Outage, persist};
 use super::state::Happened;
 use super::stopping::Phase;
 use crate::domain::job::retry::{self, Next};
-use crate::domain::job::{Charge, Job, RunError, RunErrorCode, RunResult, TableResult, Waiting};
+use crate::domain::job::{AttemptCost, Job, RunError, RunErrorCode, RunResult, TableResult, Waiting};
 use crate::domain::layout::job_record_key;
 use crate::domain::limits::JOB_WAIT_MS_MAX;
 use crate::engine::run_error::store_error;
 use crate::pipelines::history::{self, Recorded};
-use crate::ports::jobs::{Release, Wait};
+use crate::ports::jobs::{ReleaseOutcome, Requeue};
 use crate::ports::observer::Stop;
 use crate::ports::store::{Bucket, Lease, Precondition, StoreError, WriteOptions};
 use crate::runtime::failpoint;
@@ -134,9 +134,9 @@ impl Finish<'_> {
                 }
                 self.end(job.failed(error, shared.clock.now()));
             }
-            Next::Wait { reason, delay, charge } => {
+            Next::Wait { reason, delay, cost } => {
                 self.warn(&error, "the attempt failed; the job is tried again");
-                if self.give_back(job, reason, delay, charge, Some(error)) == Some(Release::Done) {
+                if self.give_back(job, reason, delay, cost, Some(error)) == Some(ReleaseOutcome::Released) {
                     run.shared.state.count(Happened::Retried);
                 }
             }
@@ -148,23 +148,25 @@ impl Finish<'_> {
         let dependency = blamed.dependency;
         self.warn(&error, &format!("the attempt failed because of the {dependency}; it does not count"));
         let delay = retry::backoff(blamed.refunds, threads::random_unit());
-        match self.give_back(job, Waiting::Retry, delay, Charge::Nothing, Some(error)) {
-            Some(Release::Done) => self.run.shared.state.count(Happened::Refunded),
-            Some(Release::Lost) => self.uncharge(),
+        match self.give_back(job, Waiting::Retry, delay, AttemptCost::Zero, Some(error)) {
+            Some(ReleaseOutcome::Released) => self.run.shared.state.count(Happened::Refunded),
+            Some(ReleaseOutcome::Lost) => self.refund_attempt(),
             None => {}
         }
     }
 
     /// The lock has run out. Unless another worker has started the job since, nobody was charged for it.
-    fn uncharge(&self) {
-        self.persist("giving an attempt back", || self.run.shared.kv.uncharge(&self.run.start.held));
+    fn refund_attempt(&self) {
+        self.persist("giving an attempt back", || self.run.shared.kv.refund_attempt(&self.run.start.lease));
     }
 
     /// The worker has to end: the job goes back to the queue, uncharged.
     fn abandon(&self, job: &Job) {
         let running = self.run.job.clone();
         let error = job.error.clone();
-        if self.give_back(running, Waiting::Retry, Duration::ZERO, Charge::Nothing, error) == Some(Release::Done) {
+        if self.give_back(running, Waiting::Retry, Duration::ZERO, AttemptCost::Zero, error)
+            == Some(ReleaseOutcome::Released)
+        {
             self.run.shared.state.count(Happened::Abandoned);
             tracing::info!(job_id = %self.run.message.job_id, pipeline = %self.run.message.pipeline,
                 "the worker ends; the job went back to the queue");
@@ -176,14 +178,14 @@ impl Finish<'_> {
         self.run.shared.state.count(Happened::Lost);
         self.warn(error, "the lease was lost; nothing more is written, and the job will be done again");
         let blameless = self.run.watch.is_unheard();
-        let (delay, charge) = match blameless {
-            true => (Duration::ZERO, Charge::Nothing),
-            false => (retry::backoff(self.run.start.attempt, threads::random_unit()), Charge::Attempt),
+        let (delay, cost) = match blameless {
+            true => (Duration::ZERO, AttemptCost::Zero),
+            false => (retry::backoff(self.run.start.attempt, threads::random_unit()), AttemptCost::One),
         };
         let running = Job { progress: job.progress.clone(), ..self.run.job.clone() };
-        let released = self.give_back(running, Waiting::Retry, delay, charge, Some(error.clone()));
-        if blameless && released == Some(Release::Lost) {
-            self.uncharge();
+        let released = self.give_back(running, Waiting::Retry, delay, cost, Some(error.clone()));
+        if blameless && released == Some(ReleaseOutcome::Lost) {
+            self.refund_attempt();
         }
     }
 
@@ -193,13 +195,13 @@ impl Finish<'_> {
         running: Job,
         reason: Waiting,
         delay: Duration,
-        charge: Charge,
+        cost: AttemptCost,
         error: Option<RunError>,
-    ) -> Option<Release> {
+    ) -> Option<ReleaseOutcome> {
         let at = self.run.shared.clock.now() + TimeDelta::from_std(delay).unwrap_or_default();
         let job = running.waiting(reason, at, error);
-        let wait = Wait { job: &job, delay, reason, charge };
-        self.persist("putting a job back", || self.run.shared.kv.put_back(&self.run.start.held, &wait))
+        let wait = Requeue { job: &job, delay, reason, cost };
+        self.persist("putting a job back", || self.run.shared.kv.requeue(&self.run.start.lease, &wait))
     }
 
     /// Writes the terminal record, then ends the job.
@@ -219,7 +221,7 @@ impl Finish<'_> {
                 self.warn(&error, "the store refuses the record of the job; it is done again later");
                 self.run.shared.state.breakers.suspect(Dependency::Store);
                 let running = self.run.job.clone();
-                self.give_back(running, Waiting::Retry, REFUSED_WAIT, Charge::Nothing, Some(error));
+                self.give_back(running, Waiting::Retry, REFUSED_WAIT, AttemptCost::Zero, Some(error));
             }
         }
     }
@@ -234,12 +236,14 @@ impl Finish<'_> {
     fn acknowledge(&self, job: &Job) {
         let run = self.run;
         let (job_id, pipeline) = (run.message.job_id.as_str(), run.message.pipeline.as_str());
-        let (fence, attempt) = (run.start.held.fence, run.start.attempt);
+        let (fence, attempt) = (run.start.lease.fence, run.start.attempt);
         let live = job.clone().without_sources();
         run.shared.refunds.forget(&run.message.job_id);
-        match self.persist("ending a job", || run.shared.kv.end(&run.start.held, &live)) {
-            Some(Release::Done) => {}
-            Some(Release::Lost) => tracing::info!(job_id, pipeline, "the lock was over; another worker ends the job"),
+        match self.persist("ending a job", || run.shared.kv.finish(&run.start.lease, &live)) {
+            Some(ReleaseOutcome::Released) => {}
+            Some(ReleaseOutcome::Lost) => {
+                tracing::info!(job_id, pipeline, "the lock was over; another worker ends the job")
+            }
             None => tracing::warn!(job_id, pipeline, "the job could not be acknowledged; another worker ends it"),
         }
         match &job.error {
@@ -290,7 +294,7 @@ impl Finish<'_> {
                     return Recording::Lost(RunError::new(stop.code(), message));
                 }
             }
-            let options = WriteOptions::leased(&*run.lease).with(Precondition::IfAbsent);
+            let options = WriteOptions::leased(&*run.lease).with(Precondition::IfNoneMatch);
             let error = match run.shared.store.put(Bucket::Pipelines, &self.record_key(), &json, &options) {
                 Ok(_) => return Recording::There(Box::new(job.clone())),
                 Err(taken @ StoreError::PreconditionFailed { .. }) => match self.found_record() {
@@ -342,7 +346,7 @@ impl Finish<'_> {
 
     fn warn(&self, error: &RunError, what: &str) {
         let run = self.run;
-        tracing::warn!(job_id = %run.message.job_id, pipeline = %run.message.pipeline, fence = run.start.held.fence,
+        tracing::warn!(job_id = %run.message.job_id, pipeline = %run.message.pipeline, fence = run.start.lease.fence,
             attempt = run.start.attempt, %error, detail = error.detail, "{what}");
     }
 }

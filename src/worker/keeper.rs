@@ -7,7 +7,7 @@ use super::execute::Run;
 use super::retrying::Outage;
 use crate::domain::job::Job;
 use crate::pipelines::lease::Moment;
-use crate::ports::jobs::Beat;
+use crate::ports::jobs::HeartbeatReply;
 use crate::ports::store::Lease;
 use crate::runtime::threads::Instant;
 use crate::runtime::watchdog::RESPONSE_WAIT_MAX;
@@ -63,11 +63,11 @@ pub(super) fn keep(run: &Run<'_>, bell: &Bell) {
             return;
         }
         run.watch.asked();
-        match watched.waiting(|| run.shared.kv.heartbeat(&run.start.held, lease.lock_ttl)) {
+        match watched.waiting(|| run.shared.kv.heartbeat(&run.start.lease, lease.lock_ttl)) {
             Ok(beat) => {
                 outage.over();
                 run.watch.hear(beat, since);
-                if beat == Beat::Lost {
+                if beat == HeartbeatReply::Lost {
                     tracing::warn!(job_id, pipeline, "the lock is over or another worker's; the run stops");
                     return;
                 }
@@ -92,9 +92,9 @@ pub(super) fn tell(run: &Run<'_>, bell: &Bell) {
         let job = run.watch.shown(&run.job);
         if last.as_ref().is_none_or(|(shown, at)| *shown != job || at.elapsed() >= HEAR_EVERY) {
             let since = Moment::now(&*run.shared.clock);
-            match run.shared.kv.show(&run.start.held, &job) {
-                Ok(Beat::Lost) => return run.watch.hear(Beat::Lost, since),
-                Ok(Beat::Held { cancelled }) => {
+            match run.shared.kv.update_record(&run.start.lease, &job) {
+                Ok(HeartbeatReply::Lost) => return run.watch.hear(HeartbeatReply::Lost, since),
+                Ok(HeartbeatReply::Held { cancelled }) => {
                     outage.over();
                     if cancelled {
                         run.watch.cancel();

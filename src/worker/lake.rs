@@ -11,7 +11,7 @@ use super::retrying::Outage;
 use super::stopping::Phase;
 use crate::domain::layout::pipeline_of;
 use crate::domain::name::Slug;
-use crate::ports::lake_changes::LakeChange;
+use crate::ports::store::LakeChange;
 use crate::runtime::WatchedThread;
 
 /// How long it takes to notice that the worker is to end.

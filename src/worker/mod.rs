@@ -37,7 +37,7 @@ use std::time::Duration;
 use crossbeam_channel::Receiver;
 
 use crate::config::LeaseConfig;
-use crate::ports::lake_changes::LakeChange;
+use crate::ports::store::LakeChange;
 use crate::ports::{Expressions, Kv, ObjectStore};
 use crate::runtime::threads;
 use crate::runtime::watchdog::RESPONSE_WAIT_MAX;
@@ -215,7 +215,7 @@ impl Worker {
             thread.join();
         }
         self.serving.wait(SERVING_END_MAX, |serving| (*serving == 0).then_some(()));
-        if let Err(error) = self.shared.kv.leave(&self.shared.options.name) {
+        if let Err(error) = self.shared.kv.remove_consumer(&self.shared.options.name) {
             tracing::debug!(%error, "the consumer stays; a later worker removes it");
         }
     }

@@ -10,7 +10,7 @@ use super::retrying::persist;
 use super::stopping::{Phase, Stopping};
 use crate::domain::job::{Job, Progress};
 use crate::pipelines::lease::{Moment, RunLease};
-use crate::ports::jobs::{Beat, Held, Publishing};
+use crate::ports::jobs::{HeartbeatReply, JobLease, PublishReply};
 use crate::ports::kv::KvError;
 use crate::ports::observer::Stop;
 use crate::ports::store::Lease;
@@ -25,7 +25,7 @@ pub(super) struct Watch {
     kv: Arc<dyn Kv>,
     clock: Arc<dyn Clock>,
     stopping: Arc<Stopping>,
-    held: Held,
+    held: JobLease,
     lease: Arc<RunLease>,
     progress: Mutex<Progress>,
     settled: Mutex<Option<Job>>,
@@ -35,7 +35,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn new(shared: &Shared, held: Held, lease: Arc<RunLease>, cancelled: bool) -> Self {
+    pub(super) fn new(shared: &Shared, held: JobLease, lease: Arc<RunLease>, cancelled: bool) -> Self {
         Self {
             kv: Arc::clone(&shared.kv),
             clock: Arc::clone(&shared.clock),
@@ -51,16 +51,16 @@ impl Watch {
     }
 
     /// Takes what a heartbeat told that was sent after `since`.
-    pub(super) fn hear(&self, beat: Beat, since: Moment) {
+    pub(super) fn hear(&self, beat: HeartbeatReply, since: Moment) {
         match beat {
-            Beat::Held { cancelled } => {
+            HeartbeatReply::Held { cancelled } => {
                 self.lease.renewed(since);
                 self.unheard.store(false, Ordering::SeqCst);
                 if cancelled {
                     self.cancel();
                 }
             }
-            Beat::Lost => self.lease.lose(),
+            HeartbeatReply::Lost => self.lease.lose(),
         }
     }
 
@@ -151,12 +151,12 @@ impl RunObserver for Watch {
     fn begin_publishing(&self) -> Result<(), Stop> {
         self.must_stop()?;
         match self.while_leased("beginning to publish", || self.kv.begin_publishing(&self.held))? {
-            Publishing::Begun => {
+            PublishReply::Begun => {
                 self.publishing.store(true, Ordering::SeqCst);
                 Ok(())
             }
-            Publishing::Cancelled => Err(Stop::Cancelled),
-            Publishing::Lost => {
+            PublishReply::Cancelled => Err(Stop::Cancelled),
+            PublishReply::Lost => {
                 self.lease.lose();
                 Err(Stop::LeaseLost)
             }

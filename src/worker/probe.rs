@@ -132,7 +132,7 @@ fn suspects(code: RunErrorCode) -> &'static [Dependency] {
 fn probe(shared: &Shared, dependency: Dependency) -> Result<(), String> {
     match dependency {
         Dependency::Store => store(&*shared.store).map_err(|error| error.to_string()),
-        Dependency::Kv => shared.kv.prove_write().map_err(|error| error.to_string()),
+        Dependency::Kv => shared.kv.probe_write().map_err(|error| error.to_string()),
         Dependency::Scratch => {
             let folder = &shared.options.scratch_dir;
             scratch(folder).map_err(|error| format!("scratch `{}`: {error}", folder.display()))

@@ -93,7 +93,7 @@ pub(super) fn run(shared: &Shared, watched: &WatchedThread) {
 }
 
 fn look(shared: &Shared, seen: &mut Seen, compared: &mut Option<Instant>, remembered: &mut bool) -> Result<(), String> {
-    let remembers = shared.kv.remembers().map_err(|e| e.to_string())?;
+    let remembers = shared.kv.is_initialized().map_err(|e| e.to_string())?;
     if *remembered && !remembers {
         tell_forgotten(shared)?;
         seen.clear();
@@ -136,7 +136,7 @@ fn after_lost_data(shared: &Shared, seen: &mut Seen) -> Result<bool, String> {
     if is_lost_again {
         seen.clear();
     } else if done {
-        shared.kv.remember().map_err(failed)?;
+        shared.kv.mark_initialized().map_err(failed)?;
     }
     shared.kv.unlock(&name, &token).map_err(failed)?;
     Ok(done && !is_lost_again)
@@ -173,7 +173,7 @@ fn recheck(shared: &Shared) -> Result<(), String> {
                 (Recheck::Done, None)
             }
         };
-        shared.kv.settle_recheck(slug, outcome).map_err(|error| error.to_string())?;
+        shared.kv.complete_recheck(slug, outcome).map_err(|error| error.to_string())?;
         if let Some(error) = failed {
             return Err(error);
         }

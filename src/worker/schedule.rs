@@ -177,7 +177,7 @@ fn fire(shared: &Shared, slug: &Slug) -> KvResult<()> {
     failpoint::reach("worker::before_fire");
     let job = Job::queued(&message, shared.options.attempts_max);
     // Read before: it is gone with the window.
-    let since = shared.kv.window_since(slug)?;
+    let since = shared.kv.window_opened_at(slug)?;
     if shared.kv.fire_window(&job)? {
         failpoint::reach("worker::fired");
         shared.state.count(Happened::Fired);
@@ -209,7 +209,7 @@ impl Restoring {
         if self.at.elapsed() < RESTORE_EVERY {
             return Ok(());
         }
-        let (restored, next) = shared.kv.restore(&self.cursor)?;
+        let (restored, next) = shared.kv.requeue_lost(&self.cursor)?;
         if restored > 0 {
             tracing::warn!(jobs = restored, "jobs that the stream had lost are back in it");
         }

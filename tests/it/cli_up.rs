@@ -226,7 +226,7 @@ fn a_first_start_tells_of_no_loss() {
     let data = home.path().join("data");
     let up = Up::start(command(&data).arg("--demo"));
     // So that no look at the queue takes the sample for something whose events were lost.
-    assert!(SqliteKv::open(SqliteOptions::new(data.join("kv.db"))).unwrap().remembers().unwrap());
+    assert!(SqliteKv::open(SqliteOptions::new(data.join("kv.db"))).unwrap().is_initialized().unwrap());
     let logged = up.log();
     assert!(logged.contains("the worker is at work") && !logged.contains("lost"), "{logged}");
     drop(up);

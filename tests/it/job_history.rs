@@ -11,7 +11,7 @@ use lakemill::domain::layout::{job_record_key, job_rejects_key};
 use lakemill::domain::name::Slug;
 use lakemill::pipelines::history::{Page, Place, page, record};
 use lakemill::ports::ObjectStore;
-use lakemill::ports::jobs::{Cancelling, Enqueued, JobBoard, QueueCounts};
+use lakemill::ports::jobs::{CancelOutcome, EnqueueOutcome, JobRegistry, QueueCounts};
 use lakemill::ports::kv::KvResult;
 use lakemill::ports::store::{Bucket, WriteOptions};
 use lakemill::runtime::Clock;
@@ -106,9 +106,9 @@ fn ids(page: &Page) -> Vec<String> {
     page.jobs.iter().map(|job| job.job_id.to_string()).collect()
 }
 
-impl JobBoard for Past {
-    fn enqueue(&self, _: &Job) -> KvResult<Enqueued> {
-        Ok(Enqueued::AlreadyActive)
+impl JobRegistry for Past {
+    fn enqueue(&self, _: &Job) -> KvResult<EnqueueOutcome> {
+        Ok(EnqueueOutcome::AlreadyActive)
     }
 
     fn attempts_max(&self) -> KvResult<Option<u32>> {
@@ -127,8 +127,8 @@ impl JobBoard for Past {
         Ok(self.active.lock().unwrap().iter().take(limit).cloned().collect())
     }
 
-    fn cancel(&self, _: &Slug, _: &JobId) -> KvResult<Cancelling> {
-        Ok(Cancelling::NotActive)
+    fn cancel(&self, _: &Slug, _: &JobId) -> KvResult<CancelOutcome> {
+        Ok(CancelOutcome::NotActive)
     }
 
     fn counts(&self) -> KvResult<QueueCounts> {

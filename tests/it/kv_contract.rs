@@ -28,10 +28,13 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use lakemill::domain::job::{Arrival, Charge, Job, JobMessage, RunError, RunErrorCode, RunResult, Waiting};
+use lakemill::domain::job::{Arrival, AttemptCost, Job, JobMessage, RunError, RunErrorCode, RunResult, Waiting};
 use lakemill::domain::name::Slug;
 use lakemill::ports::Kv;
-use lakemill::ports::jobs::{Beat, Enqueued, Entry, EntryId, Held, Release, Start, StartRequest, Started, Wait};
+use lakemill::ports::jobs::{
+    EnqueueOutcome, Entry, EntryId, HeartbeatReply, JobLease, ReleaseOutcome, Requeue, StartOutcome, StartRequest,
+    StartedJob,
+};
 
 /// Life of a lock that a test takes, unless it says otherwise.
 pub const TTL: Duration = Duration::from_secs(60);
@@ -105,7 +108,7 @@ impl Fixture {
 
     pub fn enqueue(&self, pipeline: &str) -> Job {
         let job = self.job(pipeline);
-        assert_eq!(self.kv.enqueue(&job).unwrap(), Enqueued::Queued);
+        assert_eq!(self.kv.enqueue(&job).unwrap(), EnqueueOutcome::Queued);
         job
     }
 
@@ -126,18 +129,18 @@ impl Fixture {
         entries.remove(0)
     }
 
-    pub fn start(&self, consumer: &str, entry: &Entry) -> Started {
+    pub fn start(&self, consumer: &str, entry: &Entry) -> StartOutcome {
         start(&*self.kv, consumer, entry, TTL)
     }
 
     /// Enqueues a job and starts it.
-    pub fn run(&self, consumer: &str, pipeline: &str) -> (Job, Start) {
+    pub fn run(&self, consumer: &str, pipeline: &str) -> (Job, StartedJob) {
         let job = self.enqueue(pipeline);
         (job, self.run_next(consumer))
     }
 
     /// Claims the next entry and starts it.
-    pub fn run_next(&self, consumer: &str) -> Start {
+    pub fn run_next(&self, consumer: &str) -> StartedJob {
         let entry = self.claim(consumer);
         running(self.start(consumer, &entry))
     }
@@ -148,29 +151,29 @@ impl Fixture {
         let entry = self.claim("deferrer");
         assert_eq!(message(&entry).job_id, job.job_id);
         let started = self.start("deferrer", &entry);
-        assert!(matches!(started, Started::Deferred { .. }), "{started:?}");
+        assert!(matches!(started, StartOutcome::Deferred { .. }), "{started:?}");
         job
     }
 
-    pub fn end(&self, held: &Held) {
-        let job = completed(&self.seen(held), self.now());
-        assert_eq!(self.kv.end(held, &job).unwrap(), Release::Done);
+    pub fn end(&self, lease: &JobLease) {
+        let job = completed(&self.seen(lease), self.now());
+        assert_eq!(self.kv.finish(lease, &job).unwrap(), ReleaseOutcome::Released);
     }
 
     /// As after a transient failure.
-    pub fn put_back(&self, held: &Held, delay: Duration) {
-        self.put_back_for(held, delay, Waiting::Retry, Charge::Attempt);
+    pub fn requeue(&self, lease: &JobLease, delay: Duration) {
+        self.requeue_for(lease, delay, Waiting::Retry, AttemptCost::One);
     }
 
-    pub fn put_back_for(&self, held: &Held, delay: Duration, reason: Waiting, charge: Charge) {
-        let job = self.seen(held).waiting(reason, self.now(), Some(failure()));
-        let wait = Wait { job: &job, delay, reason, charge };
-        assert_eq!(self.kv.put_back(held, &wait).unwrap(), Release::Done);
+    pub fn requeue_for(&self, lease: &JobLease, delay: Duration, reason: Waiting, cost: AttemptCost) {
+        let job = self.seen(lease).waiting(reason, self.now(), Some(failure()));
+        let wait = Requeue { job: &job, delay, reason, cost };
+        assert_eq!(self.kv.requeue(lease, &wait).unwrap(), ReleaseOutcome::Released);
     }
 
     /// The job of a hold as the store shows it.
-    pub fn seen(&self, held: &Held) -> Job {
-        self.kv.job(&held.pipeline, &held.job_id).unwrap().unwrap()
+    pub fn seen(&self, lease: &JobLease) -> Job {
+        self.kv.job(&lease.pipeline, &lease.job_id).unwrap().unwrap()
     }
 
     /// A job of ours as the store shows it.
@@ -185,22 +188,23 @@ impl Fixture {
     }
 
     /// The hold is lost: no step of its owner changes anything.
-    pub fn is_lost(&self, held: &Held) {
-        let job = |f: &Self| f.kv.job(&held.pipeline, &held.job_id).unwrap().map(|job| Job { silent_ms: None, ..job });
+    pub fn is_lost(&self, lease: &JobLease) {
+        let job =
+            |f: &Self| f.kv.job(&lease.pipeline, &lease.job_id).unwrap().map(|job| Job { silent_ms: None, ..job });
         let state = |f: &Self| (f.kv.counts().unwrap(), job(f));
         let before = state(self);
-        let job = self.job(held.pipeline.as_str()).started("late", held.fence, 9, self.now());
-        let wait = Wait { job: &job, delay: AT_ONCE, reason: Waiting::Retry, charge: Charge::Nothing };
-        assert_eq!(self.kv.heartbeat(held, TTL).unwrap(), Beat::Lost);
-        assert_eq!(self.kv.show(held, &job).unwrap(), Beat::Lost);
-        assert_eq!(self.kv.begin_publishing(held).unwrap(), lakemill::ports::jobs::Publishing::Lost);
-        assert_eq!(self.kv.put_back(held, &wait).unwrap(), Release::Lost);
-        assert_eq!(self.kv.end(held, &completed(&job, self.now())).unwrap(), Release::Lost);
+        let job = self.job(lease.pipeline.as_str()).started("late", lease.fence, 9, self.now());
+        let wait = Requeue { job: &job, delay: AT_ONCE, reason: Waiting::Retry, cost: AttemptCost::Zero };
+        assert_eq!(self.kv.heartbeat(lease, TTL).unwrap(), HeartbeatReply::Lost);
+        assert_eq!(self.kv.update_record(lease, &job).unwrap(), HeartbeatReply::Lost);
+        assert_eq!(self.kv.begin_publishing(lease).unwrap(), lakemill::ports::jobs::PublishReply::Lost);
+        assert_eq!(self.kv.requeue(lease, &wait).unwrap(), ReleaseOutcome::Lost);
+        assert_eq!(self.kv.finish(lease, &completed(&job, self.now())).unwrap(), ReleaseOutcome::Lost);
         assert_eq!(state(self), before);
     }
 
     /// Lets a started job's process seem dead, and takes its entry over.
-    pub fn take_over(&self, consumer: &str) -> Start {
+    pub fn take_over(&self, consumer: &str) -> StartedJob {
         self.advance(IDLE + seconds(5));
         let entry = self.reclaim(consumer);
         running(self.start(consumer, &entry))
@@ -220,7 +224,7 @@ pub fn message(entry: &Entry) -> JobMessage {
     }
 }
 
-pub fn start(kv: &dyn Kv, consumer: &str, entry: &Entry, lock_ttl: Duration) -> Started {
+pub fn start(kv: &dyn Kv, consumer: &str, entry: &Entry, lock_ttl: Duration) -> StartOutcome {
     start_from(kv, consumer, &entry.id, &message(entry), lock_ttl, 0)
 }
 
@@ -231,20 +235,20 @@ pub fn start_from(
     message: &JobMessage,
     lock_ttl: Duration,
     fence_floor: u64,
-) -> Started {
+) -> StartOutcome {
     let token = &uuid::Uuid::new_v4().to_string();
     let request = StartRequest { entry, consumer, message, token, lock_ttl, fence_floor, attempts_max: ATTEMPTS_MAX };
     kv.start(&request).unwrap()
 }
 
-pub fn running(started: Started) -> Start {
+pub fn running(started: StartOutcome) -> StartedJob {
     match started {
-        Started::Running(start) => start,
-        Started::Deferred { .. }
-        | Started::RunningElsewhere
-        | Started::NotMine
-        | Started::Dropped
-        | Started::IdTaken => {
+        StartOutcome::Running(start) => start,
+        StartOutcome::Deferred { .. }
+        | StartOutcome::RunningElsewhere
+        | StartOutcome::NotMine
+        | StartOutcome::Dropped
+        | StartOutcome::IdTaken => {
             panic!("expected a run, found {started:?}")
         }
     }

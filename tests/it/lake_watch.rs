@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use lakemill::adapters::fs::{FsStore, LakeWatch};
 use lakemill::ports::ObjectStore;
-use lakemill::ports::lake_changes::{LakeChange, LakeChanges};
 use lakemill::ports::store::{Bucket, Precondition, WriteOptions};
+use lakemill::ports::store::{LakeChange, LakeChanges};
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
@@ -135,7 +135,7 @@ fn a_file_that_is_moved_linked_or_put_into_the_lake_is_told() {
     assert_eq!(watched.until(&["moved.csv"]).keys, keys(&["moved.csv"]));
     fs::rename(watched.lake("moved.csv"), watched.lake("renamed.csv")).unwrap();
     assert_eq!(watched.until(&["renamed.csv"]).keys, keys(&["renamed.csv"]));
-    for when in [Precondition::IfAbsent, Precondition::None] {
+    for when in [Precondition::IfNoneMatch, Precondition::None] {
         watched.store.put(Bucket::Lake, &key("put.csv"), b"a\n", &WriteOptions::default().with(when)).unwrap();
         assert_eq!(watched.until(&["put.csv"]).keys, keys(&["put.csv"]));
     }

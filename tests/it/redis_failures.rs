@@ -4,10 +4,11 @@
 use std::time::{Duration, Instant};
 
 use lakemill::adapters::redis::{RedisKv, RedisOptions, keys};
-use lakemill::domain::job::{Charge, Job, JobMessage, RunResult, Waiting};
+use lakemill::domain::job::{AttemptCost, Job, JobMessage, RunResult, Waiting};
 use lakemill::domain::name::Slug;
 use lakemill::ports::jobs::{
-    Beat, Enqueued, Entry, JobBoard, JobQueue, Release, RunLocks, Start, StartRequest, Started, Wait,
+    EnqueueOutcome, Entry, HeartbeatReply, JobQueue, JobRegistry, PipelineLocks, ReleaseOutcome, Requeue, StartOutcome,
+    StartRequest, StartedJob,
 };
 use lakemill::ports::kv::{Diagnose, KeyLocks, KvError, KvResult};
 use lakemill::ports::schedule::Schedule;
@@ -33,7 +34,7 @@ fn job(pipeline: &str) -> Job {
 
 fn enqueue(kv: &RedisKv, pipeline: &str) -> Job {
     let job = job(pipeline);
-    assert_eq!(kv.enqueue(&job).unwrap(), Enqueued::Queued);
+    assert_eq!(kv.enqueue(&job).unwrap(), EnqueueOutcome::Queued);
     job
 }
 
@@ -41,11 +42,11 @@ fn claim(kv: &RedisKv) -> Entry {
     kv.claim("w", 1, AT_ONCE).unwrap().remove(0)
 }
 
-fn start(kv: &RedisKv, entry: &Entry, job: &Job) -> KvResult<Started> {
+fn start(kv: &RedisKv, entry: &Entry, job: &Job) -> KvResult<StartOutcome> {
     start_under(kv, entry, job, &uuid::Uuid::new_v4().to_string())
 }
 
-fn start_under(kv: &RedisKv, entry: &Entry, job: &Job, token: &str) -> KvResult<Started> {
+fn start_under(kv: &RedisKv, entry: &Entry, job: &Job, token: &str) -> KvResult<StartOutcome> {
     let message = job.message();
     kv.start(&StartRequest {
         entry: &entry.id,
@@ -58,10 +59,10 @@ fn start_under(kv: &RedisKv, entry: &Entry, job: &Job, token: &str) -> KvResult<
     })
 }
 
-fn run(kv: &RedisKv, pipeline: &str) -> (Job, Start) {
+fn run(kv: &RedisKv, pipeline: &str) -> (Job, StartedJob) {
     let job = enqueue(kv, pipeline);
     let entry = claim(kv);
-    let Started::Running(start) = start(kv, &entry, &job).unwrap() else { panic!("it runs") };
+    let StartOutcome::Running(start) = start(kv, &entry, &job).unwrap() else { panic!("it runs") };
     (job, start)
 }
 
@@ -113,29 +114,29 @@ fn a_server_killed_and_restarted_with_its_data_goes_on_where_it_was() {
     let (running, first) = run(&kv, "trips");
     let waiting = {
         let (job, start) = run(&kv, "later");
-        let wait = Wait { job: &job, delay: AT_ONCE, reason: Waiting::Retry, charge: Charge::Attempt };
-        assert_eq!(kv.put_back(&start.held, &wait).unwrap(), Release::Done);
+        let wait = Requeue { job: &job, delay: AT_ONCE, reason: Waiting::Retry, cost: AttemptCost::One };
+        assert_eq!(kv.requeue(&start.lease, &wait).unwrap(), ReleaseOutcome::Released);
         job
     };
     let queued = enqueue(&kv, "queued");
     kv.extend_windows(&[slug("windowed")]).unwrap();
-    kv.remembers().unwrap();
-    kv.remember().unwrap();
+    kv.is_initialized().unwrap();
+    kv.mark_initialized().unwrap();
     let before = everything(&server);
     server.kill();
-    is_away(kv.heartbeat(&first.held, TTL));
+    is_away(kv.heartbeat(&first.lease, TTL));
     server.start_again();
     assert_eq!(everything(&server).len(), before.len());
     // The scripts are gone with the process; the handle gives them again.
-    assert_eq!(eventually(|| kv.heartbeat(&first.held, TTL)), Beat::Held { cancelled: false });
-    assert!(kv.remembers().unwrap());
-    assert_eq!(kv.end(&first.held, &ended(&running)).unwrap(), Release::Done);
+    assert_eq!(eventually(|| kv.heartbeat(&first.lease, TTL)), HeartbeatReply::Held { cancelled: false });
+    assert!(kv.is_initialized().unwrap());
+    assert_eq!(kv.finish(&first.lease, &ended(&running)).unwrap(), ReleaseOutcome::Released);
     assert_eq!(kv.release_due(10).unwrap(), 1);
     for job in [&queued, &waiting] {
         let entry = claim(&kv);
-        let Started::Running(start) = start(&kv, &entry, job).unwrap() else { panic!("it runs") };
-        assert!(start.held.fence > first.held.fence || start.held.pipeline != first.held.pipeline);
-        assert_eq!(kv.end(&start.held, &ended(job)).unwrap(), Release::Done);
+        let StartOutcome::Running(start) = start(&kv, &entry, job).unwrap() else { panic!("it runs") };
+        assert!(start.lease.fence > first.lease.fence || start.lease.pipeline != first.lease.pipeline);
+        assert_eq!(kv.finish(&start.lease, &ended(job)).unwrap(), ReleaseOutcome::Released);
     }
     assert_eq!(kv.counts().unwrap().windows, 1);
 }
@@ -144,48 +145,48 @@ fn a_server_killed_and_restarted_with_its_data_goes_on_where_it_was() {
 fn a_server_restarted_without_its_data_is_noticed_and_used_anew() {
     let server = RedisServer::start();
     let kv = server.kv();
-    assert!(!kv.remembers().unwrap(), "a new server");
-    kv.remember().unwrap();
-    assert!(kv.remembers().unwrap());
+    assert!(!kv.is_initialized().unwrap(), "a new server");
+    kv.mark_initialized().unwrap();
+    assert!(kv.is_initialized().unwrap());
     let (_, lost) = run(&kv, "trips");
     server.stop();
     server.start_empty();
-    assert!(!eventually(|| kv.remembers()));
-    assert_eq!(kv.heartbeat(&lost.held, TTL).unwrap(), Beat::Lost);
+    assert!(!eventually(|| kv.is_initialized()));
+    assert_eq!(kv.heartbeat(&lost.lease, TTL).unwrap(), HeartbeatReply::Lost);
     let job = enqueue(&kv, "trips");
     let entry = claim(&kv);
-    let Started::Running(start) = start(&kv, &entry, &job).unwrap() else { panic!("it runs") };
-    assert!(start.held.fence > lost.held.fence, "fences follow the time");
-    kv.remember().unwrap();
-    assert!(kv.remembers().unwrap());
+    let StartOutcome::Running(start) = start(&kv, &entry, &job).unwrap() else { panic!("it runs") };
+    assert!(start.lease.fence > lost.lease.fence, "fences follow the time");
+    kv.mark_initialized().unwrap();
+    assert!(kv.is_initialized().unwrap());
 }
 
 #[test]
 fn data_lost_under_open_handles_is_noticed_even_if_remember_came_in_between() {
     let server = RedisServer::start();
     let kv = server.kv();
-    assert!(!kv.remembers().unwrap());
-    kv.remember().unwrap();
+    assert!(!kv.is_initialized().unwrap());
+    kv.mark_initialized().unwrap();
     server.ask::<()>(&["FLUSHALL"]);
-    kv.remember().unwrap();
+    kv.mark_initialized().unwrap();
     assert_eq!(kv.claim("w", 1, AT_ONCE).unwrap(), []);
-    assert!(!kv.remembers().unwrap(), "the group was made anew");
+    assert!(!kv.is_initialized().unwrap(), "the group was made anew");
 }
 
 #[test]
 fn a_group_that_somebody_destroyed_is_made_again_with_all_entries() {
     let server = RedisServer::start();
     let kv = server.kv();
-    kv.remembers().unwrap();
-    kv.remember().unwrap();
+    kv.is_initialized().unwrap();
+    kv.mark_initialized().unwrap();
     let first = enqueue(&kv, "one");
     claim(&kv);
     server.ask::<()>(&["XGROUP", "DESTROY", keys::STREAM, keys::GROUP]);
     assert_eq!(kv.counts().unwrap().pending, 0);
     assert_eq!(kv.reclaim("w", 10, AT_ONCE).unwrap(), []);
     let entry = claim(&kv);
-    assert!(matches!(start(&kv, &entry, &first).unwrap(), Started::Running(_)));
-    assert!(!kv.remembers().unwrap());
+    assert!(matches!(start(&kv, &entry, &first).unwrap(), StartOutcome::Running(_)));
+    assert!(!kv.is_initialized().unwrap());
 }
 
 #[test]
@@ -207,7 +208,7 @@ fn a_claim_that_waits_survives_the_loss_of_the_stream() {
             assert!(entries[0].fields.contains(&("job_id".into(), job.job_id.to_string())), "{entries:?}");
         });
         server.ask::<()>(&["FLUSHALL"]);
-        kv.remembers().unwrap();
+        kv.is_initialized().unwrap();
     }
 }
 
@@ -253,7 +254,7 @@ fn a_connection_cut_at_any_moment_leaves_each_step_whole() {
         let kv = RedisKv::open(&options).unwrap();
         // The scripts are known before anything is cut.
         let (warm, start_of_warm) = run(&kv, "warm");
-        kv.end(&start_of_warm.held, &ended(&warm)).unwrap();
+        kv.finish(&start_of_warm.lease, &ended(&warm)).unwrap();
         kv.reclaim("w", 1, AT_ONCE).unwrap();
 
         let other = enqueue(&kv, "other");
@@ -261,7 +262,11 @@ fn a_connection_cut_at_any_moment_leaves_each_step_whole() {
         proxy.fail_next(moment, "EVALSHA");
         is_away(kv.enqueue(&job));
         let known = kv.job(&job.pipeline, &job.job_id).unwrap();
-        assert_eq!(known.is_some(), kv.enqueue(&job).unwrap() == Enqueued::AlreadyActive, "{moment:?}: whole or not");
+        assert_eq!(
+            known.is_some(),
+            kv.enqueue(&job).unwrap() == EnqueueOutcome::AlreadyActive,
+            "{moment:?}: whole or not"
+        );
         assert_eq!(kv.counts().unwrap().stream, 2, "{moment:?}: once in the stream");
 
         proxy.fail_next(moment, "XREADGROUP");
@@ -279,15 +284,15 @@ fn a_connection_cut_at_any_moment_leaves_each_step_whole() {
             assert!(matches!(error, KvError::Unavailable { .. }), "{moment:?}: {error}");
             start_under(&kv, &entries[1], &job, "one")
         });
-        let Started::Running(started) = begun.unwrap() else { panic!("{moment:?}") };
+        let StartOutcome::Running(started) = begun.unwrap() else { panic!("{moment:?}") };
         assert_eq!((started.attempt, started.lost_starts), (1, 0), "{moment:?}: it counts once");
 
         proxy.fail_next(moment, "EVALSHA");
-        is_away(kv.end(&started.held, &ended(&job)));
+        is_away(kv.finish(&started.lease, &ended(&job)));
         let shown = kv.job(&job.pipeline, &job.job_id).unwrap().unwrap();
-        let again = kv.end(&started.held, &ended(&job)).unwrap();
-        assert_eq!(again == Release::Lost, shown.status.is_terminal(), "{moment:?}: whole or not");
-        assert!(kv.hold(&job.pipeline, TTL, 0).unwrap().is_some(), "{moment:?}: the lock is free");
+        let again = kv.finish(&started.lease, &ended(&job)).unwrap();
+        assert_eq!(again == ReleaseOutcome::Lost, shown.status.is_terminal(), "{moment:?}: whole or not");
+        assert!(kv.lock_pipeline(&job.pipeline, TTL, 0).unwrap().is_some(), "{moment:?}: the lock is free");
         assert_eq!(kv.counts().unwrap().stream, 1, "{moment:?}");
         assert_eq!(proxy.struck(), 4, "{moment:?}: each cut took place");
     }
@@ -301,9 +306,13 @@ fn what_can_be_repeated_is_repeated_on_a_new_connection() {
     let (job, start) = run(&kv, "trips");
     for moment in [Moment::BeforeRequest, Moment::MidRequest, Moment::BeforeReply, Moment::MidReply] {
         proxy.fail_next(moment, "EVALSHA");
-        assert_eq!(kv.heartbeat(&start.held, TTL).unwrap(), Beat::Held { cancelled: false }, "{moment:?}");
+        assert_eq!(kv.heartbeat(&start.lease, TTL).unwrap(), HeartbeatReply::Held { cancelled: false }, "{moment:?}");
         proxy.fail_next(moment, "EVALSHA");
-        assert_eq!(kv.show(&start.held, &job).unwrap(), Beat::Held { cancelled: false }, "{moment:?}");
+        assert_eq!(
+            kv.update_record(&start.lease, &job).unwrap(),
+            HeartbeatReply::Held { cancelled: false },
+            "{moment:?}"
+        );
     }
     assert_eq!(proxy.struck(), 8);
     proxy.cut_all();
@@ -348,9 +357,9 @@ fn scripts_that_the_server_forgot_are_given_again() {
     let kv = server.kv();
     let (job, start) = run(&kv, "trips");
     server.ask::<()>(&["SCRIPT", "FLUSH"]);
-    assert_eq!(kv.heartbeat(&start.held, TTL).unwrap(), Beat::Held { cancelled: false });
+    assert_eq!(kv.heartbeat(&start.lease, TTL).unwrap(), HeartbeatReply::Held { cancelled: false });
     server.ask::<()>(&["SCRIPT", "FLUSH"]);
-    assert_eq!(kv.end(&start.held, &ended(&job)).unwrap(), Release::Done);
+    assert_eq!(kv.finish(&start.lease, &ended(&job)).unwrap(), ReleaseOutcome::Released);
 }
 
 #[test]
@@ -368,15 +377,15 @@ fn a_full_server_refuses_new_work_and_lets_what_runs_end() {
     };
     refused(kv.enqueue(&job("more")).map(drop));
     refused(kv.extend_windows(&[slug("more")]).map(drop));
-    refused(kv.hold(&slug("more"), TTL, 0).map(drop));
+    refused(kv.lock_pipeline(&slug("more"), TTL, 0).map(drop));
     refused(kv.open("ab", TTL, TTL).map(drop));
     refused(kv.try_lock("name", "token", TTL).map(drop));
-    refused(kv.prove_write());
+    refused(kv.probe_write());
     assert_eq!(everything(&server), before, "nothing took place");
-    assert_eq!(kv.heartbeat(&start.held, TTL).unwrap(), Beat::Held { cancelled: false });
-    assert_eq!(kv.end(&start.held, &ended(&running)).unwrap(), Release::Done);
-    let wait = Wait { job: &again, delay: AT_ONCE, reason: Waiting::Retry, charge: Charge::Attempt };
-    assert_eq!(kv.put_back(&retried.held, &wait).unwrap(), Release::Done);
+    assert_eq!(kv.heartbeat(&start.lease, TTL).unwrap(), HeartbeatReply::Held { cancelled: false });
+    assert_eq!(kv.finish(&start.lease, &ended(&running)).unwrap(), ReleaseOutcome::Released);
+    let wait = Requeue { job: &again, delay: AT_ONCE, reason: Waiting::Retry, cost: AttemptCost::One };
+    assert_eq!(kv.requeue(&retried.lease, &wait).unwrap(), ReleaseOutcome::Released);
     assert_eq!(kv.claim("w", 1, AT_ONCE).unwrap(), []);
     assert_eq!(kv.counts().unwrap().waiting, 1);
     server.ask::<()>(&["CONFIG", "SET", "maxmemory", "0"]);
@@ -399,14 +408,14 @@ fn a_replica_refuses() {
 fn a_user_without_a_command_that_steps_write_by_is_refused_the_proof_of_a_write() {
     let server = RedisServer::start();
     let kv = server.kv();
-    kv.prove_write().unwrap();
+    kv.probe_write().unwrap();
     for command in ["xadd", "hset", "zadd", "set", "del", "xack", "zrem", "pexpire"] {
         server.ask::<()>(&["ACL", "SETUSER", "default", &format!("-{command}")]);
-        let Err(KvError::Refused { reason, .. }) = kv.prove_write() else { panic!("{command}") };
+        let Err(KvError::Refused { reason, .. }) = kv.probe_write() else { panic!("{command}") };
         assert!(reason.contains("NOPERM") || reason.contains("user executing the script"), "{reason}");
         server.ask::<()>(&["ACL", "SETUSER", "default", &format!("+{command}")]);
-        kv.prove_write().unwrap();
+        kv.probe_write().unwrap();
     }
     server.ask::<()>(&["ACL", "SETUSER", "default", "resetkeys", "~other:*"]);
-    assert!(matches!(kv.prove_write(), Err(KvError::Refused { .. })));
+    assert!(matches!(kv.probe_write(), Err(KvError::Refused { .. })));
 }

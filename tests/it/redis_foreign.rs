@@ -4,11 +4,12 @@
 use std::time::Duration;
 
 use lakemill::adapters::redis::{RedisKv, RedisOptions, keys};
-use lakemill::domain::job::{Arrival, Charge, Job, JobId, JobMessage, JobStatus, RunResult, Waiting};
+use lakemill::domain::job::{Arrival, AttemptCost, Job, JobId, JobMessage, JobStatus, RunResult, Waiting};
 use lakemill::domain::login::LoginScopes;
 use lakemill::domain::name::Slug;
 use lakemill::ports::jobs::{
-    Beat, Enqueued, Entry, JobBoard, JobQueue, QueueCounts, Release, RunLocks, Start, StartRequest, Started, Wait,
+    EnqueueOutcome, Entry, HeartbeatReply, JobQueue, JobRegistry, PipelineLocks, QueueCounts, ReleaseOutcome, Requeue,
+    StartOutcome, StartRequest, StartedJob,
 };
 use lakemill::ports::kv::{KvError, KvResult};
 use lakemill::ports::schedule::{Cursor, Schedule};
@@ -43,7 +44,7 @@ fn message(entry: &Entry) -> JobMessage {
     }
 }
 
-fn start(kv: &RedisKv, entry: &Entry) -> KvResult<Started> {
+fn start(kv: &RedisKv, entry: &Entry) -> KvResult<StartOutcome> {
     let message = message(entry);
     kv.start(&StartRequest {
         entry: &entry.id,
@@ -56,24 +57,24 @@ fn start(kv: &RedisKv, entry: &Entry) -> KvResult<Started> {
     })
 }
 
-fn run_next(kv: &RedisKv) -> Start {
+fn run_next(kv: &RedisKv) -> StartedJob {
     match start(kv, &claim(kv)).unwrap() {
-        Started::Running(start) => start,
+        StartOutcome::Running(start) => start,
         odd => panic!("{odd:?}"),
     }
 }
 
-fn end(kv: &RedisKv, start: &Start) {
-    let job = kv.job(&start.held.pipeline, &start.held.job_id).unwrap().unwrap();
+fn end(kv: &RedisKv, start: &StartedJob) {
+    let job = kv.job(&start.lease.pipeline, &start.lease.job_id).unwrap().unwrap();
     let job = job.clone().completed(RunResult::default(), job.enqueued_at);
-    assert_eq!(kv.end(&start.held, &job).unwrap(), Release::Done);
+    assert_eq!(kv.finish(&start.lease, &job).unwrap(), ReleaseOutcome::Released);
 }
 
 /// Walks over everything as the janitor does; how many jobs were put back.
 fn restore(kv: &RedisKv) -> usize {
     let (mut restored, mut at) = (0, Cursor::default());
     loop {
-        let (count, next) = kv.restore(&at).unwrap();
+        let (count, next) = kv.requeue_lost(&at).unwrap();
         restored += count;
         match next {
             Some(next) => at = next,
@@ -105,12 +106,12 @@ fn an_entry_that_somebody_added_runs_and_leaves_only_what_should_stay() {
     let queued = kv.job(&slug("trips"), &job_id).unwrap().unwrap();
     assert_eq!((queued.status, queued.attempt, queued.clean_run), (JobStatus::Queued, 0, true));
     let start = run_next(&kv);
-    assert_eq!((&start.held.job_id, start.attempt), (&job_id, 1));
+    assert_eq!((&start.lease.job_id, start.attempt), (&job_id, 1));
     let shown = kv.job(&slug("trips"), &job_id).unwrap().unwrap();
     assert_eq!((shown.status, shown.attempt, shown.max_attempts, shown.clean_run), (JobStatus::Running, 1, 3, true));
     assert_eq!(kv.active(&slug("trips"), 10).unwrap(), std::slice::from_ref(&shown));
-    let running = shown.started("w", start.held.fence, 1, chrono::DateTime::UNIX_EPOCH);
-    assert_eq!(kv.show(&start.held, &running).unwrap(), Beat::Held { cancelled: false });
+    let running = shown.started("w", start.lease.fence, 1, chrono::DateTime::UNIX_EPOCH);
+    assert_eq!(kv.update_record(&start.lease, &running).unwrap(), HeartbeatReply::Held { cancelled: false });
     assert_eq!(server.ask::<i64>(&["PTTL", &keys::live(&job_id)]), -1, "it stays until the end");
     end(&kv, &start);
     let live = keys::live(&job_id);
@@ -127,10 +128,10 @@ fn an_id_that_another_pipeline_uses_is_taken_for_no_second_job() {
     let start = run_next(&kv);
     server.ask::<String>(&["XADD", keys::STREAM, "*", "job_id", job.job_id.as_str(), "pipeline", "other"]);
     let entry = claim(&kv);
-    assert_eq!(super::redis_foreign::start(&kv, &entry).unwrap(), Started::IdTaken);
-    kv.bury(&entry, "its id is another's").unwrap();
+    assert_eq!(super::redis_foreign::start(&kv, &entry).unwrap(), StartOutcome::IdTaken);
+    kv.dead_letter(&entry, "its id is another's").unwrap();
     let same_id = Job { pipeline: slug("other"), ..job.clone() };
-    assert_eq!(kv.enqueue(&same_id).unwrap(), Enqueued::AlreadyActive);
+    assert_eq!(kv.enqueue(&same_id).unwrap(), EnqueueOutcome::AlreadyActive);
     assert_eq!(kv.job(&slug("other"), &job.job_id).unwrap(), None);
     end(&kv, &start);
     assert_eq!(kv.counts().unwrap(), QueueCounts { dead: 1, ..QueueCounts::default() });
@@ -140,13 +141,13 @@ fn an_id_that_another_pipeline_uses_is_taken_for_no_second_job() {
 fn keys_have_the_names_and_types_that_others_rely_on() {
     let (server, kv) = with_server();
     let job = enqueue(&kv, "trips");
-    let held = run_next(&kv);
+    let lease = run_next(&kv);
     enqueue(&kv, "trips");
-    assert!(matches!(start(&kv, &claim(&kv)).unwrap(), Started::Deferred { .. }));
+    assert!(matches!(start(&kv, &claim(&kv)).unwrap(), StartOutcome::Deferred { .. }));
     kv.extend_windows(&[slug("trips")]).unwrap();
     server.ask::<String>(&["XADD", keys::STREAM, "*", "odd", "entry"]);
-    kv.bury(&claim(&kv), "why").unwrap();
-    kv.remember().unwrap();
+    kv.dead_letter(&claim(&kv), "why").unwrap();
+    kv.mark_initialized().unwrap();
     kv.open("ab12", TTL, TTL).unwrap();
     kv.admit(&client("127.0.0.1")).unwrap();
     for (name, kind) in [
@@ -166,7 +167,7 @@ fn keys_have_the_names_and_types_that_others_rely_on() {
     ] {
         assert_eq!(server.ask::<String>(&["TYPE", name]), kind, "{name}");
     }
-    assert_eq!(server.ask::<String>(&["HGET", "svc:fence", "trips"]), held.held.fence.to_string());
+    assert_eq!(server.ask::<String>(&["HGET", "svc:fence", "trips"]), lease.lease.fence.to_string());
     let live: String = server.ask(&["GET", &keys::live(&job.job_id)]);
     assert_eq!(serde_json::from_str::<Job>(&live).unwrap(), job);
     let fields: Vec<(String, Vec<(String, String)>)> = server.ask(&["XRANGE", keys::STREAM, "-", "+"]);
@@ -183,8 +184,8 @@ fn bytes_that_are_no_text_reach_the_dead_with_their_reason() {
     command.exec(&mut server.connect().unwrap()).unwrap();
     let entry = claim(&kv);
     assert!(entry.fields[0].1.contains('\u{fffd}'));
-    kv.bury(&entry, "the field `job_id` is missing").unwrap();
-    kv.bury(&entry, "twice changes nothing").unwrap();
+    kv.dead_letter(&entry, "the field `job_id` is missing").unwrap();
+    kv.dead_letter(&entry, "twice changes nothing").unwrap();
     let dead: Vec<String> = server.ask(&["LRANGE", keys::DEAD, "0", "-1"]);
     assert!(dead.len() == 1 && dead[0].contains("`job_id` is missing") && dead[0].len() < 10_000, "{}", dead[0].len());
     let counts = kv.counts().unwrap();
@@ -204,7 +205,7 @@ fn an_entry_that_an_operator_deleted_comes_back() {
         server.ask::<()>(&command);
         assert_eq!((restore(&kv), restore(&kv)), (1, 0), "{command:?}: once");
         let start = run_next(&kv);
-        assert_eq!((&start.held.job_id, start.attempt), (&job.job_id, 1));
+        assert_eq!((&start.lease.job_id, start.attempt), (&job.job_id, 1));
         end(&kv, &start);
         assert_eq!(restore(&kv), 0);
     }
@@ -217,9 +218,9 @@ fn an_entry_deleted_between_claim_and_start_runs_once() {
     let old = claim(&kv);
     server.ask::<()>(&["XTRIM", keys::STREAM, "MAXLEN", "0"]);
     assert_eq!(restore(&kv), 1);
-    assert_eq!(start(&kv, &old).unwrap(), Started::NotMine);
+    assert_eq!(start(&kv, &old).unwrap(), StartOutcome::NotMine);
     let start = run_next(&kv);
-    assert_eq!(start.held.job_id, job.job_id);
+    assert_eq!(start.lease.job_id, job.job_id);
     assert_eq!(kv.counts().unwrap().pending, 1);
 }
 
@@ -230,7 +231,7 @@ fn an_entry_deleted_under_a_run_comes_back_only_if_the_run_dies() {
     let start = run_next(&kv);
     server.ask::<()>(&["XTRIM", keys::STREAM, "MAXLEN", "0"]);
     assert_eq!(restore(&kv), 0, "it runs");
-    assert!(matches!(kv.heartbeat(&start.held, TTL).unwrap(), lakemill::ports::jobs::Beat::Held { .. }));
+    assert!(matches!(kv.heartbeat(&start.lease, TTL).unwrap(), lakemill::ports::jobs::HeartbeatReply::Held { .. }));
     assert_eq!(restore(&kv), 0);
     server.ask::<()>(&["DEL", &keys::run_lock(&job.pipeline)]);
     assert_eq!(restore(&kv), 1);
@@ -248,9 +249,9 @@ fn a_job_whose_message_is_lost_is_rebuilt_from_its_record() {
     assert_eq!(restore(&kv), 1);
     let entry = claim(&kv);
     assert_eq!(message(&entry), queued.message());
-    let Started::Running(start) = start(&kv, &entry).unwrap() else { panic!("it runs") };
-    let wait = Wait { job: &queued, delay: AT_ONCE, reason: Waiting::Retry, charge: Charge::Attempt };
-    kv.put_back(&start.held, &wait).unwrap();
+    let StartOutcome::Running(start) = start(&kv, &entry).unwrap() else { panic!("it runs") };
+    let wait = Requeue { job: &queued, delay: AT_ONCE, reason: Waiting::Retry, cost: AttemptCost::One };
+    kv.requeue(&start.lease, &wait).unwrap();
     server.ask::<()>(&["DEL", &keys::message(&queued.job_id)]);
     assert_eq!(kv.release_due(10).unwrap(), 0, "there is nothing to put into the stream");
     assert_eq!(restore(&kv), 1);
@@ -313,31 +314,31 @@ fn consumers_of_dead_processes_are_forgotten_unless_something_is_pending_for_the
 fn garbage_under_a_key_fails_what_needs_it_by_name_and_changes_nothing() {
     let (server, kv) = with_server();
     let job = enqueue(&kv, "trips");
-    let held = run_next(&kv).held;
+    let lease = run_next(&kv).lease;
     enqueue(&kv, "waiting");
     // What is in the stream was looked at.
     kv.active(&slug("waiting"), 1).unwrap();
     let ended = job.clone().completed(RunResult::default(), job.enqueued_at);
-    let wait = Wait { job: &job, delay: AT_ONCE, reason: Waiting::Retry, charge: Charge::Attempt };
+    let wait = Requeue { job: &job, delay: AT_ONCE, reason: Waiting::Retry, cost: AttemptCost::One };
     type Step<'a> = (&'static str, Box<dyn Fn() -> KvResult<()> + 'a>);
     let steps: Vec<Step<'_>> = vec![
-        ("end", Box::new(|| kv.end(&held, &ended).map(drop))),
-        ("put_back", Box::new(|| kv.put_back(&held, &wait).map(drop))),
+        ("end", Box::new(|| kv.finish(&lease, &ended).map(drop))),
+        ("requeue", Box::new(|| kv.requeue(&lease, &wait).map(drop))),
         ("enqueue", Box::new(|| kv.enqueue(&enqueue_later("trips")).map(drop))),
-        ("cancel", Box::new(|| kv.cancel(&held.pipeline, &held.job_id).map(drop))),
+        ("cancel", Box::new(|| kv.cancel(&lease.pipeline, &lease.job_id).map(drop))),
         ("release_due", Box::new(|| kv.release_due(10).map(drop))),
-        ("drop_pipeline", Box::new(|| kv.drop_pipeline(&held.pipeline))),
+        ("drop_pipeline", Box::new(|| kv.drop_pipeline(&lease.pipeline))),
         ("extend_windows", Box::new(|| kv.extend_windows(&[slug("w")]).map(drop))),
-        ("hold", Box::new(|| kv.hold(&slug("free"), TTL, 0).map(drop))),
+        ("hold", Box::new(|| kv.lock_pipeline(&slug("free"), TTL, 0).map(drop))),
     ];
-    let (active, message) = (keys::active(&held.pipeline), keys::message(&held.job_id));
-    let lock = keys::run_lock(&held.pipeline);
+    let (active, message) = (keys::active(&lease.pipeline), keys::message(&lease.job_id));
+    let lock = keys::run_lock(&lease.pipeline);
     for (key, kind, broken) in [
-        (keys::STREAM, "a stream", vec!["end", "put_back", "enqueue", "release_due", "drop_pipeline"]),
-        (keys::DELAYED, "a sorted set", vec!["end", "put_back", "cancel", "release_due", "drop_pipeline"]),
-        (active.as_str(), "a sorted set", vec!["end", "put_back", "enqueue", "cancel", "drop_pipeline"]),
-        (message.as_str(), "a hash", vec!["end", "put_back", "cancel"]),
-        (lock.as_str(), "a string", vec!["end", "put_back", "drop_pipeline"]),
+        (keys::STREAM, "a stream", vec!["end", "requeue", "enqueue", "release_due", "drop_pipeline"]),
+        (keys::DELAYED, "a sorted set", vec!["end", "requeue", "cancel", "release_due", "drop_pipeline"]),
+        (active.as_str(), "a sorted set", vec!["end", "requeue", "enqueue", "cancel", "drop_pipeline"]),
+        (message.as_str(), "a hash", vec!["end", "requeue", "cancel"]),
+        (lock.as_str(), "a string", vec!["end", "requeue", "drop_pipeline"]),
         (keys::WINDOWS, "a sorted set", vec!["drop_pipeline", "extend_windows"]),
         (keys::FIRST_EVENTS, "a hash", vec!["drop_pipeline", "extend_windows"]),
         (keys::FENCES, "a hash", vec!["hold"]),
@@ -358,7 +359,7 @@ fn garbage_under_a_key_fails_what_needs_it_by_name_and_changes_nothing() {
         server.ask::<()>(&["DEL", key]);
         let _ = server.try_ask::<()>(&["RENAME", "kept", key]);
     }
-    for (name, step) in steps.iter().filter(|(name, _)| *name != "put_back" && *name != "drop_pipeline") {
+    for (name, step) in steps.iter().filter(|(name, _)| *name != "requeue" && *name != "drop_pipeline") {
         step().unwrap_or_else(|error| panic!("{name}: {error}"));
     }
 }
@@ -383,10 +384,10 @@ fn one_bad_record_hides_no_other_job() {
     // All of them run nevertheless, and end with a good record.
     for _ in 0..4 {
         let start = run_next(&kv);
-        let job = jobs.iter().find(|job| job.job_id == start.held.job_id).unwrap();
+        let job = jobs.iter().find(|job| job.job_id == start.lease.job_id).unwrap();
         assert_eq!(
-            kv.end(&start.held, &job.clone().completed(RunResult::default(), job.enqueued_at)).unwrap(),
-            Release::Done
+            kv.finish(&start.lease, &job.clone().completed(RunResult::default(), job.enqueued_at)).unwrap(),
+            ReleaseOutcome::Released
         );
         assert!(kv.job(&slug("trips"), &job.job_id).unwrap().unwrap().status.is_terminal());
     }
@@ -421,7 +422,7 @@ fn a_session_that_is_none_is_malformed_and_a_login_of_garbage_too() {
     assert!(matches!(kv.touch("ab", TTL), Err(KvError::Malformed { .. })));
     server.ask::<()>(&["SET", &keys::login("1.2.3.4"), "x"]);
     assert!(matches!(kv.admit(&client("1.2.3.4")), Err(KvError::Malformed { .. })));
-    kv.succeeded(&client("1.2.3.4")).unwrap();
+    kv.record_success(&client("1.2.3.4")).unwrap();
     kv.admit(&client("1.2.3.4")).unwrap();
     server.ask::<()>(&["SET", &keys::login("all"), "x"]);
     assert!(matches!(kv.admit(&client("1.2.3.5")), Err(KvError::Malformed { .. })));
@@ -438,7 +439,7 @@ fn counters_that_somebody_overwrote_begin_anew() {
     server.ask::<()>(&["HSET", keys::FENCES, "trips", "x"]);
     let start = run_next(&kv);
     assert_eq!((start.attempt, start.lost_starts), (1, 0));
-    assert!(start.held.fence > 1_700_000_000_000_000);
+    assert!(start.lease.fence > 1_700_000_000_000_000);
 }
 
 fn with_server() -> (RedisServer, RedisKv) {

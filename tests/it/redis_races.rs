@@ -6,9 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use lakemill::adapters::redis::{RedisKv, RedisOptions};
-use lakemill::domain::job::{Arrival, Charge, Job, JobMessage, RunResult, Waiting};
+use lakemill::domain::job::{Arrival, AttemptCost, Job, JobMessage, RunResult, Waiting};
 use lakemill::domain::name::Slug;
-use lakemill::ports::jobs::{Entry, JobBoard, JobQueue, Release, RunLocks, StartRequest, Started, Wait};
+use lakemill::ports::jobs::{
+    Entry, JobQueue, JobRegistry, PipelineLocks, ReleaseOutcome, Requeue, StartOutcome, StartRequest,
+};
 use lakemill::ports::schedule::{Cursor, Schedule};
 use lakemill::runtime::Clock;
 
@@ -38,7 +40,7 @@ fn message(entry: &Entry) -> JobMessage {
     }
 }
 
-fn start(kv: &RedisKv, consumer: &str, entry: &Entry) -> Started {
+fn start(kv: &RedisKv, consumer: &str, entry: &Entry) -> StartOutcome {
     let message = message(entry);
     let request = StartRequest {
         entry: &entry.id,
@@ -126,8 +128,8 @@ fn of_eight_that_start_jobs_of_one_pipeline_one_runs_and_the_rest_wait() {
                 start(kv, &consumer, &entry)
             },
         );
-        let runs = outcomes.iter().filter(|outcome| matches!(outcome, Started::Running(_))).count();
-        let waits = outcomes.iter().filter(|outcome| matches!(outcome, Started::Deferred { .. })).count();
+        let runs = outcomes.iter().filter(|outcome| matches!(outcome, StartOutcome::Running(_))).count();
+        let waits = outcomes.iter().filter(|outcome| matches!(outcome, StartOutcome::Deferred { .. })).count();
         assert_eq!((runs, waits), (1, RACERS - 1), "{outcomes:?}");
         let counts = kv.counts().unwrap();
         assert_eq!((counts.stream, counts.pending, counts.waiting), (1, 1, 7));
@@ -146,16 +148,16 @@ fn of_eight_that_start_the_same_entry_one_runs_it() {
         let runs: Vec<_> = outcomes
             .iter()
             .filter_map(|outcome| match outcome {
-                Started::Running(start) => Some(start),
-                Started::RunningElsewhere => None,
+                StartOutcome::Running(start) => Some(start),
+                StartOutcome::RunningElsewhere => None,
                 odd => panic!("{odd:?}"),
             })
             .collect();
         assert_eq!(runs.len(), 1);
-        let shown = kv.job(&slug("trips"), &runs[0].held.job_id).unwrap().unwrap();
+        let shown = kv.job(&slug("trips"), &runs[0].lease.job_id).unwrap().unwrap();
         assert_eq!(shown.attempt, 1);
         let ended = shown.clone().completed(RunResult::default(), shown.enqueued_at);
-        assert_eq!(kv.end(&runs[0].held, &ended).unwrap(), Release::Done);
+        assert_eq!(kv.finish(&runs[0].lease, &ended).unwrap(), ReleaseOutcome::Released);
     }
 }
 
@@ -187,24 +189,25 @@ fn workers_that_claim_run_fail_and_end_at_once_do_every_job_once_and_one_a_pipel
                 assert!(Instant::now() < deadline, "{:?}", kv.counts());
                 kv.release_due(10).unwrap();
                 if n == 0 {
-                    kv.restore(&Cursor::default()).unwrap();
+                    kv.requeue_lost(&Cursor::default()).unwrap();
                 }
                 for entry in kv.claim(&consumer, 2, Duration::from_millis(20)).unwrap() {
-                    let Started::Running(start) = start(kv, &consumer, &entry) else { continue };
-                    let held = &start.held;
-                    let watch = &watches[&held.pipeline];
-                    assert!(!watch.runs.swap(true, Ordering::SeqCst), "two runs of `{}`", held.pipeline);
-                    let last = std::mem::replace(&mut *watch.last_fence.lock().unwrap(), held.fence);
-                    assert!(held.fence > last, "fences rise");
-                    let job = kv.job(&held.pipeline, &held.job_id).unwrap().unwrap();
+                    let StartOutcome::Running(start) = start(kv, &consumer, &entry) else { continue };
+                    let lease = &start.lease;
+                    let watch = &watches[&lease.pipeline];
+                    assert!(!watch.runs.swap(true, Ordering::SeqCst), "two runs of `{}`", lease.pipeline);
+                    let last = std::mem::replace(&mut *watch.last_fence.lock().unwrap(), lease.fence);
+                    assert!(lease.fence > last, "fences rise");
+                    let job = kv.job(&lease.pipeline, &lease.job_id).unwrap().unwrap();
                     watch.runs.store(false, Ordering::SeqCst);
                     if start.attempt == 1 && n % 3 == 0 {
-                        let wait = Wait { job: &job, delay: AT_ONCE, reason: Waiting::Retry, charge: Charge::Attempt };
-                        assert_eq!(kv.put_back(held, &wait).unwrap(), Release::Done);
+                        let wait =
+                            Requeue { job: &job, delay: AT_ONCE, reason: Waiting::Retry, cost: AttemptCost::One };
+                        assert_eq!(kv.requeue(lease, &wait).unwrap(), ReleaseOutcome::Released);
                     } else {
                         let last = job.clone().completed(RunResult::default(), job.enqueued_at);
-                        assert_eq!(kv.end(held, &last).unwrap(), Release::Done);
-                        *done.lock().unwrap().entry(held.job_id.to_string()).or_default() += 1;
+                        assert_eq!(kv.finish(lease, &last).unwrap(), ReleaseOutcome::Released);
+                        *done.lock().unwrap().entry(lease.job_id.to_string()).or_default() += 1;
                         ended.fetch_add(1, Ordering::SeqCst);
                     }
                 }
@@ -215,7 +218,7 @@ fn workers_that_claim_run_fail_and_end_at_once_do_every_job_once_and_one_a_pipel
     assert!(done.len() == JOBS && done.values().all(|times| *times == 1), "each ended once");
     assert_eq!(kv.counts().unwrap(), lakemill::ports::jobs::QueueCounts::default());
     for pipeline in &pipelines {
-        assert!(kv.hold(pipeline, TTL, 0).unwrap().is_some(), "the lock is free");
+        assert!(kv.lock_pipeline(pipeline, TTL, 0).unwrap().is_some(), "the lock is free");
         assert!(kv.active(pipeline, 10).unwrap().is_empty());
     }
 }

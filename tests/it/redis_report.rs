@@ -7,7 +7,7 @@ use std::time::Duration;
 use lakemill::adapters::redis::{RedisKv, RedisOptions};
 use lakemill::domain::job::{Job, JobMessage};
 use lakemill::domain::name::Slug;
-use lakemill::ports::jobs::JobBoard;
+use lakemill::ports::jobs::JobRegistry;
 use lakemill::ports::kv::{Diagnose, KvError};
 
 use crate::support::children::Reaped as _;

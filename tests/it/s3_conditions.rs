@@ -18,7 +18,7 @@ const KEY: &str = "pipelines/s/k";
 const RACERS: usize = 12;
 
 fn create() -> WriteOptions<'static> {
-    WriteOptions::default().with(Precondition::IfAbsent)
+    WriteOptions::default().with(Precondition::IfNoneMatch)
 }
 
 fn replace(tag: ETag) -> WriteOptions<'static> {

@@ -17,7 +17,7 @@ const LAKE: Bucket = Bucket::Lake;
 const KEY: &str = "pipelines/s/k";
 
 fn create() -> WriteOptions<'static> {
-    WriteOptions::default().with(Precondition::IfAbsent)
+    WriteOptions::default().with(Precondition::IfNoneMatch)
 }
 
 fn plain() -> WriteOptions<'static> {
@@ -196,7 +196,7 @@ fn a_store_that_is_not_there_is_a_transient_failure() {
     let store = S3Store::open(options).unwrap();
     let text = transient(store.head(LAKE, KEY));
     assert!(text.to_lowercase().contains("refused"), "{text}");
-    assert_eq!(store.skew(), None);
+    assert_eq!(store.clock_skew(), None);
 }
 
 #[test]

@@ -159,9 +159,9 @@ fn a_clock_that_is_far_off_is_made_up_for() {
                 let mut options = s3s_fs().options_at(&proxy.url());
                 options.clock = Arc::new(Wrong(chrono::TimeDelta::seconds(seconds)));
                 let store = S3Store::open(options).unwrap();
-                assert_eq!(store.skew(), None);
+                assert_eq!(store.clock_skew(), None);
                 store.put(LAKE, KEY, b"1", &WriteOptions::default()).unwrap();
-                let skew = store.skew().unwrap().num_seconds();
+                let skew = store.clock_skew().unwrap().num_seconds();
                 assert!((seconds - 1..seconds + 30).contains(&skew), "{skew}");
                 let lease = Ending::in_ms(60_000);
                 store.put(LAKE, KEY, b"2", &WriteOptions::leased(&lease)).unwrap();

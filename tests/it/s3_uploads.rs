@@ -143,7 +143,7 @@ fn an_upload_whose_condition_fails_leaves_nothing() {
     let warehouse = options.buckets.warehouse.clone();
     let store = S3Store::open(options).unwrap();
     let old = store.put(WAREHOUSE, KEY, b"old", &WriteOptions::default()).unwrap();
-    for when in [Precondition::IfAbsent, Precondition::IfMatch(ETag("0".repeat(32)))] {
+    for when in [Precondition::IfNoneMatch, Precondition::IfMatch(ETag("0".repeat(32)))] {
         let error = store.put(WAREHOUSE, KEY, &body(300_000), &WriteOptions::default().with(when)).unwrap_err();
         assert!(matches!(error, StoreError::PreconditionFailed { .. }), "{error}");
     }
@@ -202,9 +202,9 @@ fn a_large_copy_keeps_to_its_precondition() {
         let body = body(700_000);
         store.put(LAKE, "from +%é", &body, &WriteOptions::default()).unwrap();
         let copy = |when| store.copy((LAKE, "from +%é"), (WAREHOUSE, KEY), &WriteOptions::default().with(when));
-        let made = copy(Precondition::IfAbsent).unwrap();
+        let made = copy(Precondition::IfNoneMatch).unwrap();
         assert_eq!((made.size, made.etag.clone()), (700_000, store.head(WAREHOUSE, KEY).unwrap().unwrap().etag));
-        assert!(matches!(copy(Precondition::IfAbsent), Err(StoreError::PreconditionFailed { .. })));
+        assert!(matches!(copy(Precondition::IfNoneMatch), Err(StoreError::PreconditionFailed { .. })));
         let wrong = Precondition::IfMatch(ETag("0".repeat(32)));
         assert!(matches!(copy(wrong), Err(StoreError::PreconditionFailed { .. })));
         copy(Precondition::IfMatch(made.etag.unwrap())).unwrap();

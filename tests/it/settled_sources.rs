@@ -17,7 +17,7 @@ use lakemill::domain::pipeline::Pipeline;
 use lakemill::engine::run::RunFailure;
 use lakemill::engine::validate::validate;
 use lakemill::ports::ObjectStore;
-use lakemill::ports::store::{Bucket, WriteOptions};
+use lakemill::ports::store::{Bucket, LocalStore as _, WriteOptions};
 use lakemill::runtime::Clock;
 
 use crate::support::faulty_store::FaultyStore;
@@ -80,8 +80,8 @@ impl Place {
         DateTime::from_timestamp(metadata.ctime(), metadata.ctime_nsec() as u32).unwrap()
     }
 
-    fn unsettled(&self, name: &str) -> bool {
-        self.store.unsettled(Bucket::Lake, &format!("pipelines/x/{name}")).unwrap()
+    fn is_being_written(&self, name: &str) -> bool {
+        self.store.is_being_written(Bucket::Lake, &format!("pipelines/x/{name}")).unwrap()
     }
 
     fn append(&self, name: &str) {
@@ -96,9 +96,9 @@ fn file_is_settled_once_unchanged_for_the_wait() {
     place.write("a.csv", "n\n1\n");
     for (age, unsettled) in [(TimeDelta::zero(), true), (WAIT - TICK, true), (WAIT, false), (WAIT * 100, false)] {
         place.clock.set(place.changed("a.csv") + age);
-        assert_eq!(place.unsettled("a.csv"), unsettled, "{age}");
+        assert_eq!(place.is_being_written("a.csv"), unsettled, "{age}");
     }
-    assert!(!place.unsettled("none.csv"), "what isn't there is not being written");
+    assert!(!place.is_being_written("none.csv"), "what isn't there is not being written");
 }
 
 #[test]
@@ -109,9 +109,9 @@ fn forged_modification_times_are_ignored() {
     for modified in [std::time::SystemTime::now() - 9 * hour, std::time::SystemTime::now() + 9 * hour] {
         File::options().append(true).open(place.path("a.csv")).unwrap().set_modified(modified).unwrap();
         place.clock.set(place.changed("a.csv") + TICK);
-        assert!(place.unsettled("a.csv"));
+        assert!(place.is_being_written("a.csv"));
         place.clock.pass(WAIT);
-        assert!(!place.unsettled("a.csv"));
+        assert!(!place.is_being_written("a.csv"));
     }
 }
 
@@ -120,10 +120,10 @@ fn stored_file_is_settled_until_it_is_modified() {
     let place = Place::new();
     place.store.put(Bucket::Lake, "pipelines/x/a.csv", b"n\n1\n", &WriteOptions::default()).unwrap();
     place.clock.set(place.changed("a.csv"));
-    assert!(!place.unsettled("a.csv"));
+    assert!(!place.is_being_written("a.csv"));
     place.append("a.csv");
     place.clock.set(place.changed("a.csv"));
-    assert!(place.unsettled("a.csv"));
+    assert!(place.is_being_written("a.csv"));
 }
 
 #[test]
@@ -131,16 +131,16 @@ fn file_from_the_future_is_deferred_only_by_the_wait() {
     let place = Place::new();
     place.write("a.csv", "n\n1\n");
     place.clock.set(place.changed("a.csv") - TimeDelta::hours(9));
-    assert!(place.unsettled("a.csv"));
+    assert!(place.is_being_written("a.csv"));
     place.clock.pass(WAIT - TICK);
-    assert!(place.unsettled("a.csv"));
+    assert!(place.is_being_written("a.csv"));
     place.clock.pass(TICK);
-    assert!(!place.unsettled("a.csv"));
+    assert!(!place.is_being_written("a.csv"));
     // It changes again.
     place.append("a.csv");
-    assert!(place.unsettled("a.csv"));
+    assert!(place.is_being_written("a.csv"));
     place.clock.pass(WAIT);
-    assert!(!place.unsettled("a.csv"));
+    assert!(!place.is_being_written("a.csv"));
 }
 
 /// Two tables, of `a*.csv` and of `b*.csv`.
@@ -213,7 +213,7 @@ fn unread_sources_may_be_unsettled() {
     place.clock.set(place.changed("a.csv") + WAIT);
     run(&place, how().settled()).0.unwrap();
     place.clock.set(place.changed("a.csv"));
-    assert!(place.unsettled("a.csv") && place.unsettled("other.txt"));
+    assert!(place.is_being_written("a.csv") && place.is_being_written("other.txt"));
     let (result, _, read) = run(&place, how().settled());
     assert_eq!((result.unwrap().tables["a"].sources_read, read), (0, 0));
 }

@@ -10,10 +10,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lakemill::adapters::sqlite::{SqliteKv, SqliteOptions};
-use lakemill::domain::job::{Charge, Job, JobId, JobMessage, Waiting};
+use lakemill::domain::job::{AttemptCost, Job, JobId, JobMessage, Waiting};
 use lakemill::domain::limits::DEAD_ENTRIES_MAX;
 use lakemill::ports::Kv;
-use lakemill::ports::jobs::{Beat, JobBoard as _, JobQueue as _, RunLocks as _, Started, Wait};
+use lakemill::ports::jobs::{
+    HeartbeatReply, JobQueue as _, JobRegistry as _, PipelineLocks as _, Requeue, StartOutcome,
+};
 use lakemill::ports::kv::{Diagnose as _, KeyLocks as _, KvError};
 use lakemill::ports::schedule::{Cursor, Schedule as _};
 use lakemill::ports::sessions::Sessions as _;
@@ -132,16 +134,16 @@ fn gust(kv: &SqliteKv, folder: &Path, consumer: &str, dice: &mut Dice) {
         3 => drop(kv.release_due(10).unwrap()),
         _ => {
             for entry in kv.claim(consumer, 2, AT_ONCE).unwrap() {
-                let Started::Running(start) = start(kv, consumer, &entry, TTL) else { continue };
-                let held = start.held;
-                let job = kv.job(&held.pipeline, &held.job_id).unwrap().unwrap();
-                assert!(matches!(kv.heartbeat(&held, TTL).unwrap(), Beat::Held { .. }));
-                kv.show(&held, &job).unwrap();
+                let StartOutcome::Running(start) = start(kv, consumer, &entry, TTL) else { continue };
+                let lease = start.lease;
+                let job = kv.job(&lease.pipeline, &lease.job_id).unwrap().unwrap();
+                assert!(matches!(kv.heartbeat(&lease, TTL).unwrap(), HeartbeatReply::Held { .. }));
+                kv.update_record(&lease, &job).unwrap();
                 if dice.below(3) == 0 {
-                    let wait = Wait { job: &job, delay: AT_ONCE, reason: Waiting::Retry, charge: Charge::Attempt };
-                    kv.put_back(&held, &wait).unwrap();
+                    let wait = Requeue { job: &job, delay: AT_ONCE, reason: Waiting::Retry, cost: AttemptCost::One };
+                    kv.requeue(&lease, &wait).unwrap();
                 } else {
-                    kv.end(&held, &completed(&job, chrono::Utc::now())).unwrap();
+                    kv.finish(&lease, &completed(&job, chrono::Utc::now())).unwrap();
                 }
             }
         }
@@ -200,15 +202,18 @@ fn a_process_killed_at_any_moment_leaves_a_whole_file_and_loses_nothing() {
         entries.extend(f.kv.reclaim("last", 1_000, IDLE).unwrap());
         for entry in entries {
             match f.start("last", &entry) {
-                Started::Running(start) => f.end(&start.held),
-                Started::Deferred { .. } => {}
-                other @ (Started::RunningElsewhere | Started::NotMine | Started::Dropped | Started::IdTaken) => {
+                StartOutcome::Running(start) => f.end(&start.lease),
+                StartOutcome::Deferred { .. } => {}
+                other @ (StartOutcome::RunningElsewhere
+                | StartOutcome::NotMine
+                | StartOutcome::Dropped
+                | StartOutcome::IdTaken) => {
                     panic!("{other:?}")
                 }
             }
         }
         if f.places() == (0, 0, 0) {
-            assert_eq!(f.kv.restore(&Cursor::default()).unwrap(), (0, None));
+            assert_eq!(f.kv.requeue_lost(&Cursor::default()).unwrap(), (0, None));
             return;
         }
     }
@@ -226,9 +231,9 @@ fn consume(folder: &Path) {
         }
         for entry in entries {
             let start = running(start(&kv, &consumer, &entry, TTL));
-            log(folder, &format!("done-{consumer}"), start.held.job_id.as_str());
-            let job = kv.job(&start.held.pipeline, &start.held.job_id).unwrap().unwrap();
-            kv.end(&start.held, &completed(&job, chrono::Utc::now())).unwrap();
+            log(folder, &format!("done-{consumer}"), start.lease.job_id.as_str());
+            let job = kv.job(&start.lease.pipeline, &start.lease.job_id).unwrap().unwrap();
+            kv.finish(&start.lease, &completed(&job, chrono::Utc::now())).unwrap();
         }
     }
 }
@@ -314,12 +319,12 @@ fn what_is_stored_is_there_after_the_last_one_left() {
     let job = queued("trips");
     let kv = backend.sqlite();
     kv.enqueue(&job).unwrap();
-    kv.remember().unwrap();
-    let hold = kv.hold(&slug("other"), TTL, 0).unwrap().unwrap();
+    kv.mark_initialized().unwrap();
+    let hold = kv.lock_pipeline(&slug("other"), TTL, 0).unwrap().unwrap();
     drop(kv);
     let kv = backend.sqlite();
-    assert!(kv.remembers().unwrap());
-    assert_eq!(kv.hold(&slug("other"), TTL, 0).unwrap(), None);
+    assert!(kv.is_initialized().unwrap());
+    assert_eq!(kv.lock_pipeline(&slug("other"), TTL, 0).unwrap(), None);
     kv.release(&hold).unwrap();
     let entry = kv.claim("a", 1, AT_ONCE).unwrap().remove(0);
     assert_eq!(message(&entry).job_id, job.job_id);
@@ -477,7 +482,7 @@ fn dead_entries_are_kept_up_to_a_bound() {
     for n in 0..3 {
         backend.add_raw(&[(b"n", b"x")]);
         let entry = kv.claim("a", 1, AT_ONCE).unwrap().remove(0);
-        kv.bury(&entry, &format!("new {n}")).unwrap();
+        kv.dead_letter(&entry, &format!("new {n}")).unwrap();
     }
     let dead = backend.dead();
     assert_eq!((dead.len(), kv.counts().unwrap().dead), (DEAD_ENTRIES_MAX, DEAD_ENTRIES_MAX as u64));
@@ -492,17 +497,17 @@ fn a_clock_that_is_set_back_lengthens_nothing_and_lowers_no_fence() {
     let (_, first) = f.run("a", "trips");
     f.kv.open("aa", seconds(3_600), seconds(7_200)).unwrap();
     clock.set_back(seconds(86_400));
-    assert!(matches!(f.kv.heartbeat(&first.held, TTL).unwrap(), Beat::Held { .. }), "it is held as before");
+    assert!(matches!(f.kv.heartbeat(&first.lease, TTL).unwrap(), HeartbeatReply::Held { .. }), "it is held as before");
     f.advance(TTL + seconds(1));
-    f.is_lost(&first.held);
-    assert!(f.open().hold(&slug("trips"), TTL, 0).unwrap().unwrap().fence > first.held.fence);
+    f.is_lost(&first.lease);
+    assert!(f.open().lock_pipeline(&slug("trips"), TTL, 0).unwrap().unwrap().fence > first.lease.fence);
     f.advance(seconds(3_600));
     assert_eq!(f.kv.touch("aa", seconds(3_600)).unwrap(), None);
     let findings = f.kv.report().unwrap().findings;
     assert!(findings.iter().any(|f| f.problem.contains("clock is 86") && !f.fatal), "{findings:?}");
     f.run("a", "other");
     clock.set_back(seconds(3_600));
-    f.is_lost(&first.held);
+    f.is_lost(&first.lease);
 }
 
 #[test]
@@ -512,7 +517,7 @@ fn a_heartbeat_does_not_wait_for_a_claim_that_waits() {
     std::thread::scope(|scope| {
         let claim = scope.spawn(|| f.kv.claim("a", 1, seconds(5)).unwrap());
         for _ in 0..20 {
-            assert_eq!(f.kv.heartbeat(&start.held, TTL).unwrap(), Beat::Held { cancelled: false });
+            assert_eq!(f.kv.heartbeat(&start.lease, TTL).unwrap(), HeartbeatReply::Held { cancelled: false });
         }
         assert!(!claim.is_finished(), "all of them went by while the claim waits");
         f.enqueue("other");
@@ -528,7 +533,7 @@ fn an_entry_whose_fields_can_not_be_read_is_given_out_without_any() {
     kv.enqueue(&queued("trips")).unwrap();
     let entries = kv.claim("a", 10, AT_ONCE).unwrap();
     assert_eq!((entries.len(), entries[0].fields.len()), (2, 0));
-    kv.bury(&entries[0], "it has no job id").unwrap();
+    kv.dead_letter(&entries[0], "it has no job id").unwrap();
 }
 
 #[test]

@@ -1,8 +1,8 @@
-//! Tags of files, without reading them.
+//! Tags of files, without reading their content.
 //!
-//! A file that this store put carries the hash of its content in an extended attribute, beside the inode, size and
-//! modification time for which the hash is true. Any other file, and one that was changed since, has a tag made of
-//! inode, size, modification and change time. Where these are whole seconds, the tag says so.
+//! A file that this store put has the hash of its content in an extended attribute, with the inode, size and modification
+//! time for which it is valid. Any other file, and one that changed since, has a tag derived from inode, size, modification
+//! and change time. If the change time is a whole second, the tag contains it.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -21,10 +21,10 @@ use super::folder::Folder;
 
 const NS_A_SECOND: i128 = 1_000_000_000;
 const ATTRIBUTE: &str = "user.lakemill.etag";
-/// A version, three numbers of at most 20 digits, a hash of 64: anything longer is not ours.
+/// A version, three numbers of up to 20 digits, and a hash of 64.
 const ATTRIBUTE_BYTES_MAX: usize = 160;
 
-/// What tells one state of a file from another.
+/// Identifies a state of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Signature {
     pub(super) inode: u64,
@@ -53,12 +53,12 @@ impl Signature {
         i64::try_from(self.modified_ns).map(DateTime::from_timestamp_nanos).unwrap_or_default()
     }
 
-    /// When the file was last written, or anything else about it changed. The kernel sets it, and nobody else can.
+    /// When content or metadata last changed. Set by the kernel alone.
     pub(super) fn changed(&self) -> DateTime<Utc> {
         i64::try_from(self.changed_ns).map(DateTime::from_timestamp_nanos).unwrap_or_default()
     }
 
-    /// Equal but for what a new or lost name of the file changes.
+    /// Equal except for the change time, which linking and unlinking update.
     pub(super) fn same_content(&self, other: &Self) -> bool {
         (self.inode, self.size, self.modified_ns) == (other.inode, other.size, other.modified_ns)
     }
@@ -86,10 +86,11 @@ pub(super) fn is_regular(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
 }
 
-/// A file's tag, and whether it is the hash of the content.
+/// A file's tag.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Tag {
     pub(super) etag: ETag,
+    /// Whether it is the hash of the content.
     pub(super) is_hash: bool,
 }
 
@@ -107,8 +108,8 @@ impl Tag {
         Self::new(signature, attribute(folder, |buffer| fgetxattr(file, ATTRIBUTE, buffer), &mut buffer))
     }
 
-    /// The tag of a file that is not open. The attribute may be that of a file that took its place a moment ago:
-    /// `None` if there is one that doesn't fit, upon which the caller looks again.
+    /// The tag of a file by path. The attribute may be that of a file that has just replaced it: `None` if it doesn't match
+    /// the signature, and the caller must retry.
     pub(super) fn of_path(folder: &Folder, path: &Path, signature: &Signature) -> Option<Self> {
         let mut buffer = [0; ATTRIBUTE_BYTES_MAX];
         let read = |buffer: &mut [u8]| {
@@ -149,11 +150,10 @@ fn hash_of(signature: &Signature, attribute: &[u8]) -> Option<String> {
     (is_hash && signature.attribute(hash) == text).then(|| hash.to_owned())
 }
 
-/// Notes the hash of a file's content on it. Without extended attributes, or room for them, the file has a tag by its
-/// stat: nothing is lost but the tag's meaning.
-pub(super) fn remember(file: impl AsFd, signature: &Signature, hash: &str) {
+/// Stores the hash of a file's content in its attribute. If that fails, the file gets a tag derived from its stat.
+pub(super) fn store_hash(file: impl AsFd, signature: &Signature, hash: &str) {
     let value = signature.attribute(hash);
     if let Err(errno) = fsetxattr(file, ATTRIBUTE, value.as_bytes(), XattrFlags::empty()) {
-        tracing::debug!(%errno, "no extended attribute for the tag of a file");
+        tracing::debug!(%errno, "hash not stored in an extended attribute");
     }
 }

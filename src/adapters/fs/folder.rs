@@ -1,4 +1,4 @@
-//! Which folder a key lies in, and which keys it may have.
+//! Maps keys to folders and paths.
 
 use std::fmt;
 use std::io;
@@ -12,16 +12,18 @@ use rustix::io::Errno;
 use crate::domain::limits::KEY_BYTES_MAX;
 use crate::ports::store::{Bucket, StoreError, StoreResult};
 
-use super::OWN_FOLDER;
-use super::error::{Place, invalid_key, not_found};
+use super::error::{invalid_key, not_found, store_error};
+
+/// The store's own folder in each writable folder.
+pub const OWN_FOLDER: &str = ".lakemill";
 
 /// In [`Mount::hide`]: every file and folder whose name starts with a dot.
 pub const DOT_FILES: &str = ".*";
 
-/// Longest name that common file systems take, in bytes.
+/// Longest file name of common file systems, in bytes.
 const SEGMENT_BYTES_MAX: usize = 255;
 
-/// A folder that stands for the keys of a bucket under a prefix.
+/// Maps the keys of a bucket under a prefix to a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
     pub bucket: Bucket,
@@ -29,11 +31,11 @@ pub struct Mount {
     pub prefix: String,
     pub dir: PathBuf,
     pub writable: bool,
-    /// Paths relative to `dir` that are no objects, with all that lies in them; and [`DOT_FILES`].
+    /// Paths relative to `dir` that are not objects, with everything below; and [`DOT_FILES`].
     pub hide: Vec<String>,
 }
 
-/// The folders that are the buckets, in a root.
+/// The names of the bucket folders in a root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BucketNames {
     pub pipelines: String,
@@ -61,16 +63,16 @@ impl BucketNames {
     }
 }
 
-/// Folders that can't be a store.
+/// Why folders can't be a store.
 #[derive(Debug, thiserror::Error)]
 pub enum MountError {
-    #[error("`{}` is named twice: expected a folder each", .dir.display())]
+    #[error("`{}` is named twice: expected different folders", .dir.display())]
     SameFolder { dir: PathBuf },
     #[error("the {bucket} prefixes `{prefix}` and `{other}` overlap")]
     OverlappingPrefix { bucket: Bucket, prefix: String, other: String },
-    #[error("`{found}` is no prefix of a mount: expected nothing, or segments that each end in `/`")]
+    #[error("`{found}` is not a prefix of a mount: expected nothing, or segments that each end in `/`")]
     BadPrefix { found: String },
-    #[error("`{found}` is no bucket name on the file store: expected the name of one folder")]
+    #[error("`{found}` is not a bucket name on the file store: expected the name of one folder")]
     BadBucketName { found: String },
     #[error("`{}`: {source}", .dir.display())]
     Io { dir: PathBuf, source: io::Error },
@@ -80,16 +82,16 @@ pub enum MountError {
 pub(super) struct Folder {
     pub(super) bucket: Bucket,
     pub(super) prefix: String,
-    /// Absolute, without links as far as it exists.
+    /// Absolute; without links as far as it exists.
     pub(super) dir: PathBuf,
     pub(super) writable: bool,
-    /// Its absence is an error, not an empty folder.
+    /// If missing, it is an error rather than empty.
     pub(super) must_exist: bool,
     hide: Vec<String>,
     hide_dot_files: bool,
-    /// The other folders of this store: no link may lead there.
+    /// The other folders of this store, which links must not lead to.
     pub(super) others: Vec<PathBuf>,
-    /// False once the file system said that it has no extended attributes.
+    /// Cleared once the file system reported that it has no extended attributes.
     pub(super) has_xattrs: AtomicBool,
 }
 
@@ -118,7 +120,7 @@ impl Folder {
         !self.writable
     }
 
-    /// Whether `path` (relative), or what it lies in, is no object here.
+    /// Whether the relative `path`, or a folder above it, is hidden.
     pub(super) fn hides(&self, path: &str) -> bool {
         let within =
             |outer: &str| path.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
@@ -131,23 +133,18 @@ impl Folder {
         StoreError::BucketNotFound { bucket: self.bucket, name: self.dir.display().to_string() }
     }
 
-    /// Opens the folder itself.
-    ///
-    /// # Errors
-    /// `None` if it doesn't exist and needn't.
+    /// Opens the folder; `None` if it is missing and may be.
     pub(super) fn open_root(&self) -> StoreResult<Option<OwnedFd>> {
         match openat(CWD, &self.dir, DIRECTORY, Mode::empty()) {
             Ok(fd) => Ok(Some(fd)),
             Err(Errno::NOENT | Errno::NOTDIR) if self.must_exist => Err(self.missing()),
             Err(Errno::NOENT) => Ok(None),
-            Err(errno) => {
-                Err(super::error::store_error(self.bucket, &self.prefix, "opening the folder of", errno.into()))
-            }
+            Err(errno) => Err(store_error(self.bucket, &self.prefix, "opening the folder of", errno.into())),
         }
     }
 
-    /// Makes the folder durably if it is missing and may be.
-    pub(super) fn make(&self) -> io::Result<()> {
+    /// Creates the folder durably if it is missing and may be.
+    pub(super) fn create(&self) -> io::Result<()> {
         if self.must_exist || self.dir.is_dir() {
             return Ok(());
         }
@@ -161,7 +158,7 @@ impl Folder {
         Ok(())
     }
 
-    /// How to open a folder or file below the root.
+    /// Flags for opening a folder or file below the root.
     pub(super) fn flags(&self, flags: OFlags) -> OFlags {
         if self.follows_links() { flags } else { flags | OFlags::NOFOLLOW }
     }
@@ -169,12 +166,47 @@ impl Folder {
 
 pub(super) const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// Whether an error says that there is no file of that path.
+/// Whether an error means that no file has the path.
 pub(super) fn is_absent(errno: Errno) -> bool {
     matches!(errno, Errno::NOENT | Errno::NOTDIR | Errno::LOOP)
 }
 
-/// All folders of a store, by bucket and prefix.
+/// A key with its folder and path.
+pub(super) struct ObjectPath<'a> {
+    pub(super) bucket: Bucket,
+    pub(super) key: &'a str,
+    pub(super) folder: &'a Folder,
+    /// Relative to the folder.
+    pub(super) relative: &'a str,
+}
+
+impl ObjectPath<'_> {
+    pub(super) fn invalid(&self, reason: impl Into<String>) -> StoreError {
+        invalid_key(self.bucket, self.key, reason)
+    }
+
+    pub(super) fn not_found(&self) -> StoreError {
+        not_found(self.bucket, self.key)
+    }
+
+    pub(super) fn precondition_failed(&self) -> StoreError {
+        StoreError::PreconditionFailed { bucket: self.bucket, key: self.key.to_owned() }
+    }
+
+    pub(super) fn error(&self, operation: &'static str, source: io::Error) -> StoreError {
+        store_error(self.bucket, self.key, operation, source)
+    }
+
+    /// As [`ObjectPath::error`], for an operation that fails if the bucket's folder is missing.
+    pub(super) fn error_or_no_bucket(&self, operation: &'static str, source: io::Error) -> StoreError {
+        if source.kind() == io::ErrorKind::NotFound && self.folder.must_exist && !self.folder.dir.is_dir() {
+            return self.folder.missing();
+        }
+        self.error(operation, source)
+    }
+}
+
+/// All folders of a store, sorted by bucket and prefix.
 pub(super) struct Folders(Vec<Folder>);
 
 impl Folders {
@@ -214,7 +246,7 @@ impl Folders {
                     Ok(inner) if inner.as_os_str().is_empty() => {
                         return Err(MountError::SameFolder { dir: other.clone() });
                     }
-                    // A path that is no UTF-8 is no key, so there is nothing to hide.
+                    // A path that is not UTF-8 is not a key, so there is nothing to hide.
                     Ok(inner) => folder.hide.extend(inner.to_str().map(str::to_owned)),
                     Err(_) => {}
                 }
@@ -228,42 +260,42 @@ impl Folders {
         &self.0
     }
 
-    /// The folders of a bucket, in the order of their keys.
+    /// The folders of a bucket, in key order.
     pub(super) fn of(&self, bucket: Bucket) -> impl Iterator<Item = &Folder> {
         self.0.iter().filter(move |f| f.bucket == bucket)
     }
 
-    fn place<'a>(&'a self, bucket: Bucket, key: &'a str) -> StoreResult<Option<Place<'a>>> {
+    fn path<'a>(&'a self, bucket: Bucket, key: &'a str) -> StoreResult<Option<ObjectPath<'a>>> {
         check_key(key).map_err(|reason| invalid_key(bucket, key, reason))?;
         let found = self.of(bucket).find_map(|folder| Some((folder, key.strip_prefix(folder.prefix.as_str())?)));
-        Ok(found.map(|(folder, path)| Place { bucket, key, folder, path }))
+        Ok(found.map(|(folder, relative)| ObjectPath { bucket, key, folder, relative }))
     }
 
-    /// `None` if there can be no such object.
-    pub(super) fn place_to_read<'a>(&'a self, bucket: Bucket, key: &'a str) -> StoreResult<Option<Place<'a>>> {
-        Ok(self.place(bucket, key)?.filter(|place| !place.folder.hides(place.path)))
+    /// `None` if no object can have the key.
+    pub(super) fn path_to_read<'a>(&'a self, bucket: Bucket, key: &'a str) -> StoreResult<Option<ObjectPath<'a>>> {
+        Ok(self.path(bucket, key)?.filter(|path| !path.folder.hides(path.relative)))
     }
 
-    pub(super) fn place_to_write<'a>(&'a self, bucket: Bucket, key: &'a str) -> StoreResult<Place<'a>> {
-        let Some(place) = self.place(bucket, key)? else {
-            return Err(invalid_key(bucket, key, "no folder stands for its prefix"));
+    pub(super) fn path_to_write<'a>(&'a self, bucket: Bucket, key: &'a str) -> StoreResult<ObjectPath<'a>> {
+        let Some(path) = self.path(bucket, key)? else {
+            return Err(invalid_key(bucket, key, "no folder is mounted for its prefix"));
         };
-        if place.folder.hides(place.path) {
-            return Err(place.invalid("the name is reserved, or lies in a folder of its own"));
+        if path.folder.hides(path.relative) {
+            return Err(path.invalid("the name is reserved, or in a hidden folder"));
         }
-        if !place.folder.writable {
-            let reason = format!("`{}` is only read", place.folder.dir.display());
+        if !path.folder.writable {
+            let reason = format!("`{}` is read-only", path.folder.dir.display());
             return Err(StoreError::AccessDenied { bucket, key: key.to_owned(), reason });
         }
-        Ok(place)
+        Ok(path)
     }
 
-    pub(super) fn place_or_not_found<'a>(&'a self, bucket: Bucket, key: &'a str) -> StoreResult<Place<'a>> {
-        self.place_to_read(bucket, key)?.ok_or_else(|| not_found(bucket, key))
+    pub(super) fn path_or_not_found<'a>(&'a self, bucket: Bucket, key: &'a str) -> StoreResult<ObjectPath<'a>> {
+        self.path_to_read(bucket, key)?.ok_or_else(|| not_found(bucket, key))
     }
 }
 
-/// Checks that a key is a path below its folder. Applies no normal form: the bytes are the name.
+/// Checks that a key is a path below its folder. Applies no normalization: the bytes are the name.
 pub(super) fn check_key(key: &str) -> Result<(), &'static str> {
     if key.len() > KEY_BYTES_MAX {
         return Err("it is longer than 1,024 bytes");
@@ -274,17 +306,27 @@ pub(super) fn check_key(key: &str) -> Result<(), &'static str> {
 fn check_segments(path: &str) -> Result<(), &'static str> {
     for segment in path.split('/') {
         match segment {
-            "" => return Err("it has an empty segment, which a folder can't hold"),
+            "" => return Err("it has an empty segment, which a folder can't store"),
             "." | ".." => return Err("it has a segment `.` or `..`"),
             _ if segment.len() > SEGMENT_BYTES_MAX => return Err("it has a segment longer than 255 bytes"),
-            _ if segment.contains('\0') => return Err("it holds a NUL"),
+            _ if segment.contains('\0') => return Err("it contains a NUL"),
             _ => {}
         }
     }
     Ok(())
 }
 
-/// Absolute and without links, also where the last parts don't exist yet.
+/// The part before the last `/`.
+pub(super) fn parent_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(parent, _)| parent)
+}
+
+/// The part after the last `/`.
+pub(super) fn name_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or(path, |(_, name)| name)
+}
+
+/// Absolute and without links, even if the last parts don't exist yet.
 fn resolved(dir: &Path) -> io::Result<PathBuf> {
     let absolute = std::path::absolute(dir)?;
     let mut rest = Vec::new();

@@ -1,19 +1,18 @@
 //! Pages of a listing, in the order of key bytes.
 //!
-//! A folder is read whole and sorted, its subfolders as if their names ended in `/`, so that a walk in that order gives
-//! whole keys in theirs. A page reads the folders on the way to its first key and those that it shows; a large folder
-//! that a page did not finish is kept for the next one as long as it stands unchanged.
+//! A folder is read whole and sorted, with subfolders as if their names ended in `/`, so that a walk yields keys in order.
+//! A page reads the folders on the path to its first key and those that it lists; a large folder is kept for the next page
+//! while it is unchanged.
 
 use crate::domain::limits::LIST_PAGE_KEYS_MAX;
 use crate::ports::store::{Bucket, ListPage, StoreResult};
 
-use super::FsStore;
 use super::error::invalid_key;
+use super::folder::Folders;
+use super::snapshot::Snapshots;
 use super::walk::{From, Walk};
 
-pub(super) use super::snapshot::Snapshots;
-
-/// What is listed.
+/// What to list.
 pub(super) struct Query<'a> {
     pub(super) bucket: Bucket,
     pub(super) prefix: &'a str,
@@ -21,20 +20,25 @@ pub(super) struct Query<'a> {
     pub(super) limit: usize,
 }
 
-/// One page. A token is `k` and the last key shown, or `p` and the last prefix.
-pub(super) fn page(store: &FsStore, query: &Query<'_>, after: Option<&str>) -> StoreResult<ListPage> {
+/// One page. A token is `k` and the last listed key, or `p` and the last listed prefix.
+pub(super) fn page(
+    folders: &Folders,
+    snapshots: &Snapshots,
+    query: &Query<'_>,
+    after: Option<&str>,
+) -> StoreResult<ListPage> {
     let limit = query.limit.clamp(1, LIST_PAGE_KEYS_MAX);
     let mut from = match after {
         None => From::Start,
         Some(token) => match token.split_at_checked(1) {
             Some(("k", key)) => From::After(key.to_owned()),
             Some(("p", prefix)) => From::Past(prefix.to_owned()),
-            _ => return Err(invalid_key(query.bucket, token, "it is no token of a listing's next page")),
+            _ => return Err(invalid_key(query.bucket, token, "it is not a continuation token")),
         },
     };
     let mut page = ListPage::default();
-    for folder in store.folders.of(query.bucket) {
-        let Some(mut walk) = Walk::start(folder, &store.snapshots, query.prefix, from.clone(), after.is_some())? else {
+    for folder in folders.of(query.bucket) {
+        let Some(mut walk) = Walk::start(folder, snapshots, query.prefix, from.clone(), after.is_some())? else {
             continue;
         };
         while let Some(file) = walk.next()? {
@@ -50,7 +54,7 @@ pub(super) fn page(store: &FsStore, query: &Query<'_>, after: Option<&str>) -> S
                     walk.skip(from.clone());
                 }
                 None => {
-                    // Gone since its folder was read: it is no object.
+                    // Skips a file that was deleted after its folder was read.
                     let Some(meta) = walk.meta(&file)? else { continue };
                     page.objects.push(meta);
                     from = From::After(file.into_key());

@@ -1,47 +1,48 @@
 //! The two short locks of a write, between threads and processes.
 //!
-//! A thread waits for threads of its own store on a mutex, and only then asks for the `flock`, which processes share.
-//! Order: key, then fence; never two of a kind.
+//! A thread waits for other threads of its store on a mutex, then for other processes on a `flock`. Order: key, then fence;
+//! never two of the same kind.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::fs::{File, OpenOptions};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use crate::domain::name::Slug;
 use crate::ports::store::{Bucket, Lease, LeaseLost};
+use crate::sync::Backoff;
 
 /// Keys share this many locks.
 const KEY_LOCKS: usize = 64;
 const FENCE_LOCKS: usize = 16;
-/// Tries for an `flock` that another process holds, and the longest pause between them: half a minute in all. There
-/// is no blocking wait for it that has a deadline.
-const LOCK_TRIES_MAX: u32 = 1_600;
+/// Longest wait for a `flock` of another process, polled with pauses: it has no blocking wait with a deadline.
+const LOCK_WAIT_MAX: Duration = Duration::from_secs(30);
+const LOCK_PAUSE_MIN: Duration = Duration::from_micros(100);
 const LOCK_PAUSE_MAX: Duration = Duration::from_millis(20);
-/// Digits of a fence file: always as many, so that it is replaced by one write in place.
+/// Digits of a fence file: fixed, so that one write in place replaces it.
 const FENCE_DIGITS: usize = 20;
 
 /// The locks of a store.
 pub(super) struct Locks {
-    /// `None`: nothing can be written.
+    /// `None` if the store is read-only.
     dir: Option<PathBuf>,
     keys: [Mutex<()>; KEY_LOCKS],
     fences: [Mutex<()>; FENCE_LOCKS],
 }
 
-/// A lock while it is held. The file is closed before the mutex is released.
-pub(super) struct Held<'a> {
+/// A held lock. The file is closed before the mutex is released.
+pub(super) struct LockGuard<'a> {
     _file: File,
     _mutex: MutexGuard<'a, ()>,
 }
 
-/// Why a fence was not passed.
+/// Why a fence lock was not acquired.
 pub(super) enum FenceError {
     Lost(LeaseLost),
     Io(io::Error),
@@ -69,16 +70,16 @@ impl Locks {
         Ok(dir.join(kind).join(name))
     }
 
-    /// Keeps every other writer and deleter of the key out.
-    pub(super) fn key(&self, bucket: Bucket, key: &str) -> io::Result<Held<'_>> {
+    /// Excludes every other writer and deleter of the key.
+    pub(super) fn key(&self, bucket: Bucket, key: &str) -> io::Result<LockGuard<'_>> {
         let index = stripe(&(bucket, key), KEY_LOCKS);
         let mutex = self.keys[index].lock();
         let file = locked(&self.path("locks", &format!("{index:02}"))?)?;
-        Ok(Held { _file: file, _mutex: mutex })
+        Ok(LockGuard { _file: file, _mutex: mutex })
     }
 
-    /// Lets the holder of the highest fence in, and keeps all others out until the guard is dropped.
-    pub(super) fn fence(&self, lease: &dyn Lease) -> Result<Held<'_>, FenceError> {
+    /// Excludes writers of the pipeline while held; rejects a lower fence than the highest that wrote.
+    pub(super) fn fence(&self, lease: &dyn Lease) -> Result<LockGuard<'_>, FenceError> {
         let slug = lease.slug().as_str();
         let mutex = self.fences[stripe(slug, FENCE_LOCKS)].lock();
         let path = self.path("fence", slug)?;
@@ -93,7 +94,7 @@ impl Locks {
             file.write_all_at(digits.as_bytes(), 0)?;
             file.sync_data()?;
         }
-        Ok(Held { _file: file, _mutex: mutex })
+        Ok(LockGuard { _file: file, _mutex: mutex })
     }
 
     /// The highest fence that wrote for a pipeline; 0 if none did.
@@ -108,7 +109,7 @@ impl Locks {
 }
 
 fn stripe(value: &(impl Hash + ?Sized), count: usize) -> usize {
-    // Its keys are fixed, so every process of one build takes the same lock for a key.
+    // Its seed is fixed, so every process of one build uses the same lock for a key.
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
     (hasher.finish() % count as u64) as usize
@@ -125,20 +126,19 @@ fn read_fence(file: &File, path: &Path) -> io::Result<u64> {
         .filter(|_| length == FENCE_DIGITS)
         .and_then(|d| d.parse().ok())
         .ok_or_else(|| {
-            io::Error::new(io::ErrorKind::InvalidData, format!("`{}` holds no fence: remove it", path.display()))
+            io::Error::new(io::ErrorKind::InvalidData, format!("`{}` contains no fence: remove it", path.display()))
         })
 }
 
-/// Opens a lock file, made where it is missing, and waits for its lock.
+/// Opens a lock file, created if missing, and waits for its lock.
 fn locked(path: &Path) -> io::Result<File> {
     let file = open_lock(path)?;
-    let mut pause = Duration::from_micros(100);
-    for _ in 0..LOCK_TRIES_MAX {
+    let (start, mut backoff) = (Instant::now(), Backoff::new(LOCK_PAUSE_MIN, LOCK_PAUSE_MAX));
+    while start.elapsed() < LOCK_WAIT_MAX {
         if try_flock(&file)? {
             return Ok(file);
         }
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(LOCK_PAUSE_MAX);
+        std::thread::sleep(backoff.next());
     }
     Err(io::Error::new(io::ErrorKind::TimedOut, format!("`{}` is locked by another process", path.display())))
 }
@@ -154,7 +154,7 @@ fn open_lock(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Takes the exclusive lock of a file if it is free. It is released when the file is closed, however that happens.
+/// Takes the exclusive lock of a file if it is free. Closing the file releases it.
 pub(super) fn try_flock(file: &File) -> io::Result<bool> {
     loop {
         return match flock(file, FlockOperation::NonBlockingLockExclusive) {

@@ -1,21 +1,21 @@
-//! One run at a time writes an output folder.
+//! Limits an output folder to one run at a time.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::OWN_FOLDER;
+use super::folder::OWN_FOLDER;
 use crate::system::ProcessLock;
 
-/// Of the lock file, as of any file that a run makes.
+/// Mode of the lock file, as of any file that a run creates.
 const LOCK_MODE: u32 = 0o666;
 
-/// Held while a run writes a folder; released when dropped, or when the process ends in whatever way.
+/// Held while a run writes a folder; released when dropped or when the process ends.
 #[derive(Debug)]
 pub struct OutputLock {
     _lock: ProcessLock,
 }
 
-/// Why the lock was not given.
+/// Why the lock was not acquired.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputLockError {
     #[error("`{}` is being written by another run", .dir.display())]
@@ -25,10 +25,10 @@ pub enum OutputLockError {
 }
 
 impl OutputLock {
-    /// Takes the lock of `dir`, which is made where it is missing. Doesn't wait.
+    /// Takes the lock of `dir`, which is created if missing. Doesn't wait.
     ///
     /// # Errors
-    /// [`OutputLockError`]: another run has it, or the folder can't be written.
+    /// [`OutputLockError`] if another run holds it, or the folder can't be written.
     pub fn acquire(dir: &Path) -> Result<Self, OutputLockError> {
         let dir = || dir.to_owned();
         let lock = || {
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_run_on_an_output_folder_is_refused_until_the_first_ends() {
+    fn second_run_on_an_output_folder_is_rejected_until_the_first_ends() {
         let dir = tempfile::tempdir().unwrap();
         let output = dir.path().join("new/out");
         let first = OutputLock::acquire(&output).unwrap();
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn an_output_that_is_no_folder_is_named() {
+    fn error_names_an_output_that_is_not_a_folder() {
         let dir = tempfile::tempdir().unwrap();
         let output = dir.path().join("file");
         std::fs::write(&output, "x").unwrap();

@@ -1,18 +1,19 @@
-//! Reading one file as it was when it was opened, or not at all.
+//! Reads a file in the state in which it was opened, or fails.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 
-use rustix::fs::{Mode, OFlags, fstat, openat};
+use rustix::fd::AsRawFd as _;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, linkat, openat};
+use rustix::io::Errno;
 
 use crate::ports::store::{BodyChanged, Bucket, ETag, ObjectMeta, ObjectReader, StoreResult};
 
-use super::FsStore;
-use super::error::Place;
 use super::etag::{Signature, Tag, is_regular};
-use super::folder::{DIRECTORY, is_absent};
+use super::folder::{DIRECTORY, Folders, ObjectPath, is_absent};
 
 /// An object's open file.
 pub(super) struct OpenObject {
@@ -26,13 +27,9 @@ impl OpenObject {
         &self.tag.etag
     }
 
-    /// Whether it is as this store put it.
-    pub(super) fn is_ours(&self) -> bool {
+    /// Whether the content is as this store put it.
+    pub(super) fn is_own(&self) -> bool {
         self.tag.is_hash
-    }
-
-    pub(super) fn file(&self) -> &File {
-        &self.file
     }
 
     pub(super) fn signature(&self) -> Signature {
@@ -50,7 +47,7 @@ impl OpenObject {
     }
 
     /// # Errors
-    /// [`BodyChanged`] inside if the file changed while it was read.
+    /// [`BodyChanged`] inside if the file changed meanwhile.
     pub(super) fn read_range(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
         let end = range.end.min(self.signature.size);
         let Some(length) = end.checked_sub(range.start).filter(|l| *l > 0) else { return Ok(Vec::new()) };
@@ -61,8 +58,38 @@ impl OpenObject {
         read.map(|()| bytes)
     }
 
-    /// Whether the file is still what it was when it was opened. One that this store put is never written again, only
-    /// unlinked (which changes its change time alone), so its reader has it whole whatever happens to its name.
+    /// Hard-links the file to `into`. False where that is not possible: on another file system, one without links, or
+    /// where `fs.protected_hardlinks` forbids it.
+    ///
+    /// A file that others may write in place is not linked, since its content could change. Nor is one without extended
+    /// attributes: linking changes the time that its tag is derived from.
+    pub(super) fn link(&self, path: &ObjectPath<'_>, into: &Path) -> StoreResult<bool> {
+        if !self.is_own() {
+            return Ok(false);
+        }
+        // Links the file that was opened and compared, whatever its key names by now.
+        let opened = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        match linkat(CWD, opened, CWD, into, AtFlags::SYMLINK_FOLLOW) {
+            Ok(()) => Ok(true),
+            // Either the last name is gone, or /proc is not mounted.
+            Err(Errno::NOENT) if fstat(&self.file).is_ok_and(|stat| stat.st_nlink == 0) => {
+                Err(path.precondition_failed())
+            }
+            Err(
+                Errno::NOENT
+                | Errno::XDEV
+                | Errno::PERM
+                | Errno::ACCESS
+                | Errno::OPNOTSUPP
+                | Errno::NOSYS
+                | Errno::MLINK,
+            ) => Ok(false),
+            Err(errno) => Err(path.error("linking", errno.into())),
+        }
+    }
+
+    /// Fails if the file changed since it was opened. One that this store put is never written again, only unlinked
+    /// (which only affects its change time), so its reader gets all of it whatever happens to its name.
     fn verify(&self) -> io::Result<()> {
         let now = Signature::of_file(&self.file)?;
         let same = if self.tag.is_hash { now.same_content(&self.signature) } else { now == self.signature };
@@ -83,8 +110,8 @@ impl Read for Body {
         }
         let mut read = 0;
         if self.remaining > 0 {
-            let most = usize::try_from(self.remaining).map_or(buffer.len(), |r| r.min(buffer.len()));
-            read = (&self.object.file).read(&mut buffer[..most])?;
+            let max = usize::try_from(self.remaining).map_or(buffer.len(), |r| r.min(buffer.len()));
+            read = (&self.object.file).read(&mut buffer[..max])?;
             self.remaining -= read as u64;
             if read == 0 {
                 self.object.verify()?;
@@ -108,44 +135,43 @@ pub(super) fn meta(key: &str, signature: &Signature, tag: &Tag) -> ObjectMeta {
     }
 }
 
-/// Opens an object; `None` if there is none of that key.
-pub(super) fn open(place: &Place<'_>, operation: &'static str) -> StoreResult<Option<OpenObject>> {
-    let Some(mut fd) = place.folder.open_root()? else { return Ok(None) };
-    let (parent, name) = place.path.rsplit_once('/').map_or((None, place.path), |(parent, name)| (Some(parent), name));
-    let directory = place.folder.flags(DIRECTORY);
-    // A named pipe must not hold us up.
-    let file = place.folder.flags(OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK);
+/// Opens an object; `None` if it doesn't exist.
+pub(super) fn open(path: &ObjectPath<'_>, operation: &'static str) -> StoreResult<Option<OpenObject>> {
+    let Some(mut fd) = path.folder.open_root()? else { return Ok(None) };
+    let (parent, name) =
+        path.relative.rsplit_once('/').map_or((None, path.relative), |(parent, name)| (Some(parent), name));
+    let directory = path.folder.flags(DIRECTORY);
+    // A named pipe must not block.
+    let file = path.folder.flags(OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK);
     let steps = parent.into_iter().flat_map(|p| p.split('/')).map(|s| (s, directory)).chain([(name, file)]);
     for (segment, flags) in steps {
         fd = match openat(&fd, segment, flags, Mode::empty()) {
             Ok(fd) => fd,
             // ENXIO: a socket.
-            Err(errno) if is_absent(errno) || errno == rustix::io::Errno::NXIO => return Ok(None),
-            Err(errno) => return Err(place.error(operation, errno.into())),
+            Err(errno) if is_absent(errno) || errno == Errno::NXIO => return Ok(None),
+            Err(errno) => return Err(path.error(operation, errno.into())),
         };
     }
-    let stat = fstat(&fd).map_err(|errno| place.error(operation, errno.into()))?;
+    let stat = fstat(&fd).map_err(|errno| path.error(operation, errno.into()))?;
     if !is_regular(&stat) {
         return Ok(None);
     }
     let signature = Signature::of(&stat);
-    let tag = Tag::of_file(place.folder, &fd, &signature);
+    let tag = Tag::of_file(path.folder, &fd, &signature);
     Ok(Some(OpenObject { file: File::from(fd), signature, tag }))
 }
 
-impl FsStore {
-    /// Opens an object that must be there, with this tag if one is given.
-    pub(super) fn object<'a>(
-        &'a self,
-        bucket: Bucket,
-        key: &'a str,
-        if_match: Option<&ETag>,
-    ) -> StoreResult<(Place<'a>, OpenObject)> {
-        let place = self.folders.place_or_not_found(bucket, key)?;
-        let object = open(&place, "opening")?.ok_or_else(|| place.not_found())?;
-        if if_match.is_some_and(|tag| tag != object.etag()) {
-            return Err(place.precondition_failed());
-        }
-        Ok((place, object))
+/// Opens an object that must exist, with this tag if one is given.
+pub(super) fn open_existing<'a>(
+    folders: &'a Folders,
+    bucket: Bucket,
+    key: &'a str,
+    if_match: Option<&ETag>,
+) -> StoreResult<(ObjectPath<'a>, OpenObject)> {
+    let path = folders.path_or_not_found(bucket, key)?;
+    let object = open(&path, "opening")?.ok_or_else(|| path.not_found())?;
+    if if_match.is_some_and(|tag| tag != object.etag()) {
+        return Err(path.precondition_failed());
     }
+    Ok((path, object))
 }

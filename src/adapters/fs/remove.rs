@@ -1,4 +1,4 @@
-//! Objects go, and the folders that held nothing else.
+//! Deletes objects, and the folders that are empty then.
 
 use std::collections::BTreeMap;
 
@@ -8,48 +8,46 @@ use rustix::io::Errno;
 
 use crate::ports::store::{Bucket, StoreResult, WriteOptions};
 
-use super::FsStore;
-use super::error::Place;
-use super::folder::{DIRECTORY, is_absent};
+use super::folder::{DIRECTORY, Folder, ObjectPath, is_absent, name_of, parent_of};
+use super::store::FsStore;
 
 impl FsStore {
-    /// Unlinks each key under its locks, then removes the emptied folders and syncs those that stay: a folder's
-    /// removal on disk takes the names in it along.
+    /// Unlinks each key under its locks, then removes empty folders and syncs the remaining ones: the durable removal of a
+    /// folder includes the names in it.
     pub(super) fn remove(&self, bucket: Bucket, keys: &[String], options: &WriteOptions<'_>) -> StoreResult<()> {
-        let mut changed: BTreeMap<&str, Place<'_>> = BTreeMap::new();
+        let mut changed: BTreeMap<&str, ObjectPath<'_>> = BTreeMap::new();
         let unlinked = keys.iter().try_for_each(|key| {
-            let place = self.folders.place_to_write(bucket, key)?;
-            place.folder.open_root()?;
-            let held = self.lock(&place, options)?;
-            let gone = unlink(&place)?;
-            drop(held);
+            let path = self.folders.path_to_write(bucket, key)?;
+            path.folder.open_root()?;
+            let locks = self.lock(&path, options)?;
+            let gone = unlink(&path)?;
+            drop(locks);
             if gone {
-                changed.insert(parent_of(place.key), place);
+                changed.insert(parent_of(path.key), path);
             }
             Ok(())
         });
         self.snapshots.object_changed();
-        let settled = self.settle(changed);
-        unlinked.and(settled)
+        let cleaned = self.clean_up(changed);
+        unlinked.and(cleaned)
     }
 
-    /// `changed`: a deleted object of each folder that had some, by the folder's key.
-    fn settle<'a>(&self, mut changed: BTreeMap<&'a str, Place<'a>>) -> StoreResult<()> {
-        while let Some((key, place)) = changed.pop_last() {
-            let path = key.get(place.folder.prefix.len()..).unwrap_or("");
-            let above = parent_of(path);
-            let failed = |errno: Errno| place.error("syncing the folder of", errno.into());
-            if !path.is_empty() {
-                let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
-                let Some(fd) = open_folder(&place, above).map_err(failed)? else { continue };
-                if matches!(unlinkat(&fd, name, AtFlags::REMOVEDIR), Ok(()) | Err(Errno::NOENT)) {
-                    self.durable.remove(&place.folder.dir, path);
-                    let above_key = &key[..place.folder.prefix.len() + above.len()];
-                    changed.insert(above_key, place);
+    /// `changed`: for each folder with deleted objects, its key and one of them.
+    fn clean_up<'a>(&self, mut changed: BTreeMap<&'a str, ObjectPath<'a>>) -> StoreResult<()> {
+        while let Some((key, object)) = changed.pop_last() {
+            let folder = object.folder;
+            let relative = key.get(folder.prefix.len()..).unwrap_or("");
+            let failed = |errno: Errno| object.error("syncing the folder of", errno.into());
+            if !relative.is_empty() {
+                let above = parent_of(relative);
+                let Some(fd) = open_folder(folder, above).map_err(failed)? else { continue };
+                if matches!(unlinkat(&fd, name_of(relative), AtFlags::REMOVEDIR), Ok(()) | Err(Errno::NOENT)) {
+                    self.directories.forget(&folder.dir, relative);
+                    changed.insert(&key[..folder.prefix.len() + above.len()], object);
                     continue;
                 }
             }
-            if let Some(fd) = open_folder(&place, path).map_err(failed)? {
+            if let Some(fd) = open_folder(folder, relative).map_err(failed)? {
                 fsync(&fd).map_err(failed)?;
             }
         }
@@ -57,15 +55,10 @@ impl FsStore {
     }
 }
 
-/// The part before the last `/`.
-pub(super) fn parent_of(path: &str) -> &str {
-    path.rsplit_once('/').map_or("", |(parent, _)| parent)
-}
-
-fn unlink(place: &Place<'_>) -> StoreResult<bool> {
-    let failed = |errno: Errno| place.error("deleting", errno.into());
-    let Some(parent) = open_folder(place, parent_of(place.path)).map_err(failed)? else { return Ok(false) };
-    let name = place.path.rsplit_once('/').map_or(place.path, |(_, name)| name);
+fn unlink(path: &ObjectPath<'_>) -> StoreResult<bool> {
+    let failed = |errno: Errno| path.error("deleting", errno.into());
+    let Some(parent) = open_folder(path.folder, parent_of(path.relative)).map_err(failed)? else { return Ok(false) };
+    let name = name_of(path.relative);
     match statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {}
         Ok(_) => return Ok(false),
@@ -79,15 +72,15 @@ fn unlink(place: &Place<'_>) -> StoreResult<bool> {
     }
 }
 
-/// `None` if there is no such folder.
-fn open_folder(place: &Place<'_>, path: &str) -> Result<Option<OwnedFd>, Errno> {
-    let mut fd = match openat(rustix::fs::CWD, &place.folder.dir, DIRECTORY, Mode::empty()) {
+/// `None` if the folder doesn't exist.
+fn open_folder(folder: &Folder, path: &str) -> Result<Option<OwnedFd>, Errno> {
+    let mut fd = match openat(rustix::fs::CWD, &folder.dir, DIRECTORY, Mode::empty()) {
         Ok(fd) => fd,
         Err(Errno::NOENT) => return Ok(None),
         Err(errno) => return Err(errno),
     };
     for segment in path.split('/').filter(|s| !s.is_empty()) {
-        fd = match openat(&fd, segment, place.folder.flags(DIRECTORY), Mode::empty()) {
+        fd = match openat(&fd, segment, folder.flags(DIRECTORY), Mode::empty()) {
             Ok(fd) => fd,
             Err(errno) if is_absent(errno) => return Ok(None),
             Err(errno) => return Err(errno),

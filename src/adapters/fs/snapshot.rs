@@ -1,28 +1,28 @@
-//! The names in a folder, sorted, and a few of them kept between the pages of a listing.
+//! The sorted names in a folder, with a cache between the pages of a listing.
 
-use parking_lot::Mutex;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use parking_lot::Mutex;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, FileType, statat};
 
 use super::etag::Signature;
 use super::folder::Folder;
 
-/// A smaller folder is as quick to read again.
+/// Smaller folders are as quick to read again.
 const KEPT_NAMES_MIN: usize = 512;
-/// Folders kept.
+/// Cached folders.
 const KEPT_MAX: usize = 4;
 
-/// A name in a folder; a subfolder's ends in `/`, which is how it sorts among keys.
+/// A name in a folder; a subfolder's ends in `/`, so that it sorts as a key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Entry {
     pub(super) name: Box<str>,
     pub(super) is_link: bool,
-    /// Whether the name is UTF-8; else `name` is only what it looks like.
+    /// Whether the name is UTF-8; otherwise `name` is a lossy conversion.
     pub(super) is_text: bool,
 }
 
@@ -41,9 +41,9 @@ struct Kept {
     entries: Entries,
 }
 
-/// Large folders that were read for a page. One is used again only while its stat stands and this store wrote nothing;
-/// what another process adds in the same tick of the kernel's clock as the folder was read may be missed by the later
-/// pages of that listing, never by its first.
+/// Cache of large folders. An entry is valid while the folder's stat is unchanged and this store wrote nothing. A name that
+/// another process adds in the clock tick in which the folder was read may be missing from later pages of that listing,
+/// never from its first.
 #[derive(Default)]
 pub(super) struct Snapshots {
     /// Writes and deletes of this store.
@@ -56,7 +56,7 @@ impl Snapshots {
         self.changes.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// The entries of an open folder. `again`: one kept from the page before will do.
+    /// The entries of an open folder. `again`: the cache may be used, as this is not the first page.
     pub(super) fn entries(&self, folder: &Folder, fd: &OwnedFd, path: &Path, again: bool) -> io::Result<Entries> {
         let changes = self.changes.load(Ordering::SeqCst);
         let signature = Signature::of_file(fd)?;
@@ -80,7 +80,7 @@ impl Snapshots {
     }
 }
 
-/// The entry of an open folder that has this name, if there is one: for who needs no other.
+/// Only the entry of this name, if it exists.
 pub(super) fn entry(folder: &Folder, fd: &OwnedFd, path: &Path, name: &str) -> Entries {
     let is_there = || statat(fd, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
     let entry = if matches!(name, "" | "." | "..") || !is_there() {
@@ -97,7 +97,7 @@ fn read_entries(folder: &Folder, fd: &OwnedFd, path: &Path) -> io::Result<Vec<En
         let entry = entry?;
         let Ok(name) = entry.file_name().to_str() else {
             let name = entry.file_name().to_string_lossy();
-            tracing::warn!(folder = %path.display(), %name, "a name that is not UTF-8 is not an object key: skipped");
+            tracing::warn!(folder = %path.display(), %name, "file skipped: its name is not UTF-8");
             entries.push(Entry { name: name.into(), is_link: false, is_text: false });
             continue;
         };
@@ -122,11 +122,11 @@ fn classified(folder: &Folder, fd: impl AsFd, path: &Path, name: &str, listed: F
     match kind {
         FileType::RegularFile => Some(Entry { name: name.into(), is_link, is_text: true }),
         FileType::Directory => Some(Entry { name: format!("{name}/").into(), is_link, is_text: true }),
-        // Sockets, devices, pipes, links that aren't followed or lead nowhere.
+        // Sockets, devices, pipes, broken links and links that are not followed.
         _ => {
             if folder.follows_links() && !folder.hides(name) {
-                let what = if is_link { "a link that leads nowhere, or where it may not" } else { "no regular file" };
-                tracing::warn!(file = %path.join(name).display(), "{what}: skipped");
+                let reason = if is_link { "broken or forbidden link" } else { "not a regular file" };
+                tracing::warn!(file = %path.join(name).display(), "file skipped: {reason}");
             }
             None
         }

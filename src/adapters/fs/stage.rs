@@ -1,4 +1,4 @@
-//! The new content of an object, whole and durable, before it takes the object's place.
+//! The complete content of an object, before it is published.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -12,22 +12,21 @@ use sha2::{Digest, Sha256};
 
 use crate::domain::digest::hex;
 
-use super::OWN_FOLDER;
-use super::etag::{Signature, is_regular, remember};
-use super::folder::{DIRECTORY, Folder};
+use super::etag::{Signature, is_regular, store_hash};
+use super::folder::{DIRECTORY, Folder, OWN_FOLDER};
 use super::lock::try_flock;
 
-/// Names tried for a temporary file before giving up.
+/// Attempts to create a temporary file.
 const NAME_TRIES_MAX: usize = 16;
 const COPY_BUFFER_BYTES: usize = 256 << 10;
 
-/// A file that is ready to become an object.
+/// A file to publish.
 pub(super) struct Staged {
     pub(super) file: File,
-    /// The folder of `name`; `None`: the working directory, or none as `name` is absolute.
+    /// The folder of `name`; `None` if `name` is absolute, or relative to the working directory.
     dir: Option<OwnedFd>,
     name: PathBuf,
-    /// Whether it is ours to remove if it doesn't become one.
+    /// Removed on drop unless published.
     temporary: bool,
 }
 
@@ -40,8 +39,8 @@ impl Staged {
         &self.name
     }
 
-    /// It took its place: there is nothing left to remove.
-    pub(super) fn placed(&mut self) {
+    /// Called after the rename: there is nothing to remove.
+    pub(super) fn mark_published(&mut self) {
         self.temporary = false;
     }
 }
@@ -49,7 +48,7 @@ impl Staged {
 impl Drop for Staged {
     fn drop(&mut self) {
         if self.temporary {
-            // What stays is swept when a store is opened.
+            // A failure is harmless: opening a store sweeps the folder.
             let _ = unlinkat(self.dir(), &self.name, AtFlags::empty());
         }
     }
@@ -59,13 +58,12 @@ fn own_folder(folder: &Folder) -> PathBuf {
     folder.dir.join(OWN_FOLDER).join("tmp")
 }
 
-/// Makes a file in the folder's own place for them. It is locked as long as it is open, which tells it from those
-/// that dead processes left.
+/// Creates a temporary file. It is locked while open, which distinguishes it from those of dead processes.
 fn temporary(folder: &Folder) -> io::Result<Staged> {
     let path = own_folder(folder);
     let dir = match openat(CWD, &path, DIRECTORY, Mode::empty()) {
         Err(Errno::NOENT) if !folder.must_exist || folder.dir.is_dir() => {
-            folder.make()?;
+            folder.create()?;
             std::fs::create_dir_all(&path)?;
             openat(CWD, &path, DIRECTORY, Mode::empty())?
         }
@@ -75,15 +73,15 @@ fn temporary(folder: &Folder) -> io::Result<Staged> {
         let name = PathBuf::from(uuid::Uuid::new_v4().simple().to_string());
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = File::from(openat(&dir, &name, flags, Mode::from_raw_mode(0o666))?);
-        // A sweep may come between making and locking it.
+        // A sweep may remove it before it is locked.
         if try_flock(&file)? && fstat(&file)?.st_nlink > 0 {
             return Ok(Staged { file, dir: Some(dir), name, temporary: true });
         }
     }
-    Err(io::Error::other("temporary files are removed as soon as they are made"))
+    Err(io::Error::other("temporary files are removed as soon as they are created"))
 }
 
-/// Removes what dead processes left. A failure is no harm: the next store that is opened tries again.
+/// Removes temporary files of dead processes. Ignores failures: the next store that is opened tries again.
 pub(super) fn sweep(folder: &Folder) {
     let Ok(dir) = openat(CWD, own_folder(folder), DIRECTORY, Mode::empty()) else { return };
     let Ok(entries) = Dir::read_from(&dir) else { return };
@@ -97,29 +95,17 @@ pub(super) fn sweep(folder: &Folder) {
     }
 }
 
-pub(super) fn from_bytes(folder: &Folder, body: &[u8]) -> io::Result<Staged> {
-    from_reader(folder, &mut &body[..])
-}
-
 pub(super) fn from_reader(folder: &Folder, body: &mut dyn Read) -> io::Result<Staged> {
     let staged = temporary(folder)?;
     let hash = hash_through(body, |bytes| (&staged.file).write_all(bytes))?;
-    remember(&staged.file, &Signature::of_file(&staged.file)?, &hash);
+    store_hash(&staged.file, &Signature::of_file(&staged.file)?, &hash);
     staged.file.sync_all()?;
     Ok(staged)
 }
 
-/// Takes a local file as it is, if that is possible: one name, on the same file system. `None` if it must be copied.
-pub(super) fn from_file_in_place(folder: &Folder, path: &Path, sha256: Option<&str>) -> io::Result<Option<Staged>> {
-    let staged = from_file_unsynced(folder, path, sha256)?;
-    if let Some(staged) = &staged {
-        staged.file.sync_all()?;
-    }
-    Ok(staged)
-}
-
-/// As [`from_file_in_place`], but the file is not yet durable.
-pub(super) fn from_file_unsynced(folder: &Folder, path: &Path, sha256: Option<&str>) -> io::Result<Option<Staged>> {
+/// Takes a local file as it is, not yet durable; `None` if it must be copied: it has several names, or is on another file
+/// system.
+pub(super) fn from_file(folder: &Folder, path: &Path, sha256: Option<&str>) -> io::Result<Option<Staged>> {
     let file = match open(path) {
         Ok(file) => file,
         Err(Errno::LOOP) => return Ok(None),
@@ -134,16 +120,16 @@ pub(super) fn from_file_unsynced(folder: &Folder, path: &Path, sha256: Option<&s
         Some(known) => known.to_owned(),
         None => hash_through(&mut &file, |_| Ok(()))?,
     };
-    // Scratch files are their owner's alone; objects have the rights of any new file.
+    // Scratch files are private; objects have the permissions of any new file.
     if fchmod(&file, Mode::from_raw_mode(0o666 & !umask())).is_err() {
         return Ok(None);
     }
-    remember(&file, &Signature::of_file(&file)?, &hash);
+    store_hash(&file, &Signature::of_file(&file)?, &hash);
     Ok(Some(Staged { file, dir: None, name: path.to_owned(), temporary: false }))
 }
 
-/// A file that [`from_file_unsynced`] took before, and which nobody touched since.
-pub(super) fn sealed(path: &Path, is_durable: bool) -> io::Result<Staged> {
+/// A file that [`from_file`] took before, and that hasn't changed since.
+pub(super) fn prepared(path: &Path, is_durable: bool) -> io::Result<Staged> {
     let file = open(path)?;
     if !is_durable {
         file.sync_all()?;
@@ -170,7 +156,7 @@ fn hash_through(body: &mut dyn Read, mut take: impl FnMut(&[u8]) -> io::Result<(
     }
 }
 
-/// The process's mask for new files. Asking the system call would set it.
+/// The process's file mode mask. The system call would change it.
 fn umask() -> u32 {
     static UMASK: OnceLock<u32> = OnceLock::new();
     *UMASK.get_or_init(|| {

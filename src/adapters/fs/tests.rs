@@ -9,8 +9,15 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::*;
-use crate::ports::store::{BodyChanged, Lease, LeaseLost, Precondition, StoreError, list_all};
+use super::folder::{BucketNames, DOT_FILES, Mount, MountError};
+use super::stage;
+use super::store::FsStore;
+use crate::domain::name::Slug;
+use crate::ports::ObjectStore as _;
+use crate::ports::store::{
+    BodyChanged, Bucket, ETag, Lease, LeaseLost, LocalStore as _, Precondition, StoreError, StoreResult, WriteOptions,
+    list_all,
+};
 
 const LAKE: Bucket = Bucket::Lake;
 const WAREHOUSE: Bucket = Bucket::Warehouse;
@@ -202,7 +209,7 @@ fn a_failed_write_leaves_no_file_and_the_old_object() {
     let options = WriteOptions::default();
     let full = place.store.write(LAKE, "k", &options, |at| stage::from_reader(at.folder, &mut b"new".chain(Broken)));
     assert!(matches!(full, Err(StoreError::DiskFull { .. })));
-    place.store.put(LAKE, "k", b"new", &options.with(Precondition::IfAbsent)).unwrap_err();
+    place.store.put(LAKE, "k", b"new", &options.with(Precondition::IfNoneMatch)).unwrap_err();
     assert_eq!(read(&place.store, LAKE, "k"), "old");
     assert_eq!(files_in_tmp(&place), 0);
 }
@@ -212,7 +219,7 @@ fn what_dead_writers_left_is_swept_and_what_living_ones_write_is_not() {
     let place = Place::new();
     place.put("k", "1");
     place.write("lake/.lakemill/tmp/dead", "half");
-    let living = stage::from_bytes(&place.store.folders.all()[1], b"whole").unwrap();
+    let living = stage::from_reader(&place.store.folders.all()[1], &mut &b"whole"[..]).unwrap();
     assert_eq!(files_in_tmp(&place), 2);
     FsStore::open(place.root.path()).unwrap();
     assert_eq!(files_in_tmp(&place), 1);
@@ -421,7 +428,7 @@ fn empty_folders_are_no_objects_and_in_nobodys_way() {
     fs::create_dir_all(place.path("lake/k/left/over")).unwrap();
     let page = place.store.list(LAKE, "", Some('/'), None, 10).unwrap();
     assert!(page.prefixes.is_empty());
-    let options = WriteOptions::default().with(Precondition::IfAbsent);
+    let options = WriteOptions::default().with(Precondition::IfNoneMatch);
     place.store.put(LAKE, "k", b"1", &options).unwrap();
     assert_eq!(read(&place.store, LAKE, "k"), "1");
     fs::create_dir_all(place.path("lake/l/x")).unwrap();
@@ -505,4 +512,18 @@ fn a_token_that_is_none_is_refused() {
         let listed = place.store.list(LAKE, "", None, Some(token), 1);
         assert!(matches!(listed, Err(StoreError::InvalidKey { .. })), "{token}");
     }
+}
+
+#[test]
+fn only_own_files_are_linked_since_others_may_change_in_place() {
+    let root = tempfile::tempdir().unwrap();
+    let store = FsStore::create(root.path()).unwrap();
+    let tag = |key: &str| store.head(WAREHOUSE, key).unwrap().unwrap().etag.unwrap();
+    fs::write(root.path().join("warehouse/theirs"), "x").unwrap();
+    let into = root.path().join("link");
+    assert!(!store.link(WAREHOUSE, "theirs", &tag("theirs"), &into).unwrap());
+    assert!(!into.exists());
+    put(&store, WAREHOUSE, "ours", "x").unwrap();
+    assert!(store.link(WAREHOUSE, "ours", &tag("ours"), &into).unwrap());
+    store.link(WAREHOUSE, "ours", &tag("ours"), &into).unwrap_err();
 }

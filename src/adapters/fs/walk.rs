@@ -1,4 +1,4 @@
-//! The files of a folder and its subfolders, in the order of their keys, from any point on.
+//! Walks the files of a folder and its subfolders in key order, from any position.
 
 use std::path::PathBuf;
 
@@ -15,10 +15,10 @@ use super::folder::{DIRECTORY, Folder, check_key, is_absent};
 use super::read;
 use super::snapshot::{self, Entries, Snapshots};
 
-/// Linked folders that may lie in each other: bounds the paths that links among siblings make.
+/// Nesting of linked folders, which bounds the paths that links between siblings create.
 const LINKS_DEEP_MAX: usize = 4;
-/// Looks at a file whose attribute is another's, before it is taken as not ours.
-const LOOKS_MAX: usize = 4;
+/// Attempts to read a file whose attribute doesn't match its stat.
+const TAG_TRIES_MAX: usize = 4;
 
 /// Where a page starts.
 #[derive(Debug, Clone)]
@@ -26,7 +26,7 @@ pub(super) enum From {
     Start,
     /// After this key.
     After(String),
-    /// After every key that starts so.
+    /// After every key with this prefix.
     Past(String),
 }
 
@@ -39,7 +39,7 @@ impl From {
         }
     }
 
-    /// Whether a key is yet to come.
+    /// Whether a key is after the position.
     fn allows(&self, key: &str) -> bool {
         match self {
             Self::Start => true,
@@ -48,7 +48,7 @@ impl From {
         }
     }
 
-    /// Whether a key that starts with `folder` may be yet to come.
+    /// Whether a key that starts with `folder` may be after the position.
     fn allows_in(&self, folder: &str) -> bool {
         match self {
             Self::Start => true,
@@ -67,7 +67,7 @@ impl From {
     }
 }
 
-/// A file that the walk came to.
+/// A file that the walk reached.
 pub(super) struct FoundFile {
     key: String,
     /// Where its name starts in the key.
@@ -87,7 +87,7 @@ impl FoundFile {
 struct Level {
     fd: OwnedFd,
     path: PathBuf,
-    /// What the keys in it start with.
+    /// Prefix of the keys in it.
     prefix: String,
     id: (u64, u64),
     is_link: bool,
@@ -100,7 +100,7 @@ pub(super) struct Walk<'a> {
     snapshots: &'a Snapshots,
     prefix: &'a str,
     from: From,
-    /// Whether folders kept from the page before will do.
+    /// Whether cached folders may be used.
     again: bool,
     levels: Vec<Level>,
     skipped: Vec<String>,
@@ -124,7 +124,7 @@ impl<'a> Walk<'a> {
         Ok(Some(walk))
     }
 
-    /// Goes on from there.
+    /// Continues from a later position.
     pub(super) fn skip(&mut self, from: From) {
         while self.levels.last().is_some_and(|level| !from.allows_in(&level.prefix)) {
             self.levels.pop();
@@ -156,13 +156,13 @@ impl<'a> Walk<'a> {
         Ok(None)
     }
 
-    /// What is known of a file; `None` if it is gone.
+    /// Metadata of a file; `None` if it was deleted.
     pub(super) fn meta(&self, file: &FoundFile) -> StoreResult<Option<ObjectMeta>> {
         let Some(level) = self.levels.last() else { return Ok(None) };
         let name = &file.key[file.name_at..];
         let flags = if self.folder.follows_links() { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
         let mut before = None;
-        for _ in 0..LOOKS_MAX {
+        for _ in 0..TAG_TRIES_MAX {
             let signature = match statat(&level.fd, name, flags) {
                 Ok(stat) if is_regular(&stat) => Signature::of(&stat),
                 Ok(_) => return Ok(None),
@@ -170,7 +170,7 @@ impl<'a> Walk<'a> {
                 Err(errno) => return Err(self.error(&file.key, "looking at", errno)),
             };
             let tag = Tag::of_path(self.folder, &level.path.join(name), &signature);
-            // Twice the same stat: the attribute is an older state's.
+            // The stat is stable: the attribute belongs to an older state.
             let tag = tag.or_else(|| (before == Some(signature)).then(|| Tag::of_stat(&signature)));
             if let Some(tag) = tag {
                 return Ok(Some(read::meta(&file.key, &signature, &tag)));
@@ -185,7 +185,7 @@ impl<'a> Walk<'a> {
         let name = &key[level.prefix.len()..key.len() - 1];
         let is_link = level.entries.get(level.next - 1).is_some_and(|entry| entry.is_link);
         if is_link && self.levels.iter().filter(|l| l.is_link).count() == LINKS_DEEP_MAX {
-            tracing::warn!(folder = %key, "linked folders lie too deep in each other: skipped");
+            tracing::warn!(folder = %key, "folder skipped: links are nested too deeply");
             return Ok(());
         }
         let path = level.path.join(name);
@@ -200,12 +200,12 @@ impl<'a> Walk<'a> {
         let stat = fstat(&fd).map_err(|errno| self.error(&prefix, "listing", errno))?;
         let id = (stat.st_dev, stat.st_ino);
         if self.levels.iter().any(|level| level.id == id) {
-            tracing::warn!(folder = %prefix, "a link leads back to a folder that it lies in: skipped");
+            tracing::warn!(folder = %prefix, "folder skipped: the link leads to a folder above it");
             return Ok(());
         }
-        // On the way to the prefix one name counts, however many there are beside it.
-        let on_the_way = self.prefix.strip_prefix(&prefix).and_then(|rest| rest.split_once('/'));
-        let entries = match on_the_way {
+        // Above the prefix only one name matters.
+        let next_name = self.prefix.strip_prefix(&prefix).and_then(|rest| rest.split_once('/'));
+        let entries = match next_name {
             Some((name, _)) => snapshot::entry(self.folder, &fd, &path, name),
             None => {
                 let entries = self.snapshots.entries(self.folder, &fd, &path, self.again);
@@ -217,12 +217,12 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// The files met so far whose paths are no keys.
+    /// The files reached so far whose paths are not valid keys.
     pub(super) fn into_skipped(self) -> Vec<String> {
         self.skipped
     }
 
-    /// Whether a file's path is a key: UTF-8, as long as a key may be, and not hidden.
+    /// Whether a file's path is a valid key (UTF-8 and not too long) and not hidden.
     fn is_key(&mut self, key: &str, is_text: bool) -> bool {
         if self.folder.hides(self.path_of(key)) {
             return false;
@@ -233,7 +233,7 @@ impl<'a> Walk<'a> {
         }
         let shown: String = key.chars().take(KEY_BYTES_MAX).collect();
         if let Err(reason) = checked {
-            tracing::warn!(key = %shown, reason, "no object key: skipped");
+            tracing::warn!(key = %shown, reason, "file skipped: its path is not a valid key");
         }
         if self.skipped.len() < SKIPPED_KEYS_MAX {
             self.skipped.push(shown);
@@ -250,7 +250,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The first entry of a folder that can matter for what comes at or after `text`.
+/// The first entry of a folder that may be at or after `text`.
 fn first(entries: &Entries, prefix: &str, text: &str) -> usize {
     let Some(rest) = text.strip_prefix(prefix) else { return 0 };
     let segment = rest.find('/').map_or(rest, |end| &rest[..=end]);

@@ -1,4 +1,4 @@
-//! An object takes its place: one rename, under the locks, after all checks.
+//! Publishes an object: one rename, under the locks, after all checks.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,59 +6,57 @@ use std::time::Instant;
 
 use rustix::fd::OwnedFd;
 use rustix::fs::{
-    AtFlags, FileType, Mode, RenameFlags, fsync, linkat, mkdirat, openat, renameat, renameat_with, statat, unlinkat,
+    AtFlags, FileType, Mode, RenameFlags, linkat, mkdirat, openat, renameat, renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 
 use crate::ports::store::{Bucket, ObjectMeta, Precondition, StagedFile, StoreError, StoreResult, WriteOptions};
 
-use super::FsStore;
-use super::error::Place;
 use super::etag::{Signature, Tag};
-use super::folder::DIRECTORY;
-use super::later::Made;
-use super::lock::{FenceError, Held};
+use super::folder::{DIRECTORY, ObjectPath, name_of, parent_of};
+use super::lock::{FenceError, LockGuard};
 use super::read;
-use super::remove::parent_of;
 use super::stage::{self, Staged};
+use super::store::FsStore;
+use super::sync::WrittenAt;
 
-/// Times that a parent folder may be removed (its last object was deleted) between its making and the rename.
-const PLACE_TRIES_MAX: usize = 64;
+/// Retries when the parent folder is removed (its last object was deleted) between its creation and the rename.
+const PUBLISH_TRIES_MAX: usize = 64;
 const MODE_DIR: Mode = Mode::from_raw_mode(0o777);
 
-/// A file that bears its tag. It is not kept open: there can be as many as partitions.
-struct SealedFile<'a> {
+/// A file with its tag stored. It is not kept open: there can be as many as partitions.
+struct PreparedFile<'a> {
     store: &'a FsStore,
     bucket: Bucket,
     key: String,
     file: PathBuf,
-    /// `None` if it is durable.
-    unsynced: Option<Made>,
+    /// `None` if the file is durable.
+    unsynced: Option<WrittenAt>,
 }
 
-/// Larger files are synced one by one, as soon as they can be.
-const SYNCED_TOGETHER_BYTES_MAX: u64 = 1 << 20;
+/// Larger files are synced at once.
+const DEFERRED_SYNC_BYTES_MAX: u64 = 1 << 20;
 
-impl StagedFile for SealedFile<'_> {
+impl StagedFile for PreparedFile<'_> {
     fn put(self: Box<Self>, options: &WriteOptions<'_>) -> StoreResult<ObjectMeta> {
-        let place = self.store.place_to_start(self.bucket, &self.key, options)?;
-        let is_durable = self.unsynced.is_none_or(|made| self.store.later.has(made));
-        self.store.write_staged(&place, &self.file, stage::sealed(&self.file, is_durable).map(Some), options)
+        let path = self.store.path_to_start(self.bucket, &self.key, options)?;
+        let is_durable = self.unsynced.is_none_or(|written| self.store.deferred.covers(written));
+        self.store.write_staged(&path, &self.file, stage::prepared(&self.file, is_durable).map(Some), options)
     }
 }
 
 impl FsStore {
-    /// Writes what `stage` gives.
+    /// Publishes the file that `stage` creates.
     pub(super) fn write<'a>(
         &'a self,
         bucket: Bucket,
         key: &'a str,
         options: &WriteOptions<'_>,
-        stage: impl FnOnce(&Place<'a>) -> io::Result<Staged>,
+        stage: impl FnOnce(&ObjectPath<'a>) -> io::Result<Staged>,
     ) -> StoreResult<ObjectMeta> {
-        let place = self.place_to_start(bucket, key, options)?;
-        let mut staged = stage(&place).map_err(|error| place.error_or_no_bucket("writing", error))?;
-        self.put_in_place(&place, &mut staged, options)
+        let path = self.path_to_start(bucket, key, options)?;
+        let mut staged = stage(&path).map_err(|error| path.error_or_no_bucket("writing", error))?;
+        self.publish(&path, &mut staged, options)
     }
 
     pub(super) fn write_file(
@@ -68,162 +66,130 @@ impl FsStore {
         file: &Path,
         options: &WriteOptions<'_>,
     ) -> StoreResult<ObjectMeta> {
-        let place = self.place_to_start(bucket, key, options)?;
-        let staged = stage::from_file_in_place(place.folder, file, options.sha256);
-        self.write_staged(&place, file, staged, options)
+        let path = self.path_to_start(bucket, key, options)?;
+        let staged = stage::from_file(path.folder, file, options.sha256).and_then(|staged| {
+            staged.as_ref().map_or(Ok(()), |staged| staged.file.sync_all())?;
+            Ok(staged)
+        });
+        self.write_staged(&path, file, staged, options)
     }
 
-    /// Moves the file, or copies it where it can't be moved.
+    /// Moves the file, or copies it if it can't be moved.
     fn write_staged<'a>(
         &'a self,
-        place: &Place<'a>,
+        path: &ObjectPath<'a>,
         file: &Path,
         staged: io::Result<Option<Staged>>,
         options: &WriteOptions<'_>,
     ) -> StoreResult<ObjectMeta> {
-        if let Some(mut staged) = staged.map_err(|error| place.error("reading the file for", error))? {
-            match self.put_in_place(place, &mut staged, options) {
+        if let Some(mut staged) = staged.map_err(|error| path.error("reading the file for", error))? {
+            match self.publish(path, &mut staged, options) {
                 Err(StoreError::Transient { source, .. }) if source.kind() == io::ErrorKind::CrossesDevices => {}
                 result => return result,
             }
         }
-        let mut body = std::fs::File::open(file).map_err(|error| place.error("reading the file for", error))?;
-        self.write(place.bucket, place.key, options, |place| stage::from_reader(place.folder, &mut body))
+        let mut body = std::fs::File::open(file).map_err(|error| path.error("reading the file for", error))?;
+        self.write(path.bucket, path.key, options, |path| stage::from_reader(path.folder, &mut body))
     }
 
-    /// Makes a file that can be moved ready for it: durable, if it isn't small.
-    pub(super) fn seal_file<'s>(
+    /// Prepares a file that can be moved: stores its tag, and syncs it if it is large.
+    pub(super) fn prepare_file<'s>(
         &'s self,
         bucket: Bucket,
         key: &str,
         file: &Path,
         sha256: &str,
     ) -> StoreResult<Option<Box<dyn StagedFile + 's>>> {
-        let place = self.folders.place_to_write(bucket, key)?;
-        let failed = |error: io::Error| place.error("reading the file for", error);
-        let Some(staged) = stage::from_file_unsynced(place.folder, file, Some(sha256)).map_err(failed)? else {
+        let path = self.folders.path_to_write(bucket, key)?;
+        let failed = |error: io::Error| path.error("reading the file for", error);
+        let Some(staged) = stage::from_file(path.folder, file, Some(sha256)).map_err(failed)? else {
             return Ok(None);
         };
-        let unsynced = if staged.file.metadata().map_err(failed)?.len() <= SYNCED_TOGETHER_BYTES_MAX {
-            Some(self.later.begin(&place.folder.dir).map_err(|errno| failed(errno.into()))?)
+        let unsynced = if staged.file.metadata().map_err(failed)?.len() <= DEFERRED_SYNC_BYTES_MAX {
+            Some(self.deferred.add_file(&path.folder.dir).map_err(|errno| failed(errno.into()))?)
         } else {
             staged.file.sync_all().map_err(failed)?;
             None
         };
         let (key, file) = (key.to_owned(), file.to_owned());
-        Ok(Some(Box::new(SealedFile { store: self, bucket, key, file, unsynced })))
+        Ok(Some(Box::new(PreparedFile { store: self, bucket, key, file, unsynced })))
     }
 
-    fn place_to_start<'a>(
+    fn path_to_start<'a>(
         &'a self,
         bucket: Bucket,
         key: &'a str,
         options: &WriteOptions<'_>,
-    ) -> StoreResult<Place<'a>> {
-        let place = self.folders.place_to_write(bucket, key)?;
+    ) -> StoreResult<ObjectPath<'a>> {
+        let path = self.folders.path_to_write(bucket, key)?;
         if let Some(lease) = options.lease {
             lease.remaining()?;
         }
-        if place.folder.must_exist {
-            place.folder.open_root()?;
+        if path.folder.must_exist {
+            path.folder.open_root()?;
         }
-        Ok(place)
+        Ok(path)
     }
 
-    /// Waits for the key, and for the fence if the write is a run's; not past the time for the write.
+    /// Locks the key, and the fence if the write is a run's. Fails after the write's deadline.
     pub(super) fn lock(
         &self,
-        place: &Place<'_>,
+        path: &ObjectPath<'_>,
         options: &WriteOptions<'_>,
-    ) -> StoreResult<(Option<Held<'_>>, Held<'_>)> {
-        let key = self.locks.key(place.bucket, place.key).map_err(|e| place.error("locking", e))?;
+    ) -> StoreResult<(Option<LockGuard<'_>>, LockGuard<'_>)> {
+        let key = self.locks.key(path.bucket, path.key).map_err(|e| path.error("locking", e))?;
         let fence = options.lease.map(|lease| self.locks.fence(lease)).transpose();
         let fence = fence.map_err(|error| match error {
             FenceError::Lost(lost) => StoreError::LeaseLost(lost),
-            FenceError::Io(error) => place.error("checking the fence for", error),
+            FenceError::Io(error) => path.error("checking the fence for", error),
         })?;
-        if options.until.is_some_and(|until| Instant::now() > until) {
-            let late = io::Error::new(io::ErrorKind::TimedOut, "the time for the write ran out");
-            return Err(place.error("writing", late));
+        if options.deadline.is_some_and(|deadline| Instant::now() > deadline) {
+            let late = io::Error::new(io::ErrorKind::TimedOut, "the deadline of the write has passed");
+            return Err(path.error("writing", late));
         }
         Ok((fence, key))
     }
 
-    fn put_in_place(
+    fn publish(
         &self,
-        place: &Place<'_>,
+        path: &ObjectPath<'_>,
         staged: &mut Staged,
         options: &WriteOptions<'_>,
     ) -> StoreResult<ObjectMeta> {
-        for _ in 0..PLACE_TRIES_MAX {
-            let Some(parent) = make_parent(place)? else { continue };
-            let held = self.lock(place, options)?;
-            if options.sync_later {
-                let named = self.later.name_in(&place.folder.dir, parent_of(place.path));
-                named.map_err(|errno| place.error("opening the folder of", errno.into()))?;
+        for _ in 0..PUBLISH_TRIES_MAX {
+            let Some(parent) = create_parent(path)? else { continue };
+            let locks = self.lock(path, options)?;
+            if options.defer_sync {
+                let named = self.deferred.add_directory(&path.folder.dir, parent_of(path.relative));
+                named.map_err(|errno| path.error("opening the folder of", errno.into()))?;
             }
-            let done = rename_if(place, staged, &parent, &options.precondition)?;
-            drop(held);
+            let done = rename_if(path, staged, &parent, &options.precondition)?;
+            drop(locks);
             if done {
                 self.snapshots.object_changed();
-                if !options.sync_later {
-                    self.make_durable(place, &parent)?;
+                if !options.defer_sync {
+                    let synced = self.directories.sync_open(&path.folder.dir, parent_of(path.relative), &parent);
+                    synced.map_err(|errno| path.error("syncing the folder of", errno.into()))?;
                 }
-                let signature = Signature::of_file(&staged.file).map_err(|e| place.error("looking at", e))?;
-                let tag = Tag::of_file(place.folder, &staged.file, &signature);
-                return Ok(read::meta(place.key, &signature, &tag));
+                let signature = Signature::of_file(&staged.file).map_err(|e| path.error("looking at", e))?;
+                let tag = Tag::of_file(path.folder, &staged.file, &signature);
+                return Ok(read::meta(path.key, &signature, &tag));
             }
         }
-        Err(place.error("writing", io::Error::other("its folder is removed as soon as it is made")))
-    }
-
-    /// Syncs the parent, which holds the object's name, and above it the folders whose names may not be on disk.
-    fn make_durable(&self, place: &Place<'_>, parent: &OwnedFd) -> StoreResult<()> {
-        let failed = |errno: Errno| place.error("syncing the folder of", errno.into());
-        let dir = &place.folder.dir;
-        self.durable.sync(dir, parent_of(place.path), || fsync(parent)).map_err(failed)?;
-        self.sync_above(dir, parent_of(place.path)).map_err(failed)
-    }
-
-    /// Syncs a folder, if it is still there, and those above it whose names may not be on disk.
-    pub(super) fn sync_folder(&self, dir: &Path, path: &str) -> Result<(), Errno> {
-        match rustix::fs::open(dir.join(path), DIRECTORY, Mode::empty()) {
-            Ok(fd) => self.durable.sync(dir, path, || fsync(&fd))?,
-            // Another deleted what it held, and it with that.
-            Err(Errno::NOENT) => return Ok(()),
-            Err(errno) => return Err(errno),
-        }
-        self.sync_above(dir, path)
-    }
-
-    /// Syncs the folders above one whose names may not be on disk.
-    fn sync_above(&self, dir: &Path, path: &str) -> Result<(), Errno> {
-        let mut child = path;
-        while !child.is_empty() && !self.durable.knows(dir, child) {
-            let above = parent_of(child);
-            match rustix::fs::open(dir.join(above), DIRECTORY, Mode::empty()) {
-                Ok(fd) => self.durable.sync(dir, above, || fsync(&fd))?,
-                // Another deleted the object, and its folder with it.
-                Err(Errno::NOENT) => return Ok(()),
-                Err(errno) => return Err(errno),
-            }
-            self.durable.add(dir, child);
-            child = above;
-        }
-        Ok(())
+        Err(path.error("writing", io::Error::other("its folder is removed as soon as it is created")))
     }
 }
 
-/// Opens the folder of an object, made where it is missing; `None` if it was removed in the same moment.
-fn make_parent(place: &Place<'_>) -> StoreResult<Option<OwnedFd>> {
-    let failed = |errno: Errno| place.error("making the folder of", errno.into());
-    place.folder.make().map_err(|error| place.error("making the folder of", error))?;
-    let Some(mut fd) = place.folder.open_root()? else { return Ok(None) };
-    let Some((parents, _)) = place.path.rsplit_once('/') else { return Ok(Some(fd)) };
+/// Opens the folder of an object, created if missing; `None` if it was removed meanwhile.
+fn create_parent(path: &ObjectPath<'_>) -> StoreResult<Option<OwnedFd>> {
+    let failed = |errno: Errno| path.error("making the folder of", errno.into());
+    path.folder.create().map_err(|error| path.error("making the folder of", error))?;
+    let Some(mut fd) = path.folder.open_root()? else { return Ok(None) };
+    let Some((parents, _)) = path.relative.rsplit_once('/') else { return Ok(Some(fd)) };
     let mut end = 0;
     for segment in parents.split('/') {
         end += segment.len() + 1;
-        let open = |fd: &OwnedFd| openat(fd, segment, place.folder.flags(DIRECTORY), Mode::empty());
+        let open = |fd: &OwnedFd| openat(fd, segment, path.folder.flags(DIRECTORY), Mode::empty());
         let opened = match open(&fd) {
             Err(Errno::NOENT) => match mkdirat(&fd, segment, MODE_DIR) {
                 Ok(()) | Err(Errno::EXIST) => open(&fd),
@@ -235,7 +201,7 @@ fn make_parent(place: &Place<'_>) -> StoreResult<Option<OwnedFd>> {
             Ok(below) => below,
             Err(Errno::NOENT) => return Ok(None),
             Err(Errno::NOTDIR | Errno::LOOP) => {
-                return Err(in_the_way(place, &fd, segment, &place.path[..end - 1]));
+                return Err(blocked_by(path, &fd, segment, &path.relative[..end - 1]));
             }
             Err(errno) => return Err(failed(errno)),
         };
@@ -243,53 +209,58 @@ fn make_parent(place: &Place<'_>) -> StoreResult<Option<OwnedFd>> {
     Ok(Some(fd))
 }
 
-fn in_the_way(place: &Place<'_>, parent: &OwnedFd, segment: &str, path: &str) -> StoreError {
+fn blocked_by(path: &ObjectPath<'_>, parent: &OwnedFd, segment: &str, blocked: &str) -> StoreError {
     let what = match statat(parent, segment, AtFlags::SYMLINK_NOFOLLOW).map(|s| FileType::from_raw_mode(s.st_mode)) {
-        Ok(FileType::RegularFile) => "an object, which can't be a folder too on a file system",
-        Ok(FileType::Symlink) => "a symbolic link, which is not followed in a folder that is written",
-        Ok(_) | Err(_) => "no folder",
+        Ok(FileType::RegularFile) => "an object, which can't also be a folder on a file system",
+        Ok(FileType::Symlink) => "a symbolic link, which is not followed in a writable folder",
+        Ok(_) | Err(_) => "not a folder",
     };
-    place.invalid(format!("`{}{path}` is {what}", place.folder.prefix))
+    path.invalid(format!("`{}{blocked}` is {what}", path.folder.prefix))
 }
 
-/// Renames the staged file to the object's name if the precondition holds. False if the parent is gone. Called under
-/// the locks.
-fn rename_if(place: &Place<'_>, staged: &mut Staged, parent: &OwnedFd, when: &Precondition) -> StoreResult<bool> {
-    let name = place.path.rsplit_once('/').map_or(place.path, |(_, name)| name);
-    let renamed = match when {
+/// Renames the staged file to the object's name if the precondition holds. False if the parent was removed. Must hold the
+/// locks.
+fn rename_if(
+    path: &ObjectPath<'_>,
+    staged: &mut Staged,
+    parent: &OwnedFd,
+    precondition: &Precondition,
+) -> StoreResult<bool> {
+    let name = name_of(path.relative);
+    let renamed = match precondition {
         Precondition::None => renameat(staged.dir(), staged.name(), parent, name),
         Precondition::IfMatch(tag) => {
-            if !read::open(place, "looking at")?.is_some_and(|object| object.etag() == tag) {
-                return Err(place.precondition_failed());
+            if !read::open(path, "looking at")?.is_some_and(|object| object.etag() == tag) {
+                return Err(path.precondition_failed());
             }
             renameat(staged.dir(), staged.name(), parent, name)
         }
-        Precondition::IfAbsent => rename_to_new(staged, parent, name),
+        Precondition::IfNoneMatch => rename_to_new(staged, parent, name),
     };
     match renamed {
         Ok(()) => {
-            staged.placed();
+            staged.mark_published();
             Ok(true)
         }
         Err(Errno::NOENT) => Ok(false),
         Err(errno @ (Errno::ISDIR | Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR)) => {
             match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).map(|s| FileType::from_raw_mode(s.st_mode)) {
-                Ok(FileType::RegularFile) => Err(place.precondition_failed()),
-                // Folders without an object are no objects: what a crash, or a person, left is cleared away.
+                Ok(FileType::RegularFile) => Err(path.precondition_failed()),
+                // Removes folders without objects, left by a crash or a person.
                 Ok(FileType::Directory) if remove_empty_tree(parent, name) => Ok(false),
                 Ok(FileType::Directory) => {
-                    Err(place.invalid("it is a folder of other objects, which can't be an object too on a file system"))
+                    Err(path.invalid("it is a folder of other objects, which can't also be an object on a file system"))
                 }
-                Ok(_) => Err(place.invalid("a link or special file has its name")),
+                Ok(_) => Err(path.invalid("a link or special file has this name")),
                 Err(Errno::NOENT) => Ok(false),
-                Err(_) => Err(place.error("writing", errno.into())),
+                Err(_) => Err(path.error("writing", errno.into())),
             }
         }
-        Err(errno) => Err(place.error("writing", errno.into())),
+        Err(errno) => Err(path.error("writing", errno.into())),
     }
 }
 
-/// Fails with `EXIST` if there is something of that name.
+/// Fails with `EXIST` if the name exists.
 fn rename_to_new(staged: &Staged, parent: &OwnedFd, name: &str) -> Result<(), Errno> {
     match renameat_with(staged.dir(), staged.name(), parent, name, RenameFlags::NOREPLACE) {
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => link_to_new(staged, parent, name),
@@ -297,15 +268,15 @@ fn rename_to_new(staged: &Staged, parent: &OwnedFd, name: &str) -> Result<(), Er
     }
 }
 
-/// For file systems without that rename.
+/// For file systems without `RENAME_NOREPLACE`.
 fn link_to_new(staged: &Staged, parent: &OwnedFd, name: &str) -> Result<(), Errno> {
     match linkat(staged.dir(), staged.name(), parent, name, AtFlags::empty()) {
         Ok(()) => {
-            // A second name that stays does no harm; it is swept later.
+            // A remaining second name is harmless, and swept later.
             let _ = unlinkat(staged.dir(), staged.name(), AtFlags::empty());
             Ok(())
         }
-        // Nor links: the lock on the key keeps our writers out, and only ours.
+        // No links either: the lock on the key excludes only writers of this program.
         Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS) => match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(_) => Err(Errno::EXIST),
             Err(Errno::NOENT) => renameat(staged.dir(), staged.name(), parent, name),
@@ -315,7 +286,7 @@ fn link_to_new(staged: &Staged, parent: &OwnedFd, name: &str) -> Result<(), Errn
     }
 }
 
-/// Removes a folder that holds nothing but folders.
+/// Removes a tree of folders without files.
 fn remove_empty_tree(parent: &OwnedFd, name: &str) -> bool {
     let Ok(fd) = openat(parent, name, DIRECTORY | rustix::fs::OFlags::NOFOLLOW, Mode::empty()) else { return false };
     let Ok(entries) = rustix::fs::Dir::read_from(&fd) else { return false };
@@ -330,19 +301,18 @@ fn remove_empty_tree(parent: &OwnedFd, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Mount;
-    use super::super::folder::Folders;
+    use super::super::folder::{Folders, Mount};
     use super::*;
 
     #[test]
-    fn a_link_creates_only_what_is_new_where_no_such_rename_exists() {
+    fn link_fallback_creates_only_new_names() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().to_owned();
         let mount =
             Mount { bucket: Bucket::Lake, prefix: String::new(), dir: path.clone(), writable: true, hide: Vec::new() };
         let folders = Folders::of_mounts(vec![mount]).unwrap();
         let parent = rustix::fs::open(&path, DIRECTORY, Mode::empty()).unwrap();
-        let staged = |body: &[u8]| stage::from_bytes(&folders.all()[0], body).unwrap();
+        let staged = |body: &[u8]| stage::from_reader(&folders.all()[0], &mut &body[..]).unwrap();
         link_to_new(&staged(b"first"), &parent, "k").unwrap();
         assert_eq!(link_to_new(&staged(b"second"), &parent, "k"), Err(Errno::EXIST));
         assert_eq!(std::fs::read(path.join("k")).unwrap(), b"first");

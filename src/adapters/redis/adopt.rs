@@ -3,14 +3,14 @@
 //! A cursor says which entries were looked at. Looking and making are two steps, so that the fields are read here, as
 //! they are at a claim; the second makes a record only if the entry is still there and its job has none.
 
-use super::RedisKv;
 use super::keys::{ACTIVE, ADOPTED, LIVE, MESSAGE, STREAM, TOMBSTONE};
+use super::kv::RedisKv;
 use super::record::encode;
 use super::scripts::{self, Call};
 use super::stream::entry;
 use crate::domain::job::{Job, JobMessage};
 use crate::domain::limits::{ATTEMPTS_DEFAULT, JOB_ID_BYTES_MAX, KEY_BYTES_MAX};
-use crate::ports::jobs::JobBoard as _;
+use crate::ports::jobs::JobRegistry as _;
 use crate::ports::kv::{KvError, KvResult};
 
 /// Entries of one step, and steps of one look; a later look goes on.

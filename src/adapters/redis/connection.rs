@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use ::redis::{Cmd, Connection, RedisError, Value};
 
 use super::error::{is_part_of_the_protocol, kv_error};
+use super::options::{OpenError, RedisOptions};
 use super::tls;
-use super::{OpenError, RedisOptions};
 use crate::ports::kv::{KvError, KvResult};
 
 /// Idle connections that are kept.

@@ -4,29 +4,29 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::RedisKv;
 use super::keys;
+use super::kv::RedisKv;
 use super::scripts::{self, Call};
 use crate::domain::name::{QueryId, Slug};
 use crate::ports::kv::KvResult;
-use crate::ports::queries::{AnnouncedQuery, RunningQueries};
+use crate::ports::queries::{RegisteredQuery, RunningQueries};
 
 /// Keys of one look; more take several.
 const LOOKED_AT_ONCE: usize = 500;
 
 impl RunningQueries for RedisKv {
-    fn announce_query(&self, pipeline: &Slug, id: &QueryId, life: Duration) -> KvResult<Option<AnnouncedQuery>> {
+    fn register_query(&self, pipeline: &Slug, id: &QueryId, life: Duration) -> KvResult<Option<RegisteredQuery>> {
         let token = Uuid::new_v4().simple().to_string();
-        let call = Call::new(&scripts::QUERY_ANNOUNCE, [&keys::query(pipeline, id)]);
+        let call = Call::new(&scripts::QUERY_REGISTER, [&keys::query(pipeline, id)]);
         let announced = call.arg(&token).ms(life).run(&self.pool)?.flag()?;
-        Ok(announced.then(|| AnnouncedQuery { pipeline: pipeline.clone(), id: id.clone(), token }))
+        Ok(announced.then(|| RegisteredQuery { pipeline: pipeline.clone(), id: id.clone(), token }))
     }
 
     fn cancel_query(&self, pipeline: &Slug, id: &QueryId) -> KvResult<bool> {
         Call::new(&scripts::QUERY_CANCEL, [&keys::query(pipeline, id)]).run(&self.pool)?.flag()
     }
 
-    fn cancelled_queries(&self, queries: &[AnnouncedQuery]) -> KvResult<Vec<bool>> {
+    fn cancelled_queries(&self, queries: &[RegisteredQuery]) -> KvResult<Vec<bool>> {
         let mut cancelled = Vec::with_capacity(queries.len());
         for some in queries.chunks(LOOKED_AT_ONCE) {
             let keys = some.iter().map(|query| keys::query(&query.pipeline, &query.id));
@@ -43,8 +43,8 @@ impl RunningQueries for RedisKv {
         Ok(cancelled)
     }
 
-    fn retire_query(&self, query: &AnnouncedQuery) -> KvResult<()> {
-        let call = Call::new(&scripts::QUERY_RETIRE, [&keys::query(&query.pipeline, &query.id)]);
+    fn unregister_query(&self, query: &RegisteredQuery) -> KvResult<()> {
+        let call = Call::new(&scripts::QUERY_UNREGISTER, [&keys::query(&query.pipeline, &query.id)]);
         call.arg(&query.token).run(&self.pool)?;
         Ok(())
     }

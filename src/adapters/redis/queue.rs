@@ -4,14 +4,17 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::RedisKv;
 use super::keys::{self, DEAD, DELAYED, FENCES, GROUP, STREAM};
+use super::kv::RedisKv;
 use super::record::encode;
 use super::reply::Reply;
 use super::scripts::{self, Call};
-use crate::domain::job::{Charge, Job};
+use crate::domain::job::{AttemptCost, Job};
 use crate::domain::limits::{DEAD_ENTRIES_MAX, DEFER_MARGIN_MS, DEFER_MS_MAX, LIVE_AFTER_END_MS};
-use crate::ports::jobs::{Beat, Entry, Held, JobQueue, Publishing, Release, Start, StartRequest, Started, Wait};
+use crate::ports::jobs::{
+    Entry, HeartbeatReply, JobLease, JobQueue, PublishReply, ReleaseOutcome, Requeue, StartOutcome, StartRequest,
+    StartedJob,
+};
 use crate::ports::kv::KvResult;
 
 /// Fields of a dead entry that are kept, and characters of each name and value.
@@ -27,7 +30,7 @@ impl JobQueue for RedisKv {
         self.take_over(consumer, count, idle)
     }
 
-    fn start(&self, request: &StartRequest<'_>) -> KvResult<Started> {
+    fn start(&self, request: &StartRequest<'_>) -> KvResult<StartOutcome> {
         let message = request.message;
         let token = format!("{}/{}", message.job_id, request.token);
         let (live, record) = (keys::live(&message.job_id), keys::message(&message.job_id));
@@ -53,42 +56,42 @@ impl JobQueue for RedisKv {
         started(reply, request, token)
     }
 
-    fn heartbeat(&self, held: &Held, lock_ttl: Duration) -> KvResult<Beat> {
-        let (message, lock) = (keys::message(&held.job_id), keys::run_lock(&held.pipeline));
+    fn heartbeat(&self, lease: &JobLease, lock_ttl: Duration) -> KvResult<HeartbeatReply> {
+        let (message, lock) = (keys::message(&lease.job_id), keys::run_lock(&lease.pipeline));
         let reply = Call::new(&scripts::HEARTBEAT, [STREAM, &message, &lock])
             .arg(GROUP)
-            .arg(&held.consumer)
-            .arg(&held.entry.0)
-            .arg(&held.token)
+            .arg(&lease.consumer)
+            .arg(&lease.entry.0)
+            .arg(&lease.token)
             .ms(lock_ttl)
             .run(&self.pool)?;
         beat(reply)
     }
 
-    fn show(&self, held: &Held, job: &Job) -> KvResult<Beat> {
-        let (live, lock) = (keys::live(&held.job_id), keys::run_lock(&held.pipeline));
-        let message = keys::message(&held.job_id);
-        let call = Call::new(&scripts::SHOW, [&live, &lock, &message]).arg(&held.token).arg(encode(job));
+    fn update_record(&self, lease: &JobLease, job: &Job) -> KvResult<HeartbeatReply> {
+        let (live, lock) = (keys::live(&lease.job_id), keys::run_lock(&lease.pipeline));
+        let message = keys::message(&lease.job_id);
+        let call = Call::new(&scripts::UPDATE_RECORD, [&live, &lock, &message]).arg(&lease.token).arg(encode(job));
         beat(call.run(&self.pool)?)
     }
 
-    fn begin_publishing(&self, held: &Held) -> KvResult<Publishing> {
-        let (message, lock) = (keys::message(&held.job_id), keys::run_lock(&held.pipeline));
-        let reply = Call::new(&scripts::BEGIN_PUBLISHING, [&message, &lock]).arg(&held.token).run(&self.pool)?;
+    fn begin_publishing(&self, lease: &JobLease) -> KvResult<PublishReply> {
+        let (message, lock) = (keys::message(&lease.job_id), keys::run_lock(&lease.pipeline));
+        let reply = Call::new(&scripts::BEGIN_PUBLISHING, [&message, &lock]).arg(&lease.token).run(&self.pool)?;
         match reply.text()?.as_str() {
-            "begun" => Ok(Publishing::Begun),
-            "cancelled" => Ok(Publishing::Cancelled),
-            "lost" => Ok(Publishing::Lost),
+            "begun" => Ok(PublishReply::Begun),
+            "cancelled" => Ok(PublishReply::Cancelled),
+            "lost" => Ok(PublishReply::Lost),
             _ => Err(reply.unexpected("`begun`, `cancelled` or `lost`")),
         }
     }
 
-    fn put_back(&self, held: &Held, wait: &Wait<'_>) -> KvResult<Release> {
-        let given_back = match wait.charge {
-            Charge::Attempt => 0,
-            Charge::Nothing => 1,
+    fn requeue(&self, lease: &JobLease, wait: &Requeue<'_>) -> KvResult<ReleaseOutcome> {
+        let given_back = match wait.cost {
+            AttemptCost::One => 0,
+            AttemptCost::Zero => 1,
         };
-        let call = held_call(&scripts::PUT_BACK, self.now(), held)
+        let call = held_call(&scripts::REQUEUE, self.now(), lease)
             .arg(wait.delay.as_millis())
             .arg(wait.reason.as_str())
             .arg(given_back)
@@ -99,18 +102,18 @@ impl JobQueue for RedisKv {
         release(call.run(&self.pool)?)
     }
 
-    fn end(&self, held: &Held, job: &Job) -> KvResult<Release> {
+    fn finish(&self, lease: &JobLease, job: &Job) -> KvResult<ReleaseOutcome> {
         let call =
-            held_call(&scripts::FINISH, self.now(), held).arg(encode(job)).arg(LIVE_AFTER_END_MS).arg(keys::MESSAGE);
+            held_call(&scripts::FINISH, self.now(), lease).arg(encode(job)).arg(LIVE_AFTER_END_MS).arg(keys::MESSAGE);
         release(call.run(&self.pool)?)
     }
 
-    fn uncharge(&self, held: &Held) -> KvResult<bool> {
-        let message = keys::message(&held.job_id);
-        Call::new(&scripts::UNCHARGE, [message.as_str()]).arg(held.fence).run(&self.pool)?.flag()
+    fn refund_attempt(&self, lease: &JobLease) -> KvResult<bool> {
+        let message = keys::message(&lease.job_id);
+        Call::new(&scripts::REFUND_ATTEMPT, [message.as_str()]).arg(lease.fence).run(&self.pool)?.flag()
     }
 
-    fn bury(&self, entry: &Entry, why: &str) -> KvResult<()> {
+    fn dead_letter(&self, entry: &Entry, why: &str) -> KvResult<()> {
         let cut = |text: &str| text.chars().take(DEAD_TEXT_CHARS_MAX).collect::<String>();
         let fields: Vec<[String; 2]> =
             entry.fields.iter().take(DEAD_FIELDS_MAX).map(|(name, value)| [cut(name), cut(value)]).collect();
@@ -120,7 +123,7 @@ impl JobQueue for RedisKv {
             "why": cut(why),
             "fields": fields,
         });
-        Call::new(&scripts::BURY, [STREAM, DEAD])
+        Call::new(&scripts::DEAD_LETTER, [STREAM, DEAD])
             .arg(GROUP)
             .arg(&entry.id.0)
             .arg(kept)
@@ -129,7 +132,7 @@ impl JobQueue for RedisKv {
         Ok(())
     }
 
-    fn leave(&self, consumer: &str) -> KvResult<()> {
+    fn remove_consumer(&self, consumer: &str) -> KvResult<()> {
         self.forget_consumer(consumer).map(drop)
     }
 }
@@ -137,45 +140,45 @@ impl JobQueue for RedisKv {
 impl RedisKv {
     /// Whether it is gone: with entries pending it stays.
     pub(super) fn forget_consumer(&self, consumer: &str) -> KvResult<bool> {
-        Call::new(&scripts::LEAVE, [STREAM]).arg(GROUP).arg(consumer).run(&self.pool)?.flag()
+        Call::new(&scripts::REMOVE_CONSUMER, [STREAM]).arg(GROUP).arg(consumer).run(&self.pool)?.flag()
     }
 }
 
 /// The keys of a job that ends its hold, and the arguments that name the hold.
-fn held_call(source: &'static scripts::Source, now: i64, held: &Held) -> Call {
-    let (live, message) = (keys::live(&held.job_id), keys::message(&held.job_id));
-    let (active, lock) = (keys::active(&held.pipeline), keys::run_lock(&held.pipeline));
+fn held_call(source: &'static scripts::Source, now: i64, lease: &JobLease) -> Call {
+    let (live, message) = (keys::live(&lease.job_id), keys::message(&lease.job_id));
+    let (active, lock) = (keys::active(&lease.pipeline), keys::run_lock(&lease.pipeline));
     Call::new(source, [STREAM, DELAYED, &live, &active, &message, &lock])
         .arg(now)
         .arg(GROUP)
-        .arg(&held.entry.0)
-        .arg(&held.job_id)
-        .arg(&held.token)
+        .arg(&lease.entry.0)
+        .arg(&lease.job_id)
+        .arg(&lease.token)
 }
 
-fn beat(reply: Reply) -> KvResult<Beat> {
+fn beat(reply: Reply) -> KvResult<HeartbeatReply> {
     match reply.text()?.as_str() {
-        "held" => Ok(Beat::Held { cancelled: false }),
-        "cancelled" => Ok(Beat::Held { cancelled: true }),
-        "lost" => Ok(Beat::Lost),
+        "held" => Ok(HeartbeatReply::Held { cancelled: false }),
+        "cancelled" => Ok(HeartbeatReply::Held { cancelled: true }),
+        "lost" => Ok(HeartbeatReply::Lost),
         _ => Err(reply.unexpected("`held`, `cancelled` or `lost`")),
     }
 }
 
-pub(super) fn release(reply: Reply) -> KvResult<Release> {
+pub(super) fn release(reply: Reply) -> KvResult<ReleaseOutcome> {
     match reply.text()?.as_str() {
-        "done" => Ok(Release::Done),
-        "lost" => Ok(Release::Lost),
+        "done" => Ok(ReleaseOutcome::Released),
+        "lost" => Ok(ReleaseOutcome::Lost),
         _ => Err(reply.unexpected("`done` or `lost`")),
     }
 }
 
-fn started(reply: Reply, request: &StartRequest<'_>, token: String) -> KvResult<Started> {
+fn started(reply: Reply, request: &StartRequest<'_>, token: String) -> KvResult<StartOutcome> {
     let [word, first, attempt, lost, cancelled] = reply.parts()?;
     match word.text()?.as_str() {
         "running" => {
             let message = request.message;
-            let held = Held {
+            let lease = JobLease {
                 job_id: message.job_id.clone(),
                 pipeline: message.pipeline.clone(),
                 entry: request.entry.clone(),
@@ -185,13 +188,13 @@ fn started(reply: Reply, request: &StartRequest<'_>, token: String) -> KvResult<
             };
             let small = |reply: &Reply| Ok(u32::try_from(reply.count()?).unwrap_or(u32::MAX));
             let (attempt, lost_starts) = (small(&attempt)?, small(&lost)?);
-            Ok(Started::Running(Start { held, attempt, lost_starts, cancelled: cancelled.flag()? }))
+            Ok(StartOutcome::Running(StartedJob { lease, attempt, lost_starts, cancelled: cancelled.flag()? }))
         }
-        "deferred" => Ok(Started::Deferred { until: first.time()? }),
-        "running_elsewhere" => Ok(Started::RunningElsewhere),
-        "not_mine" => Ok(Started::NotMine),
-        "dropped" => Ok(Started::Dropped),
-        "id_taken" => Ok(Started::IdTaken),
+        "deferred" => Ok(StartOutcome::Deferred { until: first.time()? }),
+        "running_elsewhere" => Ok(StartOutcome::RunningElsewhere),
+        "not_mine" => Ok(StartOutcome::NotMine),
+        "dropped" => Ok(StartOutcome::Dropped),
+        "id_taken" => Ok(StartOutcome::IdTaken),
         _ => Err(word.unexpected("how a start ended")),
     }
 }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::RedisKv;
 use super::connection::Repeat;
 use super::keys::{RECHECKS, recheck_pause};
+use super::kv::RedisKv;
 use super::scripts::{self, Call};
 use crate::domain::limits::{
     RECHECK_PAUSE_FIRST_MS, RECHECK_PAUSE_MS_MAX, RECHECK_RETRY_MS, RECHECKS_LIFE_MS, RECHECKS_MAX,
@@ -37,13 +37,13 @@ impl Rechecks for RedisKv {
         Ok(due)
     }
 
-    fn settle_recheck(&self, pipeline: &Slug, outcome: Recheck) -> KvResult<()> {
+    fn complete_recheck(&self, pipeline: &Slug, outcome: Recheck) -> KvResult<()> {
         let outcome = match outcome {
             Recheck::Retry => "retry",
             Recheck::RunRequested => "run_requested",
             Recheck::Done => "done",
         };
-        let call = Call::new(&scripts::RECHECK_SETTLE, [RECHECKS, &recheck_pause(pipeline)]).arg(self.now());
+        let call = Call::new(&scripts::RECHECK_COMPLETE, [RECHECKS, &recheck_pause(pipeline)]).arg(self.now());
         let call = call.arg(pipeline).arg(outcome).arg(RECHECK_PAUSE_FIRST_MS).arg(RECHECK_PAUSE_MS_MAX);
         call.arg(RECHECK_RETRY_MS).run(&self.pool)?;
         Ok(())

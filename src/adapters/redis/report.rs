@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use super::RedisKv;
 use super::connection::Repeat;
 use super::keys;
+use super::kv::RedisKv;
 use super::reply::Reply;
 use super::scripts::{self, Call};
 use crate::ports::kv::{Diagnose, KvError, KvFinding, KvReport, KvResult};
@@ -30,8 +30,8 @@ impl Diagnose for RedisKv {
         if reply.text()? == "PONG" { Ok(()) } else { Err(reply.unexpected("`PONG`")) }
     }
 
-    fn prove_write(&self) -> KvResult<()> {
-        Call::new(&scripts::PROVE_WRITE, [keys::PROBE]).ms(PROBE_TTL).run(&self.pool)?;
+    fn probe_write(&self) -> KvResult<()> {
+        Call::new(&scripts::PROBE_WRITE, [keys::PROBE]).ms(PROBE_TTL).run(&self.pool)?;
         Ok(())
     }
 

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use super::RedisKv;
-use super::board::new_job;
 use super::connection::Repeat;
 use super::error::group_is_missing;
 use super::keys::{self, ACTIVE, ADOPTED, DELAYED, EPOCH, FIRST_EVENTS, GROUP, LIVE, MESSAGE, STREAM, WINDOWS};
+use super::kv::RedisKv;
+use super::registry::new_job;
 use super::reply::Reply;
 use super::scripts::{self, Call};
 use crate::domain::job::Job;
@@ -46,7 +46,7 @@ impl Schedule for RedisKv {
         Ok(since)
     }
 
-    fn window_since(&self, pipeline: &Slug) -> KvResult<Option<DateTime<Utc>>> {
+    fn window_opened_at(&self, pipeline: &Slug) -> KvResult<Option<DateTime<Utc>>> {
         let command = ::redis::cmd("HGET").arg(FIRST_EVENTS).arg(pipeline.as_str()).to_owned();
         let first = Reply::new("window_since", self.pool.request("window_since", Repeat::Harmless, &command)?);
         if first.is_nil() { Ok(None) } else { first.time().map(Some) }
@@ -68,7 +68,7 @@ impl Schedule for RedisKv {
         Ok(due)
     }
 
-    fn window(&self, pipeline: &Slug) -> KvResult<Option<DateTime<Utc>>> {
+    fn window_due_at(&self, pipeline: &Slug) -> KvResult<Option<DateTime<Utc>>> {
         let command = ::redis::cmd("ZSCORE").arg(WINDOWS).arg(pipeline.as_str()).to_owned();
         let due = Reply::new("window", self.pool.request("window", Repeat::Harmless, &command)?);
         if due.is_nil() { Ok(None) } else { due.time().map(Some) }
@@ -92,7 +92,7 @@ impl Schedule for RedisKv {
         Ok(usize::try_from(reply.count()?).unwrap_or(usize::MAX))
     }
 
-    fn restore(&self, from: &Cursor) -> KvResult<(usize, Option<Cursor>)> {
+    fn requeue_lost(&self, from: &Cursor) -> KvResult<(usize, Option<Cursor>)> {
         self.clamp()?;
         let at = if from.0.is_empty() { START } else { &from.0 };
         self.adopt()?;
@@ -119,11 +119,11 @@ impl Schedule for RedisKv {
         Ok((restored, (next != START).then_some(Cursor(next))))
     }
 
-    fn remembers(&self) -> KvResult<bool> {
-        Call::new(&scripts::REMEMBERS, [STREAM, EPOCH, ADOPTED]).arg(GROUP).run(&self.pool)?.flag()
+    fn is_initialized(&self) -> KvResult<bool> {
+        Call::new(&scripts::IS_INITIALIZED, [STREAM, EPOCH, ADOPTED]).arg(GROUP).run(&self.pool)?.flag()
     }
 
-    fn remember(&self) -> KvResult<()> {
+    fn mark_initialized(&self) -> KvResult<()> {
         let epoch = uuid::Uuid::new_v4().to_string();
         self.pool.request("remember", Repeat::Harmless, ::redis::cmd("SET").arg(EPOCH).arg(epoch))?;
         Ok(())
@@ -149,7 +149,7 @@ impl RedisKv {
         let ids = ids.iter().map(Reply::text).collect::<KvResult<Vec<String>>>()?;
         let mut restored = 0;
         for some in ids.chunks(RESTORE_JOBS) {
-            let reply = Call::new(&scripts::RESTORE, [STREAM, DELAYED, key, &keys::run_lock(&slug)])
+            let reply = Call::new(&scripts::REQUEUE_LOST, [STREAM, DELAYED, key, &keys::run_lock(&slug)])
                 .arg(GROUP)
                 .arg(LIVE)
                 .arg(MESSAGE)

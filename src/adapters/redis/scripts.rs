@@ -37,7 +37,7 @@ scripts! {
     ACTIVE = "active", Harmless;
     ADOPT = "adopt", Harmless;
     BEGIN_PUBLISHING = "begin_publishing", Harmless;
-    BURY = "bury", Harmless;
+    DEAD_LETTER = "dead_letter", Harmless;
     CANCEL = "cancel", Harmless;
     CLAMP = "clamp", Harmless;
     CLOSE_WINDOW = "close_window", Never;
@@ -50,33 +50,33 @@ scripts! {
     FIRE_WINDOW = "fire_window", Never;
     GROUP = "group", Harmless;
     HEARTBEAT = "heartbeat", Harmless;
-    HOLD = "hold", Never;
+    LOCK_PIPELINE = "lock_pipeline", Never;
     JOB = "job", Harmless;
-    LEAVE = "leave", Harmless;
+    REMOVE_CONSUMER = "remove_consumer", Harmless;
     LOGIN_ADMIT = "login_admit", Never;
-    LOGIN_SUCCEEDED = "login_succeeded", Never;
-    PROVE_WRITE = "prove_write", Harmless;
-    PUT_BACK = "put_back", Never;
-    QUERY_ANNOUNCE = "query_announce", Harmless;
+    LOGIN_SUCCESS = "login_success", Never;
+    PROBE_WRITE = "probe_write", Harmless;
+    REQUEUE = "requeue", Never;
+    QUERY_REGISTER = "query_register", Harmless;
     QUERY_CANCEL = "query_cancel", Harmless;
     QUERY_CANCELLED = "query_cancelled", Harmless;
     OLDEST_DUE = "oldest_due", Harmless;
-    QUERY_RETIRE = "query_retire", Harmless;
+    QUERY_UNREGISTER = "query_unregister", Harmless;
     RECHECK_ADD = "recheck_add", Harmless;
-    RECHECK_SETTLE = "recheck_settle", Never;
+    RECHECK_COMPLETE = "recheck_complete", Never;
     RECHECK_TAKE = "recheck_take", Never;
     RELEASE = "release", Never;
     RELEASE_DUE = "release_due", Never;
-    REMEMBERS = "remembers", Harmless;
+    IS_INITIALIZED = "is_initialized", Harmless;
     RENEW = "renew", Harmless;
-    RESTORE = "restore", Never;
+    REQUEUE_LOST = "requeue_lost", Never;
     SESSION_OPEN = "session_open", Harmless;
     SESSION_TOUCH = "session_touch", Harmless;
-    SHOW = "show", Harmless;
+    UPDATE_RECORD = "update_record", Harmless;
     START = "start", Harmless;
     SWEEP = "sweep", Harmless;
     UNADOPTED = "unadopted", Harmless;
-    UNCHARGE = "uncharge", Never;
+    REFUND_ATTEMPT = "refund_attempt", Never;
     TRY_LOCK = "try_lock", Harmless;
     UNLOCK = "unlock", Harmless;
 }
@@ -188,7 +188,7 @@ mod tests {
             "ZRANGEBYSCORE",
             "ZSCORE",
         ];
-        let proof = include_str!("scripts/prove_write.lua");
+        let proof = include_str!("scripts/probe_write.lua");
         let writing = ALL.iter().flat_map(|source| commands(source)).filter(|command| !READING.contains(command));
         let missing: Vec<&str> = writing.filter(|command| !proof.contains(&format!("'{command}'"))).collect();
         assert!(missing.is_empty(), "{missing:?}");

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::RedisKv;
 use super::keys;
+use super::kv::RedisKv;
 use super::reply::Reply;
 use super::scripts::{self, Call};
 use crate::domain::login::{KNOWN_LOGIN_S, LOGIN_MEMORY_S, LoginScope, LoginScopes};
@@ -40,8 +40,8 @@ impl LoginThrottle for RedisKv {
         }
     }
 
-    fn succeeded(&self, client: &LoginScopes) -> KvResult<()> {
-        let call = Call::with_keys(&scripts::LOGIN_SUCCEEDED, login_keys(client));
+    fn record_success(&self, client: &LoginScopes) -> KvResult<()> {
+        let call = Call::with_keys(&scripts::LOGIN_SUCCESS, login_keys(client));
         call.arg(KNOWN_LOGIN_S).run(&self.pool)?.count().map(drop)
     }
 }

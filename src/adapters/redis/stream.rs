@@ -5,10 +5,10 @@ use std::time::Duration;
 use ::redis::Cmd;
 use chrono::DateTime;
 
-use super::RedisKv;
 use super::connection::Repeat;
 use super::error::group_is_missing;
 use super::keys::{ADOPTED, EPOCH, GROUP, STREAM};
+use super::kv::RedisKv;
 use super::reply::Reply;
 use super::scripts::{Call, GROUP as MAKE_GROUP, SWEEP};
 use crate::ports::jobs::{Entry, EntryId};

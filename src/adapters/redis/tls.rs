@@ -2,7 +2,9 @@
 
 use ::redis::{Client, ConnectionAddr, ConnectionInfo, ErrorKind, IntoConnectionInfo, RedisError, TlsCertificates};
 
-use super::OpenError;
+use crate::domain::digest::base64;
+
+use super::options::OpenError;
 
 /// Reads the URL. `ca_pem` holds roots that count besides the public ones.
 pub(super) fn client(url: &str, ca_pem: Option<&[u8]>) -> Result<Client, OpenError> {
@@ -56,29 +58,9 @@ fn public_roots() -> Vec<u8> {
     pem
 }
 
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let group = chunk.iter().fold(0_u32, |group, byte| group << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
-        for place in 0..4 {
-            let digit = DIGITS[(group >> (18 - 6 * place)) as usize & 63] as char;
-            text.push(if place <= chunk.len() { digit } else { '=' });
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn base64_is_as_the_standard_has_it() {
-        for (bytes, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")] {
-            assert_eq!(base64(bytes.as_bytes()), text);
-        }
-    }
 
     #[test]
     fn extra_roots_count_besides_the_public_ones() {

@@ -1,8 +1,8 @@
 //! Copying within the store.
 //!
-//! Few stores hold preconditions on a copy. So a copy under one is made of steps that hold them: a small object is read
-//! and put, a larger one copied in parts, whose completion carries the precondition. Where the store holds none of
-//! these, the stand-in guards a plain copy.
+//! Few stores enforce preconditions on a copy. A conditional copy therefore uses requests where they do: a small object is
+//! read and put, a larger one copied in parts, whose completion carries the precondition. Where the store enforces none,
+//! the precondition of a plain copy is emulated.
 
 use std::io::Read;
 
@@ -10,25 +10,26 @@ use ureq::http::Method;
 
 use crate::ports::store::{BodyChanged, Bucket, ETag, ObjectMeta, Precondition, StoreError, StoreResult, WriteOptions};
 
-use super::S3Store;
-use super::answer::{Failure, unquoted};
-use super::client::{Call, Payload, quoted};
-use super::error::Place;
-use super::hold::{Holder, Step};
+use super::error::OperationContext;
+use super::failure::RequestError;
 use super::key;
 use super::list::parse_time;
 use super::multipart::{Upload, copy_source};
-use super::write::{Source, Written, earlier};
+use super::preconditions::{Enforcement, FinalRequest};
+use super::request::{Payload, S3Request, UploadBody, quoted};
+use super::response::WriteResult;
+use super::store::S3Store;
+use super::write::earliest;
 
-/// The most that one request copies.
+/// S3's limit of a copy in one request.
 const COPY_BYTES_MAX: u64 = 5 << 30;
-/// Objects up to this size are read and put where a precondition guards the copy.
+/// Larger objects are copied in parts where a precondition guards the copy.
 const READ_AND_PUT_BYTES_MAX: u64 = 256 << 10;
-/// Times that a copy is begun anew when its source changes under it.
+/// Attempts of a copy whose source changes meanwhile.
 const TRIES_MAX: usize = 3;
-const ANSWER_BYTES_MAX: u64 = 64 << 10;
+const RESPONSE_BYTES_MAX: u64 = 64 << 10;
 
-/// What is copied: an object as it was when it was looked at.
+/// The version of the source that is copied.
 struct Original<'a> {
     bucket: Bucket,
     key: &'a str,
@@ -48,13 +49,13 @@ impl S3Store {
         if let Some(lease) = options.lease {
             lease.remaining()?;
         }
-        let source = self.place(from.0, from.1, "copying");
+        let source = self.context(from.0, from.1, "copying");
         for _ in 0..TRIES_MAX {
-            let meta = self.look(from.0, from.1)?.ok_or_else(|| source.not_found())?.meta;
+            let meta = self.head_object(from.0, from.1)?.ok_or_else(|| source.not_found())?.meta;
             if from == to {
                 return self.copy_to_itself(&source, meta, &options.precondition);
             }
-            let tag = meta.etag.ok_or_else(|| source.lacking("an `ETag`"))?;
+            let tag = meta.etag.ok_or_else(|| source.missing("an `ETag`"))?;
             let from = Original { bucket: from.0, key: from.1, size: meta.size, tag };
             match self.copy_version(&from, to, options) {
                 Err(StoreError::Transient { source, .. }) if BodyChanged::is_in(&source) => {}
@@ -64,108 +65,111 @@ impl S3Store {
         Err(source.transient(BodyChanged.into()))
     }
 
-    /// Stores refuse it; nothing is to be done.
-    fn copy_to_itself(&self, place: &Place<'_>, meta: ObjectMeta, when: &Precondition) -> StoreResult<ObjectMeta> {
-        let holds = match when {
+    /// Stores reject this request; there is nothing to do but check the precondition.
+    fn copy_to_itself(
+        &self,
+        context: &OperationContext<'_>,
+        meta: ObjectMeta,
+        precondition: &Precondition,
+    ) -> StoreResult<ObjectMeta> {
+        let holds = match precondition {
             Precondition::None => true,
-            Precondition::IfAbsent => false,
+            Precondition::IfNoneMatch => false,
             Precondition::IfMatch(tag) => meta.etag.as_ref() == Some(tag),
         };
-        if holds { Ok(meta) } else { Err(place.precondition_failed()) }
+        if holds { Ok(meta) } else { Err(context.precondition_failed()) }
     }
 
-    /// Fails with [`BodyChanged`] inside if the source is no longer that version.
+    /// Fails with [`BodyChanged`] inside if the source has another version.
     fn copy_version(
         &self,
         from: &Original<'_>,
         to: (Bucket, &str),
         options: &WriteOptions<'_>,
     ) -> StoreResult<ObjectMeta> {
-        let place = self.place(to.0, to.1, "copying to");
+        let context = self.context(to.0, to.1, "copying to");
         let is_small = from.size <= READ_AND_PUT_BYTES_MAX;
-        let step = if is_small { Step::Put } else { Step::Complete };
-        let holder = self.holder(to.0, &options.precondition, step)?;
-        match holder {
-            Holder::Store if is_small => {
-                let body = self.read_version(from, &place)?;
-                self.write(to.0, to.1, Source::Bytes(&body), options)
+        let request = if is_small { FinalRequest::Put } else { FinalRequest::Complete };
+        let enforcement = self.enforcement(to.0, &options.precondition, request)?;
+        match enforcement {
+            Enforcement::Native if is_small => {
+                let body = self.read_version(from, &context)?;
+                self.write(to.0, to.1, UploadBody::Bytes(&body), options)
             }
-            Holder::Nobody if from.size <= COPY_BYTES_MAX => self.copy_plainly(from, &place, holder, options),
-            Holder::StandIn if is_small => self.copy_plainly(from, &place, holder, options),
-            Holder::Nobody | Holder::Store | Holder::StandIn => self.copy_in_parts(from, &place, holder, options),
+            Enforcement::NotNeeded if from.size <= COPY_BYTES_MAX => {
+                self.copy_single(from, &context, enforcement, options)
+            }
+            Enforcement::Emulated if is_small => self.copy_single(from, &context, enforcement, options),
+            Enforcement::NotNeeded | Enforcement::Native | Enforcement::Emulated => {
+                self.copy_multipart(from, &context, enforcement, options)
+            }
         }
     }
 
-    fn copy_plainly(
+    fn copy_single(
         &self,
         from: &Original<'_>,
-        place: &Place<'_>,
-        holder: Holder,
+        context: &OperationContext<'_>,
+        enforcement: Enforcement,
         options: &WriteOptions<'_>,
     ) -> StoreResult<ObjectMeta> {
-        let held = match holder {
-            Holder::StandIn => Some(self.stand_in(place, &options.precondition)?),
-            Holder::Nobody | Holder::Store => None,
-        };
-        let call = Call::new(Method::PUT, place.bucket, place.key, place.operation)
+        let lock = self.emulate_precondition(enforcement, context, &options.precondition)?;
+        let request = S3Request::new(Method::PUT, context.bucket, context.key, context.operation)
             .header("x-amz-copy-source", self.source_of(from))
             .header("x-amz-copy-source-if-match", quoted(&from.tag))
             .payload(Payload::Bytes(b""))
             .leased(options.lease)
-            .until(earlier(options.until, held.as_ref().and_then(|held| held.until)))
+            .deadline(earliest(options.deadline, lock.deadline))
             .slow();
-        let copied = self.copy_at_once(&call);
-        drop(held);
-        let copied = copied.map_err(|failure| self.copy_error(from, place, failure))?;
-        self.settled(place, from.size, None, &options.precondition, Ok(copied))
+        let copied = self.client.send(&request, |response| response.xml(RESPONSE_BYTES_MAX, "CopyObjectResult"));
+        drop(lock);
+        let copied: WriteResult = copied.map_err(|failure| self.copy_error(from, context, failure))?;
+        let modified = copied.last_modified.as_deref().map(str::trim).and_then(parse_time);
+        self.resolve_outcome(context, from.size, None, &options.precondition, Ok((copied.etag(), modified)))
     }
 
-    fn copy_at_once(&self, call: &Call<'_>) -> Result<Written, Failure> {
-        let node = self.client.send(call, |answer| answer.xml(ANSWER_BYTES_MAX, "CopyObjectResult"))?;
-        let modified = node.text_of("LastModified").map(str::trim).and_then(parse_time);
-        Ok((node.text_of("ETag").and_then(unquoted), modified))
-    }
-
-    fn copy_in_parts(
+    fn copy_multipart(
         &self,
         from: &Original<'_>,
-        place: &Place<'_>,
-        holder: Holder,
+        context: &OperationContext<'_>,
+        enforcement: Enforcement,
         options: &WriteOptions<'_>,
     ) -> StoreResult<ObjectMeta> {
-        let mark = uuid::Uuid::new_v4().to_string();
-        let mut upload = Upload::start(self, place.bucket, place.key, options.lease, &mark)?;
+        let write_id = uuid::Uuid::new_v4().to_string();
+        let mut upload = Upload::start(self, context.bucket, context.key, options.lease, &write_id)?;
         let name = self.client.options.name_of(from.bucket);
         let parts = upload.copy_from((name, from.key), from.size, &from.tag).map_err(|error| match error {
-            // No precondition of the target is in play yet.
-            StoreError::PreconditionFailed { .. } | StoreError::NotFound { .. } => place.transient(BodyChanged.into()),
+            // The target's precondition is not checked yet: it is the source's.
+            StoreError::PreconditionFailed { .. } | StoreError::NotFound { .. } => {
+                context.transient(BodyChanged.into())
+            }
             error => error,
         })?;
-        let written = self.finish_upload(&mut upload, &parts, holder, place, options)?;
-        self.settled(place, from.size, Some(&mark), &options.precondition, written)
+        let written = self.complete_upload(&mut upload, &parts, enforcement, context, options)?;
+        self.resolve_outcome(context, from.size, Some(&write_id), &options.precondition, written)
     }
 
     fn source_of(&self, from: &Original<'_>) -> String {
         copy_source((self.client.options.name_of(from.bucket), from.key))
     }
 
-    fn read_version(&self, from: &Original<'_>, place: &Place<'_>) -> StoreResult<Vec<u8>> {
+    fn read_version(&self, from: &Original<'_>, context: &OperationContext<'_>) -> StoreResult<Vec<u8>> {
         let reader = match self.get_object(from.bucket, from.key, Some(&from.tag)) {
             Err(StoreError::PreconditionFailed { .. } | StoreError::NotFound { .. }) => {
-                return Err(place.transient(BodyChanged.into()));
+                return Err(context.transient(BodyChanged.into()));
             }
             result => result?,
         };
         let mut body = Vec::new();
-        reader.body.take(READ_AND_PUT_BYTES_MAX).read_to_end(&mut body).map_err(|error| place.transient(error))?;
+        reader.body.take(READ_AND_PUT_BYTES_MAX).read_to_end(&mut body).map_err(|error| context.transient(error))?;
         Ok(body)
     }
 
-    /// A copy has no precondition but that its source is as it was.
-    fn copy_error(&self, from: &Original<'_>, place: &Place<'_>, failure: Failure) -> StoreError {
-        match place.error(failure) {
-            StoreError::PreconditionFailed { .. } => place.transient(BodyChanged.into()),
-            StoreError::NotFound { .. } => self.place(from.bucket, from.key, "copying").not_found(),
+    /// The request's own precondition is the source's version.
+    fn copy_error(&self, from: &Original<'_>, context: &OperationContext<'_>, failure: RequestError) -> StoreError {
+        match context.error(failure) {
+            StoreError::PreconditionFailed { .. } => context.transient(BodyChanged.into()),
+            StoreError::NotFound { .. } => self.context(from.bucket, from.key, "copying").not_found(),
             StoreError::BucketNotFound { bucket, name } => match self.probe_bucket(from.bucket) {
                 Err(error @ StoreError::BucketNotFound { .. }) => error,
                 Ok(()) | Err(_) => StoreError::BucketNotFound { bucket, name },

@@ -1,14 +1,14 @@
-//! What a failure means to those who called: one table from S3's codes to the errors of the port.
+//! Maps S3's error codes to the errors of the port.
 
 use std::io;
 
 use crate::ports::store::{Bucket, LeaseLost, StoreError};
 
-use super::answer::{Failure, Refusal};
+use super::failure::{Rejection, RequestError};
 
-/// Where an operation is.
+/// What an operation works on, for its errors.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct OperationContext<'a> {
     pub(super) bucket: Bucket,
     /// The bucket's name on the store.
     pub(super) name: &'a str,
@@ -16,7 +16,7 @@ pub(super) struct Place<'a> {
     pub(super) operation: &'static str,
 }
 
-impl Place<'_> {
+impl OperationContext<'_> {
     pub(super) fn not_found(&self) -> StoreError {
         StoreError::NotFound { bucket: self.bucket, key: self.key.to_owned() }
     }
@@ -33,9 +33,9 @@ impl Place<'_> {
         StoreError::Transient { bucket: self.bucket, key: self.key.to_owned(), operation: self.operation, source }
     }
 
-    /// As [`Place::transient`], for an answer that lacks something.
-    pub(super) fn lacking(&self, what: &str) -> StoreError {
-        let text = format!("the store's answer makes no sense: expected {what}, found none");
+    /// A response without something that it must have.
+    pub(super) fn missing(&self, what: &str) -> StoreError {
+        let text = format!("invalid response from the store: expected {what}, found none");
         self.transient(io::Error::new(io::ErrorKind::InvalidData, text))
     }
 
@@ -47,17 +47,17 @@ impl Place<'_> {
         StoreError::AccessDenied { bucket: self.bucket, key: self.key.to_owned(), reason }
     }
 
-    pub(super) fn error(&self, failure: Failure) -> StoreError {
+    pub(super) fn error(&self, failure: RequestError) -> StoreError {
         match failure {
-            Failure::LeaseLost => LeaseLost.into(),
-            Failure::Lost { source, .. } => self.transient(source),
-            Failure::Refused { expired: true, .. } => LeaseLost.into(),
-            Failure::Refused { refusal, .. } => self.refused(&refusal),
+            RequestError::LeaseLost => LeaseLost.into(),
+            RequestError::NoResponse { source, .. } => self.transient(source),
+            RequestError::Rejected { expired: true, .. } => LeaseLost.into(),
+            RequestError::Rejected { rejection, .. } => self.refused(&rejection),
         }
     }
 
-    fn refused(&self, refusal: &Refusal) -> StoreError {
-        match (refusal.status, refusal.code.as_str()) {
+    fn refused(&self, rejection: &Rejection) -> StoreError {
+        match (rejection.status, rejection.code.as_str()) {
             (_, "NoSuchBucket") => self.bucket_not_found(),
             (_, "NoSuchKey") | (404, "" | "NotFound" | "ObjectNotFound") => self.not_found(),
             (412, _) | (_, "PreconditionFailed") | (409, "ConditionalRequestConflict") => self.precondition_failed(),
@@ -65,16 +65,16 @@ impl Place<'_> {
                 StoreError::DiskFull { bucket: self.bucket, key: self.key.to_owned() }
             }
             (_, "KeyTooLongError" | "InvalidObjectName" | "XMinioInvalidObjectName") => {
-                self.invalid(&refusal.to_string())
+                self.invalid(&rejection.to_string())
             }
-            // The body came to harm on its way, the upload was aborted by another, or another write is under way.
+            // The body was corrupted in transit, the upload was aborted, or another write is in progress.
             (_, "BadDigest" | "IncompleteBody" | "NoSuchUpload" | "OperationAborted") => {
-                self.transient(io::Error::other(refusal.to_string()))
+                self.transient(io::Error::other(rejection.to_string()))
             }
-            _ if refusal.is_overload() || refusal.status >= 500 => {
-                self.transient(io::Error::other(refusal.to_string()))
+            _ if rejection.is_overload() || rejection.status >= 500 => {
+                self.transient(io::Error::other(rejection.to_string()))
             }
-            (_, code) => self.denied(format!("{refusal}{}", hint(refusal.status, code))),
+            (_, code) => self.denied(format!("{rejection}{}", hint(rejection.status, code))),
         }
     }
 }
@@ -83,10 +83,10 @@ pub(super) fn invalid_key(bucket: Bucket, key: &str, reason: &str) -> StoreError
     StoreError::InvalidKey { bucket, key: key.chars().take(1_100).collect(), reason: reason.to_owned() }
 }
 
-/// What to look at.
+/// What to check.
 fn hint(status: u16, code: &str) -> &'static str {
     match (status, code) {
-        (_, "RequestTimeTooSkewed") => "; the clock of this machine and the store's differ: set them by NTP",
+        (_, "RequestTimeTooSkewed") => "; this machine's clock and the store's differ: synchronize them by NTP",
         (_, "InvalidAccessKeyId") => "; check OBJ_ACCESS_KEY_ID",
         (_, "SignatureDoesNotMatch") => "; check OBJ_SECRET_ACCESS_KEY",
         (_, "AuthorizationHeaderMalformed" | "AuthorizationQueryParametersError") => "; check OBJ_REGION",
@@ -100,13 +100,14 @@ mod tests {
     use super::*;
 
     fn of(status: u16, code: &str) -> StoreError {
-        let place = Place { bucket: Bucket::Lake, name: "svc-lake", key: "k", operation: "reading" };
-        let refusal = Refusal { status, code: code.to_owned(), message: "m".to_owned(), request_id: "7".to_owned() };
-        place.error(Failure::refused(refusal))
+        let context = OperationContext { bucket: Bucket::Lake, name: "svc-lake", key: "k", operation: "reading" };
+        let rejection =
+            Rejection { status, code: code.to_owned(), message: "m".to_owned(), request_id: "7".to_owned() };
+        context.error(RequestError::rejected(rejection))
     }
 
     #[test]
-    fn each_code_has_its_error() {
+    fn codes_map_to_errors() {
         assert_eq!(of(404, "NoSuchBucket").to_string(), "the lake bucket `svc-lake` does not exist");
         assert!(matches!(of(404, "NoSuchKey"), StoreError::NotFound { .. }));
         assert!(matches!(of(404, ""), StoreError::NotFound { .. }));
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_code_message_request_and_what_to_check() {
+    fn rejection_shows_code_message_request_and_what_to_check() {
         assert_eq!(
             of(403, "SignatureDoesNotMatch").to_string(),
             "lake bucket: access to `k` is denied: status 403 `SignatureDoesNotMatch`: m (request 7); \

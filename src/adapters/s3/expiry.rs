@@ -1,11 +1,11 @@
-//! Until when a signature holds.
+//! How long a signature is valid.
 //!
-//! Invariant: with a lease, the store refuses to start the request once the lease is over, by the store's own clock;
-//! with less than a second left nothing is sent.
+//! Invariant: the store rejects a leased request that arrives after the lease has expired, by the store's own clock; with
+//! less than a second left nothing is sent.
 //!
-//! A signature holds from `X-Amz-Date`, whole seconds, for `X-Amz-Expires` whole seconds, judged by the store's clock.
-//! So a request is dated by that clock, as far as we know it, and a clock of ours that is far off, or is set, does no
-//! harm: what is signed ends with what is left of the lease, less a margin.
+//! A signature is valid from `X-Amz-Date` for `X-Amz-Expires`, both in whole seconds, by the store's clock. Requests are
+//! therefore dated by our estimate of that clock, so that an error of this machine's clock is harmless, and expire with
+//! the rest of the lease, less a margin.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -14,19 +14,19 @@ use chrono::{DateTime, Utc};
 
 use crate::ports::store::Lease;
 
-use super::answer::Failure;
-use super::client::Call;
+use super::failure::RequestError;
+use super::request::S3Request;
 
-/// How long a request without a lease may take to reach the store.
+/// Validity of a request without a lease.
 const UNLEASED: Duration = Duration::from_secs(15 * 60);
-/// The last part of a lease in which no write may start, so that one that has started ends within it. Never more than
-/// [`MARGIN_DIVISOR`] lets it be, so that short leases can be written under.
+/// Last part of a lease in which no write may start, so that started writes end within the lease. At most the lease
+/// divided by [`MARGIN_DIVISOR`], so that short leases are usable.
 const MARGIN: Duration = Duration::from_secs(10);
 const MARGIN_DIVISOR: u32 = 3;
-/// The most that signatures can hold.
+/// S3's limit of `X-Amz-Expires`.
 const SECONDS_MAX: u32 = 7 * 24 * 3600;
 
-/// From when on, by the store's clock, and for how long a request is signed.
+/// Start, by the store's clock, and length of a signature's validity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Validity {
     pub(super) from: DateTime<Utc>,
@@ -39,28 +39,28 @@ impl Validity {
     }
 }
 
-/// The validity of a request that is signed at `from`, the store's time.
-pub(super) fn of(call: &Call<'_>, from: DateTime<Utc>) -> Result<Validity, Failure> {
-    let leased = call.lease.map(left_of).transpose()?;
-    let until = call.until.map(|until| until.saturating_duration_since(Instant::now()));
-    let left = match (leased, until) {
-        (Some(lease), Some(until)) => lease.min(until),
+/// The validity of a request that is signed at `from`, in the store's time.
+pub(super) fn of(request: &S3Request<'_>, from: DateTime<Utc>) -> Result<Validity, RequestError> {
+    let leased = request.lease.map(left_of).transpose()?;
+    let timed = request.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+    let left = match (leased, timed) {
+        (Some(lease), Some(timed)) => lease.min(timed),
         (Some(left), None) | (None, Some(left)) => left,
         (None, None) => UNLEASED,
     };
     match whole_seconds(left, from) {
         seconds if seconds >= 1 => Ok(Validity { from, seconds }),
-        _ if leased.is_some() => Err(Failure::LeaseLost),
-        _ => Err(Failure::unsent(io::Error::new(io::ErrorKind::TimedOut, "the time for the write ran out"))),
+        _ if leased.is_some() => Err(RequestError::LeaseLost),
+        _ => Err(RequestError::unsent(io::Error::new(io::ErrorKind::TimedOut, "the deadline of the write has passed"))),
     }
 }
 
-fn left_of(lease: &dyn Lease) -> Result<Duration, Failure> {
-    let remaining = lease.remaining().map_err(|_| Failure::LeaseLost)?;
+fn left_of(lease: &dyn Lease) -> Result<Duration, RequestError> {
+    let remaining = lease.remaining().map_err(|_| RequestError::LeaseLost)?;
     Ok(remaining - MARGIN.min(remaining / MARGIN_DIVISOR))
 }
 
-/// The date in the signature has no parts of a second, so those of `from` come on top.
+/// The signature's date has whole seconds: the milliseconds of `from` are added.
 fn whole_seconds(left: Duration, from: DateTime<Utc>) -> u32 {
     let left_ms = left.as_millis() + u128::from(from.timestamp_subsec_millis());
     u32::try_from(left_ms / 1_000).unwrap_or(u32::MAX).min(SECONDS_MAX)
@@ -92,26 +92,26 @@ mod tests {
     /// The seconds signed for with `left_ms` of a lease, `millis` past the second; `None` if lost.
     fn signed(left_ms: Option<u64>, millis: i64) -> Option<u32> {
         let lease = Left(Slug::parse("s").unwrap(), left_ms);
-        let call = Call::new(Method::PUT, Bucket::Lake, "k", "writing").leased(Some(&lease));
-        match of(&call, DateTime::from_timestamp_millis(NOW_MS + millis).unwrap()) {
+        let request = S3Request::new(Method::PUT, Bucket::Lake, "k", "writing").leased(Some(&lease));
+        match of(&request, DateTime::from_timestamp_millis(NOW_MS + millis).unwrap()) {
             Ok(validity) => Some(validity.seconds),
             Err(failure) => {
-                assert!(matches!(failure, Failure::LeaseLost));
+                assert!(matches!(failure, RequestError::LeaseLost));
                 None
             }
         }
     }
 
     #[test]
-    fn a_write_expires_before_its_lease_by_the_margin() {
+    fn write_expires_a_margin_before_its_lease() {
         assert_eq!(signed(Some(90_000), 0), Some(80));
         assert_eq!(signed(Some(90_999), 0), Some(80));
         assert_eq!(signed(Some(90_500), 499), Some(80));
-        assert_eq!(signed(Some(90_500), 500), Some(81), "the date leaves half a second off");
+        assert_eq!(signed(Some(90_500), 500), Some(81), "the date drops half a second");
     }
 
     #[test]
-    fn no_rounding_lets_a_signature_outlive_its_lease() {
+    fn rounding_never_extends_a_signature_past_its_lease() {
         for left_ms in (1_600..40_000).step_by(1_234) {
             for millis in [0, 1, 123, 500, 999] {
                 let end_ms = i64::from(signed(Some(left_ms), millis).unwrap()) * 1_000;
@@ -130,16 +130,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_or_as_good_as_lost_is_not_sent() {
+    fn expired_or_almost_expired_lease_sends_nothing() {
         assert_eq!(signed(None, 0), None);
         assert_eq!(signed(Some(1_400), 0), None);
         assert_eq!(signed(Some(0), 999), None);
     }
 
     #[test]
-    fn without_a_lease_there_is_time() {
-        let call = Call::new(Method::GET, Bucket::Lake, "k", "reading");
+    fn unleased_request_has_default_validity() {
+        let request = S3Request::new(Method::GET, Bucket::Lake, "k", "reading");
         let from = DateTime::from_timestamp_millis(NOW_MS).unwrap();
-        assert_eq!(of(&call, from).unwrap(), Validity { from, seconds: 900 });
+        assert_eq!(of(&request, from).unwrap(), Validity { from, seconds: 900 });
     }
 }

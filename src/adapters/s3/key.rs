@@ -1,4 +1,4 @@
-//! Which keys there can be.
+//! Valid keys.
 
 use crate::domain::layout::check_stored_key;
 use crate::domain::limits::KEY_BYTES_MAX;
@@ -6,7 +6,7 @@ use crate::ports::store::{Bucket, StoreResult};
 
 use super::error::invalid_key;
 
-/// Refuses what the port's contract refuses: what can't be the path of a URL.
+/// Rejects the keys that the port's contract rejects: they can't be the path of a URL.
 pub(super) fn check(bucket: Bucket, key: &str) -> StoreResult<()> {
     check_stored_key(key).map_err(|error| invalid_key(bucket, key, error.why))
 }
@@ -15,8 +15,8 @@ pub(super) fn is_valid(key: &str) -> bool {
     check_stored_key(key).is_ok()
 }
 
-/// Whether some valid key starts so.
-pub(super) fn can_start_a_key(prefix: &str) -> bool {
+/// Whether a valid key can start with it.
+pub(super) fn is_valid_prefix(prefix: &str) -> bool {
     let whole = prefix.rsplit_once('/').map_or("", |(segments, _)| segments);
     prefix.len() <= KEY_BYTES_MAX && !prefix.contains('\0') && (whole.is_empty() || is_valid(whole))
 }
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_may_have_empty_segments_and_no_steps() {
+    fn keys_may_have_empty_segments_but_no_dot_segments() {
         for bad in ["", ".", "a/../b", "a//../b", "a\0", &"k".repeat(1_025)] {
             assert!(!is_valid(bad), "{bad:?}");
         }
@@ -36,12 +36,12 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_may_end_anywhere_in_a_key() {
+    fn prefix_may_end_anywhere_in_a_key() {
         for good in ["", "a", "a/", "a/.", "a/..", "..", ".", "/", "a//", "/a", "//."] {
-            assert!(can_start_a_key(good), "{good:?}");
+            assert!(is_valid_prefix(good), "{good:?}");
         }
         for bad in ["../", "./a", "a/../", "a//../b", "\0", &"k".repeat(1_025)] {
-            assert!(!can_start_a_key(bad), "{bad:?}");
+            assert!(!is_valid_prefix(bad), "{bad:?}");
         }
     }
 }

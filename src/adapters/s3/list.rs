@@ -1,25 +1,26 @@
 //! Listings.
 //!
-//! Keys are read as they stand in the XML. Only where a page is no XML, since it holds characters that XML can't, is it
-//! asked for again with keys percent-encoded: some stores claim to encode, and don't.
+//! Keys are listed as plain text. Only a page that is not valid XML, since a key has characters outside XML, is requested
+//! again with percent-encoded keys: some stores claim to encode, and don't.
 
 use chrono::{DateTime, SubsecRound, Utc};
+use serde::Deserialize;
 use ureq::http::Method;
 
 use crate::domain::limits::{LIST_PAGE_KEYS_MAX, SKIPPED_KEYS_MAX};
 use crate::ports::store::{Bucket, ListPage, ObjectMeta, StoreResult};
 
-use super::S3Store;
-use super::answer::{Failure, unquoted};
-use super::client::Call;
-use super::error::Place;
+use super::error::OperationContext;
+use super::failure::RequestError;
 use super::key;
-use super::xml::Node;
+use super::request::S3Request;
+use super::response::unquoted;
+use super::store::S3Store;
 
-/// A thousand keys of 1,024 bytes, all of them escaped, and what stands around them.
+/// A thousand keys of 1,024 bytes, all escaped, with their markup.
 pub(super) const LISTING_BYTES_MAX: u64 = 16 << 20;
 
-/// What is listed, page after page.
+/// What to list.
 pub(super) struct Query<'a> {
     pub(super) bucket: Bucket,
     pub(super) prefix: &'a str,
@@ -27,7 +28,33 @@ pub(super) struct Query<'a> {
     pub(super) limit: usize,
 }
 
-/// A page as the store gives it.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub(super) struct ListResult {
+    encoding_type: Option<String>,
+    contents: Vec<Item>,
+    common_prefixes: Vec<CommonPrefix>,
+    is_truncated: Option<String>,
+    next_continuation_token: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+struct Item {
+    key: Option<String>,
+    size: Option<String>,
+    #[serde(rename = "ETag")]
+    etag: Option<String>,
+    last_modified: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+struct CommonPrefix {
+    prefix: Option<String>,
+}
+
+/// A page as the store returns it.
 #[derive(Default)]
 struct Page {
     objects: Vec<ObjectMeta>,
@@ -36,11 +63,11 @@ struct Page {
 }
 
 impl S3Store {
-    /// Pages are asked for until one of ours is full: what is no key of ours (a `..` segment) is named apart, and stores
-    /// may give less than they were asked for.
+    /// Requests pages until one of ours is full: invalid keys (a `..` segment) are reported separately, and stores may
+    /// return less than the limit.
     pub(super) fn list_page(&self, query: &Query<'_>, after: Option<&str>) -> StoreResult<ListPage> {
         let mut listed = ListPage::default();
-        if !key::can_start_a_key(query.prefix) {
+        if !key::is_valid_prefix(query.prefix) {
             return Ok(listed);
         }
         let limit = query.limit.clamp(1, LIST_PAGE_KEYS_MAX);
@@ -48,13 +75,13 @@ impl S3Store {
         loop {
             let have = listed.objects.len() + listed.prefixes.len();
             let page = self.store_page(query, after.as_deref(), limit - have)?;
-            let (objects, no_keys): (Vec<_>, Vec<_>) =
+            let (objects, invalid): (Vec<_>, Vec<_>) =
                 page.objects.into_iter().partition(|object| key::is_valid(&object.key));
-            let (prefixes, no_starts): (Vec<_>, Vec<_>) =
-                page.prefixes.into_iter().partition(|prefix| key::can_start_a_key(prefix));
+            let (prefixes, invalid_prefixes): (Vec<_>, Vec<_>) =
+                page.prefixes.into_iter().partition(|prefix| key::is_valid_prefix(prefix));
             listed.objects.extend(objects);
             listed.prefixes.extend(prefixes);
-            let names = no_keys.into_iter().map(|object| object.key).chain(no_starts);
+            let names = invalid.into_iter().map(|object| object.key).chain(invalid_prefixes);
             listed.skipped.extend(names.take(SKIPPED_KEYS_MAX - listed.skipped.len().min(SKIPPED_KEYS_MAX)));
             let is_stuck = page.next.is_some() && page.next == after;
             after = page.next;
@@ -63,63 +90,67 @@ impl S3Store {
                 return Ok(listed);
             }
             if is_stuck {
-                return Err(self.place(query.bucket, query.prefix, "listing").lacking("a page after the last one"));
+                return Err(self.context(query.bucket, query.prefix, "listing").missing("a new continuation token"));
             }
         }
     }
 
     fn store_page(&self, query: &Query<'_>, after: Option<&str>, limit: usize) -> StoreResult<Page> {
-        let place = self.place(query.bucket, query.prefix, "listing");
-        let call = |encoded: bool| {
-            let mut call = Call::new(Method::GET, query.bucket, "", place.operation)
+        let context = self.context(query.bucket, query.prefix, "listing");
+        let request = |encoded: bool| {
+            let mut request = S3Request::new(Method::GET, query.bucket, "", context.operation)
                 .query("list-type", "2")
                 .query("max-keys", limit.to_string())
                 .query("prefix", query.prefix);
             if let Some(delimiter) = query.delimiter {
-                call = call.query("delimiter", delimiter);
+                request = request.query("delimiter", delimiter);
             }
             if let Some(after) = after {
-                call = call.query("continuation-token", after);
+                request = request.query("continuation-token", after);
             }
-            if encoded { call.query("encoding-type", "url") } else { call }
+            if encoded { request.query("encoding-type", "url") } else { request }
         };
-        let fetch =
-            |encoded| self.client.send(&call(encoded), |answer| answer.xml(LISTING_BYTES_MAX, "ListBucketResult"));
-        let node = match fetch(false) {
-            Err(Failure::Lost { source, .. }) if source.kind() == std::io::ErrorKind::InvalidData => fetch(true),
+        let fetch = |encoded| {
+            self.client.send(&request(encoded), |response| response.xml(LISTING_BYTES_MAX, "ListBucketResult"))
+        };
+        let listed: Result<ListResult, _> = match fetch(false) {
+            Err(RequestError::NoResponse { source, .. }) if source.kind() == std::io::ErrorKind::InvalidData => {
+                fetch(true)
+            }
             result => result,
         };
-        page_of(&node.map_err(|failure| place.error(failure))?, &place)
+        page_of(listed.map_err(|failure| context.error(failure))?, &context)
     }
 }
 
-fn page_of(node: &Node, place: &Place<'_>) -> StoreResult<Page> {
-    let encoded = node.text_of("EncodingType") == Some("url");
-    let decode = |text: &str| if encoded { decoded(text) } else { text.to_owned() };
+fn page_of(result: ListResult, context: &OperationContext<'_>) -> StoreResult<Page> {
+    let encoded = result.encoding_type.as_deref() == Some("url");
+    let decode = |text: String| if encoded { decoded(&text) } else { text };
     let mut page = Page::default();
-    for item in node.all("Contents") {
-        let text = |name: &str| item.text_of(name).map(str::trim);
+    for item in result.contents {
+        let size = item.size.as_deref().and_then(|size| size.trim().parse().ok());
+        let modified = item.last_modified.as_deref().and_then(|time| parse_time(time.trim()));
         page.objects.push(ObjectMeta {
-            key: decode(item.text_of("Key").ok_or_else(|| place.lacking("a `Key`"))?),
-            size: text("Size").and_then(|size| size.parse().ok()).ok_or_else(|| place.lacking("a `Size`"))?,
-            etag: text("ETag").and_then(unquoted),
-            modified: text("LastModified").and_then(parse_time).ok_or_else(|| place.lacking("a `LastModified`"))?,
+            size: size.ok_or_else(|| context.missing("a `Size`"))?,
+            etag: item.etag.as_deref().and_then(unquoted),
+            modified: modified.ok_or_else(|| context.missing("a `LastModified`"))?,
+            key: decode(item.key.ok_or_else(|| context.missing("a `Key`"))?),
         });
     }
-    page.prefixes = node.all("CommonPrefixes").filter_map(|item| item.text_of("Prefix")).map(decode).collect();
-    if node.text_of("IsTruncated").map(str::trim) == Some("true") {
-        let next = node.text_of("NextContinuationToken").ok_or_else(|| place.lacking("a `NextContinuationToken`"))?;
-        page.next = Some(next.to_owned());
+    page.prefixes = result.common_prefixes.into_iter().filter_map(|item| item.prefix).map(decode).collect();
+    if result.is_truncated.as_deref().map(str::trim) == Some("true") {
+        let next = result.next_continuation_token;
+        page.next = Some(next.ok_or_else(|| context.missing("a `NextContinuationToken`"))?);
     }
     Ok(page)
 }
 
-/// In whole seconds, as the headers of other answers have it.
+/// Truncated to whole seconds, as in headers.
 pub(super) fn parse_time(text: &str) -> Option<DateTime<Utc>> {
     DateTime::parse_from_rfc3339(text).ok().map(|time| time.to_utc().trunc_subsecs(0))
 }
 
-/// As forms encode: percent signs, and `+` for a space.
+/// Form encoding: percent signs, and `+` for a space.
 fn decoded(text: &str) -> String {
     let spaced = text.replace('+', " ");
     percent_encoding::percent_decode_str(&spaced).decode_utf8_lossy().into_owned()
@@ -127,16 +158,16 @@ fn decoded(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::xml;
+    use super::super::xml::Document;
     use super::*;
 
     fn page(document: &str) -> StoreResult<Page> {
-        let place = Place { bucket: Bucket::Lake, name: "svc-lake", key: "p/", operation: "listing" };
-        page_of(&xml::parse(document.as_bytes()).unwrap(), &place)
+        let context = OperationContext { bucket: Bucket::Lake, name: "svc-lake", key: "p/", operation: "listing" };
+        page_of(Document::parse(document.as_bytes()).unwrap().read().unwrap(), &context)
     }
 
     #[test]
-    fn a_page_is_read_with_and_without_tags_and_encoding() {
+    fn pages_parse_with_and_without_tags_and_encoding() {
         let item = |key: &str, tag: &str| {
             format!(
                 "<Contents><Key>{key}</Key><LastModified>2026-11-21T14:23:26.789Z</LastModified>{tag}\
@@ -158,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_without_what_it_needs_is_an_error() {
+    fn incomplete_page_is_an_error() {
         for inner in [
             "<Contents><Size>1</Size></Contents>",
             "<Contents><Key>k</Key><Size>x</Size><LastModified>2026-11-21T14:23:26Z</LastModified></Contents>",

@@ -1,36 +1,32 @@
-//! Uploads in parts: many requests that change nothing, and one small one that does.
+//! Multipart uploads: many requests without effect, and a small one that takes effect.
 //!
-//! Invariant: an upload that is not completed is aborted, also when its thread panics. (What stays is one whose beginning
-//! was answered into a broken connection, nameless, and those of a process that was killed; a rule of the bucket's life
-//! cycle sweeps such.)
+//! Invariant: an upload that is not completed is aborted, also when its thread panics. (A killed process, or a lost
+//! response to the first request, leaves one behind; a lifecycle rule of the bucket removes these.)
 
-use parking_lot::Mutex;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use ureq::http::Method;
 
 use crate::ports::store::{Bucket, ETag, Lease, Precondition, StoreResult};
 
-use super::S3Store;
-use super::answer::{Failure, unquoted};
-use super::client::{Call, Payload};
-use super::conditions::conditional;
-use super::read::MARK_HEADER;
+use crate::sync::parallel_map;
+
+use super::failure::RequestError;
+use super::request::{Payload, S3Request, UploadBody, WRITE_ID_HEADER, quoted};
+use super::response::WriteResult;
 use super::sign::encode_path;
-use super::write::Source;
+use super::store::S3Store;
 use super::xml;
 
-/// Least size of a part but the last. (S3's own bound is 5 MiB.)
+/// Minimum size of all parts but the last. (S3's own minimum is 5 MiB.)
 const PART_BYTES_MIN: u64 = 8 << 20;
-/// Parts of a copy are made within the store, and may be large.
+/// Parts of a copy stay within the store, and may be large.
 const COPY_PART_BYTES_MIN: u64 = 1 << 30;
 const PARTS_MAX: u64 = 10_000;
-/// Parts that are under way at once.
+/// Concurrent part requests of an upload.
 const PARTS_AT_ONCE_MAX: usize = 4;
-/// An answer about an upload.
-const ANSWER_BYTES_MAX: u64 = 64 << 10;
+const RESPONSE_BYTES_MAX: u64 = 64 << 10;
 
 pub(super) struct Upload<'a> {
     pub(super) store: &'a S3Store,
@@ -42,135 +38,115 @@ pub(super) struct Upload<'a> {
 }
 
 impl<'a> Upload<'a> {
-    /// Begins an upload; the object will carry `mark`.
+    /// Starts an upload; the object will have this write id.
     pub(super) fn start(
         store: &'a S3Store,
         bucket: Bucket,
         key: &str,
         lease: Option<&'a dyn Lease>,
-        mark: &str,
+        write_id: &str,
     ) -> StoreResult<Self> {
-        let place = store.place(bucket, key, "beginning the upload of");
-        let call = Call::new(Method::POST, bucket, key, place.operation)
+        let context = store.context(bucket, key, "starting the upload of");
+        let request = S3Request::new(Method::POST, bucket, key, context.operation)
             .query("uploads", "")
-            .header(MARK_HEADER, mark)
+            .header(WRITE_ID_HEADER, write_id)
             .payload(Payload::Bytes(b""))
             .leased(lease);
-        let node = store.client.send(&call, |answer| answer.xml(ANSWER_BYTES_MAX, "InitiateMultipartUploadResult"));
-        let node = node.map_err(|failure| place.error(failure))?;
-        let id = node.text_of("UploadId").map(str::trim).filter(|id| !id.is_empty());
-        let id = id.ok_or_else(|| place.lacking("an `UploadId`"))?.to_owned();
+        let started =
+            store.client.send(&request, |response| response.xml(RESPONSE_BYTES_MAX, "InitiateMultipartUploadResult"));
+        let started: WriteResult = started.map_err(|failure| context.error(failure))?;
+        let id = started.upload_id.as_deref().map(str::trim).filter(|id| !id.is_empty());
+        let id = id.ok_or_else(|| context.missing("an `UploadId`"))?.to_owned();
         Ok(Self { store, bucket, key: key.to_owned(), lease, id, open: true })
     }
 
-    /// Sends the body, several parts at once, and gives the parts' tags in order. Fails if `go_on` says no before all are
-    /// sent.
-    pub(super) fn send(&self, source: &Source<'_>, go_on: &(dyn Fn() -> bool + Sync)) -> StoreResult<Vec<ETag>> {
-        let place = self.store.place(self.bucket, &self.key, "sending a part of");
-        self.parts(source.length(), PART_BYTES_MIN, go_on, |number, start, length| {
-            let call = self.part(number, place.operation).payload(source.section(start, length));
-            let tag = self.store.client.send(&call, |answer| {
-                let tag = answer.etag();
-                answer.drained().map(|()| tag)
+    /// Sends the body, several parts at once; gives the parts' tags in order. Fails if `keep_going` returns false before
+    /// all are sent.
+    pub(super) fn send(&self, body: &UploadBody<'_>, keep_going: &(dyn Fn() -> bool + Sync)) -> StoreResult<Vec<ETag>> {
+        let context = self.store.context(self.bucket, &self.key, "sending a part of");
+        self.parts(body.length(), PART_BYTES_MIN, keep_going, |number, start, length| {
+            let request = self.part(number, context.operation).payload(body.section(start, length));
+            let tag = self.store.client.send(&request, |response| {
+                let tag = response.etag();
+                response.drain().map(|()| tag)
             });
-            tag.map_err(|failure| place.error(failure))?.ok_or_else(|| place.lacking("an `ETag`"))
+            tag.map_err(|failure| context.error(failure))?.ok_or_else(|| context.missing("an `ETag`"))
         })
     }
 
-    /// Copies the body from another object of `size`, as long as it has `tag`.
+    /// Copies the body from another object of `size`, while that has `tag`.
     pub(super) fn copy_from(&self, from: (&str, &str), size: u64, tag: &ETag) -> StoreResult<Vec<ETag>> {
-        let place = self.store.place(self.bucket, &self.key, "copying a part to");
+        let context = self.store.context(self.bucket, &self.key, "copying a part to");
         self.parts(size, COPY_PART_BYTES_MIN, &|| true, |number, start, length| {
-            let call = self
-                .part(number, place.operation)
+            let request = self
+                .part(number, context.operation)
                 .header("x-amz-copy-source", copy_source(from))
-                .header("x-amz-copy-source-if-match", super::client::quoted(tag))
+                .header("x-amz-copy-source-if-match", quoted(tag))
                 .header("x-amz-copy-source-range", format!("bytes={start}-{}", start + length - 1))
                 .payload(Payload::Bytes(b""))
                 .slow();
-            let node = self.store.client.send(&call, |answer| answer.xml(ANSWER_BYTES_MAX, "CopyPartResult"));
-            let node = node.map_err(|failure| place.error(failure))?;
-            node.text_of("ETag").and_then(unquoted).ok_or_else(|| place.lacking("an `ETag`"))
+            let copied =
+                self.store.client.send(&request, |response| response.xml(RESPONSE_BYTES_MAX, "CopyPartResult"));
+            let copied: WriteResult = copied.map_err(|failure| context.error(failure))?;
+            copied.etag().ok_or_else(|| context.missing("an `ETag`"))
         })
     }
 
-    fn part(&self, number: u64, operation: &'static str) -> Call<'_> {
-        Call::new(Method::PUT, self.bucket, &self.key, operation)
+    fn part(&self, number: u64, operation: &'static str) -> S3Request<'_> {
+        S3Request::new(Method::PUT, self.bucket, &self.key, operation)
             .query("partNumber", number.to_string())
             .query("uploadId", self.id.as_str())
             .leased(self.lease)
     }
 
-    /// Runs `send(number, start, length)` for every part, in threads if there are several. The first error stops all, as
-    /// does `go_on`.
+    /// Calls `send(number, start, length)` for every part, several at once, until an error or `keep_going` returns
+    /// false.
     fn parts(
         &self,
         size: u64,
         part_bytes_min: u64,
-        go_on: &(dyn Fn() -> bool + Sync),
+        keep_going: &(dyn Fn() -> bool + Sync),
         send: impl Fn(u64, u64, u64) -> StoreResult<ETag> + Sync,
     ) -> StoreResult<Vec<ETag>> {
         let part_bytes = part_bytes(size, part_bytes_min);
-        let count = usize::try_from(size.div_ceil(part_bytes)).unwrap_or(usize::MAX);
-        let results: Mutex<Vec<(usize, StoreResult<ETag>)>> = Mutex::new(Vec::new());
-        let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let work = || {
-            while !stop.load(Ordering::Relaxed) && go_on() {
-                let index = next.fetch_add(1, Ordering::Relaxed);
-                if index >= count {
-                    return;
-                }
-                let start = index as u64 * part_bytes;
-                let result = send(index as u64 + 1, start, part_bytes.min(size - start));
-                if result.is_err() {
-                    stop.store(true, Ordering::Relaxed);
-                }
-                results.lock().push((index, result));
+        let starts: Vec<u64> = (0..size.div_ceil(part_bytes)).map(|index| index * part_bytes).collect();
+        parallel_map(&starts, PARTS_AT_ONCE_MAX, |start| {
+            if !keep_going() {
+                let stopped = io::Error::new(io::ErrorKind::Interrupted, "stopped before all parts were sent");
+                return Err(self.store.context(self.bucket, &self.key, "sending the parts of").transient(stopped));
             }
-        };
-        std::thread::scope(|scope| {
-            for _ in 1..count.min(PARTS_AT_ONCE_MAX) {
-                scope.spawn(work);
-            }
-            work();
-        });
-        let mut results = results.into_inner();
-        results.sort_by_key(|(index, _)| *index);
-        let sent = results.into_iter().map(|(_, result)| result).collect::<StoreResult<Vec<ETag>>>()?;
-        if sent.len() < count {
-            let stopped = io::Error::new(io::ErrorKind::Interrupted, "told to stop before all parts were sent");
-            return Err(self.store.place(self.bucket, &self.key, "sending the parts of").transient(stopped));
-        }
-        Ok(sent)
+            send(start / part_bytes + 1, *start, part_bytes.min(size - start))
+        })
     }
 
-    /// Puts the parts together under a precondition that the store holds. Gives the object's tag, if the store told it.
+    /// Completes the upload under a precondition that the store enforces. Gives the object's tag, if the response has it.
     pub(super) fn complete(
         &mut self,
         parts: &[ETag],
-        when: &Precondition,
-        until: Option<Instant>,
-    ) -> Result<Option<ETag>, Failure> {
+        precondition: &Precondition,
+        deadline: Option<Instant>,
+    ) -> Result<Option<ETag>, RequestError> {
         let mut document = String::from("<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">");
         for (index, tag) in parts.iter().enumerate() {
-            let tag = xml::escape(&super::client::quoted(tag));
+            let tag = xml::escape(&quoted(tag));
             let number = index + 1;
             document.push_str(&format!("<Part><PartNumber>{number}</PartNumber><ETag>{tag}</ETag></Part>"));
         }
         document.push_str("</CompleteMultipartUpload>");
-        let call = Call::new(Method::POST, self.bucket, &self.key, "completing the upload of")
+        let request = S3Request::new(Method::POST, self.bucket, &self.key, "completing the upload of")
             .query("uploadId", self.id.as_str())
             .header("content-type", "application/xml")
             .payload(Payload::Bytes(document.as_bytes()))
             .leased(self.lease)
-            .until(until)
-            .slow();
-        let call = conditional(call, when);
-        let node =
-            self.store.client.send(&call, |answer| answer.xml(ANSWER_BYTES_MAX, "CompleteMultipartUploadResult"));
-        let tag = node?.text_of("ETag").and_then(unquoted);
+            .deadline(deadline)
+            .slow()
+            .precondition(precondition);
+        let completed: WriteResult = self
+            .store
+            .client
+            .send(&request, |response| response.xml(RESPONSE_BYTES_MAX, "CompleteMultipartUploadResult"))?;
         self.open = false;
-        Ok(tag)
+        Ok(completed.etag())
     }
 }
 
@@ -179,14 +155,14 @@ impl Drop for Upload<'_> {
         if !self.open {
             return;
         }
-        // Without the lease: what it began is cleared away also after its end, and no object changes by it.
-        let call = Call::new(Method::DELETE, self.bucket, &self.key, "aborting the upload of")
+        // Without the lease, so that uploads are aborted after it expired too: that changes no object.
+        let request = S3Request::new(Method::DELETE, self.bucket, &self.key, "aborting the upload of")
             .query("uploadId", self.id.as_str());
-        match self.store.client.send(&call, |answer| answer.drained()) {
+        match self.store.client.send(&request, |response| response.drain()) {
             Ok(()) => {}
             Err(failure) if failure.status() == Some(404) => {}
             Err(failure) => {
-                tracing::warn!(bucket = %self.bucket, key = self.key.as_str(), %failure, "an upload could not be aborted");
+                tracing::warn!(bucket = %self.bucket, key = self.key.as_str(), %failure, "upload not aborted");
             }
         }
     }
@@ -197,7 +173,7 @@ pub(super) fn copy_source((bucket, key): (&str, &str)) -> String {
     format!("/{}/{}", encode_path(bucket), encode_path(key))
 }
 
-/// The size of all parts but the last: whole MiB, so many that there are not too many.
+/// The size of all parts but the last, in whole MiB, so that there are at most [`PARTS_MAX`].
 fn part_bytes(size: u64, min: u64) -> u64 {
     size.div_ceil(PARTS_MAX).next_multiple_of(1 << 20).max(min)
 }
@@ -207,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_never_too_many_parts() {
+    fn part_count_never_exceeds_the_limit() {
         const MIB: u64 = 1 << 20;
         assert_eq!(part_bytes(1, PART_BYTES_MIN), 8 * MIB);
         assert_eq!(part_bytes(80_000 * MIB, PART_BYTES_MIN), 8 * MIB);
@@ -218,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_source_is_encoded_but_for_its_slashes() {
+    fn copy_source_is_encoded_except_slashes() {
         assert_eq!(copy_source(("svc-lake", "a b/c+%.csv")), "/svc-lake/a%20b/c%2B%25.csv");
     }
 }

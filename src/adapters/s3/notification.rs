@@ -1,19 +1,20 @@
 //! A bucket's notification rules.
 //!
-//! Invariant: what a configuration holds and is not touched is written back as it was read, to the byte; others' rules
-//! may say what we don't know of.
+//! Invariant: elements that are not changed are written back byte for byte, since rules of other programs may use features
+//! unknown here.
 
 use quick_xml::Reader;
 use quick_xml::events::Event;
+use serde::Deserialize;
 
-use super::xml::{self, Node};
+use super::xml::{self, Document};
 
-/// Largest configuration that is read, in bytes.
+/// Largest configuration read, in bytes.
 pub(super) const DOCUMENT_BYTES_MAX: u64 = 1 << 20;
 const ROOT: &str = "NotificationConfiguration";
 const EMPTY: &str = "<NotificationConfiguration xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">";
 
-/// Where a rule's events go.
+/// Kind of a rule's target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RuleKind {
     Queue,
@@ -32,7 +33,7 @@ impl RuleKind {
         }
     }
 
-    /// The element that holds the ARN.
+    /// The element of the ARN.
     fn target(self) -> &'static str {
         match self {
             Self::Queue => "Queue",
@@ -42,35 +43,35 @@ impl RuleKind {
     }
 }
 
-/// Which events are posted, and where to.
+/// Sends events of a bucket to a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
     pub kind: RuleKind,
-    /// Given by the store if it is empty.
+    /// Assigned by the store if empty.
     pub id: String,
     pub arn: String,
     pub events: Vec<String>,
-    /// Keys must start with it, if it is there.
+    /// Prefix of the keys.
     pub prefix: Option<String>,
-    /// Keys must end with it, if it is there.
+    /// Suffix of the keys.
     pub suffix: Option<String>,
 }
 
 /// One element of a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// As it stood in the document.
+    /// The element as read.
     text: String,
     rule: Option<Rule>,
 }
 
 impl Entry {
-    /// What it means; `None` for what is no rule that we know.
+    /// The rule; `None` for unknown elements.
     pub fn rule(&self) -> Option<&Rule> {
         self.rule.as_ref()
     }
 
-    /// The element as it stands in the document.
+    /// The element as text.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -102,24 +103,24 @@ impl Default for NotificationConfiguration {
 }
 
 impl NotificationConfiguration {
-    /// Reads a document; nothing at all is an empty configuration.
+    /// Parses a document; an empty text is an empty configuration.
     ///
     /// # Errors
-    /// [`NotificationError`] if it is no such document.
+    /// [`NotificationError`] for any other document.
     pub fn parse(bytes: &[u8]) -> Result<Self, NotificationError> {
-        let text = std::str::from_utf8(bytes).map_err(|_| wrong("bytes that are no UTF-8"))?;
+        let text = std::str::from_utf8(bytes).map_err(|_| wrong("bytes that are not UTF-8"))?;
         if text.trim().is_empty() {
             return Ok(Self::default());
         }
-        let root = xml::parse(bytes).map_err(wrong)?;
-        let (start_tag, texts) = pieces(text)?;
-        // Some stores answer with a root of another name, which they would not take.
-        let start_tag = start_tag.filter(|_| root.name == ROOT);
-        if !root.name.contains("Notification") {
-            return Err(wrong(format!("a `{}`", root.name)));
+        let root = Document::parse(bytes).map_err(wrong)?.root;
+        let (start_tag, elements) = split(text)?;
+        // Some stores respond with another root, which they would not accept in a request.
+        let start_tag = start_tag.filter(|_| root == ROOT);
+        if !root.contains("Notification") {
+            return Err(wrong(format!("a `{root}`")));
         }
-        let entries = texts.into_iter().zip(&root.children);
-        let entries = entries.map(|(text, node)| Entry { text: text.to_owned(), rule: rule_of(node) }).collect();
+        let entry = |text: &str| Entry { text: text.to_owned(), rule: parse_rule(text) };
+        let entries = elements.into_iter().map(entry).collect();
         Ok(Self { root: start_tag.map_or_else(|| EMPTY.to_owned(), str::to_owned), entries })
     }
 
@@ -140,7 +141,7 @@ impl NotificationConfiguration {
         self.entries.push(Entry { text: text_of(&rule), rule: Some(rule) });
     }
 
-    /// Drops the entries for which `keep` is false.
+    /// Removes the entries for which `keep` is false.
     pub fn retain(&mut self, keep: impl FnMut(&Entry) -> bool) {
         self.entries.retain(keep);
     }
@@ -157,8 +158,8 @@ impl NotificationConfiguration {
     }
 }
 
-/// The root's start tag (none if the root is one empty tag), and its children's texts.
-fn pieces(text: &str) -> Result<(Option<&str>, Vec<&str>), NotificationError> {
+/// The root's start tag (none for an empty element), and the texts of its children.
+fn split(text: &str) -> Result<(Option<&str>, Vec<&str>), NotificationError> {
     let mut reader = Reader::from_str(text);
     let (mut root, mut children) = (None, Vec::new());
     let (mut depth, mut child_start) = (0_usize, 0);
@@ -199,19 +200,57 @@ fn position(reader: &Reader<&[u8]>) -> usize {
     usize::try_from(reader.buffer_position()).unwrap_or(usize::MAX)
 }
 
-fn rule_of(node: &Node) -> Option<Rule> {
-    let kind = RuleKind::ALL.into_iter().find(|kind| kind.element() == node.name)?;
-    let text = |name: &str| node.text_of(name).map(str::trim).unwrap_or_default().to_owned();
-    let filters = || node.child("Filter").and_then(|filter| filter.child("S3Key"));
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+struct RuleElement {
+    id: String,
+    queue: Option<String>,
+    topic: Option<String>,
+    cloud_function: Option<String>,
+    #[serde(rename = "Event")]
+    events: Vec<String>,
+    filter: Filter,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Filter {
+    #[serde(rename = "S3Key")]
+    key: KeyFilter,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct KeyFilter {
+    #[serde(rename = "FilterRule")]
+    rules: Vec<FilterRule>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+struct FilterRule {
+    name: String,
+    value: Option<String>,
+}
+
+/// `None` for an element of another kind, or one that can't be read.
+fn parse_rule(text: &str) -> Option<Rule> {
+    let document = Document::parse(text.as_bytes()).ok()?;
+    let kind = RuleKind::ALL.into_iter().find(|kind| kind.element() == document.root)?;
+    let element: RuleElement = document.read().ok()?;
     let filter = |wanted: &str| {
-        let mut rules = filters().into_iter().flat_map(|key| key.all("FilterRule"));
-        let named =
-            rules.find(|rule| rule.text_of("Name").is_some_and(|name| name.trim().eq_ignore_ascii_case(wanted)))?;
-        named.text_of("Value").map(str::to_owned)
+        let rule = element.filter.key.rules.iter().find(|rule| rule.name.trim().eq_ignore_ascii_case(wanted))?;
+        rule.value.clone()
     };
-    let events = node.all("Event").map(|event| event.text.trim().to_owned()).collect();
+    let arn = match kind {
+        RuleKind::Queue => &element.queue,
+        RuleKind::Topic => &element.topic,
+        RuleKind::Function => &element.cloud_function,
+    };
+    let events = element.events.iter().map(|event| event.trim().to_owned()).collect();
     let (prefix, suffix) = (filter("prefix"), filter("suffix"));
-    Some(Rule { kind, id: text("Id"), arn: text(kind.target()), events, prefix, suffix })
+    let arn = arn.as_deref().unwrap_or_default().trim().to_owned();
+    Some(Rule { kind, id: element.id.trim().to_owned(), arn, events, prefix, suffix })
 }
 
 fn text_of(rule: &Rule) -> String {
@@ -252,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_is_read_back_as_it_was_written() {
+    fn rules_round_trip() {
         for kind in RuleKind::ALL {
             let mut rules = NotificationConfiguration::default();
             rules.push(Rule { kind, ..ours() });
@@ -263,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rules_of_others_are_kept_to_the_byte() {
+    fn foreign_rules_are_kept_byte_for_byte() {
         let foreign = "<QueueConfiguration><Id>x</Id><Queue>arn</Queue><Event>s3:New</Event><Unknown a=\"&amp;\"/>\
                        </QueueConfiguration>";
         let bridge = "<EventBridgeConfiguration/>";
@@ -285,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_an_empty_configuration_and_garbage_is_none() {
+    fn empty_text_is_an_empty_configuration_and_garbage_an_error() {
         for empty in
             ["", " \n", "<NotificationConfiguration/>", "<NotificationConfiguration></NotificationConfiguration>"]
         {

@@ -1,4 +1,4 @@
-//! What a store is opened with.
+//! Options of a store.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,32 +9,32 @@ use crate::ports::kv::KeyLocks;
 use crate::ports::store::Bucket;
 use crate::runtime::Clock;
 
-use super::conditions::KnownConditions;
+use super::conditions::ConditionsCache;
 
-/// How long each phase of a request may take. An error names the one that ran out.
+/// Timeouts of the phases of a request. A timeout error names its phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
-    /// Looking up the name of the store.
+    /// Resolving the store's host name.
     pub resolve: Duration,
     /// Connecting, TLS included.
     pub connect: Duration,
     /// Sending the head of a request.
     pub send: Duration,
-    /// Without being able to send a byte of a body.
+    /// Without progress while sending a body.
     pub send_idle: Duration,
-    /// Waiting for the head of an answer.
+    /// Waiting for the head of a response.
     pub response: Duration,
-    /// As `response`, where the store does a lot before it answers: copying, putting parts together.
+    /// As `response`, where the store does a lot of work first: copying, completing an upload.
     pub slow_response: Duration,
-    /// Without a byte received.
+    /// Without progress while receiving.
     pub receive_idle: Duration,
 }
 
 impl Timeouts {
-    /// Those of a request, which may be a slow one.
+    /// The timeouts of a request, which may be a slow one.
     pub(super) fn of(self, slow: bool) -> Self {
-        let patience = self.slow_response;
-        if slow { Self { response: patience, receive_idle: patience.max(self.receive_idle), ..self } } else { self }
+        let slower = self.slow_response;
+        if slow { Self { response: slower, receive_idle: slower.max(self.receive_idle), ..self } } else { self }
     }
 }
 
@@ -52,7 +52,7 @@ impl Default for Timeouts {
     }
 }
 
-/// What an [`super::S3Store`] is opened with. Clones share what was found out about the store's conditions.
+/// Options of an `S3Store`. Clones share the cache of probed preconditions.
 #[derive(Clone)]
 pub struct S3Options {
     /// `http://…` or `https://…`, without a `/` at the end. Buckets are addressed by path.
@@ -61,17 +61,17 @@ pub struct S3Options {
     pub access_key_id: Secret,
     pub secret_access_key: Secret,
     pub buckets: Buckets,
-    /// PEM file of certificate authorities to trust beside the public ones.
+    /// PEM file of certificate authorities to trust in addition to the public ones.
     pub ca_file: Option<PathBuf>,
     pub timeouts: Timeouts,
     pub clock: Arc<dyn Clock>,
-    /// Holds preconditions where the store ignores them. Without it, they do not hold under races there.
+    /// For emulating preconditions that the store ignores. Without locks, these don't hold under races.
     pub locks: Option<Arc<dyn KeyLocks>>,
-    pub(super) known: Arc<KnownConditions>,
+    pub(super) known: Arc<ConditionsCache>,
 }
 
 impl S3Options {
-    /// With default timeouts, no further authorities and no locks.
+    /// With default timeouts, public authorities only, and no locks.
     pub fn new(
         endpoint: &str,
         region: &str,
@@ -94,7 +94,7 @@ impl S3Options {
         }
     }
 
-    /// From the environment's settings; `None` if these name a folder.
+    /// From the configuration; `None` if it names a folder.
     pub fn from_config(config: &ObjectStoreConfig, clock: Arc<dyn Clock>) -> Option<Self> {
         let endpoint = match &config.endpoint {
             Endpoint::S3(url) => url,
@@ -124,7 +124,7 @@ impl S3Options {
 /// Why a store can't be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum S3OpenError {
-    #[error("the endpoint `{found}` is no URL that starts with `http://` or `https://`")]
+    #[error("the endpoint `{found}` is not a URL that starts with `http://` or `https://`")]
     Endpoint { found: String },
     #[error("the file of certificate authorities `{}`: {source}", .path.display())]
     CaFile { path: PathBuf, source: std::io::Error },
@@ -138,7 +138,7 @@ mod tests {
     use crate::runtime::SystemClock;
 
     #[test]
-    fn the_environment_names_a_store_or_a_folder() {
+    fn configuration_names_a_store_or_a_folder() {
         let mut config = ObjectStoreConfig {
             endpoint: Endpoint::S3("https://s3.example:9000".to_owned()),
             region: "r".to_owned(),

@@ -1,4 +1,4 @@
-//! Looking at objects and reading them.
+//! Metadata and content of objects.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -8,54 +8,45 @@ use ureq::http::Method;
 
 use crate::ports::store::{Bucket, ETag, ObjectMeta, ObjectReader, StoreError, StoreResult};
 
-use super::S3Store;
-use super::answer::{Answer, Failure};
-use super::client::Call;
-use super::error::Place;
+use super::error::OperationContext;
+use super::failure::RequestError;
 use super::key;
+use super::request::{S3Request, WRITE_ID_HEADER};
+use super::response::StoreResponse;
+use super::store::S3Store;
 
-/// The header in which a conditional write leaves its mark; see `write`.
-pub(super) const MARK_HEADER: &str = "x-amz-meta-lakemill-write";
-
-/// Room is made at once for as much of a range; beyond it, as it comes.
+/// Initial capacity of a range's buffer, at most.
 const RANGE_AT_ONCE_BYTES_MAX: u64 = 16 << 20;
 
-/// What HEAD tells.
-pub(super) struct Looked {
+/// The response to HEAD.
+pub(super) struct HeadResult {
     pub(super) meta: ObjectMeta,
-    pub(super) mark: Option<String>,
+    pub(super) write_id: Option<String>,
 }
 
 impl S3Store {
-    pub(super) fn look(&self, bucket: Bucket, key: &str) -> StoreResult<Option<Looked>> {
-        let place = self.place(bucket, key, "looking at");
-        let call = Call::new(Method::HEAD, bucket, key, place.operation);
-        let looked = self.client.send(&call, |answer| {
-            let mark = answer.header(MARK_HEADER).map(str::to_owned);
-            Ok((meta_of(&answer, key), mark))
+    pub(super) fn head_object(&self, bucket: Bucket, key: &str) -> StoreResult<Option<HeadResult>> {
+        let context = self.context(bucket, key, "looking at");
+        let request = S3Request::new(Method::HEAD, bucket, key, context.operation);
+        let head = self.client.send(&request, |response| {
+            Ok((meta_of(&response, key), response.header(WRITE_ID_HEADER).map(str::to_owned)))
         });
-        match looked {
-            Ok((meta, mark)) => {
+        match head {
+            Ok((meta, write_id)) => {
                 self.seen(bucket).store(true, Ordering::Relaxed);
-                let meta = meta.ok_or_else(|| place.lacking("`Content-Length`, `ETag` and `Last-Modified`"))?;
-                Ok(Some(Looked { meta, mark }))
+                let meta = meta.ok_or_else(|| context.missing(REQUIRED_HEADERS))?;
+                Ok(Some(HeadResult { meta, write_id }))
             }
             Err(failure) if failure.status() == Some(404) => {
-                self.bucket_is_there(bucket)?;
+                self.check_bucket(bucket)?;
                 Ok(None)
             }
-            Err(failure) => Err(place.error(failure)),
+            Err(failure) => Err(context.error(failure)),
         }
     }
 
-    pub(super) fn head_object(&self, bucket: Bucket, key: &str) -> StoreResult<Option<ObjectMeta>> {
-        key::check(bucket, key)?;
-        Ok(self.look(bucket, key)?.map(|looked| looked.meta))
-    }
-
-    /// HEAD has no body that would tell a missing bucket from a missing object, so the first time that one is missing
-    /// the bucket is asked for.
-    fn bucket_is_there(&self, bucket: Bucket) -> StoreResult<()> {
+    /// HEAD has no body that distinguishes a missing bucket from a missing object, so the bucket is probed once.
+    fn check_bucket(&self, bucket: Bucket) -> StoreResult<()> {
         if !self.seen(bucket).load(Ordering::Relaxed) {
             self.probe_bucket(bucket)?;
             self.seen(bucket).store(true, Ordering::Relaxed);
@@ -65,23 +56,18 @@ impl S3Store {
 
     pub(super) fn get_object(&self, bucket: Bucket, key: &str, if_match: Option<&ETag>) -> StoreResult<ObjectReader> {
         key::check(bucket, key)?;
-        let place = self.place(bucket, key, "reading");
-        let mut call = Call::new(Method::GET, bucket, key, place.operation);
-        if let Some(tag) = if_match {
-            call = call.if_match(tag);
-        }
-        let answer = self.client.send(&call, Ok).map_err(|failure| self.read_error(&place, failure))?;
-        let meta =
-            meta_of(&answer, key).ok_or_else(|| place.lacking("`Content-Length`, `ETag` and `Last-Modified`"))?;
-        // Some stores ignore conditions on reading.
+        let context = self.context(bucket, key, "reading");
+        let request = S3Request::new(Method::GET, bucket, key, context.operation).if_match(if_match);
+        let response = self.client.send(&request, Ok).map_err(|failure| self.read_error(&context, failure))?;
+        let meta = meta_of(&response, key).ok_or_else(|| context.missing(REQUIRED_HEADERS))?;
+        // Some stores ignore preconditions on reads.
         if if_match.is_some() && meta.etag.as_ref() != if_match {
-            return Err(place.precondition_failed());
+            return Err(context.precondition_failed());
         }
-        let body = Box::new(WholeBody { body: answer.into_reader(), left: meta.size });
+        let body = Box::new(WholeBody { body: response.into_reader(), left: meta.size });
         Ok(ObjectReader { meta, body })
     }
 
-    /// Reads a range of an object, cut at its end.
     pub(super) fn get_object_range(
         &self,
         bucket: Bucket,
@@ -90,43 +76,42 @@ impl S3Store {
         if_match: Option<&ETag>,
     ) -> StoreResult<Vec<u8>> {
         key::check(bucket, key)?;
-        let place = self.place(bucket, key, "reading");
+        let context = self.context(bucket, key, "reading");
         if range.is_empty() {
-            return self.nothing_of(&place, if_match);
+            return self.empty_range(&context, if_match);
         }
-        let mut call = Call::new(Method::GET, bucket, key, place.operation).header("range", range_header(&range));
-        if let Some(tag) = if_match {
-            call = call.if_match(tag);
-        }
-        let read = self.client.send(&call, |answer| {
-            let tag = answer.etag();
-            read_range(answer, &range).map(|bytes| (tag, bytes))
+        let request = S3Request::new(Method::GET, bucket, key, context.operation)
+            .header("range", range_header(&range))
+            .if_match(if_match);
+        let read = self.client.send(&request, |response| {
+            let tag = response.etag();
+            read_range(response, &range).map(|bytes| (tag, bytes))
         });
         match read {
-            Ok((tag, _)) if if_match.is_some() && tag.as_ref() != if_match => Err(place.precondition_failed()),
+            Ok((tag, _)) if if_match.is_some() && tag.as_ref() != if_match => Err(context.precondition_failed()),
             Ok((_, bytes)) => Ok(bytes),
-            Err(failure) if failure.status() == Some(416) => self.nothing_of(&place, if_match),
-            Err(failure) => Err(self.read_error(&place, failure)),
+            Err(failure) if failure.status() == Some(416) => self.empty_range(&context, if_match),
+            Err(failure) => Err(self.read_error(&context, failure)),
         }
     }
 
-    /// No bytes of an object that must be there all the same.
-    fn nothing_of(&self, place: &Place<'_>, if_match: Option<&ETag>) -> StoreResult<Vec<u8>> {
-        match self.look(place.bucket, place.key)? {
-            None => Err(place.not_found()),
-            Some(looked) if if_match.is_some() && looked.meta.etag.as_ref() != if_match => {
-                Err(place.precondition_failed())
+    /// No bytes, after a check that the object exists and matches.
+    fn empty_range(&self, context: &OperationContext<'_>, if_match: Option<&ETag>) -> StoreResult<Vec<u8>> {
+        match self.head_object(context.bucket, context.key)? {
+            None => Err(context.not_found()),
+            Some(head) if if_match.is_some() && head.meta.etag.as_ref() != if_match => {
+                Err(context.precondition_failed())
             }
             Some(_) => Ok(Vec::new()),
         }
     }
 
-    /// Some stores say of a missing object that it doesn't match.
-    fn read_error(&self, place: &Place<'_>, failure: Failure) -> StoreError {
-        match place.error(failure) {
-            StoreError::PreconditionFailed { bucket, key } => match self.look(bucket, &key) {
+    /// Some stores report a missing object as one that doesn't match.
+    fn read_error(&self, context: &OperationContext<'_>, failure: RequestError) -> StoreError {
+        match context.error(failure) {
+            StoreError::PreconditionFailed { bucket, key } => match self.head_object(bucket, &key) {
                 Ok(Some(_)) => StoreError::PreconditionFailed { bucket, key },
-                Ok(None) => place.not_found(),
+                Ok(None) => context.not_found(),
                 Err(error) => error,
             },
             error => error,
@@ -134,12 +119,14 @@ impl S3Store {
     }
 }
 
-fn meta_of(answer: &Answer, key: &str) -> Option<ObjectMeta> {
-    let (size, etag, modified) = (answer.length()?, answer.etag()?, answer.last_modified()?);
+const REQUIRED_HEADERS: &str = "`Content-Length`, `ETag` and `Last-Modified`";
+
+fn meta_of(response: &StoreResponse, key: &str) -> Option<ObjectMeta> {
+    let (size, etag, modified) = (response.length()?, response.etag()?, response.last_modified()?);
     Some(ObjectMeta { key: key.to_owned(), size, etag: Some(etag), modified })
 }
 
-/// Without an end where it is beyond what stores count to.
+/// Omits an end that stores can't represent.
 fn range_header(range: &Range<u64>) -> String {
     match i64::try_from(range.end) {
         Ok(end) => format!("bytes={}-{}", range.start, end - 1),
@@ -147,28 +134,29 @@ fn range_header(range: &Range<u64>) -> String {
     }
 }
 
-fn read_range(answer: Answer, range: &Range<u64>) -> Result<Vec<u8>, Failure> {
+fn read_range(response: StoreResponse, range: &Range<u64>) -> Result<Vec<u8>, RequestError> {
     let wanted = range.end - range.start;
-    let partial = answer.status.as_u16() == 206;
-    let length = answer.length().ok_or_else(|| Failure::garbage("expected a `Content-Length`, found none".into()))?;
-    // A store may ignore the range and send everything.
+    let partial = response.status.as_u16() == 206;
+    let length =
+        response.length().ok_or_else(|| RequestError::invalid_response("expected a `Content-Length`, found none"))?;
+    // Some stores ignore the range and send the whole object.
     let skip = if partial { 0 } else { range.start.min(length) };
     let expected = if partial { length } else { (length - skip).min(wanted) };
     if expected > wanted {
-        return Err(Failure::garbage(format!("expected at most {wanted} bytes, found {length}")));
+        return Err(RequestError::invalid_response(format!("expected at most {wanted} bytes, found {length}")));
     }
-    let mut body = WholeBody { body: answer.into_reader(), left: length };
+    let mut body = WholeBody { body: response.into_reader(), left: length };
     let mut read = || -> io::Result<Vec<u8>> {
         io::copy(&mut (&mut body).take(skip), &mut io::sink())?;
         let mut bytes = Vec::with_capacity(usize::try_from(expected.min(RANGE_AT_ONCE_BYTES_MAX)).unwrap_or(0));
         (&mut body).take(expected).read_to_end(&mut bytes)?;
-        // To the end, if that is all, so that the connection can be used again.
+        // Reads to the end of a partial response, so that the connection can be reused.
         if partial { body.read(&mut [0; 1]).map(|_| bytes) } else { Ok(bytes) }
     };
-    read().map_err(Failure::broken)
+    read().map_err(RequestError::body)
 }
 
-/// A body of known length: one that ends before it is an error, as is one that goes on after it.
+/// A body of known length: a shorter or longer one is an error.
 struct WholeBody<R> {
     body: R,
     left: u64,
@@ -186,10 +174,10 @@ impl<R: Read> Read for WholeBody<R> {
                 Ok(read)
             }
             Some(left) => {
-                let text = format!("the object broke off: {left} bytes more were to come");
+                let text = format!("the object was truncated: {left} bytes are missing");
                 Err(io::Error::new(io::ErrorKind::UnexpectedEof, text))
             }
-            None => Err(io::Error::new(io::ErrorKind::InvalidData, "the object is longer than the store said")),
+            None => Err(io::Error::new(io::ErrorKind::InvalidData, "the object is longer than its `Content-Length`")),
         }
     }
 }
@@ -199,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_body_is_as_long_as_it_was_said_to_be() {
+    fn body_must_match_its_content_length() {
         let read = |bytes: &'static [u8], left| {
             let mut out = Vec::new();
             WholeBody { body: bytes, left }.read_to_end(&mut out).map(|_| out).map_err(|error| error.kind())
@@ -211,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_beyond_what_stores_count_to_have_no_end() {
+    fn unrepresentable_range_end_is_omitted() {
         assert_eq!(range_header(&(3..7)), "bytes=3-6");
         assert_eq!(range_header(&(5..u64::MAX)), "bytes=5-");
     }

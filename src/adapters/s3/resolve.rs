@@ -1,25 +1,25 @@
-//! Looks up the store's address, and keeps it for a moment.
+//! Resolves the store's address, with a short cache.
 //!
-//! The agent asks for it before every request, also where a connection lies ready: without this each request would cost
-//! a thread and a question to the name server.
+//! The agent resolves before every request, even with an idle connection: without the cache each request would cost a
+//! thread and a DNS query.
+
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use std::time::{Duration, Instant};
 
 use ureq::config::Config;
 use ureq::http::Uri;
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::NextTimeout;
 
-/// How long an address is kept: short beside the pauses of a job that is tried again, so that a store which moves is
-/// found at its new place.
-const KEPT: Duration = Duration::from_secs(5);
+/// TTL of a cached address: short relative to the pauses between a job's attempts, so that retries find a store that
+/// moved.
+const TTL: Duration = Duration::from_secs(5);
 
-/// See the module.
 #[derive(Debug)]
-pub(super) struct Remembering<R = DefaultResolver> {
+pub(super) struct CachingResolver<R = DefaultResolver> {
     inner: R,
-    kept_for: Duration,
+    ttl: Duration,
     latest: Mutex<Option<Found>>,
 }
 
@@ -30,27 +30,26 @@ struct Found {
     at: Instant,
 }
 
-impl Default for Remembering {
+impl Default for CachingResolver {
     fn default() -> Self {
-        Self { inner: DefaultResolver::default(), kept_for: KEPT, latest: Mutex::default() }
+        Self { inner: DefaultResolver::default(), ttl: TTL, latest: Mutex::default() }
     }
 }
 
-impl<R: Resolver> Resolver for Remembering<R> {
+impl<R: Resolver> Resolver for CachingResolver<R> {
     fn resolve(&self, uri: &Uri, config: &Config, timeout: NextTimeout) -> Result<ResolvedSocketAddrs, ureq::Error> {
         let part = |text: Option<&str>| text.unwrap_or_default().to_owned();
         let origin = part(uri.scheme_str()) + "://" + &part(uri.authority().map(|authority| authority.as_str()));
-        let latest = || self.latest.lock();
-        if let Some(found) = &*latest()
+        if let Some(found) = &*self.latest.lock()
             && found.origin == origin
-            && found.at.elapsed() < self.kept_for
+            && found.at.elapsed() < self.ttl
         {
             return Ok(found.addresses.clone());
         }
-        // Not under the lock: others may be content with an answer that comes sooner.
+        // Not under the lock, so that a slow lookup blocks no other.
         let at = Instant::now();
         let addresses = self.inner.resolve(uri, config, timeout)?;
-        *latest() = Some(Found { origin, addresses: addresses.clone(), at });
+        *self.latest.lock() = Some(Found { origin, addresses: addresses.clone(), at });
         Ok(addresses)
     }
 }
@@ -62,7 +61,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers with the number of the question as port.
+    /// Returns the number of the lookup as port.
     #[derive(Debug, Default)]
     struct Counting(AtomicU16);
 
@@ -74,18 +73,18 @@ mod tests {
         }
     }
 
-    fn check(kept_for: Duration, asked: &[(&str, u16)]) {
+    fn check(ttl: Duration, asked: &[(&str, u16)]) {
         let inner = Counting::default();
-        let resolver = Remembering { inner, kept_for, latest: Mutex::default() };
-        for (uri, answer) in asked {
+        let resolver = CachingResolver { inner, ttl, latest: Mutex::default() };
+        for (uri, response) in asked {
             let uri: Uri = uri.parse().unwrap();
             let found = resolver.resolve(&uri, &Config::default(), NextTimeout::default()).unwrap();
-            assert_eq!(found[0].port(), *answer, "{uri}");
+            assert_eq!(found[0].port(), *response, "{uri}");
         }
     }
 
     #[test]
-    fn requests_to_one_store_share_a_lookup_and_others_do_not() {
+    fn lookups_are_cached_per_origin() {
         let hour = Duration::from_secs(3_600);
         check(
             hour,
@@ -94,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_looked_up_again_once_it_is_old() {
+    fn expired_address_is_resolved_again() {
         check(Duration::ZERO, &[("http://a/", 0), ("http://a/", 1)]);
     }
 }

@@ -1,7 +1,7 @@
-//! Signs requests in their query (AWS Signature Version 4).
+//! Presigns requests (AWS Signature Version 4 in the query).
 //!
-//! Invariant: a signed request is refused by the store from its expiry on, whoever sends it and whenever. Signed are
-//! the method, the whole URL, `host` and the `x-amz-…` headers; conditions, ranges and the body are not.
+//! Invariant: the store rejects a signed request after its expiry. The method, the whole URL, `host` and the `x-amz-…`
+//! headers are signed; preconditions, ranges and the body are not.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ use url::Url;
 
 use crate::config::Secret;
 
-use super::client::Header;
 use super::expiry::Validity;
+use super::request::Header;
 
 const UNSIGNED: &str = "UNSIGNED-PAYLOAD";
 
@@ -24,7 +24,7 @@ pub(super) struct Signer {
     pub(super) secret_access_key: Secret,
 }
 
-/// Why a request can't be signed: our own fault, or that of an odd setting.
+/// Why a request can't be signed: a bug, or an invalid setting.
 #[derive(Debug, thiserror::Error)]
 #[error("the request can't be signed: {reason}")]
 pub(super) struct SignError {
@@ -35,7 +35,7 @@ fn failed(error: impl std::fmt::Display) -> SignError {
     SignError { reason: error.to_string() }
 }
 
-/// Percent-encodes a key for a path: everything but `/` and unreserved characters.
+/// Percent-encodes a key for a path, except `/` and unreserved characters.
 pub(super) fn encode_path(key: &str) -> String {
     signing::uri_encode(key, false)
 }
@@ -93,7 +93,7 @@ fn canonical_request(method: &str, url: &Url, signed: &HeaderMap) -> Result<Stri
     Ok(format!("{method}\n{path}\n{query}\n{lines}\n{names}\n{UNSIGNED}"))
 }
 
-/// As the transport writes it: the port only if it isn't the scheme's own.
+/// As the transport sends it: with the port unless it is the scheme's default.
 fn host_of(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
@@ -112,7 +112,7 @@ mod tests {
 
     /// The example of AWS's documentation on presigned URLs.
     #[test]
-    fn a_signature_is_what_the_specification_gives() {
+    fn signature_matches_the_specification() {
         let signer = Signer::new(
             "us-east-1",
             Secret::new("AKIAIOSFODNN7EXAMPLE"),
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_are_signed_in_the_order_of_their_names() {
+    fn headers_are_signed_sorted_by_name() {
         let headers =
             [("x-amz-copy-source", "/b/k".into()), ("x-amz-copy-source-if-match", "t".into()), ("range", "r".into())];
         let signed = signed_headers(&headers).unwrap();
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_encoded_but_for_their_slashes() {
+    fn keys_are_encoded_except_slashes() {
         assert_eq!(encode_path("a b/é+%&=~.csv"), "a%20b/%C3%A9%2B%25%26%3D~.csv");
     }
 }

@@ -1,20 +1,20 @@
-//! The store's clock, as its answers tell it.
+//! Estimates the store's clock from the dates of its responses.
 //!
-//! Invariant: the time told is never later than the store's own was, so that what is dated by it expires early rather
-//! than late. It is carried on by the time since boot: setting this machine's clock changes nothing.
+//! Invariant: the estimate is never ahead of the store's clock, so that signatures expire early rather than late. It
+//! advances with the time since boot: setting this machine's clock changes nothing.
 
-use parking_lot::Mutex;
 use std::time::Duration;
 
 use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
+use parking_lot::Mutex;
 
-/// A sample counts for one to two windows.
+/// A sample is used for one to two windows.
 const WINDOW: Duration = Duration::from_secs(60);
-/// How far off a date may be without a signature being refused for it.
+/// Stores accept dates that are off by less.
 const HARMLESS: TimeDelta = TimeDelta::seconds(30);
 
-/// The greatest of the recent samples. Each is too small by the time that the answer took and by what `Date` leaves
-/// off its second, so the greatest is the best.
+/// The maximum of the recent samples. Each is too low by the time of the response and by the truncation of `Date` to
+/// seconds, so the maximum is the best.
 #[derive(Default)]
 pub(super) struct StoreClock(Mutex<Option<Samples>>);
 
@@ -38,8 +38,8 @@ impl Samples {
 }
 
 impl StoreClock {
-    /// Notes an answer's `Date` header, received at `since_boot`.
-    pub(super) fn note(&self, date: &str, since_boot: Duration) {
+    /// Adds a sample: a response's `Date` header, received at `since_boot`.
+    pub(super) fn sample(&self, date: &str, since_boot: Duration) {
         let Some(sample) = parse_date(date).and_then(|date| date.checked_sub_signed(delta(since_boot))) else { return };
         let mut samples = self.0.lock();
         *samples = Some(match samples.take() {
@@ -54,14 +54,14 @@ impl StoreClock {
         });
     }
 
-    /// The store's time at `since_boot`; `None` before the first answer.
+    /// The store's time at `since_boot`; `None` before the first response.
     pub(super) fn time(&self, since_boot: Duration) -> Option<DateTime<Utc>> {
         let samples = self.0.lock();
         samples.as_ref().and_then(|samples| samples.best().checked_add_signed(delta(since_boot)))
     }
 
-    /// After the store has refused what was dated `dated` at `since_boot`: whether its latest answer tells a time that
-    /// is far from that. Then that time alone counts from now on.
+    /// Called when the store rejected a request dated `dated` at `since_boot`: whether the date of its response differs by
+    /// more than [`HARMLESS`]. If so, that sample replaces all others.
     pub(super) fn corrects(&self, dated: DateTime<Utc>, since_boot: Duration) -> bool {
         let mut samples = self.0.lock();
         let Some(Samples { latest, .. }) = *samples else { return false };
@@ -94,7 +94,7 @@ mod tests {
 
     fn note(clock: &StoreClock, date: i64, boot_ms: u64) {
         let text = at(date).format("%a, %d %b %Y %H:%M:%S GMT").to_string();
-        clock.note(&text, Duration::from_millis(boot_ms));
+        clock.sample(&text, Duration::from_millis(boot_ms));
     }
 
     fn time(clock: &StoreClock, boot_ms: u64) -> Option<i64> {
@@ -102,19 +102,19 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_that_the_store_can_be_is_taken_for_its_time() {
+    fn estimate_is_the_maximum_of_the_samples() {
         let clock = StoreClock::default();
         assert_eq!(time(&clock, 1_000), None);
         note(&clock, 100, 1_900);
         note(&clock, 101, 2_300);
         note(&clock, 102, 3_700);
         assert_eq!(time(&clock, 5_000), Some(103_700));
-        clock.note("nonsense", Duration::from_secs(4));
+        clock.sample("nonsense", Duration::from_secs(4));
         assert_eq!(time(&clock, 5_000), Some(103_700));
     }
 
     #[test]
-    fn a_store_whose_clock_was_set_back_is_followed_after_two_windows() {
+    fn estimate_follows_a_clock_set_back_within_two_windows() {
         let clock = StoreClock::default();
         note(&clock, 100, 0);
         note(&clock, 61 + 88, 61_000);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_that_tells_another_time_corrects_it_at_once() {
+    fn rejection_with_another_date_corrects_the_estimate_at_once() {
         let clock = StoreClock::default();
         assert!(!clock.corrects(at(0), Duration::ZERO));
         note(&clock, 100, 0);

@@ -1,4 +1,4 @@
-//! Whom to trust: the public authorities, and those of a file.
+//! Trusted certificate authorities: the public ones, and those of a file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,18 +7,18 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
 use super::options::S3OpenError;
 
-/// What a client of `url` trusts. Reads the file of authorities, also where the URL has no TLS, so that a wrong path is
-/// told.
+/// The TLS configuration of a client of `url`. Reads the CA file even if the URL has no TLS, so that a wrong path is
+/// reported.
 ///
 /// # Errors
-/// The file can't be read, or holds something else than certificates.
+/// The file can't be read, or contains anything but certificates.
 pub fn config(url: &str, ca_file: Option<&Path>) -> Result<TlsConfig, S3OpenError> {
     let mut roots = Vec::new();
     if let Some(path) = ca_file {
         let pem = std::fs::read(path).map_err(|source| S3OpenError::CaFile { path: path.to_owned(), source })?;
         let wrong = |found: String| S3OpenError::Certificates { path: path.to_owned(), found };
         for item in parse_pem(&pem) {
-            match item.map_err(|error| wrong(format!("what can't be read: {error}")))? {
+            match item.map_err(|error| wrong(format!("something unreadable: {error}")))? {
                 PemItem::Certificate(certificate) => roots.push(certificate),
                 _ => return Err(wrong("something else".to_owned())),
             }

@@ -1,10 +1,9 @@
 //! Writing an object, in one request or in parts.
 //!
-//! A request may be sent twice, since a connection can fail after the store has taken it in. For one with a
-//! precondition, the second sending would fail because of the first. So each conditional write, and each upload in
-//! parts, leaves a mark of its own in the object's metadata; when the outcome is in doubt, the object is looked at, and
-//! the mark tells whether it is ours. A write of ours that another has already replaced is told as failed: the object
-//! is not in the state that the caller would go on from.
+//! A request may be sent twice, since a connection can fail after the store has processed it. With a precondition the
+//! second attempt would fail because of the first. So each conditional write, and each multipart upload, stores a write id
+//! in the object's metadata: when the outcome is uncertain, the id shows whether the object is ours. A write that another
+//! has already replaced counts as failed, since the object is not in the state that the caller expects.
 
 use std::fs::File;
 use std::io;
@@ -18,68 +17,42 @@ use crate::ports::store::{
     Bucket, ETag, Lease, ObjectMeta, Precondition, StagedFile, StoreError, StoreResult, WriteOptions,
 };
 
-use super::S3Store;
-use super::answer::Failure;
-use super::client::{Call, Payload};
-use super::conditions::conditional;
-use super::error::Place;
-use super::hold::{Holder, Step};
+use super::error::OperationContext;
+use super::failure::RequestError;
 use super::key;
 use super::multipart::Upload;
-use super::read::MARK_HEADER;
+use super::preconditions::{Enforcement, FinalRequest};
+use super::request::{S3Request, UploadBody, WRITE_ID_HEADER};
+use super::store::S3Store;
 
-/// Bodies over this many bytes go in parts where a lease, a time or a precondition guards the write, so that the guarded request
-/// is a small one.
+/// Larger bodies go in parts where a lease, a deadline or a precondition guards the write, so that the guarded request is
+/// small.
 const GUARDED_SINGLE_BYTES_MAX: u64 = 256 << 10;
-/// Bodies over this many bytes go in parts anyway, several at once.
+/// Larger bodies always go in parts, several at once.
 const SINGLE_BYTES_MAX: u64 = 16 << 20;
 
-/// Where a body comes from.
-#[derive(Clone, Copy)]
-pub(super) enum Source<'a> {
-    Bytes(&'a [u8]),
-    File { file: &'a File, length: u64 },
-}
-
-impl<'a> Source<'a> {
-    pub(super) fn length(&self) -> u64 {
-        match self {
-            Self::Bytes(bytes) => bytes.len() as u64,
-            Self::File { length, .. } => *length,
-        }
-    }
-
-    /// `length` bytes from `start` on, which must lie within it.
-    pub(super) fn section(&self, start: u64, length: u64) -> Payload<'a> {
-        match *self {
-            Self::Bytes(bytes) => {
-                let at = |offset: u64| usize::try_from(offset).unwrap_or(bytes.len()).min(bytes.len());
-                Payload::Bytes(&bytes[at(start)..at(start + length)])
-            }
-            Self::File { file, .. } => Payload::Section { file, start, length },
-        }
-    }
-}
-
-/// The first of two times after which a write must not start.
-pub(super) fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+/// The earlier of two deadlines.
+pub(super) fn earliest(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
     one.into_iter().chain(other).min()
 }
 
-/// An upload whose parts are sent.
+/// Tag and time in the response to a write.
+pub(super) type Written = (Option<ETag>, Option<DateTime<Utc>>);
+
+/// A multipart upload whose parts are sent.
 struct SentParts<'a> {
     upload: Upload<'a>,
     parts: Vec<ETag>,
-    mark: String,
+    write_id: String,
     size: u64,
 }
 
 impl SentParts<'_> {
-    fn complete(mut self, holder: Holder, options: &WriteOptions<'_>) -> StoreResult<ObjectMeta> {
+    fn complete(mut self, enforcement: Enforcement, options: &WriteOptions<'_>) -> StoreResult<ObjectMeta> {
         let (store, bucket, key) = (self.upload.store, self.upload.bucket, self.upload.key.clone());
-        let place = store.place(bucket, &key, "writing");
-        let written = store.finish_upload(&mut self.upload, &self.parts, holder, &place, options)?;
-        store.settled(&place, self.size, Some(&self.mark), &options.precondition, written)
+        let context = store.context(bucket, &key, "writing");
+        let written = store.complete_upload(&mut self.upload, &self.parts, enforcement, &context, options)?;
+        store.resolve_outcome(&context, self.size, Some(&self.write_id), &options.precondition, written)
     }
 }
 
@@ -88,13 +61,11 @@ impl StagedFile for SentParts<'_> {
         if let Some(lease) = options.lease {
             lease.remaining()?;
         }
-        let holder = self.upload.store.holder(self.upload.bucket, &options.precondition, Step::Complete)?;
-        self.complete(holder, options)
+        let Upload { store, bucket, .. } = self.upload;
+        let enforcement = store.enforcement(bucket, &options.precondition, FinalRequest::Complete)?;
+        self.complete(enforcement, options)
     }
 }
-
-/// What an answer to a write says.
-pub(super) type Written = (Option<ETag>, Option<DateTime<Utc>>);
 
 impl S3Store {
     pub(super) fn write_file(
@@ -105,37 +76,37 @@ impl S3Store {
         options: &WriteOptions<'_>,
     ) -> StoreResult<ObjectMeta> {
         key::check(bucket, key)?;
-        let (file, length) = self.open_to_send(bucket, key, path)?;
-        self.write(bucket, key, Source::File { file: &file, length }, options)
+        let (file, length) = self.open_file(bucket, key, path)?;
+        self.write(bucket, key, UploadBody::File { file: &file, length }, options)
     }
 
-    fn open_to_send(&self, bucket: Bucket, key: &str, path: &Path) -> StoreResult<(File, u64)> {
+    fn open_file(&self, bucket: Bucket, key: &str, path: &Path) -> StoreResult<(File, u64)> {
         let open = || -> io::Result<(File, u64)> {
             let file = File::open(path)?;
             let length = file.metadata()?.len();
             Ok((file, length))
         };
-        open().map_err(|error| self.place(bucket, key, "reading the file for").transient(error))
+        open().map_err(|error| self.context(bucket, key, "reading the file for").transient(error))
     }
 
-    /// Sends a file in parts if its write is to be a guarded one.
+    /// Sends a file's parts in advance if it is too large for one guarded request.
     pub(super) fn stage<'s>(
         &'s self,
         bucket: Bucket,
         key: &str,
         path: &Path,
         lease: &'s dyn Lease,
-        go_on: &(dyn Fn() -> bool + Sync),
+        keep_going: &(dyn Fn() -> bool + Sync),
     ) -> StoreResult<Option<Box<dyn StagedFile + 's>>> {
         key::check(bucket, key)?;
-        let (file, length) = self.open_to_send(bucket, key, path)?;
+        let (file, length) = self.open_file(bucket, key, path)?;
         if length <= GUARDED_SINGLE_BYTES_MAX {
             return Ok(None);
         }
         lease.remaining()?;
-        match self.send_parts(bucket, key, &Source::File { file: &file, length }, Some(lease), go_on) {
+        match self.send_parts(bucket, key, &UploadBody::File { file: &file, length }, Some(lease), keep_going) {
             Ok(sent) => Ok(Some(Box::new(sent))),
-            Err(_) if !go_on() => Ok(None),
+            Err(_) if !keep_going() => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -144,140 +115,115 @@ impl S3Store {
         &'s self,
         bucket: Bucket,
         key: &str,
-        source: &Source<'_>,
+        body: &UploadBody<'_>,
         lease: Option<&'s dyn Lease>,
-        go_on: &(dyn Fn() -> bool + Sync),
+        keep_going: &(dyn Fn() -> bool + Sync),
     ) -> StoreResult<SentParts<'s>> {
-        let mark = uuid::Uuid::new_v4().to_string();
-        let upload = Upload::start(self, bucket, key, lease, &mark)?;
-        let parts = upload.send(source, go_on)?;
-        Ok(SentParts { upload, parts, mark, size: source.length() })
+        let write_id = uuid::Uuid::new_v4().to_string();
+        let upload = Upload::start(self, bucket, key, lease, &write_id)?;
+        let parts = upload.send(body, keep_going)?;
+        Ok(SentParts { upload, parts, write_id, size: body.length() })
     }
 
     pub(super) fn write(
         &self,
         bucket: Bucket,
         key: &str,
-        source: Source<'_>,
+        body: UploadBody<'_>,
         options: &WriteOptions<'_>,
     ) -> StoreResult<ObjectMeta> {
         key::check(bucket, key)?;
         if let Some(lease) = options.lease {
             lease.remaining()?;
         }
-        let guarded = options.lease.is_some() || options.until.is_some() || options.precondition != Precondition::None;
+        let guarded =
+            options.lease.is_some() || options.deadline.is_some() || options.precondition != Precondition::None;
         let single_max = if guarded { GUARDED_SINGLE_BYTES_MAX } else { SINGLE_BYTES_MAX };
-        if source.length() <= single_max {
-            self.put_at_once(bucket, key, source, options)
-        } else {
-            self.put_in_parts(bucket, key, source, options)
+        if body.length() <= single_max {
+            return self.put_single(bucket, key, body, options);
         }
+        let enforcement = self.enforcement(bucket, &options.precondition, FinalRequest::Complete)?;
+        self.send_parts(bucket, key, &body, options.lease, &|| true)?.complete(enforcement, options)
     }
 
-    fn put_at_once(
+    fn put_single(
         &self,
         bucket: Bucket,
         key: &str,
-        source: Source<'_>,
+        body: UploadBody<'_>,
         options: &WriteOptions<'_>,
     ) -> StoreResult<ObjectMeta> {
-        let place = self.place(bucket, key, "writing");
-        let holder = self.holder(bucket, &options.precondition, Step::Put)?;
-        let held = match holder {
-            Holder::StandIn => Some(self.stand_in(&place, &options.precondition)?),
-            Holder::Nobody | Holder::Store => None,
-        };
-        let mark = uuid::Uuid::new_v4().to_string();
-        let mut call = Call::new(Method::PUT, bucket, key, place.operation)
-            .payload(source.section(0, source.length()))
+        let context = self.context(bucket, key, "writing");
+        let enforcement = self.enforcement(bucket, &options.precondition, FinalRequest::Put)?;
+        let lock = self.emulate_precondition(enforcement, &context, &options.precondition)?;
+        let write_id = (enforcement == Enforcement::Native).then(|| uuid::Uuid::new_v4().to_string());
+        let mut request = S3Request::new(Method::PUT, bucket, key, context.operation)
+            .payload(body.section(0, body.length()))
             .leased(options.lease)
-            .until(earlier(options.until, held.as_ref().and_then(|held| held.until)));
-        if holder == Holder::Store {
-            call = conditional(call, &options.precondition).header(MARK_HEADER, mark.as_str());
+            .deadline(earliest(options.deadline, lock.deadline));
+        if let Some(write_id) = &write_id {
+            request = request.precondition(&options.precondition).header(WRITE_ID_HEADER, write_id.as_str());
         }
-        let written = self.client.send(&call, |answer| {
-            let written = (answer.etag(), answer.date());
-            answer.drained().map(|()| written)
+        let written = self.client.send(&request, |response| {
+            let written = (response.etag(), response.date());
+            response.drain().map(|()| written)
         });
-        drop(held);
-        let mark = (holder == Holder::Store).then_some(mark.as_str());
-        self.settled(&place, source.length(), mark, &options.precondition, written)
+        drop(lock);
+        self.resolve_outcome(&context, body.length(), write_id.as_deref(), &options.precondition, written)
     }
 
-    fn put_in_parts(
-        &self,
-        bucket: Bucket,
-        key: &str,
-        source: Source<'_>,
-        options: &WriteOptions<'_>,
-    ) -> StoreResult<ObjectMeta> {
-        let holder = self.holder(bucket, &options.precondition, Step::Complete)?;
-        self.send_parts(bucket, key, &source, options.lease, &|| true)?.complete(holder, options)
-    }
-
-    /// Completes an upload under the precondition, whoever holds it.
-    pub(super) fn finish_upload(
+    /// Completes an upload under the precondition.
+    pub(super) fn complete_upload(
         &self,
         upload: &mut Upload<'_>,
         parts: &[ETag],
-        holder: Holder,
-        place: &Place<'_>,
+        enforcement: Enforcement,
+        context: &OperationContext<'_>,
         options: &WriteOptions<'_>,
-    ) -> StoreResult<Result<Written, Failure>> {
-        let tag = match holder {
-            Holder::Nobody => upload.complete(parts, &Precondition::None, options.until),
-            Holder::Store => upload.complete(parts, &options.precondition, options.until),
-            Holder::StandIn => {
-                let held = self.stand_in(place, &options.precondition)?;
-                upload.complete(parts, &Precondition::None, earlier(options.until, held.until))
-            }
+    ) -> StoreResult<Result<Written, RequestError>> {
+        let native = match enforcement {
+            Enforcement::Native => &options.precondition,
+            Enforcement::NotNeeded | Enforcement::Emulated => &Precondition::None,
         };
+        let lock = self.emulate_precondition(enforcement, context, &options.precondition)?;
+        let tag = upload.complete(parts, native, earliest(options.deadline, lock.deadline));
         Ok(tag.map(|tag| (tag, None)))
     }
 
-    /// Finds out what became of a write. `mark` is what it left, if anything.
-    pub(super) fn settled(
+    /// Determines the result of a write. `write_id`: the id that it stored, if any.
+    pub(super) fn resolve_outcome(
         &self,
-        place: &Place<'_>,
+        context: &OperationContext<'_>,
         size: u64,
-        mark: Option<&str>,
-        when: &Precondition,
-        written: Result<Written, Failure>,
+        write_id: Option<&str>,
+        precondition: &Precondition,
+        written: Result<Written, RequestError>,
     ) -> StoreResult<ObjectMeta> {
         match written {
             Ok((Some(etag), date)) => {
                 let modified = date.unwrap_or_else(|| self.client.clock().now());
-                Ok(ObjectMeta { key: place.key.to_owned(), size, etag: Some(etag), modified })
+                Ok(ObjectMeta { key: context.key.to_owned(), size, etag: Some(etag), modified })
             }
-            Ok((None, _)) => match self.look(place.bucket, place.key)? {
-                Some(looked) => Ok(looked.meta),
-                None => Err(place.not_found()),
+            Ok((None, _)) => match self.head_object(context.bucket, context.key)? {
+                Some(head) => Ok(head.meta),
+                None => Err(context.not_found()),
             },
             Err(failure) => {
-                if in_doubt(&failure)
-                    && mark.is_some()
-                    && let Ok(Some(looked)) = self.look(place.bucket, place.key)
-                    && looked.mark.as_deref() == mark
+                if failure.is_uncertain()
+                    && write_id.is_some()
+                    && let Ok(Some(head)) = self.head_object(context.bucket, context.key)
+                    && head.write_id.as_deref() == write_id
                 {
-                    return Ok(looked.meta);
+                    return Ok(head.meta);
                 }
-                Err(match place.error(failure) {
-                    // Some stores say of a missing object that it can't be replaced.
-                    StoreError::NotFound { .. } if matches!(when, Precondition::IfMatch(_)) => {
-                        place.precondition_failed()
+                Err(match context.error(failure) {
+                    // Some stores respond that the object to replace is missing.
+                    StoreError::NotFound { .. } if matches!(precondition, Precondition::IfMatch(_)) => {
+                        context.precondition_failed()
                     }
                     error => error,
                 })
             }
         }
-    }
-}
-
-/// Whether looking at the object may tell more. After a timeout it would be one more thing to wait for.
-fn in_doubt(failure: &Failure) -> bool {
-    match failure {
-        Failure::Refused { repeated, .. } => *repeated,
-        Failure::Lost { sent, quick, .. } => *sent && *quick,
-        Failure::LeaseLost => false,
     }
 }

@@ -1,116 +1,90 @@
-//! The XML that stores answer with, as a tree, and the little that is sent to them.
+//! XML that stores respond with, by serde, and the escaping of what is sent to them.
 //!
-//! Text is kept to the byte: no space is cut off, since keys may begin and end with it. Namespaces are ignored.
+//! Invariant: text is kept to the byte, since keys may begin and end with spaces. Namespaces are ignored.
+
+use std::num::NonZeroUsize;
 
 use quick_xml::Reader;
-use quick_xml::events::{BytesRef, Event};
+use quick_xml::de::{DeError, Deserializer};
+use quick_xml::events::Event;
+use serde::de::DeserializeOwned;
 
-/// Elements within one another, at most.
+/// Nested elements and texts that may stand between two elements of one list.
+const EVENTS_BETWEEN_MAX: NonZeroUsize = NonZeroUsize::new(1 << 20).expect("not 0");
+
+/// Nesting of elements.
 const DEPTH_MAX: usize = 32;
 
-/// An element.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Node {
-    /// Without a namespace prefix.
-    pub(super) name: String,
-    pub(super) text: String,
-    pub(super) children: Vec<Node>,
-}
-
-impl Node {
-    pub(super) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Node> {
-        self.children.iter().filter(move |child| child.name == name)
-    }
-
-    pub(super) fn child(&self, name: &str) -> Option<&Node> {
-        self.children.iter().find(|child| child.name == name)
-    }
-
-    pub(super) fn text_of(&self, name: &str) -> Option<&str> {
-        self.child(name).map(|child| child.text.as_str())
-    }
-}
-
 /// Why a document can't be read.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub(super) enum XmlError {
-    #[error("expected an XML document, found {found}")]
-    Malformed { found: String },
+    #[error("expected an XML document, found {0}")]
+    Malformed(String),
     #[error("expected XML at most {DEPTH_MAX} elements deep, found a deeper one")]
     TooDeep,
-    #[error("expected an XML document, found an entity `&{name};`")]
-    UnknownEntity { name: String },
 }
 
-fn malformed(found: impl std::fmt::Display) -> XmlError {
-    XmlError::Malformed { found: found.to_string() }
+impl From<DeError> for XmlError {
+    fn from(error: DeError) -> Self {
+        Self::Malformed(error.to_string())
+    }
 }
 
-/// Parses a document and gives its root.
-pub(super) fn parse(bytes: &[u8]) -> Result<Node, XmlError> {
-    let text = std::str::from_utf8(bytes).map_err(|_| malformed("bytes that are no UTF-8"))?;
-    let mut reader = Reader::from_str(text);
-    let mut open: Vec<Node> = Vec::new();
-    loop {
-        let done = match reader.read_event().map_err(malformed)? {
-            Event::Start(start) => {
-                if open.len() == DEPTH_MAX {
-                    return Err(XmlError::TooDeep);
+impl From<quick_xml::Error> for XmlError {
+    fn from(error: quick_xml::Error) -> Self {
+        Self::Malformed(error.to_string())
+    }
+}
+
+/// A document, checked to be well-formed, and the name of its root.
+pub(super) struct Document<'a> {
+    pub(super) root: String,
+    text: &'a str,
+}
+
+impl<'a> Document<'a> {
+    pub(super) fn parse(bytes: &'a [u8]) -> Result<Self, XmlError> {
+        let text =
+            std::str::from_utf8(bytes).map_err(|_| XmlError::Malformed("bytes that are not UTF-8".to_owned()))?;
+        let mut reader = Reader::from_str(text);
+        let (mut root, mut depth) = (None, 0_usize);
+        loop {
+            match reader.read_event()? {
+                Event::Start(start) => {
+                    depth += 1;
+                    root.get_or_insert_with(|| String::from_utf8_lossy(start.local_name().as_ref()).into_owned());
                 }
-                open.push(Node { name: name_of(start.local_name().as_ref()), ..Node::default() });
-                None
+                Event::Empty(empty) => {
+                    root.get_or_insert_with(|| String::from_utf8_lossy(empty.local_name().as_ref()).into_owned());
+                }
+                Event::End(_) => depth -= 1,
+                Event::Eof if depth > 0 => {
+                    return Err(XmlError::Malformed("its end before the root's".to_owned()));
+                }
+                Event::Eof => break,
+                Event::Text(_)
+                | Event::CData(_)
+                | Event::GeneralRef(_)
+                | Event::Comment(_)
+                | Event::Decl(_)
+                | Event::PI(_)
+                | Event::DocType(_) => {}
             }
-            Event::Empty(empty) => {
-                close(&mut open, Node { name: name_of(empty.local_name().as_ref()), ..Node::default() })
+            if depth > DEPTH_MAX {
+                return Err(XmlError::TooDeep);
             }
-            // The reader checks that names match.
-            Event::End(_) => open.pop().and_then(|node| close(&mut open, node)),
-            Event::Text(piece) => append(&mut open, &piece.xml10_content().map_err(malformed)?),
-            Event::CData(piece) => append(&mut open, &piece.xml10_content().map_err(malformed)?),
-            Event::GeneralRef(reference) => append(&mut open, &resolve(&reference)?.to_string()),
-            Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_) => None,
-            Event::Eof => return Err(malformed(if open.is_empty() { "nothing" } else { "its end before its root's" })),
-        };
-        if let Some(root) = done {
-            return Ok(root);
+            if depth == 0 && root.is_some() {
+                break;
+            }
         }
+        let root = root.ok_or_else(|| XmlError::Malformed("nothing".to_owned()))?;
+        Ok(Self { root, text })
     }
-}
 
-fn name_of(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// Puts a finished element into the one around it; gives it back if it is the root.
-fn close(open: &mut [Node], node: Node) -> Option<Node> {
-    match open.last_mut() {
-        Some(parent) => {
-            parent.children.push(node);
-            None
-        }
-        None => Some(node),
-    }
-}
-
-fn append(open: &mut [Node], text: &str) -> Option<Node> {
-    if let Some(node) = open.last_mut() {
-        node.text.push_str(text);
-    }
-    None
-}
-
-fn resolve(reference: &BytesRef<'_>) -> Result<char, XmlError> {
-    if let Some(c) = reference.resolve_char_ref().map_err(malformed)? {
-        return Ok(c);
-    }
-    let name = reference.decode().map_err(malformed)?;
-    match name.as_ref() {
-        "amp" => Ok('&'),
-        "lt" => Ok('<'),
-        "gt" => Ok('>'),
-        "quot" => Ok('"'),
-        "apos" => Ok('\''),
-        name => Err(XmlError::UnknownEntity { name: name.chars().take(50).collect() }),
+    pub(super) fn read<T: DeserializeOwned>(&self) -> Result<T, XmlError> {
+        let mut deserializer = Deserializer::from_str(self.text);
+        deserializer.event_buffer_size(Some(EVENTS_BETWEEN_MAX));
+        Ok(T::deserialize(&mut deserializer)?)
     }
 }
 
@@ -130,47 +104,75 @@ pub(super) fn escape(text: &str) -> String {
     escaped
 }
 
-/// Whether XML 1.0 has a way to hold the text.
-pub(super) fn can_hold(text: &str) -> bool {
+/// Whether XML 1.0 can represent the text.
+pub(super) fn can_represent(text: &str) -> bool {
     text.chars().all(|c| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'..) && c != '\u{7f}')
 }
 
 #[cfg(test)]
 mod tests {
+    use serde::Deserialize;
+
     use super::*;
+
+    #[derive(Debug, Default, Deserialize, PartialEq)]
+    #[serde(default)]
+    struct Element {
+        k: Vec<String>,
+        e: Option<String>,
+        none: Option<String>,
+    }
+
+    fn read(document: &str) -> Result<Element, XmlError> {
+        Document::parse(document.as_bytes())?.read()
+    }
 
     #[test]
     fn text_is_kept_to_the_byte() {
-        let document =
-            "<?xml version=\"1.0\"?>\n<a xmlns=\"u\"> <k> x &amp;&#233;&#x1F986;<![CDATA[ <y> ]]>\t</k><e/></a>";
-        let root = parse(document.as_bytes()).unwrap();
-        assert_eq!(root.name, "a");
-        assert_eq!(root.text_of("k"), Some(" x &é🦆 <y> \t"));
-        assert_eq!(root.text_of("e"), Some(""));
-        assert_eq!(root.text_of("none"), None);
+        let document = "<?xml version=\"1.0\"?>\n<a xmlns=\"u\"> <k> x &amp;&#233;&#x1F986;<![CDATA[ <y> ]]>\t</k><e/><k> </k></a>";
+        assert_eq!(Document::parse(document.as_bytes()).unwrap().root, "a");
+        let root = read(document).unwrap();
+        assert_eq!(root.k, [" x &é🦆 <y> \t", " "]);
+        assert_eq!((root.e.as_deref(), root.none), (Some(""), None));
     }
 
     #[test]
-    fn what_was_escaped_is_read_back() {
+    fn escaped_text_is_read_back() {
         let text = " a&b<c>\"d'\t\n\r é";
-        let document = format!("<k>{}</k>", escape(text));
-        assert_eq!(parse(document.as_bytes()).unwrap().text, text);
+        assert_eq!(read(&format!("<a><k>{}</k></a>", escape(text))).unwrap().k, [text]);
     }
 
     #[test]
-    fn garbage_is_an_error() {
+    fn unknown_elements_are_ignored_at_any_position() {
+        let document = "<s:a xmlns:s=\"u\">\n<s:k>1</s:k><x><k>2</k></x> <s:k>3</s:k><y/></s:a>";
+        assert_eq!(read(document).unwrap().k, ["1", "3"]);
+    }
+
+    #[test]
+    fn malformed_documents_are_errors() {
         let deep = "<a>".repeat(1_000);
-        for bad in ["", "hello", "<a>", "<a><b></a>", "<a>&nope;</a>", "<a>&#0;</a>", "<a", deep.as_str()] {
-            assert!(parse(bad.as_bytes()).is_err(), "{}", &bad[..bad.len().min(20)]);
+        let closed = format!("{}{}", "<a>".repeat(100), "</a>".repeat(100));
+        for bad in [
+            "",
+            "hello",
+            "<a>",
+            "<a><b></a>",
+            "<a><k>&nope;</k></a>",
+            "<a><k>&#0;</k></a>",
+            "<a",
+            deep.as_str(),
+            closed.as_str(),
+        ] {
+            assert!(read(bad).is_err(), "{}", &bad[..bad.len().min(20)]);
         }
-        assert!(parse(b"<a>\xff</a>").is_err());
+        assert!(Document::parse(b"<a>\xff</a>").is_err());
     }
 
     #[test]
-    fn what_xml_cannot_hold_is_known() {
-        assert!(can_hold("a b\t\r\né🦆"));
+    fn characters_outside_xml_are_recognized() {
+        assert!(can_represent("a b\t\r\né🦆"));
         for c in ['\0', '\u{1}', '\u{1f}', '\u{fffe}', '\u{ffff}', '\u{7f}'] {
-            assert!(!can_hold(&c.to_string()), "{c:?}");
+            assert!(!can_represent(&c.to_string()), "{c:?}");
         }
     }
 }

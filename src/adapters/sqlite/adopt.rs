@@ -1,10 +1,9 @@
 //! Jobs that other programs put into the stream: their rows are made before anybody looks for them.
 
-use rusqlite::params;
-
 use super::db::Step;
 use super::error::Outcome;
-use super::{SqliteKv, entries, jobs, start};
+use super::kv::SqliteKv;
+use super::{entries, jobs, start};
 use crate::domain::job::{Job, JobMessage};
 use crate::domain::limits::ATTEMPTS_DEFAULT;
 use crate::ports::kv::{KvError, KvResult};
@@ -54,11 +53,5 @@ fn adopt_some(step: &Step<'_>) -> Outcome<()> {
             jobs::insert(step, &Job::queued(&message, attempts_max), Some(number))?;
         }
     }
-    Ok(())
-}
-
-/// An entry of ours: it has its row, and need not be looked at if all before it were.
-pub(super) fn is_ours(step: &Step<'_>, entry: i64) -> Outcome<()> {
-    step.run("UPDATE adopted SET entry = ?1 WHERE entry = ?1 - 1", params![entry])?;
     Ok(())
 }

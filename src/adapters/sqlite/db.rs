@@ -4,33 +4,45 @@
 //! that was removed or replaced under the handle is left at once: the handle goes on with what stands there now, as if
 //! the store had lost its data, and never writes into a file that nobody else sees.
 
-use parking_lot::Mutex;
 use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rusqlite::{CachedStatement, Connection, FileControl, OpenFlags, Transaction, TransactionBehavior};
 
 use crate::ports::kv::KvResult;
-use crate::runtime::Clock;
-use crate::runtime::failpoint;
+use crate::runtime::{Clock, SystemClock, failpoint};
 use crate::sync::Monitor;
 
-use super::SqliteOptions;
-use super::error::{Fault, Outcome, read_only};
+use super::error::{BUSY_MS_MAX, Fault, Outcome, read_only};
 use super::file::{self, FileId};
 use super::{clock, schema};
 
-/// Longest wait for another process's transaction, in ms.
-pub(super) const BUSY_MS_MAX: u64 = 5_000;
 /// Longest pause between two looks at a file that is locked, in ms.
 const BUSY_PAUSE_MS_MAX: u64 = 5;
 /// The log is cut to this size after it was carried over into the file, in bytes.
 const WAL_BYTES_KEPT: i64 = 16 << 20;
-/// Statements that stay prepared.
+/// Prepared statements kept.
 const STATEMENTS_KEPT: usize = 128;
+/// Expired rows deleted by one write.
+const EXPIRED_AT_ONCE: usize = 100;
+
+/// The file, and the clock.
+#[derive(Clone)]
+pub struct SqliteOptions {
+    /// Created with mode 0600 if missing, its folder with 0700.
+    pub path: PathBuf,
+    pub clock: Arc<dyn Clock>,
+}
+
+impl SqliteOptions {
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), clock: Arc::new(SystemClock) }
+    }
+}
 
 pub(super) struct Db {
     pub(super) path: PathBuf,
@@ -63,6 +75,16 @@ impl Step<'_> {
     /// Runs one statement; how many rows it changed.
     pub(super) fn run(&self, text: &str, params: impl rusqlite::Params) -> Outcome<usize> {
         Ok(self.sql(text)?.execute(params)?)
+    }
+
+    /// Deletes some expired rows of a table with a column `expires_ms`. Called by each write to it, so that none piles up.
+    pub(super) fn delete_expired(&self, table: &str, key: &str) -> Outcome<()> {
+        let sql = format!(
+            "DELETE FROM {table} WHERE ({key}) IN
+                 (SELECT {key} FROM {table} WHERE expires_ms <= ?1 ORDER BY expires_ms LIMIT {EXPIRED_AT_ONCE})"
+        );
+        self.run(&sql, [self.now])?;
+        Ok(())
     }
 
     pub(super) fn last_id(&self) -> i64 {

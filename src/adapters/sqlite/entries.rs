@@ -5,10 +5,9 @@ use rusqlite::{OptionalExtension as _, params};
 use crate::domain::job::JobMessage;
 use crate::ports::jobs::{Entry, EntryId};
 
-use super::adopt;
 use super::db::Step;
 use super::error::Outcome;
-use super::jobs::time;
+use super::units::{sql_count, time};
 
 /// The fields of a message as they lie in the file: a JSON array of pairs of texts.
 pub(super) fn fields_of(message: &JobMessage) -> String {
@@ -20,14 +19,15 @@ pub(super) fn add(step: &Step<'_>, fields: &str) -> Outcome<i64> {
     step.run("INSERT INTO stream (fields, received_ms) VALUES (?1, ?2)", params![fields, step.now])?;
     step.wakes_claims();
     let entry = step.last_id();
-    adopt::is_ours(step, entry)?;
+    // It has its row already, and need not be adopted if all entries before it were.
+    step.run("UPDATE adopted SET entry = ?1 WHERE entry = ?1 - 1", [entry])?;
     Ok(entry)
 }
 
 /// Entries that were not looked at for jobs without a row, claimed ones included, in their order.
 pub(super) fn after_adopted(step: &Step<'_>, count: usize) -> Outcome<Vec<Entry>> {
     let sql = "SELECT id, fields, received_ms FROM stream WHERE id > (SELECT entry FROM adopted) ORDER BY id LIMIT ?1";
-    taken(step, sql, params![limit(count)])
+    taken(step, sql, params![sql_count(count)])
 }
 
 /// Takes an entry out, pending or not; false if it isn't there.
@@ -45,7 +45,7 @@ pub(super) fn claim(step: &Step<'_>, consumer: &str, count: usize) -> Outcome<Ve
     let sql = "UPDATE stream SET consumer = ?1, seen_ms = ?2, deliveries = deliveries + 1
                WHERE id IN (SELECT id FROM stream WHERE consumer IS NULL ORDER BY id LIMIT ?3)
                RETURNING id, fields, received_ms";
-    taken(step, sql, params![consumer, step.now, limit(count)])
+    taken(step, sql, params![consumer, step.now, sql_count(count)])
 }
 
 /// Hands entries that showed no life since `before` to a consumer, the longest dead first.
@@ -54,7 +54,7 @@ pub(super) fn reclaim(step: &Step<'_>, consumer: &str, count: usize, before: i64
                WHERE id IN (SELECT id FROM stream WHERE consumer IS NOT NULL AND seen_ms <= ?4
                             ORDER BY seen_ms, id LIMIT ?3)
                RETURNING id, fields, received_ms";
-    taken(step, sql, params![consumer, step.now, limit(count), before])
+    taken(step, sql, params![consumer, step.now, sql_count(count), before])
 }
 
 fn taken(step: &Step<'_>, sql: &str, params: impl rusqlite::Params) -> Outcome<Vec<Entry>> {
@@ -88,9 +88,4 @@ pub(super) fn show_life(step: &Step<'_>, entry: &EntryId, consumer: &str) -> Out
 /// `None` for what is no id of ours.
 pub(super) fn number(entry: &EntryId) -> Option<i64> {
     entry.0.parse().ok()
-}
-
-/// A count as SQL's LIMIT takes it.
-pub(super) fn limit(count: usize) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
 }

@@ -7,6 +7,9 @@ use rusqlite::ErrorCode;
 
 use crate::ports::kv::KvError;
 
+/// Longest wait for another process's transaction, in ms.
+pub(super) const BUSY_MS_MAX: u64 = 5_000;
+
 /// Why a step failed; nothing of it took place, unless the disk failed under its commit.
 #[derive(Debug)]
 pub(super) enum Fault {
@@ -89,7 +92,7 @@ fn of_sql(error: rusqlite::Error, operation: &'static str, path: &str) -> KvErro
     match code {
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => unavailable(
             io::ErrorKind::TimedOut,
-            format!("`{path}`: another process kept the file locked for {} s", super::db::BUSY_MS_MAX / 1_000),
+            format!("`{path}`: another process kept the file locked for {} s", BUSY_MS_MAX / 1_000),
         ),
         ErrorCode::DiskFull => KvError::Refused { operation, reason: full(path) },
         ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::AuthorizationForStatementDenied => {

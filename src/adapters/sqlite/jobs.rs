@@ -3,9 +3,6 @@
 //! Invariant: the live record is what was shown last; when the job waits, and how often it was started, the columns
 //! beside it know better, and every reading merges them in.
 
-use std::time::Duration;
-
-use chrono::{DateTime, Utc};
 use rusqlite::{OptionalExtension as _, Row, params};
 
 use crate::domain::job::{Job, JobId, JobStatus, Waiting};
@@ -13,6 +10,7 @@ use crate::domain::name::Slug;
 
 use super::db::Step;
 use super::error::{Fault, Outcome};
+use super::units::time;
 use super::{entries, locks};
 
 /// What is kept of an active job, as far as it is read.
@@ -167,14 +165,4 @@ pub(super) fn to_stream(step: &Step<'_>, job_id: &str, fields: &str) -> Outcome<
     let sql = "UPDATE jobs SET entry = ?2, due_ms = NULL, reason = NULL WHERE job_id = ?1";
     step.run(sql, params![job_id, entry])?;
     Ok(())
-}
-
-pub(super) fn time(ms: i64) -> DateTime<Utc> {
-    DateTime::from_timestamp_millis(ms).unwrap_or(DateTime::<Utc>::MAX_UTC)
-}
-
-/// `by` after `ms`, as late as can be told at most.
-pub(super) fn after(ms: i64, by: Duration) -> i64 {
-    ms.saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX))
-        .min(DateTime::<Utc>::MAX_UTC.timestamp_millis())
 }

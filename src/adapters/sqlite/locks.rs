@@ -9,13 +9,13 @@ use rusqlite::{OptionalExtension as _, params};
 
 use crate::domain::job::{JobId, Waiting};
 use crate::domain::name::Slug;
-use crate::ports::jobs::{Held, Holder, Release, RunHold, RunLocks};
-use crate::ports::kv::KvResult;
+use crate::ports::jobs::{JobLease, LockHolder, PipelineLock, PipelineLocks, ReleaseOutcome};
+use crate::ports::kv::{KeyLocks, KvResult};
 
-use super::SqliteKv;
 use super::db::Step;
 use super::error::{Fault, Outcome};
-use super::jobs::after;
+use super::kv::SqliteKv;
+use super::units::after;
 
 /// A lock that is in force.
 pub(super) struct Lock {
@@ -56,9 +56,9 @@ pub(super) fn take(
 }
 
 /// The lock is in force and the token's.
-pub(super) fn is_held(step: &Step<'_>, held: &Held) -> Outcome<bool> {
+pub(super) fn is_held(step: &Step<'_>, lease: &JobLease) -> Outcome<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM locks WHERE pipeline = ?1 AND token = ?2 AND expires_ms > ?3)";
-    Ok(step.sql(sql)?.query_row(params![held.pipeline.as_str(), held.token, step.now], |row| row.get(0))?)
+    Ok(step.sql(sql)?.query_row(params![lease.pipeline.as_str(), lease.token, step.now], |row| row.get(0))?)
 }
 
 /// Prolongs the lock to `ttl` from now; false if it is over or someone else's.
@@ -82,36 +82,58 @@ pub(super) fn release(step: &Step<'_>, pipeline: &Slug, token: &str) -> Outcome<
     Ok(true)
 }
 
-fn told(done: bool) -> Release {
-    if done { Release::Done } else { Release::Lost }
+fn told(done: bool) -> ReleaseOutcome {
+    if done { ReleaseOutcome::Released } else { ReleaseOutcome::Lost }
 }
 
-impl RunLocks for SqliteKv {
-    fn holder(&self, pipeline: &Slug) -> KvResult<Option<Holder>> {
+impl PipelineLocks for SqliteKv {
+    fn lock_holder(&self, pipeline: &Slug) -> KvResult<Option<LockHolder>> {
         self.db.read("holder", |step| {
             let sql = "SELECT token, job_id IS NOT NULL FROM locks WHERE pipeline = ?1 AND expires_ms > ?2";
             let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
             let found = step.sql(sql)?.query_row(params![pipeline.as_str(), step.now], read).optional()?;
-            Ok(found.map(|(token, is_run)| if is_run { Holder::Run { token } } else { Holder::Other }))
+            Ok(found.map(|(token, is_run)| if is_run { LockHolder::Run { token } } else { LockHolder::Other }))
         })
     }
 
-    fn hold(&self, pipeline: &Slug, ttl: Duration, fence_floor: u64) -> KvResult<Option<RunHold>> {
+    fn lock_pipeline(&self, pipeline: &Slug, ttl: Duration, fence_floor: u64) -> KvResult<Option<PipelineLock>> {
         self.db.write("hold", |step| {
             if current(step, pipeline)?.is_some() {
                 return Ok(None);
             }
             let token = uuid::Uuid::new_v4().to_string();
             let fence = take(step, pipeline, None, &token, ttl, fence_floor)?;
-            Ok(Some(RunHold { pipeline: pipeline.clone(), token, fence }))
+            Ok(Some(PipelineLock { pipeline: pipeline.clone(), token, fence }))
         })
     }
 
-    fn renew(&self, hold: &RunHold, ttl: Duration) -> KvResult<Release> {
+    fn renew(&self, hold: &PipelineLock, ttl: Duration) -> KvResult<ReleaseOutcome> {
         self.db.write("renew", |step| prolong(step, &hold.pipeline, &hold.token, ttl)).map(told)
     }
 
-    fn release(&self, hold: &RunHold) -> KvResult<Release> {
+    fn release(&self, hold: &PipelineLock) -> KvResult<ReleaseOutcome> {
         self.db.write("release", |step| release(step, &hold.pipeline, &hold.token)).map(told)
+    }
+}
+
+impl KeyLocks for SqliteKv {
+    fn try_lock(&self, name: &str, token: &str, ttl: Duration) -> KvResult<bool> {
+        self.db.write("lock a name", |step| {
+            step.delete_expired("key_locks", "name")?;
+            let taken = step.run(
+                "INSERT INTO key_locks (name, token, expires_ms) VALUES (?1, ?2, ?3)
+                 ON CONFLICT (name) DO UPDATE SET token = excluded.token, expires_ms = excluded.expires_ms
+                 WHERE token = excluded.token OR expires_ms <= ?4",
+                params![name, token, after(step.now, ttl), step.now],
+            )?;
+            Ok(taken > 0)
+        })
+    }
+
+    fn unlock(&self, name: &str, token: &str) -> KvResult<()> {
+        self.db.write("unlock a name", |step| {
+            step.run("DELETE FROM key_locks WHERE name = ?1 AND token = ?2", [name, token])?;
+            Ok(())
+        })
     }
 }

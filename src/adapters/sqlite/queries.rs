@@ -7,22 +7,16 @@ use uuid::Uuid;
 
 use crate::domain::name::{QueryId, Slug};
 use crate::ports::kv::KvResult;
-use crate::ports::queries::{AnnouncedQuery, RunningQueries};
+use crate::ports::queries::{RegisteredQuery, RunningQueries};
 
-use super::SqliteKv;
-use super::entries::limit;
-use super::jobs::after;
-use super::queue::EXPIRED_AT_ONCE;
+use super::kv::SqliteKv;
+use super::units::after;
 
 impl RunningQueries for SqliteKv {
-    fn announce_query(&self, pipeline: &Slug, id: &QueryId, life: Duration) -> KvResult<Option<AnnouncedQuery>> {
+    fn register_query(&self, pipeline: &Slug, id: &QueryId, life: Duration) -> KvResult<Option<RegisteredQuery>> {
         let token = Uuid::new_v4().simple().to_string();
         self.db.write("announce a query", |step| {
-            step.run(
-                "DELETE FROM queries WHERE (pipeline, id) IN
-                     (SELECT pipeline, id FROM queries WHERE expires_ms <= ?1 ORDER BY expires_ms LIMIT ?2)",
-                [step.now, limit(EXPIRED_AT_ONCE)],
-            )?;
+            step.delete_expired("queries", "pipeline, id")?;
             let announced = step.run(
                 "INSERT INTO queries (pipeline, id, token, expires_ms) VALUES (?1, ?2, ?3, ?4)
                  ON CONFLICT (pipeline, id) DO UPDATE
@@ -30,7 +24,7 @@ impl RunningQueries for SqliteKv {
                  WHERE expires_ms <= ?5",
                 params![pipeline.as_str(), id.as_str(), token, after(step.now, life), step.now],
             )?;
-            let query = AnnouncedQuery { pipeline: pipeline.clone(), id: id.clone(), token: token.clone() };
+            let query = RegisteredQuery { pipeline: pipeline.clone(), id: id.clone(), token: token.clone() };
             Ok((announced > 0).then_some(query))
         })
     }
@@ -42,12 +36,12 @@ impl RunningQueries for SqliteKv {
         })
     }
 
-    fn cancelled_queries(&self, queries: &[AnnouncedQuery]) -> KvResult<Vec<bool>> {
+    fn cancelled_queries(&self, queries: &[RegisteredQuery]) -> KvResult<Vec<bool>> {
         self.db.read("look at queries", |step| {
             let sql = "SELECT cancel FROM queries WHERE pipeline = ?1 AND id = ?2 AND token = ?3";
             let mut statement = step.sql(sql)?;
             let mut cancelled = Vec::with_capacity(queries.len());
-            for AnnouncedQuery { pipeline, id, token } in queries {
+            for RegisteredQuery { pipeline, id, token } in queries {
                 let key = params![pipeline.as_str(), id.as_str(), token];
                 let wished: Option<bool> = statement.query_row(key, |row| row.get(0)).optional()?;
                 cancelled.push(wished.unwrap_or(false));
@@ -56,7 +50,7 @@ impl RunningQueries for SqliteKv {
         })
     }
 
-    fn retire_query(&self, query: &AnnouncedQuery) -> KvResult<()> {
+    fn unregister_query(&self, query: &RegisteredQuery) -> KvResult<()> {
         self.db.write("retire a query", |step| {
             step.run(
                 "DELETE FROM queries WHERE pipeline = ?1 AND id = ?2 AND token = ?3",

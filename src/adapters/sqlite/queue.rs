@@ -4,40 +4,42 @@ use std::time::{Duration, Instant};
 
 use rusqlite::params;
 
-use crate::domain::job::{Charge, Job};
+use crate::domain::job::{AttemptCost, Job};
 use crate::domain::limits::{DEAD_ENTRIES_MAX, LIVE_AFTER_END_MS};
-use crate::ports::jobs::{Beat, Entry, Held, JobQueue, Publishing, Release, StartRequest, Started, Wait};
+use crate::ports::jobs::{
+    Entry, HeartbeatReply, JobLease, JobQueue, PublishReply, ReleaseOutcome, Requeue, StartOutcome, StartRequest,
+};
 use crate::ports::kv::KvResult;
 
 use super::db::Step;
 use super::error::Outcome;
-use super::jobs::{self, after};
-use super::{SqliteKv, entries, locks, start};
+use super::jobs;
+use super::kv::SqliteKv;
+use super::units::{after, sql_count};
+use super::{entries, locks, start};
 
 /// Longest wait of a claim.
 const CLAIM_WAIT_MAX: Duration = Duration::from_secs(5);
 /// A claim looks this often for what other processes put into the stream: SQLite tells nobody. A look reads one page of
 /// an index, so it costs no more than asking whether the file changed.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// Records that expired and go with one write of their kind.
-pub(super) const EXPIRED_AT_ONCE: usize = 100;
 
 /// A step of a hold: does nothing, and says so, if the hold is lost.
-fn owned(step: &Step<'_>, held: &Held, act: impl FnOnce() -> Outcome<()>) -> Outcome<Release> {
-    if !locks::is_held(step, held)? {
-        return Ok(Release::Lost);
+fn owned(step: &Step<'_>, lease: &JobLease, act: impl FnOnce() -> Outcome<()>) -> Outcome<ReleaseOutcome> {
+    if !locks::is_held(step, lease)? {
+        return Ok(ReleaseOutcome::Lost);
     }
     act()?;
-    Ok(Release::Done)
+    Ok(ReleaseOutcome::Released)
 }
 
-fn beat(step: &Step<'_>, held: &Held) -> Outcome<Beat> {
-    let active = jobs::find(step, &held.job_id)?;
-    Ok(Beat::Held { cancelled: active.is_some_and(|active| active.cancel) })
+fn beat(step: &Step<'_>, lease: &JobLease) -> Outcome<HeartbeatReply> {
+    let active = jobs::find(step, &lease.job_id)?;
+    Ok(HeartbeatReply::Held { cancelled: active.is_some_and(|active| active.cancel) })
 }
 
-fn acknowledge(step: &Step<'_>, held: &Held) -> Outcome<()> {
-    if let Some(number) = entries::number(&held.entry) {
+fn acknowledge(step: &Step<'_>, lease: &JobLease) -> Outcome<()> {
+    if let Some(number) = entries::number(&lease.entry) {
         entries::remove(step, number)?;
     }
     Ok(())
@@ -69,93 +71,89 @@ impl JobQueue for SqliteKv {
         })
     }
 
-    fn start(&self, request: &StartRequest<'_>) -> KvResult<Started> {
+    fn start(&self, request: &StartRequest<'_>) -> KvResult<StartOutcome> {
         self.db.write("start", |step| start::start(step, request))
     }
 
-    fn heartbeat(&self, held: &Held, lock_ttl: Duration) -> KvResult<Beat> {
+    fn heartbeat(&self, lease: &JobLease, lock_ttl: Duration) -> KvResult<HeartbeatReply> {
         self.db.write("heartbeat", |step| {
-            if !locks::prolong(step, &held.pipeline, &held.token, lock_ttl)? {
-                return Ok(Beat::Lost);
+            if !locks::prolong(step, &lease.pipeline, &lease.token, lock_ttl)? {
+                return Ok(HeartbeatReply::Lost);
             }
-            entries::show_life(step, &held.entry, &held.consumer)?;
-            beat(step, held)
+            entries::show_life(step, &lease.entry, &lease.consumer)?;
+            beat(step, lease)
         })
     }
 
-    fn show(&self, held: &Held, job: &Job) -> KvResult<Beat> {
+    fn update_record(&self, lease: &JobLease, job: &Job) -> KvResult<HeartbeatReply> {
         self.db.write("show", |step| {
-            if !locks::is_held(step, held)? {
-                return Ok(Beat::Lost);
+            if !locks::is_held(step, lease)? {
+                return Ok(HeartbeatReply::Lost);
             }
             let live = jobs::text(job)?;
-            step.run("UPDATE jobs SET live = ?2 WHERE job_id = ?1", params![held.job_id.as_str(), live])?;
-            beat(step, held)
+            step.run("UPDATE jobs SET live = ?2 WHERE job_id = ?1", params![lease.job_id.as_str(), live])?;
+            beat(step, lease)
         })
     }
 
-    fn begin_publishing(&self, held: &Held) -> KvResult<Publishing> {
+    fn begin_publishing(&self, lease: &JobLease) -> KvResult<PublishReply> {
         self.db.write("begin publishing", |step| {
-            if !locks::is_held(step, held)? {
-                return Ok(Publishing::Lost);
+            if !locks::is_held(step, lease)? {
+                return Ok(PublishReply::Lost);
             }
             let sql = "UPDATE jobs SET publishing = 1 WHERE job_id = ?1 AND cancel = 0";
-            let begun = step.run(sql, [held.job_id.as_str()])? > 0;
-            Ok(if begun { Publishing::Begun } else { Publishing::Cancelled })
+            let begun = step.run(sql, [lease.job_id.as_str()])? > 0;
+            Ok(if begun { PublishReply::Begun } else { PublishReply::Cancelled })
         })
     }
 
-    fn put_back(&self, held: &Held, wait: &Wait<'_>) -> KvResult<Release> {
-        let Wait { job, delay, reason, charge } = *wait;
+    fn requeue(&self, lease: &JobLease, wait: &Requeue<'_>) -> KvResult<ReleaseOutcome> {
+        let Requeue { job, delay, reason, cost } = *wait;
         self.db.write("put back", |step| {
-            owned(step, held, || {
+            owned(step, lease, || {
                 // First, so that the job doesn't become due by its own release.
-                locks::release(step, &held.pipeline, &held.token)?;
-                acknowledge(step, held)?;
-                let given_back = match charge {
-                    Charge::Attempt => 0,
-                    Charge::Nothing => 1,
+                locks::release(step, &lease.pipeline, &lease.token)?;
+                acknowledge(step, lease)?;
+                let given_back = match cost {
+                    AttemptCost::One => 0,
+                    AttemptCost::Zero => 1,
                 };
                 step.run(
                     "UPDATE jobs SET running = NULL, attempts = max(attempts - ?2, 0) WHERE job_id = ?1",
-                    params![held.job_id.as_str(), given_back],
+                    params![lease.job_id.as_str(), given_back],
                 )?;
                 jobs::wait(step, job, after(step.now, delay), reason)
             })
         })
     }
 
-    fn end(&self, held: &Held, job: &Job) -> KvResult<Release> {
+    fn finish(&self, lease: &JobLease, job: &Job) -> KvResult<ReleaseOutcome> {
         self.db.write("end", |step| {
-            owned(step, held, || {
-                acknowledge(step, held)?;
-                step.run("DELETE FROM jobs WHERE job_id = ?1", [held.job_id.as_str()])?;
+            owned(step, lease, || {
+                acknowledge(step, lease)?;
+                step.run("DELETE FROM jobs WHERE job_id = ?1", [lease.job_id.as_str()])?;
                 let expires = after(step.now, Duration::from_millis(LIVE_AFTER_END_MS));
                 step.run(
                     "INSERT OR REPLACE INTO ended (job_id, pipeline, live, expires_ms) VALUES (?1, ?2, ?3, ?4)",
-                    params![held.job_id.as_str(), held.pipeline.as_str(), jobs::text(job)?, expires],
+                    params![lease.job_id.as_str(), lease.pipeline.as_str(), jobs::text(job)?, expires],
                 )?;
-                step.run(
-                    "DELETE FROM ended WHERE job_id IN
-                         (SELECT job_id FROM ended WHERE expires_ms <= ?1 ORDER BY expires_ms LIMIT ?2)",
-                    params![step.now, entries::limit(EXPIRED_AT_ONCE)],
-                )?;
-                locks::release(step, &held.pipeline, &held.token)?;
+                step.delete_expired("ended", "job_id")?;
+                locks::release(step, &lease.pipeline, &lease.token)?;
                 Ok(())
             })
         })
     }
 
-    fn uncharge(&self, held: &Held) -> KvResult<bool> {
+    fn refund_attempt(&self, lease: &JobLease) -> KvResult<bool> {
         self.db.write("uncharge", |step| {
-            let fence = i64::try_from(held.fence).unwrap_or(i64::MAX);
+            let fence = i64::try_from(lease.fence).unwrap_or(i64::MAX);
             let sql =
                 "UPDATE jobs SET running = NULL, attempts = max(attempts - 1, 0) WHERE job_id = ?1 AND running = ?2";
-            Ok(step.run(sql, params![held.job_id.as_str(), fence])? > 0)
+            Ok(step.run(sql, params![lease.job_id.as_str(), fence])? > 0)
         })
     }
 
-    fn bury(&self, entry: &Entry, why: &str) -> KvResult<()> {
+    fn dead_letter(&self, entry: &Entry, why: &str) -> KvResult<()> {
         self.db.write("bury", |step| {
             let Some(number) = entries::number(&entry.id) else { return Ok(()) };
             let moved = step.run(
@@ -166,13 +164,13 @@ impl JobQueue for SqliteKv {
             if moved > 0 {
                 let last = step.last_id();
                 entries::remove(step, number)?;
-                step.run("DELETE FROM dead WHERE id <= ?1", [last - entries::limit(DEAD_ENTRIES_MAX)])?;
+                step.run("DELETE FROM dead WHERE id <= ?1", [last - sql_count(DEAD_ENTRIES_MAX)])?;
             }
             Ok(())
         })
     }
 
-    fn leave(&self, _consumer: &str) -> KvResult<()> {
+    fn remove_consumer(&self, _consumer: &str) -> KvResult<()> {
         // A consumer is known by what is pending for it alone.
         Ok(())
     }

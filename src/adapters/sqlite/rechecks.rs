@@ -11,19 +11,13 @@ use crate::domain::name::Slug;
 use crate::ports::kv::KvResult;
 use crate::ports::rechecks::{Recheck, Rechecks};
 
-use super::error::Fault;
-use super::jobs::after;
-use super::queue::EXPIRED_AT_ONCE;
-use super::{SqliteKv, entries};
+use super::kv::SqliteKv;
+use super::units::{after, slug, sql_count};
 
 impl Rechecks for SqliteKv {
     fn add_recheck(&self, pipeline: &Slug) -> KvResult<()> {
         self.db.write("add a recheck", |step| {
-            step.run(
-                "DELETE FROM rechecks WHERE pipeline IN
-                     (SELECT pipeline FROM rechecks WHERE expires_ms <= ?1 ORDER BY expires_ms LIMIT ?2)",
-                params![step.now, entries::limit(EXPIRED_AT_ONCE)],
-            )?;
+            step.delete_expired("rechecks", "pipeline")?;
             let expires = after(step.now, Duration::from_millis(RECHECKS_LIFE_MS));
             step.run(
                 "INSERT INTO rechecks (pipeline, due_ms, expires_ms)
@@ -31,7 +25,7 @@ impl Rechecks for SqliteKv {
                      OR EXISTS (SELECT 1 FROM rechecks WHERE pipeline = ?1)
                  ON CONFLICT (pipeline) DO UPDATE
                  SET due_ms = coalesce(due_ms, max(excluded.due_ms, coalesce(over_ms, 0))), expires_ms = excluded.expires_ms",
-                params![pipeline.as_str(), step.now, expires, entries::limit(RECHECKS_MAX)],
+                params![pipeline.as_str(), step.now, expires, sql_count(RECHECKS_MAX)],
             )?;
             Ok(())
         })
@@ -50,7 +44,7 @@ impl Rechecks for SqliteKv {
             let sql = "SELECT pipeline FROM rechecks WHERE due_ms <= ?1 AND expires_ms > ?1
                        ORDER BY due_ms, pipeline LIMIT ?2";
             let mut statement = step.sql(sql)?;
-            let rows = statement.query_map([step.now, entries::limit(limit)], |row| row.get::<_, String>(0))?;
+            let rows = statement.query_map([step.now, sql_count(limit)], |row| row.get::<_, String>(0))?;
             let names: Vec<String> = rows.collect::<Result<_, _>>()?;
             names
                 .into_iter()
@@ -59,13 +53,13 @@ impl Rechecks for SqliteKv {
                         "UPDATE rechecks SET due_ms = ?2 WHERE pipeline = ?1",
                         params![name, after(step.now, hold)],
                     )?;
-                    Slug::parse(&name).map_err(|error| Fault::Malformed { expected: "a slug", found: error.found })
+                    slug(&name)
                 })
                 .collect()
         })
     }
 
-    fn settle_recheck(&self, pipeline: &Slug, outcome: Recheck) -> KvResult<()> {
+    fn complete_recheck(&self, pipeline: &Slug, outcome: Recheck) -> KvResult<()> {
         self.db.write("settle a recheck", |step| {
             let name = pipeline.as_str();
             match outcome {

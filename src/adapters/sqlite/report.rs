@@ -9,9 +9,9 @@ use rusqlite::OpenFlags;
 
 use crate::ports::kv::{Diagnose, KeyLocks as _, KvFinding, KvReport, KvResult};
 
-use super::SqliteKv;
 use super::db::{Db, connect};
 use super::error::Outcome;
+use super::kv::SqliteKv;
 
 /// Less free space than this is worth a word, in bytes.
 const FREE_BYTES_MIN: u64 = 256 << 20;
@@ -28,7 +28,7 @@ impl Diagnose for SqliteKv {
         self.db.read("ping", |_| Ok(()))
     }
 
-    fn prove_write(&self) -> KvResult<()> {
+    fn probe_write(&self) -> KvResult<()> {
         self.try_lock(PROBE, "probe", PROBE_TTL).map(drop)
     }
 

@@ -9,9 +9,10 @@ use crate::ports::kv::KvResult;
 use crate::ports::schedule::{Cursor, Schedule};
 
 use super::db::Step;
-use super::error::{Fault, Outcome};
-use super::jobs::{self, time};
-use super::{SqliteKv, entries};
+use super::error::Outcome;
+use super::jobs;
+use super::kv::SqliteKv;
+use super::units::{slug, sql_count, time};
 
 /// Active jobs that one call of [`Schedule::restore`] looks at.
 const RESTORE_AT_ONCE: usize = 100;
@@ -52,7 +53,7 @@ fn look(step: &Step<'_>, from: &str) -> Outcome<Look> {
                                    AND expires_ms > ?3)
                FROM jobs WHERE job_id > ?1 ORDER BY job_id LIMIT ?2";
     let mut statement = step.sql(sql)?;
-    let mut rows = statement.query(params![from, entries::limit(RESTORE_AT_ONCE), step.now])?;
+    let mut rows = statement.query(params![from, sql_count(RESTORE_AT_ONCE), step.now])?;
     let mut look = Look::default();
     while let Some(row) = rows.next()? {
         look.last = row.get(0)?;
@@ -75,7 +76,7 @@ impl Schedule for SqliteKv {
         self.db.write("extend windows", |step| pipelines.iter().map(|pipeline| extend(step, pipeline)).collect())
     }
 
-    fn window_since(&self, pipeline: &Slug) -> KvResult<Option<DateTime<Utc>>> {
+    fn window_opened_at(&self, pipeline: &Slug) -> KvResult<Option<DateTime<Utc>>> {
         self.db.read("window since", |step| since(step, pipeline))
     }
 
@@ -83,15 +84,12 @@ impl Schedule for SqliteKv {
         self.db.read("due windows", |step| {
             let sql = "SELECT pipeline FROM windows WHERE due_ms <= ?1 ORDER BY due_ms, first_ms, pipeline LIMIT ?2";
             let mut statement = step.sql(sql)?;
-            let rows = statement.query_map([step.now, entries::limit(limit)], |row| row.get::<_, String>(0))?;
-            rows.map(|slug| {
-                Slug::parse(&slug?).map_err(|error| Fault::Malformed { expected: "a slug", found: error.found })
-            })
-            .collect()
+            let rows = statement.query_map([step.now, sql_count(limit)], |row| row.get::<_, String>(0))?;
+            rows.map(|name| slug(&name?)).collect()
         })
     }
 
-    fn window(&self, pipeline: &Slug) -> KvResult<Option<DateTime<Utc>>> {
+    fn window_due_at(&self, pipeline: &Slug) -> KvResult<Option<DateTime<Utc>>> {
         self.db.read("window", |step| {
             let sql = "SELECT due_ms FROM windows WHERE pipeline = ?1";
             let due: Option<i64> = step.sql(sql)?.query_row([pipeline.as_str()], |row| row.get(0)).optional()?;
@@ -118,7 +116,7 @@ impl Schedule for SqliteKv {
             let sql =
                 "SELECT job_id, fields FROM jobs WHERE due_ms <= ?1 ORDER BY due_ms, enqueued_ms, job_id LIMIT ?2";
             let mut statement = step.sql(sql)?;
-            let rows = statement.query_map([step.now, entries::limit(limit)], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let rows = statement.query_map([step.now, sql_count(limit)], |row| Ok((row.get(0)?, row.get(1)?)))?;
             Ok(rows.collect::<Result<_, _>>()?)
         };
         // Most of the time nothing is due, and then nobody is kept waiting.
@@ -132,7 +130,7 @@ impl Schedule for SqliteKv {
         })
     }
 
-    fn restore(&self, from: &Cursor) -> KvResult<(usize, Option<Cursor>)> {
+    fn requeue_lost(&self, from: &Cursor) -> KvResult<(usize, Option<Cursor>)> {
         self.adopt()?;
         let Look { strays, looked, last } = self.db.read("restore", |step| look(step, &from.0))?;
         let mut restored = 0;
@@ -146,13 +144,13 @@ impl Schedule for SqliteKv {
         Ok((restored, (looked == RESTORE_AT_ONCE).then_some(Cursor(last))))
     }
 
-    fn remembers(&self) -> KvResult<bool> {
+    fn is_initialized(&self) -> KvResult<bool> {
         self.db.read("remembers", |step| {
             Ok(step.sql("SELECT EXISTS (SELECT 1 FROM epoch)")?.query_row([], |row| row.get(0))?)
         })
     }
 
-    fn remember(&self) -> KvResult<()> {
+    fn mark_initialized(&self) -> KvResult<()> {
         self.db.write("remember", |step| {
             step.run("INSERT OR IGNORE INTO epoch VALUES (1)", [])?;
             Ok(())

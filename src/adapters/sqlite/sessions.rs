@@ -8,12 +8,10 @@ use crate::domain::login::{KNOWN_LOGIN_S, LOGIN_MEMORY_S, LoginScope, LoginScope
 use crate::ports::kv::KvResult;
 use crate::ports::sessions::{Admission, LoginThrottle, Session, Sessions};
 
-use super::SqliteKv;
 use super::db::Step;
-use super::entries::limit;
 use super::error::Outcome;
-use super::jobs::{after, time};
-use super::queue::EXPIRED_AT_ONCE;
+use super::kv::SqliteKv;
+use super::units::{after, time};
 
 /// A session that ends no more than this part of `idle` too early counts as touched.
 const TOUCH_SLACK: u32 = 16;
@@ -21,11 +19,7 @@ const TOUCH_SLACK: u32 = 16;
 impl Sessions for SqliteKv {
     fn open(&self, token_sha256: &str, idle: Duration, max: Duration) -> KvResult<Session> {
         self.db.write("open a session", |step| {
-            step.run(
-                "DELETE FROM sessions WHERE token_sha256 IN
-                     (SELECT token_sha256 FROM sessions WHERE expires_ms <= ?1 ORDER BY expires_ms LIMIT ?2)",
-                [step.now, limit(EXPIRED_AT_ONCE)],
-            )?;
+            step.delete_expired("sessions", "token_sha256")?;
             let ends = after(step.now, max);
             let expires = after(step.now, idle).min(ends);
             step.run(
@@ -77,11 +71,7 @@ impl Sessions for SqliteKv {
 impl LoginThrottle for SqliteKv {
     fn admit(&self, client: &LoginScopes) -> KvResult<Admission> {
         self.db.write("admit a login", |step| {
-            step.run(
-                "DELETE FROM logins WHERE address IN
-                     (SELECT address FROM logins WHERE expires_ms <= ?1 ORDER BY expires_ms LIMIT ?2)",
-                [step.now, limit(EXPIRED_AT_ONCE)],
-            )?;
+            step.delete_expired("logins", "address")?;
             let is_known = failures(step, &known(client))?.is_some();
             let scopes: Vec<&LoginScope> = client.iter().take(if is_known { 1 } else { usize::MAX }).collect();
             let mut counts = Vec::with_capacity(scopes.len());
@@ -103,7 +93,7 @@ impl LoginThrottle for SqliteKv {
         })
     }
 
-    fn succeeded(&self, client: &LoginScopes) -> KvResult<()> {
+    fn record_success(&self, client: &LoginScopes) -> KvResult<()> {
         self.db.write("forgive a login", |step| {
             step.run("DELETE FROM logins WHERE address = ?1", [&client.address.name])?;
             let known = known(client);

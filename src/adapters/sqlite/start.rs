@@ -5,31 +5,32 @@ use std::time::Duration;
 use rusqlite::{OptionalExtension as _, params};
 
 use crate::domain::job::{Job, JobMessage, Waiting, retry};
-use crate::ports::jobs::{Held, Start, StartRequest, Started};
+use crate::ports::jobs::{JobLease, StartOutcome, StartRequest, StartedJob};
 
 use super::db::Step;
 use super::error::Outcome;
-use super::jobs::{self, after, time};
+use super::jobs;
+use super::units::{after, time};
 use super::{entries, locks};
 
-pub(super) fn start(step: &Step<'_>, request: &StartRequest<'_>) -> Outcome<Started> {
+pub(super) fn start(step: &Step<'_>, request: &StartRequest<'_>) -> Outcome<StartOutcome> {
     let StartRequest { entry, consumer, message, token, lock_ttl, fence_floor, attempts_max } = *request;
     let JobMessage { job_id, pipeline, .. } = message;
     if let Some(start) = again(step, request)? {
-        return Ok(Started::Running(start));
+        return Ok(StartOutcome::Running(start));
     }
-    let Some(number) = entries::pending_for(step, entry, consumer)? else { return Ok(Started::NotMine) };
+    let Some(number) = entries::pending_for(step, entry, consumer)? else { return Ok(StartOutcome::NotMine) };
     let lock = locks::current(step, pipeline)?;
     if lock.as_ref().is_some_and(|lock| lock.job_id.as_deref() == Some(job_id.as_str())) {
-        return Ok(Started::RunningElsewhere);
+        return Ok(StartOutcome::RunningElsewhere);
     }
     if id_is_taken(step, message)? {
-        return Ok(Started::IdTaken);
+        return Ok(StartOutcome::IdTaken);
     }
     if is_dropped(step, message)? {
         entries::remove(step, number)?;
         step.run("DELETE FROM jobs WHERE job_id = ?1 AND pipeline = ?2", [job_id.as_str(), pipeline.as_str()])?;
-        return Ok(Started::Dropped);
+        return Ok(StartOutcome::Dropped);
     }
     let job = Job { max_attempts: attempts_max, ..known(step, message, number, attempts_max)? };
     if let Some(lock) = lock {
@@ -37,7 +38,7 @@ pub(super) fn start(step: &Step<'_>, request: &StartRequest<'_>) -> Outcome<Star
         let due = after(step.now, retry::defer_delay(left));
         entries::remove(step, number)?;
         jobs::wait(step, &job, due, Waiting::PipelineBusy)?;
-        return Ok(Started::Deferred { until: time(due) });
+        return Ok(StartOutcome::Deferred { until: time(due) });
     }
     let fence = locks::take(step, pipeline, Some(job_id), token, lock_ttl, fence_floor)?;
     entries::show_life(step, entry, consumer)?;
@@ -52,7 +53,7 @@ pub(super) fn start(step: &Step<'_>, request: &StartRequest<'_>) -> Outcome<Star
         })?;
     let live = jobs::text(&job.started(consumer, fence, attempt, time(step.now)))?;
     step.run("UPDATE jobs SET live = ?2 WHERE job_id = ?1", params![job_id.as_str(), live])?;
-    let held = Held {
+    let lease = JobLease {
         job_id: job_id.clone(),
         pipeline: pipeline.clone(),
         entry: entry.clone(),
@@ -60,18 +61,18 @@ pub(super) fn start(step: &Step<'_>, request: &StartRequest<'_>) -> Outcome<Star
         token: token.to_owned(),
         fence,
     };
-    Ok(Started::Running(Start { held, attempt, lost_starts, cancelled }))
+    Ok(StartOutcome::Running(StartedJob { lease, attempt, lost_starts, cancelled }))
 }
 
 /// The start of this token, if it stands.
-fn again(step: &Step<'_>, request: &StartRequest<'_>) -> Outcome<Option<Start>> {
+fn again(step: &Step<'_>, request: &StartRequest<'_>) -> Outcome<Option<StartedJob>> {
     let JobMessage { job_id, pipeline, .. } = request.message;
     let sql = "SELECT jobs.running, jobs.attempts, jobs.lost, jobs.cancel FROM locks JOIN jobs USING (job_id)
                WHERE locks.pipeline = ?1 AND locks.token = ?2 AND locks.expires_ms > ?3 AND jobs.running IS NOT NULL";
     let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
     let found = step.sql(sql)?.query_row(params![pipeline.as_str(), request.token, step.now], read).optional()?;
     Ok(found.map(|(fence, attempt, lost_starts, cancelled)| {
-        let held = Held {
+        let lease = JobLease {
             job_id: job_id.clone(),
             pipeline: pipeline.clone(),
             entry: request.entry.clone(),
@@ -79,7 +80,7 @@ fn again(step: &Step<'_>, request: &StartRequest<'_>) -> Outcome<Option<Start>> 
             token: request.token.to_owned(),
             fence: fence.unsigned_abs(),
         };
-        Start { held, attempt, lost_starts, cancelled }
+        StartedJob { lease, attempt, lost_starts, cancelled }
     }))
 }
 

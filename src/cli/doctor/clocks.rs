@@ -18,7 +18,7 @@ pub(super) fn skew(around: &Surroundings) -> Vec<Finding> {
     if let Ok(Backend::S3(store)) = around.backend() {
         // Any answer tells the time, a refusal too.
         let _ = store.list(Bucket::Pipelines, "", None, None, 1);
-        findings.extend(store.skew().map(|ahead| judge("the object store", ahead)));
+        findings.extend(store.clock_skew().map(|ahead| judge("the object store", ahead)));
     }
     if let Ok(kv) = around.kv() {
         let now = || Services::clock().now();

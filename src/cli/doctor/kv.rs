@@ -40,7 +40,7 @@ pub(super) fn health(around: &Surroundings) -> Vec<Finding> {
 
 /// Whether it takes what services write.
 fn writes(kv: &dyn Kv) -> Option<Finding> {
-    let error = kv.prove_write().err()?;
+    let error = kv.probe_write().err()?;
     let advice = match &error {
         KvError::Refused { reason, .. } => refused_writes(reason),
         KvError::Unavailable { .. } => "see whether the server of KV_URL stays reachable",

@@ -12,5 +12,5 @@ pub mod window;
 
 pub use message::{Arrival, JobId, JobMessage};
 pub use record::{Job, JobStatus, Waiting};
-pub use retry::{Charge, Next};
+pub use retry::{AttemptCost, Next};
 pub use run::*;

@@ -10,17 +10,17 @@ use crate::domain::limits::{
 
 /// Whether an attempt counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Charge {
-    Attempt,
-    /// It is given back: nothing was wrong with the job.
-    Nothing,
+pub enum AttemptCost {
+    One,
+    /// Refunded: the job is not at fault.
+    Zero,
 }
 
 /// What is to be done with a job whose attempt failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
     Fail,
-    Wait { reason: Waiting, delay: Duration, charge: Charge },
+    Wait { reason: Waiting, delay: Duration, cost: AttemptCost },
 }
 
 /// Decides after the failure of attempt number `attempt` (from 1) of at most `attempts_max`. `jitter` is random in
@@ -28,12 +28,12 @@ pub enum Next {
 pub fn after(error: &RunError, attempt: u32, attempts_max: u32, jitter: f64) -> Next {
     if error.code == RunErrorCode::SourceBeingWritten {
         let delay = Duration::from_millis(UNSETTLED_WAIT_MS);
-        return Next::Wait { reason: Waiting::SourceBeingWritten, delay, charge: Charge::Nothing };
+        return Next::Wait { reason: Waiting::SourceBeingWritten, delay, cost: AttemptCost::Zero };
     }
     if !error.code.is_transient() || attempt >= attempts_max {
         return Next::Fail;
     }
-    Next::Wait { reason: Waiting::Retry, delay: backoff(attempt, jitter), charge: Charge::Attempt }
+    Next::Wait { reason: Waiting::Retry, delay: backoff(attempt, jitter), cost: AttemptCost::One }
 }
 
 /// 2 s × 2ⁿ, at most 60 s, ± 20%; n is 0 after the first attempt.
@@ -63,8 +63,8 @@ mod tests {
     fn transient_failures_are_tried_again_until_the_attempts_are_used_up() {
         for attempt in [1, 2] {
             let next = after(&error(RunErrorCode::S3Error), attempt, 3, 0.5);
-            let Next::Wait { reason, delay, charge } = next else { panic!("{next:?}") };
-            assert_eq!((reason, charge), (Waiting::Retry, Charge::Attempt));
+            let Next::Wait { reason, delay, cost } = next else { panic!("{next:?}") };
+            assert_eq!((reason, cost), (Waiting::Retry, AttemptCost::One));
             assert_eq!(delay, Duration::from_secs(1 << attempt));
         }
         assert_eq!(after(&error(RunErrorCode::S3Error), 3, 3, 0.5), Next::Fail);
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn a_source_that_is_still_written_costs_no_attempt_however_often() {
         let next = after(&error(RunErrorCode::SourceBeingWritten), 3, 3, 0.5);
-        assert!(matches!(next, Next::Wait { charge: Charge::Nothing, reason: Waiting::SourceBeingWritten, .. }));
+        assert!(matches!(next, Next::Wait { cost: AttemptCost::Zero, reason: Waiting::SourceBeingWritten, .. }));
     }
 
     #[test]

@@ -49,7 +49,7 @@ impl Lake {
             listed.into_iter().filter_map(relative).partition(is_file);
         let odd_markers = markers.into_iter().filter(|(_, object)| object.size > 0).map(|(key, _)| key);
         let skipped = skipped.chain(odd_markers).collect();
-        let listed_at = now - store.skew().unwrap_or_default();
+        let listed_at = now - store.clock_skew().unwrap_or_default();
         Ok(Self { listed_at, keys: objects.keys().cloned().collect(), objects, skipped, suspects })
     }
 
@@ -142,7 +142,7 @@ pub(super) fn check_not_being_written<'k>(
     }
     let prefix = pipeline_prefix(request.slug());
     for key in sources {
-        if request.store.unsettled(Bucket::Lake, &format!("{prefix}{key}")).map_err(store_error)? {
+        if request.store.is_being_written(Bucket::Lake, &format!("{prefix}{key}")).map_err(store_error)? {
             return Err(being_written(table, key));
         }
     }

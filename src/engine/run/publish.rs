@@ -111,7 +111,7 @@ impl Publisher<'_, '_, '_> {
     fn put_manifest(&self, manifest: &Manifest, state: &ManifestState) -> Result<ManifestState, RunError> {
         self.request.lease.remaining().map_err(|lost| store_error(lost.into()))?;
         let precondition = match state {
-            ManifestState::Absent => Precondition::IfAbsent,
+            ManifestState::Absent => Precondition::IfNoneMatch,
             ManifestState::Present(Some(etag)) => Precondition::IfMatch(etag.clone()),
             ManifestState::Present(None) => Precondition::None,
         };
@@ -168,11 +168,11 @@ impl Publisher<'_, '_, '_> {
     fn put_file(&self, table: &PreparedTable, key: &str, sha256: Option<&str>) -> Result<ObjectMeta, RunError> {
         let precondition = match table.output.get(key) {
             _ if !self.conditional => Precondition::None,
-            None => Precondition::IfAbsent,
+            None => Precondition::IfNoneMatch,
             Some(listed) => listed.etag.clone().map_or(Precondition::None, |etag| Precondition::IfMatch(ETag(etag))),
         };
         let options =
-            WriteOptions { sha256, sync_later: true, ..WriteOptions::leased(self.request.lease).with(precondition) };
+            WriteOptions { sha256, defer_sync: true, ..WriteOptions::leased(self.request.lease).with(precondition) };
         let Some(file) = table.made.get(key) else {
             return Err(RunError::new(RunErrorCode::Internal, format!("no file was built for `{key}`")).path(key));
         };

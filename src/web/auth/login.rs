@@ -38,7 +38,7 @@ pub fn login(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
         tracing::warn!(client = address, "a login failed");
         return Err(ApiError::new(ErrorCode::Unauthorized, "the password is wrong"));
     }
-    web.kv.succeeded(&client).map_err(from_kv)?;
+    web.kv.record_success(&client).map_err(from_kv)?;
     let token = cookie::new_token().map_err(ApiError::internal)?;
     let session = &web.auth.session;
     web.kv.open(&sha256_hex(token.as_bytes()), session.idle, session.max).map_err(from_kv)?;

@@ -102,7 +102,7 @@ pub(super) fn create(web: &Web, request: &mut Request) -> Result<Response, ApiEr
     if web.store.head(Bucket::Pipelines, &named.published()).map_err(from_store)?.is_some() {
         return Err(taken());
     }
-    let absent = lock.options().with(Precondition::IfAbsent);
+    let absent = lock.options().with(Precondition::IfNoneMatch);
     let key = named.draft();
     let meta = web.in_turn_of_existing(&named.pipeline, &key, || {
         match web.store.put(Bucket::Pipelines, &key, TEMPLATE.as_bytes(), &absent) {

@@ -56,7 +56,7 @@ pub(super) fn publish(web: &Web, request: &mut Request) -> Result<Response, ApiE
     let before = web.store.head(Bucket::Pipelines, &named.published()).map_err(from_store)?;
     let unchanged = match before.and_then(|before| before.etag) {
         Some(tag) => Precondition::IfMatch(tag),
-        None => Precondition::IfAbsent,
+        None => Precondition::IfNoneMatch,
     };
     let verdict = refused(judge(web, &named.pipeline, &bytes)?)?;
     let key = named.published();

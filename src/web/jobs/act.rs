@@ -8,7 +8,7 @@ use crate::domain::limits::{ATTEMPTS_DEFAULT, KEY_BYTES_MAX};
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::pipelines::is_in_use;
-use crate::ports::jobs::{Cancelling, Enqueued};
+use crate::ports::jobs::{CancelOutcome, EnqueueOutcome};
 use crate::ports::store::Bucket;
 use crate::web::Web;
 use crate::web::access::{flag_query, only_query, optional_query, prefix, slug_param};
@@ -31,12 +31,12 @@ pub fn cancel(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let (pipeline, id) = named(request)?;
     let too_late = |message: &str| Err(ApiError::new(ErrorCode::PipelineBusy, message));
     match web.kv.cancel(&pipeline, &id).map_err(from_kv)? {
-        Cancelling::Requested => {
+        CancelOutcome::Requested => {
             tracing::info!(%pipeline, job_id = %id, "a job is to be cancelled");
             Ok(Response::json(202, &known(web, &pipeline, &id)?))
         }
-        Cancelling::TooLate => too_late("the job publishes already, and can't be cancelled any more"),
-        Cancelling::NotActive => {
+        CancelOutcome::TooLate => too_late("the job publishes already, and can't be cancelled any more"),
+        CancelOutcome::NotActive => {
             known(web, &pipeline, &id)?;
             too_late("the job has ended, and can't be cancelled any more")
         }
@@ -65,7 +65,7 @@ fn enqueue(web: &Web, message: JobMessage) -> Result<Response, ApiError> {
     let job = Job::queued(&message, attempts_max);
     // With a fresh id both mean that it is queued: the first answer may have been lost.
     match web.kv.enqueue(&job).map_err(from_kv)? {
-        Enqueued::Queued | Enqueued::AlreadyActive => {}
+        EnqueueOutcome::Queued | EnqueueOutcome::AlreadyActive => {}
     }
     tracing::info!(pipeline = %job.pipeline, job_id = %job.job_id, clean_run = job.clean_run, "a run was asked for");
     Ok(Response::json(202, &job))

@@ -58,7 +58,7 @@ pub fn transfer(web: &Web, request: &mut Request) -> Result<Response, ApiError> 
 }
 
 fn copy(web: &Web, source: &ObjectMeta, to: &str) -> Result<ObjectMeta, ApiError> {
-    let options = WriteOptions::default().with(Precondition::IfAbsent);
+    let options = WriteOptions::default().with(Precondition::IfNoneMatch);
     match web.store.copy((Bucket::Lake, &source.key), (Bucket::Lake, to), &options) {
         Ok(meta) => Ok(meta),
         Err(StoreError::PreconditionFailed { .. }) => match same_bytes(web, source, to)? {

@@ -15,7 +15,7 @@ pub fn upload(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let precondition = if_none_match(request)?;
     // Before the body: what can be told without it spares the sending.
     let before = web.store.head(Bucket::Lake, &key).map_err(from_store)?;
-    if before.is_some() && precondition == Precondition::IfAbsent {
+    if before.is_some() && precondition == Precondition::IfNoneMatch {
         let message = format!("the lake has an object `{key}` already");
         return Err(ApiError::new(ErrorCode::PreconditionFailed, message));
     }
@@ -37,7 +37,7 @@ pub fn upload(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
 fn if_none_match(request: &Request) -> Result<Precondition, ApiError> {
     match request.header("if-none-match").map(str::trim) {
         None => Ok(Precondition::None),
-        Some("*") => Ok(Precondition::IfAbsent),
+        Some("*") => Ok(Precondition::IfNoneMatch),
         Some(other) => {
             let message = format!("the header `If-None-Match` is `{}`, expected `*`", clipped(other));
             Err(ApiError::new(ErrorCode::InvalidRequest, message))

@@ -13,7 +13,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode};
 use crate::pipelines::lease::{Moment, RunLease};
-use crate::ports::jobs::{Release, RunHold};
+use crate::ports::jobs::{PipelineLock, ReleaseOutcome};
 use crate::ports::store::{Lease, Precondition, WriteOptions};
 use crate::web::Web;
 use crate::web::failure::{from_kv, from_store};
@@ -25,7 +25,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// The lock on one pipeline.
 pub(super) struct Held {
-    hold: RunHold,
+    hold: PipelineLock,
     lease: RunLease,
 }
 
@@ -41,7 +41,7 @@ impl Held {
 
     /// [`Held::options`] for an object that isn't there yet.
     pub(super) fn create(&self) -> WriteOptions<'_> {
-        self.options().with(Precondition::IfAbsent)
+        self.options().with(Precondition::IfNoneMatch)
     }
 
     /// Asked before a step that no store checks.
@@ -68,7 +68,7 @@ impl Locks<'_> {
         let web = self.web;
         let fence_floor = web.store.highest_fence(slug).map_err(from_store)?;
         let since = Moment::now(&*web.clock);
-        let hold = web.kv.hold(slug, web.lock_ttl, fence_floor).map_err(from_kv)?.ok_or_else(|| busy(slug))?;
+        let hold = web.kv.lock_pipeline(slug, web.lock_ttl, fence_floor).map_err(from_kv)?.ok_or_else(|| busy(slug))?;
         let lease = RunLease::new(slug.clone(), hold.fence, web.lock_ttl, Arc::clone(&web.clock), since);
         self.held.push(Held { hold, lease });
         Ok(())
@@ -79,7 +79,7 @@ impl Drop for Locks<'_> {
     fn drop(&mut self) {
         for Held { hold, .. } in self.held.drain(..) {
             match self.web.kv.release(&hold) {
-                Ok(Release::Done | Release::Lost) => {}
+                Ok(ReleaseOutcome::Released | ReleaseOutcome::Lost) => {}
                 Err(error) => {
                     tracing::warn!(pipeline = %hold.pipeline, %error, "the lock could not be released; it ends by itself");
                 }
@@ -129,8 +129,8 @@ fn keep(web: &Web, held: &[Held], bell: &Receiver<()>) {
             let since = Moment::now(&*web.clock);
             let pipeline = hold.pipeline.as_str();
             match web.kv.renew(hold, web.lock_ttl) {
-                Ok(Release::Done) => lease.renewed(since),
-                Ok(Release::Lost) => {
+                Ok(ReleaseOutcome::Released) => lease.renewed(since),
+                Ok(ReleaseOutcome::Lost) => {
                     tracing::warn!(pipeline, "the lock is over or someone else's; nothing more is written");
                     lease.lose();
                 }

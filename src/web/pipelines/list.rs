@@ -124,7 +124,7 @@ fn detail(web: &Web, slug: &Slug, told: Option<Recent>) -> Result<Detail, ApiErr
     let page = history::page(&*web.store, &*web.kv, slug, None, 1).map_err(from_history)?;
     let active = web.kv.active(slug, ACTIVE_MAX).map_err(from_kv)?;
     let waiting = active.iter().filter(|job| job.status == JobStatus::Queued).filter_map(|job| job.not_before);
-    let window = web.kv.window(slug).map_err(from_kv)?;
+    let window = web.kv.window_due_at(slug).map_err(from_kv)?;
     let next_due = waiting.chain(window).min();
     let Config { state, title, problems, tables, auto_run } = config;
     Ok(Detail {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::domain::name::{QueryId, Slug};
 use crate::http::{ApiError, ErrorCode};
 use crate::ports::Kv;
-use crate::ports::queries::AnnouncedQuery;
+use crate::ports::queries::RegisteredQuery;
 use crate::sql::sandbox::CancelHandle;
 use crate::web::failure::from_kv;
 
@@ -58,7 +58,7 @@ impl Stop {
 #[derive(Default)]
 struct State {
     /// By token.
-    queries: HashMap<String, (AnnouncedQuery, Stop)>,
+    queries: HashMap<String, (RegisteredQuery, Stop)>,
     looking: bool,
 }
 
@@ -77,7 +77,7 @@ struct Shared {
 /// A query that is announced; it is retired when dropped.
 pub struct Ticket {
     shared: Arc<Shared>,
-    query: AnnouncedQuery,
+    query: RegisteredQuery,
     pub stop: Stop,
 }
 
@@ -91,7 +91,7 @@ impl Running {
     /// # Errors
     /// `already_exists` if one of that id runs, `kv_unavailable`.
     pub fn announce(&self, pipeline: &Slug, id: &QueryId) -> Result<Ticket, ApiError> {
-        let announced = self.shared.kv.announce_query(pipeline, id, self.life).map_err(from_kv)?;
+        let announced = self.shared.kv.register_query(pipeline, id, self.life).map_err(from_kv)?;
         let query = announced
             .ok_or_else(|| ApiError::new(ErrorCode::AlreadyExists, format!("a query with the id `{id}` is running")))?;
         let stop = Stop::default();
@@ -119,7 +119,7 @@ impl Running {
         }
         let own: Vec<Stop> = {
             let state = self.shared.state();
-            let this = |query: &AnnouncedQuery| query.pipeline == *pipeline && query.id == *id;
+            let this = |query: &RegisteredQuery| query.pipeline == *pipeline && query.id == *id;
             state.queries.values().filter(|(query, _)| this(query)).map(|(_, stop)| stop.clone()).collect()
         };
         own.iter().for_each(Stop::stop);
@@ -136,7 +136,7 @@ impl Shared {
         let mut failing = false;
         loop {
             std::thread::sleep(LOOK_EVERY);
-            let known: Vec<(AnnouncedQuery, Stop)> = {
+            let known: Vec<(RegisteredQuery, Stop)> = {
                 let mut state = self.state();
                 if state.queries.is_empty() {
                     state.looking = false;
@@ -164,7 +164,7 @@ impl Shared {
 impl Drop for Ticket {
     fn drop(&mut self) {
         self.shared.state().queries.remove(&self.query.token);
-        if let Err(error) = self.shared.kv.retire_query(&self.query) {
+        if let Err(error) = self.shared.kv.unregister_query(&self.query) {
             tracing::debug!(%error, "a query that has ended stays known until its life is over");
         }
     }

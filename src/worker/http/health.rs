@@ -79,7 +79,7 @@ pub enum KvState {
 
 impl KvState {
     fn of(kv: &dyn Kv) -> Self {
-        let Err(error) = kv.prove_write() else { return Self::Ok };
+        let Err(error) = kv.probe_write() else { return Self::Ok };
         tracing::warn!(%error, "not ready: the key-value store");
         match error {
             KvError::Refused { .. } | KvError::Malformed { .. } => Self::RefusesWrites,

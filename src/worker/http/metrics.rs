@@ -102,7 +102,7 @@ fn queue(surface: &Surface, text: &mut MetricsText) {
 
 fn stores(surface: &Surface, text: &mut MetricsText) {
     gauge(text, "store_up", "Whether the object store answers.", u64::from(health::store_is_up(surface)));
-    let requests = surface.store.requests();
+    let requests = surface.store.request_counts();
     family(text, MetricKind::Counter, "store_requests_total", "Requests to the object store, by how they ended.")
         .sample(&[("outcome", "ok")], requests.ok as f64)
         .sample(&[("outcome", "refused")], requests.refused as f64)

@@ -1,21 +1,21 @@
 //! A wish to cancel is one flag: who looks at it, and until when it can be set.
 
 use lakemill::domain::job::{JobId, JobStatus};
-use lakemill::ports::jobs::{Beat, Cancelling, Publishing};
+use lakemill::ports::jobs::{CancelOutcome, HeartbeatReply, PublishReply};
 
 use super::{Fixture, TTL, running, seconds, slug};
 
-fn cancel(f: &Fixture, job: &lakemill::domain::job::Job) -> Cancelling {
+fn cancel(f: &Fixture, job: &lakemill::domain::job::Job) -> CancelOutcome {
     f.kv.cancel(&job.pipeline, &job.job_id).unwrap()
 }
 
 pub fn a_queued_job_that_is_cancelled_says_so_at_its_start(f: &Fixture) {
     let job = f.enqueue("trips");
-    assert_eq!(cancel(f, &job), Cancelling::Requested);
-    assert_eq!(cancel(f, &job), Cancelling::Requested, "once more");
+    assert_eq!(cancel(f, &job), CancelOutcome::Requested);
+    assert_eq!(cancel(f, &job), CancelOutcome::Requested, "once more");
     assert_eq!(f.shown(&job).unwrap().status, JobStatus::Queued, "no record is written by it");
     let entry = f.claim("a");
-    assert_eq!(cancel(f, &job), Cancelling::Requested, "claimed");
+    assert_eq!(cancel(f, &job), CancelOutcome::Requested, "claimed");
     assert!(running(f.start("a", &entry)).cancelled);
     let other = f.run("a", "other").1;
     assert!(!other.cancelled);
@@ -23,9 +23,9 @@ pub fn a_queued_job_that_is_cancelled_says_so_at_its_start(f: &Fixture) {
 
 pub fn a_job_that_waits_for_another_attempt_becomes_due_when_cancelled(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
-    f.put_back(&start.held, seconds(3_000));
+    f.requeue(&start.lease, seconds(3_000));
     assert_eq!(f.kv.release_due(10).unwrap(), 0);
-    assert_eq!(cancel(f, &job), Cancelling::Requested);
+    assert_eq!(cancel(f, &job), CancelOutcome::Requested);
     f.kv.release_due(10).unwrap();
     assert!(f.run_next("b").cancelled);
 }
@@ -34,53 +34,53 @@ pub fn a_deferred_job_becomes_due_when_cancelled(f: &Fixture) {
     let (_, first) = f.run("a", "trips");
     let job = f.defer("trips");
     let still = f.defer("trips");
-    assert_eq!(cancel(f, &job), Cancelling::Requested);
+    assert_eq!(cancel(f, &job), CancelOutcome::Requested);
     f.kv.release_due(10).unwrap();
     assert_eq!(f.places(), (2, 1, 1), "{} waits on", still.job_id);
     // The lock is busy as ever: only its holder may end the job.
     let entry = f.claim("b");
     f.start("b", &entry);
-    f.end(&first.held);
+    f.end(&first.lease);
     f.kv.release_due(10).unwrap();
     let start = f.run_next("b");
-    assert_eq!((&start.held.job_id, start.cancelled), (&job.job_id, true));
+    assert_eq!((&start.lease.job_id, start.cancelled), (&job.job_id, true));
 }
 
 pub fn a_running_job_hears_of_it_at_its_next_heartbeat(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
-    assert_eq!(f.kv.heartbeat(&start.held, TTL).unwrap(), Beat::Held { cancelled: false });
-    assert_eq!(cancel(f, &job), Cancelling::Requested);
+    assert_eq!(f.kv.heartbeat(&start.lease, TTL).unwrap(), HeartbeatReply::Held { cancelled: false });
+    assert_eq!(cancel(f, &job), CancelOutcome::Requested);
     for _ in 0..2 {
-        assert_eq!(f.kv.heartbeat(&start.held, TTL).unwrap(), Beat::Held { cancelled: true });
+        assert_eq!(f.kv.heartbeat(&start.lease, TTL).unwrap(), HeartbeatReply::Held { cancelled: true });
     }
-    assert_eq!(f.kv.begin_publishing(&start.held).unwrap(), Publishing::Cancelled);
-    f.end(&start.held);
+    assert_eq!(f.kv.begin_publishing(&start.lease).unwrap(), PublishReply::Cancelled);
+    f.end(&start.lease);
 }
 
 pub fn a_job_that_publishes_can_not_be_cancelled(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
     for _ in 0..2 {
-        assert_eq!(f.kv.begin_publishing(&start.held).unwrap(), Publishing::Begun);
-        assert_eq!(cancel(f, &job), Cancelling::TooLate);
+        assert_eq!(f.kv.begin_publishing(&start.lease).unwrap(), PublishReply::Begun);
+        assert_eq!(cancel(f, &job), CancelOutcome::TooLate);
     }
-    assert_eq!(f.kv.heartbeat(&start.held, TTL).unwrap(), Beat::Held { cancelled: false });
-    f.end(&start.held);
-    assert_eq!(cancel(f, &job), Cancelling::NotActive);
+    assert_eq!(f.kv.heartbeat(&start.lease, TTL).unwrap(), HeartbeatReply::Held { cancelled: false });
+    f.end(&start.lease);
+    assert_eq!(cancel(f, &job), CancelOutcome::NotActive);
 }
 
 pub fn a_job_whose_publishing_died_can_be_cancelled_once_it_runs_again(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
-    f.kv.begin_publishing(&start.held).unwrap();
+    f.kv.begin_publishing(&start.lease).unwrap();
     let again = f.take_over("b");
     assert!(!again.cancelled);
-    assert_eq!(cancel(f, &job), Cancelling::Requested);
-    assert_eq!(f.kv.begin_publishing(&again.held).unwrap(), Publishing::Cancelled);
+    assert_eq!(cancel(f, &job), CancelOutcome::Requested);
+    assert_eq!(f.kv.begin_publishing(&again.lease).unwrap(), PublishReply::Cancelled);
 }
 
 pub fn the_wish_outlives_a_worker_and_another_attempt(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
     cancel(f, &job);
-    f.put_back(&start.held, seconds(10));
+    f.requeue(&start.lease, seconds(10));
     f.advance(seconds(12));
     f.kv.release_due(10).unwrap();
     assert!(f.run_next("b").cancelled);
@@ -89,11 +89,11 @@ pub fn the_wish_outlives_a_worker_and_another_attempt(f: &Fixture) {
 
 pub fn only_an_active_job_of_the_pipeline_can_be_cancelled(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
-    assert_eq!(f.kv.cancel(&slug("other"), &job.job_id).unwrap(), Cancelling::NotActive);
-    assert_eq!(f.kv.cancel(&job.pipeline, &JobId::parse("unknown").unwrap()).unwrap(), Cancelling::NotActive);
-    assert_eq!(f.kv.heartbeat(&start.held, TTL).unwrap(), Beat::Held { cancelled: false });
-    f.end(&start.held);
-    assert_eq!(cancel(f, &job), Cancelling::NotActive);
+    assert_eq!(f.kv.cancel(&slug("other"), &job.job_id).unwrap(), CancelOutcome::NotActive);
+    assert_eq!(f.kv.cancel(&job.pipeline, &JobId::parse("unknown").unwrap()).unwrap(), CancelOutcome::NotActive);
+    assert_eq!(f.kv.heartbeat(&start.lease, TTL).unwrap(), HeartbeatReply::Held { cancelled: false });
+    f.end(&start.lease);
+    assert_eq!(cancel(f, &job), CancelOutcome::NotActive);
     // A job of the same id that comes later knows nothing of it.
     f.kv.enqueue(&job).unwrap();
     assert!(!f.run_next("a").cancelled);

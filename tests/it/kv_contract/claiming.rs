@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use lakemill::ports::jobs::{Beat, Started};
+use lakemill::ports::jobs::{HeartbeatReply, StartOutcome};
 
 use super::{AT_ONCE, Fixture, IDLE, TTL, message, running, seconds};
 
@@ -58,7 +58,7 @@ pub fn a_claim_wakes_up_when_another_handle_enqueues(f: &Fixture) {
 
 pub fn a_claim_wakes_up_when_its_own_handle_releases_a_waiting_job(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
-    f.put_back(&start.held, seconds(10));
+    f.requeue(&start.lease, seconds(10));
     f.advance(seconds(12));
     std::thread::scope(|scope| {
         let claimed = scope.spawn(|| f.kv.claim("a", 1, seconds(5)).unwrap());
@@ -80,7 +80,7 @@ pub fn only_entries_that_showed_no_life_are_reclaimed(f: &Fixture) {
     assert_eq!(f.kv.reclaim("b", 10, IDLE).unwrap(), []);
     f.advance(seconds(15));
     assert_eq!(f.reclaim("b"), entry, "the same entry, with all its content");
-    assert_eq!(f.start("a", &entry), Started::NotMine);
+    assert_eq!(f.start("a", &entry), StartOutcome::NotMine);
     running(f.start("b", &entry));
 }
 
@@ -114,10 +114,10 @@ pub fn heartbeats_keep_an_entry_from_being_reclaimed(f: &Fixture) {
     let (_, start) = f.run("a", "trips");
     for _ in 0..8 {
         f.advance(seconds(45));
-        assert_eq!(f.kv.heartbeat(&start.held, TTL).unwrap(), Beat::Held { cancelled: false });
+        assert_eq!(f.kv.heartbeat(&start.lease, TTL).unwrap(), HeartbeatReply::Held { cancelled: false });
         assert_eq!(f.kv.reclaim("b", 10, IDLE).unwrap(), []);
     }
-    f.end(&start.held);
+    f.end(&start.lease);
 }
 
 pub fn reclaiming_charges_no_attempt(f: &Fixture) {
@@ -145,18 +145,18 @@ pub fn entries_whose_content_is_gone_are_acknowledged_on_the_way(f: &Fixture) {
 }
 
 pub fn a_consumer_that_leaves_keeps_what_is_pending_for_it(f: &Fixture) {
-    f.kv.leave("never seen").unwrap();
+    f.kv.remove_consumer("never seen").unwrap();
     f.enqueue("trips");
     f.claim("a");
-    f.kv.leave("a").unwrap();
+    f.kv.remove_consumer("a").unwrap();
     assert_eq!(f.places(), (1, 1, 0));
     f.advance(IDLE + seconds(5));
     let entry = f.reclaim("b");
     let start = running(f.start("b", &entry));
-    f.kv.leave("b").unwrap();
-    f.end(&start.held);
-    f.kv.leave("b").unwrap();
-    f.kv.leave("a").unwrap();
+    f.kv.remove_consumer("b").unwrap();
+    f.end(&start.lease);
+    f.kv.remove_consumer("b").unwrap();
+    f.kv.remove_consumer("a").unwrap();
     f.enqueue("trips");
     f.claim("a");
 }
@@ -169,8 +169,8 @@ pub fn what_one_handle_does_the_other_sees_at_once(f: &Fixture) {
         let entry = other.claim("a", 1, AT_ONCE).unwrap().remove(0);
         assert_eq!(f.kv.counts().unwrap().pending, 1);
         let start = running(f.start("a", &entry));
-        assert!(matches!(other.heartbeat(&start.held, TTL).unwrap(), Beat::Held { .. }));
-        f.end(&start.held);
+        assert!(matches!(other.heartbeat(&start.lease, TTL).unwrap(), HeartbeatReply::Held { .. }));
+        f.end(&start.lease);
         assert_eq!(other.counts().unwrap().stream, 0);
         assert!(other.active(&job.pipeline, 10).unwrap().is_empty());
     }

@@ -1,6 +1,6 @@
 //! A pipeline that is deleted or renamed takes its jobs with it, and they don't come back.
 
-use lakemill::ports::jobs::{Beat, Started};
+use lakemill::ports::jobs::{HeartbeatReply, StartOutcome};
 
 use super::{AT_ONCE, Fixture, IDLE, TTL, running, seconds, slug};
 
@@ -9,14 +9,14 @@ fn is_empty(f: &Fixture) {
     let counts = f.kv.counts().unwrap();
     assert_eq!((counts.stream, counts.pending, counts.waiting, counts.windows), (0, 0, 0, 0));
     assert_eq!(f.kv.active(&slug("trips"), 10).unwrap(), []);
-    let hold = f.kv.hold(&slug("trips"), TTL, 0).unwrap().expect("the lock is free");
+    let hold = f.kv.lock_pipeline(&slug("trips"), TTL, 0).unwrap().expect("the lock is free");
     f.kv.release(&hold).unwrap();
 }
 
 pub fn a_dropped_pipeline_loses_its_window_and_its_queued_and_waiting_jobs(f: &Fixture) {
     let (waiting, start) = f.run("a", "trips");
-    f.put_back(&start.held, seconds(10));
-    let hold = f.kv.hold(&slug("trips"), TTL, 0).unwrap().unwrap();
+    f.requeue(&start.lease, seconds(10));
+    let hold = f.kv.lock_pipeline(&slug("trips"), TTL, 0).unwrap().unwrap();
     let deferred = f.defer("trips");
     let queued = f.enqueue("trips");
     f.kv.extend_windows(&[slug("trips")]).unwrap();
@@ -37,7 +37,7 @@ pub fn a_claimed_job_of_a_dropped_pipeline_does_not_start(f: &Fixture) {
     let entry = f.claim("a");
     f.kv.drop_pipeline(&slug("trips")).unwrap();
     let started = f.start("a", &entry);
-    assert!(matches!(started, Started::NotMine | Started::Dropped), "{started:?}");
+    assert!(matches!(started, StartOutcome::NotMine | StartOutcome::Dropped), "{started:?}");
     assert_eq!(f.shown(&job), None);
     is_empty(f);
 }
@@ -48,7 +48,7 @@ pub fn a_foreign_job_older_than_the_drop_is_acknowledged_without_a_record(f: &Fi
     f.backend.add_raw(&[(b"job_id", b"J"), (b"pipeline", b"trips"), (b"enqueued_at", before.as_bytes())]);
     assert_eq!(f.kv.active(&slug("trips"), 10).unwrap(), []);
     let entry = f.claim("a");
-    assert_eq!(f.start("a", &entry), Started::Dropped);
+    assert_eq!(f.start("a", &entry), StartOutcome::Dropped);
     is_empty(f);
     assert_eq!(f.kv.job(&slug("trips"), &super::message(&entry).job_id).unwrap(), None);
 }
@@ -66,9 +66,12 @@ pub fn foreign_jobs_that_nobody_looked_for_go_with_their_pipeline(f: &Fixture) {
 pub fn a_running_job_outlives_the_drop_and_does_not_start_again(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
     f.kv.drop_pipeline(&slug("trips")).unwrap();
-    assert!(matches!(f.kv.heartbeat(&start.held, TTL).unwrap(), Beat::Held { .. }), "it may be told to stop");
+    assert!(
+        matches!(f.kv.heartbeat(&start.lease, TTL).unwrap(), HeartbeatReply::Held { .. }),
+        "it may be told to stop"
+    );
     assert!(f.shown(&job).is_some());
-    f.end(&start.held);
+    f.end(&start.lease);
     is_empty(f);
 }
 
@@ -81,7 +84,7 @@ pub fn a_job_that_died_running_goes_with_its_pipeline(f: &Fixture) {
     f.kv.drop_pipeline(&slug("trips")).unwrap();
     for entry in f.kv.reclaim("b", 10, IDLE).unwrap() {
         let started = f.start("b", &entry);
-        assert!(matches!(started, Started::NotMine | Started::Dropped), "{started:?}");
+        assert!(matches!(started, StartOutcome::NotMine | StartOutcome::Dropped), "{started:?}");
     }
     assert_eq!(f.shown(&job), None);
     is_empty(f);
@@ -93,7 +96,7 @@ pub fn jobs_from_after_the_drop_run(f: &Fixture) {
     job.enqueued_at = f.now() + chrono::TimeDelta::seconds(1);
     f.kv.enqueue(&job).unwrap();
     let start = f.run_next("a");
-    assert_eq!(start.held.job_id, job.job_id);
+    assert_eq!(start.lease.job_id, job.job_id);
 }
 
 pub fn a_revived_pipeline_takes_old_jobs_again(f: &Fixture) {
@@ -115,7 +118,7 @@ pub fn the_mark_lasts_a_day(f: &Fixture) {
     };
     f.kv.drop_pipeline(&slug("trips")).unwrap();
     f.advance(seconds(23 * 3_600));
-    assert_eq!(old(b"J-1"), Started::Dropped);
+    assert_eq!(old(b"J-1"), StartOutcome::Dropped);
     f.advance(seconds(2 * 3_600));
     running(old(b"J-2"));
 }
@@ -124,13 +127,13 @@ pub fn other_pipelines_and_their_fences_are_not_touched(f: &Fixture) {
     let (other, start) = f.run("a", "other");
     let queued = f.enqueue("other");
     f.kv.extend_windows(&[slug("other")]).unwrap();
-    let hold = f.kv.hold(&slug("trips"), TTL, 1 << 60).unwrap().unwrap();
+    let hold = f.kv.lock_pipeline(&slug("trips"), TTL, 1 << 60).unwrap().unwrap();
     f.kv.drop_pipeline(&slug("trips")).unwrap();
     f.kv.release(&hold).unwrap();
     f.kv.revive_pipeline(&slug("trips")).unwrap();
-    assert!(f.kv.hold(&slug("trips"), TTL, 0).unwrap().unwrap().fence > hold.fence, "fences outlive the drop");
+    assert!(f.kv.lock_pipeline(&slug("trips"), TTL, 0).unwrap().unwrap().fence > hold.fence, "fences outlive the drop");
     assert!(f.shown(&other).is_some() && f.shown(&queued).is_some());
     assert_eq!(f.kv.counts().unwrap().windows, 1);
     assert_eq!(f.kv.claim("a", 10, AT_ONCE).unwrap().len(), 1);
-    assert_eq!(f.kv.heartbeat(&start.held, TTL).unwrap(), Beat::Held { cancelled: false });
+    assert_eq!(f.kv.heartbeat(&start.lease, TTL).unwrap(), HeartbeatReply::Held { cancelled: false });
 }

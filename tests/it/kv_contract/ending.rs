@@ -1,29 +1,29 @@
 //! What is known of jobs while they are active, and after their end.
 
 use lakemill::domain::job::{JobStatus, Progress};
-use lakemill::ports::jobs::{Beat, Enqueued, EntryId, QueueCounts, Release};
+use lakemill::ports::jobs::{EnqueueOutcome, EntryId, HeartbeatReply, QueueCounts, ReleaseOutcome};
 
 use super::{AT_ONCE, ATTEMPTS_MAX, Fixture, IDLE, TTL, completed, failure, seconds, slug};
 
 pub fn an_ended_job_is_known_for_an_hour(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
-    let end = f.seen(&start.held).started("a", start.held.fence, 1, f.now()).failed(failure(), f.now());
-    assert_eq!(f.kv.end(&start.held, &end).unwrap(), Release::Done);
+    let end = f.seen(&start.lease).started("a", start.lease.fence, 1, f.now()).failed(failure(), f.now());
+    assert_eq!(f.kv.finish(&start.lease, &end).unwrap(), ReleaseOutcome::Released);
     assert_eq!(f.kv.counts().unwrap(), QueueCounts::default());
     assert_eq!(f.kv.active(&job.pipeline, 10).unwrap(), []);
     f.advance(seconds(3_500));
     assert_eq!(f.shown(&job), Some(end));
     f.advance(seconds(200));
     assert_eq!(f.shown(&job), None);
-    let hold = f.kv.hold(&job.pipeline, TTL, 0).unwrap();
+    let hold = f.kv.lock_pipeline(&job.pipeline, TTL, 0).unwrap();
     assert!(hold.is_some(), "the lock was released");
 }
 
 pub fn an_end_happens_once(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
-    f.end(&start.held);
+    f.end(&start.lease);
     let shown = f.shown(&job);
-    f.is_lost(&start.held);
+    f.is_lost(&start.lease);
     assert_eq!(f.shown(&job), shown);
 }
 
@@ -31,7 +31,7 @@ pub fn a_job_that_is_active_is_not_enqueued_again(f: &Fixture) {
     let job = f.enqueue("trips");
     let again = |f: &Fixture| {
         let before = f.kv.counts().unwrap();
-        assert_eq!(f.kv.enqueue(&job).unwrap(), Enqueued::AlreadyActive);
+        assert_eq!(f.kv.enqueue(&job).unwrap(), EnqueueOutcome::AlreadyActive);
         assert_eq!(f.kv.counts().unwrap(), before);
     };
     again(f);
@@ -39,14 +39,14 @@ pub fn a_job_that_is_active_is_not_enqueued_again(f: &Fixture) {
     again(f);
     let start = super::running(f.start("a", &entry));
     again(f);
-    assert_eq!(f.seen(&start.held).attempt, 1);
-    f.put_back(&start.held, seconds(10));
+    assert_eq!(f.seen(&start.lease).attempt, 1);
+    f.requeue(&start.lease, seconds(10));
     again(f);
     f.advance(seconds(12));
     f.kv.release_due(10).unwrap();
     let start = f.run_next("a");
-    f.end(&start.held);
-    assert_eq!(f.kv.enqueue(&job).unwrap(), Enqueued::Queued, "it is not active any more");
+    f.end(&start.lease);
+    assert_eq!(f.kv.enqueue(&job).unwrap(), EnqueueOutcome::Queued, "it is not active any more");
     let shown = f.shown(&job).unwrap();
     assert_eq!((shown.status, shown.attempt), (JobStatus::Queued, 0));
     assert_eq!((f.run_next("a").attempt), 1);
@@ -54,10 +54,10 @@ pub fn a_job_that_is_active_is_not_enqueued_again(f: &Fixture) {
 
 pub fn a_running_job_is_seen_as_it_was_shown(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
-    let mut shown = f.seen(&start.held).started("worker-1", start.held.fence, 1, f.now());
+    let mut shown = f.seen(&start.lease).started("worker-1", start.lease.fence, 1, f.now());
     for rows in [1, 1 << 40, u64::MAX >> 11] {
         shown.progress = Some(Progress { rows_read: rows, files_total: 3, ..Progress::default() });
-        assert_eq!(f.kv.show(&start.held, &shown).unwrap(), Beat::Held { cancelled: false });
+        assert_eq!(f.kv.update_record(&start.lease, &shown).unwrap(), HeartbeatReply::Held { cancelled: false });
         assert_eq!(f.open().job(&job.pipeline, &job.job_id).unwrap(), Some(shown.clone()));
     }
     assert_eq!(f.kv.active(&job.pipeline, 10).unwrap(), [shown]);
@@ -73,41 +73,41 @@ pub fn a_running_job_whose_lock_is_over_tells_how_long_nothing_was_heard_of_it(f
     let queued = f.enqueue("trips");
     assert_eq!(silence(&queued), (JobStatus::Queued, None));
     let start = f.run_next("a");
-    let shown = f.seen(&start.held).started("a", start.held.fence, 1, f.now());
-    assert_eq!(f.kv.show(&start.held, &shown).unwrap(), Beat::Held { cancelled: false });
+    let shown = f.seen(&start.lease).started("a", start.lease.fence, 1, f.now());
+    assert_eq!(f.kv.update_record(&start.lease, &shown).unwrap(), HeartbeatReply::Held { cancelled: false });
     f.advance(TTL - seconds(10));
     assert_eq!(silence(&queued), (JobStatus::Running, None), "it holds its lock");
-    assert_eq!(f.kv.heartbeat(&start.held, TTL).unwrap(), Beat::Held { cancelled: false });
+    assert_eq!(f.kv.heartbeat(&start.lease, TTL).unwrap(), HeartbeatReply::Held { cancelled: false });
     f.advance(TTL + seconds(10));
     let (status, silent) = silence(&queued);
     assert_eq!(status, JobStatus::Running);
     let silent = silent.expect("its lock is over");
     assert!((70_000..100_000).contains(&silent), "{silent} ms since its last heartbeat");
-    assert!(f.kv.uncharge(&start.held).unwrap());
+    assert!(f.kv.refund_attempt(&start.lease).unwrap());
     let (status, after) = silence(&queued);
     assert!(after >= Some(silent), "whoever lost its hold gave its attempt back: {status:?}, {after:?}");
     // Another job of the pipeline has the lock meanwhile.
     let (other, other_start) = f.run("b", "trips");
     assert_eq!((silence(&other).1, silence(&queued).1.is_some()), (None, true));
-    f.end(&other_start.held);
+    f.end(&other_start.lease);
     f.advance(IDLE);
     let entry = f.reclaim("c");
     let again = super::running(f.start("c", &entry));
     assert_eq!(silence(&queued), (JobStatus::Running, None), "another worker has taken it over");
-    f.end(&again.held);
+    f.end(&again.lease);
     assert_eq!(f.shown(&queued).unwrap().silent_ms, None);
 }
 
 pub fn an_outcome_that_was_shown_but_not_reached_does_not_stick(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
-    let end = completed(&f.seen(&start.held), f.now());
-    assert_eq!(f.kv.show(&start.held, &end).unwrap(), Beat::Held { cancelled: false });
+    let end = completed(&f.seen(&start.lease), f.now());
+    assert_eq!(f.kv.update_record(&start.lease, &end).unwrap(), HeartbeatReply::Held { cancelled: false });
     assert_eq!(f.shown(&job).unwrap().status, JobStatus::Completed);
     assert_eq!(f.kv.active(&job.pipeline, 10).unwrap().len(), 1, "it is active until its end");
     // Its worker dies. The next one finds the pipeline busy, then runs it.
     f.advance(IDLE + seconds(5));
     let entry = f.reclaim("b");
-    let hold = f.kv.hold(&job.pipeline, TTL, 0).unwrap().unwrap();
+    let hold = f.kv.lock_pipeline(&job.pipeline, TTL, 0).unwrap().unwrap();
     f.start("b", &entry);
     let shown = f.shown(&job).unwrap();
     assert_eq!((shown.status, shown.finished_at), (JobStatus::Queued, None));
@@ -118,7 +118,7 @@ pub fn an_outcome_that_was_shown_but_not_reached_does_not_stick(f: &Fixture) {
     assert_eq!((start.attempt, start.lost_starts), (2, 1));
     let shown = f.shown(&job).unwrap();
     assert!(!shown.status.is_terminal() && shown.finished_at.is_none() && shown.result.is_none(), "{shown:?}");
-    f.end(&start.held);
+    f.end(&start.lease);
 }
 
 pub fn active_jobs_are_listed_the_longest_enqueued_first(f: &Fixture) {
@@ -137,10 +137,10 @@ pub fn active_jobs_are_listed_the_longest_enqueued_first(f: &Fixture) {
     assert_eq!(ids(2), expected[..2]);
     let start = f.run_next("a");
     assert_eq!(ids(10), expected, "running");
-    f.put_back(&start.held, seconds(10));
+    f.requeue(&start.lease, seconds(10));
     assert_eq!(ids(10), expected, "waiting");
     let start = f.run_next("a");
-    f.end(&start.held);
+    f.end(&start.lease);
     assert_eq!(ids(10).len(), 2, "ended");
     assert_eq!(f.kv.active(&slug("nothing"), 10).unwrap(), []);
 }
@@ -149,7 +149,7 @@ pub fn a_job_is_known_to_its_own_pipeline_alone(f: &Fixture) {
     let job = f.enqueue("trips");
     assert_eq!(f.kv.job(&slug("other"), &job.job_id).unwrap(), None);
     let start = f.run_next("a");
-    f.end(&start.held);
+    f.end(&start.lease);
     assert_eq!(f.kv.job(&slug("other"), &job.job_id).unwrap(), None);
     assert!(f.shown(&job).is_some());
 }
@@ -163,7 +163,7 @@ pub fn counts_follow_each_step(f: &Fixture) {
     let entries = f.kv.claim("a", 2, AT_ONCE).unwrap();
     assert_eq!(f.kv.counts().unwrap(), counts(2, 2, 0));
     let start = super::running(f.start("a", &entries[0]));
-    f.put_back(&start.held, seconds(10));
+    f.requeue(&start.lease, seconds(10));
     assert_eq!(f.kv.counts().unwrap(), counts(1, 1, 1));
     f.advance(seconds(12));
     f.kv.release_due(10).unwrap();
@@ -179,13 +179,13 @@ pub fn the_oldest_due_job_is_told_by_how_long_it_is_due(f: &Fixture) {
     assert!(oldest().is_some_and(|age| age < seconds(60)), "queued: {:?}", oldest());
     let start = f.run_next("a");
     assert!(oldest().is_some_and(|age| age < seconds(60)), "running: {:?}", oldest());
-    f.put_back(&start.held, seconds(100));
+    f.requeue(&start.lease, seconds(100));
     assert_eq!(oldest(), None, "what waits until it is due is not late");
     f.advance(seconds(130));
     assert!(oldest().is_some_and(|age| age >= seconds(20) && age < seconds(90)), "due: {:?}", oldest());
     f.kv.release_due(10).unwrap();
     let start = f.run_next("a");
-    f.end(&start.held);
+    f.end(&start.lease);
     assert_eq!(oldest(), None);
 }
 
@@ -194,11 +194,11 @@ pub fn a_buried_entry_is_kept_with_its_reason(f: &Fixture) {
     f.backend.add_raw(&[(b"colour", b"blue")]);
     let first = f.claim("a");
     let second = f.claim("a");
-    f.kv.bury(&first, "`not one` is no job id").unwrap();
+    f.kv.dead_letter(&first, "`not one` is no job id").unwrap();
     // By another process than that for which it is pending.
-    f.open().bury(&second, "the field `job_id` is missing").unwrap();
+    f.open().dead_letter(&second, "the field `job_id` is missing").unwrap();
     // Once more, as by one that had it reclaimed meanwhile.
-    f.kv.bury(&first, "again").unwrap();
+    f.kv.dead_letter(&first, "again").unwrap();
     let dead = f.backend.dead();
     assert_eq!(dead.len(), 2, "{dead:?}");
     for (text, parts) in dead.iter().zip([["`not one` is no job id", "red"], ["`job_id` is missing", "blue"]]) {
@@ -208,7 +208,7 @@ pub fn a_buried_entry_is_kept_with_its_reason(f: &Fixture) {
     f.advance(IDLE + seconds(5));
     assert_eq!(f.kv.reclaim("b", 10, IDLE).unwrap(), []);
     let unknown = lakemill::ports::jobs::Entry { id: EntryId("7-7".to_owned()), ..first };
-    f.kv.bury(&unknown, "it never was").unwrap();
+    f.kv.dead_letter(&unknown, "it never was").unwrap();
     assert_eq!(f.kv.counts().unwrap().dead, 2);
 }
 
@@ -234,7 +234,7 @@ pub fn a_queued_job_shows_the_workers_attempts_at_all_times(f: &Fixture) {
     assert_eq!(f.shown(&late).unwrap().max_attempts, 7);
     let start = f.run_next("a");
     assert_eq!(shown("early"), [ATTEMPTS_MAX], "it runs on a worker that has another setting");
-    f.put_back(&start.held, seconds(10));
+    f.requeue(&start.lease, seconds(10));
     other.set_attempts_max(5).unwrap();
     assert_eq!((shown("early"), shown("trips")), (vec![5], vec![5, 5]));
 }

@@ -1,7 +1,7 @@
 //! Entries that other programs wrote.
 
 use lakemill::domain::job::{Arrival, JobId, JobMessage, JobStatus, Waiting};
-use lakemill::ports::jobs::{Cancelling, Started};
+use lakemill::ports::jobs::{CancelOutcome, StartOutcome};
 
 use super::{AT_ONCE, ATTEMPTS_MAX, Fixture, TTL, message, running, slug};
 
@@ -26,8 +26,8 @@ pub fn a_foreign_job_is_known_before_it_is_claimed(f: &Fixture) {
     assert!(shown.clean_run);
     assert_eq!((shown.attempt, shown.max_attempts), (1, ATTEMPTS_MAX));
     assert_eq!(f.kv.active(&pipeline, 10).unwrap(), [shown]);
-    assert_eq!(f.kv.cancel(&pipeline, &id).unwrap(), Cancelling::Requested);
-    f.end(&start.held);
+    assert_eq!(f.kv.cancel(&pipeline, &id).unwrap(), CancelOutcome::Requested);
+    f.end(&start.lease);
     assert_eq!(f.places(), (1, 1, 0));
     assert_eq!(f.kv.active(&pipeline, 10).unwrap(), []);
 }
@@ -35,17 +35,17 @@ pub fn a_foreign_job_is_known_before_it_is_claimed(f: &Fixture) {
 pub fn a_foreign_job_is_cancelled_before_it_is_claimed(f: &Fixture) {
     f.backend.add_raw(&[(b"job_id", b"J-1"), (b"pipeline", b"trips")]);
     let id = JobId::parse("J-1").unwrap();
-    assert_eq!(f.kv.cancel(&slug("other"), &id).unwrap(), Cancelling::NotActive);
-    assert_eq!(f.kv.cancel(&slug("trips"), &id).unwrap(), Cancelling::Requested);
+    assert_eq!(f.kv.cancel(&slug("other"), &id).unwrap(), CancelOutcome::NotActive);
+    assert_eq!(f.kv.cancel(&slug("trips"), &id).unwrap(), CancelOutcome::Requested);
     assert!(f.run_next("a").cancelled);
 }
 
 pub fn a_foreign_job_that_nobody_looked_for_gets_its_record_at_its_start(f: &Fixture) {
     f.backend.add_raw(&[(b"job_id", b"J-1"), (b"pipeline", b"trips")]);
     let start = f.run_next("a");
-    let shown = f.seen(&start.held);
+    let shown = f.seen(&start.lease);
     assert_eq!((shown.attempt, shown.max_attempts), (1, ATTEMPTS_MAX));
-    f.end(&start.held);
+    f.end(&start.lease);
     assert_eq!(f.places(), (0, 0, 0));
 }
 
@@ -91,7 +91,7 @@ pub fn a_foreign_job_that_was_claimed_and_not_started_is_known(f: &Fixture) {
     f.advance(super::IDLE + super::seconds(5));
     let entry = f.reclaim("b");
     let start = running(f.start("b", &entry));
-    f.end(&start.held);
+    f.end(&start.lease);
     assert_eq!(f.kv.active(&slug("trips"), 10).unwrap(), [], "what has ended does not come back");
 }
 
@@ -109,11 +109,11 @@ pub fn a_foreign_job_of_a_busy_pipeline_is_deferred_with_a_record(f: &Fixture) {
     let (_, first) = f.run("a", "trips");
     f.backend.add_raw(&[(b"job_id", b"J-1"), (b"pipeline", b"trips"), (b"prefix", b"pipelines/trips/2024/")]);
     let entry = f.claim("b");
-    assert!(matches!(f.start("b", &entry), Started::Deferred { .. }));
+    assert!(matches!(f.start("b", &entry), StartOutcome::Deferred { .. }));
     let shown = f.kv.job(&slug("trips"), &JobId::parse("J-1").unwrap()).unwrap().unwrap();
     assert_eq!((shown.status, shown.reason), (JobStatus::Queued, Some(Waiting::PipelineBusy)));
     assert_eq!((shown.attempt, shown.max_attempts), (0, ATTEMPTS_MAX));
-    f.end(&first.held);
+    f.end(&first.lease);
     f.kv.release_due(10).unwrap();
     let entry = f.claim("b");
     assert_eq!(message(&entry).prefix, "pipelines/trips/2024/", "it asks for the same as before");
@@ -134,7 +134,7 @@ pub fn what_is_no_utf_8_is_replaced(f: &Fixture) {
     assert_eq!(entry.fields[0].0, "job_id");
     assert!(entry.fields[0].1.contains('\u{fffd}') && entry.fields[1].0.contains('\u{fffd}'), "{entry:?}");
     assert_eq!(entry.fields[1].1, "x");
-    f.kv.bury(&entry, "no job id").unwrap();
+    f.kv.dead_letter(&entry, "no job id").unwrap();
     assert_eq!(f.backend.dead().len(), 1);
 }
 
@@ -149,8 +149,8 @@ pub fn huge_entries_pass_whole(f: &Fixture) {
     let parsed = JobMessage::parse(entry.fields.iter().map(|(n, v)| (n.as_str(), v.as_str())), entry.received_at);
     assert!(matches!(parsed, Arrival::Refused(..)), "the prefix is too long");
     let start = running(f.start("a", &entry));
-    f.end(&start.held);
-    assert_eq!(f.kv.hold(&slug("trips"), TTL, 0).unwrap().map(|hold| hold.pipeline), Some(slug("trips")));
+    f.end(&start.lease);
+    assert_eq!(f.kv.lock_pipeline(&slug("trips"), TTL, 0).unwrap().map(|hold| hold.pipeline), Some(slug("trips")));
 }
 
 pub fn good_and_bad_entries_are_claimed_alike(f: &Fixture) {
@@ -160,10 +160,10 @@ pub fn good_and_bad_entries_are_claimed_alike(f: &Fixture) {
     let entries = f.kv.claim("a", 10, AT_ONCE).unwrap();
     assert_eq!(entries.len(), 3);
     assert_eq!(message(&entries[1]).job_id, job.job_id);
-    f.kv.bury(&entries[0], "one").unwrap();
-    f.kv.bury(&entries[2], "two").unwrap();
+    f.kv.dead_letter(&entries[0], "one").unwrap();
+    f.kv.dead_letter(&entries[2], "two").unwrap();
     let start = running(f.start("a", &entries[1]));
-    f.end(&start.held);
+    f.end(&start.lease);
     assert_eq!((f.places(), f.kv.counts().unwrap().dead), ((0, 0, 0), 2));
 }
 
@@ -174,7 +174,7 @@ pub fn a_job_id_of_another_pipelines_job_harms_it_in_nothing(f: &Fixture) {
     let before = f.shown(&job);
     f.start("b", &entry);
     assert_eq!(f.shown(&job), before);
-    assert!(matches!(f.kv.heartbeat(&start.held, TTL).unwrap(), lakemill::ports::jobs::Beat::Held { .. }));
-    f.end(&start.held);
+    assert!(matches!(f.kv.heartbeat(&start.lease, TTL).unwrap(), lakemill::ports::jobs::HeartbeatReply::Held { .. }));
+    f.end(&start.lease);
     assert_eq!(f.shown(&job).unwrap().status, JobStatus::Completed);
 }

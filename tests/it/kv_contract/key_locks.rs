@@ -35,12 +35,12 @@ pub fn a_write_is_proved_by_every_handle_and_touches_nothing_else(f: &Fixture) {
     let other = f.open();
     let before = f.kv.counts().unwrap();
     for _ in 0..3 {
-        f.kv.prove_write().unwrap();
-        other.prove_write().unwrap();
+        f.kv.probe_write().unwrap();
+        other.probe_write().unwrap();
     }
     assert_eq!(f.kv.counts().unwrap(), before);
     f.advance(seconds(90));
-    f.kv.prove_write().unwrap();
+    f.kv.probe_write().unwrap();
 }
 
 pub fn names_are_any_text(f: &Fixture) {

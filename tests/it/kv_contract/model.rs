@@ -9,8 +9,10 @@ use std::time::Duration;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use lakemill::domain::job::{Charge, Job, JobStatus, Waiting};
-use lakemill::ports::jobs::{Beat, Cancelling, Entry, Held, Publishing, Release, RunHold, Started};
+use lakemill::domain::job::{AttemptCost, Job, JobStatus, Waiting};
+use lakemill::ports::jobs::{
+    CancelOutcome, Entry, HeartbeatReply, JobLease, PipelineLock, PublishReply, ReleaseOutcome, StartOutcome,
+};
 
 use super::{AT_ONCE, Fixture, completed, failure, message, seconds, slug, start_from};
 
@@ -110,8 +112,8 @@ struct Model {
     /// Every claim there ever was: consumer, entry, job.
     claims: Vec<(usize, Entry, usize)>,
     /// Every run there ever was.
-    runs: Vec<(Held, usize)>,
-    holds: Vec<RunHold>,
+    runs: Vec<(JobLease, usize)>,
+    holds: Vec<PipelineLock>,
     locks: BTreeMap<&'static str, Lock>,
     fences: BTreeMap<&'static str, u64>,
     /// First and due time.
@@ -131,8 +133,8 @@ impl Model {
         self.locks.get(pipeline).filter(|lock| lock.expires > self.now)
     }
 
-    fn is_held(&self, held: &Held) -> bool {
-        self.lock(held.pipeline.as_str()).is_some_and(|lock| lock.token == held.token)
+    fn is_held(&self, lease: &JobLease) -> bool {
+        self.lock(lease.pipeline.as_str()).is_some_and(|lock| lock.token == lease.token)
     }
 
     fn pipeline_of(&self, job: usize) -> &'static str {
@@ -171,7 +173,7 @@ impl Model {
         // Jobs of one pipeline are told apart in time by their order, as people's would be.
         let mut job = f.job(pipeline(n));
         job.enqueued_at += chrono::TimeDelta::milliseconds(self.jobs.len() as i64);
-        assert_eq!(f.kv.enqueue(&job).unwrap(), lakemill::ports::jobs::Enqueued::Queued);
+        assert_eq!(f.kv.enqueue(&job).unwrap(), lakemill::ports::jobs::EnqueueOutcome::Queued);
         self.add(job);
     }
 
@@ -225,16 +227,16 @@ impl Model {
         let started = start_from(&*f.kv, &name(consumer), &entry.id, &asked, ttl, 0);
         let pipeline = self.pipeline_of(job);
         if !self.is_pending(claim) {
-            assert_eq!(started, Started::NotMine);
+            assert_eq!(started, StartOutcome::NotMine);
             return;
         }
         let now = self.now;
         if let Some(lock) = self.lock(pipeline).cloned() {
             if lock.job == Some(job) {
-                assert_eq!(started, Started::RunningElsewhere);
+                assert_eq!(started, StartOutcome::RunningElsewhere);
                 return;
             }
-            assert!(matches!(started, Started::Deferred { .. }), "{started:?}");
+            assert!(matches!(started, StartOutcome::Deferred { .. }), "{started:?}");
             self.leaves_the_stream(job);
             let known = &mut self.jobs[job];
             known.place = Place::Waiting { due: now + (lock.expires - now + 1).min(DEFER_S_MAX), deferred: true };
@@ -242,8 +244,8 @@ impl Model {
             return;
         }
         let run = super::running(started);
-        self.rises(pipeline, run.held.fence);
-        let lock = Lock { token: run.held.token.clone(), job: Some(job), expires: now + TTL_S };
+        self.rises(pipeline, run.lease.fence);
+        let lock = Lock { token: run.lease.token.clone(), job: Some(job), expires: now + TTL_S };
         self.locks.insert(pipeline, lock);
         self.stream.iter_mut().find(|e| e.job == job).unwrap().pending = Some((consumer, now));
         let known = &mut self.jobs[job];
@@ -253,52 +255,52 @@ impl Model {
         (known.running, known.publishing) = (true, false);
         assert_eq!((run.attempt, run.lost_starts, run.cancelled), (known.attempts, known.lost, known.cancel));
         assert!(run.attempt <= known.starts);
-        self.runs.push((run.held, job));
+        self.runs.push((run.lease, job));
     }
 
-    fn pick_run(&self, n: usize) -> Option<(Held, usize)> {
+    fn pick_run(&self, n: usize) -> Option<(JobLease, usize)> {
         let back = (n % 5).min(self.runs.len().checked_sub(1)?);
         self.runs.get(self.runs.len() - 1 - back).cloned()
     }
 
     fn heartbeat(&mut self, f: &Fixture, n: usize) {
-        let Some((held, job)) = self.pick_run(n) else { return };
-        let beat = f.kv.heartbeat(&held, Duration::from_secs(TTL_S.unsigned_abs())).unwrap();
-        if !self.is_held(&held) {
-            assert_eq!(beat, Beat::Lost);
+        let Some((lease, job)) = self.pick_run(n) else { return };
+        let beat = f.kv.heartbeat(&lease, Duration::from_secs(TTL_S.unsigned_abs())).unwrap();
+        if !self.is_held(&lease) {
+            assert_eq!(beat, HeartbeatReply::Lost);
             return;
         }
-        assert_eq!(beat, Beat::Held { cancelled: self.jobs[job].cancel });
+        assert_eq!(beat, HeartbeatReply::Held { cancelled: self.jobs[job].cancel });
         let now = self.now;
-        let consumer = held.consumer[1..].parse().unwrap();
+        let consumer = lease.consumer[1..].parse().unwrap();
         self.locks.get_mut(self.pipeline_of(job)).unwrap().expires = now + TTL_S;
         self.stream.iter_mut().find(|e| e.job == job).unwrap().pending = Some((consumer, now));
     }
 
     fn publish(&mut self, f: &Fixture, n: usize) {
-        let Some((held, job)) = self.pick_run(n) else { return };
-        let expected = match (self.is_held(&held), self.jobs[job].cancel) {
-            (false, _) => Publishing::Lost,
-            (true, true) => Publishing::Cancelled,
-            (true, false) => Publishing::Begun,
+        let Some((lease, job)) = self.pick_run(n) else { return };
+        let expected = match (self.is_held(&lease), self.jobs[job].cancel) {
+            (false, _) => PublishReply::Lost,
+            (true, true) => PublishReply::Cancelled,
+            (true, false) => PublishReply::Begun,
         };
-        assert_eq!(f.kv.begin_publishing(&held).unwrap(), expected);
-        self.jobs[job].publishing |= expected == Publishing::Begun;
+        assert_eq!(f.kv.begin_publishing(&lease).unwrap(), expected);
+        self.jobs[job].publishing |= expected == PublishReply::Begun;
     }
 
-    fn put_back(&mut self, f: &Fixture, n: usize, long: bool, free: bool) {
-        let Some((held, job)) = self.pick_run(n) else { return };
+    fn requeue(&mut self, f: &Fixture, n: usize, long: bool, free: bool) {
+        let Some((lease, job)) = self.pick_run(n) else { return };
         let delay = if long { 35 } else { 15 };
-        let charge = if free { Charge::Nothing } else { Charge::Attempt };
+        let cost = if free { AttemptCost::Zero } else { AttemptCost::One };
         let told = self.jobs[job].job.clone().waiting(Waiting::Retry, f.now(), Some(failure()));
         let delayed = Duration::from_secs(delay);
-        let wait = lakemill::ports::jobs::Wait { job: &told, delay: delayed, reason: Waiting::Retry, charge };
-        let done = f.kv.put_back(&held, &wait).unwrap();
-        if !self.is_held(&held) {
-            assert_eq!(done, Release::Lost);
+        let wait = lakemill::ports::jobs::Requeue { job: &told, delay: delayed, reason: Waiting::Retry, cost };
+        let done = f.kv.requeue(&lease, &wait).unwrap();
+        if !self.is_held(&lease) {
+            assert_eq!(done, ReleaseOutcome::Lost);
             return;
         }
-        assert_eq!(done, Release::Done);
+        assert_eq!(done, ReleaseOutcome::Released);
         self.leaves_the_stream(job);
         let due = self.now + delay.cast_signed();
         let known = &mut self.jobs[job];
@@ -309,13 +311,13 @@ impl Model {
     }
 
     fn end(&mut self, f: &Fixture, n: usize) {
-        let Some((held, job)) = self.pick_run(n) else { return };
-        let done = f.kv.end(&held, &completed(&self.jobs[job].job, f.now())).unwrap();
-        if !self.is_held(&held) {
-            assert_eq!(done, Release::Lost);
+        let Some((lease, job)) = self.pick_run(n) else { return };
+        let done = f.kv.finish(&lease, &completed(&self.jobs[job].job, f.now())).unwrap();
+        if !self.is_held(&lease) {
+            assert_eq!(done, ReleaseOutcome::Lost);
             return;
         }
-        assert_eq!(done, Release::Done);
+        assert_eq!(done, ReleaseOutcome::Released);
         self.leaves_the_stream(job);
         self.jobs[job].place = Place::Ended;
         self.released(f, self.pipeline_of(job));
@@ -352,12 +354,12 @@ impl Model {
         let n = n % self.jobs.len();
         let known = &mut self.jobs[n];
         let expected = match known.place {
-            Place::Ended => Cancelling::NotActive,
-            Place::Stream | Place::Waiting { .. } if known.publishing => Cancelling::TooLate,
-            Place::Stream | Place::Waiting { .. } => Cancelling::Requested,
+            Place::Ended => CancelOutcome::NotActive,
+            Place::Stream | Place::Waiting { .. } if known.publishing => CancelOutcome::TooLate,
+            Place::Stream | Place::Waiting { .. } => CancelOutcome::Requested,
         };
         assert_eq!(f.kv.cancel(&known.job.pipeline, &known.job.job_id).unwrap(), expected);
-        if expected == Cancelling::Requested {
+        if expected == CancelOutcome::Requested {
             known.cancel = true;
             if let Place::Waiting { due, .. } = &mut known.place {
                 *due = now.min(*due);
@@ -367,7 +369,7 @@ impl Model {
 
     fn hold(&mut self, f: &Fixture, n: usize) {
         let pipeline = pipeline(n);
-        let hold = f.kv.hold(&slug(pipeline), Duration::from_secs(TTL_S.unsigned_abs()), 0).unwrap();
+        let hold = f.kv.lock_pipeline(&slug(pipeline), Duration::from_secs(TTL_S.unsigned_abs()), 0).unwrap();
         assert_eq!(hold.is_some(), self.lock(pipeline).is_none());
         if let Some(hold) = hold {
             self.rises(pipeline, hold.fence);
@@ -384,7 +386,7 @@ impl Model {
         let hold = self.holds[self.holds.len() - 1 - n % self.holds.len().min(2)].clone();
         let is_held = self.lock(hold.pipeline.as_str()).is_some_and(|lock| lock.token == hold.token);
         let done = f.kv.release(&hold).unwrap();
-        assert_eq!(done == Release::Done, is_held);
+        assert_eq!(done == ReleaseOutcome::Released, is_held);
         if is_held {
             let pipeline = PIPELINES.into_iter().find(|p| *p == hold.pipeline.as_str()).unwrap();
             self.released(f, pipeline);
@@ -441,7 +443,7 @@ impl Model {
                 let active: Vec<_> = self.jobs.iter().filter(|known| known.place != Place::Ended).collect();
                 if let Some(known) = active.get(n % active.len().max(1)) {
                     let told = f.kv.enqueue(&known.job).unwrap();
-                    assert_eq!(told, lakemill::ports::jobs::Enqueued::AlreadyActive);
+                    assert_eq!(told, lakemill::ports::jobs::EnqueueOutcome::AlreadyActive);
                 }
             }
             Step::Claim(c, count) => self.claim(f, c, count),
@@ -449,7 +451,7 @@ impl Model {
             Step::Start(n) => self.start(f, n),
             Step::Heartbeat(n) => self.heartbeat(f, n),
             Step::Publish(n) => self.publish(f, n),
-            Step::PutBack(n, long, free) => self.put_back(f, n, long, free),
+            Step::PutBack(n, long, free) => self.requeue(f, n, long, free),
             Step::End(n) => self.end(f, n),
             Step::Cancel(n) => self.cancel(f, n),
             Step::Hold(n) => self.hold(f, n),

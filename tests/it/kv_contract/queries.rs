@@ -1,7 +1,7 @@
 //! Queries that run, and the wish that one should end.
 
 use lakemill::domain::name::QueryId;
-use lakemill::ports::queries::AnnouncedQuery;
+use lakemill::ports::queries::RegisteredQuery;
 
 use super::{Fixture, seconds, slug};
 
@@ -9,8 +9,8 @@ fn id(text: &str) -> QueryId {
     QueryId::parse(text).unwrap()
 }
 
-fn announce(f: &Fixture, pipeline: &str, query: &str) -> Option<AnnouncedQuery> {
-    f.kv.announce_query(&slug(pipeline), &id(query), seconds(60)).unwrap()
+fn announce(f: &Fixture, pipeline: &str, query: &str) -> Option<RegisteredQuery> {
+    f.kv.register_query(&slug(pipeline), &id(query), seconds(60)).unwrap()
 }
 
 pub fn a_query_that_is_announced_can_be_cancelled_from_elsewhere(f: &Fixture) {
@@ -20,8 +20,8 @@ pub fn a_query_that_is_announced_can_be_cancelled_from_elsewhere(f: &Fixture) {
     assert!(f.open().cancel_query(&slug("trips"), &id("q2")).unwrap());
     assert!(f.open().cancel_query(&slug("trips"), &id("q2")).unwrap(), "twice is once");
     assert_eq!(f.kv.cancelled_queries(&both).unwrap(), [false, true]);
-    f.kv.retire_query(&two).unwrap();
-    f.kv.retire_query(&two).unwrap();
+    f.kv.unregister_query(&two).unwrap();
+    f.kv.unregister_query(&two).unwrap();
     assert!(!f.kv.cancel_query(&slug("trips"), &id("q2")).unwrap());
     assert_eq!(f.kv.cancelled_queries(&[one]).unwrap(), [false]);
     assert_eq!(f.kv.cancelled_queries(&[]).unwrap(), [false; 0]);
@@ -33,7 +33,7 @@ pub fn an_id_names_one_query_of_a_pipeline_at_a_time(f: &Fixture) {
     let other = announce(f, "others", "q").unwrap();
     assert!(f.kv.cancel_query(&slug("others"), &id("q")).unwrap());
     assert_eq!(f.kv.cancelled_queries(&[first.clone(), other]).unwrap(), [false, true]);
-    f.kv.retire_query(&first).unwrap();
+    f.kv.unregister_query(&first).unwrap();
     assert!(announce(f, "trips", "q").is_some());
 }
 
@@ -59,7 +59,7 @@ pub fn the_end_of_an_older_query_does_not_touch_a_newer_one(f: &Fixture) {
     let old = announce(f, "trips", "q").unwrap();
     f.advance(seconds(65));
     let new = announce(f, "trips", "q").unwrap();
-    f.kv.retire_query(&old).unwrap();
+    f.kv.unregister_query(&old).unwrap();
     assert!(f.kv.cancel_query(&slug("trips"), &id("q")).unwrap());
     assert_eq!(f.kv.cancelled_queries(&[old, new]).unwrap(), [false, true]);
 }

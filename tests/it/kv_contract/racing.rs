@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use lakemill::domain::login::LoginScopes;
 use lakemill::ports::Kv;
-use lakemill::ports::jobs::{Enqueued, Entry, Started};
+use lakemill::ports::jobs::{EnqueueOutcome, Entry, StartOutcome};
 use lakemill::ports::sessions::Admission;
 
 use super::{AT_ONCE, Fixture, TTL, message, seconds, slug, start};
@@ -73,9 +73,9 @@ pub fn one_of_many_starts_takes_the_lock(f: &Fixture) {
         }
         let entries: Vec<Entry> = (0..6).map(|n| f.claim(&format!("c{n}"))).collect();
         let started = race(f, 6, |n, kv| start(kv, &format!("c{n}"), &entries[n], TTL));
-        let count = |wanted: fn(&Started) -> bool| started.iter().filter(|s| wanted(s)).count();
-        assert_eq!(count(|s| matches!(s, Started::Running(_))), 1, "{started:?}");
-        assert_eq!(count(|s| matches!(s, Started::Deferred { .. })), 5, "{started:?}");
+        let count = |wanted: fn(&StartOutcome) -> bool| started.iter().filter(|s| wanted(s)).count();
+        assert_eq!(count(|s| matches!(s, StartOutcome::Running(_))), 1, "{started:?}");
+        assert_eq!(count(|s| matches!(s, StartOutcome::Deferred { .. })), 5, "{started:?}");
     }
 }
 
@@ -88,13 +88,13 @@ pub fn one_of_many_reclaimers_takes_over(f: &Fixture) {
         entries.iter().map(|entry| start(kv, &consumer, entry, TTL)).collect::<Vec<_>>()
     });
     let starts: Vec<_> = taken.into_iter().flatten().collect();
-    assert!(matches!(&starts[..], [Started::Running(start)] if start.held.fence > old.held.fence), "{starts:?}");
-    f.is_lost(&old.held);
+    assert!(matches!(&starts[..], [StartOutcome::Running(start)] if start.lease.fence > old.lease.fence), "{starts:?}");
+    f.is_lost(&old.lease);
 }
 
 pub fn one_of_many_holds_wins(f: &Fixture) {
-    let held = race(f, 8, |_, kv| kv.hold(&slug("trips"), TTL, 0).unwrap().is_some());
-    assert_eq!(held.iter().filter(|held| **held).count(), 1);
+    let lease = race(f, 8, |_, kv| kv.lock_pipeline(&slug("trips"), TTL, 0).unwrap().is_some());
+    assert_eq!(lease.iter().filter(|lease| **lease).count(), 1);
     let locked = race(f, 8, |n, kv| kv.try_lock("x", &format!("t{n}"), TTL).unwrap());
     assert_eq!(locked.iter().filter(|locked| **locked).count(), 1);
 }
@@ -102,7 +102,7 @@ pub fn one_of_many_holds_wins(f: &Fixture) {
 pub fn one_of_many_enqueues_of_a_job_counts(f: &Fixture) {
     let job = f.job("trips");
     let told = race(f, 8, |_, kv| kv.enqueue(&job).unwrap());
-    assert_eq!(told.iter().filter(|told| **told == Enqueued::Queued).count(), 1);
+    assert_eq!(told.iter().filter(|told| **told == EnqueueOutcome::Queued).count(), 1);
     assert_eq!(f.places(), (1, 0, 0));
 }
 
@@ -149,7 +149,7 @@ pub fn events_that_race_with_a_firing_are_in_this_batch_or_the_next(f: &Fixture)
 pub fn each_due_job_is_released_once(f: &Fixture) {
     for n in 0..40 {
         let (_, start) = f.run("a", &format!("p{n}"));
-        f.put_back(&start.held, seconds(10));
+        f.requeue(&start.lease, seconds(10));
     }
     f.advance(seconds(12));
     let released = race(f, 4, |_, kv| {

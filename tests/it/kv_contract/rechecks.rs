@@ -24,16 +24,16 @@ pub fn a_failed_pipeline_is_taken_by_one_handle_and_comes_back_unless_it_is_sett
     assert_eq!(other.take_rechecks(1, seconds(120)).unwrap(), [slug("one")], "the longest due first");
     assert_eq!(take(f), [slug("two")]);
     assert_eq!(take(f), []);
-    f.kv.settle_recheck(&slug("two"), Recheck::Done).unwrap();
+    f.kv.complete_recheck(&slug("two"), Recheck::Done).unwrap();
     // The worker that took the other one has died.
     f.advance(seconds(122));
     assert_eq!(f.open().take_rechecks(10, seconds(120)).unwrap(), [slug("one")]);
-    f.kv.settle_recheck(&slug("one"), Recheck::Retry).unwrap();
+    f.kv.complete_recheck(&slug("one"), Recheck::Retry).unwrap();
     assert_eq!(take(f), []);
     f.advance(seconds(7));
     assert_eq!(take(f), [slug("one")]);
-    f.kv.settle_recheck(&slug("one"), Recheck::Done).unwrap();
-    f.kv.settle_recheck(&slug("one"), Recheck::Retry).unwrap();
+    f.kv.complete_recheck(&slug("one"), Recheck::Done).unwrap();
+    f.kv.complete_recheck(&slug("one"), Recheck::Retry).unwrap();
     f.advance(seconds(200));
     assert_eq!(take(f), [], "what is done is not due again");
 }
@@ -44,7 +44,7 @@ pub fn a_pipeline_is_due_again_only_after_another_failure_and_a_pause_that_doubl
     f.kv.add_recheck(&trips).unwrap();
     for round in 0..9 {
         assert_eq!(take(f), std::slice::from_ref(&trips), "round {round}");
-        f.kv.settle_recheck(&trips, Recheck::RunRequested).unwrap();
+        f.kv.complete_recheck(&trips, Recheck::RunRequested).unwrap();
         assert_eq!(take(f), [], "the run may complete");
         f.kv.add_recheck(&trips).unwrap();
         f.kv.add_recheck(&trips).unwrap();
@@ -54,13 +54,13 @@ pub fn a_pipeline_is_due_again_only_after_another_failure_and_a_pause_that_doubl
         pause = (pause * 2).min(RECHECK_PAUSE_MS_MAX);
     }
     assert_eq!(take(f), std::slice::from_ref(&trips));
-    f.kv.settle_recheck(&trips, Recheck::RunRequested).unwrap();
+    f.kv.complete_recheck(&trips, Recheck::RunRequested).unwrap();
     // Without another failure the pause is forgotten.
     f.advance(ms(RECHECK_PAUSE_MS_MAX + 1_000));
     assert_eq!(take(f), []);
     f.kv.add_recheck(&trips).unwrap();
     assert_eq!(take(f), std::slice::from_ref(&trips));
-    f.kv.settle_recheck(&trips, Recheck::RunRequested).unwrap();
+    f.kv.complete_recheck(&trips, Recheck::RunRequested).unwrap();
     f.kv.add_recheck(&trips).unwrap();
     f.advance(ms(RECHECK_PAUSE_FIRST_MS + 1_000));
     assert_eq!(take(f), [trips]);

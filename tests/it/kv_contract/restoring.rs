@@ -10,7 +10,7 @@ use super::{AT_ONCE, Fixture, IDLE, TTL, message, running, seconds};
 fn restore(f: &Fixture) -> usize {
     let (mut cursor, mut all) = (Cursor::default(), 0);
     for _ in 0..1_000 {
-        let (restored, next) = f.kv.restore(&cursor).unwrap();
+        let (restored, next) = f.kv.requeue_lost(&cursor).unwrap();
         all += restored;
         match next {
             Some(next) => cursor = next,
@@ -23,7 +23,7 @@ fn restore(f: &Fixture) -> usize {
 pub fn nothing_is_restored_while_nothing_is_lost(f: &Fixture) {
     assert_eq!(restore(f), 0, "in an empty store");
     let (_, start) = f.run("a", "one");
-    f.put_back(&start.held, seconds(300));
+    f.requeue(&start.lease, seconds(300));
     f.run("a", "two");
     f.defer("two");
     f.enqueue("three");
@@ -33,7 +33,7 @@ pub fn nothing_is_restored_while_nothing_is_lost(f: &Fixture) {
         f.claim("b");
         f.run("a", "five")
     };
-    f.end(&ended.held);
+    f.end(&ended.lease);
     let before = f.kv.counts().unwrap();
     assert_eq!(restore(f), 0);
     assert_eq!(f.kv.counts().unwrap(), before);
@@ -52,7 +52,7 @@ pub fn jobs_whose_entries_are_gone_are_put_back(f: &Fixture) {
         assert!(jobs.remove(&message(&entry).job_id));
         let start = running(f.start("b", &entry));
         assert_eq!((start.attempt, start.lost_starts), (1, 0));
-        f.end(&start.held);
+        f.end(&start.lease);
     }
     assert!(jobs.is_empty());
 }
@@ -61,18 +61,18 @@ pub fn a_job_whose_worker_died_and_whose_entry_is_gone_is_put_back(f: &Fixture) 
     let (job, start) = f.run("a", "trips");
     f.backend.trim_stream();
     f.advance(IDLE + seconds(5));
-    f.is_lost(&start.held);
+    f.is_lost(&start.lease);
     f.kv.reclaim("b", 10, IDLE).unwrap();
     assert_eq!(restore(f), 1);
     let again = f.run_next("b");
-    assert_eq!((&again.held.job_id, again.attempt, again.lost_starts), (&job.job_id, 2, 1));
+    assert_eq!((&again.lease.job_id, again.attempt, again.lost_starts), (&job.job_id, 2, 1));
 }
 
 pub fn a_run_whose_entry_is_gone_goes_on_to_its_end(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
     f.backend.trim_stream();
-    assert!(matches!(f.kv.heartbeat(&start.held, TTL).unwrap(), lakemill::ports::jobs::Beat::Held { .. }));
-    f.end(&start.held);
+    assert!(matches!(f.kv.heartbeat(&start.lease, TTL).unwrap(), lakemill::ports::jobs::HeartbeatReply::Held { .. }));
+    f.end(&start.lease);
     assert!(f.shown(&job).unwrap().status.is_terminal());
     assert_eq!(restore(f), 0);
     assert_eq!(f.places(), (0, 0, 0));
@@ -91,33 +91,33 @@ pub fn a_walk_over_many_jobs_sees_each(f: &Fixture) {
 
 pub fn a_new_store_does_not_remember_until_it_is_told(f: &Fixture) {
     let other = f.open();
-    assert!(!f.kv.remembers().unwrap());
+    assert!(!f.kv.is_initialized().unwrap());
     f.claims_nothing();
-    assert!(!f.kv.remembers().unwrap(), "claiming tells it nothing");
-    f.kv.remember().unwrap();
-    f.kv.remember().unwrap();
-    assert!(f.kv.remembers().unwrap() && other.remembers().unwrap() && f.open().remembers().unwrap());
+    assert!(!f.kv.is_initialized().unwrap(), "claiming tells it nothing");
+    f.kv.mark_initialized().unwrap();
+    f.kv.mark_initialized().unwrap();
+    assert!(f.kv.is_initialized().unwrap() && other.is_initialized().unwrap() && f.open().is_initialized().unwrap());
     f.enqueue("trips");
     f.claim("a");
-    assert!(f.kv.remembers().unwrap());
+    assert!(f.kv.is_initialized().unwrap());
 }
 
 pub fn a_store_that_lost_its_data_says_so_and_works_on(f: &Fixture) {
     let other = f.open();
-    f.kv.remember().unwrap();
+    f.kv.mark_initialized().unwrap();
     let (old, start) = f.run("a", "trips");
     f.enqueue("queued");
     f.backend.lose_data();
-    assert!(!f.kv.remembers().unwrap() && !other.remembers().unwrap());
+    assert!(!f.kv.is_initialized().unwrap() && !other.is_initialized().unwrap());
     f.claims_nothing();
     assert_eq!(other.claim("a", 1, AT_ONCE).unwrap(), []);
-    f.is_lost(&start.held);
+    f.is_lost(&start.lease);
     assert_eq!(f.shown(&old), None);
-    assert!(!f.kv.remembers().unwrap());
-    other.remember().unwrap();
-    assert!(f.kv.remembers().unwrap());
+    assert!(!f.kv.is_initialized().unwrap());
+    other.mark_initialized().unwrap();
+    assert!(f.kv.is_initialized().unwrap());
     let (job, start) = f.run("b", "trips");
     assert_eq!(other.job(&job.pipeline, &job.job_id).unwrap().map(|job| job.attempt), Some(1));
-    f.end(&start.held);
+    f.end(&start.lease);
     assert_eq!(f.places(), (0, 0, 0));
 }

@@ -96,12 +96,12 @@ pub fn each_address_has_its_own_count(f: &Fixture) {
 }
 
 pub fn a_success_forgives(f: &Fixture) {
-    f.kv.succeeded(&client("192.0.2.1")).unwrap();
+    f.kv.record_success(&client("192.0.2.1")).unwrap();
     for _ in 0..3 {
         for _ in 0..4 {
             assert_eq!(f.kv.admit(&client("192.0.2.1")).unwrap(), Admission::Try);
         }
-        f.kv.succeeded(&client("192.0.2.1")).unwrap();
+        f.kv.record_success(&client("192.0.2.1")).unwrap();
     }
     use_up(f, "192.0.2.1");
     waits(f, "192.0.2.1", 15);
@@ -153,7 +153,7 @@ pub fn all_addresses_wait_together_and_never_for_long(f: &Fixture) {
 pub fn an_address_that_has_logged_in_is_not_slowed_by_others(f: &Fixture) {
     for admin in ["203.0.113.9", "2001:db8:0:5::1"] {
         assert_eq!(f.kv.admit(&client(admin)).unwrap(), Admission::Try);
-        f.kv.succeeded(&client(admin)).unwrap();
+        f.kv.record_success(&client(admin)).unwrap();
     }
     failures_until_a_wait(f, |nth| format!("2001:db8:0:{nth:x}::1"), 256);
     failures_until_a_wait(f, |nth| format!("198.51.{}.{}", nth / 250, nth % 250), 1_000);
@@ -163,7 +163,7 @@ pub fn an_address_that_has_logged_in_is_not_slowed_by_others(f: &Fixture) {
     }
     for admin in ["203.0.113.9", "2001:db8:0:5::1"] {
         assert_eq!(f.open().admit(&client(admin)).unwrap(), Admission::Try, "{admin}");
-        f.kv.succeeded(&client(admin)).unwrap();
+        f.kv.record_success(&client(admin)).unwrap();
         use_up(f, admin);
         assert!(matches!(f.kv.admit(&client(admin)).unwrap(), Admission::Wait(_)), "its own failures count");
     }
@@ -174,6 +174,6 @@ pub fn logins_that_succeed_do_not_count_as_failures(f: &Fixture) {
     for nth in 0..150 {
         let address = client(&format!("198.51.100.{nth}"));
         assert_eq!(f.kv.admit(&address).unwrap(), Admission::Try, "{nth}");
-        f.kv.succeeded(&address).unwrap();
+        f.kv.record_success(&address).unwrap();
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lakemill::domain::job::{JobStatus, Waiting};
-use lakemill::ports::jobs::{Beat, EntryId, StartRequest, Started};
+use lakemill::ports::jobs::{EntryId, HeartbeatReply, StartOutcome, StartRequest};
 
 use super::{ATTEMPTS_MAX, Fixture, IDLE, TTL, message, running, seconds, slug, start, start_from};
 
@@ -12,11 +12,11 @@ pub fn a_start_takes_the_lock_and_counts_the_attempt(f: &Fixture) {
     let entry = f.claim("a");
     let start = running(f.start("a", &entry));
     assert_eq!((start.attempt, start.lost_starts, start.cancelled), (1, 0, false));
-    let held = &start.held;
-    assert_eq!((&held.job_id, &held.pipeline), (&job.job_id, &job.pipeline));
-    assert_eq!((&held.entry, held.consumer.as_str()), (&entry.id, "a"));
-    assert!(!held.token.is_empty() && held.fence > 0);
-    assert_eq!(f.kv.hold(&job.pipeline, TTL, 0).unwrap(), None, "the lock is taken");
+    let lease = &start.lease;
+    assert_eq!((&lease.job_id, &lease.pipeline), (&job.job_id, &job.pipeline));
+    assert_eq!((&lease.entry, lease.consumer.as_str()), (&entry.id, "a"));
+    assert!(!lease.token.is_empty() && lease.fence > 0);
+    assert_eq!(f.kv.lock_pipeline(&job.pipeline, TTL, 0).unwrap(), None, "the lock is taken");
     let shown = f.shown(&job).unwrap();
     assert_eq!((shown.attempt, shown.max_attempts, shown.not_before), (1, ATTEMPTS_MAX, None));
     assert_eq!(f.places(), (1, 1, 0));
@@ -32,18 +32,18 @@ pub fn fences_rise_from_hold_to_hold(f: &Fixture) {
     };
     for _ in 0..3 {
         let (_, start) = f.run("a", "trips");
-        rises(start.held.fence, &start.held.token);
-        f.put_back(&start.held, seconds(10));
-        let hold = f.kv.hold(&slug("trips"), TTL, 0).unwrap().unwrap();
+        rises(start.lease.fence, &start.lease.token);
+        f.requeue(&start.lease, seconds(10));
+        let hold = f.kv.lock_pipeline(&slug("trips"), TTL, 0).unwrap().unwrap();
         rises(hold.fence, &hold.token);
         f.kv.release(&hold).unwrap();
         f.advance(seconds(12));
         f.kv.release_due(10).unwrap();
         let start = f.run_next("a");
-        rises(start.held.fence, &start.held.token);
+        rises(start.lease.fence, &start.lease.token);
         let start = f.take_over("b");
-        rises(start.held.fence, &start.held.token);
-        f.end(&start.held);
+        rises(start.lease.fence, &start.lease.token);
+        f.end(&start.lease);
     }
 }
 
@@ -53,13 +53,13 @@ pub fn a_fence_is_above_the_floor_and_stays_there(f: &Fixture) {
     f.enqueue("trips");
     let entry = f.claim("a");
     let first = running(start_from(&*f.kv, "a", &entry.id, &message(&entry), TTL, floor));
-    assert!(first.held.fence > floor);
-    f.end(&first.held);
+    assert!(first.lease.fence > floor);
+    f.end(&first.lease);
     let (_, second) = f.run("a", "trips");
-    assert!(second.held.fence > first.held.fence);
-    f.end(&second.held);
-    let third = f.kv.hold(&slug("trips"), TTL, second.held.fence + 1_000).unwrap().unwrap();
-    assert!(third.fence > second.held.fence + 1_000);
+    assert!(second.lease.fence > first.lease.fence);
+    f.end(&second.lease);
+    let third = f.kv.lock_pipeline(&slug("trips"), TTL, second.lease.fence + 1_000).unwrap().unwrap();
+    assert!(third.fence > second.lease.fence + 1_000);
 }
 
 pub fn a_busy_pipeline_defers_the_job_uncharged(f: &Fixture) {
@@ -70,10 +70,10 @@ pub fn a_busy_pipeline_defers_the_job_uncharged(f: &Fixture) {
     assert_eq!((shown.status, shown.attempt, shown.reason), (JobStatus::Queued, 0, Some(Waiting::PipelineBusy)));
     assert!(shown.not_before.is_some_and(|at| at > f.now()));
     assert_eq!(f.kv.active(&job.pipeline, 10).unwrap().len(), 2);
-    f.end(&first.held);
+    f.end(&first.lease);
     f.kv.release_due(10).unwrap();
     let start = f.run_next("b");
-    assert_eq!((&start.held.job_id, start.attempt, start.lost_starts), (&job.job_id, 1, 0));
+    assert_eq!((&start.lease.job_id, start.attempt, start.lost_starts), (&job.job_id, 1, 0));
     let shown = f.shown(&job).unwrap();
     assert_eq!((shown.not_before, shown.reason), (None, None));
 }
@@ -84,14 +84,14 @@ pub fn a_deferred_job_is_due_a_second_after_the_lock_could_be_free(f: &Fixture) 
     running(start(&*f.kv, "a", &entry, seconds(10)));
     let job = f.enqueue("trips");
     let entry = f.claim("b");
-    let Started::Deferred { until } = f.start("b", &entry) else { panic!("the pipeline is busy") };
+    let StartOutcome::Deferred { until } = f.start("b", &entry) else { panic!("the pipeline is busy") };
     let left = until - f.now();
     assert!(left.num_milliseconds() <= 11_000 && left.num_milliseconds() > 5_000, "due in {left}");
     f.advance(seconds(7));
     assert_eq!(f.kv.release_due(10).unwrap(), 0);
     f.advance(seconds(5));
     assert_eq!(f.kv.release_due(10).unwrap(), 1);
-    assert_eq!(f.run_next("b").held.job_id, job.job_id);
+    assert_eq!(f.run_next("b").lease.job_id, job.job_id);
 }
 
 pub fn a_deferred_job_is_due_after_thirty_seconds_at_the_latest(f: &Fixture) {
@@ -111,27 +111,27 @@ pub fn a_job_that_runs_elsewhere_is_left_alone(f: &Fixture) {
     let first = running(start(&*f.kv, "a", &entry, IDLE * 4));
     f.advance(IDLE + seconds(5));
     assert_eq!(f.reclaim("b"), entry);
-    assert_eq!(f.start("b", &entry), Started::RunningElsewhere);
+    assert_eq!(f.start("b", &entry), StartOutcome::RunningElsewhere);
     assert_eq!(f.places(), (1, 1, 0), "the entry stays");
-    assert_eq!(f.seen(&first.held).attempt, 1, "nothing is charged");
-    assert_eq!(f.kv.heartbeat(&first.held, IDLE * 4).unwrap(), Beat::Held { cancelled: false });
-    assert_eq!(f.start("b", &entry), Started::NotMine, "the heartbeat took the entry back");
-    f.end(&first.held);
+    assert_eq!(f.seen(&first.lease).attempt, 1, "nothing is charged");
+    assert_eq!(f.kv.heartbeat(&first.lease, IDLE * 4).unwrap(), HeartbeatReply::Held { cancelled: false });
+    assert_eq!(f.start("b", &entry), StartOutcome::NotMine, "the heartbeat took the entry back");
+    f.end(&first.lease);
     assert_eq!(f.places(), (0, 0, 0));
 }
 
 pub fn an_entry_of_another_consumer_is_not_started(f: &Fixture) {
     let job = f.enqueue("trips");
     let entry = f.claim("a");
-    assert_eq!(f.start("b", &entry), Started::NotMine);
-    let hold = f.kv.hold(&job.pipeline, TTL, 0).unwrap().expect("no lock was taken");
+    assert_eq!(f.start("b", &entry), StartOutcome::NotMine);
+    let hold = f.kv.lock_pipeline(&job.pipeline, TTL, 0).unwrap().expect("no lock was taken");
     f.kv.release(&hold).unwrap();
     assert_eq!(f.shown(&job).unwrap(), job);
     let start = running(f.start("a", &entry));
-    f.end(&start.held);
-    assert_eq!(f.start("a", &entry), Started::NotMine, "the entry was acknowledged");
+    f.end(&start.lease);
+    assert_eq!(f.start("a", &entry), StartOutcome::NotMine, "the entry was acknowledged");
     let unknown = EntryId("1-1".to_owned());
-    assert_eq!(start_from(&*f.kv, "a", &unknown, &job.message(), TTL, 0), Started::NotMine);
+    assert_eq!(start_from(&*f.kv, "a", &unknown, &job.message(), TTL, 0), StartOutcome::NotMine);
 }
 
 pub fn starts_whose_end_nobody_told_are_counted(f: &Fixture) {
@@ -141,7 +141,7 @@ pub fn starts_whose_end_nobody_told_are_counted(f: &Fixture) {
     assert_eq!((start.attempt, start.lost_starts), (2, 1));
     let start = f.take_over("c");
     assert_eq!((start.attempt, start.lost_starts), (3, 2));
-    f.put_back(&start.held, seconds(10));
+    f.requeue(&start.lease, seconds(10));
     f.advance(seconds(12));
     f.kv.release_due(10).unwrap();
     let start = f.run_next("d");
@@ -152,47 +152,47 @@ pub fn starts_whose_end_nobody_told_are_counted(f: &Fixture) {
 pub fn a_takeover_raises_the_fence_and_the_old_holder_changes_nothing(f: &Fixture) {
     let (job, old) = f.run("a", "trips");
     let new = f.take_over("b");
-    assert_eq!(new.held.job_id, job.job_id);
-    assert!(new.held.fence > old.held.fence && new.held.token != old.held.token);
-    f.is_lost(&old.held);
-    assert_eq!(f.kv.heartbeat(&new.held, TTL).unwrap(), Beat::Held { cancelled: false });
-    f.end(&new.held);
-    f.is_lost(&old.held);
-    f.is_lost(&new.held);
+    assert_eq!(new.lease.job_id, job.job_id);
+    assert!(new.lease.fence > old.lease.fence && new.lease.token != old.lease.token);
+    f.is_lost(&old.lease);
+    assert_eq!(f.kv.heartbeat(&new.lease, TTL).unwrap(), HeartbeatReply::Held { cancelled: false });
+    f.end(&new.lease);
+    f.is_lost(&old.lease);
+    f.is_lost(&new.lease);
     let (_, other) = f.run("c", "trips");
-    f.is_lost(&old.held);
-    f.end(&other.held);
+    f.is_lost(&old.lease);
+    f.end(&other.lease);
 }
 
 pub fn an_expired_lock_is_lost_even_if_nobody_took_it(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
     f.advance(TTL + seconds(1));
-    f.is_lost(&start.held);
-    let hold = f.kv.hold(&job.pipeline, TTL, 0).unwrap().expect("the lock is free");
-    f.is_lost(&start.held);
+    f.is_lost(&start.lease);
+    let hold = f.kv.lock_pipeline(&job.pipeline, TTL, 0).unwrap().expect("the lock is free");
+    f.is_lost(&start.lease);
     f.kv.release(&hold).unwrap();
-    f.is_lost(&start.held);
+    f.is_lost(&start.lease);
 }
 
 pub fn heartbeats_prolong_the_lock_from_now(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
     for _ in 0..3 {
         f.advance(seconds(45));
-        assert_eq!(f.kv.heartbeat(&start.held, TTL).unwrap(), Beat::Held { cancelled: false });
-        assert_eq!(f.kv.hold(&job.pipeline, TTL, 0).unwrap(), None);
+        assert_eq!(f.kv.heartbeat(&start.lease, TTL).unwrap(), HeartbeatReply::Held { cancelled: false });
+        assert_eq!(f.kv.lock_pipeline(&job.pipeline, TTL, 0).unwrap(), None);
     }
-    assert!(matches!(f.kv.heartbeat(&start.held, Duration::from_secs(20)).unwrap(), Beat::Held { .. }));
+    assert!(matches!(f.kv.heartbeat(&start.lease, Duration::from_secs(20)).unwrap(), HeartbeatReply::Held { .. }));
     f.advance(seconds(25));
-    f.is_lost(&start.held);
+    f.is_lost(&start.lease);
 }
 
 pub fn pipelines_run_beside_each_other(f: &Fixture) {
     let (_, one) = f.run("a", "one");
     let (_, two) = f.run("a", "two");
     let (_, three) = f.run("b", "three");
-    f.end(&two.held);
+    f.end(&two.lease);
     for start in [&one, &three] {
-        assert_eq!(f.kv.heartbeat(&start.held, TTL).unwrap(), Beat::Held { cancelled: false });
+        assert_eq!(f.kv.heartbeat(&start.lease, TTL).unwrap(), HeartbeatReply::Held { cancelled: false });
     }
     assert_eq!(f.places(), (2, 2, 0));
 }
@@ -203,26 +203,26 @@ pub fn a_second_entry_of_a_running_job_does_not_run_beside_it(f: &Fixture) {
     let raw: Vec<(&[u8], &[u8])> = fields.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes())).collect();
     f.backend.add_raw(&raw);
     let second = f.claim("b");
-    assert_eq!(f.start("b", &second), Started::RunningElsewhere);
-    f.end(&start.held);
+    assert_eq!(f.start("b", &second), StartOutcome::RunningElsewhere);
+    f.end(&start.lease);
     // Who finds it later takes the lock, sees the terminal record, and ends it.
     let again = running(f.start("b", &second));
-    f.is_lost(&start.held);
-    f.end(&again.held);
+    f.is_lost(&start.lease);
+    f.end(&again.lease);
     assert_eq!(f.places(), (0, 0, 0));
     assert!(f.kv.active(&job.pipeline, 10).unwrap().is_empty());
 }
 
 pub fn a_second_entry_of_a_waiting_job_ends_its_waiting(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
-    f.put_back(&start.held, seconds(10));
+    f.requeue(&start.lease, seconds(10));
     let fields = job.message().fields();
     let raw: Vec<(&[u8], &[u8])> = fields.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes())).collect();
     f.backend.add_raw(&raw);
     let start = f.run_next("b");
-    assert_eq!((&start.held.job_id, start.attempt), (&job.job_id, 2));
+    assert_eq!((&start.lease.job_id, start.attempt), (&job.job_id, 2));
     assert_eq!(f.places(), (1, 1, 0));
-    f.end(&start.held);
+    f.end(&start.lease);
     f.advance(seconds(12));
     assert_eq!(f.kv.release_due(10).unwrap(), 0);
     assert_eq!(f.places(), (0, 0, 0));
@@ -246,21 +246,21 @@ pub fn a_start_whose_answer_was_lost_is_repeated_and_counts_once(f: &Fixture) {
     assert_eq!(running(f.kv.start(&request).unwrap()), first);
     assert_eq!((first.attempt, first.lost_starts), (1, 0));
     let another = StartRequest { token: "another", ..request };
-    assert_eq!(f.kv.start(&another).unwrap(), Started::RunningElsewhere);
-    f.end(&first.held);
-    assert_eq!(f.kv.start(&request).unwrap(), Started::NotMine, "its hold is over");
+    assert_eq!(f.kv.start(&another).unwrap(), StartOutcome::RunningElsewhere);
+    f.end(&first.lease);
+    assert_eq!(f.kv.start(&request).unwrap(), StartOutcome::NotMine, "its hold is over");
 }
 
 pub fn a_lost_attempt_is_given_back_unless_the_job_was_started_since(f: &Fixture) {
     let (_, first) = f.run("a", "trips");
     f.advance(TTL + seconds(1));
-    assert!(f.kv.uncharge(&first.held).unwrap());
-    assert!(!f.kv.uncharge(&first.held).unwrap(), "once");
+    assert!(f.kv.refund_attempt(&first.lease).unwrap());
+    assert!(!f.kv.refund_attempt(&first.lease).unwrap(), "once");
     let second = f.take_over("b");
     assert_eq!((second.attempt, second.lost_starts), (1, 0));
-    assert!(!f.kv.uncharge(&first.held).unwrap(), "it is another's attempt now");
+    assert!(!f.kv.refund_attempt(&first.lease).unwrap(), "it is another's attempt now");
     let third = f.take_over("c");
     assert_eq!((third.attempt, third.lost_starts), (2, 1));
-    f.end(&third.held);
-    assert!(!f.kv.uncharge(&third.held).unwrap());
+    f.end(&third.lease);
+    assert!(!f.kv.refund_attempt(&third.lease).unwrap());
 }

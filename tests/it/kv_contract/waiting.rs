@@ -1,13 +1,13 @@
 //! Jobs that were put back or deferred: when they become due, in which order, and what it costs.
 
-use lakemill::domain::job::{Charge, JobStatus, Waiting};
-use lakemill::ports::jobs::{Cancelling, Release, Wait};
+use lakemill::domain::job::{AttemptCost, JobStatus, Waiting};
+use lakemill::ports::jobs::{CancelOutcome, ReleaseOutcome, Requeue};
 
 use super::{Fixture, TTL, failure, message, seconds, slug};
 
 pub fn a_job_that_was_put_back_is_due_after_its_delay(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
-    f.put_back(&start.held, seconds(20));
+    f.requeue(&start.lease, seconds(20));
     assert_eq!(f.places(), (0, 0, 1));
     f.advance(seconds(16));
     assert_eq!(f.kv.release_due(10).unwrap(), 0);
@@ -20,17 +20,17 @@ pub fn a_job_that_was_put_back_is_due_after_its_delay(f: &Fixture) {
     assert_eq!((shown.status, shown.not_before, shown.reason), (JobStatus::Queued, None, None));
     let entry = f.claim("b");
     assert_eq!(message(&entry), job.message(), "it asks for the same");
-    assert!(matches!(f.start("b", &entry), lakemill::ports::jobs::Started::Running(again)
+    assert!(matches!(f.start("b", &entry), lakemill::ports::jobs::StartOutcome::Running(again)
         if (again.attempt, again.lost_starts, again.cancelled) == (2, 0, false)));
 }
 
 pub fn a_waiting_job_shows_why_and_until_when(f: &Fixture) {
     for (reason, delay) in [(Waiting::Retry, 20), (Waiting::SourceBeingWritten, 5)] {
         let (job, start) = f.run("a", "trips");
-        let told = f.seen(&start.held).waiting(reason, f.now() + chrono::TimeDelta::days(1), Some(failure()));
+        let told = f.seen(&start.lease).waiting(reason, f.now() + chrono::TimeDelta::days(1), Some(failure()));
         let before = f.now();
-        let wait = Wait { job: &told, delay: seconds(delay), reason, charge: Charge::Attempt };
-        assert_eq!(f.kv.put_back(&start.held, &wait).unwrap(), Release::Done);
+        let wait = Requeue { job: &told, delay: seconds(delay), reason, cost: AttemptCost::One };
+        assert_eq!(f.kv.requeue(&start.lease, &wait).unwrap(), ReleaseOutcome::Released);
         let after = f.now();
         let shown = f.shown(&job).unwrap();
         assert_eq!((shown.status, shown.reason, shown.attempt), (JobStatus::Queued, Some(reason), 1));
@@ -50,22 +50,23 @@ pub fn a_waiting_job_shows_why_and_until_when(f: &Fixture) {
 
 pub fn an_attempt_that_is_not_charged_is_given_back(f: &Fixture) {
     let mut start = f.run("a", "trips").1;
-    for (charge, next) in [(Charge::Nothing, 1), (Charge::Nothing, 1), (Charge::Attempt, 2), (Charge::Nothing, 2)] {
-        f.put_back_for(&start.held, seconds(5), Waiting::SourceBeingWritten, charge);
+    for (cost, next) in [(AttemptCost::Zero, 1), (AttemptCost::Zero, 1), (AttemptCost::One, 2), (AttemptCost::Zero, 2)]
+    {
+        f.requeue_for(&start.lease, seconds(5), Waiting::SourceBeingWritten, cost);
         f.advance(seconds(7));
         f.kv.release_due(10).unwrap();
         start = f.run_next("a");
-        assert_eq!((start.attempt, start.lost_starts), (next, 0), "after {charge:?}");
-        assert_eq!(f.seen(&start.held).attempt, next);
+        assert_eq!((start.attempt, start.lost_starts), (next, 0), "after {cost:?}");
+        assert_eq!(f.seen(&start.lease).attempt, next);
     }
 }
 
 pub fn putting_back_releases_the_lock(f: &Fixture) {
     let (_, start) = f.run("a", "trips");
-    f.put_back(&start.held, seconds(20));
-    f.is_lost(&start.held);
+    f.requeue(&start.lease, seconds(20));
+    f.is_lost(&start.lease);
     let (_, other) = f.run("b", "trips");
-    f.end(&other.held);
+    f.end(&other.lease);
 }
 
 pub fn a_release_makes_the_longest_deferred_job_due(f: &Fixture) {
@@ -73,34 +74,34 @@ pub fn a_release_makes_the_longest_deferred_job_due(f: &Fixture) {
     let deferred: Vec<_> = (0..3).map(|_| f.defer("trips")).collect();
     assert_eq!(f.kv.release_due(10).unwrap(), 0);
     // By an end, by a putting back, by the release of a hold that is no run.
-    f.end(&first.held);
+    f.end(&first.lease);
     assert_eq!(f.kv.release_due(10).unwrap(), 1);
     let second = f.run_next("a");
-    assert_eq!(second.held.job_id, deferred[0].job_id);
-    f.put_back(&second.held, seconds(3_000));
+    assert_eq!(second.lease.job_id, deferred[0].job_id);
+    f.requeue(&second.lease, seconds(3_000));
     assert_eq!(f.kv.release_due(10).unwrap(), 1);
     let third = f.run_next("b");
-    assert_eq!(third.held.job_id, deferred[1].job_id);
-    f.put_back(&third.held, seconds(3_000));
+    assert_eq!(third.lease.job_id, deferred[1].job_id);
+    f.requeue(&third.lease, seconds(3_000));
     assert_eq!(f.kv.release_due(10).unwrap(), 1);
-    let hold = f.kv.hold(&slug("trips"), TTL, 0).unwrap().unwrap();
+    let hold = f.kv.lock_pipeline(&slug("trips"), TTL, 0).unwrap().unwrap();
     let entry = f.claim("b");
     f.start("b", &entry);
     assert_eq!(f.kv.release_due(10).unwrap(), 0);
     f.kv.release(&hold).unwrap();
     assert_eq!(f.kv.release_due(10).unwrap(), 1);
-    assert_eq!(f.run_next("c").held.job_id, deferred[2].job_id);
+    assert_eq!(f.run_next("c").lease.job_id, deferred[2].job_id);
 }
 
 pub fn a_release_wakes_neither_retries_nor_other_pipelines(f: &Fixture) {
     let (_, retry) = f.run("a", "trips");
-    f.put_back(&retry.held, seconds(300));
+    f.requeue(&retry.lease, seconds(300));
     let (_, busy) = f.run("a", "other");
     f.defer("other");
     let (_, start) = f.run("a", "trips");
-    f.end(&start.held);
+    f.end(&start.lease);
     assert_eq!(f.kv.release_due(10).unwrap(), 0);
-    f.end(&busy.held);
+    f.end(&busy.lease);
     assert_eq!(f.kv.release_due(10).unwrap(), 1);
 }
 
@@ -113,17 +114,17 @@ pub fn a_job_that_is_deferred_again_keeps_its_place(f: &Fixture) {
     assert_eq!(f.kv.release_due(10).unwrap(), 1);
     f.advance(seconds(2));
     let entry = f.claim("b");
-    assert!(matches!(f.start("b", &entry), lakemill::ports::jobs::Started::Deferred { .. }));
-    f.end(&start.held);
+    assert!(matches!(f.start("b", &entry), lakemill::ports::jobs::StartOutcome::Deferred { .. }));
+    f.end(&start.lease);
     assert_eq!(f.kv.release_due(10).unwrap(), 1);
-    assert_eq!(f.run_next("b").held.job_id, first.job_id, "{} came later", second.job_id);
+    assert_eq!(f.run_next("b").lease.job_id, first.job_id, "{} came later", second.job_id);
 }
 
 pub fn due_jobs_are_released_the_longest_due_first(f: &Fixture) {
     let delays = [30, 10, 50, 20, 40];
     for (n, delay) in delays.iter().enumerate() {
         let (_, start) = f.run("a", &format!("p{n}"));
-        f.put_back(&start.held, seconds(*delay));
+        f.requeue(&start.lease, seconds(*delay));
     }
     f.advance(seconds(25));
     assert_eq!(f.kv.release_due(10).unwrap(), 2);
@@ -137,8 +138,8 @@ pub fn due_jobs_are_released_the_longest_due_first(f: &Fixture) {
 
 pub fn a_put_back_in_the_middle_of_publishing_can_be_cancelled_again(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
-    f.kv.begin_publishing(&start.held).unwrap();
-    assert_eq!(f.kv.cancel(&job.pipeline, &job.job_id).unwrap(), Cancelling::TooLate);
-    f.put_back(&start.held, seconds(10));
-    assert_eq!(f.kv.cancel(&job.pipeline, &job.job_id).unwrap(), Cancelling::Requested);
+    f.kv.begin_publishing(&start.lease).unwrap();
+    assert_eq!(f.kv.cancel(&job.pipeline, &job.job_id).unwrap(), CancelOutcome::TooLate);
+    f.requeue(&start.lease, seconds(10));
+    assert_eq!(f.kv.cancel(&job.pipeline, &job.job_id).unwrap(), CancelOutcome::Requested);
 }

@@ -28,32 +28,32 @@ pub fn a_window_is_due_after_five_seconds_of_quiet(f: &Fixture) {
 
 pub fn a_window_tells_when_it_is_due_until_it_is_closed(f: &Fixture) {
     let trips = slug("trips");
-    assert_eq!(f.kv.window(&trips).unwrap(), None);
+    assert_eq!(f.kv.window_due_at(&trips).unwrap(), None);
     extend(f, &["trips"]);
-    let first = f.kv.window(&trips).unwrap().unwrap();
-    assert_eq!(f.kv.window(&slug("others")).unwrap(), None);
+    let first = f.kv.window_due_at(&trips).unwrap().unwrap();
+    assert_eq!(f.kv.window_due_at(&slug("others")).unwrap(), None);
     f.advance(seconds(3));
     extend(f, &["trips"]);
-    assert!(f.kv.window(&trips).unwrap().unwrap() >= first + seconds(2));
+    assert!(f.kv.window_due_at(&trips).unwrap().unwrap() >= first + seconds(2));
     f.advance(seconds(6));
     assert!(f.kv.close_window(&trips).unwrap());
-    assert_eq!(f.kv.window(&trips).unwrap(), None);
+    assert_eq!(f.kv.window_due_at(&trips).unwrap(), None);
 }
 
 pub fn a_window_is_named_by_its_beginning(f: &Fixture) {
     let (trips, others) = (slug("trips"), slug("others"));
-    let since = || f.kv.window_since(&trips).unwrap();
+    let since = || f.kv.window_opened_at(&trips).unwrap();
     assert_eq!(since(), None);
     let first = f.kv.extend_windows(&[trips.clone(), others.clone()]).unwrap();
     assert_eq!(first.len(), 2);
     assert_eq!(f.kv.extend_windows(std::slice::from_ref(&trips)).unwrap(), first[..1], "it keeps its name");
     assert_eq!(since(), Some(first[0]));
-    assert_eq!(f.kv.window_since(&slug("nothing")).unwrap(), None);
+    assert_eq!(f.kv.window_opened_at(&slug("nothing")).unwrap(), None);
     f.advance(seconds(40));
     assert!(since().is_some(), "until it is fired");
     assert!(f.kv.fire_window(&f.job("trips")).unwrap());
     assert_eq!(since(), None);
-    assert!(f.kv.window_since(&others).unwrap().is_some(), "the other's goes on");
+    assert!(f.kv.window_opened_at(&others).unwrap().is_some(), "the other's goes on");
 }
 
 pub fn a_window_is_due_thirty_seconds_after_its_first_event(f: &Fixture) {

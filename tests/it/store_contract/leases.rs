@@ -87,8 +87,8 @@ pub fn a_condition_holds_beside_a_lease(f: &Fixture) {
     let lease = TestLease::new("local", 5);
     let options = |when| WriteOptions::leased(&lease).with(when);
     let put = |when| f.store.put(WAREHOUSE, &f.key("k"), b"1", &options(when));
-    let tag = put(Precondition::IfAbsent).unwrap().etag.unwrap();
-    assert!(matches!(put(Precondition::IfAbsent), Err(StoreError::PreconditionFailed { .. })));
+    let tag = put(Precondition::IfNoneMatch).unwrap().etag.unwrap();
+    assert!(matches!(put(Precondition::IfNoneMatch), Err(StoreError::PreconditionFailed { .. })));
     put(Precondition::IfMatch(tag)).unwrap();
     lease.lose();
     assert!(matches!(put(Precondition::None), Err(StoreError::LeaseLost(_))));

@@ -31,7 +31,7 @@ fn put(store: &dyn ObjectStore, key: &str, body: &str, when: Precondition) -> St
 pub fn one_of_many_creates_wins(f: &Fixture) {
     for round in 0..4 {
         let name = format!("new{round}/k");
-        let results = race(f, |racer, store| put(store, &f.key(&name), &racer.to_string(), Precondition::IfAbsent));
+        let results = race(f, |racer, store| put(store, &f.key(&name), &racer.to_string(), Precondition::IfNoneMatch));
         assert_eq!(f.read(LAKE, &name).unwrap(), winner(&results).to_string().as_bytes());
     }
 }
@@ -98,7 +98,7 @@ pub fn puts_and_deletes_in_one_folder_do_not_disturb_each_other(f: &Fixture) {
         race(f, |racer, store| {
             let key = f.key(&format!("x/y/z/{racer}"));
             for _ in 0..3 {
-                put(store, &key, "body", Precondition::IfAbsent).unwrap();
+                put(store, &key, "body", Precondition::IfNoneMatch).unwrap();
                 assert_eq!(read(store, LAKE, &key).unwrap(), b"body");
                 store.delete(LAKE, std::slice::from_ref(&key), &WriteOptions::default()).unwrap();
                 assert_eq!(store.head(LAKE, &key).unwrap(), None);
@@ -111,7 +111,7 @@ pub fn puts_and_deletes_in_one_folder_do_not_disturb_each_other(f: &Fixture) {
 pub fn one_of_a_create_and_its_rivals_of_other_kinds_wins(f: &Fixture) {
     let place = tempfile::tempdir().unwrap();
     f.put(Bucket::Warehouse, "from", b"copied");
-    let create = || WriteOptions::default().with(Precondition::IfAbsent);
+    let create = || WriteOptions::default().with(Precondition::IfNoneMatch);
     let results = race(f, |racer, store| {
         let to = f.key("k");
         match racer % 3 {

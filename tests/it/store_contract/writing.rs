@@ -26,18 +26,18 @@ pub fn a_put_replaces_the_whole_object(f: &Fixture) {
 }
 
 pub fn a_create_fails_on_what_exists(f: &Fixture) {
-    let created = f.put_if(LAKE, "a/k", b"1", Precondition::IfAbsent).unwrap();
-    assert!(refused(f.put_if(LAKE, "a/k", b"2", Precondition::IfAbsent)));
+    let created = f.put_if(LAKE, "a/k", b"1", Precondition::IfNoneMatch).unwrap();
+    assert!(refused(f.put_if(LAKE, "a/k", b"2", Precondition::IfNoneMatch)));
     assert_eq!(f.read(LAKE, "a/k").unwrap(), b"1");
     assert_eq!(f.tag(LAKE, "a/k"), created.etag.unwrap());
     f.delete(LAKE, &["a/k"]);
-    f.put_if(LAKE, "a/k", b"3", Precondition::IfAbsent).unwrap();
+    f.put_if(LAKE, "a/k", b"3", Precondition::IfNoneMatch).unwrap();
     assert_eq!(f.names(LAKE, ""), ["a/k"]);
 }
 
 pub fn a_write_whose_time_is_over_changes_nothing(f: &Fixture) {
     let kept = f.put(LAKE, "k", b"1");
-    let late = WriteOptions::default().until(Instant::now() - Duration::from_secs(1));
+    let late = WriteOptions::default().deadline(Instant::now() - Duration::from_secs(1));
     let over = |result: StoreResult<()>| matches!(result, Err(StoreError::Transient { .. }));
     let put = |name: &str, body: &[u8], options: &WriteOptions<'_>| {
         f.store.put(LAKE, &f.key(name), body, options).map(|_| ())
@@ -47,11 +47,11 @@ pub fn a_write_whose_time_is_over_changes_nothing(f: &Fixture) {
         assert!(over(put("k", b"2", &late.clone().with(when.clone()))));
         assert!(over(put("k", &large, &late.clone().with(when))));
     }
-    assert!(over(put("new", b"2", &late.clone().with(Precondition::IfAbsent))));
+    assert!(over(put("new", b"2", &late.clone().with(Precondition::IfNoneMatch))));
     assert!(over(f.store.delete(LAKE, &[f.key("k")], &late)));
     assert!(over(f.store.delete(LAKE, &[f.key("k"), f.key("new")], &late)));
     assert_eq!((f.names(LAKE, ""), f.read(LAKE, "k").unwrap()), (vec!["k".to_owned()], b"1".to_vec()));
-    let early = WriteOptions::default().until(Instant::now() + Duration::from_secs(60));
+    let early = WriteOptions::default().deadline(Instant::now() + Duration::from_secs(60));
     f.store.put(LAKE, &f.key("k"), b"2", &early).unwrap();
     f.store.put(LAKE, &f.key("large"), &large, &early).unwrap();
     f.store.delete(LAKE, &[f.key("k")], &early).unwrap();
@@ -101,7 +101,7 @@ pub fn odd_keys_are_kept_to_the_byte(f: &Fixture) {
         names.extend([long.as_str(), &longest]);
     }
     for name in &names {
-        f.put_if(LAKE, name, name.as_bytes(), Precondition::IfAbsent).unwrap();
+        f.put_if(LAKE, name, name.as_bytes(), Precondition::IfNoneMatch).unwrap();
     }
     for name in &names {
         assert_eq!(f.read(LAKE, name).as_deref(), Some(name.as_bytes()), "{name}");
@@ -157,9 +157,9 @@ pub fn keys_with_empty_segments_are_keys_of_their_own(f: &Fixture) {
         return;
     }
     for name in odd {
-        let put = f.put_if(LAKE, name, name.as_bytes(), Precondition::IfAbsent).unwrap();
+        let put = f.put_if(LAKE, name, name.as_bytes(), Precondition::IfNoneMatch).unwrap();
         assert_eq!(put.key, f.key(name));
-        assert!(refused(f.put_if(LAKE, name, b"again", Precondition::IfAbsent)), "{name:?}");
+        assert!(refused(f.put_if(LAKE, name, b"again", Precondition::IfNoneMatch)), "{name:?}");
     }
     let mut all = [&plain[..], &odd[..]].concat();
     all.sort_unstable();
@@ -205,7 +205,7 @@ pub fn a_file_whose_put_was_refused_is_still_there(f: &Fixture) {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("spool");
     std::fs::write(&path, "new").unwrap();
-    let create = WriteOptions::default().with(Precondition::IfAbsent);
+    let create = WriteOptions::default().with(Precondition::IfNoneMatch);
     assert!(refused(f.store.put_file(WAREHOUSE, &f.key("k"), &path, &create)));
     assert_eq!(f.read(WAREHOUSE, "k").unwrap(), b"old");
     let replace = WriteOptions::default().with(Precondition::IfMatch(f.tag(WAREHOUSE, "k")));
@@ -230,7 +230,7 @@ pub fn a_staged_file_is_seen_once_it_is_put_and_not_before(f: &Fixture) {
         assert_eq!(f.store.head(WAREHOUSE, &key).unwrap(), None);
         assert!(!f.names(WAREHOUSE, "").contains(&name));
         assert!(std::fs::read(&path).unwrap() == body);
-        let create = WriteOptions::leased(&lease).with(Precondition::IfAbsent);
+        let create = WriteOptions::leased(&lease).with(Precondition::IfNoneMatch);
         let put = match staged {
             Some(staged) => staged.put(&create),
             None => f.store.put_file(WAREHOUSE, &key, &path, &create),
@@ -250,7 +250,7 @@ pub fn a_staged_file_is_put_under_the_condition_of_its_put(f: &Fixture) {
     let stage = || stage(&*f.store, &key, &path, &lease).unwrap();
     let Some(staged) = stage() else { return };
     f.put(WAREHOUSE, "k", b"another's");
-    assert!(refused(staged.put(&WriteOptions::leased(&lease).with(Precondition::IfAbsent))));
+    assert!(refused(staged.put(&WriteOptions::leased(&lease).with(Precondition::IfNoneMatch))));
     assert_eq!(f.read(WAREHOUSE, "k").unwrap(), b"another's");
     let replace = WriteOptions::leased(&lease).with(Precondition::IfMatch(f.tag(WAREHOUSE, "k")));
     stage().unwrap().put(&replace).unwrap();
@@ -282,8 +282,8 @@ pub fn a_copy_keeps_to_its_precondition(f: &Fixture) {
         f.store.copy((LAKE, &f.key("from")), (WAREHOUSE, &f.key("to")), &options)
     };
     assert!(refused(copy(Precondition::IfMatch(f.tag(LAKE, "from")))));
-    copy(Precondition::IfAbsent).unwrap();
-    assert!(refused(copy(Precondition::IfAbsent)));
+    copy(Precondition::IfNoneMatch).unwrap();
+    assert!(refused(copy(Precondition::IfNoneMatch)));
     copy(Precondition::IfMatch(f.tag(WAREHOUSE, "to"))).unwrap();
     assert_eq!(f.read(WAREHOUSE, "to").unwrap(), b"new");
 }
@@ -303,7 +303,7 @@ pub fn deletes_take_any_number_of_keys_and_ignore_missing_ones(f: &Fixture) {
     let page = f.store.list(LAKE, f.prefix, Some('/'), None, 10).unwrap();
     assert!(page.prefixes.is_empty(), "a folder that holds nothing is none: {:?}", page.prefixes);
     // Preconditions of a delete are ignored.
-    let create = WriteOptions::default().with(Precondition::IfAbsent);
+    let create = WriteOptions::default().with(Precondition::IfNoneMatch);
     f.store.delete(LAKE, &[f.key("u"), f.key("ab")], &create).unwrap();
     assert!(f.names(LAKE, "").is_empty());
     f.put(LAKE, "t/y/z", b"2");
@@ -319,7 +319,7 @@ pub fn an_object_beside_a_folder_of_its_name(f: &Fixture) {
     let long = "s".repeat(256);
     if f.folders {
         for (name, reason) in [("a/x", "is an object"), ("a/x/y", "is an object"), ("b", "folder"), ("b/c", "folder")] {
-            for when in [Precondition::None, Precondition::IfAbsent] {
+            for when in [Precondition::None, Precondition::IfNoneMatch] {
                 let error = f.put_if(LAKE, name, b"3", when).unwrap_err();
                 assert!(error.to_string().contains(reason), "{name}: {error}");
                 assert!(matches!(error, StoreError::InvalidKey { .. }), "{name}: {error}");

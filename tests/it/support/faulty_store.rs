@@ -11,11 +11,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use chrono::TimeDelta;
-use lakemill::domain::name::Slug;
 use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{
-    Bucket, Capabilities, ETag, Lease, ListPage, ObjectMeta, ObjectReader, RequestCounts, StagedFile, StoreError,
-    StoreResult, WriteOptions,
+    Bucket, Capabilities, ETag, Lease, ListPage, LocalStore, ObjectMeta, ObjectReader, RequestCounts, StagedFile,
+    StoreError, StoreResult, WriteOptions,
 };
 
 /// Whether the write at which the process died took place.
@@ -407,12 +406,8 @@ impl ObjectStore for FaultyStore {
         })
     }
 
-    fn unsettled(&self, bucket: Bucket, key: &str) -> StoreResult<bool> {
-        self.inner.unsettled(bucket, key)
-    }
-
-    fn is_remote(&self) -> bool {
-        self.far.is_some() || self.inner.is_remote()
+    fn local(&self) -> Option<&dyn LocalStore> {
+        self.inner.local().filter(|_| self.far.is_none())
     }
 
     fn capabilities(&self) -> StoreResult<Capabilities> {
@@ -420,20 +415,12 @@ impl ObjectStore for FaultyStore {
         self.inner.capabilities()
     }
 
-    fn link(&self, bucket: Bucket, key: &str, etag: &ETag, into: &Path) -> StoreResult<bool> {
-        self.inner.link(bucket, key, etag, into)
+    fn clock_skew(&self) -> Option<TimeDelta> {
+        self.inner.clock_skew()
     }
 
-    fn highest_fence(&self, pipeline: &Slug) -> StoreResult<u64> {
-        self.inner.highest_fence(pipeline)
-    }
-
-    fn skew(&self) -> Option<TimeDelta> {
-        self.inner.skew()
-    }
-
-    fn requests(&self) -> RequestCounts {
-        self.inner.requests()
+    fn request_counts(&self) -> RequestCounts {
+        self.inner.request_counts()
     }
 }
 

@@ -18,8 +18,8 @@ use lakemill::domain::limits::LIST_PAGE_KEYS_MAX;
 use lakemill::domain::name::Slug;
 use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{
-    Bucket, Capabilities, ETag, Lease, LeaseLost, ListPage, ObjectMeta, ObjectReader, Precondition, RequestCounts,
-    StagedFile, StoreError, StoreResult, WriteOptions,
+    Bucket, Capabilities, ETag, Lease, LeaseLost, ListPage, LocalStore, ObjectMeta, ObjectReader, Precondition,
+    RequestCounts, StagedFile, StoreError, StoreResult, WriteOptions,
 };
 use lakemill::runtime::Clock;
 
@@ -129,7 +129,7 @@ impl MemoryStore {
         let current = state.buckets[bucket as usize].get(key);
         let holds = match &options.precondition {
             Precondition::None => true,
-            Precondition::IfAbsent => current.is_none(),
+            Precondition::IfNoneMatch => current.is_none(),
             Precondition::IfMatch(tag) => current.is_some_and(|object| object.etag == *tag),
         };
         if !holds {
@@ -151,7 +151,7 @@ impl MemoryStore {
 }
 
 fn in_time(bucket: Bucket, key: &str, options: &WriteOptions<'_>) -> StoreResult<()> {
-    if options.until.is_none_or(|until| std::time::Instant::now() <= until) {
+    if options.deadline.is_none_or(|until| std::time::Instant::now() <= until) {
         return Ok(());
     }
     let source = std::io::ErrorKind::TimedOut.into();
@@ -304,27 +304,17 @@ impl ObjectStore for MemoryStore {
         Ok(Capabilities { conditional_writes: true, listed_etags: self.listed_etags })
     }
 
-    fn is_remote(&self) -> bool {
-        false
+    fn local(&self) -> Option<&dyn LocalStore> {
+        Some(self)
     }
 
-    fn unsettled(&self, _: Bucket, _: &str) -> StoreResult<bool> {
-        Ok(false)
-    }
-
-    fn link(&self, _: Bucket, _: &str, _: &ETag, _: &Path) -> StoreResult<bool> {
-        Ok(false)
-    }
-
-    fn highest_fence(&self, _: &Slug) -> StoreResult<u64> {
-        Ok(0)
-    }
-
-    fn skew(&self) -> Option<TimeDelta> {
+    fn clock_skew(&self) -> Option<TimeDelta> {
         self.skew
     }
 
-    fn requests(&self) -> RequestCounts {
+    fn request_counts(&self) -> RequestCounts {
         RequestCounts::default()
     }
 }
+
+impl LocalStore for MemoryStore {}

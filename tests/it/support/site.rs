@@ -17,7 +17,7 @@ use lakemill::adapters::sqlite::{SqliteKv, SqliteOptions};
 use lakemill::domain::job::{Job, JobId, JobMessage};
 use lakemill::domain::layout::{config_key, job_record_key, pipeline_prefix};
 use lakemill::domain::name::Slug;
-use lakemill::ports::jobs::Enqueued;
+use lakemill::ports::jobs::EnqueueOutcome;
 use lakemill::ports::store::{Bucket, StoreError, WriteOptions, list_all};
 use lakemill::ports::{Kv, ObjectStore};
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, prlimit};
@@ -104,7 +104,7 @@ impl Site {
 
     fn remembering(self) -> Self {
         self.kv.claim("nobody", 1, Duration::ZERO).unwrap();
-        self.kv.remember().unwrap();
+        self.kv.mark_initialized().unwrap();
         self
     }
 
@@ -358,7 +358,7 @@ impl Site {
 
     pub fn enqueue_as(&self, pipeline: &str, clean: bool) -> Job {
         let job = Job::queued(&JobMessage::new(slug(pipeline), clean, "manual", Utc::now()), 3);
-        assert_eq!(self.kv.enqueue(&job).unwrap(), Enqueued::Queued);
+        assert_eq!(self.kv.enqueue(&job).unwrap(), EnqueueOutcome::Queued);
         job
     }
 

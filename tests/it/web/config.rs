@@ -5,7 +5,7 @@ use std::sync::Barrier;
 use chrono::{TimeDelta, Utc};
 use lakemill::domain::job::{Job, JobMessage, JobStatus};
 use lakemill::domain::layout::config_key;
-use lakemill::ports::jobs::{RunHold, StartRequest, Started};
+use lakemill::ports::jobs::{PipelineLock, StartOutcome, StartRequest};
 use lakemill::ports::store::{Bucket, WriteOptions};
 use serde_json::{Value, json};
 
@@ -36,9 +36,9 @@ fn stored(site: &Site) -> Option<Vec<u8>> {
     site.read(Bucket::Pipelines, &config_key(&slug("x")))
 }
 
-fn hold(site: &Site) -> RunHold {
+fn hold(site: &Site) -> PipelineLock {
     let floor = site.store.highest_fence(&slug("x")).unwrap();
-    site.kv.hold(&slug("x"), std::time::Duration::from_secs(60), floor).unwrap().expect("the lock")
+    site.kv.lock_pipeline(&slug("x"), std::time::Duration::from_secs(60), floor).unwrap().expect("the lock")
 }
 
 #[test]
@@ -381,11 +381,11 @@ fn of_racing_saves_on_a_store_without_conditions_one_succeeds() {
 }
 
 /// Starts a job as a worker does.
-fn start(site: &Site, job: &Job) -> Started {
+fn start(site: &Site, job: &Job) -> StartOutcome {
     start_for(site, job, std::time::Duration::from_secs(60))
 }
 
-fn start_for(site: &Site, job: &Job, lock_ttl: std::time::Duration) -> Started {
+fn start_for(site: &Site, job: &Job, lock_ttl: std::time::Duration) -> StartOutcome {
     let entries = site.kv.claim("somebody", 10, std::time::Duration::from_secs(5)).unwrap();
     let message = JobMessage::new(job.pipeline.clone(), false, "manual", job.enqueued_at);
     let message = JobMessage { job_id: job.job_id.clone(), ..message };
@@ -399,7 +399,7 @@ fn start_for(site: &Site, job: &Job, lock_ttl: std::time::Duration) -> Started {
         attempts_max: 3,
     };
     let started = site.kv.start(&request).unwrap();
-    assert!(matches!(started, Started::Running(_)), "{started:?}");
+    assert!(matches!(started, StartOutcome::Running(_)), "{started:?}");
     started
 }
 
@@ -446,7 +446,7 @@ fn a_job_whose_worker_is_dead_still_shows_as_running_and_protects_no_save() {
         // Its lock is over, and somebody moves the pipeline.
         let floor = site.store.highest_fence(&slug("x")).unwrap();
         let ttl = std::time::Duration::from_secs(60);
-        let _held = await_some("the end of its lock", || site.kv.hold(&slug("x"), ttl, floor).unwrap());
+        let _held = await_some("the end of its lock", || site.kv.lock_pipeline(&slug("x"), ttl, floor).unwrap());
         assert_eq!(site.seen(&job).unwrap().status, JobStatus::Running);
         browser.send("PUT", PATH, &[JSON], b"{}").refused(409, "pipeline_busy");
         assert_eq!(tag(&browser.get(PATH)), tag(&first));

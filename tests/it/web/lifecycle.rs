@@ -189,7 +189,8 @@ fn what_cant_be_renamed_or_deleted_stays_as_it_is() {
             browser.patch("/api/pipelines/p", &body).refused(400, "invalid_request");
         }
         // As a run holds it.
-        let hold = |name: &str| site.kv.hold(&slug(name), std::time::Duration::from_secs(600), 0).unwrap().unwrap();
+        let hold =
+            |name: &str| site.kv.lock_pipeline(&slug(name), std::time::Duration::from_secs(600), 0).unwrap().unwrap();
         let held = hold("p");
         browser.delete("/api/pipelines/p").refused(409, "pipeline_busy");
         rename(&browser, "p", "n").refused(409, "pipeline_busy");

@@ -82,7 +82,7 @@ fn runs_and_events_of_pipelines_that_are_not_there_leave_no_trace_in_the_list() 
         // A job that another program wrote, or that was on its way.
         let job = site.enqueue("ghost");
         await_that("the ends", || {
-            late.iter().all(|name| site.kv.window(&slug(name)).unwrap().is_none())
+            late.iter().all(|name| site.kv.window_due_at(&slug(name)).unwrap().is_none())
                 && site.kv.active(&slug("ghost"), 10).unwrap().is_empty()
         });
         assert_eq!(slugs(&browser), ["new"]);

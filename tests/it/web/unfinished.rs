@@ -265,7 +265,7 @@ fn dashboards_and_queries_wait_for_who_deletes_their_pipeline_and_find_it_gone()
         lay_out(&site, "p");
         let web = site.web();
         let browser = Browser::log_in(&web);
-        let hold = site.kv.hold(&slug("p"), std::time::Duration::from_secs(60), 0).unwrap().unwrap();
+        let hold = site.kv.lock_pipeline(&slug("p"), std::time::Duration::from_secs(60), 0).unwrap().unwrap();
         std::thread::scope(|scope| {
             let draft = scope.spawn(|| browser.post("/api/p/p/dashboards", &json!({ "name": "late" })));
             let query = json!({ "name": "late", "sql": "SELECT 1" });

@@ -1,7 +1,7 @@
 //! Jobs that are no longer wanted.
 
 use lakemill::domain::job::{JobStatus, RunErrorCode};
-use lakemill::ports::jobs::Cancelling;
+use lakemill::ports::jobs::CancelOutcome;
 
 use super::{on_both, three_days, three_days_made};
 use crate::support::site::{PATIENCE, Site, await_some, await_that, slug};
@@ -13,28 +13,28 @@ on_both!(
     a_job_that_publishes_can_no_longer_be_cancelled,
 );
 
-fn cancel(site: &Site, job: &lakemill::domain::job::Job) -> Cancelling {
+fn cancel(site: &Site, job: &lakemill::domain::job::Job) -> CancelOutcome {
     site.kv.cancel(&job.pipeline, &job.job_id).unwrap()
 }
 
 fn a_queued_job_that_is_cancelled_never_runs(site: Site) {
     three_days(&site);
     let job = site.enqueue("p");
-    assert_eq!(cancel(&site, &job), Cancelling::Requested);
+    assert_eq!(cancel(&site, &job), CancelOutcome::Requested);
     let _worker = site.worker();
     let end = site.await_end(&job);
     assert_eq!((end.status, end.error.unwrap().code), (JobStatus::Failed, RunErrorCode::Cancelled));
     assert!(site.warehouse("p").is_empty());
-    assert_eq!(cancel(&site, &job), Cancelling::NotActive);
+    assert_eq!(cancel(&site, &job), CancelOutcome::NotActive);
 }
 
 fn a_deferred_job_that_is_cancelled_ends_though_the_pipeline_is_held(site: Site) {
     three_days(&site);
-    let hold = site.kv.hold(&slug("p"), PATIENCE, 0).unwrap().unwrap();
+    let hold = site.kv.lock_pipeline(&slug("p"), PATIENCE, 0).unwrap().unwrap();
     let job = site.enqueue("p");
     let _worker = site.worker();
     await_that("the job to wait", || site.seen(&job).is_some_and(|job| job.reason.is_some()));
-    assert_eq!(cancel(&site, &job), Cancelling::Requested);
+    assert_eq!(cancel(&site, &job), CancelOutcome::Requested);
     site.kv.release(&hold).unwrap();
     let end = site.await_end(&job);
     assert_eq!(end.error.unwrap().code, RunErrorCode::Cancelled);
@@ -46,7 +46,7 @@ fn a_running_job_that_is_cancelled_stops_and_publishes_nothing(site: Site) {
     let job = site.enqueue("p");
     let worker = site.worker_with(&[("FAILPOINTS", "convert::piece=sleep(2000)")]);
     worker.await_log("the job has started");
-    assert_eq!(cancel(&site, &job), Cancelling::Requested);
+    assert_eq!(cancel(&site, &job), CancelOutcome::Requested);
     let end = site.await_end(&job);
     assert_eq!((end.status, end.error.unwrap().code), (JobStatus::Failed, RunErrorCode::Cancelled));
     assert!(site.warehouse("p").is_empty());
@@ -57,7 +57,7 @@ fn a_job_that_publishes_can_no_longer_be_cancelled(site: Site) {
     let job = site.enqueue("p");
     let _worker = site.worker_with(&[("FAILPOINTS", "publish::between_puts=sleep(1500)")]);
     await_some("the first file", || (!site.warehouse("p").is_empty()).then_some(()));
-    assert_eq!(cancel(&site, &job), Cancelling::TooLate);
+    assert_eq!(cancel(&site, &job), CancelOutcome::TooLate);
     assert_eq!(site.await_end(&job).status, JobStatus::Completed);
     assert_eq!(site.warehouse("p"), three_days_made());
 }

@@ -1,7 +1,7 @@
 //! What becomes of a job: its end, or why it failed.
 
 use lakemill::domain::job::{JobStatus, RunErrorCode, Waiting};
-use lakemill::ports::jobs::Release;
+use lakemill::ports::jobs::ReleaseOutcome;
 use serde_json::json;
 
 use super::{on_both, three_days, three_days_made};
@@ -137,12 +137,12 @@ fn a_failure_that_does_not_pass_ends_after_the_last_attempt(site: Site) {
 
 fn a_job_waits_while_its_pipeline_is_held_and_loses_no_attempt(site: Site) {
     three_days(&site);
-    let hold = site.kv.hold(&slug("p"), PATIENCE, 0).unwrap().unwrap();
+    let hold = site.kv.lock_pipeline(&slug("p"), PATIENCE, 0).unwrap().unwrap();
     let job = site.enqueue("p");
     let _worker = site.worker();
     let waiting = await_some("the job to wait", || site.seen(&job).filter(|job| job.reason.is_some()));
     assert_eq!((waiting.status, waiting.reason), (JobStatus::Queued, Some(Waiting::PipelineBusy)));
-    assert_eq!(site.kv.release(&hold).unwrap(), Release::Done);
+    assert_eq!(site.kv.release(&hold).unwrap(), ReleaseOutcome::Released);
     let end = site.await_end(&job);
     assert_eq!((end.status, end.attempt), (JobStatus::Completed, 1));
     assert!(end.fence.unwrap() > hold.fence);

@@ -158,7 +158,7 @@ fn a_table_left_stale_by_s3_error_is_brought_up_to_date_by_another_worker() {
     site.automatic_pipeline("p");
     site.put("p", "in/x.csv", "a,b\nx,1\n");
     let mut first = site.worker_with(&[("MAX_ATTEMPTS", "1")]);
-    await_that("it to have compared the lake", || site.kv.remembers().unwrap());
+    await_that("it to have compared the lake", || site.kv.is_initialized().unwrap());
     let end = site.await_end(&site.enqueue("p"));
     assert_eq!(end.error.unwrap().code, RunErrorCode::S3Error);
     first.signal(rustix::process::Signal::TERM);
@@ -266,7 +266,7 @@ fn a_redis_that_loses_its_data_once_more_right_after_is_made_up_for_once_more() 
         redis.start_empty();
         await_that("a run to be asked for", || asked() == times);
         // Long before the window is due, and sooner than the worker looks again.
-        await_that("it to remember", || site.kv.remembers().unwrap_or_default());
+        await_that("it to remember", || site.kv.is_initialized().unwrap_or_default());
         assert_eq!(site.records("p").len(), 0);
     }
     await_that("the job", || !site.records("p").is_empty());
@@ -277,7 +277,7 @@ fn a_new_queue_where_there_is_no_pipeline_has_lost_nothing() {
     let site = Site::fleet(RedisServer::durable());
     let worker = site.worker();
     worker.await_log("the key-value store is new, and there is no pipeline yet");
-    await_that("it to remember", || site.kv.remembers().unwrap());
+    await_that("it to remember", || site.kv.is_initialized().unwrap());
 }
 
 #[test]

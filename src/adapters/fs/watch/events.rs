@@ -1,4 +1,4 @@
-//! Of all that the kernel tells about a folder, what can mean a new or changed file.
+//! Filters kernel events for new and changed files.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -6,46 +6,45 @@ use std::path::{Path, PathBuf};
 use notify::event::{AccessKind, AccessMode, CreateKind, ModifyKind, RenameMode};
 use notify::{Event, EventKind};
 
-/// Something to look at.
+/// An event that may mean a new or changed file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Sight {
-    /// A file was closed after it was open for writing.
+pub(super) enum FolderEvent {
+    /// A file was closed after writing.
     Written(PathBuf),
-    /// A file was made: to be written and closed, or as a further name of one that is whole.
+    /// A file was created: to be written and closed, or as another name of a complete file.
     FileMade(PathBuf),
-    /// A folder was made. There may be files in it already.
+    /// A folder was created. It may contain files already.
     FolderMade(PathBuf),
-    /// A file, a folder or anything else was renamed to this.
+    /// A file or folder was renamed to this.
     MovedIn(PathBuf),
     /// The folder of a bucket was removed or renamed.
     RootGone,
-    /// Something was missed.
+    /// Events were missed.
     Lost,
 }
 
-/// `roots`: the folders of the bucket.
-pub(super) fn sight(event: notify::Result<Event>, roots: &[PathBuf]) -> Option<Sight> {
-    let Ok(event) = event else { return Some(Sight::Lost) };
+/// `roots`: the bucket's folders.
+pub(super) fn folder_event(event: notify::Result<Event>, roots: &[PathBuf]) -> Option<FolderEvent> {
+    let Ok(event) = event else { return Some(FolderEvent::Lost) };
     if event.need_rescan() {
-        return Some(Sight::Lost);
+        return Some(FolderEvent::Lost);
     }
     let path = event.paths.into_iter().next()?;
-    let seen = |make: fn(PathBuf) -> Sight, path: PathBuf| (!is_hidden(&path, roots)).then(|| make(path));
+    let make = |make: fn(PathBuf) -> FolderEvent, path: PathBuf| (!is_hidden(&path, roots)).then(|| make(path));
     match event.kind {
-        EventKind::Access(AccessKind::Close(AccessMode::Write)) => seen(Sight::Written, path),
-        EventKind::Create(CreateKind::File) => seen(Sight::FileMade, path),
-        EventKind::Create(CreateKind::Folder) => seen(Sight::FolderMade, path),
-        EventKind::Modify(ModifyKind::Name(RenameMode::To)) => seen(Sight::MovedIn, path),
-        // Of a pair of names there is a `To` as well.
+        EventKind::Access(AccessKind::Close(AccessMode::Write)) => make(FolderEvent::Written, path),
+        EventKind::Create(CreateKind::File) => make(FolderEvent::FileMade, path),
+        EventKind::Create(CreateKind::Folder) => make(FolderEvent::FolderMade, path),
+        EventKind::Modify(ModifyKind::Name(RenameMode::To)) => make(FolderEvent::MovedIn, path),
+        // A rename within the lake also has a `To` event.
         EventKind::Modify(ModifyKind::Name(RenameMode::From)) | EventKind::Remove(_) => {
-            roots.contains(&path).then_some(Sight::RootGone)
+            roots.contains(&path).then_some(FolderEvent::RootGone)
         }
         EventKind::Any | EventKind::Access(_) | EventKind::Create(_) | EventKind::Modify(_) | EventKind::Other => None,
     }
 }
 
-/// Whether a path, below the folder of a bucket, is or lies in something whose name starts with a dot: temporary files,
-/// and this store's own folder.
+/// Whether a name in the path, below the bucket's folder, starts with a dot: temporary files, and the store's own folder.
 pub(super) fn is_hidden(path: &Path, roots: &[PathBuf]) -> bool {
     let below = roots.iter().find_map(|root| path.strip_prefix(root).ok()).unwrap_or(path);
     below.iter().any(|name| name.as_bytes().starts_with(b"."))
@@ -57,8 +56,8 @@ mod tests {
 
     use super::*;
 
-    fn seen(kind: EventKind, path: &str) -> Option<Sight> {
-        sight(Ok(Event::new(kind).add_path(path.into())), &["/d/.data/lake".into()])
+    fn make(kind: EventKind, path: &str) -> Option<FolderEvent> {
+        folder_event(Ok(Event::new(kind).add_path(path.into())), &["/d/.data/lake".into()])
     }
 
     const CLOSED: EventKind = EventKind::Access(AccessKind::Close(AccessMode::Write));
@@ -67,10 +66,10 @@ mod tests {
     const REMOVED: EventKind = EventKind::Remove(RemoveKind::Folder);
 
     #[test]
-    fn what_is_closed_after_writing_or_moved_in_counts_and_what_goes_does_not() {
+    fn closed_and_moved_in_files_count_but_removed_ones_do_not() {
         let path = "/d/.data/lake/pipelines/x/a.csv";
-        assert_eq!(seen(CLOSED, path), Some(Sight::Written(path.into())));
-        assert_eq!(seen(MOVED_IN, path), Some(Sight::MovedIn(path.into())));
+        assert_eq!(make(CLOSED, path), Some(FolderEvent::Written(path.into())));
+        assert_eq!(make(MOVED_IN, path), Some(FolderEvent::MovedIn(path.into())));
         for kind in [
             MOVED_OUT,
             REMOVED,
@@ -78,25 +77,25 @@ mod tests {
             EventKind::Access(AccessKind::Open(AccessMode::Any)),
             EventKind::Access(AccessKind::Close(AccessMode::Read)),
         ] {
-            assert_eq!(seen(kind, path), None);
+            assert_eq!(make(kind, path), None);
         }
     }
 
     #[test]
-    fn names_with_a_dot_in_front_are_ignored_below_the_root_and_in_no_other_place() {
+    fn dot_names_are_ignored_below_the_root_only() {
         for hidden in ["pipelines/x/.a.csv", "pipelines/.x/a.csv", ".lakemill/tmp/a"] {
             for kind in [CLOSED, MOVED_IN, EventKind::Create(CreateKind::Folder)] {
-                assert_eq!(seen(kind, &format!("/d/.data/lake/{hidden}")), None);
+                assert_eq!(make(kind, &format!("/d/.data/lake/{hidden}")), None);
             }
         }
-        assert!(seen(CLOSED, "/d/.data/lake/a..csv").is_some());
+        assert!(make(CLOSED, "/d/.data/lake/a..csv").is_some());
     }
 
     #[test]
-    fn a_lost_event_or_root_is_told() {
-        assert_eq!(seen(REMOVED, "/d/.data/lake"), Some(Sight::RootGone));
-        assert_eq!(seen(MOVED_OUT, "/d/.data/lake"), Some(Sight::RootGone));
-        assert_eq!(sight(Ok(Event::new(EventKind::Other).set_flag(Flag::Rescan)), &[]), Some(Sight::Lost));
-        assert_eq!(sight(Err(notify::Error::generic("e")), &[]), Some(Sight::Lost));
+    fn lost_events_and_roots_are_reported() {
+        assert_eq!(make(REMOVED, "/d/.data/lake"), Some(FolderEvent::RootGone));
+        assert_eq!(make(MOVED_OUT, "/d/.data/lake"), Some(FolderEvent::RootGone));
+        assert_eq!(folder_event(Ok(Event::new(EventKind::Other).set_flag(Flag::Rescan)), &[]), Some(FolderEvent::Lost));
+        assert_eq!(folder_event(Err(notify::Error::generic("e")), &[]), Some(FolderEvent::Lost));
     }
 }

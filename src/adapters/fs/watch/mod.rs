@@ -1,20 +1,20 @@
-//! Notices files that others put into the lake's folder.
+//! Watches the lake's folders for new and changed files.
 //!
-//! A file counts when it is closed after writing, moved in, linked, or found in a folder that came. Files and folders
-//! whose name starts with a dot don't, nor does this store's own folder; nor what is removed: only new objects make a
-//! run. What this store puts is noticed as well, which does no harm.
+//! A file is reported when it is closed after writing, moved in, linked, or found in a new folder. Files and folders whose
+//! name starts with a dot are ignored, as are the store's own folder and removals: only new objects need a run. Files that
+//! this store puts are reported too, which is harmless.
 //!
-//! Invariant: a file that comes while the watch lasts is told by its key, or by a `Rescan` after it came.
+//! Invariant: a file that appears during the watch is reported by its key, or by a later `Rescan`.
 //!
-//! Whatever may have been missed makes a `Rescan`: the kernel's queue or one of ours was full, the folder was replaced,
-//! a limit leaves folders unwatched. Then all watches are set anew, since folders may have come unnoticed, and the
-//! rescan is told after that. As long as some folders can't be watched, a rescan is told from time to time.
+//! Whenever events may have been missed (the kernel's queue or ours was full, the folder was replaced, a limit left folders
+//! unwatched), all watches are set again, since new folders may have been missed too, and then a `Rescan` is reported.
+//! While some folders can't be watched, rescans are reported periodically.
 
-mod armed;
 mod events;
 mod outbox;
 #[cfg(test)]
 mod tests;
+mod watches;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,54 +25,53 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, at, bounded, select};
 
-use crate::ports::lake_changes::{LakeChange, LakeChanges};
-use crate::ports::store::Bucket;
+use crate::ports::store::{Bucket, LakeChange, LakeChanges};
 
-use super::FsStore;
-use super::folder::Folders;
-use armed::{Armed, Fault, identity, key_of};
-use events::{Sight, sight};
+use super::folder::{Folder, Folders};
+use super::store::FsStore;
+use events::{FolderEvent, folder_event};
 use outbox::Outbox;
+use watches::{WatchFault, Watches, identity, key_of};
 
-/// Times and bounds, which tests change.
+/// Times and limits, which tests change.
 #[derive(Debug, Clone, Copy)]
 struct Tuning {
-    /// How long keys are gathered into one message.
+    /// How long keys are collected into one message.
     batch: Duration,
-    /// Messages that wait for the receiver.
+    /// Messages queued for the receiver.
     changes_max: usize,
-    /// Events that wait for us.
-    sights_max: usize,
-    /// Folders watched; each costs about a KiB of the kernel's memory.
+    /// Events queued by the kernel watcher.
+    events_max: usize,
+    /// Watched folders; each costs about a KiB of kernel memory.
     folders_max: usize,
-    /// Between two looks whether the bucket's folder is still the same; and while it is missing.
-    look_every: Duration,
-    look_every_missing: Duration,
-    /// Between two rescans while some folders can't be watched.
+    /// Interval of checks whether the bucket's folder was replaced; and while it is missing.
+    check_every: Duration,
+    check_every_missing: Duration,
+    /// Interval of rescans while some folders can't be watched.
     rescan_every: Duration,
-    /// Least time between two settings of all watches.
-    arm_pause: Duration,
+    /// Minimum time between two resets of all watches.
+    reset_pause: Duration,
 }
 
 const TUNING: Tuning = Tuning {
     batch: Duration::from_millis(100),
     changes_max: 16,
-    sights_max: 16_384,
+    events_max: 16_384,
     folders_max: 1 << 17,
-    look_every: Duration::from_secs(5),
-    look_every_missing: Duration::from_millis(500),
+    check_every: Duration::from_secs(5),
+    check_every_missing: Duration::from_millis(500),
     rescan_every: Duration::from_secs(30),
-    arm_pause: Duration::from_secs(1),
+    reset_pause: Duration::from_secs(1),
 };
 
-/// A lake that can't be watched at all.
+/// Why the lake can't be watched at all.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
     #[error("starting the thread that watches the lake: {source}")]
     Thread { source: io::Error },
 }
 
-/// Ends the watch, and its threads, when it is dropped.
+/// Stops the watch and its threads when dropped.
 #[derive(Debug)]
 pub struct LakeWatch {
     stop: Option<Sender<()>>,
@@ -83,21 +82,21 @@ impl Drop for LakeWatch {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // If it panicked, the receiver has learnt that it is gone.
+            // A panic disconnected the receiver already.
             let _ = thread.join();
         }
     }
 }
 
 impl FsStore {
-    /// Watches the folders of the lake bucket. What comes after this returned is told; what is there already is not:
-    /// whoever wants to know compares the lake once, after this call.
+    /// Watches the folders of the lake bucket. Reports files that appear after this call returns; for existing ones, the
+    /// caller must compare the lake once afterwards.
     ///
-    /// Folders that can't be watched, or aren't there, are no error: the first is logged and made up for by rescans, and
-    /// a folder is watched as soon as it is there.
+    /// A folder that can't be watched is logged and compensated for by rescans; a missing one is watched as soon as it
+    /// exists.
     ///
     /// # Errors
-    /// If no thread can be started.
+    /// If no thread can be spawned.
     pub fn watch(&self) -> Result<(LakeWatch, LakeChanges), WatchError> {
         start(Arc::clone(&self.folders), TUNING)
     }
@@ -106,225 +105,225 @@ impl FsStore {
 fn start(folders: Arc<Folders>, tuning: Tuning) -> Result<(LakeWatch, LakeChanges), WatchError> {
     let (out, changes) = bounded(tuning.changes_max);
     let (stop, stopped) = bounded(0);
-    let mut watching = Watching::new(folders, tuning, out);
-    watching.arm();
+    let mut watcher = Watcher::new(folders, tuning, out);
+    watcher.set_watches();
     let thread = std::thread::Builder::new().name("lake-watch".to_owned());
-    let thread = thread.spawn(move || watching.run(&stopped)).map_err(|source| WatchError::Thread { source })?;
+    let thread = thread.spawn(move || watcher.run(&stopped)).map_err(|source| WatchError::Thread { source })?;
     Ok((LakeWatch { stop: Some(stop), thread: Some(thread) }, changes))
 }
 
-/// Why the thread went on.
-enum Woken {
+/// Why the thread woke.
+enum Wake {
     Stopped,
-    Saw(Sight),
-    /// The `Rescan` for which there was no room is sent.
-    Delivered,
+    Event(FolderEvent),
+    /// The blocked `Rescan` was sent.
+    RescanSent,
     Due,
 }
 
-struct Watching {
+struct Watcher {
     folders: Arc<Folders>,
     tuning: Tuning,
     outbox: Outbox,
-    seeing: Sender<Sight>,
-    sights: Receiver<Sight>,
-    /// There was no room for a sight.
+    event_sender: Sender<FolderEvent>,
+    events_in: Receiver<FolderEvent>,
+    /// An event was dropped.
     overflowed: Arc<AtomicBool>,
-    armed: Option<Armed>,
-    /// The folders of the bucket as they were when the watches were set.
+    watches: Option<Watches>,
+    /// The bucket's folders when the watches were set.
     identities: Vec<Option<(u64, u64)>>,
-    armed_at: Instant,
-    arm_again: Option<Instant>,
-    look_at: Instant,
-    /// What is wrong was logged.
-    said: bool,
+    set_at: Instant,
+    reset_at: Option<Instant>,
+    check_at: Instant,
+    /// A fault was logged.
+    fault_logged: bool,
 }
 
-impl Watching {
+impl Watcher {
     fn new(folders: Arc<Folders>, tuning: Tuning, out: Sender<LakeChange>) -> Self {
-        let (seeing, sights) = bounded(tuning.sights_max);
+        let (event_sender, events_in) = bounded(tuning.events_max);
         let now = Instant::now();
         Self {
             folders,
             tuning,
             outbox: Outbox::new(out, tuning.batch),
-            seeing,
-            sights,
+            event_sender,
+            events_in,
             overflowed: Arc::default(),
-            armed: None,
+            watches: None,
             identities: Vec::new(),
-            armed_at: now,
-            arm_again: None,
-            look_at: now,
-            said: false,
+            set_at: now,
+            reset_at: None,
+            check_at: now,
+            fault_logged: false,
         }
     }
 
     fn run(mut self, stopped: &Receiver<()>) {
         while !self.outbox.is_closed() {
             match self.wait(stopped) {
-                Woken::Stopped => return,
-                Woken::Saw(sight) => self.look_into(sight),
-                Woken::Delivered => self.outbox.delivered(),
-                Woken::Due => {}
+                Wake::Stopped => return,
+                Wake::Event(folder_event) => self.handle(folder_event),
+                Wake::RescanSent => self.outbox.rescan_sent(),
+                Wake::Due => {}
             }
             if self.overflowed.swap(false, Ordering::SeqCst) {
-                self.lost();
+                self.schedule_reset();
             }
             let now = Instant::now();
-            if self.arm_again.is_some_and(|at| at <= now) || (self.look_at <= now && self.is_replaced()) {
-                self.arm();
-                // Without a folder there is nothing to compare; it comes with a rescan.
+            if self.reset_at.is_some_and(|at| at <= now) || (self.check_at <= now && self.is_replaced()) {
+                self.set_watches();
+                // Without a folder there is nothing to compare; its creation causes a rescan.
                 if self.identities.iter().any(Option::is_some) {
                     self.outbox.rescan(Instant::now());
                 }
             }
-            self.outbox.tend(Instant::now());
+            self.outbox.flush(Instant::now());
         }
     }
 
-    fn wait(&self, stopped: &Receiver<()>) -> Woken {
-        let dues = [Some(self.look_at), self.arm_again, self.outbox.due()];
-        let due = at(dues.into_iter().flatten().min().unwrap_or(self.look_at));
-        let saw = |sight: Result<Sight, _>| sight.map_or(Woken::Stopped, Woken::Saw);
-        match self.outbox.stuck() {
+    fn wait(&self, stopped: &Receiver<()>) -> Wake {
+        let dues = [Some(self.check_at), self.reset_at, self.outbox.due()];
+        let due = at(dues.into_iter().flatten().min().unwrap_or(self.check_at));
+        let event = |folder_event: Result<FolderEvent, _>| folder_event.map_or(Wake::Stopped, Wake::Event);
+        match self.outbox.blocked() {
             Some(out) => select! {
-                recv(stopped) -> _ => Woken::Stopped,
-                recv(self.sights) -> sight => saw(sight),
-                send(out, LakeChange::Rescan) -> sent => if sent.is_ok() { Woken::Delivered } else { Woken::Stopped },
-                recv(due) -> _ => Woken::Due,
+                recv(stopped) -> _ => Wake::Stopped,
+                recv(self.events_in) -> folder_event => event(folder_event),
+                send(out, LakeChange::Rescan) -> sent => if sent.is_ok() { Wake::RescanSent } else { Wake::Stopped },
+                recv(due) -> _ => Wake::Due,
             },
             None => select! {
-                recv(stopped) -> _ => Woken::Stopped,
-                recv(self.sights) -> sight => saw(sight),
-                recv(due) -> _ => Woken::Due,
+                recv(stopped) -> _ => Wake::Stopped,
+                recv(self.events_in) -> folder_event => event(folder_event),
+                recv(due) -> _ => Wake::Due,
             },
         }
     }
 
-    fn look_into(&mut self, sight: Sight) {
+    fn handle(&mut self, folder_event: FolderEvent) {
         let now = Instant::now();
-        match sight {
-            Sight::Written(path) => self.tell(&path, now),
-            Sight::FileMade(path) => {
-                // A file with one name is closed by whoever made it.
+        match folder_event {
+            FolderEvent::Written(path) => self.report(&path, now),
+            FolderEvent::FileMade(path) => {
+                // A file with one name is reported when its writer closes it.
                 use std::os::unix::fs::MetadataExt;
                 if std::fs::symlink_metadata(&path).is_ok_and(|m| m.is_file() && m.nlink() > 1) {
-                    self.tell(&path, now);
+                    self.report(&path, now);
                 }
             }
-            Sight::FolderMade(path) => self.enter(&path, now),
-            Sight::MovedIn(path) => match std::fs::symlink_metadata(&path) {
-                Ok(metadata) if metadata.is_dir() => self.enter(&path, now),
-                Ok(metadata) if metadata.is_file() => self.tell(&path, now),
-                // A link or special file is no object, and what is gone needs no run.
+            FolderEvent::FolderMade(path) => self.add_folder(&path, now),
+            FolderEvent::MovedIn(path) => match std::fs::symlink_metadata(&path) {
+                Ok(metadata) if metadata.is_dir() => self.add_folder(&path, now),
+                Ok(metadata) if metadata.is_file() => self.report(&path, now),
+                // Links and special files are not objects, and removed files need no run.
                 Ok(_) | Err(_) => {}
             },
-            // One that was made again may even have the same inode, so there is no look whether it is another.
-            Sight::RootGone | Sight::Lost => self.lost(),
+            // A new root may have the same inode, so the identity is not compared.
+            FolderEvent::RootGone | FolderEvent::Lost => self.schedule_reset(),
         }
     }
 
-    fn tell(&mut self, path: &Path, now: Instant) {
+    fn report(&mut self, path: &Path, now: Instant) {
         if let Some(key) = key_of(&self.folders, path) {
             self.outbox.key(key, now);
         }
     }
 
-    /// Watches a folder that came, and tells the files in it.
-    fn enter(&mut self, path: &Path, now: Instant) {
+    /// Watches a new folder, and reports the files in it.
+    fn add_folder(&mut self, path: &Path, now: Instant) {
         let folders = Arc::clone(&self.folders);
-        let within = |folder: &&super::folder::Folder| path.starts_with(&folder.dir);
-        let (Some(armed), Some(folder)) = (&mut self.armed, folders.of(Bucket::Lake).find(within)) else { return };
+        let within = |folder: &&Folder| path.starts_with(&folder.dir);
+        let (Some(watches), Some(folder)) = (&mut self.watches, folders.of(Bucket::Lake).find(within)) else { return };
         if key_of(&folders, path).is_none() {
             return;
         }
         let outbox = &mut self.outbox;
-        armed.watch_tree(folder, path, &mut |key| outbox.key(key, now));
-        if armed.fault().is_some() {
-            // Setting all watches anew tells whether it stays.
-            self.lost();
+        watches.watch_tree(folder, path, &mut |key| outbox.key(key, now));
+        if watches.fault().is_some() {
+            // The reset shows whether the fault persists.
+            self.schedule_reset();
         }
     }
 
-    /// Something was missed: sets all watches anew, soon.
-    fn lost(&mut self) {
-        let soon = (self.armed_at + self.tuning.arm_pause).max(Instant::now());
-        self.arm_again = Some(self.arm_again.map_or(soon, |at| at.min(soon)));
+    /// Called when events may have been missed: sets all watches again, soon.
+    fn schedule_reset(&mut self) {
+        let soon = (self.set_at + self.tuning.reset_pause).max(Instant::now());
+        self.reset_at = Some(self.reset_at.map_or(soon, |at| at.min(soon)));
     }
 
     fn identities(&self) -> Vec<Option<(u64, u64)>> {
         self.folders.of(Bucket::Lake).map(|folder| identity(&folder.dir)).collect()
     }
 
-    /// Whether a folder of the bucket came, went or is another.
+    /// Whether a folder of the bucket was created, removed or replaced.
     fn is_replaced(&mut self) -> bool {
         let now = self.identities();
-        self.look_again(&now);
+        self.schedule_check(&now);
         now != self.identities
     }
 
-    fn look_again(&mut self, identities: &[Option<(u64, u64)>]) {
+    fn schedule_check(&mut self, identities: &[Option<(u64, u64)>]) {
         let missing = identities.iter().any(Option::is_none);
-        let pause = if missing { self.tuning.look_every_missing } else { self.tuning.look_every };
-        self.look_at = Instant::now() + pause;
+        let pause = if missing { self.tuning.check_every_missing } else { self.tuning.check_every };
+        self.check_at = Instant::now() + pause;
     }
 
     /// Sets all watches.
-    fn arm(&mut self) {
-        // The old ones are gone before, or both would count.
-        self.armed = None;
+    fn set_watches(&mut self) {
+        // Drops the old watches first: both would count against the limits.
+        self.watches = None;
         self.identities = self.identities();
-        self.look_again(&self.identities.clone());
+        self.schedule_check(&self.identities.clone());
         let missing: Vec<PathBuf> = {
             let all = self.folders.of(Bucket::Lake).zip(&self.identities);
             all.filter(|(_, identity)| identity.is_none()).map(|(folder, _)| folder.dir.clone()).collect()
         };
-        let fault = match Armed::arm(&self.folders, self.tuning.folders_max, self.handler()) {
-            Ok(mut armed) => {
-                let fault = armed.fault();
-                self.armed = Some(armed);
+        let fault = match Watches::new(&self.folders, self.tuning.folders_max, self.handler()) {
+            Ok(mut watches) => {
+                let fault = watches.fault();
+                self.watches = Some(watches);
                 fault
             }
             Err(fault) => Some(fault),
         };
-        self.armed_at = Instant::now();
-        self.arm_again = fault.is_some().then(|| self.armed_at + self.tuning.rescan_every);
-        self.say(fault.as_ref(), &missing);
+        self.set_at = Instant::now();
+        self.reset_at = fault.is_some().then(|| self.set_at + self.tuning.rescan_every);
+        self.log_faults(fault.as_ref(), &missing);
     }
 
-    /// What the watcher's thread does with an event. It must not wait: it also sets the watches that we ask it for.
+    /// Handles an event on the kernel watcher's thread. Must not block: that thread also sets the watches.
     fn handler(&self) -> impl FnMut(notify::Result<notify::Event>) + Send + 'static {
-        let (seeing, overflowed) = (self.seeing.clone(), Arc::clone(&self.overflowed));
+        let (event_sender, overflowed) = (self.event_sender.clone(), Arc::clone(&self.overflowed));
         let roots: Vec<PathBuf> = self.folders.of(Bucket::Lake).map(|folder| folder.dir.clone()).collect();
         move |event| {
-            let Some(sight) = sight(event, &roots) else { return };
-            if seeing.try_send(sight).is_err() {
+            let Some(folder_event) = folder_event(event, &roots) else { return };
+            if event_sender.try_send(folder_event).is_err() {
                 overflowed.store(true, Ordering::SeqCst);
-                // If there is room by now, nothing else may come to wake us.
-                let _ = seeing.try_send(Sight::Lost);
+                // Wakes the thread, in case no other event follows.
+                let _ = event_sender.try_send(FolderEvent::Lost);
             }
         }
     }
 
-    /// Logs what is wrong once, and when it is over.
-    fn say(&mut self, fault: Option<&Fault>, missing: &[PathBuf]) {
+    /// Logs faults once, and when they are over.
+    fn log_faults(&mut self, fault: Option<&WatchFault>, missing: &[PathBuf]) {
         let wrong = fault.is_some() || !missing.is_empty();
-        if wrong && !self.said {
+        if wrong && !self.fault_logged {
             if let Some(fault) = fault {
                 let seconds = self.tuning.rescan_every.as_secs();
                 tracing::warn!(
                     error = %fault,
-                    "not all of the lake can be watched for new files: it is compared every {seconds} s instead"
+                    "lake not fully watched; comparing it every {seconds} s"
                 );
             }
             for dir in missing {
-                tracing::warn!(folder = %dir.display(), "the lake's folder is missing: it is watched once it is there");
+                tracing::warn!(folder = %dir.display(), "lake folder missing; waiting for it to be created");
             }
         }
-        if !wrong && self.said {
-            tracing::info!("all of the lake is watched for new files again");
+        if !wrong && self.fault_logged {
+            tracing::info!("lake fully watched again");
         }
-        self.said = wrong;
+        self.fault_logged = wrong;
     }
 }

@@ -1,37 +1,37 @@
-//! What is yet to be told: keys in batches, or that everything has to be looked at.
+//! Changes to report: keys in batches, or a rescan.
 //!
-//! Invariant: every key given to it reaches the receiver, or a `Rescan` does after it.
+//! Invariant: every added key reaches the receiver, or a later `Rescan` does.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Sender, TrySendError};
 
-use crate::ports::lake_changes::LakeChange;
+use crate::ports::store::LakeChange;
 
 /// Keys of one message.
 const KEYS_MAX: usize = 1_000;
 
 pub(super) struct Outbox {
     out: Sender<LakeChange>,
-    /// How long keys are gathered.
+    /// How long keys are collected.
     pause: Duration,
     keys: BTreeSet<String>,
     rescan: bool,
-    /// When the first was gathered of what is yet to be told.
+    /// When the first unreported change was added.
     since: Option<Instant>,
-    /// The channel was full: only the `Rescan` is waiting, for room.
-    stuck: bool,
+    /// The channel was full: a `Rescan` waits for room.
+    blocked: bool,
     closed: bool,
 }
 
 impl Outbox {
     pub(super) fn new(out: Sender<LakeChange>, pause: Duration) -> Self {
-        Self { out, pause, keys: BTreeSet::new(), rescan: false, since: None, stuck: false, closed: false }
+        Self { out, pause, keys: BTreeSet::new(), rescan: false, since: None, blocked: false, closed: false }
     }
 
     pub(super) fn key(&mut self, key: String, now: Instant) {
-        // A rescan that is yet to be told covers it.
+        // The pending rescan covers it.
         if self.rescan {
             return;
         }
@@ -45,19 +45,19 @@ impl Outbox {
     pub(super) fn rescan(&mut self, now: Instant) {
         self.keys.clear();
         self.rescan = true;
-        if !self.stuck {
+        if !self.blocked {
             self.since.get_or_insert(now);
         }
     }
 
-    /// When there is something to send.
+    /// When the next message is due.
     pub(super) fn due(&self) -> Option<Instant> {
         self.since.map(|since| since + self.pause)
     }
 
-    /// Sends what is due.
-    pub(super) fn tend(&mut self, now: Instant) {
-        if !self.stuck && self.due().is_some_and(|due| due <= now) {
+    /// Sends the message that is due.
+    pub(super) fn flush(&mut self, now: Instant) {
+        if !self.blocked && self.due().is_some_and(|due| due <= now) {
             self.send();
         }
     }
@@ -72,24 +72,24 @@ impl Outbox {
             Ok(()) => self.rescan = false,
             Err(TrySendError::Full(_)) => {
                 self.rescan = true;
-                self.stuck = true;
+                self.blocked = true;
             }
             Err(TrySendError::Disconnected(_)) => self.closed = true,
         }
     }
 
-    /// Where a `Rescan` has to be sent as soon as there is room; then [`Outbox::delivered`].
-    pub(super) fn stuck(&self) -> Option<&Sender<LakeChange>> {
-        self.stuck.then_some(&self.out)
+    /// The channel to which a `Rescan` must be sent as soon as it has room; then [`Outbox::rescan_sent`].
+    pub(super) fn blocked(&self) -> Option<&Sender<LakeChange>> {
+        self.blocked.then_some(&self.out)
     }
 
-    pub(super) fn delivered(&mut self) {
-        self.stuck = false;
+    pub(super) fn rescan_sent(&mut self) {
+        self.blocked = false;
         self.rescan = false;
         self.since = None;
     }
 
-    /// Nobody listens any more.
+    /// The receiver is gone.
     pub(super) fn is_closed(&self) -> bool {
         self.closed
     }
@@ -113,21 +113,21 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_a_burst_go_in_one_message_each_once() {
+    fn burst_of_keys_is_one_message_without_duplicates() {
         let (mut outbox, changes, start) = outbox(8);
         for (at, key) in [(0, "b"), (40, "a"), (99, "b")] {
             outbox.key(key.to_owned(), start + Duration::from_millis(at));
-            outbox.tend(start + Duration::from_millis(at));
+            outbox.flush(start + Duration::from_millis(at));
         }
         assert!(changes.is_empty());
         assert_eq!(outbox.due(), Some(start + PAUSE));
-        outbox.tend(start + PAUSE);
+        outbox.flush(start + PAUSE);
         assert_eq!(changes.try_iter().collect::<Vec<_>>(), [keys(&["a", "b"])]);
         assert_eq!(outbox.due(), None);
     }
 
     #[test]
-    fn a_full_message_goes_at_once() {
+    fn full_message_is_sent_at_once() {
         let (mut outbox, changes, start) = outbox(8);
         (0..2_500).for_each(|n| outbox.key(n.to_string(), start));
         let sizes = changes.try_iter().map(|c| if let LakeChange::Keys(k) = c { k.len() } else { 0 });
@@ -136,44 +136,44 @@ mod tests {
     }
 
     #[test]
-    fn a_rescan_takes_the_place_of_keys() {
+    fn rescan_replaces_pending_keys() {
         let (mut outbox, changes, start) = outbox(8);
         outbox.key("a".to_owned(), start);
         outbox.rescan(start);
         outbox.key("b".to_owned(), start);
-        outbox.tend(start + PAUSE);
+        outbox.flush(start + PAUSE);
         assert_eq!(changes.try_iter().collect::<Vec<_>>(), [LakeChange::Rescan]);
         outbox.key("c".to_owned(), start);
-        outbox.tend(start + PAUSE);
+        outbox.flush(start + PAUSE);
         assert_eq!(changes.try_iter().collect::<Vec<_>>(), [keys(&["c"])]);
     }
 
     #[test]
-    fn a_full_channel_makes_one_rescan_of_all_that_has_no_room() {
+    fn full_channel_merges_changes_into_one_rescan() {
         let (mut outbox, changes, start) = outbox(1);
         for key in ["a", "b", "c"] {
             outbox.key(key.to_owned(), start);
-            outbox.tend(start + PAUSE);
+            outbox.flush(start + PAUSE);
         }
         outbox.rescan(start);
-        assert_eq!(outbox.due(), None, "there is nothing to wake for but room");
-        let out = outbox.stuck().expect("there was no room");
+        assert_eq!(outbox.due(), None, "only room in the channel wakes");
+        let out = outbox.blocked().expect("there was no room");
         assert_eq!(changes.recv(), Ok(keys(&["a"])));
         out.send(LakeChange::Rescan).unwrap();
-        outbox.delivered();
-        assert!(outbox.stuck().is_none() && outbox.due().is_none());
+        outbox.rescan_sent();
+        assert!(outbox.blocked().is_none() && outbox.due().is_none());
         assert_eq!(changes.recv(), Ok(LakeChange::Rescan));
         outbox.key("d".to_owned(), start);
-        outbox.tend(start + PAUSE);
+        outbox.flush(start + PAUSE);
         assert_eq!(changes.recv(), Ok(keys(&["d"])));
     }
 
     #[test]
-    fn it_closes_when_nobody_listens() {
+    fn closes_when_the_receiver_is_gone() {
         let (mut outbox, changes, start) = outbox(1);
         drop(changes);
         outbox.key("a".to_owned(), start);
-        outbox.tend(start + PAUSE);
+        outbox.flush(start + PAUSE);
         assert!(outbox.is_closed());
     }
 }

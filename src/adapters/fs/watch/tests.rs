@@ -1,4 +1,4 @@
-//! What happens at the watch's bounds, with bounds small enough to reach.
+//! The limits of a watch, with small values.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,12 +9,12 @@ use super::*;
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
-struct Place {
+struct Fixture {
     root: TempDir,
     store: FsStore,
 }
 
-impl Place {
+impl Fixture {
     fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         let store = FsStore::create(root.path()).unwrap();
@@ -35,14 +35,14 @@ impl Place {
     }
 }
 
-/// Waits for a rescan. Gives the keys told before it.
+/// Waits for a rescan; returns the keys reported before it.
 fn until_rescan(changes: &LakeChanges) -> Vec<String> {
     let deadline = Instant::now() + DEADLINE;
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     loop {
         match changes.recv_deadline(deadline).expect("a rescan comes") {
-            LakeChange::Rescan => return told,
-            LakeChange::Keys(keys) => told.extend(keys),
+            LakeChange::Rescan => return reported,
+            LakeChange::Keys(keys) => reported.extend(keys),
         }
     }
 }
@@ -54,22 +54,22 @@ fn until_key(changes: &LakeChanges, key: &str) {
 }
 
 #[test]
-fn folders_beyond_the_limit_are_made_up_for_by_rescans_and_watched_once_they_can_be() {
-    let place = Place::new();
+fn folders_over_the_limit_cause_rescans_and_are_watched_once_possible() {
+    let f = Fixture::new();
     for n in 0..4 {
-        place.write(&format!("{n}/a.csv"));
+        f.write(&format!("{n}/a.csv"));
     }
     let tuning = Tuning { folders_max: 3, rescan_every: Duration::from_millis(200), ..TUNING };
-    let (_watch, changes) = place.watch(tuning);
+    let (_watch, changes) = f.watch(tuning);
     until_rescan(&changes);
     until_rescan(&changes);
     for n in 0..3 {
-        fs::remove_dir_all(place.lake(&n.to_string())).unwrap();
+        fs::remove_dir_all(f.lake(&n.to_string())).unwrap();
     }
-    // All are watched from one of the next rescans on.
+    // One of the next rescans sets all watches.
     let deadline = Instant::now() + DEADLINE;
     for n in 0.. {
-        place.write(&format!("3/{n}.csv"));
+        f.write(&format!("3/{n}.csv"));
         match changes.recv_deadline(deadline).unwrap() {
             LakeChange::Rescan => {}
             LakeChange::Keys(keys) => {
@@ -81,42 +81,42 @@ fn folders_beyond_the_limit_are_made_up_for_by_rescans_and_watched_once_they_can
 }
 
 #[test]
-fn a_folder_too_many_that_comes_later_makes_a_rescan() {
-    let place = Place::new();
-    let tuning = Tuning { folders_max: 2, arm_pause: Duration::from_millis(10), ..TUNING };
-    let (_watch, changes) = place.watch(tuning);
-    place.write("1/a.csv");
+fn new_folder_over_the_limit_causes_a_rescan() {
+    let f = Fixture::new();
+    let tuning = Tuning { folders_max: 2, reset_pause: Duration::from_millis(10), ..TUNING };
+    let (_watch, changes) = f.watch(tuning);
+    f.write("1/a.csv");
     until_key(&changes, "1/a.csv");
-    place.write("2/a.csv");
+    f.write("2/a.csv");
     until_rescan(&changes);
 }
 
 #[test]
-fn events_for_which_there_is_no_room_make_a_rescan_and_later_ones_are_told_again() {
-    let place = Place::new();
-    let tuning = Tuning { sights_max: 1, arm_pause: Duration::from_millis(10), ..TUNING };
-    let (_watch, changes) = place.watch(tuning);
-    let mut told = Vec::new();
+fn dropped_events_cause_a_rescan_and_later_events_are_reported() {
+    let f = Fixture::new();
+    let tuning = Tuning { events_max: 1, reset_pause: Duration::from_millis(10), ..TUNING };
+    let (_watch, changes) = f.watch(tuning);
+    let mut reported = Vec::new();
     let deadline = Instant::now() + DEADLINE;
     // One of many bursts finds the thread busy.
     let mut n = 0;
     let rescan = loop {
         for _ in 0..200 {
-            place.write(&format!("{n}.csv"));
+            f.write(&format!("{n}.csv"));
             n += 1;
         }
-        let next = changes.recv_deadline(deadline).expect("something is told");
+        let next = changes.recv_deadline(deadline).expect("a change is reported");
         match next {
             LakeChange::Rescan => break true,
-            LakeChange::Keys(keys) => told.extend(keys),
+            LakeChange::Keys(keys) => reported.extend(keys),
         }
     };
     assert!(rescan);
-    // What is left of the bursts may make more of them, and take the room of what comes next.
+    // The rest of the bursts may cause more rescans first.
     let is_later = |key: &String| key.starts_with("new/");
     for n in 0.. {
-        place.write(&format!("new/{n}.csv"));
-        match changes.recv_deadline(deadline).expect("later ones are told") {
+        f.write(&format!("new/{n}.csv"));
+        match changes.recv_deadline(deadline).expect("later changes are reported") {
             LakeChange::Keys(keys) if keys.iter().any(is_later) => break,
             LakeChange::Keys(_) | LakeChange::Rescan => {}
         }
@@ -124,31 +124,31 @@ fn events_for_which_there_is_no_room_make_a_rescan_and_later_ones_are_told_again
 }
 
 #[test]
-fn a_receiver_that_is_behind_gets_a_rescan_for_what_had_no_room_and_then_keys_again() {
-    let place = Place::new();
+fn slow_receiver_gets_a_rescan_and_then_keys() {
+    let f = Fixture::new();
     let (out, changes) = bounded(1);
     let (stop, stopped) = bounded(0);
-    let mut watching = Watching::new(Arc::clone(&place.store.folders), TUNING, out);
-    watching.arm();
+    let mut watcher = Watcher::new(Arc::clone(&f.store.folders), TUNING, out);
+    watcher.set_watches();
     let start = Instant::now();
     for key in ["first.csv", "second.csv", "third.csv"] {
-        watching.outbox.key(key.to_owned(), start);
-        watching.outbox.tend(start + TUNING.batch);
+        watcher.outbox.key(key.to_owned(), start);
+        watcher.outbox.flush(start + TUNING.batch);
     }
-    assert!(watching.outbox.stuck().is_some());
-    let thread = std::thread::spawn(move || watching.run(&stopped));
+    assert!(watcher.outbox.blocked().is_some());
+    let thread = std::thread::spawn(move || watcher.run(&stopped));
     assert_eq!(until_rescan(&changes), ["first.csv"]);
-    place.write("fourth.csv");
+    f.write("fourth.csv");
     until_key(&changes, "fourth.csv");
     drop(stop);
     thread.join().unwrap();
 }
 
 #[test]
-fn the_watch_ends_when_nobody_listens() {
-    let place = Place::new();
-    let (mut watch, changes) = place.watch(TUNING);
+fn watch_ends_when_the_receiver_is_gone() {
+    let f = Fixture::new();
+    let (mut watch, changes) = f.watch(TUNING);
     drop(changes);
-    place.write("a.csv");
+    f.write("a.csv");
     watch.thread.take().unwrap().join().unwrap();
 }

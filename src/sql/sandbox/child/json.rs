@@ -14,6 +14,8 @@ use arrow::datatypes::{
 };
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 
+use crate::domain::digest::base64;
+
 /// Greatest whole number that every JSON reader keeps.
 const SAFE_MAX: i128 = 1 << 53;
 
@@ -303,21 +305,6 @@ fn bits(bytes: &[u8]) -> String {
     let Some((padding, bytes)) = bytes.split_first() else { return String::new() };
     let digits = bytes.iter().flat_map(|byte| (0..8).rev().map(move |at| if byte >> at & 1 == 1 { '1' } else { '0' }));
     digits.skip(usize::from(*padding)).collect()
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for part in bytes.chunks(3) {
-        let mut word = [0_u8; 3];
-        word[..part.len()].copy_from_slice(part);
-        let bits = u32::from_be_bytes([0, word[0], word[1], word[2]]);
-        for at in 0..4 {
-            let digit = DIGITS[(bits >> (18 - 6 * at)) as usize & 63];
-            out.push(if at <= part.len() { digit as char } else { '=' });
-        }
-    }
-    out
 }
 
 /// Days since 1970 as `2013-01-31`; years beyond four digits have a sign, as ISO 8601 has it.

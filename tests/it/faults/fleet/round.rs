@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use lakemill::domain::job::{Job, JobMessage, RunErrorCode};
-use lakemill::ports::jobs::Enqueued;
+use lakemill::ports::jobs::EnqueueOutcome;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -85,7 +85,7 @@ impl Round {
 
     fn on(mut site: Site, seed: u64, sky: Sky, proxy: Option<HttpProxy>) -> Self {
         site.kv.claim("nobody", 1, Duration::ZERO).unwrap();
-        site.kv.remember().unwrap();
+        site.kv.mark_initialized().unwrap();
         sky.history.lock().unwrap().attempts_max = ATTEMPTS_MAX;
         let cutter = CuttingProxy::to(site.redis.as_ref().unwrap().port());
         let ttl = LOCK_TTL.as_millis();
@@ -171,7 +171,7 @@ impl Round {
         self.sky.history.lock().unwrap().perhaps.insert(id.clone());
         let kv = Arc::clone(&self.site.kv);
         self.until("the queue to take a job", |_| {
-            matches!(kv.enqueue(&job), Ok(Enqueued::Queued | Enqueued::AlreadyActive))
+            matches!(kv.enqueue(&job), Ok(EnqueueOutcome::Queued | EnqueueOutcome::AlreadyActive))
         });
         self.sky.history.lock().unwrap().accepted.insert(id);
     }
@@ -280,7 +280,7 @@ impl Round {
 
     pub fn is_idle(&self) -> bool {
         let Ok(counts) = self.site.kv.counts() else { return false };
-        counts.stream + counts.waiting + counts.windows == 0 && self.site.kv.remembers().unwrap_or(false)
+        counts.stream + counts.waiting + counts.windows == 0 && self.site.kv.is_initialized().unwrap_or(false)
     }
 
     /// Everything is put right; then it is told what is wrong.

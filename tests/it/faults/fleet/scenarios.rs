@@ -80,7 +80,7 @@ fn redis_without_its_data(seed: u64, much: u64) -> Told {
         round.count("Redis lost its data", 1);
         round.enqueue();
         // Workers look every 5 s whether it remembers.
-        round.until("the loss to be noticed", |round| round.site.kv.remembers().unwrap_or(false));
+        round.until("the loss to be noticed", |round| round.site.kv.is_initialized().unwrap_or(false));
         round.enqueue();
     }
     round.check()

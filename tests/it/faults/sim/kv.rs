@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use lakemill::adapters::sqlite::SqliteKv;
-use lakemill::domain::job::{Charge, Job, JobId};
+use lakemill::domain::job::{AttemptCost, Job, JobId};
 use lakemill::domain::login::LoginScopes;
 use lakemill::domain::name::{QueryId, Slug};
 use lakemill::ports::jobs::*;
 use lakemill::ports::kv::{Diagnose, KeyLocks, KvError, KvReport, KvResult};
-use lakemill::ports::queries::{AnnouncedQuery, RunningQueries};
+use lakemill::ports::queries::{RegisteredQuery, RunningQueries};
 use lakemill::ports::rechecks::{Recheck, Rechecks};
 use lakemill::ports::schedule::{Cursor, Schedule};
 use lakemill::ports::sessions::{Admission, LoginThrottle, Session, Sessions};
@@ -85,8 +85,8 @@ impl SimKv {
 
     /// What a mutation held back is written at last.
     fn write_late(&self, job_id: &JobId) {
-        let held = self.world.held_back.lock().unwrap().remove(job_id.as_str());
-        let Some((key, bytes)) = held else { return };
+        let lease = self.world.held_back.lock().unwrap().remove(job_id.as_str());
+        let Some((key, bytes)) = lease else { return };
         // A call as any other.
         if self.world.set_out(self.process, false) == Fate::Error {
             return;
@@ -127,54 +127,54 @@ impl JobQueue for SimKv {
         Ok(entries)
     }
 
-    fn start(&self, request: &StartRequest<'_>) -> KvResult<Started> {
+    fn start(&self, request: &StartRequest<'_>) -> KvResult<StartOutcome> {
         self.call("start", Kind::Write, |kv| {
             let started = kv.start(request)?;
-            if let Started::Running(_) = &started {
+            if let StartOutcome::Running(_) = &started {
                 self.world.count("(starts)");
             }
             Ok(started)
         })
     }
 
-    fn heartbeat(&self, held: &Held, lock_ttl: Duration) -> KvResult<Beat> {
-        self.call("heartbeat", Kind::Ends, |kv| kv.heartbeat(held, lock_ttl))
+    fn heartbeat(&self, lease: &JobLease, lock_ttl: Duration) -> KvResult<HeartbeatReply> {
+        self.call("heartbeat", Kind::Ends, |kv| kv.heartbeat(lease, lock_ttl))
     }
 
-    fn show(&self, held: &Held, job: &Job) -> KvResult<Beat> {
-        self.call("show", Kind::Write, |kv| kv.show(held, job))
+    fn update_record(&self, lease: &JobLease, job: &Job) -> KvResult<HeartbeatReply> {
+        self.call("show", Kind::Write, |kv| kv.update_record(lease, job))
     }
 
-    fn begin_publishing(&self, held: &Held) -> KvResult<Publishing> {
-        self.call("begin_publishing", Kind::Ends, |kv| kv.begin_publishing(held))
+    fn begin_publishing(&self, lease: &JobLease) -> KvResult<PublishReply> {
+        self.call("begin_publishing", Kind::Ends, |kv| kv.begin_publishing(lease))
     }
 
-    fn put_back(&self, held: &Held, wait: &Wait<'_>) -> KvResult<Release> {
-        let name = if wait.charge == Charge::Nothing { "put_back, uncharged," } else { "put_back" };
-        self.call(name, Kind::Ends, |kv| kv.put_back(held, wait))
+    fn requeue(&self, lease: &JobLease, wait: &Requeue<'_>) -> KvResult<ReleaseOutcome> {
+        let name = if wait.cost == AttemptCost::Zero { "requeue, free," } else { "requeue" };
+        self.call(name, Kind::Ends, |kv| kv.requeue(lease, wait))
     }
 
-    fn uncharge(&self, held: &Held) -> KvResult<bool> {
-        self.call("uncharge", Kind::Ends, |kv| kv.uncharge(held))
+    fn refund_attempt(&self, lease: &JobLease) -> KvResult<bool> {
+        self.call("refund_attempt", Kind::Ends, |kv| kv.refund_attempt(lease))
     }
 
-    fn end(&self, held: &Held, job: &Job) -> KvResult<Release> {
-        let done = self.call("end", Kind::Ends, |kv| kv.end(held, job));
-        self.write_late(&held.job_id);
+    fn finish(&self, lease: &JobLease, job: &Job) -> KvResult<ReleaseOutcome> {
+        let done = self.call("end", Kind::Ends, |kv| kv.finish(lease, job));
+        self.write_late(&lease.job_id);
         done
     }
 
-    fn bury(&self, entry: &Entry, why: &str) -> KvResult<()> {
-        self.call("bury", Kind::Ends, |kv| kv.bury(entry, why))
+    fn dead_letter(&self, entry: &Entry, why: &str) -> KvResult<()> {
+        self.call("dead_letter", Kind::Ends, |kv| kv.dead_letter(entry, why))
     }
 
-    fn leave(&self, consumer: &str) -> KvResult<()> {
-        self.call("leave", Kind::Ends, |kv| kv.leave(consumer))
+    fn remove_consumer(&self, consumer: &str) -> KvResult<()> {
+        self.call("leave", Kind::Ends, |kv| kv.remove_consumer(consumer))
     }
 }
 
-impl JobBoard for SimKv {
-    fn enqueue(&self, job: &Job) -> KvResult<Enqueued> {
+impl JobRegistry for SimKv {
+    fn enqueue(&self, job: &Job) -> KvResult<EnqueueOutcome> {
         let done = self.call("enqueue", Kind::Write, |kv| kv.enqueue(job));
         self.wake_claims();
         done
@@ -196,7 +196,7 @@ impl JobBoard for SimKv {
         self.call("active", Kind::Read, |kv| kv.active(pipeline, limit))
     }
 
-    fn cancel(&self, pipeline: &Slug, job_id: &JobId) -> KvResult<Cancelling> {
+    fn cancel(&self, pipeline: &Slug, job_id: &JobId) -> KvResult<CancelOutcome> {
         self.call("cancel", Kind::Write, |kv| kv.cancel(pipeline, job_id))
     }
 
@@ -217,20 +217,20 @@ impl JobBoard for SimKv {
     }
 }
 
-impl RunLocks for SimKv {
-    fn holder(&self, pipeline: &Slug) -> KvResult<Option<Holder>> {
-        self.call("holder", Kind::Read, |kv| kv.holder(pipeline))
+impl PipelineLocks for SimKv {
+    fn lock_holder(&self, pipeline: &Slug) -> KvResult<Option<LockHolder>> {
+        self.call("holder", Kind::Read, |kv| kv.lock_holder(pipeline))
     }
 
-    fn hold(&self, pipeline: &Slug, ttl: Duration, fence_floor: u64) -> KvResult<Option<RunHold>> {
-        self.call("hold", Kind::Write, |kv| kv.hold(pipeline, ttl, fence_floor))
+    fn lock_pipeline(&self, pipeline: &Slug, ttl: Duration, fence_floor: u64) -> KvResult<Option<PipelineLock>> {
+        self.call("hold", Kind::Write, |kv| kv.lock_pipeline(pipeline, ttl, fence_floor))
     }
 
-    fn renew(&self, hold: &RunHold, ttl: Duration) -> KvResult<Release> {
-        self.call("renew", Kind::Ends, |kv| RunLocks::renew(kv, hold, ttl))
+    fn renew(&self, hold: &PipelineLock, ttl: Duration) -> KvResult<ReleaseOutcome> {
+        self.call("renew", Kind::Ends, |kv| PipelineLocks::renew(kv, hold, ttl))
     }
 
-    fn release(&self, hold: &RunHold) -> KvResult<Release> {
+    fn release(&self, hold: &PipelineLock) -> KvResult<ReleaseOutcome> {
         self.call("release", Kind::Ends, |kv| kv.release(hold))
     }
 }
@@ -243,16 +243,16 @@ impl Schedule for SimKv {
     }
 
     /// No call of its own: it only names a window in the log.
-    fn window_since(&self, pipeline: &Slug) -> KvResult<Option<DateTime<Utc>>> {
-        self.world.kv.window_since(pipeline)
+    fn window_opened_at(&self, pipeline: &Slug) -> KvResult<Option<DateTime<Utc>>> {
+        self.world.kv.window_opened_at(pipeline)
     }
 
     fn due_windows(&self, limit: usize) -> KvResult<Vec<Slug>> {
         self.call("due_windows", Kind::Tick, |kv| kv.due_windows(limit))
     }
 
-    fn window(&self, pipeline: &Slug) -> KvResult<Option<DateTime<Utc>>> {
-        self.call("window", Kind::Read, |kv| kv.window(pipeline))
+    fn window_due_at(&self, pipeline: &Slug) -> KvResult<Option<DateTime<Utc>>> {
+        self.call("window", Kind::Read, |kv| kv.window_due_at(pipeline))
     }
 
     fn fire_window(&self, job: &Job) -> KvResult<bool> {
@@ -285,18 +285,18 @@ impl Schedule for SimKv {
         Ok(released)
     }
 
-    fn restore(&self, from: &Cursor) -> KvResult<(usize, Option<Cursor>)> {
-        let done = self.call("restore", Kind::Tick, |kv| kv.restore(from));
+    fn requeue_lost(&self, from: &Cursor) -> KvResult<(usize, Option<Cursor>)> {
+        let done = self.call("restore", Kind::Tick, |kv| kv.requeue_lost(from));
         self.wake_claims();
         done
     }
 
-    fn remembers(&self) -> KvResult<bool> {
-        self.call("remembers", Kind::Tick, |kv| kv.remembers())
+    fn is_initialized(&self) -> KvResult<bool> {
+        self.call("is_initialized", Kind::Tick, |kv| kv.is_initialized())
     }
 
-    fn remember(&self) -> KvResult<()> {
-        self.call("remember", Kind::Write, |kv| kv.remember())
+    fn mark_initialized(&self) -> KvResult<()> {
+        self.call("remember", Kind::Write, |kv| kv.mark_initialized())
     }
 }
 
@@ -309,8 +309,8 @@ impl Rechecks for SimKv {
         self.call("take_rechecks", Kind::Tick, |kv| kv.take_rechecks(limit, hold))
     }
 
-    fn settle_recheck(&self, pipeline: &Slug, outcome: Recheck) -> KvResult<()> {
-        self.call("settle_recheck", Kind::Ends, |kv| kv.settle_recheck(pipeline, outcome))
+    fn complete_recheck(&self, pipeline: &Slug, outcome: Recheck) -> KvResult<()> {
+        self.call("settle_recheck", Kind::Ends, |kv| kv.complete_recheck(pipeline, outcome))
     }
 }
 
@@ -329,8 +329,8 @@ impl Diagnose for SimKv {
         self.call("ping", Kind::Read, |kv| kv.ping())
     }
 
-    fn prove_write(&self) -> KvResult<()> {
-        self.call("prove_write", Kind::Write, |kv| kv.prove_write())
+    fn probe_write(&self) -> KvResult<()> {
+        self.call("probe_write", Kind::Write, |kv| kv.probe_write())
     }
 
     fn report(&self) -> KvResult<KvReport> {
@@ -368,13 +368,13 @@ impl LoginThrottle for SimKv {
         unreachable!("{NO_WORKER}")
     }
 
-    fn succeeded(&self, _: &LoginScopes) -> KvResult<()> {
+    fn record_success(&self, _: &LoginScopes) -> KvResult<()> {
         unreachable!("{NO_WORKER}")
     }
 }
 
 impl RunningQueries for SimKv {
-    fn announce_query(&self, _: &Slug, _: &QueryId, _: Duration) -> KvResult<Option<AnnouncedQuery>> {
+    fn register_query(&self, _: &Slug, _: &QueryId, _: Duration) -> KvResult<Option<RegisteredQuery>> {
         unreachable!("{NO_WORKER}")
     }
 
@@ -382,11 +382,11 @@ impl RunningQueries for SimKv {
         unreachable!("{NO_WORKER}")
     }
 
-    fn cancelled_queries(&self, _: &[AnnouncedQuery]) -> KvResult<Vec<bool>> {
+    fn cancelled_queries(&self, _: &[RegisteredQuery]) -> KvResult<Vec<bool>> {
         unreachable!("{NO_WORKER}")
     }
 
-    fn retire_query(&self, _: &AnnouncedQuery) -> KvResult<()> {
+    fn unregister_query(&self, _: &RegisteredQuery) -> KvResult<()> {
         unreachable!("{NO_WORKER}")
     }
 }

@@ -9,7 +9,7 @@ use lakemill::domain::job::{Job, JobMessage};
 use lakemill::domain::layout::{config_key, pipeline_prefix};
 use lakemill::domain::name::Slug;
 use lakemill::ports::ObjectStore;
-use lakemill::ports::jobs::{Enqueued, JobBoard};
+use lakemill::ports::jobs::{EnqueueOutcome, JobRegistry};
 use lakemill::ports::schedule::Schedule;
 use lakemill::ports::store::{Bucket, WriteOptions};
 use lakemill::sql::sandbox::child::DuckExpressions;
@@ -184,7 +184,7 @@ impl Play {
         let id = job.job_id.to_string();
         self.world.history.lock().unwrap().perhaps.insert(id.clone());
         for _ in 0..3 {
-            if let Ok(Enqueued::Queued | Enqueued::AlreadyActive) = self.kv().enqueue(&job) {
+            if let Ok(EnqueueOutcome::Queued | EnqueueOutcome::AlreadyActive) = self.kv().enqueue(&job) {
                 self.world.history.lock().unwrap().accepted.insert(id);
                 return;
             }
@@ -343,7 +343,7 @@ impl Play {
             let counts = self.world.kv.counts().map_err(|_| Violation::LeftInQueue { what: "kv", count: 1 })?;
             let left = counts.stream + counts.waiting + counts.windows;
             let active: usize = PIPELINES.iter().map(|p| self.world.kv.active(&slug(p), 100).unwrap().len()).sum();
-            let remembers = self.world.kv.remembers().unwrap_or(false);
+            let remembers = self.world.kv.is_initialized().unwrap_or(false);
             let under_way = self.world.land();
             quiet = if left == 0 && active == 0 && remembers && under_way == 0 { quiet + 1 } else { 0 };
             if self.scheduler().now() > until || self.scheduler().is_overrun() {

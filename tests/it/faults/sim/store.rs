@@ -7,11 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use lakemill::domain::name::Slug;
 use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{
-    Bucket, Capabilities, ETag, Lease, ListPage, ObjectMeta, ObjectReader, Precondition, RequestCounts, StagedFile,
-    StoreError, StoreResult, WriteOptions,
+    Bucket, Capabilities, ETag, Lease, ListPage, LocalStore, ObjectMeta, ObjectReader, Precondition, RequestCounts,
+    StagedFile, StoreError, StoreResult, WriteOptions,
 };
 use lakemill::runtime::simulation;
 
@@ -200,30 +199,20 @@ impl ObjectStore for SimStore {
         self.world.store.capabilities()
     }
 
-    fn is_remote(&self) -> bool {
-        false
+    fn local(&self) -> Option<&dyn LocalStore> {
+        Some(self)
     }
 
-    fn unsettled(&self, _: Bucket, _: &str) -> StoreResult<bool> {
-        Ok(false)
-    }
-
-    fn link(&self, _: Bucket, _: &str, _: &ETag, _: &Path) -> StoreResult<bool> {
-        Ok(false)
-    }
-
-    fn highest_fence(&self, _: &Slug) -> StoreResult<u64> {
-        Ok(0)
-    }
-
-    fn skew(&self) -> Option<TimeDelta> {
+    fn clock_skew(&self) -> Option<TimeDelta> {
         Some(TimeDelta::milliseconds(self.world.scheduler.ahead_ms(self.process)))
     }
 
-    fn requests(&self) -> RequestCounts {
+    fn request_counts(&self) -> RequestCounts {
         RequestCounts::default()
     }
 }
+
+impl LocalStore for SimStore {}
 
 impl SimStore {
     fn held_back(&self, key: &str) -> Option<(String, Vec<u8>)> {

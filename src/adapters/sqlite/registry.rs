@@ -7,16 +7,18 @@ use rusqlite::{OptionalExtension as _, params};
 use crate::domain::job::{Job, JobId};
 use crate::domain::limits::TOMBSTONE_MS;
 use crate::domain::name::Slug;
-use crate::ports::jobs::{Cancelling, Enqueued, JobBoard, QueueCounts};
+use crate::ports::jobs::{CancelOutcome, EnqueueOutcome, JobRegistry, QueueCounts};
 use crate::ports::kv::KvResult;
 
-use super::jobs::{self, after};
-use super::{SqliteKv, entries, locks};
+use super::jobs;
+use super::kv::SqliteKv;
+use super::locks;
+use super::units::{after, sql_count};
 
-impl JobBoard for SqliteKv {
-    fn enqueue(&self, job: &Job) -> KvResult<Enqueued> {
+impl JobRegistry for SqliteKv {
+    fn enqueue(&self, job: &Job) -> KvResult<EnqueueOutcome> {
         let new = self.db.write("enqueue", |step| jobs::enqueue(step, job))?;
-        Ok(if new { Enqueued::Queued } else { Enqueued::AlreadyActive })
+        Ok(if new { EnqueueOutcome::Queued } else { EnqueueOutcome::AlreadyActive })
     }
 
     fn attempts_max(&self) -> KvResult<Option<u32>> {
@@ -46,21 +48,21 @@ impl JobBoard for SqliteKv {
     fn active(&self, pipeline: &Slug, limit: usize) -> KvResult<Vec<Job>> {
         self.adopt()?;
         self.db.read("active jobs", |step| {
-            let active = jobs::of_pipeline(step, pipeline, entries::limit(limit))?;
+            let active = jobs::of_pipeline(step, pipeline, sql_count(limit))?;
             active.iter().map(|job| job.shown(step)).collect()
         })
     }
 
-    fn cancel(&self, pipeline: &Slug, job_id: &JobId) -> KvResult<Cancelling> {
+    fn cancel(&self, pipeline: &Slug, job_id: &JobId) -> KvResult<CancelOutcome> {
         self.adopt()?;
         self.db.write("cancel", |step| {
-            let Some(active) = jobs::find_of(step, pipeline, job_id)? else { return Ok(Cancelling::NotActive) };
+            let Some(active) = jobs::find_of(step, pipeline, job_id)? else { return Ok(CancelOutcome::NotActive) };
             if active.publishing {
-                return Ok(Cancelling::TooLate);
+                return Ok(CancelOutcome::TooLate);
             }
             let sql = "UPDATE jobs SET cancel = 1, due_ms = min(due_ms, ?2) WHERE job_id = ?1";
             step.run(sql, params![job_id.as_str(), step.now])?;
-            Ok(Cancelling::Requested)
+            Ok(CancelOutcome::Requested)
         })
     }
 

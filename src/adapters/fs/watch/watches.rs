@@ -1,7 +1,7 @@
-//! Watches on every folder of the lake.
+//! Kernel watches on every folder of the lake.
 //!
-//! Invariant: a folder is watched before it is read, so that a file that comes is told by the one or the other.
-//! Links are not followed: what lies behind them is noticed when the lake is compared.
+//! Invariant: a folder is watched before it is read, so that no new file is missed. Links are not followed: files behind
+//! them are noticed when the lake is compared.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -17,51 +17,49 @@ use crate::ports::store::Bucket;
 use super::super::folder::{Folder, Folders, check_key};
 use super::events::is_hidden;
 
-/// Longest wait for the end of a watcher's thread. It ends as soon as it is told, but after what it is doing.
+/// Longest wait for the watcher's thread to end.
 const END_WAIT: Duration = Duration::from_secs(5);
 
-/// Why not every folder is watched, and what to do.
+/// Why some folders are not watched.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Fault {
-    #[error("the kernel lets this user watch no more folders: raise `fs.inotify.max_user_watches` (sysctl)")]
+pub(super) enum WatchFault {
+    #[error("the kernel allows this user no more watches: raise `fs.inotify.max_user_watches` (sysctl)")]
     WatchLimit,
     #[error("found more than {max} folders: put fewer, larger files, or the same files in fewer folders")]
     TooManyFolders { max: usize },
     #[error("folder `{}` can't be watched: {source}", .dir.display())]
     Folder { dir: PathBuf, source: io::Error },
-    #[error(
-        "no watch can be set up: {source}; raise `fs.inotify.max_user_instances` (sysctl) or the limit of open files"
-    )]
+    #[error("watching failed: {source}; raise `fs.inotify.max_user_instances` (sysctl) or the limit of open files")]
     NoWatcher { source: io::Error },
 }
 
-/// The watches. They end when this is dropped.
-pub(super) struct Armed {
+/// The watches, removed on drop.
+pub(super) struct Watches {
     watcher: Option<RecommendedWatcher>,
-    /// Disconnected once the watcher's thread is gone, and what it held of the kernel's limits with it.
+    /// Disconnected once the watcher's thread has ended and released its share of the kernel's limits.
     ended: Receiver<()>,
     watched: usize,
     folders_max: usize,
-    fault: Option<Fault>,
+    fault: Option<WatchFault>,
 }
 
-impl Armed {
-    /// Watches all folders that there are; those that are missing are not.
+impl Watches {
+    /// Watches all existing folders.
     ///
     /// # Errors
-    /// If nothing can be watched. Where some folders can't be, [`Armed::fault`] tells.
-    pub(super) fn arm(
+    /// If nothing can be watched. [`Watches::fault`] reports folders that can't be.
+    pub(super) fn new(
         folders: &Folders,
         folders_max: usize,
         mut handle: impl FnMut(notify::Result<Event>) + Send + 'static,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, WatchFault> {
         let (alive, ended) = bounded::<()>(0);
         let handler = move |event| {
             let _ = &alive;
             handle(event);
         };
         let watcher = RecommendedWatcher::new(handler, Config::default().with_follow_symlinks(false))
-            .map_err(|error| Fault::NoWatcher { source: io_error(error) })?;
+            .map_err(|error| WatchFault::NoWatcher { source: io_error(error) })?;
         let mut armed = Self { watcher: Some(watcher), ended, watched: 0, folders_max, fault: None };
         for folder in folders.of(Bucket::Lake).filter(|folder| identity(&folder.dir).is_some()) {
             armed.watch_tree(folder, &folder.dir, &mut |_| {});
@@ -69,7 +67,7 @@ impl Armed {
         Ok(armed)
     }
 
-    /// Watches the folder `dir` of `folder`, and those in it; `found` is given the keys of the files there.
+    /// Watches the folder `dir` of `folder`, and those in it; passes the keys of the files there to `found`.
     pub(super) fn watch_tree(&mut self, folder: &Folder, dir: &Path, found: &mut dyn FnMut(String)) {
         let mut left = vec![dir.to_owned()];
         while let Some(dir) = left.pop() {
@@ -79,28 +77,28 @@ impl Armed {
             if let Err(source) = read_folder(folder, &dir, &mut left, found)
                 && !is_gone(&source)
             {
-                self.fault = Some(Fault::Folder { dir, source });
+                self.fault = Some(WatchFault::Folder { dir, source });
             }
         }
     }
 
-    /// False if no more can be watched.
+    /// False if no more folders can be watched.
     fn watch(&mut self, dir: &Path) -> bool {
         let Some(watcher) = &mut self.watcher else { return false };
         if self.watched == self.folders_max {
-            self.fault = Some(Fault::TooManyFolders { max: self.folders_max });
+            self.fault = Some(WatchFault::TooManyFolders { max: self.folders_max });
             return false;
         }
         match watcher.watch(dir, RecursiveMode::NonRecursive) {
             Ok(()) => self.watched += 1,
             Err(error) if matches!(error.kind, ErrorKind::MaxFilesWatch) => {
-                self.fault = Some(Fault::WatchLimit);
+                self.fault = Some(WatchFault::WatchLimit);
                 return false;
             }
             Err(error) => {
                 let source = io_error(error);
                 if !is_gone(&source) {
-                    self.fault = Some(Fault::Folder { dir: dir.to_owned(), source });
+                    self.fault = Some(WatchFault::Folder { dir: dir.to_owned(), source });
                 }
             }
         }
@@ -108,12 +106,12 @@ impl Armed {
     }
 
     /// Why some folders are not watched.
-    pub(super) fn fault(&mut self) -> Option<Fault> {
+    pub(super) fn fault(&mut self) -> Option<WatchFault> {
         self.fault.take()
     }
 }
 
-impl Drop for Armed {
+impl Drop for Watches {
     fn drop(&mut self) {
         drop(self.watcher.take());
         let _ = self.ended.recv_timeout(END_WAIT);
@@ -135,7 +133,7 @@ fn read_folder(folder: &Folder, dir: &Path, left: &mut Vec<PathBuf>, found: &mut
     Ok(())
 }
 
-/// The key of a path, if it is one that is watched.
+/// The key of a path, unless it is ignored.
 pub(super) fn key_of(folders: &Folders, path: &Path) -> Option<String> {
     folders.of(Bucket::Lake).find_map(|folder| key_in(folder, path))
 }
@@ -147,13 +145,13 @@ fn key_in(folder: &Folder, path: &Path) -> Option<String> {
     (!is_hidden(relative, &[]) && check_key(&key).is_ok()).then_some(key)
 }
 
-/// What tells a folder from another that took its place; `None` if there is none.
+/// Device and inode of a folder; `None` if it doesn't exist.
 pub(super) fn identity(dir: &Path) -> Option<(u64, u64)> {
     let metadata = std::fs::metadata(dir).ok().filter(std::fs::Metadata::is_dir)?;
     Some((metadata.dev(), metadata.ino()))
 }
 
-/// Whether it only says that a name is no longer there, or no longer that of a folder.
+/// Whether the name no longer exists, or is no longer a folder.
 fn is_gone(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use super::RedisKv;
 use super::connection::Repeat;
 use super::keys::{self, DEAD, DELAYED, FIRST_EVENTS, GROUP, STREAM, WINDOWS};
+use super::kv::RedisKv;
 use super::record::{decode, encode};
 use super::reply::Reply;
 use super::scripts::{self, Call};
 use crate::domain::job::{Job, JobId};
 use crate::domain::limits::TOMBSTONE_MS;
 use crate::domain::name::Slug;
-use crate::ports::jobs::{Cancelling, Enqueued, JobBoard, QueueCounts};
+use crate::ports::jobs::{CancelOutcome, EnqueueOutcome, JobRegistry, QueueCounts};
 use crate::ports::kv::{KvError, KvResult};
 
 /// Jobs of one answer.
@@ -20,15 +20,15 @@ const ACTIVE_MAX: usize = 10_000;
 const DROP_JOBS_MAX: usize = 1_000;
 const DROP_STEPS_MAX: usize = 1_000;
 
-impl JobBoard for RedisKv {
-    fn enqueue(&self, job: &Job) -> KvResult<Enqueued> {
+impl JobRegistry for RedisKv {
+    fn enqueue(&self, job: &Job) -> KvResult<EnqueueOutcome> {
         let (live, message) = (keys::live(&job.job_id), keys::message(&job.job_id));
         let active = keys::active(&job.pipeline);
         let call = Call::new(&scripts::ENQUEUE, [STREAM, &live, &active, &message]);
         let reply = new_job(call, job).run(&self.pool)?;
         match reply.text()?.as_str() {
-            "queued" => Ok(Enqueued::Queued),
-            "active" => Ok(Enqueued::AlreadyActive),
+            "queued" => Ok(EnqueueOutcome::Queued),
+            "active" => Ok(EnqueueOutcome::AlreadyActive),
             _ => Err(reply.unexpected("`queued` or `active`")),
         }
     }
@@ -92,15 +92,15 @@ impl JobBoard for RedisKv {
         Ok(jobs)
     }
 
-    fn cancel(&self, pipeline: &Slug, job_id: &JobId) -> KvResult<Cancelling> {
+    fn cancel(&self, pipeline: &Slug, job_id: &JobId) -> KvResult<CancelOutcome> {
         self.adopt()?;
         let (active, message) = (keys::active(pipeline), keys::message(job_id));
         let call = Call::new(&scripts::CANCEL, [DELAYED, &active, &message]).arg(self.now()).arg(job_id);
         let reply = call.run(&self.pool)?;
         match reply.text()?.as_str() {
-            "requested" => Ok(Cancelling::Requested),
-            "too_late" => Ok(Cancelling::TooLate),
-            "not_active" => Ok(Cancelling::NotActive),
+            "requested" => Ok(CancelOutcome::Requested),
+            "too_late" => Ok(CancelOutcome::TooLate),
+            "not_active" => Ok(CancelOutcome::NotActive),
             _ => Err(reply.unexpected("`requested`, `too_late` or `not_active`")),
         }
     }
