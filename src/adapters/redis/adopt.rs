@@ -1,7 +1,7 @@
-//! Jobs that other programs put into the stream: their records are made before anybody looks for them.
+//! Adopts jobs that other programs added to the stream: creates their records before jobs are read.
 //!
-//! A cursor says which entries were looked at. Looking and making are two steps, so that the fields are read here, as
-//! they are at a claim; the second makes a record only if the entry is still there and its job has none.
+//! A cursor marks the entries that were checked. Reading and creating are two steps, so that the fields are parsed here, as
+//! at a claim; the second step creates a record only if the entry still exists and its job has none.
 
 use super::keys::{ACTIVE, ADOPTED, LIVE, MESSAGE, STREAM, TOMBSTONE};
 use super::kv::RedisKv;
@@ -13,14 +13,14 @@ use crate::domain::limits::{ATTEMPTS_DEFAULT, JOB_ID_BYTES_MAX, KEY_BYTES_MAX};
 use crate::ports::jobs::JobRegistry as _;
 use crate::ports::kv::{KvError, KvResult};
 
-/// Entries of one step, and steps of one look; a later look goes on.
+/// Entries per step, and steps per call; a later call continues.
 const ENTRIES_MAX: usize = 100;
 const STEPS_MAX: usize = 100;
-/// Bytes of a field that are looked at: more than any may have.
+/// Bytes of a field that are read: more than a valid field can have.
 const VALUE_BYTES_MAX: usize = 2 * KEY_BYTES_MAX;
 
 impl RedisKv {
-    /// Where the server refuses it, the entries become jobs when they are claimed.
+    /// If the server rejects it, the entries become jobs when they are claimed.
     ///
     /// # Errors
     /// `Unavailable`.
@@ -31,7 +31,7 @@ impl RedisKv {
                 Ok(false) => break,
                 Err(error @ KvError::Unavailable { .. }) => return Err(error),
                 Err(error) => {
-                    tracing::debug!(%error, "jobs of other programs show only once they are claimed");
+                    tracing::debug!(%error, "jobs of other programs not adopted; they are shown once claimed");
                     break;
                 }
             }
@@ -39,15 +39,15 @@ impl RedisKv {
         Ok(())
     }
 
-    /// Whether there may be more entries.
+    /// Whether more entries may follow.
     fn adopt_some(&self) -> KvResult<bool> {
-        let looked = Call::new(&scripts::UNADOPTED, [STREAM, ADOPTED])
+        let unadopted = Call::new(&scripts::UNADOPTED, [STREAM, ADOPTED])
             .arg(MESSAGE)
             .arg(ENTRIES_MAX)
             .arg(JOB_ID_BYTES_MAX)
             .arg(VALUE_BYTES_MAX)
             .run(&self.pool)?;
-        let [last, found] = looked.parts()?;
+        let [last, found] = unadopted.parts()?;
         let Some(last) = last.optional_text()? else { return Ok(false) };
         let mut jobs = Vec::new();
         let mut attempts_max = ATTEMPTS_DEFAULT;

@@ -1,32 +1,32 @@
-//! Connections, and the way of a request over one.
+//! A pool of connections, and requests over them.
 //!
-//! Invariant: a reply is matched to its own request. A connection on which anything but a whole reply came back (a
-//! timeout, an end, bytes that are no reply) is dropped and never used again.
+//! Invariant: a reply is matched to its own request. A connection without a complete reply (a timeout, a disconnect,
+//! invalid bytes) is dropped and never reused.
 //!
-//! A request is sent a second time, on a new connection, only if it can't have taken place: when writing it failed, or
-//! when it says of itself that repeating it changes nothing.
+//! A request is retried, on a new connection, only if it can't have taken effect, because sending failed, or if it is
+//! idempotent.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use ::redis::{Cmd, Connection, RedisError, Value};
+use parking_lot::Mutex;
 
-use super::error::{is_part_of_the_protocol, kv_error};
+use super::error::{is_expected, kv_error};
 use super::options::{OpenError, RedisOptions};
 use super::tls;
 use crate::ports::kv::{KvError, KvResult};
 
-/// Idle connections that are kept.
+/// Idle connections in the pool.
 const IDLE_MAX: usize = 16;
-/// A connection that lay idle for this long is asked for a sign of life first.
-const FRESH: Duration = Duration::from_secs(1);
+/// A connection that was idle for longer is pinged before use.
+const PING_AFTER: Duration = Duration::from_secs(1);
 
-/// Whether a request may be sent again without knowing if the first one took place.
+/// Whether a request may be retried although it may have taken effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Repeat {
-    Harmless,
+    Idempotent,
     Never,
 }
 
@@ -37,12 +37,12 @@ struct Idle {
 
 /// Where a request failed.
 enum Failure {
-    /// It didn't reach the server whole.
+    /// The request was not sent completely.
     Sending(RedisError),
-    /// It may have taken place.
+    /// The request may have taken effect.
     Receiving(RedisError),
-    /// The server answered with an error; the connection is in step.
-    Answered(RedisError),
+    /// The server replied with an error; the connection is usable.
+    Replied(RedisError),
 }
 
 /// The connections to one server.
@@ -55,7 +55,7 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    /// Connects to nothing yet.
+    /// Doesn't connect yet.
     pub(super) fn new(options: &RedisOptions) -> Result<Self, OpenError> {
         Ok(Self {
             client: tls::client(&options.url, options.ca_pem.as_deref())?,
@@ -66,22 +66,22 @@ impl Pool {
         })
     }
 
-    /// Sends a command and gives its reply, which is no error.
+    /// Sends a command and returns its reply.
     pub(super) fn request(&self, operation: &'static str, repeat: Repeat, command: &Cmd) -> KvResult<Value> {
-        self.try_request(repeat, command, Duration::ZERO).map_err(|error| self.told(operation, &error))
+        self.try_request(repeat, command, Duration::ZERO).map_err(|error| self.kv_error(operation, &error))
     }
 
-    /// As [`Pool::request`], with the error as it came. `wait` is how long the server may hold the reply back.
+    /// As [`Pool::request`], with the original error. `wait`: how long the server may block.
     pub(super) fn try_request(&self, repeat: Repeat, command: &Cmd, wait: Duration) -> Result<Value, RedisError> {
         self.send(repeat, command, wait).inspect_err(|error| {
-            if !is_part_of_the_protocol(error) {
+            if !is_expected(error) {
                 self.failures.fetch_add(1, Ordering::Relaxed);
             }
         })
     }
 
-    /// An error of this server in the port's words, with where the server is if it can't be reached.
-    pub(super) fn told(&self, operation: &'static str, error: &RedisError) -> KvError {
+    /// Maps an error to the port's; with the server's address if it can't be reached.
+    pub(super) fn kv_error(&self, operation: &'static str, error: &RedisError) -> KvError {
         match kv_error(operation, error) {
             KvError::Unavailable { operation, source } => {
                 let text = format!("Redis at {}: {source}", self.client.get_connection_info().addr());
@@ -91,7 +91,7 @@ impl Pool {
         }
     }
 
-    /// Requests that failed: no answer, or a refusal.
+    /// Failed requests: no reply, or an error.
     pub(super) fn failures(&self) -> u64 {
         self.failures.load(Ordering::Relaxed)
     }
@@ -101,26 +101,26 @@ impl Pool {
         if let Some(idle) = self.take() {
             match self.exchange(idle, &packed, wait) {
                 Ok(value) => return Ok(value),
-                Err(Failure::Answered(error)) => return Err(error),
+                Err(Failure::Replied(error)) => return Err(error),
                 Err(Failure::Sending(error)) if error.is_timeout() => return Err(error),
                 Err(Failure::Receiving(error)) if repeat == Repeat::Never || error.is_timeout() => return Err(error),
-                // The others lay beside it and are no better.
-                Err(Failure::Sending(_) | Failure::Receiving(_)) => self.idle().clear(),
+                // The other idle connections are likely broken too.
+                Err(Failure::Sending(_) | Failure::Receiving(_)) => self.idle.lock().clear(),
             }
         }
         let fresh = self.connect()?;
         self.exchange(fresh, &packed, wait).map_err(|failure| match failure {
-            Failure::Sending(error) | Failure::Receiving(error) | Failure::Answered(error) => error,
+            Failure::Sending(error) | Failure::Receiving(error) | Failure::Replied(error) => error,
         })
     }
 
-    /// Gives the connection back only if it is in step.
+    /// Returns the connection to the pool after a complete reply.
     fn exchange(&self, mut connection: Connection, packed: &[u8], wait: Duration) -> Result<Value, Failure> {
         connection.set_read_timeout(Some(self.response_timeout + wait)).map_err(Failure::Sending)?;
         connection.send_packed_command(packed).map_err(Failure::Sending)?;
         let value = connection.recv_response().map_err(Failure::Receiving)?;
-        self.give_back(connection);
-        value.extract_error().map_err(Failure::Answered)
+        self.release(connection);
+        value.extract_error().map_err(Failure::Replied)
     }
 
     fn connect(&self) -> Result<Connection, RedisError> {
@@ -129,30 +129,26 @@ impl Pool {
         Ok(connection)
     }
 
-    /// An idle connection that is alive as far as can be known.
+    /// An idle connection that is presumably alive.
     fn take(&self) -> Option<Connection> {
         loop {
-            let Idle { mut connection, since } = self.idle().pop()?;
-            if since.elapsed() < FRESH || self.answers(&mut connection) {
+            let Idle { mut connection, since } = self.idle.lock().pop()?;
+            if since.elapsed() < PING_AFTER || self.ping(&mut connection) {
                 return Some(connection);
             }
         }
     }
 
-    fn answers(&self, connection: &mut Connection) -> bool {
-        let asked = connection.set_read_timeout(Some(self.response_timeout)).is_ok()
+    fn ping(&self, connection: &mut Connection) -> bool {
+        let sent = connection.set_read_timeout(Some(self.response_timeout)).is_ok()
             && connection.send_packed_command(&::redis::cmd("PING").get_packed_command()).is_ok();
-        asked && matches!(connection.recv_response(), Ok(Value::SimpleString(text)) if text == "PONG")
+        sent && matches!(connection.recv_response(), Ok(Value::SimpleString(text)) if text == "PONG")
     }
 
-    fn give_back(&self, connection: Connection) {
-        let mut idle = self.idle();
+    fn release(&self, connection: Connection) {
+        let mut idle = self.idle.lock();
         if idle.len() < IDLE_MAX {
             idle.push(Idle { connection, since: Instant::now() });
         }
-    }
-
-    fn idle(&self) -> MutexGuard<'_, Vec<Idle>> {
-        self.idle.lock()
     }
 }

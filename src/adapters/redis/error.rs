@@ -1,6 +1,6 @@
-//! What Redis and the way to it answer, as the errors of the port.
+//! Maps errors of Redis and of the connection to the errors of the port.
 //!
-//! Must not: show a password. Neither the URL nor a request's arguments go into a text.
+//! Must not: show a password. No text contains the URL or a request's arguments.
 
 use std::io;
 
@@ -8,22 +8,22 @@ use ::redis::{ErrorKind, RedisError};
 
 use crate::ports::kv::KvError;
 
-/// Codes after which the same request may succeed by itself.
-const AWAY: &[&str] = &["LOADING", "MASTERDOWN", "CLUSTERDOWN", "BUSY", "TRYAGAIN", "UNBLOCKED"];
-/// Codes that somebody must do something about.
-const REFUSALS: &[&str] =
+/// Codes of transient errors.
+const TRANSIENT: &[&str] = &["LOADING", "MASTERDOWN", "CLUSTERDOWN", "BUSY", "TRYAGAIN", "UNBLOCKED"];
+/// Codes of errors that need an intervention.
+const PERMANENT: &[&str] =
     &["OOM", "READONLY", "NOPERM", "NOAUTH", "WRONGPASS", "MISCONF", "NOREPLICAS", "MOVED", "ASK", "CROSSSLOT"];
-/// What Redis says of a long request before the log-in.
+/// Redis's text for a long request before authentication.
 const UNAUTHENTICATED: &str = "unauthenticated";
-/// What our scripts and Redis say of a key that holds something of another kind.
+/// Code of our scripts and Redis for a key of another type.
 const WRONG_TYPE: &str = "WRONGTYPE";
-/// The kinds that a script expects under a key, as the errors name them.
-const KINDS: &[(&str, &str)] =
+/// Key types that scripts expect, with their names in errors.
+const TYPES: &[(&str, &str)] =
     &[("stream", "a stream"), ("zset", "a sorted set"), ("hash", "a hash"), ("list", "a list"), ("string", "a string")];
-/// A text from outside is cut after this many characters.
+/// Texts from outside are truncated to this many characters.
 const TEXT_CHARS_MAX: usize = 300;
 
-/// Whether the server said that a group, or the stream under a waiting read, is not there.
+/// Whether a group, or the stream of a blocking read, is missing.
 pub(super) fn group_is_missing(error: &RedisError) -> bool {
     matches!(error.code(), Some("NOGROUP" | "UNBLOCKED"))
 }
@@ -33,8 +33,8 @@ pub(super) fn script_is_missing(error: &RedisError) -> bool {
     error.code() == Some("NOSCRIPT")
 }
 
-/// Whether the error is one that we count on: an unknown script, a group that is missing or there already.
-pub(super) fn is_part_of_the_protocol(error: &RedisError) -> bool {
+/// Whether the error is part of normal operation: an unknown script, a missing or existing group.
+pub(super) fn is_expected(error: &RedisError) -> bool {
     script_is_missing(error) || group_is_missing(error) || error.code() == Some("BUSYGROUP")
 }
 
@@ -46,11 +46,11 @@ pub(super) fn kv_error(operation: &'static str, error: &RedisError) -> KvError {
     if code == WRONG_TYPE || detail.contains("is not an integer") || detail.contains("is not a valid float") {
         return wrong_type(operation, detail);
     }
-    if AWAY.contains(&code) || detail.contains("max number of clients") {
+    if TRANSIENT.contains(&code) || detail.contains("max number of clients") {
         return KvError::Unavailable { operation, source: io::Error::other(text()) };
     }
     if detail.contains(UNAUTHENTICATED) {
-        return KvError::Refused { operation, reason: "the server wants a password".into() };
+        return KvError::Refused { operation, reason: "the server requires a password".into() };
     }
     KvError::Refused { operation, reason: text() }
 }
@@ -59,15 +59,15 @@ pub(super) fn malformed(operation: &'static str, expected: &'static str, found: 
     KvError::Malformed { operation, expected, found: cut(found) }
 }
 
-/// An error that no server sent: of the connection, of the protocol, of the log-in.
+/// Maps an error of the connection, the protocol or the authentication.
 fn without_code(operation: &'static str, error: &RedisError) -> KvError {
     if error.kind() == ErrorKind::AuthenticationFailed {
         return KvError::Refused { operation, reason: "the user or password is wrong".into() };
     }
     let source = if error.is_timeout() {
-        io::Error::new(io::ErrorKind::TimedOut, "no answer in time")
+        io::Error::new(io::ErrorKind::TimedOut, "no reply in time")
     } else if error.kind() == ErrorKind::Parse {
-        let text = format!("what answers there is no Redis: {error}; check host and port of KV_URL");
+        let text = format!("the server is not Redis: {error}; check host and port of KV_URL");
         io::Error::new(io::ErrorKind::InvalidData, cut(&text))
     } else if error.is_connection_refusal() {
         io::Error::new(io::ErrorKind::ConnectionRefused, error.to_string())
@@ -79,24 +79,24 @@ fn without_code(operation: &'static str, error: &RedisError) -> KvError {
     KvError::Unavailable { operation, source }
 }
 
-/// Redis 6.2 reports every error within a script as `ERR`, and the true code in its text.
+/// Redis 6.2 reports every error in a script as `ERR`, with the original code in the text.
 fn effective_code<'a>(code: &'a str, detail: &str) -> &'a str {
     if code != "ERR" {
         return code;
     }
     let named = |candidate: &&str| detail.split(|c: char| !c.is_ascii_uppercase()).any(|word| word == *candidate);
-    AWAY.iter().chain(REFUSALS).chain(&[WRONG_TYPE]).find(|candidate| named(candidate)).copied().unwrap_or(code)
+    TRANSIENT.iter().chain(PERMANENT).chain(&[WRONG_TYPE]).find(|candidate| named(candidate)).copied().unwrap_or(code)
 }
 
-/// Our scripts say `<kind> <found kind> <key>`, Redis itself a sentence.
+/// Our scripts report `<type> <found type> <key>`, Redis itself a sentence.
 fn wrong_type(operation: &'static str, detail: &str) -> KvError {
     let mut words = detail.split(' ');
-    let expected = words.next().and_then(|kind| KINDS.iter().find(|(name, _)| *name == kind));
+    let expected = words.next().and_then(|kind| TYPES.iter().find(|(name, _)| *name == kind));
     match (expected, words.next(), words.next()) {
         (Some((_, expected)), Some(found), Some(key)) => {
             malformed(operation, expected, &format!("{found} under {key}"))
         }
-        _ => malformed(operation, "keys of our own making", detail),
+        _ => malformed(operation, "keys of this program", detail),
     }
 }
 
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_may_change_by_itself_means_unavailable() {
+    fn transient_errors_are_unavailable() {
         for text in [
             "LOADING Redis is loading the dataset in memory",
             "MASTERDOWN Link with MASTER is down",
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_somebody_must_see_to_is_a_refusal() {
+    fn permanent_errors_are_refused() {
         for text in [
             "OOM command not allowed when used memory > 'maxmemory'.",
             "ERR Error running script (call to f_0): @user_script:3: -OOM command not allowed",
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_of_another_kind_is_named() {
+    fn key_of_another_type_is_named() {
         let error = of_server("WRONGTYPE zset string svc:jobs:delayed");
         assert!(error.to_string().contains("expected a sorted set, found `string under svc:jobs:delayed`"), "{error}");
         for text in [
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_socket_says_means_unavailable_and_a_timeout_says_so() {
+    fn socket_errors_are_unavailable() {
         let io = |kind| kv_error("test", &RedisError::from(io::Error::from(kind)));
         for kind in [io::ErrorKind::BrokenPipe, io::ErrorKind::UnexpectedEof, io::ErrorKind::ConnectionRefused] {
             assert!(matches!(io(kind), KvError::Unavailable { .. }), "{kind:?}");

@@ -1,4 +1,4 @@
-//! Every key, with its Redis type. No other file spells one.
+//! All keys, with their Redis types. No other file spells a key.
 
 use crate::domain::digest::sha256_hex;
 use crate::domain::job::JobId;
@@ -6,11 +6,11 @@ use crate::domain::name::{QueryId, Slug};
 
 /// The consumer group of [`STREAM`].
 pub const GROUP: &str = "svc-workers";
-/// Stream: what is to be done; an entry goes when its job ends, waits, or is buried.
+/// Stream: jobs to run. An entry is deleted when its job ends, waits or is dead-lettered.
 pub const STREAM: &str = "svc:jobs:stream";
 /// Sorted set: ids of waiting jobs by due ms.
 pub const DELAYED: &str = "svc:jobs:delayed";
-/// List: entries that no pipeline can own, as JSON, the newest first.
+/// List: entries without a valid pipeline, as JSON, newest first.
 pub const DEAD: &str = "svc:jobs:dead";
 /// Sorted set: slugs with an open debounce window by due ms.
 pub const WINDOWS: &str = "svc:debounce:windows";
@@ -18,26 +18,26 @@ pub const WINDOWS: &str = "svc:debounce:windows";
 pub const FIRST_EVENTS: &str = "svc:debounce:first";
 /// Hash: slug to the last fence.
 pub const FENCES: &str = "svc:fence";
-/// String: is there while the store remembers what it was told.
+/// String: exists while the store is initialized.
 pub const EPOCH: &str = "svc:epoch";
 
-/// String: the last entry of the stream that was looked at for jobs of other programs.
+/// String: the last entry of the stream that was checked for adoption.
 pub const ADOPTED: &str = "svc:jobs:adopted";
-/// String: starts of a job before it has failed, as workers said last.
+/// String: the maximum attempts of a job, as workers last set it.
 pub const ATTEMPTS_MAX: &str = "svc:jobs:attempts_max";
-/// Sorted set with an end: slugs of pipelines to be compared by due ms.
+/// Sorted set with a TTL: slugs of pipelines to compare by due ms.
 pub const RECHECKS: &str = "svc:rechecks";
 
-/// What proves that the server takes writes: of a type after the other, at last a string with an end.
+/// The write probe: of changing types, finally a string with a TTL.
 pub const PROBE: &str = "svc:probe";
 
-/// Start of [`live`].
+/// Prefix of [`live`].
 pub const LIVE: &str = "svc:jobs:live:";
-/// Start of [`message`].
+/// Prefix of [`message`].
 pub const MESSAGE: &str = "svc:jobs:message:";
-/// Start of [`active`].
+/// Prefix of [`active`].
 pub const ACTIVE: &str = "svc:jobs:active:";
-/// Start of [`tombstone`].
+/// Prefix of [`tombstone`].
 pub const TOMBSTONE: &str = "svc:tombstone:";
 
 const LOGIN_SCOPE_BYTES_MAX: usize = 64;
@@ -47,57 +47,56 @@ pub fn live(job_id: &JobId) -> String {
     format!("{LIVE}{job_id}")
 }
 
-/// Hash, from the enqueueing (or the first start) to the end: the six fields of the message, `entry` (its id in the
-/// stream), `max_attempts`, `attempts`, `lost` (starts whose end nobody told), `running` (fence of the start whose end is
-/// not known), its `worker` and `started_at` (ms), `publishing`, `cancel`; while it waits, `not_before` (ms) and
-/// `reason`.
+/// Hash, while a job is active: the fields of its message, `entry` (its id in the stream), `max_attempts`, `attempts`,
+/// `lost` (starts whose process died), `running` (fence of the unfinished start), its `worker` and `started_at` (ms),
+/// `publishing`, `cancel`; while it waits, `not_before` (ms) and `reason`.
 pub fn message(job_id: &JobId) -> String {
     format!("{MESSAGE}{job_id}")
 }
 
-/// Sorted set: ids of jobs that have not ended by enqueued ms.
+/// Sorted set: ids of active jobs by enqueued ms.
 pub fn active(pipeline: &Slug) -> String {
     format!("{ACTIVE}{pipeline}")
 }
 
-/// String with an end: the token of who holds the pipeline's lock, `<job id>/…` or `!hold/…`.
+/// String with a TTL: the token of the pipeline's lock, `<job id>/…` or `!hold/…`.
 pub fn run_lock(pipeline: &Slug) -> String {
     format!("svc:lock:run:{pipeline}")
 }
 
-/// String with an end: the token of who has the lock on a name.
+/// String with a TTL: the token of the lock on a name.
 pub fn name_lock(name: &str) -> String {
     format!("svc:lock:name:{name}")
 }
 
-/// String with an end: the ms at which a pipeline was deleted or renamed.
+/// String with a TTL: the ms at which a pipeline was deleted or renamed.
 pub fn tombstone(pipeline: &Slug) -> String {
     format!("{TOMBSTONE}{pipeline}")
 }
 
-/// String with an end: the pause in ms that began when a run was enqueued for a pipeline of [`RECHECKS`] last, and the
-/// ms at which it is over.
+/// String with a TTL: the pause in ms after the last run that was enqueued for a pipeline of [`RECHECKS`], and the ms at
+/// which it ends.
 pub fn recheck_pause(pipeline: &Slug) -> String {
     format!("svc:recheck:{pipeline}")
 }
 
-/// String with an end: when a session was opened and when it ends at the latest, in ms.
+/// String with a TTL: when a session was opened, and its latest end, in ms.
 pub fn session(token_sha256: &str) -> String {
     format!("svc:sessions:{token_sha256}")
 }
 
-/// String with an end: the token of a query that runs, with a `!` before it once its end is wished.
+/// String with a TTL: the token of a running query, prefixed with `!` once it is cancelled.
 pub fn query(pipeline: &Slug, id: &QueryId) -> String {
     format!("svc:query:{pipeline}:{id}")
 }
 
-/// Hash with an end: `count` of failed logins in a scope (a client's address, a network, all), `last_ms`.
+/// Hash with a TTL: `count` of failed logins in a scope (a client's address, a network, all), `last_ms`.
 pub fn login(scope: &str) -> String {
     let plain = scope.len() <= LOGIN_SCOPE_BYTES_MAX && scope.bytes().all(|b| b.is_ascii_graphic());
     if plain { format!("svc:login:{scope}") } else { format!("svc:login:{}", sha256_hex(scope.as_bytes())) }
 }
 
-/// String with an end: is there if the address has logged in lately.
+/// String with a TTL: exists if the address has logged in recently.
 pub fn known_login(address: &str) -> String {
     login(&format!("known:{address}"))
 }
@@ -107,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_those_of_the_contract() {
+    fn keys_match_the_contract() {
         let (slug, id) = (Slug::parse("trips").unwrap(), JobId::parse("j-1").unwrap());
         assert_eq!(live(&id), "svc:jobs:live:j-1");
         assert_eq!(message(&id), "svc:jobs:message:j-1");
@@ -118,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_none_makes_no_long_or_odd_key() {
+    fn invalid_address_is_hashed() {
         for address in ["a b", "", "x\r\ny", &"1".repeat(65)] {
             assert!(login(address).len() <= "svc:login:".len() + 64, "{address}");
             assert!(!login(address).contains([' ', '\r', '\n']));

@@ -1,4 +1,4 @@
-//! Locks: on a pipeline's runs for those that are no run, and on single names.
+//! Locks on pipelines for operations other than runs, and on names.
 
 use std::time::Duration;
 
@@ -7,28 +7,29 @@ use uuid::Uuid;
 use super::connection::Repeat;
 use super::keys::{self, DELAYED, FENCES};
 use super::kv::RedisKv;
-use super::queue::release;
+use super::queue::release_outcome;
 use super::reply::Reply;
 use super::scripts::{self, Call};
 use crate::domain::name::Slug;
 use crate::ports::jobs::{LockHolder, PipelineLock, PipelineLocks, ReleaseOutcome};
 use crate::ports::kv::{KeyLocks, KvResult};
 
-/// How the token of a hold begins that is no run's: no job id has a `!`, so it is never taken for the lock of a job.
-const HOLD: &str = "!hold/";
+/// Prefix of the tokens of operations other than runs. Job ids never contain `!`.
+const OPERATION_PREFIX: &str = "!hold/";
 
 impl PipelineLocks for RedisKv {
     fn lock_holder(&self, pipeline: &Slug) -> KvResult<Option<LockHolder>> {
         let mut command = ::redis::cmd("GET");
         command.arg(keys::run_lock(pipeline));
-        let reply = Reply::new("holder", self.pool.request("holder", Repeat::Harmless, &command)?);
-        let holder =
-            |token: String| if token.starts_with(HOLD) { LockHolder::Other } else { LockHolder::Run { token } };
+        let reply = Reply::new("lock_holder", self.pool.request("lock_holder", Repeat::Idempotent, &command)?);
+        let holder = |token: String| {
+            if token.starts_with(OPERATION_PREFIX) { LockHolder::Other } else { LockHolder::Run { token } }
+        };
         Ok(reply.optional_text()?.map(holder))
     }
 
     fn lock_pipeline(&self, pipeline: &Slug, ttl: Duration, fence_floor: u64) -> KvResult<Option<PipelineLock>> {
-        let token = format!("{HOLD}{}", Uuid::new_v4());
+        let token = format!("{OPERATION_PREFIX}{}", Uuid::new_v4());
         let reply = Call::new(&scripts::LOCK_PIPELINE, [&keys::run_lock(pipeline), FENCES])
             .arg(self.now())
             .arg(pipeline)
@@ -42,15 +43,15 @@ impl PipelineLocks for RedisKv {
         Ok(Some(PipelineLock { pipeline: pipeline.clone(), token, fence: reply.count()? }))
     }
 
-    fn renew(&self, hold: &PipelineLock, ttl: Duration) -> KvResult<ReleaseOutcome> {
-        let lock = keys::run_lock(&hold.pipeline);
-        release(Call::new(&scripts::RENEW, [&lock]).arg(&hold.token).ms(ttl).run(&self.pool)?)
+    fn renew(&self, lock: &PipelineLock, ttl: Duration) -> KvResult<ReleaseOutcome> {
+        let key = keys::run_lock(&lock.pipeline);
+        release_outcome(Call::new(&scripts::RENEW, [&key]).arg(&lock.token).ms(ttl).run(&self.pool)?)
     }
 
-    fn release(&self, hold: &PipelineLock) -> KvResult<ReleaseOutcome> {
-        let (lock, active) = (keys::run_lock(&hold.pipeline), keys::active(&hold.pipeline));
-        let call = Call::new(&scripts::RELEASE, [&lock, DELAYED, &active]);
-        release(call.arg(self.now()).arg(&hold.token).arg(keys::MESSAGE).run(&self.pool)?)
+    fn release(&self, lock: &PipelineLock) -> KvResult<ReleaseOutcome> {
+        let (key, active) = (keys::run_lock(&lock.pipeline), keys::active(&lock.pipeline));
+        let call = Call::new(&scripts::RELEASE, [&key, DELAYED, &active]);
+        release_outcome(call.arg(self.now()).arg(&lock.token).arg(keys::MESSAGE).run(&self.pool)?)
     }
 }
 
@@ -67,7 +68,7 @@ impl KeyLocks for RedisKv {
 
 impl RedisKv {
     pub(super) fn delete(&self, operation: &'static str, key: &str) -> KvResult<()> {
-        self.pool.request(operation, Repeat::Harmless, ::redis::cmd("DEL").arg(key))?;
+        self.pool.request(operation, Repeat::Idempotent, ::redis::cmd("DEL").arg(key))?;
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Queries that run.
+//! Running queries.
 
 use std::time::Duration;
 
@@ -11,15 +11,15 @@ use crate::domain::name::{QueryId, Slug};
 use crate::ports::kv::KvResult;
 use crate::ports::queries::{RegisteredQuery, RunningQueries};
 
-/// Keys of one look; more take several.
-const LOOKED_AT_ONCE: usize = 500;
+/// Queries per request.
+const CHECKED_AT_ONCE: usize = 500;
 
 impl RunningQueries for RedisKv {
-    fn register_query(&self, pipeline: &Slug, id: &QueryId, life: Duration) -> KvResult<Option<RegisteredQuery>> {
+    fn register_query(&self, pipeline: &Slug, id: &QueryId, ttl: Duration) -> KvResult<Option<RegisteredQuery>> {
         let token = Uuid::new_v4().simple().to_string();
         let call = Call::new(&scripts::QUERY_REGISTER, [&keys::query(pipeline, id)]);
-        let announced = call.arg(&token).ms(life).run(&self.pool)?.flag()?;
-        Ok(announced.then(|| RegisteredQuery { pipeline: pipeline.clone(), id: id.clone(), token }))
+        let registered = call.arg(&token).ms(ttl).run(&self.pool)?.flag()?;
+        Ok(registered.then(|| RegisteredQuery { pipeline: pipeline.clone(), id: id.clone(), token }))
     }
 
     fn cancel_query(&self, pipeline: &Slug, id: &QueryId) -> KvResult<bool> {
@@ -28,7 +28,7 @@ impl RunningQueries for RedisKv {
 
     fn cancelled_queries(&self, queries: &[RegisteredQuery]) -> KvResult<Vec<bool>> {
         let mut cancelled = Vec::with_capacity(queries.len());
-        for some in queries.chunks(LOOKED_AT_ONCE) {
+        for some in queries.chunks(CHECKED_AT_ONCE) {
             let keys = some.iter().map(|query| keys::query(&query.pipeline, &query.id));
             let tokens = some.iter().map(|query| query.token.clone());
             let reply = Call::with_keys(&scripts::QUERY_CANCELLED, keys).args(tokens).run(&self.pool)?;

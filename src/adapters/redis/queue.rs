@@ -1,4 +1,4 @@
-//! What a worker does with jobs.
+//! The queue, for workers.
 
 use std::time::Duration;
 
@@ -17,17 +17,17 @@ use crate::ports::jobs::{
 };
 use crate::ports::kv::KvResult;
 
-/// Fields of a dead entry that are kept, and characters of each name and value.
+/// Fields of a dead letter that are kept, and characters of each name and value.
 const DEAD_FIELDS_MAX: usize = 32;
 const DEAD_TEXT_CHARS_MAX: usize = 1_024;
 
 impl JobQueue for RedisKv {
     fn claim(&self, consumer: &str, count: usize, wait: Duration) -> KvResult<Vec<Entry>> {
-        self.read_new(consumer, count, wait)
+        self.claim_new(consumer, count, wait)
     }
 
     fn reclaim(&self, consumer: &str, count: usize, idle: Duration) -> KvResult<Vec<Entry>> {
-        self.take_over(consumer, count, idle)
+        self.reclaim_idle(consumer, count, idle)
     }
 
     fn start(&self, request: &StartRequest<'_>) -> KvResult<StartOutcome> {
@@ -65,14 +65,14 @@ impl JobQueue for RedisKv {
             .arg(&lease.token)
             .ms(lock_ttl)
             .run(&self.pool)?;
-        beat(reply)
+        heartbeat_reply(reply)
     }
 
     fn update_record(&self, lease: &JobLease, job: &Job) -> KvResult<HeartbeatReply> {
         let (live, lock) = (keys::live(&lease.job_id), keys::run_lock(&lease.pipeline));
         let message = keys::message(&lease.job_id);
         let call = Call::new(&scripts::UPDATE_RECORD, [&live, &lock, &message]).arg(&lease.token).arg(encode(job));
-        beat(call.run(&self.pool)?)
+        heartbeat_reply(call.run(&self.pool)?)
     }
 
     fn begin_publishing(&self, lease: &JobLease) -> KvResult<PublishReply> {
@@ -86,26 +86,26 @@ impl JobQueue for RedisKv {
         }
     }
 
-    fn requeue(&self, lease: &JobLease, wait: &Requeue<'_>) -> KvResult<ReleaseOutcome> {
-        let given_back = match wait.cost {
+    fn requeue(&self, lease: &JobLease, requeue: &Requeue<'_>) -> KvResult<ReleaseOutcome> {
+        let refund = match requeue.cost {
             AttemptCost::One => 0,
             AttemptCost::Zero => 1,
         };
-        let call = held_call(&scripts::REQUEUE, self.now(), lease)
-            .arg(wait.delay.as_millis())
-            .arg(wait.reason.as_str())
-            .arg(given_back)
-            .arg(encode(wait.job))
-            .arg(wait.job.enqueued_at.timestamp_millis())
+        let call = lease_call(&scripts::REQUEUE, self.now(), lease)
+            .arg(requeue.delay.as_millis())
+            .arg(requeue.reason.as_str())
+            .arg(refund)
+            .arg(encode(requeue.job))
+            .arg(requeue.job.enqueued_at.timestamp_millis())
             .arg(keys::MESSAGE)
-            .fields(wait.job.message().fields());
-        release(call.run(&self.pool)?)
+            .fields(requeue.job.message().fields());
+        release_outcome(call.run(&self.pool)?)
     }
 
     fn finish(&self, lease: &JobLease, job: &Job) -> KvResult<ReleaseOutcome> {
         let call =
-            held_call(&scripts::FINISH, self.now(), lease).arg(encode(job)).arg(LIVE_AFTER_END_MS).arg(keys::MESSAGE);
-        release(call.run(&self.pool)?)
+            lease_call(&scripts::FINISH, self.now(), lease).arg(encode(job)).arg(LIVE_AFTER_END_MS).arg(keys::MESSAGE);
+        release_outcome(call.run(&self.pool)?)
     }
 
     fn refund_attempt(&self, lease: &JobLease) -> KvResult<bool> {
@@ -133,19 +133,19 @@ impl JobQueue for RedisKv {
     }
 
     fn remove_consumer(&self, consumer: &str) -> KvResult<()> {
-        self.forget_consumer(consumer).map(drop)
+        self.remove_idle_consumer(consumer).map(drop)
     }
 }
 
 impl RedisKv {
-    /// Whether it is gone: with entries pending it stays.
-    pub(super) fn forget_consumer(&self, consumer: &str) -> KvResult<bool> {
+    /// False if entries are pending for it.
+    pub(super) fn remove_idle_consumer(&self, consumer: &str) -> KvResult<bool> {
         Call::new(&scripts::REMOVE_CONSUMER, [STREAM]).arg(GROUP).arg(consumer).run(&self.pool)?.flag()
     }
 }
 
-/// The keys of a job that ends its hold, and the arguments that name the hold.
-fn held_call(source: &'static scripts::Source, now: i64, lease: &JobLease) -> Call {
+/// The keys and arguments of a step that ends a lease.
+fn lease_call(source: &'static scripts::Source, now: i64, lease: &JobLease) -> Call {
     let (live, message) = (keys::live(&lease.job_id), keys::message(&lease.job_id));
     let (active, lock) = (keys::active(&lease.pipeline), keys::run_lock(&lease.pipeline));
     Call::new(source, [STREAM, DELAYED, &live, &active, &message, &lock])
@@ -156,7 +156,7 @@ fn held_call(source: &'static scripts::Source, now: i64, lease: &JobLease) -> Ca
         .arg(&lease.token)
 }
 
-fn beat(reply: Reply) -> KvResult<HeartbeatReply> {
+fn heartbeat_reply(reply: Reply) -> KvResult<HeartbeatReply> {
     match reply.text()?.as_str() {
         "held" => Ok(HeartbeatReply::Held { cancelled: false }),
         "cancelled" => Ok(HeartbeatReply::Held { cancelled: true }),
@@ -165,7 +165,7 @@ fn beat(reply: Reply) -> KvResult<HeartbeatReply> {
     }
 }
 
-pub(super) fn release(reply: Reply) -> KvResult<ReleaseOutcome> {
+pub(super) fn release_outcome(reply: Reply) -> KvResult<ReleaseOutcome> {
     match reply.text()?.as_str() {
         "done" => Ok(ReleaseOutcome::Released),
         "lost" => Ok(ReleaseOutcome::Lost),
@@ -195,6 +195,6 @@ fn started(reply: Reply, request: &StartRequest<'_>, token: String) -> KvResult<
         "not_mine" => Ok(StartOutcome::NotMine),
         "dropped" => Ok(StartOutcome::Dropped),
         "id_taken" => Ok(StartOutcome::IdTaken),
-        _ => Err(word.unexpected("how a start ended")),
+        _ => Err(word.unexpected("a start's outcome")),
     }
 }

@@ -1,4 +1,4 @@
-//! Pipelines that are to be compared.
+//! Pipelines to compare with the lake.
 
 use std::time::Duration;
 
@@ -20,17 +20,18 @@ impl Rechecks for RedisKv {
         Ok(())
     }
 
-    fn take_rechecks(&self, limit: usize, hold: Duration) -> KvResult<Vec<Slug>> {
-        let call = Call::new(&scripts::RECHECK_TAKE, [RECHECKS]).arg(self.now()).arg(limit.min(RECHECKS_MAX)).ms(hold);
+    fn take_rechecks(&self, limit: usize, timeout: Duration) -> KvResult<Vec<Slug>> {
+        let call =
+            Call::new(&scripts::RECHECK_TAKE, [RECHECKS]).arg(self.now()).arg(limit.min(RECHECKS_MAX)).ms(timeout);
         let mut due = Vec::new();
         for reply in call.run(&self.pool)?.list()? {
             let name = reply.text()?;
             match Slug::parse(&name) {
                 Ok(slug) => due.push(slug),
                 Err(error) => {
-                    tracing::warn!(%error, "an invalid name is removed from the pipelines to be compared");
+                    tracing::warn!(%error, "invalid pipeline name removed from the rechecks");
                     let mut remove = ::redis::cmd("ZREM");
-                    self.pool.request("take_rechecks", Repeat::Harmless, remove.arg(RECHECKS).arg(&name))?;
+                    self.pool.request("take_rechecks", Repeat::Idempotent, remove.arg(RECHECKS).arg(&name))?;
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Jobs as they stand in the store: JSON under `live`, what they wait for and their message beside it.
+//! Records of jobs: JSON under `live`, merged with the hash under `message`.
 
 use crate::domain::job::{Arrival, Job, JobMessage, JobStatus, Waiting};
 use crate::ports::kv::KvResult;
@@ -6,31 +6,31 @@ use crate::ports::kv::KvResult;
 use super::error::malformed;
 use super::reply::Reply;
 
-/// The message's fields as scripts give them, in their order.
-const FIELDS: [&str; 6] = ["job_id", "pipeline", "prefix", "clean_run", "trigger", "enqueued_at"];
+/// Replies about a job: its live record, seven fields of its hash, and the fields of its message.
+pub(super) const PARTS: usize = 8 + JobMessage::FIELDS.len();
 
 /// The live record.
 pub(super) fn encode(job: &Job) -> String {
-    // A job is text, numbers and times: it has no form that JSON lacks.
+    // A job has only text, numbers and times, which JSON can always represent.
     serde_json::to_string(job).unwrap_or_default()
 }
 
-/// `silent`: ms without life, of a claimed job that doesn't hold the lock. `parts`: live record, then of the message:
-/// `not_before`, `reason`, `attempts`, `max_attempts`, `running`, `worker`, `started_at`, and the six fields. `None` if
-/// none of it is there.
-pub(super) fn decode(silent: Reply, parts: [Reply; 14]) -> KvResult<Option<Job>> {
+/// `silence`: ms since the last heartbeat of a claimed job that doesn't hold the lock. `parts`: the live record, then of
+/// the message's hash: `not_before`, `reason`, `attempts`, `max_attempts`, `running`, `worker`, `started_at`, and the
+/// fields of the message. `None` if all are missing.
+pub(super) fn decode(silence: Reply, parts: [Reply; PARTS]) -> KvResult<Option<Job>> {
     let attempts_max = if parts[4].is_nil() { None } else { u32::try_from(parts[4].count()?).ok() };
     let Some(mut job) = merged(parts)? else { return Ok(None) };
     if let Some(attempts_max) = attempts_max.filter(|_| !job.status.is_terminal()) {
         job.max_attempts = attempts_max;
     }
-    // Idle times are 0 where Redis's clock was set back.
-    let silent = if silent.is_nil() { None } else { Some(u64::try_from(silent.number()?).unwrap_or_default()) };
-    job.silent_ms = silent.filter(|_| job.status == JobStatus::Running);
+    // Negative if Redis's clock was set back.
+    let silence = if silence.is_nil() { None } else { Some(u64::try_from(silence.number()?).unwrap_or_default()) };
+    job.silent_ms = silence.filter(|_| job.status == JobStatus::Running);
     Ok(Some(job))
 }
 
-fn merged(parts: [Reply; 14]) -> KvResult<Option<Job>> {
+fn merged(parts: [Reply; PARTS]) -> KvResult<Option<Job>> {
     let [live, not_before, reason, attempts, max_attempts, running, worker, started_at, message @ ..] = parts;
     let job = match live.optional_text()? {
         Some(text) => Some(parse(live.operation(), &text)?),
@@ -38,7 +38,7 @@ fn merged(parts: [Reply; 14]) -> KvResult<Option<Job>> {
     };
     let Some(mut job) = job else { return Ok(None) };
     let running = if running.is_nil() { None } else { Some(running.count()?) };
-    // Its run has shown nothing yet; what is there is of the run before.
+    // The run has not written a record yet: the present one is of the previous run.
     let is_new = running.is_some() && job.fence != running;
     if job.status.is_terminal() {
         if !is_new && not_before.is_nil() {
@@ -62,7 +62,7 @@ fn merged(parts: [Reply; 14]) -> KvResult<Option<Job>> {
     Ok(Some(job.waiting(reason, due, None)))
 }
 
-/// A job whose run showed its end and died before it reached it.
+/// Resets a job whose worker wrote its outcome, but died before ending it.
 fn unended(job: Job) -> Job {
     Job { status: JobStatus::Queued, finished_at: None, duration_ms: None, result: None, error: None, ..job }
 }
@@ -71,14 +71,14 @@ fn parse(operation: &'static str, text: &str) -> KvResult<Job> {
     serde_json::from_str(text).map_err(|_| malformed(operation, "a job as JSON", text))
 }
 
-/// A job without a live record, from its message.
-fn rebuild(max_attempts: &Reply, message: [Reply; 6]) -> KvResult<Option<Job>> {
+/// Rebuilds a job without a live record from its message.
+fn rebuild(max_attempts: &Reply, message: [Reply; JobMessage::FIELDS.len()]) -> KvResult<Option<Job>> {
     let [job_id, received_at] = [&message[0], &message[5]];
     if job_id.is_nil() {
         return Ok(None);
     }
     let mut fields = Vec::new();
-    for (name, value) in FIELDS.into_iter().zip(&message) {
+    for (name, value) in JobMessage::FIELDS.into_iter().zip(&message) {
         if let Some(value) = value.optional_text()? {
             fields.push((name, value));
         }
@@ -87,8 +87,8 @@ fn rebuild(max_attempts: &Reply, message: [Reply; 6]) -> KvResult<Option<Job>> {
     let fields = fields.iter().map(|(name, value)| (*name, value.as_str()));
     match JobMessage::parse(fields, chrono::DateTime::UNIX_EPOCH) {
         Arrival::Job(message) | Arrival::Refused(message, _) => {
-            let most = if max_attempts.is_nil() { 0 } else { max_attempts.count()? };
-            Ok(Some(Job::queued(&message, u32::try_from(most).unwrap_or(u32::MAX))))
+            let max = if max_attempts.is_nil() { 0 } else { max_attempts.count()? };
+            Ok(Some(Job::queued(&message, u32::try_from(max).unwrap_or(u32::MAX))))
         }
         Arrival::Dead(why) => Err(malformed(operation, "the message of a job", &why)),
     }

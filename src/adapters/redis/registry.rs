@@ -1,11 +1,11 @@
-//! What anybody may ask of the queue.
+//! Active jobs, for all services.
 
 use std::time::Duration;
 
 use super::connection::Repeat;
 use super::keys::{self, DEAD, DELAYED, FIRST_EVENTS, GROUP, STREAM, WINDOWS};
 use super::kv::RedisKv;
-use super::record::{decode, encode};
+use super::record::{PARTS, decode, encode};
 use super::reply::Reply;
 use super::scripts::{self, Call};
 use crate::domain::job::{Job, JobId};
@@ -14,9 +14,9 @@ use crate::domain::name::Slug;
 use crate::ports::jobs::{CancelOutcome, EnqueueOutcome, JobRegistry, QueueCounts};
 use crate::ports::kv::{KvError, KvResult};
 
-/// Jobs of one answer.
+/// Jobs in one reply.
 const ACTIVE_MAX: usize = 10_000;
-/// Jobs that one step drops, and steps of one drop. More stay behind the mark, and are dropped when they start.
+/// Jobs that one step deletes, and steps of one call. The tombstone drops any others when they start.
 const DROP_JOBS_MAX: usize = 1_000;
 const DROP_STEPS_MAX: usize = 1_000;
 
@@ -36,17 +36,18 @@ impl JobRegistry for RedisKv {
     fn attempts_max(&self) -> KvResult<Option<u32>> {
         const OPERATION: &str = "attempts_max";
         let mut get = ::redis::cmd("GET");
-        let said = Reply::new(OPERATION, self.pool.request(OPERATION, Repeat::Harmless, get.arg(keys::ATTEMPTS_MAX))?);
-        if said.is_nil() {
+        let reply =
+            Reply::new(OPERATION, self.pool.request(OPERATION, Repeat::Idempotent, get.arg(keys::ATTEMPTS_MAX))?);
+        if reply.is_nil() {
             return Ok(None);
         }
-        u32::try_from(said.count()?).map(Some).map_err(|_| said.unexpected("a count of attempts"))
+        u32::try_from(reply.count()?).map(Some).map_err(|_| reply.unexpected("a count of attempts"))
     }
 
     fn set_attempts_max(&self, attempts_max: u32) -> KvResult<()> {
         let mut set = ::redis::cmd("SET");
         set.arg(keys::ATTEMPTS_MAX).arg(attempts_max);
-        self.pool.request("set_attempts_max", Repeat::Harmless, &set)?;
+        self.pool.request("set_attempts_max", Repeat::Idempotent, &set)?;
         Ok(())
     }
 
@@ -56,11 +57,11 @@ impl JobRegistry for RedisKv {
         let (active, lock) = (keys::active(pipeline), keys::run_lock(pipeline));
         let keys = [&live, &active, &message, &lock, STREAM, keys::ATTEMPTS_MAX];
         let call = Call::new(&scripts::JOB, keys).arg(job_id).arg(GROUP);
-        let [is_active, silent, record @ ..] = call.run(&self.pool)?.parts::<16>()?;
+        let [is_active, silence, record @ ..] = call.run(&self.pool)?.parts::<{ 2 + PARTS }>()?;
         if record[0].is_nil() && !is_active.flag()? {
             return Ok(None);
         }
-        Ok(decode(silent, record)?.filter(|job| job.pipeline == *pipeline))
+        Ok(decode(silence, record)?.filter(|job| job.pipeline == *pipeline))
     }
 
     fn active(&self, pipeline: &Slug, limit: usize) -> KvResult<Vec<Job>> {
@@ -77,14 +78,14 @@ impl JobRegistry for RedisKv {
             .run(&self.pool)?;
         let mut jobs = Vec::new();
         for reply in reply.list()? {
-            let [job_id, silent, record @ ..] = reply.parts::<16>()?;
-            match decode(silent, record) {
+            let [job_id, silence, record @ ..] = reply.parts::<{ 2 + PARTS }>()?;
+            match decode(silence, record) {
                 Ok(Some(job)) if job.pipeline == *pipeline => jobs.push(job),
                 Ok(_) => {}
-                // One bad record hides no others.
+                // A malformed record must not hide others.
                 Err(error @ KvError::Malformed { .. }) => {
                     let job_id = job_id.text().unwrap_or_default();
-                    tracing::warn!(job_id, pipeline = pipeline.as_str(), %error, "a job that can't be read is not shown");
+                    tracing::warn!(job_id, pipeline = pipeline.as_str(), %error, "job not shown: its record is malformed");
                 }
                 Err(error) => return Err(error),
             }
@@ -145,7 +146,7 @@ impl JobRegistry for RedisKv {
     }
 }
 
-/// The arguments that put a new job into the stream.
+/// Adds the arguments of a new job.
 pub(super) fn new_job(call: Call, job: &Job) -> Call {
     call.arg(&job.job_id)
         .arg(encode(job))

@@ -1,4 +1,4 @@
-//! Replies of the server, decoded. What has another form than our scripts give is malformed, never a panic.
+//! Decodes replies of the server. An unexpected form is a malformed reply, never a panic.
 
 use ::redis::Value;
 use chrono::{DateTime, Utc};
@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use super::error::malformed;
 use crate::ports::kv::{KvError, KvResult};
 
-/// A reply, and what it answers.
+/// A reply to an operation.
 #[derive(Debug)]
 pub(super) struct Reply {
     operation: &'static str,
@@ -26,7 +26,7 @@ impl Reply {
         self.value == Value::Nil
     }
 
-    /// Text; bytes that are no UTF-8 are replaced.
+    /// Text; invalid UTF-8 is replaced.
     pub(super) fn text(&self) -> KvResult<String> {
         match &self.value {
             Value::BulkString(bytes) => Ok(String::from_utf8_lossy(bytes).into_owned()),
@@ -40,7 +40,7 @@ impl Reply {
         if self.is_nil() { Ok(None) } else { self.text().map(Some) }
     }
 
-    /// A number, be it sent as one or as text.
+    /// A number, as an integer or as text.
     pub(super) fn number(&self) -> KvResult<i64> {
         match &self.value {
             Value::Int(number) => Ok(*number),
@@ -60,7 +60,7 @@ impl Reply {
         DateTime::from_timestamp_millis(self.number()?).ok_or_else(|| self.unexpected("a time in ms"))
     }
 
-    /// The parts of a list; nil is an empty one.
+    /// The items of a list; nil is an empty list.
     pub(super) fn list(self) -> KvResult<Vec<Self>> {
         let Self { operation, value } = self;
         match value {
@@ -70,7 +70,7 @@ impl Reply {
         }
     }
 
-    /// Exactly `N` parts; those that are missing at the end are nil.
+    /// Exactly `N` items; missing ones at the end are nil.
     pub(super) fn parts<const N: usize>(self) -> KvResult<[Self; N]> {
         let operation = self.operation;
         let mut parts = self.list()?;
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_come_as_numbers_and_as_text() {
+    fn numbers_decode_from_integers_and_text() {
         assert_eq!(reply(Value::Int(7)).number().unwrap(), 7);
         assert_eq!(reply(Value::BulkString(b"1700000000000001".to_vec())).count().unwrap(), 1_700_000_000_000_001);
         assert!(reply(Value::BulkString(b"x".to_vec())).number().is_err());
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_are_missing_are_nil_and_too_many_are_malformed() {
+    fn missing_parts_are_nil_and_too_many_are_malformed() {
         let list = |n: i64| reply(Value::Array((0..n).map(Value::Int).collect()));
         let [first, second] = list(1).parts().unwrap();
         assert!(!first.is_nil() && second.is_nil());
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_replaced() {
+    fn invalid_utf8_is_replaced() {
         assert_eq!(reply(Value::BulkString(b"a\xffb".to_vec())).text().unwrap(), "a\u{fffd}b");
     }
 }

@@ -1,6 +1,6 @@
-//! What the server says of itself, and what of it makes it unsafe for us.
+//! Diagnostics of the server: unsafe settings and unsupported versions.
 //!
-//! `INFO` is asked wherever it tells: managed servers often forbid `CONFIG`.
+//! Uses `INFO` where possible, since managed servers often forbid `CONFIG`.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -14,19 +14,19 @@ use super::reply::Reply;
 use super::scripts::{self, Call};
 use crate::ports::kv::{Diagnose, KvError, KvFinding, KvReport, KvResult};
 
-/// The oldest version that has all that we use.
+/// The oldest supported version.
 const VERSION_MIN: (u64, u64) = (6, 2);
 const OPERATION: &str = "report";
-/// How long the key of a probe stays.
+/// TTL of the write probe.
 const PROBE_TTL: Duration = Duration::from_secs(60);
-/// Of the memory that the server may take, more than this part leaves too little for a day with many jobs.
+/// A higher use of the server's maximum memory is reported.
 const MEMORY_PERCENT_MAX: u64 = 80;
-/// Code of the refusal of a command that the ACL of the user forbids.
+/// Code for a command that the user's ACL forbids.
 const NO_PERMISSION: &str = "NOPERM";
 
 impl Diagnose for RedisKv {
     fn ping(&self) -> KvResult<()> {
-        let reply = Reply::new("ping", self.pool.request("ping", Repeat::Harmless, &::redis::cmd("PING"))?);
+        let reply = Reply::new("ping", self.pool.request("ping", Repeat::Idempotent, &::redis::cmd("PING"))?);
         if reply.text()? == "PONG" { Ok(()) } else { Err(reply.unexpected("`PONG`")) }
     }
 
@@ -42,7 +42,7 @@ impl Diagnose for RedisKv {
             Err(error) => return Err(error),
         };
         let settings = self.settings(&["save", "appendfsync", "maxmemory-policy"])?;
-        Ok(judge(&info, settings.as_ref()))
+        Ok(assess(&info, settings.as_ref()))
     }
 
     fn failures(&self) -> u64 {
@@ -50,7 +50,7 @@ impl Diagnose for RedisKv {
     }
 
     fn time(&self) -> KvResult<Option<DateTime<Utc>>> {
-        let reply = Reply::new("time", self.pool.request("time", Repeat::Harmless, &::redis::cmd("TIME"))?);
+        let reply = Reply::new("time", self.pool.request("time", Repeat::Idempotent, &::redis::cmd("TIME"))?);
         let [seconds, micros] = reply.parts()?;
         Ok(DateTime::from_timestamp_micros(
             seconds.number()?.saturating_mul(1_000_000).saturating_add(micros.number()?),
@@ -61,18 +61,18 @@ impl Diagnose for RedisKv {
 impl RedisKv {
     fn info(&self) -> KvResult<HashMap<String, String>> {
         let text =
-            Reply::new(OPERATION, self.pool.request(OPERATION, Repeat::Harmless, &::redis::cmd("INFO"))?).text()?;
+            Reply::new(OPERATION, self.pool.request(OPERATION, Repeat::Idempotent, &::redis::cmd("INFO"))?).text()?;
         let pairs = text.lines().filter_map(|line| line.split_once(':'));
         Ok(pairs.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect())
     }
 
-    /// `None` if the server doesn't tell.
+    /// `None` if the server rejects `CONFIG`.
     fn settings(&self, names: &[&str]) -> KvResult<Option<HashMap<String, String>>> {
         let mut settings = HashMap::new();
         for name in names {
             let mut command = ::redis::cmd("CONFIG");
             command.arg("GET").arg(name);
-            let value = match self.pool.request(OPERATION, Repeat::Harmless, &command) {
+            let value = match self.pool.request(OPERATION, Repeat::Idempotent, &command) {
                 Ok(value) => value,
                 Err(KvError::Refused { .. }) => return Ok(None),
                 Err(error) => return Err(error),
@@ -86,7 +86,7 @@ impl RedisKv {
     }
 }
 
-/// The report where the user's ACL forbids `INFO`: jobs run without it, the checks do not.
+/// The report if the user's ACL forbids `INFO`: jobs run without it, the checks don't.
 fn without_info() -> KvReport {
     let problem = "the user of KV_URL may not call `INFO`, so these were not checked: the version (6.2 or newer is needed), \
                    whether the server is a replica or a cluster, maxmemory-policy, the memory in use, and whether data is \
@@ -97,10 +97,10 @@ fn without_info() -> KvReport {
     KvReport { server: "a Redis server of unknown version".to_owned(), findings: vec![finding] }
 }
 
-fn judge(info: &HashMap<String, String>, settings: Option<&HashMap<String, String>>) -> KvReport {
-    let told = |name: &str| info.get(name).map(String::as_str);
+fn assess(info: &HashMap<String, String>, settings: Option<&HashMap<String, String>>) -> KvReport {
+    let info_of = |name: &str| info.get(name).map(String::as_str);
     let set = |name: &str| settings.and_then(|settings| settings.get(name)).map(String::as_str);
-    let version = told("redis_version").unwrap_or("of unknown version");
+    let version = info_of("redis_version").unwrap_or("of unknown version");
     let mut findings = Vec::new();
     let mut find = |fatal, problem: String, advice: &str| {
         findings.push(KvFinding { fatal, problem, advice: advice.to_owned() });
@@ -108,14 +108,14 @@ fn judge(info: &HashMap<String, String>, settings: Option<&HashMap<String, Strin
     if parse_version(version).is_none_or(|version| version < VERSION_MIN) {
         find(true, format!("the server is Redis `{version}`, expected 6.2 or newer"), "install a newer Redis");
     }
-    if told("cluster_enabled") == Some("1") {
+    if info_of("cluster_enabled") == Some("1") {
         find(true, "the server runs in cluster mode, expected one without".into(), "use a server without Cluster");
     }
-    if told("role").is_some_and(|role| role != "master") {
-        let problem = format!("the server's role is `{}`, expected `master`", told("role").unwrap_or_default());
+    if info_of("role").is_some_and(|role| role != "master") {
+        let problem = format!("the server's role is `{}`, expected `master`", info_of("role").unwrap_or_default());
         find(true, problem, "point `KV_URL` at the primary: a replica takes no writes");
     }
-    match told("maxmemory_policy").or(set("maxmemory-policy")) {
+    match info_of("maxmemory_policy").or(set("maxmemory-policy")) {
         Some("noeviction") => {}
         Some(policy) => find(
             false,
@@ -124,7 +124,7 @@ fn judge(info: &HashMap<String, String>, settings: Option<&HashMap<String, Strin
         ),
         None => find(false, "maxmemory-policy could not be checked".into(), "make sure that it is `noeviction`"),
     }
-    let bytes = |name: &str| told(name).and_then(|text| text.parse::<u64>().ok()).filter(|bytes| *bytes > 0);
+    let bytes = |name: &str| info_of(name).and_then(|text| text.parse::<u64>().ok()).filter(|bytes| *bytes > 0);
     if let (Some(used), Some(limit)) = (bytes("used_memory"), bytes("maxmemory"))
         && used / 100 >= limit / 10_000 * MEMORY_PERCENT_MAX
     {
@@ -134,7 +134,7 @@ fn judge(info: &HashMap<String, String>, settings: Option<&HashMap<String, Strin
             "raise `maxmemory`, or find out what fills it (`redis-cli --bigkeys`): at the limit it takes no jobs",
         );
     }
-    let append_only = told("aof_enabled") == Some("1");
+    let append_only = info_of("aof_enabled") == Some("1");
     match (append_only, set("save")) {
         (true, _) => {}
         (false, Some("")) => find(
@@ -193,12 +193,12 @@ mod tests {
     fn findings(changed: (&str, &str), settings: Option<&[(&str, &str)]>) -> Vec<(bool, String)> {
         let mut info = pairs(WELL);
         info.insert(changed.0.into(), changed.1.into());
-        let report = judge(&info, settings.map(pairs).as_ref());
+        let report = assess(&info, settings.map(pairs).as_ref());
         report.findings.into_iter().map(|finding| (finding.fatal, finding.problem)).collect()
     }
 
     #[test]
-    fn a_server_as_it_should_be_has_no_findings() {
+    fn healthy_server_has_no_findings() {
         let settings = [("appendfsync", "everysec"), ("save", "")];
         assert_eq!(findings(("role", "master"), Some(&settings)), []);
         assert_eq!(findings(("redis_version", "6.2.0"), Some(&settings)), []);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_work_is_fatal_and_what_may_lose_data_is_not() {
+    fn unsupported_setups_are_fatal_and_risks_are_not() {
         let settings = [("appendfsync", "everysec"), ("save", "")];
         for (name, value, fatal, part) in [
             ("redis_version", "6.0.16", true, "expected 6.2 or newer"),
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_checked_is_said() {
+    fn unchecked_settings_are_reported() {
         let found = findings(("role", "master"), None);
         assert!(found.len() == 1 && found[0].1.contains("could not be checked"), "{found:?}");
         let found = findings(("aof_enabled", "0"), None);

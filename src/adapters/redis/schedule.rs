@@ -1,4 +1,4 @@
-//! What becomes due by itself, and the janitor that puts back what got lost.
+//! Timed work: debounce windows and waiting jobs; and the requeueing of lost jobs.
 
 use std::time::Duration;
 
@@ -17,21 +17,21 @@ use crate::domain::name::Slug;
 use crate::ports::kv::{KvError, KvResult};
 use crate::ports::schedule::{Cursor, Schedule};
 
-/// Windows that one script extends; more go into further ones.
+/// Windows that one script extends.
 const EXTEND_MAX: usize = 500;
-/// Windows or jobs of one step.
+/// Windows or jobs per step.
 const DUE_MAX: usize = 1_000;
-/// Keys that one step of a restore looks at.
-const RESTORE_KEYS: usize = 10_000;
-/// Jobs that one script looks at, and jobs of one pipeline: the oldest. Later ones come up as these end.
-const RESTORE_JOBS: usize = 100;
-const RESTORE_JOBS_MAX: usize = 1_000;
-/// The position at which a walk over all keys begins and ends.
+/// Keys that one step of [`Schedule::requeue_lost`] scans.
+const SCAN_COUNT: usize = 10_000;
+/// Jobs that one script checks, and jobs checked of one pipeline: the oldest. Later ones follow as these end.
+const CHECKED_AT_ONCE: usize = 100;
+const CHECKED_MAX: usize = 1_000;
+/// The cursor at which a scan begins and ends.
 const START: &str = "0";
 
 impl Schedule for RedisKv {
     fn extend_windows(&self, pipelines: &[Slug]) -> KvResult<Vec<DateTime<Utc>>> {
-        let mut since = Vec::with_capacity(pipelines.len());
+        let mut opened = Vec::with_capacity(pipelines.len());
         for some in pipelines.chunks(EXTEND_MAX) {
             let reply = Call::new(&scripts::EXTEND_WINDOWS, [WINDOWS, FIRST_EVENTS])
                 .arg(self.now())
@@ -40,15 +40,16 @@ impl Schedule for RedisKv {
                 .args(some.iter().map(Slug::to_string))
                 .run(&self.pool)?;
             for first in reply.list()? {
-                since.push(first.time()?);
+                opened.push(first.time()?);
             }
         }
-        Ok(since)
+        Ok(opened)
     }
 
     fn window_opened_at(&self, pipeline: &Slug) -> KvResult<Option<DateTime<Utc>>> {
         let command = ::redis::cmd("HGET").arg(FIRST_EVENTS).arg(pipeline.as_str()).to_owned();
-        let first = Reply::new("window_since", self.pool.request("window_since", Repeat::Harmless, &command)?);
+        let first =
+            Reply::new("window_opened_at", self.pool.request("window_opened_at", Repeat::Idempotent, &command)?);
         if first.is_nil() { Ok(None) } else { first.time().map(Some) }
     }
 
@@ -60,8 +61,12 @@ impl Schedule for RedisKv {
             match Slug::parse(&name) {
                 Ok(slug) => due.push(slug),
                 Err(error) => {
-                    tracing::warn!(%error, "a debounce window of nobody is closed");
-                    self.pool.request("due_windows", Repeat::Harmless, ::redis::cmd("ZREM").arg(WINDOWS).arg(&name))?;
+                    tracing::warn!(%error, "debounce window closed: its pipeline name is invalid");
+                    self.pool.request(
+                        "due_windows",
+                        Repeat::Idempotent,
+                        ::redis::cmd("ZREM").arg(WINDOWS).arg(&name),
+                    )?;
                 }
             }
         }
@@ -70,7 +75,7 @@ impl Schedule for RedisKv {
 
     fn window_due_at(&self, pipeline: &Slug) -> KvResult<Option<DateTime<Utc>>> {
         let command = ::redis::cmd("ZSCORE").arg(WINDOWS).arg(pipeline.as_str()).to_owned();
-        let due = Reply::new("window", self.pool.request("window", Repeat::Harmless, &command)?);
+        let due = Reply::new("window_due_at", self.pool.request("window_due_at", Repeat::Idempotent, &command)?);
         if due.is_nil() { Ok(None) } else { due.time().map(Some) }
     }
 
@@ -97,26 +102,26 @@ impl Schedule for RedisKv {
         let at = if from.0.is_empty() { START } else { &from.0 };
         self.adopt()?;
         if at == START {
-            self.forget_idle_consumers()?;
+            self.remove_idle_consumers()?;
         }
         let mut scan = ::redis::cmd("SCAN");
-        scan.arg(at).arg("MATCH").arg(format!("{ACTIVE}*")).arg("COUNT").arg(RESTORE_KEYS);
-        let value = self.pool.request("restore", Repeat::Harmless, &scan)?;
-        let [next, found] = Reply::new("restore", value).parts()?;
-        let mut restored = 0;
+        scan.arg(at).arg("MATCH").arg(format!("{ACTIVE}*")).arg("COUNT").arg(SCAN_COUNT);
+        let value = self.pool.request("requeue_lost", Repeat::Idempotent, &scan)?;
+        let [next, found] = Reply::new("requeue_lost", value).parts()?;
+        let mut requeued = 0;
         for key in found.list()? {
             let key = key.text()?;
-            match self.restore_pipeline(&key) {
-                Ok(count) => restored += count,
-                // One bad key keeps no other pipeline from being looked after.
+            match self.requeue_lost_of(&key) {
+                Ok(count) => requeued += count,
+                // A malformed key must not block other pipelines.
                 Err(error @ KvError::Malformed { .. }) => {
-                    tracing::warn!(key, %error, "the jobs of a pipeline can't be looked after");
+                    tracing::warn!(key, %error, "lost jobs of a pipeline not checked");
                 }
                 Err(error) => return Err(error),
             }
         }
         let next = next.text()?;
-        Ok((restored, (next != START).then_some(Cursor(next))))
+        Ok((requeued, (next != START).then_some(Cursor(next))))
     }
 
     fn is_initialized(&self) -> KvResult<bool> {
@@ -125,7 +130,7 @@ impl Schedule for RedisKv {
 
     fn mark_initialized(&self) -> KvResult<()> {
         let epoch = uuid::Uuid::new_v4().to_string();
-        self.pool.request("remember", Repeat::Harmless, ::redis::cmd("SET").arg(EPOCH).arg(epoch))?;
+        self.pool.request("mark_initialized", Repeat::Idempotent, ::redis::cmd("SET").arg(EPOCH).arg(epoch))?;
         Ok(())
     }
 }
@@ -136,19 +141,19 @@ impl RedisKv {
         let call = call.arg(self.now()).arg(JOB_WAIT_MS_MAX).arg(DEBOUNCE_WAIT_MS_MAX).arg(DUE_MAX);
         let clamped = call.run(&self.pool)?.count()?;
         if clamped > 0 {
-            tracing::warn!(clamped, "jobs and windows were due beyond any wait: the clock of Redis was set back");
+            tracing::warn!(clamped, "due times were too far ahead and were corrected: the clock of Redis was set back");
         }
         Ok(())
     }
 
-    fn restore_pipeline(&self, key: &str) -> KvResult<usize> {
+    fn requeue_lost_of(&self, key: &str) -> KvResult<usize> {
         let Ok(slug) = Slug::parse(key.strip_prefix(ACTIVE).unwrap_or_default()) else { return Ok(0) };
         let mut range = ::redis::cmd("ZRANGE");
-        range.arg(key).arg(0).arg(RESTORE_JOBS_MAX - 1);
-        let ids = Reply::new("restore", self.pool.request("restore", Repeat::Harmless, &range)?).list()?;
+        range.arg(key).arg(0).arg(CHECKED_MAX - 1);
+        let ids = Reply::new("requeue_lost", self.pool.request("requeue_lost", Repeat::Idempotent, &range)?).list()?;
         let ids = ids.iter().map(Reply::text).collect::<KvResult<Vec<String>>>()?;
-        let mut restored = 0;
-        for some in ids.chunks(RESTORE_JOBS) {
+        let mut requeued = 0;
+        for some in ids.chunks(CHECKED_AT_ONCE) {
             let reply = Call::new(&scripts::REQUEUE_LOST, [STREAM, DELAYED, key, &keys::run_lock(&slug)])
                 .arg(GROUP)
                 .arg(LIVE)
@@ -159,25 +164,25 @@ impl RedisKv {
                 tracing::warn!(
                     job_id = job.text()?,
                     pipeline = slug.as_str(),
-                    "a job was lost from the stream: put back"
+                    "job requeued: it was lost from the stream"
                 );
-                restored += 1;
+                requeued += 1;
             }
         }
-        Ok(restored)
+        Ok(requeued)
     }
 
-    /// Every process that died without leaving has left a consumer behind.
-    fn forget_idle_consumers(&self) -> KvResult<()> {
+    /// Removes the consumers of processes that died.
+    fn remove_idle_consumers(&self) -> KvResult<()> {
         let mut command = ::redis::cmd("XINFO");
         command.arg("CONSUMERS").arg(STREAM).arg(GROUP);
-        let value = match self.pool.try_request(Repeat::Harmless, &command, Duration::ZERO) {
+        let value = match self.pool.try_request(Repeat::Idempotent, &command, Duration::ZERO) {
             Ok(value) => value,
             Err(error) if group_is_missing(&error) => return Ok(()),
             Err(error) if error.detail().is_some_and(|text| text.contains("no such key")) => return Ok(()),
-            Err(error) => return Err(self.pool.told("restore", &error)),
+            Err(error) => return Err(self.pool.kv_error("requeue_lost", &error)),
         };
-        for consumer in Reply::new("restore", value).list()? {
+        for consumer in Reply::new("requeue_lost", value).list()? {
             let properties = consumer.list()?;
             let get = |name: &str| {
                 let at = properties.chunks(2).find(|pair| pair[0].text().is_ok_and(|text| text == name))?;
@@ -186,8 +191,8 @@ impl RedisKv {
             let (Some(name), Some(pending), Some(idle)) = (get("name"), get("pending"), get("idle")) else { continue };
             if pending.count()? == 0 && u128::from(idle.count()?) > self.consumer_idle.as_millis() {
                 let name = name.text()?;
-                if self.forget_consumer(&name)? {
-                    tracing::info!(consumer = name, "forgot a consumer that asked for nothing for long");
+                if self.remove_idle_consumer(&name)? {
+                    tracing::info!(consumer = name, "idle consumer removed");
                 }
             }
         }

@@ -1,4 +1,7 @@
-//! The scripts, a file each, and the calling of one.
+//! The Lua scripts, one file each, and their calls.
+//!
+//! Each script starts with the prelude: its head, generated here, names the fields of a job's message; see
+//! [`JobMessage::FIELDS`].
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -8,22 +11,29 @@ use ::redis::{Cmd, RedisError, Script, Value};
 use super::connection::{Pool, Repeat};
 use super::error::script_is_missing;
 use super::reply::Reply;
+use crate::domain::job::JobMessage;
 use crate::ports::kv::KvResult;
 
-/// A script, known to the server by its hash.
+/// A script; the server identifies it by its hash.
 pub(super) struct Source {
     name: &'static str,
-    text: &'static str,
     repeat: Repeat,
-    compiled: LazyLock<Script>,
+    compiled: LazyLock<(String, Script)>,
+}
+
+/// The text of a script, with its prelude.
+fn compile(body: &str) -> (String, Script) {
+    let fields = JobMessage::FIELDS.map(|name| format!("'{name}'")).join(", ");
+    let text = format!("local message_fields = {{{fields}}}\n{}\n{body}", include_str!("scripts/prelude.lua"));
+    let script = Script::new(&text);
+    (text, script)
 }
 
 macro_rules! scripts {
     ($($name:ident = $file:literal, $repeat:ident;)*) => {$(
         pub(super) static $name: Source = {
-            const TEXT: &str =
-                concat!(include_str!("scripts/prelude.lua"), "\n", include_str!(concat!("scripts/", $file, ".lua")));
-            Source { name: $file, text: TEXT, repeat: Repeat::$repeat, compiled: LazyLock::new(|| Script::new(TEXT)) }
+            const BODY: &str = include_str!(concat!("scripts/", $file, ".lua"));
+            Source { name: $file, repeat: Repeat::$repeat, compiled: LazyLock::new(|| compile(BODY)) }
         };
     )*
 
@@ -32,56 +42,56 @@ macro_rules! scripts {
     };
 }
 
-// `Harmless`: sent twice it leaves, and tells, the same as sent once.
+// `Idempotent`: repeating it changes nothing, and gives the same reply.
 scripts! {
-    ACTIVE = "active", Harmless;
-    ADOPT = "adopt", Harmless;
-    BEGIN_PUBLISHING = "begin_publishing", Harmless;
-    DEAD_LETTER = "dead_letter", Harmless;
-    CANCEL = "cancel", Harmless;
-    CLAMP = "clamp", Harmless;
+    ACTIVE = "active", Idempotent;
+    ADOPT = "adopt", Idempotent;
+    BEGIN_PUBLISHING = "begin_publishing", Idempotent;
+    DEAD_LETTER = "dead_letter", Idempotent;
+    CANCEL = "cancel", Idempotent;
+    CLAMP = "clamp", Idempotent;
     CLOSE_WINDOW = "close_window", Never;
-    COUNTS = "counts", Harmless;
-    DROP_PIPELINE = "drop_pipeline", Harmless;
-    DUE_WINDOWS = "due_windows", Harmless;
+    COUNTS = "counts", Idempotent;
+    DROP_PIPELINE = "drop_pipeline", Idempotent;
+    DUE_WINDOWS = "due_windows", Idempotent;
     ENQUEUE = "enqueue", Never;
-    EXTEND_WINDOWS = "extend_windows", Harmless;
+    EXTEND_WINDOWS = "extend_windows", Idempotent;
     FINISH = "finish", Never;
     FIRE_WINDOW = "fire_window", Never;
-    GROUP = "group", Harmless;
-    HEARTBEAT = "heartbeat", Harmless;
+    GROUP = "group", Idempotent;
+    HEARTBEAT = "heartbeat", Idempotent;
     LOCK_PIPELINE = "lock_pipeline", Never;
-    JOB = "job", Harmless;
-    REMOVE_CONSUMER = "remove_consumer", Harmless;
+    JOB = "job", Idempotent;
+    REMOVE_CONSUMER = "remove_consumer", Idempotent;
     LOGIN_ADMIT = "login_admit", Never;
     LOGIN_SUCCESS = "login_success", Never;
-    PROBE_WRITE = "probe_write", Harmless;
+    PROBE_WRITE = "probe_write", Idempotent;
     REQUEUE = "requeue", Never;
-    QUERY_REGISTER = "query_register", Harmless;
-    QUERY_CANCEL = "query_cancel", Harmless;
-    QUERY_CANCELLED = "query_cancelled", Harmless;
-    OLDEST_DUE = "oldest_due", Harmless;
-    QUERY_UNREGISTER = "query_unregister", Harmless;
-    RECHECK_ADD = "recheck_add", Harmless;
+    QUERY_REGISTER = "query_register", Idempotent;
+    QUERY_CANCEL = "query_cancel", Idempotent;
+    QUERY_CANCELLED = "query_cancelled", Idempotent;
+    OLDEST_DUE = "oldest_due", Idempotent;
+    QUERY_UNREGISTER = "query_unregister", Idempotent;
+    RECHECK_ADD = "recheck_add", Idempotent;
     RECHECK_COMPLETE = "recheck_complete", Never;
     RECHECK_TAKE = "recheck_take", Never;
     RELEASE = "release", Never;
     RELEASE_DUE = "release_due", Never;
-    IS_INITIALIZED = "is_initialized", Harmless;
-    RENEW = "renew", Harmless;
+    IS_INITIALIZED = "is_initialized", Idempotent;
+    RENEW = "renew", Idempotent;
     REQUEUE_LOST = "requeue_lost", Never;
-    SESSION_OPEN = "session_open", Harmless;
-    SESSION_TOUCH = "session_touch", Harmless;
-    UPDATE_RECORD = "update_record", Harmless;
-    START = "start", Harmless;
-    SWEEP = "sweep", Harmless;
-    UNADOPTED = "unadopted", Harmless;
+    SESSION_OPEN = "session_open", Idempotent;
+    SESSION_TOUCH = "session_touch", Idempotent;
+    UPDATE_RECORD = "update_record", Idempotent;
+    START = "start", Idempotent;
+    SWEEP = "sweep", Idempotent;
+    UNADOPTED = "unadopted", Idempotent;
     REFUND_ATTEMPT = "refund_attempt", Never;
-    TRY_LOCK = "try_lock", Harmless;
-    UNLOCK = "unlock", Harmless;
+    TRY_LOCK = "try_lock", Idempotent;
+    UNLOCK = "unlock", Idempotent;
 }
 
-/// One call of a script. Keys and arguments stand in the order that the script's head names.
+/// A call of a script. Keys and arguments are in the order of the script's head.
 pub(super) struct Call {
     source: &'static Source,
     keys: Vec<String>,
@@ -93,7 +103,7 @@ impl Call {
         Self { source, keys: keys.map(str::to_owned).to_vec(), arguments: Vec::new() }
     }
 
-    /// With any number of keys.
+    /// For any number of keys.
     pub(super) fn with_keys(source: &'static Source, keys: impl Iterator<Item = String>) -> Self {
         Self { source, keys: keys.collect(), arguments: Vec::new() }
     }
@@ -103,7 +113,7 @@ impl Call {
         self
     }
 
-    /// Whole milliseconds, at least 1: Redis takes no less for an end of life.
+    /// Whole milliseconds, at least 1, the shortest TTL of Redis.
     pub(super) fn ms(self, duration: Duration) -> Self {
         self.arg(duration.as_millis().clamp(1, i64::MAX as u128 / 2))
     }
@@ -113,25 +123,25 @@ impl Call {
         self
     }
 
-    /// Names and values of a message, one after the other.
-    pub(super) fn fields(self, fields: [(&'static str, String); 6]) -> Self {
+    /// Names and values of a message's fields.
+    pub(super) fn fields(self, fields: [(&'static str, String); JobMessage::FIELDS.len()]) -> Self {
         self.args(fields.into_iter().flat_map(|(name, value)| [name.to_owned(), value]))
     }
 
     pub(super) fn run(self, pool: &Pool) -> KvResult<Reply> {
         let name = self.source.name;
-        let value = self.evaluate(pool).map_err(|error| pool.told(name, &error))?;
+        let value = self.evaluate(pool).map_err(|error| pool.kv_error(name, &error))?;
         Ok(Reply::new(name, value))
     }
 
-    /// A server that restarted, or whose scripts were flushed, is told the script again.
+    /// Loads the script again if the server restarted or its scripts were flushed.
     fn evaluate(&self, pool: &Pool) -> Result<Value, RedisError> {
         let (command, repeat) = (self.command(), self.source.repeat);
         match pool.try_request(repeat, &command, Duration::ZERO) {
             Err(error) if script_is_missing(&error) => {
                 let mut load = ::redis::cmd("SCRIPT");
-                load.arg("LOAD").arg(self.source.text);
-                pool.try_request(Repeat::Harmless, &load, Duration::ZERO)?;
+                load.arg("LOAD").arg(&self.source.compiled.0);
+                pool.try_request(Repeat::Idempotent, &load, Duration::ZERO)?;
                 pool.try_request(repeat, &command, Duration::ZERO)
             }
             outcome => outcome,
@@ -140,7 +150,7 @@ impl Call {
 
     fn command(&self) -> Cmd {
         let mut command = ::redis::cmd("EVALSHA");
-        command.arg(self.source.compiled.get_hash()).arg(self.keys.len()).arg(&self.keys).arg(&self.arguments);
+        command.arg(self.source.compiled.1.get_hash()).arg(self.keys.len()).arg(&self.keys).arg(&self.arguments);
         command
     }
 }
@@ -150,24 +160,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_script_tells_what_it_takes_and_gives() {
+    fn every_script_documents_its_arguments_and_reply() {
         for source in ALL {
-            let head: Vec<&str> = source.text.lines().filter(|line| line.starts_with("-- ")).collect();
+            let head: Vec<&str> = source.compiled.0.lines().filter(|line| line.starts_with("-- ")).collect();
             for part in ["-- KEYS: ", "-- ARGV: ", "-- Returns: "] {
                 assert!(head.iter().any(|line| line.starts_with(part)), "{} has no `{part}`", source.name);
             }
         }
     }
 
-    /// The commands that a script's own text calls.
+    /// The commands that a script calls.
     fn commands(source: &Source) -> std::collections::BTreeSet<&str> {
-        let calls = source.text.split("redis.call('").chain(source.text.split("redis.pcall('"));
+        let calls = source.compiled.0.split("redis.call('").chain(source.compiled.0.split("redis.pcall('"));
         let words = calls.skip(1).filter_map(|rest| rest.split('\'').next());
         words.filter(|word| word.bytes().all(|b| b.is_ascii_uppercase())).collect()
     }
 
     #[test]
-    fn proof_of_a_write_uses_every_command_that_scripts_write_by() {
+    fn write_probe_uses_every_writing_command() {
         const READING: &[&str] = &[
             "EXISTS",
             "GET",
@@ -194,8 +204,20 @@ mod tests {
         assert!(missing.is_empty(), "{missing:?}");
     }
 
+    /// The prelude's head has them from [`JobMessage::FIELDS`].
     #[test]
-    fn every_script_file_is_one_of_them() {
+    fn scripts_list_no_message_fields() {
+        for source in ALL {
+            let (head, body) = source.compiled.0.split_once('\n').unwrap();
+            assert!(JobMessage::FIELDS.iter().all(|name| head.contains(&format!("'{name}'"))), "{head}");
+            for name in ["trigger", "clean_run"] {
+                assert!(!body.contains(name), "{} names the field `{name}`", source.name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_script_file_is_registered() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/adapters/redis/scripts");
         let files = std::fs::read_dir(folder).unwrap().count();
         assert_eq!(files, ALL.len() + 1, "with the prelude");

@@ -1,4 +1,4 @@
-//! Entries of the stream: claiming, reclaiming, and what a reply holds of them.
+//! Claims, reclaims and decodes entries of the stream.
 
 use std::time::Duration;
 
@@ -10,62 +10,62 @@ use super::error::group_is_missing;
 use super::keys::{ADOPTED, EPOCH, GROUP, STREAM};
 use super::kv::RedisKv;
 use super::reply::Reply;
-use super::scripts::{Call, GROUP as MAKE_GROUP, SWEEP};
+use super::scripts::{Call, GROUP as CREATE_GROUP, SWEEP};
 use crate::ports::jobs::{Entry, EntryId};
 use crate::ports::kv::KvResult;
 
-/// Longest that the server may hold a claim back.
+/// Longest wait of a claim.
 const WAIT_MAX: Duration = Duration::from_secs(5);
-/// Entries of one claim or reclaim.
+/// Entries per claim or reclaim.
 const COUNT_MAX: usize = 1_000;
-/// Steps of one reclaim over the pending entries; each looks at ten times as many as it may take.
+/// Steps of one reclaim; each scans ten times as many pending entries as it may claim.
 const RECLAIM_STEPS_MAX: usize = 100;
-/// Pending entries of one consumer that are looked at when some turned out to be deleted.
+/// Pending entries of a consumer that are checked when some turned out to be deleted.
 const SWEEP_MAX: usize = 1_000;
-/// The position in the pending entries at which a walk begins and ends.
+/// The cursor at which a scan of pending entries begins and ends.
 const START: &str = "0-0";
 
 impl RedisKv {
-    pub(super) fn read_new(&self, consumer: &str, count: usize, wait: Duration) -> KvResult<Vec<Entry>> {
+    pub(super) fn claim_new(&self, consumer: &str, count: usize, wait: Duration) -> KvResult<Vec<Entry>> {
         const OPERATION: &str = "claim";
         let wait = wait.min(WAIT_MAX);
         let mut command = ::redis::cmd("XREADGROUP");
         command.arg("GROUP").arg(GROUP).arg(consumer).arg("COUNT").arg(count.clamp(1, COUNT_MAX));
-        // 0 would wait for ever.
+        // 0 would block without a limit.
         if wait.as_millis() > 0 {
             command.arg("BLOCK").arg(millis(wait));
         }
         command.arg("STREAMS").arg(STREAM).arg(">");
         let reply = match self.pool.try_request(Repeat::Never, &command, wait) {
             Err(error) if group_is_missing(&error) => {
-                self.make_group()?;
+                self.create_group()?;
                 self.pool.try_request(Repeat::Never, &command, wait)
             }
             outcome => outcome,
         };
         match reply {
             Ok(value) => first_stream(Reply::new(OPERATION, value)),
-            // Once more it is gone: the next claim makes it.
+            // Deleted again: the next claim creates it.
             Err(error) if group_is_missing(&error) => Ok(Vec::new()),
-            Err(error) => Err(self.pool.told(OPERATION, &error)),
+            Err(error) => Err(self.pool.kv_error(OPERATION, &error)),
         }
     }
 
-    pub(super) fn take_over(&self, consumer: &str, count: usize, idle: Duration) -> KvResult<Vec<Entry>> {
+    pub(super) fn reclaim_idle(&self, consumer: &str, count: usize, idle: Duration) -> KvResult<Vec<Entry>> {
         let (mut entries, mut at, mut gone) = (Vec::new(), START.to_owned(), 0);
         let count = count.clamp(1, COUNT_MAX);
         for _ in 0..RECLAIM_STEPS_MAX {
             let command = autoclaim(consumer, count - entries.len(), idle, &at);
             let reply = match self.pool.try_request(Repeat::Never, &command, Duration::ZERO) {
                 Ok(value) => Reply::new("reclaim", value),
-                // What isn't there has nothing pending.
+                // Without a group nothing is pending.
                 Err(error) if group_is_missing(&error) => break,
-                // Those that are ours already would wait for another round of idling: give them.
+                // Returns the claimed entries, which would otherwise idle for another period.
                 Err(error) if !entries.is_empty() => {
-                    tracing::warn!(error = %self.pool.told("reclaim", &error), "reclaiming ended early");
+                    tracing::warn!(error = %self.pool.kv_error("reclaim", &error), "reclaim stopped early");
                     break;
                 }
-                Err(error) => return Err(self.pool.told("reclaim", &error)),
+                Err(error) => return Err(self.pool.kv_error("reclaim", &error)),
             };
             let [next, claimed, deleted] = reply.parts()?;
             gone += deleted.list()?.len();
@@ -82,19 +82,19 @@ impl RedisKv {
         }
         if gone > 0 {
             self.sweep(consumer)?;
-            tracing::warn!(entries = gone, "entries that were deleted while they were claimed: acknowledged");
+            tracing::warn!(entries = gone, "acknowledged entries that were deleted while claimed");
         }
         Ok(entries)
     }
 
-    pub(super) fn make_group(&self) -> KvResult<()> {
-        if Call::new(&MAKE_GROUP, [STREAM, EPOCH, ADOPTED]).arg(GROUP).run(&self.pool)?.flag()? {
-            tracing::info!(stream = STREAM, group = GROUP, "made the stream's group");
+    pub(super) fn create_group(&self) -> KvResult<()> {
+        if Call::new(&CREATE_GROUP, [STREAM, EPOCH, ADOPTED]).arg(GROUP).run(&self.pool)?.flag()? {
+            tracing::info!(stream = STREAM, group = GROUP, "stream group created");
         }
         Ok(())
     }
 
-    /// Redis 6.2 hands over deleted entries without their ids: they are looked for among what is pending.
+    /// Acknowledges deleted entries, which Redis 6.2 reports without their ids.
     fn sweep(&self, consumer: &str) -> KvResult<()> {
         Call::new(&SWEEP, [STREAM]).arg(GROUP).arg(consumer).arg(SWEEP_MAX).run(&self.pool)?;
         Ok(())
@@ -111,14 +111,14 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).min(i64::MAX as u64)
 }
 
-/// `[[stream, entries]]`, or nil if none came in time.
+/// `[[stream, entries]]`, or nil after a timeout.
 fn first_stream(reply: Reply) -> KvResult<Vec<Entry>> {
     let Some(stream) = reply.list()?.into_iter().next() else { return Ok(Vec::new()) };
     let [_name, entries] = stream.parts()?;
     entries.list()?.into_iter().filter_map(|reply| entry(reply).transpose()).collect()
 }
 
-/// `[id, [name, value, …]]`; `None` where the content is gone.
+/// `[id, [name, value, …]]`; `None` if the content was deleted.
 pub(super) fn entry(reply: Reply) -> KvResult<Option<Entry>> {
     if reply.is_nil() {
         return Ok(None);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_keeps_its_fields_in_order_and_takes_any_bytes() {
+    fn entry_keeps_its_fields_in_order_and_accepts_any_bytes() {
         let fields = vec![bulk(b"b"), bulk(b"1"), bulk(b"a\xff"), bulk(b"\x00")];
         let reply = Reply::new("test", Value::Array(vec![bulk(b"1700000000123-4"), Value::Array(fields)]));
         let entry = entry(reply).unwrap().unwrap();
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_without_content_is_none_and_a_wrong_reply_malformed() {
+    fn entry_without_content_is_none_and_an_invalid_reply_malformed() {
         assert_eq!(entry(Reply::new("test", Value::Nil)).unwrap(), None);
         let gone = Value::Array(vec![bulk(b"1-0"), Value::Nil]);
         assert_eq!(entry(Reply::new("test", gone)).unwrap(), None);

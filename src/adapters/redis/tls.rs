@@ -1,4 +1,4 @@
-//! The URL of a server, and what its certificate may be signed by.
+//! The URL of a server, and its trusted certificate authorities.
 
 use ::redis::{Client, ConnectionAddr, ConnectionInfo, ErrorKind, IntoConnectionInfo, RedisError, TlsCertificates};
 
@@ -6,7 +6,7 @@ use crate::domain::digest::base64;
 
 use super::options::OpenError;
 
-/// Reads the URL. `ca_pem` holds roots that count besides the public ones.
+/// Parses the URL. `ca_pem`: roots to trust in addition to the public ones.
 pub(super) fn client(url: &str, ca_pem: Option<&[u8]>) -> Result<Client, OpenError> {
     let refused = |error: RedisError| OpenError::Url { reason: reason(&error) };
     let info = url.into_connection_info().map_err(refused)?;
@@ -32,7 +32,7 @@ fn is_tls(info: &ConnectionInfo) -> Result<bool, OpenError> {
     }
 }
 
-/// The crate's own words: they never quote the URL.
+/// The crate's own text, which never quotes the URL.
 fn reason(error: &RedisError) -> String {
     match (error.kind(), error.detail()) {
         (ErrorKind::InvalidClientConfig, None) => {
@@ -43,7 +43,7 @@ fn reason(error: &RedisError) -> String {
     }
 }
 
-/// The roots of the browsers' stores as PEM: the TLS library takes all roots that count in one text.
+/// The public roots as PEM, since the TLS library takes all roots in one text.
 fn public_roots() -> Vec<u8> {
     let mut pem = Vec::new();
     for certificate in webpki_root_certs::TLS_SERVER_ROOT_CERTS {
@@ -63,14 +63,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn extra_roots_count_besides_the_public_ones() {
+    fn extra_roots_are_trusted_in_addition_to_public_ones() {
         assert!(client("rediss://cache.example:6380/0", Some(&[])).is_ok());
         let broken = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
         assert!(matches!(client("rediss://a/", Some(broken)), Err(OpenError::Certificates { .. })));
     }
 
     #[test]
-    fn a_url_that_is_none_is_refused_without_its_password() {
+    fn invalid_url_is_rejected_without_showing_its_password() {
         for url in [
             "redis://user:hunter2@",
             "redis://:hunter2@host/nodb",

@@ -1,4 +1,4 @@
-//! Jobs that other programs put into the stream: their rows are made before anybody looks for them.
+//! Adopts jobs that other programs added to the stream: creates their rows before jobs are read.
 
 use super::db::Step;
 use super::error::Outcome;
@@ -8,24 +8,24 @@ use crate::domain::job::{Job, JobMessage};
 use crate::domain::limits::ATTEMPTS_DEFAULT;
 use crate::ports::kv::{KvError, KvResult};
 
-/// Entries of one step, and steps of one look; a later look goes on.
+/// Entries per step, and steps per call; a later call continues.
 const ENTRIES_MAX: usize = 200;
 const STEPS_MAX: usize = 50;
 
 impl SqliteKv {
-    /// Where the file can't be written, the entries become jobs when they are claimed.
+    /// If the file can't be written, the entries become jobs when they are claimed.
     ///
     /// # Errors
     /// `Unavailable`, `Malformed`.
     pub(super) fn adopt(&self) -> KvResult<()> {
         for _ in 0..STEPS_MAX {
-            if !self.db.read("look for new entries", any_new)? {
+            if !self.db.read("check for foreign jobs", any_new)? {
                 break;
             }
             match self.db.write("adopt jobs", adopt_some) {
                 Ok(()) => {}
                 Err(error @ KvError::Refused { .. }) => {
-                    tracing::debug!(%error, "jobs of other programs show only once they are claimed");
+                    tracing::debug!(%error, "jobs of other programs not adopted; they are shown once claimed");
                     break;
                 }
                 Err(error) => return Err(error),
@@ -35,7 +35,7 @@ impl SqliteKv {
     }
 }
 
-/// Whether there are entries that were not looked at.
+/// Whether the stream has entries that were not checked.
 fn any_new(step: &Step<'_>) -> Outcome<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM stream WHERE id > (SELECT entry FROM adopted))";
     Ok(step.sql(sql)?.query_row([], |row| row.get(0))?)
@@ -48,7 +48,7 @@ fn adopt_some(step: &Step<'_>) -> Outcome<()> {
         step.run("UPDATE adopted SET entry = ?1", [number])?;
         let fields = entry.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let Some(message) = JobMessage::parse(fields, entry.received_at).message() else { continue };
-        // One that is older than its pipeline's mark is dropped when it starts.
+        // A job older than its pipeline's tombstone is dropped when it starts.
         if jobs::find(step, &message.job_id)?.is_none() && !start::is_dropped(step, &message)? {
             jobs::insert(step, &Job::queued(&message, attempts_max), Some(number))?;
         }

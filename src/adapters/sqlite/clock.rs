@@ -1,8 +1,8 @@
 //! The store's time.
 //!
-//! It is the wall clock's, but it never falls: where the wall clock is set back, the store's time goes on by the time
-//! since boot, and after a reboot from the latest that was told. So nothing that had expired comes back, and nothing
-//! lasts longer than it was to.
+//! Follows the wall clock, but never goes back: when the wall clock is set back, the store's time continues with the time
+//! since boot, and after a reboot from the last stored value. So nothing that expired is valid again, and nothing lasts
+//! longer than its TTL.
 
 use rusqlite::Connection;
 
@@ -10,19 +10,19 @@ use crate::runtime::Clock;
 
 use super::error::Outcome;
 
-/// How far the store's time may fall behind what was last written of it, in ms.
+/// How far the stored value may lag behind, in ms.
 const SLACK_MS: i64 = 1_000;
 
-/// The store's time in ms. With `keep`, what must be known of it later is written.
+/// The store's time in ms; with `keep`, updates the stored value.
 pub(super) fn now(conn: &Connection, clock: &dyn Clock, keep: bool) -> Outcome<i64> {
     let wall = clock.now().timestamp_millis();
     let boot = i64::try_from(clock.since_boot().as_millis()).unwrap_or(i64::MAX / 2);
     let (offset, high): (i64, i64) = conn
         .prepare_cached("SELECT offset_ms, high_ms FROM clock")?
         .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let lived = boot.saturating_add(offset);
-    let now = wall.max(lived).max(high);
-    if keep && (now - high >= SLACK_MS || now - lived >= SLACK_MS) {
+    let continued = boot.saturating_add(offset);
+    let now = wall.max(continued).max(high);
+    if keep && (now - high >= SLACK_MS || now - continued >= SLACK_MS) {
         conn.prepare_cached("UPDATE clock SET offset_ms = ?1, high_ms = ?2")?.execute([now - boot, now])?;
     }
     Ok(now)
@@ -38,12 +38,12 @@ mod tests {
     use super::*;
 
     #[derive(Default)]
-    struct Hands {
+    struct TestClock {
         wall: AtomicI64,
         boot: AtomicI64,
     }
 
-    impl Clock for Hands {
+    impl Clock for TestClock {
         fn now(&self) -> DateTime<Utc> {
             DateTime::from_timestamp_millis(self.wall.load(Ordering::SeqCst)).unwrap()
         }
@@ -57,26 +57,26 @@ mod tests {
     fn check(steps: &[(i64, i64, i64)]) {
         let conn = Connection::open_in_memory().unwrap();
         conn.execute_batch(super::super::schema::MIGRATIONS[0]).unwrap();
-        let hands = Hands::default();
+        let clock = TestClock::default();
         for (n, (wall, boot, expected)) in steps.iter().enumerate() {
-            hands.wall.store(*wall, Ordering::SeqCst);
-            hands.boot.store(*boot, Ordering::SeqCst);
-            assert_eq!(now(&conn, &hands, true).unwrap(), *expected, "step {n}");
+            clock.wall.store(*wall, Ordering::SeqCst);
+            clock.boot.store(*boot, Ordering::SeqCst);
+            assert_eq!(now(&conn, &clock, true).unwrap(), *expected, "step {n}");
         }
     }
 
     #[test]
-    fn it_follows_the_wall_clock_forward() {
+    fn follows_the_wall_clock_forward() {
         check(&[(50_000, 7_000, 50_000), (50_500, 7_500, 50_500), (99_000, 8_000, 99_000), (100_000, 9_000, 100_000)]);
     }
 
     #[test]
-    fn it_goes_on_by_itself_when_the_wall_clock_is_set_back() {
+    fn continues_when_the_wall_clock_is_set_back() {
         check(&[(50_000, 7_000, 50_000), (10_000, 8_000, 51_000), (14_000, 12_000, 55_000), (60_000, 13_000, 60_000)]);
     }
 
     #[test]
-    fn it_stands_where_it_was_after_a_reboot_with_a_wrong_clock_and_goes_on_from_there() {
+    fn continues_from_the_stored_time_after_a_reboot_with_a_wrong_clock() {
         check(&[(50_000, 7_000, 50_000), (0, 1_000, 50_000), (2_000, 3_000, 52_000), (90_000, 4_000, 90_000)]);
     }
 }

@@ -1,8 +1,7 @@
-//! The connection of a handle, and transactions on it.
+//! The connection of a handle, and its transactions.
 //!
-//! Invariant: a step sees one state of the store and one time, and its writes take place together or not at all. A file
-//! that was removed or replaced under the handle is left at once: the handle goes on with what stands there now, as if
-//! the store had lost its data, and never writes into a file that nobody else sees.
+//! Invariant: a step sees one state and one time, and is atomic. If the file is removed or replaced, the handle reopens the
+//! path at once, as if the store had lost its data: it never writes to a file that other processes don't see.
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -21,9 +20,9 @@ use super::error::{BUSY_MS_MAX, Fault, Outcome, read_only};
 use super::file::{self, FileId};
 use super::{clock, schema};
 
-/// Longest pause between two looks at a file that is locked, in ms.
+/// Longest pause between two attempts to lock the file, in ms.
 const BUSY_PAUSE_MS_MAX: u64 = 5;
-/// The log is cut to this size after it was carried over into the file, in bytes.
+/// The write-ahead log is truncated to this size after a checkpoint, in bytes.
 const WAL_BYTES_KEPT: i64 = 16 << 20;
 /// Prepared statements kept.
 const STATEMENTS_KEPT: usize = 128;
@@ -57,14 +56,14 @@ struct Opened {
     file: FileId,
 }
 
-/// A transaction at work.
+/// A running transaction.
 pub(super) struct Step<'a> {
     tx: Transaction<'a>,
     /// The store's time, in ms.
     pub(super) now: i64,
     /// The wall clock's time, in ms.
     pub(super) wall: i64,
-    added: Cell<bool>,
+    wakes_claims: Cell<bool>,
 }
 
 impl Step<'_> {
@@ -72,12 +71,12 @@ impl Step<'_> {
         Ok(self.tx.prepare_cached(text)?)
     }
 
-    /// Runs one statement; how many rows it changed.
+    /// Runs a statement; returns the number of changed rows.
     pub(super) fn run(&self, text: &str, params: impl rusqlite::Params) -> Outcome<usize> {
         Ok(self.sql(text)?.execute(params)?)
     }
 
-    /// Deletes some expired rows of a table with a column `expires_ms`. Called by each write to it, so that none piles up.
+    /// Deletes some expired rows of a table with a column `expires_ms`; called by every insert into it.
     pub(super) fn delete_expired(&self, table: &str, key: &str) -> Outcome<()> {
         let sql = format!(
             "DELETE FROM {table} WHERE ({key}) IN
@@ -91,9 +90,9 @@ impl Step<'_> {
         self.tx.last_insert_rowid()
     }
 
-    /// Claims that wait are to look again once this is committed.
-    pub(super) fn wakes_claims(&self) {
-        self.added.set(true);
+    /// Wakes waiting claims after the commit.
+    pub(super) fn wake_claims(&self) {
+        self.wakes_claims.set(true);
     }
 }
 
@@ -103,22 +102,22 @@ impl Db {
         Self { path, clock, entries_added: Monitor::default(), opened: Mutex::new(None), failures: AtomicU64::new(0) }
     }
 
-    /// One step that writes.
+    /// Runs a step that writes.
     pub(super) fn write<T>(&self, operation: &'static str, step: impl FnOnce(&Step<'_>) -> Outcome<T>) -> KvResult<T> {
         let transact = || self.transact(operation, TransactionBehavior::Immediate, step);
-        let (value, added) = failpoint::unstopped(transact)?;
-        if added {
+        let (value, wakes_claims) = failpoint::unstopped(transact)?;
+        if wakes_claims {
             self.entries_added.update(|count| *count += 1);
         }
         Ok(value)
     }
 
-    /// One step that only reads: it waits for no other process.
+    /// Runs a step that only reads: it never waits for another process.
     pub(super) fn read<T>(&self, operation: &'static str, step: impl FnOnce(&Step<'_>) -> Outcome<T>) -> KvResult<T> {
         Ok(self.transact(operation, TransactionBehavior::Deferred, step)?.0)
     }
 
-    /// Steps that failed.
+    /// Failed steps.
     pub(super) fn failures(&self) -> u64 {
         self.failures.load(Ordering::Relaxed)
     }
@@ -134,18 +133,18 @@ impl Db {
             let writes = matches!(behavior, TransactionBehavior::Immediate);
             let tx = conn.transaction_with_behavior(behavior)?;
             let now = clock::now(&tx, &*self.clock, writes)?;
-            let step_ = Step { tx, now, wall: self.clock.now().timestamp_millis(), added: Cell::new(false) };
+            let step_ = Step { tx, now, wall: self.clock.now().timestamp_millis(), wakes_claims: Cell::new(false) };
             let value = step(&step_)?;
-            let Step { tx, added, .. } = step_;
+            let Step { tx, wakes_claims, .. } = step_;
             tx.commit()?;
-            Ok((value, added.get()))
+            Ok((value, wakes_claims.get()))
         });
         outcome.map_err(|fault| {
             self.failures.fetch_add(1, Ordering::Relaxed);
-            if fault.breaks_the_connection() {
+            if fault.breaks_connection() {
                 *slot = None;
             }
-            fault.told(operation, &self.path)
+            fault.into_kv_error(operation, &self.path)
         })
     }
 
@@ -161,62 +160,62 @@ impl Db {
 
     fn open(&self) -> Outcome<Opened> {
         file::prepare(&self.path)?;
-        // The same before and after: that is the file which was opened.
+        // The opened file is the one that has this identity before and after.
         let before = file::id(&self.path);
         let mut conn = connect(self, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         let file = file::id(&self.path).filter(|file| before == Some(*file));
-        let file = file.ok_or_else(|| std::io::Error::other("the file was replaced while it was opened"))?;
+        let file = file.ok_or_else(|| std::io::Error::other("the file was replaced while it was being opened"))?;
         if conn.is_readonly("main")? {
             return Err(Fault::Refused(read_only(&self.path.display().to_string())));
         }
-        // The last one to leave must not delete the log: by then the path may lead to another file's.
+        // The last connection must not delete the log: by then the path may belong to another file.
         conn.file_control(None::<&str>, FileControl::PersistWal(&mut 1))?;
         conn.pragma_update(None, "synchronous", "FULL")?;
         conn.pragma_update(None, "foreign_keys", true)?;
         conn.pragma_update(None, "trusted_schema", false)?;
         conn.pragma_update(None, "temp_store", "MEMORY")?;
         schema::migrate(&mut conn)?;
-        write_ahead(&conn)?;
+        enable_wal(&conn)?;
         conn.query_row(&format!("PRAGMA journal_size_limit = {WAL_BYTES_KEPT}"), [], |_| Ok(()))?;
         conn.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
         Ok(Opened { conn, file })
     }
 }
 
-/// A connection of its own that waits for others as long as it may, not set up further.
+/// Opens a connection with a busy handler, without further settings.
 pub(super) fn connect(db: &Db, mode: OpenFlags) -> Outcome<Connection> {
     let flags = mode | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_PRIVATE_CACHE;
     let mut conn = Connection::open_with_flags(&db.path, flags)?;
-    conn.busy_handler(Some(wait_a_little))?;
+    conn.busy_handler(Some(wait_for_lock))?;
     Ok(conn)
 }
 
-/// SQLite has no lock to wait at, so there is a short sleep between two looks: short because transactions are.
-fn wait_a_little(looks: i32) -> bool {
-    let looks = u64::from(looks.unsigned_abs());
-    let pause = |look: u64| (1 + look / 8).min(BUSY_PAUSE_MS_MAX);
-    // The longer pauses begin after 32 looks, which took 80 ms.
-    let waited = if looks < 32 { looks } else { 80 + (looks - 32) * BUSY_PAUSE_MS_MAX };
+/// Sleeps briefly between two attempts, since SQLite has no lock to wait on; false after [`BUSY_MS_MAX`].
+fn wait_for_lock(attempts: i32) -> bool {
+    let attempts = u64::from(attempts.unsigned_abs());
+    let pause = |attempt: u64| (1 + attempt / 8).min(BUSY_PAUSE_MS_MAX);
+    // The longest pauses begin after 32 attempts, which took 80 ms.
+    let waited = if attempts < 32 { attempts } else { 80 + (attempts - 32) * BUSY_PAUSE_MS_MAX };
     if waited >= BUSY_MS_MAX {
         return false;
     }
-    std::thread::sleep(Duration::from_millis(pause(looks)));
+    std::thread::sleep(Duration::from_millis(pause(attempts)));
     true
 }
 
-/// Turns the write-ahead log on, which stays on in the file. SQLite doesn't wait for others here.
-fn write_ahead(conn: &Connection) -> Outcome<()> {
-    for looks in 0.. {
+/// Enables the write-ahead log, permanently for the file. The busy handler doesn't apply here.
+fn enable_wal(conn: &Connection) -> Outcome<()> {
+    for attempts in 0.. {
         let mode = conn.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0)).map_err(Fault::from);
         match mode {
             Ok(mode) if mode.eq_ignore_ascii_case("wal") => return Ok(()),
             Ok(mode) => {
                 return Err(Fault::Refused(format!(
-                    "the file system can't hold a write-ahead log (journal_mode stays `{mode}`): put the file on a \
+                    "the file system doesn't support a write-ahead log (journal_mode stays `{mode}`): put the file on a \
                      disk of this machine"
                 )));
             }
-            Err(fault) if fault.is_busy() && wait_a_little(looks) => {}
+            Err(fault) if fault.is_busy() && wait_for_lock(attempts) => {}
             Err(fault) => return Err(fault),
         }
     }

@@ -1,4 +1,4 @@
-//! What can go wrong in a step, and what is said of it.
+//! Failures of a step, and their mapping to the errors of the port.
 
 use std::io;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::ports::kv::KvError;
 /// Longest wait for another process's transaction, in ms.
 pub(super) const BUSY_MS_MAX: u64 = 5_000;
 
-/// Why a step failed; nothing of it took place, unless the disk failed under its commit.
+/// Why a step failed; it had no effect, unless the disk failed during the commit.
 #[derive(Debug)]
 pub(super) enum Fault {
     Sql(rusqlite::Error),
@@ -41,13 +41,13 @@ impl Fault {
         }
     }
 
-    /// Someone else holds the file's lock.
+    /// Whether another connection holds the file's lock.
     pub(super) fn is_busy(&self) -> bool {
         matches!(self.code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
     }
 
-    /// The connection is not to be used again.
-    pub(super) fn breaks_the_connection(&self) -> bool {
+    /// Whether the connection must not be used again.
+    pub(super) fn breaks_connection(&self) -> bool {
         matches!(
             self.code(),
             Some(
@@ -61,7 +61,7 @@ impl Fault {
         )
     }
 
-    pub(super) fn told(self, operation: &'static str, path: &Path) -> KvError {
+    pub(super) fn into_kv_error(self, operation: &'static str, path: &Path) -> KvError {
         let path = path.display();
         match self {
             Self::Refused(reason) => KvError::Refused { operation, reason },
@@ -78,7 +78,7 @@ fn of_io(source: io::Error, operation: &'static str, path: &str) -> KvError {
             KvError::Refused { operation, reason: read_only(path) }
         }
         io::ErrorKind::StorageFull => KvError::Refused { operation, reason: full(path) },
-        // The enum is open: what is not named above may pass by itself.
+        // The enum is non-exhaustive: other kinds count as transient.
         _ => KvError::Unavailable { operation, source: io::Error::new(source.kind(), format!("`{path}`: {source}")) },
     }
 }
@@ -86,8 +86,8 @@ fn of_io(source: io::Error, operation: &'static str, path: &str) -> KvError {
 fn of_sql(error: rusqlite::Error, operation: &'static str, path: &str) -> KvError {
     let unavailable = |kind, text: String| KvError::Unavailable { operation, source: io::Error::new(kind, text) };
     let Some(code) = error.sqlite_error_code() else {
-        // A value in the file is not of the type or range that we write.
-        return KvError::Malformed { operation, expected: "a row of ours", found: format!("`{path}`: {error}") };
+        // A value has a type or range that this program doesn't write.
+        return KvError::Malformed { operation, expected: "a valid row", found: format!("`{path}`: {error}") };
     };
     match code {
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => unavailable(
@@ -105,7 +105,7 @@ fn of_sql(error: rusqlite::Error, operation: &'static str, path: &str) -> KvErro
             found: format!("{path}: {error}"),
         },
         ErrorCode::OutOfMemory | ErrorCode::TooBig => KvError::Refused { operation, reason: error.to_string() },
-        // The enum is open: what is not named above may pass by itself.
+        // The enum is non-exhaustive: other kinds count as transient.
         _ => unavailable(io::ErrorKind::Other, format!("`{path}`: {error}")),
     }
 }
@@ -114,7 +114,6 @@ fn full(path: &str) -> String {
     format!("no space left for `{path}`: free some space on its disk")
 }
 
-/// What is said of a file that can't be written.
 pub(super) fn read_only(path: &str) -> String {
     format!("`{path}` can't be written: let the service's user write it and its folder")
 }
@@ -123,25 +122,25 @@ pub(super) fn read_only(path: &str) -> String {
 mod tests {
     use super::*;
 
-    fn told(code: i32) -> KvError {
+    fn kv_error(code: i32) -> KvError {
         let error = rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None);
-        Fault::from(error).told("end", Path::new("kv.db"))
+        Fault::from(error).into_kv_error("finish", Path::new("kv.db"))
     }
 
     #[test]
-    fn what_the_file_system_forbids_is_refused() {
+    fn file_system_errors_are_mapped() {
         for (kind, text) in [
             (io::ErrorKind::PermissionDenied, "refused: `kv.db` can't be written"),
             (io::ErrorKind::StorageFull, "refused: no space left for `kv.db`"),
             (io::ErrorKind::NotADirectory, "can't be reached: `kv.db`: "),
         ] {
-            let found = Fault::from(io::Error::from(kind)).told("open", Path::new("kv.db")).to_string();
+            let found = Fault::from(io::Error::from(kind)).into_kv_error("open", Path::new("kv.db")).to_string();
             assert!(found.contains(text), "{found}");
         }
     }
 
     #[test]
-    fn each_failure_says_what_to_do() {
+    fn errors_say_what_to_do() {
         use rusqlite::ffi;
         for (code, text) in [
             (ffi::SQLITE_FULL, "refused: no space left for `kv.db`: free some space"),
@@ -151,7 +150,7 @@ mod tests {
             (ffi::SQLITE_NOTADB, "file is not a database`"),
             (ffi::SQLITE_IOERR_FSYNC, "can't be reached: `kv.db`: "),
         ] {
-            let found = told(code).to_string();
+            let found = kv_error(code).to_string();
             assert!(found.contains(text), "{found}");
         }
     }

@@ -1,27 +1,32 @@
-//! The file: made for its owner alone, on a disk of this machine.
+//! The database file: private to its owner, on a local disk.
+//!
+//! Locks and shared memory are reliable only on local file systems. 9p and virtiofs are accepted, since sandboxes and
+//! virtual machines show a local disk that way; they, and unknown kinds of FUSE, would be trusted too far if several
+//! machines shared them.
 
-use parking_lot::Mutex;
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
+use parking_lot::Mutex;
+
 use super::error::{Fault, Outcome};
 
-/// Which file a path leads to.
+/// Identifies the file at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FileId {
     device: u64,
     inode: u64,
 }
 
-/// `None` if there is no file.
+/// `None` if the file doesn't exist.
 pub(super) fn id(path: &Path) -> Option<FileId> {
     let meta = std::fs::metadata(path).ok()?;
     Some(FileId { device: meta.dev(), inode: meta.ino() })
 }
 
-/// Makes the file and its folder where they are missing, and looks at where they lie.
+/// Creates the file and its folder if missing; rejects network file systems.
 pub(super) fn prepare(path: &Path) -> Outcome<()> {
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
@@ -30,7 +35,7 @@ pub(super) fn prepare(path: &Path) -> Outcome<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     if let Some(kind) = network_kind(folder)? {
         return Err(Fault::Refused(format!(
-            "`{}` lies on a network file system ({kind}), whose locks can't be relied on: put the file on a disk of \
+            "`{}` is on a network file system ({kind}), whose locks are unreliable: put the file on a disk of \
              this machine, or use Redis where several machines share the queue",
             path.display()
         )));
@@ -39,10 +44,10 @@ pub(super) fn prepare(path: &Path) -> Outcome<()> {
 }
 
 fn create(path: &Path) -> Outcome<()> {
-    // Closing a file takes the process's locks on it away. So it is opened here only if it is new, and no thread of
-    // ours can have opened it through SQLite meanwhile.
-    static MAKING: Mutex<()> = Mutex::new(());
-    let _making = MAKING.lock();
+    // Closing a file releases the process's locks on it. So it is opened here only if it is new, when no thread can have
+    // opened it through SQLite.
+    static CREATING: Mutex<()> = Mutex::new(());
+    let _creating = CREATING.lock();
     if path.exists() {
         return Ok(());
     }
@@ -53,7 +58,7 @@ fn create(path: &Path) -> Outcome<()> {
     }
 }
 
-/// Magic numbers of `statfs` (f_type), each with its name.
+/// Network file systems by magic number (`f_type` of `statfs`).
 const REMOTE: &[(u32, &str)] = &[
     (0x6969, "nfs"),
     (0x517b, "smb"),
@@ -75,7 +80,7 @@ const REMOTE: &[(u32, &str)] = &[
 
 const FUSE: u32 = 0x6573_5546;
 
-/// Kinds of FUSE that keep their files on a disk of this machine.
+/// FUSE types that store files on a local disk.
 const LOCAL_FUSE: &[&str] = &[
     "fuseblk",
     "virtiofs",
@@ -93,10 +98,10 @@ const LOCAL_FUSE: &[&str] = &[
     "fuse.unionfs",
 ];
 
-/// Longest list of mounts that is read, in bytes.
+/// Limit of the list of mounts, in bytes.
 const MOUNTS_BYTES_MAX: u64 = 4 << 20;
 
-/// The name of the network file system on which `folder` lies; `None` if it is a local one.
+/// The name of the network file system of `folder`; `None` if it is local.
 fn network_kind(folder: &Path) -> io::Result<Option<String>> {
     let magic = magic(folder)?;
     if let Some((_, name)) = REMOTE.iter().find(|(number, _)| *number == magic) {
@@ -111,18 +116,18 @@ fn network_kind(folder: &Path) -> io::Result<Option<String>> {
 
 fn magic(folder: &Path) -> io::Result<u32> {
     let found = rustix::fs::statfs(folder)?.f_type;
-    // A magic number has 32 bits; the field's width and sign differ between machines.
+    // A magic number has 32 bits; the field's width and sign differ between architectures.
     Ok(found as u32)
 }
 
-/// The type of the mount that holds the folder, e.g. `fuse.sshfs`.
+/// The type of the folder's mount, e.g. `fuse.sshfs`.
 fn fuse_kind(folder: &Path) -> Option<String> {
     let folder = folder.canonicalize().ok()?;
     let mut text = String::new();
     std::fs::File::open("/proc/self/mountinfo").ok()?.take(MOUNTS_BYTES_MAX).read_to_string(&mut text).ok()?;
     let (_, kind) = mounts(&text)
         .filter(|(point, _)| folder.starts_with(point))
-        // Of the same length, the later one covers the earlier.
+        // Of two on the same path, the later one covers the earlier.
         .max_by_key(|(point, _)| point.len())?;
     Some(kind.to_owned())
 }
@@ -141,12 +146,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_folder_of_tests_is_local() {
+    fn temp_dir_is_local() {
         assert_eq!(network_kind(&std::env::temp_dir()).unwrap(), None);
     }
 
     #[test]
-    fn mounts_are_read_with_blanks_in_their_names() {
+    fn mount_points_may_contain_spaces() {
         let text =
             "22 1 0:21 / / rw shared:1 - ext4 /dev/a rw\n36 22 0:32 / /mnt/my\\040files rw - fuse.sshfs h:/ rw\n";
         let found: Vec<_> = mounts(text).collect();
@@ -154,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn remote_kinds_of_fuse_are_not_among_the_local_ones() {
+    fn remote_fuse_types_are_not_local() {
         for remote in ["fuse", "fuse.sshfs", "fuse.s3fs", "fuse.rclone", "fuse.glusterfs", "fuse.gcsfuse", "fuse.davfs"]
         {
             assert!(!LOCAL_FUSE.contains(&remote), "{remote}");

@@ -1,7 +1,7 @@
-//! The rows of active jobs, and how a job is shown.
+//! The rows of active jobs, and the merging of a job's record with its columns.
 //!
-//! Invariant: the live record is what was shown last; when the job waits, and how often it was started, the columns
-//! beside it know better, and every reading merges them in.
+//! Invariant: the live record is the last one a worker wrote; the columns are newer for waiting times and attempts, so every
+//! read merges them in.
 
 use rusqlite::{OptionalExtension as _, Row, params};
 
@@ -13,7 +13,7 @@ use super::error::{Fault, Outcome};
 use super::units::time;
 use super::{entries, locks};
 
-/// What is kept of an active job, as far as it is read.
+/// The columns of an active job that are read.
 pub(super) struct Active {
     live: String,
     pub(super) entry: Option<i64>,
@@ -40,16 +40,16 @@ impl Active {
         })
     }
 
-    /// The live record as it was written.
+    /// The live record as written.
     pub(super) fn live(&self) -> Outcome<Job> {
         parsed(&self.live)
     }
 
-    /// The job as it is.
-    pub(super) fn shown(&self, step: &Step<'_>) -> Outcome<Job> {
+    /// The job's current state.
+    pub(super) fn current(&self, step: &Step<'_>) -> Outcome<Job> {
         let mut job = self.live()?;
         if let (Some(due), Some(reason)) = (self.due, &self.reason) {
-            let found = || Fault::Malformed { expected: "a reason to wait", found: reason.clone() };
+            let found = || Fault::Malformed { expected: "a reason for waiting", found: reason.clone() };
             job = unended(job).waiting(Waiting::parse(reason).ok_or_else(found)?, time(due), None);
         } else if job.status == JobStatus::Queued {
             (job.not_before, job.reason) = (None, None);
@@ -66,7 +66,7 @@ impl Active {
         Ok(job)
     }
 
-    /// How long its entry has shown no life, if its lock is over.
+    /// Time since its last heartbeat, if its lock has expired.
     fn silent_ms(&self, step: &Step<'_>, job: &Job) -> Outcome<Option<u64>> {
         let holder = locks::current(step, &job.pipeline)?.and_then(|lock| lock.job_id);
         if holder.as_deref() == Some(job.job_id.as_str()) {
@@ -78,12 +78,12 @@ impl Active {
     }
 }
 
-/// Starts of a job before it has failed, as workers said last.
+/// The maximum attempts that workers last set.
 pub(super) fn attempts_max(step: &Step<'_>) -> Outcome<Option<u32>> {
     Ok(step.sql("SELECT attempts_max FROM attempts")?.query_row([], |row| row.get(0)).optional()?)
 }
 
-/// A job whose outcome was shown, but whose end did not come about, is as it was in the beginning.
+/// Resets a job whose worker wrote its outcome, but died before ending it.
 pub(super) fn unended(job: Job) -> Job {
     if job.status.is_terminal() { Job::queued(&job.message(), job.max_attempts) } else { job }
 }
@@ -96,10 +96,10 @@ pub(super) fn parsed(live: &str) -> Outcome<Job> {
 }
 
 pub(super) fn text(job: &Job) -> Outcome<String> {
-    serde_json::to_string(job).map_err(|error| Fault::Refused(format!("a job that is no JSON: {error}")))
+    serde_json::to_string(job).map_err(|error| Fault::Refused(format!("a job that can't be encoded: {error}")))
 }
 
-/// The active job of this id, of whatever pipeline.
+/// The active job with this id, of any pipeline.
 pub(super) fn find(step: &Step<'_>, job_id: &JobId) -> Outcome<Option<Active>> {
     let sql = format!("SELECT {COLUMNS} WHERE job_id = ?1");
     Ok(step.sql(&sql)?.query_row([job_id.as_str()], Active::read).optional()?)
@@ -111,7 +111,7 @@ pub(super) fn find_of(step: &Step<'_>, pipeline: &Slug, job_id: &JobId) -> Outco
     Ok(step.sql(&sql)?.query_row([job_id.as_str(), pipeline.as_str()], Active::read).optional()?)
 }
 
-/// The active jobs of a pipeline, the longest enqueued first.
+/// The active jobs of a pipeline, oldest first.
 pub(super) fn of_pipeline(step: &Step<'_>, pipeline: &Slug, limit: i64) -> Outcome<Vec<Active>> {
     let sql = format!("SELECT {COLUMNS} WHERE pipeline = ?1 ORDER BY enqueued_ms, job_id LIMIT ?2");
     let mut statement = step.sql(&sql)?;
@@ -119,7 +119,7 @@ pub(super) fn of_pipeline(step: &Step<'_>, pipeline: &Slug, limit: i64) -> Outco
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Makes the row of a job that is not active yet.
+/// Inserts the row of a job that is not active yet.
 pub(super) fn insert(step: &Step<'_>, job: &Job, entry: Option<i64>) -> Outcome<()> {
     step.run("DELETE FROM ended WHERE job_id = ?1", [job.job_id.as_str()])?;
     step.run(
@@ -128,7 +128,7 @@ pub(super) fn insert(step: &Step<'_>, job: &Job, entry: Option<i64>) -> Outcome<
             job.job_id.as_str(),
             job.pipeline.as_str(),
             job.enqueued_at.timestamp_millis(),
-            entries::fields_of(&job.message()),
+            entries::encode_fields(&job.message()),
             text(job)?,
             entry
         ],
@@ -136,17 +136,17 @@ pub(super) fn insert(step: &Step<'_>, job: &Job, entry: Option<i64>) -> Outcome<
     Ok(())
 }
 
-/// Enqueues a job; false if one of its id is active.
+/// Enqueues a job; false if one with its id is active.
 pub(super) fn enqueue(step: &Step<'_>, job: &Job) -> Outcome<bool> {
     if find(step, &job.job_id)?.is_some() {
         return Ok(false);
     }
-    let entry = entries::add(step, &entries::fields_of(&job.message()))?;
+    let entry = entries::add(step, &entries::encode_fields(&job.message()))?;
     insert(step, job, Some(entry))?;
     Ok(true)
 }
 
-/// The job waits from now on. The caller has taken its entry out of the stream.
+/// Makes the job wait. The caller has deleted its entry.
 pub(super) fn wait(step: &Step<'_>, job: &Job, due: i64, reason: Waiting) -> Outcome<()> {
     let live = text(&unended(job.clone()).waiting(reason, time(due), None))?;
     let deferred = (reason == Waiting::PipelineBusy).then_some(step.now);
@@ -159,7 +159,7 @@ pub(super) fn wait(step: &Step<'_>, job: &Job, due: i64, reason: Waiting) -> Out
     Ok(())
 }
 
-/// Puts a job that is active, but neither in the stream nor to wait any longer, into the stream.
+/// Moves a waiting job, or one whose entry was lost, to the stream.
 pub(super) fn to_stream(step: &Step<'_>, job_id: &str, fields: &str) -> Outcome<()> {
     let entry = entries::add(step, fields)?;
     let sql = "UPDATE jobs SET entry = ?2, due_ms = NULL, reason = NULL WHERE job_id = ?1";

@@ -1,7 +1,7 @@
-//! The locks on pipelines and their fences.
+//! The locks on pipelines with their fences, and locks on names.
 //!
-//! Invariant: at most one lock of a pipeline is in force; every taking raises the pipeline's fence. A lock whose time is
-//! over is as good as none, whether or not its row is still there.
+//! Invariant: a pipeline has at most one valid lock, and every acquisition increases its fence. An expired lock counts as
+//! none, whether or not its row still exists.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use super::error::{Fault, Outcome};
 use super::kv::SqliteKv;
 use super::units::after;
 
-/// A lock that is in force.
+/// A valid lock.
 pub(super) struct Lock {
     pub(super) job_id: Option<String>,
     pub(super) expires: i64,
@@ -29,8 +29,8 @@ pub(super) fn current(step: &Step<'_>, pipeline: &Slug) -> Outcome<Option<Lock>>
     Ok(step.sql(sql)?.query_row(params![pipeline.as_str(), step.now], read).optional()?)
 }
 
-/// Takes the lock, which is free, under `token`: its fence.
-pub(super) fn take(
+/// Acquires the lock, which must be free, under `token`; returns its fence.
+pub(super) fn acquire(
     step: &Step<'_>,
     pipeline: &Slug,
     job_id: Option<&JobId>,
@@ -55,19 +55,19 @@ pub(super) fn take(
     Ok(fence.unsigned_abs())
 }
 
-/// The lock is in force and the token's.
+/// Whether the lease's lock is valid.
 pub(super) fn is_held(step: &Step<'_>, lease: &JobLease) -> Outcome<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM locks WHERE pipeline = ?1 AND token = ?2 AND expires_ms > ?3)";
     Ok(step.sql(sql)?.query_row(params![lease.pipeline.as_str(), lease.token, step.now], |row| row.get(0))?)
 }
 
-/// Prolongs the lock to `ttl` from now; false if it is over or someone else's.
-pub(super) fn prolong(step: &Step<'_>, pipeline: &Slug, token: &str, ttl: Duration) -> Outcome<bool> {
+/// Extends the lock to `ttl` from now; false if it expired or has another holder.
+pub(super) fn extend(step: &Step<'_>, pipeline: &Slug, token: &str, ttl: Duration) -> Outcome<bool> {
     let sql = "UPDATE locks SET expires_ms = ?4 WHERE pipeline = ?1 AND token = ?2 AND expires_ms > ?3";
     Ok(step.run(sql, params![pipeline.as_str(), token, step.now, after(step.now, ttl)])? > 0)
 }
 
-/// Gives the lock back and makes the longest deferred job due; false if the lock is over or someone else's.
+/// Releases the lock and makes the longest deferred job due; false if it expired or has another holder.
 pub(super) fn release(step: &Step<'_>, pipeline: &Slug, token: &str) -> Outcome<bool> {
     let sql = "DELETE FROM locks WHERE pipeline = ?1 AND token = ?2 AND expires_ms > ?3";
     if step.run(sql, params![pipeline.as_str(), token, step.now])? == 0 {
@@ -82,13 +82,13 @@ pub(super) fn release(step: &Step<'_>, pipeline: &Slug, token: &str) -> Outcome<
     Ok(true)
 }
 
-fn told(done: bool) -> ReleaseOutcome {
-    if done { ReleaseOutcome::Released } else { ReleaseOutcome::Lost }
+fn outcome(released: bool) -> ReleaseOutcome {
+    if released { ReleaseOutcome::Released } else { ReleaseOutcome::Lost }
 }
 
 impl PipelineLocks for SqliteKv {
     fn lock_holder(&self, pipeline: &Slug) -> KvResult<Option<LockHolder>> {
-        self.db.read("holder", |step| {
+        self.db.read("lock holder", |step| {
             let sql = "SELECT token, job_id IS NOT NULL FROM locks WHERE pipeline = ?1 AND expires_ms > ?2";
             let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
             let found = step.sql(sql)?.query_row(params![pipeline.as_str(), step.now], read).optional()?;
@@ -97,22 +97,22 @@ impl PipelineLocks for SqliteKv {
     }
 
     fn lock_pipeline(&self, pipeline: &Slug, ttl: Duration, fence_floor: u64) -> KvResult<Option<PipelineLock>> {
-        self.db.write("hold", |step| {
+        self.db.write("lock a pipeline", |step| {
             if current(step, pipeline)?.is_some() {
                 return Ok(None);
             }
             let token = uuid::Uuid::new_v4().to_string();
-            let fence = take(step, pipeline, None, &token, ttl, fence_floor)?;
+            let fence = acquire(step, pipeline, None, &token, ttl, fence_floor)?;
             Ok(Some(PipelineLock { pipeline: pipeline.clone(), token, fence }))
         })
     }
 
-    fn renew(&self, hold: &PipelineLock, ttl: Duration) -> KvResult<ReleaseOutcome> {
-        self.db.write("renew", |step| prolong(step, &hold.pipeline, &hold.token, ttl)).map(told)
+    fn renew(&self, lock: &PipelineLock, ttl: Duration) -> KvResult<ReleaseOutcome> {
+        self.db.write("renew", |step| extend(step, &lock.pipeline, &lock.token, ttl)).map(outcome)
     }
 
-    fn release(&self, hold: &PipelineLock) -> KvResult<ReleaseOutcome> {
-        self.db.write("release", |step| release(step, &hold.pipeline, &hold.token)).map(told)
+    fn release(&self, lock: &PipelineLock) -> KvResult<ReleaseOutcome> {
+        self.db.write("release", |step| release(step, &lock.pipeline, &lock.token)).map(outcome)
     }
 }
 

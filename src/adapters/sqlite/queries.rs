@@ -1,4 +1,4 @@
-//! Queries that run.
+//! Running queries.
 
 use std::time::Duration;
 
@@ -13,19 +13,19 @@ use super::kv::SqliteKv;
 use super::units::after;
 
 impl RunningQueries for SqliteKv {
-    fn register_query(&self, pipeline: &Slug, id: &QueryId, life: Duration) -> KvResult<Option<RegisteredQuery>> {
+    fn register_query(&self, pipeline: &Slug, id: &QueryId, ttl: Duration) -> KvResult<Option<RegisteredQuery>> {
         let token = Uuid::new_v4().simple().to_string();
-        self.db.write("announce a query", |step| {
+        self.db.write("register a query", |step| {
             step.delete_expired("queries", "pipeline, id")?;
-            let announced = step.run(
+            let registered = step.run(
                 "INSERT INTO queries (pipeline, id, token, expires_ms) VALUES (?1, ?2, ?3, ?4)
                  ON CONFLICT (pipeline, id) DO UPDATE
                  SET token = excluded.token, cancel = 0, expires_ms = excluded.expires_ms
                  WHERE expires_ms <= ?5",
-                params![pipeline.as_str(), id.as_str(), token, after(step.now, life), step.now],
+                params![pipeline.as_str(), id.as_str(), token, after(step.now, ttl), step.now],
             )?;
             let query = RegisteredQuery { pipeline: pipeline.clone(), id: id.clone(), token: token.clone() };
-            Ok((announced > 0).then_some(query))
+            Ok((registered > 0).then_some(query))
         })
     }
 
@@ -37,21 +37,21 @@ impl RunningQueries for SqliteKv {
     }
 
     fn cancelled_queries(&self, queries: &[RegisteredQuery]) -> KvResult<Vec<bool>> {
-        self.db.read("look at queries", |step| {
+        self.db.read("check for cancelled queries", |step| {
             let sql = "SELECT cancel FROM queries WHERE pipeline = ?1 AND id = ?2 AND token = ?3";
             let mut statement = step.sql(sql)?;
             let mut cancelled = Vec::with_capacity(queries.len());
             for RegisteredQuery { pipeline, id, token } in queries {
                 let key = params![pipeline.as_str(), id.as_str(), token];
-                let wished: Option<bool> = statement.query_row(key, |row| row.get(0)).optional()?;
-                cancelled.push(wished.unwrap_or(false));
+                let cancel: Option<bool> = statement.query_row(key, |row| row.get(0)).optional()?;
+                cancelled.push(cancel.unwrap_or(false));
             }
             Ok(cancelled)
         })
     }
 
     fn unregister_query(&self, query: &RegisteredQuery) -> KvResult<()> {
-        self.db.write("retire a query", |step| {
+        self.db.write("unregister a query", |step| {
             step.run(
                 "DELETE FROM queries WHERE pipeline = ?1 AND id = ?2 AND token = ?3",
                 params![query.pipeline.as_str(), query.id.as_str(), query.token],

@@ -1,4 +1,4 @@
-//! What a worker does with jobs.
+//! The queue, for workers.
 
 use std::time::{Duration, Instant};
 
@@ -20,12 +20,12 @@ use super::{entries, locks, start};
 
 /// Longest wait of a claim.
 const CLAIM_WAIT_MAX: Duration = Duration::from_secs(5);
-/// A claim looks this often for what other processes put into the stream: SQLite tells nobody. A look reads one page of
-/// an index, so it costs no more than asking whether the file changed.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// Interval at which a waiting claim polls for entries of other processes, which SQLite doesn't signal. A poll reads one
+/// page of an index, so it costs no more than checking whether the file changed.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// A step of a hold: does nothing, and says so, if the hold is lost.
-fn owned(step: &Step<'_>, lease: &JobLease, act: impl FnOnce() -> Outcome<()>) -> Outcome<ReleaseOutcome> {
+/// Runs `act` if the lease is valid.
+fn while_leased(step: &Step<'_>, lease: &JobLease, act: impl FnOnce() -> Outcome<()>) -> Outcome<ReleaseOutcome> {
     if !locks::is_held(step, lease)? {
         return Ok(ReleaseOutcome::Lost);
     }
@@ -33,7 +33,7 @@ fn owned(step: &Step<'_>, lease: &JobLease, act: impl FnOnce() -> Outcome<()>) -
     Ok(ReleaseOutcome::Released)
 }
 
-fn beat(step: &Step<'_>, lease: &JobLease) -> Outcome<HeartbeatReply> {
+fn heartbeat_reply(step: &Step<'_>, lease: &JobLease) -> Outcome<HeartbeatReply> {
     let active = jobs::find(step, &lease.job_id)?;
     Ok(HeartbeatReply::Held { cancelled: active.is_some_and(|active| active.cancel) })
 }
@@ -50,7 +50,7 @@ impl JobQueue for SqliteKv {
         let deadline = Instant::now() + wait.min(CLAIM_WAIT_MAX);
         loop {
             let seen = *self.db.entries_added.lock();
-            if self.db.read("claim", entries::any_new)? {
+            if self.db.read("claim", entries::any_unclaimed)? {
                 let taken = self.db.write("claim", |step| entries::claim(step, consumer, count.max(1)))?;
                 if !taken.is_empty() {
                     return Ok(taken);
@@ -60,7 +60,7 @@ impl JobQueue for SqliteKv {
             if left.is_zero() {
                 return Ok(Vec::new());
             }
-            self.db.entries_added.wait(left.min(LOOK_EVERY), |count| (*count != seen).then_some(()));
+            self.db.entries_added.wait(left.min(POLL_INTERVAL), |count| (*count != seen).then_some(()));
         }
     }
 
@@ -77,22 +77,22 @@ impl JobQueue for SqliteKv {
 
     fn heartbeat(&self, lease: &JobLease, lock_ttl: Duration) -> KvResult<HeartbeatReply> {
         self.db.write("heartbeat", |step| {
-            if !locks::prolong(step, &lease.pipeline, &lease.token, lock_ttl)? {
+            if !locks::extend(step, &lease.pipeline, &lease.token, lock_ttl)? {
                 return Ok(HeartbeatReply::Lost);
             }
-            entries::show_life(step, &lease.entry, &lease.consumer)?;
-            beat(step, lease)
+            entries::heartbeat(step, &lease.entry, &lease.consumer)?;
+            heartbeat_reply(step, lease)
         })
     }
 
     fn update_record(&self, lease: &JobLease, job: &Job) -> KvResult<HeartbeatReply> {
-        self.db.write("show", |step| {
+        self.db.write("update a record", |step| {
             if !locks::is_held(step, lease)? {
                 return Ok(HeartbeatReply::Lost);
             }
             let live = jobs::text(job)?;
             step.run("UPDATE jobs SET live = ?2 WHERE job_id = ?1", params![lease.job_id.as_str(), live])?;
-            beat(step, lease)
+            heartbeat_reply(step, lease)
         })
     }
 
@@ -107,20 +107,20 @@ impl JobQueue for SqliteKv {
         })
     }
 
-    fn requeue(&self, lease: &JobLease, wait: &Requeue<'_>) -> KvResult<ReleaseOutcome> {
-        let Requeue { job, delay, reason, cost } = *wait;
-        self.db.write("put back", |step| {
-            owned(step, lease, || {
-                // First, so that the job doesn't become due by its own release.
+    fn requeue(&self, lease: &JobLease, requeue: &Requeue<'_>) -> KvResult<ReleaseOutcome> {
+        let Requeue { job, delay, reason, cost } = *requeue;
+        self.db.write("requeue", |step| {
+            while_leased(step, lease, || {
+                // First, so that the release doesn't make this job due.
                 locks::release(step, &lease.pipeline, &lease.token)?;
                 acknowledge(step, lease)?;
-                let given_back = match cost {
+                let refund = match cost {
                     AttemptCost::One => 0,
                     AttemptCost::Zero => 1,
                 };
                 step.run(
                     "UPDATE jobs SET running = NULL, attempts = max(attempts - ?2, 0) WHERE job_id = ?1",
-                    params![lease.job_id.as_str(), given_back],
+                    params![lease.job_id.as_str(), refund],
                 )?;
                 jobs::wait(step, job, after(step.now, delay), reason)
             })
@@ -128,8 +128,8 @@ impl JobQueue for SqliteKv {
     }
 
     fn finish(&self, lease: &JobLease, job: &Job) -> KvResult<ReleaseOutcome> {
-        self.db.write("end", |step| {
-            owned(step, lease, || {
+        self.db.write("finish", |step| {
+            while_leased(step, lease, || {
                 acknowledge(step, lease)?;
                 step.run("DELETE FROM jobs WHERE job_id = ?1", [lease.job_id.as_str()])?;
                 let expires = after(step.now, Duration::from_millis(LIVE_AFTER_END_MS));
@@ -145,7 +145,7 @@ impl JobQueue for SqliteKv {
     }
 
     fn refund_attempt(&self, lease: &JobLease) -> KvResult<bool> {
-        self.db.write("uncharge", |step| {
+        self.db.write("refund an attempt", |step| {
             let fence = i64::try_from(lease.fence).unwrap_or(i64::MAX);
             let sql =
                 "UPDATE jobs SET running = NULL, attempts = max(attempts - 1, 0) WHERE job_id = ?1 AND running = ?2";
@@ -154,7 +154,7 @@ impl JobQueue for SqliteKv {
     }
 
     fn dead_letter(&self, entry: &Entry, why: &str) -> KvResult<()> {
-        self.db.write("bury", |step| {
+        self.db.write("dead-letter", |step| {
             let Some(number) = entries::number(&entry.id) else { return Ok(()) };
             let moved = step.run(
                 "INSERT INTO dead (why, fields, received_ms, buried_ms)
@@ -171,7 +171,7 @@ impl JobQueue for SqliteKv {
     }
 
     fn remove_consumer(&self, _consumer: &str) -> KvResult<()> {
-        // A consumer is known by what is pending for it alone.
+        // A consumer exists only through its pending entries.
         Ok(())
     }
 }

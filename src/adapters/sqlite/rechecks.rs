@@ -1,4 +1,4 @@
-//! Pipelines that are to be compared.
+//! Pipelines to compare with the lake.
 
 use std::time::Duration;
 
@@ -31,9 +31,9 @@ impl Rechecks for SqliteKv {
         })
     }
 
-    fn take_rechecks(&self, limit: usize, hold: Duration) -> KvResult<Vec<Slug>> {
-        // Most of the time nothing is due.
-        let any: bool = self.db.read("look for rechecks", |step| {
+    fn take_rechecks(&self, limit: usize, timeout: Duration) -> KvResult<Vec<Slug>> {
+        // Usually nothing is due, and no write is needed.
+        let any: bool = self.db.read("check for rechecks", |step| {
             let sql = "SELECT EXISTS (SELECT 1 FROM rechecks WHERE due_ms <= ?1 AND expires_ms > ?1)";
             Ok(step.sql(sql)?.query_row([step.now], |row| row.get(0))?)
         })?;
@@ -51,7 +51,7 @@ impl Rechecks for SqliteKv {
                 .map(|name| {
                     step.run(
                         "UPDATE rechecks SET due_ms = ?2 WHERE pipeline = ?1",
-                        params![name, after(step.now, hold)],
+                        params![name, after(step.now, timeout)],
                     )?;
                     slug(&name)
                 })
@@ -60,7 +60,7 @@ impl Rechecks for SqliteKv {
     }
 
     fn complete_recheck(&self, pipeline: &Slug, outcome: Recheck) -> KvResult<()> {
-        self.db.write("settle a recheck", |step| {
+        self.db.write("complete a recheck", |step| {
             let name = pipeline.as_str();
             match outcome {
                 Recheck::Retry => {

@@ -1,4 +1,4 @@
-//! What anybody may ask of the queue.
+//! Active jobs, for all services.
 
 use std::time::Duration;
 
@@ -22,11 +22,11 @@ impl JobRegistry for SqliteKv {
     }
 
     fn attempts_max(&self) -> KvResult<Option<u32>> {
-        self.db.read("attempts at most", jobs::attempts_max)
+        self.db.read("maximum attempts", jobs::attempts_max)
     }
 
     fn set_attempts_max(&self, attempts_max: u32) -> KvResult<()> {
-        self.db.write("set the attempts at most", |step| {
+        self.db.write("set maximum attempts", |step| {
             step.run("INSERT OR REPLACE INTO attempts VALUES (1, ?1)", [attempts_max])?;
             Ok(())
         })
@@ -36,7 +36,7 @@ impl JobRegistry for SqliteKv {
         self.adopt()?;
         self.db.read("job", |step| {
             if let Some(active) = jobs::find_of(step, pipeline, job_id)? {
-                return active.shown(step).map(Some);
+                return active.current(step).map(Some);
             }
             let sql = "SELECT live FROM ended WHERE job_id = ?1 AND pipeline = ?2 AND expires_ms > ?3";
             let params = params![job_id.as_str(), pipeline.as_str(), step.now];
@@ -49,7 +49,7 @@ impl JobRegistry for SqliteKv {
         self.adopt()?;
         self.db.read("active jobs", |step| {
             let active = jobs::of_pipeline(step, pipeline, sql_count(limit))?;
-            active.iter().map(|job| job.shown(step)).collect()
+            active.iter().map(|job| job.current(step)).collect()
         })
     }
 
@@ -85,7 +85,7 @@ impl JobRegistry for SqliteKv {
     }
 
     fn oldest_due(&self) -> KvResult<Option<Duration>> {
-        self.db.read("the oldest due job", |step| {
+        self.db.read("oldest due job", |step| {
             let sql = "SELECT min(due) FROM (SELECT min(received_ms) AS due FROM stream
                            UNION ALL SELECT min(due_ms) FROM jobs WHERE due_ms <= ?1)";
             let since: Option<i64> = step.sql(sql)?.query_row([step.now], |row| row.get(0))?;

@@ -1,4 +1,4 @@
-//! What the store says of itself.
+//! Diagnostics of the store.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -13,14 +13,14 @@ use super::db::{Db, connect};
 use super::error::Outcome;
 use super::kv::SqliteKv;
 
-/// Less free space than this is worth a word, in bytes.
+/// Less free space than this is reported, in bytes.
 const FREE_BYTES_MIN: u64 = 256 << 20;
-/// The name whose lock is taken to prove a write, and for how long.
+/// The lock that a write probe takes, and its TTL.
 const PROBE: &str = "probe of writes";
 const PROBE_TTL: Duration = Duration::from_secs(60);
-/// The wall clock may lag this far behind the store's time before it is worth a word, in ms.
+/// A larger lag of the wall clock behind the store's time is reported, in ms.
 const LAG_MS_MAX: i64 = 60_000;
-/// Problems that the integrity check tells.
+/// Problems that the integrity check lists.
 const CHECK_ROWS_MAX: i64 = 5;
 
 impl Diagnose for SqliteKv {
@@ -32,7 +32,7 @@ impl Diagnose for SqliteKv {
         self.try_lock(PROBE, "probe", PROBE_TTL).map(drop)
     }
 
-    /// It has none but this machine's.
+    /// The store uses this machine's clock.
     fn time(&self) -> KvResult<Option<DateTime<Utc>>> {
         Ok(None)
     }
@@ -44,21 +44,21 @@ impl Diagnose for SqliteKv {
     fn report(&self) -> KvResult<KvReport> {
         let lag = self.db.read("report", |step| Ok(step.now - step.wall))?;
         let mut findings = Vec::new();
-        findings.extend(integrity(&self.db).map_err(|fault| fault.told("report", &self.db.path))?);
+        findings.extend(integrity(&self.db).map_err(|fault| fault.into_kv_error("report", &self.db.path))?);
         findings.extend(space(&self.db.path));
         findings.extend(mode(&self.db.path));
         if lag > LAG_MS_MAX {
             findings.push(KvFinding {
                 fatal: false,
                 problem: format!("the machine's clock is {} s behind the times in the file", lag / 1_000),
-                advice: "set the clock right; until then times that are shown lie in the future".to_owned(),
+                advice: "set the clock right; until then displayed times are in the future".to_owned(),
             });
         }
         Ok(KvReport { server: format!("SQLite {}", rusqlite::version()), findings })
     }
 }
 
-/// On a connection of its own: the check reads the whole file.
+/// Uses a separate connection, since the check reads the whole file.
 fn integrity(db: &Db) -> Outcome<Option<KvFinding>> {
     let conn = connect(db, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     let mut statement = conn.prepare(&format!("PRAGMA quick_check({CHECK_ROWS_MAX})"))?;
@@ -78,7 +78,7 @@ fn space(path: &Path) -> Option<KvFinding> {
     (free < FREE_BYTES_MIN).then(|| KvFinding {
         fatal: false,
         problem: format!("{} MiB are free on the file's disk, expected {} or more", free >> 20, FREE_BYTES_MIN >> 20),
-        advice: "free some space: with none left no job can be taken or ended".to_owned(),
+        advice: "free some space: on a full disk no job can be claimed or ended".to_owned(),
     })
 }
 

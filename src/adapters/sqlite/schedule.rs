@@ -1,4 +1,4 @@
-//! What becomes due by itself.
+//! Timed work: debounce windows and waiting jobs.
 
 use chrono::{DateTime, Utc};
 use rusqlite::{OptionalExtension as _, params};
@@ -14,10 +14,10 @@ use super::jobs;
 use super::kv::SqliteKv;
 use super::units::{slug, sql_count, time};
 
-/// Active jobs that one call of [`Schedule::restore`] looks at.
-const RESTORE_AT_ONCE: usize = 100;
+/// Active jobs that one call of [`Schedule::requeue_lost`] checks.
+const CHECKED_AT_ONCE: usize = 100;
 
-/// Gives since when the window is open.
+/// Returns when the window was opened.
 fn extend(step: &Step<'_>, pipeline: &Slug) -> Outcome<DateTime<Utc>> {
     let sql = "SELECT first_ms FROM windows WHERE pipeline = ?1";
     let first: Option<i64> = step.sql(sql)?.query_row([pipeline.as_str()], |row| row.get(0)).optional()?;
@@ -30,39 +30,39 @@ fn extend(step: &Step<'_>, pipeline: &Slug) -> Outcome<DateTime<Utc>> {
     Ok(time(first))
 }
 
-/// Closes a due window; false if it isn't due.
+/// Closes a due window; false if it is not due.
 fn close(step: &Step<'_>, pipeline: &Slug) -> Outcome<bool> {
     let sql = "DELETE FROM windows WHERE pipeline = ?1 AND due_ms <= ?2";
     Ok(step.run(sql, params![pipeline.as_str(), step.now])? > 0)
 }
 
-/// What a look at some active jobs found.
+/// Some active jobs.
 #[derive(Default)]
-struct Look {
-    /// Those that lost their entry: id and fields.
-    strays: Vec<(String, String)>,
-    looked: usize,
+struct Checked {
+    /// Jobs whose entry was lost: id and fields.
+    lost: Vec<(String, String)>,
+    count: usize,
     last: String,
 }
 
-/// Looks at the next jobs after `from`. A job that runs needs no entry.
-fn look(step: &Step<'_>, from: &str) -> Outcome<Look> {
+/// Checks the next jobs after `from`. A running job needs no entry.
+fn check(step: &Step<'_>, from: &str) -> Outcome<Checked> {
     let sql = "SELECT job_id, fields, due_ms IS NULL
                    AND NOT EXISTS (SELECT 1 FROM stream WHERE id = jobs.entry)
                    AND NOT EXISTS (SELECT 1 FROM locks WHERE pipeline = jobs.pipeline AND job_id = jobs.job_id
                                    AND expires_ms > ?3)
                FROM jobs WHERE job_id > ?1 ORDER BY job_id LIMIT ?2";
     let mut statement = step.sql(sql)?;
-    let mut rows = statement.query(params![from, sql_count(RESTORE_AT_ONCE), step.now])?;
-    let mut look = Look::default();
+    let mut rows = statement.query(params![from, sql_count(CHECKED_AT_ONCE), step.now])?;
+    let mut checked = Checked::default();
     while let Some(row) = rows.next()? {
-        look.last = row.get(0)?;
-        look.looked += 1;
+        checked.last = row.get(0)?;
+        checked.count += 1;
         if row.get(2)? {
-            look.strays.push((look.last.clone(), row.get(1)?));
+            checked.lost.push((checked.last.clone(), row.get(1)?));
         }
     }
-    Ok(look)
+    Ok(checked)
 }
 
 fn since(step: &Step<'_>, pipeline: &Slug) -> Outcome<Option<DateTime<Utc>>> {
@@ -77,7 +77,7 @@ impl Schedule for SqliteKv {
     }
 
     fn window_opened_at(&self, pipeline: &Slug) -> KvResult<Option<DateTime<Utc>>> {
-        self.db.read("window since", |step| since(step, pipeline))
+        self.db.read("window opened at", |step| since(step, pipeline))
     }
 
     fn due_windows(&self, limit: usize) -> KvResult<Vec<Slug>> {
@@ -90,7 +90,7 @@ impl Schedule for SqliteKv {
     }
 
     fn window_due_at(&self, pipeline: &Slug) -> KvResult<Option<DateTime<Utc>>> {
-        self.db.read("window", |step| {
+        self.db.read("window due at", |step| {
             let sql = "SELECT due_ms FROM windows WHERE pipeline = ?1";
             let due: Option<i64> = step.sql(sql)?.query_row([pipeline.as_str()], |row| row.get(0)).optional()?;
             Ok(due.map(time))
@@ -119,7 +119,7 @@ impl Schedule for SqliteKv {
             let rows = statement.query_map([step.now, sql_count(limit)], |row| Ok((row.get(0)?, row.get(1)?)))?;
             Ok(rows.collect::<Result<_, _>>()?)
         };
-        // Most of the time nothing is due, and then nobody is kept waiting.
+        // Usually nothing is due, and no write is needed.
         if self.db.read("release due jobs", due)?.is_empty() {
             return Ok(0);
         }
@@ -132,26 +132,26 @@ impl Schedule for SqliteKv {
 
     fn requeue_lost(&self, from: &Cursor) -> KvResult<(usize, Option<Cursor>)> {
         self.adopt()?;
-        let Look { strays, looked, last } = self.db.read("restore", |step| look(step, &from.0))?;
-        let mut restored = 0;
-        if !strays.is_empty() {
-            restored = self.db.write("restore", |step| {
-                let strays = look(step, &from.0)?.strays;
-                strays.iter().try_for_each(|(job_id, fields)| jobs::to_stream(step, job_id, fields))?;
-                Ok(strays.len())
+        let Checked { lost, count, last } = self.db.read("check for lost jobs", |step| check(step, &from.0))?;
+        let mut requeued = 0;
+        if !lost.is_empty() {
+            requeued = self.db.write("requeue lost jobs", |step| {
+                let lost = check(step, &from.0)?.lost;
+                lost.iter().try_for_each(|(job_id, fields)| jobs::to_stream(step, job_id, fields))?;
+                Ok(lost.len())
             })?;
         }
-        Ok((restored, (looked == RESTORE_AT_ONCE).then_some(Cursor(last))))
+        Ok((requeued, (count == CHECKED_AT_ONCE).then_some(Cursor(last))))
     }
 
     fn is_initialized(&self) -> KvResult<bool> {
-        self.db.read("remembers", |step| {
+        self.db.read("is initialized", |step| {
             Ok(step.sql("SELECT EXISTS (SELECT 1 FROM epoch)")?.query_row([], |row| row.get(0))?)
         })
     }
 
     fn mark_initialized(&self) -> KvResult<()> {
-        self.db.write("remember", |step| {
+        self.db.write("mark initialized", |step| {
             step.run("INSERT OR IGNORE INTO epoch VALUES (1)", [])?;
             Ok(())
         })

@@ -1,7 +1,7 @@
-//! The schema and its versions.
+//! The schema and its migrations.
 //!
-//! Invariant: `user_version` counts the migrations that were applied; a file that knows more than we do is refused,
-//! because what we would write could break its rules.
+//! Invariant: `user_version` counts the applied migrations; a file with more than this program knows is rejected, since
+//! writing it could break its rules.
 
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -11,21 +11,21 @@ use super::error::{Fault, Outcome};
 pub(super) const MIGRATIONS: &[&str] =
     &[include_str!("schema.sql"), include_str!("schema_2.sql"), include_str!("schema_3.sql")];
 
-/// Says in the file's header that it is ours: `LKMK`.
+/// Identifies the file as this program's, in its header: `LKMK`.
 pub(super) const APPLICATION_ID: i64 = 0x4c4b_4d4b;
 
 fn pragma(conn: &Connection, name: &str) -> Outcome<i64> {
     Ok(conn.pragma_query_value(None, name, |row| row.get(0))?)
 }
 
-/// Brings the file to our version.
+/// Migrates the file to the latest version.
 pub(super) fn migrate(conn: &mut Connection) -> Outcome<()> {
     let latest = MIGRATIONS.len();
     if found(conn)? == latest {
         return Ok(());
     }
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another process may have been faster.
+    // Another process may have migrated it meanwhile.
     for migration in MIGRATIONS.iter().skip(found(&tx)?) {
         tx.execute_batch(migration)?;
     }
@@ -39,17 +39,17 @@ fn found(conn: &Connection) -> Outcome<usize> {
     let version = pragma(conn, "user_version")?;
     let owner = pragma(conn, "application_id")?;
     if owner != APPLICATION_ID {
-        let things: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-        if things > 0 || version != 0 || owner != 0 {
+        let objects: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+        if objects > 0 || version != 0 || owner != 0 {
             let found = format!("one with application_id {owner} and user_version {version}");
-            return Err(Fault::Malformed { expected: "an SQLite file of this product, or none", found });
+            return Err(Fault::Malformed { expected: "an SQLite file of this program, or none", found });
         }
     }
     let latest = MIGRATIONS.len();
     match usize::try_from(version) {
         Ok(version) if version <= latest => Ok(version),
         Ok(_) | Err(_) => Err(Fault::Refused(format!(
-            "the file is of version {version}, this program knows up to {latest}: start the newer program that wrote it"
+            "the file has version {version}, this program supports up to {latest}: start the newer program that wrote it"
         ))),
     }
 }

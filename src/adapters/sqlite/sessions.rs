@@ -13,7 +13,7 @@ use super::error::Outcome;
 use super::kv::SqliteKv;
 use super::units::{after, time};
 
-/// A session that ends no more than this part of `idle` too early counts as touched.
+/// A session that ends at most this part of `idle` too early counts as touched.
 const TOUCH_SLACK: u32 = 16;
 
 impl Sessions for SqliteKv {
@@ -32,16 +32,16 @@ impl Sessions for SqliteKv {
     }
 
     fn touch(&self, token_sha256: &str, idle: Duration) -> KvResult<Option<Session>> {
-        // Each request asks, and a write waits for the disk: what was prolonged just now is only looked at.
-        let (fresh, session) = self.db.read("look at a session", |step| {
+        // Every request touches a session, and a write waits for the disk: recently touched ones are only read.
+        let (fresh, session) = self.db.read("read a session", |step| {
             let sql = "SELECT created_ms, ends_ms, expires_ms >= min(?3, ends_ms) FROM sessions
                        WHERE token_sha256 = ?1 AND expires_ms > ?2";
-            let least = after(step.now, idle - idle / TOUCH_SLACK);
-            let found = step.sql(sql)?.query_row(params![token_sha256, step.now, least], |row| {
+            let min = after(step.now, idle - idle / TOUCH_SLACK);
+            let found = step.sql(sql)?.query_row(params![token_sha256, step.now, min], |row| {
                 let session = Session { created_at: time(row.get(0)?), ends_at: time(row.get(1)?) };
                 Ok((row.get::<_, bool>(2)?, Some(session)))
             });
-            // One that isn't there needs no write either.
+            // A missing session needs no write either.
             Ok(found.optional()?.unwrap_or((true, None)))
         })?;
         if fresh {
@@ -94,12 +94,12 @@ impl LoginThrottle for SqliteKv {
     }
 
     fn record_success(&self, client: &LoginScopes) -> KvResult<()> {
-        self.db.write("forgive a login", |step| {
+        self.db.write("record a login", |step| {
             step.run("DELETE FROM logins WHERE address = ?1", [&client.address.name])?;
             let known = known(client);
             if failures(step, &known)?.is_none() {
                 for scope in &client.wider {
-                    // As many failures as before, and no wait after this one.
+                    // Undoes the failure that the admission counted, and its wait.
                     step.run(
                         "UPDATE logins SET failures = failures - 1, waits_until_ms = 0 WHERE address = ?1 AND failures > 0",
                         [&scope.name],
@@ -111,12 +111,12 @@ impl LoginThrottle for SqliteKv {
     }
 }
 
-/// The row, of no failures, that says that an address has logged in lately.
+/// The name of the row, without failures, of an address that has logged in recently.
 fn known(client: &LoginScopes) -> String {
     format!("known:{}", client.address.name)
 }
 
-/// Failures of a scope, and until when it waits; `None` if nothing is known of it.
+/// Failures of a scope, and until when it must wait; `None` if it has none.
 fn failures(step: &Step<'_>, scope: &str) -> Outcome<Option<(u32, i64)>> {
     let sql = "SELECT failures, waits_until_ms FROM logins WHERE address = ?1 AND expires_ms > ?2";
     let row = step.sql(sql)?.query_row(params![scope, step.now], |row| Ok((row.get(0)?, row.get(1)?)));

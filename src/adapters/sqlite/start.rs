@@ -1,4 +1,4 @@
-//! The start of a claimed job.
+//! Starts a claimed job.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use super::{entries, locks};
 pub(super) fn start(step: &Step<'_>, request: &StartRequest<'_>) -> Outcome<StartOutcome> {
     let StartRequest { entry, consumer, message, token, lock_ttl, fence_floor, attempts_max } = *request;
     let JobMessage { job_id, pipeline, .. } = message;
-    if let Some(start) = again(step, request)? {
+    if let Some(start) = repeated(step, request)? {
         return Ok(StartOutcome::Running(start));
     }
     let Some(number) = entries::pending_for(step, entry, consumer)? else { return Ok(StartOutcome::NotMine) };
@@ -32,7 +32,7 @@ pub(super) fn start(step: &Step<'_>, request: &StartRequest<'_>) -> Outcome<Star
         step.run("DELETE FROM jobs WHERE job_id = ?1 AND pipeline = ?2", [job_id.as_str(), pipeline.as_str()])?;
         return Ok(StartOutcome::Dropped);
     }
-    let job = Job { max_attempts: attempts_max, ..known(step, message, number, attempts_max)? };
+    let job = Job { max_attempts: attempts_max, ..find_or_insert(step, message, number, attempts_max)? };
     if let Some(lock) = lock {
         let left = Duration::from_millis(lock.expires.abs_diff(step.now));
         let due = after(step.now, retry::defer_delay(left));
@@ -40,8 +40,8 @@ pub(super) fn start(step: &Step<'_>, request: &StartRequest<'_>) -> Outcome<Star
         jobs::wait(step, &job, due, Waiting::PipelineBusy)?;
         return Ok(StartOutcome::Deferred { until: time(due) });
     }
-    let fence = locks::take(step, pipeline, Some(job_id), token, lock_ttl, fence_floor)?;
-    entries::show_life(step, entry, consumer)?;
+    let fence = locks::acquire(step, pipeline, Some(job_id), token, lock_ttl, fence_floor)?;
+    entries::heartbeat(step, entry, consumer)?;
     let (attempt, lost_starts, cancelled) = step
         .sql(
             "UPDATE jobs SET attempts = attempts + 1, lost = lost + (running IS NOT NULL), running = ?2, entry = ?3,
@@ -64,8 +64,8 @@ pub(super) fn start(step: &Step<'_>, request: &StartRequest<'_>) -> Outcome<Star
     Ok(StartOutcome::Running(StartedJob { lease, attempt, lost_starts, cancelled }))
 }
 
-/// The start of this token, if it stands.
-fn again(step: &Step<'_>, request: &StartRequest<'_>) -> Outcome<Option<StartedJob>> {
+/// The earlier start with this token, if its lock is valid.
+fn repeated(step: &Step<'_>, request: &StartRequest<'_>) -> Outcome<Option<StartedJob>> {
     let JobMessage { job_id, pipeline, .. } = request.message;
     let sql = "SELECT jobs.running, jobs.attempts, jobs.lost, jobs.cancel FROM locks JOIN jobs USING (job_id)
                WHERE locks.pipeline = ?1 AND locks.token = ?2 AND locks.expires_ms > ?3 AND jobs.running IS NOT NULL";
@@ -84,7 +84,7 @@ fn again(step: &Step<'_>, request: &StartRequest<'_>) -> Outcome<Option<StartedJ
     }))
 }
 
-/// The pipeline was deleted or renamed after the job was enqueued.
+/// Whether the pipeline was deleted or renamed after the job was enqueued.
 pub(super) fn is_dropped(step: &Step<'_>, message: &JobMessage) -> Outcome<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM tombstones WHERE pipeline = ?1 AND marked_ms >= ?2 AND expires_ms > ?3)";
     let enqueued = message.enqueued_at.timestamp_millis();
@@ -92,15 +92,14 @@ pub(super) fn is_dropped(step: &Step<'_>, message: &JobMessage) -> Outcome<bool>
     Ok(step.sql(sql)?.query_row(params, |row| row.get(0))?)
 }
 
-/// The id is that of another pipeline's job.
+/// Whether a job of another pipeline has the id.
 fn id_is_taken(step: &Step<'_>, message: &JobMessage) -> Outcome<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM jobs WHERE job_id = ?1 AND pipeline <> ?2)";
     Ok(step.sql(sql)?.query_row(params![message.job_id.as_str(), message.pipeline.as_str()], |row| row.get(0))?)
 }
 
-/// The job as it was last shown; where it has no row, because somebody else wrote the entry, makes it. Another entry
-/// of the job is no longer needed.
-fn known(step: &Step<'_>, message: &JobMessage, entry: i64, attempts_max: u32) -> Outcome<Job> {
+/// The job's record. Inserts the row of a job that another program enqueued; deletes another entry of the job.
+fn find_or_insert(step: &Step<'_>, message: &JobMessage, entry: i64, attempts_max: u32) -> Outcome<Job> {
     match jobs::find(step, &message.job_id)? {
         Some(active) => {
             if let Some(other) = active.entry.filter(|other| *other != entry) {

@@ -109,15 +109,20 @@ impl JobMessage {
         Self { job_id: JobId::mint(), pipeline, prefix, clean_run, trigger: trigger.to_owned(), enqueued_at }
     }
 
+    /// Names of the fields of the stream entry, in the contract's order. Everything that names them, scripts of Redis
+    /// included, takes them from here.
+    pub const FIELDS: [&'static str; 6] = ["job_id", "pipeline", "prefix", "clean_run", "trigger", "enqueued_at"];
+
     /// The fields of the stream entry, in the contract's order.
-    pub fn fields(&self) -> [(&'static str, String); 6] {
+    pub fn fields(&self) -> [(&'static str, String); Self::FIELDS.len()] {
+        let [job_id, pipeline, prefix, clean_run, trigger, enqueued_at] = Self::FIELDS;
         [
-            ("job_id", self.job_id.to_string()),
-            ("pipeline", self.pipeline.to_string()),
-            ("prefix", self.prefix.clone()),
-            ("clean_run", self.clean_run.to_string()),
-            ("trigger", self.trigger.clone()),
-            ("enqueued_at", self.enqueued_at.to_rfc3339_opts(SecondsFormat::Millis, true)),
+            (job_id, self.job_id.to_string()),
+            (pipeline, self.pipeline.to_string()),
+            (prefix, self.prefix.clone()),
+            (clean_run, self.clean_run.to_string()),
+            (trigger, self.trigger.clone()),
+            (enqueued_at, self.enqueued_at.to_rfc3339_opts(SecondsFormat::Millis, true)),
         ]
     }
 

@@ -1,9 +1,9 @@
--- The active jobs of a pipeline, the longest enqueued first. What stands under a job's keys and is not ours counts as
--- missing, so that one bad record hides no others.
--- KEYS: 1 active, 2 lock, 3 stream, 4 attempts at most
--- ARGV: 1 live records' prefix, 2 messages' prefix, 3 jobs at most, 4 group
--- Returns: a list of {job id, ms without life or nil, live record or nil, then of the message: not_before, reason,
---          attempts, max_attempts, running, worker, started_at, the six fields}
+-- The active jobs of a pipeline, oldest first. A key of another type counts as missing, so that a malformed record hides
+-- no others.
+-- KEYS: 1 active, 2 lock, 3 stream, 4 maximum attempts
+-- ARGV: 1 live records' prefix, 2 messages' prefix, 3 maximum jobs, 4 group
+-- Returns: a list of {job id, ms since the last heartbeat or nil, live record or nil, then of the message: not_before, reason,
+--          attempts, max_attempts, running, worker, started_at, its fields}
 local bad = check(KEYS[1], 'zset')
 if bad then return bad end
 local jobs = {}

@@ -1,4 +1,4 @@
--- Asks whether a run may publish; it can't be cancelled from then on.
+-- Starts publishing, unless the job was cancelled; it can't be cancelled from then on.
 -- KEYS: 1 message, 2 lock
 -- ARGV: 1 token
 -- Returns: 'begun', 'cancelled' or 'lost'

@@ -1,4 +1,4 @@
--- Asks for a job's end.
+-- Requests a job's cancellation.
 -- KEYS: 1 delayed, 2 active, 3 message
 -- ARGV: 1 now, 2 job id
 -- Returns: 'requested', 'too_late' or 'not_active'

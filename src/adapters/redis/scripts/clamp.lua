@@ -1,7 +1,7 @@
--- Makes due what is due later than anything can be: the server's clock was set back.
+-- Corrects due times beyond the longest wait, after the server's clock was set back.
 -- KEYS: 1 delayed, 2 windows, 3 first events
--- ARGV: 1 now, 2 longest wait of a job in ms, 3 longest wait of a window in ms, 4 how many at most
--- Returns: how many
+-- ARGV: 1 now, 2 longest wait of a job in ms, 3 longest wait of a window in ms, 4 maximum corrections
+-- Returns: corrections
 local bad = check(KEYS[1], 'zset', KEYS[2], 'zset', KEYS[3], 'hash')
 if bad then return bad end
 local now = clock(ARGV[1])

@@ -1,7 +1,7 @@
 -- Closes a due window without a job.
 -- KEYS: 1 windows, 2 first events
 -- ARGV: 1 now, 2 slug
--- Returns: 1, or 0 if the window isn't due
+-- Returns: 1, or 0 if the window is not due
 local bad = check(KEYS[1], 'zset', KEYS[2], 'hash')
 if bad then return bad end
 local due = redis.call('ZSCORE', KEYS[1], ARGV[2])

@@ -1,4 +1,4 @@
--- Counts of everything that is on its way.
+-- Lengths of the queue's parts.
 -- KEYS: 1 stream, 2 delayed, 3 windows, 4 dead
 -- ARGV: 1 group
 -- Returns: {stream, pending, waiting, windows, dead}

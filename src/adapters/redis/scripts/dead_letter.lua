@@ -1,7 +1,7 @@
--- Moves an entry to the list of dead ones.
+-- Moves an entry to the dead letters.
 -- KEYS: 1 stream, 2 dead
--- ARGV: 1 group, 2 entry, 3 what is kept of it, 4 entries kept at most
--- Returns: 1 if it was still there
+-- ARGV: 1 group, 2 entry, 3 dead letter, 4 maximum dead letters
+-- Returns: 1 if the entry existed
 local bad = check(KEYS[1], 'stream', KEYS[2], 'list')
 if bad then return bad end
 local acknowledged = redis.call('XACK', KEYS[1], ARGV[1], ARGV[2])

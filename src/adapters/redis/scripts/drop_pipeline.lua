@@ -1,8 +1,8 @@
--- Marks a pipeline as gone, and drops its window and the jobs of it that aren't running.
+-- Sets a pipeline's tombstone, and deletes its window and its jobs that are not running.
 -- KEYS: 1 stream, 2 delayed, 3 active, 4 windows, 5 first events, 6 lock, 7 tombstone
--- ARGV: 1 now, 2 group, 3 slug, 4 life of the mark in ms, 5 live records' prefix, 6 messages' prefix,
---       7 jobs looked at, at most
--- Returns: the jobs that are left to be dropped
+-- ARGV: 1 now, 2 group, 3 slug, 4 TTL of the tombstone in ms, 5 live records' prefix, 6 messages' prefix,
+--       7 maximum jobs checked
+-- Returns: jobs left to drop
 local bad = check(KEYS[1], 'stream', KEYS[2], 'zset', KEYS[3], 'zset', KEYS[4], 'zset', KEYS[5], 'hash', KEYS[6],
   'string')
 if bad then return bad end

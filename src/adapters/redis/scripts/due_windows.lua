@@ -1,5 +1,5 @@
 -- KEYS: 1 windows
--- ARGV: 1 now, 2 slugs at most
+-- ARGV: 1 now, 2 maximum slugs
 -- Returns: the slugs whose window is due, the longest due first
 local bad = check(KEYS[1], 'zset')
 if bad then return bad end

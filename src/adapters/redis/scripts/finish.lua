@@ -1,6 +1,6 @@
 -- Ends a running job, and releases the lock.
 -- KEYS: 1 stream, 2 delayed, 3 live, 4 active, 5 message, 6 lock
--- ARGV: 1 now, 2 group, 3 entry, 4 job id, 5 token, 6 live record, 7 its life in ms, 8 messages' prefix
+-- ARGV: 1 now, 2 group, 3 entry, 4 job id, 5 token, 6 live record, 7 its TTL in ms, 8 messages' prefix
 -- Returns: 'done' or 'lost'
 local bad = check(KEYS[1], 'stream', KEYS[2], 'zset', KEYS[4], 'zset', KEYS[5], 'hash', KEYS[6], 'string')
 if bad then return bad end

@@ -1,12 +1,12 @@
--- Closes a due window and puts its job into the stream.
+-- Closes a due window and adds its job to the stream.
 -- KEYS: 1 windows, 2 first events, 3 stream, 4 live, 5 active, 6 message
--- ARGV: 1 now, 2 slug, 3 job id, 4 live record, 5 enqueued ms, 6 attempts at most, 7… the message's fields
--- Returns: 1, or 0 if the window isn't due
+-- ARGV: 1 now, 2 slug, 3 job id, 4 live record, 5 enqueued ms, 6 maximum attempts, 7… the message's fields
+-- Returns: 1, or 0 if the window is not due
 local bad = check(KEYS[1], 'zset', KEYS[2], 'hash', KEYS[3], 'stream', KEYS[5], 'zset')
 if bad then return bad end
 local due = redis.call('ZSCORE', KEYS[1], ARGV[2])
 if not due or tonumber(due) > clock(ARGV[1]) then return 0 end
-admit(KEYS[3], KEYS[4], KEYS[5], KEYS[6], ARGV[3], ARGV[4], ARGV[5], ARGV[6], {unpack(ARGV, 7)})
+add_job(KEYS[3], KEYS[4], KEYS[5], KEYS[6], ARGV[3], ARGV[4], ARGV[5], ARGV[6], {unpack(ARGV, 7)})
 redis.call('ZREM', KEYS[1], ARGV[2])
 redis.call('HDEL', KEYS[2], ARGV[2])
 return 1

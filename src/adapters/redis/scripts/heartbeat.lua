@@ -1,4 +1,4 @@
--- Prolongs a hold, and shows that its entry is alive.
+-- Extends a lease, and keeps its entry claimed.
 -- KEYS: 1 stream, 2 message, 3 lock
 -- ARGV: 1 group, 2 consumer, 3 entry, 4 token, 5 lock TTL ms
 -- Returns: 'held', 'cancelled' (and held) or 'lost'

@@ -1,8 +1,8 @@
--- What is known of a job.
--- KEYS: 1 live, 2 active, 3 message, 4 lock, 5 stream, 6 attempts at most
+-- A job's records.
+-- KEYS: 1 live, 2 active, 3 message, 4 lock, 5 stream, 6 maximum attempts
 -- ARGV: 1 job id, 2 group
--- Returns: {1 if active, ms without life or nil, live record or nil, then of the message: not_before, reason, attempts,
---          max_attempts, running, worker, started_at, the six fields}
+-- Returns: {1 if active, ms since the last heartbeat or nil, live record or nil, then of the message: not_before, reason, attempts,
+--          max_attempts, running, worker, started_at, its fields}
 local bad = check(KEYS[1], 'string', KEYS[2], 'zset', KEYS[3], 'hash')
 if bad then return bad end
 return {

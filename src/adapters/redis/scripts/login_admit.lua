@@ -1,8 +1,8 @@
--- Asks whether a login may be tried; if so, it counts as failed.
--- KEYS: 1 mark of an address that has logged in (string), 2.. failures in each scope, that of the address first
+-- Admits a login attempt, which then counts as failed.
+-- KEYS: 1 marker of an address that has logged in (string), 2.. failures in each scope, that of the address first
 --   (hash: count, last_ms)
 -- ARGV: 1 now, 2 memory s, then for each scope: failures without a wait, first wait s, longest wait s
--- Returns: 0 if it may, else how long not, in ms
+-- Returns: 0 if admitted, else the wait in ms
 local scopes = #KEYS
 if redis.call('EXISTS', KEYS[1]) == 1 then scopes = 2 end
 local now = clock(ARGV[1])
@@ -17,7 +17,7 @@ for at = 2, scopes do
   local beyond = count - tonumber(ARGV[rule])
   if beyond >= 0 then
     local wait = math.min(tonumber(ARGV[rule + 1]) * 2 ^ math.min(beyond, 16), tonumber(ARGV[rule + 2])) * 1000
-    -- A clock that was set back makes nobody wait longer than that.
+    -- Bounds the wait if the clock was set back.
     longest = math.max(longest, math.min(last + wait - now, wait))
   end
   counts[at] = count

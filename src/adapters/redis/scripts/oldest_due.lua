@@ -1,4 +1,4 @@
--- How long the job has been due that has been so for the longest.
+-- How long the oldest due job has been due.
 -- KEYS: 1 stream, 2 delayed
 -- ARGV: 1 now
 -- Returns: milliseconds; -1 if no job is due

@@ -1,6 +1,7 @@
--- Stands before every script. A script reads and checks first and writes then: an error leaves no half of it behind.
+-- Precedes every script, with `message_fields`, the names of the fields of a job's message. A script reads and checks
+-- first and writes then: an error has no partial effect.
 
--- The time in ms: `given` (a test's), or Redis's own if that is '0'.
+-- The time in ms: `given` (by a test), or Redis's own if that is '0'.
 local function clock(given)
   if given ~= '0' then return tonumber(given) end
   local time = redis.call('TIME')
@@ -14,7 +15,7 @@ local function clock_us(given)
   return tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
 
--- check(key, kind, key, kind, …): an error reply if a key holds something of another kind.
+-- check(key, type, key, type, …): an error reply if a key has another type.
 local function check(...)
   local wanted = {...}
   for i = 1, #wanted, 2 do
@@ -25,13 +26,13 @@ local function check(...)
   end
 end
 
--- Whether a lock's token was made for a start of this job.
+-- Whether a lock's token belongs to a start of this job.
 local function is_for(token, job)
   return token and string.sub(token, 1, #job + 1) == job .. '/'
 end
 
--- How long the claimed entry of a job has shown no life, in ms, if the job doesn't hold the lock any more; else false.
--- What is of another kind counts as missing.
+-- Time since the last heartbeat of a claimed job that no longer holds the lock, in ms; else false. A key of another type
+-- counts as missing.
 local function silence(stream, group, lock, message, job)
   local entry = redis.pcall('HGET', message, 'entry')
   if type(entry) ~= 'string' then return false end
@@ -42,7 +43,7 @@ local function silence(stream, group, lock, message, job)
   return pending[1][3]
 end
 
--- Takes an entry out of the stream, claimed or not.
+-- Deletes an entry of the stream, claimed or not.
 local function remove(stream, group, entry)
   if entry and entry ~= '' then
     redis.pcall('XACK', stream, group, entry)
@@ -50,20 +51,19 @@ local function remove(stream, group, entry)
   end
 end
 
--- Takes the entry of a start out of the stream, and the one that the message names where that is another.
+-- Deletes the entry of a start, and the one that the message names if it differs.
 local function remove_all(stream, group, entry, message)
   local named = redis.call('HGET', message, 'entry')
   remove(stream, group, entry)
   if named ~= entry then remove(stream, group, named) end
 end
 
--- The message's fields (name, value, …) of a hash; nil if they are not there.
+-- The message's fields (name, value, …) of a hash; nil if they are missing.
 local function fields_of(message)
-  local names = {'job_id', 'pipeline', 'prefix', 'clean_run', 'trigger', 'enqueued_at'}
-  local values = redis.pcall('HMGET', message, unpack(names))
+  local values = redis.pcall('HMGET', message, unpack(message_fields))
   if values.err or not values[1] or not values[2] then return nil end
   local fields = {}
-  for i, name in ipairs(names) do
+  for i, name in ipairs(message_fields) do
     if values[i] then
       fields[#fields + 1] = name
       fields[#fields + 1] = values[i]
@@ -72,19 +72,19 @@ local function fields_of(message)
   return fields
 end
 
--- What the hash of a message has beside the entry, in the order of `record.rs`. Of a job that doesn't run the attempts at
--- most are those that workers said last. What is of another kind counts as missing.
+-- The fields of a message's hash that `record.rs` reads, in its order. A job that doesn't run has the maximum attempts
+-- that workers last set. A key of another type counts as missing.
 local function known_of(message, attempts_max)
   local known = redis.pcall('HMGET', message, 'not_before', 'reason', 'attempts', 'max_attempts', 'running', 'worker',
-    'started_at', 'job_id', 'pipeline', 'prefix', 'clean_run', 'trigger', 'enqueued_at')
+    'started_at', unpack(message_fields))
   if known.err then return {} end
-  local said = redis.pcall('GET', attempts_max)
-  if not known[5] and type(said) == 'string' then known[4] = said end
+  local latest = redis.pcall('GET', attempts_max)
+  if not known[5] and type(latest) == 'string' then known[4] = latest end
   return known
 end
 
--- Puts a new job into the stream.
-local function admit(stream, live, active, message, job, record, enqueued, attempts_max, fields)
+-- Adds a new job to the stream.
+local function add_job(stream, live, active, message, job, record, enqueued, attempts_max, fields)
   local entry = redis.call('XADD', stream, '*', unpack(fields))
   redis.call('DEL', message)
   redis.call('HSET', message, 'entry', entry, 'max_attempts', attempts_max, unpack(fields))
@@ -92,7 +92,7 @@ local function admit(stream, live, active, message, job, record, enqueued, attem
   redis.call('SET', live, record)
 end
 
--- Makes the longest deferred job of a pipeline due; `but` is passed over.
+-- Makes the longest deferred job of a pipeline due, except `but`.
 local function promote(active, delayed, messages, now, but)
   for _, job in ipairs(redis.call('ZRANGE', active, 0, 99)) do
     local due = job ~= but and redis.call('ZSCORE', delayed, job)
@@ -106,14 +106,14 @@ local function promote(active, delayed, messages, now, but)
   end
 end
 
--- Whether the first of two whole numbers, as text without leading zeros, is the greater. Lua's own numbers are exact
--- up to 2^53 only.
+-- Whether the first of two whole numbers, as text without leading zeros, is greater. Lua's own numbers are exact only up
+-- to 2^53.
 local function exceeds(one, other)
   if #one ~= #other then return #one > #other end
   return one > other
 end
 
--- Takes the lock, which is free: the new fence, as text.
+-- Acquires the lock, which must be free; returns the new fence, as text.
 local function lock_and_fence(lock, fences, slug, token, ttl, floor, now_us)
   local last = string.match(redis.call('HGET', fences, slug) or '', '^[1-9]%d*$') or '0'
   local least = exceeds(last, floor) and last or floor
@@ -129,7 +129,7 @@ local function lock_and_fence(lock, fences, slug, token, ttl, floor, now_us)
   return fence
 end
 
--- Makes the stream and its group where they are missing; what the store remembered counts as lost then.
+-- Creates the stream and its group if missing; the store then counts as not initialized.
 local function ensure_group(stream, group, epoch, adopted)
   local groups = redis.pcall('XINFO', 'GROUPS', stream)
   if not groups.err then
@@ -140,7 +140,7 @@ local function ensure_group(stream, group, epoch, adopted)
     end
   end
   redis.call('XGROUP', 'CREATE', stream, group, '0', 'MKSTREAM')
-  -- Entries of a new stream may come before those of the old one.
+  -- Ids of a new stream may be lower than those of the old one.
   redis.call('DEL', epoch, adopted)
   return true
 end

@@ -1,10 +1,10 @@
--- Writes by each kind of command that the other scripts write by, so that a server that is full, read-only or grants too
--- little refuses this one as it would refuse them.
+-- Uses every writing command of the other scripts, so that a server that is full, read-only or lacks permissions rejects
+-- this script as it would reject them.
 -- KEYS: 1 probe
 -- ARGV: 1 TTL ms
 -- Returns: 1
 local key = KEYS[1]
--- First what takes memory: a server that is full refuses that only as long as the script has written nothing.
+-- First a command that allocates memory: a full server rejects it only before the script's first write.
 redis.call('SET', key, '1', 'PX', ARGV[1])
 redis.call('DEL', key)
 local entry = redis.call('XADD', key, '*', 'probe', '1')

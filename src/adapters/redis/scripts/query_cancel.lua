@@ -1,7 +1,7 @@
--- Wishes the end of a query.
+-- Requests the cancellation of a query.
 -- KEYS: 1 query
 -- ARGV: none
--- Returns: 1, or 0 if it isn't known
+-- Returns: 1, or 0 if it is not registered
 local bad = check(KEYS[1], 'string')
 if bad then return bad end
 local token = redis.call('GET', KEYS[1])

@@ -1,9 +1,9 @@
--- Tells of queries whether their end is wished.
+-- Whether queries were cancelled.
 -- KEYS: queries
 -- ARGV: a token for each
 -- Returns: {1 or 0, …}
-local wished = {}
+local cancelled = {}
 for i, value in ipairs(redis.call('MGET', unpack(KEYS))) do
-  wished[i] = value == '!' .. ARGV[i] and 1 or 0
+  cancelled[i] = value == '!' .. ARGV[i] and 1 or 0
 end
-return wished
+return cancelled

@@ -1,6 +1,6 @@
--- Makes a query known, unless one of its id is.
+-- Registers a query, unless its id is in use.
 -- KEYS: 1 query
--- ARGV: 1 token, 2 life in ms
+-- ARGV: 1 token, 2 TTL in ms
 -- Returns: 1, or 0 if another has the id
 local bad = check(KEYS[1], 'string')
 if bad then return bad end

@@ -1,7 +1,7 @@
--- Forgets a query.
+-- Removes a query.
 -- KEYS: 1 query
 -- ARGV: 1 token
--- Returns: 1 if it was known under this token
+-- Returns: 1 if it was registered under this token
 local bad = check(KEYS[1], 'string')
 if bad then return bad end
 local known = redis.call('GET', KEYS[1])

@@ -1,6 +1,6 @@
--- Puts a pipeline on the list of those to be compared.
+-- Adds a pipeline to the rechecks.
 -- KEYS: 1 rechecks, 2 its pause
--- ARGV: 1 now, 2 slug, 3 pipelines at most, 4 life of the list in ms, 5 longest pause in ms
+-- ARGV: 1 now, 2 slug, 3 maximum pipelines, 4 TTL of the list in ms, 5 longest pause in ms
 -- Returns: 1 if it is on the list
 local bad = check(KEYS[1], 'zset', KEYS[2], 'string')
 if bad then return bad end

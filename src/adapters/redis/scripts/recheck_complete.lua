@@ -1,4 +1,4 @@
--- Takes what the comparison of a pipeline led to.
+-- Records the result of comparing a pipeline.
 -- KEYS: 1 rechecks, 2 its pause
 -- ARGV: 1 now, 2 slug, 3 'retry', 'run_requested' or 'done', 4 first pause in ms, 5 longest pause in ms,
 --       6 ms until the next try

@@ -1,6 +1,6 @@
--- Takes pipelines that are due to be compared; they are due again after a time.
+-- Takes due pipelines; they become due again after a timeout.
 -- KEYS: 1 rechecks
--- ARGV: 1 now, 2 pipelines at most, 3 time in ms until they are due again
+-- ARGV: 1 now, 2 maximum pipelines, 3 timeout in ms
 -- Returns: their slugs
 local bad = check(KEYS[1], 'zset')
 if bad then return bad end

@@ -1,7 +1,7 @@
--- Gives back the attempt of a start whose hold is lost, unless the job was started again since.
+-- Refunds the attempt of a start whose lock is lost, unless the job was started again since.
 -- KEYS: 1 message
 -- ARGV: 1 fence
--- Returns: 1, or 0 if nothing was given back
+-- Returns: 1, or 0 if nothing was refunded
 local bad = check(KEYS[1], 'hash')
 if bad then return bad end
 if redis.call('HGET', KEYS[1], 'running') ~= ARGV[1] then return 0 end

@@ -1,7 +1,7 @@
--- Puts waiting jobs that are due into the stream. One whose message is lost only stops waiting: the janitor sees to it.
+-- Moves due jobs to the stream. One whose message is lost only stops waiting: requeue_lost handles it.
 -- KEYS: 1 stream, 2 delayed
--- ARGV: 1 now, 2 jobs at most, 3 messages' prefix
--- Returns: how many went into the stream
+-- ARGV: 1 now, 2 maximum jobs, 3 messages' prefix
+-- Returns: how many were moved
 local bad = check(KEYS[1], 'stream', KEYS[2], 'zset')
 if bad then return bad end
 local moved = 0

@@ -1,7 +1,7 @@
--- Deletes a consumer with nothing pending.
+-- Deletes a consumer without pending entries.
 -- KEYS: 1 stream
 -- ARGV: 1 group, 2 consumer
--- Returns: 1 if it is gone
+-- Returns: 1 if it is deleted
 local bad = check(KEYS[1], 'stream')
 if bad then return bad end
 local pending = redis.pcall('XPENDING', KEYS[1], ARGV[1], '-', '+', 1, ARGV[2])

@@ -1,4 +1,4 @@
--- Prolongs a lock.
+-- Extends a lock.
 -- KEYS: 1 lock
 -- ARGV: 1 token, 2 TTL ms
 -- Returns: 'done' or 'lost'

@@ -1,6 +1,6 @@
--- Puts a running job back to be due after a delay, and releases the lock.
+-- Makes a running job wait for a delay, and releases the lock.
 -- KEYS: 1 stream, 2 delayed, 3 live, 4 active, 5 message, 6 lock
--- ARGV: 1 now, 2 group, 3 entry, 4 job id, 5 token, 6 delay ms, 7 reason, 8 1 if the attempt is given back,
+-- ARGV: 1 now, 2 group, 3 entry, 4 job id, 5 token, 6 delay ms, 7 reason, 8 1 if the attempt is refunded,
 --       9 live record, 10 enqueued ms, 11 messages' prefix, 12… the message's fields: name, value
 -- Returns: 'done' or 'lost'
 local bad = check(KEYS[1], 'stream', KEYS[2], 'zset', KEYS[4], 'zset', KEYS[5], 'hash', KEYS[6], 'string')

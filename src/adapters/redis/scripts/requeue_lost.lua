@@ -1,20 +1,20 @@
--- Puts back active jobs that are neither in the stream nor waiting.
+-- Requeues active jobs that are neither in the stream nor waiting.
 -- KEYS: 1 stream, 2 delayed, 3 active, 4 lock
 -- ARGV: 1 group, 2 live records' prefix, 3 messages' prefix, 4… job ids
--- Returns: the ids of those that it put back
+-- Returns: the ids of the requeued jobs
 local bad = check(KEYS[1], 'stream', KEYS[2], 'zset', KEYS[3], 'zset', KEYS[4], 'string')
 if bad then return bad end
 local stream, delayed, active = KEYS[1], KEYS[2], KEYS[3]
 local holder = redis.call('GET', KEYS[4])
 
--- The message's fields as the live record has them; nil if there is none, or the job has ended.
+-- The message's fields from the live record; nil if it is missing or terminal.
 local function fields_of_record(live)
   local text = redis.pcall('GET', live)
   if type(text) ~= 'string' then return nil end
   local read, job = pcall(cjson.decode, text)
   if not read or type(job) ~= 'table' or job.status == 'completed' or job.status == 'failed' then return nil end
   local fields = {}
-  for _, name in ipairs({'job_id', 'pipeline', 'prefix', 'clean_run', 'trigger', 'enqueued_at'}) do
+  for _, name in ipairs(message_fields) do
     local value = job[name]
     if type(value) ~= 'string' and type(value) ~= 'boolean' then return nil end
     fields[#fields + 1] = name
@@ -29,7 +29,7 @@ local function in_stream(entry)
   return not found.err and #found == 1
 end
 
-local restored = {}
+local requeued = {}
 for i = 4, #ARGV do
   local job = ARGV[i]
   local message = ARGV[3] .. job
@@ -39,7 +39,7 @@ for i = 4, #ARGV do
     local entry = redis.pcall('HGET', message, 'entry')
     if type(entry) ~= 'string' then entry = false end
     if fields and (waits or in_stream(entry)) then
-      -- It is where it should be.
+      -- Nothing is lost.
     else
       local known = fields or fields_of_record(ARGV[2] .. job)
       if redis.call('TYPE', message)['ok'] ~= 'hash' then redis.call('DEL', message) end
@@ -55,9 +55,9 @@ for i = 4, #ARGV do
         entry = redis.call('XADD', stream, '*', unpack(known))
         redis.call('HSET', message, 'entry', entry, unpack(known))
         redis.call('HDEL', message, 'not_before', 'reason')
-        restored[#restored + 1] = job
+        requeued[#requeued + 1] = job
       end
     end
   end
 end
-return restored
+return requeued

@@ -1,5 +1,5 @@
 -- KEYS: 1 session
--- ARGV: 1 now, 2 idle ms, 3 longest life in ms
+-- ARGV: 1 now, 2 idle ms, 3 maximum lifetime in ms
 -- Returns: {created ms, ends ms}
 local now = clock(ARGV[1])
 local ends = now + tonumber(ARGV[3])

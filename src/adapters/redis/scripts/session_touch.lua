@@ -1,7 +1,7 @@
--- Prolongs a session.
+-- Extends a session.
 -- KEYS: 1 session
 -- ARGV: 1 now, 2 idle ms
--- Returns: {created ms, ends ms}, nil if there is none, or what stands there and is no session
+-- Returns: {created ms, ends ms}, nil if there is none, or a value that is not a session
 local bad = check(KEYS[1], 'string')
 if bad then return bad end
 local session = redis.call('GET', KEYS[1])

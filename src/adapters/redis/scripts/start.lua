@@ -1,10 +1,10 @@
 -- Starts a claimed job: takes the pipeline's lock and counts the attempt.
 -- KEYS: 1 stream, 2 delayed, 3 live, 4 active, 5 message, 6 lock, 7 fences, 8 tombstone
 -- ARGV: 1 now, 2 group, 3 consumer, 4 entry, 5 job id, 6 slug, 7 enqueued ms, 8 token, 9 lock TTL ms, 10 fence floor,
---       11 defer margin ms, 12 longest defer ms, 13 attempts at most, 14 live record of a new job,
+--       11 defer margin ms, 12 longest defer ms, 13 maximum attempts, 14 live record of a new job,
 --       15… the message's fields: name, value
 -- Returns: {'running', fence, attempts, lost starts, 1 if cancelled}, {'deferred', due ms}, {'running_elsewhere'},
---          {'not_mine'}, {'dropped'} or {'id_taken'}. With the token of a start that stands: its answer again
+--          {'not_mine'}, {'dropped'} or {'id_taken'}. A repeated start with the same token: the same reply
 local bad = check(KEYS[1], 'stream', KEYS[2], 'zset', KEYS[4], 'zset', KEYS[5], 'hash', KEYS[6], 'string', KEYS[7],
   'hash', KEYS[8], 'string')
 if bad then return bad end
@@ -23,7 +23,7 @@ if pending.err then
 end
 if #pending == 0 then return {'not_mine'} end
 
--- An id is one job's: that of another pipeline keeps it.
+-- A job of another pipeline keeps its id.
 local owner = redis.call('HGET', message, 'pipeline')
 if owner and owner ~= ARGV[6] then return {'id_taken'} end
 local mark = tonumber(redis.call('GET', KEYS[8]) or '')
@@ -39,8 +39,8 @@ end
 
 local fields = {unpack(ARGV, 15)}
 
--- A live record of a job that isn't active is that of its end, by another entry.
-local function show_new()
+-- Replaces a live record only if the job is not active: it is that of its end, by another entry.
+local function add_record()
   if redis.call('ZADD', active, 'NX', ARGV[7], job) == 1 then
     redis.call('SET', live, ARGV[14])
   else
@@ -54,10 +54,10 @@ if holder then
   if left >= 0 then wait = math.min(left + tonumber(ARGV[11]), wait) end
   local due = clock(ARGV[1]) + wait
   remove_all(stream, group, entry, message)
-  show_new()
+  add_record()
   local known = redis.call('HMGET', message, 'lost', 'running')
   if known[2] then
-    -- Its process died: what it showed last is no longer so.
+    -- Its process died: the record is outdated.
     redis.call('HSET', message, 'lost', (tonumber(known[1] or 0) or 0) + 1)
     redis.call('SET', live, ARGV[14])
   end
@@ -77,5 +77,5 @@ redis.call('HSET', message, 'attempts', attempts, 'lost', lost, 'running', fence
 redis.call('HDEL', message, 'not_before', 'reason', 'publishing')
 redis.call('XCLAIM', stream, group, consumer, 0, entry, 'JUSTID')
 redis.call('ZREM', delayed, job)
-show_new()
+add_record()
 return {'running', fence, attempts, lost, redis.call('HEXISTS', message, 'cancel')}

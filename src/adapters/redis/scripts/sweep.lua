@@ -1,6 +1,6 @@
--- Acknowledges what is pending for a consumer although its entry was deleted.
+-- Acknowledges pending entries of a consumer that were deleted.
 -- KEYS: 1 stream
--- ARGV: 1 group, 2 consumer, 3 entries looked at, at most
+-- ARGV: 1 group, 2 consumer, 3 maximum entries checked
 -- Returns: the entries
 local bad = check(KEYS[1], 'stream')
 if bad then return bad end

@@ -1,7 +1,7 @@
--- Takes a lock on a name, or prolongs it.
+-- Acquires or extends a lock on a name.
 -- KEYS: 1 lock
 -- ARGV: 1 token, 2 TTL ms
--- Returns: 1, or 0 if another token has it
+-- Returns: 1, or 0 if another token holds it
 local bad = check(KEYS[1], 'string')
 if bad then return bad end
 local holder = redis.call('GET', KEYS[1])

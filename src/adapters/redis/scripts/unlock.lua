@@ -1,7 +1,7 @@
--- Gives a lock on a name back.
+-- Releases a lock on a name.
 -- KEYS: 1 lock
 -- ARGV: 1 token
--- Returns: 1 if it was this token's
+-- Returns: 1 if the token held it
 local bad = check(KEYS[1], 'string')
 if bad then return bad end
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end

@@ -1,4 +1,4 @@
--- Shows a running job as it is now.
+-- Replaces the live record of a running job.
 -- KEYS: 1 live, 2 lock, 3 message
 -- ARGV: 1 token, 2 live record
 -- Returns: 'held', 'cancelled' (and held) or 'lost'
