@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hash_knows_its_password_and_no_other() {
+    fn hash_matches_only_its_password() {
         let hash = PasswordHash::of("correct horse").unwrap();
         assert!(hash.to_string().starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{hash}");
         let read = PasswordHash::parse(&hash.to_string()).unwrap();
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn passwords_that_are_too_short_or_long_are_refused() {
+    fn too_short_and_too_long_passwords_are_rejected() {
         assert_eq!(PasswordHash::of(""), Err(PasswordError::Empty));
         assert_eq!(PasswordHash::of("pässwör"), Err(PasswordError::TooShort { found: 7 }));
         assert_eq!(PasswordHash::of(&"x".repeat(1025)), Err(PasswordError::TooLong { found: 1025 }));
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn each_recommendation_is_strong_enough_and_less_is_not() {
+    fn recommended_parameters_are_the_minimum() {
         for good in ["m=47104,t=1,p=1", "m=19456,t=2,p=1", "m=12288,t=3,p=1", "m=9216,t=4,p=1", "m=7168,t=5,p=1"] {
             assert!(PasswordHash::parse(&with(good)).is_ok(), "{good}");
         }
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn other_hashes_are_refused_and_not_shown() {
+    fn unsupported_hashes_are_rejected_without_showing_them() {
         let bcrypt = "$2b$12$R9h/cIPz0gi.URNNX3kh2OPST9/PgBkqquzi.Ss7KIUgO2t0jWMUW";
         for bad in ["", "hunter2", bcrypt, &with("m=19456,t=2,p=1").replace("id$", "i$"), &with("m=x")] {
             let error = PasswordHash::parse(bad).unwrap_err();
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn hashes_of_bcrypt_are_taken_within_bounds_of_cost() {
+    fn bcrypt_hashes_are_accepted_within_cost_limits() {
         // From the test vectors of OpenBSD's and other implementations.
         let hash = "$2b$10$WvvTPHKwdBJ3uk0Z37EMR.hLA2W6N9AEBhEgrAOljy2Ae5MtaSIUi";
         let made = bcrypt::hash("correct horse", 10).unwrap();

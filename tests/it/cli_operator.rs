@@ -373,7 +373,7 @@ fn a_port_at_which_no_redis_answers_is_told_as_such() {
     let http = site.env()["OBJ_ENDPOINT_URL"].clone();
     let address = http.strip_prefix("http://").unwrap();
     site.set("KV_URL", &format!("redis://{address}"));
-    let told = format!("the key-value store can't be reached: Redis at {address}: what answers there is no Redis");
+    let told = format!("the key-value store can't be reached: Redis at {address}: the server is not Redis");
     operator(&site, &["jobs", "trips"]).told(1, &[&told, "check host and port of KV_URL"]);
 }
 

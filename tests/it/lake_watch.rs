@@ -106,7 +106,7 @@ fn write(path: PathBuf) {
 }
 
 #[test]
-fn a_file_that_is_written_slowly_is_told_when_it_is_closed() {
+fn slowly_written_file_is_reported_when_closed() {
     let watched = Watched::new();
     let mut slow = File::create(watched.lake("slow.csv")).unwrap();
     for row in 0..3 {
@@ -126,7 +126,7 @@ fn a_file_that_is_written_slowly_is_told_when_it_is_closed() {
 }
 
 #[test]
-fn a_file_that_is_moved_linked_or_put_into_the_lake_is_told() {
+fn moved_linked_and_put_files_are_reported() {
     let watched = Watched::new();
     write(watched.outside("a.csv"));
     fs::hard_link(watched.outside("a.csv"), watched.lake("linked.csv")).unwrap();
@@ -142,7 +142,7 @@ fn a_file_that_is_moved_linked_or_put_into_the_lake_is_told() {
 }
 
 #[test]
-fn every_file_of_a_folder_that_is_moved_in_is_told_and_so_is_what_comes_into_it_later() {
+fn files_of_a_moved_in_folder_and_later_ones_are_reported() {
     let watched = Watched::new();
     let names = ["f/1.csv", "f/g/2.csv", "f/g/3.csv", "f/h/i/4.csv"];
     names.iter().for_each(|name| write(watched.outside(name)));
@@ -161,7 +161,7 @@ fn every_file_of_a_folder_that_is_moved_in_is_told_and_so_is_what_comes_into_it_
 }
 
 #[test]
-fn a_file_in_folders_made_a_moment_before_is_told() {
+fn file_in_new_folders_is_reported() {
     let watched = Watched::new();
     for n in 0..100 {
         let name = format!("{n}/a/b/c/d/e/f.csv");
@@ -178,7 +178,7 @@ fn a_file_in_folders_made_a_moment_before_is_told() {
 }
 
 #[test]
-fn thousands_of_files_at_once_are_all_told() {
+fn thousands_of_files_at_once_are_all_reported() {
     let watched = Watched::new();
     let names: Vec<String> = (0..5_000).map(|n| format!("{}/{n}.csv", n % 10)).collect();
     std::thread::scope(|scope| {
@@ -190,7 +190,7 @@ fn thousands_of_files_at_once_are_all_told() {
 }
 
 #[test]
-fn files_and_folders_with_a_dot_in_front_are_ignored() {
+fn dot_files_and_folders_are_ignored() {
     let watched = Watched::new();
     for name in [".a.csv", ".d/a.csv", "d/.a.csv", "d/.e/f/a.csv"] {
         watched.write(name);
@@ -204,7 +204,7 @@ fn files_and_folders_with_a_dot_in_front_are_ignored() {
 }
 
 #[test]
-fn what_is_only_read_removed_or_no_file_is_not_told() {
+fn reads_removals_and_special_files_are_not_reported() {
     let watched = Watched::new();
     watched.write("a.csv");
     watched.write("d/b.csv");
@@ -219,7 +219,7 @@ fn what_is_only_read_removed_or_no_file_is_not_told() {
 }
 
 #[test]
-fn a_lake_that_is_removed_or_replaced_is_watched_again_after_a_rescan() {
+fn replaced_lake_is_watched_again_after_a_rescan() {
     let watched = Watched::new();
     let lake = watched.root.path().join("lake");
     let aside = watched.root.path().join("aside");
@@ -249,7 +249,7 @@ fn a_lake_that_is_removed_or_replaced_is_watched_again_after_a_rescan() {
 }
 
 #[test]
-fn a_lake_that_is_not_there_yet_is_watched_when_it_comes() {
+fn missing_lake_is_watched_once_created() {
     let root = tempfile::tempdir().unwrap();
     let store = FsStore::open(root.path()).unwrap();
     let (watch, changes) = store.watch().unwrap();
@@ -261,7 +261,7 @@ fn a_lake_that_is_not_there_yet_is_watched_when_it_comes() {
 }
 
 #[test]
-fn nothing_is_watched_any_more_when_the_guard_is_dropped() {
+fn watch_ends_when_its_guard_is_dropped() {
     let mut watched = Watched::new();
     assert!(watched.is_watched());
     drop(watched.watch.take());

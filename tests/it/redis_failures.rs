@@ -94,7 +94,7 @@ fn everything(server: &RedisServer) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn a_server_that_is_away_at_first_is_used_once_it_is_there() {
+fn server_is_used_once_it_is_reachable() {
     let server = RedisServer::start();
     server.kill();
     let kv = server.kv();
@@ -108,7 +108,7 @@ fn a_server_that_is_away_at_first_is_used_once_it_is_there() {
 }
 
 #[test]
-fn a_server_killed_and_restarted_with_its_data_goes_on_where_it_was() {
+fn restarted_server_continues_with_its_data() {
     let server = RedisServer::durable();
     let kv = server.kv();
     let (running, first) = run(&kv, "trips");
@@ -142,7 +142,7 @@ fn a_server_killed_and_restarted_with_its_data_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_server_restarted_without_its_data_is_noticed_and_used_anew() {
+fn data_loss_after_a_restart_is_noticed() {
     let server = RedisServer::start();
     let kv = server.kv();
     assert!(!kv.is_initialized().unwrap(), "a new server");
@@ -162,7 +162,7 @@ fn a_server_restarted_without_its_data_is_noticed_and_used_anew() {
 }
 
 #[test]
-fn data_lost_under_open_handles_is_noticed_even_if_remember_came_in_between() {
+fn data_loss_is_noticed_despite_mark_initialized() {
     let server = RedisServer::start();
     let kv = server.kv();
     assert!(!kv.is_initialized().unwrap());
@@ -174,7 +174,7 @@ fn data_lost_under_open_handles_is_noticed_even_if_remember_came_in_between() {
 }
 
 #[test]
-fn a_group_that_somebody_destroyed_is_made_again_with_all_entries() {
+fn destroyed_group_is_recreated_with_all_entries() {
     let server = RedisServer::start();
     let kv = server.kv();
     kv.is_initialized().unwrap();
@@ -190,7 +190,7 @@ fn a_group_that_somebody_destroyed_is_made_again_with_all_entries() {
 }
 
 #[test]
-fn a_claim_that_waits_survives_the_loss_of_the_stream() {
+fn waiting_claim_survives_the_loss_of_the_stream() {
     let server = RedisServer::start();
     let kv = server.kv();
     assert_eq!(kv.claim("w", 1, AT_ONCE).unwrap(), []);
@@ -221,7 +221,7 @@ fn wait_until(condition: impl Fn() -> bool) {
 }
 
 #[test]
-fn a_paused_server_times_out_and_its_late_answers_go_to_nobody() {
+fn late_replies_of_a_paused_server_are_discarded() {
     let server = RedisServer::start();
     let kv = server.impatient(SOON);
     let jobs: Vec<Job> = (0..2).map(|n| enqueue(&kv, &format!("p{n}"))).collect();
@@ -241,7 +241,7 @@ fn a_paused_server_times_out_and_its_late_answers_go_to_nobody() {
 }
 
 #[test]
-fn a_connection_cut_at_any_moment_leaves_each_step_whole() {
+fn steps_are_atomic_when_connections_are_cut() {
     let late = Moment::LateReply(SOON * 3);
     for moment in [Moment::BeforeRequest, Moment::MidRequest, Moment::BeforeReply, Moment::MidReply, late] {
         let server = RedisServer::start();
@@ -299,7 +299,7 @@ fn a_connection_cut_at_any_moment_leaves_each_step_whole() {
 }
 
 #[test]
-fn what_can_be_repeated_is_repeated_on_a_new_connection() {
+fn idempotent_requests_are_retried_on_a_new_connection() {
     let server = RedisServer::start();
     let proxy = CuttingProxy::to(server.port());
     let kv = RedisKv::open(&RedisOptions::new(format!("redis://127.0.0.1:{}/", proxy.port()))).unwrap();
@@ -320,7 +320,7 @@ fn what_can_be_repeated_is_repeated_on_a_new_connection() {
 }
 
 #[test]
-fn under_failures_at_random_every_answer_is_the_one_that_was_asked_for() {
+fn replies_match_requests_under_random_failures() {
     let server = RedisServer::start();
     let proxy = CuttingProxy::to(server.port());
     let options = RedisOptions {
@@ -352,7 +352,7 @@ fn under_failures_at_random_every_answer_is_the_one_that_was_asked_for() {
 }
 
 #[test]
-fn scripts_that_the_server_forgot_are_given_again() {
+fn flushed_scripts_are_loaded_again() {
     let server = RedisServer::start();
     let kv = server.kv();
     let (job, start) = run(&kv, "trips");
@@ -363,7 +363,7 @@ fn scripts_that_the_server_forgot_are_given_again() {
 }
 
 #[test]
-fn a_full_server_refuses_new_work_and_lets_what_runs_end() {
+fn full_server_rejects_new_jobs_and_lets_running_ones_finish() {
     let server = RedisServer::with(&["--maxmemory-policy", "noeviction"]);
     let kv = server.kv();
     let (running, start) = run(&kv, "trips");
@@ -394,7 +394,7 @@ fn a_full_server_refuses_new_work_and_lets_what_runs_end() {
 }
 
 #[test]
-fn a_replica_refuses() {
+fn replica_rejects_writes() {
     let (primary, server) = (RedisServer::start(), RedisServer::start());
     let kv = server.kv();
     enqueue(&kv, "trips");
@@ -405,7 +405,7 @@ fn a_replica_refuses() {
 }
 
 #[test]
-fn a_user_without_a_command_that_steps_write_by_is_refused_the_proof_of_a_write() {
+fn write_probe_fails_if_any_writing_command_is_forbidden() {
     let server = RedisServer::start();
     let kv = server.kv();
     kv.probe_write().unwrap();

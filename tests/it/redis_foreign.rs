@@ -98,7 +98,7 @@ fn everything(server: &RedisServer) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn an_entry_that_somebody_added_runs_and_leaves_only_what_should_stay() {
+fn foreign_entry_runs_and_leaves_only_expected_keys() {
     let (server, kv) = with_server();
     let add = ["XADD", keys::STREAM, "*", "job_id", "from-outside_1", "pipeline", "trips", "clean_run", "TRUE"];
     server.ask::<String>(&add);
@@ -122,7 +122,7 @@ fn an_entry_that_somebody_added_runs_and_leaves_only_what_should_stay() {
 }
 
 #[test]
-fn an_id_that_another_pipeline_uses_is_taken_for_no_second_job() {
+fn id_in_use_by_another_pipeline_is_rejected() {
     let (server, kv) = with_server();
     let job = enqueue(&kv, "trips");
     let start = run_next(&kv);
@@ -138,7 +138,7 @@ fn an_id_that_another_pipeline_uses_is_taken_for_no_second_job() {
 }
 
 #[test]
-fn keys_have_the_names_and_types_that_others_rely_on() {
+fn keys_have_their_documented_names_and_types() {
     let (server, kv) = with_server();
     let job = enqueue(&kv, "trips");
     let lease = run_next(&kv);
@@ -176,7 +176,7 @@ fn keys_have_the_names_and_types_that_others_rely_on() {
 }
 
 #[test]
-fn bytes_that_are_no_text_reach_the_dead_with_their_reason() {
+fn invalid_utf8_is_dead_lettered_with_its_reason() {
     let (server, kv) = with_server();
     let mut command = redis::cmd("XADD");
     command.arg(keys::STREAM).arg("*").arg(b"job_id\xff".as_slice()).arg(b"\x00\xc3\x28".as_slice());
@@ -193,7 +193,7 @@ fn bytes_that_are_no_text_reach_the_dead_with_their_reason() {
 }
 
 #[test]
-fn an_entry_that_an_operator_deleted_comes_back() {
+fn deleted_entry_is_requeued() {
     for command in
         [vec!["XTRIM", keys::STREAM, "MAXLEN", "0"], vec!["XDEL", keys::STREAM, "?"], vec!["DEL", keys::STREAM]]
     {
@@ -212,7 +212,7 @@ fn an_entry_that_an_operator_deleted_comes_back() {
 }
 
 #[test]
-fn an_entry_deleted_between_claim_and_start_runs_once() {
+fn entry_deleted_between_claim_and_start_runs_once() {
     let (server, kv) = with_server();
     let job = enqueue(&kv, "trips");
     let old = claim(&kv);
@@ -225,7 +225,7 @@ fn an_entry_deleted_between_claim_and_start_runs_once() {
 }
 
 #[test]
-fn an_entry_deleted_under_a_run_comes_back_only_if_the_run_dies() {
+fn entry_deleted_during_a_run_is_requeued_only_if_it_dies() {
     let (server, kv) = with_server();
     let job = enqueue(&kv, "trips");
     let start = run_next(&kv);
@@ -242,7 +242,7 @@ fn an_entry_deleted_under_a_run_comes_back_only_if_the_run_dies() {
 }
 
 #[test]
-fn a_job_whose_message_is_lost_is_rebuilt_from_its_record() {
+fn lost_message_is_rebuilt_from_the_record() {
     let (server, kv) = with_server();
     let queued = enqueue(&kv, "trips");
     server.ask::<()>(&["DEL", &keys::message(&queued.job_id), keys::STREAM]);
@@ -260,7 +260,7 @@ fn a_job_whose_message_is_lost_is_rebuilt_from_its_record() {
 }
 
 #[test]
-fn a_job_of_which_nothing_is_left_is_forgotten() {
+fn job_without_any_data_is_removed() {
     let (server, kv) = with_server();
     let job = enqueue(&kv, "trips");
     let other = enqueue(&kv, "trips");
@@ -274,7 +274,7 @@ fn a_job_of_which_nothing_is_left_is_forgotten() {
 }
 
 #[test]
-fn the_janitor_sees_every_pipeline_and_every_job() {
+fn requeue_lost_covers_every_pipeline_and_job() {
     let (server, kv) = with_server();
     for n in 0..250 {
         enqueue(&kv, &format!("p{n}"));
@@ -291,7 +291,7 @@ fn the_janitor_sees_every_pipeline_and_every_job() {
 }
 
 #[test]
-fn consumers_of_dead_processes_are_forgotten_unless_something_is_pending_for_them() {
+fn idle_consumers_without_pending_entries_are_removed() {
     let server = RedisServer::start();
     let options = RedisOptions { consumer_idle: AT_ONCE, ..RedisOptions::new(server.url()) };
     let kv = RedisKv::open(&options).unwrap();
@@ -311,7 +311,7 @@ fn consumers_of_dead_processes_are_forgotten_unless_something_is_pending_for_the
 }
 
 #[test]
-fn garbage_under_a_key_fails_what_needs_it_by_name_and_changes_nothing() {
+fn key_of_another_type_fails_its_steps_and_changes_nothing() {
     let (server, kv) = with_server();
     let job = enqueue(&kv, "trips");
     let lease = run_next(&kv).lease;
@@ -370,7 +370,7 @@ fn enqueue_later(pipeline: &str) -> Job {
 }
 
 #[test]
-fn one_bad_record_hides_no_other_job() {
+fn malformed_record_hides_no_other_job() {
     let (server, kv) = with_server();
     let jobs: Vec<Job> = (0..4).map(|_| enqueue(&kv, "trips")).collect();
     server.ask::<()>(&["SET", &keys::live(&jobs[0].job_id), "{ no JSON"]);
@@ -394,7 +394,7 @@ fn one_bad_record_hides_no_other_job() {
 }
 
 #[test]
-fn garbage_of_one_pipeline_keeps_no_other_from_being_served() {
+fn malformed_pipeline_blocks_no_other() {
     let (server, kv) = with_server();
     server.ask::<()>(&["SET", &keys::active(&slug("bad")), "x"]);
     server.ask::<()>(&["ZADD", keys::WINDOWS, "1", "no slug/", "1", "good"]);
@@ -416,7 +416,7 @@ fn client(address: &str) -> LoginScopes {
 }
 
 #[test]
-fn a_session_that_is_none_is_malformed_and_a_login_of_garbage_too() {
+fn malformed_sessions_and_logins_are_reported() {
     let (server, kv) = with_server();
     server.ask::<()>(&["SET", &keys::session("ab"), "let me in"]);
     assert!(matches!(kv.touch("ab", TTL), Err(KvError::Malformed { .. })));
@@ -432,7 +432,7 @@ fn a_session_that_is_none_is_malformed_and_a_login_of_garbage_too() {
 }
 
 #[test]
-fn counters_that_somebody_overwrote_begin_anew() {
+fn overwritten_counters_restart() {
     let (server, kv) = with_server();
     let job = enqueue(&kv, "trips");
     server.ask::<()>(&["HSET", &keys::message(&job.job_id), "attempts", "many", "lost", "x"]);

@@ -60,7 +60,7 @@ fn all_at_once<T: Send>(open: impl Fn() -> RedisKv, race: impl Fn(usize, &RedisK
 }
 
 #[test]
-fn of_eight_that_fire_a_window_one_makes_the_job() {
+fn one_of_eight_racing_fires_creates_the_job() {
     let server = RedisServer::start();
     let clock = Arc::new(MovedClock::default());
     let open = || {
@@ -83,7 +83,7 @@ fn of_eight_that_fire_a_window_one_makes_the_job() {
 }
 
 #[test]
-fn events_that_race_with_the_firing_open_the_next_window_or_belong_to_this_one() {
+fn events_racing_with_a_fire_belong_to_either_window() {
     let server = RedisServer::start();
     let clock = Arc::new(MovedClock::default());
     let open = || {
@@ -113,7 +113,7 @@ fn events_that_race_with_the_firing_open_the_next_window_or_belong_to_this_one()
 }
 
 #[test]
-fn of_eight_that_start_jobs_of_one_pipeline_one_runs_and_the_rest_wait() {
+fn one_of_eight_racing_jobs_of_a_pipeline_runs() {
     let server = RedisServer::start();
     let kv = server.kv();
     for _ in 0..10 {
@@ -138,7 +138,7 @@ fn of_eight_that_start_jobs_of_one_pipeline_one_runs_and_the_rest_wait() {
 }
 
 #[test]
-fn of_eight_that_start_the_same_entry_one_runs_it() {
+fn one_of_eight_racing_starts_of_an_entry_runs() {
     let server = RedisServer::start();
     let kv = server.kv();
     for _ in 0..20 {
@@ -169,7 +169,7 @@ struct Watch {
 }
 
 #[test]
-fn workers_that_claim_run_fail_and_end_at_once_do_every_job_once_and_one_a_pipeline() {
+fn concurrent_workers_finish_every_job_once() {
     const JOBS: usize = 240;
     let server = RedisServer::start();
     let kv = server.kv();

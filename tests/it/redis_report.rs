@@ -22,14 +22,14 @@ fn problems(kv: &RedisKv) -> Vec<(bool, String)> {
 }
 
 #[test]
-fn a_server_with_its_data_on_disk_is_found_well() {
+fn durable_server_has_no_findings() {
     let server = RedisServer::durable();
     let report = server.kv().report().unwrap();
     assert!(report.server.starts_with("Redis ") && report.findings.is_empty(), "{report:?}");
 }
 
 #[test]
-fn what_may_lose_data_is_found() {
+fn risky_persistence_is_reported() {
     let server = RedisServer::with(&["--appendonly", "no", "--maxmemory-policy", "volatile-lru"]);
     let found = problems(&server.kv());
     assert_eq!(found.len(), 2, "{found:?}");
@@ -43,7 +43,7 @@ fn what_may_lose_data_is_found() {
 }
 
 #[test]
-fn a_server_in_cluster_mode_and_a_replica_are_fatal() {
+fn cluster_mode_and_replica_are_fatal() {
     let server = RedisServer::with(&["--cluster-enabled", "yes", "--appendonly", "yes"]);
     assert!(problems(&server.kv()).iter().any(|(fatal, problem)| *fatal && problem.contains("cluster")));
     let (primary, replica) = (RedisServer::start(), RedisServer::start());
@@ -52,7 +52,7 @@ fn a_server_in_cluster_mode_and_a_replica_are_fatal() {
 }
 
 #[test]
-fn a_user_without_info_is_told_which_checks_are_missing_and_what_to_grant() {
+fn missing_info_permission_reports_skipped_checks() {
     let server = RedisServer::durable();
     server.ask::<()>(&["ACL", "SETUSER", "app", "on", ">s3cret", "~svc:*", "+@all", "-@dangerous"]);
     let kv = open(format!("redis://app:s3cret@127.0.0.1:{}/", server.port()));
@@ -69,7 +69,7 @@ fn a_user_without_info_is_told_which_checks_are_missing_and_what_to_grant() {
 }
 
 #[test]
-fn a_server_that_forbids_config_is_asked_otherwise() {
+fn forbidden_config_falls_back_to_info() {
     let server = RedisServer::durable();
     server.ask::<()>(&["ACL", "SETUSER", "app", "on", ">s3cret", "~svc:*", "+@all", "-@dangerous", "+info"]);
     let kv = open(format!("redis://app:s3cret@127.0.0.1:{}/", server.port()));
@@ -79,7 +79,7 @@ fn a_server_that_forbids_config_is_asked_otherwise() {
 }
 
 #[test]
-fn user_password_and_database_of_the_url_count_and_the_password_is_never_shown() {
+fn url_credentials_and_database_apply_and_the_password_is_never_shown() {
     let server = RedisServer::with(&["--requirepass", "s3cret/word"]);
     let port = server.port();
     open(format!("redis://:s3cret%2Fword@127.0.0.1:{port}/3")).ping().unwrap();
@@ -102,7 +102,7 @@ fn user_password_and_database_of_the_url_count_and_the_password_is_never_shown()
 }
 
 #[test]
-fn a_host_that_is_not_there_is_unavailable() {
+fn unknown_host_is_unavailable() {
     let free = free_port();
     let options = RedisOptions {
         connect_timeout: Duration::from_secs(2),
@@ -133,7 +133,7 @@ fn certificates(folder: &Path) {
 }
 
 #[test]
-fn tls_takes_a_server_whose_authority_was_named_and_no_other() {
+fn tls_trusts_only_named_authorities() {
     let folder = tempfile::tempdir().unwrap();
     certificates(folder.path());
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();

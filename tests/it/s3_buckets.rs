@@ -20,7 +20,7 @@ fn missing<T: std::fmt::Debug>(result: StoreResult<T>, name: &str) {
 }
 
 #[test]
-fn a_missing_bucket_is_told_by_every_operation() {
+fn every_operation_reports_a_missing_bucket() {
     let mut options = moto().options();
     let name = "no-such-lake".to_owned();
     options.buckets.lake.clone_from(&name);
@@ -43,7 +43,7 @@ fn a_missing_bucket_is_told_by_every_operation() {
 }
 
 #[test]
-fn a_missing_bucket_is_told_where_head_says_no_more_than_404() {
+fn missing_bucket_is_reported_after_a_bare_404() {
     let mut options = s3s_fs().options();
     options.buckets.lake = "no-such-lake".to_owned();
     let store = S3Store::open(options).unwrap();
@@ -53,7 +53,7 @@ fn a_missing_bucket_is_told_where_head_says_no_more_than_404() {
 }
 
 #[test]
-fn wrong_credentials_are_told_with_what_to_check() {
+fn wrong_credentials_report_what_to_check() {
     let reason = |change: fn(&mut S3Options)| {
         let mut options = s3s_fs().options();
         change(&mut options);
@@ -71,7 +71,7 @@ fn wrong_credentials_are_told_with_what_to_check() {
 }
 
 #[test]
-fn what_no_request_can_name_is_told_beside_full_pages() {
+fn unreachable_keys_are_reported_with_full_pages() {
     let options = moto().options();
     let lake = options.buckets.lake.clone();
     let store = S3Store::open(options).unwrap();
@@ -95,7 +95,7 @@ fn what_no_request_can_name_is_told_beside_full_pages() {
 }
 
 #[test]
-fn notification_rules_are_written_and_read_back() {
+fn notification_rules_round_trip() {
     let store = S3Store::open(moto().options()).unwrap();
     let mut rules = store.notifications(LAKE).unwrap();
     assert!(rules.is_empty());
@@ -121,7 +121,7 @@ fn notification_rules_are_written_and_read_back() {
 }
 
 #[test]
-fn settings_that_name_no_store_are_refused() {
+fn invalid_store_settings_are_rejected() {
     let open = |change: &dyn Fn(&mut S3Options)| {
         let mut options = s3s_fs().options();
         change(&mut options);
@@ -142,7 +142,7 @@ fn settings_that_name_no_store_are_refused() {
 }
 
 #[test]
-fn a_store_with_a_certificate_of_its_own_is_trusted_by_file() {
+fn private_ca_is_trusted_by_file() {
     let place = tempfile::tempdir().unwrap();
     let server = S3Server::with_tls(place.path());
     let options = || server.options_at(&format!("https://127.0.0.1:{}", server.address.port()));

@@ -50,7 +50,7 @@ fn completing(passing: &Passing) -> bool {
 }
 
 #[test]
-fn what_stores_hold_is_found_out() {
+fn probe_detects_enforced_preconditions() {
     let found = |options: S3Options| S3Store::open(options).unwrap().conditions(LAKE).unwrap();
     let expected = |put, complete, listed_etags| Conditions { put, complete, listed_etags };
     assert_eq!(found(s3s_fs().options()), expected(true, true, false));
@@ -75,7 +75,7 @@ fn what_stores_hold_is_found_out() {
 }
 
 #[test]
-fn a_store_is_probed_once_and_left_clean() {
+fn store_is_probed_once_and_left_clean() {
     let probes = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&probes);
     let proxy = moto().behind(move |passing| {
@@ -102,7 +102,7 @@ fn a_store_is_probed_once_and_left_clean() {
 }
 
 #[test]
-fn a_probe_that_was_cut_off_is_made_again() {
+fn interrupted_probe_runs_again() {
     let is_away = Arc::new(AtomicBool::new(true));
     let seen = Arc::clone(&is_away);
     let proxy = s3s_fs().behind(move |passing| {
@@ -117,7 +117,7 @@ fn a_probe_that_was_cut_off_is_made_again() {
 }
 
 #[test]
-fn a_probe_whose_answers_are_lost_finds_out_the_same() {
+fn probe_tolerates_lost_responses() {
     for lossy in ["PUT", "POST"] {
         let seen = Mutex::new(BTreeSet::new());
         let proxy = s3s_fs().behind(move |passing| {
@@ -138,7 +138,7 @@ fn race<T: Send>(options: &S3Options, act: impl Fn(usize, &S3Store) -> T + Sync)
 }
 
 #[test]
-fn locks_hold_what_the_store_does_not() {
+fn locks_emulate_preconditions() {
     let (options, _proxy) = deaf_to(everything);
     let locks = Arc::new(TestLocks::default());
     let options = options.with_locks(locks.clone());
@@ -177,7 +177,7 @@ fn locks_hold_what_the_store_does_not() {
 }
 
 #[test]
-fn without_locks_a_look_before_the_write_stands_in() {
+fn preconditions_without_locks_are_checked_before_the_write() {
     let (options, _proxy) = deaf_to(everything);
     let store = S3Store::open(options).unwrap();
     for size in [1, 300_000] {
@@ -191,7 +191,7 @@ fn without_locks_a_look_before_the_write_stands_in() {
 }
 
 #[test]
-fn a_store_that_holds_conditions_on_puts_alone_needs_locks_for_large_bodies_alone() {
+fn locks_cover_only_uploads_if_puts_are_conditional() {
     let (options, _proxy) = deaf_to(completing);
     let locks = Arc::new(TestLocks::default());
     let store = S3Store::open(options.with_locks(locks.clone())).unwrap();

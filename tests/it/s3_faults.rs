@@ -74,7 +74,7 @@ fn is_probe(passing: &Passing) -> bool {
 }
 
 #[test]
-fn connections_that_the_store_has_closed_are_replaced_without_a_word() {
+fn closed_connections_are_replaced_silently() {
     let (store, _proxy) = behind(|passing| if passing.earlier > 0 { Act::Close } else { Act::Forward });
     for round in 0..3 {
         let tag = store.put(LAKE, KEY, b"1", &create()).unwrap().etag.unwrap();
@@ -89,7 +89,7 @@ fn connections_that_the_store_has_closed_are_replaced_without_a_word() {
 }
 
 #[test]
-fn a_request_gets_through_however_many_idle_connections_have_died_unseen() {
+fn request_survives_any_number_of_dead_idle_connections() {
     const IDLE: usize = 8;
     let together = Barrier::new(IDLE);
     let opened = AtomicUsize::new(0);
@@ -113,7 +113,7 @@ fn a_request_gets_through_however_many_idle_connections_have_died_unseen() {
 }
 
 #[test]
-fn a_conditional_write_whose_answer_was_lost_has_still_succeeded() {
+fn conditional_write_succeeds_despite_a_lost_response() {
     for size in [10, 400_000] {
         let wanted = move |passing: &Passing| {
             let step = if size == 10 { "PUT" } else { "POST" };
@@ -129,7 +129,7 @@ fn a_conditional_write_whose_answer_was_lost_has_still_succeeded() {
 }
 
 #[test]
-fn the_write_of_another_is_not_taken_for_ours_whose_answer_was_lost() {
+fn foreign_write_is_not_mistaken_for_ours() {
     let wanted = |passing: &Passing| passing.header("x-amz-meta-lakemill-write").is_some() && !is_probe(passing);
     let (store, _proxy) = faults(wanted, |nth| (nth == 1).then_some(Act::Close));
     store.put(LAKE, KEY, b"another's", &create()).unwrap();
@@ -139,7 +139,7 @@ fn the_write_of_another_is_not_taken_for_ours_whose_answer_was_lost() {
 }
 
 #[test]
-fn a_short_overload_passes_and_a_long_one_is_told() {
+fn short_overload_is_retried_and_a_long_one_reported() {
     const BUSY: &str =
         "<Error><Code>SlowDown</Code><Message>Reduce your rate</Message><RequestId>R7</RequestId></Error>";
     let busy = |until: usize| move |nth| (nth < until).then(|| answer("503 Slow Down", BUSY));
@@ -152,7 +152,7 @@ fn a_short_overload_passes_and_a_long_one_is_told() {
 }
 
 #[test]
-fn a_body_that_breaks_off_is_an_error_and_never_a_short_object() {
+fn truncated_body_is_an_error() {
     let body = vec![b'b'; 200_000];
     for act in [|| Act::CutAfter(1_000), || Act::CutAfter(0), || Act::CutAfter(199_999)] {
         let (store, _proxy) = faults(|passing| passing.method == "GET", move |_| Some(act()));
@@ -168,7 +168,7 @@ fn a_body_that_breaks_off_is_an_error_and_never_a_short_object() {
 }
 
 #[test]
-fn a_slow_store_hits_a_timer_that_the_error_names() {
+fn timeout_error_names_its_phase() {
     let of = |act: fn() -> Act, response, receive_idle| {
         let proxy = s3s_fs().behind(move |passing| if passing.method == "GET" { act() } else { Act::Forward });
         let mut options = s3s_fs().options_at(&proxy.url());
@@ -181,16 +181,16 @@ fn a_slow_store_hits_a_timer_that_the_error_names() {
     let (store, _proxy) = of(|| Act::StallAfter(10), 20, 2);
     let error = read(&store).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
-    assert!(error.to_string().contains("timed out receiving, without a byte coming (after 2s)"), "{error}");
+    assert!(error.to_string().contains("timed out receiving, without progress (after 2s)"), "{error}");
     let text = transient(store.list(LAKE, "", None, None, 10));
     assert!(text.contains("timed out receiving"), "{text}");
     let (store, _proxy) = of(|| Act::Delay(Duration::from_secs(5)), 1, 20);
     let text = transient(store.get(LAKE, KEY, None));
-    assert!(text.contains("timed out waiting for the store's answer (after 1s)"), "{text}");
+    assert!(text.contains("timed out waiting for the store's response (after 1s)"), "{text}");
 }
 
 #[test]
-fn a_store_that_is_not_there_is_a_transient_failure() {
+fn unreachable_store_is_transient() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let options = s3s_fs().options_at(&format!("http://127.0.0.1:{port}"));
     let store = S3Store::open(options).unwrap();
@@ -200,12 +200,12 @@ fn a_store_that_is_not_there_is_a_transient_failure() {
 }
 
 #[test]
-fn answers_that_make_no_sense_are_errors_of_bounded_length() {
+fn invalid_responses_are_errors_of_bounded_length() {
     let with = |status: &'static str, body: String| faults(|_| true, move |_| Some(answer(status, &body)));
     let list = |(store, _proxy): (S3Store, HttpProxy)| store.list(LAKE, "", None, None, 10);
     for body in ["", "hello", "<a", "<html><body>ok</body></html>", "<ListBucketResult>", "<?xml version=\"1.0\"?>"] {
         let text = transient(list(with("200 OK", body.to_owned())));
-        assert!(text.contains("makes no sense"), "{body}: {text}");
+        assert!(text.contains("invalid response"), "{body}: {text}");
     }
     let text = transient(list(with("200 OK", format!("<ListBucketResult>{}", " ".repeat(17 << 20)))));
     assert!(text.contains("at most 16777216 bytes"), "{text}");
@@ -220,7 +220,7 @@ fn answers_that_make_no_sense_are_errors_of_bounded_length() {
 }
 
 #[test]
-fn an_answer_that_turns_into_an_error_after_its_status_is_an_error() {
+fn error_after_a_success_status_is_an_error() {
     const LATE: &str = "<?xml version=\"1.0\"?>\n\n  <Error><Code>InternalError</Code><Message>late</Message></Error>";
     let copies = |passing: &Passing| passing.header("x-amz-copy-source").is_some();
     let (store, _proxy) = faults(copies, |_| Some(answer("200 OK", LATE)));
@@ -234,7 +234,7 @@ fn an_answer_that_turns_into_an_error_after_its_status_is_an_error() {
 }
 
 #[test]
-fn each_key_that_was_not_deleted_is_an_error() {
+fn each_undeleted_key_is_an_error() {
     let (a, b) = ("pipelines/s/a".to_owned(), "pipelines/s/b".to_owned());
     let error = |code: &str| {
         format!(
@@ -256,7 +256,7 @@ fn each_key_that_was_not_deleted_is_an_error() {
 }
 
 #[test]
-fn a_store_that_deletes_one_key_at_a_time_is_asked_so() {
+fn delete_falls_back_to_single_keys() {
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&asked);
     let (store, _proxy) = behind(move |passing| {
@@ -278,7 +278,7 @@ fn a_store_that_deletes_one_key_at_a_time_is_asked_so() {
 }
 
 #[test]
-fn a_listing_that_xml_cannot_hold_is_asked_for_encoded() {
+fn listing_outside_xml_is_requested_encoded() {
     let page = |key: &str, rest: &str| {
         format!(
             "<ListBucketResult>{rest}<Contents><Key>{key}</Key><Size>1</Size>\

@@ -78,7 +78,7 @@ fn late(act: fn(&S3Store, &WriteOptions<'_>) -> StoreResult<()>) {
 }
 
 #[test]
-fn a_write_that_reaches_the_store_after_the_lease_is_refused_there() {
+fn store_rejects_a_write_after_its_lease() {
     std::thread::scope(|scope| {
         let cases: [fn(&S3Store, &WriteOptions<'_>) -> StoreResult<()>; 5] = [
             |store, options| store.put(LAKE, KEY, b"new", options).map(drop),
@@ -94,7 +94,7 @@ fn a_write_that_reaches_the_store_after_the_lease_is_refused_there() {
 }
 
 #[test]
-fn with_less_than_a_second_left_nothing_is_sent() {
+fn nothing_is_sent_with_less_than_a_second_left() {
     let requests = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&requests);
     let proxy = s3s_fs().behind(move |passing| {
@@ -144,7 +144,7 @@ impl Clock for Wrong {
 }
 
 #[test]
-fn a_clock_that_is_far_off_is_made_up_for() {
+fn wrong_clock_is_compensated() {
     std::thread::scope(|scope| {
         for seconds in [7_200, -7_200, 400, -400] {
             scope.spawn(move || {

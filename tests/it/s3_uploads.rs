@@ -35,7 +35,7 @@ fn part_number(passing: &Passing) -> Option<u32> {
 }
 
 #[test]
-fn a_large_body_goes_in_parts_and_comes_back_byte_for_byte() {
+fn large_body_is_uploaded_in_parts() {
     let parts = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&parts);
     let proxy = s3s_fs().behind(move |passing| {
@@ -61,7 +61,7 @@ fn a_large_body_goes_in_parts_and_comes_back_byte_for_byte() {
 }
 
 #[test]
-fn an_upload_that_fails_leaves_nothing() {
+fn failed_upload_leaves_nothing() {
     let proxy = moto().behind(|passing| match part_number(passing) {
         Some(2) => Act::Answer(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n".to_vec()),
         _ => Act::Forward,
@@ -98,7 +98,7 @@ impl Lease for Panicking {
 }
 
 #[test]
-fn an_upload_that_panics_leaves_nothing() {
+fn panicking_upload_leaves_nothing() {
     let begun = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&begun);
     let proxy = moto().behind(move |passing| {
@@ -115,7 +115,7 @@ fn an_upload_that_panics_leaves_nothing() {
 }
 
 #[test]
-fn a_staged_upload_that_is_dropped_or_told_to_stop_leaves_nothing() {
+fn dropped_or_stopped_staged_upload_leaves_nothing() {
     let options = moto().options();
     let warehouse = options.buckets.warehouse.clone();
     let store = S3Store::open(options).unwrap();
@@ -138,7 +138,7 @@ fn a_staged_upload_that_is_dropped_or_told_to_stop_leaves_nothing() {
 }
 
 #[test]
-fn an_upload_whose_condition_fails_leaves_nothing() {
+fn upload_with_a_failed_precondition_leaves_nothing() {
     let options = moto().options();
     let warehouse = options.buckets.warehouse.clone();
     let store = S3Store::open(options).unwrap();
@@ -155,7 +155,7 @@ fn an_upload_whose_condition_fails_leaves_nothing() {
 }
 
 #[test]
-fn a_file_that_becomes_shorter_while_it_is_sent_fails() {
+fn file_truncated_during_its_upload_fails() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("spool");
     std::fs::write(&path, body(40 << 20)).unwrap();
@@ -169,12 +169,12 @@ fn a_file_that_becomes_shorter_while_it_is_sent_fails() {
     let store = s3s_fs().store_at(&proxy);
     let error = store.put_file(WAREHOUSE, KEY, &path, &WriteOptions::default()).unwrap_err();
     assert!(matches!(&error, StoreError::Transient { .. }), "{error}");
-    assert!(error.to_string().contains("became shorter"), "{error}");
+    assert!(error.to_string().contains("was truncated"), "{error}");
     assert_eq!(store.head(WAREHOUSE, KEY).unwrap(), None);
 }
 
 #[test]
-fn a_part_is_sent_again_after_a_failure_that_passes() {
+fn part_is_retried_after_a_transient_failure() {
     let (failed, sent) = (AtomicUsize::new(0), Arc::new(AtomicUsize::new(0)));
     let counted = Arc::clone(&sent);
     let proxy = s3s_fs().behind(move |passing| {
@@ -196,7 +196,7 @@ fn a_part_is_sent_again_after_a_failure_that_passes() {
 }
 
 #[test]
-fn a_large_copy_keeps_to_its_precondition() {
+fn large_copy_respects_its_precondition() {
     for server in [s3s_fs(), moto()] {
         let store = S3Store::open(server.options()).unwrap();
         let body = body(700_000);
@@ -213,7 +213,7 @@ fn a_large_copy_keeps_to_its_precondition() {
 }
 
 #[test]
-fn a_copy_whose_source_changes_is_begun_anew() {
+fn copy_restarts_when_its_source_changes() {
     let changes = Arc::new(AtomicUsize::new(1));
     let left = Arc::clone(&changes);
     let proxy = s3s_fs().behind(move |passing| {

@@ -166,7 +166,7 @@ fn is_sound(backend: &SqliteBackend, kv: &dyn Kv) {
 }
 
 #[test]
-fn a_process_killed_at_any_moment_leaves_a_whole_file_and_loses_nothing() {
+fn killed_process_leaves_an_intact_file() {
     let folder = tempfile::tempdir().unwrap();
     let backend = SqliteBackend::at(&file(folder.path()));
     let f = Fixture::new(backend);
@@ -276,7 +276,7 @@ fn hold_the_lock(folder: &Path) {
 }
 
 #[test]
-fn a_process_that_keeps_the_file_locked_makes_steps_fail_in_time_and_reads_go_on() {
+fn locked_file_times_out_writes_but_not_reads() {
     let folder = tempfile::tempdir().unwrap();
     let kv = open(folder.path());
     kv.enqueue(&queued("trips")).unwrap();
@@ -297,7 +297,7 @@ fn a_process_that_keeps_the_file_locked_makes_steps_fail_in_time_and_reads_go_on
 }
 
 #[test]
-fn the_file_and_its_folder_are_the_owners_alone() {
+fn file_and_folder_are_private() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a/b/kv.db");
     let kv = SqliteKv::open(SqliteOptions::new(&path)).unwrap();
@@ -314,7 +314,7 @@ fn the_file_and_its_folder_are_the_owners_alone() {
 }
 
 #[test]
-fn what_is_stored_is_there_after_the_last_one_left() {
+fn data_survives_the_last_close() {
     let backend = SqliteBackend::new();
     let job = queued("trips");
     let kv = backend.sqlite();
@@ -339,7 +339,7 @@ fn refusal(path: &Path) -> KvError {
 }
 
 #[test]
-fn a_file_of_a_newer_version_is_refused_and_left_alone() {
+fn newer_file_is_rejected_unchanged() {
     let backend = SqliteBackend::new();
     let kv = backend.sqlite();
     kv.enqueue(&queued("trips")).unwrap();
@@ -354,7 +354,7 @@ fn a_file_of_a_newer_version_is_refused_and_left_alone() {
 }
 
 #[test]
-fn files_of_others_are_refused_and_left_alone() {
+fn foreign_files_are_rejected_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let foreign = folder.path().join("foreign.db");
     rusqlite::Connection::open(&foreign)
@@ -376,7 +376,7 @@ fn files_of_others_are_refused_and_left_alone() {
 }
 
 #[test]
-fn a_damaged_file_is_told_as_such() {
+fn damaged_file_is_reported() {
     let backend = SqliteBackend::new();
     let kv = backend.sqlite();
     for n in 0..300 {
@@ -404,7 +404,7 @@ fn open_read_only(folder: &Path) {
 }
 
 #[test]
-fn a_file_that_can_not_be_written_is_refused() {
+fn read_only_file_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     drop(open(folder.path()));
     std::fs::set_permissions(file(folder.path()), PermissionsExt::from_mode(0o400)).unwrap();
@@ -450,7 +450,7 @@ fn fill(folder: &Path) {
 }
 
 #[test]
-fn a_full_disk_refuses_steps_and_harms_nothing() {
+fn full_disk_rejects_steps_without_harm() {
     let folder = tempfile::tempdir().unwrap();
     let disk = folder.path().join("disk");
     std::fs::create_dir(&disk).unwrap();
@@ -469,7 +469,7 @@ fn a_full_disk_refuses_steps_and_harms_nothing() {
 }
 
 #[test]
-fn dead_entries_are_kept_up_to_a_bound() {
+fn dead_letters_are_bounded() {
     let backend = SqliteBackend::new();
     let kv = backend.sqlite();
     backend
@@ -490,7 +490,7 @@ fn dead_entries_are_kept_up_to_a_bound() {
 }
 
 #[test]
-fn a_clock_that_is_set_back_lengthens_nothing_and_lowers_no_fence() {
+fn clock_set_back_extends_no_ttl_and_lowers_no_fence() {
     let backend = SqliteBackend::new();
     let clock = Arc::clone(&backend.clock);
     let f = Fixture::new(backend);
@@ -511,7 +511,7 @@ fn a_clock_that_is_set_back_lengthens_nothing_and_lowers_no_fence() {
 }
 
 #[test]
-fn a_heartbeat_does_not_wait_for_a_claim_that_waits() {
+fn heartbeat_does_not_wait_for_a_claim() {
     let f = Fixture::new(SqliteBackend::new());
     let (_, start) = f.run("a", "trips");
     std::thread::scope(|scope| {
@@ -526,7 +526,7 @@ fn a_heartbeat_does_not_wait_for_a_claim_that_waits() {
 }
 
 #[test]
-fn an_entry_whose_fields_can_not_be_read_is_given_out_without_any() {
+fn unreadable_entry_is_claimed_without_fields() {
     let backend = SqliteBackend::new();
     let kv = backend.sqlite();
     backend.raw().execute("INSERT INTO stream (fields, received_ms) VALUES ('{broken', 5)", []).unwrap();
@@ -537,7 +537,7 @@ fn an_entry_whose_fields_can_not_be_read_is_given_out_without_any() {
 }
 
 #[test]
-fn a_record_that_is_no_job_is_told_as_malformed() {
+fn invalid_record_is_malformed() {
     let f = SqliteBackend::new();
     let kv = f.sqlite();
     let job = queued("trips");
@@ -551,7 +551,7 @@ fn a_record_that_is_no_job_is_told_as_malformed() {
 }
 
 #[test]
-fn looking_at_a_session_that_was_prolonged_just_now_writes_nothing() {
+fn touching_a_recently_touched_session_writes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("kv.db");
     let kv = SqliteKv::open(SqliteOptions::new(&file)).unwrap();

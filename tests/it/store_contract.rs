@@ -147,56 +147,56 @@ macro_rules! backends {
 macro_rules! contract {
     ($fixture:expr) => {
         contract!($fixture, reading:
-            what_was_put_is_read_looked_at_and_listed,
-            an_empty_object_is_an_object,
-            objects_of_megabytes_come_back_byte_for_byte,
-            what_is_not_there_is_not_found,
-            one_tag_names_one_content_in_every_answer,
-            a_get_with_another_tag_is_refused,
+            put_object_can_be_read_and_listed,
+            empty_object_exists,
+            large_objects_round_trip,
+            missing_object_is_not_found,
+            tag_is_the_same_in_all_responses,
+            get_with_another_tag_fails,
             ranges_are_cut_at_the_end,
-            a_range_with_another_tag_is_refused,
-            a_body_being_read_is_one_version_or_an_error,
-            modified_is_the_time_of_the_write,
-            a_link_has_its_tags_bytes_whatever_becomes_of_the_object);
+            range_with_another_tag_fails,
+            body_is_one_version_or_an_error,
+            modified_is_the_write_time,
+            link_keeps_its_bytes_when_the_object_changes);
         contract!($fixture, writing:
-            a_put_replaces_the_whole_object,
-            a_create_fails_on_what_exists,
-            a_write_whose_time_is_over_changes_nothing,
-            a_replace_needs_the_current_tag,
-            odd_keys_are_kept_to_the_byte,
-            keys_that_are_no_path_are_refused,
-            keys_with_empty_segments_are_keys_of_their_own,
-            a_file_is_put_whole_from_any_file_system,
-            a_file_whose_put_was_refused_is_still_there,
-            a_staged_file_is_seen_once_it_is_put_and_not_before,
-            a_staged_file_is_put_under_the_condition_of_its_put,
+            put_replaces_the_whole_object,
+            create_fails_if_the_object_exists,
+            write_after_its_deadline_changes_nothing,
+            replace_requires_the_current_tag,
+            unusual_keys_are_kept_byte_for_byte,
+            keys_that_are_not_paths_are_rejected,
+            keys_with_empty_segments_are_distinct,
+            file_is_put_from_any_file_system,
+            rejected_put_keeps_the_local_file,
+            staged_file_is_visible_only_after_its_put,
+            staged_file_respects_the_puts_precondition,
             copies_are_equal_within_and_across_buckets,
-            a_copy_keeps_to_its_precondition,
-            deletes_take_any_number_of_keys_and_ignore_missing_ones,
-            an_object_beside_a_folder_of_its_name,
-            buckets_are_apart);
+            copy_respects_its_precondition,
+            delete_takes_any_number_of_keys_and_ignores_missing_ones,
+            object_next_to_a_folder_of_its_name,
+            buckets_are_separate);
         contract!($fixture, listing:
-            keys_come_in_the_order_of_their_bytes,
-            every_page_size_gives_the_same_listing,
-            any_character_is_a_delimiter,
-            empty_segments_are_levels_of_their_own,
-            a_prefix_need_not_end_at_a_folder,
-            prefixes_that_no_key_has_give_nothing,
-            a_listing_goes_on_where_its_last_key_was_deleted,
-            later_pages_see_what_was_put_meanwhile,
-            a_page_holds_a_thousand_keys_at_most);
+            keys_are_listed_in_byte_order,
+            listing_is_independent_of_page_size,
+            any_character_can_be_a_delimiter,
+            empty_segments_are_separate_levels,
+            prefix_may_end_within_a_segment,
+            unused_prefix_lists_nothing,
+            listing_continues_after_its_last_key_was_deleted,
+            later_pages_include_new_objects,
+            page_has_at_most_a_thousand_keys);
         contract!($fixture, racing:
             one_of_many_creates_wins,
             one_of_many_replaces_wins,
-            counters_in_one_object_lose_nothing,
-            readers_see_whole_objects_while_writers_race,
-            puts_and_deletes_in_one_folder_do_not_disturb_each_other,
-            one_of_a_create_and_its_rivals_of_other_kinds_wins);
+            conditional_counters_lose_no_update,
+            readers_see_whole_objects_during_races,
+            puts_and_deletes_in_one_folder_do_not_interfere,
+            one_of_racing_create_copy_and_upload_wins);
         contract!($fixture, leases:
-            a_lost_lease_writes_nothing,
-            a_lower_fence_writes_nothing_once_a_higher_one_wrote,
-            fences_of_other_pipelines_do_not_matter,
-            a_condition_holds_beside_a_lease);
+            lost_lease_writes_nothing,
+            lower_fence_writes_nothing_after_a_higher_one,
+            fences_are_per_pipeline,
+            precondition_applies_with_a_lease);
     };
     ($fixture:expr, $topic:ident: $($test:ident),*) => {
         $(#[test]

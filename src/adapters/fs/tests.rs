@@ -93,7 +93,7 @@ fn files_in_tmp(place: &Place) -> usize {
 }
 
 #[test]
-fn a_tag_stays_when_the_file_is_linked_or_renamed_and_goes_when_it_is_written() {
+fn tag_survives_link_and_rename_but_not_a_write() {
     let place = Place::new();
     let tag = place.put("a.csv", "1,2\n");
     assert_eq!(tag.0.len(), 64);
@@ -116,7 +116,7 @@ fn a_tag_stays_when_the_file_is_linked_or_renamed_and_goes_when_it_is_written() 
 }
 
 #[test]
-fn a_copied_attribute_is_not_believed() {
+fn copied_attribute_is_ignored() {
     let place = Place::new();
     let tag = place.put("a", "content");
     place.write("lake/b", "CONTENT");
@@ -129,7 +129,7 @@ fn a_copied_attribute_is_not_believed() {
 }
 
 #[test]
-fn files_of_others_are_objects_whose_tag_follows_their_stat() {
+fn foreign_files_get_a_tag_from_their_stat() {
     let place = Place::new();
     place.write("lake/p/x.csv", "a\n1\n");
     let first = place.tag("p/x.csv");
@@ -147,7 +147,7 @@ fn files_of_others_are_objects_whose_tag_follows_their_stat() {
 }
 
 #[test]
-fn without_extended_attributes_tags_are_made_of_the_stat() {
+fn tags_use_the_stat_without_extended_attributes() {
     let place = Place::new();
     for folder in place.store.folders.all() {
         folder.has_xattrs.store(false, Ordering::Relaxed);
@@ -161,7 +161,7 @@ fn without_extended_attributes_tags_are_made_of_the_stat() {
 }
 
 #[test]
-fn a_file_that_is_written_shortened_or_grown_while_it_is_read_is_an_error_that_says_so() {
+fn file_changed_during_a_read_is_an_error() {
     type Change = fn(&Path);
     let changes: [Change; 4] = [
         |path| fs::write(path, "y".repeat(100_000)).unwrap(),
@@ -185,7 +185,7 @@ fn a_file_that_is_written_shortened_or_grown_while_it_is_read_is_an_error_that_s
 }
 
 #[test]
-fn an_object_of_ours_that_is_replaced_while_it_is_read_is_read_to_its_end() {
+fn replaced_own_object_is_read_to_its_end() {
     let place = Place::new();
     place.put("k", "old");
     let body = place.store.get(LAKE, "k", None).unwrap().body;
@@ -197,7 +197,7 @@ fn an_object_of_ours_that_is_replaced_while_it_is_read_is_read_to_its_end() {
 }
 
 #[test]
-fn a_failed_write_leaves_no_file_and_the_old_object() {
+fn failed_write_keeps_the_old_object() {
     struct Broken;
     impl Read for Broken {
         fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
@@ -215,7 +215,7 @@ fn a_failed_write_leaves_no_file_and_the_old_object() {
 }
 
 #[test]
-fn what_dead_writers_left_is_swept_and_what_living_ones_write_is_not() {
+fn sweep_removes_only_files_of_dead_writers() {
     let place = Place::new();
     place.put("k", "1");
     place.write("lake/.lakemill/tmp/dead", "half");
@@ -229,7 +229,7 @@ fn what_dead_writers_left_is_swept_and_what_living_ones_write_is_not() {
 }
 
 #[test]
-fn files_that_become_objects_get_the_rights_of_new_files() {
+fn published_files_get_default_permissions() {
     let place = Place::new();
     let spool = tempfile::NamedTempFile::new_in(place.root.path()).unwrap();
     fs::write(spool.path(), "x").unwrap();
@@ -242,7 +242,7 @@ fn files_that_become_objects_get_the_rights_of_new_files() {
 }
 
 #[test]
-fn our_own_folder_is_neither_shown_nor_reached() {
+fn own_folder_is_unlisted_and_unreachable() {
     let place = Place::new();
     place.put("k", "1");
     place.write("lake/.lakemill/x", "1");
@@ -259,7 +259,7 @@ fn our_own_folder_is_neither_shown_nor_reached() {
 }
 
 #[test]
-fn links_in_a_folder_that_is_written_are_no_objects_and_lead_nowhere() {
+fn links_in_writable_folders_are_ignored() {
     let place = Place::new();
     let outside = tempfile::tempdir().unwrap();
     fs::write(outside.path().join("secret"), "s").unwrap();
@@ -281,7 +281,7 @@ fn links_in_a_folder_that_is_written_are_no_objects_and_lead_nowhere() {
 }
 
 #[test]
-fn links_in_an_input_are_followed_but_not_in_circles() {
+fn links_in_read_only_folders_are_followed_without_loops() {
     let place = Place::new();
     place.write("elsewhere/year/x.csv", "x");
     place.write("in/a.csv", "a");
@@ -300,7 +300,7 @@ fn links_in_an_input_are_followed_but_not_in_circles() {
 }
 
 #[test]
-fn a_prefix_is_followed_by_its_own_names_alone() {
+fn prefix_lists_only_its_names() {
     let place = Place::new();
     let store = &place.store;
     for key in ["a/b/c/1", "a/b/c/2", "a/b/cc", "a/bb/3", "a/b.c"] {
@@ -321,7 +321,7 @@ fn a_prefix_is_followed_by_its_own_names_alone() {
 }
 
 #[test]
-fn names_that_are_no_keys_are_passed_over() {
+fn invalid_names_are_skipped() {
     use std::os::unix::ffi::OsStrExt;
     let place = Place::new();
     place.write("lake/ok", "");
@@ -332,7 +332,7 @@ fn names_that_are_no_keys_are_passed_over() {
 }
 
 #[test]
-fn a_run_reads_its_input_and_shows_only_tables_in_its_output() {
+fn run_reads_input_and_lists_only_tables_in_output() {
     let place = Place::new();
     place.write("in/a.csv", "1");
     place.write("out/.git/config", "");
@@ -354,7 +354,7 @@ fn a_run_reads_its_input_and_shows_only_tables_in_its_output() {
 }
 
 #[test]
-fn an_output_inside_the_input_is_not_input_and_an_input_inside_the_output_is_not_output() {
+fn nested_input_and_output_hide_each_other() {
     let place = Place::new();
     place.write("data/a.csv", "1");
     place.write("data/out/t/old.csv", "2");
@@ -373,7 +373,7 @@ fn an_output_inside_the_input_is_not_input_and_an_input_inside_the_output_is_not
 }
 
 #[test]
-fn folders_that_cannot_be_told_apart_are_refused() {
+fn ambiguous_folders_are_rejected() {
     let place = Place::new();
     fs::create_dir(place.path("in")).unwrap();
     symlink(place.path("in"), place.path("alias")).unwrap();
@@ -398,7 +398,7 @@ fn folders_that_cannot_be_told_apart_are_refused() {
 }
 
 #[test]
-fn a_missing_bucket_is_named_and_never_made_by_the_way() {
+fn missing_bucket_is_reported_and_never_created() {
     let place = Place::new();
     fs::remove_dir(place.path("lake")).unwrap();
     let options = WriteOptions::default();
@@ -423,7 +423,7 @@ fn a_missing_bucket_is_named_and_never_made_by_the_way() {
 }
 
 #[test]
-fn empty_folders_are_no_objects_and_in_nobodys_way() {
+fn empty_folders_are_no_objects_and_block_nothing() {
     let place = Place::new();
     fs::create_dir_all(place.path("lake/k/left/over")).unwrap();
     let page = place.store.list(LAKE, "", Some('/'), None, 10).unwrap();
@@ -436,7 +436,7 @@ fn empty_folders_are_no_objects_and_in_nobodys_way() {
 }
 
 #[test]
-fn folders_go_with_their_last_object_up_to_the_bucket() {
+fn empty_folders_are_removed_up_to_the_bucket() {
     let place = Place::new();
     place.put("a/b/c/1", "");
     place.put("a/2", "");
@@ -447,7 +447,7 @@ fn folders_go_with_their_last_object_up_to_the_bucket() {
 }
 
 #[test]
-fn one_bad_key_does_not_keep_the_deletes_before_it_from_being_settled() {
+fn invalid_key_does_not_undo_earlier_deletes() {
     let place = Place::new();
     place.put("a/1", "");
     let keys = ["a/1", "../x", "a/2"].map(str::to_owned);
@@ -472,7 +472,7 @@ impl Lease for Fenced {
 }
 
 #[test]
-fn a_damaged_fence_stops_the_run_and_names_the_file() {
+fn damaged_fence_error_names_the_file() {
     let place = Place::new();
     let lease = Fenced(Slug::parse("p").unwrap(), u64::MAX);
     place.store.put(LAKE, "k", b"1", &WriteOptions::leased(&lease)).unwrap();
@@ -483,13 +483,13 @@ fn a_damaged_fence_stops_the_run_and_names_the_file() {
     for damaged in ["12", "not twenty digits at all", "0000000000000000000x"] {
         fs::write(&fence, damaged).unwrap();
         let error = place.store.put(LAKE, "k", b"2", &WriteOptions::leased(&lease)).unwrap_err();
-        assert!(error.to_string().contains("fence/p` holds no fence"), "{error}");
+        assert!(error.to_string().contains("fence/p` contains no fence"), "{error}");
     }
     assert_eq!(read(&place.store, LAKE, "k"), "1");
 }
 
 #[test]
-fn a_large_folder_is_read_once_for_all_pages_unless_it_changes() {
+fn large_folder_is_read_once_unless_it_changes() {
     let place = Place::new();
     for index in 0..1_500 {
         fs::write(place.path(&format!("lake/{index:05}")), "").unwrap();
@@ -506,7 +506,7 @@ fn a_large_folder_is_read_once_for_all_pages_unless_it_changes() {
 }
 
 #[test]
-fn a_token_that_is_none_is_refused() {
+fn invalid_token_is_rejected() {
     let place = Place::new();
     for token in ["", "x", "é", "zk"] {
         let listed = place.store.list(LAKE, "", None, Some(token), 1);

@@ -9,7 +9,7 @@ fn cancel(f: &Fixture, job: &lakemill::domain::job::Job) -> CancelOutcome {
     f.kv.cancel(&job.pipeline, &job.job_id).unwrap()
 }
 
-pub fn a_queued_job_that_is_cancelled_says_so_at_its_start(f: &Fixture) {
+pub fn cancelled_queued_job_starts_as_cancelled(f: &Fixture) {
     let job = f.enqueue("trips");
     assert_eq!(cancel(f, &job), CancelOutcome::Requested);
     assert_eq!(cancel(f, &job), CancelOutcome::Requested, "once more");
@@ -21,7 +21,7 @@ pub fn a_queued_job_that_is_cancelled_says_so_at_its_start(f: &Fixture) {
     assert!(!other.cancelled);
 }
 
-pub fn a_job_that_waits_for_another_attempt_becomes_due_when_cancelled(f: &Fixture) {
+pub fn cancelling_makes_a_retrying_job_due(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
     f.requeue(&start.lease, seconds(3_000));
     assert_eq!(f.kv.release_due(10).unwrap(), 0);
@@ -30,7 +30,7 @@ pub fn a_job_that_waits_for_another_attempt_becomes_due_when_cancelled(f: &Fixtu
     assert!(f.run_next("b").cancelled);
 }
 
-pub fn a_deferred_job_becomes_due_when_cancelled(f: &Fixture) {
+pub fn cancelling_makes_a_deferred_job_due(f: &Fixture) {
     let (_, first) = f.run("a", "trips");
     let job = f.defer("trips");
     let still = f.defer("trips");
@@ -46,7 +46,7 @@ pub fn a_deferred_job_becomes_due_when_cancelled(f: &Fixture) {
     assert_eq!((&start.lease.job_id, start.cancelled), (&job.job_id, true));
 }
 
-pub fn a_running_job_hears_of_it_at_its_next_heartbeat(f: &Fixture) {
+pub fn heartbeat_reports_cancellation(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
     assert_eq!(f.kv.heartbeat(&start.lease, TTL).unwrap(), HeartbeatReply::Held { cancelled: false });
     assert_eq!(cancel(f, &job), CancelOutcome::Requested);
@@ -57,7 +57,7 @@ pub fn a_running_job_hears_of_it_at_its_next_heartbeat(f: &Fixture) {
     f.end(&start.lease);
 }
 
-pub fn a_job_that_publishes_can_not_be_cancelled(f: &Fixture) {
+pub fn publishing_job_cannot_be_cancelled(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
     for _ in 0..2 {
         assert_eq!(f.kv.begin_publishing(&start.lease).unwrap(), PublishReply::Begun);
@@ -68,7 +68,7 @@ pub fn a_job_that_publishes_can_not_be_cancelled(f: &Fixture) {
     assert_eq!(cancel(f, &job), CancelOutcome::NotActive);
 }
 
-pub fn a_job_whose_publishing_died_can_be_cancelled_once_it_runs_again(f: &Fixture) {
+pub fn restarted_job_can_be_cancelled_after_its_publishing_died(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
     f.kv.begin_publishing(&start.lease).unwrap();
     let again = f.take_over("b");
@@ -77,7 +77,7 @@ pub fn a_job_whose_publishing_died_can_be_cancelled_once_it_runs_again(f: &Fixtu
     assert_eq!(f.kv.begin_publishing(&again.lease).unwrap(), PublishReply::Cancelled);
 }
 
-pub fn the_wish_outlives_a_worker_and_another_attempt(f: &Fixture) {
+pub fn cancellation_survives_worker_and_attempt(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
     cancel(f, &job);
     f.requeue(&start.lease, seconds(10));
@@ -87,7 +87,7 @@ pub fn the_wish_outlives_a_worker_and_another_attempt(f: &Fixture) {
     assert!(f.take_over("c").cancelled);
 }
 
-pub fn only_an_active_job_of_the_pipeline_can_be_cancelled(f: &Fixture) {
+pub fn only_active_jobs_of_the_pipeline_can_be_cancelled(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
     assert_eq!(f.kv.cancel(&slug("other"), &job.job_id).unwrap(), CancelOutcome::NotActive);
     assert_eq!(f.kv.cancel(&job.pipeline, &JobId::parse("unknown").unwrap()).unwrap(), CancelOutcome::NotActive);

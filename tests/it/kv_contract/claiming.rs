@@ -7,7 +7,7 @@ use lakemill::ports::jobs::{HeartbeatReply, StartOutcome};
 
 use super::{AT_ONCE, Fixture, IDLE, TTL, message, running, seconds};
 
-pub fn an_enqueued_job_is_claimed_with_its_six_fields(f: &Fixture) {
+pub fn claimed_entry_has_all_message_fields(f: &Fixture) {
     let before = f.now();
     let job = f.enqueue("trips");
     let entry = f.claim("a");
@@ -18,7 +18,7 @@ pub fn an_enqueued_job_is_claimed_with_its_six_fields(f: &Fixture) {
     assert!(apart.num_seconds().abs() < 60, "received {apart} after it was enqueued");
 }
 
-pub fn an_entry_goes_to_one_consumer(f: &Fixture) {
+pub fn entry_is_claimed_by_one_consumer(f: &Fixture) {
     f.enqueue("trips");
     f.claim("a");
     assert_eq!(f.kv.claim("b", 10, AT_ONCE).unwrap(), []);
@@ -26,7 +26,7 @@ pub fn an_entry_goes_to_one_consumer(f: &Fixture) {
     assert_eq!(f.places(), (1, 1, 0));
 }
 
-pub fn a_claim_takes_as_many_as_it_asked_for_the_oldest_first(f: &Fixture) {
+pub fn claim_respects_count_and_takes_oldest_first(f: &Fixture) {
     let jobs: Vec<_> = (0..5).map(|n| f.enqueue(&format!("p{n}")).job_id).collect();
     let mut claimed = Vec::new();
     for (count, expected) in [(2, 2), (2, 2), (9, 1), (9, 0)] {
@@ -37,13 +37,13 @@ pub fn a_claim_takes_as_many_as_it_asked_for_the_oldest_first(f: &Fixture) {
     assert_eq!(claimed, jobs);
 }
 
-pub fn a_claim_without_entries_returns_after_its_wait(f: &Fixture) {
+pub fn claim_without_entries_returns_after_its_wait(f: &Fixture) {
     let (began, wait) = (Instant::now(), std::time::Duration::from_millis(300));
     assert_eq!(f.kv.claim("a", 1, wait).unwrap(), []);
     assert!(began.elapsed() >= wait, "it waited for {:?}", began.elapsed());
 }
 
-pub fn a_claim_wakes_up_when_another_handle_enqueues(f: &Fixture) {
+pub fn claim_wakes_when_another_handle_enqueues(f: &Fixture) {
     let (claimer, enqueuer) = (f.open(), f.open());
     // The group of the stream is there, so that the claim below begins by waiting.
     f.claims_nothing();
@@ -56,7 +56,7 @@ pub fn a_claim_wakes_up_when_another_handle_enqueues(f: &Fixture) {
     });
 }
 
-pub fn a_claim_wakes_up_when_its_own_handle_releases_a_waiting_job(f: &Fixture) {
+pub fn claim_wakes_when_its_handle_releases_a_due_job(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
     f.requeue(&start.lease, seconds(10));
     f.advance(seconds(12));
@@ -68,7 +68,7 @@ pub fn a_claim_wakes_up_when_its_own_handle_releases_a_waiting_job(f: &Fixture) 
     });
 }
 
-pub fn only_entries_that_showed_no_life_are_reclaimed(f: &Fixture) {
+pub fn only_idle_entries_are_reclaimed(f: &Fixture) {
     let job = f.enqueue("trips");
     f.enqueue("unclaimed");
     let entry = f.claim("a");
@@ -84,7 +84,7 @@ pub fn only_entries_that_showed_no_life_are_reclaimed(f: &Fixture) {
     running(f.start("b", &entry));
 }
 
-pub fn a_reclaimed_entry_counts_as_alive_again(f: &Fixture) {
+pub fn reclaiming_resets_the_idle_time(f: &Fixture) {
     f.enqueue("trips");
     f.claim("a");
     f.advance(IDLE + seconds(5));
@@ -95,7 +95,7 @@ pub fn a_reclaimed_entry_counts_as_alive_again(f: &Fixture) {
     f.reclaim("c");
 }
 
-pub fn a_reclaim_takes_as_many_as_it_asked_for(f: &Fixture) {
+pub fn reclaim_respects_count(f: &Fixture) {
     for n in 0..5 {
         f.enqueue(&format!("p{n}"));
     }
@@ -110,7 +110,7 @@ pub fn a_reclaim_takes_as_many_as_it_asked_for(f: &Fixture) {
     assert_eq!(seen.len(), 5);
 }
 
-pub fn heartbeats_keep_an_entry_from_being_reclaimed(f: &Fixture) {
+pub fn heartbeats_prevent_reclaiming(f: &Fixture) {
     let (_, start) = f.run("a", "trips");
     for _ in 0..8 {
         f.advance(seconds(45));
@@ -120,7 +120,7 @@ pub fn heartbeats_keep_an_entry_from_being_reclaimed(f: &Fixture) {
     f.end(&start.lease);
 }
 
-pub fn reclaiming_charges_no_attempt(f: &Fixture) {
+pub fn reclaiming_costs_no_attempt(f: &Fixture) {
     let job = f.enqueue("trips");
     f.claim("a");
     for consumer in ["b", "c", "d"] {
@@ -132,7 +132,7 @@ pub fn reclaiming_charges_no_attempt(f: &Fixture) {
     assert_eq!((start.attempt, start.lost_starts), (1, 0));
 }
 
-pub fn entries_whose_content_is_gone_are_acknowledged_on_the_way(f: &Fixture) {
+pub fn reclaim_acknowledges_deleted_entries(f: &Fixture) {
     f.enqueue("lost");
     f.claim("a");
     f.backend.trim_stream();
@@ -144,7 +144,7 @@ pub fn entries_whose_content_is_gone_are_acknowledged_on_the_way(f: &Fixture) {
     assert_eq!(f.places(), (1, 1, 0));
 }
 
-pub fn a_consumer_that_leaves_keeps_what_is_pending_for_it(f: &Fixture) {
+pub fn removed_consumer_keeps_pending_entries(f: &Fixture) {
     f.kv.remove_consumer("never seen").unwrap();
     f.enqueue("trips");
     f.claim("a");
@@ -161,7 +161,7 @@ pub fn a_consumer_that_leaves_keeps_what_is_pending_for_it(f: &Fixture) {
     f.claim("a");
 }
 
-pub fn what_one_handle_does_the_other_sees_at_once(f: &Fixture) {
+pub fn handles_see_each_others_writes_at_once(f: &Fixture) {
     let other = f.open();
     for _ in 0..20 {
         let job = f.enqueue("trips");

@@ -13,7 +13,7 @@ fn is_empty(f: &Fixture) {
     f.kv.release(&hold).unwrap();
 }
 
-pub fn a_dropped_pipeline_loses_its_window_and_its_queued_and_waiting_jobs(f: &Fixture) {
+pub fn dropping_deletes_window_and_queued_and_waiting_jobs(f: &Fixture) {
     let (waiting, start) = f.run("a", "trips");
     f.requeue(&start.lease, seconds(10));
     let hold = f.kv.lock_pipeline(&slug("trips"), TTL, 0).unwrap().unwrap();
@@ -32,7 +32,7 @@ pub fn a_dropped_pipeline_loses_its_window_and_its_queued_and_waiting_jobs(f: &F
     f.claims_nothing();
 }
 
-pub fn a_claimed_job_of_a_dropped_pipeline_does_not_start(f: &Fixture) {
+pub fn claimed_job_of_dropped_pipeline_does_not_start(f: &Fixture) {
     let job = f.enqueue("trips");
     let entry = f.claim("a");
     f.kv.drop_pipeline(&slug("trips")).unwrap();
@@ -42,7 +42,7 @@ pub fn a_claimed_job_of_a_dropped_pipeline_does_not_start(f: &Fixture) {
     is_empty(f);
 }
 
-pub fn a_foreign_job_older_than_the_drop_is_acknowledged_without_a_record(f: &Fixture) {
+pub fn foreign_job_older_than_tombstone_is_dropped_without_record(f: &Fixture) {
     let before = (f.now() - chrono::TimeDelta::hours(1)).to_rfc3339();
     f.kv.drop_pipeline(&slug("trips")).unwrap();
     f.backend.add_raw(&[(b"job_id", b"J"), (b"pipeline", b"trips"), (b"enqueued_at", before.as_bytes())]);
@@ -53,7 +53,7 @@ pub fn a_foreign_job_older_than_the_drop_is_acknowledged_without_a_record(f: &Fi
     assert_eq!(f.kv.job(&slug("trips"), &super::message(&entry).job_id).unwrap(), None);
 }
 
-pub fn foreign_jobs_that_nobody_looked_for_go_with_their_pipeline(f: &Fixture) {
+pub fn unadopted_foreign_jobs_are_dropped_with_their_pipeline(f: &Fixture) {
     let later = (f.now() + chrono::TimeDelta::hours(1)).to_rfc3339();
     f.backend.add_raw(&[(b"job_id", b"J-1"), (b"pipeline", b"trips")]);
     f.backend.add_raw(&[(b"job_id", b"J-2"), (b"pipeline", b"trips"), (b"enqueued_at", later.as_bytes())]);
@@ -63,7 +63,7 @@ pub fn foreign_jobs_that_nobody_looked_for_go_with_their_pipeline(f: &Fixture) {
     assert_eq!(super::message(&f.claim("a")).job_id.as_str(), "J-3");
 }
 
-pub fn a_running_job_outlives_the_drop_and_does_not_start_again(f: &Fixture) {
+pub fn running_job_survives_drop_but_does_not_restart(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
     f.kv.drop_pipeline(&slug("trips")).unwrap();
     assert!(
@@ -75,7 +75,7 @@ pub fn a_running_job_outlives_the_drop_and_does_not_start_again(f: &Fixture) {
     is_empty(f);
 }
 
-pub fn a_job_that_died_running_goes_with_its_pipeline(f: &Fixture) {
+pub fn crashed_job_is_dropped_with_its_pipeline(f: &Fixture) {
     let mut job = f.job("trips");
     job.enqueued_at = f.now() - chrono::TimeDelta::hours(1);
     f.kv.enqueue(&job).unwrap();
@@ -90,7 +90,7 @@ pub fn a_job_that_died_running_goes_with_its_pipeline(f: &Fixture) {
     is_empty(f);
 }
 
-pub fn jobs_from_after_the_drop_run(f: &Fixture) {
+pub fn jobs_enqueued_after_the_drop_run(f: &Fixture) {
     f.kv.drop_pipeline(&slug("trips")).unwrap();
     let mut job = f.job("trips");
     job.enqueued_at = f.now() + chrono::TimeDelta::seconds(1);
@@ -99,7 +99,7 @@ pub fn jobs_from_after_the_drop_run(f: &Fixture) {
     assert_eq!(start.lease.job_id, job.job_id);
 }
 
-pub fn a_revived_pipeline_takes_old_jobs_again(f: &Fixture) {
+pub fn revived_pipeline_runs_old_jobs_again(f: &Fixture) {
     f.kv.drop_pipeline(&slug("trips")).unwrap();
     f.kv.revive_pipeline(&slug("trips")).unwrap();
     f.kv.revive_pipeline(&slug("never-dropped")).unwrap();
@@ -109,7 +109,7 @@ pub fn a_revived_pipeline_takes_old_jobs_again(f: &Fixture) {
     running(f.start("a", &entry));
 }
 
-pub fn the_mark_lasts_a_day(f: &Fixture) {
+pub fn tombstone_lasts_a_day(f: &Fixture) {
     let before = (f.now() - chrono::TimeDelta::hours(48)).to_rfc3339();
     let old = |id: &[u8]| {
         f.backend.add_raw(&[(b"job_id", id), (b"pipeline", b"trips"), (b"enqueued_at", before.as_bytes())]);
@@ -123,7 +123,7 @@ pub fn the_mark_lasts_a_day(f: &Fixture) {
     running(old(b"J-2"));
 }
 
-pub fn other_pipelines_and_their_fences_are_not_touched(f: &Fixture) {
+pub fn dropping_leaves_other_pipelines_and_fences(f: &Fixture) {
     let (other, start) = f.run("a", "other");
     let queued = f.enqueue("other");
     f.kv.extend_windows(&[slug("other")]).unwrap();

@@ -5,7 +5,7 @@ use lakemill::ports::jobs::{EnqueueOutcome, EntryId, HeartbeatReply, QueueCounts
 
 use super::{AT_ONCE, ATTEMPTS_MAX, Fixture, IDLE, TTL, completed, failure, seconds, slug};
 
-pub fn an_ended_job_is_known_for_an_hour(f: &Fixture) {
+pub fn finished_job_is_kept_for_an_hour(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
     let end = f.seen(&start.lease).started("a", start.lease.fence, 1, f.now()).failed(failure(), f.now());
     assert_eq!(f.kv.finish(&start.lease, &end).unwrap(), ReleaseOutcome::Released);
@@ -19,7 +19,7 @@ pub fn an_ended_job_is_known_for_an_hour(f: &Fixture) {
     assert!(hold.is_some(), "the lock was released");
 }
 
-pub fn an_end_happens_once(f: &Fixture) {
+pub fn job_finishes_once(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
     f.end(&start.lease);
     let shown = f.shown(&job);
@@ -27,7 +27,7 @@ pub fn an_end_happens_once(f: &Fixture) {
     assert_eq!(f.shown(&job), shown);
 }
 
-pub fn a_job_that_is_active_is_not_enqueued_again(f: &Fixture) {
+pub fn active_job_is_not_enqueued_again(f: &Fixture) {
     let job = f.enqueue("trips");
     let again = |f: &Fixture| {
         let before = f.kv.counts().unwrap();
@@ -52,7 +52,7 @@ pub fn a_job_that_is_active_is_not_enqueued_again(f: &Fixture) {
     assert_eq!((f.run_next("a").attempt), 1);
 }
 
-pub fn a_running_job_is_seen_as_it_was_shown(f: &Fixture) {
+pub fn running_job_shows_its_latest_record(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
     let mut shown = f.seen(&start.lease).started("worker-1", start.lease.fence, 1, f.now());
     for rows in [1, 1 << 40, u64::MAX >> 11] {
@@ -63,7 +63,7 @@ pub fn a_running_job_is_seen_as_it_was_shown(f: &Fixture) {
     assert_eq!(f.kv.active(&job.pipeline, 10).unwrap(), [shown]);
 }
 
-pub fn a_running_job_whose_lock_is_over_tells_how_long_nothing_was_heard_of_it(f: &Fixture) {
+pub fn running_job_without_lock_shows_time_since_heartbeat(f: &Fixture) {
     let silence = |job: &lakemill::domain::job::Job| {
         let known = f.shown(job).unwrap();
         let listed = f.kv.active(&job.pipeline, 10).unwrap().into_iter().find(|one| one.job_id == job.job_id).unwrap();
@@ -98,7 +98,7 @@ pub fn a_running_job_whose_lock_is_over_tells_how_long_nothing_was_heard_of_it(f
     assert_eq!(f.shown(&queued).unwrap().silent_ms, None);
 }
 
-pub fn an_outcome_that_was_shown_but_not_reached_does_not_stick(f: &Fixture) {
+pub fn outcome_of_unfinished_job_is_reset(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
     let end = completed(&f.seen(&start.lease), f.now());
     assert_eq!(f.kv.update_record(&start.lease, &end).unwrap(), HeartbeatReply::Held { cancelled: false });
@@ -121,7 +121,7 @@ pub fn an_outcome_that_was_shown_but_not_reached_does_not_stick(f: &Fixture) {
     f.end(&start.lease);
 }
 
-pub fn active_jobs_are_listed_the_longest_enqueued_first(f: &Fixture) {
+pub fn active_jobs_are_listed_oldest_first(f: &Fixture) {
     let mut jobs = Vec::new();
     for n in [3, 1, 2] {
         let mut job = f.job("trips");
@@ -145,7 +145,7 @@ pub fn active_jobs_are_listed_the_longest_enqueued_first(f: &Fixture) {
     assert_eq!(f.kv.active(&slug("nothing"), 10).unwrap(), []);
 }
 
-pub fn a_job_is_known_to_its_own_pipeline_alone(f: &Fixture) {
+pub fn job_is_visible_to_its_pipeline_only(f: &Fixture) {
     let job = f.enqueue("trips");
     assert_eq!(f.kv.job(&slug("other"), &job.job_id).unwrap(), None);
     let start = f.run_next("a");
@@ -172,7 +172,7 @@ pub fn counts_follow_each_step(f: &Fixture) {
     assert_eq!(f.kv.counts().unwrap(), QueueCounts { windows: 2, ..counts(2, 1, 0) });
 }
 
-pub fn the_oldest_due_job_is_told_by_how_long_it_is_due(f: &Fixture) {
+pub fn oldest_due_job_shows_its_delay(f: &Fixture) {
     let oldest = || f.kv.oldest_due().unwrap();
     assert_eq!(oldest(), None);
     f.enqueue("trips");
@@ -189,7 +189,7 @@ pub fn the_oldest_due_job_is_told_by_how_long_it_is_due(f: &Fixture) {
     assert_eq!(oldest(), None);
 }
 
-pub fn a_buried_entry_is_kept_with_its_reason(f: &Fixture) {
+pub fn dead_letter_keeps_its_reason(f: &Fixture) {
     f.backend.add_raw(&[(b"job_id", b"not one"), (b"colour", b"red")]);
     f.backend.add_raw(&[(b"colour", b"blue")]);
     let first = f.claim("a");
@@ -212,13 +212,13 @@ pub fn a_buried_entry_is_kept_with_its_reason(f: &Fixture) {
     assert_eq!(f.kv.counts().unwrap().dead, 2);
 }
 
-pub fn a_round_trip_says_that_the_store_is_there(f: &Fixture) {
+pub fn ping_succeeds(f: &Fixture) {
     f.kv.ping().unwrap();
     let report = f.kv.report().unwrap();
     assert!(report.server.contains(char::is_numeric), "`{}` names a version", report.server);
 }
 
-pub fn a_queued_job_shows_the_workers_attempts_at_all_times(f: &Fixture) {
+pub fn queued_job_shows_current_maximum_attempts(f: &Fixture) {
     assert_eq!(f.kv.attempts_max().unwrap(), None);
     let early = f.enqueue("early");
     assert_eq!(f.shown(&early).unwrap().max_attempts, ATTEMPTS_MAX, "no worker has said anything");

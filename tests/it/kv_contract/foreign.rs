@@ -5,7 +5,7 @@ use lakemill::ports::jobs::{CancelOutcome, StartOutcome};
 
 use super::{AT_ONCE, ATTEMPTS_MAX, Fixture, TTL, message, running, slug};
 
-pub fn a_foreign_job_is_known_before_it_is_claimed(f: &Fixture) {
+pub fn foreign_job_is_visible_before_its_claim(f: &Fixture) {
     f.enqueue("other");
     f.backend.add_raw(&[(b"job_id", b"J-1"), (b"pipeline", b"trips"), (b"clean_run", b"TRUE"), (b"enqueued_at", b"5")]);
     let (pipeline, id) = (slug("trips"), JobId::parse("J-1").unwrap());
@@ -32,7 +32,7 @@ pub fn a_foreign_job_is_known_before_it_is_claimed(f: &Fixture) {
     assert_eq!(f.kv.active(&pipeline, 10).unwrap(), []);
 }
 
-pub fn a_foreign_job_is_cancelled_before_it_is_claimed(f: &Fixture) {
+pub fn foreign_job_can_be_cancelled_before_its_claim(f: &Fixture) {
     f.backend.add_raw(&[(b"job_id", b"J-1"), (b"pipeline", b"trips")]);
     let id = JobId::parse("J-1").unwrap();
     assert_eq!(f.kv.cancel(&slug("other"), &id).unwrap(), CancelOutcome::NotActive);
@@ -40,7 +40,7 @@ pub fn a_foreign_job_is_cancelled_before_it_is_claimed(f: &Fixture) {
     assert!(f.run_next("a").cancelled);
 }
 
-pub fn a_foreign_job_that_nobody_looked_for_gets_its_record_at_its_start(f: &Fixture) {
+pub fn unadopted_foreign_job_gets_its_record_at_start(f: &Fixture) {
     f.backend.add_raw(&[(b"job_id", b"J-1"), (b"pipeline", b"trips")]);
     let start = f.run_next("a");
     let shown = f.seen(&start.lease);
@@ -49,7 +49,7 @@ pub fn a_foreign_job_that_nobody_looked_for_gets_its_record_at_its_start(f: &Fix
     assert_eq!(f.places(), (0, 0, 0));
 }
 
-pub fn a_look_goes_behind_what_is_no_job(f: &Fixture) {
+pub fn adoption_skips_entries_that_are_not_jobs(f: &Fixture) {
     let huge = vec![b'x'; 1 << 20];
     for n in 0..450 {
         let (id, other) = (format!("J-{n}"), format!("other-{n}"));
@@ -67,7 +67,7 @@ pub fn a_look_goes_behind_what_is_no_job(f: &Fixture) {
     assert_eq!(f.places(), (904, 0, 0));
 }
 
-pub fn a_second_entry_of_a_job_adds_none(f: &Fixture) {
+pub fn second_entry_of_a_job_adds_no_job(f: &Fixture) {
     let job = f.enqueue("trips");
     let ours = job.job_id.as_str().as_bytes();
     f.backend.add_raw(&[(b"job_id", ours), (b"pipeline", b"trips"), (b"clean_run", b"1")]);
@@ -84,7 +84,7 @@ pub fn a_second_entry_of_a_job_adds_none(f: &Fixture) {
 }
 
 /// What a worker took before anybody looked, and then died without a start.
-pub fn a_foreign_job_that_was_claimed_and_not_started_is_known(f: &Fixture) {
+pub fn claimed_foreign_job_is_visible_before_its_start(f: &Fixture) {
     f.backend.add_raw(&[(b"job_id", b"J-1"), (b"pipeline", b"trips")]);
     f.claim("dead");
     assert_eq!(f.kv.active(&slug("trips"), 10).unwrap().len(), 1);
@@ -95,7 +95,7 @@ pub fn a_foreign_job_that_was_claimed_and_not_started_is_known(f: &Fixture) {
     assert_eq!(f.kv.active(&slug("trips"), 10).unwrap(), [], "what has ended does not come back");
 }
 
-pub fn foreign_jobs_are_known_after_the_data_was_lost(f: &Fixture) {
+pub fn foreign_jobs_are_visible_after_data_loss(f: &Fixture) {
     f.backend.add_raw(&[(b"job_id", b"J-1"), (b"pipeline", b"trips")]);
     assert_eq!(f.kv.active(&slug("trips"), 10).unwrap().len(), 1);
     f.backend.lose_data();
@@ -105,7 +105,7 @@ pub fn foreign_jobs_are_known_after_the_data_was_lost(f: &Fixture) {
     assert_eq!(active.iter().map(|job| job.job_id.as_str()).collect::<Vec<_>>(), ["J-2"]);
 }
 
-pub fn a_foreign_job_of_a_busy_pipeline_is_deferred_with_a_record(f: &Fixture) {
+pub fn foreign_job_of_busy_pipeline_is_deferred_with_record(f: &Fixture) {
     let (_, first) = f.run("a", "trips");
     f.backend.add_raw(&[(b"job_id", b"J-1"), (b"pipeline", b"trips"), (b"prefix", b"pipelines/trips/2024/")]);
     let entry = f.claim("b");
@@ -120,7 +120,7 @@ pub fn a_foreign_job_of_a_busy_pipeline_is_deferred_with_a_record(f: &Fixture) {
     assert_eq!(running(f.start("b", &entry)).attempt, 1);
 }
 
-pub fn fields_come_as_they_were_written(f: &Fixture) {
+pub fn fields_are_returned_unchanged(f: &Fixture) {
     f.backend.add_raw(&[(b"z", b"1"), (b"a", b""), (b"z", b"2"), (b"", b"no name"), ("é\n\"".as_bytes(), b"\0\x01'")]);
     let fields = f.claim("a").fields;
     let expected =
@@ -128,7 +128,7 @@ pub fn fields_come_as_they_were_written(f: &Fixture) {
     assert_eq!(fields, expected);
 }
 
-pub fn what_is_no_utf_8_is_replaced(f: &Fixture) {
+pub fn invalid_utf8_in_fields_is_replaced(f: &Fixture) {
     f.backend.add_raw(&[(b"job_id", b"\xff\xfe"), (b"na\xc3", b"x")]);
     let entry = f.claim("a");
     assert_eq!(entry.fields[0].0, "job_id");
@@ -138,7 +138,7 @@ pub fn what_is_no_utf_8_is_replaced(f: &Fixture) {
     assert_eq!(f.backend.dead().len(), 1);
 }
 
-pub fn huge_entries_pass_whole(f: &Fixture) {
+pub fn huge_entries_are_returned_whole(f: &Fixture) {
     let huge = vec![b'x'; 4 << 20];
     let names: Vec<String> = (0..1_000).map(|n| format!("field {n}")).collect();
     let mut fields: Vec<(&[u8], &[u8])> = vec![(b"job_id", b"J"), (b"pipeline", b"trips"), (b"prefix", &huge)];
@@ -153,7 +153,7 @@ pub fn huge_entries_pass_whole(f: &Fixture) {
     assert_eq!(f.kv.lock_pipeline(&slug("trips"), TTL, 0).unwrap().map(|hold| hold.pipeline), Some(slug("trips")));
 }
 
-pub fn good_and_bad_entries_are_claimed_alike(f: &Fixture) {
+pub fn valid_and_invalid_entries_are_claimed(f: &Fixture) {
     f.backend.add_raw(&[(b"x", b"")]);
     let job = f.enqueue("trips");
     f.backend.add_raw(&[(b"pipeline", b"../../etc"), (b"job_id", b"j")]);
@@ -167,7 +167,7 @@ pub fn good_and_bad_entries_are_claimed_alike(f: &Fixture) {
     assert_eq!((f.places(), f.kv.counts().unwrap().dead), ((0, 0, 0), 2));
 }
 
-pub fn a_job_id_of_another_pipelines_job_harms_it_in_nothing(f: &Fixture) {
+pub fn reused_job_id_does_not_affect_other_pipelines_job(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
     f.backend.add_raw(&[(b"job_id", job.job_id.as_str().as_bytes()), (b"pipeline", b"other")]);
     let entry = f.claim("b");

@@ -10,7 +10,7 @@ fn hold(f: &Fixture) -> Option<PipelineLock> {
     f.kv.lock_pipeline(&slug("trips"), TTL, 0).unwrap()
 }
 
-pub fn a_hold_keeps_other_holds_and_runs_out(f: &Fixture) {
+pub fn lock_excludes_other_locks_until_it_expires(f: &Fixture) {
     let lease = hold(f).unwrap();
     assert_eq!((lease.pipeline.as_str(), hold(f)), ("trips", None));
     let job = f.defer("trips");
@@ -20,14 +20,14 @@ pub fn a_hold_keeps_other_holds_and_runs_out(f: &Fixture) {
     assert_eq!(f.run_next("a").lease.job_id, job.job_id);
 }
 
-pub fn a_run_keeps_holds_out(f: &Fixture) {
+pub fn run_excludes_pipeline_locks(f: &Fixture) {
     let (_, start) = f.run("a", "trips");
     assert_eq!(hold(f), None);
     f.end(&start.lease);
     assert!(hold(f).is_some());
 }
 
-pub fn a_hold_lasts_for_its_time_from_the_last_renewal(f: &Fixture) {
+pub fn lock_lasts_its_ttl_after_the_last_renewal(f: &Fixture) {
     let lease = hold(f).unwrap();
     for _ in 0..3 {
         f.advance(seconds(45));
@@ -40,7 +40,7 @@ pub fn a_hold_lasts_for_its_time_from_the_last_renewal(f: &Fixture) {
     assert!(hold(f).unwrap().fence > lease.fence);
 }
 
-pub fn a_hold_that_was_lost_changes_nothing(f: &Fixture) {
+pub fn lost_lock_changes_nothing(f: &Fixture) {
     let old = hold(f).unwrap();
     f.advance(TTL + seconds(5));
     let (_, start) = f.run("a", "trips");
@@ -53,7 +53,7 @@ pub fn a_hold_that_was_lost_changes_nothing(f: &Fixture) {
     f.end(&start.lease);
 }
 
-pub fn a_release_happens_once(f: &Fixture) {
+pub fn lock_is_released_once(f: &Fixture) {
     let lease = hold(f).unwrap();
     assert_eq!(f.kv.release(&lease).unwrap(), ReleaseOutcome::Released);
     assert_eq!(f.kv.release(&lease).unwrap(), ReleaseOutcome::Lost);
@@ -62,7 +62,7 @@ pub fn a_release_happens_once(f: &Fixture) {
     assert_eq!(f.kv.release(&again).unwrap(), ReleaseOutcome::Released);
 }
 
-pub fn a_hold_that_ran_out_does_not_defer(f: &Fixture) {
+pub fn expired_lock_defers_nothing(f: &Fixture) {
     hold(f).unwrap();
     f.advance(TTL + seconds(5));
     f.enqueue("trips");
@@ -70,7 +70,7 @@ pub fn a_hold_that_ran_out_does_not_defer(f: &Fixture) {
     assert!(matches!(f.start("a", &entry), StartOutcome::Running(_)));
 }
 
-pub fn who_holds_a_lock_is_told_as_long_as_it_lasts(f: &Fixture) {
+pub fn lock_holder_is_reported_until_expiry(f: &Fixture) {
     let holder = || f.kv.lock_holder(&slug("trips")).unwrap();
     assert_eq!(holder(), None);
     let lease = hold(f).unwrap();

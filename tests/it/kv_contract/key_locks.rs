@@ -2,7 +2,7 @@
 
 use super::{Fixture, seconds};
 
-pub fn one_token_has_a_name_at_a_time(f: &Fixture) {
+pub fn name_lock_has_one_token_at_a_time(f: &Fixture) {
     let other = f.open();
     assert!(f.kv.try_lock("a/b.json", "t1", seconds(30)).unwrap());
     assert!(!other.try_lock("a/b.json", "t2", seconds(30)).unwrap());
@@ -11,7 +11,7 @@ pub fn one_token_has_a_name_at_a_time(f: &Fixture) {
     assert!(other.try_lock("a/b.json", "t2", seconds(30)).unwrap());
 }
 
-pub fn another_tokens_unlock_does_nothing(f: &Fixture) {
+pub fn unlock_with_another_token_does_nothing(f: &Fixture) {
     f.kv.unlock("x", "t1").unwrap();
     assert!(f.kv.try_lock("x", "t1", seconds(30)).unwrap());
     f.kv.unlock("x", "t2").unwrap();
@@ -21,7 +21,7 @@ pub fn another_tokens_unlock_does_nothing(f: &Fixture) {
     assert!(f.kv.try_lock("x", "t2", seconds(30)).unwrap());
 }
 
-pub fn a_name_is_free_once_its_time_is_over(f: &Fixture) {
+pub fn name_lock_expires(f: &Fixture) {
     assert!(f.kv.try_lock("x", "t1", seconds(30)).unwrap());
     f.advance(seconds(27));
     assert!(!f.kv.try_lock("x", "t2", seconds(30)).unwrap());
@@ -31,7 +31,7 @@ pub fn a_name_is_free_once_its_time_is_over(f: &Fixture) {
     assert!(!f.kv.try_lock("x", "t3", seconds(30)).unwrap(), "it is t2's now");
 }
 
-pub fn a_write_is_proved_by_every_handle_and_touches_nothing_else(f: &Fixture) {
+pub fn write_probe_touches_nothing_else(f: &Fixture) {
     let other = f.open();
     let before = f.kv.counts().unwrap();
     for _ in 0..3 {
@@ -43,7 +43,7 @@ pub fn a_write_is_proved_by_every_handle_and_touches_nothing_else(f: &Fixture) {
     f.kv.probe_write().unwrap();
 }
 
-pub fn names_are_any_text(f: &Fixture) {
+pub fn lock_names_are_any_text(f: &Fixture) {
     for name in ["", "a b", "é/ü", "'; DROP TABLE key_locks; --", "*", &"x".repeat(2_000)] {
         assert!(f.kv.try_lock(name, "t1", seconds(30)).unwrap(), "{name}");
         assert!(!f.kv.try_lock(name, "t2", seconds(30)).unwrap(), "{name}");

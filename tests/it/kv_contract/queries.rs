@@ -13,7 +13,7 @@ fn announce(f: &Fixture, pipeline: &str, query: &str) -> Option<RegisteredQuery>
     f.kv.register_query(&slug(pipeline), &id(query), seconds(60)).unwrap()
 }
 
-pub fn a_query_that_is_announced_can_be_cancelled_from_elsewhere(f: &Fixture) {
+pub fn registered_query_can_be_cancelled_by_another_handle(f: &Fixture) {
     let (one, two) = (announce(f, "trips", "q1").unwrap(), announce(f, "trips", "q2").unwrap());
     let both = [one.clone(), two.clone()];
     assert_eq!(f.kv.cancelled_queries(&both).unwrap(), [false, false]);
@@ -27,7 +27,7 @@ pub fn a_query_that_is_announced_can_be_cancelled_from_elsewhere(f: &Fixture) {
     assert_eq!(f.kv.cancelled_queries(&[]).unwrap(), [false; 0]);
 }
 
-pub fn an_id_names_one_query_of_a_pipeline_at_a_time(f: &Fixture) {
+pub fn query_id_is_unique_per_pipeline(f: &Fixture) {
     let first = announce(f, "trips", "q").unwrap();
     assert_eq!(announce(f, "trips", "q"), None);
     let other = announce(f, "others", "q").unwrap();
@@ -37,13 +37,13 @@ pub fn an_id_names_one_query_of_a_pipeline_at_a_time(f: &Fixture) {
     assert!(announce(f, "trips", "q").is_some());
 }
 
-pub fn what_nobody_announced_can_not_be_cancelled(f: &Fixture) {
+pub fn unregistered_query_cannot_be_cancelled(f: &Fixture) {
     assert!(!f.kv.cancel_query(&slug("trips"), &id("q")).unwrap());
     let query = announce(f, "trips", "q").unwrap();
     assert_eq!(f.kv.cancelled_queries(&[query]).unwrap(), [false], "an earlier wish is none");
 }
 
-pub fn a_query_whose_process_died_is_forgotten(f: &Fixture) {
+pub fn query_registration_expires(f: &Fixture) {
     let query = announce(f, "trips", "q").unwrap();
     assert!(f.kv.cancel_query(&slug("trips"), &id("q")).unwrap());
     f.advance(seconds(57));
@@ -55,7 +55,7 @@ pub fn a_query_whose_process_died_is_forgotten(f: &Fixture) {
     assert_eq!(f.kv.cancelled_queries(&[next]).unwrap(), [false]);
 }
 
-pub fn the_end_of_an_older_query_does_not_touch_a_newer_one(f: &Fixture) {
+pub fn unregistering_an_old_query_keeps_a_newer_one(f: &Fixture) {
     let old = announce(f, "trips", "q").unwrap();
     f.advance(seconds(65));
     let new = announce(f, "trips", "q").unwrap();

@@ -21,7 +21,7 @@ fn race<T: Send>(f: &Fixture, threads: usize, act: impl Fn(usize, &dyn Kv) -> T 
     beside::race(threads, || f.open(), |n, kv| act(n, &**kv))
 }
 
-pub fn each_of_many_entries_is_claimed_once(f: &Fixture) {
+pub fn racing_claims_take_each_entry_once(f: &Fixture) {
     let jobs: Vec<_> = (0..200).map(|n| f.enqueue(&format!("p{}", n % 20)).job_id).collect();
     let claimed = race(f, 4, |n, kv| {
         let mut mine: Vec<Entry> = Vec::new();
@@ -40,7 +40,7 @@ pub fn each_of_many_entries_is_claimed_once(f: &Fixture) {
     assert_eq!(ids, expected);
 }
 
-pub fn claims_that_wait_share_what_comes(f: &Fixture) {
+pub fn waiting_claims_share_new_entries(f: &Fixture) {
     f.claims_nothing();
     const JOBS: usize = 40;
     let left = AtomicUsize::new(JOBS);
@@ -65,7 +65,7 @@ pub fn claims_that_wait_share_what_comes(f: &Fixture) {
     assert_eq!((seen.len(), seen.values().max()), (JOBS, Some(&1)));
 }
 
-pub fn one_of_many_starts_takes_the_lock(f: &Fixture) {
+pub fn one_of_many_starts_gets_the_lock(f: &Fixture) {
     for round in 0..5 {
         let pipeline = format!("p{round}");
         for _ in 0..6 {
@@ -79,7 +79,7 @@ pub fn one_of_many_starts_takes_the_lock(f: &Fixture) {
     }
 }
 
-pub fn one_of_many_reclaimers_takes_over(f: &Fixture) {
+pub fn one_of_many_reclaims_gets_the_entry(f: &Fixture) {
     let (_, old) = f.run("a", "trips");
     f.advance(super::IDLE + seconds(5));
     let taken = race(f, 6, |n, kv| {
@@ -92,21 +92,21 @@ pub fn one_of_many_reclaimers_takes_over(f: &Fixture) {
     f.is_lost(&old.lease);
 }
 
-pub fn one_of_many_holds_wins(f: &Fixture) {
+pub fn one_of_many_locks_wins(f: &Fixture) {
     let lease = race(f, 8, |_, kv| kv.lock_pipeline(&slug("trips"), TTL, 0).unwrap().is_some());
     assert_eq!(lease.iter().filter(|lease| **lease).count(), 1);
     let locked = race(f, 8, |n, kv| kv.try_lock("x", &format!("t{n}"), TTL).unwrap());
     assert_eq!(locked.iter().filter(|locked| **locked).count(), 1);
 }
 
-pub fn one_of_many_enqueues_of_a_job_counts(f: &Fixture) {
+pub fn one_of_many_enqueues_of_a_job_succeeds(f: &Fixture) {
     let job = f.job("trips");
     let told = race(f, 8, |_, kv| kv.enqueue(&job).unwrap());
     assert_eq!(told.iter().filter(|told| **told == EnqueueOutcome::Queued).count(), 1);
     assert_eq!(f.places(), (1, 0, 0));
 }
 
-pub fn racing_firers_make_one_job_of_each_window(f: &Fixture) {
+pub fn racing_fires_create_one_job_per_window(f: &Fixture) {
     let pipelines: Vec<_> = (0..50).map(|n| slug(&format!("p{n}"))).collect();
     f.kv.extend_windows(&pipelines).unwrap();
     f.advance(seconds(7));
@@ -126,7 +126,7 @@ pub fn racing_firers_make_one_job_of_each_window(f: &Fixture) {
     assert_eq!((entries.len(), jobs.len(), f.kv.counts().unwrap().windows), (50, 50, 0));
 }
 
-pub fn events_that_race_with_a_firing_are_in_this_batch_or_the_next(f: &Fixture) {
+pub fn events_racing_with_a_fire_are_in_this_window_or_the_next(f: &Fixture) {
     f.kv.extend_windows(&[slug("trips")]).unwrap();
     f.advance(seconds(7));
     let fired = race(f, 4, |n, kv| {
@@ -165,7 +165,7 @@ pub fn each_due_job_is_released_once(f: &Fixture) {
     assert_eq!(f.places(), (40, 0, 0));
 }
 
-pub fn racing_logins_do_not_get_more_tries(f: &Fixture) {
+pub fn racing_logins_get_no_extra_attempts(f: &Fixture) {
     let address = "192.0.2.1".parse().unwrap();
     let tries =
         race(f, 8, |_, kv| (0..3).filter(|_| kv.admit(&LoginScopes::of(address)).unwrap() == Admission::Try).count());

@@ -14,7 +14,7 @@ fn ms(n: u64) -> std::time::Duration {
     std::time::Duration::from_millis(n)
 }
 
-pub fn a_failed_pipeline_is_taken_by_one_handle_and_comes_back_unless_it_is_settled(f: &Fixture) {
+pub fn recheck_is_taken_once_and_returns_unless_completed(f: &Fixture) {
     let other = f.open();
     assert_eq!(take(f), []);
     f.kv.add_recheck(&slug("one")).unwrap();
@@ -38,7 +38,7 @@ pub fn a_failed_pipeline_is_taken_by_one_handle_and_comes_back_unless_it_is_sett
     assert_eq!(take(f), [], "what is done is not due again");
 }
 
-pub fn a_pipeline_is_due_again_only_after_another_failure_and_a_pause_that_doubles(f: &Fixture) {
+pub fn recheck_is_due_after_another_failure_and_a_doubling_pause(f: &Fixture) {
     let trips = slug("trips");
     let mut pause = RECHECK_PAUSE_FIRST_MS;
     f.kv.add_recheck(&trips).unwrap();
@@ -66,7 +66,7 @@ pub fn a_pipeline_is_due_again_only_after_another_failure_and_a_pause_that_doubl
     assert_eq!(take(f), [trips]);
 }
 
-pub fn the_list_is_bounded_and_is_forgotten_after_a_week(f: &Fixture) {
+pub fn rechecks_are_bounded_and_expire_after_a_week(f: &Fixture) {
     f.backend.stop();
     let add = |n: usize| f.kv.add_recheck(&slug(&format!("p{n}"))).unwrap();
     (0..RECHECKS_MAX).for_each(add);

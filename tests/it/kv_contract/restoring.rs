@@ -20,7 +20,7 @@ fn restore(f: &Fixture) -> usize {
     panic!("the walk has no end");
 }
 
-pub fn nothing_is_restored_while_nothing_is_lost(f: &Fixture) {
+pub fn nothing_is_requeued_while_nothing_is_lost(f: &Fixture) {
     assert_eq!(restore(f), 0, "in an empty store");
     let (_, start) = f.run("a", "one");
     f.requeue(&start.lease, seconds(300));
@@ -39,7 +39,7 @@ pub fn nothing_is_restored_while_nothing_is_lost(f: &Fixture) {
     assert_eq!(f.kv.counts().unwrap(), before);
 }
 
-pub fn jobs_whose_entries_are_gone_are_put_back(f: &Fixture) {
+pub fn jobs_with_lost_entries_are_requeued(f: &Fixture) {
     let mut jobs: BTreeSet<_> = (0..30).map(|n| f.enqueue(&format!("p{n}")).job_id).collect();
     assert_eq!(f.kv.claim("a", 10, AT_ONCE).unwrap().len(), 10);
     f.backend.trim_stream();
@@ -57,7 +57,7 @@ pub fn jobs_whose_entries_are_gone_are_put_back(f: &Fixture) {
     assert!(jobs.is_empty());
 }
 
-pub fn a_job_whose_worker_died_and_whose_entry_is_gone_is_put_back(f: &Fixture) {
+pub fn crashed_job_with_lost_entry_is_requeued(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
     f.backend.trim_stream();
     f.advance(IDLE + seconds(5));
@@ -68,7 +68,7 @@ pub fn a_job_whose_worker_died_and_whose_entry_is_gone_is_put_back(f: &Fixture) 
     assert_eq!((&again.lease.job_id, again.attempt, again.lost_starts), (&job.job_id, 2, 1));
 }
 
-pub fn a_run_whose_entry_is_gone_goes_on_to_its_end(f: &Fixture) {
+pub fn running_job_with_lost_entry_finishes(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
     f.backend.trim_stream();
     assert!(matches!(f.kv.heartbeat(&start.lease, TTL).unwrap(), lakemill::ports::jobs::HeartbeatReply::Held { .. }));
@@ -78,7 +78,7 @@ pub fn a_run_whose_entry_is_gone_goes_on_to_its_end(f: &Fixture) {
     assert_eq!(f.places(), (0, 0, 0));
 }
 
-pub fn a_walk_over_many_jobs_sees_each(f: &Fixture) {
+pub fn scan_for_lost_jobs_covers_many_jobs(f: &Fixture) {
     for n in 0..350 {
         let mut job = f.job(&format!("p{}", n % 7));
         job.enqueued_at = f.now();
@@ -89,7 +89,7 @@ pub fn a_walk_over_many_jobs_sees_each(f: &Fixture) {
     assert_eq!(f.places(), (350, 0, 0));
 }
 
-pub fn a_new_store_does_not_remember_until_it_is_told(f: &Fixture) {
+pub fn new_store_is_not_initialized_until_marked(f: &Fixture) {
     let other = f.open();
     assert!(!f.kv.is_initialized().unwrap());
     f.claims_nothing();
@@ -102,7 +102,7 @@ pub fn a_new_store_does_not_remember_until_it_is_told(f: &Fixture) {
     assert!(f.kv.is_initialized().unwrap());
 }
 
-pub fn a_store_that_lost_its_data_says_so_and_works_on(f: &Fixture) {
+pub fn store_that_lost_its_data_is_not_initialized_and_works(f: &Fixture) {
     let other = f.open();
     f.kv.mark_initialized().unwrap();
     let (old, start) = f.run("a", "trips");

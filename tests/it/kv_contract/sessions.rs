@@ -12,7 +12,7 @@ use super::{Fixture, seconds};
 const DAY: Duration = Duration::from_secs(86_400);
 const TWO_HOURS: Duration = Duration::from_secs(7_200);
 
-pub fn a_session_is_known_until_it_idled_too_long(f: &Fixture) {
+pub fn session_ends_after_idling(f: &Fixture) {
     assert_eq!(f.kv.touch("aa", TWO_HOURS).unwrap(), None);
     let before = f.now();
     let session = f.kv.open("aa", TWO_HOURS, DAY).unwrap();
@@ -28,7 +28,7 @@ pub fn a_session_is_known_until_it_idled_too_long(f: &Fixture) {
     assert_eq!(f.kv.touch("aa", TWO_HOURS).unwrap(), None, "a touch brings nothing back");
 }
 
-pub fn a_session_ends_at_its_greatest_age_however_busy(f: &Fixture) {
+pub fn session_ends_at_its_maximum_age(f: &Fixture) {
     f.kv.open("aa", TWO_HOURS, seconds(20_000)).unwrap();
     for _ in 0..3 {
         f.advance(seconds(6_000));
@@ -38,7 +38,7 @@ pub fn a_session_ends_at_its_greatest_age_however_busy(f: &Fixture) {
     assert_eq!(f.kv.touch("aa", TWO_HOURS).unwrap(), None);
 }
 
-pub fn a_session_that_may_idle_longer_than_live_ends_by_age(f: &Fixture) {
+pub fn session_age_limits_its_idle_time(f: &Fixture) {
     f.kv.open("aa", DAY, TWO_HOURS).unwrap();
     f.advance(seconds(7_100));
     assert!(f.kv.touch("aa", DAY).unwrap().is_some());
@@ -46,7 +46,7 @@ pub fn a_session_that_may_idle_longer_than_live_ends_by_age(f: &Fixture) {
     assert_eq!(f.kv.touch("aa", DAY).unwrap(), None);
 }
 
-pub fn a_closed_session_is_gone_and_others_stay(f: &Fixture) {
+pub fn closing_a_session_keeps_others(f: &Fixture) {
     f.kv.open("aa", TWO_HOURS, DAY).unwrap();
     f.kv.open("bb", TWO_HOURS, DAY).unwrap();
     f.kv.close("aa").unwrap();
@@ -81,21 +81,21 @@ fn waits(f: &Fixture, address: &str, expected: u64) {
     assert_eq!(f.kv.admit(&client(address)).unwrap(), Admission::Try, "after {expected} s");
 }
 
-pub fn waits_double_from_fifteen_seconds_to_fifteen_minutes(f: &Fixture) {
+pub fn login_waits_double_from_fifteen_seconds_to_fifteen_minutes(f: &Fixture) {
     use_up(f, "192.0.2.1");
     for expected in [15, 30, 60, 120, 240, 480, 900, 900, 900] {
         waits(f, "192.0.2.1", expected);
     }
 }
 
-pub fn each_address_has_its_own_count(f: &Fixture) {
+pub fn login_failures_count_per_address(f: &Fixture) {
     use_up(f, "192.0.2.1");
     assert!(matches!(f.open().admit(&client("192.0.2.1")).unwrap(), Admission::Wait(_)));
     use_up(f, "2001:db8::1");
     assert!(matches!(f.kv.admit(&client("2001:db8::1")).unwrap(), Admission::Wait(_)));
 }
 
-pub fn a_success_forgives(f: &Fixture) {
+pub fn successful_login_clears_failures(f: &Fixture) {
     f.kv.record_success(&client("192.0.2.1")).unwrap();
     for _ in 0..3 {
         for _ in 0..4 {
@@ -107,7 +107,7 @@ pub fn a_success_forgives(f: &Fixture) {
     waits(f, "192.0.2.1", 15);
 }
 
-pub fn an_hour_without_a_failure_forgives(f: &Fixture) {
+pub fn login_failures_expire_after_an_hour(f: &Fixture) {
     for _ in 0..4 {
         f.kv.admit(&client("192.0.2.1")).unwrap();
     }
@@ -127,7 +127,7 @@ fn failures_until_a_wait(f: &Fixture, address_of: impl Fn(usize) -> String, most
     (0..most).take_while(|nth| f.kv.admit(&client(&address_of(*nth))).unwrap() == Admission::Try).count()
 }
 
-pub fn networks_of_ipv6_wait_together(f: &Fixture) {
+pub fn ipv6_networks_share_login_waits(f: &Fixture) {
     // Each from another /64 of one /56.
     assert_eq!(failures_until_a_wait(f, |nth| format!("2001:db8:0:{nth:x}::1"), 256), 10);
     assert!(matches!(f.kv.admit(&client("2001:db8:0:ff::1")).unwrap(), Admission::Wait(_)));
@@ -138,7 +138,7 @@ pub fn networks_of_ipv6_wait_together(f: &Fixture) {
     assert_eq!(f.kv.admit(&client("2001:db8:0:ff::1")).unwrap(), Admission::Try);
 }
 
-pub fn all_addresses_wait_together_and_never_for_long(f: &Fixture) {
+pub fn all_addresses_share_a_short_login_wait(f: &Fixture) {
     let address_of = |nth: usize| format!("198.51.{}.{}", nth / 250, nth % 250);
     assert_eq!(failures_until_a_wait(f, address_of, 1_000), 100);
     for nth in 0..20 {
@@ -150,7 +150,7 @@ pub fn all_addresses_wait_together_and_never_for_long(f: &Fixture) {
     assert_eq!(f.kv.admit(&client("127.0.0.1")).unwrap(), Admission::Try, "this machine has its own count alone");
 }
 
-pub fn an_address_that_has_logged_in_is_not_slowed_by_others(f: &Fixture) {
+pub fn known_address_is_not_throttled_by_others(f: &Fixture) {
     for admin in ["203.0.113.9", "2001:db8:0:5::1"] {
         assert_eq!(f.kv.admit(&client(admin)).unwrap(), Admission::Try);
         f.kv.record_success(&client(admin)).unwrap();
@@ -170,7 +170,7 @@ pub fn an_address_that_has_logged_in_is_not_slowed_by_others(f: &Fixture) {
     assert!(matches!(f.kv.admit(&client("203.0.113.10")).unwrap(), Admission::Wait(_)), "others wait still");
 }
 
-pub fn logins_that_succeed_do_not_count_as_failures(f: &Fixture) {
+pub fn successful_logins_are_no_failures(f: &Fixture) {
     for nth in 0..150 {
         let address = client(&format!("198.51.100.{nth}"));
         assert_eq!(f.kv.admit(&address).unwrap(), Admission::Try, "{nth}");

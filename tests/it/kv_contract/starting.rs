@@ -7,7 +7,7 @@ use lakemill::ports::jobs::{EntryId, HeartbeatReply, StartOutcome, StartRequest}
 
 use super::{ATTEMPTS_MAX, Fixture, IDLE, TTL, message, running, seconds, slug, start, start_from};
 
-pub fn a_start_takes_the_lock_and_counts_the_attempt(f: &Fixture) {
+pub fn start_takes_the_lock_and_counts_the_attempt(f: &Fixture) {
     let job = f.enqueue("trips");
     let entry = f.claim("a");
     let start = running(f.start("a", &entry));
@@ -22,7 +22,7 @@ pub fn a_start_takes_the_lock_and_counts_the_attempt(f: &Fixture) {
     assert_eq!(f.places(), (1, 1, 0));
 }
 
-pub fn fences_rise_from_hold_to_hold(f: &Fixture) {
+pub fn fences_increase_with_every_lock(f: &Fixture) {
     let mut last = 0;
     let mut tokens = std::collections::BTreeSet::new();
     let mut rises = |fence: u64, token: &str| {
@@ -47,7 +47,7 @@ pub fn fences_rise_from_hold_to_hold(f: &Fixture) {
     }
 }
 
-pub fn a_fence_is_above_the_floor_and_stays_there(f: &Fixture) {
+pub fn fence_is_above_the_floor_from_then_on(f: &Fixture) {
     // In the year 2100, in microseconds.
     let floor = 4_102_444_800_000_000;
     f.enqueue("trips");
@@ -62,7 +62,7 @@ pub fn a_fence_is_above_the_floor_and_stays_there(f: &Fixture) {
     assert!(third.fence > second.lease.fence + 1_000);
 }
 
-pub fn a_busy_pipeline_defers_the_job_uncharged(f: &Fixture) {
+pub fn busy_pipeline_defers_the_job_without_an_attempt(f: &Fixture) {
     let (_, first) = f.run("a", "trips");
     let job = f.defer("trips");
     assert_eq!(f.places(), (1, 1, 1), "its entry is acknowledged and deleted");
@@ -78,7 +78,7 @@ pub fn a_busy_pipeline_defers_the_job_uncharged(f: &Fixture) {
     assert_eq!((shown.not_before, shown.reason), (None, None));
 }
 
-pub fn a_deferred_job_is_due_a_second_after_the_lock_could_be_free(f: &Fixture) {
+pub fn deferred_job_is_due_a_second_after_the_lock_expires(f: &Fixture) {
     f.enqueue("trips");
     let entry = f.claim("a");
     running(start(&*f.kv, "a", &entry, seconds(10)));
@@ -94,7 +94,7 @@ pub fn a_deferred_job_is_due_a_second_after_the_lock_could_be_free(f: &Fixture) 
     assert_eq!(f.run_next("b").lease.job_id, job.job_id);
 }
 
-pub fn a_deferred_job_is_due_after_thirty_seconds_at_the_latest(f: &Fixture) {
+pub fn deferred_job_is_due_within_thirty_seconds(f: &Fixture) {
     f.enqueue("trips");
     let entry = f.claim("a");
     running(start(&*f.kv, "a", &entry, seconds(600)));
@@ -105,7 +105,7 @@ pub fn a_deferred_job_is_due_after_thirty_seconds_at_the_latest(f: &Fixture) {
     assert_eq!(f.kv.release_due(10).unwrap(), 1);
 }
 
-pub fn a_job_that_runs_elsewhere_is_left_alone(f: &Fixture) {
+pub fn job_running_elsewhere_is_unchanged(f: &Fixture) {
     f.enqueue("trips");
     let entry = f.claim("a");
     let first = running(start(&*f.kv, "a", &entry, IDLE * 4));
@@ -120,7 +120,7 @@ pub fn a_job_that_runs_elsewhere_is_left_alone(f: &Fixture) {
     assert_eq!(f.places(), (0, 0, 0));
 }
 
-pub fn an_entry_of_another_consumer_is_not_started(f: &Fixture) {
+pub fn entry_of_another_consumer_does_not_start(f: &Fixture) {
     let job = f.enqueue("trips");
     let entry = f.claim("a");
     assert_eq!(f.start("b", &entry), StartOutcome::NotMine);
@@ -134,7 +134,7 @@ pub fn an_entry_of_another_consumer_is_not_started(f: &Fixture) {
     assert_eq!(start_from(&*f.kv, "a", &unknown, &job.message(), TTL, 0), StartOutcome::NotMine);
 }
 
-pub fn starts_whose_end_nobody_told_are_counted(f: &Fixture) {
+pub fn lost_starts_are_counted(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
     assert_eq!((start.attempt, start.lost_starts), (1, 0));
     let start = f.take_over("b");
@@ -149,7 +149,7 @@ pub fn starts_whose_end_nobody_told_are_counted(f: &Fixture) {
     assert_eq!(f.shown(&job).unwrap().attempt, 4);
 }
 
-pub fn a_takeover_raises_the_fence_and_the_old_holder_changes_nothing(f: &Fixture) {
+pub fn takeover_raises_the_fence_and_stops_the_old_holder(f: &Fixture) {
     let (job, old) = f.run("a", "trips");
     let new = f.take_over("b");
     assert_eq!(new.lease.job_id, job.job_id);
@@ -164,7 +164,7 @@ pub fn a_takeover_raises_the_fence_and_the_old_holder_changes_nothing(f: &Fixtur
     f.end(&other.lease);
 }
 
-pub fn an_expired_lock_is_lost_even_if_nobody_took_it(f: &Fixture) {
+pub fn expired_lock_is_lost_even_if_free(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
     f.advance(TTL + seconds(1));
     f.is_lost(&start.lease);
@@ -174,7 +174,7 @@ pub fn an_expired_lock_is_lost_even_if_nobody_took_it(f: &Fixture) {
     f.is_lost(&start.lease);
 }
 
-pub fn heartbeats_prolong_the_lock_from_now(f: &Fixture) {
+pub fn heartbeats_extend_the_lock_from_now(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
     for _ in 0..3 {
         f.advance(seconds(45));
@@ -186,7 +186,7 @@ pub fn heartbeats_prolong_the_lock_from_now(f: &Fixture) {
     f.is_lost(&start.lease);
 }
 
-pub fn pipelines_run_beside_each_other(f: &Fixture) {
+pub fn pipelines_run_concurrently(f: &Fixture) {
     let (_, one) = f.run("a", "one");
     let (_, two) = f.run("a", "two");
     let (_, three) = f.run("b", "three");
@@ -197,7 +197,7 @@ pub fn pipelines_run_beside_each_other(f: &Fixture) {
     assert_eq!(f.places(), (2, 2, 0));
 }
 
-pub fn a_second_entry_of_a_running_job_does_not_run_beside_it(f: &Fixture) {
+pub fn second_entry_of_a_running_job_does_not_run(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
     let fields = job.message().fields();
     let raw: Vec<(&[u8], &[u8])> = fields.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes())).collect();
@@ -213,7 +213,7 @@ pub fn a_second_entry_of_a_running_job_does_not_run_beside_it(f: &Fixture) {
     assert!(f.kv.active(&job.pipeline, 10).unwrap().is_empty());
 }
 
-pub fn a_second_entry_of_a_waiting_job_ends_its_waiting(f: &Fixture) {
+pub fn second_entry_of_a_waiting_job_starts_it(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
     f.requeue(&start.lease, seconds(10));
     let fields = job.message().fields();
@@ -228,7 +228,7 @@ pub fn a_second_entry_of_a_waiting_job_ends_its_waiting(f: &Fixture) {
     assert_eq!(f.places(), (0, 0, 0));
 }
 
-pub fn a_start_whose_answer_was_lost_is_repeated_and_counts_once(f: &Fixture) {
+pub fn start_repeated_after_a_lost_reply_counts_once(f: &Fixture) {
     f.enqueue("trips");
     let entry = f.claim("a");
     let message = message(&entry);
@@ -251,7 +251,7 @@ pub fn a_start_whose_answer_was_lost_is_repeated_and_counts_once(f: &Fixture) {
     assert_eq!(f.kv.start(&request).unwrap(), StartOutcome::NotMine, "its hold is over");
 }
 
-pub fn a_lost_attempt_is_given_back_unless_the_job_was_started_since(f: &Fixture) {
+pub fn lost_attempt_is_refunded_unless_restarted(f: &Fixture) {
     let (_, first) = f.run("a", "trips");
     f.advance(TTL + seconds(1));
     assert!(f.kv.refund_attempt(&first.lease).unwrap());

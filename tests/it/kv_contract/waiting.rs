@@ -5,7 +5,7 @@ use lakemill::ports::jobs::{CancelOutcome, ReleaseOutcome, Requeue};
 
 use super::{Fixture, TTL, failure, message, seconds, slug};
 
-pub fn a_job_that_was_put_back_is_due_after_its_delay(f: &Fixture) {
+pub fn requeued_job_is_due_after_its_delay(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
     f.requeue(&start.lease, seconds(20));
     assert_eq!(f.places(), (0, 0, 1));
@@ -24,7 +24,7 @@ pub fn a_job_that_was_put_back_is_due_after_its_delay(f: &Fixture) {
         if (again.attempt, again.lost_starts, again.cancelled) == (2, 0, false)));
 }
 
-pub fn a_waiting_job_shows_why_and_until_when(f: &Fixture) {
+pub fn waiting_job_shows_reason_and_due_time(f: &Fixture) {
     for (reason, delay) in [(Waiting::Retry, 20), (Waiting::SourceBeingWritten, 5)] {
         let (job, start) = f.run("a", "trips");
         let told = f.seen(&start.lease).waiting(reason, f.now() + chrono::TimeDelta::days(1), Some(failure()));
@@ -48,7 +48,7 @@ pub fn a_waiting_job_shows_why_and_until_when(f: &Fixture) {
     }
 }
 
-pub fn an_attempt_that_is_not_charged_is_given_back(f: &Fixture) {
+pub fn free_attempt_is_refunded(f: &Fixture) {
     let mut start = f.run("a", "trips").1;
     for (cost, next) in [(AttemptCost::Zero, 1), (AttemptCost::Zero, 1), (AttemptCost::One, 2), (AttemptCost::Zero, 2)]
     {
@@ -61,7 +61,7 @@ pub fn an_attempt_that_is_not_charged_is_given_back(f: &Fixture) {
     }
 }
 
-pub fn putting_back_releases_the_lock(f: &Fixture) {
+pub fn requeueing_releases_the_lock(f: &Fixture) {
     let (_, start) = f.run("a", "trips");
     f.requeue(&start.lease, seconds(20));
     f.is_lost(&start.lease);
@@ -69,7 +69,7 @@ pub fn putting_back_releases_the_lock(f: &Fixture) {
     f.end(&other.lease);
 }
 
-pub fn a_release_makes_the_longest_deferred_job_due(f: &Fixture) {
+pub fn release_makes_the_longest_deferred_job_due(f: &Fixture) {
     let first = f.run("a", "trips").1;
     let deferred: Vec<_> = (0..3).map(|_| f.defer("trips")).collect();
     assert_eq!(f.kv.release_due(10).unwrap(), 0);
@@ -93,7 +93,7 @@ pub fn a_release_makes_the_longest_deferred_job_due(f: &Fixture) {
     assert_eq!(f.run_next("c").lease.job_id, deferred[2].job_id);
 }
 
-pub fn a_release_wakes_neither_retries_nor_other_pipelines(f: &Fixture) {
+pub fn release_wakes_no_retries_or_other_pipelines(f: &Fixture) {
     let (_, retry) = f.run("a", "trips");
     f.requeue(&retry.lease, seconds(300));
     let (_, busy) = f.run("a", "other");
@@ -105,7 +105,7 @@ pub fn a_release_wakes_neither_retries_nor_other_pipelines(f: &Fixture) {
     assert_eq!(f.kv.release_due(10).unwrap(), 1);
 }
 
-pub fn a_job_that_is_deferred_again_keeps_its_place(f: &Fixture) {
+pub fn job_deferred_again_keeps_its_position(f: &Fixture) {
     let (_, start) = f.run("a", "trips");
     let first = f.defer("trips");
     f.advance(seconds(2));
@@ -120,7 +120,7 @@ pub fn a_job_that_is_deferred_again_keeps_its_place(f: &Fixture) {
     assert_eq!(f.run_next("b").lease.job_id, first.job_id, "{} came later", second.job_id);
 }
 
-pub fn due_jobs_are_released_the_longest_due_first(f: &Fixture) {
+pub fn due_jobs_are_released_longest_due_first(f: &Fixture) {
     let delays = [30, 10, 50, 20, 40];
     for (n, delay) in delays.iter().enumerate() {
         let (_, start) = f.run("a", &format!("p{n}"));
@@ -136,7 +136,7 @@ pub fn due_jobs_are_released_the_longest_due_first(f: &Fixture) {
     assert_eq!(order, ["p1", "p3", "p0", "p4", "p2"]);
 }
 
-pub fn a_put_back_in_the_middle_of_publishing_can_be_cancelled_again(f: &Fixture) {
+pub fn job_requeued_while_publishing_can_be_cancelled(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
     f.kv.begin_publishing(&start.lease).unwrap();
     assert_eq!(f.kv.cancel(&job.pipeline, &job.job_id).unwrap(), CancelOutcome::TooLate);

@@ -11,7 +11,7 @@ fn due(f: &Fixture) -> Vec<String> {
     f.kv.due_windows(100).unwrap().iter().map(ToString::to_string).collect()
 }
 
-pub fn a_window_is_due_after_five_seconds_of_quiet(f: &Fixture) {
+pub fn window_is_due_after_five_quiet_seconds(f: &Fixture) {
     assert_eq!(due(f), [""; 0]);
     extend(f, &["trips"]);
     f.advance(seconds(3));
@@ -26,7 +26,7 @@ pub fn a_window_is_due_after_five_seconds_of_quiet(f: &Fixture) {
     assert_eq!(f.places(), (0, 0, 0), "it becomes a job when it is fired");
 }
 
-pub fn a_window_tells_when_it_is_due_until_it_is_closed(f: &Fixture) {
+pub fn window_shows_its_due_time_until_closed(f: &Fixture) {
     let trips = slug("trips");
     assert_eq!(f.kv.window_due_at(&trips).unwrap(), None);
     extend(f, &["trips"]);
@@ -40,7 +40,7 @@ pub fn a_window_tells_when_it_is_due_until_it_is_closed(f: &Fixture) {
     assert_eq!(f.kv.window_due_at(&trips).unwrap(), None);
 }
 
-pub fn a_window_is_named_by_its_beginning(f: &Fixture) {
+pub fn window_is_identified_by_its_opening_time(f: &Fixture) {
     let (trips, others) = (slug("trips"), slug("others"));
     let since = || f.kv.window_opened_at(&trips).unwrap();
     assert_eq!(since(), None);
@@ -56,7 +56,7 @@ pub fn a_window_is_named_by_its_beginning(f: &Fixture) {
     assert!(f.kv.window_opened_at(&others).unwrap().is_some(), "the other's goes on");
 }
 
-pub fn a_window_is_due_thirty_seconds_after_its_first_event(f: &Fixture) {
+pub fn window_is_due_thirty_seconds_after_its_first_event(f: &Fixture) {
     for _ in 0..10 {
         extend(f, &["trips"]);
         assert_eq!(due(f), [""; 0]);
@@ -68,7 +68,7 @@ pub fn a_window_is_due_thirty_seconds_after_its_first_event(f: &Fixture) {
     assert_eq!(due(f), ["trips"], "later events don't put it off");
 }
 
-pub fn a_window_that_is_fired_becomes_one_job(f: &Fixture) {
+pub fn fired_window_becomes_one_job(f: &Fixture) {
     for _ in 0..20 {
         extend(f, &["trips", "trips"]);
     }
@@ -84,7 +84,7 @@ pub fn a_window_that_is_fired_becomes_one_job(f: &Fixture) {
     f.claims_nothing();
 }
 
-pub fn events_after_a_window_was_fired_open_a_new_one(f: &Fixture) {
+pub fn events_after_a_fire_open_a_new_window(f: &Fixture) {
     for round in 0..3 {
         extend(f, &["trips"]);
         f.advance(seconds(3));
@@ -95,7 +95,7 @@ pub fn events_after_a_window_was_fired_open_a_new_one(f: &Fixture) {
     assert_eq!(f.places(), (3, 0, 0));
 }
 
-pub fn windows_of_pipelines_are_apart(f: &Fixture) {
+pub fn windows_are_per_pipeline(f: &Fixture) {
     extend(f, &["one", "two"]);
     f.advance(seconds(3));
     extend(f, &["two", "three"]);
@@ -111,7 +111,7 @@ pub fn windows_of_pipelines_are_apart(f: &Fixture) {
     assert_eq!(left, ["one", "three"]);
 }
 
-pub fn a_window_is_closed_without_a_job(f: &Fixture) {
+pub fn window_closes_without_a_job(f: &Fixture) {
     extend(f, &["trips"]);
     f.advance(seconds(7));
     assert!(f.kv.close_window(&slug("trips")).unwrap());
@@ -121,7 +121,7 @@ pub fn a_window_is_closed_without_a_job(f: &Fixture) {
     assert!(!f.kv.close_window(&slug("never-open")).unwrap());
 }
 
-pub fn no_pipelines_are_no_windows(f: &Fixture) {
+pub fn no_pipelines_open_no_windows(f: &Fixture) {
     extend(f, &[]);
     f.advance(seconds(60));
     assert_eq!(due(f), [""; 0]);

@@ -42,7 +42,7 @@ fn all_lost(results: [StoreResult<()>; 5]) -> bool {
     results.iter().all(|result| matches!(result, Err(StoreError::LeaseLost(_))))
 }
 
-pub fn a_lost_lease_writes_nothing(f: &Fixture) {
+pub fn lost_lease_writes_nothing(f: &Fixture) {
     f.put(WAREHOUSE, "t/k", b"old");
     let lease = TestLease::new("local", 7);
     lease.lose();
@@ -54,7 +54,7 @@ pub fn a_lost_lease_writes_nothing(f: &Fixture) {
     f.store.put(WAREHOUSE, &f.key("t/k"), b"3", &WriteOptions::leased(&lower)).unwrap();
 }
 
-pub fn a_lower_fence_writes_nothing_once_a_higher_one_wrote(f: &Fixture) {
+pub fn lower_fence_writes_nothing_after_a_higher_one(f: &Fixture) {
     if !f.fences {
         return;
     }
@@ -74,7 +74,7 @@ pub fn a_lower_fence_writes_nothing_once_a_higher_one_wrote(f: &Fixture) {
     assert_eq!(f.read(WAREHOUSE, "t/k"), None);
 }
 
-pub fn fences_of_other_pipelines_do_not_matter(f: &Fixture) {
+pub fn fences_are_per_pipeline(f: &Fixture) {
     let (high, low) = (TestLease::new("other", 900), TestLease::new("local", 1));
     for lease in [&high, &low, &high] {
         for result in writes(f, &*f.store, lease) {
@@ -83,7 +83,7 @@ pub fn fences_of_other_pipelines_do_not_matter(f: &Fixture) {
     }
 }
 
-pub fn a_condition_holds_beside_a_lease(f: &Fixture) {
+pub fn precondition_applies_with_a_lease(f: &Fixture) {
     let lease = TestLease::new("local", 5);
     let options = |when| WriteOptions::leased(&lease).with(when);
     let put = |when| f.store.put(WAREHOUSE, &f.key("k"), b"1", &options(when));

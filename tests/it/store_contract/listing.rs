@@ -87,7 +87,7 @@ fn listed(f: &Fixture, prefix: &str, delimiter: Option<char>, limit: usize) -> I
     }
 }
 
-pub fn keys_come_in_the_order_of_their_bytes(f: &Fixture) {
+pub fn keys_are_listed_in_byte_order(f: &Fixture) {
     let names = fill(f);
     assert_eq!(f.names(LAKE, ""), Vec::from_iter(names.clone()));
     let page = f.store.list(LAKE, f.prefix, None, None, 1_000).unwrap();
@@ -97,7 +97,7 @@ pub fn keys_come_in_the_order_of_their_bytes(f: &Fixture) {
     }
 }
 
-pub fn every_page_size_gives_the_same_listing(f: &Fixture) {
+pub fn listing_is_independent_of_page_size(f: &Fixture) {
     let names = fill(f);
     for delimiter in [None, Some('/')] {
         for prefix in ["", "a", "a/", "a=1", "b", "c/"] {
@@ -109,7 +109,7 @@ pub fn every_page_size_gives_the_same_listing(f: &Fixture) {
     }
 }
 
-pub fn any_character_is_a_delimiter(f: &Fixture) {
+pub fn any_character_can_be_a_delimiter(f: &Fixture) {
     let names = fill(f);
     for delimiter in ['-', '=', 'b', 'é', '.', ' '] {
         if !delimiter.is_ascii() && f.quirks.wide_delimiters_fail {
@@ -124,7 +124,7 @@ pub fn any_character_is_a_delimiter(f: &Fixture) {
     }
 }
 
-pub fn empty_segments_are_levels_of_their_own(f: &Fixture) {
+pub fn empty_segments_are_separate_levels(f: &Fixture) {
     if f.folders || f.quirks.empty_segments_are_folded {
         return;
     }
@@ -145,7 +145,7 @@ pub fn empty_segments_are_levels_of_their_own(f: &Fixture) {
     }
 }
 
-pub fn a_prefix_need_not_end_at_a_folder(f: &Fixture) {
+pub fn prefix_may_end_within_a_segment(f: &Fixture) {
     let names = fill(f);
     let starts: BTreeSet<&str> =
         names.iter().flat_map(|name| (0..=name.len()).filter_map(|end| name.get(..end))).collect();
@@ -159,7 +159,7 @@ pub fn a_prefix_need_not_end_at_a_folder(f: &Fixture) {
     assert_eq!((page.objects.len(), page.prefixes), (0, vec!["pipelines/".to_owned()]));
 }
 
-pub fn prefixes_that_no_key_has_give_nothing(f: &Fixture) {
+pub fn unused_prefix_lists_nothing(f: &Fixture) {
     fill(f);
     for prefix in ["x", "a/b/", "a/b/c", "a//", "a/../", "../", "./a", "/", "a/c/d/", "\0", "zz/../a"] {
         for delimiter in [None, Some('/')] {
@@ -174,7 +174,7 @@ pub fn prefixes_that_no_key_has_give_nothing(f: &Fixture) {
     assert_eq!(f.store.list(Bucket::Pipelines, f.prefix, None, None, 10).unwrap(), ListPage::default());
 }
 
-pub fn a_listing_goes_on_where_its_last_key_was_deleted(f: &Fixture) {
+pub fn listing_continues_after_its_last_key_was_deleted(f: &Fixture) {
     let names = fill(f);
     let (mut seen, mut after) = (Vec::new(), None);
     loop {
@@ -191,7 +191,7 @@ pub fn a_listing_goes_on_where_its_last_key_was_deleted(f: &Fixture) {
     assert!(f.names(LAKE, "").is_empty());
 }
 
-pub fn later_pages_see_what_was_put_meanwhile(f: &Fixture) {
+pub fn later_pages_include_new_objects(f: &Fixture) {
     for index in 0..600 {
         f.put(LAKE, &format!("many/{index:04}"), b"");
     }
@@ -205,7 +205,7 @@ pub fn later_pages_see_what_was_put_meanwhile(f: &Fixture) {
     assert_eq!(keys[0], "many/0500");
 }
 
-pub fn a_page_holds_a_thousand_keys_at_most(f: &Fixture) {
+pub fn page_has_at_most_a_thousand_keys(f: &Fixture) {
     let (threads, each) = (8, 126);
     std::thread::scope(|scope| {
         for thread in 0..threads {

@@ -46,7 +46,7 @@ pub fn one_of_many_replaces_wins(f: &Fixture) {
     }
 }
 
-pub fn counters_in_one_object_lose_nothing(f: &Fixture) {
+pub fn conditional_counters_lose_no_update(f: &Fixture) {
     let key = f.key("counter");
     put(&*f.store, &key, "0", Precondition::None).unwrap();
     race(f, |_, store| {
@@ -65,7 +65,7 @@ pub fn counters_in_one_object_lose_nothing(f: &Fixture) {
     assert_eq!(f.read(LAKE, "counter").unwrap(), (2 * RACERS).to_string().as_bytes());
 }
 
-pub fn readers_see_whole_objects_while_writers_race(f: &Fixture) {
+pub fn readers_see_whole_objects_during_races(f: &Fixture) {
     let body = |racer: usize| format!("{racer:>4}").repeat(20_000 + racer);
     put(&*f.store, &f.key("k"), &body(0), Precondition::None).unwrap();
     let whole = |bytes: &[u8]| {
@@ -85,7 +85,7 @@ pub fn readers_see_whole_objects_while_writers_race(f: &Fixture) {
     whole(&f.read(LAKE, "k").unwrap());
 }
 
-pub fn puts_and_deletes_in_one_folder_do_not_disturb_each_other(f: &Fixture) {
+pub fn puts_and_deletes_in_one_folder_do_not_interfere(f: &Fixture) {
     // Empties the folder again and again, so that it comes and goes.
     let empties = |_, body: &Body| {
         let store = (f.open)();
@@ -108,7 +108,7 @@ pub fn puts_and_deletes_in_one_folder_do_not_disturb_each_other(f: &Fixture) {
     assert!(f.names(LAKE, "").is_empty());
 }
 
-pub fn one_of_a_create_and_its_rivals_of_other_kinds_wins(f: &Fixture) {
+pub fn one_of_racing_create_copy_and_upload_wins(f: &Fixture) {
     let place = tempfile::tempdir().unwrap();
     f.put(Bucket::Warehouse, "from", b"copied");
     let create = || WriteOptions::default().with(Precondition::IfNoneMatch);

@@ -9,7 +9,7 @@ use super::Fixture;
 
 const LAKE: Bucket = Bucket::Lake;
 
-pub fn what_was_put_is_read_looked_at_and_listed(f: &Fixture) {
+pub fn put_object_can_be_read_and_listed(f: &Fixture) {
     for bucket in Bucket::ALL {
         let put = f.put(bucket, "a/b.csv", b"some bytes");
         assert_eq!((put.key.as_str(), put.size), (f.key("a/b.csv").as_str(), 10));
@@ -34,14 +34,14 @@ fn near(put: ObjectMeta, bucket: Bucket, f: &Fixture) -> ObjectMeta {
     ObjectMeta { modified, ..put }
 }
 
-pub fn an_empty_object_is_an_object(f: &Fixture) {
+pub fn empty_object_exists(f: &Fixture) {
     assert_eq!(f.put(LAKE, "empty", b"").size, 0);
     assert_eq!(f.read(LAKE, "empty").unwrap(), b"");
     assert_eq!(f.names(LAKE, ""), ["empty"]);
     assert_eq!(f.store.get_range(LAKE, &f.key("empty"), 0..10, None).unwrap(), b"");
 }
 
-pub fn objects_of_megabytes_come_back_byte_for_byte(f: &Fixture) {
+pub fn large_objects_round_trip(f: &Fixture) {
     let body: Vec<u8> = (0..6_000_001u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     assert_eq!(f.put(LAKE, "large", &body).size, body.len() as u64);
     assert!(f.read(LAKE, "large").unwrap() == body);
@@ -49,7 +49,7 @@ pub fn objects_of_megabytes_come_back_byte_for_byte(f: &Fixture) {
     assert_eq!(tail, body[5_999_990..]);
 }
 
-pub fn what_is_not_there_is_not_found(f: &Fixture) {
+pub fn missing_object_is_not_found(f: &Fixture) {
     f.put(LAKE, "a/b", b"x");
     for name in ["missing", "a", "a/c", "a/b/c", "a/b.", "missing/b"] {
         if name == "a" && f.quirks.names_of_folders_fail {
@@ -69,7 +69,7 @@ pub fn what_is_not_there_is_not_found(f: &Fixture) {
     assert_eq!(f.store.head(Bucket::Warehouse, &f.key("a/b")).unwrap(), None);
 }
 
-pub fn one_tag_names_one_content_in_every_answer(f: &Fixture) {
+pub fn tag_is_the_same_in_all_responses(f: &Fixture) {
     let first = f.put(LAKE, "k", b"first").etag.unwrap();
     assert_eq!(f.tag(LAKE, "k"), first);
     assert_eq!(f.store.get(LAKE, &f.key("k"), Some(&first)).unwrap().meta.etag, Some(first.clone()));
@@ -83,7 +83,7 @@ pub fn one_tag_names_one_content_in_every_answer(f: &Fixture) {
     assert_eq!(again, second);
 }
 
-pub fn a_get_with_another_tag_is_refused(f: &Fixture) {
+pub fn get_with_another_tag_fails(f: &Fixture) {
     let old = f.put(LAKE, "k", b"old").etag.unwrap();
     f.put(LAKE, "k", b"new");
     let error = f.store.get(LAKE, &f.key("k"), Some(&old)).map(drop).unwrap_err();
@@ -113,7 +113,7 @@ pub fn ranges_are_cut_at_the_end(f: &Fixture) {
     }
 }
 
-pub fn a_range_with_another_tag_is_refused(f: &Fixture) {
+pub fn range_with_another_tag_fails(f: &Fixture) {
     let old = f.put(LAKE, "k", b"old").etag.unwrap();
     assert_eq!(f.store.get_range(LAKE, &f.key("k"), 0..2, Some(&old)).unwrap(), b"ol");
     f.put(LAKE, "k", b"new");
@@ -121,7 +121,7 @@ pub fn a_range_with_another_tag_is_refused(f: &Fixture) {
     assert!(matches!(error, StoreError::PreconditionFailed { .. }), "{error}");
 }
 
-pub fn a_body_being_read_is_one_version_or_an_error(f: &Fixture) {
+pub fn body_is_one_version_or_an_error(f: &Fixture) {
     let old = vec![b'o'; 300_000];
     for replaced in [true, false] {
         f.put(LAKE, "k", &old);
@@ -139,7 +139,7 @@ pub fn a_body_being_read_is_one_version_or_an_error(f: &Fixture) {
     }
 }
 
-pub fn modified_is_the_time_of_the_write(f: &Fixture) {
+pub fn modified_is_the_write_time(f: &Fixture) {
     let first = f.put(LAKE, "k", b"1").modified;
     let second = f.put(LAKE, "k", b"2").modified;
     assert!(first <= second && first > Utc.with_ymd_and_hms(2020, 1, 1, 0, 0, 0).unwrap());
@@ -147,7 +147,7 @@ pub fn modified_is_the_time_of_the_write(f: &Fixture) {
     assert!(f.store.head(LAKE, &f.key("l")).unwrap().unwrap().modified >= second);
 }
 
-pub fn a_link_has_its_tags_bytes_whatever_becomes_of_the_object(f: &Fixture) {
+pub fn link_keeps_its_bytes_when_the_object_changes(f: &Fixture) {
     let folder = tempfile::tempdir().unwrap();
     let into = |name: &str| folder.path().join(name);
     let warehouse = Bucket::Warehouse;

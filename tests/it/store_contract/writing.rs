@@ -18,14 +18,14 @@ fn invalid<T>(result: StoreResult<T>) -> bool {
     matches!(result, Err(StoreError::InvalidKey { .. }))
 }
 
-pub fn a_put_replaces_the_whole_object(f: &Fixture) {
+pub fn put_replaces_the_whole_object(f: &Fixture) {
     f.put(LAKE, "k", &[b'x'; 10_000]);
     f.put(LAKE, "k", b"short");
     assert_eq!(f.read(LAKE, "k").unwrap(), b"short");
     assert_eq!(f.names(LAKE, ""), ["k"]);
 }
 
-pub fn a_create_fails_on_what_exists(f: &Fixture) {
+pub fn create_fails_if_the_object_exists(f: &Fixture) {
     let created = f.put_if(LAKE, "a/k", b"1", Precondition::IfNoneMatch).unwrap();
     assert!(refused(f.put_if(LAKE, "a/k", b"2", Precondition::IfNoneMatch)));
     assert_eq!(f.read(LAKE, "a/k").unwrap(), b"1");
@@ -35,7 +35,7 @@ pub fn a_create_fails_on_what_exists(f: &Fixture) {
     assert_eq!(f.names(LAKE, ""), ["a/k"]);
 }
 
-pub fn a_write_whose_time_is_over_changes_nothing(f: &Fixture) {
+pub fn write_after_its_deadline_changes_nothing(f: &Fixture) {
     let kept = f.put(LAKE, "k", b"1");
     let late = WriteOptions::default().deadline(Instant::now() - Duration::from_secs(1));
     let over = |result: StoreResult<()>| matches!(result, Err(StoreError::Transient { .. }));
@@ -58,7 +58,7 @@ pub fn a_write_whose_time_is_over_changes_nothing(f: &Fixture) {
     assert_eq!(f.names(LAKE, ""), ["large"]);
 }
 
-pub fn a_replace_needs_the_current_tag(f: &Fixture) {
+pub fn replace_requires_the_current_tag(f: &Fixture) {
     let wrong = || Precondition::IfMatch(ETag("0".repeat(32)));
     assert!(refused(f.put_if(LAKE, "k", b"1", wrong())), "there is no object");
     assert_eq!(f.read(LAKE, "k"), None);
@@ -93,7 +93,7 @@ pub const ODD_NAMES: [&str; 16] = [
     "~",
 ];
 
-pub fn odd_keys_are_kept_to_the_byte(f: &Fixture) {
+pub fn unusual_keys_are_kept_byte_for_byte(f: &Fixture) {
     let long = format!("{}/{}", "l".repeat(255), "é".repeat(120));
     let mut names: Vec<&str> = ODD_NAMES.to_vec();
     let longest = "k/".repeat((1_024 - f.prefix.len()) / 2 - 1) + "kk";
@@ -113,7 +113,7 @@ pub fn odd_keys_are_kept_to_the_byte(f: &Fixture) {
     assert!(f.names(LAKE, "").is_empty());
 }
 
-pub fn keys_that_are_no_path_are_refused(f: &Fixture) {
+pub fn keys_that_are_not_paths_are_rejected(f: &Fixture) {
     f.put(LAKE, "a", b"1");
     let too_long = "k/".repeat(600) + "k";
     for name in ["..", "../x", "a/../../x", "x/../a", "./a", "x/.", "x//../y", "n\0ul", &too_long] {
@@ -135,7 +135,7 @@ fn no_call_takes(f: &Fixture, name: &str) {
     assert!(invalid(f.store.delete(LAKE, &[key], &options)), "{name:?}");
 }
 
-pub fn keys_with_empty_segments_are_keys_of_their_own(f: &Fixture) {
+pub fn keys_with_empty_segments_are_distinct(f: &Fixture) {
     let plain = ["a", "in/a", "in/b/c"];
     let odd = ["", "/", "/a", "in/", "in//", "in//a", "in///a", "in/b//c", "in/b/c/"];
     for name in plain {
@@ -179,7 +179,7 @@ pub fn keys_with_empty_segments_are_keys_of_their_own(f: &Fixture) {
     assert_eq!(f.names(LAKE, ""), plain);
 }
 
-pub fn a_file_is_put_whole_from_any_file_system(f: &Fixture) {
+pub fn file_is_put_from_any_file_system(f: &Fixture) {
     let body: Vec<u8> = (0..700_000u32).map(|i| (i % 251) as u8).collect();
     let places = [tempfile::tempdir().unwrap(), tempfile::tempdir_in("/dev/shm").unwrap()];
     for (index, place) in places.iter().enumerate() {
@@ -200,7 +200,7 @@ pub fn a_file_is_put_whole_from_any_file_system(f: &Fixture) {
     assert_eq!(f.read(WAREHOUSE, "linked").unwrap(), b"linked");
 }
 
-pub fn a_file_whose_put_was_refused_is_still_there(f: &Fixture) {
+pub fn rejected_put_keeps_the_local_file(f: &Fixture) {
     f.put(WAREHOUSE, "k", b"old");
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("spool");
@@ -216,7 +216,7 @@ pub fn a_file_whose_put_was_refused_is_still_there(f: &Fixture) {
     assert!(matches!(error, StoreError::Transient { .. }), "{error}");
 }
 
-pub fn a_staged_file_is_seen_once_it_is_put_and_not_before(f: &Fixture) {
+pub fn staged_file_is_visible_only_after_its_put(f: &Fixture) {
     let lease = TestLease::new("local", 7);
     let body: Vec<u8> = (0..700_000u32).map(|i| (i % 251) as u8).collect();
     for (index, place) in [tempfile::tempdir().unwrap(), tempfile::tempdir_in("/dev/shm").unwrap()].iter().enumerate() {
@@ -241,7 +241,7 @@ pub fn a_staged_file_is_seen_once_it_is_put_and_not_before(f: &Fixture) {
     }
 }
 
-pub fn a_staged_file_is_put_under_the_condition_of_its_put(f: &Fixture) {
+pub fn staged_file_respects_the_puts_precondition(f: &Fixture) {
     let lease = TestLease::new("local", 7);
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("spool");
@@ -275,7 +275,7 @@ pub fn copies_are_equal_within_and_across_buckets(f: &Fixture) {
     assert_eq!(f.read(LAKE, "x"), None);
 }
 
-pub fn a_copy_keeps_to_its_precondition(f: &Fixture) {
+pub fn copy_respects_its_precondition(f: &Fixture) {
     f.put(LAKE, "from", b"new");
     let copy = |when| {
         let options = WriteOptions::default().with(when);
@@ -288,7 +288,7 @@ pub fn a_copy_keeps_to_its_precondition(f: &Fixture) {
     assert_eq!(f.read(WAREHOUSE, "to").unwrap(), b"new");
 }
 
-pub fn deletes_take_any_number_of_keys_and_ignore_missing_ones(f: &Fixture) {
+pub fn delete_takes_any_number_of_keys_and_ignores_missing_ones(f: &Fixture) {
     f.store.delete(LAKE, &[], &WriteOptions::default()).unwrap();
     f.delete(LAKE, &["none", "no/such/folder"]);
     for name in ["a", "ab", "t/x", "t/y/z", "t/y/zz", "u"] {
@@ -310,7 +310,7 @@ pub fn deletes_take_any_number_of_keys_and_ignore_missing_ones(f: &Fixture) {
     assert_eq!(f.read(LAKE, "t/y/z").unwrap(), b"2");
 }
 
-pub fn an_object_beside_a_folder_of_its_name(f: &Fixture) {
+pub fn object_next_to_a_folder_of_its_name(f: &Fixture) {
     if f.quirks.names_of_folders_fail {
         return;
     }
@@ -334,7 +334,7 @@ pub fn an_object_beside_a_folder_of_its_name(f: &Fixture) {
     assert_eq!((f.read(LAKE, "a/x").unwrap(), f.read(LAKE, "b/c").unwrap()), (b"3".to_vec(), b"4".to_vec()));
 }
 
-pub fn buckets_are_apart(f: &Fixture) {
+pub fn buckets_are_separate(f: &Fixture) {
     for bucket in Bucket::ALL {
         f.put(bucket, "k", bucket.to_string().as_bytes());
     }

@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_crash_every_call_fails_until_the_restart() {
+    fn every_call_fails_between_crash_and_restart() {
         for (dies, expected) in [(Dies::BeforeWrite, vec!["a"]), (Dies::AfterWrite, vec!["a", "b"])] {
             let (memory, store) = stores();
             store.crash_at_write(2, dies);
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crash_may_come_between_the_keys_of_a_delete() {
+    fn crash_may_interrupt_a_delete_between_keys() {
         let (memory, store) = stores();
         let all: Vec<String> = ["a", "b", "c"].map(str::to_owned).to_vec();
         all.iter().for_each(|key| drop(put(&store, key).unwrap()));
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chosen_write_fails_with_the_chosen_error_and_the_next_one_works() {
+    fn chosen_write_fails_with_the_chosen_error() {
         let (memory, store) = stores();
         store.fail_write(1, |bucket, key| StoreError::DiskFull { bucket, key: key.to_owned() });
         assert!(matches!(put(&store, "a"), Err(StoreError::DiskFull { .. })));
@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_changes_before_a_get_or_within_its_body() {
+    fn object_changes_before_or_during_a_get() {
         let (memory, store) = stores();
         let tag = put(&store, "key").unwrap().etag;
         let inner = Arc::clone(&memory);
