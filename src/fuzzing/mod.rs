@@ -9,7 +9,7 @@ mod texts;
 
 pub use crate::engine::read::fuzzing::tokeniser;
 pub use crate::http::fuzzing::head;
-pub use crate::web::archive_fuzzing::archive;
+pub use crate::web::fuzz_archive as archive;
 pub use cells::{cells, utf8};
 pub use encoder::encoder;
 pub use texts::{dashboard, events, keys, names, pipeline};

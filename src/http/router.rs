@@ -128,7 +128,7 @@ pub enum Lane {
 }
 
 /// A handler. Its `Err` becomes the answer.
-pub type Handler<S> = fn(&S, &mut Request) -> Result<Response, ApiError>;
+pub type Handler<S> = Box<dyn Fn(&S, &mut Request) -> Result<Response, ApiError> + Send + Sync>;
 
 /// One row of the table.
 pub struct Route<S: Service> {
@@ -146,9 +146,14 @@ pub struct Route<S: Service> {
 
 impl<S: Service> Route<S> {
     /// A route without body in the common lane, for the service's own hosts.
-    pub fn new(method: Method, pattern: &'static str, credential: S::Credential, handler: Handler<S>) -> Self {
+    pub fn new(
+        method: Method,
+        pattern: &'static str,
+        credential: S::Credential,
+        handler: fn(&S, &mut Request) -> Result<Response, ApiError>,
+    ) -> Self {
         let (body, lane) = (BodyRule::Nothing, Lane::Common);
-        Self { method, pattern, credential, body, lane, any_host: false, handler }
+        Self { method, pattern, credential, body, lane, any_host: false, handler: Box::new(handler) }
     }
 
     #[must_use]

@@ -1,29 +1,30 @@
-//! `/api/about`: what runs here, on what, and how far it goes.
+//! `/api/about`: versions, storage backends and limits of the installation.
 //!
-//! Must not: tell a secret, or a path of the machine; of an object store's address the host alone is told.
+//! Must not: reveal secrets or paths of the machine; of an object store's URL it shows host and port only.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Web;
+use super::auth::Auth;
 use super::endpoint::Endpoint;
 use crate::domain::limits::{QUERY_ROWS_MAX, UPLOAD_BYTES_MAX};
 use crate::domain::zones;
 use crate::http::{ApiError, Request, Response};
-use crate::runtime::rfc3339;
-use crate::sql::sandbox::{self, Confined};
+use crate::runtime::{Clock, rfc3339};
+use crate::sql::sandbox::{self, Confined, Sandbox};
 
-/// How long an answer waits for a process that tells DuckDB's version.
+/// Longest wait for a process that reports DuckDB's version.
 const VERSION_WAIT: Duration = Duration::from_secs(5);
 
-/// What the service stands on, in words: it knows no backend itself.
+/// The backends, as text: the service itself knows none.
 #[derive(Debug, Clone, Default)]
 pub struct Installation {
     /// `folder` or `s3`.
     pub store: &'static str,
-    /// Host and port of the object store's server, if it is one.
+    /// Host and port of the object store's server, if there is one.
     pub endpoint: Option<String>,
     /// The names of the three buckets.
     pub pipelines: String,
@@ -33,15 +34,26 @@ pub struct Installation {
     pub queue: &'static str,
 }
 
-pub(super) fn endpoints() -> Vec<Endpoint> {
+pub(super) fn endpoints() -> Vec<Endpoint<About>> {
     vec![
-        Endpoint::get("/api/about", "about.get", "Tells what runs, on what, and its limits", about)
-            .answers::<About>(200, "the service"),
+        Endpoint::get("/api/about", "about.get", "Shows versions, backends and limits", about)
+            .answers::<AboutAnswer>(200, "the service"),
     ]
 }
 
+/// The service.
+pub struct About {
+    pub installation: Installation,
+    pub import_bytes_max: u64,
+    pub query_timeout: Duration,
+    pub auth: Arc<Auth>,
+    pub clock: Arc<dyn Clock>,
+    pub sandbox: Arc<Sandbox>,
+}
+
 #[derive(Serialize, JsonSchema)]
-struct About {
+#[schemars(rename = "About")]
+struct AboutAnswer {
     version: &'static str,
     duckdb_version: String,
     /// Release of the time-zone database, as `2026f`: the program's own, or the system's where that is newer.
@@ -50,7 +62,7 @@ struct About {
     queue: Queue,
     limits: Limits,
     session: Session,
-    /// What confines the processes that run SQL; null before the first has started.
+    /// Confinement of the processes that run SQL; null before the first has started.
     confinement: Option<Confinement>,
     /// RFC 3339.
     server_time: String,
@@ -104,50 +116,50 @@ struct Queue {
 
 #[derive(Serialize, JsonSchema)]
 struct Limits {
-    /// Largest file that is uploaded.
+    /// Largest upload, in bytes.
     upload_bytes_max: u64,
-    /// Rows that one query answers.
+    /// Most rows of a query's result.
     query_rows_max: u64,
-    /// Longest time of one query, in seconds.
+    /// Timeout of a query, in seconds.
     query_timeout_s: f64,
-    /// Largest archive that is imported.
+    /// Largest archive to import, in bytes.
     import_bytes_max: u64,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Session {
-    /// Seconds without a request after which a session ends.
+    /// Seconds of inactivity after which a session ends.
     idle_s: u64,
-    /// Seconds after which it ends, whatever is done with it.
+    /// Seconds after which a session ends even if it is used.
     absolute_s: u64,
-    /// When this one ends, whatever is done with it; RFC 3339.
+    /// When this session ends at the latest; RFC 3339.
     expires_at: Option<String>,
 }
 
-fn about(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
-    let Installation { store, endpoint, pipelines, lake, warehouse, queue } = web.installation.clone();
-    let (bounds, own) = (web.auth.bounds(), web.auth.session(&*web.kv, request.headers())?);
-    let duckdb_version = web.sql.sandbox.duckdb_version(VERSION_WAIT).unwrap_or_else(|_| "unknown".to_owned());
-    let about = About {
+fn about(about: &About, request: &mut Request) -> Result<Response, ApiError> {
+    let Installation { store, endpoint, pipelines, lake, warehouse, queue } = about.installation.clone();
+    let (bounds, own) = (about.auth.bounds(), about.auth.session(request.headers())?);
+    let duckdb_version = about.sandbox.duckdb_version(VERSION_WAIT).unwrap_or_else(|_| "unknown".to_owned());
+    let answer = AboutAnswer {
         version: env!("CARGO_PKG_VERSION"),
         duckdb_version,
         tzdb_version: zones::database().version(),
-        // Known once a process has told the version.
-        confinement: web.sql.sandbox.confinement().map(Confinement::from),
+        // Known once a process has started.
+        confinement: about.sandbox.confinement().map(Confinement::from),
         store: Store { kind: store, endpoint, buckets: Buckets { pipelines, lake, warehouse } },
         queue: Queue { kind: queue },
         limits: Limits {
             upload_bytes_max: UPLOAD_BYTES_MAX,
             query_rows_max: QUERY_ROWS_MAX,
-            query_timeout_s: web.sql.timeout.as_secs_f64(),
-            import_bytes_max: web.import_bytes_max,
+            query_timeout_s: about.query_timeout.as_secs_f64(),
+            import_bytes_max: about.import_bytes_max,
         },
         session: Session {
             idle_s: bounds.idle.as_secs(),
             absolute_s: bounds.max.as_secs(),
             expires_at: own.map(|session| rfc3339(session.ends_at)),
         },
-        server_time: rfc3339(web.clock.now()),
+        server_time: rfc3339(about.clock.now()),
     };
-    Ok(Response::json(200, &about))
+    Ok(Response::json(200, &answer))
 }

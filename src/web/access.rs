@@ -1,16 +1,14 @@
-//! What handlers take from a request and from the stores, checked once.
+//! Parses what handlers take from a request: path and query parameters, preconditions.
 
-use std::io::Read;
-
-use crate::domain::layout::{check_stored_key, parse_key, parse_new_key, pipeline_prefix};
+use crate::domain::layout::{check_stored_key, parse_key, parse_new_key};
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode, Request, Response};
-use crate::ports::store::{Bucket, ETag, ObjectMeta, Precondition, StoreError};
+use crate::ports::store::{ETag, ObjectMeta, Precondition};
 
-use super::Web;
-use super::failure::from_store;
+/// The paths that serve data.
+pub const API: &[&str] = &["api"];
 
-/// The value of `{name}` in the path as a slug.
+/// Parses the path parameter `name` as a slug.
 ///
 /// # Errors
 /// `invalid_slug`.
@@ -18,7 +16,7 @@ pub fn slug_param(request: &Request, name: &str) -> Result<Slug, ApiError> {
     slug(request.param(name))
 }
 
-/// A text as a slug.
+/// Parses a slug.
 ///
 /// # Errors
 /// `invalid_slug`.
@@ -26,7 +24,7 @@ pub fn slug(text: &str) -> Result<Slug, ApiError> {
     Slug::parse(text).map_err(|error| ApiError::new(ErrorCode::InvalidSlug, error.to_string()))
 }
 
-/// A text as an object key: NFC, without traversal.
+/// Parses an object key: normalised to NFC, without traversal.
 ///
 /// # Errors
 /// `invalid_key`.
@@ -34,7 +32,7 @@ pub fn key(text: &str) -> Result<String, ApiError> {
     parse_key(text).map_err(|error| ApiError::new(ErrorCode::InvalidKey, error.to_string()))
 }
 
-/// A text as the key of an object that is to be made: one that an export can take along.
+/// Parses the key of a new object: one that an export can contain.
 ///
 /// # Errors
 /// `invalid_key`.
@@ -42,7 +40,7 @@ pub fn new_key(text: &str) -> Result<String, ApiError> {
     parse_new_key(text).map_err(|error| ApiError::new(ErrorCode::InvalidKey, error.to_string()))
 }
 
-/// A text as the start of keys, with or without a `/` at its end; empty for all of them.
+/// Parses a key prefix, with or without a trailing `/`; empty for all keys.
 ///
 /// # Errors
 /// `invalid_key`.
@@ -54,7 +52,7 @@ pub fn prefix(text: &str) -> Result<String, ApiError> {
     }
 }
 
-/// Checks a text as the start of keys under which others may have stored.
+/// Checks a prefix of keys that other programs may have stored.
 ///
 /// # Errors
 /// `invalid_key`.
@@ -65,30 +63,29 @@ pub fn check_prefix(text: &str) -> Result<(), ApiError> {
     check_stored_key(text).map_err(|error| ApiError::new(ErrorCode::InvalidKey, error.to_string()))
 }
 
-/// A parameter of the query string that must be there once.
+/// A required query parameter.
 ///
 /// # Errors
 /// `invalid_request`.
 pub fn required_query<'a>(request: &'a Request, name: &str) -> Result<&'a str, ApiError> {
     optional_query(request, name)?
-        .ok_or_else(|| ApiError::new(ErrorCode::InvalidRequest, format!("the parameter `{name}` is missing")))
+        .ok_or_else(|| ApiError::new(ErrorCode::InvalidRequest, format!("missing query parameter `{name}`")))
 }
 
-/// A parameter of the query string that may be there once.
+/// An optional query parameter.
 ///
 /// # Errors
-/// `invalid_request` if it is there twice.
+/// `invalid_request` if it is given twice.
 pub fn optional_query<'a>(request: &'a Request, name: &str) -> Result<Option<&'a str>, ApiError> {
     let mut values = request.query().all(name);
     let first = values.next();
     if values.next().is_some() {
-        return Err(ApiError::new(ErrorCode::InvalidRequest, format!("the parameter `{name}` stands twice")));
+        return Err(ApiError::new(ErrorCode::InvalidRequest, format!("query parameter `{name}` is given twice")));
     }
     Ok(first)
 }
 
-/// Refuses parameters of the query string that the route doesn't know: for routes where one that is misspelt and so
-/// ignored would do something else than what was meant.
+/// Rejects unknown query parameters, for routes where ignoring a misspelt one would do something unintended.
 ///
 /// # Errors
 /// `invalid_request`.
@@ -96,13 +93,13 @@ pub fn only_query(request: &Request, known: &[&str]) -> Result<(), ApiError> {
     match request.query().iter().find(|(name, _)| !known.contains(name)) {
         None => Ok(()),
         Some((name, _)) => {
-            let message = format!("unknown parameter `{}`, expected `{}`", clipped(name), known.join("` or `"));
+            let message = format!("unknown query parameter `{}`, expected `{}`", clipped(name), known.join("` or `"));
             Err(ApiError::new(ErrorCode::InvalidRequest, message))
         }
     }
 }
 
-/// A switch in the query string, whatever its case: `1`, `true` or just the name; `0` or `false`; missing is false.
+/// A boolean query parameter, case-insensitive: `1`, `true` or just the name; `0` or `false`; false if missing.
 ///
 /// # Errors
 /// `invalid_request`.
@@ -113,13 +110,13 @@ pub fn flag_query(request: &Request, name: &str) -> Result<bool, ApiError> {
         Some(text) if text.is_empty() || text == "1" || text.eq_ignore_ascii_case("true") => Ok(true),
         Some(other) => {
             let message =
-                format!("the parameter `{name}` is `{}`, expected `true` or `1`, `false` or `0`", clipped(other));
+                format!("query parameter `{name}` is `{}`, expected `true` or `1`, `false` or `0`", clipped(other));
             Err(ApiError::new(ErrorCode::InvalidRequest, message))
         }
     }
 }
 
-/// A whole number in the query string, within bounds.
+/// An integer query parameter within bounds.
 ///
 /// # Errors
 /// `invalid_request`.
@@ -133,25 +130,26 @@ pub fn number_query(
         Ok(number) if bounds.contains(&number) => Ok(Some(number)),
         Ok(_) | Err(_) => {
             let (low, high) = bounds.into_inner();
-            let message = format!("the parameter `{name}` is `{}`, expected {low} to {high}", clipped(text));
+            let message = format!("query parameter `{name}` is `{}`, expected {low} to {high}", clipped(text));
             Err(ApiError::new(ErrorCode::InvalidRequest, message))
         }
     }
 }
 
-/// What `If-Match` asks for; `*` asks for any object. [`if_match_or_none`] takes `If-None-Match`, too.
+/// The precondition of a request, from `If-Match` and, with [`if_match_or_none`], `If-None-Match`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IfMatch {
     Anything,
+    /// `If-Match: *`.
     Existing,
-    /// One of these.
+    /// One of these tags.
     Tags(Vec<ETag>),
-    /// That there is none.
+    /// `If-None-Match: *`.
     Absent,
 }
 
-/// The request header `If-Match`; several fields are one list. A tag is compared by its text alone: proxies make tags
-/// weak, and people leave the quotes out.
+/// Parses the request header `If-Match`; several fields form one list. Tags compare by their text alone: proxies weaken
+/// tags, and people omit the quotes.
 ///
 /// # Errors
 /// `invalid_request` if it is malformed.
@@ -175,15 +173,15 @@ pub fn if_match(request: &Request) -> Result<IfMatch, ApiError> {
     };
     let tags: Option<Vec<ETag>> = text.split(',').map(tag).collect();
     tags.map(IfMatch::Tags).ok_or_else(|| {
-        let message = format!("the header `If-Match` is `{}`, expected `*` or a tag", clipped(&text));
+        let message = format!("header `If-Match` is `{}`, expected `*` or an entity tag", clipped(&text));
         ApiError::new(ErrorCode::InvalidRequest, message)
     })
 }
 
-/// The request headers `If-Match` and `If-None-Match: *`, of which one may be there.
+/// Parses the request headers `If-Match` and `If-None-Match: *`, of which at most one may be given.
 ///
 /// # Errors
-/// `invalid_request` if one is malformed, there are both, or `If-None-Match` names tags.
+/// `invalid_request` if one is malformed, both are given, or `If-None-Match` lists tags.
 pub fn if_match_or_none(request: &Request) -> Result<IfMatch, ApiError> {
     let matching = if_match(request)?;
     let fields: Vec<_> = request.headers().all("if-none-match").map(String::from_utf8_lossy).collect();
@@ -193,21 +191,21 @@ pub fn if_match_or_none(request: &Request) -> Result<IfMatch, ApiError> {
     let text = fields.join(",");
     let refused = |message| Err(ApiError::new(ErrorCode::InvalidRequest, message));
     if text.trim() != "*" {
-        return refused(format!("the header `If-None-Match` is `{}`, expected `*`", clipped(&text)));
+        return refused(format!("header `If-None-Match` is `{}`, expected `*`", clipped(&text)));
     }
     match matching {
         IfMatch::Anything => Ok(IfMatch::Absent),
         IfMatch::Existing | IfMatch::Tags(_) | IfMatch::Absent => {
-            refused("the headers `If-Match` and `If-None-Match` exclude each other".to_owned())
+            refused("headers `If-Match` and `If-None-Match` can't be combined".to_owned())
         }
     }
 }
 
 impl IfMatch {
-    /// The precondition of a write over what is there now.
+    /// The precondition of a write that replaces `current`.
     ///
     /// # Errors
-    /// `precondition_failed` if what is there isn't what was asked for.
+    /// `precondition_failed` if `current` doesn't match.
     pub fn precondition(&self, current: Option<&ObjectMeta>) -> Result<Precondition, ApiError> {
         let failed = || ApiError::of(ErrorCode::PreconditionFailed);
         match self {
@@ -226,12 +224,12 @@ impl IfMatch {
     }
 }
 
-/// A tag as a header has it.
+/// A tag as a header value.
 pub fn quoted(tag: &ETag) -> String {
     format!("\"{}\"", tag.0)
 }
 
-/// Adds an object's tag, if it has one, to the response that tells of the object.
+/// Adds an object's tag, if it has one, to a response about the object.
 pub fn tagged(response: Response, tag: Option<&ETag>) -> Response {
     match tag {
         Some(tag) => response.with_header("ETag", quoted(tag)),
@@ -239,111 +237,10 @@ pub fn tagged(response: Response, tag: Option<&ETag>) -> Response {
     }
 }
 
-/// The start of a text that somebody sent, for a message.
+/// The start of user input, for a message.
 pub fn clipped(text: &str) -> String {
     const CHARS_MAX: usize = 200;
     text.chars().filter(|c| !c.is_control()).take(CHARS_MAX).collect()
-}
-
-impl Web {
-    /// Whether any object lies under the pipeline's prefix in any bucket.
-    ///
-    /// # Errors
-    /// `s3_error`, `bucket_not_found`.
-    pub fn exists(&self, pipeline: &Slug) -> Result<bool, ApiError> {
-        let prefix = pipeline_prefix(pipeline);
-        for bucket in Bucket::ALL {
-            let page = self.store.list(bucket, &prefix, None, None, 1).map_err(from_store)?;
-            // In folders, what no request can name is somebody else's.
-            if !page.objects.is_empty() || (self.store.is_remote() && !page.skipped.is_empty()) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// The slug of the path, if its pipeline exists.
-    ///
-    /// # Errors
-    /// `invalid_slug`, `pipeline_not_found`, `s3_error`, `bucket_not_found`.
-    pub fn existing(&self, request: &Request, name: &str) -> Result<Slug, ApiError> {
-        let slug = slug_param(request, name)?;
-        if self.exists(&slug)? {
-            return Ok(slug);
-        }
-        Err(ApiError::new(ErrorCode::PipelineNotFound, format!("there is no pipeline `{slug}`")))
-    }
-
-    /// The bytes of an object of at most `bytes_max`; `None` if there is none.
-    ///
-    /// # Errors
-    /// `s3_error`, `bucket_not_found`; `internal` for one that is larger, since nothing of ours is.
-    pub fn read(&self, bucket: Bucket, key: &str, bytes_max: u64) -> Result<Option<(ObjectMeta, Vec<u8>)>, ApiError> {
-        match self.read_start(bucket, key, bytes_max)? {
-            Some((_, bytes)) if bytes.len() as u64 > bytes_max => {
-                Err(ApiError::internal(format!("`{key}` has more than {bytes_max} bytes")))
-            }
-            found => Ok(found),
-        }
-    }
-
-    /// As [`Web::read`], but an object that is larger is told of in the log and counts as none.
-    ///
-    /// # Errors
-    /// `s3_error`, `bucket_not_found`.
-    pub fn read_up_to(
-        &self,
-        bucket: Bucket,
-        key: &str,
-        bytes_max: u64,
-    ) -> Result<Option<(ObjectMeta, Vec<u8>)>, ApiError> {
-        let found = self.read_start(bucket, key, bytes_max)?;
-        if found.as_ref().is_some_and(|(_, bytes)| bytes.len() as u64 > bytes_max) {
-            tracing::warn!(%bucket, key, bytes_max, "an object is larger than any of its kind: passed over");
-            return Ok(None);
-        }
-        Ok(found)
-    }
-
-    /// As [`Web::read`], for those to whom a larger object means something.
-    ///
-    /// # Errors
-    /// `s3_error`, `bucket_not_found`.
-    pub fn read_within(&self, bucket: Bucket, key: &str, bytes_max: u64) -> Result<Bounded, ApiError> {
-        Ok(match self.read_start(bucket, key, bytes_max)? {
-            None => Bounded::Missing,
-            Some((_, bytes)) if bytes.len() as u64 > bytes_max => Bounded::Larger,
-            Some((meta, bytes)) => Bounded::Whole(meta, bytes),
-        })
-    }
-
-    /// The start of an object: `bytes_max` bytes, and one more if there are more; `None` if there is none.
-    ///
-    /// # Errors
-    /// `s3_error`, `bucket_not_found`.
-    pub fn read_start(
-        &self,
-        bucket: Bucket,
-        key: &str,
-        bytes_max: u64,
-    ) -> Result<Option<(ObjectMeta, Vec<u8>)>, ApiError> {
-        let reader = match self.store.get(bucket, key, None) {
-            Ok(reader) => reader,
-            Err(StoreError::NotFound { .. }) => return Ok(None),
-            Err(error) => return Err(from_store(error)),
-        };
-        let mut bytes = Vec::new();
-        let read = reader.body.take(bytes_max + 1).read_to_end(&mut bytes);
-        read.map_err(|error| ApiError::caused(ErrorCode::S3Error, format!("reading `{key}`: {error}")))?;
-        Ok(Some((reader.meta, bytes)))
-    }
-}
-
-/// An object that was read as far as it may go.
-pub enum Bounded {
-    Whole(ObjectMeta, Vec<u8>),
-    Missing,
-    Larger,
 }
 
 #[cfg(test)]
@@ -356,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_is_bound_to_the_tag_that_was_seen() {
+    fn precondition_matches_the_current_tag() {
         let one = IfMatch::Tags(vec![ETag("a".into()), ETag("b".into())]);
         assert_eq!(one.precondition(Some(&tag("b"))).unwrap(), Precondition::IfMatch(ETag("b".into())));
         for (asked, there) in [(&one, Some(tag("c"))), (&one, None), (&IfMatch::Existing, None)] {

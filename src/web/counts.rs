@@ -1,4 +1,4 @@
-//! What the web service counts of its own doings.
+//! Counters of queries and logins, for the metrics.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -19,9 +19,9 @@ enum Ended {
     OutOfMemory,
     TooLarge,
     Cancelled,
-    /// There was no place for it.
+    /// No permit was available.
     Overloaded,
-    /// The service, or a store, failed it.
+    /// The service or a store failed.
     Failed,
 }
 
@@ -52,24 +52,24 @@ impl Ended {
 
 /// How a login ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::web) enum Login {
+pub enum LoginOutcome {
     Ok,
     /// The password was wrong.
     Failed,
-    /// There were too many of those before.
+    /// Rejected after too many failed logins.
     Throttled,
 }
 
-impl Login {
+impl LoginOutcome {
     const ALL: [(Self, &'static str); 3] = [(Self::Ok, "ok"), (Self::Failed, "failed"), (Self::Throttled, "throttled")];
 }
 
 /// Counters since the start.
 #[derive(Debug)]
-pub(in crate::web) struct Counts {
+pub struct Counts {
     queries: [AtomicU64; Ended::ALL.len()],
     query_durations: Histogram<{ QUERY_BOUNDS_S.len() }>,
-    logins: [AtomicU64; Login::ALL.len()],
+    logins: [AtomicU64; LoginOutcome::ALL.len()],
 }
 
 impl Default for Counts {
@@ -83,22 +83,22 @@ impl Default for Counts {
 }
 
 impl Counts {
-    /// Counts what became of a statement.
-    pub(in crate::web) fn statement<T>(&self, outcome: &Result<T, ApiError>) {
+    /// Counts the outcome of a statement.
+    pub fn statement<T>(&self, outcome: &Result<T, ApiError>) {
         let ended = outcome.as_ref().map_or_else(Ended::of, |_| Ended::Ok);
         self.queries[ended as usize].fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts a request for the results of statements.
-    pub(in crate::web) fn queried(&self, took: Duration) {
+    pub fn queried(&self, took: Duration) {
         self.query_durations.observe(took);
     }
 
-    pub(in crate::web) fn login(&self, outcome: Login) {
+    pub fn login(&self, outcome: LoginOutcome) {
         self.logins[outcome as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(in crate::web) fn write(&self, prefix: &str, text: &mut MetricsText) {
+    pub fn write(&self, prefix: &str, text: &mut MetricsText) {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed) as f64;
         text.family(MetricKind::Counter, &format!("{prefix}queries_total"), "Statements, by how they ended.");
         for (ended, label) in Ended::ALL {
@@ -108,7 +108,7 @@ impl Counts {
         text.family(MetricKind::Histogram, &format!("{prefix}query_duration_seconds"), help);
         self.query_durations.write(&[], text);
         text.family(MetricKind::Counter, &format!("{prefix}logins_total"), "Tries to log in, by how they ended.");
-        for (login, label) in Login::ALL {
+        for (login, label) in LoginOutcome::ALL {
             text.sample(&[("outcome", label)], read(&self.logins[login as usize]));
         }
     }
@@ -119,15 +119,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn outcomes_stand_at_their_own_place() {
+    fn outcome_labels_match_their_index() {
         assert!(Ended::ALL.iter().enumerate().all(|(at, (ended, _))| *ended as usize == at));
-        assert!(Login::ALL.iter().enumerate().all(|(at, (login, _))| *login as usize == at));
+        assert!(LoginOutcome::ALL.iter().enumerate().all(|(at, (login, _))| *login as usize == at));
         let counts = Counts::default();
         counts.statement(&Ok(()));
         for code in [ErrorCode::InvalidSql, ErrorCode::QueryTimeout, ErrorCode::S3Error, ErrorCode::Internal] {
             counts.statement::<()>(&Err(ApiError::of(code)));
         }
-        counts.login(Login::Throttled);
+        counts.login(LoginOutcome::Throttled);
         counts.queried(Duration::from_millis(200));
         let mut text = MetricsText::new();
         counts.write("x_", &mut text);

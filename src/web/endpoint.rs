@@ -1,36 +1,55 @@
-//! A row of the table of routes: how a request is handled, and what is told of it in the OpenAPI document.
+//! A row of the route table: a route of one service, with its OpenAPI description.
 //!
-//! Invariant: what bounds a request (its credential, its body) stands once, in the route, and the document is made of it.
+//! Invariant: a route's limits (credential, body) are stated once; the router and the OpenAPI document both use them.
 
 use schemars::{JsonSchema, SchemaGenerator};
 
-use super::Web;
-use super::service::Credential;
-use crate::http::{BodyRule, ContentType, ErrorCode, Handler, Method, Route};
+use crate::http::{
+    ApiError, BodyRule, ContentType, ErrorCode, Handler, Lane, Method, Request, Response, Route, Service,
+};
 
-/// Makes the JSON Schema of a type.
-pub type Schema = fn(&mut SchemaGenerator) -> schemars::Schema;
-
-/// A route with its description.
-pub struct Endpoint {
-    pub route: Route<Web>,
-    pub operation: Operation,
+/// What a route requires of its callers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Credential {
+    Nothing,
+    /// A session cookie.
+    Session,
+    /// See [`crate::http::credentials::MetricsAccess`].
+    Metrics,
 }
 
-/// What the document says of a route, besides what the route itself says.
+/// A handler of the service `S`.
+pub type ServiceHandler<S> = fn(&S, &mut Request) -> Result<Response, ApiError>;
+
+/// Generates the JSON Schema of a type.
+pub type Schema = fn(&mut SchemaGenerator) -> schemars::Schema;
+
+/// A route of the service `S`, with its description.
+pub struct Endpoint<S> {
+    pub method: Method,
+    pub pattern: &'static str,
+    pub credential: Credential,
+    pub body: BodyRule,
+    pub operation: Operation,
+    lane: Lane,
+    any_host: bool,
+    handler: Handler<S>,
+}
+
+/// What the OpenAPI document says about a route, besides its limits.
 #[derive(Debug, Clone)]
 pub struct Operation {
     /// `resource.verb`, unique.
     pub id: &'static str,
     pub summary: &'static str,
     pub query: Vec<QueryParameter>,
-    /// The request header `If-Match` is honoured.
+    /// Honours the request header `If-Match`.
     pub if_match: bool,
-    /// `If-None-Match: *` is, too.
+    /// Honours `If-None-Match: *` as well.
     pub if_none_match: bool,
     pub request: Option<Content>,
     pub answers: Vec<Answer>,
-    /// Codes beyond those that every route of its kind may answer.
+    /// Error codes beyond those that all routes of its kind share.
     pub errors: Vec<ErrorCode>,
 }
 
@@ -40,7 +59,7 @@ pub struct QueryParameter {
     pub name: &'static str,
     pub description: &'static str,
     pub required: bool,
-    /// May stand several times.
+    /// May be given several times.
     pub repeated: bool,
     pub schema: Schema,
 }
@@ -52,14 +71,14 @@ pub enum Content {
     Bytes(&'static str),
 }
 
-/// One kind of success.
+/// A successful response.
 #[derive(Debug, Clone)]
 pub struct Answer {
     /// 200 to 399.
     pub status: u16,
     pub description: &'static str,
     pub content: Option<Content>,
-    /// Response headers beyond those that all have.
+    /// Response headers beyond those of all responses.
     pub headers: Vec<&'static str>,
 }
 
@@ -67,13 +86,13 @@ fn schema_of<T: JsonSchema>(generator: &mut SchemaGenerator) -> schemars::Schema
     generator.subschema_for::<T>()
 }
 
-impl Endpoint {
+impl<S: 'static> Endpoint<S> {
     fn new(
         method: Method,
         pattern: &'static str,
         id: &'static str,
         summary: &'static str,
-        handler: Handler<Web>,
+        handler: ServiceHandler<S>,
     ) -> Self {
         let operation = Operation {
             id,
@@ -85,71 +104,95 @@ impl Endpoint {
             answers: Vec::new(),
             errors: Vec::new(),
         };
-        Self { route: Route::new(method, pattern, Credential::Session, handler), operation }
+        Self {
+            method,
+            pattern,
+            credential: Credential::Session,
+            body: BodyRule::Nothing,
+            operation,
+            lane: Lane::Common,
+            any_host: false,
+            handler: Box::new(handler),
+        }
+    }
+
+    /// The same endpoint in a larger state, of which `service` projects the part that handles it.
+    pub fn of<W: 'static>(self, service: fn(&W) -> &S) -> Endpoint<W> {
+        let Self { method, pattern, credential, body, operation, lane, any_host, handler } = self;
+        let handler: Handler<W> = Box::new(move |state, request| handler(service(state), request));
+        Endpoint { method, pattern, credential, body, operation, lane, any_host, handler }
+    }
+
+    pub fn into_route(self) -> Route<S>
+    where
+        S: Service<Credential = Credential>,
+    {
+        let Self { method, pattern, credential, body, operation: _, lane, any_host, handler } = self;
+        Route { method, pattern, credential, body, lane, any_host, handler }
     }
 
     /// A GET with a session. `id`: `resource.verb`.
-    pub fn get(pattern: &'static str, id: &'static str, summary: &'static str, handler: Handler<Web>) -> Self {
+    pub fn get(pattern: &'static str, id: &'static str, summary: &'static str, handler: ServiceHandler<S>) -> Self {
         Self::new(Method::Get, pattern, id, summary, handler)
     }
 
-    pub fn post(pattern: &'static str, id: &'static str, summary: &'static str, handler: Handler<Web>) -> Self {
+    pub fn post(pattern: &'static str, id: &'static str, summary: &'static str, handler: ServiceHandler<S>) -> Self {
         Self::new(Method::Post, pattern, id, summary, handler)
     }
 
-    pub fn put(pattern: &'static str, id: &'static str, summary: &'static str, handler: Handler<Web>) -> Self {
+    pub fn put(pattern: &'static str, id: &'static str, summary: &'static str, handler: ServiceHandler<S>) -> Self {
         Self::new(Method::Put, pattern, id, summary, handler)
     }
 
-    pub fn patch(pattern: &'static str, id: &'static str, summary: &'static str, handler: Handler<Web>) -> Self {
+    pub fn patch(pattern: &'static str, id: &'static str, summary: &'static str, handler: ServiceHandler<S>) -> Self {
         Self::new(Method::Patch, pattern, id, summary, handler)
     }
 
-    pub fn delete(pattern: &'static str, id: &'static str, summary: &'static str, handler: Handler<Web>) -> Self {
+    pub fn delete(pattern: &'static str, id: &'static str, summary: &'static str, handler: ServiceHandler<S>) -> Self {
         Self::new(Method::Delete, pattern, id, summary, handler)
     }
 
-    /// Asks for another credential than a session.
+    /// Requires another credential than a session.
     #[must_use]
     pub fn with_credential(mut self, credential: Credential) -> Self {
-        self.route.credential = credential;
+        self.credential = credential;
         self
     }
 
-    /// For handlers that are quick and must answer when all others are busy.
+    /// May use the reserved handler slots: for quick handlers that must answer under load.
     #[must_use]
-    pub fn light(mut self) -> Self {
-        self.route = self.route.light();
+    pub fn reserved(mut self) -> Self {
+        self.lane = Lane::Light;
         self
     }
 
-    /// For health and readiness.
+    /// For health and readiness probes.
     #[must_use]
     pub fn probe(mut self) -> Self {
-        self.route = self.route.probe();
+        (self.lane, self.any_host) = (Lane::Probe, true);
         self
     }
 
-    /// Takes JSON of the type `T`, at most `bytes_max`.
+    /// Takes a JSON body of type `T`, at most `bytes_max` bytes.
     #[must_use]
     pub fn takes<T: JsonSchema>(mut self, bytes_max: u64) -> Self {
-        self.route = self.route.with_body(BodyRule::json(bytes_max));
+        self.body = BodyRule::json(bytes_max);
         self.operation.request = Some(Content::Json(schema_of::<T>));
         self
     }
 
-    /// Takes bytes in memory; `types`: what `Content-Type` may say, `described`: what the document names.
+    /// Takes a body in memory. `types`: the content types accepted; `described`: the one that the document names.
     #[must_use]
     pub fn takes_bytes(mut self, bytes_max: u64, types: ContentType, described: &'static str) -> Self {
-        self.route = self.route.with_body(BodyRule::Bytes { max: bytes_max, types });
+        self.body = BodyRule::Bytes { max: bytes_max, types };
         self.operation.request = Some(Content::Bytes(described));
         self
     }
 
-    /// Takes bytes which the handler reads as they come.
+    /// Takes a body that the handler streams.
     #[must_use]
     pub fn takes_stream(mut self, bytes_max: u64, types: ContentType, described: &'static str) -> Self {
-        self.route = self.route.with_body(BodyRule::Stream { max: bytes_max, types });
+        self.body = BodyRule::Stream { max: bytes_max, types };
         self.operation.request = Some(Content::Bytes(described));
         self
     }
@@ -168,7 +211,7 @@ impl Endpoint {
         self.if_match()
     }
 
-    /// Takes a parameter of the query string.
+    /// Takes a query parameter.
     #[must_use]
     pub fn query<T: JsonSchema>(mut self, name: &'static str, description: &'static str) -> Self {
         let schema = schema_of::<T>;
@@ -176,7 +219,7 @@ impl Endpoint {
         self
     }
 
-    /// The last parameter of the query string is required.
+    /// The last query parameter is required.
     #[must_use]
     pub fn required(mut self) -> Self {
         if let Some(parameter) = self.operation.query.last_mut() {
@@ -185,7 +228,7 @@ impl Endpoint {
         self
     }
 
-    /// The last parameter of the query string may stand several times.
+    /// The last query parameter may be given several times.
     #[must_use]
     pub fn repeated(mut self) -> Self {
         if let Some(parameter) = self.operation.query.last_mut() {
@@ -194,19 +237,19 @@ impl Endpoint {
         self
     }
 
-    /// Answers JSON of the type `T`.
+    /// Responds with JSON of type `T`.
     #[must_use]
     pub fn answers<T: JsonSchema>(self, status: u16, description: &'static str) -> Self {
         self.answer(status, description, Some(Content::Json(schema_of::<T>)))
     }
 
-    /// Answers bytes of a content type; `*/*` for any.
+    /// Responds with bytes of a content type; `*/*` for any.
     #[must_use]
     pub fn answers_bytes(self, status: u16, content_type: &'static str, description: &'static str) -> Self {
         self.answer(status, description, Some(Content::Bytes(content_type)))
     }
 
-    /// Answers without a body.
+    /// Responds without a body.
     #[must_use]
     pub fn answers_nothing(self, status: u16, description: &'static str) -> Self {
         self.answer(status, description, None)
@@ -217,7 +260,7 @@ impl Endpoint {
         self
     }
 
-    /// The last answer carries this header.
+    /// The last response has this header.
     #[must_use]
     pub fn header(mut self, name: &'static str) -> Self {
         if let Some(answer) = self.operation.answers.last_mut() {
@@ -226,7 +269,7 @@ impl Endpoint {
         self
     }
 
-    /// May answer these codes, besides those that every route of its kind may.
+    /// May fail with these codes, besides those that all routes of its kind share.
     #[must_use]
     pub fn errors(mut self, codes: &[ErrorCode]) -> Self {
         self.operation.errors.extend_from_slice(codes);

@@ -1,7 +1,8 @@
-//! What a store's failure is to a browser.
+//! Maps failures of the stores to API errors.
 
 use std::time::Duration;
 
+use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode};
 use crate::pipelines::history::HistoryError;
 use crate::ports::kv::KvError;
@@ -22,15 +23,15 @@ pub fn acquire(semaphore: &Semaphore) -> Result<Permit, ApiError> {
     })
 }
 
-/// The answer to a failure of the object store. Where a missing object or a failed precondition means something to the
-/// caller, it looks for it before.
+/// The error for a failure of the object store. Callers match missing objects and failed preconditions first, where these
+/// mean more.
 pub fn from_store(error: StoreError) -> ApiError {
     let code = match &error {
         StoreError::NotFound { .. } => ErrorCode::ObjectNotFound,
         StoreError::BucketNotFound { .. } => ErrorCode::BucketNotFound,
         StoreError::PreconditionFailed { .. } => ErrorCode::PreconditionFailed,
         StoreError::InvalidKey { key, reason, .. } => {
-            return ApiError::new(ErrorCode::InvalidKey, format!("`{key}` can't be stored: {reason}"));
+            return ApiError::new(ErrorCode::InvalidKey, format!("the key `{key}` can't be stored: {reason}"));
         }
         StoreError::LeaseLost(_) => ErrorCode::PipelineBusy,
         StoreError::AccessDenied { .. } | StoreError::DiskFull { .. } | StoreError::Transient { .. } => {
@@ -40,7 +41,7 @@ pub fn from_store(error: StoreError) -> ApiError {
     ApiError::caused(code, error)
 }
 
-/// The answer to a failure of the key-value store.
+/// The error for a failure of the key-value store.
 pub fn from_kv(error: KvError) -> ApiError {
     let code = match &error {
         KvError::Unavailable { .. } | KvError::Refused { .. } => ErrorCode::KvUnavailable,
@@ -49,10 +50,14 @@ pub fn from_kv(error: KvError) -> ApiError {
     ApiError::caused(code, error)
 }
 
-/// The answer to a failure of a history of jobs.
+/// The error for a failure to read job history.
 pub fn from_history(error: HistoryError) -> ApiError {
     match error {
         HistoryError::Store(error) => from_store(error),
         HistoryError::Kv(error) => from_kv(error),
     }
+}
+
+pub fn pipeline_not_found(slug: &Slug) -> ApiError {
+    ApiError::new(ErrorCode::PipelineNotFound, format!("there is no pipeline `{slug}`"))
 }

@@ -1,32 +1,75 @@
-//! Whether the web service lives and is ready, and what it counts.
+//! Liveness, readiness and metrics of the web service.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Web;
-use super::endpoint::Endpoint;
-use super::service::Credential;
-use crate::http::{ApiError, Request, Response};
+use super::cache::Cache;
+use super::counts::Counts;
+use super::endpoint::{Credential, Endpoint};
+use super::stores::Objects;
+use crate::http::credentials::MetricsAccess;
+use crate::http::{ApiError, Caller, Head, HttpMetrics, Request, Response};
 use crate::observability::health_check::{MAX_AGE, PendingCheck};
-use crate::observability::{METRICS_CONTENT_TYPE, MetricKind, MetricsText, write_process};
+use crate::observability::{CachedHealthCheck, METRICS_CONTENT_TYPE, MetricKind, MetricsText, write_process};
+use crate::ports::Kv;
 use crate::ports::store::Bucket;
+use crate::sql::sandbox::Sandbox;
 
-/// Before the name of every metric.
+/// Prefix of all metric names.
 const PREFIX: &str = "lakemill_";
 
-pub(super) fn endpoints() -> Vec<Endpoint> {
-    let open = |endpoint: Endpoint| endpoint.with_credential(Credential::Nothing).probe();
+/// The service.
+pub struct Health {
+    store: Objects,
+    kv: Arc<dyn Kv>,
+    sandbox: Arc<Sandbox>,
+    cache: Arc<Cache>,
+    counts: Arc<Counts>,
+    metrics_access: MetricsAccess,
+    kv_check: Arc<CachedHealthCheck<bool>>,
+    store_check: Arc<CachedHealthCheck<bool>>,
+    /// The server's counters, once it runs.
+    http: OnceLock<Arc<HttpMetrics>>,
+}
+
+impl Health {
+    pub fn new(
+        store: Objects,
+        kv: Arc<dyn Kv>,
+        sandbox: Arc<Sandbox>,
+        cache: Arc<Cache>,
+        counts: Arc<Counts>,
+        metrics_access: MetricsAccess,
+    ) -> Self {
+        let (kv_check, store_check, http) = (Arc::default(), Arc::default(), OnceLock::new());
+        Self { store, kv, sandbox, cache, counts, metrics_access, kv_check, store_check, http }
+    }
+
+    pub fn show_http(&self, metrics: Arc<HttpMetrics>) {
+        // A second server of one state would be a bug that costs its counters alone.
+        let _ = self.http.set(metrics);
+    }
+
+    /// # Errors
+    /// `unauthorized`.
+    pub fn authorize_metrics(&self, head: &Head) -> Result<Caller, ApiError> {
+        self.metrics_access.authorize(head)
+    }
+}
+
+pub(super) fn endpoints() -> Vec<Endpoint<Health>> {
+    let open = |endpoint: Endpoint<Health>| endpoint.with_credential(Credential::Nothing).probe();
     vec![
-        open(Endpoint::get("/livez", "health.live", "Tells that the process answers", live))
-            .answers::<Live>(200, "it does"),
-        open(Endpoint::get("/readyz", "health.ready", "Tells whether the stores answer", ready))
-            .answers::<Ready>(200, "they do")
-            .answers::<Ready>(503, "at least one doesn't"),
-        Endpoint::get("/metrics", "health.metrics", "Counts, for Prometheus", metrics)
+        open(Endpoint::get("/livez", "health.live", "Responds if the process is alive", live))
+            .answers::<Live>(200, "the process is alive"),
+        open(Endpoint::get("/readyz", "health.ready", "Checks whether the stores respond", ready))
+            .answers::<Ready>(200, "the stores respond")
+            .answers::<Ready>(503, "at least one store fails"),
+        Endpoint::get("/metrics", "health.metrics", "Metrics in Prometheus format", metrics)
             .with_credential(Credential::Metrics)
-            .light()
+            .reserved()
             .answers_bytes(200, METRICS_CONTENT_TYPE, "the metrics"),
     ]
 }
@@ -36,7 +79,7 @@ struct Live {
     status: &'static str,
 }
 
-/// Whether what a request needs answers.
+/// Whether the stores respond.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 pub struct Ready {
     ready: bool,
@@ -47,15 +90,15 @@ pub struct Ready {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
-fn live(_: &Web, _: &mut Request) -> Result<Response, ApiError> {
+fn live(_: &Health, _: &mut Request) -> Result<Response, ApiError> {
     Ok(Response::json(200, &Live { status: "ok" }))
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
-fn ready(web: &Web, _: &mut Request) -> Result<Response, ApiError> {
-    let kv = begin_kv_check(web);
-    let store = Arc::clone(&web.store);
-    let store = web.store_check.begin(MAX_AGE, move || {
+fn ready(health: &Health, _: &mut Request) -> Result<Response, ApiError> {
+    let kv = begin_kv_check(health);
+    let store = health.store.shared();
+    let store = health.store_check.begin(MAX_AGE, move || {
         let list = |bucket| store.list(bucket, "pipelines/", Some('/'), None, 1).map(drop);
         let listed = Bucket::ALL.into_iter().try_for_each(list);
         listed.inspect_err(|error| tracing::warn!(%error, "not ready: object store failed")).is_ok()
@@ -65,18 +108,18 @@ fn ready(web: &Web, _: &mut Request) -> Result<Response, ApiError> {
     Ok(Response::json(if ready.ready { 200 } else { 503 }, &ready))
 }
 
-fn begin_kv_check(web: &Web) -> PendingCheck<bool> {
-    let kv = Arc::clone(&web.kv);
-    web.kv_check.begin(MAX_AGE, move || {
+fn begin_kv_check(health: &Health) -> PendingCheck<bool> {
+    let kv = Arc::clone(&health.kv);
+    health.kv_check.begin(MAX_AGE, move || {
         kv.ping().inspect_err(|error| tracing::warn!(%error, "not ready: key-value store failed")).is_ok()
     })
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
-fn metrics(web: &Web, _: &mut Request) -> Result<Response, ApiError> {
+fn metrics(health: &Health, _: &mut Request) -> Result<Response, ApiError> {
     let mut text = MetricsText::new();
-    let kv = begin_kv_check(web).wait().unwrap_or(false);
-    let (sandbox, cache) = (&web.sql.sandbox, web.cache.usage());
+    let kv = begin_kv_check(health).wait().unwrap_or(false);
+    let (sandbox, cache) = (&health.sandbox, health.cache.usage());
     let gauges = [
         ("kv_up", "Whether the key-value store answers.", u64::from(kv)),
         (
@@ -95,9 +138,9 @@ fn metrics(web: &Web, _: &mut Request) -> Result<Response, ApiError> {
     text.family(MetricKind::Counter, &format!("{PREFIX}cache_requests_total"), help)
         .sample(&[("outcome", "hit")], cache.hits as f64)
         .sample(&[("outcome", "miss")], cache.misses as f64);
-    web.counts.write(PREFIX, &mut text);
+    health.counts.write(PREFIX, &mut text);
     write_process(&mut text);
-    if let Some(http) = web.http.get() {
+    if let Some(http) = health.http.get() {
         http.write(PREFIX, &mut text);
     }
     Ok(Response::bytes(200, METRICS_CONTENT_TYPE, text.finish().into_bytes()))

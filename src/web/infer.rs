@@ -1,6 +1,6 @@
-//! Proposes a mapping for a CSV of the lake.
+//! Proposes a mapping for a CSV in the lake.
 //!
-//! Must not: write; the proposal goes to whoever asked.
+//! Must not: write anything.
 
 use std::sync::LazyLock;
 
@@ -8,10 +8,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::Web;
 use super::access::{key, required_query};
 use super::endpoint::Endpoint;
-use super::failure::from_store;
+use super::failure::{acquire, from_store};
+use super::stores::Objects;
 use crate::domain::layout::pipeline_prefix;
 use crate::domain::name::Slug;
 use crate::engine::infer::{InferError, InferOptions, Proposal, infer};
@@ -20,17 +20,22 @@ use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::store::BodyChanged;
 use crate::sync::Semaphore;
 
-/// Files that are looked at at a time: each is held in memory as far as it is read.
-const AT_A_TIME_MAX: usize = 2;
+/// Concurrent calls: each holds the part of a file that it reads in memory.
+const CONCURRENT_MAX: usize = 2;
 
-static CALLS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(AT_A_TIME_MAX));
+static CALLS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(CONCURRENT_MAX));
 
-pub(super) fn endpoints() -> Vec<Endpoint> {
+/// The service.
+pub struct Inference {
+    pub store: Objects,
+}
+
+pub(super) fn endpoints() -> Vec<Endpoint<Inference>> {
     vec![
-        Endpoint::post("/api/p/{pipeline}/infer", "infer.propose", "Proposes a mapping for a CSV of the lake", post)
-            .query::<String>("key", "the whole key of the file, which lies under the pipeline's prefix")
+        Endpoint::post("/api/p/{pipeline}/infer", "infer.propose", "Proposes a mapping for a CSV in the lake", post)
+            .query::<String>("key", "the file's key, under the pipeline's prefix")
             .required()
-            .answers::<Inferred>(200, "the mapping, with what speaks for each part of it")
+            .answers::<Inferred>(200, "the mapping, with the evidence for each part")
             .errors(&[
                 ErrorCode::InvalidSlug,
                 ErrorCode::InvalidKey,
@@ -43,32 +48,30 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 
 #[derive(Serialize, JsonSchema)]
 struct Inferred {
-    /// As it stands in a config.
+    /// In the form of a config.
     mapping: Value,
     #[serde(flatten)]
     proposal: Proposal,
 }
 
-fn post(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
-    let slug = web.existing(request, "pipeline")?;
+fn post(inference: &Inference, request: &mut Request) -> Result<Response, ApiError> {
+    let slug = inference.store.existing(request, "pipeline")?;
     let key = key_within(&slug, required_query(request, "key")?)?;
-    let proposal = propose(web, &key)?;
+    let proposal = propose(&inference.store, &key)?;
     Ok(Response::json(200, &Inferred { mapping: proposal.mapping(), proposal }))
 }
 
-/// What a mapping for a CSV of the lake may be. `key`: its whole key.
+/// Proposes a mapping for a CSV in the lake. `key`: its full key.
 ///
 /// # Errors
-/// `object_not_found`; `invalid_request` for what is no CSV; `precondition_failed` if it changes meanwhile; `overloaded`,
-/// `s3_error`, `bucket_not_found`.
-pub(super) fn propose(web: &Web, key: &str) -> Result<Proposal, ApiError> {
-    let Some(_place) = CALLS.try_acquire() else {
-        return Err(ApiError::caused(ErrorCode::Overloaded, format!("{AT_A_TIME_MAX} files are looked at already")));
-    };
-    infer(&*web.store, key, &InferOptions::default()).map_err(refusal)
+/// `object_not_found`; `invalid_request` if the file isn't a CSV; `precondition_failed` if it changes meanwhile;
+/// `overloaded`, `s3_error`, `bucket_not_found`.
+pub(super) fn propose(store: &Objects, key: &str) -> Result<Proposal, ApiError> {
+    let _permit = acquire(&CALLS)?;
+    infer(&**store, key, &InferOptions::default()).map_err(infer_error)
 }
 
-/// A text as the key of an object of the pipeline.
+/// Parses the key of an object of the pipeline.
 ///
 /// # Errors
 /// `invalid_key`.
@@ -77,14 +80,14 @@ pub(super) fn key_within(slug: &Slug, text: &str) -> Result<String, ApiError> {
     if key.starts_with(&prefix) {
         return Ok(key);
     }
-    Err(ApiError::new(ErrorCode::InvalidKey, format!("the key doesn't lie under `{prefix}`")))
+    Err(ApiError::new(ErrorCode::InvalidKey, format!("expected a key under `{prefix}`, found `{key}`")))
 }
 
-fn refusal(error: InferError) -> ApiError {
+fn infer_error(error: InferError) -> ApiError {
     match error {
         InferError::Store(error) => from_store(error),
         InferError::Unreadable(ReadError::Io { source, .. }) if BodyChanged::is_in(&source) => {
-            ApiError::new(ErrorCode::PreconditionFailed, "the file changed while it was read: try again")
+            ApiError::new(ErrorCode::PreconditionFailed, "the file changed while it was read; retry")
         }
         InferError::Unreadable(ReadError::Io { key, source }) => {
             ApiError::caused(ErrorCode::S3Error, format!("reading `{key}`: {source}"))

@@ -1,35 +1,35 @@
-//! `…/tables/{table}/lineage`: which sources made which files of a table, and the other way round.
+//! `…/tables/{table}/lineage`: the sources of each file of a table, and the files of each source.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Web;
 use super::access::{clipped, number_query, optional_query, slug_param};
 use super::endpoint::Endpoint;
+use super::tables::Tables;
 use super::tables::catalog::ConfigStatus;
 use super::tables::table_param;
 use crate::domain::layout::REJECTED_ROWS_TABLE;
 use crate::domain::manifest::{FileEntry, Manifest, PartitionEntry, SourceEntry};
 use crate::http::{ApiError, ErrorCode, Request, Response};
 
-/// Sources, and files, of one page, unless another number is asked for, and at most.
+/// Default and largest page size, for sources and for files.
 const PAGE_DEFAULT: u64 = 100;
 const PAGE_MAX: u64 = 1_000;
-/// Greatest offset.
+/// Largest offset.
 const OFFSET_MAX: u64 = 1 << 53;
-/// Names that stand within one entry.
+/// Most names within one entry.
 const NAMES_MAX: usize = 1_000;
 
-pub(super) fn endpoints() -> Vec<Endpoint> {
+pub(super) fn endpoints() -> Vec<Endpoint<Tables>> {
     let path = "/api/p/{pipeline}/tables/{table}/lineage";
     vec![
-        Endpoint::get(path, "tables.lineage", "Tells which sources made which files of a table", lineage)
+        Endpoint::get(path, "tables.lineage", "Shows which sources produced which files of a table", lineage)
             .query::<String>("source", "one source, by its key below the pipeline")
             .query::<String>("file", "one file, by its key below the pipeline")
-            .query::<u64>("limit", "sources, and files, of the page, at most 1000; 100 unless it is told")
-            .query::<u64>("offset", "sources, and files, before the page")
+            .query::<u64>("limit", "page size, for sources and for files: at most 1000, 100 by default")
+            .query::<u64>("offset", "sources, and files, to skip")
             .answers::<Lineage>(200, "the page")
             .errors(&[
                 ErrorCode::PipelineNotFound,
@@ -42,38 +42,38 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
     ]
 }
 
-/// Both ways of a table's making. Keys are relative to the pipeline's prefix.
+/// A table's lineage in both directions. Keys are relative to the pipeline's prefix.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 struct Lineage {
     table: String,
-    /// A run is publishing the table, or one died while it did.
+    /// A run is publishing the table, or died while publishing.
     publishing: bool,
     sources: Vec<Source>,
     sources_total: u64,
     files: Vec<TableFile>,
     files_total: u64,
-    /// Unless the tables were written under the config as it is.
+    /// Present unless the tables were written under the current config.
     #[serde(skip_serializing_if = "Option::is_none")]
     config: Option<ConfigStatus>,
 }
 
-/// A source as it was read last.
+/// A source, as last read.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Source {
     key: String,
     etag: Option<String>,
     size: u64,
     sha256: String,
-    /// RFC 3339, by the clock of the store that it was read from.
+    /// RFC 3339, by the store's clock.
     read_at: String,
     rows_read: u64,
     rows_written: u64,
     rows_rejected: u64,
     rows_filtered: u64,
-    /// Rows that it gave each partition: the first thousand.
+    /// Rows per partition: the first thousand.
     partitions: BTreeMap<String, u64>,
     partitions_total: u64,
-    /// The file of its rejected rows, if it has any.
+    /// The file of its rejected rows, if any.
     rejects: Option<String>,
 }
 
@@ -86,19 +86,19 @@ struct TableFile {
     size: u64,
     etag: Option<String>,
     sha256: String,
-    /// Keys of the sources that gave it rows: the first thousand.
+    /// Keys of its sources: the first thousand.
     sources: Vec<String>,
     sources_total: u64,
     /// The run that wrote it.
     job_id: String,
     fence: u64,
-    /// All its sources were removed from the lake; it stays until a clean run.
+    /// All its sources were removed from the lake; it is kept until a clean run.
     retained: bool,
     /// It holds rejected rows.
     rejects: bool,
 }
 
-/// A file with where it belongs.
+/// A file with its partition.
 struct Entry<'a> {
     partition: &'a str,
     file: &'a FileEntry,
@@ -106,19 +106,19 @@ struct Entry<'a> {
     of: Option<&'a PartitionEntry>,
 }
 
-fn lineage(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+fn lineage(tables: &Tables, request: &mut Request) -> Result<Response, ApiError> {
     let pipeline = slug_param(request, "pipeline")?;
     let limit = number_query(request, "limit", 1..=PAGE_MAX)?.unwrap_or(PAGE_DEFAULT);
     let offset = number_query(request, "offset", 0..=OFFSET_MAX)?.unwrap_or(0);
     let source = optional_query(request, "source")?;
     let file = optional_query(request, "file")?;
-    let catalog = web.catalog(&pipeline)?;
+    let catalog = tables.catalogs.catalog(&pipeline)?;
     let table = table_param(request, &catalog, &pipeline)?;
     if table.is_system() {
-        let message = format!("the lineage of `{REJECTED_ROWS_TABLE}` stands with each table");
+        let message = format!("`{REJECTED_ROWS_TABLE}` has no lineage of its own; see the lineage of each table");
         return Err(ApiError::new(ErrorCode::TableNotFound, message));
     }
-    let found = web.manifest(&pipeline, &table.name)?;
+    let found = tables.manifests.get(&pipeline, &table.name)?;
     let known = found.as_ref().and_then(|found| found.value.as_ref().as_ref());
     let narrowed = source.or(file);
     let config = catalog.config.notable().cloned();
@@ -137,9 +137,9 @@ fn lineage(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let lineage = Lineage {
         table: table.name.clone(),
         publishing: manifest.publishing.is_some(),
-        sources: sources[page(sources.len())].iter().map(|(key, entry)| told_source(manifest, key, entry)).collect(),
+        sources: sources[page(sources.len())].iter().map(|(key, entry)| source_of(manifest, key, entry)).collect(),
         sources_total: sources.len() as u64,
-        files: files[page(files.len())].iter().map(told_file).collect(),
+        files: files[page(files.len())].iter().map(file_of).collect(),
         files_total: files.len() as u64,
         config,
     };
@@ -148,7 +148,7 @@ fn lineage(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
 
 type Narrowed<'a> = (Vec<(&'a str, &'a SourceEntry)>, Vec<Entry<'a>>);
 
-/// The sources and files that have to do with what is asked for.
+/// The sources and files that match the request.
 fn narrow<'a>(manifest: &'a Manifest, source: Option<&str>, file: Option<&str>) -> Result<Narrowed<'a>, ApiError> {
     if let Some(source) = source
         && !manifest.sources.contains_key(source)
@@ -186,7 +186,7 @@ fn narrow<'a>(manifest: &'a Manifest, source: Option<&str>, file: Option<&str>) 
     Ok((sources, files))
 }
 
-fn told_source(manifest: &Manifest, key: &str, entry: &SourceEntry) -> Source {
+fn source_of(manifest: &Manifest, key: &str, entry: &SourceEntry) -> Source {
     Source {
         key: key.to_owned(),
         etag: entry.etag.clone(),
@@ -203,7 +203,7 @@ fn told_source(manifest: &Manifest, key: &str, entry: &SourceEntry) -> Source {
     }
 }
 
-fn told_file(entry: &Entry<'_>) -> TableFile {
+fn file_of(entry: &Entry<'_>) -> TableFile {
     let Entry { partition, file, of } = entry;
     TableFile {
         key: file.key.clone(),
@@ -222,6 +222,6 @@ fn told_file(entry: &Entry<'_>) -> TableFile {
 }
 
 fn unknown(key: &str) -> ApiError {
-    let message = format!("`{}` has nothing to do with the table as it was made last", clipped(key));
+    let message = format!("`{}` is neither a source nor a file of the table's current version", clipped(key));
     ApiError::new(ErrorCode::ObjectNotFound, message)
 }

@@ -1,90 +1,95 @@
-//! The web service: the browser's JSON API, a file or folder per resource.
+//! The web service: the browser's JSON API, one service per resource, and the UI.
+//!
+//! A service is a struct with what its handlers need; [`Web`] builds them from [`Parts`] and holds no more than them.
 //!
 //! Invariants:
-//! - no state is kept in the process but caches, so that any number of these serve one installation;
-//! - tables are never written here: a run is asked for, and a worker does it;
-//! - nobody's SQL runs in this process.
+//! - a process keeps no state but caches, so that any number of processes serve one installation;
+//! - tables are never written here: the service enqueues jobs, and a worker runs them;
+//! - user-supplied SQL never runs in this process.
 //!
-//! Must not: know a backend; it sees `ports` alone.
+//! Must not: know a backend; it sees `ports` alone. Services must not import this module.
 
 mod about;
 mod access;
-mod attachment;
 mod auth;
 pub mod cache;
 mod config;
 mod counts;
 mod dashboards;
-mod documents;
 mod endpoint;
-mod exclusive;
 mod failure;
 mod health;
 mod infer;
 mod jobs;
 mod lake;
 mod lineage;
+mod locks;
 mod openapi;
 mod parquet;
 mod pipelines;
 mod preview;
 mod query;
 mod saved_queries;
-mod service;
 mod settings;
 mod snapshot;
 mod spool;
 pub mod sql;
+mod stores;
 mod streams;
 mod tables;
-mod turn;
 mod ui;
 mod worker_client;
 
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use about::Installation;
 pub use auth::AuthOptions;
 pub use cache::Cache;
-pub use endpoint::{Answer, Content, Endpoint, Operation, QueryParameter, Schema};
+pub use endpoint::{Answer, Content, Credential, Endpoint, Operation, QueryParameter, Schema};
 pub use openapi::document as openapi;
 pub use parquet::OPERATIONS as PARQUET_OPERATIONS;
 #[cfg(any(test, feature = "fuzzing"))]
-pub(crate) use pipelines::fuzzing as archive_fuzzing;
+pub use pipelines::fuzz_archive;
 pub use preview::OPERATION as PREVIEW_OPERATION;
-pub use service::Credential;
 pub use worker_client::{WorkerClient, WorkerClientError};
 
-use crate::domain::limits::MANIFEST_BYTES_MAX;
-use crate::domain::name::Slug;
 use crate::http::credentials::MetricsAccess;
-use crate::http::{ApiError, HttpMetrics, Router};
-use crate::observability::CachedHealthCheck;
+use crate::http::{ApiError, Caller, Head, HttpMetrics, Router, Service};
 use crate::ports::{Kv, ObjectStore};
 use crate::runtime::Clock;
-use crate::runtime::rfc3339;
-use crate::sync::{Semaphore, SingleFlight};
-use crate::system::process_folder;
+use crate::sync::Semaphore;
 
+use about::About;
+use access::API;
 use auth::Auth;
-use cache::parsed::Parsed;
-use parquet::Unreadable;
-use pipelines::list::Listed;
-use pipelines::recent::Briefs;
-use query::running::Running;
-use snapshot::Waited;
-use snapshot::manifest::Known;
+use config::Configs;
+use counts::Counts;
+use dashboards::Dashboards;
+use health::Health;
+use infer::Inference;
+use jobs::Jobs;
+use lake::Lake;
+use locks::Locks;
+use openapi::Documents;
+use parquet::UnreadableFiles;
+use pipelines::{PipelineOptions, Pipelines};
+use preview::Previews;
+use query::Queries;
+use saved_queries::SavedQueries;
+use settings::SettingsService;
+use snapshot::Snapshots;
+use snapshot::manifest::Manifests;
 use spool::Spool;
-use sql::SqlParts;
-use tables::catalog::{CONFIG_READ_MAX, Declared, KeptCatalogs};
-use tables::stats::KeptStats;
+use sql::{Sql, SqlParts};
+use stores::Objects;
+use tables::Tables;
+use tables::catalogs::Catalogs;
+use tables::footers::Footers;
+use ui::Ui;
 
-/// Queries that may wait for a child, besides those that have one: they must not take the handlers of all others.
-const QUERIES_WAITING_MAX: usize = 16;
-
-/// What the service works with.
+/// What the service is built from.
 pub struct Parts {
     pub store: Arc<dyn ObjectStore>,
     pub kv: Arc<dyn Kv>,
@@ -92,144 +97,192 @@ pub struct Parts {
     pub auth: AuthOptions,
     pub worker: WorkerClient,
     pub metrics_access: MetricsAccess,
-    /// Where uploads are held until the store has them; made when it is needed.
+    /// Folder for uploads on their way to the store; created when needed.
     pub uploads_dir: PathBuf,
-    /// Life of the run locks that are held while pipelines are made, moved or deleted.
+    /// Time to live of the run locks held while pipelines are created, renamed or deleted.
     pub lock_ttl: Duration,
-    /// Folder for archives that are taken in.
+    /// Folder for archives being imported.
     pub scratch_dir: PathBuf,
-    /// Largest of these, in bytes, as it comes and inflated.
+    /// Largest archive, in bytes, both compressed and inflated.
     pub import_bytes_max: u64,
-    /// The UI's files, instead of those in the binary.
+    /// Serves the UI's files from here instead of those in the binary.
     pub ui_dir: Option<PathBuf>,
     pub sql: SqlParts,
     pub installation: Installation,
 }
 
-/// The state that handlers share.
+/// The services.
 pub struct Web {
-    pub(in crate::web) store: Arc<dyn ObjectStore>,
-    pub(in crate::web) kv: Arc<dyn Kv>,
-    pub(in crate::web) clock: Arc<dyn Clock>,
-    pub(in crate::web) auth: Auth,
-    pub(in crate::web) worker: WorkerClient,
-    pub(in crate::web) spool: Spool,
-    pub(in crate::web) lock_ttl: Duration,
-    pub(in crate::web) scratch_dir: PathBuf,
-    pub(in crate::web) import_bytes_max: u64,
-    pub(in crate::web) ui: ui::Ui,
-    pub(in crate::web) installation: Installation,
-    pub(in crate::web) sql: SqlParts,
-    pub(in crate::web) cache: Arc<Cache>,
-    pub(in crate::web) configs: Parsed<Declared>,
-    pub(in crate::web) catalogs: KeptCatalogs,
-    pub(in crate::web) manifests: Parsed<Option<Known>>,
-    pub(in crate::web) briefs: Briefs,
-    /// All pipelines, by how many recent jobs are told of each.
-    pub(in crate::web) details: SingleFlight<Option<usize>, Listed>,
-    pub(in crate::web) stats: KeptStats,
-    /// Parquet files that children could not read.
-    pub(in crate::web) unreadable: Unreadable,
-    pub(in crate::web) waited: Waited,
-    /// Queries at a time, those that wait included.
-    pub(in crate::web) gate: Semaphore,
-    /// Downloads among them.
-    pub(in crate::web) downloads: Semaphore,
-    /// Bodies of any length at a time.
-    pub(in crate::web) streams: Semaphore,
-    pub(in crate::web) running: Running,
-    pub(in crate::web) counts: counts::Counts,
-    metrics_access: MetricsAccess,
-    kv_check: Arc<CachedHealthCheck<bool>>,
-    store_check: Arc<CachedHealthCheck<bool>>,
-    /// Of the server, once it is there.
-    http: OnceLock<Arc<HttpMetrics>>,
+    about: About,
+    auth: Arc<Auth>,
+    configs: Configs,
+    dashboards: Arc<Dashboards>,
+    documents: Documents,
+    health: Health,
+    inference: Inference,
+    jobs: Jobs,
+    lake: Lake,
+    pipelines: Pipelines,
+    previews: Previews,
+    queries: Queries,
+    saved_queries: Arc<SavedQueries>,
+    settings: SettingsService,
+    tables: Tables,
+    ui: Ui,
 }
 
 impl Web {
     pub fn new(parts: Parts) -> Self {
-        // What imports of dead processes left.
-        process_folder::sweep(&parts.scratch_dir);
-        let queries = parts.sql.children_max;
+        let Parts { kv, clock, worker, installation, import_bytes_max, .. } = parts;
+        let SqlParts { sandbox, children_max, cache, timeout } = parts.sql;
+        let store = Objects::new(parts.store);
+        let sandbox = Arc::new(sandbox);
+        let counts = Arc::<Counts>::default();
+        let unreadable = Arc::<UnreadableFiles>::default();
+        let streams = Semaphore::new(streams::STREAMS_MAX);
+        let locks = Arc::new(Locks::new(store.clone(), Arc::clone(&kv), Arc::clone(&clock), parts.lock_ttl));
+        let auth = Arc::new(Auth::new(parts.auth, Arc::clone(&kv), Arc::clone(&counts)));
+        let manifests = Arc::new(Manifests::new(store.clone()));
+        let footers = Arc::new(Footers::new(store.clone(), Arc::clone(&sandbox), Arc::clone(&unreadable)));
+        let catalogs = Arc::new(Catalogs::new(store.clone(), Arc::clone(&manifests), Arc::clone(&footers)));
+        let snapshots =
+            Arc::new(Snapshots::new(store.clone(), Arc::clone(&manifests), Arc::clone(&cache), Arc::clone(&sandbox)));
+        let sql = Arc::new(Sql::new(
+            sql::Limits { children_max, timeout },
+            Arc::clone(&kv),
+            Arc::clone(&sandbox),
+            Arc::clone(&catalogs),
+            Arc::clone(&snapshots),
+            Arc::clone(&counts),
+        ));
+        let dashboards = Arc::new(Dashboards {
+            store: store.clone(),
+            clock: Arc::clone(&clock),
+            locks: Arc::clone(&locks),
+            sql: Arc::clone(&sql),
+        });
+        let saved_queries =
+            Arc::new(SavedQueries { store: store.clone(), clock: Arc::clone(&clock), locks: Arc::clone(&locks) });
         Self {
-            running: Running::new(Arc::clone(&parts.kv), query::life(parts.sql.timeout)),
-            cache: Arc::clone(&parts.sql.cache),
-            configs: Parsed::new(CONFIG_READ_MAX, tables::catalog::parse, tables::catalog::larger),
-            catalogs: KeptCatalogs::default(),
-            manifests: Parsed::new(MANIFEST_BYTES_MAX, snapshot::manifest::parse, snapshot::manifest::larger),
-            briefs: Briefs::default(),
-            details: SingleFlight::default(),
-            stats: KeptStats::default(),
-            unreadable: Unreadable::default(),
-            waited: Waited::default(),
-            gate: Semaphore::new(queries + QUERIES_WAITING_MAX),
-            downloads: Semaphore::new(queries.div_ceil(2)),
-            streams: Semaphore::new(streams::STREAMS_MAX),
-            sql: parts.sql,
-            store: parts.store,
-            kv: parts.kv,
-            clock: parts.clock,
-            auth: Auth::new(parts.auth),
-            worker: parts.worker,
-            spool: Spool::new(parts.uploads_dir),
-            lock_ttl: parts.lock_ttl,
-            scratch_dir: parts.scratch_dir,
-            import_bytes_max: parts.import_bytes_max,
-            ui: ui::Ui::new(parts.ui_dir),
-            installation: parts.installation,
-            counts: counts::Counts::default(),
-            metrics_access: parts.metrics_access,
-            kv_check: Arc::default(),
-            store_check: Arc::default(),
-            http: OnceLock::new(),
+            about: About {
+                installation,
+                import_bytes_max,
+                query_timeout: timeout,
+                auth: Arc::clone(&auth),
+                clock: Arc::clone(&clock),
+                sandbox: Arc::clone(&sandbox),
+            },
+            configs: Configs {
+                store: store.clone(),
+                kv: Arc::clone(&kv),
+                worker,
+                locks: Arc::clone(&locks),
+                sql: Arc::clone(&sql),
+                dashboards: Arc::clone(&dashboards),
+                saved_queries: Arc::clone(&saved_queries),
+            },
+            documents: Documents::new(|| openapi::document(&endpoints())),
+            health: Health::new(
+                store.clone(),
+                Arc::clone(&kv),
+                Arc::clone(&sandbox),
+                Arc::clone(&cache),
+                counts,
+                parts.metrics_access,
+            ),
+            inference: Inference { store: store.clone() },
+            jobs: Jobs {
+                store: store.clone(),
+                kv: Arc::clone(&kv),
+                clock: Arc::clone(&clock),
+                sandbox,
+                unreadable,
+                streams: streams.clone(),
+            },
+            lake: Lake {
+                store: store.clone(),
+                kv: Arc::clone(&kv),
+                locks: Arc::clone(&locks),
+                catalogs: Arc::clone(&catalogs),
+                manifests: Arc::clone(&manifests),
+                spool: Spool::new(parts.uploads_dir),
+                streams: streams.clone(),
+            },
+            pipelines: Pipelines::new(
+                store.clone(),
+                kv,
+                Arc::clone(&locks),
+                streams,
+                PipelineOptions { scratch_dir: parts.scratch_dir, import_bytes_max },
+            ),
+            previews: Previews { store: store.clone(), sql: Arc::clone(&sql) },
+            queries: Queries::new(Arc::clone(&sql), children_max),
+            settings: SettingsService { store },
+            tables: Tables::new(catalogs, manifests, snapshots, footers, sql),
+            ui: Ui::new(parts.ui_dir),
+            auth,
+            dashboards,
+            saved_queries,
         }
     }
 
-    /// Extends a pipeline's window, and says so by the name under which its job will tell of it.
-    ///
-    /// # Errors
-    /// `kv_unavailable`.
-    pub(in crate::web) fn extend_window(&self, pipeline: &Slug) -> Result<(), ApiError> {
-        let since = self.kv.extend_windows(std::slice::from_ref(pipeline)).map_err(failure::from_kv)?;
-        let window = since.first().map(|since| format!("{pipeline}@{}", rfc3339(*since)));
-        tracing::info!(%pipeline, window, "new files: the pipeline's window is extended");
-        Ok(())
-    }
-
-    /// Shows the server's counts in the metrics from now on.
+    /// Includes the server's counters in the metrics from now on.
     pub fn show_http(&self, metrics: Arc<HttpMetrics>) {
-        // A second server of one state would be a bug that costs its counts alone.
-        let _ = self.http.set(metrics);
+        self.health.show_http(metrics);
     }
 }
 
-/// Every route of the service: the one table that the router, the OpenAPI document and the tests are made of.
-pub fn endpoints() -> Vec<Endpoint> {
-    [
-        about::endpoints(),
-        auth::endpoints(),
-        config::endpoints(),
-        dashboards::endpoints(),
-        documents::endpoints(),
-        health::endpoints(),
-        infer::endpoints(),
-        jobs::endpoints(),
-        lake::endpoints(),
-        lineage::endpoints(),
-        pipelines::endpoints(),
-        preview::endpoints(),
-        query::endpoints(),
-        saved_queries::endpoints(),
-        settings::endpoints(),
-        tables::endpoints(),
-        ui::endpoints(),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+impl Service for Web {
+    type Credential = Credential;
+
+    /// Without a session, `/api/` doesn't even tell whether a path exists.
+    fn before_routing(&self, head: &Head) -> Result<(), ApiError> {
+        self.auth.check_origin(head)?;
+        if is_behind_session(head) { self.auth.check_session(head) } else { Ok(()) }
+    }
+
+    fn authorize(&self, credential: Credential, head: &Head) -> Result<Caller, ApiError> {
+        match credential {
+            Credential::Nothing => Ok(Caller::Anonymous),
+            // Checked before routing.
+            Credential::Session if is_behind_session(head) => Ok(Caller::Ambient),
+            Credential::Session => self.auth.check_session(head).map(|()| Caller::Ambient),
+            Credential::Metrics => self.health.authorize_metrics(head),
+        }
+    }
 }
 
-/// The router of [`endpoints`]. Paths that are none of them are the UI's to answer, for browsers.
+fn is_behind_session(head: &Head) -> bool {
+    head.is_under(API) && !head.is_under(&["api", "auth"])
+}
+
+/// All routes of the service: the table from which the router, the OpenAPI document and tests are derived.
+pub fn endpoints() -> Vec<Endpoint<Web>> {
+    fn of<S: 'static>(endpoints: Vec<Endpoint<S>>, service: fn(&Web) -> &S) -> impl Iterator<Item = Endpoint<Web>> {
+        endpoints.into_iter().map(move |endpoint| endpoint.of(service))
+    }
+    of(about::endpoints(), |web| &web.about)
+        .chain(of(auth::endpoints(), |web| &web.auth))
+        .chain(of(config::endpoints(), |web| &web.configs))
+        .chain(of(dashboards::endpoints(), |web| &web.dashboards))
+        .chain(of(openapi::endpoints(), |web| &web.documents))
+        .chain(of(health::endpoints(), |web| &web.health))
+        .chain(of(infer::endpoints(), |web| &web.inference))
+        .chain(of(jobs::endpoints(), |web| &web.jobs))
+        .chain(of(lake::endpoints(), |web| &web.lake))
+        .chain(of(lineage::endpoints(), |web| &web.tables))
+        .chain(of(pipelines::endpoints(), |web| &web.pipelines))
+        .chain(of(preview::endpoints(), |web| &web.previews))
+        .chain(of(query::endpoints(), |web| &web.queries))
+        .chain(of(saved_queries::endpoints(), |web| &web.saved_queries))
+        .chain(of(settings::endpoints(), |web| &web.settings))
+        .chain(of(tables::endpoints(), |web| &web.tables))
+        .chain(of(ui::endpoints(), |web| &web.ui))
+        .collect()
+}
+
+/// The router of [`endpoints`]. The UI answers browsers for all other paths.
 pub fn router() -> Router<Web> {
-    Router::new(endpoints().into_iter().map(|endpoint| endpoint.route).collect()).otherwise(ui::nowhere())
+    let routes = endpoints().into_iter().map(Endpoint::into_route).collect();
+    Router::new(routes).otherwise(ui::fallback().of(|web: &Web| &web.ui).into_route())
 }

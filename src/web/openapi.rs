@@ -1,30 +1,34 @@
-//! The OpenAPI 3.1 document, made of the table of routes and the types that handlers read and write.
+//! The OpenAPI 3.1 document, generated from the route table and the types of requests and responses; and the routes that
+//! serve it and the JSON Schemas of configs and dashboards.
 //!
-//! Invariant: nothing in it is written by hand that a row of the table could say, so that code and document can't part.
+//! Invariant: nothing is written by hand that a row of the table can say, so that code and document can't diverge.
+
+use std::sync::LazyLock;
 
 use schemars::SchemaGenerator;
 use schemars::generate::{Contract, SchemaSettings};
 use serde_json::{Map, Value, json};
 
-use super::endpoint::{Answer, Content, Endpoint, QueryParameter};
-use super::service::Credential;
-use crate::http::{BodyRule, ContentType, ErrorCode, Method};
+use super::endpoint::{Answer, Content, Credential, Endpoint, QueryParameter};
+use crate::domain::dashboard;
+use crate::domain::pipeline::document::{SCHEMA_PATH, schema};
+use crate::http::{ApiError, BodyRule, ContentType, ErrorCode, Method, Request, Response};
 
 const COMPONENTS: &str = "/components/schemas";
-/// Codes that any request may be answered.
+/// Error codes of all routes.
 const COMMON: &[ErrorCode] =
     &[ErrorCode::InvalidRequest, ErrorCode::PayloadTooLarge, ErrorCode::Internal, ErrorCode::Overloaded];
-/// Codes that any request to a route under `/api/` may be answered, since it needs the stores.
+/// Error codes of all routes under `/api/`, which need the stores.
 const API: &[ErrorCode] = &[ErrorCode::KvUnavailable, ErrorCode::S3Error, ErrorCode::BucketNotFound];
 
-/// The document of these routes.
-pub fn document(endpoints: &[Endpoint]) -> Value {
+/// Generates the document.
+pub fn document<S>(endpoints: &[Endpoint<S>]) -> Value {
     let mut writer = Writer::new();
     let mut paths = Map::new();
     for endpoint in endpoints {
-        let path = endpoint.route.pattern.replace("...}", "}");
+        let path = endpoint.pattern.replace("...}", "}");
         let item = paths.entry(path).or_insert_with(|| json!({}));
-        item[method(endpoint.route.method)] = writer.operation(endpoint);
+        item[method(endpoint.method)] = writer.operation(endpoint);
     }
     json!({
         "openapi": "3.1.0",
@@ -57,11 +61,11 @@ fn method(method: Method) -> &'static str {
     }
 }
 
-/// Collects schemas while operations are described.
+/// Collects schemas while it describes operations.
 struct Writer {
-    /// What is read; its schemas stand where they are used.
+    /// Schemas of requests, inlined where they are used.
     reading: SchemaGenerator,
-    /// What is written.
+    /// Schemas of responses.
     writing: SchemaGenerator,
 }
 
@@ -87,20 +91,20 @@ impl Writer {
         Value::Object(schemas)
     }
 
-    fn operation(&mut self, endpoint: &Endpoint) -> Value {
-        let Endpoint { route, operation } = endpoint;
+    fn operation<S>(&mut self, endpoint: &Endpoint<S>) -> Value {
+        let Endpoint { credential, body, operation, .. } = endpoint;
         let mut described = json!({
             "operationId": operation.id,
             "summary": operation.summary,
             "tags": [operation.id.split('.').next().unwrap_or_default()],
             "parameters": self.parameters(endpoint),
             "responses": self.responses(endpoint),
-            "x-body-bytes-max": route.body.max(),
+            "x-body-bytes-max": body.max(),
         });
-        described["security"] = match route.credential {
+        described["security"] = match credential {
             Credential::Nothing => json!([]),
             Credential::Session => json!([{ "session": [] }]),
-            // A loopback peer needs none.
+            // Optional for loopback peers.
             Credential::Metrics => json!([{}, { "metrics": [] }]),
         };
         if let Some(content) = operation.request {
@@ -111,9 +115,9 @@ impl Writer {
         described
     }
 
-    fn parameters(&mut self, endpoint: &Endpoint) -> Vec<Value> {
+    fn parameters<S>(&mut self, endpoint: &Endpoint<S>) -> Vec<Value> {
         let mut parameters = Vec::new();
-        for part in endpoint.route.pattern.split('{').skip(1) {
+        for part in endpoint.pattern.split('{').skip(1) {
             let name = part.split('}').next().unwrap_or_default().trim_end_matches("...");
             let schema = json!({ "type": "string", "minLength": 1 });
             parameters.push(json!({ "name": name, "in": "path", "required": true, "schema": schema }));
@@ -140,7 +144,7 @@ impl Writer {
         parameters
     }
 
-    fn responses(&mut self, endpoint: &Endpoint) -> Value {
+    fn responses<S>(&mut self, endpoint: &Endpoint<S>) -> Value {
         let mut responses = Map::new();
         for Answer { status, description, content, headers } in &endpoint.operation.answers {
             let mut response = json!({ "description": description });
@@ -152,9 +156,9 @@ impl Writer {
                     headers.iter().map(|name| ((*name).to_owned(), json!({ "schema": { "type": "string" } })));
                 response["headers"] = Value::Object(described.collect());
             }
-            // Several forms of one answer.
+            // Several content types of one response.
             match responses.get_mut(&status.to_string()) {
-                Some(own) => beside(own, response),
+                Some(own) => merge_content(own, response),
                 None => drop(responses.insert(status.to_string(), response)),
             }
         }
@@ -165,15 +169,15 @@ impl Writer {
                 "description": names.join(", "),
                 "content": { "application/json": { "schema": schema } },
             });
-            // Where success has the status too, either shape may come.
-            responses.entry(status.to_string()).and_modify(|own| either(own, &error)).or_insert(error);
+            // A status that success and errors share may have either schema.
+            responses.entry(status.to_string()).and_modify(|own| merge_error(own, &error)).or_insert(error);
         }
         Value::Object(responses)
     }
 }
 
-/// Lets a response have other content types too.
-fn beside(own: &mut Value, other: Value) {
+/// Adds another content type to a response.
+fn merge_content(own: &mut Value, other: Value) {
     let text = |response: &Value| response["description"].as_str().unwrap_or_default().to_owned();
     own["description"] = format!("{}; {}", text(own), text(&other)).into();
     for part in ["content", "headers"] {
@@ -186,8 +190,8 @@ fn beside(own: &mut Value, other: Value) {
     }
 }
 
-/// Lets a response have the error's shape too.
-fn either(own: &mut Value, error: &Value) {
+/// Adds the error schema to a response.
+fn merge_error(own: &mut Value, error: &Value) {
     let schema = &mut own["content"]["application/json"]["schema"];
     *schema = json!({ "anyOf": [schema.clone(), error["content"]["application/json"]["schema"]] });
 }
@@ -199,22 +203,22 @@ fn content_of(generator: &mut SchemaGenerator, content: Content) -> Value {
     }
 }
 
-/// The codes that a route may answer, in the order of their table.
-pub fn errors_of(endpoint: &Endpoint) -> Vec<ErrorCode> {
-    let Endpoint { route, operation } = endpoint;
+/// The error codes of a route, in the order of [`ErrorCode::ALL`].
+pub fn errors_of<S>(endpoint: &Endpoint<S>) -> Vec<ErrorCode> {
+    let Endpoint { method, pattern, credential, body, operation, .. } = endpoint;
     let mut codes = COMMON.to_vec();
     codes.extend_from_slice(&operation.errors);
-    if route.pattern.starts_with("/api/") {
+    if pattern.starts_with("/api/") {
         codes.extend_from_slice(API);
     }
-    match route.credential {
+    match credential {
         Credential::Nothing => {}
         Credential::Session | Credential::Metrics => codes.push(ErrorCode::Unauthorized),
     }
-    if !matches!(route.method, Method::Get | Method::Head | Method::Options) {
+    if !matches!(method, Method::Get | Method::Head | Method::Options) {
         codes.push(ErrorCode::ForbiddenOrigin);
     }
-    match route.body {
+    match body {
         BodyRule::Nothing
         | BodyRule::Bytes { types: ContentType::Any, .. }
         | BodyRule::Stream { types: ContentType::Any, .. } => {}
@@ -223,7 +227,7 @@ pub fn errors_of(endpoint: &Endpoint) -> Vec<ErrorCode> {
     ErrorCode::ALL.iter().copied().filter(|code| codes.contains(code)).collect()
 }
 
-fn errors_by_status(endpoint: &Endpoint) -> Vec<(u16, Vec<ErrorCode>)> {
+fn errors_by_status<S>(endpoint: &Endpoint<S>) -> Vec<(u16, Vec<ErrorCode>)> {
     let mut by_status: Vec<(u16, Vec<ErrorCode>)> = Vec::new();
     for code in errors_of(endpoint) {
         match by_status.iter_mut().find(|(status, _)| *status == code.status()) {
@@ -247,4 +251,53 @@ fn error_schema() -> Value {
             "request_id": { "type": "string" },
         },
     })
+}
+
+/// The service of these routes.
+pub struct Documents {
+    openapi: LazyLock<String, Box<dyn FnOnce() -> String + Send + Sync>>,
+}
+
+impl Documents {
+    /// `openapi` generates the document when it is first requested.
+    pub fn new(openapi: fn() -> Value) -> Self {
+        Self { openapi: LazyLock::new(Box::new(move || openapi().to_string())) }
+    }
+}
+
+pub(super) fn endpoints() -> Vec<Endpoint<Documents>> {
+    let open = |endpoint: Endpoint<Documents>| endpoint.with_credential(Credential::Nothing);
+    vec![
+        open(Endpoint::get("/openapi.json", "service.openapi", "This document", openapi)).answers_bytes(
+            200,
+            "application/json",
+            "the document",
+        ),
+        open(Endpoint::get(SCHEMA_PATH, "service.pipeline_schema", "The JSON Schema of a config", pipeline_schema))
+            .answers_bytes(200, "application/schema+json", "the schema"),
+        open(Endpoint::get(
+            dashboard::SCHEMA_PATH,
+            "service.dashboard_schema",
+            "The JSON Schema of a dashboard",
+            dashboard_schema,
+        ))
+        .answers_bytes(200, "application/schema+json", "the schema"),
+    ]
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
+fn openapi(documents: &Documents, _: &mut Request) -> Result<Response, ApiError> {
+    Ok(Response::bytes(200, "application/json", documents.openapi.as_bytes().to_vec()))
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
+fn pipeline_schema(_: &Documents, _: &mut Request) -> Result<Response, ApiError> {
+    static TEXT: LazyLock<String> = LazyLock::new(|| schema().to_string());
+    Ok(Response::bytes(200, "application/schema+json", TEXT.as_bytes()))
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
+fn dashboard_schema(_: &Documents, _: &mut Request) -> Result<Response, ApiError> {
+    static TEXT: LazyLock<String> = LazyLock::new(|| dashboard::schema().to_string());
+    Ok(Response::bytes(200, "application/schema+json", TEXT.as_bytes()))
 }

@@ -1,21 +1,21 @@
-//! Queries that people keep, an object each.
+//! Saved queries, one object each.
 //!
-//! Invariant: no two queries of a pipeline have the same name, whatever its case, also if they are saved at once by
-//! several processes: a name is looked for and given under a lock of its own. A query is changed and deleted under a
-//! lock of its id.
+//! Invariant: the names of a pipeline's queries are unique, ignoring case, even if several processes save concurrently: a
+//! name is checked and taken under a lock of its own. A query is changed and deleted under a lock of its id.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization;
 
-use super::Web;
 use super::access::{if_match, slug_param, tagged};
 use super::endpoint::Endpoint;
-use super::exclusive::Exclusive;
 use super::failure::from_store;
+use super::locks::{Locks, NamedLock};
+use super::stores::Objects;
 use crate::domain::digest::sha256_hex;
 use crate::domain::job::JobId;
 use crate::domain::job::record::time;
@@ -25,60 +25,67 @@ use crate::domain::name::Slug;
 use crate::domain::text::is_bidi_control;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::store::{Bucket, ObjectMeta, Precondition};
-use crate::runtime::failpoint;
+use crate::runtime::{Clock, failpoint};
 use crate::sync::parallel_map;
 
-/// Queries of a pipeline.
+/// Most queries of a pipeline.
 const QUERIES_MAX: usize = 500;
 /// Longest name, in characters.
 const NAME_CHARS_MAX: usize = 200;
 /// Longest SQL, in bytes.
 const SQL_BYTES_MAX: usize = 256 << 10;
-/// Largest request, in bytes: JSON may need six for one.
+/// Largest request, in bytes: JSON may escape a byte as six.
 const SAVE_BYTES_MAX: u64 = 1 << 20;
-/// Largest object that is read, in bytes.
+/// Largest object, in bytes.
 const OBJECT_BYTES_MAX: u64 = 2 << 20;
-/// Objects that are read at a time.
+/// Concurrent reads.
 const READERS: usize = 8;
-/// Objects that are read in all: what others put beside the queries must not hide them.
+/// Most objects read: foreign objects must not hide queries.
 const READ_MAX: usize = 2 * QUERIES_MAX;
-/// Pages of keys in which they are looked for.
+/// Most pages of a listing.
 const LISTED_PAGES_MAX: usize = 20;
 
-pub(super) fn endpoints() -> Vec<Endpoint> {
+/// The service.
+pub struct SavedQueries {
+    pub store: Objects,
+    pub clock: Arc<dyn Clock>,
+    pub locks: Arc<Locks>,
+}
+
+pub(super) fn endpoints() -> Vec<Endpoint<SavedQueries>> {
     let found = [ErrorCode::InvalidSlug, ErrorCode::PipelineNotFound, ErrorCode::QueryNotFound];
     vec![
-        Endpoint::get("/api/p/{pipeline}/queries", "queries.list", "Lists the saved queries by name", list)
+        Endpoint::get("/api/p/{pipeline}/queries", "queries.list", "Lists the saved queries, by name", list)
             .answers::<Queries>(200, "the queries")
             .errors(&found[..2]),
-        Endpoint::post("/api/p/{pipeline}/queries", "queries.create", "Saves a query under a new name", create)
+        Endpoint::post("/api/p/{pipeline}/queries", "queries.create", "Saves a new query", create)
             .takes::<Save>(SAVE_BYTES_MAX)
             .answers::<SavedQuery>(201, "the query")
             .header("ETag")
             .errors(&found[..2])
             .errors(&[ErrorCode::NameTaken, ErrorCode::PipelineBusy]),
-        Endpoint::get("/api/p/{pipeline}/queries/{id}", "queries.get", "Tells a saved query", get)
+        Endpoint::get("/api/p/{pipeline}/queries/{id}", "queries.get", "Shows a saved query", get)
             .answers::<SavedQuery>(200, "the query")
             .header("ETag")
             .errors(&found),
         Endpoint::put("/api/p/{pipeline}/queries/{id}", "queries.update", "Changes a saved query", update)
             .takes::<Save>(SAVE_BYTES_MAX)
             .if_match()
-            .answers::<SavedQuery>(200, "the query as it is now")
+            .answers::<SavedQuery>(200, "the updated query")
             .header("ETag")
             .errors(&found)
             .errors(&[ErrorCode::NameTaken, ErrorCode::PipelineBusy]),
         Endpoint::delete("/api/p/{pipeline}/queries/{id}", "queries.delete", "Deletes a saved query", delete)
-            .answers::<Deleted>(200, "it is gone")
+            .answers::<Deleted>(200, "the query is deleted")
             .errors(&found),
     ]
 }
 
-/// A query that somebody keeps.
+/// A saved query.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SavedQuery {
     pub id: String,
-    /// Unique in the pipeline, whatever its case.
+    /// Unique in the pipeline, ignoring case.
     pub name: String,
     pub sql: String,
     #[serde(with = "time")]
@@ -97,7 +104,7 @@ struct Queries {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Save {
-    /// Shown on one line; unique in the pipeline, whatever its case.
+    /// One line; unique in the pipeline, ignoring case.
     #[schemars(length(min = 1, max = 200))]
     name: String,
     #[schemars(length(min = 1))]
@@ -107,28 +114,28 @@ struct Save {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "DeletedQuery")]
 struct Deleted {
-    /// The id.
+    /// The query's id.
     deleted: String,
 }
 
-/// Every saved query of a pipeline, by name; what can't be read as one is left out.
+/// All saved queries of a pipeline, by name; unreadable ones are skipped.
 ///
 /// # Errors
 /// `s3_error`, `bucket_not_found`.
-pub(in crate::web) fn all(web: &Web, pipeline: &Slug) -> Result<Vec<SavedQuery>, ApiError> {
-    let ids = listed(web, pipeline)?;
-    let found = parallel_map(&ids, READERS, |id| read(web, pipeline, id))?;
+pub fn all(saved: &SavedQueries, pipeline: &Slug) -> Result<Vec<SavedQuery>, ApiError> {
+    let ids = listed(saved, pipeline)?;
+    let found = parallel_map(&ids, READERS, |id| read(saved, pipeline, id))?;
     let mut queries: Vec<_> = found.into_iter().flatten().map(|(_, query)| query).collect();
     queries.sort_by(by_name);
     Ok(queries)
 }
 
-/// The ids of a pipeline's queries, whatever else lies beside them.
-fn listed(web: &Web, pipeline: &Slug) -> Result<Vec<SavedId>, ApiError> {
+/// The ids of a pipeline's queries; foreign objects are skipped.
+fn listed(saved: &SavedQueries, pipeline: &Slug) -> Result<Vec<SavedId>, ApiError> {
     let prefix = saved_queries_prefix(pipeline);
     let (mut ids, mut after) = (Vec::new(), None);
     for _ in 0..LISTED_PAGES_MAX {
-        let page = web.store.list(Bucket::Pipelines, &prefix, None, after.as_deref(), LIST_PAGE_KEYS_MAX);
+        let page = saved.store.list(Bucket::Pipelines, &prefix, None, after.as_deref(), LIST_PAGE_KEYS_MAX);
         let page = page.map_err(from_store)?;
         ids.extend(page.objects.iter().filter_map(|object| id_of(&object.key, &prefix)));
         after = page.next;
@@ -137,7 +144,7 @@ fn listed(web: &Web, pipeline: &Slug) -> Result<Vec<SavedId>, ApiError> {
         }
     }
     if after.is_some() || ids.len() > READ_MAX {
-        tracing::warn!(%pipeline, "more objects than queries there may be: the rest is not shown");
+        tracing::warn!(%pipeline, "too many saved queries; the rest is not shown");
         ids.truncate(READ_MAX);
     }
     Ok(ids)
@@ -147,139 +154,142 @@ fn by_name(a: &SavedQuery, b: &SavedQuery) -> Ordering {
     (folded(&a.name), &a.id).cmp(&(folded(&b.name), &b.id))
 }
 
-/// The form under which two names are the same.
+/// The form in which names are compared.
 fn folded(name: &str) -> String {
     name.trim().to_lowercase().nfc().collect()
 }
 
-/// Names a saved query in paths and keys: the alphabet of job ids.
+/// The id of a saved query: it has the alphabet of job ids.
 type SavedId = JobId;
 
 fn id_of(key: &str, prefix: &str) -> Option<SavedId> {
     SavedId::parse(key.strip_prefix(prefix)?.strip_suffix(".json")?).ok()
 }
 
-/// The query of an id, if there is one that can be read.
-fn read(web: &Web, pipeline: &Slug, id: &SavedId) -> Result<Option<(ObjectMeta, SavedQuery)>, ApiError> {
+/// Reads a query; `None` if it doesn't exist or is unreadable.
+fn read(saved: &SavedQueries, pipeline: &Slug, id: &SavedId) -> Result<Option<(ObjectMeta, SavedQuery)>, ApiError> {
     let key = saved_query_key(pipeline, id);
-    let Some((meta, bytes)) = web.read_up_to(Bucket::Pipelines, &key, OBJECT_BYTES_MAX)? else { return Ok(None) };
+    let Some((meta, bytes)) = saved.store.read_unless_larger(Bucket::Pipelines, &key, OBJECT_BYTES_MAX)? else {
+        return Ok(None);
+    };
     match serde_json::from_slice::<SavedQuery>(&bytes) {
-        // Where it lies is what it is called: a copy has another place.
+        // The key determines the id: a copied object has another.
         Ok(query) => Ok(Some((meta, SavedQuery { id: id.to_string(), ..query }))),
         Err(error) => {
-            tracing::warn!(%pipeline, key, %error, "an object that is no saved query is passed over");
+            tracing::warn!(%pipeline, key, %error, "saved query is unreadable; skipped");
             Ok(None)
         }
     }
 }
 
-fn list(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+fn list(saved: &SavedQueries, request: &mut Request) -> Result<Response, ApiError> {
     let pipeline = slug_param(request, "pipeline")?;
-    let queries = all(web, &pipeline)?;
+    let queries = all(saved, &pipeline)?;
     if queries.is_empty() {
-        web.existing(request, "pipeline")?;
+        saved.store.existing(request, "pipeline")?;
     }
     Ok(Response::json(200, &Queries { queries }))
 }
 
-fn create(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
-    let save = checked(request.json()?)?;
-    let pipeline = web.existing(request, "pipeline")?;
-    let lock = claim(web, &pipeline, &save.name)?;
-    let others = all(web, &pipeline)?;
+fn create(saved: &SavedQueries, request: &mut Request) -> Result<Response, ApiError> {
+    let save = validated(request.json()?)?;
+    let pipeline = saved.store.existing(request, "pipeline")?;
+    let lock = claim(saved, &pipeline, &save.name)?;
+    let others = all(saved, &pipeline)?;
     if others.len() >= QUERIES_MAX {
-        let message = format!("the pipeline has {QUERIES_MAX} saved queries already; delete some first");
+        let message = format!("the pipeline already has {QUERIES_MAX} saved queries; delete some first");
         return Err(ApiError::new(ErrorCode::InvalidRequest, message));
     }
     check_free(&others, &save.name, None)?;
-    let (id, now) = (SavedId::mint(), web.clock.now());
+    let (id, now) = (SavedId::mint(), saved.clock.now());
     let query = SavedQuery { id: id.to_string(), name: save.name, sql: save.sql, created_at: now, updated_at: now };
     let key = saved_query_key(&pipeline, &id);
-    let put = || write(web, &lock, &key, &query, Precondition::IfNoneMatch);
-    let meta = web.in_turn_of_existing(&pipeline, &key, put)?;
+    let put = || write(saved, &lock, &key, &query, Precondition::IfNoneMatch);
+    let meta = saved.locks.with_write_lock_of_existing(&pipeline, &key, put)?;
     Ok(answer(201, &query, &meta))
 }
 
-fn get(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
-    let (pipeline, id) = named(web, request)?;
-    match read(web, &pipeline, &id)? {
+fn get(saved: &SavedQueries, request: &mut Request) -> Result<Response, ApiError> {
+    let (pipeline, id) = named(saved, request)?;
+    match read(saved, &pipeline, &id)? {
         Some((meta, query)) => Ok(answer(200, &query, &meta)),
-        None => Err(missing(web, request)),
+        None => Err(missing(saved, request)),
     }
 }
 
-fn update(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+fn update(saved: &SavedQueries, request: &mut Request) -> Result<Response, ApiError> {
     let wanted = if_match(request)?;
-    let save = checked(request.json()?)?;
-    let (pipeline, id) = named(web, request)?;
-    let lock = exclusive(web, &pipeline, &id)?;
-    let Some((meta, old)) = read(web, &pipeline, &id)? else { return Err(missing(web, request)) };
+    let save = validated(request.json()?)?;
+    let (pipeline, id) = named(saved, request)?;
+    let lock = lock(saved, &pipeline, &id)?;
+    let Some((meta, old)) = read(saved, &pipeline, &id)? else { return Err(missing(saved, request)) };
     let precondition = wanted.precondition(Some(&meta))?;
     let is_renamed = folded(&old.name) != folded(&save.name);
-    // The write ends before either lock may run out, since this one is the younger.
-    let _name = is_renamed.then(|| claim(web, &pipeline, &save.name)).transpose()?;
+    // The write's deadline is that of the other, older lock.
+    let _name = is_renamed.then(|| claim(saved, &pipeline, &save.name)).transpose()?;
     if is_renamed {
-        check_free(&all(web, &pipeline)?, &save.name, Some(&old.id))?;
+        check_free(&all(saved, &pipeline)?, &save.name, Some(&old.id))?;
     }
-    let query = SavedQuery { name: save.name, sql: save.sql, updated_at: web.clock.now(), ..old };
+    let query = SavedQuery { name: save.name, sql: save.sql, updated_at: saved.clock.now(), ..old };
     let key = saved_query_key(&pipeline, &id);
-    let meta = web.in_turn_of_existing(&pipeline, &key, || write(web, &lock, &key, &query, precondition))?;
+    let meta =
+        saved.locks.with_write_lock_of_existing(&pipeline, &key, || write(saved, &lock, &key, &query, precondition))?;
     Ok(answer(200, &query, &meta))
 }
 
-fn delete(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
-    let (pipeline, id) = named(web, request)?;
+fn delete(saved: &SavedQueries, request: &mut Request) -> Result<Response, ApiError> {
+    let (pipeline, id) = named(saved, request)?;
     let key = saved_query_key(&pipeline, &id);
-    let lock = exclusive(web, &pipeline, &id)?;
-    if web.store.head(Bucket::Pipelines, &key).map_err(from_store)?.is_none() {
-        return Err(missing(web, request));
+    let lock = lock(saved, &pipeline, &id)?;
+    if saved.store.head(Bucket::Pipelines, &key).map_err(from_store)?.is_none() {
+        return Err(missing(saved, request));
     }
-    web.store.delete(Bucket::Pipelines, &[key], &lock.options()).map_err(from_store)?;
+    saved.store.delete(Bucket::Pipelines, &[key], &lock.options()).map_err(from_store)?;
     Ok(Response::json(200, &Deleted { deleted: id.to_string() }))
 }
 
-fn exclusive<'a>(web: &'a Web, pipeline: &Slug, id: &SavedId) -> Result<Exclusive<'a>, ApiError> {
-    web.exclusive(format!("queries/{pipeline}/{id}"))
+fn lock<'a>(saved: &'a SavedQueries, pipeline: &Slug, id: &SavedId) -> Result<NamedLock<'a>, ApiError> {
+    saved.locks.named(&format!("queries/{pipeline}/{id}"))
 }
 
-/// The lock under which a name is given. If many requests race for one name, most are refused without waiting for its
-/// holder: they would only learn that the name is taken.
-fn claim<'a>(web: &'a Web, pipeline: &Slug, name: &str) -> Result<Exclusive<'a>, ApiError> {
+/// The lock under which a name is taken. If many requests race for a name, most are rejected without waiting: they would
+/// only learn that it is taken.
+fn claim<'a>(saved: &'a SavedQueries, pipeline: &Slug, name: &str) -> Result<NamedLock<'a>, ApiError> {
     let lock = format!("queries/{pipeline}/name/{}", sha256_hex(folded(name).as_bytes()));
-    web.exclusive_or_crowded(lock)?.ok_or_else(|| {
-        let message = format!("another request is saving a query under the name `{name}`");
+    saved.locks.named_unless_crowded(&lock)?.ok_or_else(|| {
+        let message = format!("another request is saving a query with the name `{name}`");
         ApiError::new(ErrorCode::NameTaken, message)
     })
 }
 
 fn write(
-    web: &Web,
-    lock: &Exclusive<'_>,
+    saved: &SavedQueries,
+    lock: &NamedLock<'_>,
     key: &str,
     query: &SavedQuery,
     precondition: Precondition,
 ) -> Result<ObjectMeta, ApiError> {
     let body = serde_json::to_vec_pretty(query).map_err(ApiError::internal)?;
     failpoint::reach("saved_queries::write");
-    web.store.put(Bucket::Pipelines, key, &body, &lock.options().with(precondition)).map_err(from_store)
+    saved.store.put(Bucket::Pipelines, key, &body, &lock.options().with(precondition)).map_err(from_store)
 }
 
 fn answer(status: u16, query: &SavedQuery, meta: &ObjectMeta) -> Response {
     tagged(Response::json(status, query), meta.etag.as_ref())
 }
 
-/// Pipeline and id of the path. Another alphabet than that of ids is no query.
-fn named(web: &Web, request: &Request) -> Result<(Slug, SavedId), ApiError> {
+/// Parses pipeline and id of the path. A malformed id is an unknown query.
+fn named(saved: &SavedQueries, request: &Request) -> Result<(Slug, SavedId), ApiError> {
     let pipeline = slug_param(request, "pipeline")?;
     match SavedId::parse(request.param("id")) {
         Ok(id) => Ok((pipeline, id)),
-        Err(_) => Err(missing(web, request)),
+        Err(_) => Err(missing(saved, request)),
     }
 }
 
-/// What is said where there is no such query: perhaps there is no such pipeline.
-fn missing(web: &Web, request: &Request) -> ApiError {
-    match web.existing(request, "pipeline") {
+/// The error for an unknown query: the pipeline may be unknown, too.
+fn missing(saved: &SavedQueries, request: &Request) -> ApiError {
+    match saved.store.existing(request, "pipeline") {
         Ok(_) => ApiError::of(ErrorCode::QueryNotFound),
         Err(error) => error,
     }
@@ -293,8 +303,8 @@ fn check_free(others: &[SavedQuery], name: &str, own: Option<&str>) -> Result<()
     }
 }
 
-/// Name and SQL as they are kept.
-fn checked(save: Save) -> Result<Save, ApiError> {
+/// Validates and normalises a query.
+fn validated(save: Save) -> Result<Save, ApiError> {
     let refuse = |message: String| Err(ApiError::new(ErrorCode::InvalidRequest, message));
     let name: String = save.name.trim().nfc().collect();
     let chars = name.chars().count();
@@ -318,11 +328,11 @@ mod tests {
     use super::*;
 
     fn save(name: &str, sql: &str) -> Result<String, ErrorCode> {
-        checked(Save { name: name.into(), sql: sql.into() }).map(|save| save.name).map_err(|error| error.code())
+        validated(Save { name: name.into(), sql: sql.into() }).map(|save| save.name).map_err(|error| error.code())
     }
 
     #[test]
-    fn names_and_sql_are_bounded_and_visible() {
+    fn names_and_sql_are_validated() {
         assert_eq!(save("  Umsa\u{308}tze ", "SELECT 1").as_deref(), Ok("Umsätze"));
         for name in ["", " ", "a\nb", "a\u{202e}b", &"x".repeat(201)] {
             assert_eq!(save(name, "SELECT 1"), Err(ErrorCode::InvalidRequest), "{name:?}");
@@ -333,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_the_same_whatever_their_case_and_form() {
+    fn names_compare_ignoring_case_and_normal_form() {
         for (a, b) in [("Trips", "tRIPS"), ("É", "e\u{301}"), (" a", "a ")] {
             assert_eq!(folded(a), folded(b));
         }

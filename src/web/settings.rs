@@ -1,4 +1,4 @@
-//! What the workspace is called, and which pipelines are starred: one document for all.
+//! Workspace settings: names and starred pipelines, one document for all users.
 
 use std::collections::HashSet;
 
@@ -6,10 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization;
 
-use super::Web;
 use super::access::{if_match, tagged};
 use super::endpoint::Endpoint;
 use super::failure::from_store;
+use super::stores::Objects;
 use crate::domain::layout::SETTINGS_KEY;
 use crate::domain::name::Slug;
 use crate::domain::text::is_bidi_control;
@@ -20,18 +20,23 @@ use crate::ports::store::{Bucket, WriteOptions};
 const SETTINGS_BYTES_MAX: u64 = 256 << 10;
 /// Longest name, in characters.
 const NAME_CHARS_MAX: usize = 100;
-/// Starred pipelines that are kept.
+/// Most starred pipelines.
 const STARRED_MAX: usize = 1_000;
 
-pub(super) fn endpoints() -> Vec<Endpoint> {
+/// The service.
+pub struct SettingsService {
+    pub store: Objects,
+}
+
+pub(super) fn endpoints() -> Vec<Endpoint<SettingsService>> {
     vec![
-        Endpoint::get("/api/settings", "settings.get", "Tells the workspace's settings", get)
-            .answers::<Settings>(200, "the settings; defaults where none were made")
+        Endpoint::get("/api/settings", "settings.get", "Shows the workspace settings", get)
+            .answers::<Settings>(200, "the settings, or defaults")
             .header("ETag"),
-        Endpoint::put("/api/settings", "settings.put", "Replaces the workspace's settings", put)
+        Endpoint::put("/api/settings", "settings.put", "Replaces the workspace settings", put)
             .takes::<NewSettings>(SETTINGS_BYTES_MAX)
             .if_match()
-            .answers::<Settings>(200, "the settings as they were stored")
+            .answers::<Settings>(200, "the stored settings")
             .header("ETag"),
     ]
 }
@@ -40,14 +45,14 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Settings {
-    /// Of the person who works here.
+    /// The user's name.
     display_name: String,
     workspace_name: String,
     /// Slugs, in the order in which they were starred.
     starred: Vec<String>,
 }
 
-/// As [`Settings`], to replace them; what is missing is emptied, what is no slug, or unknown, is left out.
+/// New settings. Missing fields are cleared; invalid slugs and unknown fields are dropped.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct NewSettings {
@@ -72,7 +77,7 @@ impl Settings {
     }
 }
 
-/// A name on one line, without what can't be seen or turns the text around.
+/// A name on one line, without control characters and bidirectional formatting.
 fn clean(text: &str) -> String {
     let blanked = text.nfc().map(|c| if matches!(c, '\t' | '\n' | '\r') { ' ' } else { c });
     let visible: String = blanked.filter(|c| !c.is_control() && !is_bidi_control(*c)).collect();
@@ -80,13 +85,14 @@ fn clean(text: &str) -> String {
     cut.trim_end().to_owned()
 }
 
-fn get(web: &Web, _: &mut Request) -> Result<Response, ApiError> {
-    let Some((meta, bytes)) = web.read_up_to(Bucket::Pipelines, SETTINGS_KEY, SETTINGS_BYTES_MAX)? else {
+fn get(service: &SettingsService, _: &mut Request) -> Result<Response, ApiError> {
+    let Some((meta, bytes)) = service.store.read_unless_larger(Bucket::Pipelines, SETTINGS_KEY, SETTINGS_BYTES_MAX)?
+    else {
         return Ok(Response::json(200, &Settings::default()));
     };
     let settings = serde_json::from_slice::<Settings>(&bytes).map_or_else(
         |error| {
-            tracing::warn!(key = SETTINGS_KEY, %error, "the stored settings are malformed: defaults are shown");
+            tracing::warn!(key = SETTINGS_KEY, %error, "stored settings are malformed; using defaults");
             Settings::default()
         },
         Settings::clean,
@@ -94,14 +100,14 @@ fn get(web: &Web, _: &mut Request) -> Result<Response, ApiError> {
     Ok(tagged(Response::json(200, &settings), meta.etag.as_ref()))
 }
 
-fn put(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+fn put(service: &SettingsService, request: &mut Request) -> Result<Response, ApiError> {
     let wanted = if_match(request)?;
     let NewSettings { display_name, workspace_name, starred } = request.json()?;
     let settings = Settings { display_name, workspace_name, starred }.clean();
-    let current = web.store.head(Bucket::Pipelines, SETTINGS_KEY).map_err(from_store)?;
+    let current = service.store.head(Bucket::Pipelines, SETTINGS_KEY).map_err(from_store)?;
     let options = WriteOptions::default().with(wanted.precondition(current.as_ref())?);
     let body = serde_json::to_vec_pretty(&settings).map_err(ApiError::internal)?;
-    let meta = web.store.put(Bucket::Pipelines, SETTINGS_KEY, &body, &options).map_err(from_store)?;
+    let meta = service.store.put(Bucket::Pipelines, SETTINGS_KEY, &body, &options).map_err(from_store)?;
     Ok(tagged(Response::json(200, &settings), meta.etag.as_ref()))
 }
 
@@ -110,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_one_visible_line() {
+    fn names_are_cleaned_to_one_line() {
         for (given, kept) in [
             ("  Data team \n", "Data team"),
             ("a\tb\r\nc", "a b  c"),
@@ -124,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn stars_are_slugs_each_once() {
+    fn starred_slugs_are_valid_and_unique() {
         let starred = ["b", "a", "b", "../x", "A", ""].map(str::to_owned).to_vec();
         assert_eq!(Settings { starred, ..Settings::default() }.clean().starred, ["b", "a"]);
         let many = (0..2_000).map(|i| format!("p{i}")).collect();

@@ -1,7 +1,7 @@
-//! Bodies on their way to the store, held in files of a folder of this process.
+//! Spools request bodies to disk before they go to the store.
 //!
-//! Invariant: a file lives as long as what holds it, or its process.
-//! Must not: hold more than the route's limit for each handler; together that bounds the disk that is used.
+//! Invariants: a file is deleted with its value or its process; a handler spools at most its route's limit, which bounds
+//! the disk space used.
 
 use parking_lot::Mutex;
 use std::fs::{File, OpenOptions};
@@ -19,15 +19,15 @@ use crate::system::{ProcessFolder, process_folder};
 /// Read at a time, in bytes.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// A folder for such files; several processes may share it.
+/// A folder of spooled bodies; several processes may share it.
 #[derive(Debug)]
 pub struct Spool {
     dir: PathBuf,
-    /// This process's part, made at the first body.
+    /// This process's subfolder, created for the first body.
     own: Mutex<Option<Arc<ProcessFolder>>>,
 }
 
-/// A whole body in a file, which is removed with this value unless it was moved away.
+/// A complete body in a file, which is deleted with this value unless it was moved.
 #[derive(Debug)]
 pub struct Spooled {
     path: PathBuf,
@@ -39,7 +39,7 @@ pub struct Spooled {
 }
 
 impl Spool {
-    /// Removes what dead processes left in `dir`, which is made at the first body.
+    /// Deletes what dead processes left in `dir`, which is created for the first body.
     pub fn new(dir: PathBuf) -> Self {
         process_folder::sweep(&dir);
         Self { dir, own: Mutex::default() }
@@ -50,7 +50,7 @@ impl Spool {
     /// # Errors
     /// The body's own error; `overloaded` if the disk is full; `internal` if the folder can't be used.
     pub fn take(&self, body: &mut dyn Read) -> Result<Spooled, ApiError> {
-        let (mut file, mut spooled) = self.make().map_err(|error| failed(&error))?;
+        let (mut file, mut spooled) = self.make().map_err(|error| write_error(&error))?;
         let mut hasher = Sha256::new();
         let mut piece = vec![0; PIECE_BYTES];
         loop {
@@ -58,10 +58,10 @@ impl Spool {
                 Ok(0) => break,
                 Ok(read) => read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(failed(&error)),
+                Err(error) => return Err(write_error(&error)),
             };
             hasher.update(&piece[..read]);
-            file.write_all(&piece[..read]).map_err(|error| failed(&error))?;
+            file.write_all(&piece[..read]).map_err(|error| write_error(&error))?;
             spooled.size += read as u64;
         }
         spooled.sha256 = hex(&hasher.finalize());
@@ -77,7 +77,7 @@ impl Spool {
 
     fn folder(&self) -> io::Result<Arc<ProcessFolder>> {
         let mut own = self.own.lock();
-        // Somebody may have emptied the cache's folder.
+        // The cache folder may have been emptied.
         if let Some(folder) = own.as_ref().filter(|folder| folder.path().is_dir()) {
             return Ok(Arc::clone(folder));
         }
@@ -96,19 +96,19 @@ impl Spooled {
 
 impl Drop for Spooled {
     fn drop(&mut self) {
-        // The store may have moved it to its place. What stays otherwise is swept at the next start.
+        // The store may have moved it. Leftovers are swept at the next start.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// What a failure to write a body to the disk is to its sender.
-pub(super) fn failed(error: &io::Error) -> ApiError {
+/// The error for a failure to spool a body.
+pub(super) fn write_error(error: &io::Error) -> ApiError {
     match (BodyError::within(error), error.kind()) {
         (Some(body), _) => body.into(),
         (None, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {
-            ApiError::caused(ErrorCode::Overloaded, format!("no room for an upload: {error}"))
+            ApiError::caused(ErrorCode::Overloaded, format!("disk full during an upload: {error}"))
         }
-        (None, _) => ApiError::internal(format!("an upload can't be held: {error}")),
+        (None, _) => ApiError::internal(format!("spooling an upload failed: {error}")),
     }
 }
 
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_held_whole_and_its_file_goes_with_it() {
+    fn spooled_file_is_deleted_with_its_value() {
         let home = tempfile::tempdir().unwrap();
         let spool = Spool::new(home.path().join("uploads"));
         let spooled = spool.take(&mut &b"abc"[..]).unwrap();
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_breaks_off_leaves_nothing() {
+    fn interrupted_body_leaves_nothing() {
         let home = tempfile::tempdir().unwrap();
         let spool = Spool::new(home.path().to_owned());
         let error = spool.take(&mut Breaks(1 << 20)).unwrap_err();
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_outlives_its_spool_and_a_folder_that_was_emptied_is_made_anew() {
+    fn emptied_spool_folder_is_recreated() {
         let home = tempfile::tempdir().unwrap();
         let spool = Spool::new(home.path().to_owned());
         let held = spool.take(&mut &b"abc"[..]).unwrap();

@@ -1,12 +1,12 @@
-//! The browser UI: the files that Vite made of `static/`, within the binary.
+//! The browser UI: the files that Vite builds from `static/`, embedded in the binary.
 //!
 //! Invariants:
-//! - a file under `assets/` has a hash of its content in its name, so browsers keep it for good; everything else is asked
-//!   for again under its tag;
-//! - a path of the UI answers with the page, whatever it names: the page itself says what isn't there. So it does for
-//!   any other path that a browser wants to show, with the status 404.
+//! - a file under `assets/` has a hash of its content in its name, so browsers cache it forever; they revalidate all other
+//!   files by tag;
+//! - all paths of the UI serve one page, whose own router shows what doesn't exist. So do other paths that a browser
+//!   navigates to, with status 404.
 //!
-//! Must not: ask for a session; the page has no data, and shows the login.
+//! Must not: require a session; the page holds no data and shows the login.
 
 use std::borrow::Cow;
 use std::path::{Component, Path, PathBuf};
@@ -14,14 +14,13 @@ use std::path::{Component, Path, PathBuf};
 use rust_embed::Embed;
 use sha2::{Digest, Sha256};
 
-use super::Web;
-use super::endpoint::Endpoint;
-use super::service::{API, Credential};
+use super::access::API;
+use super::endpoint::{Credential, Endpoint};
 use crate::domain::digest::hex;
-use crate::http::{ApiError, ErrorCode, Method, Request, Response, Route};
+use crate::http::{ApiError, ErrorCode, Request, Response};
 
-/// Where the page answers: the places of the UI's own router (`static/src/app.tsx`).
-const PLACES: &[(&str, &str)] = &[
+/// Paths that serve the page: those of the UI's router (`static/src/app.tsx`).
+const PAGES: &[(&str, &str)] = &[
     ("/", "ui.home"),
     ("/login", "ui.login"),
     ("/new", "ui.new"),
@@ -30,32 +29,32 @@ const PLACES: &[(&str, &str)] = &[
     ("/p/{place...}", "ui.pipeline"),
 ];
 const PAGE: &str = "index.html";
-/// The folder of the files that have a hash in their names.
-const KEPT: &str = "assets/";
+/// The folder of files with a hash in their names.
+const HASHED: &str = "assets/";
 const HTML: &str = "text/html; charset=utf-8";
 const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
-/// A year in seconds, the most that RFC 9111's readers take for good.
-const FOR_GOOD: &str = "public, max-age=31536000, immutable";
-/// Kept, but asked for again before each use.
-const ASK_AGAIN: &str = "no-cache";
-/// Encodings that the build made beforehand (`static/compress.ts`), the best first.
+/// A year, which caches treat as forever.
+const IMMUTABLE: &str = "public, max-age=31536000, immutable";
+/// Cached, but revalidated before each use.
+const REVALIDATE: &str = "no-cache";
+/// Encodings that the build provides (`static/compress.ts`), the best first.
 const ENCODINGS: &[(&str, &str)] = &[("br", ".br"), ("gzip", ".gz")];
-/// A file of a UI under development: bundles are much smaller.
+/// Largest file of a UI under development, in bytes: bundles are much smaller.
 const FILE_BYTES_MAX: u64 = 64 << 20;
-const ABSENT: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Lakemill</title>\
+const NOT_BUILT: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Lakemill</title>\
     <h1>This binary was built without its UI</h1><p>The JSON API works. For the UI, run <code>scripts/ui build</code> \
     and build the binary again.</p></html>";
 
-/// What was built before the binary was; empty if nothing was.
+/// The built UI; empty if it wasn't built before the binary.
 #[derive(Embed)]
 #[folder = "static/dist"]
 #[allow_missing = true]
 struct Built;
 
-/// The files of the UI.
-pub(in crate::web) struct Ui {
-    /// Read from here instead, at each request.
+/// The service.
+pub struct Ui {
+    /// Reads files from here instead, at each request.
     folder: Option<PathBuf>,
 }
 
@@ -66,7 +65,7 @@ struct Found {
 }
 
 impl Ui {
-    pub(in crate::web) fn new(folder: Option<PathBuf>) -> Self {
+    pub fn new(folder: Option<PathBuf>) -> Self {
         Self { folder }
     }
 
@@ -82,13 +81,13 @@ impl Ui {
         Some(Found { tag: tag(&Sha256::digest(&bytes).into()), bytes: Cow::Owned(bytes) })
     }
 
-    /// The file in the best encoding that the client takes, or nothing if it still has it.
+    /// The file in the best encoding that the client accepts, or 304 if it has the file already.
     fn answer(&self, request: &Request, name: &str) -> Option<Response> {
-        let keeping = if name.starts_with(KEPT) { FOR_GOOD } else { ASK_AGAIN };
+        let cache_control = if name.starts_with(HASHED) { IMMUTABLE } else { REVALIDATE };
         let accepted = request.header("accept-encoding").unwrap_or_default();
         let packed = ENCODINGS
             .iter()
-            .filter(|(encoding, _)| takes(accepted, encoding))
+            .filter(|(encoding, _)| accepts(accepted, encoding))
             .find_map(|(encoding, suffix)| self.find(&format!("{name}{suffix}")).map(|found| (found, Some(*encoding))));
         let (found, encoding) = packed.or_else(|| self.find(name).map(|found| (found, None)))?;
         let known = request.header("if-none-match").is_some_and(|tags| lists(tags, &found.tag));
@@ -96,7 +95,7 @@ impl Ui {
         let response = response
             .with_header("ETag", found.tag)
             .with_header("Vary", "Accept-Encoding")
-            .with_header("Cache-Control", keeping);
+            .with_header("Cache-Control", cache_control);
         Some(match encoding {
             Some(encoding) if !known => response.with_header("Content-Encoding", encoding),
             Some(_) | None => response,
@@ -108,8 +107,8 @@ fn tag(digest: &[u8; 32]) -> String {
     format!("\"{}\"", hex(&digest[..16]))
 }
 
-/// Whether an `Accept-Encoding` or `Accept` has the thing by its name, and doesn't refuse it (`q=0`).
-fn takes(accepted: &str, wanted: &str) -> bool {
+/// Whether an `Accept-Encoding` or `Accept` lists `wanted` and doesn't reject it (`q=0`).
+fn accepts(accepted: &str, wanted: &str) -> bool {
     accepted.split(',').any(|item| {
         let mut parts = item.split(';').map(str::trim);
         let named = parts.next().is_some_and(|name| name.eq_ignore_ascii_case(wanted));
@@ -119,7 +118,7 @@ fn takes(accepted: &str, wanted: &str) -> bool {
     })
 }
 
-/// Whether an `If-None-Match` has the tag (RFC 9110 compares these weakly).
+/// Whether an `If-None-Match` lists the tag, by weak comparison (RFC 9110).
 fn lists(tags: &str, own: &str) -> bool {
     tags.split(',').map(str::trim).any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == own)
 }
@@ -137,51 +136,53 @@ fn content_type(name: &str) -> &'static str {
     }
 }
 
-pub(super) fn endpoints() -> Vec<Endpoint> {
-    let open = |endpoint: Endpoint, content_type| {
-        let endpoint = endpoint.with_credential(Credential::Nothing).light();
+pub(super) fn endpoints() -> Vec<Endpoint<Ui>> {
+    let open = |endpoint: Endpoint<Ui>, content_type| {
+        let endpoint = endpoint.with_credential(Credential::Nothing).reserved();
         endpoint
-            .answers_bytes(200, content_type, "the file, packed if the client takes that")
+            .answers_bytes(200, content_type, "the file, compressed if the client accepts that")
             .header("ETag")
             .header("Vary")
-            .answers_nothing(304, "the client has it")
+            .answers_nothing(304, "not modified")
             .header("ETag")
             .errors(&[ErrorCode::NotFound])
     };
-    let places =
-        PLACES.iter().map(|(pattern, id)| open(Endpoint::get(pattern, id, "The page of the browser UI", page), HTML));
+    let pages =
+        PAGES.iter().map(|(pattern, id)| open(Endpoint::get(pattern, id, "The page of the browser UI", page), HTML));
     let files = [
         open(Endpoint::get("/assets/{name...}", "ui.asset", "A script, style or picture of the UI", file), "*/*"),
         open(Endpoint::get("/theme.js", "ui.theme", "Sets the theme before the page is drawn", file), JAVASCRIPT),
         open(Endpoint::get("/favicon.svg", "ui.icon", "The icon of the UI", file), SVG),
     ];
-    places.chain(files).collect()
+    pages.chain(files).collect()
 }
 
-/// What answers where no other row does.
-pub(super) fn nowhere() -> Route<Web> {
-    Route::new(Method::Get, "/{elsewhere...}", Credential::Nothing, elsewhere).light()
+/// The endpoint of all paths that no other row has.
+pub(super) fn fallback() -> Endpoint<Ui> {
+    Endpoint::get("/{other...}", "ui.other", "The page of the browser UI", other)
+        .with_credential(Credential::Nothing)
+        .reserved()
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
-fn page(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
-    Ok(web.ui.answer(request, PAGE).unwrap_or_else(|| Response::bytes(200, HTML, ABSENT.as_bytes())))
+fn page(ui: &Ui, request: &mut Request) -> Result<Response, ApiError> {
+    Ok(ui.answer(request, PAGE).unwrap_or_else(|| Response::bytes(200, HTML, NOT_BUILT.as_bytes())))
 }
 
-/// The page for a browser that wants to show what isn't there; who asks for data is told as everywhere.
-fn elsewhere(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
-    let shows = request.header("accept").is_some_and(|accepted| takes(accepted, "text/html"));
-    if !shows || request.head().is_under(API) {
+/// The page for a browser that navigates to an unknown path; requests for data get the usual error.
+fn other(ui: &Ui, request: &mut Request) -> Result<Response, ApiError> {
+    let is_navigation = request.header("accept").is_some_and(|accepted| accepts(accepted, "text/html"));
+    if !is_navigation || request.head().is_under(API) {
         return Err(ApiError::of(ErrorCode::NotFound));
     }
-    let page = web.ui.find(PAGE).map_or(Cow::Borrowed(ABSENT.as_bytes()), |found| found.bytes);
+    let page = ui.find(PAGE).map_or(Cow::Borrowed(NOT_BUILT.as_bytes()), |found| found.bytes);
     Ok(Response::bytes(404, HTML, page).with_header("Vary", "Accept"))
 }
 
 /// A file at its own path.
-fn file(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+fn file(ui: &Ui, request: &mut Request) -> Result<Response, ApiError> {
     let name = request.head().segments().join("/");
-    web.ui.answer(request, &name).ok_or_else(|| ApiError::of(ErrorCode::NotFound))
+    ui.answer(request, &name).ok_or_else(|| ApiError::of(ErrorCode::NotFound))
 }
 
 #[cfg(test)]
@@ -189,23 +190,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_encoding_is_taken_unless_its_weight_is_nothing() {
-        assert!(takes("gzip, deflate, br", "br"));
-        assert!(takes("GZIP;q=0.5", "gzip"));
-        assert!(!takes("br;q=0, gzip", "br"));
-        assert!(!takes("identity", "br"));
-        assert!(!takes("", "gzip"));
+    fn encoding_with_zero_weight_is_rejected() {
+        assert!(accepts("gzip, deflate, br", "br"));
+        assert!(accepts("GZIP;q=0.5", "gzip"));
+        assert!(!accepts("br;q=0, gzip", "br"));
+        assert!(!accepts("identity", "br"));
+        assert!(!accepts("", "gzip"));
     }
 
     #[test]
-    fn a_tag_is_known_from_a_list_and_in_its_weak_form() {
+    fn tags_match_in_lists_and_weak_form() {
         assert!(lists("\"a\", W/\"b\"", "\"b\""));
         assert!(lists("*", "\"b\""));
         assert!(!lists("\"bb\"", "\"b\""));
     }
 
     #[test]
-    fn a_folder_is_left_by_no_name() {
+    fn file_names_cannot_escape_the_folder() {
         let outer = tempfile::tempdir().unwrap();
         std::fs::create_dir(outer.path().join("dist")).unwrap();
         std::fs::write(outer.path().join("secret"), "s").unwrap();

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_is_taken_as_it_is() {
+    fn verdict_is_parsed() {
         assert_eq!(told("HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\n{\"ok\":true}").unwrap().problems, []);
         let one = r#"{"ok":false,"errors":[{"kind":"syntax","message":"m","path":""}]}"#;
         let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{one}", one.len());
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_verdict_is_an_error_and_never_shows_the_token() {
+    fn malformed_verdict_is_an_error_without_the_token() {
         for (answer, part) in [
             ("HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n", "status `401`"),
             ("HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n", "status `302`"),
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_never_answers_is_waited_for_as_long_as_was_said() {
+    fn unresponsive_worker_times_out() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let client = client(&format!("http://{}/", listener.local_addr().unwrap()));
         let error = client.validate(b"{}", Duration::from_millis(50)).unwrap_err();
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_calls_are_on_than_may_be() {
+    fn concurrent_calls_are_bounded() {
         let client = client("http://127.0.0.1:1");
         let calls: Vec<_> = (0..CALLS_MAX).map(|_| client.calls.try_acquire().unwrap()).collect();
         assert!(matches!(client.validate(b"{}", PATIENCE), Err(WorkerClientError::Busy)));

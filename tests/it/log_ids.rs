@@ -84,7 +84,7 @@ fn an_upload_leads_to_its_window_and_its_job() {
         grep(&worker, "window", &window).into_iter().find(|line| line["job_id"].is_string())
     });
     let of_upload = grep(&web, "request_id", "upload-1");
-    assert!(of_upload.iter().any(|line| line["event"] == "a file was uploaded"), "{of_upload:#?}");
+    assert!(of_upload.iter().any(|line| line["event"] == "file uploaded"), "{of_upload:#?}");
     await_that("its record", || site.records("p").iter().any(|job| job.job_id.as_str() == text(&queued, "job_id")));
 }
 

@@ -22,7 +22,7 @@ pub fn new_token() -> Result<String, getrandom::Error> {
     Ok(hex(&bytes))
 }
 
-/// The token of a request; none if it is not of our making, or if there are two.
+/// The token of a request; `None` if it is malformed or there are two.
 pub fn token(headers: &Headers) -> Option<&str> {
     let lists = headers.all("cookie").filter_map(|value| std::str::from_utf8(value).ok());
     let pairs = lists.flat_map(|list| list.split(';')).filter_map(|pair| pair.trim().split_once('='));
@@ -37,7 +37,7 @@ pub fn set(token: &str, max: Duration, secure: bool) -> String {
     format!("{NAME}={token}; Path=/; Max-Age={}; HttpOnly; SameSite=Strict{}", max.as_secs(), flag(secure))
 }
 
-/// `Set-Cookie` that takes the cookie away.
+/// `Set-Cookie` that deletes the cookie.
 pub fn cleared(secure: bool) -> String {
     format!("{NAME}=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict{}", flag(secure))
 }
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_found_among_other_cookies_and_only_if_it_is_one() {
+    fn session_token_is_found_among_other_cookies() {
         let good = "0f".repeat(32);
         let check = |cookies: &[&str], expected: Option<&str>| {
             let mut headers = Headers::default();
@@ -69,13 +69,13 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_256_bits_and_differ() {
+    fn tokens_are_random_and_256_bits_long() {
         let (a, b) = (new_token().unwrap(), new_token().unwrap());
         assert_eq!((a.len(), a == b), (64, false));
     }
 
     #[test]
-    fn scripts_and_other_sites_do_not_get_the_cookie_and_secure_ones_go_over_tls_alone() {
+    fn cookie_attributes_protect_the_session() {
         let cookie = set("t", Duration::from_secs(60), true);
         assert_eq!(cookie, "svc_session=t; Path=/; Max-Age=60; HttpOnly; SameSite=Strict; Secure");
         assert!(!set("t", Duration::from_secs(60), false).contains("Secure"));

@@ -1,68 +1,69 @@
-//! Sessions of the one admin.
+//! Sessions and login throttling of the admin.
 //!
-//! Invariant: the token of a session exists in the browser's cookie alone; the key-value store has its SHA-256.
+//! Invariant: a session token is in the browser's cookie only; the key-value store has its SHA-256.
 
 mod cookie;
-mod login;
 mod origin;
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, bounded};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::Web;
-use super::endpoint::Endpoint;
+use super::counts::{Counts, LoginOutcome};
+use super::endpoint::{Credential, Endpoint};
 use super::failure::{acquire, from_kv};
-use super::service::Credential;
 use crate::config::SessionConfig;
 use crate::domain::digest::sha256_hex;
+use crate::domain::login::LoginScopes;
 use crate::http::{ApiError, ErrorCode, Head, Headers, Request, Response};
 use crate::ports::Kv;
-use crate::ports::sessions::Session;
+use crate::ports::sessions::{Admission, Session};
 use crate::sync::{Permit, Semaphore};
 
 pub use origin::Origin;
 
-/// Passwords that are checked at a time: each takes memory and tens of milliseconds.
+/// Concurrent password checks: each takes memory and tens of milliseconds.
 const CHECKS_MAX: usize = 2;
-/// Logins that may wait for their turn, those being checked included: strangers must not take the handlers of others.
+/// Concurrent logins, waiting ones included: anonymous clients must not occupy the handlers of others.
 const LOGINS_MAX: usize = 8;
-/// How long a login waits for its turn to have the password checked.
+/// Longest wait of a login for its password check.
 const CHECK_WAIT: Duration = Duration::from_secs(5);
 /// Largest body of a login, in bytes.
 const LOGIN_BYTES_MAX: u64 = 16 << 10;
 
-/// Says whether a password is the admin's.
+/// Whether a password is the admin's.
 pub type VerifyPassword = Box<dyn Fn(&str) -> bool + Send + Sync>;
 
-/// How people log in.
+/// Configuration of logins.
 pub struct AuthOptions {
     pub verify: VerifyPassword,
     pub session: SessionConfig,
-    /// The origin under which browsers see the service, if it was told.
+    /// The service's origin as browsers see it, if configured.
     pub public_url: Option<String>,
 }
 
-/// See the module.
+/// The service.
 pub struct Auth {
+    kv: Arc<dyn Kv>,
+    counts: Arc<Counts>,
     verify: VerifyPassword,
     session: SessionConfig,
     origin: Origin,
     logins: Semaphore,
-    /// A token for each password that may be checked now.
-    checks: (Sender<()>, Receiver<()>),
+    checks: Semaphore,
 }
 
 impl Auth {
-    pub(super) fn new(options: AuthOptions) -> Self {
-        let checks = bounded(CHECKS_MAX);
-        let origin = Origin::new(options.public_url);
-        Self { verify: options.verify, session: options.session, origin, logins: Semaphore::new(LOGINS_MAX), checks }
+    pub fn new(options: AuthOptions, kv: Arc<dyn Kv>, counts: Arc<Counts>) -> Self {
+        let AuthOptions { verify, session, public_url } = options;
+        let origin = Origin::new(public_url);
+        let (logins, checks) = (Semaphore::new(LOGINS_MAX), Semaphore::new(CHECKS_MAX));
+        Self { kv, counts, verify, session, origin, logins, checks }
     }
 
-    /// Lets pages of other sites change nothing.
+    /// Rejects requests that pages of other sites make.
     ///
     /// # Errors
     /// `forbidden_origin`.
@@ -70,23 +71,23 @@ impl Auth {
         self.origin.check(head)
     }
 
-    /// Lets in whoever has a session, and prolongs it.
+    /// Requires a session and extends it.
     ///
     /// # Errors
     /// `unauthorized`, `kv_unavailable`.
-    pub fn check_session(&self, kv: &dyn Kv, head: &Head) -> Result<(), ApiError> {
-        let session = self.session(kv, head.headers())?;
-        let message = "log in first: there is no session, or it has ended";
+    pub fn check_session(&self, head: &Head) -> Result<(), ApiError> {
+        let session = self.session(head.headers())?;
+        let message = "not logged in, or the session has ended";
         session.map(drop).ok_or_else(|| ApiError::new(ErrorCode::Unauthorized, message))
     }
 
-    /// The session of a request, prolonged; `None` if it has none.
+    /// The session of a request, extended; `None` if it has none.
     ///
     /// # Errors
     /// `kv_unavailable`.
-    pub fn session(&self, kv: &dyn Kv, headers: &Headers) -> Result<Option<Session>, ApiError> {
+    pub fn session(&self, headers: &Headers) -> Result<Option<Session>, ApiError> {
         let Some(token) = cookie::token(headers) else { return Ok(None) };
-        kv.touch(&sha256_hex(token.as_bytes()), self.session.idle).map_err(from_kv)
+        self.kv.touch(&sha256_hex(token.as_bytes()), self.session.idle).map_err(from_kv)
     }
 
     /// How long sessions live.
@@ -94,20 +95,18 @@ impl Auth {
         self.session
     }
 
-    /// Waits for a place among the passwords that are checked. An attempt that gets none counts as none.
+    /// Waits for the permits of a login: its own, and one to check a password. A login that gets none isn't counted.
     ///
     /// # Errors
     /// `overloaded`.
-    fn turn(&self) -> Result<Turn<'_>, ApiError> {
-        let permit = acquire(&self.logins)?;
-        let (enter, leave) = &self.checks;
-        match enter.send_timeout((), CHECK_WAIT) {
-            Ok(()) => Ok(Turn { leave, _permit: permit }),
-            Err(_) => Err(ApiError::of(ErrorCode::Overloaded).with_retry_after(CHECK_WAIT)),
-        }
+    fn check_permit(&self) -> Result<(Permit, Permit), ApiError> {
+        let login = acquire(&self.logins)?;
+        let check = self.checks.acquire_many(1, CHECK_WAIT);
+        let check = check.ok_or_else(|| ApiError::of(ErrorCode::Overloaded).with_retry_after(CHECK_WAIT))?;
+        Ok((check, login))
     }
 
-    /// Cookies are only sent over TLS where browsers see the service that way: as it was told, or as a trusted proxy says.
+    /// Whether browsers reach the service over TLS, by configuration or by a trusted proxy's word; then cookies require it.
     fn is_secure(&self, request: &Request) -> bool {
         let by_proxy = request.client() != request.peer().ip().to_canonical();
         let proto = request.header("x-forwarded-proto").map(str::trim);
@@ -115,61 +114,87 @@ impl Auth {
     }
 }
 
-/// The right to have a password checked; given back when dropped.
-struct Turn<'a> {
-    leave: &'a Receiver<()>,
-    _permit: Permit,
-}
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        let _ = self.leave.try_recv();
-    }
-}
-
 /// Whether there is a session.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
-pub struct Authenticated {
-    pub authenticated: bool,
+struct Authenticated {
+    authenticated: bool,
 }
 
-pub(super) fn endpoints() -> Vec<Endpoint> {
+pub(super) fn endpoints() -> Vec<Endpoint<Auth>> {
     vec![
-        Endpoint::post("/api/auth/login", "auth.login", "Opens a session and sets its cookie", login::login)
+        Endpoint::post("/api/auth/login", "auth.login", "Opens a session and sets its cookie", login)
             .with_credential(Credential::Nothing)
-            .takes::<login::Login>(LOGIN_BYTES_MAX)
+            .takes::<LoginRequest>(LOGIN_BYTES_MAX)
             .answers::<Authenticated>(200, "the session is open")
             .header("Set-Cookie")
             .errors(&[ErrorCode::Unauthorized, ErrorCode::TooManyRequests]),
         Endpoint::post("/api/auth/logout", "auth.logout", "Ends the session and clears its cookie", logout)
-            .light()
+            .reserved()
             .answers::<Authenticated>(200, "the session has ended")
             .header("Set-Cookie"),
-        Endpoint::get("/api/auth/me", "auth.me", "Tells whether there is a session", me)
-            .light()
+        Endpoint::get("/api/auth/me", "auth.me", "Shows whether there is a session", me)
+            .reserved()
             .answers::<Authenticated>(200, "there is a session"),
-        // For pages, in which a refusal would stand as an error.
-        Endpoint::get("/session", "session.look", "Tells everybody whether they have a session", look)
+        // For pages, whose console would show a 401 as an error.
+        Endpoint::get("/session", "session.look", "Shows whether there is a session, without requiring one", look)
             .with_credential(Credential::Nothing)
-            .light()
+            .reserved()
             .answers::<Authenticated>(200, "whether there is one"),
     ]
 }
 
-fn logout(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
-    if let Some(token) = cookie::token(request.headers()) {
-        web.kv.close(&sha256_hex(token.as_bytes())).map_err(from_kv)?;
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Login")]
+struct LoginRequest {
+    /// The admin's password.
+    password: String,
+}
+
+/// `POST /api/auth/login`. The attempt counts as failed before the password is checked, so that concurrent attempts can't
+/// outrun the throttle.
+fn login(auth: &Auth, request: &mut Request) -> Result<Response, ApiError> {
+    let LoginRequest { password } = request.json()?;
+    let client = LoginScopes::of(request.client());
+    let address = &client.address.name;
+    let _permit = auth.check_permit()?;
+    match auth.kv.admit(&client).map_err(from_kv)? {
+        Admission::Try => {}
+        Admission::Wait(wait) => {
+            auth.counts.login(LoginOutcome::Throttled);
+            let message = "too many failed logins; try again later";
+            return Err(ApiError::new(ErrorCode::TooManyRequests, message).with_retry_after(wait));
+        }
     }
-    let cleared = cookie::cleared(web.auth.is_secure(request));
+    if !(auth.verify)(&password) {
+        auth.counts.login(LoginOutcome::Failed);
+        tracing::warn!(client = address, "login failed");
+        return Err(ApiError::new(ErrorCode::Unauthorized, "the password is wrong"));
+    }
+    auth.kv.record_success(&client).map_err(from_kv)?;
+    let token = cookie::new_token().map_err(ApiError::internal)?;
+    let session = &auth.session;
+    auth.kv.open(&sha256_hex(token.as_bytes()), session.idle, session.max).map_err(from_kv)?;
+    auth.counts.login(LoginOutcome::Ok);
+    let cookie = cookie::set(&token, session.max, auth.is_secure(request));
+    tracing::info!(client = address, "logged in");
+    Ok(Response::json(200, &Authenticated { authenticated: true }).with_header("Set-Cookie", cookie))
+}
+
+fn logout(auth: &Auth, request: &mut Request) -> Result<Response, ApiError> {
+    if let Some(token) = cookie::token(request.headers()) {
+        auth.kv.close(&sha256_hex(token.as_bytes())).map_err(from_kv)?;
+    }
+    let cleared = cookie::cleared(auth.is_secure(request));
     Ok(Response::json(200, &Authenticated { authenticated: false }).with_header("Set-Cookie", cleared))
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
-fn me(_: &Web, _: &mut Request) -> Result<Response, ApiError> {
+fn me(_: &Auth, _: &mut Request) -> Result<Response, ApiError> {
     Ok(Response::json(200, &Authenticated { authenticated: true }))
 }
 
-fn look(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
-    let authenticated = web.auth.session(&*web.kv, request.headers())?.is_some();
+fn look(auth: &Auth, request: &mut Request) -> Result<Response, ApiError> {
+    let authenticated = auth.session(request.headers())?.is_some();
     Ok(Response::json(200, &Authenticated { authenticated }))
 }

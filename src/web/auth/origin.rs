@@ -1,19 +1,19 @@
-//! Protection from requests that pages of other sites make with the visitor's cookie.
+//! Protection from cross-site request forgery.
 //!
-//! Browsers say where a request comes from: today's in `Sec-Fetch-Site`, all in `Origin` where it may change something.
-//! A client that says neither is no browser, and nobody else's page can make it send anything.
+//! Browsers state a request's origin: current ones in `Sec-Fetch-Site`, all in `Origin` for unsafe methods. A client that
+//! sends neither is not a browser, so no foreign page controls it.
 
 use crate::http::{ApiError, ErrorCode, Head, Method};
 
-/// The origin under which browsers see the service.
+/// The service's origin as browsers see it.
 #[derive(Debug, Clone)]
 pub struct Origin {
-    /// `scheme://host[:port]`, if it was told.
+    /// `scheme://host[:port]`, if configured.
     public_url: Option<String>,
 }
 
 impl Origin {
-    /// `public_url`: without a `/` at its end.
+    /// `public_url`: without a trailing `/`.
     pub fn new(public_url: Option<String>) -> Self {
         Self { public_url }
     }
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_other_sites_change_nothing_and_what_is_no_browser_passes() {
+    fn cross_site_requests_are_rejected_and_non_browsers_pass() {
         check("PUT", &[], true);
         check("PUT", &[("Sec-Fetch-Site", "same-origin")], true);
         check("PUT", &[("Sec-Fetch-Site", "none")], true);
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn older_browsers_are_known_by_their_origin() {
+    fn older_browsers_are_checked_by_origin() {
         for own in ["https://lake.example", "http://x", "https://X", "HTTPS://LAKE.example"] {
             check("POST", &[("Origin", own)], true);
             check("DELETE", &[("Origin", own)], true);

@@ -1,4 +1,4 @@
-//! One file from the store into the cache.
+//! Fetches a file from the store into the cache.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -6,37 +6,37 @@ use std::io::{self, Read, Write};
 use sha2::{Digest, Sha256};
 
 use super::slot::Slot;
-use super::{CacheError, Name, Patience, Wanted};
+use super::types::{CacheError, Deadline, Name, WantedFile};
 use crate::domain::digest::hex;
 use crate::ports::ObjectStore;
 use crate::ports::store::{BodyChanged, Bucket, StoreError};
 
 const BUFFER_BYTES: usize = 256 << 10;
-/// Times that a body which breaks off is read.
+/// Attempts to read a body that breaks off.
 const TRIES_MAX: u32 = 2;
 
 /// Fetches a file under its tag.
 pub(super) fn fetch(
     store: &dyn ObjectStore,
-    file: &Wanted,
+    file: &WantedFile,
     slot: &Slot,
     name: &Name,
-    patience: Patience<'_>,
+    deadline: Deadline<'_>,
 ) -> Result<(), CacheError> {
     let temporary = slot.temporary();
     let mut tries = 1;
     let fetched = loop {
-        match attempt(store, file, &temporary, patience) {
+        match attempt(store, file, &temporary, deadline) {
             Err(CacheError::Store(StoreError::Transient { .. })) if tries < TRIES_MAX => tries += 1,
             outcome => break outcome,
         }
     };
     let named = fetched.and_then(|()| {
         let path = slot.path(name);
-        fs::rename(&temporary, &path).map_err(|source| CacheError::Io { what: "naming", path, source })
+        fs::rename(&temporary, &path).map_err(|source| CacheError::Io { what: "renaming", path, source })
     });
     if named.is_err() {
-        // What stays is swept at the next start.
+        // Leftovers are deleted at the next start.
         let _ = fs::remove_file(&temporary);
     }
     named
@@ -44,9 +44,9 @@ pub(super) fn fetch(
 
 fn attempt(
     store: &dyn ObjectStore,
-    file: &Wanted,
+    file: &WantedFile,
     temporary: &std::path::Path,
-    patience: Patience<'_>,
+    deadline: Deadline<'_>,
 ) -> Result<(), CacheError> {
     let reader =
         store.get(Bucket::Warehouse, &file.key, Some(&file.etag)).map_err(|error| changed(&file.key, error))?;
@@ -58,7 +58,7 @@ fn attempt(
     let (mut body, mut buffer, mut length) = (reader.body, vec![0; BUFFER_BYTES], 0_u64);
     let mut hash = (!file.sha256.is_empty()).then(Sha256::new);
     loop {
-        patience.check()?;
+        deadline.check()?;
         match body.read(&mut buffer) {
             Ok(0) => break,
             Ok(read) => {
@@ -78,19 +78,19 @@ fn attempt(
     }
     match hash.map(|hash| hex(&hash.finalize())) {
         Some(found) if found != file.sha256 => {
-            let told = format!("the content's SHA-256 is `{found}`, expected `{}`", file.sha256);
-            Err(broken(file, io::Error::new(io::ErrorKind::InvalidData, told)))
+            let message = format!("SHA-256 of the content is `{found}`, expected `{}`", file.sha256);
+            Err(broken(file, io::Error::new(io::ErrorKind::InvalidData, message)))
         }
         Some(_) | None => Ok(()),
     }
 }
 
-fn broken(file: &Wanted, source: io::Error) -> CacheError {
+fn broken(file: &WantedFile, source: io::Error) -> CacheError {
     let (bucket, key) = (Bucket::Warehouse, file.key.clone());
     StoreError::Transient { bucket, key, operation: "reading", source }.into()
 }
 
-/// An object that is gone, or another, has changed; everything else is the store's failure.
+/// Maps a deleted or replaced object to [`CacheError::Changed`], other errors to the store's failure.
 pub(super) fn changed(key: &str, error: StoreError) -> CacheError {
     match error {
         StoreError::NotFound { .. } | StoreError::PreconditionFailed { .. } => {

@@ -1,101 +1,55 @@
-//! Files of the warehouse on this machine's disk, for queries to read: by tag, bounded, the least recently used out.
+//! A disk cache of warehouse files for queries: keyed by tag, bounded, with LRU eviction.
 //!
 //! Invariants:
-//! - all files together, those that are still being fetched included, are never more than the bound;
-//! - a file takes its name only once it has all its bytes, under the tag that was asked for;
-//! - a file that a query has pinned stays until the query is over. A query pins all its files in one step, or waits for
-//!   nothing while it holds some, so that two never wait for each other.
+//! - the total size, files being fetched included, never exceeds the limit;
+//! - a file gets its name only once it is complete, under the requested tag;
+//! - a pinned file stays until its query ends. A query pins all its files in one step, or doesn't wait while it holds pins,
+//!   so that queries never deadlock.
 //!
-//! Must not: outlive a restart of the machine with files that may not have reached the disk ([`slot`] sees to it).
+//! Must not: keep files across a reboot that may not have reached the disk ([`slot`] deletes them).
 
 mod fetch;
-mod keep;
 pub mod parsed;
+mod pool;
 mod slot;
-mod trees;
+mod staged;
+mod types;
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::domain::digest::sha256_hex;
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
 use crate::ports::ObjectStore;
-use crate::ports::store::{Bucket, ETag, StoreError};
+use crate::ports::store::Bucket;
 
+use pool::{PooledTable, StagedTablePool};
 use slot::Slot;
-use trees::{Idle, Idles};
-pub use trees::{Tree, TreeKey};
+use types::Name;
 
-/// Files that one process fetches at a time, for all its queries together.
+pub use pool::StagedTableKey;
+pub use staged::StagedTable;
+pub use types::{CacheError, Deadline, WantedFile};
+
+/// Concurrent fetches of a process.
 const FETCHES_MAX: usize = 16;
-/// Files that are fetched at a time for one query.
+/// Concurrent fetches of a query.
 const FETCHES_OF_QUERY: usize = 8;
-/// Pause between two looks at whether a query that waits for a file was ended.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// How often a waiting query checks its deadline.
+const CHECK_PERIOD: Duration = Duration::from_millis(200);
 
-/// A file that a query is going to read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
-    pub key: String,
-    pub etag: ETag,
-    /// Hex, where it is known.
-    pub sha256: String,
-    pub size: u64,
-    /// Where it is to lie: on the file system of the cache; its folder exists.
-    pub into: PathBuf,
-}
-
-impl Wanted {
-    /// The file's name in the cache. The hash of the content makes it right whatever a store takes for tags.
-    fn name(&self) -> Name {
-        Name(sha256_hex(format!("{}\n{}\n{}", self.key, self.etag.0, self.sha256).as_bytes()), self.size)
-    }
-}
-
-/// A file in the cache: a hash, and its size in bytes.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct Name(String, u64);
-
-/// Until when a query wants its files, and whether it still does.
-#[derive(Clone, Copy)]
-pub struct Patience<'a> {
-    pub until: Instant,
-    pub stopped: &'a (dyn Fn() -> bool + Sync),
-}
-
-/// Why files can't be had.
-#[derive(Debug, thiserror::Error)]
-pub enum CacheError {
-    #[error("the query reads {needed} bytes; the cache holds {bytes_max}")]
-    TooLarge { needed: u64, bytes_max: u64 },
-    /// Other queries hold the room for the whole wait.
-    #[error("other queries need the room in the cache")]
-    Busy,
-    /// The object is no longer what was asked for.
-    #[error("`{key}` has changed")]
-    Changed { key: String },
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error("{what} `{}`: {source}", .path.display())]
-    Io { what: &'static str, path: PathBuf, source: io::Error },
-    #[error("the query was ended while its files were fetched")]
-    Stopped,
-    #[error("the query's files did not come in time")]
-    TimedOut,
-}
-
-/// What a query does that finds no room.
+/// What a query does if the cache is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Room {
-    /// It waits for it. A query that holds something must not.
-    Waited,
-    /// It fails with [`CacheError::Busy`].
-    AtOnce,
+pub enum RoomWait {
+    /// Waits. Not allowed while the query holds pins.
+    Block,
+    /// Fails with [`CacheError::Busy`].
+    Fail,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,51 +69,51 @@ struct Entry {
 #[derive(Debug, Default)]
 struct State {
     files: HashMap<Name, Entry>,
-    /// Of all files, in bytes.
+    /// Size of all files, in bytes.
     total: u64,
-    /// Of those with pins.
+    /// Size of the pinned files.
     pinned: u64,
     fetching: usize,
-    /// Rises with each use.
+    /// Incremented with each use.
     tick: u64,
-    idle: Idles,
+    pool: StagedTablePool,
 }
 
-/// See the module.
+/// The cache.
 pub struct Cache {
     slot: Slot,
     bytes_max: u64,
     state: Mutex<State>,
     changed: Condvar,
-    remover: OnceLock<Option<SyncSender<Vec<Idle>>>>,
+    remover: OnceLock<Option<SyncSender<Vec<PooledTable>>>>,
     hits: AtomicU64,
     misses: AtomicU64,
 }
 
-/// How the cache is used.
+/// Usage of the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
-    /// Of all files, those that are still fetched included.
+    /// Size of all files, those being fetched included.
     pub bytes: u64,
     pub bytes_max: u64,
-    /// Files that a query wanted and found there, since the start.
+    /// Requested files that were present, since the start.
     pub hits: u64,
-    /// Files that had to be fetched.
+    /// Requested files that were fetched.
     pub misses: u64,
 }
 
-/// A query's hold on its files; given back when dropped.
+/// The pins of a query, released when dropped.
 pub struct Pins {
     cache: Arc<Cache>,
     names: Vec<Name>,
 }
 
 impl Cache {
-    /// Takes a part of `folder` (made if it is missing) for this process, with the files that a process before it left
-    /// there, and clears away what dead ones left elsewhere in it.
+    /// Takes a slot in `folder`, which is created if missing, for this process, with the files that an earlier process left
+    /// there; deletes those of other dead processes.
     ///
     /// # Errors
-    /// The folder can't be made or read, or too many processes use it.
+    /// The folder can't be created or read, or too many processes use it.
     pub fn open(folder: &Path, bytes_max: u64) -> io::Result<Arc<Self>> {
         let slot = Slot::take(folder)?;
         let mut state = State::default();
@@ -185,36 +139,36 @@ impl Cache {
         self.state.lock()
     }
 
-    /// Waits a little for a change.
+    /// Waits for a change, up to [`CHECK_PERIOD`].
     fn wait(&self, state: &mut MutexGuard<'_, State>) {
-        self.changed.wait_for(state, LOOK_EVERY);
+        self.changed.wait_for(state, CHECK_PERIOD);
     }
 
-    /// Puts each wanted file of the warehouse where it is wanted: a link where the store can give one, else by way of
-    /// the cache. They stay as they are for as long as the pins are held; a link does so for good.
+    /// Provides warehouse files at their paths: links if the store supports them, else files of the cache. These stay
+    /// unchanged while the pins are held, links forever.
     ///
     /// # Errors
-    /// [`CacheError`]; some files may lie there all the same.
+    /// [`CacheError`]; some files may exist all the same.
     pub fn provide(
         self: &Arc<Self>,
         store: &dyn ObjectStore,
-        wanted: &[Wanted],
-        patience: Patience<'_>,
+        wanted: &[WantedFile],
+        deadline: Deadline<'_>,
     ) -> Result<Pins, CacheError> {
-        let pins = self.provide_each(store, &[wanted], patience, Room::Waited)?;
+        let pins = self.provide_each(store, &[wanted], deadline, RoomWait::Block)?;
         Ok(pins.into_iter().next().unwrap_or_else(|| Pins { cache: Arc::clone(self), names: Vec::new() }))
     }
 
-    /// As [`Cache::provide`], of all groups in one step, with pins for each.
+    /// As [`Cache::provide`], for all groups in one step, with pins for each.
     ///
     /// # Errors
-    /// [`CacheError`]; some files may lie there all the same.
+    /// [`CacheError`]; some files may exist all the same.
     pub fn provide_each(
         self: &Arc<Self>,
         store: &dyn ObjectStore,
-        groups: &[&[Wanted]],
-        patience: Patience<'_>,
-        room: Room,
+        groups: &[&[WantedFile]],
+        deadline: Deadline<'_>,
+        room: RoomWait,
     ) -> Result<Vec<Pins>, CacheError> {
         let mut through = BTreeMap::new();
         let mut names = vec![BTreeSet::new(); groups.len()];
@@ -228,24 +182,24 @@ impl Cache {
                 }
                 Err(error) => return Err(fetch::changed(&file.key, error)),
             }
-            patience.check()?;
+            deadline.check()?;
         }
-        let pins = self.pin(names, patience, room)?;
-        self.fetch_all(store, &through, patience)?;
+        let pins = self.pin(names, deadline, room)?;
+        self.fetch_all(store, &through, deadline)?;
         for (name, files) in &through {
             for file in files {
-                self.place(store, name, file, patience)?;
+                self.link(store, name, file, deadline)?;
             }
         }
         Ok(pins)
     }
 
-    /// Makes room for all of them at once. Trees that wait for a query go before this one waits.
+    /// Makes room for all files in one step. Pooled tables are deleted before the query waits.
     fn pin(
         self: &Arc<Self>,
         groups: Vec<BTreeSet<Name>>,
-        patience: Patience<'_>,
-        room: Room,
+        deadline: Deadline<'_>,
+        room: RoomWait,
     ) -> Result<Vec<Pins>, CacheError> {
         let names: BTreeSet<&Name> = groups.iter().flatten().collect();
         let needed = names.iter().fold(0_u64, |sum, name| sum.saturating_add(name.1));
@@ -259,15 +213,15 @@ impl Cache {
             if state.pinned + more <= self.bytes_max {
                 break;
             }
-            if let Some(tree) = state.idle.take_for_room() {
+            if let Some(table) = state.pool.take_for_room() {
                 drop(state);
-                self.remove(vec![tree]);
+                self.remove(vec![table]);
                 state = self.state();
                 continue;
             }
-            match patience.check() {
+            match deadline.check() {
                 Err(CacheError::TimedOut) => return Err(CacheError::Busy),
-                Ok(()) if room == Room::AtOnce => return Err(CacheError::Busy),
+                Ok(()) if room == RoomWait::Fail => return Err(CacheError::Busy),
                 outcome => outcome?,
             }
             self.wait(&mut state);
@@ -281,19 +235,19 @@ impl Cache {
         Ok(groups.into_iter().map(pins).collect())
     }
 
-    /// Removes files that nobody has pinned until all fit.
+    /// Deletes unpinned files until the rest fits.
     fn evict(&self, state: &mut State) {
         if state.total <= self.bytes_max {
             return;
         }
-        let mut idle: Vec<(u64, Name)> = state
+        let mut unpinned: Vec<(u64, Name)> = state
             .files
             .iter()
             .filter(|(_, entry)| entry.pins == 0 && entry.presence == Presence::Present)
             .map(|(name, entry)| (entry.used, name.clone()))
             .collect();
-        idle.sort_unstable();
-        for (_, name) in idle {
+        unpinned.sort_unstable();
+        for (_, name) in unpinned {
             if state.total <= self.bytes_max {
                 return;
             }
@@ -305,10 +259,10 @@ impl Cache {
     fn fetch_all(
         &self,
         store: &dyn ObjectStore,
-        wanted: &BTreeMap<Name, Vec<&Wanted>>,
-        patience: Patience<'_>,
+        wanted: &BTreeMap<Name, Vec<&WantedFile>>,
+        deadline: Deadline<'_>,
     ) -> Result<(), CacheError> {
-        let missing: Vec<(&Name, &Wanted)> = {
+        let missing: Vec<(&Name, &WantedFile)> = {
             let state = self.state();
             let absent = |name: &Name| state.files.get(name).is_none_or(|entry| entry.presence != Presence::Present);
             let wanted = wanted.iter().filter_map(|(name, files)| Some((name, *files.first()?)));
@@ -325,14 +279,14 @@ impl Cache {
             while lock_failed().is_none() {
                 let file = next.lock().next();
                 let Some((name, file)) = file else { return };
-                if let Err(error) = self.ensure(store, name, file, patience) {
+                if let Err(error) = self.ensure(store, name, file, deadline) {
                     lock_failed().get_or_insert(error);
                 }
             }
         };
         std::thread::scope(|scope| {
             for _ in 1..FETCHES_OF_QUERY.min(missing.len()) {
-                // Without another thread, this one does more.
+                // If spawning fails, this thread fetches more.
                 let _ = std::thread::Builder::new().name("fetch".to_owned()).spawn_scoped(scope, work);
             }
             work();
@@ -341,17 +295,17 @@ impl Cache {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Fetches a pinned file, unless it is there or another is fetching it.
+    /// Fetches a pinned file, unless it is present or being fetched.
     fn ensure(
         &self,
         store: &dyn ObjectStore,
         name: &Name,
-        file: &Wanted,
-        patience: Patience<'_>,
+        file: &WantedFile,
+        deadline: Deadline<'_>,
     ) -> Result<(), CacheError> {
         let mut state = self.state();
         loop {
-            patience.check()?;
+            deadline.check()?;
             let busy = state.fetching >= FETCHES_MAX;
             match state.files.get_mut(name) {
                 Some(entry) if entry.presence == Presence::Present => return Ok(()),
@@ -361,25 +315,25 @@ impl Cache {
                     break;
                 }
                 Some(_) => {}
-                // A pinned file is always known.
+                // Pinned files always have an entry.
                 None => return Err(CacheError::Changed { key: file.key.clone() }),
             }
             self.wait(&mut state);
         }
         drop(state);
         let fetching = Fetching { cache: self, name };
-        fetch::fetch(store, file, &self.slot, name, patience)?;
+        fetch::fetch(store, file, &self.slot, name, deadline)?;
         fetching.done();
         Ok(())
     }
 
-    /// Links a file of the cache to where it is wanted. One that somebody removed from the folder is fetched again.
-    fn place(
+    /// Links a file of the cache to its path. One that was deleted from the folder is fetched again.
+    fn link(
         &self,
         store: &dyn ObjectStore,
         name: &Name,
-        file: &Wanted,
-        patience: Patience<'_>,
+        file: &WantedFile,
+        deadline: Deadline<'_>,
     ) -> Result<(), CacheError> {
         for _ in 0..2 {
             if self.slot.link(name, &file.into)? {
@@ -388,9 +342,9 @@ impl Cache {
             if let Some(entry) = self.state().files.get_mut(name).filter(|e| e.presence == Presence::Present) {
                 entry.presence = Presence::Absent;
             }
-            self.ensure(store, name, file, patience)?;
+            self.ensure(store, name, file, deadline)?;
         }
-        let source = io::Error::other("it is removed as soon as it is there");
+        let source = io::Error::other("the file is deleted as soon as it is fetched");
         Err(CacheError::Io { what: "linking", path: self.slot.path(name), source })
     }
 }
@@ -428,7 +382,7 @@ impl State {
     }
 }
 
-/// A fetch under way: whatever ends it, those that wait for the file hear of it.
+/// A fetch in progress; notifies waiting queries however it ends.
 struct Fetching<'a> {
     cache: &'a Cache,
     name: &'a Name,
@@ -462,16 +416,5 @@ impl Drop for Pins {
         }
         drop(state);
         self.cache.changed.notify_all();
-    }
-}
-
-impl Patience<'_> {
-    /// # Errors
-    /// [`CacheError::Stopped`], [`CacheError::TimedOut`].
-    pub fn check(&self) -> Result<(), CacheError> {
-        if (self.stopped)() {
-            return Err(CacheError::Stopped);
-        }
-        if Instant::now() >= self.until { Err(CacheError::TimedOut) } else { Ok(()) }
     }
 }

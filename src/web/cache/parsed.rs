@@ -1,7 +1,7 @@
-//! Configs and manifests as they were read last, so that an unchanged one isn't read and parsed again.
+//! Caches parsed configs and manifests by tag.
 //!
-//! Invariant: what is given was the object's content when the call began or later; a HEAD tells. An object is read by one
-//! at a time, so that many who want it at once don't hold it many times over.
+//! Invariant: a result was the object's content when the call began, or later; a HEAD request revalidates it. One thread
+//! reads an object at a time, so that concurrent requests don't hold it in memory many times.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -9,18 +9,17 @@ use std::sync::Arc;
 
 use crate::http::ApiError;
 use crate::ports::store::{Bucket, ETag};
-use crate::web::Web;
-use crate::web::access::Bounded;
 use crate::web::failure::from_store;
+use crate::web::stores::{Bounded, Objects};
 
-/// What is kept, in bytes of memory.
+/// Size of the cache, in bytes of memory.
 const BYTES_MAX: u64 = 128 << 20;
-/// What a parsed object takes in memory, in multiples of its JSON: texts have allocations of their own.
+/// Memory of a parsed object per byte of its JSON: strings are separate allocations.
 const MEMORY_PER_BYTE: u64 = 2;
-/// Objects that are kept.
+/// Most objects in the cache.
 const OBJECTS_MAX: usize = 2_000;
 
-struct Kept<T> {
+struct Entry<T> {
     etag: ETag,
     value: Arc<T>,
     size: u64,
@@ -28,97 +27,97 @@ struct Kept<T> {
 }
 
 struct State<T> {
-    kept: HashMap<String, Kept<T>>,
+    entries: HashMap<String, Entry<T>>,
     bytes: u64,
     tick: u64,
 }
 
-/// Objects of one kind in the pipelines' bucket, by key.
+/// Objects of one kind in the pipelines bucket, by key.
 pub struct Parsed<T> {
     parse: fn(&[u8]) -> Result<T, ApiError>,
-    /// What a larger one is.
+    /// The value of a larger object.
     larger: fn(u64) -> Result<T, ApiError>,
     bytes_max: u64,
     state: Mutex<State<T>>,
-    /// By key: held by who reads the object.
+    /// By key: held while the object is read.
     reading: Mutex<HashMap<String, Arc<Mutex<()>>>>,
 }
 
-/// A wish to read an object; the last of a key to go takes its lock along.
-struct Turn<'a> {
+/// The lock of an object, removed with its last user.
+struct ReadLock<'a> {
     reading: &'a Mutex<HashMap<String, Arc<Mutex<()>>>>,
     key: &'a str,
     lock: Arc<Mutex<()>>,
 }
 
-impl Drop for Turn<'_> {
+impl Drop for ReadLock<'_> {
     fn drop(&mut self) {
         let mut reading = self.reading.lock();
-        // Ours, and the one in the map.
+        // This one and the map's.
         if Arc::strong_count(&self.lock) <= 2 {
             reading.remove(self.key);
         }
     }
 }
 
-/// An object as it was read.
-pub struct Found<T> {
+/// A parsed object.
+pub struct Cached<T> {
     pub etag: ETag,
     pub value: Arc<T>,
 }
 
 impl<T> Parsed<T> {
-    /// `bytes_max`: of one object; `larger` tells what one that has more is.
+    /// `bytes_max`: of one object; `larger` gives the value of a larger one.
     pub fn new(
         bytes_max: u64,
         parse: fn(&[u8]) -> Result<T, ApiError>,
         larger: fn(u64) -> Result<T, ApiError>,
     ) -> Self {
-        let state = State { kept: HashMap::new(), bytes: 0, tick: 0 };
+        let state = State { entries: HashMap::new(), bytes: 0, tick: 0 };
         Self { parse, larger, bytes_max, state: Mutex::new(state), reading: Mutex::default() }
     }
 
     /// The object; `None` if there is none.
     ///
     /// # Errors
-    /// `s3_error`, `bucket_not_found`, and what the parser says.
-    pub fn get(&self, web: &Web, key: &str) -> Result<Option<Found<T>>, ApiError> {
-        let Some(meta) = web.store.head(Bucket::Pipelines, key).map_err(from_store)? else {
+    /// `s3_error`, `bucket_not_found`, and those of the parser.
+    pub fn get(&self, store: &Objects, key: &str) -> Result<Option<Cached<T>>, ApiError> {
+        let Some(meta) = store.head(Bucket::Pipelines, key).map_err(from_store)? else {
             self.forget(key);
             return Ok(None);
         };
-        if let Some(found) = meta.etag.as_ref().and_then(|etag| self.known(key, etag)) {
+        if let Some(found) = meta.etag.as_ref().and_then(|etag| self.lookup(key, etag)) {
             return Ok(Some(found));
         }
-        let turn = self.turn(key);
-        let _reading = turn.lock.lock();
-        if let Some(found) = meta.etag.as_ref().and_then(|etag| self.known(key, etag)) {
+        let lock = self.read_lock(key);
+        let _reading = lock.lock.lock();
+        if let Some(found) = meta.etag.as_ref().and_then(|etag| self.lookup(key, etag)) {
             return Ok(Some(found));
         }
-        let (meta, value, size) = match web.read_within(Bucket::Pipelines, key, self.bytes_max)? {
+        let (meta, value, size) = match store.read_bounded(Bucket::Pipelines, key, self.bytes_max)? {
             Bounded::Whole(meta, bytes) => (meta, (self.parse)(&bytes)?, bytes.len() as u64),
             Bounded::Larger => (meta, (self.larger)(self.bytes_max)?, 0),
             Bounded::Missing => return Ok(None),
         };
         let value = Arc::new(value);
-        let etag = meta.etag.ok_or_else(|| ApiError::internal(format!("`{key}` came without a tag")))?;
-        self.keep(key, &etag, &value, size.saturating_mul(MEMORY_PER_BYTE));
-        Ok(Some(Found { etag, value }))
+        let etag = meta.etag.ok_or_else(|| ApiError::internal(format!("`{key}` has no tag")))?;
+        self.insert(key, &etag, &value, size.saturating_mul(MEMORY_PER_BYTE));
+        Ok(Some(Cached { etag, value }))
     }
 
-    fn turn<'a>(&'a self, key: &'a str) -> Turn<'a> {
+    fn read_lock<'a>(&'a self, key: &'a str) -> ReadLock<'a> {
         let mut reading = self.reading.lock();
         let lock = Arc::clone(reading.entry(key.to_owned()).or_default());
-        Turn { reading: &self.reading, key, lock }
+        ReadLock { reading: &self.reading, key, lock }
     }
 
-    fn known(&self, key: &str, etag: &ETag) -> Option<Found<T>> {
+    fn lookup(&self, key: &str, etag: &ETag) -> Option<Cached<T>> {
         let mut state = self.state.lock();
         state.tick += 1;
         let tick = state.tick;
-        let kept = state.kept.get_mut(key).filter(|kept| kept.etag == *etag)?;
-        kept.used = tick;
-        Some(Found { etag: etag.clone(), value: Arc::clone(&kept.value) })
+        let entry = state.entries.get_mut(key).filter(|entry| entry.etag == *etag)?;
+        entry.used = tick;
+        Some(Cached { etag: etag.clone(), value: Arc::clone(&entry.value) })
     }
 
     fn forget(&self, key: &str) {
@@ -126,28 +125,28 @@ impl<T> Parsed<T> {
         state.remove(key);
     }
 
-    fn keep(&self, key: &str, etag: &ETag, value: &Arc<T>, size: u64) {
+    fn insert(&self, key: &str, etag: &ETag, value: &Arc<T>, size: u64) {
         let mut state = self.state.lock();
         state.remove(key);
         if size > BYTES_MAX {
             return;
         }
-        while state.kept.len() >= OBJECTS_MAX || state.bytes + size > BYTES_MAX {
-            let oldest = state.kept.iter().min_by_key(|(_, kept)| kept.used).map(|(key, _)| key.clone());
+        while state.entries.len() >= OBJECTS_MAX || state.bytes + size > BYTES_MAX {
+            let oldest = state.entries.iter().min_by_key(|(_, entry)| entry.used).map(|(key, _)| key.clone());
             let Some(oldest) = oldest else { break };
             state.remove(&oldest);
         }
         state.tick += 1;
-        let kept = Kept { etag: etag.clone(), value: Arc::clone(value), size, used: state.tick };
+        let entry = Entry { etag: etag.clone(), value: Arc::clone(value), size, used: state.tick };
         state.bytes += size;
-        state.kept.insert(key.to_owned(), kept);
+        state.entries.insert(key.to_owned(), entry);
     }
 }
 
 impl<T> State<T> {
     fn remove(&mut self, key: &str) {
-        if let Some(kept) = self.kept.remove(key) {
-            self.bytes -= kept.size;
+        if let Some(entry) = self.entries.remove(key) {
+            self.bytes -= entry.size;
         }
     }
 }

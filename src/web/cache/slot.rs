@@ -1,8 +1,7 @@
-//! A process's part of the cache's folder, and the files in it.
+//! A process's slot in the cache folder, and the files in it.
 //!
-//! Invariant: whoever holds a slot's lock is alive and alone in it. A process that starts takes a slot that is free,
-//! with its files: a restart finds them again. Files from before the machine's last start are removed, since nobody
-//! waited for them to reach the disk.
+//! Invariant: a slot's lock is held by the one live process that uses it. A starting process takes a free slot with its
+//! files, so that a restart finds them again. Files from before a reboot are deleted, since they weren't synced.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -12,22 +11,22 @@ use std::time::SystemTime;
 
 use rustix::fs::{FlockOperation, flock};
 
-use super::{CacheError, Name};
+use super::types::{CacheError, Name};
 
 /// Processes that may share a folder.
 const SLOTS_MAX: usize = 64;
-/// Differs from one start of the machine to the next.
+/// Changes with each boot.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 pub(super) struct Slot {
     files: PathBuf,
     temporary: PathBuf,
-    /// Held as long as the slot is ours.
+    /// Held while the slot is used.
     _lock: File,
 }
 
 impl Slot {
-    /// Takes the first free slot in `folder`; empties the others that are free.
+    /// Takes the first free slot in `folder`; empties other free slots.
     pub(super) fn take(folder: &Path) -> io::Result<Self> {
         make(folder)?;
         let mut own = None;
@@ -48,7 +47,7 @@ impl Slot {
                 let _ = fs::remove_dir_all(path.join("tmp"));
             }
         }
-        let own = own.ok_or_else(|| io::Error::other(format!("{SLOTS_MAX} processes use the cache already")))?;
+        let own = own.ok_or_else(|| io::Error::other(format!("{SLOTS_MAX} processes already use the cache")))?;
         own.refresh(folder)?;
         Ok(own)
     }
@@ -59,7 +58,7 @@ impl Slot {
         let same = !now.is_empty() && fs::read_to_string(&boot).is_ok_and(|before| before == now);
         if !same && self.files.exists() {
             fs::remove_dir_all(&self.files)?;
-            tracing::info!(folder = %folder.display(), "the cache is begun anew after a start of the machine");
+            tracing::info!(folder = %folder.display(), "machine rebooted; cache cleared");
         }
         if self.temporary.exists() {
             fs::remove_dir_all(&self.temporary)?;
@@ -69,7 +68,7 @@ impl Slot {
         fs::write(&boot, now)
     }
 
-    /// The files that are there, the longest unused first. What is none of ours, or not whole, is removed.
+    /// The cached files, least recently used first. Foreign and incomplete files are deleted.
     pub(super) fn files(&self) -> io::Result<Vec<(Name, SystemTime)>> {
         let mut found = Vec::new();
         for entry in fs::read_dir(&self.files)? {
@@ -89,7 +88,7 @@ impl Slot {
         self.files.join(format!("{}-{}", name.0, name.1))
     }
 
-    /// Where a file is written before it has its name.
+    /// A path for a file that isn't complete yet.
     pub(super) fn temporary(&self) -> PathBuf {
         self.temporary.join(uuid::Uuid::new_v4().simple().to_string())
     }
@@ -99,11 +98,11 @@ impl Slot {
         if let Err(error) = fs::remove_file(&path)
             && error.kind() != io::ErrorKind::NotFound
         {
-            tracing::warn!(path = %path.display(), %error, "a file of the cache can't be removed");
+            tracing::warn!(path = %path.display(), %error, "deleting cached file failed");
         }
     }
 
-    /// Gives a file a second name; false if it isn't there, or not whole.
+    /// Hard-links a file to `into`; false if it is missing or incomplete.
     pub(super) fn link(&self, name: &Name, into: &Path) -> Result<bool, CacheError> {
         let path = self.path(name);
         let failed = |source: io::Error| CacheError::Io { what: "linking", path: into.to_owned(), source };

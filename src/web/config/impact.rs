@@ -1,24 +1,24 @@
-//! What a config would break: statements of dashboards and saved queries that can be bound to the tables as they are, and
-//! not to those that the config makes; and panels whose fields vanish.
+//! The impact of a config: statements of dashboards and saved queries that bind to the current tables, but not to those of
+//! the config; and panels whose columns would be missing.
 
 use std::time::{Duration, Instant};
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::service::Configs;
 use crate::domain::name::Slug;
 use crate::domain::pipeline::Pipeline;
 use crate::http::{ApiError, ErrorCode};
-use crate::web::Web;
 use crate::web::dashboards::{self, UsedStatement};
 use crate::web::saved_queries::{self, SavedQuery};
 use crate::web::sql::{ResultColumn, SqlProblem, Statement};
 use crate::web::tables::catalog::shapes_of;
 
-/// Statements that are looked at.
+/// Most statements checked.
 const STATEMENTS_MAX: usize = 2_000;
-/// Longest time in which all of them are bound, to the tables as they are and to those that the config makes.
-const LOOK_MAX: Duration = Duration::from_secs(60);
+/// Timeout for binding all of them to both versions of the tables.
+const TIME_MAX: Duration = Duration::from_secs(60);
 
 /// What would break.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -27,7 +27,7 @@ pub(super) struct Impact {
     queries: Vec<BrokenQuery>,
 }
 
-/// A query of a dashboard that breaks, or that a panel can no longer show.
+/// A query of a dashboard that would break, or whose result a panel could no longer show.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 struct BrokenDashboard {
     name: String,
@@ -36,7 +36,7 @@ struct BrokenDashboard {
     message: String,
 }
 
-/// A saved query that breaks.
+/// A saved query that would break.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 struct BrokenQuery {
     id: String,
@@ -44,7 +44,7 @@ struct BrokenQuery {
     message: String,
 }
 
-/// A statement and whose it is.
+/// A statement and its user.
 struct Use {
     user: User,
     statement: Statement,
@@ -55,7 +55,7 @@ enum User {
         name: String,
         draft: bool,
         query: String,
-        /// Of the result, those that panels and options name.
+        /// The result columns that panels and options use.
         columns: Vec<String>,
     },
     Query {
@@ -66,34 +66,34 @@ enum User {
 
 type Bound = Result<Vec<ResultColumn>, SqlProblem>;
 
-/// What the pipeline would break; `None`: the config has problems.
+/// The impact of a config; `None`: it has problems.
 ///
 /// # Errors
-/// Why that can't be told, for people. What failed inside is logged.
-pub(super) fn of(web: &Web, slug: &Slug, pipeline: Option<&Pipeline>) -> Result<Impact, String> {
+/// Why it is unknown, as a message for users. Internal failures are logged.
+pub(super) fn of(configs: &Configs, slug: &Slug, pipeline: Option<&Pipeline>) -> Result<Impact, String> {
     let Some(pipeline) = pipeline else { return Err("the config has problems".to_owned()) };
-    let told = |error: ApiError| {
-        tracing::warn!(%error, pipeline = %slug, "the impact of a config can't be told");
+    let log = |error: ApiError| {
+        tracing::warn!(%error, pipeline = %slug, "impact of a config unknown");
         error.message().to_owned()
     };
-    let uses = uses(web, slug).map_err(told)?;
+    let uses = uses(configs, slug).map_err(log)?;
     if uses.len() > STATEMENTS_MAX {
-        return Err(format!("there are {} queries; at most {STATEMENTS_MAX} are looked at", uses.len()));
+        return Err(format!("there are {} queries; at most {STATEMENTS_MAX} are checked", uses.len()));
     }
     let count = uses.len();
-    let found = look(web, slug, pipeline, uses).map_err(told)?;
-    found.ok_or_else(|| format!("{count} queries could not be looked at within {} s", LOOK_MAX.as_secs()))
+    let found = check(configs, slug, pipeline, uses).map_err(log)?;
+    found.ok_or_else(|| format!("{count} queries could not be checked within {} s", TIME_MAX.as_secs()))
 }
 
-/// `None`: the time was over before every statement was looked at.
-fn look(web: &Web, slug: &Slug, pipeline: &Pipeline, uses: Vec<Use>) -> Result<Option<Impact>, ApiError> {
+/// `None` if it timed out.
+fn check(configs: &Configs, slug: &Slug, pipeline: &Pipeline, uses: Vec<Use>) -> Result<Option<Impact>, ApiError> {
     if uses.is_empty() {
         return Ok(Some(Impact::default()));
     }
-    let until = Instant::now() + LOOK_MAX;
-    let before = match web.shapes(slug) {
+    let until = Instant::now() + TIME_MAX;
+    let before = match configs.sql.shapes(slug) {
         Ok(shapes) => shapes,
-        // There is nothing yet that could break.
+        // A new pipeline has nothing to break.
         Err(error) if error.code() == ErrorCode::PipelineNotFound => return Ok(Some(Impact::default())),
         Err(error) => return Err(error),
     };
@@ -102,8 +102,8 @@ fn look(web: &Web, slug: &Slug, pipeline: &Pipeline, uses: Vec<Use>) -> Result<O
         return Ok(Some(Impact::default()));
     }
     let statements: Vec<Statement> = uses.iter().map(|one| one.statement.clone()).collect();
-    let Some(before) = all(web.describe_until(&before, &statements, until)?) else { return Ok(None) };
-    let after = all(web.describe_until(&after, &statements, until)?);
+    let Some(before) = all(configs.sql.describe_until(&before, &statements, until)?) else { return Ok(None) };
+    let after = all(configs.sql.describe_until(&after, &statements, until)?);
     Ok(after.map(|after| compare(uses, before, after)))
 }
 
@@ -111,7 +111,7 @@ fn all(bound: Vec<Option<Bound>>) -> Option<Vec<Bound>> {
     bound.into_iter().collect()
 }
 
-fn uses(web: &Web, slug: &Slug) -> Result<Vec<Use>, ApiError> {
+fn uses(configs: &Configs, slug: &Slug) -> Result<Vec<Use>, ApiError> {
     let of_dashboard = |used: UsedStatement| Use {
         user: User::Dashboard { name: used.dashboard, draft: used.draft, query: used.query, columns: used.columns },
         statement: used.statement,
@@ -120,8 +120,8 @@ fn uses(web: &Web, slug: &Slug) -> Result<Vec<Use>, ApiError> {
         user: User::Query { id, name },
         statement: Statement { sql, params: Vec::new() },
     };
-    let dashboards = dashboards::statements(web, slug)?.into_iter().map(of_dashboard);
-    let queries = saved_queries::all(web, slug)?.into_iter().map(of_query);
+    let dashboards = dashboards::statements(&configs.dashboards, slug)?.into_iter().map(of_dashboard);
+    let queries = saved_queries::all(&configs.saved_queries, slug)?.into_iter().map(of_query);
     Ok(dashboards.chain(queries).collect())
 }
 
@@ -138,7 +138,7 @@ fn compare(uses: Vec<Use>, before: Vec<Bound>, after: Vec<Bound>) -> Impact {
             User::Dashboard { name, draft, query, columns } => {
                 let messages = match after {
                     Err(problem) => vec![problem.message],
-                    Ok(after) => vanished(&columns, &before, &after),
+                    Ok(after) => missing_columns(&columns, &before, &after),
                 };
                 let broken = |message| {
                     let (name, query) = (name.clone(), query.clone());
@@ -151,11 +151,11 @@ fn compare(uses: Vec<Use>, before: Vec<Bound>, after: Vec<Bound>) -> Impact {
     impact
 }
 
-/// A message for each column that was returned and no longer is.
-fn vanished(named: &[String], before: &[ResultColumn], after: &[ResultColumn]) -> Vec<String> {
+/// A message for each column that would no longer be returned.
+fn missing_columns(named: &[String], before: &[ResultColumn], after: &[ResultColumn]) -> Vec<String> {
     let has = |columns: &[ResultColumn], name: &str| columns.iter().any(|column| column.name == name);
-    let gone = named.iter().filter(|name| has(before, name) && !has(after, name));
-    gone.map(|name| format!("panels or options show `{name}`, which the query would no longer return")).collect()
+    let missing = named.iter().filter(|name| has(before, name) && !has(after, name));
+    missing.map(|name| format!("panels or options use `{name}`, which the query would no longer return")).collect()
 }
 
 #[cfg(test)]
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_bound_and_is_no_longer_is_broken() {
+    fn statement_that_no_longer_binds_is_broken() {
         let uses = vec![saved("a"), saved("b"), saved("c"), saved("d"), dashboard("q", &[])];
         let before = vec![returns(&["x"]), returns(&["x"]), fails("old"), fails("old"), returns(&["x"])];
         let after = vec![returns(&["x"]), fails("gone"), fails("new"), returns(&["x"]), fails("gone too")];
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dashboard_breaks_when_a_column_that_it_shows_vanishes_and_not_for_others() {
+    fn only_missing_columns_in_use_break_a_dashboard() {
         let uses = vec![dashboard("q", &["x", "y", "z"])];
         let impact = compare(uses, vec![returns(&["x", "y", "w"])], vec![returns(&["x", "v"])]);
         let messages: Vec<&str> = impact.dashboards.iter().map(|one| one.message.as_str()).collect();

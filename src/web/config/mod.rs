@@ -1,25 +1,34 @@
-//! A pipeline's config: read, checked and saved.
+//! A pipeline's config: read, validate, save.
 //!
-//! Invariant: the bytes that are saved are the bytes that are read, unknown members and all.
+//! Invariant: a config is stored and returned byte for byte, unknown fields included.
 
-mod check;
 mod impact;
-mod read;
 mod save;
-mod validate;
+mod service;
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::Value;
 
+use super::access::{quoted, slug_param};
 use super::endpoint::Endpoint;
+use super::failure::pipeline_not_found;
+use super::worker_client::Findings;
+use crate::domain::layout::config_key;
 use crate::domain::limits::{CONFIG_BYTES_MAX, VALIDATE_BYTES_MAX};
-use crate::http::{ContentType, ErrorCode};
+use crate::domain::name::Slug;
+use crate::domain::problem::{Problem, ProblemKind};
+use crate::http::{ApiError, ContentType, ErrorCode, Request, Response};
+use crate::ports::store::Bucket;
+
+pub use service::Configs;
+use service::{VALIDATE_TIMEOUT, json_text};
 
 const PATH: &str = "/api/p/{pipeline}/config";
 const BYTES_MAX: u64 = CONFIG_BYTES_MAX as u64;
-
-pub(super) fn endpoints() -> Vec<Endpoint> {
+pub(super) fn endpoints() -> Vec<Endpoint<Configs>> {
     vec![
-        Endpoint::get(PATH, "config.get", "The config as it is stored", read::get)
+        Endpoint::get(PATH, "config.get", "Shows the stored config", get)
             .answers_bytes(200, "application/json", "the bytes of `pipeline.json`")
             .header("ETag")
             .errors(&[
@@ -28,14 +37,14 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
                 ErrorCode::PipelineConfigNotFound,
                 ErrorCode::InvalidConfig,
             ]),
-        Endpoint::put(PATH, "config.put", "Saves a config, and tells what is wrong with it", save::put)
+        Endpoint::put(PATH, "config.put", "Saves a config and reports its problems", save::put)
             .takes::<Value>(BYTES_MAX)
             .query::<bool>(
                 "strict",
-                "a config with problems is 422, one whose expressions no worker could check is 502; neither is stored",
+                "whether to reject a config with problems (422), or whose expressions no worker could check (502)",
             )
-            .query::<bool>("dry_run", "nothing is stored")
-            .answers::<save::Saved>(200, "what was found; `ETag` names what is stored now")
+            .query::<bool>("dry_run", "whether to check without saving")
+            .answers::<save::Saved>(200, "the findings; `ETag` is that of the stored config")
             .header("ETag")
             .if_match_or_none()
             .errors(&[
@@ -44,14 +53,63 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
                 ErrorCode::PipelineBusy,
                 ErrorCode::WorkerUnavailable,
             ]),
-        Endpoint::post(
-            "/api/p/{pipeline}/validate",
-            "config.validate",
-            "A worker's verdict on a config",
-            validate::post,
-        )
-        .takes_stream(VALIDATE_BYTES_MAX, ContentType::Any, "application/json")
-        .answers::<validate::Verdict>(200, "the verdict, whatever was sent")
-        .errors(&[ErrorCode::WorkerUnavailable]),
+        Endpoint::post("/api/p/{pipeline}/validate", "config.validate", "Validates a config by a worker", validate)
+            .takes_stream(VALIDATE_BYTES_MAX, ContentType::Any, "application/json")
+            .answers::<Verdict>(200, "the verdict")
+            .errors(&[ErrorCode::WorkerUnavailable]),
     ]
+}
+
+/// `GET …/config`. Invalid JSON, which another program stored, is `invalid_config` with the tag, so that a save can
+/// replace exactly that.
+fn get(configs: &Configs, request: &mut Request) -> Result<Response, ApiError> {
+    let slug = slug_param(request, "pipeline")?;
+    let key = config_key(&slug);
+    let Some((meta, bytes)) = configs.store.read_start(Bucket::Pipelines, &key, BYTES_MAX)? else {
+        return Err(missing(configs, &slug)?);
+    };
+    let tag = meta.etag.as_ref().map(quoted);
+    if let Err(problem) = json_text(&bytes) {
+        let message = format!("the stored config of `{slug}` is not JSON: {}", problem.message);
+        let error = ApiError::new(ErrorCode::InvalidConfig, message).with_problems([problem]);
+        return Err(tag.into_iter().fold(error, |error, tag| error.with_header("ETag", tag)));
+    }
+    let response = Response::bytes(200, "application/json", bytes);
+    Ok(tag.into_iter().fold(response, |response, tag| response.with_header("ETag", tag)))
+}
+
+fn missing(configs: &Configs, slug: &Slug) -> Result<ApiError, ApiError> {
+    Ok(match configs.store.exists(slug)? {
+        true => ApiError::new(ErrorCode::PipelineConfigNotFound, format!("the pipeline `{slug}` has no config")),
+        false => pipeline_not_found(slug),
+    })
+}
+
+/// `{ "ok": true }`, or `{ "ok": false, "errors": […] }`.
+#[derive(Serialize, JsonSchema)]
+struct Verdict {
+    ok: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<Problem>,
+    /// Valid, but probably unintended.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<Problem>,
+}
+
+/// `POST …/validate`. Always 200 if a worker responds: the verdict is in the body. The pipeline need not exist, since the
+/// config may be its first; an invalid name is reported along with the config's problems.
+fn validate(configs: &Configs, request: &mut Request) -> Result<Response, ApiError> {
+    let name = slug_param(request, "pipeline");
+    let (body, bytes) = request.body_start(CONFIG_BYTES_MAX)?;
+    let Findings { mut problems, warnings } = match bytes > CONFIG_BYTES_MAX as u64 {
+        true => Findings { problems: vec![Problem::config_too_large(bytes)], warnings: Vec::new() },
+        false => configs
+            .worker
+            .validate(&body, VALIDATE_TIMEOUT)
+            .map_err(|error| ApiError::caused(ErrorCode::WorkerUnavailable, error))?,
+    };
+    if let Err(error) = name {
+        problems.insert(0, Problem::new(ProblemKind::InvalidValue, "", error.message()));
+    }
+    Ok(Response::json(200, &Verdict { ok: problems.is_empty(), errors: problems, warnings }))
 }

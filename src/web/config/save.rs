@@ -1,49 +1,49 @@
-//! Saves a config: any JSON is stored, and what is wrong with it is told. A strict save stores what was found good
-//! alone.
+//! Saves a config. Any JSON is stored, and its problems are reported; a strict save stores only configs without problems.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::check::check;
 use super::impact::{self, Impact};
-use super::read::json_text;
+use super::service::{Configs, VALIDATE_TIMEOUT, json_text};
 use crate::domain::layout::config_key;
 use crate::domain::name::Slug;
+use crate::domain::pipeline::Pipeline;
+use crate::domain::pipeline::validate::examine;
 use crate::domain::problem::Problem;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::store::{Bucket, ObjectMeta, WriteOptions};
-use crate::web::Web;
 use crate::web::access::{IfMatch, flag_query, if_match_or_none, quoted, slug_param};
 use crate::web::failure::from_store;
+use crate::web::worker_client::WorkerClientError;
 
-/// What was found.
+/// The findings.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Saved {
-    /// There are no problems.
+    /// Whether there are no problems.
     ok: bool,
     problems: Vec<Problem>,
-    /// What is allowed, and probably not meant.
+    /// Valid, but probably unintended.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<Problem>,
-    /// False: the config has expressions, and no worker looked at them.
+    /// False if the config has expressions and no worker checked them.
     expressions_checked: bool,
-    /// What the config breaks; null if that can't be told.
+    /// What the config would break; null if unknown.
     impact: Option<Impact>,
-    /// Why the impact can't be told.
+    /// Why the impact is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     impact_unknown: Option<String>,
 }
 
-pub(super) fn put(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+pub(super) fn put(configs: &Configs, request: &mut Request) -> Result<Response, ApiError> {
     let slug = slug_param(request, "pipeline")?;
     let (strict, dry_run) = (flag_query(request, "strict")?, flag_query(request, "dry_run")?);
     let wanted = if_match_or_none(request)?;
     let body = request.body_bytes()?;
     let text = json_text(&body).map_err(|problem| {
-        ApiError::new(ErrorCode::InvalidRequest, format!("the body is no config: {}", problem.message))
+        ApiError::new(ErrorCode::InvalidRequest, format!("the body is not a config: {}", problem.message))
     })?;
-    wanted.precondition(look(web, &slug)?.as_ref())?;
-    let checked = check(web, text);
+    wanted.precondition(head(configs, &slug)?.as_ref())?;
+    let checked = check(configs, text);
     let problems = checked.problems().to_vec();
     let expressions_checked = checked.unchecked.is_none();
     match checked.unchecked {
@@ -51,59 +51,90 @@ pub(super) fn put(web: &Web, request: &mut Request) -> Result<Response, ApiError
             return Err(ApiError::of(ErrorCode::InvalidConfig).with_problems(problems));
         }
         Some(error) if strict => return Err(ApiError::caused(ErrorCode::WorkerUnavailable, error)),
-        Some(error) => tracing::warn!(%error, pipeline = %slug, dry_run, "no worker looked at a config's expressions"),
+        Some(error) => {
+            tracing::warn!(%error, pipeline = %slug, dry_run, "expressions of a config not checked: no worker")
+        }
         None => {}
     }
-    let (impact, impact_unknown) = match impact::of(web, &slug, checked.pipeline.as_ref().ok()) {
+    let (impact, impact_unknown) = match impact::of(configs, &slug, checked.pipeline.as_ref().ok()) {
         Ok(impact) => (Some(impact), None),
-        Err(why) => (None, Some(why)),
+        Err(reason) => (None, Some(reason)),
     };
     let (ok, warnings) = (problems.is_empty(), checked.warnings);
     let saved = Saved { ok, problems, warnings, expressions_checked, impact, impact_unknown };
     let response = Response::json(200, &saved);
     let (problems, request_id) = (saved.problems.len(), request.id().as_str());
     if dry_run {
-        tracing::debug!(pipeline = %slug, problems, request_id, "a config was looked at, and not saved: a dry run");
+        tracing::debug!(pipeline = %slug, problems, request_id, "config checked (dry run)");
         return Ok(response);
     }
-    let tag = write(web, &slug, &body, &wanted)?.etag;
-    tracing::info!(pipeline = %slug, problems, expressions_checked, request_id, "a config was saved");
+    let tag = write(configs, &slug, &body, &wanted)?.etag;
+    tracing::info!(pipeline = %slug, problems, expressions_checked, request_id, "config saved");
     Ok(tag.iter().fold(response, |response, tag| response.with_header("ETag", quoted(tag))))
 }
 
-fn look(web: &Web, slug: &Slug) -> Result<Option<ObjectMeta>, ApiError> {
-    web.store.head(Bucket::Pipelines, &config_key(slug)).map_err(from_store)
+fn head(configs: &Configs, slug: &Slug) -> Result<Option<ObjectMeta>, ApiError> {
+    configs.store.head(Bucket::Pipelines, &config_key(slug)).map_err(from_store)
 }
 
-/// Writes when nobody moves the pipeline. The precondition is looked at again before, so that the losers of a race
-/// needn't wait for their turn.
-fn write(web: &Web, slug: &Slug, body: &[u8], wanted: &IfMatch) -> Result<ObjectMeta, ApiError> {
+/// Writes under the write lock. The precondition is checked while waiting, so that the losers of a race don't wait.
+fn write(configs: &Configs, slug: &Slug, body: &[u8], wanted: &IfMatch) -> Result<ObjectMeta, ApiError> {
     let key = config_key(slug);
     let current = || {
-        let current = look(web, slug)?;
+        let current = head(configs, slug)?;
         let precondition = wanted.precondition(current.as_ref())?;
         Ok::<_, ApiError>((current, precondition))
     };
-    web.in_turn(
+    configs.locks.with_write_lock(
         slug,
         &key,
         || current().map(drop),
         || {
             let (current, precondition) = current()?;
             let options = WriteOptions::default().with(precondition);
-            let written = web.store.put(Bucket::Pipelines, &key, body, &options).map_err(from_store)?;
+            let written = configs.store.put(Bucket::Pipelines, &key, body, &options).map_err(from_store)?;
             if current.is_none() {
-                revive(web, slug);
+                revive(configs, slug);
             }
             Ok(written)
         },
     )
 }
 
-/// The pipeline exists (again): its jobs are no longer those of a deleted one.
-fn revive(web: &Web, slug: &Slug) {
-    if let Err(error) = web.kv.revive_pipeline(slug) {
-        // The mark drops jobs that are older than it alone.
-        tracing::warn!(%error, pipeline = %slug, "the mark of a deleted pipeline could not be taken away");
+/// Clears the deletion mark of the pipeline, which exists again, so that its jobs aren't dropped.
+fn revive(configs: &Configs, slug: &Slug) {
+    if let Err(error) = configs.kv.revive_pipeline(slug) {
+        // The mark only drops jobs older than itself.
+        tracing::warn!(%error, pipeline = %slug, "clearing deletion mark failed");
     }
+}
+
+/// The findings about a config.
+struct Checked {
+    /// The pipeline, or every problem in the order of the document.
+    pipeline: Result<Pipeline, Vec<Problem>>,
+    warnings: Vec<Problem>,
+    /// Why no worker checked the expressions, if there are any and none did.
+    unchecked: Option<WorkerClientError>,
+}
+
+impl Checked {
+    fn problems(&self) -> &[Problem] {
+        self.pipeline.as_ref().err().map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Checks a config as far as possible: its own rules here, its expressions by a worker.
+fn check(configs: &Configs, text: &str) -> Checked {
+    let mut examined = examine(text);
+    let warnings = std::mem::take(&mut examined.warnings);
+    if !examined.drafts.iter().any(|draft| draft.mapping.has_expressions()) {
+        return Checked { pipeline: examined.conclude(text, Vec::new()), warnings, unchecked: None };
+    }
+    let (found, unchecked) = match configs.worker.validate(text.as_bytes(), VALIDATE_TIMEOUT) {
+        Ok(found) => (found.problems, None),
+        Err(error) => (Vec::new(), Some(error)),
+    };
+    let more = found.into_iter().filter(|problem| !examined.problems.contains(problem)).collect();
+    Checked { pipeline: examined.conclude(text, more), warnings, unchecked }
 }

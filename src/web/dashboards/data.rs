@@ -1,4 +1,4 @@
-//! What the panels of a dashboard show: each distinct statement run once, a result for each panel.
+//! The data of a dashboard's panels: each distinct statement runs once.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::gate::{refused, statement, today};
-use super::objects::{Named, load};
+use super::service::{Dashboards, Named, load};
+use super::validate::{require_valid, statement, today};
 use crate::domain::dashboard::{Examined, NamedQuery, Panel, Settings, examine, options_sql, panel_sql};
 use crate::http::{ApiError, ErrorCode, Request, Response, json_object};
-use crate::web::Web;
 use crate::web::sql::{LimitReason, ResultColumn, RowLimits, Rows, Statement, push_rows};
-use crate::web::tables::catalog::ConfigStatus;
-use crate::web::tables::rows::insert_config;
+use crate::web::tables::catalog::{ConfigStatus, insert_config};
 
-/// Rows of a result.
+/// Most rows of a result.
 const ROWS_MAX: u64 = 10_000;
-/// Rows of all results as JSON, in bytes, shared out among them; and the most and least that one gets.
+/// Bytes of all results' rows as JSON, divided among them; and the largest and smallest share.
 const BYTES_MAX: u64 = 32 << 20;
 const RESULT_BYTES_MAX: u64 = 4 << 20;
 const RESULT_BYTES_MIN: u64 = 128 << 10;
@@ -25,31 +23,31 @@ const RESULT_BYTES_MIN: u64 = 128 << 10;
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DataRequest {
-    /// What is chosen, by the parameters' names; the rest is as the document says.
+    /// Chosen values by parameter name; other parameters have their defaults.
     #[serde(default)]
     params: Map<String, Value>,
-    /// The draft, not what is published.
+    /// Use the draft instead of the published dashboard.
     #[serde(default)]
     draft: bool,
 }
 
-/// Describes an answer, which is written as text.
+/// Describes a response, which is written as text.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct DataAnswer {
-    /// By the panels' ids; texts have none.
+    /// By panel id; text panels have none.
     panels: BTreeMap<String, PanelResult>,
-    /// By the names of parameters whose options come from a query: columns `value` and `label`.
+    /// By the names of parameters with options from a query: columns `value` and `label`.
     options: BTreeMap<String, PanelResult>,
-    /// What was chosen or stood by default.
+    /// The values of all parameters.
     params: Map<String, Value>,
-    /// Unless the tables were written under the config as it is.
+    /// Present unless the tables were written under the current config.
     #[serde(skip_serializing_if = "Option::is_none")]
     config: Option<ConfigStatus>,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
-#[expect(dead_code, reason = "it is the answer's schema; rows come as text")]
+#[expect(dead_code, reason = "describes the response; rows are written as text")]
 enum PanelResult {
     Rows(PanelRows),
     Failed(PanelError),
@@ -62,10 +60,10 @@ struct PanelRows {
     row_count: u64,
     truncated: bool,
     limit_reason: Option<LimitReason>,
-    /// The tables were being published meanwhile.
+    /// The tables were being published while they were read.
     #[serde(skip_serializing_if = "Option::is_none")]
     publishing: Option<bool>,
-    /// For a panel with `compare`: the same for the other days; null if nothing lies there.
+    /// For a panel with `compare`: the result for the compared days; null if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     previous: Option<Box<PanelResult>>,
 }
@@ -78,19 +76,19 @@ struct PanelError {
     message: String,
 }
 
-pub(super) fn data(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+pub(super) fn data(dashboards: &Dashboards, request: &mut Request) -> Result<Response, ApiError> {
     let body = request.body_bytes()?;
     let wanted: DataRequest = if body.is_empty() { DataRequest::default() } else { json_object(&body)? };
-    let named = Named::of(web, request)?;
+    let named = Named::of(dashboards, request)?;
     let key = named.key(wanted.draft);
     let what = if wanted.draft { "draft" } else { "published dashboard" };
-    let (_, bytes) = load(web, &key)?.ok_or_else(|| named.missing(what))?;
+    let (_, bytes) = load(dashboards, &key)?.ok_or_else(|| named.missing(what))?;
     let examined = examine(&bytes);
     if !examined.is_readable() {
-        refused(examined)?;
-        return Err(ApiError::internal("a text without problems can't be read"));
+        require_valid(examined)?;
+        return Err(ApiError::internal("a dashboard without problems can't be read"));
     }
-    let settings = Settings::choose(examined.dashboard.params(), &wanted.params, today(web))
+    let settings = Settings::choose(examined.dashboard.params(), &wanted.params, today(dashboards))
         .map_err(|messages| ApiError::new(ErrorCode::InvalidRequest, messages.join("; ")))?;
     let mut plan = Plan::of(&examined, &settings);
     let share = BYTES_MAX / plan.results().max(1);
@@ -99,14 +97,14 @@ pub(super) fn data(web: &Web, request: &mut Request) -> Result<Response, ApiErro
     let mut more = Map::from_iter([("params".to_owned(), Value::Object(settings.to_json()))]);
     let mut results = Vec::new();
     if !statements.is_empty() {
-        let ran = web.run(&named.pipeline, &statements, limits, None)?;
+        let ran = dashboards.sql.run(&named.pipeline, &statements, limits, None)?;
         insert_config(&mut more, &ran.catalog.config);
         results = ran.outcomes;
     }
     Ok(Response::bytes(200, "application/json", answer(&plan, &results, more).into_bytes()))
 }
 
-/// What is to be run, and who shows it.
+/// The statements to run and what shows their results.
 #[derive(Default)]
 struct Plan {
     statements: Vec<Statement>,
@@ -118,15 +116,15 @@ struct Shown {
     name: String,
     is_options: bool,
     source: Source,
-    /// For a panel that compares: what it compares with, if there is anything.
+    /// For a panel that compares: the statement to compare with, if any.
     previous: Option<Option<usize>>,
 }
 
 /// Where a result comes from.
 enum Source {
-    /// A position among the statements.
+    /// An index into the statements.
     Statement(usize),
-    /// It can't be had.
+    /// Why there is no result.
     Problem(String),
 }
 
@@ -155,7 +153,7 @@ impl Plan {
         plan
     }
 
-    /// How many results are written, each time that one is.
+    /// Number of results written.
     fn results(&self) -> u64 {
         let of = |shown: &Shown| 1 + u64::from(shown.previous.flatten().is_some());
         self.shown.iter().map(of).sum()
@@ -196,7 +194,7 @@ impl Plan {
             return Source::Problem(format!("there is no query `{name}`"));
         };
         let statement = statement(query, sql(query), settings);
-        // A parameter that has problems gives no value.
+        // Invalid parameters have no value.
         let lacks = |name: &&str| !statement.params.iter().any(|(given, _)| given == name);
         if let Some(missing) = query.placeholders().find(lacks) {
             return Source::Problem(format!("the parameter `{missing}` has problems"));
@@ -204,7 +202,7 @@ impl Plan {
         Source::Statement(self.index(statement))
     }
 
-    /// The position of a statement, which is run once however often it is asked for.
+    /// The index of a statement, added unless there is an equal one.
     fn index(&mut self, statement: Statement) -> usize {
         self.statements.iter().position(|own| *own == statement).unwrap_or_else(|| {
             self.statements.push(statement);
@@ -215,7 +213,7 @@ impl Plan {
 
 type Results = [Result<Rows, ApiError>];
 
-/// `more`: the members beside the results; at least one.
+/// `more`: further fields; at least one.
 fn answer(plan: &Plan, results: &Results, more: Map<String, Value>) -> String {
     // One text, so that large results are copied once.
     let mut text = String::with_capacity(results.iter().flatten().map(|rows| rows.rows.len()).sum());

@@ -1,47 +1,41 @@
-//! `/api/p/{pipeline}/dashboards`: drafts, the gate, publishing, and the data of panels.
+//! Dashboards of a pipeline: drafts, validation, publishing, and the data of panels.
 //!
-//! Invariants: the YAML text is stored as it came; what is published has passed the gate, unless somebody put it into
-//! the store by other means.
+//! Invariants: the YAML text is stored unchanged; a published dashboard is valid, unless another program stored it.
 
 mod data;
-mod gate;
 mod objects;
 mod publish;
-mod used;
-
-pub(in crate::web) use used::{UsedStatement, statements};
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+mod service;
+mod validate;
 
 use super::endpoint::Endpoint;
-use crate::domain::dashboard::DashboardProblem;
 use crate::domain::dashboard::limits::YAML_BYTES_MAX;
 use crate::domain::limits::VALIDATE_BYTES_MAX;
 use crate::http::{ContentType, ErrorCode};
 
-/// Dashboards of a pipeline that are looked into when its tables change.
-const DASHBOARDS_MAX: usize = 1_000;
+pub use service::Dashboards;
+use service::{DashboardEntry, DashboardList, Done, NewDashboard, Verdict, YAML};
+pub use validate::{UsedStatement, statements};
+
 /// Largest request for data, in bytes.
 const DATA_REQUEST_BYTES_MAX: u64 = 256 << 10;
 /// Largest request for a new dashboard, in bytes.
 const CREATE_BYTES_MAX: u64 = 4 << 10;
-const YAML: &str = "application/yaml";
 const YAML_TYPES: ContentType =
     ContentType::OneOf(&["application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml", "text/plain"]);
 
 const ALL: &str = "/api/p/{pipeline}/dashboards";
 const ONE: &str = "/api/p/{pipeline}/dashboards/{name}";
 
-pub(super) fn endpoints() -> Vec<Endpoint> {
-    let draft = "`1`: the draft";
+pub(super) fn endpoints() -> Vec<Endpoint<Dashboards>> {
+    let draft = "whether to get the draft";
     let of_one = [ErrorCode::InvalidSlug, ErrorCode::PipelineNotFound, ErrorCode::DashboardNotFound];
     let yaml_bytes_max = YAML_BYTES_MAX as u64;
     vec![
         Endpoint::get(ALL, "dashboards.list", "Lists dashboards and drafts", objects::list)
-            .answers::<DashboardList>(200, "all of them, by name")
+            .answers::<DashboardList>(200, "the dashboards, by name")
             .errors(&of_one[..2]),
-        Endpoint::post(ALL, "dashboards.create", "Creates a draft from the template", objects::create)
+        Endpoint::post(ALL, "dashboards.create", "Creates a draft from a template", objects::create)
             .takes::<NewDashboard>(CREATE_BYTES_MAX)
             .answers::<DashboardEntry>(201, "the draft")
             .header("ETag")
@@ -49,35 +43,35 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .errors(&[ErrorCode::AlreadyExists, ErrorCode::PipelineBusy]),
         Endpoint::get(ONE, "dashboards.get", "The YAML of a dashboard", objects::get)
             .query::<bool>("draft", draft)
-            .answers_bytes(200, YAML, "the text as it was saved")
+            .answers_bytes(200, YAML, "the YAML, as saved")
             .header("ETag")
             .errors(&of_one),
-        Endpoint::put(ONE, "dashboards.put", "Saves a dashboard; one that is no draft passes the gate", objects::put)
+        Endpoint::put(ONE, "dashboards.put", "Saves a dashboard, which must be valid, or a draft", objects::put)
             .takes_bytes(yaml_bytes_max, YAML_TYPES, YAML)
-            .query::<bool>("draft", "`1`: the draft, which is saved whatever is wrong with it")
-            .answers::<Verdict>(200, "it is saved; of a draft, what is wrong with it apart from its SQL, if anything")
+            .query::<bool>("draft", "whether to save a draft, which may be invalid")
+            .answers::<Verdict>(200, "saved; with the problems of a draft, apart from its SQL")
             .header("ETag")
             .if_match_or_none()
             .errors(&of_one[..2])
             .errors(&[ErrorCode::InvalidDashboard, ErrorCode::PipelineBusy]),
         Endpoint::delete(ONE, "dashboards.delete", "Deletes a dashboard and its draft", objects::delete)
-            .answers::<Done>(200, "both are gone")
+            .answers::<Done>(200, "both are deleted")
             .errors(&of_one),
         Endpoint::post(
             "/api/p/{pipeline}/dashboards/{name}/validate",
             "dashboards.validate",
-            "What the gate says of a text, or of the draft",
+            "Validates a YAML text, or the draft",
             publish::validate,
         )
         .takes_stream(VALIDATE_BYTES_MAX, ContentType::Any, YAML)
-        .answers::<Verdict>(200, "the verdict, whatever was sent"),
+        .answers::<Verdict>(200, "the verdict"),
         Endpoint::post(
             "/api/p/{pipeline}/dashboards/{name}/publish",
             "dashboards.publish",
-            "Publishes the draft, if it passes the gate",
+            "Publishes the draft, if it is valid",
             publish::publish,
         )
-        .answers::<Verdict>(200, "it is published")
+        .answers::<Verdict>(200, "the dashboard is published")
         .header("ETag")
         .if_match()
         .errors(&of_one)
@@ -85,7 +79,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         Endpoint::post(
             "/api/p/{pipeline}/dashboards/{name}/data",
             "dashboards.data",
-            "What the panels show",
+            "Runs the queries of the panels",
             data::data,
         )
         .takes::<data::DataRequest>(DATA_REQUEST_BYTES_MAX)
@@ -93,40 +87,4 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         .errors(&of_one)
         .errors(&[ErrorCode::InvalidDashboard, ErrorCode::InvalidConfig]),
     ]
-}
-
-#[derive(Serialize, JsonSchema)]
-struct DashboardList {
-    dashboards: Vec<DashboardEntry>,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct DashboardEntry {
-    name: String,
-    published: bool,
-    draft: bool,
-    /// RFC 3339: when either was saved last.
-    modified: String,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct NewDashboard {
-    /// 1 to 63 of a-z, 0-9, `_` and `-`, starting with a letter or digit.
-    name: String,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct Done {
-    ok: bool,
-}
-
-/// What the gate says.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "DashboardVerdict")]
-struct Verdict {
-    ok: bool,
-    errors: Vec<DashboardProblem>,
-    /// What is allowed, but probably not meant.
-    warnings: Vec<DashboardProblem>,
 }

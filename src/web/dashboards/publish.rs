@@ -1,24 +1,21 @@
-//! The gate on its own, and the way of a draft through it.
+//! Validates and publishes drafts.
 //!
-//! A publication is cut off at worst between the two: the published text is the draft's then, and the draft is still
-//! there. Publishing again ends it.
+//! An interrupted publication leaves the published dashboard and an equal draft; publishing again completes it.
 
-use super::Verdict;
-use super::gate::{judge, refused, verdict};
-use super::objects::{Named, load};
+use super::service::{Dashboards, Named, Verdict, load};
+use super::validate::{self, require_valid, verdict};
 use crate::domain::dashboard::limits::YAML_BYTES_MAX;
 use crate::domain::dashboard::{DashboardProblem, DashboardProblemKind};
 use crate::domain::text::Position;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::store::{Bucket, Precondition, WriteOptions};
 use crate::runtime::failpoint;
-use crate::web::Web;
 use crate::web::access::{IfMatch, if_match, tagged};
 use crate::web::failure::from_store;
 
-/// Always 200, also for a name that nothing has: the verdict is in the body.
-pub(super) fn validate(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
-    let verdict = match validated(web, request) {
+/// Always 200, even for an unknown name: the verdict is in the body.
+pub(super) fn validate(dashboards: &Dashboards, request: &mut Request) -> Result<Response, ApiError> {
+    let verdict = match validated(dashboards, request) {
         Err(error) if is_about_the_name(error.code()) => {
             let problem =
                 DashboardProblem::new(DashboardProblemKind::InvalidValue, "", error.message(), Position::START);
@@ -33,50 +30,52 @@ fn is_about_the_name(code: ErrorCode) -> bool {
     [ErrorCode::InvalidSlug, ErrorCode::PipelineNotFound, ErrorCode::DashboardNotFound].contains(&code)
 }
 
-fn validated(web: &Web, request: &mut Request) -> Result<Verdict, ApiError> {
-    // One byte more than a dashboard may have makes it too large.
+fn validated(dashboards: &Dashboards, request: &mut Request) -> Result<Verdict, ApiError> {
+    // One byte past the limit marks it as too large.
     let (mut bytes, _) = request.body_start(YAML_BYTES_MAX + 1)?;
-    let named = Named::of(web, request)?;
+    let named = Named::of(dashboards, request)?;
     if bytes.is_empty() {
-        let saved = match load(web, &named.draft())? {
+        let saved = match load(dashboards, &named.draft())? {
             Some(draft) => Some(draft),
-            None => load(web, &named.published())?,
+            None => load(dashboards, &named.published())?,
         };
         bytes = saved.ok_or_else(|| named.missing("dashboard"))?.1;
     }
-    Ok(verdict(judge(web, &named.pipeline, &bytes)?))
+    Ok(verdict(validate::validate(dashboards, &named.pipeline, &bytes)?))
 }
 
-pub(super) fn publish(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+pub(super) fn publish(dashboards: &Dashboards, request: &mut Request) -> Result<Response, ApiError> {
     let condition = if_match(request)?;
-    let named = Named::of(web, request)?;
-    let Some((draft, bytes)) = load(web, &named.draft())? else { return already(web, &named, &condition) };
+    let named = Named::of(dashboards, request)?;
+    let Some((draft, bytes)) = load(dashboards, &named.draft())? else {
+        return already_published(dashboards, &named, &condition);
+    };
     condition.precondition(Some(&draft))?;
-    // Seen before the gate takes its time: what somebody else publishes meanwhile is not written over.
-    let before = web.store.head(Bucket::Pipelines, &named.published()).map_err(from_store)?;
+    // Read before validation: what another request publishes meanwhile isn't overwritten.
+    let before = dashboards.store.head(Bucket::Pipelines, &named.published()).map_err(from_store)?;
     let unchanged = match before.and_then(|before| before.etag) {
         Some(tag) => Precondition::IfMatch(tag),
         None => Precondition::IfNoneMatch,
     };
-    let verdict = refused(judge(web, &named.pipeline, &bytes)?)?;
+    let verdict = require_valid(validate::validate(dashboards, &named.pipeline, &bytes)?)?;
     let key = named.published();
     let options = WriteOptions::default().with(unchanged);
-    let put = || web.store.put(Bucket::Pipelines, &key, &bytes, &options).map_err(from_store);
-    let meta = web.in_turn_of_existing(&named.pipeline, &key, put)?;
+    let put = || dashboards.store.put(Bucket::Pipelines, &key, &bytes, &options).map_err(from_store);
+    let meta = dashboards.locks.with_write_lock_of_existing(&named.pipeline, &key, put)?;
     failpoint::reach("dashboards::published");
-    // A draft that was saved meanwhile is a new one; none is saved between the look and the deletion.
-    let lock = named.alone(web)?;
-    let now = web.store.head(Bucket::Pipelines, &named.draft()).map_err(from_store)?;
+    // A draft saved meanwhile is kept; the lock prevents saves between the check and the deletion.
+    let lock = named.lock(dashboards)?;
+    let now = dashboards.store.head(Bucket::Pipelines, &named.draft()).map_err(from_store)?;
     if now.is_some_and(|now| now.etag == draft.etag) {
         failpoint::reach("dashboards::compared");
-        web.store.delete(Bucket::Pipelines, &[named.draft()], &lock.options()).map_err(from_store)?;
+        dashboards.store.delete(Bucket::Pipelines, &[named.draft()], &lock.options()).map_err(from_store)?;
     }
     Ok(tagged(Response::json(200, &verdict), meta.etag.as_ref()))
 }
 
-/// Without a draft, what is published stays so: whoever didn't hear the answer may ask again.
-fn already(web: &Web, named: &Named, condition: &IfMatch) -> Result<Response, ApiError> {
-    let published = web.store.head(Bucket::Pipelines, &named.published()).map_err(from_store)?;
+/// Without a draft, an already published dashboard is a success, so that the request can be repeated.
+fn already_published(dashboards: &Dashboards, named: &Named, condition: &IfMatch) -> Result<Response, ApiError> {
+    let published = dashboards.store.head(Bucket::Pipelines, &named.published()).map_err(from_store)?;
     let meta = published.ok_or_else(|| named.missing("draft"))?;
     if *condition != IfMatch::Anything {
         return Err(ApiError::new(ErrorCode::PreconditionFailed, "there is no draft"));

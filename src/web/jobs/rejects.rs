@@ -1,57 +1,55 @@
-//! The rows for which a job failed: as the file that the run kept, or the first of them as JSON.
+//! The rejected rows of a failed job: as the file that the run kept, or the first of them as JSON.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::LazyLock;
 
-use super::{PARQUET, known, named};
+use super::service::{Jobs, PARQUET, find_job, named};
 use crate::domain::job::JobId;
 use crate::domain::layout::job_rejects_key;
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::store::{BodyChanged, Bucket, ETag, ObjectMeta, StoreError};
 use crate::sync::Semaphore;
-use crate::web::Web;
 use crate::web::access::{clipped, number_query, optional_query};
-use crate::web::attachment::attachment;
 use crate::web::failure::{acquire, from_store};
 use crate::web::parquet::rejects::{OPERATION, Rejects, Request as Wanted};
 use crate::web::parquet::{ReadError, Reader};
 use crate::web::sql::failure::from_sandbox;
-use crate::web::streams::streamed;
+use crate::web::streams::{attachment, streamed};
 
-/// Rows of one answer where the request doesn't say, and at most.
+/// Default and largest number of rows.
 const ROWS_DEFAULT: u64 = 100;
 const ROWS_MAX: u64 = 1_000;
-/// Largest file of which rows are shown, in bytes: it is copied to this machine for it, or linked.
+/// Largest file whose rows are shown, in bytes: it is copied to the local disk, or linked.
 const FILE_BYTES_MAX: u64 = 512 << 20;
-/// Files that are looked into at a time.
-const AT_A_TIME_MAX: usize = 2;
-/// The file's name in the folder in which it is read.
+/// Concurrent reads.
+const CONCURRENT_MAX: usize = 2;
+/// The file's name in the staging folder.
 const FILE: &str = "rejected.parquet";
 
-static CALLS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(AT_A_TIME_MAX));
+static CALLS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(CONCURRENT_MAX));
 
 /// `GET …/jobs/{id}/rejects`
-pub fn rejects(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+pub fn rejects(jobs: &Jobs, request: &mut Request) -> Result<Response, ApiError> {
     let (pipeline, id) = named(request)?;
     let limit = number_query(request, "limit", 1..=ROWS_MAX)?.unwrap_or(ROWS_DEFAULT);
     match optional_query(request, "format")? {
-        None | Some("parquet") => download(web, &pipeline, &id),
-        Some("json") => shown(web, &pipeline, &id, usize::try_from(limit).unwrap_or(usize::MAX)),
+        None | Some("parquet") => download(jobs, &pipeline, &id),
+        Some("json") => show(jobs, &pipeline, &id, usize::try_from(limit).unwrap_or(usize::MAX)),
         Some(other) => {
-            let message = format!("the parameter `format` is `{}`, expected `parquet` or `json`", clipped(other));
+            let message = format!("query parameter `format` is `{}`, expected `parquet` or `json`", clipped(other));
             Err(ApiError::new(ErrorCode::InvalidRequest, message))
         }
     }
 }
 
-fn download(web: &Web, pipeline: &Slug, id: &JobId) -> Result<Response, ApiError> {
-    let permit = acquire(&web.streams)?;
-    let reader = match web.store.get(Bucket::Pipelines, &job_rejects_key(pipeline, id.as_str()), None) {
+fn download(jobs: &Jobs, pipeline: &Slug, id: &JobId) -> Result<Response, ApiError> {
+    let permit = acquire(&jobs.streams)?;
+    let reader = match jobs.store.get(Bucket::Pipelines, &job_rejects_key(pipeline, id.as_str()), None) {
         Ok(reader) => reader,
-        Err(StoreError::NotFound { .. }) => return Err(none(web, pipeline, id)),
+        Err(StoreError::NotFound { .. }) => return Err(not_found(jobs, pipeline, id)),
         Err(error) => return Err(from_store(error)),
     };
     let name = attachment(&format!("{pipeline}-{id}.rejected.parquet"));
@@ -60,55 +58,57 @@ fn download(web: &Web, pipeline: &Slug, id: &JobId) -> Result<Response, ApiError
 }
 
 /// Why there is no file.
-fn none(web: &Web, pipeline: &Slug, id: &JobId) -> ApiError {
-    known(web, pipeline, id)
+fn not_found(jobs: &Jobs, pipeline: &Slug, id: &JobId) -> ApiError {
+    find_job(jobs, pipeline, id)
         .err()
-        .unwrap_or_else(|| ApiError::new(ErrorCode::ObjectNotFound, format!("the job `{id}` left no rejected rows")))
+        .unwrap_or_else(|| ApiError::new(ErrorCode::ObjectNotFound, format!("the job `{id}` has no rejected rows")))
 }
 
-fn shown(web: &Web, pipeline: &Slug, id: &JobId, limit: usize) -> Result<Response, ApiError> {
+fn show(jobs: &Jobs, pipeline: &Slug, id: &JobId, limit: usize) -> Result<Response, ApiError> {
     let key = job_rejects_key(pipeline, id.as_str());
-    let Some(meta) = web.store.head(Bucket::Pipelines, &key).map_err(from_store)? else {
-        return Err(none(web, pipeline, id));
+    let Some(meta) = jobs.store.head(Bucket::Pipelines, &key).map_err(from_store)? else {
+        return Err(not_found(jobs, pipeline, id));
     };
     if meta.size > FILE_BYTES_MAX {
-        let message =
-            format!("the rejected rows take {} bytes; up to {FILE_BYTES_MAX} are shown: download them", meta.size);
+        let message = format!(
+            "the rejected rows have {} bytes, expected at most {FILE_BYTES_MAX} to show them; download the file",
+            meta.size
+        );
         return Err(ApiError::new(ErrorCode::QueryTooLarge, message));
     }
     let etag = meta.etag.clone().unwrap_or(ETag(String::new()));
-    if let Some(reason) = web.unreadable.reason(&key, &etag) {
+    if let Some(reason) = jobs.unreadable.reason(&key, &etag) {
         return Err(unreadable(&reason));
     }
-    let _place = acquire(&CALLS)?;
-    let staging = web.sql.sandbox.staging().map_err(from_sandbox)?;
+    let _permit = acquire(&CALLS)?;
+    let staging = jobs.sandbox.staging().map_err(from_sandbox)?;
     let path = staging.path().join(FILE);
-    bring(web, &meta, &path)?;
-    match Reader::new(&web.sql.sandbox, &path).ask::<Rejects>(OPERATION, &Wanted { limit }) {
+    stage(jobs, &meta, &path)?;
+    match Reader::new(&jobs.sandbox, &path).call::<Rejects>(OPERATION, &Wanted { limit }) {
         Ok(rejects) => Ok(Response::json(200, &rejects.cut(limit))),
         Err(ReadError::Failed(error)) => Err(error),
         Err(ReadError::Unreadable(reason)) => {
-            web.unreadable.add(&key, &etag, &reason);
+            jobs.unreadable.add(&key, &etag, &reason);
             Err(unreadable(&reason))
         }
     }
 }
 
 fn unreadable(reason: &str) -> ApiError {
-    let message = format!("the file of the job's rejected rows can't be read: {reason}");
+    let message = format!("the file of rejected rows can't be read: {reason}");
     ApiError::new(ErrorCode::InvalidRequest, message)
 }
 
-/// Puts the object's bytes at `path`.
-fn bring(web: &Web, meta: &ObjectMeta, path: &Path) -> Result<(), ApiError> {
+/// Links or copies the object to `path`.
+fn stage(jobs: &Jobs, meta: &ObjectMeta, path: &Path) -> Result<(), ApiError> {
     let (bucket, key) = (Bucket::Pipelines, meta.key.as_str());
     if let Some(etag) = &meta.etag
-        && web.store.link(bucket, key, etag, path).map_err(from_store)?
+        && jobs.store.link(bucket, key, etag, path).map_err(from_store)?
     {
         return Ok(());
     }
     let internal = |error: io::Error| ApiError::internal(format!("`{}`: {error}", path.display()));
-    let mut body = web.store.get(bucket, key, meta.etag.as_ref()).map_err(from_store)?.body.take(FILE_BYTES_MAX);
+    let mut body = jobs.store.get(bucket, key, meta.etag.as_ref()).map_err(from_store)?.body.take(FILE_BYTES_MAX);
     let mut file = File::create_new(path).map_err(internal)?;
     io::copy(&mut body, &mut file).map(drop).map_err(|error| match BodyChanged::is_in(&error) {
         true => ApiError::new(ErrorCode::Overloaded, "the file changed while it was read"),

@@ -1,45 +1,81 @@
-//! One file of the lake: downloaded, looked into, deleted.
+//! One file of the lake: upload, download, delete.
+//!
+//! Invariant: the store sees an upload only once its whole body has arrived.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{HEAD_BYTES_MAX, OCTETS, find, missing};
-use crate::http::{ApiError, Request, Response};
-use crate::ports::store::{Bucket, StoreError, WriteOptions};
-use crate::web::Web;
-use crate::web::access::{number_query, required_query, tagged};
-use crate::web::attachment::attachment;
+use super::service::{Arrival, HEAD_BYTES_MAX, Lake, OCTETS, Stored, find, missing, verify_stored};
+use crate::http::{ApiError, ErrorCode, Request, Response};
+use crate::ports::store::{Bucket, Precondition, StoreError, WriteOptions};
+use crate::runtime::failpoint;
+use crate::web::access::{clipped, new_key, number_query, required_query, tagged};
 use crate::web::failure::{acquire, from_store};
-use crate::web::streams::streamed;
+use crate::web::streams::{attachment, streamed};
+
+pub fn upload(lake: &Lake, request: &mut Request) -> Result<Response, ApiError> {
+    let key = new_key(required_query(request, "key")?)?;
+    let precondition = if_none_match(request)?;
+    // Checked before the body is read, so that the client needn't send it.
+    let before = lake.store.head(Bucket::Lake, &key).map_err(from_store)?;
+    if before.is_some() && precondition == Precondition::IfNoneMatch {
+        let message = format!("the lake has an object `{key}` already");
+        return Err(ApiError::new(ErrorCode::PreconditionFailed, message));
+    }
+    let permit = acquire(&lake.streams)?;
+    let body = lake.spool.take(request.body_reader())?;
+    drop(permit);
+    let arrival = Arrival::of(lake, &key)?;
+    let options = WriteOptions { precondition, sha256: Some(&body.sha256), ..WriteOptions::default() };
+    let meta = lake.store.put_file(Bucket::Lake, &key, body.path(), &options).map_err(from_store)?;
+    failpoint::reach("lake::uploaded");
+    verify_stored(lake, &key)?;
+    arrival.announce()?;
+    tracing::info!(key, bytes = meta.size, "file uploaded");
+    let response = Response::json(if before.is_some() { 200 } else { 201 }, &Stored::of(&meta));
+    Ok(tagged(response, meta.etag.as_ref()))
+}
+
+/// Parses `If-None-Match: *`: the object must not exist.
+fn if_none_match(request: &Request) -> Result<Precondition, ApiError> {
+    match request.header("if-none-match").map(str::trim) {
+        None => Ok(Precondition::None),
+        Some("*") => Ok(Precondition::IfNoneMatch),
+        Some(other) => {
+            let message = format!("header `If-None-Match` is `{}`, expected `*`", clipped(other));
+            Err(ApiError::new(ErrorCode::InvalidRequest, message))
+        }
+    }
+}
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "DeletedFile")]
 pub struct Deleted {
-    /// The key.
+    /// The file's key.
     deleted: String,
 }
 
-pub fn delete(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
-    let found = find(web, required_query(request, "key")?)?;
-    web.store.delete(Bucket::Lake, std::slice::from_ref(&found.key), &WriteOptions::default()).map_err(from_store)?;
-    tracing::info!(key = found.key, "a file was deleted");
+pub fn delete(lake: &Lake, request: &mut Request) -> Result<Response, ApiError> {
+    let found = find(lake, required_query(request, "key")?)?;
+    lake.store.delete(Bucket::Lake, std::slice::from_ref(&found.key), &WriteOptions::default()).map_err(from_store)?;
+    tracing::info!(key = found.key, "file deleted");
     Ok(Response::json(200, &Deleted { deleted: found.key }))
 }
 
-pub fn download(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+pub fn download(lake: &Lake, request: &mut Request) -> Result<Response, ApiError> {
     let key = required_query(request, "key")?;
     let head = number_query(request, "head", 1..=HEAD_BYTES_MAX)?;
-    let found = find(web, key)?;
+    let found = find(lake, key)?;
     let gone = |error| match error {
         StoreError::NotFound { .. } => missing(&found.key),
         error => from_store(error),
     };
     let (response, etag) = if let Some(bytes) = head {
-        let start = web.store.get_range(Bucket::Lake, &found.key, 0..bytes, None).map_err(gone)?;
+        let start = lake.store.get_range(Bucket::Lake, &found.key, 0..bytes, None).map_err(gone)?;
         (Response::bytes(200, OCTETS, start), found.etag)
     } else {
-        let permit = acquire(&web.streams)?;
-        let reader = web.store.get(Bucket::Lake, &found.key, None).map_err(gone)?;
+        let permit = acquire(&lake.streams)?;
+        let reader = lake.store.get(Bucket::Lake, &found.key, None).map_err(gone)?;
         (streamed(200, OCTETS, reader.body, Some(reader.meta.size), permit), reader.meta.etag)
     };
     let name = found.key.rsplit('/').next().unwrap_or(&found.key);

@@ -1,13 +1,14 @@
-//! What has become of the files of a pipeline: which tables read them, and whether they did.
+//! The states of lake files: which tables read them, and whether they have.
 //!
-//! Invariants: a file is matched as a run matches it, and compared with what the run that read it wrote down; a config
-//! that can't be understood makes a state unknown, and no listing fail.
+//! Invariants: files are matched as a run matches them, and compared with what the last run recorded; an unreadable config
+//! makes states unknown, but fails no listing.
 
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::service::Lake;
 use crate::domain::layout::{pipeline_of, pipeline_prefix};
 use crate::domain::manifest::SourceEntry;
 use crate::domain::name::Slug;
@@ -15,26 +16,25 @@ use crate::domain::plan::needs_head;
 use crate::http::{ApiError, ErrorCode};
 use crate::ports::store::{Bucket, ObjectMeta};
 use crate::sync::parallel_map;
-use crate::web::Web;
-use crate::web::cache::parsed::Found;
+use crate::web::cache::parsed::Cached;
 use crate::web::failure::from_store;
-use crate::web::snapshot::manifest::Known;
-use crate::web::tables::catalog::Declared;
+use crate::web::snapshot::manifest::LoadedManifest;
+use crate::web::tables::catalogs::Declared;
 
-/// Files of a page whose tags are asked for one by one, where a listing leaves open whether they changed.
+/// Most HEAD requests per page, for files of which the listing doesn't tell whether they changed.
 const HEADS_MAX: usize = 200;
-/// Tags that are asked for at a time.
+/// Concurrent HEAD requests.
 const HEADS_AT_ONCE: usize = 8;
-/// Tables of one file of which the manifests are looked at.
+/// Most tables of one file whose manifests are read.
 const TABLES_MAX: usize = 50;
 
-/// What is known of a file of a pipeline.
+/// The state of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct State {
     /// The tables whose mappings match it, in the order of the config.
     tables: Vec<String>,
     loaded: Loaded,
-    /// Rows of it that its tables rejected when they read it last; null if none has.
+    /// Rows that its tables rejected when they last read it; null if none has.
     rows_rejected: Option<u64>,
 }
 
@@ -42,67 +42,67 @@ pub struct State {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Loaded {
-    /// As it is now, all its tables have read it.
+    /// All its tables have read its current content.
     #[serde(rename = "loaded")]
     Current,
     /// At least one of its tables has never read it.
     New,
-    /// At least one of its tables has read it as it was before.
+    /// At least one of its tables has read earlier content.
     Changed,
-    /// That can't be told: the config or a manifest can't be understood.
+    /// The config or a manifest is unreadable.
     Unknown,
     /// No mapping matches it.
     NotRead,
 }
 
-/// The states of files, in their order; `None` for a file of no pipeline.
+/// The states of files, in order; `None` for a file outside pipelines.
 ///
 /// # Errors
 /// `s3_error`, `bucket_not_found`.
-pub fn states(web: &Web, files: &[ObjectMeta]) -> Result<Vec<Option<State>>, ApiError> {
-    let mut view: Option<View<'_>> = None;
+pub fn states(lake: &Lake, files: &[ObjectMeta]) -> Result<Vec<Option<State>>, ApiError> {
+    let mut view: Option<PipelineView<'_>> = None;
     let mut states = Vec::with_capacity(files.len());
     for file in files {
         let Some(slug) = pipeline_of(&file.key) else {
             states.push(None);
             continue;
         };
-        // One level has files of one pipeline, so that this is made once.
+        // One level has files of one pipeline, so this happens once.
         if view.as_ref().is_none_or(|view| view.slug != slug) {
-            view = Some(View::of(web, slug)?);
+            view = Some(PipelineView::of(lake, slug)?);
         }
         states.push(match &mut view {
             Some(view) => Some(view.state(file)?),
             None => None,
         });
     }
-    settle(web, files, &mut states, view.as_ref())?;
+    resolve_by_tag(lake, files, &mut states, view.as_ref())?;
     Ok(states)
 }
 
-/// A pipeline as its files' states are told of it.
-struct View<'a> {
-    web: &'a Web,
+/// A pipeline's config and manifests.
+struct PipelineView<'a> {
+    lake: &'a Lake,
     slug: Slug,
     prefix: String,
-    /// `None`: there is none, so that no file is read.
+    /// `None`: there is none, so no file is read.
     config: Option<Arc<Declared>>,
-    /// By table, as far as they were needed.
-    manifests: Vec<(String, Option<Found<Option<Known>>>)>,
+    /// By table, loaded when needed.
+    manifests: Vec<(String, Option<Cached<Option<LoadedManifest>>>)>,
 }
 
-/// What one table says of a file.
-enum Said {
-    Is(Loaded),
-    /// Only a tag can tell, and the listing has none.
-    TagDecides,
+/// A file compared with a table's record of it.
+enum Comparison {
+    Known(Loaded),
+    /// The tag decides, and the listing has none.
+    NeedsTag,
 }
 
-impl<'a> View<'a> {
-    fn of(web: &'a Web, slug: Slug) -> Result<Self, ApiError> {
-        let config = web.declared(&slug)?;
+impl<'a> PipelineView<'a> {
+    fn of(lake: &'a Lake, slug: Slug) -> Result<Self, ApiError> {
+        let config = lake.catalogs.declared(&slug)?;
         let prefix = pipeline_prefix(&slug);
-        Ok(Self { web, slug, prefix, config, manifests: Vec::new() })
+        Ok(Self { lake, slug, prefix, config, manifests: Vec::new() })
     }
 
     fn state(&mut self, file: &ObjectMeta) -> Result<State, ApiError> {
@@ -112,21 +112,21 @@ impl<'a> View<'a> {
         let Some(tables) = config.reading(key) else { return Ok(none(Loaded::Unknown)) };
         let mut state = none(if tables.is_empty() { Loaded::NotRead } else { Loaded::Current });
         for table in tables.iter().take(TABLES_MAX) {
-            let (said, rejected) = match self.manifest(table)? {
+            let (loaded, rejected) = match self.manifest(table)? {
                 Err(()) => (Loaded::Unknown, None),
                 Ok(None) => (Loaded::New, None),
                 Ok(Some(known)) => match known.manifest.sources.get(key) {
                     None => (Loaded::New, None),
                     Some(entry) => {
                         let loaded = match compare(entry, file, file.etag.as_ref().map(|tag| tag.0.as_str())) {
-                            Said::Is(loaded) => loaded,
-                            Said::TagDecides => Loaded::Unknown,
+                            Comparison::Known(loaded) => loaded,
+                            Comparison::NeedsTag => Loaded::Unknown,
                         };
                         (loaded, Some(entry.rows_rejected))
                     }
                 },
             };
-            state.loaded = state.loaded.max(said);
+            state.loaded = state.loaded.max(loaded);
             if let Some(rejected) = rejected {
                 state.rows_rejected = Some(state.rows_rejected.unwrap_or_default() + rejected);
             }
@@ -135,12 +135,12 @@ impl<'a> View<'a> {
         Ok(state)
     }
 
-    /// What a table is made of; an error if that can't be read.
-    fn manifest(&mut self, table: &str) -> Result<Result<Option<&Known>, ()>, ApiError> {
+    /// A table's manifest; the inner error if it is unreadable.
+    fn manifest(&mut self, table: &str) -> Result<Result<Option<&LoadedManifest>, ()>, ApiError> {
         let at = match self.manifests.iter().position(|(name, _)| name == table) {
             Some(at) => at,
             None => {
-                let found = match self.web.manifest(&self.slug, table) {
+                let found = match self.lake.manifests.get(&self.slug, table) {
                     Ok(found) => found,
                     Err(error) if error.code() == ErrorCode::InvalidConfig => return Ok(Err(())),
                     Err(error) => return Err(error),
@@ -152,12 +152,12 @@ impl<'a> View<'a> {
         Ok(Ok(self.manifests[at].1.as_ref().and_then(|found| found.value.as_ref().as_ref())))
     }
 
-    /// Whether only a tag can tell if a file of this state changed.
-    fn is_open(&self, file: &ObjectMeta, state: &State) -> bool {
+    /// Whether a file's state depends on its tag, which the listing lacks.
+    fn needs_tag(&self, file: &ObjectMeta, state: &State) -> bool {
         let key = file.key.strip_prefix(&self.prefix).unwrap_or_default();
         let open = |table: &String| {
             let entry = self.entry(table, key);
-            entry.is_some_and(|entry| matches!(compare(entry, file, None), Said::TagDecides))
+            entry.is_some_and(|entry| matches!(compare(entry, file, None), Comparison::NeedsTag))
         };
         file.etag.is_none() && state.loaded == Loaded::Unknown && state.tables.iter().any(open)
     }
@@ -168,49 +168,49 @@ impl<'a> View<'a> {
     }
 }
 
-/// As a run compares a source with what it was.
-fn compare(entry: &SourceEntry, file: &ObjectMeta, etag: Option<&str>) -> Said {
-    let is = |same| Said::Is(if same { Loaded::Current } else { Loaded::Changed });
+/// Compares a file as a run does.
+fn compare(entry: &SourceEntry, file: &ObjectMeta, etag: Option<&str>) -> Comparison {
+    let is = |same| Comparison::Known(if same { Loaded::Current } else { Loaded::Changed });
     match (etag, &entry.etag) {
         _ if entry.size != file.size => is(false),
         (Some(now), Some(then)) => is(now == then),
         _ if !needs_head(Some(entry), file.size, file.modified) => is(true),
-        (None, Some(_)) => Said::TagDecides,
+        (None, Some(_)) => Comparison::NeedsTag,
         (_, None) => is(false),
     }
 }
 
-/// Asks for the tags of files of which nothing else tells whether they changed.
-fn settle(
-    web: &Web,
+/// Requests the tags of files whose state depends on them.
+fn resolve_by_tag(
+    lake: &Lake,
     files: &[ObjectMeta],
     states: &mut [Option<State>],
-    view: Option<&View<'_>>,
+    view: Option<&PipelineView<'_>>,
 ) -> Result<(), ApiError> {
     let Some(view) = view else { return Ok(()) };
     let open: Vec<usize> = files
         .iter()
         .enumerate()
-        .filter(|(at, file)| states.get(*at).and_then(Option::as_ref).is_some_and(|state| view.is_open(file, state)))
+        .filter(|(at, file)| states.get(*at).and_then(Option::as_ref).is_some_and(|state| view.needs_tag(file, state)))
         .map(|(at, _)| at)
         .take(HEADS_MAX)
         .collect();
     let heads =
-        parallel_map(&open, HEADS_AT_ONCE, |at| web.store.head(Bucket::Lake, &files[*at].key)).map_err(from_store)?;
+        parallel_map(&open, HEADS_AT_ONCE, |at| lake.store.head(Bucket::Lake, &files[*at].key)).map_err(from_store)?;
     for (at, head) in open.into_iter().zip(heads) {
-        // What vanished since the listing stays unknown.
+        // A file deleted since the listing stays unknown.
         let (Some(head), Some(Some(state))) = (head, states.get_mut(at)) else { continue };
         let tag = head.etag.as_ref().map(|tag| tag.0.as_str());
         let key = head.key.strip_prefix(&view.prefix).unwrap_or_default();
-        let said = state.tables.iter().take(TABLES_MAX).map(|table| match view.entry(table, key) {
+        let loaded = state.tables.iter().take(TABLES_MAX).map(|table| match view.entry(table, key) {
             None if !view.manifests.iter().any(|(name, _)| name == table) => Loaded::Unknown,
             None => Loaded::New,
             Some(entry) => match compare(entry, &head, tag) {
-                Said::Is(loaded) => loaded,
-                Said::TagDecides => Loaded::Unknown,
+                Comparison::Known(loaded) => loaded,
+                Comparison::NeedsTag => Loaded::Unknown,
             },
         });
-        state.loaded = said.max().unwrap_or(Loaded::Unknown);
+        state.loaded = loaded.max().unwrap_or(Loaded::Unknown);
     }
     Ok(())
 }

@@ -1,23 +1,22 @@
-//! A file moves to another key: a copy, then the deletion of the source.
+//! Moves a file to another key: copies it, then deletes the source.
 //!
-//! Invariant: the source is deleted only if the target has its bytes, and its pipeline was told; whoever put another
-//! file under its key meanwhile is not told that it is there ([`settle`]). A move that was cut
-//! off leaves both, and the same move again finds them equal and goes on to the end.
+//! Invariant: the source is deleted only once the target has its bytes and the pipeline is notified; an upload to its key
+//! that the deletion hits isn't reported as stored ([`verify_stored`]). An interrupted move leaves both files; repeated, it
+//! finds them equal and completes.
 
 use std::io::{self, Read};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{News, Stored, alone, find, missing, settle};
+use super::service::{Arrival, Lake, Stored, find, lock, missing, verify_stored};
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::store::{BodyChanged, Bucket, ObjectMeta, ObjectReader, Precondition, StoreError, WriteOptions};
 use crate::runtime::failpoint;
-use crate::web::Web;
 use crate::web::access::new_key;
 use crate::web::failure::from_store;
 
-/// Compared at a time, in bytes.
+/// Bytes compared at a time.
 const PIECE_BYTES: usize = 256 << 10;
 
 /// A move.
@@ -26,42 +25,42 @@ const PIECE_BYTES: usize = 256 << 10;
 pub struct Move {
     /// The key of an object.
     from: String,
-    /// A key of which there is none.
+    /// The new key, which must not exist.
     to: String,
 }
 
-pub fn transfer(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+pub fn transfer(lake: &Lake, request: &mut Request) -> Result<Response, ApiError> {
     let Move { from, to } = request.json()?;
     let to = new_key(&to)?;
     let same = || ApiError::new(ErrorCode::InvalidRequest, "`from` and `to` are the same key");
     if from == to {
         return Err(same());
     }
-    let source = find(web, &from)?;
+    let source = find(lake, &from)?;
     if source.key == to {
         return Err(same());
     }
-    let news = News::of(web, &to)?;
-    let target = copy(web, &source, &to)?;
-    settle(web, &to)?;
-    // While the source is there, whoever is told of a failure can do it all again.
-    news.tell()?;
-    let lock = alone(web, &source.key)?;
-    let now = web.store.head(Bucket::Lake, &source.key).map_err(from_store)?;
+    let arrival = Arrival::of(lake, &to)?;
+    let target = copy(lake, &source, &to)?;
+    verify_stored(lake, &to)?;
+    // The source still exists, so that a failed request can be repeated.
+    arrival.announce()?;
+    let lock = lock(lake, &source.key)?;
+    let now = lake.store.head(Bucket::Lake, &source.key).map_err(from_store)?;
     if now.is_some_and(|now| now.etag != source.etag || now.size != source.size) {
         return Err(changed(&source.key));
     }
     failpoint::reach("lake::compared");
-    web.store.delete(Bucket::Lake, std::slice::from_ref(&source.key), &lock.options()).map_err(from_store)?;
-    tracing::info!(from = source.key, to, "a file was moved");
+    lake.store.delete(Bucket::Lake, std::slice::from_ref(&source.key), &lock.options()).map_err(from_store)?;
+    tracing::info!(from = source.key, to, "file moved");
     Ok(Response::json(200, &Stored::of(&target)))
 }
 
-fn copy(web: &Web, source: &ObjectMeta, to: &str) -> Result<ObjectMeta, ApiError> {
+fn copy(lake: &Lake, source: &ObjectMeta, to: &str) -> Result<ObjectMeta, ApiError> {
     let options = WriteOptions::default().with(Precondition::IfNoneMatch);
-    match web.store.copy((Bucket::Lake, &source.key), (Bucket::Lake, to), &options) {
+    match lake.store.copy((Bucket::Lake, &source.key), (Bucket::Lake, to), &options) {
         Ok(meta) => Ok(meta),
-        Err(StoreError::PreconditionFailed { .. }) => match same_bytes(web, source, to)? {
+        Err(StoreError::PreconditionFailed { .. }) => match same_bytes(lake, source, to)? {
             Some(target) => Ok(target),
             None => Err(ApiError::new(ErrorCode::AlreadyExists, format!("the lake has an object `{to}` already"))),
         },
@@ -72,14 +71,13 @@ fn copy(web: &Web, source: &ObjectMeta, to: &str) -> Result<ObjectMeta, ApiError
 }
 
 fn changed(key: &str) -> ApiError {
-    let message =
-        format!("`{key}` was changed while it was moved: it is still there; move it again, or what is new of it");
+    let message = format!("`{key}` changed while it was moved and is still there; move it again");
     ApiError::new(ErrorCode::PreconditionFailed, message)
 }
 
-/// The target, if it has the bytes of the source.
-fn same_bytes(web: &Web, source: &ObjectMeta, to: &str) -> Result<Option<ObjectMeta>, ApiError> {
-    let open = |key: &str| match web.store.get(Bucket::Lake, key, None) {
+/// The target, if it has the source's bytes.
+fn same_bytes(lake: &Lake, source: &ObjectMeta, to: &str) -> Result<Option<ObjectMeta>, ApiError> {
+    let open = |key: &str| match lake.store.get(Bucket::Lake, key, None) {
         Ok(reader) => Ok(Some(reader)),
         Err(StoreError::NotFound { .. }) => Ok(None),
         Err(error) => Err(from_store(error)),

@@ -1,4 +1,4 @@
-//! The columns that a file has.
+//! Reads the columns of a Parquet file.
 
 use std::fs::File;
 
@@ -11,10 +11,10 @@ use crate::domain::pipeline::types::DataType;
 use crate::ports::arrow_types::arrow_type;
 use crate::sql::sandbox::{Child, RelationColumn};
 
-use super::{KILLED, ReadError, ask};
+use super::call::{CRASHED, ReadError, call};
 
 /// The operation's name.
-pub(in crate::web) const OPERATION: &str = "parquet_columns";
+pub const OPERATION: &str = "parquet_columns";
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Request {
@@ -22,19 +22,19 @@ pub(super) struct Request {
     file: String,
 }
 
-/// The columns of a file in the child's folder, without those of its path.
+/// Reads the columns of a file in the child's folder, without its partitions.
 ///
 /// # Errors
-/// As for [`ask`].
-pub(in crate::web) fn of_file(child: &mut Child, file: &str) -> Result<Vec<RelationColumn>, ReadError> {
-    let columns: Vec<RelationColumn> = ask(child, OPERATION, &Request { file: file.to_owned() })?;
+/// Those of [`call`].
+pub fn of_file(child: &mut Child, file: &str) -> Result<Vec<RelationColumn>, ReadError> {
+    let columns: Vec<RelationColumn> = call(child, OPERATION, &Request { file: file.to_owned() })?;
     match columns.len() <= COLUMNS_MAX {
         true => Ok(columns),
-        false => Err(ReadError::Unreadable(KILLED.to_owned())),
+        false => Err(ReadError::Unreadable(CRASHED.to_owned())),
     }
 }
 
-/// In the child.
+/// Runs in the child.
 pub(super) fn read(request: Request) -> Result<Vec<RelationColumn>, String> {
     let file = File::open(&request.file).map_err(|error| error.to_string())?;
     let metadata = ArrowReaderMetadata::load(&file, Default::default()).map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! The bounds of many files as those of all.
+//! Merges the column bounds of files.
 
 use std::cmp::Ordering;
 
@@ -7,14 +7,13 @@ use arrow::compute::SortOptions;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::footer::Found;
 use crate::sql::sandbox::{RelationColumn, json_value};
 
-/// Longest text that is told, in characters.
+/// Longest text bound, in characters.
 pub(super) const TEXT_CHARS_MAX: usize = 256;
 
-/// What is known of each column so far.
-pub(in crate::web) struct Fold {
+/// Merges bounds, column by column.
+pub struct Fold {
     columns: Vec<Column>,
     files: u64,
 }
@@ -23,11 +22,11 @@ struct Column {
     min: Option<Bound>,
     max: Option<Bound>,
     nulls: Option<u64>,
-    /// Nothing was left out.
-    whole: bool,
+    /// Whether no file lacked statistics.
+    complete: bool,
 }
 
-/// One value of an array.
+/// A value of an array.
 #[derive(Clone)]
 struct Bound {
     array: ArrayRef,
@@ -35,28 +34,40 @@ struct Bound {
     exact: bool,
 }
 
-/// What is told of a column.
+/// The merged bounds of a column.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(in crate::web) struct Bounds {
+pub struct Bounds {
     pub min: Value,
     pub max: Value,
     pub nulls: Option<u64>,
     pub exact: bool,
 }
 
+/// Statistics of a column: a value per row group, null if it has none.
+pub(super) struct ColumnStatistics {
+    pub(super) mins: ArrayRef,
+    pub(super) maxes: ArrayRef,
+    /// Whether a bound is a value of the column, not a truncated one.
+    pub(super) min_is_exact: Vec<bool>,
+    pub(super) max_is_exact: Vec<bool>,
+    pub(super) nulls: Option<u64>,
+    /// Whether a row group with values has no bounds.
+    pub(super) incomplete: bool,
+}
+
 impl Fold {
     pub fn of(columns: &[RelationColumn]) -> Self {
-        let column = |_: &RelationColumn| Column { min: None, max: None, nulls: Some(0), whole: true };
+        let column = |_: &RelationColumn| Column { min: None, max: None, nulls: Some(0), complete: true };
         Self { columns: columns.iter().map(column).collect(), files: 0 }
     }
 
-    /// Files that were added.
+    /// Number of files added.
     pub fn files(&self) -> u64 {
         self.files
     }
 
-    /// Adds what one file says, column for column.
-    pub(super) fn add(&mut self, found: Vec<Option<Found>>) {
+    /// Adds a file's statistics, one per column.
+    pub(super) fn add(&mut self, found: Vec<Option<ColumnStatistics>>) {
         self.files += 1;
         for (column, found) in self.columns.iter_mut().zip(found) {
             column.add(found);
@@ -69,31 +80,31 @@ impl Fold {
 }
 
 impl Column {
-    fn add(&mut self, found: Option<Found>) {
+    fn add(&mut self, found: Option<ColumnStatistics>) {
         let Some(found) = found else {
-            (self.nulls, self.whole) = (None, false);
+            (self.nulls, self.complete) = (None, false);
             return;
         };
-        self.whole &= !found.untold;
+        self.complete &= !found.incomplete;
         self.nulls = self.nulls.zip(found.nulls).map(|(known, more)| known + more);
-        let comparable = bring(&mut self.min, &found.mins, &found.min_is_exact, Ordering::Less)
-            && bring(&mut self.max, &found.maxes, &found.max_is_exact, Ordering::Greater);
+        let comparable = merge_bound(&mut self.min, &found.mins, &found.min_is_exact, Ordering::Less)
+            && merge_bound(&mut self.max, &found.maxes, &found.max_is_exact, Ordering::Greater);
         if !comparable {
-            (self.min, self.max, self.whole) = (None, None, false);
+            (self.min, self.max, self.complete) = (None, None, false);
         }
     }
 
     fn finish(self) -> Bounds {
         let exact = |bound: &Option<Bound>| bound.as_ref().is_none_or(|bound| bound.exact);
-        let mut exact = self.whole && exact(&self.min) && exact(&self.max);
-        let mut value = |bound: Option<Bound>| told(bound.as_ref(), &mut exact);
+        let mut exact = self.complete && exact(&self.min) && exact(&self.max);
+        let mut value = |bound: Option<Bound>| to_json(bound.as_ref(), &mut exact);
         let (min, max) = (value(self.min), value(self.max));
         Bounds { min, max, nulls: self.nulls, exact }
     }
 }
 
-/// Takes the least (or greatest) of an array and what was known; false if they can't be compared.
-fn bring(known: &mut Option<Bound>, array: &ArrayRef, exact: &[bool], wanted: Ordering) -> bool {
+/// Replaces `known` by the smallest (or largest) of it and an array's values; false if they can't be compared.
+fn merge_bound(known: &mut Option<Bound>, array: &ArrayRef, exact: &[bool], wanted: Ordering) -> bool {
     for at in (0..array.len()).filter(|at| !array.is_null(*at)) {
         let one = Bound { array: ArrayRef::clone(array), at, exact: exact.get(at).copied().unwrap_or(false) };
         let Some(old) = known else {
@@ -112,17 +123,18 @@ fn bring(known: &mut Option<Bound>, array: &ArrayRef, exact: &[bool], wanted: Or
     true
 }
 
-/// The least and the greatest value of an array.
+/// The smallest and the largest value of an array, and whether they are exact.
 pub fn extremes(array: &ArrayRef) -> (Value, Value, bool) {
     let (mut min, mut max, mut exact) = (None, None, true);
     let all = vec![true; array.len()];
-    let comparable = bring(&mut min, array, &all, Ordering::Less) && bring(&mut max, array, &all, Ordering::Greater);
-    let (min, max) = (told(min.as_ref(), &mut exact), told(max.as_ref(), &mut exact));
+    let comparable =
+        merge_bound(&mut min, array, &all, Ordering::Less) && merge_bound(&mut max, array, &all, Ordering::Greater);
+    let (min, max) = (to_json(min.as_ref(), &mut exact), to_json(max.as_ref(), &mut exact));
     (min, max, exact && comparable)
 }
 
-/// A bound as rows have it. A long text is cut, and then is no exact one.
-fn told(bound: Option<&Bound>, exact: &mut bool) -> Value {
+/// A bound in the format of rows. Long texts are truncated and inexact.
+fn to_json(bound: Option<&Bound>, exact: &mut bool) -> Value {
     let Some(bound) = bound else { return Value::Null };
     match json_value(bound.array.as_ref(), bound.at) {
         Value::String(text) => match text.char_indices().nth(TEXT_CHARS_MAX) {
@@ -132,7 +144,7 @@ fn told(bound: Option<&Bound>, exact: &mut bool) -> Value {
             }
             None => Value::String(text),
         },
-        // Writers of statistics make `0` of either sign.
+        // Statistics don't keep the sign of zero.
         Value::Number(number) if number.as_f64() == Some(0.0) && number.is_f64() => 0.0.into(),
         value => value,
     }
@@ -147,19 +159,24 @@ mod tests {
 
     use super::*;
 
-    fn found(values: [Option<&str>; 2], exact: bool, nulls: Option<u64>, untold: bool) -> Vec<Option<Found>> {
+    fn found(
+        values: [Option<&str>; 2],
+        exact: bool,
+        nulls: Option<u64>,
+        incomplete: bool,
+    ) -> Vec<Option<ColumnStatistics>> {
         let array = |value: Option<&str>| Arc::new(StringArray::from(vec![value])) as ArrayRef;
-        vec![Some(Found {
+        vec![Some(ColumnStatistics {
             mins: array(values[0]),
             maxes: array(values[1]),
             min_is_exact: vec![exact],
             max_is_exact: vec![exact],
             nulls,
-            untold,
+            incomplete,
         })]
     }
 
-    fn folded(files: Vec<Vec<Option<Found>>>) -> Bounds {
+    fn folded(files: Vec<Vec<Option<ColumnStatistics>>>) -> Bounds {
         let column = RelationColumn { name: "a".into(), ty: "string".into(), nullable: true, partition: false };
         let mut fold = Fold::of(&[column]);
         files.into_iter().for_each(|file| fold.add(file));
@@ -167,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_and_greatest_of_all_files_are_told_with_whether_they_are_values() {
+    fn bounds_of_files_are_merged_with_exactness() {
         let all = folded(vec![
             found([Some("b"), Some("x")], true, Some(1), false),
             found([None, None], true, Some(5), false),
@@ -179,22 +196,22 @@ mod tests {
             found([Some("a"), Some("w")], false, None, false),
         ]);
         assert_eq!((cut.min, cut.nulls, cut.exact), (json!("a"), None, false));
-        let untold = folded(vec![found([Some("b"), Some("x")], true, Some(1), true)]);
-        assert!(!untold.exact);
+        let incomplete = folded(vec![found([Some("b"), Some("x")], true, Some(1), true)]);
+        assert!(!incomplete.exact);
         let missing = folded(vec![found([Some("b"), Some("x")], true, Some(1), false), vec![None]]);
         assert_eq!((missing.min, missing.nulls, missing.exact), (json!("b"), None, false));
     }
 
     #[test]
-    fn values_of_other_types_are_not_compared() {
+    fn values_of_different_types_are_not_compared() {
         let number = Arc::new(Int64Array::from(vec![1])) as ArrayRef;
-        let other = vec![Some(Found {
+        let other = vec![Some(ColumnStatistics {
             mins: ArrayRef::clone(&number),
             maxes: number,
             min_is_exact: vec![true],
             max_is_exact: vec![true],
             nulls: Some(0),
-            untold: false,
+            incomplete: false,
         })];
         let both = folded(vec![found([Some("b"), Some("x")], true, Some(1), false), other]);
         assert_eq!((both.min, both.max, both.exact), (Value::Null, Value::Null, false));

@@ -1,4 +1,4 @@
-//! The file of rejected rows that a failed run leaves.
+//! Reads the file of rejected rows that a failed run leaves.
 
 use std::fs::File;
 use std::path::Path;
@@ -9,38 +9,38 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::FILE;
+use super::call::FILE;
 
 /// The operation's name.
-pub(in crate::web) const OPERATION: &str = "parquet_rejects";
-/// Rows of one answer as JSON, in bytes.
+pub const OPERATION: &str = "parquet_rejects";
+/// Most bytes of rows as JSON.
 const JSON_BYTES_MAX: usize = 8 << 20;
-/// Rows that are decoded at a time: each has up to 64 KiB of text.
+/// Rows decoded at a time: each has up to 64 KiB of text.
 const BATCH_ROWS: usize = 100;
 
-/// How many rows are asked for.
+/// A request for rows.
 #[derive(Debug, Serialize, Deserialize)]
-pub(in crate::web) struct Request {
-    pub(in crate::web) limit: usize,
+pub struct Request {
+    pub limit: usize,
 }
 
-/// The first rows for which a job failed.
+/// The first rejected rows of a job.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-pub(in crate::web) struct Rejects {
+pub struct Rejects {
     rows: Vec<RejectedRow>,
-    /// All that there are.
+    /// Number of all rejected rows.
     total: u64,
-    /// There are fewer rows than were asked for, since they are long.
+    /// Whether the size limit truncated the rows.
     truncated: bool,
 }
 
-/// A rejected row, as `_rejected_rows` has them.
+/// A rejected row, as in `_rejected_rows`.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 struct RejectedRow {
     table: Option<String>,
     /// Key relative to the pipeline's prefix.
     source: String,
-    /// The physical line on which the record starts, counted from 1.
+    /// The physical line on which the record starts, from 1.
     line: u64,
     /// Offset of its first byte in the decompressed source.
     byte_offset: u64,
@@ -56,19 +56,19 @@ struct RejectedRow {
 }
 
 impl Rejects {
-    /// At most `limit` rows, whatever a child sent.
-    pub(in crate::web) fn cut(mut self, limit: usize) -> Self {
+    /// Truncates to `limit` rows, since the child is untrusted.
+    pub fn cut(mut self, limit: usize) -> Self {
         self.rows.truncate(limit);
         self
     }
 }
 
-/// In the child.
+/// Runs in the child.
 pub(super) fn read(request: Request) -> Result<Rejects, String> {
     first_rows(Path::new(FILE), request.limit)
 }
 
-/// The first rows of a file. An error is what is wrong with it.
+/// The first rows of a file; an error is the file's problem.
 fn first_rows(path: &Path, limit: usize) -> Result<Rejects, String> {
     let reason = |error: &dyn std::fmt::Display| error.to_string();
     let file = File::open(path).map_err(|error| reason(&error))?;
@@ -79,7 +79,7 @@ fn first_rows(path: &Path, limit: usize) -> Result<Rejects, String> {
     for batch in batches.map_err(|error| reason(&error))? {
         let batch = batch.map_err(|error| reason(&error))?;
         for at in 0..batch.num_rows() {
-            let row = row(&batch, at).ok_or("it has other columns than such a file has")?;
+            let row = row(&batch, at).ok_or("its columns are not those of a file of rejected rows")?;
             bytes += serde_json::to_string(&row).map_err(|error| reason(&error))?.len();
             if bytes > JSON_BYTES_MAX && !rows.is_empty() {
                 return Ok(Rejects { rows, total, truncated: true });
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_rows_are_shown_as_far_as_they_are_not_too_long() {
+    fn first_rows_are_bounded_in_bytes() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
         file(&path, 500, "short");
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_such_file_is_an_error() {
+    fn foreign_parquet_files_are_errors() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
         std::fs::write(&path, "junk").unwrap();

@@ -1,25 +1,27 @@
-//! Copies objects of one pipeline to another, several at a time, each looked at again afterwards, and again before it is
-//! deleted.
+//! Copies objects of one pipeline to another, and replaces tags in manifests.
+//!
+//! Each object is checked again after it was copied, and before it is deleted.
 
 use std::collections::BTreeMap;
 
-use super::hold::Held;
 use crate::domain::layout::pipeline_prefix;
+use crate::domain::manifest::{FileEntry, Manifest, SourceEntry};
 use crate::http::ApiError;
 use crate::ports::ObjectStore;
 use crate::ports::store::{Bucket, ObjectMeta, StoreError};
 use crate::runtime::failpoint::reach;
 use crate::sync::parallel_map;
 use crate::web::failure::from_store;
+use crate::web::locks::LockedPipeline;
 
-/// Copies that are made at a time.
+/// Concurrent copies.
 const THREADS_MAX: usize = 8;
-/// Objects that are looked at before they are deleted at once: few, so that the look is fresh.
+/// Objects checked before they are deleted together: few, so that the check is recent.
 const DELETES_MAX: usize = 64;
-/// Times that an object is copied again since it changed meanwhile.
+/// Attempts to copy an object that changes meanwhile.
 const TRIES_MAX: usize = 5;
 
-/// An object that was copied: what it was, with its tag, and the tag of the copy.
+/// A copied object, and the tag of the copy.
 #[derive(Debug, Clone)]
 pub(super) struct Copied {
     original: ObjectMeta,
@@ -27,31 +29,30 @@ pub(super) struct Copied {
 }
 
 impl Copied {
-    /// What was copied, with its tag.
     pub(super) fn original(&self) -> &ObjectMeta {
         &self.original
     }
 
-    /// Whether the original is what is listed now.
+    /// Whether a listed object is the original, unchanged.
     pub(super) fn is_of(&self, listed: &ObjectMeta) -> bool {
         is_same(&self.original, listed)
     }
 
-    /// The copy's tag, if the original was of this size and tag.
-    pub(super) fn tag_if_it_was(&self, size: u64, etag: Option<&str>) -> Option<String> {
+    /// The copy's tag, if the original had this size and tag.
+    pub(super) fn tag_of_copy_of(&self, size: u64, etag: Option<&str>) -> Option<String> {
         let original = self.original.etag.as_ref().map(|tag| tag.0.as_str());
         if self.original.size == size && original.is_some() && original == etag { self.tag.clone() } else { None }
     }
 }
 
-/// Listings tell times more exactly than other answers, and some tell no tags.
+/// Compares objects by seconds, which all responses have, and by tags, which some listings lack.
 fn is_same(a: &ObjectMeta, b: &ObjectMeta) -> bool {
     let tags_differ = a.etag.as_ref().zip(b.etag.as_ref()).is_some_and(|(a, b)| a != b);
     a.size == b.size && !tags_differ && a.modified.timestamp() == b.modified.timestamp()
 }
 
-/// Copies `objects` of `from` to `to`, and gives them by their key relative to the pipeline. Those that vanish meanwhile
-/// are left out.
+/// Copies `objects` of `from` to `to`; returns the copies by key relative to the pipeline, without objects that were
+/// deleted meanwhile.
 ///
 /// # Errors
 /// The first that failed: `s3_error`, `bucket_not_found`, `pipeline_busy`.
@@ -59,8 +60,8 @@ pub(super) fn copy_objects(
     store: &dyn ObjectStore,
     bucket: Bucket,
     objects: &[ObjectMeta],
-    from: &Held,
-    to: &Held,
+    from: &LockedPipeline,
+    to: &LockedPipeline,
 ) -> Result<BTreeMap<String, Copied>, ApiError> {
     let (old, new) = (pipeline_prefix(from.slug()), pipeline_prefix(to.slug()));
     let copied = parallel_map(objects, THREADS_MAX, |object| {
@@ -72,9 +73,9 @@ pub(super) fn copy_objects(
     Ok(copied.into_iter().flatten().collect())
 }
 
-/// Deletes those of `objects` that are still what is told of them, and gives the keys of the others.
+/// Deletes those of `objects` that are unchanged; returns the keys of the others.
 ///
-/// No store deletes on a condition, so a write that comes in the moment between the look and the delete is lost.
+/// Stores have no conditional delete, so a write between the check and the delete is lost.
 ///
 /// # Errors
 /// The first that failed: `s3_error`, `bucket_not_found`, `pipeline_busy`.
@@ -82,7 +83,7 @@ pub(super) fn delete_unchanged(
     store: &dyn ObjectStore,
     bucket: Bucket,
     objects: &[ObjectMeta],
-    held: &Held,
+    locked: &LockedPipeline,
 ) -> Result<Vec<String>, ApiError> {
     let mut changed = Vec::new();
     for some in objects.chunks(DELETES_MAX) {
@@ -93,7 +94,7 @@ pub(super) fn delete_unchanged(
                 if is_same(object, &now) { unchanged.push(now.key) } else { changed.push(now.key) }
             }
         }
-        store.delete(bucket, &unchanged, &held.options()).map_err(from_store)?;
+        store.delete(bucket, &unchanged, &locked.options()).map_err(from_store)?;
     }
     Ok(changed)
 }
@@ -103,11 +104,11 @@ fn copy_one(
     bucket: Bucket,
     object: &ObjectMeta,
     to: &str,
-    held: &Held,
+    locked: &LockedPipeline,
 ) -> Result<Option<Copied>, StoreError> {
     let mut seen = object.clone();
     for _ in 0..TRIES_MAX {
-        let copy = match store.copy((bucket, &object.key), (bucket, to), &held.options()) {
+        let copy = match store.copy((bucket, &object.key), (bucket, to), &locked.options()) {
             Err(StoreError::NotFound { .. }) => None,
             copy => Some(copy?),
         };
@@ -118,11 +119,62 @@ fn copy_one(
             }
             (_, Some(after)) => seen = after,
             (_, None) => {
-                store.delete(bucket, &[to.to_owned()], &held.options())?;
+                store.delete(bucket, &[to.to_owned()], &locked.options())?;
                 return Ok(None);
             }
         }
     }
-    let source = std::io::Error::other("it changes as fast as it is copied");
+    let source = std::io::Error::other("the object keeps changing while it is copied");
     Err(StoreError::Transient { bucket, key: object.key.clone(), operation: "copying", source })
+}
+
+/// A tag that no object has.
+const NO_TAG: &str = "none";
+
+/// Replaces the tags of a manifest whose objects were copied or rewritten; `None` if it is unreadable, so that the next run
+/// rebuilds it.
+///
+/// `source` and `file` return the current tag of an object of the lake or the warehouse, by its key relative to the
+/// pipeline's prefix, if it has the bytes that the entry describes. Others get a tag that no object has, so that the next
+/// run reads or repairs them.
+pub(super) fn replace_tags(
+    json: &[u8],
+    source: impl Fn(&str, &SourceEntry) -> Option<String>,
+    file: impl Fn(&FileEntry) -> Option<String>,
+) -> Option<Vec<u8>> {
+    let mut manifest = Manifest::parse(json).ok()?;
+    for (key, entry) in &mut manifest.sources {
+        entry.etag = Some(source(key, entry).unwrap_or_else(|| NO_TAG.to_owned()));
+    }
+    let files = manifest.partitions.values_mut().flat_map(|partition| &mut partition.files);
+    for entry in files.chain(manifest.rejects.values_mut()) {
+        entry.etag = Some(file(entry).unwrap_or_else(|| NO_TAG.to_owned()));
+    }
+    Some(manifest.to_json())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_are_replaced_only_for_known_bytes() {
+        let entry = |key: &str, etag: &str| FileEntry {
+            key: key.to_owned(),
+            rows: 1,
+            size: 1,
+            etag: Some(etag.to_owned()),
+            sha256: String::new(),
+            sources: vec![],
+        };
+        let mut manifest = Manifest::new("t", "f", "l");
+        manifest.rejects.insert("a".into(), entry("_rejected_rows/a", "old"));
+        manifest.rejects.insert("b".into(), entry("_rejected_rows/b", "old"));
+        let known = |file: &FileEntry| file.key.ends_with('a').then(|| "new".to_owned());
+        let rebuilt = replace_tags(&manifest.to_json(), |_, _| None, known).unwrap();
+        let rebuilt = Manifest::parse(&rebuilt).unwrap();
+        assert_eq!(rebuilt.rejects["a"].etag.as_deref(), Some("new"));
+        assert_eq!(rebuilt.rejects["b"].etag.as_deref(), Some(NO_TAG));
+        assert!(super::replace_tags(b"{", |_, _| None, |_| None).is_none());
+    }
 }

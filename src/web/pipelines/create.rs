@@ -1,4 +1,4 @@
-//! Makes a pipeline from a template.
+//! Creates a pipeline from a template.
 
 use std::borrow::Cow;
 
@@ -6,10 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::from_csv;
-use super::hold::{Held, holding};
-use super::mark::{self, Begun, Stage, Wish};
+use super::marker::{self, Begun, PendingOperation, Stage};
 use super::remove::{delete_others, undo};
+use super::service::Pipelines;
 use crate::domain::layout::{config_key, dashboard_key, pipeline_prefix};
 use crate::domain::name::Slug;
 use crate::domain::pipeline::document::VERSION;
@@ -17,9 +16,11 @@ use crate::domain::sample::FLIGHTS;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::store::{Bucket, StoreError};
 use crate::runtime::failpoint::reach;
-use crate::web::Web;
 use crate::web::access;
 use crate::web::failure::{from_kv, from_store};
+use crate::web::infer::propose;
+use crate::web::locks::LockedPipeline;
+use crate::web::stores::extend_window;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -27,12 +28,12 @@ pub(super) struct CreateRequest {
     slug: String,
     #[serde(default)]
     template: Template,
-    /// For `from-csv`: a file of the lake, in the new pipeline or anywhere else; then it is copied.
+    /// For `from-csv`: a file of the lake, copied unless it is in the new pipeline already.
     #[serde(default)]
     key: Option<String>,
 }
 
-/// What a new pipeline begins with.
+/// The initial contents of a pipeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Template {
@@ -41,7 +42,7 @@ enum Template {
     Blank,
     /// The sample: real data, five tables, a dashboard.
     Flights,
-    /// A config that is proposed from a file.
+    /// A config proposed from a file.
     FromCsv,
 }
 
@@ -51,19 +52,19 @@ pub(super) struct Created {
     template: Template,
 }
 
-/// What a template puts into a pipeline. Keys are relative to its prefix.
+/// The contents of a template. Keys are relative to the pipeline's prefix.
 pub(super) struct Contents<'a> {
     pub(super) config: Cow<'a, str>,
-    /// Of the lake.
+    /// Lake files.
     pub(super) files: &'a [(&'a str, &'a [u8])],
-    /// Published ones: name, and YAML.
+    /// Published dashboards: name and YAML.
     pub(super) dashboards: &'a [(&'a str, &'a str)],
-    /// A whole key of the lake, and where it is copied to.
+    /// A lake object to copy: its full key, and the new name.
     pub(super) copy: Option<(String, String)>,
 }
 
 /// `POST /api/pipelines`
-pub(super) fn create(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+pub(super) fn create(pipelines: &Pipelines, request: &mut Request) -> Result<Response, ApiError> {
     let CreateRequest { slug, template, key } = request.json()?;
     let slug = access::slug(&slug)?;
     let wrong = |message: &str| ApiError::new(ErrorCode::InvalidRequest, message);
@@ -75,15 +76,22 @@ pub(super) fn create(web: &Web, request: &mut Request) -> Result<Response, ApiEr
         }
         (Template::FromCsv, Some(key)) => {
             let key = access::key(&key)?;
-            (from_csv::propose(web, &slug, &key)?, Some(key))
+            (from_csv(pipelines, &slug, &key)?, Some(key))
         }
-        (Template::FromCsv, None) => return Err(wrong("the template `from-csv` needs a `key`")),
-        (Template::Blank | Template::Flights, Some(_)) => return Err(wrong("`key` is for the template `from-csv`")),
+        (Template::FromCsv, None) => return Err(wrong("template `from-csv` requires a `key`")),
+        (Template::Blank | Template::Flights, Some(_)) => {
+            return Err(wrong("`key` is only allowed with template `from-csv`"));
+        }
     };
-    let wish = Wish::Create { template: template.name().to_owned(), key };
-    let work = |held: &[Held]| Create { web, held: &held[0], contents: &contents, wish: &wish }.run();
-    holding(web, &[&slug], work).map_err(|error| mark::taken_if_busy(web, &slug, error))?;
-    tracing::info!(pipeline = %slug, template = template.name(), request_id = request.id().as_str(), "a new pipeline");
+    let operation = PendingOperation::Create { template: template.name().to_owned(), key };
+    let work = |locked: &[LockedPipeline]| {
+        Create { pipelines, locked: &locked[0], contents: &contents, operation: &operation }.run()
+    };
+    pipelines
+        .locks
+        .with_pipeline_locks(&[&slug], work)
+        .map_err(|error| marker::already_exists_if_busy(&pipelines.store, &slug, error))?;
+    tracing::info!(pipeline = %slug, template = template.name(), request_id = request.id().as_str(), "pipeline created");
     let created = Created { slug: slug.to_string(), template };
     Ok(Response::json(201, &created).with_header("Location", format!("/api/p/{slug}/config")))
 }
@@ -103,67 +111,95 @@ fn blank(slug: &Slug) -> Contents<'static> {
     Contents { config: format!("{config:#}").into(), files: &[], dashboards: &[], copy: None }
 }
 
+/// The template `from-csv`: one table of the file `key`, which is copied unless it is in the pipeline already.
+///
+/// # Errors
+/// `object_not_found`; `invalid_config` if no config can be proposed; `s3_error`, `bucket_not_found`.
+fn from_csv(pipelines: &Pipelines, slug: &Slug, key: &str) -> Result<Contents<'static>, ApiError> {
+    let prefix = pipeline_prefix(slug);
+    let (name, copied) = match key.strip_prefix(&prefix) {
+        Some(own) => (own, false),
+        None => (key.rsplit('/').next().unwrap_or(key), true),
+    };
+    let mut config = proposal(pipelines, key, slug.as_str())?;
+    config["mappings"][0]["files"] = json!([globset::escape(name)]);
+    let config = serde_json::to_string_pretty(&config).map_err(ApiError::internal)?;
+    let copy = copied.then(|| (key.to_owned(), name.to_owned()));
+    Ok(Contents { config: config.into(), files: &[], dashboards: &[], copy })
+}
+
+fn proposal(pipelines: &Pipelines, key: &str, title: &str) -> Result<serde_json::Value, ApiError> {
+    if pipelines.store.head(Bucket::Lake, key).map_err(from_store)?.is_none() {
+        return Err(ApiError::new(ErrorCode::ObjectNotFound, format!("the lake has no object `{key}`")));
+    }
+    let mapping = propose(&pipelines.store, key).map_err(|error| match error.code() {
+        ErrorCode::InvalidRequest => ApiError::new(ErrorCode::InvalidConfig, error.to_string()),
+        _ => error,
+    })?;
+    Ok(json!({ "version": VERSION, "title": title, "mappings": [mapping.mapping()] }))
+}
+
 struct Create<'a> {
-    web: &'a Web,
-    held: &'a Held,
+    pipelines: &'a Pipelines,
+    locked: &'a LockedPipeline,
     contents: &'a Contents<'a>,
-    wish: &'a Wish,
+    operation: &'a PendingOperation,
 }
 
 impl Create<'_> {
     fn run(&self) -> Result<(), ApiError> {
-        let begun = mark::begin(self.web, self.held, self.wish)?;
-        if begun != Begun::Whole {
+        let begun = marker::begin(&self.pipelines.store, self.locked, self.operation)?;
+        if begun != Begun::Complete {
             let mut written = Vec::new();
             if let Err(error) = self.write(begun, &mut written) {
                 return Err(match begun {
-                    Begun::Anew => undo(self.web, self.held, &written, true, error),
-                    Begun::Again | Begun::Whole => error,
+                    Begun::New => undo(&self.pipelines.store, self.locked, &written, true, error),
+                    Begun::Resumed | Begun::Complete => error,
                 });
             }
         }
-        let slug = self.held.slug();
-        let from_file = matches!(self.wish, Wish::Create { key: Some(_), .. });
+        let slug = self.locked.slug();
+        let from_file = matches!(self.operation, PendingOperation::Create { key: Some(_), .. });
         if !self.contents.files.is_empty() || from_file {
-            self.web.extend_window(slug)?;
+            extend_window(&*self.pipelines.kv, slug)?;
         }
-        mark::remove(self.web, self.held)
+        marker::remove(&self.pipelines.store, self.locked)
     }
 
-    /// The config last: with it the pipeline is whole.
+    /// Writes the objects, the config last: it completes the pipeline.
     fn write(&self, begun: Begun, written: &mut Vec<(Bucket, String)>) -> Result<(), ApiError> {
-        let (store, slug) = (&self.web.store, self.held.slug());
-        // The mark of a deletion would have the jobs of the new pipeline dropped.
-        self.web.kv.revive_pipeline(slug).map_err(from_kv)?;
+        let (store, slug) = (&self.pipelines.store, self.locked.slug());
+        // The deletion mark of an earlier pipeline would drop the new one's jobs.
+        self.pipelines.kv.revive_pipeline(slug).map_err(from_kv)?;
         let prefix = pipeline_prefix(slug);
         for (name, content) in self.contents.files {
             let key = format!("{prefix}{name}");
             written.push((Bucket::Lake, key.clone()));
-            store.put(Bucket::Lake, &key, content, &self.held.options()).map_err(from_store)?;
+            store.put(Bucket::Lake, &key, content, &self.locked.options()).map_err(from_store)?;
             reach("create::between_writes");
         }
         if let Some((from, name)) = &self.contents.copy {
             let key = format!("{prefix}{name}");
             written.push((Bucket::Lake, key.clone()));
-            let copied = store.copy((Bucket::Lake, from), (Bucket::Lake, &key), &self.held.options());
+            let copied = store.copy((Bucket::Lake, from), (Bucket::Lake, &key), &self.locked.options());
             copied.map_err(from_store)?;
             reach("create::between_writes");
         }
-        if begun == Begun::Again {
-            delete_others(self.web, self.held, Bucket::Pipelines, |_| false)?;
+        if begun == Begun::Resumed {
+            delete_others(&self.pipelines.store, self.locked, Bucket::Pipelines, |_| false)?;
         }
         for (name, text) in self.contents.dashboards {
             let key = dashboard_key(slug, &access::slug(name)?);
             written.push((Bucket::Pipelines, key.clone()));
-            store.put(Bucket::Pipelines, &key, text.as_bytes(), &self.held.options()).map_err(from_store)?;
+            store.put(Bucket::Pipelines, &key, text.as_bytes(), &self.locked.options()).map_err(from_store)?;
             reach("create::between_writes");
         }
-        mark::advance(self.web, self.held, self.wish, Stage::Made)?;
+        marker::advance(&self.pipelines.store, self.locked, self.operation, Stage::Made)?;
         reach("make::made");
         let config = self.contents.config.as_bytes();
-        match store.put(Bucket::Pipelines, &config_key(slug), config, &self.held.create()) {
-            // Somebody was quicker, whose config isn't ours to take back.
-            Err(StoreError::PreconditionFailed { .. }) => return Err(mark::taken(slug)),
+        match store.put(Bucket::Pipelines, &config_key(slug), config, &self.locked.create()) {
+            // Another client stored a config first, which must not be undone.
+            Err(StoreError::PreconditionFailed { .. }) => return Err(marker::already_exists(slug)),
             put => drop(put.map_err(from_store)?),
         }
         reach("create::configured");

@@ -1,13 +1,14 @@
 //! Reads the directory of a zip archive, strictly.
 //!
-//! Invariant: an archive that two readers could take differently is refused. Local headers, entries, and the directory
-//! follow each other without a gap from the first byte to the last; a local header says what the directory says; no
-//! extra field gives an entry another name or meaning. So each byte is inflated at most once, and readers that go by
-//! the directory and readers that go from start to end see the same objects.
+//! Invariant: an archive that two readers could interpret differently is rejected. Local headers, entries and the directory
+//! follow each other without gaps from the first byte to the last; local headers agree with the directory; no extra field
+//! changes an entry's name or meaning. So each byte is inflated at most once, and readers that use the directory see the
+//! same objects as readers that scan from the start.
+//!
 //! Must not: inflate anything, or trust a size before it is bounded.
 //!
-//! The `zip` crate reads the directory, once its size and its number of entries are bounded ([`find`]); it accepts more
-//! than this reader does, which is checked here.
+//! The `zip` crate reads the directory once its size and number of entries are bounded ([`find`]); it accepts more than
+//! this reader, which checks the rest.
 
 use std::fs::File;
 use std::io::{self, BufReader};
@@ -16,7 +17,7 @@ use std::os::unix::fs::FileExt;
 use zip::read::{ArchiveOffset, Config, ZipArchive, ZipFileEntry};
 use zip::result::ZipError;
 
-use super::inspect::Problems;
+use super::package::Problems;
 use crate::domain::limits::{ARCHIVE_OBJECTS_MAX, KEY_BYTES_MAX};
 
 const LOCAL_HEAD: u32 = 0x0403_4b50;
@@ -29,11 +30,11 @@ const END_64_BYTES: u64 = 56;
 const LOCATOR_64_BYTES: u64 = 20;
 /// Sizes that don't fit 32 bits.
 const EXTRA_64: u16 = 1;
-/// Another name of the entry, which some readers take.
+/// An alternative name of the entry, which some readers use.
 const EXTRA_NAME: u16 = 0x7075;
-/// How an encrypted entry is compressed in truth.
+/// The actual compression of an encrypted entry.
 const EXTRA_AES: u16 = 0x9901;
-/// Times and owners, as common programs write them; and Java's mark of its archives.
+/// Times and owners, as common programs write them, and Java's archive marker.
 const EXTRA_HARMLESS: &[u16] = &[0x000a, 0x5455, 0x5855, 0x7855, 0x7875, 0xcafe];
 /// Encrypted, strongly encrypted, masked.
 const FLAGS_ENCRYPTED: u16 = 1 | 1 << 6 | 1 << 13;
@@ -44,7 +45,7 @@ const FLAG_UTF8: u16 = 1 << 11;
 const MODE_KIND: u32 = 0o170_000;
 const MODE_FILE: u32 = 0o100_000;
 const MODE_FOLDER: u32 = 0o040_000;
-/// Longest name: the folders of an escaped key, and a key each byte of which is percent-encoded.
+/// Longest name: the folders of an escaped key, and a fully percent-encoded key.
 const NAME_BYTES_MAX: usize = 3 * (KEY_BYTES_MAX + 1) + 32;
 /// Largest directory, in bytes.
 const DIRECTORY_BYTES_MAX: u64 = (ARCHIVE_OBJECTS_MAX as u64 + 1) * (46 + 256);
@@ -64,15 +65,15 @@ pub(super) struct Entry {
     pub(super) crc: u32,
     /// Bytes in the archive.
     pub(super) packed: u64,
-    /// Bytes once inflated, as the directory says.
+    /// Inflated size, from the directory.
     pub(super) size: u64,
-    /// Of its local header.
+    /// Offset of its local header.
     head: u64,
-    /// Of the first of the `packed` bytes.
+    /// Offset of the `packed` bytes.
     pub(super) start: u64,
 }
 
-/// Little-endian fields, one after the other; zeros after the end.
+/// Reads consecutive little-endian fields; zeros past the end.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -99,15 +100,14 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Where the directory lies, and how many entries it has.
+/// The directory's offsets and number of entries.
 struct Directory {
     start: u64,
     end: u64,
     entries: u64,
 }
 
-/// The files of an archive, in the order of their bytes; what is wrong with it goes to `problems`. Folders are passed
-/// over.
+/// Lists the files of an archive by offset; its problems are added to `problems`. Folders are skipped.
 ///
 /// # Errors
 /// The file can't be read.
@@ -137,7 +137,7 @@ pub(super) fn read(file: &File, problems: &mut Problems) -> io::Result<Vec<Entry
         }
     }
     if at != directory.end || archive.len() as u64 != directory.entries {
-        problems.add("", "its directory isn't what its end says");
+        problems.add("", "its directory disagrees with its end record");
     }
     if !problems.is_empty() {
         return Ok(Vec::new());
@@ -146,7 +146,7 @@ pub(super) fn read(file: &File, problems: &mut Problems) -> io::Result<Vec<Entry
     let next = heads.iter().skip(1).map(|(entry, _)| entry.head.min(directory.start));
     let next: Vec<u64> = next.chain([directory.start]).collect();
     if heads.first().map_or(directory.start, |(entry, _)| entry.head) != 0 {
-        problems.add("", "something stands before its first entry");
+        problems.add("", "it has data before its first entry");
     }
     let mut entries = Vec::with_capacity(heads.len());
     for ((mut entry, central), next) in heads.into_iter().zip(next) {
@@ -159,7 +159,7 @@ pub(super) fn read(file: &File, problems: &mut Problems) -> io::Result<Vec<Entry
     Ok(entries)
 }
 
-/// A header as it stands in the file.
+/// A raw header.
 struct Head {
     fixed: Vec<u8>,
     name: Vec<u8>,
@@ -180,7 +180,7 @@ impl Head {
         Self::read(file, at, bound, 30, 26)
     }
 
-    /// `lengths`: where those of name and extra fields stand.
+    /// `lengths`: the offset of the lengths of name and extra fields.
     fn read(file: &File, at: u64, bound: u64, fixed: usize, lengths: usize) -> io::Result<Option<Self>> {
         let fits = |end: u64| end <= bound;
         let Some(start) = at.checked_add(fixed as u64).filter(|end| fits(*end)) else { return Ok(None) };
@@ -201,7 +201,7 @@ impl Head {
     /// The extra field of large sizes, if there is one.
     ///
     /// # Errors
-    /// Some extra field is malformed, twice there, or not known to be harmless.
+    /// An extra field is malformed, repeated, or not known to be harmless.
     fn large_sizes(&self) -> Result<Option<&[u8]>, &'static str> {
         let (mut fields, mut large) = (Fields(&self.extra), None);
         while !fields.0.is_empty() {
@@ -216,17 +216,17 @@ impl Head {
                 EXTRA_NAME => return Err("it has a second name"),
                 EXTRA_AES => return Err("it is encrypted"),
                 id if EXTRA_HARMLESS.contains(&id) => {}
-                _ => return Err("it has an extra field whose meaning isn't known here"),
+                _ => return Err("it has an unknown extra field"),
             }
         }
         Ok(large)
     }
 }
 
-/// What the directory says of an entry.
+/// Parses an entry of the directory.
 ///
 /// # Errors
-/// Why it can't be one of a pipeline.
+/// Why it can't be an object of a pipeline.
 fn described(entry: &ZipFileEntry<'_>, central: &Head) -> Result<Entry, &'static str> {
     let mut fields = Fields(&central.fixed[8..]);
     let (flags, method) = (fields.u16(), fields.u16());
@@ -234,7 +234,7 @@ fn described(entry: &ZipFileEntry<'_>, central: &Head) -> Result<Entry, &'static
     let (packed, size) = (sizes.u32(), sizes.u32());
     let (disk, _attributes, head) = (place.u16(), place.bytes(6), place.u32());
     let large = central.large_sizes()?;
-    let name = std::str::from_utf8(&central.name).map_err(|_| "its name is no UTF-8")?;
+    let name = std::str::from_utf8(&central.name).map_err(|_| "its name is not UTF-8")?;
     if name.is_empty() || name.len() > NAME_BYTES_MAX {
         return Err("its name is empty or too long");
     }
@@ -247,18 +247,18 @@ fn described(entry: &ZipFileEntry<'_>, central: &Head) -> Result<Entry, &'static
     let method = match method {
         0 => Method::Stored,
         8 => Method::Deflated,
-        _ => return Err("it is compressed in a way that isn't read: expected stored or deflated"),
+        _ => return Err("unsupported compression method, expected stored or deflated"),
     };
     let is_folder = name.ends_with('/');
     let kind = entry.external_attributes() >> 16 & MODE_KIND;
     if kind != 0 && kind != if is_folder { MODE_FOLDER } else { MODE_FILE } {
-        return Err("it is no plain file: a link, or something special");
+        return Err("it is not a regular file");
     }
     if flags & FLAG_PATCHED != 0 || disk != 0 {
         return Err("it is a patch, or part of another archive");
     }
     if entry.name_raw() != central.name || entry.central_header_start() + 46 > central.end {
-        return Err("its directory is read in two ways");
+        return Err("its directory is ambiguous");
     }
     let numbers = [(size, entry.size()), (packed, entry.compressed_size()), (head, entry.header_start())];
     if !says(&numbers, large, |found, true_one| found == true_one) {
@@ -271,8 +271,8 @@ fn described(entry: &ZipFileEntry<'_>, central: &Head) -> Result<Entry, &'static
     Ok(Entry { name: name.to_owned(), method, crc, packed, size, head, start: 0 })
 }
 
-/// Whether numbers in 32 bits, and those of the extra field of large ones, are these numbers: each in the one place or,
-/// alike, in both.
+/// Whether 32-bit fields and the extra field of 64-bit sizes agree with these numbers: each in one of them, or equal in
+/// both.
 fn says(numbers: &[(u32, u64)], large: Option<&[u8]>, is_said: impl Fn(u64, u64) -> bool) -> bool {
     let is_large = |(narrow, _): &(u32, u64)| *narrow == u32::MAX && large.is_some();
     let fits = |large: &[u8], those: &[(u32, u64)]| {
@@ -285,12 +285,12 @@ fn says(numbers: &[(u32, u64)], large: Option<&[u8]>, is_said: impl Fn(u64, u64)
     narrow && large.is_none_or(|large| fits(large, &only_large) || fits(large, numbers) || fits(large, &numbers[..2]))
 }
 
-/// Finds the bytes of an entry behind its local header, which must say what the directory does. They end where the next
+/// Locates the bytes of an entry after its local header, which must agree with the directory. They end where the next
 /// header begins.
 fn locate(file: &File, entry: &mut Entry, central: &Head, next: u64) -> io::Result<Result<(), &'static str>> {
-    const OTHERWISE: Result<(), &str> = Err("its own head says something else than the directory");
+    const OTHERWISE: Result<(), &str> = Err("its local header disagrees with the directory");
     let Some(local) = Head::local(file, entry.head, next)? else {
-        return Ok(Err("its bytes are those of another entry, too, or lie outside the archive"));
+        return Ok(Err("its bytes overlap another entry, or are outside the archive"));
     };
     entry.start = local.end;
     let mut fields = Fields(&local.fixed);
@@ -311,7 +311,7 @@ fn locate(file: &File, entry: &mut Entry, central: &Head, next: u64) -> io::Resu
         return Ok(OTHERWISE);
     }
     let Some(rest) = entry.start.checked_add(entry.packed).and_then(|end| next.checked_sub(end)) else {
-        return Ok(Err("its bytes are those of another entry, too, or lie outside the archive"));
+        return Ok(Err("its bytes overlap another entry, or are outside the archive"));
     };
     match (streamed, rest) {
         (false, 0) => Ok(Ok(())),
@@ -325,7 +325,7 @@ fn locate(file: &File, entry: &mut Entry, central: &Head, next: u64) -> io::Resu
                 && fields.number(width) == entry.size;
             Ok(if same { Ok(()) } else { OTHERWISE })
         }
-        (false, _) | (true, _) => Ok(Err("something that is no entry stands behind it")),
+        (false, _) | (true, _) => Ok(Err("unexpected data after it")),
     }
 }
 
@@ -335,24 +335,24 @@ fn find(file: &File, problems: &mut Problems) -> io::Result<Option<Directory>> {
         problems.add("", what);
         Ok(None)
     };
-    let Some(at) = length.checked_sub(END_BYTES) else { return refuse("it is no zip archive") };
+    let Some(at) = length.checked_sub(END_BYTES) else { return refuse("it is not a zip archive") };
     let mut end = [0; END_BYTES as usize];
     file.read_exact_at(&mut end, at)?;
     let mut fields = Fields(&end);
     if fields.u32() != END {
-        return refuse("it is no zip archive, is cut off, or has something after its end");
+        return refuse("it is not a zip archive, is truncated, or has data after its end");
     }
     let (disk, first_disk) = (fields.u16(), fields.u16());
     let (here, entries) = (fields.u16(), fields.u16());
     let (size, start, comment) = (fields.u32(), fields.u32(), fields.u16());
     let wide = entries == u16::MAX || size == u32::MAX || start == u32::MAX;
     if comment != 0 || (!wide && (disk != 0 || first_disk != 0 || here != entries)) {
-        return refuse("it is one of several parts, or has a comment");
+        return refuse("it is part of a multi-part archive, or has a comment");
     }
     let directory = if wide {
         match find_64(file, at)? {
             Some(directory) => directory,
-            None => return refuse("its end is malformed"),
+            None => return refuse("its end record is malformed"),
         }
     } else {
         let start = u64::from(start);
@@ -360,10 +360,10 @@ fn find(file: &File, problems: &mut Problems) -> io::Result<Option<Directory>> {
     };
     let tail = if wide { END_64_BYTES + LOCATOR_64_BYTES } else { 0 };
     if directory.end.checked_add(tail) != Some(at) {
-        return refuse("its directory doesn't lie where its end says");
+        return refuse("its directory isn't where its end record says");
     }
-    if !wide && ends_twice(file, at)? {
-        return refuse("it has two ends");
+    if !wide && has_two_ends(file, at)? {
+        return refuse("it has two end records");
     }
     if directory.entries > ARCHIVE_OBJECTS_MAX as u64 + 1 || directory.end - directory.start > DIRECTORY_BYTES_MAX {
         return refuse(&format!("it has more than {ARCHIVE_OBJECTS_MAX} objects"));
@@ -371,16 +371,15 @@ fn find(file: &File, problems: &mut Problems) -> io::Result<Option<Directory>> {
     Ok(Some(directory))
 }
 
-/// Whether what stands before the plain end reads as the end of an archive with large numbers: there are readers that
-/// believe it whatever the plain end says.
-fn ends_twice(file: &File, at: u64) -> io::Result<bool> {
+/// Whether a ZIP64 end record precedes the plain one: some readers use it regardless of the plain one.
+fn has_two_ends(file: &File, at: u64) -> io::Result<bool> {
     let Some(start) = at.checked_sub(LOCATOR_64_BYTES) else { return Ok(false) };
     let mut bytes = [0; 4];
     file.read_exact_at(&mut bytes, start)?;
     Ok(Fields(&bytes).u32() == LOCATOR_64)
 }
 
-/// The end of an archive with large numbers; `at`: where the plain end begins.
+/// Parses the ZIP64 end record; `at`: the offset of the plain one.
 fn find_64(file: &File, at: u64) -> io::Result<Option<Directory>> {
     let mut bytes = [0; (END_64_BYTES + LOCATOR_64_BYTES) as usize];
     let Some(start) = at.checked_sub(bytes.len() as u64) else { return Ok(None) };
@@ -433,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn archives_with_large_numbers_are_read() {
+    fn zip64_archives_are_read() {
         let entries = read_all(&streamed(70_000, SimpleFileOptions::default())).unwrap();
         assert_eq!(entries.len(), 70_000);
         assert_eq!((entries[69_999].name.as_str(), entries[69_999].size), ("lake/069999.csv", 1));
@@ -443,7 +442,7 @@ mod tests {
 
     /// The kept archives of the fuzz target that other readers take otherwise than their directory says.
     #[test]
-    fn archives_that_can_be_read_in_two_ways_are_refused() {
+    fn ambiguous_archives_are_rejected() {
         let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fuzz/corpus/archive/");
         let read = |name: &str| read_all(&std::fs::read(format!("{kept}{name}.in")).unwrap());
         assert!(read("unicode-path").unwrap_err().contains("second name"));
@@ -483,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_beside_the_entries_is_refused() {
+    fn data_outside_entries_is_rejected() {
         let (entry, tail) = parts();
         assert_eq!(read_all(&joined(&entry, &tail)).map(|entries| entries.len()), Ok(1));
         // Behind an entry: a gap, another local header that the directory doesn't have, a descriptor without its flag.
@@ -503,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn local_headers_say_what_the_directory_says() {
+    fn local_headers_must_agree_with_the_directory() {
         let (entry, tail) = parts();
         // Flags, method, checksum, packed size, size, name, each in the local header alone, then in the directory alone.
         for (at, in_directory) in [(6, 8), (8, 10), (14, 16), (18, 20), (22, 24), (30, 46)] {
@@ -525,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn extra_fields_that_could_mean_something_are_refused_in_either_header() {
+    fn unknown_extra_fields_are_rejected_in_both_headers() {
         let (entry, tail) = parts();
         let field =
             |id: u16, value: &[u8]| [&id.to_le_bytes()[..], &(value.len() as u16).to_le_bytes(), value].concat();
@@ -554,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn no_single_byte_that_is_changed_makes_a_reader_panic_or_read_outside() {
+    fn single_byte_corruption_never_panics_or_reads_outside() {
         let good = streamed(3, SimpleFileOptions::default());
         assert_eq!(read_all(&good).map(|entries| entries.len()), Ok(3));
         for at in 0..good.len() {

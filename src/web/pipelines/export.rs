@@ -1,11 +1,10 @@
-//! Streams all objects of a pipeline as a zip archive.
+//! Exports all objects of a pipeline as a zip archive, streamed.
 //!
-//! Invariant: a pipeline that rests gives the same bytes, whenever and wherever it is exported. What fails on the way
-//! breaks the connection, so that no archive looks whole that isn't.
+//! Invariant: exports of an unchanged pipeline have equal bytes. A failure breaks the connection, so that no incomplete
+//! archive looks complete.
 //!
-//! It only reads, and waits for no run. Of what changes meanwhile each object is whole, but tables may not fit their
-//! sources; the archive's manifest then says so, and the first run after an import puts it right, since an import takes
-//! tags over by checksums alone.
+//! An export takes no lock. If objects change meanwhile, each is consistent, but tables may not match their sources; the
+//! archive's manifest records that, and the first run after an import repairs it, since an import adopts tags by checksum.
 
 use parking_lot::Mutex;
 use std::io::{self, Read, Write};
@@ -16,10 +15,12 @@ use sha2::{Digest, Sha256};
 use zip::write::{SimpleFileOptions, StreamWriter};
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
-use super::inspect::Problems;
-use super::mark;
-use super::package::{FORMAT, MANIFEST, Manifest, PackedObject, check_size, entry_name, is_compressed, object_of};
+use super::marker;
+use super::package::{
+    FORMAT, MANIFEST, Manifest, PackedObject, Problems, check_size, entry_name, is_compressed, object_of,
+};
 use super::remove::refuse_unreachable;
+use super::service::Pipelines;
 use crate::domain::digest::hex;
 use crate::domain::layout::{manifests_prefix, pipeline_prefix, unfinished_key};
 use crate::domain::limits::{ARCHIVE_OBJECTS_MAX, LIST_PAGE_KEYS_MAX};
@@ -27,27 +28,25 @@ use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::ObjectStore;
 use crate::ports::store::{Bucket, ObjectMeta, ObjectReader, StoreError, list_all};
-use crate::web::Web;
-use crate::web::attachment::attachment;
 use crate::web::failure::{acquire, from_store};
-use crate::web::streams::streamed;
+use crate::web::streams::{attachment, streamed};
 
-/// Bytes that are read at a time; about as many are held.
+/// Bytes read at a time; about as many are buffered.
 const CHUNK_BYTES: usize = 64 << 10;
-/// Entries from this size on have their sizes written in 64 bits.
+/// Size from which entries have 64-bit sizes.
 const LARGE_BYTES: u64 = u32::MAX as u64 - (1 << 20);
-/// Permissions of the files that somebody takes out by hand.
+/// Permissions of extracted files.
 const MODE: u32 = 0o644;
 
 /// `GET /api/p/{pipeline}/export`
-pub(super) fn export(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
-    let slug = web.existing(request, "pipeline")?;
-    mark::refuse_unfinished(web, &slug)?;
-    let permit = acquire(&web.streams)?;
-    let objects = list(&*web.store, &slug)?;
+pub(super) fn export(pipelines: &Pipelines, request: &mut Request) -> Result<Response, ApiError> {
+    let slug = pipelines.store.existing(request, "pipeline")?;
+    marker::refuse_unfinished(&pipelines.store, &slug)?;
+    let permit = acquire(&pipelines.streams)?;
+    let objects = list(&*pipelines.store, &slug)?;
     check_keys(&objects, &slug)?;
     let name = attachment(&format!("{slug}.zip"));
-    let archive = Archive::new(Arc::clone(&web.store), slug, objects);
+    let archive = Archive::new(pipelines.store.shared(), slug, objects);
     Ok(streamed(200, "application/zip", archive, None, permit).with_header("Content-Disposition", name))
 }
 
@@ -75,7 +74,7 @@ fn list(store: &dyn ObjectStore, slug: &Slug) -> Result<Vec<(Bucket, ObjectMeta)
     Ok(objects)
 }
 
-/// What an import of the archive would refuse is refused here.
+/// Rejects keys that an import of the archive would reject.
 fn check_keys(objects: &[(Bucket, ObjectMeta)], slug: &Slug) -> Result<(), ApiError> {
     let prefix = pipeline_prefix(slug);
     let mut problems = Problems::default();
@@ -83,13 +82,13 @@ fn check_keys(objects: &[(Bucket, ObjectMeta)], slug: &Slug) -> Result<(), ApiEr
         let name = entry_name(*bucket, object.key.strip_prefix(&prefix).unwrap_or(&object.key));
         let found = object_of(&name).map(drop).and_then(|()| check_size(&name, object.size));
         if let Err(why) = found {
-            problems.add(&name, format!("{why}: move or delete the object, then export again"));
+            problems.add(&name, format!("{why}; move or delete the object, then export again"));
         }
     }
     problems.check()
 }
 
-/// What the archive has written and nobody has read.
+/// Bytes of the archive that are written and not yet read.
 #[derive(Clone, Default)]
 struct Pending(Arc<Mutex<Vec<u8>>>);
 
@@ -110,7 +109,7 @@ impl Write for Pending {
     }
 }
 
-/// The object that is being packed.
+/// The object being packed.
 struct Current {
     path: String,
     reader: ObjectReader,
@@ -118,22 +117,22 @@ struct Current {
     read: u64,
 }
 
-/// An archive that is made as it is read.
+/// An archive generated as it is read.
 struct Archive {
     store: Arc<dyn ObjectStore>,
     slug: Slug,
-    /// Those of the listing, config and manifests among them, to be compared at the end.
+    /// Manifests at the start, to be compared with those at the end.
     tables: Vec<ObjectMeta>,
     left: std::vec::IntoIter<(Bucket, ObjectMeta)>,
     current: Option<Current>,
     packed: Vec<PackedObject>,
     changed: bool,
-    /// `None` once the archive is finished, or has failed.
+    /// `None` once the archive is finished or has failed.
     zip: Option<ZipWriter<StreamWriter<Pending>>>,
     finished: bool,
     pending: Pending,
     chunk: Vec<u8>,
-    /// Being read, from `at` on.
+    /// Being read, from `at`.
     out: Vec<u8>,
     at: usize,
 }
@@ -161,7 +160,7 @@ impl Archive {
         }
     }
 
-    /// Does a little more.
+    /// Packs the next chunk.
     fn step(&mut self, mut zip: ZipWriter<StreamWriter<Pending>>) -> io::Result<()> {
         match self.current.take() {
             Some(current) => self.pack(&mut zip, current)?,
@@ -249,7 +248,7 @@ impl Read for Archive {
             return Ok(0);
         }
         while self.at == self.out.len() {
-            // Taken, so that what fails is not tried again.
+            // Taken, so that a failed step isn't repeated.
             match self.zip.take() {
                 Some(zip) => self.step(zip)?,
                 None if self.finished => return Ok(0),

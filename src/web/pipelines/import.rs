@@ -1,6 +1,6 @@
-//! Takes in a pipeline that was exported, here or elsewhere.
+//! Imports an exported pipeline.
 //!
-//! The archive is received whole, looked at whole, and then written: all of it, or nothing.
+//! The archive is received and inspected completely before any object is written; all of it is written, or nothing.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -9,10 +9,10 @@ use std::sync::LazyLock;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::hold::{Held, holding};
 use super::inspect::{Inspected, inspect};
-use super::mark::{self, Begun, Stage, Wish};
+use super::marker::{self, Begun, PendingOperation, Stage};
 use super::remove::{delete_others, undo};
+use super::service::Pipelines;
 use super::unpack::{Unpacking, check_keys};
 use super::upload::{Upload, receive};
 use crate::domain::layout::is_csv;
@@ -22,67 +22,69 @@ use crate::ports::store::Bucket;
 use crate::runtime::failpoint::reach;
 use crate::sync::Semaphore;
 use crate::system::ProcessFolder;
-use crate::web::Web;
 use crate::web::failure::{acquire, from_kv};
+use crate::web::locks::LockedPipeline;
+use crate::web::stores::extend_window;
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Imported {
     slug: String,
-    /// Objects that were written.
+    /// Objects written.
     objects: u64,
-    /// Of all of them, once inflated.
+    /// Size of all objects, inflated.
     bytes: u64,
 }
 
 /// `POST /api/pipelines/import`
-pub(super) fn import(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
-    let bytes_max = web.import_bytes_max;
+pub(super) fn import(pipelines: &Pipelines, request: &mut Request) -> Result<Response, ApiError> {
+    let bytes_max = pipelines.options.import_bytes_max;
     if request.body_length().is_some_and(|length| length > bytes_max.saturating_add(FORM_BYTES)) {
         let message = format!("the archive is larger than {bytes_max} bytes");
         return Err(ApiError::new(ErrorCode::PayloadTooLarge, message));
     }
-    let Some(_place) = CALLS.try_acquire() else {
-        return Err(ApiError::caused(ErrorCode::Overloaded, format!("{AT_A_TIME_MAX} archives are taken in already")));
-    };
+    let _permit = acquire(&CALLS)?;
     let name = format!("import-{}", uuid::Uuid::new_v4().simple());
-    let scratch = ProcessFolder::make(&web.scratch_dir, &name).map_err(ApiError::internal)?;
-    let permit = acquire(&web.streams)?;
-    check_room(scratch.path(), request.body_length().unwrap_or(0))?;
+    let scratch = ProcessFolder::make(&pipelines.options.scratch_dir, &name).map_err(ApiError::internal)?;
+    let stream = acquire(&pipelines.streams)?;
+    check_disk_space(scratch.path(), request.body_length().unwrap_or(0))?;
     let upload = receive(request, scratch.path(), bytes_max)?;
-    drop(permit);
+    drop(stream);
     let inspected = inspect(&upload.archive, bytes_max)?;
     let slug = upload.slug.clone().unwrap_or_else(|| inspected.slug.clone());
-    check_keys(&*web.store, &slug, &inspected)?;
-    let import = Import { web, upload: &upload, inspected: &inspected, scratch: &scratch };
+    check_keys(&*pipelines.store, &slug, &inspected)?;
+    let import = Import { pipelines, upload: &upload, inspected: &inspected, scratch: &scratch };
     import.begin(&slug)?;
     let request_id = request.id().as_str();
-    tracing::info!(pipeline = %slug, objects = inspected.objects.len(), request_id, "the pipeline is imported");
+    tracing::info!(pipeline = %slug, objects = inspected.objects.len(), request_id, "pipeline imported");
     let objects = inspected.objects.len() as u64;
     let imported = Imported { slug: slug.to_string(), objects, bytes: inspected.size };
     Ok(Response::json(201, &imported).with_header("Location", format!("/api/p/{slug}/config")))
 }
 
-/// What a form has besides its file, at most.
+/// Most bytes of a form besides its file.
 const FORM_BYTES: u64 = 64 << 10;
-/// Archives that are taken in at a time: each lies on the disk.
-const AT_A_TIME_MAX: usize = 2;
-/// Room that an import leaves on the disk, in bytes.
-const ROOM_LEFT_MIN: u64 = 256 << 20;
+/// Concurrent imports: each archive is on the disk.
+const CONCURRENT_MAX: usize = 2;
+/// Disk space that an import leaves free, in bytes.
+const FREE_BYTES_MIN: u64 = 256 << 20;
 
-static CALLS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(AT_A_TIME_MAX));
+static CALLS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(CONCURRENT_MAX));
 
-/// Looks for room before the sending, as far as it can be told.
-fn check_room(folder: &Path, bytes: u64) -> Result<(), ApiError> {
+/// Checks for disk space before the upload, if its length is known.
+fn check_disk_space(folder: &Path, bytes: u64) -> Result<(), ApiError> {
     let disk = rustix::fs::statvfs(folder).map_err(ApiError::internal)?;
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-    if free >= bytes.saturating_add(ROOM_LEFT_MIN) {
+    if free >= bytes.saturating_add(FREE_BYTES_MIN) {
         return Ok(());
     }
-    Err(ApiError::caused(ErrorCode::Overloaded, format!("{free} bytes are free for an archive of {bytes}")))
+    Err(ApiError::caused(
+        ErrorCode::Overloaded,
+        format!("{free} bytes of disk space are free for an archive of {bytes}"),
+    ))
 }
 
 struct Import<'a> {
-    web: &'a Web,
+    pipelines: &'a Pipelines,
     upload: &'a Upload,
     inspected: &'a Inspected,
     scratch: &'a ProcessFolder,
@@ -90,61 +92,64 @@ struct Import<'a> {
 
 impl Import<'_> {
     fn begin(&self, slug: &Slug) -> Result<(), ApiError> {
-        let wish = Wish::Import { sha256: self.upload.sha256.clone() };
-        let work = |held: &[Held]| match mark::begin(self.web, &held[0], &wish)? {
-            Begun::Whole => self.finish(&held[0]),
-            begun @ (Begun::Anew | Begun::Again) => self.write(&held[0], begun, &wish),
+        let operation = PendingOperation::Import { sha256: self.upload.sha256.clone() };
+        let work = |locked: &[LockedPipeline]| match marker::begin(&self.pipelines.store, &locked[0], &operation)? {
+            Begun::Complete => self.finish(&locked[0]),
+            begun @ (Begun::New | Begun::Resumed) => self.write(&locked[0], begun, &operation),
         };
-        holding(self.web, &[slug], work).map_err(|error| mark::taken_if_busy(self.web, slug, error))
+        self.pipelines
+            .locks
+            .with_pipeline_locks(&[slug], work)
+            .map_err(|error| marker::already_exists_if_busy(&self.pipelines.store, slug, error))
     }
 
-    fn write(&self, held: &Held, begun: Begun, wish: &Wish) -> Result<(), ApiError> {
+    fn write(&self, locked: &LockedPipeline, begun: Begun, operation: &PendingOperation) -> Result<(), ApiError> {
         let mut unpacking = Unpacking {
-            store: &*self.web.store,
-            held,
+            store: &*self.pipelines.store,
+            locked,
             archive: &self.upload.archive,
             inspected: self.inspected,
             folder: self.scratch.path(),
             written: Vec::new(),
         };
-        // The mark of a deletion would have the jobs of the new pipeline dropped.
-        let revived = self.web.kv.revive_pipeline(held.slug()).map_err(from_kv);
+        // The deletion mark of an earlier pipeline would drop the new one's jobs.
+        let revived = self.pipelines.kv.revive_pipeline(locked.slug()).map_err(from_kv);
         let written = revived
             .and_then(|()| unpacking.write())
-            .and_then(|()| if begun == Begun::Again { self.sweep(held) } else { Ok(()) })
-            .and_then(|()| mark::advance(self.web, held, wish, Stage::Made))
+            .and_then(|()| if begun == Begun::Resumed { self.delete_stale(locked) } else { Ok(()) })
+            .and_then(|()| marker::advance(&self.pipelines.store, locked, operation, Stage::Made))
             .and_then(|()| {
                 reach("make::made");
                 unpacking.write_config()
             });
         match written {
-            Ok(()) => self.finish(held),
+            Ok(()) => self.finish(locked),
             Err(error) => {
-                // What an earlier try left can be told from nothing; the mark stays on it.
+                // Objects of an earlier attempt can't be told apart; the marker stays.
                 Err(match begun {
-                    Begun::Anew => undo(self.web, held, &unpacking.written, true, error),
-                    Begun::Again | Begun::Whole => error,
+                    Begun::New => undo(&self.pipelines.store, locked, &unpacking.written, true, error),
+                    Begun::Resumed | Begun::Complete => error,
                 })
             }
         }
     }
 
-    /// In the lake there may be what somebody has uploaded since.
-    fn sweep(&self, held: &Held) -> Result<(), ApiError> {
+    /// Deletes what an earlier attempt wrote and the archive doesn't have, except in the lake, which may have new uploads.
+    fn delete_stale(&self, locked: &LockedPipeline) -> Result<(), ApiError> {
         let wanted: HashSet<(Bucket, &str)> =
             self.inspected.objects.iter().map(|object| (object.bucket, object.key.as_str())).collect();
         for bucket in [Bucket::Pipelines, Bucket::Warehouse] {
-            delete_others(self.web, held, bucket, |key| wanted.contains(&(bucket, key)))?;
+            delete_others(&self.pipelines.store, locked, bucket, |key| wanted.contains(&(bucket, key)))?;
         }
         Ok(())
     }
 
-    /// The files are news to whoever runs the pipeline, though its tables know them.
-    fn finish(&self, held: &Held) -> Result<(), ApiError> {
-        let slug = held.slug();
+    /// Extends the debounce window, since the files are new here though the tables contain them.
+    fn finish(&self, locked: &LockedPipeline) -> Result<(), ApiError> {
+        let slug = locked.slug();
         if self.inspected.objects.iter().any(|object| object.bucket == Bucket::Lake && is_csv(&object.key)) {
-            self.web.extend_window(slug)?;
+            extend_window(&*self.pipelines.kv, slug)?;
         }
-        mark::remove(self.web, held)
+        marker::remove(&self.pipelines.store, locked)
     }
 }

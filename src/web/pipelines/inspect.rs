@@ -1,7 +1,7 @@
-//! Looks at a whole archive before any of it is taken in.
+//! Inspects a complete archive before any of it is imported.
 //!
-//! Invariant: what comes out of here was inflated once, to its end: sizes, checksums and the archive's own manifest are
-//! right, and every name is that of an object that may be written.
+//! Invariant: an inspected archive was inflated completely once: sizes, checksums and its manifest are correct, and every
+//! entry is an object that may be written.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -10,60 +10,23 @@ use std::os::unix::fs::FileExt;
 
 use flate2::Crc;
 use flate2::bufread::DeflateDecoder;
-use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::entries::{self, Entry, Method};
-use super::package::{CONFIG, FORMAT, MANIFEST, Manifest, check_size, object_of};
+use super::package::{CONFIG, FORMAT, MANIFEST, Manifest, Problems, check_size, object_of};
 use crate::domain::digest::hex;
-use crate::domain::limits::{ARCHIVE_OBJECTS_MAX, INFLATE_FREE_BYTES, PROBLEMS_MAX};
+use crate::domain::limits::{ARCHIVE_OBJECTS_MAX, INFLATE_FREE_BYTES};
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode};
 use crate::ports::store::Bucket;
-use crate::web::access::clipped;
 
 /// Largest manifest of an archive, in bytes.
 const MANIFEST_BYTES_MAX: u64 = (ARCHIVE_OBJECTS_MAX * 512) as u64;
 const BUFFER_BYTES: usize = 64 << 10;
-/// Deflate gives at most 1,032 times the bytes that it takes: what is more is no truth, and what is less may be a file
-/// of one line many times over.
+/// Largest compression ratio: deflate reaches at most 1,032, which a file of repeated lines comes close to.
 const RATIO_MAX: u64 = 1_040;
 
-/// What is wrong with an archive, and where.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Problem {
-    kind: &'static str,
-    message: String,
-    /// The entry's name; `""` for the archive.
-    path: String,
-}
-
-/// All that is wrong with an archive, as far as it is counted.
-#[derive(Debug, Default)]
-pub(super) struct Problems(Vec<Problem>);
-
-impl Problems {
-    pub(super) fn add(&mut self, path: &str, message: impl Into<String>) {
-        if self.0.len() < PROBLEMS_MAX {
-            self.0.push(Problem { kind: "invalid_archive", message: message.into(), path: clipped(path) });
-        }
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// # Errors
-    /// `invalid_archive` if there are any.
-    pub(super) fn check(&self) -> Result<(), ApiError> {
-        let Some(first) = self.0.first() else { return Ok(()) };
-        let place = if first.path.is_empty() { "the archive".to_owned() } else { format!("`{}`", first.path) };
-        let message = format!("{place}: {}", first.message);
-        Err(ApiError::new(ErrorCode::InvalidArchive, message).with_problems(&self.0))
-    }
-}
-
-/// An object of an archive that was looked at.
+/// An object of an inspected archive.
 #[derive(Debug)]
 pub(super) struct Packed {
     pub(super) bucket: Bucket,
@@ -78,26 +41,25 @@ impl Packed {
         self.bucket == Bucket::Pipelines && self.key == CONFIG
     }
 
-    /// What a table is made of.
     pub(super) fn is_manifest(&self) -> bool {
         self.bucket == Bucket::Pipelines && self.key.starts_with("manifests/")
     }
 }
 
-/// An archive without a problem.
+/// An archive without problems.
 #[derive(Debug)]
 pub(super) struct Inspected {
-    /// Of the pipeline that was exported.
+    /// The exported pipeline's slug.
     pub(super) slug: Slug,
     pub(super) objects: Vec<Packed>,
-    /// Of all objects, in bytes.
+    /// Size of all objects, in bytes.
     pub(super) size: u64,
 }
 
-/// Looks at an archive. `bytes_max`: of all that is inflated.
+/// Inspects an archive that inflates to at most `bytes_max` bytes.
 ///
 /// # Errors
-/// `invalid_archive` with all problems of the first kind that has any; `payload_too_large`; `internal` if the file can't
+/// `invalid_archive` with the problems of the first check that fails; `payload_too_large`; `internal` if the file can't
 /// be read.
 pub(super) fn inspect(file: &File, bytes_max: u64) -> Result<Inspected, ApiError> {
     let mut problems = Problems::default();
@@ -117,7 +79,7 @@ pub(super) fn inspect(file: &File, bytes_max: u64) -> Result<Inspected, ApiError
         .collect();
     problems.check()?;
     let Some(manifest) = manifest else {
-        problems.add("", format!("it has no `{MANIFEST}`: it was not exported by this service, or is cut off"));
+        problems.add("", format!("it has no `{MANIFEST}`: it was not exported by Lakemill, or is truncated"));
         return Err(problems.check().err().unwrap_or_else(|| ApiError::of(ErrorCode::InvalidArchive)));
     };
     let manifest = read_manifest(file, &manifest, &mut problems)?;
@@ -132,7 +94,7 @@ pub(super) fn inspect(file: &File, bytes_max: u64) -> Result<Inspected, ApiError
     Ok(Inspected { slug, objects: inspected, size })
 }
 
-/// What the directory says of sizes, before anything is inflated by it.
+/// Checks the sizes in the directory before anything is inflated.
 fn check_sizes(entries: &[Entry], bytes_max: u64, problems: &mut Problems) -> Result<(), ApiError> {
     let mut total = 0_u64;
     for entry in entries {
@@ -142,7 +104,7 @@ fn check_sizes(entries: &[Entry], bytes_max: u64, problems: &mut Problems) -> Re
             problems.add(&entry.name, format!("it inflates to more than {RATIO_MAX} times its size"));
         }
         if entry.method == Method::Stored && entry.size != entry.packed {
-            problems.add(&entry.name, "its sizes contradict each other");
+            problems.add(&entry.name, "its sizes are inconsistent");
         }
     }
     problems.check()?;
@@ -158,7 +120,7 @@ fn read_manifest(file: &File, entry: &Entry, problems: &mut Problems) -> Result<
     if entry.size > MANIFEST_BYTES_MAX {
         problems.add(MANIFEST, "it is too large");
     } else if let Err(error) = contents(file, entry).read_to_end(&mut json) {
-        problems.add(MANIFEST, told(&error)?);
+        problems.add(MANIFEST, read_problem(&error)?);
     }
     problems.check()?;
     let format = serde_json::from_slice::<serde_json::Value>(&json).ok().and_then(|v| v.get("format")?.as_u64());
@@ -167,12 +129,12 @@ fn read_manifest(file: &File, entry: &Entry, problems: &mut Problems) -> Result<
     }
     problems.check()?;
     serde_json::from_slice(&json).map_err(|error| {
-        problems.add(MANIFEST, format!("it is not what it should be: {error}"));
+        problems.add(MANIFEST, format!("malformed manifest: {error}"));
         problems.check().err().unwrap_or_else(|| ApiError::of(ErrorCode::InvalidArchive))
     })
 }
 
-/// Inflates every object and holds it against the manifest.
+/// Inflates every object and compares it with the manifest.
 fn check_objects(
     file: &File,
     objects: Vec<(Bucket, String, Entry)>,
@@ -183,7 +145,7 @@ fn check_objects(
     for object in manifest.objects {
         let path = object.path.clone();
         if expected.insert(path.clone(), object).is_some() {
-            problems.add(&path, "the manifest names it twice");
+            problems.add(&path, "the manifest lists it twice");
         }
     }
     let mut inspected = Vec::with_capacity(objects.len());
@@ -191,14 +153,14 @@ fn check_objects(
         let mut hasher = Sha256::new();
         let read = io::copy(&mut contents(file, &entry), &mut HashWriter(&mut hasher));
         if let Err(error) = read {
-            problems.add(&entry.name, told(&error)?);
+            problems.add(&entry.name, read_problem(&error)?);
             continue;
         }
         let sha256 = hex(&hasher.finalize());
         match expected.remove(&entry.name) {
-            None => problems.add(&entry.name, "the manifest doesn't name it"),
+            None => problems.add(&entry.name, "the manifest doesn't list it"),
             Some(object) if object.size != entry.size || object.sha256 != sha256 => {
-                problems.add(&entry.name, "it is not what the manifest says");
+                problems.add(&entry.name, "its size or checksum differs from the manifest");
             }
             Some(_) => {}
         }
@@ -210,7 +172,7 @@ fn check_objects(
     }
     let mut missing: Vec<String> = expected.into_keys().collect();
     missing.sort_unstable();
-    missing.iter().for_each(|path| problems.add(path, "the manifest names it, and it isn't there"));
+    missing.iter().for_each(|path| problems.add(path, "the manifest lists it, but it is missing"));
     Ok(inspected)
 }
 
@@ -227,11 +189,11 @@ impl io::Write for HashWriter<'_> {
     }
 }
 
-/// What to say of an entry that can't be read.
+/// The problem of an unreadable entry.
 ///
 /// # Errors
-/// `internal` if it is not the entry's fault.
-fn told(error: &io::Error) -> Result<String, ApiError> {
+/// `internal` if the entry isn't at fault.
+fn read_problem(error: &io::Error) -> Result<String, ApiError> {
     match error.kind() {
         io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof => {
             Ok(format!("it can't be inflated: {error}"))
@@ -256,7 +218,7 @@ impl Read for Section<'_> {
     }
 }
 
-/// The bytes of an entry. A read fails with `InvalidData` where they aren't what the directory says.
+/// Reads the bytes of an entry; fails with `InvalidData` if they don't match the directory.
 pub(super) fn contents<'a>(file: &'a File, entry: &Entry) -> Contents<'a> {
     let section = Section { file, at: entry.start, end: entry.start.saturating_add(entry.packed) };
     let bytes = BufReader::with_capacity(BUFFER_BYTES, section);
@@ -275,7 +237,7 @@ enum Inner<'a> {
 /// See [`contents`].
 pub(super) struct Contents<'a> {
     inner: Inner<'a>,
-    /// That must still come.
+    /// Bytes still expected.
     left: u64,
     crc: Crc,
     expected: u32,
@@ -314,4 +276,45 @@ impl Read for Contents<'_> {
         }
         Ok(0)
     }
+}
+
+/// Fuzz target: if the strict reader accepts the input as an archive, the `zip` crate reads it the same way.
+#[cfg(any(test, feature = "fuzzing"))]
+pub fn fuzz_archive(input: &[u8]) {
+    let mut file: File = tempfile::tempfile().expect("there is a folder for temporary files");
+    io::Write::write_all(&mut file, input).expect("there is room");
+    let mut problems = Problems::default();
+    let entries = entries::read(&file, &mut problems).expect("the file can be read");
+    for entry in &entries {
+        let end = entry.start.checked_add(entry.packed);
+        assert!(
+            end.is_some_and(|end| end <= input.len() as u64) || !problems.is_empty(),
+            "{entry:?} is outside the archive"
+        );
+    }
+    if !problems.is_empty() {
+        return;
+    }
+    for pair in entries.windows(2) {
+        assert!(pair[0].start + pair[0].packed <= pair[1].start, "{pair:?} share bytes");
+    }
+    // Archives that the crate rejects fail later, when their contents are read.
+    let Ok(mut theirs) = zip::ZipArchive::new(io::Cursor::new(input)) else { return };
+    let mut found = std::collections::BTreeMap::new();
+    for at in 0..theirs.len() {
+        let Ok(entry) = theirs.by_index_raw(at) else { return };
+        let Ok(name) = entry.name().map(std::borrow::Cow::into_owned) else { return };
+        if !name.ends_with('/') {
+            let method = match entry.compression() {
+                zip::CompressionMethod::Stored => Some(Method::Stored),
+                zip::CompressionMethod::Deflated => Some(Method::Deflated),
+                _ => None,
+            };
+            let sizes = (entry.compressed_size(), entry.size(), entry.crc32());
+            found.insert(name, (method, entry.data_start(), sizes));
+        }
+    }
+    let ours: std::collections::BTreeMap<_, _> =
+        entries.into_iter().map(|e| (e.name, (Some(e.method), Some(e.start), (e.packed, e.size, e.crc)))).collect();
+    assert_eq!(ours, found);
 }

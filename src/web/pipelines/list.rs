@@ -1,10 +1,10 @@
 //! Lists the pipelines.
 
-use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::recent::{Budget, JOBS_MAX, Recent, RecentJob, recent};
+use super::recent::{Budget, JOBS_MAX, Recent, recent};
+use super::service::{ConfigState, Detail, Details, LastJob, Listed, Pipelines};
 use crate::domain::job::{Job, JobStatus};
 use crate::domain::layout::config_key;
 use crate::domain::limits::CONFIG_BYTES_MAX;
@@ -15,116 +15,55 @@ use crate::pipelines::{self, history};
 use crate::ports::store::{Bucket, StoreError};
 use crate::runtime::rfc3339;
 use crate::sync::parallel_map;
-use crate::web::Web;
 use crate::web::access::{flag_query, number_query};
 use crate::web::failure::{from_history, from_kv, from_store};
 
-/// Pipelines that are looked into at a time, and at most.
+/// Concurrent reads, and most pipelines with details.
 const THREADS_MAX: usize = 8;
 const DETAILS_MAX: usize = 1_000;
-/// Active jobs that are looked at for the next that is due.
+/// Most active jobs searched for the next due one.
 const ACTIVE_MAX: usize = 100;
 
-/// The slugs, in order; with `details` an entry each.
-#[derive(Serialize, JsonSchema)]
-#[serde(untagged)]
-pub(in crate::web) enum Listed {
-    Slugs(Vec<String>),
-    Details(Details),
-}
-
-#[derive(Serialize, JsonSchema)]
-pub(in crate::web) struct Details {
-    pipelines: Vec<Detail>,
-    /// There are more pipelines than are told of.
-    truncated: bool,
-    /// Of some pipelines the recent jobs are not told, since that would take too long; ask again.
-    recent_truncated: bool,
-}
-
-#[derive(Serialize, JsonSchema)]
-pub(in crate::web) struct Detail {
-    slug: String,
-    /// Of the config; null if there is none that can be read.
-    title: Option<String>,
-    config: ConfigState,
-    /// Problems of the config that can be told without binding its expressions.
-    problems: u64,
-    /// Tables that the config declares.
-    tables: u64,
-    auto_run: bool,
-    /// The one that was enqueued last.
-    last_job: Option<LastJob>,
-    /// When the next job is due that waits, or the next batch of files; RFC 3339.
-    next_due: Option<String>,
-    /// Of all its tables after the last of the recent jobs that completed; null if there is none, or recent jobs were
-    /// not asked for.
-    rows: Option<u64>,
-    bytes: Option<u64>,
-    /// The last jobs that have ended, the oldest first; null if they were not asked for, or take too long.
-    recent: Option<Vec<RecentJob>>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum ConfigState {
-    Valid,
-    Invalid,
-    Missing,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct LastJob {
-    job_id: String,
-    status: String,
-    trigger: String,
-    /// RFC 3339, as all times.
-    enqueued_at: String,
-    finished_at: Option<String>,
-    /// The code of what it failed with.
-    error: Option<String>,
-}
-
 /// `GET /api/pipelines`
-pub(super) fn list(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+pub(super) fn list(pipelines: &Pipelines, request: &mut Request) -> Result<Response, ApiError> {
     let details = flag_query(request, "details")?;
     let count = number_query(request, "recent", 0..=JOBS_MAX)?.and_then(|count| usize::try_from(count).ok());
     let count = count.filter(|count| *count > 0);
     if details {
-        let told = web.details.run(&count, || tell_details(web, count))?;
-        return Ok(Response::json(200, &*told));
+        let details = pipelines.details.run(&count, || load_details(pipelines, count))?;
+        return Ok(Response::json(200, &*details));
     }
-    let slugs = pipelines::all(&*web.store).map_err(from_store)?;
+    let slugs = pipelines::all(&*pipelines.store).map_err(from_store)?;
     Ok(Response::json(200, &Listed::Slugs(slugs.into_iter().map(String::from).collect())))
 }
 
-fn tell_details(web: &Web, count: Option<usize>) -> Result<Listed, ApiError> {
-    let slugs = pipelines::all(&*web.store).map_err(from_store)?;
+fn load_details(pipelines: &Pipelines, count: Option<usize>) -> Result<Listed, ApiError> {
+    let slugs = pipelines::all(&*pipelines.store).map_err(from_store)?;
     let truncated = slugs.len() > DETAILS_MAX;
     let shown: Vec<Slug> = slugs.into_iter().take(DETAILS_MAX).collect();
-    let details = look(web, &shown, count)?;
+    let details = load_each(pipelines, &shown, count)?;
     let recent_truncated = count.is_some() && details.iter().any(|one| one.recent.is_none());
     Ok(Listed::Details(Details { pipelines: details, truncated, recent_truncated }))
 }
 
-fn look(web: &Web, slugs: &[Slug], count: Option<usize>) -> Result<Vec<Detail>, ApiError> {
+fn load_each(pipelines: &Pipelines, slugs: &[Slug], count: Option<usize>) -> Result<Vec<Detail>, ApiError> {
     let budget = Budget::new();
     parallel_map(slugs, THREADS_MAX, |slug| {
-        let told = match count {
-            Some(count) => recent(web, slug, count, &budget)?,
+        let recent_jobs = match count {
+            Some(count) => recent(&pipelines.store, &pipelines.summaries, slug, count, &budget)?,
             None => None,
         };
-        detail(web, slug, told)
+        detail(pipelines, slug, recent_jobs)
     })
 }
 
-/// One read of the config, one page of one job.
-fn detail(web: &Web, slug: &Slug, told: Option<Recent>) -> Result<Detail, ApiError> {
-    let config = read_config(web, slug)?;
-    let page = history::page(&*web.store, &*web.kv, slug, None, 1).map_err(from_history)?;
-    let active = web.kv.active(slug, ACTIVE_MAX).map_err(from_kv)?;
+/// Reads the config and the last job.
+fn detail(pipelines: &Pipelines, slug: &Slug, recent_jobs: Option<Recent>) -> Result<Detail, ApiError> {
+    let config = read_config(pipelines, slug)?;
+    let page = history::page(&*pipelines.store, &*pipelines.kv, slug, None, 1).map_err(from_history)?;
+    let active = pipelines.kv.active(slug, ACTIVE_MAX).map_err(from_kv)?;
     let waiting = active.iter().filter(|job| job.status == JobStatus::Queued).filter_map(|job| job.not_before);
-    let window = web.kv.window_due_at(slug).map_err(from_kv)?;
+    let window = pipelines.kv.window_due_at(slug).map_err(from_kv)?;
     let next_due = waiting.chain(window).min();
     let Config { state, title, problems, tables, auto_run } = config;
     Ok(Detail {
@@ -136,9 +75,9 @@ fn detail(web: &Web, slug: &Slug, told: Option<Recent>) -> Result<Detail, ApiErr
         auto_run,
         last_job: page.jobs.first().map(last_job),
         next_due: next_due.map(rfc3339),
-        rows: told.as_ref().and_then(|told| told.rows),
-        bytes: told.as_ref().and_then(|told| told.bytes),
-        recent: told.map(|told| told.jobs),
+        rows: recent_jobs.as_ref().and_then(|recent_jobs| recent_jobs.rows),
+        bytes: recent_jobs.as_ref().and_then(|recent_jobs| recent_jobs.bytes),
+        recent: recent_jobs.map(|recent_jobs| recent_jobs.jobs),
     })
 }
 
@@ -150,14 +89,14 @@ struct Config {
     auto_run: bool,
 }
 
-fn read_config(web: &Web, slug: &Slug) -> Result<Config, ApiError> {
+fn read_config(pipelines: &Pipelines, slug: &Slug) -> Result<Config, ApiError> {
     let of = |state, title, problems, tables, auto_run| Config { state, title, problems, tables, auto_run };
-    let reader = match web.store.get(Bucket::Pipelines, &config_key(slug), None) {
+    let reader = match pipelines.store.get(Bucket::Pipelines, &config_key(slug), None) {
         Ok(reader) => reader,
         Err(StoreError::NotFound { .. }) => return Ok(of(ConfigState::Missing, None, 0, 0, true)),
         Err(error) => return Err(from_store(error)),
     };
-    // One that is too large, or no text, is invalid as a run finds it.
+    // A config that is too large or not UTF-8 is invalid, as in a run.
     let mut text = String::new();
     let mut body = std::io::Read::take(reader.body, CONFIG_BYTES_MAX as u64 + 1);
     let read = std::io::Read::read_to_string(&mut body, &mut text);
@@ -187,7 +126,7 @@ fn last_job(job: &Job) -> LastJob {
     }
 }
 
-/// How a unit variant is written.
+/// The serialised name of a unit variant.
 fn name_of(value: impl Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }

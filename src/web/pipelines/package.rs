@@ -1,11 +1,11 @@
-//! The form of an exported pipeline: a zip archive.
+//! The format of an exported pipeline: a zip archive.
 //!
-//! `pipelines/…`, `lake/…` and `warehouse/…` hold the objects of the three buckets, by their keys relative to the
-//! pipeline's prefix. A key that can't be the name of a file everywhere (a backslash, a line break, an empty segment)
-//! has its entry at `escaped/<bucket>/…` instead: the key with a `/` before it, percent-encoded but for letters, digits,
-//! `-`, `_` and `.`. `manifest.json`, which comes last, says what the objects are.
+//! `pipelines/…`, `lake/…` and `warehouse/…` hold the objects of the three buckets, by key relative to the pipeline's
+//! prefix. A key that isn't a portable file name (a backslash, a line break, an empty segment) is stored at
+//! `escaped/<bucket>/…`: the key with a leading `/`, percent-encoded except for letters, digits, `-`, `_` and `.`.
+//! `manifest.json`, the last entry, lists the objects.
 //!
-//! Invariant: a key has one name, so that no two entries are one object.
+//! Invariant: a key has exactly one name, so that no two entries are the same object.
 
 use std::borrow::Cow;
 
@@ -15,8 +15,10 @@ use serde::{Deserialize, Serialize};
 use crate::domain::layout::{
     UNFINISHED, check_no_hidden_dots, check_portable, check_portable_in_warehouse, check_stored_key, parse_key,
 };
-use crate::domain::limits::CONFIG_BYTES_MAX;
+use crate::domain::limits::{CONFIG_BYTES_MAX, PROBLEMS_MAX};
+use crate::http::{ApiError, ErrorCode};
 use crate::ports::store::Bucket;
+use crate::web::access::clipped;
 
 /// The format that this version writes, and the only one that it reads.
 pub(super) const FORMAT: u32 = 1;
@@ -25,17 +27,17 @@ pub(super) const MANIFEST: &str = "manifest.json";
 /// The key of a config, relative to the pipeline's prefix.
 pub(super) const CONFIG: &str = "pipeline.json";
 
-/// What an archive holds.
+/// The archive's manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Manifest {
     pub(super) format: u32,
-    /// Of the pipeline that was exported.
+    /// The exported pipeline's slug.
     pub(super) slug: String,
-    /// A run published, or somebody wrote, while it was exported: tables may not fit their sources. The first run after
-    /// the import finds out, and puts it right.
+    /// Objects changed during the export, so tables may not match their sources. The first run after the import repairs
+    /// that.
     pub(super) changed_during_export: bool,
-    /// In the order of the archive.
+    /// In archive order.
     pub(super) objects: Vec<PackedObject>,
 }
 
@@ -51,9 +53,43 @@ pub(super) struct PackedObject {
     pub(super) sha256: String,
 }
 
+/// A problem of an archive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Problem {
+    kind: &'static str,
+    message: String,
+    /// The entry's name; `""` for the archive.
+    path: String,
+}
+
+/// The problems of an archive, up to a limit.
+#[derive(Debug, Default)]
+pub(super) struct Problems(Vec<Problem>);
+
+impl Problems {
+    pub(super) fn add(&mut self, path: &str, message: impl Into<String>) {
+        if self.0.len() < PROBLEMS_MAX {
+            self.0.push(Problem { kind: "invalid_archive", message: message.into(), path: clipped(path) });
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// # Errors
+    /// `invalid_archive` if there are any.
+    pub(super) fn check(&self) -> Result<(), ApiError> {
+        let Some(first) = self.0.first() else { return Ok(()) };
+        let place = if first.path.is_empty() { "the archive".to_owned() } else { format!("`{}`", first.path) };
+        let message = format!("{place}: {}", first.message);
+        Err(ApiError::new(ErrorCode::InvalidArchive, message).with_problems(&self.0))
+    }
+}
+
 /// The folder of entries whose names are percent-encoded keys.
 const ESCAPED: &str = "escaped/";
-/// What is encoded. A name keeps its ending.
+/// Characters that are encoded. A name keeps its extension.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 
 /// The name of an object's entry. `key` is relative to the pipeline's prefix.
@@ -64,26 +100,26 @@ pub(super) fn entry_name(bucket: Bucket, key: &str) -> String {
     }
 }
 
-/// Which object an entry is: its bucket, and its key relative to the pipeline's prefix, to the byte. The key is empty
-/// for an object whose key is the prefix itself.
+/// The object of an entry: its bucket, and its exact key relative to the pipeline's prefix. The key is empty for an object
+/// whose key is the prefix itself.
 ///
 /// # Errors
-/// Why there can be no such object.
+/// Why the name is invalid.
 pub(super) fn object_of(name: &str) -> Result<(Bucket, String), Cow<'static, str>> {
     let Some(escaped) = name.strip_prefix(ESCAPED) else {
-        let (bucket, key) = in_bucket(name).ok_or("it lies in none of `pipelines/`, `lake/` and `warehouse/`")?;
+        let (bucket, key) = in_bucket(name).ok_or("expected a path under `pipelines/`, `lake/` or `warehouse/`")?;
         check_plain(bucket, key)?;
         return Ok((bucket, key.to_owned()));
     };
-    let (bucket, encoded) =
-        in_bucket(escaped).ok_or("it lies in none of `pipelines/`, `lake/` and `warehouse/` of `escaped/`")?;
+    let (bucket, encoded) = in_bucket(escaped)
+        .ok_or("expected a path under `escaped/pipelines/`, `escaped/lake/` or `escaped/warehouse/`")?;
     let decoded = percent_decode_str(encoded).decode_utf8().map_err(|_| "its key is not UTF-8")?;
-    let key = decoded.strip_prefix('/').ok_or("its key doesn't begin with `%2F`")?;
+    let key = decoded.strip_prefix('/').ok_or("its key doesn't start with `%2F`")?;
     check_any(bucket, key)?;
     let expected = entry_name(bucket, key);
     if expected != name {
         let shown: String = expected.chars().take(200).collect();
-        return Err(format!("its key has another name in an archive: expected `{shown}`").into());
+        return Err(format!("expected its key to be named `{shown}`").into());
     }
     Ok((bucket, key.to_owned()))
 }
@@ -95,29 +131,29 @@ fn in_bucket(name: &str) -> Option<(Bucket, &str)> {
     })
 }
 
-/// Checks that a key can be an entry's name as it is.
+/// Checks that a key can be an entry's name unescaped.
 fn check_plain(bucket: Bucket, key: &str) -> Result<(), &'static str> {
     parse_key(key).map_err(|error| error.why)?;
     if bucket == Bucket::Warehouse { check_portable_in_warehouse(key) } else { check_portable(key) }?;
     check_any(bucket, key)
 }
 
-/// Checks a key in whatever form: it leads nowhere else, however it is decoded.
+/// Checks that a key, however it is decoded, leads nowhere else.
 fn check_any(bucket: Bucket, key: &str) -> Result<(), &'static str> {
     if !key.is_empty() {
         check_stored_key(key).map_err(|error| error.why)?;
     }
     check_no_hidden_dots(key, bucket == Bucket::Warehouse)?;
     if bucket == Bucket::Pipelines && key == UNFINISHED {
-        return Err("it is the mark of a pipeline that isn't whole");
+        return Err("it is the marker of an unfinished pipeline");
     }
     Ok(())
 }
 
-/// Whether an entry may have so many bytes.
+/// Checks the size of an entry.
 ///
 /// # Errors
-/// Why not.
+/// Why it is too large.
 pub(super) fn check_size(name: &str, size: u64) -> Result<(), Cow<'static, str>> {
     let is_config = name == entry_name(Bucket::Pipelines, CONFIG);
     if is_config && size > CONFIG_BYTES_MAX as u64 {
@@ -126,7 +162,7 @@ pub(super) fn check_size(name: &str, size: u64) -> Result<(), Cow<'static, str>>
     Ok(())
 }
 
-/// Whether an object is compressed in itself, so that compressing it again would only cost time.
+/// Whether an object is compressed already.
 pub(super) fn is_compressed(key: &str) -> bool {
     [".parquet", ".gz", ".zst"].iter().any(|suffix| key.ends_with(suffix))
 }
@@ -146,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_could_lead_elsewhere_are_refused() {
+    fn traversal_names_are_rejected() {
         for bad in [
             "x.csv",
             "lake",
@@ -236,7 +272,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn every_key_that_a_store_can_hold_comes_back_from_its_entry(
+        fn keys_round_trip_through_entry_names(
             key in "[a/.\\\\%:\n\u{202e}\u{e9}\u{301}2ef ]{0,12}",
             bucket in proptest::sample::select(&Bucket::ALL[..]),
         ) {
@@ -258,7 +294,7 @@ mod tests {
         }
 
         #[test]
-        fn no_two_entries_are_one_object(a in "(escaped/)?lake/(%2F|%2f|/|a|%5C|\\\\|%|\\.){0,6}", b in "(escaped/)?lake/(%2F|%2f|/|a|%5C|\\\\|%|\\.){0,6}") {
+        fn entries_are_distinct_objects(a in "(escaped/)?lake/(%2F|%2f|/|a|%5C|\\\\|%|\\.){0,6}", b in "(escaped/)?lake/(%2F|%2f|/|a|%5C|\\\\|%|\\.){0,6}") {
             if let (Ok(one), Ok(other)) = (object_of(&a), object_of(&b)) {
                 proptest::prop_assert_eq!(one == other, a == b);
             }

@@ -1,7 +1,7 @@
-//! The last ended jobs of pipelines, in brief: for cards that show many pipelines at once.
+//! Summaries of the last ended jobs of pipelines.
 //!
-//! Invariant: a terminal record never changes, so what was read of one is kept, as long as there is room. A request
-//! reads no more than [`READS_MAX`] records; pipelines for which that isn't enough are told by a later one.
+//! Invariant: terminal records never change, so their summaries are cached. A request reads at most [`READS_MAX`] records;
+//! the pipelines beyond that are read by later requests.
 
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
@@ -20,51 +20,51 @@ use crate::http::{ApiError, ErrorCode};
 use crate::pipelines::history::ended;
 use crate::ports::store::{Bucket, StoreError};
 use crate::sync::parallel_map;
-use crate::web::Web;
 use crate::web::failure::from_store;
+use crate::web::stores::Objects;
 
-/// Jobs of one pipeline.
+/// Most jobs of one pipeline.
 pub const JOBS_MAX: u64 = 30;
-/// Records that one request reads, and its longest time in which more are begun.
+/// Most records that one request reads, and the time after which it starts no more reads.
 const READS_MAX: usize = 1_500;
 const TIME_MAX: Duration = Duration::from_secs(5);
-/// Records of one pipeline that are read at a time.
+/// Concurrent reads of one pipeline's records.
 const READS_AT_ONCE: usize = 8;
-/// Records of which the brief is kept.
-const KEPT_MAX: usize = 50_000;
+/// Most cached summaries.
+const CACHED_MAX: usize = 50_000;
 
 /// A job that has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RecentJob {
     job_id: String,
     status: JobStatus,
-    /// From its last start to its end; null if it never started.
+    /// From the last start to the end; null if it never started.
     duration_ms: Option<u64>,
     /// RFC 3339.
     finished_at: Option<String>,
-    /// Of all its tables; null if it failed.
+    /// Rejected rows of all tables; null if it failed.
     rows_rejected: Option<u64>,
 }
 
-/// What is told of a pipeline.
+/// The recent jobs of a pipeline.
 #[derive(Debug, Default)]
 pub struct Recent {
-    /// The oldest first.
+    /// Oldest first.
     pub jobs: Vec<RecentJob>,
-    /// Of all tables after the last of them that completed.
+    /// Rows of all tables after the last completed job.
     pub rows: Option<u64>,
     pub bytes: Option<u64>,
 }
 
-/// What is kept of a record.
+/// The summary of a record.
 #[derive(Debug, Clone)]
-struct Brief {
+struct JobSummary {
     job: RecentJob,
     rows: Option<u64>,
     bytes: Option<u64>,
 }
 
-/// A record as far as it is needed; what it has beside that is passed over as it comes.
+/// The fields of a record that the summary needs; others are skipped while parsing.
 #[derive(Deserialize)]
 struct Record {
     job_id: JobId,
@@ -86,25 +86,25 @@ struct Totals {
     bytes: u64,
 }
 
-/// What was read of terminal records, by key; `None` for what is none.
+/// Summaries of terminal records, by key; `None` for an unreadable record.
 #[derive(Default)]
-pub(in crate::web) struct Briefs(Mutex<HashMap<String, Option<Brief>>>);
+pub struct JobSummaryCache(Mutex<HashMap<String, Option<JobSummary>>>);
 
-impl Briefs {
-    fn get(&self, key: &str) -> Option<Option<Brief>> {
+impl JobSummaryCache {
+    fn get(&self, key: &str) -> Option<Option<JobSummary>> {
         self.0.lock().get(key).cloned()
     }
 
-    fn keep(&self, key: String, brief: Option<Brief>) {
-        let mut kept = self.0.lock();
-        if kept.len() >= KEPT_MAX {
-            kept.clear();
+    fn insert(&self, key: String, summary: Option<JobSummary>) {
+        let mut cached = self.0.lock();
+        if cached.len() >= CACHED_MAX {
+            cached.clear();
         }
-        kept.insert(key, brief);
+        cached.insert(key, summary);
     }
 }
 
-/// What one request may still read.
+/// The remaining reads of a request.
 pub struct Budget {
     reads: AtomicUsize,
     until: Instant,
@@ -122,44 +122,50 @@ impl Budget {
     }
 }
 
-/// The last `count` ended jobs of a pipeline; `None` if the budget doesn't reach for them.
+/// The last `count` ended jobs of a pipeline; `None` if the budget is exhausted.
 ///
 /// # Errors
 /// `s3_error`, `bucket_not_found`.
-pub fn recent(web: &Web, pipeline: &Slug, count: usize, budget: &Budget) -> Result<Option<Recent>, ApiError> {
-    let ids = ended(&*web.store, pipeline, count).map_err(from_store)?;
+pub fn recent(
+    store: &Objects,
+    cache: &JobSummaryCache,
+    pipeline: &Slug,
+    count: usize,
+    budget: &Budget,
+) -> Result<Option<Recent>, ApiError> {
+    let ids = ended(&**store, pipeline, count).map_err(from_store)?;
     let keys: Vec<(JobId, String)> =
         ids.into_iter().map(|id| (id.clone(), job_record_key(pipeline, id.as_str()))).collect();
-    let unread: Vec<&(JobId, String)> = keys.iter().filter(|(_, key)| web.briefs.get(key).is_none()).collect();
+    let unread: Vec<&(JobId, String)> = keys.iter().filter(|(_, key)| cache.get(key).is_none()).collect();
     if !budget.take(unread.len()) {
         return Ok(None);
     }
-    let read = parallel_map(&unread, READS_AT_ONCE, |(id, key)| brief(web, id, key))?;
-    let mut fresh: HashMap<&str, Option<Brief>> = HashMap::new();
-    for ((_, key), brief) in unread.into_iter().zip(read) {
-        let Outcome::Is(brief) = brief else { continue };
-        web.briefs.keep(key.clone(), brief.clone());
-        fresh.insert(key, brief);
+    let read = parallel_map(&unread, READS_AT_ONCE, |(id, key)| read_summary(store, id, key))?;
+    let mut fresh: HashMap<&str, Option<JobSummary>> = HashMap::new();
+    for ((_, key), summary) in unread.into_iter().zip(read) {
+        let Outcome::Read(summary) = summary else { continue };
+        cache.insert(key.clone(), summary.clone());
+        fresh.insert(key, summary);
     }
-    let known = |key: &str| fresh.get(key).cloned().or_else(|| web.briefs.get(key)).flatten();
-    // The newest first.
-    let briefs: Vec<Brief> = keys.iter().filter_map(|(_, key)| known(key)).collect();
-    let last = briefs.iter().find(|brief| brief.job.status == JobStatus::Completed);
+    let known = |key: &str| fresh.get(key).cloned().or_else(|| cache.get(key)).flatten();
+    // Newest first.
+    let summaries: Vec<JobSummary> = keys.iter().filter_map(|(_, key)| known(key)).collect();
+    let last = summaries.iter().find(|summary| summary.job.status == JobStatus::Completed);
     let (rows, bytes) = last.map_or((None, None), |last| (last.rows, last.bytes));
-    Ok(Some(Recent { rows, bytes, jobs: briefs.into_iter().rev().map(|brief| brief.job).collect() }))
+    Ok(Some(Recent { rows, bytes, jobs: summaries.into_iter().rev().map(|summary| summary.job).collect() }))
 }
 
-/// What a read gave.
+/// The outcome of a read.
 enum Outcome {
-    Is(Option<Brief>),
-    /// It is no more: nothing that is worth keeping.
-    Gone,
+    Read(Option<JobSummary>),
+    /// The record was deleted.
+    Deleted,
 }
 
-fn brief(web: &Web, id: &JobId, key: &str) -> Result<Outcome, ApiError> {
-    let reader = match web.store.get(Bucket::Pipelines, key, None) {
+fn read_summary(store: &Objects, id: &JobId, key: &str) -> Result<Outcome, ApiError> {
+    let reader = match store.get(Bucket::Pipelines, key, None) {
         Ok(reader) => reader,
-        Err(StoreError::NotFound { .. }) => return Ok(Outcome::Gone),
+        Err(StoreError::NotFound { .. }) => return Ok(Outcome::Deleted),
         Err(error) => return Err(from_store(error)),
     };
     let body = BufReader::with_capacity(64 << 10, reader.body.take(JOB_RECORD_BYTES_MAX));
@@ -169,15 +175,15 @@ fn brief(web: &Web, id: &JobId, key: &str) -> Result<Outcome, ApiError> {
             return Err(ApiError::caused(ErrorCode::S3Error, format!("reading `{key}`: {error}")));
         }
         Err(error) => {
-            tracing::warn!(key, %error, "a record of a job is unreadable: passed over");
-            return Ok(Outcome::Is(None));
+            tracing::warn!(key, %error, "job record is unreadable; skipped");
+            return Ok(Outcome::Read(None));
         }
     };
     let fits = record.job_id == *id && record.status.is_terminal();
-    Ok(Outcome::Is(fits.then(|| Brief::of(record))))
+    Ok(Outcome::Read(fits.then(|| JobSummary::of(record))))
 }
 
-impl Brief {
+impl JobSummary {
     fn of(record: Record) -> Self {
         let Record { job_id, status, duration_ms, finished_at, result } = record;
         let sum = |of: fn(&Totals) -> u64| {

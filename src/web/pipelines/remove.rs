@@ -1,60 +1,60 @@
-//! Deletes a pipeline: every object of it, in all three buckets.
+//! Deletes a pipeline: all its objects in all three buckets.
 //!
-//! Invariant: the config goes first, so that whatever a delete that was cut off leaves is no pipeline that could run, and
-//! shows by any one object that the delete can be repeated to the end. Jobs and windows go before the objects, so that
-//! none finds half of them, and again at the end, with those that were asked for meanwhile.
+//! Invariant: the config is deleted first, so that an interrupted delete leaves no pipeline that could run, and any
+//! remaining object allows the delete to be repeated. Jobs and windows are dropped before the objects, so that no run sees
+//! half of them, and again at the end.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::hold::{Held, holding};
-use super::mark;
+use super::marker;
+use super::service::Pipelines;
 use crate::domain::layout::{UNFINISHED, config_key, pipeline_prefix};
 use crate::domain::limits::{DELETE_ROUNDS_MAX, LIST_PAGE_KEYS_MAX};
-use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::ObjectStore;
 use crate::ports::store::{Bucket, ObjectMeta, StoreError, WriteOptions, list_all};
 use crate::runtime::failpoint::reach;
-use crate::web::Web;
 use crate::web::access::clipped;
-use crate::web::failure::{from_kv, from_store};
+use crate::web::failure::{from_kv, from_store, pipeline_not_found};
+use crate::web::locks::LockedPipeline;
+use crate::web::stores::Objects;
 
-/// Pages of one bucket that one request deletes.
+/// Most pages of one bucket that one request deletes.
 const PAGES_MAX: usize = 10_000;
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "DeletedPipeline")]
 pub(super) struct Deleted {
     slug: String,
-    /// Objects that were deleted, besides the config.
+    /// Deleted objects, besides the config.
     objects: u64,
 }
 
 /// `DELETE /api/pipelines/{slug}`
-pub(super) fn delete(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
-    let slug = web.existing(request, "slug")?;
-    let objects = holding(web, &[&slug], |held| delete_all(web, &held[0]))?;
-    tracing::info!(pipeline = %slug, objects, request_id = request.id().as_str(), "the pipeline is deleted");
+pub(super) fn delete(pipelines: &Pipelines, request: &mut Request) -> Result<Response, ApiError> {
+    let slug = pipelines.store.existing(request, "slug")?;
+    let objects = pipelines.locks.with_pipeline_locks(&[&slug], |locked| delete_all(pipelines, &locked[0]))?;
+    tracing::info!(pipeline = %slug, objects, request_id = request.id().as_str(), "pipeline deleted");
     Ok(Response::json(200, &Deleted { slug: slug.to_string(), objects }))
 }
 
-fn delete_all(web: &Web, held: &Held) -> Result<u64, ApiError> {
-    let slug = held.slug();
-    if !web.exists(slug)? {
-        return Err(not_found(slug));
+fn delete_all(pipelines: &Pipelines, locked: &LockedPipeline) -> Result<u64, ApiError> {
+    let slug = locked.slug();
+    if !pipelines.store.exists(slug)? {
+        return Err(pipeline_not_found(slug));
     }
-    web.kv.drop_pipeline(slug).map_err(from_kv)?;
+    pipelines.kv.drop_pipeline(slug).map_err(from_kv)?;
     reach("delete::dropped");
-    web.store.delete(Bucket::Pipelines, &[config_key(slug)], &held.options()).map_err(from_store)?;
+    pipelines.store.delete(Bucket::Pipelines, &[config_key(slug)], &locked.options()).map_err(from_store)?;
     reach("delete::config_deleted");
     let mut objects = 0;
-    // Until a look at all finds nothing: uploads wait for nobody.
+    // Until all listings are empty: uploads take no lock.
     for _ in 0..DELETE_ROUNDS_MAX {
         let before = objects;
-        // The mark of something unfinished lies in the bucket that goes last.
+        // The marker of an unfinished pipeline is in the last bucket.
         for bucket in [Bucket::Warehouse, Bucket::Lake, Bucket::Pipelines] {
-            objects += delete_bucket(web, held, bucket)?;
+            objects += delete_bucket(&pipelines.store, locked, bucket)?;
         }
         reach("delete::round");
         if objects == before {
@@ -62,85 +62,86 @@ fn delete_all(web: &Web, held: &Held) -> Result<u64, ApiError> {
         }
     }
     reach("delete::deleted");
-    held.check()?;
-    web.kv.drop_pipeline(slug).map_err(from_kv)?;
+    locked.check()?;
+    pipelines.kv.drop_pipeline(slug).map_err(from_kv)?;
     Ok(objects)
 }
 
-/// How many objects there were.
-fn delete_bucket(web: &Web, held: &Held, bucket: Bucket) -> Result<u64, ApiError> {
-    let prefix = pipeline_prefix(held.slug());
+/// Deletes all objects of a bucket; returns their number.
+fn delete_bucket(store: &Objects, locked: &LockedPipeline, bucket: Bucket) -> Result<u64, ApiError> {
+    let prefix = pipeline_prefix(locked.slug());
     let mut objects = 0;
     for _ in 0..PAGES_MAX {
-        let page = web.store.list(bucket, &prefix, None, None, LIST_PAGE_KEYS_MAX).map_err(from_store)?;
+        let page = store.list(bucket, &prefix, None, None, LIST_PAGE_KEYS_MAX).map_err(from_store)?;
         if page.objects.is_empty() {
-            return refuse_unreachable(&*web.store, bucket, &page.skipped).map(|()| objects);
+            return refuse_unreachable(&**store, bucket, &page.skipped).map(|()| objects);
         }
         objects += page.objects.len() as u64;
-        delete_objects(web, held, bucket, &page.objects)?;
+        delete_objects(store, locked, bucket, &page.objects)?;
         reach("delete::between_pages");
     }
-    Err(ApiError::internal(format!("the {bucket} bucket fills as fast as `{prefix}` is deleted")))
+    Err(ApiError::internal(format!("objects keep arriving under `{prefix}` in the {bucket} bucket")))
 }
 
-/// Refuses to take a pipeline for whole, or for gone, that has objects which no request can name. `skipped`: see
-/// [`ListPage::skipped`](crate::ports::store::ListPage::skipped). In folders these are files of somebody else.
+/// Rejects an operation on a pipeline with objects that no request can name. `skipped`: see
+/// [`ListPage::skipped`](crate::ports::store::ListPage::skipped). In local folders such files are foreign and ignored.
 ///
 /// # Errors
 /// `invalid_key` that names the first of them.
 pub(super) fn refuse_unreachable(store: &dyn ObjectStore, bucket: Bucket, skipped: &[String]) -> Result<(), ApiError> {
     let Some(first) = skipped.first().filter(|_| store.is_remote()) else { return Ok(()) };
     let message = format!(
-        "{bucket} bucket: `{}` has a segment `.` or `..`, which no request can name: delete it by the tools of the \
-         object store, then repeat",
+        "{bucket} bucket: `{}` has a segment `.` or `..`, which no request can name: delete it with the object store's own \
+         tools, then retry",
         clipped(first)
     );
     Err(ApiError::new(ErrorCode::InvalidKey, message))
 }
 
-/// Deletes these objects of the pipeline of the lock.
+/// Deletes objects of the locked pipeline.
 ///
 /// # Errors
 /// `s3_error`, `bucket_not_found`, `pipeline_busy`.
-pub(super) fn delete_objects(web: &Web, held: &Held, bucket: Bucket, objects: &[ObjectMeta]) -> Result<(), ApiError> {
+pub(super) fn delete_objects(
+    store: &Objects,
+    locked: &LockedPipeline,
+    bucket: Bucket,
+    objects: &[ObjectMeta],
+) -> Result<(), ApiError> {
     for page in objects.chunks(LIST_PAGE_KEYS_MAX) {
         let keys: Vec<String> = page.iter().map(|object| object.key.clone()).collect();
-        web.store.delete(bucket, &keys, &held.options()).map_err(from_store)?;
+        store.delete(bucket, &keys, &locked.options()).map_err(from_store)?;
     }
     Ok(())
 }
 
-/// Deletes what an earlier try left and this one doesn't make, among it records of jobs that found no config yet; the
-/// mark stays. `is_wanted` takes keys relative to the pipeline's prefix.
+/// Deletes objects of an earlier attempt that this one doesn't write, such as records of jobs that found no config; the
+/// marker stays. `is_wanted` takes keys relative to the pipeline's prefix.
 ///
 /// # Errors
 /// `s3_error`, `bucket_not_found`, `pipeline_busy`.
 pub(super) fn delete_others(
-    web: &Web,
-    held: &Held,
+    store: &Objects,
+    locked: &LockedPipeline,
     bucket: Bucket,
     is_wanted: impl Fn(&str) -> bool,
 ) -> Result<(), ApiError> {
-    let prefix = pipeline_prefix(held.slug());
-    let mut others = list_all(&*web.store, bucket, &prefix).map_err(from_store)?;
+    let prefix = pipeline_prefix(locked.slug());
+    let mut others = list_all(&**store, bucket, &prefix).map_err(from_store)?;
     others.retain(|object| {
         let key = object.key.strip_prefix(&prefix).unwrap_or(&object.key);
         key != UNFINISHED && !is_wanted(key)
     });
-    delete_objects(web, held, bucket, &others)
+    delete_objects(store, locked, bucket, &others)
 }
 
-pub(super) fn not_found(slug: &Slug) -> ApiError {
-    ApiError::new(ErrorCode::PipelineNotFound, format!("there is no pipeline `{slug}`"))
-}
-
-/// Pages that fail one after the other before the rest is left to a later delete.
+/// Consecutive failed pages after which the rest is left.
 const FAILED_PAGES_MAX: usize = 3;
 
-/// Objects left by a failed request that its answer names; the rest is counted.
-const LEFT_TOLD_MAX: usize = 100;
+/// Most remaining objects that an error names; the rest is counted.
+const LEFT_NAMED_MAX: usize = 100;
 
-/// An object that a request wrote, that failed then, and that could not be deleted.
+/// An object that a failed request wrote and could not delete.
 #[derive(Debug, Serialize)]
 struct Left {
     message: String,
@@ -149,39 +150,44 @@ struct Left {
 }
 
 fn left_problems(left: &[(Bucket, String)]) -> Vec<Left> {
-    let named = left.iter().take(LEFT_TOLD_MAX).map(|(bucket, key)| Left {
+    let named = left.iter().take(LEFT_NAMED_MAX).map(|(bucket, key)| Left {
         message: format!("`{key}` was written before the failure and may be left in the {bucket} bucket"),
         bucket: Some(bucket.to_string()),
         key: Some(key.clone()),
     });
-    let rest = left.len().saturating_sub(LEFT_TOLD_MAX);
+    let rest = left.len().saturating_sub(LEFT_NAMED_MAX);
     let rest = (rest > 0).then(|| Left { message: format!("and {rest} more objects"), bucket: None, key: None });
     named.chain(rest).collect()
 }
 
-/// Deletes what a request that failed with `error` has written, and then its mark. If some of it is left, the mark stays:
-/// the same request again, or a delete of the pipeline, mends it; and the answer names it. `whole`: `written` names all
-/// of it.
-pub(super) fn undo(web: &Web, held: &Held, written: &[(Bucket, String)], whole: bool, error: ApiError) -> ApiError {
-    let left = take_back(&*web.store, written, &held.options());
-    remove_mark(web, held, &left, whole);
+/// Deletes what a failed request has written, then its marker. If objects remain, the marker stays, so that the same request
+/// or a delete of the pipeline can clean up, and the error names them. `is_complete`: `written` names all objects.
+pub(super) fn undo(
+    store: &Objects,
+    locked: &LockedPipeline,
+    written: &[(Bucket, String)],
+    is_complete: bool,
+    error: ApiError,
+) -> ApiError {
+    let left = delete_written(&**store, written, &locked.options());
+    remove_marker(store, locked, &left, is_complete);
     if left.is_empty() { error } else { error.and_problems(left_problems(&left)) }
 }
 
-fn remove_mark(web: &Web, held: &Held, left: &[(Bucket, String)], whole: bool) {
-    let pipeline = held.slug();
-    if !whole || !left.is_empty() {
+fn remove_marker(store: &Objects, locked: &LockedPipeline, left: &[(Bucket, String)], is_complete: bool) {
+    let pipeline = locked.slug();
+    if !is_complete || !left.is_empty() {
         let (count, first) = (left.len(), left.first().map_or("", |(_, key)| key));
-        tracing::warn!(%pipeline, count, first, whole, "objects of a failed request are left; delete the pipeline");
+        tracing::warn!(%pipeline, count, first, whole = is_complete, "objects of a failed request remain; delete the pipeline");
         return;
     }
-    if let Err(error) = mark::remove(web, held) {
-        tracing::warn!(%pipeline, %error, "the mark of a failed request is left; delete the pipeline");
+    if let Err(error) = marker::remove(store, locked) {
+        tracing::warn!(%pipeline, %error, "marker of a failed request remains; delete the pipeline");
     }
 }
 
-/// Deletes objects, going on past errors. Gives those that may be left.
-fn take_back(
+/// Deletes objects, continuing after errors; returns those that may remain.
+fn delete_written(
     store: &dyn ObjectStore,
     written: &[(Bucket, String)],
     options: &WriteOptions<'_>,
@@ -195,7 +201,7 @@ fn take_back(
             if failed_in_a_row < FAILED_PAGES_MAX {
                 result = store.delete(bucket, page, options);
                 if let Err(StoreError::InvalidKey { .. }) = result {
-                    // Such a key was not written; it must not keep the others.
+                    // An invalid key wasn't written; delete the others one by one.
                     result = page.iter().try_for_each(|key| {
                         match store.delete(bucket, std::slice::from_ref(key), options) {
                             Ok(()) | Err(StoreError::InvalidKey { .. }) => Ok(()),
@@ -205,7 +211,7 @@ fn take_back(
                 }
             }
             if let Err(error) = &result {
-                tracing::warn!(%bucket, %error, "objects of a failed request can't be deleted");
+                tracing::warn!(%bucket, %error, "deleting objects of a failed request failed");
             }
             if result.is_ok() && failed_in_a_row < FAILED_PAGES_MAX {
                 failed_in_a_row = 0;
@@ -225,11 +231,11 @@ mod tests {
     use crate::ports::store::list_all;
 
     #[test]
-    fn an_answer_names_what_is_left_beside_its_own_problems_and_counts_the_rest() {
-        let left: Vec<_> = (0..LEFT_TOLD_MAX + 2).map(|at| (Bucket::Lake, format!("pipelines/p/{at}"))).collect();
+    fn error_names_remaining_objects_up_to_a_limit() {
+        let left: Vec<_> = (0..LEFT_NAMED_MAX + 2).map(|at| (Bucket::Lake, format!("pipelines/p/{at}"))).collect();
         let error = ApiError::of(ErrorCode::S3Error).with_problems(["own"]).and_problems(left_problems(&left));
         let problems = error.problems().and_then(serde_json::Value::as_array).unwrap();
-        assert_eq!(problems.len(), 1 + LEFT_TOLD_MAX + 1);
+        assert_eq!(problems.len(), 1 + LEFT_NAMED_MAX + 1);
         assert_eq!(problems[0], "own");
         assert_eq!((&problems[1]["bucket"], &problems[1]["key"]), (&"lake".into(), &"pipelines/p/0".into()));
         assert!(problems.last().unwrap()["message"].as_str().unwrap().contains("2 more"));
@@ -238,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_deleted_is_deleted_beside_keys_that_cannot() {
+    fn invalid_keys_do_not_prevent_deletion_of_others() {
         let folder = tempfile::tempdir().unwrap();
         let store = FsStore::create(folder.path()).unwrap();
         let key = |name: &str| format!("pipelines/p/{name}");
@@ -252,7 +258,7 @@ mod tests {
             written.insert(written.len() - 1, (bucket, key("../q")));
             written.push((bucket, key("never-written")));
         }
-        assert_eq!(take_back(&store, &written, &WriteOptions::default()), []);
+        assert_eq!(delete_written(&store, &written, &WriteOptions::default()), []);
         for bucket in Bucket::ALL {
             assert!(list_all(&store, bucket, "").unwrap().is_empty(), "{bucket}");
         }

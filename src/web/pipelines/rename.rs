@@ -1,37 +1,37 @@
-//! Renames a pipeline: copies it, then deletes what was copied.
+//! Renames a pipeline: copies its objects, then deletes the originals.
 //!
 //! Invariants:
-//! - at every moment one of the two names has all of the pipeline, config and all: the old one until the config is under
-//!   the new name, from then on the new one; so no run sees half of it;
-//! - nothing is deleted that wasn't copied as it is;
-//! - whatever a rename that was cut off left, the same rename again brings to its end; and as long as it may, neither
-//!   name takes a config, dashboard or query that this could lose.
+//! - at any moment one of the names has the complete pipeline, config included: the old one until the config is copied,
+//!   the new one from then on; so no run sees half of it;
+//! - no object is deleted unless its current content was copied;
+//! - repeating an interrupted rename completes it; until then, neither name takes a config, dashboard or query that could
+//!   be lost.
 //!
-//! The order: mark under the new name → lake, warehouse, the rest → manifests with their new tags → the old name is
-//! marked as leaving → the new one's mark says `made` → config → the mark says `moved`, for what has no config and for
-//! whoever deletes it → the old name's jobs and windows go → its config → what came under the old name meanwhile is
-//! moved too → the old objects go → the old name's mark goes → the new one's. Bytes stay as they are, so records of jobs
-//! go on naming the old slug. A name without the mark of its leaving is left alone: it is nobody's, or a new pipeline's.
+//! The steps: marker on the new name; copy lake, warehouse and the rest; manifests with new tags; marker on the old name
+//! (leaving); new marker `made`; config; new marker `moved`; delete the old name's jobs and windows, and its config; move
+//! objects that arrived under the old name meanwhile; delete the old objects; delete the old marker, then the new one.
+//! Bytes don't change, so job records keep the old slug. An old name without its marker is left alone: it is unused, or
+//! belongs to a new pipeline.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::copying::{Copied, copy_objects, delete_unchanged};
-use super::etags;
-use super::hold::{Held, holding};
-use super::mark::{self, Stage, Wish};
-use super::remove::{delete_objects, delete_others, not_found, refuse_unreachable, undo};
+use super::copying::{Copied, copy_objects, delete_unchanged, replace_tags};
+use super::marker::{self, PendingOperation, Stage};
+use super::remove::{delete_objects, delete_others, refuse_unreachable, undo};
+use super::service::Pipelines;
 use crate::domain::layout::{config_key, manifests_prefix, pipeline_prefix, unfinished_key};
 use crate::domain::limits::{MANIFEST_BYTES_MAX, RENAME_ROUNDS_MAX};
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::store::{Bucket, ObjectMeta, StoreError, list_all_and_skipped};
 use crate::runtime::failpoint::reach;
-use crate::web::Web;
 use crate::web::access;
-use crate::web::failure::{from_kv, from_store};
+use crate::web::failure::{from_kv, from_store, pipeline_not_found};
+use crate::web::locks::LockedPipeline;
+use crate::web::stores::{Objects, extend_window};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -45,26 +45,28 @@ pub(super) struct Renamed {
 }
 
 /// `PATCH /api/pipelines/{slug}`
-pub(super) fn rename(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+pub(super) fn rename(pipelines: &Pipelines, request: &mut Request) -> Result<Response, ApiError> {
     let from = access::slug_param(request, "slug")?;
     let RenameRequest { new_slug } = request.json()?;
     let to = access::slug(&new_slug)?;
     if from == to {
-        let message = format!("the pipeline's slug is `{to}` already");
-        return Err(if web.exists(&from)? {
+        let message = format!("the pipeline already has the slug `{to}`");
+        return Err(if pipelines.store.exists(&from)? {
             ApiError::new(ErrorCode::AlreadyExists, message)
         } else {
-            not_found(&from)
+            pipeline_not_found(&from)
         });
     }
-    // What can be told without waiting for a lock.
-    progress(web, &from, &to)?;
-    holding(web, &[&from, &to], |held| Rename { web, from: &held[0], to: &held[1] }.run())?;
-    tracing::info!(pipeline = %to, from = %from, request_id = request.id().as_str(), "the pipeline is renamed");
+    // Checked before waiting for a lock.
+    progress(&pipelines.store, &from, &to)?;
+    pipelines
+        .locks
+        .with_pipeline_locks(&[&from, &to], |locked| Rename { pipelines, from: &locked[0], to: &locked[1] }.run())?;
+    tracing::info!(pipeline = %to, from = %from, request_id = request.id().as_str(), "pipeline renamed");
     Ok(Response::json(200, &Renamed { slug: to.to_string() }))
 }
 
-/// How far the rename has come.
+/// Progress of the rename.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Progress {
     New,
@@ -72,84 +74,84 @@ enum Progress {
     Moved,
 }
 
-fn progress(web: &Web, from: &Slug, to: &Slug) -> Result<Progress, ApiError> {
-    match mark::read(web, to)? {
-        Some(mark) if mark.wish == (Wish::Rename { from: from.clone() }) => {
-            if mark.is_whole(web, to)? {
+fn progress(store: &Objects, from: &Slug, to: &Slug) -> Result<Progress, ApiError> {
+    match marker::read(store, to)? {
+        Some(marker) if marker.operation == (PendingOperation::Rename { from: from.clone() }) => {
+            if marker.is_complete(store, to)? {
                 return Ok(Progress::Moved);
             }
-            // What is copied of it, whoever deleted it didn't want.
-            return if web.exists(from)? { Ok(Progress::Copying) } else { Err(not_found(from)) };
+            // If the old pipeline was deleted, the rename must not restore it.
+            return if store.exists(from)? { Ok(Progress::Copying) } else { Err(pipeline_not_found(from)) };
         }
-        Some(_) => return Err(mark::unfinished(to)),
+        Some(_) => return Err(marker::unfinished(to)),
         None => {}
     }
-    if !web.exists(from)? {
-        return Err(not_found(from));
+    if !store.exists(from)? {
+        return Err(pipeline_not_found(from));
     }
-    mark::refuse_unfinished(web, from)?;
-    if web.exists(to)? { Err(mark::taken(to)) } else { Ok(Progress::New) }
+    marker::refuse_unfinished(store, from)?;
+    if store.exists(to)? { Err(marker::already_exists(to)) } else { Ok(Progress::New) }
 }
 
-/// What is known of the copies, by key relative to the pipeline; empty for those of an earlier try.
+/// The copies made so far, by key relative to the pipeline; without those of an earlier attempt.
 #[derive(Default)]
 struct Copies {
     lake: BTreeMap<String, Copied>,
-    /// Of the pipelines bucket.
+    /// In the pipelines bucket.
     plain: BTreeMap<String, Copied>,
 }
 
 struct Rename<'a> {
-    web: &'a Web,
-    from: &'a Held,
-    to: &'a Held,
+    pipelines: &'a Pipelines,
+    from: &'a LockedPipeline,
+    to: &'a LockedPipeline,
 }
 
 impl Rename<'_> {
     fn run(&self) -> Result<(), ApiError> {
-        let (web, from, to) = (self.web, self.from.slug(), self.to.slug());
-        let wish = Wish::Rename { from: from.clone() };
-        let progress = progress(web, from, to)?;
+        let (pipelines, from, to) = (self.pipelines, self.from.slug(), self.to.slug());
+        let operation = PendingOperation::Rename { from: from.clone() };
+        let progress = progress(&pipelines.store, from, to)?;
         let mut copies = Copies::default();
-        if progress == Progress::New && web.store.is_remote() {
-            // What can't be moved is found before anything is written.
+        if progress == Progress::New && pipelines.store.is_remote() {
+            // Finds objects that can't be moved before anything is written.
             Bucket::ALL.iter().try_for_each(|bucket| self.list(self.from, *bucket).map(drop))?;
         }
         if progress != Progress::Moved {
-            mark::begin(web, self.to, &wish)?;
+            marker::begin(&pipelines.store, self.to, &operation)?;
             copies = self.copy(progress).map_err(|error| match progress {
                 Progress::New => self.undo(error),
                 _ => error,
             })?;
             self.from.check()?;
-            mark::leave(web, self.from, to)?;
-            mark::advance(web, self.to, &wish, Stage::Made)?;
+            marker::mark_leaving(&pipelines.store, self.from, to)?;
+            marker::advance(&pipelines.store, self.to, &operation, Stage::Made)?;
             reach("make::made");
-            web.kv.revive_pipeline(to).map_err(from_kv)?;
+            pipelines.kv.revive_pipeline(to).map_err(from_kv)?;
             self.move_config()?;
         }
-        mark::advance(web, self.to, &wish, Stage::Moved)?;
+        marker::advance(&pipelines.store, self.to, &operation, Stage::Moved)?;
         reach("rename::moved");
-        if mark::leaves(web, from, to)? {
+        if marker::is_leaving(&pipelines.store, from, to)? {
             self.finish(&mut copies)?;
         }
-        mark::remove(web, self.to)
+        marker::remove(&pipelines.store, self.to)
     }
 
-    /// Takes back what was copied; what was put under the new name by others stays.
+    /// Deletes the copies; objects that others put under the new name stay.
     fn undo(&self, error: ApiError) -> ApiError {
         let listed = Bucket::ALL.map(|bucket| (bucket, self.list(self.from, bucket)));
         let whole = listed.iter().all(|(_, objects)| objects.is_ok());
         let copies = listed.into_iter().flat_map(|(bucket, objects)| {
             objects.unwrap_or_default().into_iter().map(move |object| (bucket, self.new_key(&object.key)))
         });
-        undo(self.web, self.to, &copies.collect::<Vec<_>>(), whole, error)
+        undo(&self.pipelines.store, self.to, &copies.collect::<Vec<_>>(), whole, error)
     }
 
-    fn list(&self, held: &Held, bucket: Bucket) -> Result<Vec<ObjectMeta>, ApiError> {
-        let store = &*self.web.store;
+    fn list(&self, locked: &LockedPipeline, bucket: Bucket) -> Result<Vec<ObjectMeta>, ApiError> {
+        let store = &*self.pipelines.store;
         let (objects, skipped) =
-            list_all_and_skipped(store, bucket, &pipeline_prefix(held.slug())).map_err(from_store)?;
+            list_all_and_skipped(store, bucket, &pipeline_prefix(locked.slug())).map_err(from_store)?;
         refuse_unreachable(store, bucket, &Vec::from_iter(skipped))?;
         Ok(objects)
     }
@@ -160,26 +162,28 @@ impl Rename<'_> {
         let files = self.list(self.from, Bucket::Warehouse)?;
         let files = self.copy_of(Bucket::Warehouse, &files)?;
         let rest = self.list(self.from, Bucket::Pipelines)?;
-        let (manifests, plain): (Vec<_>, Vec<_>) =
-            rest.into_iter().filter(|object| !self.is_apart(&object.key)).partition(|object| self.is_manifest(object));
+        let (manifests, plain): (Vec<_>, Vec<_>) = rest
+            .into_iter()
+            .filter(|object| !self.is_config_or_marker(&object.key))
+            .partition(|object| self.is_manifest(object));
         let plain = self.copy_of(Bucket::Pipelines, &plain)?;
         for manifest in &manifests {
             self.copy_manifest(manifest, &lake, &files)?;
         }
         if progress == Progress::Copying {
-            // What an earlier try copied and is no more. In the lake it may be somebody's upload, and stays.
-            delete_others(self.web, self.to, Bucket::Warehouse, |key| files.contains_key(key))?;
+            // Copies of an earlier attempt whose originals are gone. In the lake they may be uploads, and stay.
+            delete_others(&self.pipelines.store, self.to, Bucket::Warehouse, |key| files.contains_key(key))?;
             let prefix = pipeline_prefix(self.from.slug());
             let is_current = |key: &str| {
                 plain.contains_key(key) || manifests.iter().any(|object| object.key.strip_prefix(&prefix) == Some(key))
             };
-            delete_others(self.web, self.to, Bucket::Pipelines, is_current)?;
+            delete_others(&self.pipelines.store, self.to, Bucket::Pipelines, is_current)?;
         }
         reach("rename::copied");
         Ok(Copies { lake, plain })
     }
 
-    /// Copies the lake until nothing changes under it.
+    /// Copies the lake until no object changes meanwhile.
     fn copy_lake(&self) -> Result<BTreeMap<String, Copied>, ApiError> {
         let mut copied = BTreeMap::new();
         for _ in 0..RENAME_ROUNDS_MAX {
@@ -197,9 +201,9 @@ impl Rename<'_> {
         Ok(copied)
     }
 
-    /// By key relative to the pipeline.
+    /// The copies, by key relative to the pipeline.
     fn copy_of(&self, bucket: Bucket, objects: &[ObjectMeta]) -> Result<BTreeMap<String, Copied>, ApiError> {
-        copy_objects(&*self.web.store, bucket, objects, self.from, self.to)
+        copy_objects(&*self.pipelines.store, bucket, objects, self.from, self.to)
     }
 
     fn copy_manifest(
@@ -208,16 +212,18 @@ impl Rename<'_> {
         lake: &BTreeMap<String, Copied>,
         files: &BTreeMap<String, Copied>,
     ) -> Result<(), ApiError> {
-        let Some((_, json)) = self.web.read(Bucket::Pipelines, &object.key, MANIFEST_BYTES_MAX)? else { return Ok(()) };
-        let tag = |copied: Option<&Copied>, size: u64, etag: Option<&str>| copied?.tag_if_it_was(size, etag);
-        let rebuilt = etags::rebuilt(
+        let Some((_, json)) = self.pipelines.store.read(Bucket::Pipelines, &object.key, MANIFEST_BYTES_MAX)? else {
+            return Ok(());
+        };
+        let tag = |copied: Option<&Copied>, size: u64, etag: Option<&str>| copied?.tag_of_copy_of(size, etag);
+        let replaced = replace_tags(
             &json,
             |key, entry| tag(lake.get(key), entry.size, entry.etag.as_deref()),
             |entry| tag(files.get(&entry.key), entry.size, entry.etag.as_deref()),
         );
         let key = self.new_key(&object.key);
-        let body = rebuilt.unwrap_or(json);
-        self.web.store.put(Bucket::Pipelines, &key, &body, &self.to.options()).map(drop).map_err(from_store)
+        let body = replaced.unwrap_or(json);
+        self.pipelines.store.put(Bucket::Pipelines, &key, &body, &self.to.options()).map(drop).map_err(from_store)
     }
 
     /// The key that an object of the old name has under the new one.
@@ -230,8 +236,8 @@ impl Rename<'_> {
         key.strip_prefix(&pipeline_prefix(self.from.slug())).unwrap_or(key)
     }
 
-    /// Config and mark, which have their own moments.
-    fn is_apart(&self, key: &str) -> bool {
+    /// Config and marker, which are handled by their own steps.
+    fn is_config_or_marker(&self, key: &str) -> bool {
         [self.from.slug(), self.to.slug()].iter().any(|slug| key == config_key(slug) || key == unfinished_key(slug))
     }
 
@@ -239,14 +245,14 @@ impl Rename<'_> {
         object.key.starts_with(&manifests_prefix(self.from.slug()))
     }
 
-    /// Takes the old name away, now that the new one has the pipeline.
+    /// Deletes the old name, now that the new one has the pipeline.
     fn finish(&self, copies: &mut Copies) -> Result<(), ApiError> {
-        let (web, from, to) = (self.web, self.from.slug(), self.to.slug());
+        let (pipelines, from, to) = (self.pipelines, self.from.slug(), self.to.slug());
         self.to.check()?;
         self.from.check()?;
-        web.kv.drop_pipeline(from).map_err(from_kv)?;
+        pipelines.kv.drop_pipeline(from).map_err(from_kv)?;
         reach("rename::dropped");
-        web.store.delete(Bucket::Pipelines, &[config_key(from)], &self.from.options()).map_err(from_store)?;
+        pipelines.store.delete(Bucket::Pipelines, &[config_key(from)], &self.from.options()).map_err(from_store)?;
         reach("rename::config_deleted");
         for _ in 0..RENAME_ROUNDS_MAX {
             if !self.move_leftovers(copies)? {
@@ -255,60 +261,60 @@ impl Rename<'_> {
         }
         reach("rename::deleted");
         self.from.check()?;
-        web.kv.drop_pipeline(from).map_err(from_kv)?;
-        // For the files whose window was dropped with the old name.
-        web.extend_window(to)?;
-        mark::left(web, self.from)
+        pipelines.kv.drop_pipeline(from).map_err(from_kv)?;
+        // The old name's window was dropped.
+        extend_window(&*pipelines.kv, to)?;
+        marker::unmark_leaving(&pipelines.store, self.from)
     }
 
-    /// With it the new name has the pipeline.
+    /// Copies the config, which makes the new name the pipeline's.
     fn move_config(&self) -> Result<(), ApiError> {
         let (old, new) = (config_key(self.from.slug()), config_key(self.to.slug()));
         let options = self.to.create();
-        match self.web.store.copy((Bucket::Pipelines, &old), (Bucket::Pipelines, &new), &options) {
-            // One that has none can be moved, too.
+        match self.pipelines.store.copy((Bucket::Pipelines, &old), (Bucket::Pipelines, &new), &options) {
+            // A pipeline without config can be renamed, too.
             Ok(_) | Err(StoreError::NotFound { .. }) => {}
-            // Somebody has put one there meanwhile.
-            Err(StoreError::PreconditionFailed { .. }) => return Err(mark::unfinished(self.to.slug())),
+            // Another client stored a config there meanwhile.
+            Err(StoreError::PreconditionFailed { .. }) => return Err(marker::unfinished(self.to.slug())),
             Err(error) => return Err(from_store(error)),
         }
         reach("rename::config_copied");
         Ok(())
     }
 
-    /// Deletes the old objects, and copies before what was put after the copying; whether there were any.
+    /// Deletes the old objects, copying late arrivals first; returns whether there were any.
     fn move_leftovers(&self, copies: &mut Copies) -> Result<bool, ApiError> {
-        // Tables are the new name's by now; a run of it takes in what its lake has got.
+        // The tables belong to the new name; its next run reads what arrives in its lake.
         let tables = self.list(self.from, Bucket::Warehouse)?;
-        delete_objects(self.web, self.from, Bucket::Warehouse, &tables)?;
+        delete_objects(&self.pipelines.store, self.from, Bucket::Warehouse, &tables)?;
         reach("rename::between_deletes");
         let mut any = !tables.is_empty();
         for (bucket, known) in [(Bucket::Lake, &mut copies.lake), (Bucket::Pipelines, &mut copies.plain)] {
             let mut old = self.list(self.from, bucket)?;
-            old.retain(|object| !self.is_apart(&object.key));
+            old.retain(|object| !self.is_config_or_marker(&object.key));
             any |= !old.is_empty();
             let (manifests, old): (Vec<_>, Vec<_>) =
                 old.into_iter().partition(|object| bucket == Bucket::Pipelines && self.is_manifest(object));
-            delete_objects(self.web, self.from, bucket, &manifests)?;
+            delete_objects(&self.pipelines.store, self.from, bucket, &manifests)?;
             self.move_late(bucket, &old, known)?;
             reach("rename::between_deletes");
         }
         Ok(any)
     }
 
-    /// Copies what was put after the copying, and deletes what is still as it was copied. `known`: the copies so far.
+    /// Copies objects that arrived after the copying, and deletes those whose copies are current. `known`: the copies so far.
     fn move_late(
         &self,
         bucket: Bucket,
         old: &[ObjectMeta],
         known: &mut BTreeMap<String, Copied>,
     ) -> Result<(), ApiError> {
-        let there = if old.is_empty() { Vec::new() } else { self.list(self.to, bucket)? };
-        let there: BTreeMap<&str, &ObjectMeta> = there.iter().map(|o| (o.key.as_str(), o)).collect();
+        let present = if old.is_empty() { Vec::new() } else { self.list(self.to, bucket)? };
+        let present: BTreeMap<&str, &ObjectMeta> = present.iter().map(|o| (o.key.as_str(), o)).collect();
         let key = |object: &ObjectMeta| self.relative(&object.key).to_owned();
         let is_late = |object: &&ObjectMeta| match known.get(&key(object)) {
             Some(copied) => !copied.is_of(object),
-            None => there.get(self.new_key(&object.key).as_str()).is_none_or(|new| is_newer(object, new)),
+            None => present.get(self.new_key(&object.key).as_str()).is_none_or(|new| is_newer(object, new)),
         };
         let late: Vec<ObjectMeta> = old.iter().filter(is_late).cloned().collect();
         for object in &late {
@@ -316,7 +322,7 @@ impl Rename<'_> {
         }
         known.extend(self.copy_of(bucket, &late)?);
         reach("rename::late_copied");
-        // What was copied in this try is known by its tag; what vanished while it was copied needs no deleting.
+        // Objects copied in this attempt are known by tag; those deleted meanwhile need no deletion.
         let late: BTreeSet<&str> = late.iter().map(|object| object.key.as_str()).collect();
         let copied: Vec<ObjectMeta> = old
             .iter()
@@ -325,16 +331,16 @@ impl Rename<'_> {
                 None => (!late.contains(object.key.as_str())).then(|| object.clone()),
             })
             .collect();
-        // Those are looked at as if they had never been copied.
-        for changed in delete_unchanged(&*self.web.store, bucket, &copied, self.from)? {
+        // Changed objects are treated as never copied.
+        for changed in delete_unchanged(&*self.pipelines.store, bucket, &copied, self.from)? {
             known.remove(self.relative(&changed));
         }
         Ok(())
     }
 }
 
-/// Whether what an earlier try may have copied was put since. Of the same second it counts as newer: another copy does no
-/// harm.
+/// Whether an object was stored after an earlier attempt copied it. Within the same second it counts as newer: copying it
+/// again does no harm.
 fn is_newer(old: &ObjectMeta, new: &ObjectMeta) -> bool {
     let same = old.size == new.size && old.etag.is_some() && old.etag == new.etag;
     !same && old.modified >= new.modified

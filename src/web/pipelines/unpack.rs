@@ -1,16 +1,16 @@
-//! Writes the objects of an archive that was looked at.
+//! Writes the objects of an inspected archive.
 //!
-//! Invariant: the config comes last, after manifests that know the tags which this store gave to the lake and the
-//! tables; so a run after the import finds nothing to do.
+//! Invariant: the config is written last, after manifests with the tags that this store assigned to lake and warehouse
+//! objects; so the first run after the import finds nothing to do.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use super::etags;
-use super::hold::Held;
-use super::inspect::{Inspected, Packed, Problems, contents};
+use super::copying::replace_tags;
+use super::inspect::{Inspected, Packed, contents};
+use super::package::Problems;
 use crate::domain::layout::{has_empty_segment, pipeline_prefix, probe_key};
 use crate::domain::limits::{KEY_BYTES_MAX, MANIFEST_BYTES_MAX};
 use crate::domain::name::Slug;
@@ -19,15 +19,16 @@ use crate::ports::ObjectStore;
 use crate::ports::store::{Bucket, ObjectMeta, StoreError, WriteOptions, list_all};
 use crate::runtime::failpoint::reach;
 use crate::web::failure::from_store;
-use crate::web::spool::failed;
+use crate::web::locks::LockedPipeline;
+use crate::web::spool::write_error;
 
 /// Objects up to this size are written from memory.
 const IN_MEMORY_BYTES_MAX: u64 = 4 << 20;
 
-/// Checks each key of an archive before the first is written.
+/// Checks all keys of an archive before any object is written.
 ///
 /// # Errors
-/// `invalid_archive` for those that this store can't have; `s3_error`.
+/// `invalid_archive` for keys that this store can't have; `s3_error`.
 pub(super) fn check_keys(store: &dyn ObjectStore, slug: &Slug, inspected: &Inspected) -> Result<(), ApiError> {
     let mut problems = Problems::default();
     let prefix = pipeline_prefix(slug);
@@ -43,7 +44,7 @@ pub(super) fn check_keys(store: &dyn ObjectStore, slug: &Slug, inspected: &Inspe
         if store.is_remote() {
             continue;
         }
-        // A folder takes fewer keys, and tells quickly which.
+        // A local folder takes fewer keys, and checks them quickly.
         match store.head(object.bucket, &key) {
             Ok(_) => {}
             Err(StoreError::InvalidKey { reason, .. }) => {
@@ -63,8 +64,8 @@ pub(super) fn check_keys(store: &dyn ObjectStore, slug: &Slug, inspected: &Inspe
     problems.check()
 }
 
-/// Some remote stores keep objects in folders: to them `a//b` is `a/b`, and one would take the other's place. Tries it
-/// where an archive has such keys.
+/// Probes the store if an archive has keys with empty segments: some remote stores treat `a//b` as `a/b`, so that one
+/// object would replace the other.
 fn check_empty_segments(
     store: &dyn ObjectStore,
     inspected: &Inspected,
@@ -84,18 +85,18 @@ fn check_empty_segments(
     Ok(())
 }
 
-/// Puts objects with such keys, looks whether they are there, and deletes them.
+/// Writes objects with such keys, lists them, and deletes them.
 fn keeps_empty_segments(store: &dyn ObjectStore, bucket: Bucket) -> Result<bool, StoreError> {
     let folder = format!("{}/", probe_key(&uuid::Uuid::new_v4().simple().to_string()));
     let mut keeps = true;
-    // An empty segment within comes first: of a store that folds it, the second key asks too much.
+    // The inner empty segment is tried first: stores that fold it may fail on the second key.
     for key in [format!("{folder}/a"), format!("{folder}b/")] {
         let put = store.put(bucket, &key, b"", &WriteOptions::default());
         let listed = put.and_then(|_| list_all(store, bucket, &folder));
         let found = listed.iter().flatten().map(|object| object.key.clone());
         let left: Vec<String> = found.chain([key.clone()]).collect();
         if let Err(error) = store.delete(bucket, &left, &WriteOptions::default()) {
-            tracing::warn!(%bucket, folder, %error, "a probe of the object store can't be deleted");
+            tracing::warn!(%bucket, folder, %error, "deleting a probe object failed");
         }
         keeps = match listed {
             Ok(listed) => listed.iter().map(|object| &object.key).eq([&key]),
@@ -109,20 +110,20 @@ fn keeps_empty_segments(store: &dyn ObjectStore, bucket: Bucket) -> Result<bool,
     Ok(keeps)
 }
 
-/// An import on its way.
+/// The writing of an archive.
 pub(super) struct Unpacking<'a> {
     pub(super) store: &'a dyn ObjectStore,
-    pub(super) held: &'a Held,
+    pub(super) locked: &'a LockedPipeline,
     pub(super) archive: &'a File,
     pub(super) inspected: &'a Inspected,
-    /// For objects that are too large for memory.
+    /// Scratch folder for large objects.
     pub(super) folder: &'a Path,
-    /// The keys that may have been written.
+    /// Keys that may have been written.
     pub(super) written: Vec<(Bucket, String)>,
 }
 
-/// What an object is now.
-struct Now<'a> {
+/// A written object.
+struct Written<'a> {
     sha256: &'a str,
     size: u64,
     tag: Option<String>,
@@ -134,12 +135,12 @@ impl<'a> Unpacking<'a> {
     /// # Errors
     /// `s3_error`, `bucket_not_found`, `pipeline_busy`, `invalid_archive` for keys that this store can't have.
     pub(super) fn write(&mut self) -> Result<(), ApiError> {
-        let mut now: HashMap<(Bucket, &'a str), Now<'a>> = HashMap::new();
+        let mut now: HashMap<(Bucket, &'a str), Written<'a>> = HashMap::new();
         let inspected = self.inspected;
         for object in inspected.objects.iter().filter(|object| !object.is_config() && !object.is_manifest()) {
             let meta = self.put(object)?;
             let tag = meta.etag.map(|tag| tag.0);
-            now.insert((object.bucket, &object.key), Now { sha256: &object.sha256, size: object.entry.size, tag });
+            now.insert((object.bucket, &object.key), Written { sha256: &object.sha256, size: object.entry.size, tag });
             reach("import::between_writes");
         }
         for object in inspected.objects.iter().filter(|object| object.is_manifest()) {
@@ -162,7 +163,7 @@ impl<'a> Unpacking<'a> {
         Ok(())
     }
 
-    fn put_manifest(&mut self, object: &Packed, now: &HashMap<(Bucket, &str), Now<'_>>) -> Result<(), ApiError> {
+    fn put_manifest(&mut self, object: &Packed, now: &HashMap<(Bucket, &str), Written<'_>>) -> Result<(), ApiError> {
         if object.entry.size > MANIFEST_BYTES_MAX {
             return self.put(object).map(drop);
         }
@@ -171,44 +172,44 @@ impl<'a> Unpacking<'a> {
             let now = now.get(&(bucket, key)).filter(|now| now.size == size && now.sha256 == sha256)?;
             now.tag.clone()
         };
-        let rebuilt = etags::rebuilt(
+        let replaced = replace_tags(
             &json,
             |key, entry| tag(Bucket::Lake, key, entry.size, &entry.sha256),
             |entry| tag(Bucket::Warehouse, &entry.key, entry.size, &entry.sha256),
         );
         let key = self.key(object);
-        let put = self.store.put(object.bucket, &key, &rebuilt.unwrap_or(json), &self.held.options());
-        put.map(drop).map_err(unwritten)
+        let put = self.store.put(object.bucket, &key, &replaced.unwrap_or(json), &self.locked.options());
+        put.map(drop).map_err(put_error)
     }
 
     fn put(&mut self, object: &Packed) -> Result<ObjectMeta, ApiError> {
         let key = self.key(object);
-        let options = WriteOptions { sha256: Some(&object.sha256), ..self.held.options() };
+        let options = WriteOptions { sha256: Some(&object.sha256), ..self.locked.options() };
         if object.entry.size <= IN_MEMORY_BYTES_MAX {
             let bytes = self.read(object)?;
-            return self.store.put(object.bucket, &key, &bytes, &options).map_err(unwritten);
+            return self.store.put(object.bucket, &key, &bytes, &options).map_err(put_error);
         }
         let mut file = tempfile::NamedTempFile::new_in(self.folder).map_err(ApiError::internal)?;
-        io::copy(&mut contents(self.archive, &object.entry), &mut file).map_err(|error| failed(&error))?;
-        self.store.put_file(object.bucket, &key, file.path(), &options).map_err(unwritten)
+        io::copy(&mut contents(self.archive, &object.entry), &mut file).map_err(|error| write_error(&error))?;
+        self.store.put_file(object.bucket, &key, file.path(), &options).map_err(put_error)
     }
 
     fn read(&self, object: &Packed) -> Result<Vec<u8>, ApiError> {
         let mut bytes = Vec::new();
-        // It was read before, so what fails now is our own disk.
+        // The archive was inspected, so a failure is that of the local disk.
         contents(self.archive, &object.entry).read_to_end(&mut bytes).map_err(ApiError::internal)?;
         Ok(bytes)
     }
 
-    /// The object's whole key, noted as one that may be written.
+    /// The object's full key, recorded as possibly written.
     fn key(&mut self, object: &Packed) -> String {
-        let key = format!("{}{}", pipeline_prefix(self.held.slug()), object.key);
+        let key = format!("{}{}", pipeline_prefix(self.locked.slug()), object.key);
         self.written.push((object.bucket, key.clone()));
         key
     }
 }
 
-fn unwritten(error: StoreError) -> ApiError {
+fn put_error(error: StoreError) -> ApiError {
     match error {
         StoreError::InvalidKey { bucket, key, reason } => {
             let message = format!("{bucket} bucket: `{key}` can't be stored: {reason}");

@@ -1,10 +1,10 @@
-//! `…/query`: people's SQL over a pipeline's tables.
+//! `…/query`: runs, downloads and cancels user-supplied queries.
 
-mod download;
 mod params;
-pub(in crate::web) mod running;
 
-use std::time::{Duration, Instant};
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::time::Instant;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,35 +12,40 @@ use serde_json::{Map, Value};
 
 use crate::domain::limits::{QUERY_BODY_BYTES_MAX, QUERY_ROWS_BYTES_MAX, QUERY_ROWS_DEFAULT, QUERY_ROWS_MAX};
 use crate::http::{ApiError, ErrorCode, Request, Response};
-use crate::web::Web;
-use crate::web::access::slug_param;
+use crate::sql::sandbox::{Download, Format};
+use crate::sync::{Permit, Semaphore};
+use crate::web::access::{clipped, optional_query, slug_param};
 use crate::web::endpoint::Endpoint;
-use crate::web::sql::{LimitReason, ResultColumn, RowLimits, TIMEOUTS_MAX, query_id, rows_json};
-use crate::web::tables::catalog::ConfigStatus;
-use crate::web::tables::rows::insert_config;
+use crate::web::failure::acquire;
+use crate::web::sql::failure::{SQL_ERRORS, from_sandbox};
+use crate::web::sql::{
+    Announcement, DOWNLOAD_MAX, LimitReason, OpenedTables, ResultColumn, RowLimits, Sql, TIMEOUTS_MAX, TablesRequest,
+    may_list_tables, query_id, rows_json, statement, tables_or_error,
+};
+use crate::web::streams::attachment;
+use crate::web::tables::catalog::{ConfigStatus, insert_config};
 
-use params::{Params, query};
+use params::{Params, parse_body, query};
 
-/// Largest body of a wish to cancel, in bytes.
+/// Largest request to cancel, in bytes.
 const CANCEL_BYTES_MAX: u64 = 4 << 10;
-/// What any route that runs SQL may answer besides the rest.
-pub(in crate::web) const SQL_ERRORS: &[ErrorCode] = &[
-    ErrorCode::PipelineNotFound,
-    ErrorCode::InvalidConfig,
-    ErrorCode::InvalidSql,
-    ErrorCode::QueryTimeout,
-    ErrorCode::QueryOutOfMemory,
-    ErrorCode::QueryTooLarge,
-    ErrorCode::QueryCancelled,
-    ErrorCode::Overloaded,
-    ErrorCode::S3Error,
-    ErrorCode::BucketNotFound,
-];
+/// The service.
+pub struct Queries {
+    sql: Arc<Sql>,
+    downloads: Semaphore,
+}
 
-pub(super) fn endpoints() -> Vec<Endpoint> {
+impl Queries {
+    /// At most half of the children serve downloads.
+    pub fn new(sql: Arc<Sql>, children_max: usize) -> Self {
+        Self { sql, downloads: Semaphore::new(children_max.div_ceil(2)) }
+    }
+}
+
+pub(super) fn endpoints() -> Vec<Endpoint<Queries>> {
     let query = "/api/p/{pipeline}/query";
     vec![
-        Endpoint::post(query, "query.run", "Runs one statement over the pipeline's tables", run)
+        Endpoint::post(query, "query.run", "Runs a statement over the pipeline's tables", run)
             .takes::<QueryRequest>(QUERY_BODY_BYTES_MAX)
             .answers::<QueryAnswer>(200, "the first rows of the result")
             .errors(SQL_ERRORS)
@@ -48,33 +53,21 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         Endpoint::post(
             "/api/p/{pipeline}/query/download",
             "query.download",
-            "Runs one statement and gives its whole result as a file",
-            download::download,
+            "Runs a statement and downloads its complete result",
+            download,
         )
-        .query::<DownloadFormat>("format", "the form of the file; `csv` unless it is told")
+        .query::<DownloadFormat>("format", "format of the file; `csv` by default")
         .takes::<DownloadRequest>(QUERY_BODY_BYTES_MAX)
         .answers_bytes(200, "*/*", "the file")
         .header("Content-Disposition")
         .errors(SQL_ERRORS)
         .errors(&[ErrorCode::AlreadyExists]),
-        Endpoint::post(
-            "/api/p/{pipeline}/query/cancel",
-            "query.cancel",
-            "Ends a running query, whichever process runs it",
-            cancel,
-        )
-        .light()
-        .takes::<CancelRequest>(CANCEL_BYTES_MAX)
-        .answers::<CancelAnswer>(200, "the query's end is wished")
-        .errors(&[ErrorCode::QueryNotFound]),
+        Endpoint::post("/api/p/{pipeline}/query/cancel", "query.cancel", "Cancels a running query", cancel)
+            .reserved()
+            .takes::<CancelRequest>(CANCEL_BYTES_MAX)
+            .answers::<CancelAnswer>(200, "the query is being cancelled")
+            .errors(&[ErrorCode::QueryNotFound]),
     ]
-}
-
-/// How long a query may be at work, at most: waiting, fetching, running, and being sent. After it, one whose process
-/// died is forgotten.
-pub(in crate::web) fn life(timeout: Duration) -> Duration {
-    // Twice: until its files are there, and until it has run.
-    timeout * TIMEOUTS_MAX * 2 + download::DOWNLOAD_MAX
 }
 
 /// A statement to run.
@@ -82,35 +75,35 @@ pub(in crate::web) fn life(timeout: Duration) -> Duration {
 #[serde(deny_unknown_fields)]
 struct QueryRequest {
     sql: String,
-    /// Values of the parameters: by name, or in their order.
+    /// Values of the parameters, by name or in order.
     #[serde(default)]
     params: Params,
-    /// Rows that are wanted.
+    /// Most rows of the result.
     #[schemars(range(min = 0, max = 10_000))]
     limit: Option<u64>,
-    /// An id under which it can be cancelled while it runs.
+    /// An id by which the query can be cancelled.
     #[schemars(regex(pattern = r"^[A-Za-z0-9_-]{1,64}$"))]
     query_id: Option<String>,
 }
 
-/// A statement of which the whole result is wanted.
+/// A statement whose complete result is downloaded.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct DownloadRequest {
     sql: String,
-    /// Values of the parameters: by name, or in their order.
+    /// Values of the parameters, by name or in order.
     #[serde(default)]
     params: Params,
-    /// An id under which it can be cancelled while it runs.
+    /// An id by which the query can be cancelled.
     #[schemars(regex(pattern = r"^[A-Za-z0-9_-]{1,64}$"))]
     query_id: Option<String>,
 }
 
-/// The first rows of a result. Written as text, without reading the rows; this describes it.
+/// The first rows of a result. Describes the response, which is written as text without parsing the rows.
 #[derive(Debug, Serialize, JsonSchema)]
 struct QueryAnswer {
     columns: Vec<ResultColumn>,
-    /// As many values as there are columns, for each row.
+    /// A value per column for each row.
     rows: Vec<Vec<Value>>,
     row_count: u64,
     truncated: bool,
@@ -119,7 +112,7 @@ struct QueryAnswer {
     /// The tables were being published while they were read.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     publishing: bool,
-    /// Unless the tables were written under the config as it is.
+    /// Present unless the tables were written under the current config.
     #[serde(skip_serializing_if = "Option::is_none")]
     config: Option<ConfigStatus>,
 }
@@ -136,7 +129,7 @@ struct CancelAnswer {
     cancelled: bool,
 }
 
-/// The form of a download.
+/// The format of a download.
 #[derive(Debug, Clone, Copy, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[expect(dead_code, reason = "describes a parameter")]
@@ -146,18 +139,18 @@ enum DownloadFormat {
     Json,
 }
 
-fn run(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+fn run(queries: &Queries, request: &mut Request) -> Result<Response, ApiError> {
     let started = Instant::now();
     let pipeline = slug_param(request, "pipeline")?;
-    let asked: QueryRequest = params::asked(request)?;
-    let rows = asked.limit.unwrap_or(QUERY_ROWS_DEFAULT);
+    let query_request: QueryRequest = parse_body(request)?;
+    let rows = query_request.limit.unwrap_or(QUERY_ROWS_DEFAULT);
     if rows > QUERY_ROWS_MAX {
         let message = format!("`limit` is {rows}, expected at most {QUERY_ROWS_MAX}");
         return Err(ApiError::new(ErrorCode::InvalidRequest, message));
     }
     let limits = RowLimits { rows, bytes: QUERY_ROWS_BYTES_MAX };
-    let statement = query(asked.sql, asked.params)?;
-    let ran = web.run(&pipeline, &[statement], limits, asked.query_id.as_deref())?;
+    let statement = query(query_request.sql, query_request.params)?;
+    let ran = queries.sql.run(&pipeline, &[statement], limits, query_request.query_id.as_deref())?;
     let outcome = ran.outcomes.into_iter().next().ok_or_else(|| ApiError::internal("one statement gave no result"))?;
     let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let mut more = Map::from_iter([("elapsed_ms".to_owned(), elapsed_ms.into())]);
@@ -165,9 +158,63 @@ fn run(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     Ok(Response::bytes(200, "application/json", rows_json(&outcome?, &more).into_bytes()))
 }
 
-fn cancel(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+fn cancel(queries: &Queries, request: &mut Request) -> Result<Response, ApiError> {
     let pipeline = slug_param(request, "pipeline")?;
-    let asked: CancelRequest = request.json()?;
-    web.running.cancel(&pipeline, &query_id(&asked.query_id)?)?;
+    let CancelRequest { query_id: id } = request.json()?;
+    queries.sql.registry.cancel(&pipeline, &query_id(&id)?)?;
     Ok(Response::json(200, &CancelAnswer { cancelled: true }))
+}
+
+fn download(queries: &Queries, request: &mut Request) -> Result<Response, ApiError> {
+    let pipeline = slug_param(request, "pipeline")?;
+    let (format, extension, content_type) = format(request)?;
+    let DownloadRequest { sql: text, params, query_id: id } = parse_body(request)?;
+    let query = query(text, params)?;
+    let sql = &queries.sql;
+    let announcement = id.map(|id| sql.registry.announce(&pipeline, &query_id(&id)?)).transpose()?;
+    let cancellation = announcement.as_ref().map(|query| query.cancellation.clone()).unwrap_or_default();
+    let catalog = sql.catalogs.catalog(&pipeline)?;
+    let download_permit = acquire(&queries.downloads)?;
+    let permit = sql.permit()?;
+    let mut borrowed = sql.child(&permit, &cancellation)?;
+    let analyses = borrowed.analyse(&[&query.sql], &catalog.names())?;
+    let verdict = analyses.first().ok_or_else(|| ApiError::internal("one statement gave no analysis"))?;
+    let tables = tables_or_error(verdict, &catalog.names())?;
+    let until = Instant::now() + sql.timeout * TIMEOUTS_MAX;
+    let all = may_list_tables(&query.sql);
+    let wanted = TablesRequest { pipeline: &pipeline, catalog: &catalog, named: &tables, all, span: None };
+    let (borrowed, opened) = sql.open(borrowed, &wanted, until, &cancellation)?;
+    let (child, permit) = borrowed.into_parts();
+    let deadline = Instant::now() + DOWNLOAD_MAX.max(sql.timeout);
+    let download = child.download(&statement(&query), format, deadline).map_err(from_sandbox)?;
+    let body = Body { download, _opened: opened, _announcement: announcement, _permits: (permit, download_permit) };
+    let name = attachment(&format!("{pipeline}-query.{extension}"));
+    Ok(Response::reader(200, content_type, body, None).with_header("Content-Disposition", name))
+}
+
+fn format(request: &Request) -> Result<(Format, &'static str, &'static str), ApiError> {
+    match optional_query(request, "format")? {
+        None | Some("csv") => Ok((Format::Csv, "csv", "text/csv; charset=utf-8")),
+        Some("parquet") => Ok((Format::Parquet, "parquet", "application/vnd.apache.parquet")),
+        Some("json") => Ok((Format::Json, "json", "application/json")),
+        Some(other) => {
+            let message =
+                format!("query parameter `format` is `{}`, expected `csv`, `parquet` or `json`", clipped(other));
+            Err(ApiError::new(ErrorCode::InvalidRequest, message))
+        }
+    }
+}
+
+/// A download with what it holds until its last byte is sent or its client disconnects.
+struct Body {
+    download: Download,
+    _opened: OpenedTables,
+    _announcement: Option<Announcement>,
+    _permits: (Arc<Permit>, Permit),
+}
+
+impl Read for Body {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.download.read(into)
+    }
 }

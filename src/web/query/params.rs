@@ -1,4 +1,4 @@
-//! Parameters of a query as clients send them.
+//! Parses the parameters of a query.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -10,9 +10,9 @@ use crate::http::{ApiError, ErrorCode, Request, json_object};
 use crate::web::access::clipped;
 use crate::web::sql::{Param, Statement};
 
-/// By name (`$name`), or in their order (`?`, `$1`). Numbers, texts, booleans, null, and lists of these.
+/// By name (`$name`) or in order (`?`, `$1`): numbers, strings, booleans, null, and lists of these.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "`params` is neither an object nor a list")]
+#[serde(untagged, expecting = "`params`: expected an object or a list")]
 pub(super) enum Params {
     Named(Map<String, Value>),
     Positional(Vec<Value>),
@@ -24,18 +24,18 @@ impl Default for Params {
     }
 }
 
-/// The body of a request with parameters.
+/// Parses the body of a request with parameters.
 ///
 /// # Errors
-/// As [`Request::json`]; `invalid_request` for an integer that could only be kept rounded.
-pub(super) fn asked<T: DeserializeOwned>(request: &mut Request) -> Result<T, ApiError> {
+/// Those of [`Request::json`]; `invalid_request` for an integer that doesn't fit 64 bits.
+pub(super) fn parse_body<T: DeserializeOwned>(request: &mut Request) -> Result<T, ApiError> {
     let bytes = request.body_bytes()?;
     let value = json_object(&bytes)?;
     match rounded_integer(&bytes) {
         None => Ok(value),
         Some(integer) => {
             let message = format!(
-                "the integer `{}` is beyond what a number keeps exactly ({} to {}); send it as a text, and cast it in \
+                "the integer `{}` is out of range ({} to {}); send it as a string and cast it in \
                  the SQL",
                 clipped(&integer),
                 i64::MIN,
@@ -46,7 +46,7 @@ pub(super) fn asked<T: DeserializeOwned>(request: &mut Request) -> Result<T, Api
     }
 }
 
-/// The first integer of a JSON document that fits neither 64 bits with a sign nor those without one.
+/// The first integer of a JSON document that fits neither `i64` nor `u64`.
 fn rounded_integer(json: &[u8]) -> Option<String> {
     let (mut at, mut quoted) = (0, false);
     while let Some(byte) = json.get(at) {
@@ -73,7 +73,7 @@ fn rounded_integer(json: &[u8]) -> Option<String> {
 /// A statement with its parameters.
 ///
 /// # Errors
-/// `invalid_request` for a value that can't be one.
+/// `invalid_request` for an unsupported value.
 pub(super) fn query(sql: String, params: Params) -> Result<Statement, ApiError> {
     let params: Vec<(String, Value)> = match params {
         Params::Named(named) => named.into_iter().collect(),
@@ -87,8 +87,8 @@ pub(super) fn query(sql: String, params: Params) -> Result<Statement, ApiError> 
     }
     let params = params.into_iter().map(|(name, value)| {
         let param = param(value, true).ok_or_else(|| {
-            let expected = "a number, a text, true, false, null or a list of these";
-            let message = format!("the parameter `{}` is no value: expected {expected}", clipped(&name));
+            let expected = "a number, a string, true, false, null or a list of these";
+            let message = format!("invalid value of parameter `{}`: expected {expected}", clipped(&name));
             ApiError::new(ErrorCode::InvalidRequest, message)
         })?;
         Ok((name, param))
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn values_keep_their_types_and_nothing_else_is_one() {
+    fn parameter_values_keep_their_types() {
         let text = |text: &str| Param::Text(text.to_owned());
         assert_eq!(read(json!(["a", 1])), Ok(vec![("1".into(), text("a")), ("2".into(), Param::Integer(1))]));
         let list = Param::List(vec![Param::Null, Param::Boolean(true), Param::Float(1.5)]);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn an_integer_that_would_be_rounded_is_found() {
+    fn out_of_range_integers_are_found() {
         for (json, found) in [
             ("[18446744073709551615, -9223372036854775808, 1e300, 12345678901234567890123.0]", None),
             (r#"{"12345678901234567890123": "\"12345678901234567890123\\", "x": 1}"#, None),

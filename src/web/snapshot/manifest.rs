@@ -1,21 +1,22 @@
-//! Manifests as readers need them.
+//! Reads manifests, cached by tag.
 
 use std::collections::BTreeMap;
 
 use crate::domain::layout::{manifest_key, manifests_prefix};
+use crate::domain::limits::MANIFEST_BYTES_MAX;
 use crate::domain::manifest::{FileEntry, Manifest, ManifestError};
 use crate::domain::name::{Slug, TableName};
 use crate::http::{ApiError, ErrorCode};
 use crate::ports::store::{Bucket, ETag, list_all};
 use crate::sync::parallel_map;
-use crate::web::Web;
-use crate::web::cache::parsed::Found;
+use crate::web::cache::parsed::{Cached, Parsed};
 use crate::web::failure::from_store;
+use crate::web::stores::Objects;
 
-/// Tags that are asked for at a time, where a listing has none.
+/// Concurrent HEAD requests, where a listing lacks tags.
 const HEADS_AT_ONCE: usize = 8;
 
-/// What a table's files amount to.
+/// Totals of a table's files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
     pub files: u64,
@@ -23,9 +24,9 @@ pub struct Totals {
     pub bytes: u64,
 }
 
-/// A manifest, with what is asked of it most.
+/// A parsed manifest, with its totals.
 #[derive(Debug)]
-pub struct Known {
+pub struct LoadedManifest {
     pub manifest: Manifest,
     pub table: Totals,
     pub rejects: Totals,
@@ -45,55 +46,56 @@ impl Totals {
     }
 }
 
-/// A manifest's text; `None` for one that can't be read, which counts as none: the next run makes the table anew.
+/// Parses a manifest; an unreadable one is `None`, since the next run rebuilds the table.
 ///
 /// # Errors
-/// `invalid_config` for one that a newer version wrote: what its table has isn't known here.
-pub fn parse(bytes: &[u8]) -> Result<Option<Known>, ApiError> {
+/// `invalid_config` if a newer version wrote it.
+fn parse(bytes: &[u8]) -> Result<Option<LoadedManifest>, ApiError> {
     match Manifest::parse(bytes) {
         Ok(manifest) => {
             let table = Totals::of(manifest.partitions.values().flat_map(|partition| &partition.files));
             let rejects = Totals::of(manifest.rejects.values());
-            Ok(Some(Known { manifest, table, rejects }))
+            Ok(Some(LoadedManifest { manifest, table, rejects }))
         }
         Err(error @ ManifestError::Newer { .. }) => {
-            Err(ApiError::new(ErrorCode::InvalidConfig, format!("a manifest can't be read by this version: {error}")))
+            Err(ApiError::new(ErrorCode::InvalidConfig, format!("this version can't read a manifest: {error}")))
         }
         Err(error @ ManifestError::Unreadable { .. }) => {
-            tracing::warn!(%error, "a table counts as empty until its next run");
+            tracing::warn!(%error, "manifest is unreadable; table is empty until its next run");
             Ok(None)
         }
     }
 }
 
-/// A manifest that is larger than any is read, which counts as none.
-///
-/// # Errors
-/// None.
-pub fn larger(bytes_max: u64) -> Result<Option<Known>, ApiError> {
-    tracing::warn!(bytes_max, "a manifest is larger than any is: its table counts as empty until its next run");
+/// The value of a manifest that exceeds the size limit.
+#[expect(clippy::unnecessary_wraps, reason = "a parser of `Parsed`")]
+fn larger(bytes_max: u64) -> Result<Option<LoadedManifest>, ApiError> {
+    tracing::warn!(bytes_max, "manifest exceeds size limit; table is empty until its next run");
     Ok(None)
 }
 
-impl Web {
-    /// A table's manifest as it is now; `None` if there is none that can be read.
-    pub(in crate::web) fn manifest(
-        &self,
-        pipeline: &Slug,
-        table: &str,
-    ) -> Result<Option<Found<Option<Known>>>, ApiError> {
-        let found = self.manifests.get(self, &manifest_key(pipeline, table))?;
+/// Reads manifests.
+pub struct Manifests {
+    pub(super) store: Objects,
+    cache: Parsed<Option<LoadedManifest>>,
+}
+
+impl Manifests {
+    pub fn new(store: Objects) -> Self {
+        Self { store, cache: Parsed::new(MANIFEST_BYTES_MAX, parse, larger) }
+    }
+
+    /// A table's current manifest; `None` if there is no readable one.
+    pub fn get(&self, pipeline: &Slug, table: &str) -> Result<Option<Cached<Option<LoadedManifest>>>, ApiError> {
+        let found = self.cache.get(&self.store, &manifest_key(pipeline, table))?;
         Ok(found.filter(|found| found.value.as_ref().as_ref().is_some_and(|known| known.manifest.table == table)))
     }
 
-    /// All manifests of a pipeline, by table; those of tables that the config no longer has, too.
-    pub(in crate::web) fn all_manifests(
-        &self,
-        pipeline: &Slug,
-    ) -> Result<BTreeMap<String, Found<Option<Known>>>, ApiError> {
+    /// All manifests of a pipeline, by table, including those of tables removed from the config.
+    pub fn all(&self, pipeline: &Slug) -> Result<BTreeMap<String, Cached<Option<LoadedManifest>>>, ApiError> {
         let mut all = BTreeMap::new();
-        for (name, _) in self.listed_manifests(pipeline)? {
-            if let Some(found) = self.manifest(pipeline, &name)? {
+        for (name, _) in self.listed(pipeline)? {
+            if let Some(found) = self.get(pipeline, &name)? {
                 all.insert(name, found);
             }
         }
@@ -101,24 +103,24 @@ impl Web {
     }
 
     /// The tags of all manifests, by table.
-    pub(in crate::web) fn manifest_tags(&self, pipeline: &Slug) -> Result<BTreeMap<String, ETag>, ApiError> {
-        let listed = self.listed_manifests(pipeline)?;
+    pub fn tags(&self, pipeline: &Slug) -> Result<BTreeMap<String, ETag>, ApiError> {
+        let listed = self.listed(pipeline)?;
         let tag = |(name, listed): &(String, Option<ETag>)| match listed {
             Some(tag) => Ok(Some(tag.clone())),
             None => self.store.head(Bucket::Pipelines, &manifest_key(pipeline, name)).map(|meta| meta?.etag),
         };
         let tags = parallel_map(&listed, HEADS_AT_ONCE, tag).map_err(from_store)?;
-        // One without a tag was deleted since.
+        // Those without a tag were deleted meanwhile.
         Ok(listed.into_iter().zip(tags).filter_map(|((name, _), tag)| Some((name, tag?))).collect())
     }
 
-    /// The tables that have a manifest, with its tag where listings have tags.
-    fn listed_manifests(&self, pipeline: &Slug) -> Result<Vec<(String, Option<ETag>)>, ApiError> {
+    /// The tables with a manifest, and its tag if listings have tags.
+    fn listed(&self, pipeline: &Slug) -> Result<Vec<(String, Option<ETag>)>, ApiError> {
         let prefix = manifests_prefix(pipeline);
         let listed = list_all(&*self.store, Bucket::Pipelines, &prefix).map_err(from_store)?;
         let named = listed.into_iter().filter_map(|object| {
             let name = object.key.strip_prefix(&prefix)?.strip_suffix(".json")?;
-            // Others may have put something else there.
+            // Other programs may have stored other objects there.
             TableName::parse(name).is_ok().then(|| (name.to_owned(), object.etag))
         });
         Ok(named.collect())

@@ -1,46 +1,48 @@
-//! A pipeline's tables as of one moment, for the process that reads them.
+//! Consistent snapshots of a pipeline's tables.
 //!
-//! Invariant: unless the snapshot says that a table was being published, the files of a table are those of one manifest,
-//! which was the same, and without a mark, before they were fetched and after.
+//! Invariant: unless a snapshot is marked as publishing, the files of each table are those of one manifest version without
+//! a publish intent, unchanged before and after the files were fetched.
 //!
-//! Must not: wait for a publish again that was waited for already; a mark that a dead run left stays for long.
+//! Must not: wait twice for the same publish; the intent of a dead run stays for long.
 
-pub(in crate::web) mod columns;
 mod fetch;
 pub mod manifest;
-pub(in crate::web) mod selection;
+pub mod selection;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use std::collections::HashMap;
-use std::time::{Duration, Instant};
 
 use crate::domain::layout::pipeline_prefix;
 use crate::domain::limits::{SNAPSHOT_FILES_MAX, SNAPSHOT_WAIT_MS};
 use crate::domain::name::Slug;
 use crate::domain::table_schema::TableColumn;
 use crate::http::{ApiError, ErrorCode};
-use crate::sql::sandbox::{Relation, RelationColumn};
-use crate::web::Web;
-use crate::web::cache::{Patience, Tree};
+use crate::sql::sandbox::{Relation, Sandbox};
+use crate::web::cache::{Cache, Deadline, StagedTable};
 use crate::web::sql::failure::from_cache;
+use crate::web::stores::Objects;
 use crate::web::tables::catalog::CatalogTable;
 
-pub(in crate::web) use selection::Span;
-use selection::{Chosen, Selection};
+use manifest::Manifests;
+pub use selection::Span;
+use selection::{Selection, TableFile};
 
-/// Pause between two looks at a manifest.
+/// Pause before a manifest is read again.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Times that files which change under a snapshot of a table that is being published are looked for.
-const LOOSE_TRIES_MAX: u32 = 5;
-/// Tables of which it is remembered that their publish was waited for.
+/// Attempts to fetch files that change during a best-effort snapshot.
+const BEST_EFFORT_TRIES_MAX: u32 = 5;
+/// Most remembered tables.
 const WAITED_MAX: usize = 1_000;
 
-/// Tables whose publish was waited for: what the manifests were.
+/// Tables whose publish was waited for, with the state of their manifests.
 #[derive(Default)]
-pub struct Waited(Mutex<HashMap<String, String>>);
+struct WaitedPublishes(Mutex<HashMap<String, String>>);
 
-impl Waited {
-    fn knows(&self, table: &str, state: &str) -> bool {
+impl WaitedPublishes {
+    fn contains(&self, table: &str, state: &str) -> bool {
         let known = self.0.lock();
         known.get(table).is_some_and(|known| known == state)
     }
@@ -54,57 +56,73 @@ impl Waited {
     }
 }
 
-/// See the module. The files are there for as long as it is.
-pub struct Snapshot {
+/// A snapshot, which keeps its files.
+pub struct TableSnapshot {
     pub relations: Vec<Relation>,
-    /// Of each: its files may have other columns, since it is being published; the first file tells them.
+    /// For each: whether its columns may differ, since it is being published; then the first file has them.
     pub unsure: Vec<bool>,
-    /// Rows of each, where they are known without reading.
+    /// Rows of each, if known without reading.
     pub rows: Vec<Option<u64>>,
-    /// Rows of the first table in files that were left out since they come before the span that is asked for.
+    /// Rows of the first table in files that were skipped since they precede the requested span.
     pub skipped: u64,
-    /// Some table was being published, for longer than is waited.
+    /// A table was being published for longer than the wait.
     pub publishing: bool,
-    /// Where the files of each are: in a folder by its name.
-    pub trees: Vec<Tree>,
+    /// The files of each, in a folder by its name.
+    pub staged: Vec<StagedTable>,
 }
 
-/// A table on its way into a snapshot.
-struct Taking<'a> {
+/// A table being added to a snapshot.
+struct PendingTable<'a> {
     table: &'a CatalogTable,
     known_as: String,
-    /// What its manifests were when its files were chosen.
+    /// State of its manifests when its files were selected.
     state: String,
-    files: Vec<Chosen>,
+    files: Vec<TableFile>,
     columns: Vec<TableColumn>,
-    /// Those that hold these rows are enough.
+    /// Only files with these rows are needed.
     span: Option<Span>,
     /// Rows of all files, and of those before `files`.
     rows: Option<u64>,
     skipped: u64,
-    /// The state tells them, to the byte.
+    /// Whether the state identifies the files.
     exact: bool,
-    /// Its publish was waited for: what is there of it is taken.
-    loose: bool,
-    /// Times that its files changed while they were taken loosely.
+    /// Its publish was waited for: the present files are used.
+    best_effort: bool,
+    /// Best-effort attempts in which its files changed.
     tries: u32,
 }
 
-impl Web {
-    /// Takes a snapshot of tables. Only some rows of them may be asked for, in the order of the files; there may be
-    /// others too.
+/// Takes snapshots.
+pub struct Snapshots {
+    store: Objects,
+    manifests: Arc<Manifests>,
+    cache: Arc<Cache>,
+    sandbox: Arc<Sandbox>,
+    waited: WaitedPublishes,
+}
+
+impl Snapshots {
+    pub fn new(store: Objects, manifests: Arc<Manifests>, cache: Arc<Cache>, sandbox: Arc<Sandbox>) -> Self {
+        Self { store, manifests, cache, sandbox, waited: WaitedPublishes::default() }
+    }
+
+    pub fn cache(&self) -> &Arc<Cache> {
+        &self.cache
+    }
+
+    /// Takes a snapshot of tables. With a `span`, files without these rows may be skipped.
     ///
     /// # Errors
     /// `query_too_large`, `query_cancelled`, `query_timeout`, `overloaded`, `s3_error`, `bucket_not_found`, `internal`.
-    pub(in crate::web) fn snapshot<'a>(
+    pub fn take<'a>(
         &self,
         pipeline: &Slug,
         tables: &[&'a CatalogTable],
         span: Option<Span>,
-        patience: Patience<'_>,
-    ) -> Result<Snapshot, ApiError> {
+        deadline: Deadline<'_>,
+    ) -> Result<TableSnapshot, ApiError> {
         let wait_until = Instant::now() + Duration::from_millis(SNAPSHOT_WAIT_MS);
-        let taking = |table: &&'a CatalogTable| Taking {
+        let pending = |table: &&'a CatalogTable| PendingTable {
             table,
             known_as: format!("{pipeline}/{}", table.name),
             state: String::new(),
@@ -114,48 +132,55 @@ impl Web {
             rows: None,
             skipped: 0,
             exact: false,
-            loose: false,
+            best_effort: false,
             tries: 0,
         };
-        let mut taking: Vec<Taking<'a>> = tables.iter().map(taking).collect();
+        let mut pending: Vec<PendingTable<'a>> = tables.iter().map(pending).collect();
         loop {
-            if self.choose(pipeline, &mut taking, wait_until)? {
-                match self.fetch(pipeline, &taking, patience) {
+            if self.select_all(pipeline, &mut pending, wait_until)? {
+                match self.fetch(pipeline, &pending, deadline) {
                     Ok(mut snapshot) => {
-                        if self.is_settled(pipeline, &taking, &mut snapshot, wait_until)? {
+                        if self.is_settled(pipeline, &pending, &mut snapshot, wait_until)? {
                             return Ok(snapshot);
                         }
                     }
-                    Err(Missed::Changed { key }) => self.changed(pipeline, &mut taking, &key, wait_until)?,
-                    Err(Missed::Failed(error)) => return Err(error),
+                    Err(FetchError::Changed { key }) => {
+                        self.on_changed_file(pipeline, &mut pending, &key, wait_until)?
+                    }
+                    Err(FetchError::Failed(error)) => return Err(error),
                 }
             }
-            patience.check().map_err(from_cache)?;
+            deadline.check().map_err(from_cache)?;
             std::thread::sleep(PAUSE);
         }
     }
 
-    /// Whether a table in this state is waited for no longer.
-    fn is_over(&self, one: &Taking<'_>, wait_until: Instant) -> bool {
-        Instant::now() >= wait_until || self.waited.knows(&one.known_as, &one.state)
+    /// Whether the wait for a table in this state is over.
+    fn has_waited(&self, one: &PendingTable<'_>, wait_until: Instant) -> bool {
+        Instant::now() >= wait_until || self.waited.contains(&one.known_as, &one.state)
     }
 
-    /// Chooses the files of each table; false: one is being published, and is worth waiting for.
-    fn choose(&self, pipeline: &Slug, taking: &mut [Taking<'_>], wait_until: Instant) -> Result<bool, ApiError> {
+    /// Selects the files of each table; false if one is being published and should be waited for.
+    fn select_all(
+        &self,
+        pipeline: &Slug,
+        pending: &mut [PendingTable<'_>],
+        wait_until: Instant,
+    ) -> Result<bool, ApiError> {
         let mut files = 0;
-        for one in taking.iter_mut() {
+        for one in pending.iter_mut() {
             let selection = self.select(pipeline, one.table)?;
             one.columns = selection.columns_of(one.table);
             (one.state, one.files, one.exact) = (selection.state, selection.files, selection.exact);
-            if selection.marked && !one.loose {
-                if !self.is_over(one, wait_until) {
+            if selection.marked && !one.best_effort {
+                if !self.has_waited(one, wait_until) {
                     return Ok(false);
                 }
                 self.waited.add(one.known_as.clone(), one.state.clone());
-                one.loose = true;
+                one.best_effort = true;
             }
-            if one.loose {
-                one.files = self.select_present(pipeline, one.table)?;
+            if one.best_effort {
+                one.files = self.manifests.select_present(pipeline, one.table)?;
             }
             one.narrow();
             files += one.files.len();
@@ -166,19 +191,19 @@ impl Web {
         Ok(true)
     }
 
-    /// Whether the manifests are those that they were, as far as that was still waited for.
+    /// Whether the manifests are unchanged, or the wait for them is over.
     fn is_settled(
         &self,
         pipeline: &Slug,
-        taking: &[Taking<'_>],
-        snapshot: &mut Snapshot,
+        pending: &[PendingTable<'_>],
+        snapshot: &mut TableSnapshot,
         wait_until: Instant,
     ) -> Result<bool, ApiError> {
-        for one in taking {
-            if one.loose {
+        for one in pending {
+            if one.best_effort {
                 snapshot.publishing = true;
             } else if self.state(pipeline, one.table)? != one.state {
-                if !self.is_over(one, wait_until) {
+                if !self.has_waited(one, wait_until) {
                     return Ok(false);
                 }
                 self.waited.add(one.known_as.clone(), one.state.clone());
@@ -188,65 +213,62 @@ impl Web {
         Ok(true)
     }
 
-    /// Takes note that a file is no longer what its table's manifest says.
-    fn changed(
+    /// Records that a file differs from its table's manifest.
+    fn on_changed_file(
         &self,
         pipeline: &Slug,
-        taking: &mut [Taking<'_>],
+        pending: &mut [PendingTable<'_>],
         key: &str,
         wait_until: Instant,
     ) -> Result<(), ApiError> {
         let relative = key.strip_prefix(&pipeline_prefix(pipeline)).unwrap_or(key);
-        let Some(one) = taking.iter_mut().find(|one| one.files.iter().any(|file| file.key == relative)) else {
-            return Err(ApiError::internal(format!("`{key}` is of none of the tables")));
+        let Some(one) = pending.iter_mut().find(|one| one.files.iter().any(|file| file.key == relative)) else {
+            return Err(ApiError::internal(format!("`{key}` belongs to none of the tables")));
         };
-        if one.loose {
+        if one.best_effort {
             one.tries += 1;
-        } else if self.is_over(one, wait_until) {
+        } else if self.has_waited(one, wait_until) {
             self.waited.add(one.known_as.clone(), one.state.clone());
-            one.loose = true;
+            one.best_effort = true;
         }
-        if one.tries < LOOSE_TRIES_MAX {
+        if one.tries < BEST_EFFORT_TRIES_MAX {
             return Ok(());
         }
-        let cause = format!("`{}` is being published and changes faster than it can be read", one.known_as);
+        let cause = format!("`{}` is being published and keeps changing while it is read", one.known_as);
         Err(ApiError::new(ErrorCode::Overloaded, cause).with_retry_after(Duration::from_secs(5)))
     }
 
-    /// The files of a table by its manifests as they are now.
+    /// Selects the files of a table by its current manifests.
     ///
     /// # Errors
     /// `invalid_config`, `s3_error`, `bucket_not_found`, `internal`.
-    pub(in crate::web) fn select(&self, pipeline: &Slug, table: &CatalogTable) -> Result<Selection, ApiError> {
-        if table.is_system() { self.select_rejects(pipeline) } else { self.select_table(pipeline, &table.name) }
+    pub fn select(&self, pipeline: &Slug, table: &CatalogTable) -> Result<Selection, ApiError> {
+        if table.is_system() {
+            self.manifests.select_rejects(pipeline)
+        } else {
+            self.manifests.select_table(pipeline, &table.name)
+        }
     }
 
-    /// As [`Selection::state`].
+    /// The current [`Selection::state`].
     fn state(&self, pipeline: &Slug, table: &CatalogTable) -> Result<String, ApiError> {
-        if table.is_system() { self.state_of_rejects(pipeline) } else { self.state_of_table(pipeline, &table.name) }
+        if table.is_system() {
+            self.manifests.state_of_rejects(pipeline)
+        } else {
+            self.manifests.state_of_table(pipeline, &table.name)
+        }
     }
 }
 
-/// A table's columns as the children know them.
-pub(in crate::web) fn relation_columns(columns: &[TableColumn]) -> Vec<RelationColumn> {
-    let column = |column: &TableColumn| RelationColumn {
-        name: column.name.clone(),
-        ty: column.ty.to_string(),
-        nullable: column.nullable,
-        partition: column.partition,
-    };
-    columns.iter().map(column).collect()
-}
-
-enum Missed {
-    /// A file is no longer what the manifest says.
+enum FetchError {
+    /// A file differs from the manifest.
     Changed {
         key: String,
     },
     Failed(ApiError),
 }
 
-impl From<ApiError> for Missed {
+impl From<ApiError> for FetchError {
     fn from(error: ApiError) -> Self {
         Self::Failed(error)
     }

@@ -1,24 +1,23 @@
-//! What a query's failure is to a browser.
+//! Maps failures of queries to API errors.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::SqlProblem;
+use super::types::SqlProblem;
 use crate::http::{ApiError, ErrorCode};
 use crate::sql::sandbox::{SandboxError, SqlError, SqlErrorKind};
 use crate::web::cache::CacheError;
-use crate::web::failure::RETRY_AFTER;
-use crate::web::failure::from_store;
+use crate::web::failure::{RETRY_AFTER, from_store};
 
-/// A problem of a statement, as an answer tells it.
+/// A problem of a statement, in a response.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Told<'a> {
+struct ProblemJson<'a> {
     message: &'a str,
     line: Option<u32>,
     column: Option<u32>,
 }
 
-/// The answer to a failure of a child.
+/// The error for a failure of a child.
 pub fn from_sandbox(error: SandboxError) -> ApiError {
     match error {
         SandboxError::Sql(error) => from_sql(&error),
@@ -36,7 +35,7 @@ fn from_sql(error: &SqlError) -> ApiError {
     let code = match error.kind {
         SqlErrorKind::InvalidSql | SqlErrorKind::Failed => return from_problem(&problem(error)),
         SqlErrorKind::Timeout => ErrorCode::QueryTimeout,
-        // Most often the kernel ended it for its memory.
+        // Usually killed by the kernel for its memory.
         SqlErrorKind::OutOfMemory | SqlErrorKind::Ended => ErrorCode::QueryOutOfMemory,
         SqlErrorKind::TooLarge => ErrorCode::QueryTooLarge,
         SqlErrorKind::Cancelled => ErrorCode::QueryCancelled,
@@ -44,20 +43,34 @@ fn from_sql(error: &SqlError) -> ApiError {
     ApiError::new(code, error.message.clone())
 }
 
-/// A statement's fault in the form that callers know.
+/// A statement's problem.
 pub fn problem(error: &SqlError) -> SqlProblem {
     let position = error.position.map(|position| (position.line, position.column));
     SqlProblem { message: error.message.clone(), position }
 }
 
-/// `invalid_sql`, with the place where it is known.
+/// `invalid_sql`, with the position if known.
 pub fn from_problem(problem: &SqlProblem) -> ApiError {
     let (line, column) = problem.position.unzip();
-    let told = [Told { message: &problem.message, line, column }];
-    ApiError::new(ErrorCode::InvalidSql, problem.message.clone()).with_problems(told)
+    let problems = [ProblemJson { message: &problem.message, line, column }];
+    ApiError::new(ErrorCode::InvalidSql, problem.message.clone()).with_problems(problems)
 }
 
-/// Whether a child goes on after an error: it said no, and nothing befell it.
+/// Error codes of routes that run SQL.
+pub const SQL_ERRORS: &[ErrorCode] = &[
+    ErrorCode::PipelineNotFound,
+    ErrorCode::InvalidConfig,
+    ErrorCode::InvalidSql,
+    ErrorCode::QueryTimeout,
+    ErrorCode::QueryOutOfMemory,
+    ErrorCode::QueryTooLarge,
+    ErrorCode::QueryCancelled,
+    ErrorCode::Overloaded,
+    ErrorCode::S3Error,
+    ErrorCode::BucketNotFound,
+];
+
+/// Whether a child survives an error: it rejected the statement.
 pub fn survives(error: &SandboxError) -> bool {
     match error.sql_kind() {
         Some(SqlErrorKind::InvalidSql | SqlErrorKind::Failed | SqlErrorKind::TooLarge) => true,
@@ -66,12 +79,12 @@ pub fn survives(error: &SandboxError) -> bool {
     }
 }
 
-/// The answer to files that can't be had.
+/// The error for files that can't be provided.
 pub fn from_cache(error: CacheError) -> ApiError {
     match error {
         CacheError::TooLarge { needed, bytes_max } => {
             let message = format!(
-                "the query reads {needed} bytes of files; the cache holds {bytes_max} (SVC_CACHE_BYTES): read fewer \
+                "the query reads {needed} bytes of files; the cache holds {bytes_max} (SVC_CACHE_BYTES); read fewer \
                  tables at a time"
             );
             ApiError::new(ErrorCode::QueryTooLarge, message)
@@ -84,7 +97,6 @@ pub fn from_cache(error: CacheError) -> ApiError {
     }
 }
 
-/// Somebody wished its end.
 pub fn cancelled() -> ApiError {
     ApiError::of(ErrorCode::QueryCancelled)
 }

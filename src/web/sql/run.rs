@@ -1,77 +1,207 @@
-//! Runs several statements of one request.
+//! Runs the statements of a request.
 //!
-//! Invariant: every statement gets its own result or its own error. When one ends its child, the others go on in a fresh
-//! one; when what they share can't be had, each is tried alone.
+//! Invariant: every statement gets its own result or error. If one crashes its child, the others continue in a new one; if
+//! a shared step fails, each is tried alone.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use super::super::failure::acquire;
-use super::child::{Wanted, may_be_of_one, may_list_tables, tables_or_error};
+use super::borrow::{
+    BorrowedChild, OpenedTables, PREPARE_MAX, TablesRequest, give_back, may_be_of_one, may_list_tables,
+    tables_or_error, unreadable,
+};
+use super::cancellation::{Cancellation, QueryRegistry};
 use super::failure::{cancelled, from_sandbox, survives};
-use super::{LimitReason, ResultColumn, RowLimits, Rows, Statement, statement};
+use super::types::{LimitReason, ResultColumn, RowLimits, Rows, Statement, TableShape, statement};
 use crate::domain::name::{QueryId, Slug};
 use crate::http::{ApiError, ErrorCode};
-use crate::sql::sandbox;
-use crate::sync::Permit;
-use crate::web::Web;
-use crate::web::query::running::Stop;
-use crate::web::tables::catalog::Catalog;
+use crate::ports::Kv;
+use crate::sql::sandbox::{self, Relation, Sandbox};
+use crate::sync::{Permit, Semaphore};
+use crate::web::cache::Deadline;
+use crate::web::counts::Counts;
+use crate::web::failure::{RETRY_AFTER, acquire};
+use crate::web::parquet::columns::of_file;
+use crate::web::snapshot::{Snapshots, TableSnapshot};
+use crate::web::tables::catalog::{Catalog, of_published, relation_columns};
+use crate::web::tables::catalogs::Catalogs;
 
-/// All statements of a request together may take as long as this many alone.
+/// Timeout of all statements of a request, in multiples of one statement's.
 pub const TIMEOUTS_MAX: u32 = 4;
+
+/// Longest time of a download, from the start of its query to the last byte.
+pub const DOWNLOAD_MAX: Duration = Duration::from_secs(900);
+/// Queries that may wait for a child, besides those that have one: they must not occupy all handlers.
+const QUERIES_WAITING_MAX: usize = 16;
+/// Longest wait for a child.
+const CHILD_WAIT: Duration = Duration::from_secs(10);
 
 type Outcome = Result<Rows, ApiError>;
 
-/// What statements gave, and the tables that they were run over.
-pub struct Ran {
+/// The outcomes of statements, and the catalog they used.
+pub struct RunResult {
     pub outcomes: Vec<Outcome>,
     pub catalog: Arc<Catalog>,
 }
 
-/// The statements of one request at work.
+/// The running statements of a request.
 struct Work<'a> {
-    web: &'a Web,
+    sql: &'a Sql,
     pipeline: &'a Slug,
     catalog: Arc<Catalog>,
     statements: &'a [Statement],
     limits: RowLimits,
-    stop: &'a Stop,
-    place: Arc<Permit>,
+    cancellation: &'a Cancellation,
+    permit: Arc<Permit>,
     until: Instant,
     outcomes: Vec<Option<Outcome>>,
-    /// Statements that are still to be run, those together that share a child.
+    /// Statements still to be run, grouped by child.
     groups: VecDeque<Vec<usize>>,
 }
 
-impl Web {
-    /// Runs statements over the pipeline's tables. One that fails, runs away or is killed doesn't take the others down.
-    /// `query_id`: by which they can be cancelled, all at once.
+/// Limits of SQL.
+pub struct Limits {
+    /// Most borrowed children.
+    pub children_max: usize,
+    /// Timeout of a statement.
+    pub timeout: Duration,
+}
+
+/// Runs SQL over a pipeline's tables.
+pub struct Sql {
+    pub timeout: Duration,
+    pub sandbox: Arc<Sandbox>,
+    pub catalogs: Arc<Catalogs>,
+    pub registry: QueryRegistry,
+    snapshots: Arc<Snapshots>,
+    counts: Arc<Counts>,
+    /// Concurrent queries, waiting ones included.
+    permits: Semaphore,
+}
+
+impl Sql {
+    pub fn new(
+        limits: Limits,
+        kv: Arc<dyn Kv>,
+        sandbox: Arc<Sandbox>,
+        catalogs: Arc<Catalogs>,
+        snapshots: Arc<Snapshots>,
+        counts: Arc<Counts>,
+    ) -> Self {
+        let Limits { children_max, timeout } = limits;
+        // Two rounds of timeouts: until the files are fetched, and until the query has run.
+        let registry = QueryRegistry::new(kv, timeout * TIMEOUTS_MAX * 2 + DOWNLOAD_MAX);
+        let permits = Semaphore::new(children_max + QUERIES_WAITING_MAX);
+        Self { timeout, sandbox, catalogs, registry, snapshots, counts, permits }
+    }
+
+    /// Acquires the permit of a query.
     ///
     /// # Errors
-    /// `pipeline_not_found`, `invalid_request` for a malformed id, `already_exists` for one that is in use, `overloaded`, `s3_error`, `bucket_not_found`, `kv_unavailable`; a
-    /// statement's own error is its result.
+    /// `overloaded`.
+    pub fn permit(&self) -> Result<Arc<Permit>, ApiError> {
+        acquire(&self.permits).map(Arc::new)
+    }
+
+    /// The shapes of a pipeline's tables.
+    ///
+    /// # Errors
+    /// `pipeline_not_found`, `s3_error`, `bucket_not_found`.
+    pub fn shapes(&self, pipeline: &Slug) -> Result<Vec<TableShape>, ApiError> {
+        Ok(self.catalogs.catalog(pipeline)?.shapes())
+    }
+
+    /// Borrows a child.
+    ///
+    /// # Errors
+    /// `overloaded`, `query_cancelled`, `internal`.
+    pub fn child(&self, permit: &Arc<Permit>, cancellation: &Cancellation) -> Result<BorrowedChild, ApiError> {
+        if cancellation.is_cancelled() {
+            return Err(cancelled());
+        }
+        let child = self.sandbox.child(CHILD_WAIT).map_err(from_sandbox)?;
+        cancellation.attach(child.cancel_handle());
+        Ok(BorrowedChild { child, permit: Arc::clone(permit) })
+    }
+
+    /// Stages tables in a child's folder and defines them; when the child ends, the files are kept for later queries. They
+    /// are fetched until `until`; if that takes long the child is returned, and another borrowed afterwards.
+    ///
+    /// # Errors
+    /// Those of [`Snapshots::take`] and of the child.
+    pub fn open(
+        &self,
+        borrowed: BorrowedChild,
+        wanted: &TablesRequest<'_>,
+        until: Instant,
+        cancellation: &Cancellation,
+    ) -> Result<(BorrowedChild, OpenedTables), ApiError> {
+        let TablesRequest { pipeline, catalog, named, all, span } = *wanted;
+        let is_named = |name: &str| named.iter().any(|other| other.eq_ignore_ascii_case(name));
+        let tables: Vec<_> = catalog.tables.iter().filter(|table| is_named(&table.name)).collect();
+        let permit = Arc::clone(&borrowed.permit);
+        let deadline = Deadline { until, stopped: &|| cancellation.is_cancelled() };
+        let (kept, snapshot) = borrowed.while_idle(|| self.snapshots.take(pipeline, &tables, span, deadline));
+        let TableSnapshot { mut relations, unsure, rows, skipped, publishing, staged } = snapshot?;
+        let mut borrowed = match kept {
+            Some(borrowed) => borrowed,
+            None => self.child(&permit, cancellation)?,
+        };
+        borrowed.take_over(&relations, &staged)?;
+        for (relation, _) in relations.iter_mut().zip(unsure).filter(|(_, unsure)| *unsure) {
+            if let Some(first) = relation.files.first() {
+                let stored =
+                    of_file(&mut borrowed.child, first).map_err(|error| unreadable(first, &relation.name, error))?;
+                relation.columns = of_published(stored, first, &relation.columns);
+            }
+        }
+        let own: Vec<String> = relations.iter().map(|relation| relation.name.clone()).collect();
+        if all {
+            let others = catalog.tables.iter().filter(|table| !is_named(&table.name));
+            relations.extend(others.map(|table| Relation {
+                name: table.name.clone(),
+                columns: relation_columns(&table.columns),
+                files: Vec::new(),
+            }));
+        }
+        borrowed.child.define(&relations, Instant::now() + PREPARE_MAX).map_err(|error| match error {
+            // Old and new files may not match.
+            error if publishing => ApiError::caused(ErrorCode::Overloaded, error).with_retry_after(RETRY_AFTER),
+            error => from_sandbox(error),
+        })?;
+        // Files that failed to be defined aren't reused.
+        let (cache, staged) = (Arc::clone(self.snapshots.cache()), own.into_iter().zip(staged).collect());
+        borrowed.child.on_exit(move |folder| give_back(&cache, folder, staged, publishing));
+        Ok((borrowed, OpenedTables { relations, rows, skipped, publishing }))
+    }
+
+    /// Runs statements over the pipeline's tables. One that fails, times out or crashes doesn't affect the others.
+    /// `query_id`: the id by which all of them can be cancelled.
+    ///
+    /// # Errors
+    /// `pipeline_not_found`, `invalid_request` for a malformed id, `already_exists` for an id in use, `overloaded`,
+    /// `s3_error`, `bucket_not_found`, `kv_unavailable`; a statement's own error is its result.
     pub fn run(
         &self,
         pipeline: &Slug,
         statements: &[Statement],
         limits: RowLimits,
         query_id: Option<&str>,
-    ) -> Result<Ran, ApiError> {
-        let ticket = query_id.map(|id| self.running.announce(pipeline, &self::query_id(id)?)).transpose()?;
-        let stop = ticket.as_ref().map(|ticket| ticket.stop.clone()).unwrap_or_default();
+    ) -> Result<RunResult, ApiError> {
+        let announcement = query_id.map(|id| self.registry.announce(pipeline, &self::query_id(id)?)).transpose()?;
+        let cancellation = announcement.as_ref().map(|query| query.cancellation.clone()).unwrap_or_default();
         let began = Instant::now();
-        let catalog = self.catalog(pipeline)?;
+        let catalog = self.catalogs.catalog(pipeline)?;
         let work = Work {
-            web: self,
+            sql: self,
             pipeline,
             catalog: Arc::clone(&catalog),
             statements,
             limits,
-            stop: &stop,
-            place: Arc::new(acquire(&self.gate)?),
-            until: Instant::now() + self.sql.timeout * TIMEOUTS_MAX,
+            cancellation: &cancellation,
+            permit: self.permit()?,
+            until: Instant::now() + self.timeout * TIMEOUTS_MAX,
             outcomes: statements.iter().map(|_| None).collect(),
             groups: VecDeque::from([(0..statements.len()).collect()]),
         };
@@ -81,11 +211,11 @@ impl Web {
             Ok(outcomes) => outcomes.iter().for_each(|outcome| self.counts.statement(outcome)),
             Err(error) => statements.iter().for_each(|_| self.counts.statement::<()>(&Err(error.clone()))),
         }
-        Ok(Ran { outcomes: outcomes?, catalog })
+        Ok(RunResult { outcomes: outcomes?, catalog })
     }
 }
 
-/// A query's id from outside.
+/// Parses a query's id.
 ///
 /// # Errors
 /// `invalid_request`.
@@ -99,7 +229,7 @@ impl Work<'_> {
             if group.is_empty() {
                 continue;
             }
-            if self.stop.is_stopped() {
+            if self.cancellation.is_cancelled() {
                 self.end(&group, cancelled);
             } else if Instant::now() >= self.until {
                 self.end(&group, || ApiError::of(ErrorCode::QueryTimeout));
@@ -107,7 +237,7 @@ impl Work<'_> {
                 if self.outcomes.iter().all(Option::is_none) {
                     return Err(error);
                 }
-                // Some have their results; what kept the others from theirs is told of each.
+                // Some have results; the others share the error.
                 self.end(&group, || error.clone());
             }
         }
@@ -121,15 +251,15 @@ impl Work<'_> {
         }
     }
 
-    /// Runs statements in one child, or puts back into `groups` what is to be tried again.
+    /// Runs statements in one child; those to be retried are added to `groups`.
     fn run_group(&mut self, group: &[usize]) -> Result<(), ApiError> {
-        let mut lent = self.web.child(&self.place, self.stop)?;
+        let mut borrowed = self.sql.child(&self.permit, self.cancellation)?;
         let texts: Vec<&str> = group.iter().map(|at| self.statements[*at].sql.as_str()).collect();
         let catalog = Arc::clone(&self.catalog);
         let names = catalog.names();
-        let analyses = match lent.analyse(&texts, &names) {
+        let analyses = match borrowed.analyse(&texts, &names) {
             Ok(analyses) => analyses,
-            Err(error) => return self.alone(group, error),
+            Err(error) => return self.retry_alone(group, error),
         };
         let (mut allowed, mut tables, mut all) = (Vec::new(), Vec::new(), false);
         for (at, analysis) in group.iter().zip(&analyses) {
@@ -145,16 +275,16 @@ impl Work<'_> {
         if allowed.is_empty() {
             return Ok(());
         }
-        let wanted = Wanted { pipeline: self.pipeline, catalog: &self.catalog, named: &tables, all, span: None };
-        let opened = self.web.open(lent, &wanted, self.until, self.stop);
-        let (mut lent, opened) = match opened {
+        let wanted = TablesRequest { pipeline: self.pipeline, catalog: &self.catalog, named: &tables, all, span: None };
+        let opened = self.sql.open(borrowed, &wanted, self.until, self.cancellation);
+        let (mut borrowed, opened) = match opened {
             Ok(opened) => opened,
-            Err(error) => return self.alone(&allowed, error),
+            Err(error) => return self.retry_alone(&allowed, error),
         };
         for (nth, at) in allowed.iter().enumerate() {
-            let deadline = (Instant::now() + self.web.sql.timeout).min(self.until);
+            let deadline = (Instant::now() + self.sql.timeout).min(self.until);
             let limits = sandbox::RowLimits { rows: self.limits.rows, bytes: self.limits.bytes };
-            match lent.child.rows(&statement(&self.statements[*at]), limits, deadline) {
+            match borrowed.child.rows(&statement(&self.statements[*at]), limits, deadline) {
                 Ok(found) => self.outcomes[*at] = Some(Ok(rows(found, opened.publishing))),
                 Err(error) => {
                     let goes_on = survives(&error);
@@ -169,8 +299,8 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Statements that failed together are tried one by one, if that may help.
-    fn alone(&mut self, group: &[usize], error: ApiError) -> Result<(), ApiError> {
+    /// Retries statements that failed together one by one, if that may help.
+    fn retry_alone(&mut self, group: &[usize], error: ApiError) -> Result<(), ApiError> {
         match (group, may_be_of_one(&error)) {
             ([at], _) if error.status() < 500 || may_be_of_one(&error) => self.outcomes[*at] = Some(Err(error)),
             (_, true) => self.groups.extend(group.iter().map(|at| vec![*at])),

@@ -4,7 +4,6 @@ use std::str::FromStr;
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime};
 
-use super::page::{bind, unknown_column};
 use crate::domain::pipeline::types::DataType;
 use crate::http::{ApiError, ErrorCode};
 use crate::sql::identifier;
@@ -12,7 +11,7 @@ use crate::sql::sandbox::RelationColumn;
 use crate::web::access::clipped;
 use crate::web::sql::Param;
 
-/// Values of one `in`.
+/// Most values of `in` and `not_in`.
 const VALUES_MAX: usize = 1_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,18 +45,18 @@ const OPERATORS: &[(&str, Operator)] = &[
     ("is_not_null", Operator::IsNotNull),
 ];
 
-/// See the module.
+/// A parsed filter.
 #[derive(Debug)]
 pub struct Filter<'a> {
     column: &'a RelationColumn,
     operator: Operator,
-    /// With the type that each is bound as.
+    /// Values, with the SQL type of each.
     values: Vec<(Param, String)>,
 }
 
 impl<'a> Filter<'a> {
-    /// Reads a filter. A column's name may hold a colon: the longest name that fits is taken. The values of `in` stand
-    /// between commas, or as a JSON array of texts.
+    /// Parses a filter. Column names may contain colons: the longest matching name is used. The values of `in` are separated
+    /// by commas, or given as a JSON array of texts.
     ///
     /// # Errors
     /// `invalid_request`.
@@ -123,22 +122,22 @@ impl<'a> Filter<'a> {
         Ok(Self { column, operator, values })
     }
 
-    /// As SQL, with its values added to `params`.
+    /// The filter as a SQL condition, with its values added to `params`.
     pub fn condition(&self, params: &mut Vec<(String, Param)>) -> String {
         let name = identifier(&self.column.name);
         let as_text = format!("CAST({name} AS VARCHAR)");
-        // JSON compares as the text that it is.
+        // JSON compares as text.
         let name = if self.column.ty == "json" { as_text.clone() } else { name };
-        let mut marks: Vec<String> = Vec::new();
+        let mut placeholders: Vec<String> = Vec::new();
         for (value, ty) in &self.values {
-            let mark = bind(params, value.clone());
-            marks.push(format!("CAST({mark} AS {ty})"));
+            let placeholder = bind(params, value.clone());
+            placeholders.push(format!("CAST({placeholder} AS {ty})"));
         }
-        let first = marks.first().cloned().unwrap_or_default();
-        let all = marks.join(", ");
+        let first = placeholders.first().cloned().unwrap_or_default();
+        let all = placeholders.join(", ");
         match self.operator {
             Operator::Equal => format!("{name} = {first}"),
-            // Null is not that value either.
+            // Null differs from any value.
             Operator::NotEqual => format!("{name} IS DISTINCT FROM {first}"),
             Operator::Less => format!("{name} < {first}"),
             Operator::LessOrEqual => format!("{name} <= {first}"),
@@ -146,8 +145,8 @@ impl<'a> Filter<'a> {
             Operator::GreaterOrEqual => format!("{name} >= {first}"),
             Operator::Contains => format!("contains({as_text}, {first})"),
             Operator::StartsWith => format!("starts_with({as_text}, {first})"),
-            Operator::In if marks.is_empty() => "false".to_owned(),
-            Operator::NotIn if marks.is_empty() => "true".to_owned(),
+            Operator::In if placeholders.is_empty() => "false".to_owned(),
+            Operator::NotIn if placeholders.is_empty() => "true".to_owned(),
             Operator::In => format!("{name} IN ({all})"),
             Operator::NotIn => format!("({name} IS NULL OR {name} NOT IN ({all}))"),
             Operator::IsNull => format!("{name} IS NULL"),
@@ -166,7 +165,7 @@ fn listed(list: &str) -> Option<Vec<String>> {
     Some(list.split(',').map(str::to_owned).collect())
 }
 
-/// A value of the column's type, and the type to bind it as; `None` if it is none. Nothing is rounded or cut.
+/// Parses a value of the column's type without rounding; returns it with the SQL type to bind it as.
 fn typed(value: &str, ty: DataType) -> Option<(Param, String)> {
     fn whole<T: FromStr>(value: &str) -> Option<()> {
         let plain = value.strip_prefix('-').unwrap_or(value);
@@ -185,7 +184,7 @@ fn typed(value: &str, ty: DataType) -> Option<(Param, String)> {
         DataType::UInt16 => as_text(whole::<u16>(value)),
         DataType::UInt32 => as_text(whole::<u32>(value)),
         DataType::UInt64 => as_text(whole::<u64>(value)),
-        // A 32-bit column is compared as what it holds.
+        // Rounded as the column's values are.
         DataType::Float32 => Some((Param::Float(f64::from(value.parse::<f32>().ok()?)), sql)),
         DataType::Float64 => Some((Param::Float(value.parse().ok()?), sql)),
         DataType::Decimal { precision, scale } => as_text(decimal(value, precision, scale)),
@@ -195,7 +194,7 @@ fn typed(value: &str, ty: DataType) -> Option<(Param, String)> {
         DataType::Timestamp => as_text(is_timestamp(value).then_some(())),
         DataType::TimestampTz => {
             let zoned = DateTime::parse_from_rfc3339(value).is_ok();
-            // Without a zone it is UTC, which is the child's.
+            // Without a zone: UTC, the child's time zone.
             as_text((zoned || is_timestamp(value)).then_some(()))
         }
         DataType::Uuid => as_text(uuid::Uuid::try_parse(value).ok().map(drop)),
@@ -208,7 +207,7 @@ fn is_timestamp(value: &str) -> bool {
         || patterns.iter().any(|pattern| NaiveDateTime::parse_from_str(value, pattern).is_ok())
 }
 
-/// Digits that fit, with no more behind the point than the column has.
+/// Checks that a decimal fits precision and scale.
 fn decimal(value: &str, precision: u8, scale: u8) -> Option<()> {
     let plain = value.strip_prefix('-').unwrap_or(value);
     let (whole, fraction) = plain.split_once('.').unwrap_or((plain, ""));
@@ -221,10 +220,10 @@ fn decimal(value: &str, precision: u8, scale: u8) -> Option<()> {
 fn expected(ty: DataType) -> String {
     match ty {
         DataType::Boolean => "`true` or `false`".to_owned(),
-        DataType::Date => "a date as `2013-01-31`".to_owned(),
-        DataType::Time => "a time as `05:00:00`".to_owned(),
-        DataType::Timestamp => "a timestamp as `2013-01-31T05:00:00`".to_owned(),
-        DataType::TimestampTz => "a timestamp as `2013-01-31T05:00:00Z`".to_owned(),
+        DataType::Date => "a date such as `2013-01-31`".to_owned(),
+        DataType::Time => "a time such as `05:00:00`".to_owned(),
+        DataType::Timestamp => "a timestamp such as `2013-01-31T05:00:00`".to_owned(),
+        DataType::TimestampTz => "a timestamp such as `2013-01-31T05:00:00Z`".to_owned(),
         DataType::Int8
         | DataType::Int16
         | DataType::Int32
@@ -240,6 +239,20 @@ fn expected(ty: DataType) -> String {
         | DataType::Uuid
         | DataType::Json => format!("a value of type {ty}"),
     }
+}
+
+pub fn unknown_column(parameter: &str, found: &str, columns: &[RelationColumn]) -> ApiError {
+    let near = crate::sql::nearest(found, columns.iter().map(|column| column.name.as_str()));
+    let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+    let message = format!("`{parameter}`: the table has no column `{}`{near}", clipped(found));
+    ApiError::new(ErrorCode::InvalidRequest, message)
+}
+
+/// Adds a parameter; returns its placeholder.
+fn bind(params: &mut Vec<(String, Param)>, value: Param) -> String {
+    let number = params.len() + 1;
+    params.push((number.to_string(), value));
+    format!("${number}")
 }
 
 #[cfg(test)]
@@ -275,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_value_of_the_type_is_refused() {
+    fn filter_values_of_the_wrong_type_are_rejected() {
         for (ty, good, bad) in [
             ("int8", &["-128", "0", "127"][..], &["128", "1.5", "", "x", "+1", "1e2", "-"][..]),
             ("uint64", &["18446744073709551615"], &["-1", "18446744073709551616"]),
@@ -300,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_filter_is_refused() {
+    fn malformed_filters_are_rejected() {
         let columns = [column("fare", "int64")];
         for (filter, part) in [
             ("fares:eq:1", "did you mean `fare`?"),

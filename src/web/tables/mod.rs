@@ -1,28 +1,30 @@
-//! `…/tables`: what a pipeline's tables are, and their rows.
+//! `…/tables`: a pipeline's tables, their rows and statistics.
 
-pub(in crate::web) mod catalog;
+pub mod catalog;
+pub mod catalogs;
 mod filter;
+pub mod footers;
 mod page;
-pub(in crate::web) mod rows;
-pub(in crate::web) mod stats;
+mod rows;
+mod service;
+mod stats;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::domain::name::Slug;
+use crate::domain::table_schema::TableColumn;
 use crate::http::{ApiError, ErrorCode, Request, Response};
-use crate::web::Web;
-use crate::web::access::{clipped, slug_param};
+use crate::web::access::slug_param;
 use crate::web::endpoint::Endpoint;
 use crate::web::snapshot::manifest::Totals;
 
-use crate::domain::table_schema::TableColumn;
-use catalog::{Catalog, CatalogTable, ConfigStatus, TableState};
+use catalog::{CatalogTable, ConfigStatus, TableState};
+pub use service::{Tables, table_param};
 
-pub(super) fn endpoints() -> Vec<Endpoint> {
+pub(super) fn endpoints() -> Vec<Endpoint<Tables>> {
     let mut endpoints = vec![
         Endpoint::get("/api/p/{pipeline}/tables", "tables.list", "Lists the pipeline's tables", list)
-            .answers::<Tables>(200, "the tables, in the order of the config; then those that it no longer has")
+            .answers::<TableList>(200, "the tables in the config's order, then those removed from it")
             .errors(&[
                 ErrorCode::PipelineNotFound,
                 ErrorCode::InvalidConfig,
@@ -37,25 +39,26 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 
 /// The tables of a pipeline.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Tables {
+#[schemars(rename = "Tables")]
+struct TableList {
     tables: Vec<Table>,
-    /// The tables are as their manifests say, whatever the config says by now.
+    /// The config's status; the tables are those of the manifests.
     config: ConfigStatus,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct Table {
     name: String,
-    /// The columns of the stored files; of a table that has none, those of the config.
+    /// The columns of the stored files; if there are none, those of the config.
     schema: Vec<Column>,
     state: TableState,
     file_count: u64,
     rows: u64,
-    /// Of the files.
+    /// Size of the files.
     bytes: u64,
-    /// It is no table of the config: `_rejected_rows`, where there are any.
+    /// Whether it is a system table: `_rejected_rows`.
     system: bool,
-    /// A run is publishing it, or one died while it did.
+    /// A run is publishing it, or died while publishing.
     publishing: bool,
 }
 
@@ -67,11 +70,11 @@ struct Column {
     nullable: bool,
 }
 
-fn list(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+fn list(service: &Tables, request: &mut Request) -> Result<Response, ApiError> {
     let pipeline = slug_param(request, "pipeline")?;
-    let catalog = web.catalog(&pipeline)?;
+    let catalog = service.catalogs.catalog(&pipeline)?;
     let (mut tables, mut rejects) = (Vec::new(), Totals::default());
-    for (name, found) in web.all_manifests(&pipeline)? {
+    for (name, found) in service.manifests.all(&pipeline)? {
         rejects = rejects.and(found.value.as_ref().as_ref().map(|known| known.rejects).unwrap_or_default());
         tables.push((name, found.value));
     }
@@ -80,13 +83,13 @@ fn list(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
         let known = known.and_then(|(_, known)| known.as_ref().as_ref());
         let publishing = known.is_some_and(|known| known.manifest.publishing.is_some());
         let totals = known.map(|known| known.table).unwrap_or_default();
-        told(table, if table.is_system() { rejects } else { totals }, publishing)
+        summarize(table, if table.is_system() { rejects } else { totals }, publishing)
     };
     let shown = catalog.tables.iter().filter(|table| !table.is_system() || rejects.files > 0);
-    Ok(Response::json(200, &Tables { tables: shown.map(of).collect(), config: catalog.config.clone() }))
+    Ok(Response::json(200, &TableList { tables: shown.map(of).collect(), config: catalog.config.clone() }))
 }
 
-fn told(table: &CatalogTable, totals: Totals, publishing: bool) -> Table {
+fn summarize(table: &CatalogTable, totals: Totals, publishing: bool) -> Table {
     let column = |column: &TableColumn| Column {
         name: column.name.clone(),
         ty: column.ty.to_string(),
@@ -102,20 +105,4 @@ fn told(table: &CatalogTable, totals: Totals, publishing: bool) -> Table {
         system: table.is_system(),
         publishing,
     }
-}
-
-/// The table that the path names, with its case.
-///
-/// # Errors
-/// `table_not_found`.
-pub(in crate::web) fn table_param<'a>(
-    request: &Request,
-    catalog: &'a Catalog,
-    pipeline: &Slug,
-) -> Result<&'a CatalogTable, ApiError> {
-    let name = request.param("table");
-    catalog.tables.iter().find(|table| table.name == name).ok_or_else(|| {
-        let message = format!("the pipeline `{pipeline}` has no table `{}`", clipped(name));
-        ApiError::new(ErrorCode::TableNotFound, message)
-    })
 }

@@ -1,27 +1,26 @@
-//! Which rows of a table are asked for, and in which order, as one statement.
+//! Builds the statements of a page: filters, order, limit.
 //!
-//! Invariant: names of columns are those of the table and stand quoted; values are bound.
+//! Invariant: column names are those of the table and quoted; values are bound.
 
 use std::fmt::Write as _;
 
-use super::filter::Filter;
+use super::filter::{Filter, unknown_column};
 use crate::http::{ApiError, ErrorCode};
 use crate::sql::identifier;
 use crate::sql::sandbox::RelationColumn;
-use crate::web::access::clipped;
 use crate::web::snapshot::Span;
-use crate::web::sql::{Param, Statement};
+use crate::web::sql::Statement;
 
-/// Columns that a page may be sorted by.
+/// Most sort columns.
 const SORT_COLUMNS_MAX: usize = 32;
-/// Columns that decide among rows which are equal in those.
+/// Most columns that break ties.
 const TIE_COLUMNS_MAX: usize = 64;
 
 /// A page of a table.
 pub struct Page {
     pub limit: u64,
     pub offset: u64,
-    /// `col,-col`; empty: as the files have them.
+    /// `col,-col`; empty for the order of the files.
     pub sort: String,
     pub filters: Vec<String>,
 }
@@ -29,17 +28,17 @@ pub struct Page {
 /// The statements of a page.
 pub struct PageStatements {
     pub rows: Statement,
-    /// How many there are; `None`: all of the table.
+    /// Counts the rows; `None`: all rows of the table.
     pub count: Option<Statement>,
 }
 
 impl Page {
-    /// Where its rows stand in the order of the files, if nothing else orders or filters them.
+    /// The page's rows in the order of the files, if it is neither sorted nor filtered.
     pub fn span(&self) -> Option<Span> {
         (self.sort.is_empty() && self.filters.is_empty()).then_some(Span { offset: self.offset, rows: self.limit })
     }
 
-    /// `skipped`: rows of the table that come before those that are there.
+    /// `skipped`: rows of the table before those in the child's files.
     ///
     /// # Errors
     /// `invalid_request`.
@@ -58,7 +57,6 @@ impl Page {
         let from = format!("FROM {}{where_}", identifier(table));
         let mut rows = format!("SELECT * {from}");
         let order = order_by(&self.sort, columns)?;
-        // Counting decimals: it must not be one more than there are.
         let _ = write!(rows, "{order} LIMIT {} OFFSET {}", self.limit, self.offset.saturating_sub(skipped));
         let count = (!conditions.is_empty())
             .then(|| Statement { sql: format!("SELECT count(*) AS total {from}"), params: params.clone() });
@@ -66,8 +64,7 @@ impl Page {
     }
 }
 
-/// ` ORDER BY …`. Rows that are equal in the columns asked for come in the order of all others, so that pages neither
-/// repeat nor lose any.
+/// ` ORDER BY …`. The other columns break ties, so that pages neither repeat nor lose rows.
 fn order_by(sort: &str, columns: &[RelationColumn]) -> Result<String, ApiError> {
     if sort.is_empty() {
         return Ok(String::new());
@@ -92,7 +89,7 @@ fn order_by(sort: &str, columns: &[RelationColumn]) -> Result<String, ApiError> 
     Ok(format!(" ORDER BY {}", chosen.iter().chain(&ties).map(key).collect::<Vec<_>>().join(", ")))
 }
 
-/// The first column of a list, whether it goes down, and what follows. A name may hold a comma, or begin with `-`.
+/// The first column of a list, whether it is descending, and the rest. Names may contain commas or start with `-`.
 fn next_key<'a, 't>(
     text: &'t str,
     columns: &'a [RelationColumn],
@@ -112,20 +109,6 @@ fn next_key<'a, 't>(
     }
     let found = text.split(',').next().unwrap_or_default();
     Err(unknown_column("sort", found.strip_prefix('-').unwrap_or(found), columns))
-}
-
-pub fn unknown_column(parameter: &str, found: &str, columns: &[RelationColumn]) -> ApiError {
-    let near = crate::sql::nearest(found, columns.iter().map(|column| column.name.as_str()));
-    let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-    let message = format!("`{parameter}` names `{}`, which is no column of the table{near}", clipped(found));
-    ApiError::new(ErrorCode::InvalidRequest, message)
-}
-
-/// The next parameter's mark in the text.
-pub fn bind(params: &mut Vec<(String, Param)>, value: Param) -> String {
-    let number = params.len() + 1;
-    params.push((number.to_string(), value));
-    format!("${number}")
 }
 
 #[cfg(test)]
@@ -150,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_in_one_order_whatever_is_equal() {
+    fn ties_are_broken_by_the_other_columns() {
         assert_eq!(rows("", &["a"]).unwrap(), "SELECT * FROM \"t\"\"x\" LIMIT 10 OFFSET 5");
         let sorted = rows("-b,a", &["a", "b", "c"]).unwrap();
         let expected = "ORDER BY \"b\" DESC NULLS LAST, \"a\" ASC NULLS LAST, \"c\" ASC NULLS LAST LIMIT 10 OFFSET 5";
@@ -158,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_names_are_found() {
+    fn columns_with_odd_names_are_found() {
         let names = ["a,b", "a", "-a", "x\"y"];
         for (sort, order) in
             [("a,b", "\"a,b\" ASC"), ("--a", "\"-a\" DESC"), ("-a", "\"-a\" ASC"), ("x\"y", "\"x\"\"y\"")]

@@ -1,45 +1,42 @@
 //! `…/tables/{table}/rows`: a page of a table.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::catalog::ConfigStatus;
+use super::catalog::{ConfigStatus, insert_config};
 use super::page::Page;
-use super::table_param;
+use super::service::{Tables, table_param};
 use crate::domain::limits::{PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX, QUERY_ROWS_BYTES_MAX};
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::sql::identifier;
 use crate::sql::sandbox::{RowLimits, SandboxError, SqlErrorKind};
-use crate::web::Web;
 use crate::web::access::{number_query, optional_query, slug_param};
 use crate::web::endpoint::Endpoint;
-use crate::web::failure::acquire;
-use crate::web::query::SQL_ERRORS;
-use crate::web::query::running::Stop;
-use crate::web::sql::failure::from_sandbox;
-use crate::web::sql::{ResultColumn, Statement, TIMEOUTS_MAX, Wanted, push_object_with_rows, statement};
+use crate::web::sql::failure::{SQL_ERRORS, from_sandbox};
+use crate::web::sql::{
+    Cancellation, ResultColumn, Statement, TIMEOUTS_MAX, TablesRequest, push_object_with_rows, statement,
+};
 
-/// Filters of one page.
+/// Most filters of one page.
 const FILTERS_MAX: usize = 32;
-/// Greatest offset: what a JSON number holds exactly.
+/// Largest offset: the largest exact integer in JSON.
 const OFFSET_MAX: u64 = 1 << 53;
 
-const FILTER: &str = "`column:operator:value`; all of them must hold. Operators: `eq`, `ne`, `lt`, `le`, `gt`, `ge`, \
+const FILTER: &str = "`column:operator:value`; all filters must match. Operators: `eq`, `ne`, `lt`, `le`, `gt`, `ge`, \
                       `contains`, `starts_with`, `in` and `not_in` (values between commas, or a JSON array of texts), \
                       and `is_null` and `is_not_null`, which take no value. Nulls pass `ne` and `not_in`, and none of \
                       the other comparisons.";
 
-pub(super) fn endpoints() -> Vec<Endpoint> {
+pub(super) fn endpoints() -> Vec<Endpoint<Tables>> {
     let path = "/api/p/{pipeline}/tables/{table}/rows";
     vec![
-        Endpoint::get(path, "tables.rows", "Gives a page of a table's rows", rows)
-            .query::<u64>("limit", "rows of the page, at most 1000; 100 unless it is told")
-            .query::<u64>("offset", "rows before the page")
-            .query::<String>("sort", "columns, parted by commas; `-` before one: the greatest first")
+        Endpoint::get(path, "tables.rows", "Shows a page of a table's rows", rows)
+            .query::<u64>("limit", "page size: at most 1000, 100 by default")
+            .query::<u64>("offset", "rows to skip")
+            .query::<String>("sort", "columns, separated by commas; with a leading `-`, descending")
             .query::<String>("filter", FILTER)
             .repeated()
             .answers::<RowsAnswer>(200, "the page")
@@ -48,40 +45,40 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
     ]
 }
 
-/// A page of a table. Written as text, without reading the rows; this describes it.
+/// A page of a table. Describes the response, which is written as text without parsing the rows.
 #[derive(Debug, Serialize, JsonSchema)]
 struct RowsAnswer {
     columns: Vec<ResultColumn>,
     /// As many values as there are columns, for each row.
     rows: Vec<Vec<Value>>,
-    /// Rows that the filters let through, on all pages.
+    /// Rows that pass the filters, on all pages.
     total: u64,
-    /// The page ends before its limit for its size in bytes.
+    /// Whether the size limit ended the page early.
     truncated: bool,
     /// The table was being published while it was read.
     publishing: bool,
-    /// Unless the tables were written under the config as it is.
+    /// Present unless the tables were written under the current config.
     #[serde(skip_serializing_if = "Option::is_none")]
     config: Option<ConfigStatus>,
 }
 
-fn rows(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+fn rows(tables: &Tables, request: &mut Request) -> Result<Response, ApiError> {
     let pipeline = slug_param(request, "pipeline")?;
     let page = page(request)?;
-    let catalog = web.catalog(&pipeline)?;
+    let catalog = tables.catalogs.catalog(&pipeline)?;
     let table = table_param(request, &catalog, &pipeline)?;
-    let stop = Stop::default();
-    let permit = Arc::new(acquire(&web.gate)?);
-    let lent = web.child(&permit, &stop)?;
+    let cancellation = Cancellation::default();
+    let permit = tables.sql.permit()?;
+    let child = tables.sql.child(&permit, &cancellation)?;
     let named = [table.name.clone()];
-    let until = Instant::now() + web.sql.timeout * TIMEOUTS_MAX;
-    let wanted = Wanted { pipeline: &pipeline, catalog: &catalog, named: &named, all: false, span: page.span() };
-    let (mut lent, opened) = web.open(lent, &wanted, until, &stop)?;
+    let until = Instant::now() + tables.sql.timeout * TIMEOUTS_MAX;
+    let wanted = TablesRequest { pipeline: &pipeline, catalog: &catalog, named: &named, all: false, span: page.span() };
+    let (mut borrowed, opened) = tables.sql.open(child, &wanted, until, &cancellation)?;
     let columns = opened.relations.first().map(|relation| relation.columns.as_slice()).unwrap_or_default();
     let statements = page.statements(&table.name, columns, opened.skipped)?;
     let mut one = |asked: &Statement, rows: u64| {
         let limits = RowLimits { rows, bytes: QUERY_ROWS_BYTES_MAX };
-        lent.child.rows(&statement(asked), limits, Instant::now() + web.sql.timeout).map_err(answer)
+        borrowed.child.rows(&statement(asked), limits, Instant::now() + tables.sql.timeout).map_err(query_error)
     };
     let found = one(&statements.rows, page.limit)?;
     let complete = !found.truncated && found.row_count < page.limit && (found.row_count > 0 || page.offset == 0);
@@ -106,13 +103,6 @@ fn rows(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     Ok(Response::bytes(200, "application/json", body.into_bytes()))
 }
 
-/// Adds what there is to say of the config to an answer with rows.
-pub(in crate::web) fn insert_config(head: &mut Map<String, Value>, config: &ConfigStatus) {
-    if let Some(config) = config.notable() {
-        head.insert("config".into(), serde_json::to_value(config).unwrap_or_default());
-    }
-}
-
 fn page(request: &Request) -> Result<Page, ApiError> {
     let filters: Vec<String> = request.query().all("filter").map(str::to_owned).collect();
     if filters.len() > FILTERS_MAX {
@@ -131,14 +121,14 @@ fn all(table: &str) -> Statement {
     Statement { sql: format!("SELECT count(*) AS total FROM {}", identifier(table)), params: Vec::new() }
 }
 
-/// The one number of a count.
+/// The number in the result of a count.
 fn counted(rows: &str) -> Result<u64, ApiError> {
     let number = rows.trim_matches(|c: char| !c.is_ascii_digit()).parse();
     number.map_err(|_| ApiError::internal(format!("a count gave `{rows}`")))
 }
 
-/// The statement is ours: what is wrong with it is a bug, but for the values of the filters.
-fn answer(error: SandboxError) -> ApiError {
+/// The error of a statement that this service generated: a bug, unless a filter's value is at fault.
+fn query_error(error: SandboxError) -> ApiError {
     match error {
         SandboxError::Sql(error) if error.kind == SqlErrorKind::Failed => {
             ApiError::new(ErrorCode::InvalidRequest, error.message)

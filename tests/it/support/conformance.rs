@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| openapi(&endpoints()));
 /// Templates whose last name takes the rest of a path, which the document can't say.
 static RESTS: LazyLock<Vec<String>> = LazyLock::new(|| {
-    let patterns = endpoints().into_iter().map(|endpoint| endpoint.route.pattern);
+    let patterns = endpoints().into_iter().map(|endpoint| endpoint.pattern);
     patterns.filter(|pattern| pattern.ends_with("...}")).map(|pattern| pattern.replace("...}", "}")).collect()
 });
 /// By operation id and status.

@@ -12,7 +12,7 @@ fn time(value: &Value) -> DateTime<Utc> {
 }
 
 #[test]
-fn the_service_tells_what_it_runs_on_and_no_secret() {
+fn about_shows_backends_and_no_secrets() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web_with(&[("SVC_QUERY_TIMEOUT_MS", "1500"), ("SVC_SESSION_IDLE_S", "600")]);

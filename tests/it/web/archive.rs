@@ -63,7 +63,7 @@ pub fn unzipped(archive: &[u8]) -> BTreeMap<String, Vec<u8>> {
 }
 
 #[test]
-fn an_exported_pipeline_is_the_same_on_another_instance_and_back_again() {
+fn export_and_import_round_trip_between_instances() {
     let (embedded, fleet) = (Site::new(Kind::Embedded), Site::new(Kind::Fleet));
     lay_out(&embedded, "p");
     let large: Vec<u8> = (0..1_500_000_u32).flat_map(u32::to_le_bytes).collect();
@@ -102,7 +102,7 @@ fn an_exported_pipeline_is_the_same_on_another_instance_and_back_again() {
 }
 
 #[test]
-fn files_that_are_imported_are_news_to_the_pipeline() {
+fn import_extends_the_debounce_window() {
     on_both(|kind| {
         let site = Site::new(kind);
         site.automatic_pipeline("p");
@@ -117,7 +117,7 @@ fn files_that_are_imported_are_news_to_the_pipeline() {
 }
 
 #[test]
-fn tables_that_do_not_fit_their_manifest_are_repaired_by_the_first_run_after_an_import() {
+fn first_run_after_an_import_repairs_mismatched_tables() {
     let site = Site::new(Kind::Embedded);
     lay_out(&site, "p");
     let (_worker, web) = site.worker_and_web();
@@ -133,7 +133,7 @@ fn tables_that_do_not_fit_their_manifest_are_repaired_by_the_first_run_after_an_
 }
 
 #[test]
-fn an_import_that_was_cut_off_anywhere_is_repeated_to_its_end() {
+fn interrupted_import_can_be_resumed_from_any_step() {
     const PLACES: &[&str] = &[
         "make::marked",
         "import::between_writes",
@@ -183,7 +183,7 @@ fn an_import_that_was_cut_off_anywhere_is_repeated_to_its_end() {
 }
 
 #[test]
-fn keys_that_no_import_takes_are_named_before_anything_is_exported() {
+fn export_names_keys_that_no_import_accepts() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
@@ -215,7 +215,7 @@ fn keys_that_no_import_takes_are_named_before_anything_is_exported() {
 }
 
 #[test]
-fn imports_at_a_time_are_few() {
+fn concurrent_imports_are_bounded() {
     let site = Site::new(Kind::Embedded);
     let web = site.web();
     let browser = Browser::log_in(&web);
@@ -250,7 +250,7 @@ fn imports_at_a_time_are_few() {
 }
 
 #[test]
-fn an_import_that_fails_midway_leaves_nothing() {
+fn failed_import_leaves_nothing() {
     // A folder can't hold an object beside a folder of its name.
     let site = Site::new(Kind::Embedded);
     let web = site.web();
@@ -263,7 +263,7 @@ fn an_import_that_fails_midway_leaves_nothing() {
 }
 
 #[test]
-fn keys_of_an_import_are_checked_before_the_first_write() {
+fn import_checks_all_keys_before_writing() {
     let site = Site::new(Kind::Embedded);
     // Its first write would end the service.
     let web = site.web_with(&[("FAILPOINTS", "make::marked=return(kill)")]);
@@ -280,7 +280,7 @@ fn keys_of_an_import_are_checked_before_the_first_write() {
 }
 
 #[test]
-fn forms_that_are_none_are_refused() {
+fn malformed_forms_are_rejected() {
     let site = Site::new(Kind::Embedded);
     let web = site.web();
     let browser = Browser::log_in(&web);
@@ -326,7 +326,7 @@ pub fn left_in_scratch(site: &Site) -> usize {
 }
 
 #[test]
-fn imports_have_a_bound_as_they_come_and_inflated() {
+fn imports_are_bounded_compressed_and_inflated() {
     let site = Site::new(Kind::Embedded);
     let web = site.web_with(&[("SVC_IMPORT_BYTES_MAX", "1048576")]);
     let browser = Browser::log_in(&web);
@@ -566,7 +566,7 @@ const WRONG: &[(&str, Change)] = &[
 const Y: &[u8] = &[b'y'; 1_000];
 
 #[test]
-fn archives_that_are_hostile_or_broken_are_refused_and_change_nothing() {
+fn hostile_and_broken_archives_are_rejected() {
     let site = Site::new(Kind::Embedded);
     let web = site.web();
     let browser = Browser::log_in(&web);
@@ -625,7 +625,7 @@ fn archives_that_are_hostile_or_broken_are_refused_and_change_nothing() {
 }
 
 #[test]
-fn bombs_are_refused_by_their_directory_before_they_are_inflated() {
+fn zip_bombs_are_rejected_before_inflation() {
     let site = Site::new(Kind::Embedded);
     let web = site.web();
     let browser = Browser::log_in(&web);
@@ -649,7 +649,7 @@ fn bombs_are_refused_by_their_directory_before_they_are_inflated() {
 }
 
 #[test]
-fn archives_that_people_pack_anew_are_taken() {
+fn repacked_archives_are_accepted() {
     let site = Site::new(Kind::Embedded);
     let web = site.web();
     let browser = Browser::log_in(&web);
@@ -673,7 +673,7 @@ fn archives_that_people_pack_anew_are_taken() {
 }
 
 #[test]
-fn an_export_that_fails_midway_breaks_the_connection() {
+fn failed_export_breaks_the_connection() {
     let site = Site::new(Kind::Embedded);
     site.put("p", "a.bin", vec![1; 64 << 20]);
     let web = site.web();

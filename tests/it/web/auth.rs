@@ -7,7 +7,7 @@ use crate::support::browser::Browser;
 use crate::support::site::{Kind, PASSWORD, Site, await_that};
 
 #[test]
-fn a_session_opens_with_the_password_and_ends_with_the_logout() {
+fn login_opens_a_session_and_logout_ends_it() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
@@ -33,7 +33,7 @@ fn a_session_opens_with_the_password_and_ends_with_the_logout() {
 }
 
 #[test]
-fn a_session_opened_at_one_process_is_known_to_the_others_and_so_is_its_end() {
+fn sessions_are_shared_between_processes() {
     on_both(|kind| {
         let site = Site::new(kind);
         let (one, other) = (site.web(), site.web());
@@ -46,7 +46,7 @@ fn a_session_opened_at_one_process_is_known_to_the_others_and_so_is_its_end() {
 }
 
 #[test]
-fn guessing_is_slowed_down_and_the_right_password_waits_too() {
+fn failed_logins_are_throttled() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
@@ -62,7 +62,7 @@ fn guessing_is_slowed_down_and_the_right_password_waits_too() {
 }
 
 #[test]
-fn addresses_that_proxies_forward_are_throttled_by_themselves_where_the_proxy_is_trusted() {
+fn logins_behind_a_trusted_proxy_are_throttled_by_forwarded_address() {
     let site = Site::new(Kind::Embedded);
     let web = site.web_with(&[("SVC_TRUSTED_PROXIES", "127.0.0.0/8")]);
     let stranger = Browser::stranger(&web);
@@ -78,7 +78,7 @@ fn addresses_that_proxies_forward_are_throttled_by_themselves_where_the_proxy_is
 }
 
 #[test]
-fn guesses_from_one_network_wait_together_and_the_admin_does_not() {
+fn logins_from_one_network_are_throttled_together() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web_with(&[("SVC_TRUSTED_PROXIES", "127.0.0.0/8")]);
@@ -101,7 +101,7 @@ fn guesses_from_one_network_wait_together_and_the_admin_does_not() {
 }
 
 #[test]
-fn the_cookie_goes_over_tls_alone_where_browsers_see_the_service_that_way() {
+fn cookie_is_secure_for_an_https_public_url() {
     let site = Site::new(Kind::Embedded);
     let web = site.web_with(&[("SVC_PUBLIC_URL", "https://lake.example")]);
     let reply = Browser::stranger(&web).post("/api/auth/login", &json!({ "password": PASSWORD })).ok();
@@ -109,7 +109,7 @@ fn the_cookie_goes_over_tls_alone_where_browsers_see_the_service_that_way() {
 }
 
 #[test]
-fn requests_that_other_sites_make_change_nothing() {
+fn cross_site_requests_are_rejected() {
     let site = Site::new(Kind::Embedded);
     let web = site.web();
     let browser = Browser::log_in(&web);
@@ -122,7 +122,7 @@ fn requests_that_other_sites_make_change_nothing() {
 }
 
 #[test]
-fn a_hash_that_is_weak_or_none_stops_the_start() {
+fn weak_or_malformed_password_hash_prevents_start() {
     let site = Site::new(Kind::Embedded);
     let weak = "$argon2id$v=19$m=8,t=1,p=1$c2FsdHNhbHRzYWx0$aGFzaGhhc2hoYXNoaGFzaGhhc2hoYXNo";
     for hash in [weak, "hunter2hunter2"] {
@@ -133,7 +133,7 @@ fn a_hash_that_is_weak_or_none_stops_the_start() {
 }
 
 #[test]
-fn metrics_are_for_this_machine_and_not_for_whom_a_proxy_on_it_forwards() {
+fn metrics_are_local_and_not_for_proxied_clients() {
     let site = Site::new(Kind::Embedded);
     let web = site.web();
     let stranger = Browser::stranger(&web);
@@ -144,7 +144,7 @@ fn metrics_are_for_this_machine_and_not_for_whom_a_proxy_on_it_forwards() {
 }
 
 #[test]
-fn a_trusted_proxy_that_ends_tls_makes_the_cookie_secure() {
+fn cookie_is_secure_behind_a_trusted_tls_proxy() {
     let site = Site::new(Kind::Embedded);
     let (trusting, other) = (site.web_with(&[("SVC_TRUSTED_PROXIES", "127.0.0.1")]), site.web());
     let secure = |web| {
@@ -157,7 +157,7 @@ fn a_trusted_proxy_that_ends_tls_makes_the_cookie_secure() {
 }
 
 #[test]
-fn strangers_who_log_in_all_at_once_keep_nobody_else_waiting_for_long() {
+fn concurrent_logins_do_not_block_other_requests() {
     let site = Site::new(Kind::Embedded);
     let web = site.web_with(&[("SVC_TRUSTED_PROXIES", "127.0.0.1")]);
     let browser = Browser::log_in(&web);
@@ -183,7 +183,7 @@ fn strangers_who_log_in_all_at_once_keep_nobody_else_waiting_for_long() {
 }
 
 #[test]
-fn slow_readers_of_large_files_leave_the_service_to_others() {
+fn slow_downloads_do_not_occupy_all_handlers() {
     use std::io::Write as _;
     let site = Site::new(Kind::Embedded);
     site.put("shop", "large.bin", vec![7; 8 << 20]);

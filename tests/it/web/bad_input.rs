@@ -1,7 +1,7 @@
 //! What no route may do, whatever is sent to it: fail as if it were the service's own fault, or change anything by a
 //! request that it refuses. The requests are made of the OpenAPI document, so that a new route is among them.
 
-use lakemill::web::{Content, Endpoint, endpoints, openapi};
+use lakemill::web::{Content, Endpoint, Web, endpoints, openapi};
 use serde_json::{Map, Value, json};
 
 use crate::support::browser::{Browser, Reply};
@@ -66,24 +66,24 @@ fn shop(kind: Kind) -> Shop {
 }
 
 /// Routes that a walk may call without ending its own session or being slowed down.
-fn walked() -> Vec<Endpoint> {
+fn walked() -> Vec<Endpoint<Web>> {
     let mut endpoints = endpoints();
-    endpoints.retain(|e| e.route.pattern.starts_with("/api/") && !e.operation.id.starts_with("auth."));
+    endpoints.retain(|e| e.pattern.starts_with("/api/") && !e.operation.id.starts_with("auth."));
     endpoints
 }
 
 /// The path of an endpoint, with `change` instead of its first name if there is one.
-fn path(endpoint: &Endpoint, change: Option<&str>) -> String {
+fn path(endpoint: &Endpoint<Web>, change: Option<&str>) -> String {
     let mut change = change;
     let segment = |part: &str| match part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) {
         Some(name) => change.take().unwrap_or_else(|| value(name)).to_owned(),
         None => part.to_owned(),
     };
-    endpoint.route.pattern.split('/').map(segment).collect::<Vec<_>>().join("/")
+    endpoint.pattern.split('/').map(segment).collect::<Vec<_>>().join("/")
 }
 
 /// The query string that an endpoint requires, without the parameter `but`.
-fn query(endpoint: &Endpoint, but: Option<&str>) -> Vec<String> {
+fn query(endpoint: &Endpoint<Web>, but: Option<&str>) -> Vec<String> {
     let parameters = endpoint.operation.query.iter().filter(|parameter| parameter.required);
     parameters.filter(|parameter| Some(parameter.name) != but).map(|p| required(p.name).to_owned()).collect()
 }
@@ -92,14 +92,14 @@ fn target(path: &str, query: &[String]) -> String {
     if query.is_empty() { path.to_owned() } else { format!("{path}?{}", query.join("&")) }
 }
 
-fn takes_json(endpoint: &Endpoint) -> bool {
+fn takes_json(endpoint: &Endpoint<Web>) -> bool {
     matches!(endpoint.operation.request, Some(Content::Json(_)))
 }
 
 /// Sends what an endpoint takes to `target`.
-fn send(browser: &Browser, endpoint: &Endpoint, target: &str) -> Reply {
+fn send(browser: &Browser, endpoint: &Endpoint<Web>, target: &str) -> Reply {
     let body = if takes_json(endpoint) { body(endpoint.operation.id).to_string() } else { String::new() };
-    browser.send(endpoint.route.method.as_str(), target, &[], body.as_bytes())
+    browser.send(endpoint.method.as_str(), target, &[], body.as_bytes())
 }
 
 #[track_caller]
@@ -109,7 +109,7 @@ fn refused(reply: &Reply, what: &str) {
 }
 
 #[test]
-fn names_that_are_none_are_refused_on_every_route_and_change_nothing() {
+fn invalid_names_are_rejected_on_every_route() {
     let long = "x".repeat(5_000);
     let names = [
         "Nope",
@@ -134,7 +134,7 @@ fn names_that_are_none_are_refused_on_every_route_and_change_nothing() {
     for kind in [Kind::Embedded, Kind::Fleet] {
         let shop = shop(kind);
         let before = shop.site.contents();
-        for endpoint in walked().iter().filter(|endpoint| endpoint.route.pattern.contains('{')) {
+        for endpoint in walked().iter().filter(|endpoint| endpoint.pattern.contains('{')) {
             // They answer with a verdict, whatever the names.
             let verdicts = ["config.validate", "dashboards.validate"];
             for name in names.into_iter().filter(|_| !verdicts.contains(&endpoint.operation.id)) {
@@ -148,13 +148,13 @@ fn names_that_are_none_are_refused_on_every_route_and_change_nothing() {
 }
 
 #[test]
-fn pipelines_that_are_not_there_are_not_found() {
+fn missing_pipelines_are_not_found() {
     // These make one, need none, or answer with a verdict.
     let makes = ["config.put", "config.validate", "dashboards.validate"];
     let shop = shop(Kind::Embedded);
     let before = shop.site.contents();
     for endpoint in walked() {
-        let pattern = endpoint.route.pattern;
+        let pattern = endpoint.pattern;
         if !(pattern.contains("{pipeline}") || pattern.contains("{slug}")) || makes.contains(&endpoint.operation.id) {
             continue;
         }
@@ -211,7 +211,7 @@ fn mutated(body: &Value) -> Vec<Value> {
 }
 
 #[test]
-fn bodies_that_the_document_does_not_allow_are_refused_and_change_nothing() {
+fn bodies_outside_the_openapi_document_are_rejected() {
     for kind in [Kind::Embedded, Kind::Fleet] {
         let shop = shop(kind);
         let document = openapi(&endpoints());
@@ -219,8 +219,8 @@ fn bodies_that_the_document_does_not_allow_are_refused_and_change_nothing() {
         let mut allowed = Vec::new();
         for endpoint in walked().iter().filter(|endpoint| takes_json(endpoint)) {
             let id = endpoint.operation.id;
-            let method = endpoint.route.method.as_str();
-            let operation = &document["paths"][endpoint.route.pattern][method.to_lowercase()];
+            let method = endpoint.method.as_str();
+            let operation = &document["paths"][endpoint.pattern][method.to_lowercase()];
             let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
             let validator = jsonschema::draft202012::new(schema).unwrap();
             let target = target(&path(endpoint, None), &query(endpoint, None));
@@ -249,7 +249,7 @@ fn bodies_that_the_document_does_not_allow_are_refused_and_change_nothing() {
 }
 
 #[test]
-fn parameters_that_are_missing_or_strange_are_nobodys_fault_and_change_nothing() {
+fn missing_and_malformed_parameters_are_client_errors() {
     let values = [
         "",
         "-1",
@@ -280,7 +280,7 @@ fn parameters_that_are_missing_or_strange_are_nobodys_fault_and_change_nothing()
                 refused(&reply, &format!("{} without `{}`", endpoint.operation.id, parameter.name));
             }
             // Only reading, since a strange value may be a good one.
-            let reads = endpoint.route.method.as_str() == "GET" || endpoint.operation.id.starts_with("query.");
+            let reads = endpoint.method.as_str() == "GET" || endpoint.operation.id.starts_with("query.");
             for value in values.iter().filter(|_| reads) {
                 let mut query = rest.clone();
                 query.push(format!("{}={value}", parameter.name));
@@ -301,7 +301,7 @@ fn parameters_that_are_missing_or_strange_are_nobodys_fault_and_change_nothing()
 }
 
 #[test]
-fn while_a_store_is_away_every_route_says_so_and_afterwards_all_goes_on() {
+fn every_route_reports_store_outages_and_recovers() {
     for kind in [Kind::Embedded, Kind::Fleet] {
         let shop = shop(kind);
         let before = shop.site.contents();

@@ -9,7 +9,7 @@ use lakemill::domain::digest::sha256_hex;
 use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{Bucket, ETag, WriteOptions};
 use lakemill::sql::sandbox::StagingFolder;
-use lakemill::web::cache::{Cache, CacheError, Patience, Pins, Room, Tree, TreeKey, Wanted};
+use lakemill::web::cache::{Cache, CacheError, Deadline, Pins, RoomWait, StagedTable, StagedTableKey, WantedFile};
 use tempfile::TempDir;
 
 use crate::support::faulty_store::FaultyStore;
@@ -39,10 +39,10 @@ impl Fixture {
         Self { folder, store, cache, bytes_max }
     }
 
-    fn wanted(&self, key: &str, into: &str) -> Wanted {
+    fn wanted(&self, key: &str, into: &str) -> WantedFile {
         let meta = self.store.head(Bucket::Warehouse, key).unwrap().unwrap();
         let etag = meta.etag.unwrap();
-        Wanted { key: key.to_owned(), etag, sha256: String::new(), size: meta.size, into: self.path(into) }
+        WantedFile { key: key.to_owned(), etag, sha256: String::new(), size: meta.size, into: self.path(into) }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -52,9 +52,9 @@ impl Fixture {
     fn provide_within(&self, keys: &[&str], wait: Duration) -> Result<Pins, CacheError> {
         let id = uuid::Uuid::new_v4();
         let into = |at: usize, key: &str| self.wanted(key, &format!("{key}-{at}-{id}"));
-        let wanted: Vec<Wanted> = keys.iter().enumerate().map(|(at, key)| into(at, key)).collect();
+        let wanted: Vec<WantedFile> = keys.iter().enumerate().map(|(at, key)| into(at, key)).collect();
         let pins =
-            self.cache.provide(&self.store, &wanted, Patience { until: Instant::now() + wait, stopped: &never })?;
+            self.cache.provide(&self.store, &wanted, Deadline { until: Instant::now() + wait, stopped: &never })?;
         for (key, wanted) in keys.iter().zip(&wanted) {
             assert_eq!(std::fs::read_to_string(&wanted.into).unwrap(), key.repeat(10));
         }
@@ -93,7 +93,7 @@ fn sizes(folder: &Path) -> Vec<u64> {
 }
 
 #[test]
-fn a_file_is_fetched_once_and_found_again_after_a_restart() {
+fn file_is_fetched_once_and_survives_a_restart() {
     let f = Fixture::new(100);
     drop(f.provide(&["a", "b"]).unwrap());
     drop(f.provide(&["b", "a", "a"]).unwrap());
@@ -104,7 +104,7 @@ fn a_file_is_fetched_once_and_found_again_after_a_restart() {
 }
 
 #[test]
-fn many_that_want_a_file_at_once_fetch_it_once() {
+fn concurrent_queries_fetch_a_file_once() {
     let f = Fixture::new(100);
     f.store.during_get(1, 0, || {
         std::thread::sleep(Duration::from_millis(300));
@@ -119,7 +119,7 @@ fn many_that_want_a_file_at_once_fetch_it_once() {
 }
 
 #[test]
-fn what_was_used_least_recently_goes_and_what_is_in_use_stays() {
+fn least_recently_used_files_are_evicted_and_pinned_ones_stay() {
     let f = Fixture::new(30);
     for keys in [&["a", "b", "c"][..], &["a"], &["b"]] {
         drop(f.provide(keys).unwrap());
@@ -137,7 +137,7 @@ fn what_was_used_least_recently_goes_and_what_is_in_use_stays() {
 }
 
 #[test]
-fn a_query_that_needs_more_than_there_is_room_is_told_both_sizes() {
+fn files_larger_than_the_cache_report_both_sizes() {
     let f = Fixture::new(25);
     let error = f.provide(&["a", "b", "c"]).err().unwrap();
     assert!(matches!(error, CacheError::TooLarge { needed: 30, bytes_max: 25 }), "{error}");
@@ -146,7 +146,7 @@ fn a_query_that_needs_more_than_there_is_room_is_told_both_sizes() {
 }
 
 #[test]
-fn room_that_others_hold_is_waited_for_and_given_as_soon_as_it_is_free() {
+fn query_waits_for_room_and_continues_once_it_is_free() {
     let f = Fixture::new(25);
     let held = f.provide(&["a", "b"]).unwrap();
     let error = f.provide_within(&["c"], Duration::from_millis(50)).err().unwrap();
@@ -162,7 +162,7 @@ fn room_that_others_hold_is_waited_for_and_given_as_soon_as_it_is_free() {
 }
 
 #[test]
-fn nothing_half_is_kept_of_a_fetch_that_fails() {
+fn failed_fetch_leaves_no_partial_file() {
     let f = Fixture::new(100);
     for n in 1..=2 {
         f.store.during_get(n, 4, || Err(std::io::ErrorKind::ConnectionReset.into()));
@@ -176,44 +176,44 @@ fn nothing_half_is_kept_of_a_fetch_that_fails() {
 }
 
 #[test]
-fn a_content_that_is_not_the_one_whose_hash_is_known_is_not_kept() {
+fn content_with_wrong_digest_is_not_cached() {
     let f = Fixture::new(100);
-    let patience = Patience { until: Instant::now() + Duration::from_secs(30), stopped: &never };
-    let of = |content: &[u8], into| Wanted { sha256: sha256_hex(content), ..f.wanted("a", into) };
-    let error = f.cache.provide(&f.store, &[of(b"another", "other")], patience).err().unwrap();
+    let deadline = Deadline { until: Instant::now() + Duration::from_secs(30), stopped: &never };
+    let of = |content: &[u8], into| WantedFile { sha256: sha256_hex(content), ..f.wanted("a", into) };
+    let error = f.cache.provide(&f.store, &[of(b"another", "other")], deadline).err().unwrap();
     assert!(matches!(error, CacheError::Store(_)) && error.to_string().contains("a"), "{error}");
     assert_eq!((f.gets(), f.held()), (2, (0, 0)), "it was read again");
-    drop(f.cache.provide(&f.store, &[of(b"aaaaaaaaaa", "own")], patience).unwrap());
+    drop(f.cache.provide(&f.store, &[of(b"aaaaaaaaaa", "own")], deadline).unwrap());
     assert_eq!((f.gets(), f.held()), (3, (1, 10)));
 }
 
 #[test]
-fn an_object_that_is_another_now_is_told_as_changed() {
+fn replaced_object_is_reported_as_changed() {
     let f = Fixture::new(100);
     let old = f.wanted("a", "old");
     f.store.put(Bucket::Warehouse, "a", b"new", &WriteOptions::default()).unwrap();
-    let patience = Patience { until: Instant::now() + Duration::from_secs(30), stopped: &never };
-    let gone = Wanted { key: "gone".into(), etag: ETag("x".into()), ..old.clone() };
-    let longer = Wanted { size: 11, ..f.wanted("b", "longer") };
+    let deadline = Deadline { until: Instant::now() + Duration::from_secs(30), stopped: &never };
+    let gone = WantedFile { key: "gone".into(), etag: ETag("x".into()), ..old.clone() };
+    let longer = WantedFile { size: 11, ..f.wanted("b", "longer") };
     for wanted in [old, gone, longer] {
-        let error = f.cache.provide(&f.store, &[wanted], patience).err().unwrap();
+        let error = f.cache.provide(&f.store, &[wanted], deadline).err().unwrap();
         assert!(matches!(error, CacheError::Changed { .. }), "{error}");
     }
     assert_eq!(f.held(), (0, 0));
 }
 
 #[test]
-fn a_query_that_was_ended_waits_no_longer() {
+fn cancelled_query_stops_waiting() {
     let f = Fixture::new(100);
     let stopped = AtomicBool::new(true);
     let look = || stopped.load(Ordering::SeqCst);
-    let patience = Patience { until: Instant::now() + Duration::from_secs(30), stopped: &look };
-    let error = f.cache.provide(&f.store, &[f.wanted("a", "a")], patience).err().unwrap();
+    let deadline = Deadline { until: Instant::now() + Duration::from_secs(30), stopped: &look };
+    let error = f.cache.provide(&f.store, &[f.wanted("a", "a")], deadline).err().unwrap();
     assert!(matches!(error, CacheError::Stopped), "{error}");
 }
 
 #[test]
-fn leftovers_and_files_that_are_not_whole_go_at_the_start() {
+fn leftovers_and_incomplete_files_are_deleted_at_start() {
     let f = Fixture::new(100);
     drop(f.provide(&["a", "b"]).unwrap());
     let files = f.slot().join("files");
@@ -228,7 +228,7 @@ fn leftovers_and_files_that_are_not_whole_go_at_the_start() {
 }
 
 #[test]
-fn a_file_that_somebody_removed_or_cut_is_fetched_again() {
+fn deleted_or_truncated_cache_file_is_fetched_again() {
     let f = Fixture::new(100);
     drop(f.provide(&["a"]).unwrap());
     let file = || std::fs::read_dir(f.slot().join("files")).unwrap().next().unwrap().unwrap().path();
@@ -243,7 +243,7 @@ fn a_file_that_somebody_removed_or_cut_is_fetched_again() {
 }
 
 #[test]
-fn files_from_before_the_machine_started_are_not_trusted() {
+fn cached_files_from_before_a_reboot_are_deleted() {
     let f = Fixture::new(100);
     drop(f.provide(&["a"]).unwrap());
     std::fs::write(f.slot().join("boot"), "another start").unwrap();
@@ -252,12 +252,12 @@ fn files_from_before_the_machine_started_are_not_trusted() {
 }
 
 #[test]
-fn processes_share_a_folder_without_touching_each_others_files() {
+fn processes_share_the_cache_folder_without_interference() {
     let f = Fixture::new(100);
     drop(f.provide(&["a"]).unwrap());
     let other = Cache::open(&f.path("files"), 100).unwrap();
-    let patience = Patience { until: Instant::now() + Duration::from_secs(30), stopped: &never };
-    drop(other.provide(&f.store, &[f.wanted("a", "theirs")], patience).unwrap());
+    let deadline = Deadline { until: Instant::now() + Duration::from_secs(30), stopped: &never };
+    drop(other.provide(&f.store, &[f.wanted("a", "theirs")], deadline).unwrap());
     assert_eq!((f.gets(), f.held()), (2, (1, 10)));
     drop(other);
     // The one that starts next clears away what the dead one left.
@@ -267,72 +267,72 @@ fn processes_share_a_folder_without_touching_each_others_files() {
 }
 
 /// A tree with files of the cache; its state is their names.
-fn tree(f: &Fixture, keys: &[&str]) -> Tree {
+fn tree(f: &Fixture, keys: &[&str]) -> StagedTable {
     let folder = f.path(&uuid::Uuid::new_v4().to_string());
     std::fs::create_dir(&folder).unwrap();
     let folder = StagingFolder::new(folder);
     let pins = f.provide(keys).unwrap();
-    Tree::new(Some(key(keys)), folder, pins, keys.len())
+    StagedTable::new(Some(key(keys)), folder, pins, keys.len())
 }
 
-fn key(keys: &[&str]) -> TreeKey {
-    TreeKey { table: "p/t".to_owned(), state: keys.concat() }
+fn key(keys: &[&str]) -> StagedTableKey {
+    StagedTableKey { table: "p/t".to_owned(), state: keys.concat() }
 }
 
 #[test]
-fn files_of_a_kept_tree_stay_until_a_query_needs_their_room() {
+fn pooled_files_stay_until_a_query_needs_room() {
     let f = Fixture::new(30);
     let kept = tree(&f, &["a", "b"]);
     let folder = kept.path().to_owned();
-    f.cache.keep_tree(kept);
+    f.cache.return_staged(kept);
     for other in ["c", "d", "e"] {
         drop(f.provide(&[other]).unwrap());
     }
     assert_eq!((f.gets(), f.held()), (5, (3, 30)));
-    let taken = f.cache.take_tree(&key(&["a", "b"])).unwrap();
-    assert!(f.cache.take_tree(&key(&["a", "b"])).is_none(), "one query has it");
-    f.cache.keep_tree(taken);
+    let taken = f.cache.take_staged(&key(&["a", "b"])).unwrap();
+    assert!(f.cache.take_staged(&key(&["a", "b"])).is_none(), "one query has it");
+    f.cache.return_staged(taken);
     drop(f.provide(&["c", "d"]).unwrap());
-    assert!(!folder.exists() && f.cache.take_tree(&key(&["a", "b"])).is_none());
+    assert!(!folder.exists() && f.cache.take_staged(&key(&["a", "b"])).is_none());
     assert!(f.held().1 <= 30);
 }
 
 #[test]
-fn a_query_that_has_a_tree_does_not_wait_for_room_and_one_that_waits_gets_a_trees() {
+fn query_with_staged_table_does_not_wait_for_room() {
     let f = Fixture::new(30);
     let in_use = tree(&f, &["a", "b"]);
-    let patience = Patience { until: Instant::now() + Duration::from_secs(30), stopped: &never };
+    let deadline = Deadline { until: Instant::now() + Duration::from_secs(30), stopped: &never };
     let more = [f.wanted("c", "c"), f.wanted("d", "d")];
-    let error = f.cache.provide_each(&f.store, &[&more], patience, Room::AtOnce).err().unwrap();
+    let error = f.cache.provide_each(&f.store, &[&more], deadline, RoomWait::Fail).err().unwrap();
     assert!(matches!(error, CacheError::Busy), "{error}");
     let folder = in_use.path().to_owned();
     std::thread::scope(|scope| {
         let waits = scope.spawn(|| f.provide(&["c", "d"]).map(drop));
-        f.cache.keep_tree(in_use);
+        f.cache.return_staged(in_use);
         waits.join().unwrap().unwrap();
     });
     assert!(!folder.exists());
-    let each = f.cache.provide_each(&f.store, &[&[f.wanted("a", "a2")], &[]], patience, Room::AtOnce).unwrap();
+    let each = f.cache.provide_each(&f.store, &[&[f.wanted("a", "a2")], &[]], deadline, RoomWait::Fail).unwrap();
     assert_eq!(each.len(), 2);
 }
 
 #[test]
-fn a_tree_that_is_for_nobody_else_goes_at_once() {
+fn non_reusable_staged_table_is_deleted_immediately() {
     let f = Fixture::new(30);
-    let own = tree(&f, &["a"]).for_nobody();
+    let own = tree(&f, &["a"]).not_reusable();
     let folder = own.path().to_owned();
-    f.cache.keep_tree(own);
-    assert!(!folder.exists() && f.cache.take_tree(&key(&["a"])).is_none());
+    f.cache.return_staged(own);
+    assert!(!folder.exists() && f.cache.take_staged(&key(&["a"])).is_none());
     drop(f.provide(&["b", "c", "d"]).unwrap());
 }
 
 #[test]
-fn a_tree_goes_when_its_table_is_asked_for_in_another_state() {
+fn staged_table_is_deleted_when_another_version_is_requested() {
     let f = Fixture::new(30);
     let old = tree(&f, &["a"]);
     let folder = old.path().to_owned();
-    f.cache.keep_tree(old);
-    assert!(f.cache.take_tree(&key(&["b"])).is_none());
+    f.cache.return_staged(old);
+    assert!(f.cache.take_staged(&key(&["b"])).is_none());
     await_that("the old tree's end", || !folder.exists());
-    assert!(f.cache.take_tree(&key(&["a"])).is_none());
+    assert!(f.cache.take_staged(&key(&["a"])).is_none());
 }

@@ -31,7 +31,7 @@ fn cancel(browser: &Browser, id: &str) {
 }
 
 #[test]
-fn a_query_is_cancelled_by_its_own_process_and_by_another() {
+fn query_is_cancelled_by_any_process() {
     on_both(|kind| {
         let ran = on(kind);
         let other = ran.site.web();
@@ -53,7 +53,7 @@ fn a_query_is_cancelled_by_its_own_process_and_by_another() {
 }
 
 #[test]
-fn an_id_is_one_querys_at_a_time_and_its_pipelines_own() {
+fn query_ids_are_unique_within_a_pipeline() {
     let ran = on(Kind::Embedded);
     ran.site.pipeline("other", &json!({}));
     std::thread::scope(|scope| {
@@ -76,7 +76,7 @@ fn an_id_is_one_querys_at_a_time_and_its_pipelines_own() {
 }
 
 #[test]
-fn what_is_no_id_and_no_query_is_refused() {
+fn malformed_ids_and_queries_are_rejected() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();

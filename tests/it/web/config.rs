@@ -42,7 +42,7 @@ fn hold(site: &Site) -> PipelineLock {
 }
 
 #[test]
-fn a_config_is_read_as_it_was_saved_byte_for_byte_and_each_change_has_its_tag() {
+fn config_is_returned_byte_for_byte_with_a_tag_per_version() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
@@ -66,7 +66,7 @@ fn a_config_is_read_as_it_was_saved_byte_for_byte_and_each_change_has_its_tag() 
 }
 
 #[test]
-fn a_pipeline_without_config_is_told_from_none_and_a_save_makes_it_one() {
+fn missing_config_differs_from_missing_pipeline() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
@@ -84,7 +84,7 @@ fn a_pipeline_without_config_is_told_from_none_and_a_save_makes_it_one() {
 }
 
 #[test]
-fn a_strict_save_stores_nothing_that_no_worker_could_check() {
+fn strict_save_requires_a_worker() {
     on_both(|kind| {
         let site = Site::new(kind);
         let strict = format!("{PATH}?strict=1");
@@ -107,7 +107,7 @@ fn a_strict_save_stores_nothing_that_no_worker_could_check() {
         assert!(web.has_logged("can't be reached") && !web.log().contains("\"expressions_checked\":false"));
         // "Save anyway" is a save that isn't strict.
         assert_eq!(browser.put(PATH, &told).ok().json()["expressions_checked"], false);
-        assert!(web.log().contains("a config was saved") && web.log().contains("\"expressions_checked\":false"));
+        assert!(web.log().contains("config saved") && web.log().contains("\"expressions_checked\":false"));
         drop(web);
         let (_worker, web) = site.worker_and_web();
         assert_eq!(Browser::log_in(&web).put(&strict, &told).ok().json()["expressions_checked"], true);
@@ -115,7 +115,7 @@ fn a_strict_save_stores_nothing_that_no_worker_could_check() {
 }
 
 #[test]
-fn a_deleted_pipeline_that_gets_a_config_runs_again() {
+fn deleted_pipeline_runs_again_with_a_new_config() {
     on_both(|kind| {
         let site = Site::new(kind);
         let (_worker, web) = site.worker_and_web();
@@ -132,7 +132,7 @@ fn a_deleted_pipeline_that_gets_a_config_runs_again() {
 }
 
 #[test]
-fn what_is_no_json_of_a_fit_size_is_refused_and_changes_nothing() {
+fn invalid_or_oversized_json_is_rejected() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
@@ -155,7 +155,7 @@ fn what_is_no_json_of_a_fit_size_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn any_json_is_stored_with_its_problems_unless_the_save_is_strict_or_dry() {
+fn invalid_config_is_saved_unless_strict_or_dry_run() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
@@ -190,7 +190,7 @@ fn any_json_is_stored_with_its_problems_unless_the_save_is_strict_or_dry() {
 }
 
 #[test]
-fn a_save_is_bound_to_the_tag_that_it_names_and_malformed_conditions_bind_nothing() {
+fn save_honours_its_precondition() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
@@ -238,7 +238,7 @@ fn a_save_is_bound_to_the_tag_that_it_names_and_malformed_conditions_bind_nothin
 }
 
 #[test]
-fn a_first_save_writes_over_nothing() {
+fn first_save_overwrites_nothing() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
@@ -261,7 +261,7 @@ fn a_first_save_writes_over_nothing() {
 }
 
 #[test]
-fn what_others_put_in_a_configs_place_is_told_and_can_be_replaced() {
+fn foreign_config_object_is_reported_and_replaceable() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
@@ -280,7 +280,7 @@ fn what_others_put_in_a_configs_place_is_told_and_can_be_replaced() {
 }
 
 #[test]
-fn slugs_that_are_none_reach_nothing() {
+fn invalid_slugs_are_rejected() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
@@ -360,12 +360,12 @@ fn race_under(webs: &[Service; 2], browser: &Browser, condition: (&str, &str)) -
 }
 
 #[test]
-fn of_racing_saves_over_one_tag_or_over_nothing_one_succeeds() {
+fn one_of_concurrent_saves_with_a_precondition_succeeds() {
     on_both(|kind| race(&Site::new(kind)));
 }
 
 #[test]
-fn of_racing_saves_on_a_store_without_conditions_one_succeeds() {
+fn one_of_concurrent_saves_succeeds_without_store_preconditions() {
     let mut site = Site::new(Kind::Fleet);
     let proxy = s3s_fs().behind(|passing| {
         passing.drop_header("if-match");
@@ -404,7 +404,7 @@ fn start_for(site: &Site, job: &Job, lock_ttl: std::time::Duration) -> StartOutc
 }
 
 #[test]
-fn a_save_goes_on_beside_a_run_and_waits_for_who_moves_the_pipeline() {
+fn save_proceeds_during_a_run_and_waits_for_a_rename() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
@@ -435,7 +435,7 @@ fn a_save_goes_on_beside_a_run_and_waits_for_who_moves_the_pipeline() {
 }
 
 #[test]
-fn a_job_whose_worker_is_dead_still_shows_as_running_and_protects_no_save() {
+fn job_of_a_dead_worker_does_not_replace_the_write_lock() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
@@ -454,7 +454,7 @@ fn a_job_whose_worker_is_dead_still_shows_as_running_and_protects_no_save() {
 }
 
 #[test]
-fn nothing_is_saved_or_told_while_a_store_is_away() {
+fn config_routes_fail_while_a_store_is_unavailable() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
@@ -474,7 +474,7 @@ fn nothing_is_saved_or_told_while_a_store_is_away() {
 }
 
 #[test]
-fn a_store_that_fails_is_told_as_such_and_nothing_is_said_of_its_inside() {
+fn store_failure_is_reported_without_internals() {
     let site = Site::new(Kind::Fleet);
     let proxy = s3s_fs().behind(|_| Act::Close);
     for (name, value, code) in [

@@ -49,7 +49,7 @@ fn keys(site: &Site) -> Vec<String> {
 }
 
 #[test]
-fn a_dashboard_is_drafted_published_and_deleted() {
+fn dashboard_is_drafted_published_and_deleted() {
     on_both(|kind| {
         let site = Site::new(kind);
         configure(&site);
@@ -93,7 +93,7 @@ fn a_dashboard_is_drafted_published_and_deleted() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place_and_changes_nothing() {
+fn dashboard_problems_have_positions() {
     on_both(|kind| {
         let site = Site::new(kind);
         configure(&site);
@@ -151,7 +151,7 @@ fn what_is_wrong_is_told_with_its_place_and_changes_nothing() {
 }
 
 #[test]
-fn of_first_saves_of_a_draft_one_succeeds() {
+fn one_of_concurrent_first_saves_of_a_draft_succeeds() {
     on_both(|kind| {
         let site = Site::new(kind);
         configure(&site);
@@ -188,7 +188,7 @@ fn of_first_saves_of_a_draft_one_succeeds() {
 }
 
 #[test]
-fn a_write_over_what_was_not_seen_is_refused() {
+fn stale_write_is_rejected() {
     on_both(|kind| {
         let site = Site::new(kind);
         configure(&site);
@@ -224,7 +224,7 @@ fn a_write_over_what_was_not_seen_is_refused() {
 }
 
 #[test]
-fn a_publication_that_was_cut_off_is_ended_by_the_next() {
+fn interrupted_publication_is_completed_by_the_next() {
     on_both(|kind| {
         let site = Site::new(kind);
         configure(&site);
@@ -243,7 +243,7 @@ fn a_publication_that_was_cut_off_is_ended_by_the_next() {
 }
 
 #[test]
-fn a_draft_that_is_saved_while_another_is_published_stays() {
+fn draft_saved_during_publication_is_kept() {
     on_both(|kind| {
         let site = Site::new(kind);
         configure(&site);
@@ -269,7 +269,7 @@ fn a_draft_that_is_saved_while_another_is_published_stays() {
 }
 
 #[test]
-fn panels_show_what_is_chosen_and_one_that_is_broken_breaks_alone() {
+fn panels_follow_parameters_and_fail_independently() {
     on_both(|kind| {
         let site = Site::new(kind);
         configure(&site);
@@ -346,7 +346,7 @@ fn panels_show_what_is_chosen_and_one_that_is_broken_breaks_alone() {
 }
 
 #[test]
-fn every_kind_of_parameter_and_panel_works_on_a_table_without_rows() {
+fn all_parameter_and_panel_kinds_work_on_an_empty_table() {
     let site = Site::new(Kind::Embedded);
     configure(&site);
     let web = site.web();
@@ -367,7 +367,7 @@ fn every_kind_of_parameter_and_panel_works_on_a_table_without_rows() {
 }
 
 #[test]
-fn a_dashboard_of_a_pipeline_without_tables_says_what_is_missing() {
+fn dashboard_without_tables_names_the_missing_tables() {
     let site = Site::new(Kind::Embedded);
     site.put("taxi", "a.csv", "a\n1\n");
     let web = site.web();
@@ -381,7 +381,7 @@ fn a_dashboard_of_a_pipeline_without_tables_says_what_is_missing() {
 }
 
 #[test]
-fn the_sample_passes_the_gate_and_shows_all_its_panels() {
+fn sample_dashboard_is_valid_and_shows_all_panels() {
     let site = Site::new(Kind::Embedded);
     site.configure("taxi", &serde_json::from_str(FLIGHTS.config).unwrap());
     let web = site.web();
@@ -399,7 +399,7 @@ fn the_sample_passes_the_gate_and_shows_all_its_panels() {
 }
 
 #[test]
-fn names_and_pipelines_that_are_none_are_refused() {
+fn invalid_names_and_unknown_pipelines_are_rejected() {
     let site = Site::new(Kind::Embedded);
     configure(&site);
     let web = site.web();
@@ -424,7 +424,7 @@ fn names_and_pipelines_that_are_none_are_refused() {
 }
 
 #[test]
-fn a_validation_always_gives_a_verdict() {
+fn validation_always_returns_a_verdict() {
     let site = Site::new(Kind::Embedded);
     configure(&site);
     let web = site.web();
@@ -452,7 +452,7 @@ fn a_validation_always_gives_a_verdict() {
 }
 
 #[test]
-fn the_program_validates_a_dashboards_text() {
+fn dashboard_text_is_validated_by_the_cli() {
     let validate = |path: &Path| {
         let output = lakemill().arg("validate").arg(path).output_reaped().unwrap();
         (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())

@@ -44,7 +44,7 @@ fn ids(browser: &Browser) -> Vec<Value> {
 }
 
 #[test]
-fn what_is_begun_at_one_process_is_seen_steered_and_ended_at_the_other() {
+fn processes_share_all_state() {
     let site = Site::new(Kind::Fleet);
     site.pipeline("trips", &json!({}));
     let _workers = [site.worker_with(&SLOW), site.worker_with(&SLOW)];

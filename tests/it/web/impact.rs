@@ -46,7 +46,7 @@ fn broken(browser: &Browser, config: &Value) -> Vec<String> {
 }
 
 #[test]
-fn dashboards_and_saved_queries_that_a_config_breaks_are_listed_and_no_others() {
+fn impact_lists_exactly_the_broken_dashboards_and_queries() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();

@@ -50,7 +50,7 @@ pub fn in_query(key: &str) -> String {
 }
 
 #[test]
-fn a_proposal_tells_what_speaks_for_it_and_is_a_config_without_problems() {
+fn proposal_has_evidence_and_is_a_valid_config() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
@@ -78,7 +78,7 @@ fn a_proposal_tells_what_speaks_for_it_and_is_a_config_without_problems() {
 }
 
 #[test]
-fn keys_that_are_none_of_the_pipelines_reach_nothing() {
+fn keys_outside_the_pipeline_are_rejected() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
@@ -105,7 +105,7 @@ fn keys_that_are_none_of_the_pipelines_reach_nothing() {
 }
 
 #[test]
-fn what_is_no_csv_is_refused_with_the_reason() {
+fn non_csv_files_are_rejected_with_the_reason() {
     let site = Site::new(Kind::Embedded);
     let web = site.web();
     let browser = Browser::log_in(&web);

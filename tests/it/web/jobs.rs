@@ -55,7 +55,7 @@ fn await_end(browser: &Browser, job: &Value) -> Value {
 }
 
 #[test]
-fn a_run_is_queued_at_once_worked_on_and_told_to_its_end() {
+fn run_is_queued_immediately_and_followed_to_its_end() {
     on_both(|kind| {
         let site = Site::new(kind);
         site.pipeline("trips", &json!({}));
@@ -82,7 +82,7 @@ fn a_run_is_queued_at_once_worked_on_and_told_to_its_end() {
 }
 
 #[test]
-fn a_run_is_queued_if_anything_of_the_pipeline_is_there_and_fails_in_its_run() {
+fn run_is_queued_for_a_pipeline_without_config() {
     on_both(|kind| {
         let site = Site::new(kind);
         let (_worker, web) = site.worker_and_web();
@@ -98,7 +98,7 @@ fn a_run_is_queued_if_anything_of_the_pipeline_is_there_and_fails_in_its_run() {
 }
 
 #[test]
-fn an_ended_job_can_be_asked_for_again_under_a_new_id_and_one_that_is_on_cannot() {
+fn ended_job_can_be_retried_and_an_active_one_cannot() {
     on_both(|kind| {
         let site = Site::new(kind);
         site.pipeline("trips", &json!({}));
@@ -125,7 +125,7 @@ fn an_ended_job_can_be_asked_for_again_under_a_new_id_and_one_that_is_on_cannot(
 }
 
 #[test]
-fn a_job_of_another_name_of_its_pipeline_is_told_and_asked_for_again_under_the_new_one() {
+fn job_of_a_renamed_pipeline_is_shown_and_retried_under_the_new_name() {
     on_both(|kind| {
         let site = Site::new(kind);
         let mut old = ended(10);
@@ -147,7 +147,7 @@ fn a_job_of_another_name_of_its_pipeline_is_told_and_asked_for_again_under_the_n
 }
 
 #[test]
-fn a_queued_job_is_cancelled_and_ends_failed_and_an_ended_one_is_too_late() {
+fn queued_job_can_be_cancelled_and_an_ended_one_cannot() {
     on_both(|kind| {
         let site = Site::new(kind);
         site.pipeline("trips", &json!({}));
@@ -170,7 +170,7 @@ fn a_queued_job_is_cancelled_and_ends_failed_and_an_ended_one_is_too_late() {
 }
 
 #[test]
-fn pages_are_newest_first_and_have_active_jobs_among_those_that_ended() {
+fn history_is_newest_first_with_active_jobs() {
     on_both(|kind| {
         let site = Site::new(kind);
         site.pipeline("trips", &json!({}));
@@ -204,7 +204,7 @@ fn pages_are_newest_first_and_have_active_jobs_among_those_that_ended() {
 }
 
 #[test]
-fn a_page_of_a_long_history_reads_the_records_that_it_shows_and_no_others() {
+fn history_page_reads_only_the_records_it_shows() {
     let site = Site::new(Kind::Fleet);
     site.pipeline("trips", &json!({}));
     let web = site.web();
@@ -224,7 +224,7 @@ fn a_page_of_a_long_history_reads_the_records_that_it_shows_and_no_others() {
 }
 
 #[test]
-fn the_rejects_of_a_failed_job_are_downloaded_as_parquet() {
+fn rejects_of_a_failed_job_are_downloaded_as_parquet() {
     on_both(|kind| {
         let site = Site::new(kind);
         site.pipeline("trips", &json!({ "rejects": { "max_rows": 0, "max_ratio": 0.0 } }));
@@ -271,13 +271,13 @@ fn the_rejects_of_a_failed_job_are_downloaded_as_parquet() {
             }
             assert_eq!(browser.get(&format!("{JOBS}/{id}/rejects")).ok().body, bomb, "{what}");
         }
-        let told = web.log().matches("a Parquet file can't be read").count();
+        let told = web.log().matches("Parquet file is unreadable").count();
         assert_eq!(told, 4, "each is read once: {}", web.log());
     });
 }
 
 #[test]
-fn an_ended_job_tells_what_it_changed_and_a_list_does_not() {
+fn ended_job_lists_its_changes() {
     on_both(|kind| {
         let ran = Ran::new(kind);
         let last = || {
@@ -313,7 +313,7 @@ fn an_ended_job_tells_what_it_changed_and_a_list_does_not() {
 }
 
 #[test]
-fn bad_input_is_refused_and_queues_nothing() {
+fn bad_input_is_rejected_and_enqueues_nothing() {
     let site = Site::new(Kind::Embedded);
     site.pipeline("trips", &json!({}));
     let web = site.web();
@@ -352,7 +352,7 @@ fn bad_input_is_refused_and_queues_nothing() {
 }
 
 #[test]
-fn a_clean_run_is_never_taken_for_an_incremental_one() {
+fn clean_run_parameter_is_never_misread() {
     let site = Site::new(Kind::Embedded);
     site.pipeline("trips", &json!({}));
     let web = site.web();
@@ -367,7 +367,7 @@ fn a_clean_run_is_never_taken_for_an_incremental_one() {
 }
 
 #[test]
-fn an_empty_object_is_taken_where_no_body_is_expected() {
+fn empty_json_object_is_accepted_as_no_body() {
     let site = Site::new(Kind::Embedded);
     site.pipeline("trips", &json!({}));
     let web = site.web();
@@ -382,7 +382,7 @@ fn an_empty_object_is_taken_where_no_body_is_expected() {
 }
 
 #[test]
-fn jobs_wait_for_a_store_that_is_away_and_a_run_needs_only_the_queue() {
+fn runs_are_enqueued_without_the_object_store() {
     on_both(|kind| {
         let site = Site::new(kind);
         site.pipeline("trips", &json!({}));
@@ -422,7 +422,7 @@ fn xadd(site: &Site, id: &str, pipeline: &str) {
 }
 
 #[test]
-fn a_job_that_another_program_enqueued_is_shown_and_cancelled_before_a_worker_claims_it() {
+fn externally_enqueued_job_is_shown_and_can_be_cancelled() {
     let site = Site::new(Kind::Fleet);
     site.pipeline("trips", &json!({}));
     site.put("trips", "in/a.csv", "a,b\nx,1\n");
@@ -445,7 +445,7 @@ fn a_job_that_another_program_enqueued_is_shown_and_cancelled_before_a_worker_cl
 }
 
 #[test]
-fn jobs_that_another_program_enqueued_go_with_a_pipeline_that_is_deleted_or_renamed() {
+fn externally_enqueued_jobs_are_dropped_by_delete_and_rename() {
     let site = Site::new(Kind::Fleet);
     let web = site.web();
     let browser = Browser::log_in(&web);
@@ -463,7 +463,7 @@ fn jobs_that_another_program_enqueued_go_with_a_pipeline_that_is_deleted_or_rena
 }
 
 #[test]
-fn a_queued_job_shows_the_workers_max_attempts() {
+fn queued_job_shows_the_workers_max_attempts() {
     on_both(|kind| {
         let site = Site::new(kind);
         site.pipeline("trips", &json!({}));
@@ -484,7 +484,7 @@ fn a_queued_job_shows_the_workers_max_attempts() {
 }
 
 #[test]
-fn an_empty_file_is_a_source_without_rows_and_the_record_says_so() {
+fn empty_file_is_a_source_without_rows() {
     on_both(|kind| {
         let site = Site::new(kind);
         site.pipeline("trips", &json!({}));

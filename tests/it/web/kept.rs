@@ -92,7 +92,7 @@ impl Fixture {
 }
 
 #[test]
-fn the_next_query_of_the_same_state_has_the_files_of_the_one_before() {
+fn staged_table_is_reused_by_the_next_query() {
     on_both(|kind| {
         let f = Fixture::new(kind);
         assert_eq!(f.query("SELECT count(*) FROM t"), json!([[3]]));
@@ -111,7 +111,7 @@ fn the_next_query_of_the_same_state_has_the_files_of_the_one_before() {
 }
 
 #[test]
-fn a_table_that_a_run_changed_is_seen_at_once_and_what_was_kept_of_it_goes() {
+fn changed_table_is_visible_immediately_and_its_cached_files_expire() {
     on_both(|kind| {
         let f = Fixture::new(kind);
         assert_eq!(f.query("SELECT count(*) FROM t"), json!([[3]]));
@@ -127,7 +127,7 @@ fn a_table_that_a_run_changed_is_seen_at_once_and_what_was_kept_of_it_goes() {
 }
 
 #[test]
-fn queries_at_the_same_time_have_whole_tables_each_and_few_are_kept() {
+fn concurrent_queries_have_consistent_tables_and_a_bounded_pool() {
     on_both(|kind| {
         let f = Fixture::new(kind);
         f.run_of(56, "x");
@@ -153,7 +153,7 @@ fn queries_at_the_same_time_have_whole_tables_each_and_few_are_kept() {
 }
 
 #[test]
-fn what_a_process_that_died_kept_is_gone_when_the_next_one_is_at_work() {
+fn staged_tables_of_a_dead_process_are_deleted() {
     on_both(|kind| {
         let mut f = Fixture::new(kind);
         assert_eq!(f.query("SELECT count(*) FROM t"), json!([[3]]));
@@ -169,7 +169,7 @@ fn what_a_process_that_died_kept_is_gone_when_the_next_one_is_at_work() {
 }
 
 #[test]
-fn a_pipeline_that_was_deleted_and_made_anew_has_nothing_of_the_one_before() {
+fn recreated_pipeline_has_nothing_of_the_deleted_one() {
     on_both(|kind| {
         let f = Fixture::new(kind);
         assert_eq!(f.query("SELECT count(*) FROM t"), json!([[3]]));
@@ -186,7 +186,7 @@ fn a_pipeline_that_was_deleted_and_made_anew_has_nothing_of_the_one_before() {
 }
 
 #[test]
-fn a_page_in_the_order_of_the_files_is_the_same_wherever_it_begins_and_reads_its_own_files_alone() {
+fn unsorted_page_reads_only_the_files_with_its_rows() {
     on_both(|kind| {
         let f = Fixture::new(kind);
         f.run_of(70, "x");

@@ -65,7 +65,7 @@ fn put(site: &Site, key: &str, body: &[u8]) {
 }
 
 #[test]
-fn one_level_is_listed_in_pages_of_folders_and_files() {
+fn lake_level_is_listed_in_pages() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
@@ -100,7 +100,7 @@ fn one_level_is_listed_in_pages_of_folders_and_files() {
 }
 
 #[test]
-fn a_token_that_only_looks_like_ours_is_refused_or_a_place_like_any_other() {
+fn forged_page_token_is_rejected_or_harmless() {
     on_both(|kind| {
         let site = Site::new(kind);
         put(&site, "a/b", b"1");
@@ -121,7 +121,7 @@ fn a_token_that_only_looks_like_ours_is_refused_or_a_place_like_any_other() {
 }
 
 #[test]
-fn a_download_is_an_attachment_and_never_something_to_show() {
+fn download_is_an_attachment() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
@@ -160,7 +160,7 @@ fn a_download_is_an_attachment_and_never_something_to_show() {
 }
 
 #[test]
-fn a_deletion_takes_one_object_and_tells_if_there_was_none() {
+fn delete_removes_one_object_and_reports_a_missing_one() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
@@ -180,7 +180,7 @@ fn a_deletion_takes_one_object_and_tells_if_there_was_none() {
 }
 
 #[test]
-fn parameters_that_are_wrong_are_refused() {
+fn invalid_parameters_are_rejected() {
     let site = Site::new(Kind::Embedded);
     put(&site, "k", b"1");
     let web = site.web();
@@ -214,7 +214,7 @@ fn parameters_that_are_wrong_are_refused() {
 }
 
 #[test]
-fn the_lake_waits_for_a_store_that_is_away() {
+fn lake_fails_while_a_store_is_unavailable() {
     on_both(|kind| {
         let site = Site::new(kind);
         put(&site, "pipelines/trips/a.csv", b"a\n");

@@ -91,7 +91,7 @@ fn answers(browser: &Browser, method: &str, path: &str, body: &[u8]) -> bool {
 }
 
 #[test]
-fn a_deleted_pipeline_leaves_no_object_and_no_job_brings_it_back() {
+fn deleted_pipeline_leaves_no_objects_and_no_job_restores_it() {
     on_both(|kind| {
         let site = Site::new(kind);
         lay_out(&site, "p");
@@ -118,7 +118,7 @@ fn a_deleted_pipeline_leaves_no_object_and_no_job_brings_it_back() {
 }
 
 #[test]
-fn a_renamed_pipeline_has_the_same_bytes_and_nothing_to_do() {
+fn renamed_pipeline_keeps_its_bytes_and_has_nothing_to_do() {
     on_both(|kind| {
         let site = Site::new(kind);
         lay_out(&site, "old");
@@ -137,7 +137,7 @@ fn a_renamed_pipeline_has_the_same_bytes_and_nothing_to_do() {
 }
 
 #[test]
-fn what_has_another_content_than_its_manifest_says_is_still_that_after_a_rename() {
+fn rename_preserves_mismatches_with_the_manifest() {
     on_both(|kind| {
         let site = Site::new(kind);
         lay_out(&site, "old");
@@ -163,7 +163,7 @@ fn what_has_another_content_than_its_manifest_says_is_still_that_after_a_rename(
 }
 
 #[test]
-fn what_cant_be_renamed_or_deleted_stays_as_it_is() {
+fn failed_rename_or_delete_changes_nothing() {
     on_both(|kind| {
         let site = Site::new(kind);
         lay_out(&site, "p");
@@ -235,7 +235,7 @@ pub fn kill_at(site: &Site, place: &str, send: impl Fn(&Browser) -> bool) {
 }
 
 #[test]
-fn a_rename_that_was_cut_off_anywhere_is_repeated_to_its_end() {
+fn interrupted_rename_can_be_resumed_from_any_step() {
     on_both(|kind| {
         let site = Site::new(kind);
         let (olds, news): (Vec<String>, Vec<String>) =
@@ -275,7 +275,7 @@ fn a_rename_that_was_cut_off_anywhere_is_repeated_to_its_end() {
 }
 
 #[test]
-fn a_rename_that_was_cut_off_is_in_the_way_of_others_until_it_is_repeated_or_deleted() {
+fn interrupted_rename_blocks_others_until_resumed_or_deleted() {
     on_both(|kind| {
         let site = Site::new(kind);
         lay_out(&site, "a");
@@ -299,7 +299,7 @@ fn a_rename_that_was_cut_off_is_in_the_way_of_others_until_it_is_repeated_or_del
 }
 
 #[test]
-fn what_is_put_under_the_old_name_while_a_rename_is_cut_off_is_moved_too() {
+fn uploads_during_an_interrupted_rename_are_moved() {
     on_both(|kind| {
         let site = Site::new(kind);
         let pipelines = ["early", "late", "last"];
@@ -336,7 +336,7 @@ fn what_is_put_under_the_old_name_while_a_rename_is_cut_off_is_moved_too() {
 }
 
 #[test]
-fn a_config_that_somebody_puts_under_a_half_made_name_is_no_sign_that_it_is_whole() {
+fn foreign_config_does_not_complete_an_unfinished_pipeline() {
     let site = Site::new(crate::support::site::Kind::Embedded);
     lay_out(&site, "old");
     let worker = site.worker();
@@ -355,7 +355,7 @@ fn a_config_that_somebody_puts_under_a_half_made_name_is_no_sign_that_it_is_whol
 }
 
 #[test]
-fn a_rename_that_fails_leaves_nothing_under_the_new_name() {
+fn failed_rename_leaves_nothing_under_the_new_name() {
     let site = Site::new(crate::support::site::Kind::Embedded);
     site.pipeline("p", &json!({}));
     site.put("p", "in/1.csv", "a,b\nx,1\n");
@@ -379,7 +379,7 @@ const DELETE_PLACES: &[(&str, bool)] = &[
 ];
 
 #[test]
-fn a_delete_that_was_cut_off_anywhere_is_repeated_to_its_end() {
+fn interrupted_delete_can_be_resumed_from_any_step() {
     on_both(|kind| {
         let site = Site::new(kind);
         let names: Vec<String> = (0..DELETE_PLACES.len()).map(|at| format!("p-{at}")).collect();
@@ -403,7 +403,7 @@ fn a_delete_that_was_cut_off_anywhere_is_repeated_to_its_end() {
 }
 
 #[test]
-fn a_create_that_was_cut_off_anywhere_is_repeated_to_its_end() {
+fn interrupted_create_can_be_resumed_from_any_step() {
     on_both(|kind| {
         let site = Site::new(kind);
         let places = ["make::marked", "create::between_writes", "make::made", "create::configured", "make::unmarked"];

@@ -55,7 +55,7 @@ fn everything(site: &Site) -> BTreeMap<Bucket, Vec<String>> {
 }
 
 #[test]
-fn keys_with_empty_segments_are_listed_read_downloaded_moved_and_deleted() {
+fn keys_with_empty_segments_are_fully_usable() {
     let site = Site::of_any_keys();
     lay_out(&site, "p");
     let (_worker, web) = site.worker_and_web();
@@ -98,7 +98,7 @@ fn keys_with_empty_segments_are_listed_read_downloaded_moved_and_deleted() {
 }
 
 #[test]
-fn keys_with_empty_segments_go_with_their_pipeline() {
+fn keys_with_empty_segments_are_renamed_and_deleted_with_their_pipeline() {
     let site = Site::of_any_keys();
     lay_out(&site, "p");
     let (_worker, web) = site.worker_and_web();
@@ -134,7 +134,7 @@ fn keys_with_empty_segments_go_with_their_pipeline() {
 }
 
 #[test]
-fn stores_that_hold_no_empty_segments_refuse_them_before_the_first_write() {
+fn import_detects_stores_without_empty_segments_before_writing() {
     let archive = {
         let site = Site::of_any_keys();
         lay_out(&site, "p");
@@ -159,7 +159,7 @@ fn stores_that_hold_no_empty_segments_refuse_them_before_the_first_write() {
 }
 
 #[test]
-fn pipelines_with_odd_names_are_exported_and_imported_to_the_byte() {
+fn pipelines_with_odd_keys_round_trip_through_export() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
@@ -198,7 +198,7 @@ fn pipelines_with_odd_names_are_exported_and_imported_to_the_byte() {
 
 /// What no request can name: HTTP clients and proxies resolve a `..` in a path.
 #[test]
-fn a_pipeline_with_an_object_that_no_request_can_name_is_not_taken_for_whole_or_gone() {
+fn pipeline_with_unreachable_object_is_neither_exported_nor_deleted() {
     let site = Site::of_any_keys();
     lay_out(&site, "p");
     let web = site.web();
@@ -226,7 +226,7 @@ fn a_pipeline_with_an_object_that_no_request_can_name_is_not_taken_for_whole_or_
 }
 
 #[test]
-fn an_escaped_entry_is_one_object_and_nothing_else() {
+fn escaped_entry_is_exactly_one_object() {
     let site = Site::new(Kind::Embedded);
     let web = site.web();
     let browser = Browser::log_in(&web);

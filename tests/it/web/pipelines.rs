@@ -12,7 +12,7 @@ use crate::support::http_client::send;
 use crate::support::site::{Kind, Site, WEBHOOK_SECRET, await_some, await_that, slug};
 
 #[test]
-fn a_blank_pipeline_is_there_at_once_and_its_slug_is_taken() {
+fn blank_pipeline_exists_immediately_and_takes_its_slug() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
@@ -31,7 +31,7 @@ fn a_blank_pipeline_is_there_at_once_and_its_slug_is_taken() {
 }
 
 #[test]
-fn every_folder_under_the_prefix_in_any_bucket_is_a_pipeline_if_its_name_is_a_slug() {
+fn folders_with_slug_names_are_pipelines() {
     on_both(|kind| {
         let site = Site::new(kind);
         for (bucket, key) in [
@@ -60,7 +60,7 @@ fn every_folder_under_the_prefix_in_any_bucket_is_a_pipeline_if_its_name_is_a_sl
 }
 
 #[test]
-fn runs_and_events_of_pipelines_that_are_not_there_leave_no_trace_in_the_list() {
+fn jobs_of_missing_pipelines_do_not_appear_in_the_list() {
     on_both(|kind| {
         let site = Site::new(kind);
         site.automatic_pipeline("gone");
@@ -95,7 +95,7 @@ fn runs_and_events_of_pipelines_that_are_not_there_leave_no_trace_in_the_list() 
 }
 
 #[test]
-fn a_name_under_which_only_jobs_are_recorded_is_free() {
+fn slug_with_only_job_records_is_available() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
@@ -109,7 +109,7 @@ fn a_name_under_which_only_jobs_are_recorded_is_free() {
 }
 
 #[test]
-fn details_tell_what_each_pipeline_is_what_it_did_last_and_what_is_next() {
+fn list_details_have_config_last_job_and_next_due() {
     on_both(|kind| {
         let site = Site::new(kind);
         site.configure(
@@ -137,7 +137,7 @@ fn details_tell_what_each_pipeline_is_what_it_did_last_and_what_is_next() {
 }
 
 #[test]
-fn recent_jobs_are_told_in_brief_the_oldest_first_and_their_records_are_read_once() {
+fn recent_jobs_are_oldest_first_and_their_records_are_read_once() {
     on_both(|kind| {
         let site = Site::new(kind);
         site.pipeline("p", &json!({ "rejects": { "max_rows": 1, "max_ratio": 0.0 } }));
@@ -183,7 +183,7 @@ fn recent_jobs_are_told_in_brief_the_oldest_first_and_their_records_are_read_onc
 }
 
 #[test]
-fn the_sample_is_laid_out_whole_and_runs() {
+fn sample_pipeline_is_created_and_runs() {
     let site = Site::new(Kind::Embedded);
     let (_worker, web) = site.worker_and_web();
     let browser = Browser::log_in(&web);
@@ -203,7 +203,7 @@ fn the_sample_is_laid_out_whole_and_runs() {
 }
 
 #[test]
-fn a_pipeline_comes_back_under_the_slug_of_one_that_was_deleted() {
+fn slug_of_a_deleted_pipeline_can_be_reused() {
     on_both(|kind| {
         let site = Site::new(kind);
         let (_worker, web) = site.worker_and_web();
@@ -220,7 +220,7 @@ fn a_pipeline_comes_back_under_the_slug_of_one_that_was_deleted() {
 }
 
 #[test]
-fn a_pipeline_is_made_of_a_csv_that_lies_in_it_already_or_elsewhere() {
+fn pipeline_is_created_from_a_csv_inside_or_outside_it() {
     on_both(|kind| {
         let site = Site::new(kind);
         let (_worker, web) = site.worker_and_web();
@@ -254,7 +254,7 @@ fn a_pipeline_is_made_of_a_csv_that_lies_in_it_already_or_elsewhere() {
 }
 
 #[test]
-fn what_is_no_wish_for_a_pipeline_makes_none() {
+fn malformed_create_requests_are_rejected() {
     let site = Site::new(Kind::Embedded);
     let web = site.web();
     let browser = Browser::log_in(&web);
@@ -287,7 +287,7 @@ fn what_is_no_wish_for_a_pipeline_makes_none() {
 }
 
 #[test]
-fn of_many_who_ask_for_one_slug_at_once_one_makes_it() {
+fn one_of_concurrent_creates_of_a_slug_succeeds() {
     on_both(|kind| {
         let site = Site::new(kind);
         let webs = [site.web(), site.web()];

@@ -32,7 +32,7 @@ fn everything(site: &Site) -> BTreeMap<String, (u64, String)> {
 }
 
 #[test]
-fn the_first_rows_and_rejects_of_an_edited_config_are_shown_and_nothing_is_written() {
+fn preview_shows_rows_and_rejects_and_writes_nothing() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
@@ -60,7 +60,7 @@ fn the_first_rows_and_rejects_of_an_edited_config_are_shown_and_nothing_is_writt
 }
 
 #[test]
-fn the_file_is_the_first_that_the_tables_globs_match_unless_one_is_named() {
+fn preview_uses_the_first_matching_file_by_default() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
@@ -91,7 +91,7 @@ fn the_file_is_the_first_that_the_tables_globs_match_unless_one_is_named() {
 }
 
 #[test]
-fn a_config_with_problems_is_answered_with_them() {
+fn config_problems_are_reported() {
     let site = Site::new(Kind::Embedded);
     let web = site.web();
     let browser = Browser::log_in(&web);
@@ -113,7 +113,7 @@ fn a_config_with_problems_is_answered_with_them() {
 }
 
 #[test]
-fn requests_that_are_none_are_refused() {
+fn malformed_requests_are_rejected() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
@@ -153,7 +153,7 @@ fn requests_that_are_none_are_refused() {
 }
 
 #[test]
-fn of_a_large_file_a_part_is_shown_and_said_to_be_one() {
+fn preview_of_a_large_file_is_marked_as_partial() {
     let site = Site::new(Kind::Embedded);
     let web = site.web();
     let browser = Browser::log_in(&web);
@@ -172,7 +172,7 @@ fn of_a_large_file_a_part_is_shown_and_said_to_be_one() {
 }
 
 #[test]
-fn an_expression_that_runs_away_is_ended_and_the_next_preview_is_fine() {
+fn runaway_expression_fails_only_its_preview() {
     let site = Site::new(Kind::Embedded);
     let web = site.web_with(&[("SVC_QUERY_TIMEOUT_MS", "3000"), ("SVC_QUERY_MEMORY_BYTES", "134217728")]);
     let browser = Browser::log_in(&web);
@@ -192,7 +192,7 @@ fn an_expression_that_runs_away_is_ended_and_the_next_preview_is_fine() {
 }
 
 #[test]
-fn an_expression_that_ends_the_process_is_a_problem_at_its_path() {
+fn expression_that_crashes_the_child_is_reported_at_its_path() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();

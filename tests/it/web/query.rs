@@ -19,7 +19,7 @@ fn rows(ran: &Ran, sql: &str) -> Value {
 }
 
 #[test]
-fn a_query_answers_columns_rows_and_how_it_went() {
+fn query_returns_columns_rows_and_statistics() {
     on_both(|kind| {
         let ran = Ran::new(kind);
         let told = ask(&ran, &json!({ "sql": "SELECT day, a, b FROM t ORDER BY a" })).ok().json();
@@ -41,7 +41,7 @@ fn a_query_answers_columns_rows_and_how_it_went() {
 }
 
 #[test]
-fn parameters_are_bound_by_name_and_by_place() {
+fn parameters_are_bound_by_name_and_position() {
     let ran = Ran::new(Kind::Embedded);
     for (sql, params) in [
         (
@@ -69,7 +69,7 @@ fn parameters_are_bound_by_name_and_by_place() {
 }
 
 #[test]
-fn a_table_without_files_is_empty_and_typed() {
+fn table_without_files_is_empty_and_typed() {
     on_both(|kind| {
         let ran = Ran::unrun(Site::new(kind));
         let told = ask(&ran, &json!({ "sql": "SELECT * FROM t" })).ok().json();
@@ -81,7 +81,7 @@ fn a_table_without_files_is_empty_and_typed() {
 }
 
 #[test]
-fn what_is_wrong_with_a_statement_is_told_with_its_place() {
+fn statement_problems_have_positions() {
     let ran = Ran::new(Kind::Embedded);
     let reply = ask(&ran, &json!({ "sql": "SELECT a\nFROM t WHERE c = 1" }));
     reply.refused(400, "invalid_sql");
@@ -119,7 +119,7 @@ fn what_is_wrong_with_a_statement_is_told_with_its_place() {
 }
 
 #[test]
-fn no_statement_reaches_beyond_the_pipelines_tables() {
+fn statements_reach_only_the_pipelines_tables() {
     let ran = Ran::new(Kind::Embedded);
     ran.site.pipeline("other", &json!({ "table": "secret" }));
     let own = ran.site.home().join("secret.csv");
@@ -158,7 +158,7 @@ fn no_statement_reaches_beyond_the_pipelines_tables() {
 }
 
 #[test]
-fn a_query_that_runs_away_ends_with_its_error_and_the_next_is_fine() {
+fn runaway_query_fails_alone() {
     let mut site = Site::new(Kind::Embedded);
     site.set("SVC_QUERY_TIMEOUT_MS", "3000").set("SVC_QUERY_MEMORY_BYTES", "268435456");
     let ran = Ran::on(site);
@@ -180,7 +180,7 @@ fn a_query_that_runs_away_ends_with_its_error_and_the_next_is_fine() {
 }
 
 #[test]
-fn downloads_are_whole_in_each_form() {
+fn downloads_are_complete_in_each_format() {
     on_both(|kind| {
         let ran = Ran::new(kind);
         let sql = "SELECT a, b, '=1+1' AS f FROM t, range(4000) ORDER BY a, range";

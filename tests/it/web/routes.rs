@@ -5,34 +5,34 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 
 use lakemill::http::Method;
-use lakemill::web::{Credential, Endpoint, endpoints, openapi};
+use lakemill::web::{Credential, Endpoint, Web, endpoints, openapi};
 
 use crate::support::browser::Browser;
 use crate::support::site::{Kind, Site};
 
 /// The path of an endpoint with a value for each of its names.
-fn path(endpoint: &Endpoint) -> String {
+fn path(endpoint: &Endpoint<Web>) -> String {
     let segment = |part: &str| if part.starts_with('{') { "x".to_owned() } else { part.to_owned() };
-    endpoint.route.pattern.split('/').map(segment).collect::<Vec<_>>().join("/")
+    endpoint.pattern.split('/').map(segment).collect::<Vec<_>>().join("/")
 }
 
-fn is_api(endpoint: &Endpoint) -> bool {
-    endpoint.route.pattern.starts_with("/api/")
+fn is_api(endpoint: &Endpoint<Web>) -> bool {
+    endpoint.pattern.starts_with("/api/")
 }
 
 #[test]
-fn every_route_of_the_api_needs_a_session_but_the_login() {
+fn every_api_route_but_login_requires_a_session() {
     let site = Site::new(Kind::Embedded);
     let web = site.web();
     let stranger = Browser::stranger(&web);
     let forged = Browser { cookie: Some(format!("svc_session={}", "0".repeat(64))), ..stranger.clone() };
     for endpoint in endpoints().iter().filter(|endpoint| is_api(endpoint)) {
-        let (method, path) = (endpoint.route.method.as_str(), path(endpoint));
+        let (method, path) = (endpoint.method.as_str(), path(endpoint));
         if endpoint.operation.id == "auth.login" {
-            assert_eq!(endpoint.route.credential, Credential::Nothing);
+            assert_eq!(endpoint.credential, Credential::Nothing);
             continue;
         }
-        assert_eq!(endpoint.route.credential, Credential::Session, "{method} {path}");
+        assert_eq!(endpoint.credential, Credential::Session, "{method} {path}");
         for browser in [&stranger, &forged] {
             browser.send(method, &path, &[], b"").refused(401, "unauthorized");
         }
@@ -46,12 +46,12 @@ fn every_route_of_the_api_needs_a_session_but_the_login() {
 }
 
 #[test]
-fn every_route_has_a_bound_on_its_body_and_holds_it() {
+fn every_route_enforces_its_body_limit() {
     let site = Site::new(Kind::Embedded);
     let web = site.web();
     let browser = Browser::log_in(&web);
     for endpoint in endpoints() {
-        let (method, path, max) = (endpoint.route.method, path(&endpoint), endpoint.route.body.max());
+        let (method, path, max) = (endpoint.method, path(&endpoint), endpoint.body.max());
         assert!(max <= 16 << 30, "{path}");
         if max > 1 << 20 {
             assert_eq!(announce(&browser, method, &path, max + 1), 413, "{method:?} {path}");
@@ -82,7 +82,7 @@ fn announce(browser: &Browser, method: Method, path: &str, length: u64) -> u16 {
 }
 
 #[test]
-fn json_routes_refuse_other_content_types_and_what_is_no_json() {
+fn json_routes_reject_other_content_types_and_invalid_json() {
     let site = Site::new(Kind::Embedded);
     let web = site.web();
     let browser = Browser::log_in(&web);
@@ -91,7 +91,7 @@ fn json_routes_refuse_other_content_types_and_what_is_no_json() {
         if !json {
             continue;
         }
-        let (method, path) = (endpoint.route.method.as_str(), path(&endpoint));
+        let (method, path) = (endpoint.method.as_str(), path(&endpoint));
         browser.send(method, &path, &[("Content-Type", "text/plain")], b"{}").refused(415, "unsupported_media_type");
         for bad in [&b"{"[..], b"\xff\xfe", b"[1,", b"nul"] {
             let reply = browser.send(method, &path, &[("Content-Type", "application/json")], bad);
@@ -101,7 +101,7 @@ fn json_routes_refuse_other_content_types_and_what_is_no_json() {
 }
 
 #[test]
-fn every_answer_carries_the_headers_that_keep_browsers_safe() {
+fn every_response_has_security_headers() {
     let site = Site::new(Kind::Embedded);
     let web = site.web();
     let browser = Browser::log_in(&web);
@@ -117,7 +117,7 @@ fn every_answer_carries_the_headers_that_keep_browsers_safe() {
 }
 
 #[test]
-fn the_document_names_every_route_once_and_is_what_is_served() {
+fn openapi_document_lists_every_route_once() {
     let endpoints = endpoints();
     let ids: HashSet<&str> = endpoints.iter().map(|endpoint| endpoint.operation.id).collect();
     assert_eq!(ids.len(), endpoints.len());

@@ -8,7 +8,7 @@ use crate::support::browser::Browser;
 use crate::support::site::{Kind, Site};
 
 #[test]
-fn every_type_comes_as_json_that_keeps_it() {
+fn every_type_has_a_lossless_json_form() {
     on_both(|kind| {
         let site = Site::new(kind);
         let types = [
@@ -101,7 +101,7 @@ fn rows_are_paged_sorted_and_filtered() {
 }
 
 #[test]
-fn what_no_table_and_no_page_can_be_is_refused_and_told() {
+fn invalid_tables_and_pages_are_rejected() {
     on_both(|kind| {
         let ran = Ran::new(kind);
         ran.site.pipeline("other", &json!({ "table": "secret" }));
@@ -146,7 +146,7 @@ fn what_no_table_and_no_page_can_be_is_refused_and_told() {
 }
 
 #[test]
-fn rejected_rows_are_a_table_too() {
+fn rejected_rows_are_a_table() {
     on_both(|kind| {
         let ran = Ran::new(kind);
         let told = ran.get("tables/_rejected_rows/rows?filter=table:eq:t");
@@ -160,7 +160,7 @@ fn rejected_rows_are_a_table_too() {
 }
 
 #[test]
-fn a_table_is_read_as_it_was_written_while_its_config_has_changed() {
+fn table_is_read_by_its_manifest_after_a_config_change() {
     let ran = Ran::new(Kind::Embedded);
     ran.site.pipeline(
         "trips",

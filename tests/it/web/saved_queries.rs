@@ -32,7 +32,7 @@ fn names(browser: &Browser) -> Vec<String> {
 }
 
 #[test]
-fn queries_are_saved_listed_by_name_told_changed_and_deleted() {
+fn queries_are_saved_listed_shown_changed_and_deleted() {
     on_both(|kind| {
         let site = site(kind);
         let web = site.web();
@@ -60,7 +60,7 @@ fn queries_are_saved_listed_by_name_told_changed_and_deleted() {
 }
 
 #[test]
-fn a_name_is_taken_whatever_its_case_and_normal_form() {
+fn names_are_unique_ignoring_case_and_normal_form() {
     on_both(|kind| {
         let site = site(kind);
         let web = site.web();
@@ -79,7 +79,7 @@ fn a_name_is_taken_whatever_its_case_and_normal_form() {
 }
 
 #[test]
-fn of_racing_savers_of_one_name_at_two_processes_one_succeeds() {
+fn one_of_concurrent_saves_of_a_query_name_succeeds() {
     on_both(|kind| {
         let site = site(kind);
         let (one, other) = (site.web(), site.web());
@@ -102,7 +102,7 @@ fn of_racing_savers_of_one_name_at_two_processes_one_succeeds() {
 }
 
 #[test]
-fn a_change_over_one_that_was_not_seen_is_refused() {
+fn stale_update_is_rejected() {
     on_both(|kind| {
         let site = site(kind);
         let web = site.web();
@@ -121,7 +121,7 @@ fn a_change_over_one_that_was_not_seen_is_refused() {
 }
 
 #[test]
-fn an_object_that_is_no_query_does_not_break_the_list_and_can_be_deleted() {
+fn foreign_object_is_not_listed_as_a_query_and_can_be_deleted() {
     on_both(|kind| {
         let site = site(kind);
         let web = site.web();
@@ -142,7 +142,7 @@ fn an_object_that_is_no_query_does_not_break_the_list_and_can_be_deleted() {
 }
 
 #[test]
-fn bad_input_is_refused_and_changes_nothing() {
+fn bad_input_is_rejected_and_changes_nothing() {
     let site = site(Kind::Embedded);
     let web = site.web();
     let browser = Browser::log_in(&web);
@@ -197,7 +197,7 @@ fn bad_input_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn a_saver_that_died_holds_nobody_up_for_good() {
+fn lock_of_a_dead_process_expires() {
     on_both(|kind| {
         let site = site(kind);
         let web = site.web();
@@ -209,7 +209,7 @@ fn a_saver_that_died_holds_nobody_up_for_good() {
 }
 
 #[test]
-fn what_else_lies_beside_the_queries_hides_none_of_them() {
+fn foreign_objects_do_not_hide_queries() {
     let site = site(Kind::Fleet);
     let web = site.web();
     let browser = Browser::log_in(&web);
@@ -230,7 +230,7 @@ fn what_else_lies_beside_the_queries_hides_none_of_them() {
 }
 
 #[test]
-fn savers_that_wait_for_another_do_not_take_the_handlers_of_all_others() {
+fn waiting_saves_do_not_occupy_all_handlers() {
     on_both(|kind| {
         let site = site(kind);
         let web = site.web();
@@ -259,7 +259,7 @@ fn savers_that_wait_for_another_do_not_take_the_handlers_of_all_others() {
 }
 
 #[test]
-fn saved_queries_wait_for_a_store_that_is_away() {
+fn saved_queries_fail_while_the_store_is_unavailable() {
     on_both(|kind| {
         let site = site(kind);
         let web = site.web();

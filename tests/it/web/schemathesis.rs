@@ -18,7 +18,7 @@ const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_co
                       response_headers_conformance,unsupported_method,ignored_auth";
 
 #[test]
-fn whatever_is_sent_is_answered_as_the_document_says() {
+fn responses_conform_to_the_openapi_document() {
     let python = PathBuf::from(std::env::var("LAKEMILL_TEST_PYTHON").expect("scripts/test sets it"));
     let site = Site::new(Kind::Embedded);
     site.pipeline("shop", &json!({}));

@@ -14,7 +14,7 @@ fn defaults() -> Value {
 }
 
 #[test]
-fn settings_have_defaults_until_they_are_replaced_and_then_every_process_tells_the_new_ones() {
+fn settings_have_defaults_and_are_shared_between_processes() {
     on_both(|kind| {
         let site = Site::new(kind);
         let (one, other) = (site.web(), site.web());
@@ -33,7 +33,7 @@ fn settings_have_defaults_until_they_are_replaced_and_then_every_process_tells_t
 }
 
 #[test]
-fn a_change_of_settings_that_somebody_else_changed_first_is_refused() {
+fn stale_settings_update_is_rejected() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
@@ -54,7 +54,7 @@ fn a_change_of_settings_that_somebody_else_changed_first_is_refused() {
 }
 
 #[test]
-fn settings_that_are_no_settings_are_refused_and_change_nothing() {
+fn malformed_settings_are_rejected() {
     let site = Site::new(Kind::Embedded);
     let web = site.web();
     let browser = Browser::log_in(&web);
@@ -71,7 +71,7 @@ fn settings_that_are_no_settings_are_refused_and_change_nothing() {
 }
 
 #[test]
-fn unknown_members_of_settings_are_dropped() {
+fn unknown_fields_of_settings_are_dropped() {
     let site = Site::new(Kind::Embedded);
     let web = site.web();
     let browser = Browser::log_in(&web);
@@ -81,7 +81,7 @@ fn unknown_members_of_settings_are_dropped() {
 }
 
 #[test]
-fn stored_settings_that_are_malformed_count_as_none_and_the_log_says_so() {
+fn malformed_stored_settings_become_defaults_with_a_warning() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
@@ -103,7 +103,7 @@ fn stored_settings_that_are_malformed_count_as_none_and_the_log_says_so() {
 }
 
 #[test]
-fn settings_wait_for_a_store_that_is_away() {
+fn settings_fail_while_the_store_is_unavailable() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();

@@ -33,7 +33,7 @@ fn query(browser: &Browser, sql: &str) -> Value {
 }
 
 #[test]
-fn a_table_that_is_being_published_is_waited_for_and_then_told_as_such() {
+fn query_waits_for_a_publish_and_then_reports_it() {
     on_both(|kind| {
         let ran = Ran::new(kind);
         let whole = manifest(&ran);
@@ -76,7 +76,7 @@ fn a_table_that_is_being_published_is_waited_for_and_then_told_as_such() {
 }
 
 #[test]
-fn readers_see_whole_tables_while_runs_replace_them() {
+fn readers_see_consistent_tables_during_runs() {
     on_both(|kind| {
         let ran = Ran::new(kind);
         let reads = |_, body: &Body| {
@@ -134,7 +134,7 @@ fn of_megabytes(tables: &[(&str, &[u64])]) -> Ran {
 }
 
 #[test]
-fn a_query_that_needs_more_than_the_cache_holds_is_told_both_sizes_and_others_go_on() {
+fn query_larger_than_the_cache_reports_both_sizes() {
     let ran = of_megabytes(&[("t", &[1, 2, 3, 4])]);
     let bytes = ran.get("tables")["tables"][0]["bytes"].as_u64().unwrap();
     assert!(bytes > 67_108_864, "{bytes}");
@@ -148,7 +148,7 @@ fn a_query_that_needs_more_than_the_cache_holds_is_told_both_sizes_and_others_go
 }
 
 #[test]
-fn tables_that_fit_the_cache_alone_and_not_together_are_told_as_too_large_at_once() {
+fn tables_that_exceed_the_cache_together_fail_immediately() {
     let ran = of_megabytes(&[("t", &[1, 2]), ("u", &[3, 4])]);
     let bytes: u64 = ran.get("tables")["tables"].as_array().unwrap().iter().map(|t| t["bytes"].as_u64().unwrap()).sum();
     let began = Instant::now();
@@ -161,7 +161,7 @@ fn tables_that_fit_the_cache_alone_and_not_together_are_told_as_too_large_at_onc
 }
 
 #[test]
-fn queries_whose_files_are_slow_to_come_keep_no_process_from_others_and_end_in_time() {
+fn queries_with_slow_files_release_their_child_and_time_out() {
     let mut site = Site::new(Kind::Fleet);
     site.set("SVC_QUERY_TIMEOUT_MS", "2000");
     let ran = Ran::on(site);
@@ -192,7 +192,7 @@ fn queries_whose_files_are_slow_to_come_keep_no_process_from_others_and_end_in_t
 }
 
 #[test]
-fn a_store_that_dies_while_files_are_fetched_is_told_as_such() {
+fn store_failure_during_a_query_is_reported() {
     let ran = Ran::new(Kind::Fleet);
     let broken = Arc::new(AtomicBool::new(true));
     let (rule, upstream) = (Arc::clone(&broken), s3s_fs());

@@ -22,7 +22,7 @@ fn told(ty: &str, name: &str, nulls: u64, min: &Value, max: &Value, exact: bool)
 }
 
 #[test]
-fn columns_are_told_with_their_bounds_over_all_files_and_partitions() {
+fn column_statistics_cover_all_files_and_partitions() {
     on_both(|kind| {
         let ran = Ran::unrun(Site::new(kind));
         let empty = ran.get("tables/t/stats");
@@ -47,7 +47,7 @@ fn columns_are_told_with_their_bounds_over_all_files_and_partitions() {
 }
 
 #[test]
-fn values_of_every_type_are_written_as_rows_have_them() {
+fn statistics_have_the_format_of_rows() {
     let types = [
         ("boolean", "false", "true"),
         ("uint64", "1", "18446744073709551615"),
@@ -82,7 +82,7 @@ fn values_of_every_type_are_written_as_rows_have_them() {
 }
 
 #[test]
-fn long_texts_are_cut_and_said_to_be() {
+fn long_texts_are_truncated_and_marked() {
     let ran = Ran::new(Kind::Embedded);
     ran.site.put("trips", "in/c.csv", format!("day,a,b\n2013-01-01,{},1\n", "z".repeat(300)));
     ran.run();
@@ -92,7 +92,7 @@ fn long_texts_are_cut_and_said_to_be() {
 }
 
 #[test]
-fn a_table_whose_config_changed_since_is_told_as_its_files_are() {
+fn statistics_follow_the_files_after_a_config_change() {
     let ran = Ran::new(Kind::Embedded);
     let changed = mapping(&json!({ "columns": [{ "name": "new", "type": "date" }] }));
     ran.site.configure("trips", &json!({ "version": 1, "auto_run": false, "mappings": [changed] }));
@@ -103,7 +103,7 @@ fn a_table_whose_config_changed_since_is_told_as_its_files_are() {
 }
 
 #[test]
-fn rejected_rows_are_told_of_too() {
+fn rejected_rows_have_statistics() {
     let ran = Ran::new(Kind::Embedded);
     let stats = ran.get("tables/_rejected_rows/stats");
     assert_eq!((&stats["rows"], &stats["complete"]), (&json!(1), &json!(true)));
@@ -111,7 +111,7 @@ fn rejected_rows_are_told_of_too() {
 }
 
 #[test]
-fn files_that_cannot_be_read_leave_the_answer_incomplete_and_are_no_failure() {
+fn unreadable_files_make_statistics_incomplete() {
     on_both(|kind| {
         let ran = Ran::new(kind);
         let key = format!("{}t/day=2013-01-01/part-00000.parquet", pipeline_prefix(&slug("trips")));
@@ -132,7 +132,7 @@ fn files_that_cannot_be_read_leave_the_answer_incomplete_and_are_no_failure() {
 }
 
 #[test]
-fn footers_that_kill_their_reader_cost_their_file_alone() {
+fn footer_that_crashes_the_child_affects_only_its_file() {
     on_both(|kind| {
         let ran = Ran::new(kind);
         let file = |day: &str| format!("{}t/day={day}/part-00000.parquet", pipeline_prefix(&slug("trips")));
@@ -157,7 +157,7 @@ fn footers_that_kill_their_reader_cost_their_file_alone() {
         let read_of = |stats: &Value| (stats["files_read"].clone(), column(stats, "a")["min"].clone());
         for (what, bomb) in parquet_bombs::all() {
             put(&key, &bomb);
-            let told = || ran.web.log().matches("a Parquet file can't be read").count();
+            let told = || ran.web.log().matches("Parquet file is unreadable").count();
             let before = told();
             assert_eq!(read_of(&ran.get("tables/t/stats")), (json!(1), json!("y")), "{what}");
             assert_eq!(told(), before + 1, "{what}: {}", ran.web.log());
@@ -181,7 +181,7 @@ fn footers_that_kill_their_reader_cost_their_file_alone() {
 }
 
 #[test]
-fn an_answer_is_kept_until_the_table_changes() {
+fn statistics_are_cached_until_the_table_changes() {
     let ran = Ran::on(Site::new(Kind::Fleet));
     let first = ran.get("tables/t/stats");
     let before = ran.site.objects_read();

@@ -39,7 +39,7 @@ fn renamed() -> Value {
 }
 
 #[test]
-fn tables_are_served_with_an_invalid_and_without_a_config() {
+fn tables_are_served_with_invalid_or_missing_config() {
     on_both(|kind| {
         let ran = Ran::new(kind);
         let dashboard = "/api/p/trips/dashboards/trips";
@@ -82,7 +82,7 @@ fn tables_are_served_with_an_invalid_and_without_a_config() {
 }
 
 #[test]
-fn a_saved_config_changes_no_column_before_its_run() {
+fn saved_config_changes_no_column_before_its_run() {
     on_both(|kind| {
         let ran = Ran::new(kind);
         let before = ran.get("tables");
@@ -109,7 +109,7 @@ fn a_saved_config_changes_no_column_before_its_run() {
 
 /// Neither other globs nor another table change a column of what is stored.
 #[test]
-fn changed_globs_and_added_tables_are_not_applied_before_a_run() {
+fn changed_globs_and_added_tables_wait_for_a_run() {
     on_both(|kind| {
         let ran = Ran::new(kind);
         let state = || {
@@ -146,7 +146,7 @@ fn changed_globs_and_added_tables_are_not_applied_before_a_run() {
 }
 
 #[test]
-fn a_table_that_the_config_dropped_stays_readable_until_a_clean_run() {
+fn removed_table_stays_readable_until_a_clean_run() {
     on_both(|kind| {
         let ran = Ran::new(kind);
         ran.site.pipeline("trips", &json!({ "table": "u", "columns": days()["columns"] }));
@@ -168,7 +168,7 @@ fn a_table_that_the_config_dropped_stays_readable_until_a_clean_run() {
 }
 
 #[test]
-fn a_manifest_without_a_schema_is_read_by_config_or_files_until_a_run_adds_it() {
+fn columns_come_from_config_or_files_if_the_manifest_lacks_them() {
     on_both(|kind| {
         let ran = Ran::new(kind);
         let before = ran.get("tables");
@@ -195,7 +195,7 @@ fn a_manifest_without_a_schema_is_read_by_config_or_files_until_a_run_adds_it() 
 }
 
 #[test]
-fn a_manifest_of_a_newer_version_costs_its_own_table_alone() {
+fn newer_manifest_fails_only_its_own_table() {
     let ran = Ran::new(Kind::Embedded);
     put(&ran, &manifest_key(&slug("trips"), "t"), br#"{ "version": 99 }"#);
     assert_eq!(query(&ran.browser, "SELECT 1")["rows"], json!([[1]]));
@@ -204,7 +204,7 @@ fn a_manifest_of_a_newer_version_costs_its_own_table_alone() {
 }
 
 #[test]
-fn a_pipeline_without_config_and_tables_has_none() {
+fn pipeline_without_config_has_no_tables() {
     on_both(|kind| {
         let site = Site::new(kind);
         site.put("trips", "in/a.csv", "a\n1\n");

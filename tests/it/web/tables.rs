@@ -61,7 +61,7 @@ pub fn days() -> Value {
 }
 
 #[test]
-fn tables_are_told_by_config_and_manifests_before_and_after_a_run() {
+fn tables_follow_config_and_manifests_before_and_after_a_run() {
     on_both(|kind| {
         let ran = Ran::unrun(Site::new(kind));
         let schema = json!([
@@ -93,7 +93,7 @@ fn tables_are_told_by_config_and_manifests_before_and_after_a_run() {
 }
 
 #[test]
-fn tables_of_no_pipeline_and_a_broken_config_are_told_apart() {
+fn missing_pipeline_differs_from_broken_config() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
@@ -118,7 +118,7 @@ fn tables_of_no_pipeline_and_a_broken_config_are_told_apart() {
 }
 
 #[test]
-fn a_manifest_that_is_nonsense_counts_as_an_empty_table() {
+fn malformed_manifest_counts_as_an_empty_table() {
     let ran = Ran::new(Kind::Embedded);
     ran.site
         .store
@@ -129,7 +129,7 @@ fn a_manifest_that_is_nonsense_counts_as_an_empty_table() {
 }
 
 #[test]
-fn objects_that_are_too_large_or_too_new_are_told_as_such() {
+fn oversized_and_newer_objects_are_reported() {
     let ran = Ran::new(Kind::Embedded);
     let put = |key: &str, bytes: &[u8]| {
         ran.site.store.put(Bucket::Pipelines, key, bytes, &WriteOptions::default()).unwrap();
@@ -152,7 +152,7 @@ fn objects_that_are_too_large_or_too_new_are_told_as_such() {
 }
 
 #[test]
-fn lineage_goes_both_ways_and_can_be_narrowed_and_paged() {
+fn lineage_works_in_both_directions_with_filters_and_pages() {
     on_both(|kind| {
         let ran = Ran::new(kind);
         let all = ran.get("tables/t/lineage");

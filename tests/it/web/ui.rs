@@ -27,7 +27,7 @@ fn built(folder: &Path) -> PathBuf {
 }
 
 #[test]
-fn every_place_of_the_ui_answers_strangers_with_the_page_and_asks_again_before_it_is_used_again() {
+fn ui_paths_serve_the_page_without_a_session() {
     let site = Site::new(Kind::Embedded);
     let folder = tempfile::tempdir().unwrap();
     let web = site.web_with(&[("SVC_UI_DIR", built(folder.path()).to_str().unwrap())]);
@@ -45,7 +45,7 @@ fn every_place_of_the_ui_answers_strangers_with_the_page_and_asks_again_before_i
 }
 
 #[test]
-fn an_address_that_is_none_answers_browsers_with_the_page_and_the_status_404_and_others_in_json() {
+fn unknown_path_serves_browsers_the_page_with_404_and_others_json() {
     let site = Site::new(Kind::Embedded);
     let folder = tempfile::tempdir().unwrap();
     let web = site.web_with(&[("SVC_UI_DIR", built(folder.path()).to_str().unwrap())]);
@@ -73,7 +73,7 @@ fn an_address_that_is_none_answers_browsers_with_the_page_and_the_status_404_and
 }
 
 #[test]
-fn files_with_a_hash_in_their_name_are_kept_for_good_and_come_packed_to_who_takes_that() {
+fn hashed_assets_are_immutable_and_compressed() {
     let site = Site::new(Kind::Embedded);
     let folder = tempfile::tempdir().unwrap();
     let web = site.web_with(&[("SVC_UI_DIR", built(folder.path()).to_str().unwrap())]);
@@ -98,7 +98,7 @@ fn files_with_a_hash_in_their_name_are_kept_for_good_and_come_packed_to_who_take
 }
 
 #[test]
-fn a_file_that_the_browser_still_has_is_not_sent_again() {
+fn unchanged_ui_file_is_not_sent_again() {
     let site = Site::new(Kind::Embedded);
     let folder = tempfile::tempdir().unwrap();
     let dist = built(folder.path());
@@ -116,7 +116,7 @@ fn a_file_that_the_browser_still_has_is_not_sent_again() {
 }
 
 #[test]
-fn no_name_leads_out_of_the_folder() {
+fn asset_names_cannot_escape_the_folder() {
     let site = Site::new(Kind::Embedded);
     let folder = tempfile::tempdir().unwrap();
     let web = site.web_with(&[("SVC_UI_DIR", built(folder.path()).to_str().unwrap())]);

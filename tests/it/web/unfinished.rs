@@ -79,7 +79,7 @@ const PLACES: &[(&str, Save)] = &[
 ];
 
 #[test]
-fn a_config_that_is_saved_while_a_rename_is_cut_off_is_refused_or_kept() {
+fn config_saved_during_interrupted_rename_is_rejected_or_kept() {
     on_both(|kind| {
         let site = Site::new(kind);
         let (olds, news): (Vec<String>, Vec<String>) =
@@ -125,7 +125,7 @@ fn a_config_that_is_saved_while_a_rename_is_cut_off_is_refused_or_kept() {
 }
 
 #[test]
-fn what_is_half_made_takes_no_config_and_is_made_whole_by_the_same_request() {
+fn unfinished_pipeline_takes_no_config_and_can_be_resumed() {
     on_both(|kind| {
         let site = Site::new(kind);
         let wish = |name: &str| json!({ "slug": name, "template": "flights" });
@@ -147,7 +147,7 @@ fn what_is_half_made_takes_no_config_and_is_made_whole_by_the_same_request() {
 }
 
 #[test]
-fn a_rename_that_was_given_up_holds_nothing_up() {
+fn abandoned_rename_blocks_nothing() {
     let site = Site::new(Kind::Embedded);
     lay_out(&site, "a");
     kill_at(&site, "rename::leaving", |browser| {
@@ -173,7 +173,7 @@ fn a_rename_that_was_given_up_holds_nothing_up() {
 }
 
 #[test]
-fn a_mark_that_cant_be_read_is_one_of_something_unfinished() {
+fn unreadable_marker_means_an_unfinished_pipeline() {
     let site = Site::new(Kind::Embedded);
     let web = site.web();
     let browser = Browser::log_in(&web);
@@ -222,7 +222,7 @@ fn stopped_at(
 }
 
 #[test]
-fn a_file_that_is_overwritten_between_its_copying_and_its_deleting_is_moved_as_it_is_then() {
+fn file_overwritten_during_rename_is_moved_in_its_new_version() {
     on_both(|kind| {
         for place in ["rename::copied", "rename::config_deleted", "rename::late_copied"] {
             let site = Site::new(kind);
@@ -237,7 +237,7 @@ fn a_file_that_is_overwritten_between_its_copying_and_its_deleting_is_moved_as_i
 }
 
 #[test]
-fn a_file_that_comes_under_the_new_name_is_not_covered_by_an_old_one() {
+fn file_uploaded_under_the_new_name_is_not_overwritten() {
     on_both(|kind| {
         let site = Site::new(kind);
         lay_out(&site, "old");
@@ -248,7 +248,7 @@ fn a_file_that_comes_under_the_new_name_is_not_covered_by_an_old_one() {
 }
 
 #[test]
-fn what_comes_while_a_pipeline_is_deleted_goes_with_it() {
+fn uploads_during_a_delete_are_deleted() {
     on_both(|kind| {
         let site = Site::new(kind);
         lay_out(&site, "p");
@@ -259,7 +259,7 @@ fn what_comes_while_a_pipeline_is_deleted_goes_with_it() {
 }
 
 #[test]
-fn dashboards_and_queries_wait_for_who_deletes_their_pipeline_and_find_it_gone() {
+fn dashboard_and_query_writes_wait_for_a_delete_and_then_fail() {
     on_both(|kind| {
         let site = Site::new(kind);
         lay_out(&site, "p");

@@ -34,7 +34,7 @@ fn told(web: &Service, part: &str) {
 }
 
 #[test]
-fn warnings_of_named_readers_come_with_the_verdict_and_with_a_save() {
+fn reader_warnings_come_with_verdicts_and_saves() {
     on_both(|kind| {
         let site = Site::new(kind);
         let (_worker, web) = site.worker_and_web();
@@ -52,7 +52,7 @@ fn warnings_of_named_readers_come_with_the_verdict_and_with_a_save() {
 }
 
 #[test]
-fn a_config_is_validated_by_the_worker_whether_or_not_its_pipeline_exists() {
+fn worker_validates_config_of_new_and_existing_pipelines() {
     on_both(|kind| {
         let site = Site::new(kind);
         let (_worker, web) = site.worker_and_web();
@@ -87,7 +87,7 @@ fn a_config_is_validated_by_the_worker_whether_or_not_its_pipeline_exists() {
 }
 
 #[test]
-fn a_save_tells_what_is_wrong_with_expressions_where_a_worker_answers_and_saves_where_none_does() {
+fn save_reports_expression_problems_if_a_worker_responds() {
     on_both(|kind| {
         let site = Site::new(kind);
         let (mut worker, web) = site.worker_and_web();
@@ -116,7 +116,7 @@ fn a_save_tells_what_is_wrong_with_expressions_where_a_worker_answers_and_saves_
 }
 
 #[test]
-fn a_worker_that_refuses_the_token_is_as_good_as_none() {
+fn worker_that_rejects_the_token_counts_as_unavailable() {
     let site = Site::new(Kind::Embedded);
     let worker = site.worker();
     let url = format!("http://{}/", worker.address());
@@ -129,7 +129,7 @@ fn a_worker_that_refuses_the_token_is_as_good_as_none() {
 }
 
 #[test]
-fn a_server_that_never_answers_holds_nobody_up_for_long() {
+fn unresponsive_worker_times_out() {
     let site = Site::new(Kind::Embedded);
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", silent.local_addr().unwrap());
@@ -145,7 +145,7 @@ fn a_server_that_never_answers_holds_nobody_up_for_long() {
 }
 
 #[test]
-fn a_server_that_is_no_worker_gives_no_verdict() {
+fn response_of_a_foreign_server_is_not_a_verdict() {
     let site = Site::new(Kind::Embedded);
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", server.local_addr().unwrap());
@@ -165,7 +165,7 @@ fn a_server_that_is_no_worker_gives_no_verdict() {
 }
 
 #[test]
-fn a_worker_behind_tls_is_trusted_by_the_file_of_authorities_alone() {
+fn worker_tls_uses_only_the_configured_authorities() {
     let site = Site::new(Kind::Embedded);
     let place = tempfile::tempdir().unwrap();
     // It is no worker, but what it says can only be read over a trusted connection.

@@ -56,7 +56,7 @@ const MALFORMED: [&str; 8] = ["%00", "a%00b", "%", "%2", "%zz", "%c0%ae%c0%ae%c0
 const ODD: [&str; 7] = ["a%252fb%255cc", "%EF%BC%8Ex", "...", "100%25", "a+b%2Bc%26d%3D%3F%23.csv", "C:x", "~"];
 
 #[test]
-fn keys_that_could_lead_elsewhere_are_refused_by_every_route_and_change_nothing() {
+fn traversal_keys_are_rejected_by_every_route() {
     on_both(|kind| {
         let site = Site::new(kind);
         put(&site, "kept", b"1");
@@ -93,7 +93,7 @@ fn keys_that_could_lead_elsewhere_are_refused_by_every_route_and_change_nothing(
 }
 
 #[test]
-fn keys_are_decoded_once_and_what_is_left_is_a_name() {
+fn keys_are_percent_decoded_once() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
@@ -113,7 +113,7 @@ fn keys_are_decoded_once_and_what_is_left_is_a_name() {
 }
 
 #[test]
-fn keys_that_an_export_would_refuse_are_not_made_and_those_that_are_there_can_be_dealt_with() {
+fn keys_that_no_export_allows_are_not_created_and_stay_usable() {
     on_both(|kind| {
         let site = Site::new(kind);
         put(&site, "kept", b"1");
@@ -145,7 +145,7 @@ fn keys_that_an_export_would_refuse_are_not_made_and_those_that_are_there_can_be
 }
 
 #[test]
-fn a_key_is_stored_in_normal_form_c_and_what_others_stored_otherwise_is_reached_all_the_same() {
+fn keys_are_normalised_and_foreign_forms_stay_reachable() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
@@ -164,7 +164,7 @@ fn a_key_is_stored_in_normal_form_c_and_what_others_stored_otherwise_is_reached_
 }
 
 #[test]
-fn what_a_folder_cannot_hold_is_no_key_there() {
+fn folder_store_rejects_keys_it_cannot_hold() {
     let site = Site::new(crate::support::site::Kind::Embedded);
     put(&site, "a", b"1");
     put(&site, "b/c", b"2");
@@ -180,7 +180,7 @@ fn what_a_folder_cannot_hold_is_no_key_there() {
 }
 
 #[test]
-fn a_key_with_an_empty_segment_is_never_that_of_its_neighbour() {
+fn key_with_empty_segment_is_distinct_from_its_neighbour() {
     on_both(|kind| {
         let site = Site::new(kind);
         put(&site, "a/b.csv", b"1");
@@ -196,7 +196,7 @@ fn a_key_with_an_empty_segment_is_never_that_of_its_neighbour() {
 }
 
 #[test]
-fn files_with_names_that_no_upload_may_have_are_listed_downloaded_moved_and_deleted() {
+fn files_with_foreign_names_are_fully_usable() {
     on_both(|kind| {
         let site = Site::new(kind);
         let odd = ["in/a\\b.csv", "in/line\nbreak.csv", "in/\u{202e}x.csv"];

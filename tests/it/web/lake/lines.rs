@@ -21,7 +21,7 @@ fn lines(browser: &Browser, name: &str, query: &str) -> Value {
 }
 
 #[test]
-fn lines_are_shown_from_any_place_of_plain_and_compressed_files() {
+fn lines_are_shown_from_any_position_of_plain_and_compressed_files() {
     on_both(|kind| {
         let site = Site::new(kind);
         let text: String = (1..=50_000).map(|n| format!("{n},row\r\n")).collect();
@@ -47,7 +47,7 @@ fn lines_are_shown_from_any_place_of_plain_and_compressed_files() {
 }
 
 #[test]
-fn the_line_that_a_rejected_row_tells_of_is_the_one_that_is_shown() {
+fn line_of_a_rejected_row_is_shown() {
     let ran = Ran::new(Kind::Embedded);
     let row = &ran.browser.get("/api/p/trips/tables/_rejected_rows/rows?limit=1").ok().json();
     let at = |name: &str| {
@@ -72,7 +72,7 @@ fn files_in_other_encodings_are_shown_as_text() {
 }
 
 #[test]
-fn what_is_no_line_of_a_file_is_refused() {
+fn invalid_line_requests_are_rejected() {
     on_both(|kind| {
         let site = Site::new(kind);
         site.put("trips", "a.csv", "a\n");

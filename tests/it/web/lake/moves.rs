@@ -14,7 +14,7 @@ fn transfer(browser: &Browser, from: &str, to: &str) -> Reply {
 }
 
 #[test]
-fn a_file_moves_to_a_key_of_which_there_is_none() {
+fn file_moves_to_a_new_key() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
@@ -35,7 +35,7 @@ fn a_file_moves_to_a_key_of_which_there_is_none() {
 }
 
 #[test]
-fn a_move_that_was_cut_off_before_the_deletion_goes_on_to_the_end() {
+fn move_interrupted_before_deletion_can_be_resumed() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
@@ -58,7 +58,7 @@ fn a_move_that_was_cut_off_before_the_deletion_goes_on_to_the_end() {
 }
 
 #[test]
-fn a_csv_that_is_moved_to_a_pipeline_extends_its_window_and_nothing_else_does() {
+fn only_moving_a_csv_into_a_pipeline_extends_its_window() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
@@ -79,7 +79,7 @@ fn a_csv_that_is_moved_to_a_pipeline_extends_its_window_and_nothing_else_does() 
 }
 
 #[test]
-fn a_move_whose_run_could_not_be_asked_for_keeps_the_source_and_the_same_again_ends_it() {
+fn move_keeps_the_source_until_its_run_is_requested() {
     let site = Site::new(Kind::Fleet);
     let web = site.web();
     let browser = Browser::log_in(&web);
@@ -96,7 +96,7 @@ fn a_move_whose_run_could_not_be_asked_for_keeps_the_source_and_the_same_again_e
 }
 
 #[test]
-fn a_file_that_comes_while_another_is_moved_away_is_kept_or_not_told_to_be_there() {
+fn upload_during_a_move_is_kept_or_reported_as_lost() {
     on_both(|kind| {
         let site = Site::new(kind);
         put(&site, "in/a", b"old");

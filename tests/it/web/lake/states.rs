@@ -26,7 +26,7 @@ fn state(tables: &[&str], loaded: &str, rejected: Option<u64>) -> Value {
 }
 
 #[test]
-fn files_are_told_with_the_tables_that_read_them_and_whether_they_did() {
+fn listing_shows_file_states_by_table() {
     on_both(|kind| {
         let ran = Ran::new(kind);
         ran.site.put("trips", "other/a.csv", "x\n1\n");
@@ -52,7 +52,7 @@ fn files_are_told_with_the_tables_that_read_them_and_whether_they_did() {
 }
 
 #[test]
-fn a_file_can_be_read_by_several_tables_and_is_loaded_once_all_have_read_it() {
+fn file_is_loaded_once_all_its_tables_have_read_it() {
     let ran = Ran::new(Kind::Embedded);
     let of = |table: &str, files: &[&str]| {
         mapping(&json!({ "table": table, "files": files, "columns": [
@@ -66,7 +66,7 @@ fn a_file_can_be_read_by_several_tables_and_is_loaded_once_all_have_read_it() {
 }
 
 #[test]
-fn what_cannot_be_understood_makes_states_unknown_and_fails_no_listing() {
+fn unreadable_config_or_manifest_makes_states_unknown() {
     on_both(|kind| {
         let ran = Ran::new(kind);
         let put = |key: &str, body: &[u8]| {
@@ -97,7 +97,7 @@ fn what_cannot_be_understood_makes_states_unknown_and_fails_no_listing() {
 }
 
 #[test]
-fn states_cost_no_more_than_a_look_at_what_changed() {
+fn file_states_only_read_what_changed() {
     let ran = Ran::on(Site::new(Kind::Fleet));
     let path = "pipelines/trips/in/";
     states(&ran.browser, path);

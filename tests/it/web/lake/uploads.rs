@@ -29,7 +29,7 @@ fn begin_upload(web: &Service, browser: &Browser, fields: &str) -> TcpStream {
 }
 
 #[test]
-fn a_file_is_uploaded_anew_and_over_another() {
+fn upload_creates_and_replaces_files() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
@@ -51,7 +51,7 @@ fn a_file_is_uploaded_anew_and_over_another() {
 }
 
 #[test]
-fn an_upload_that_must_not_replace_anything_is_refused_where_there_is_something() {
+fn conditional_upload_does_not_replace_a_file() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
@@ -74,7 +74,7 @@ fn an_upload_that_must_not_replace_anything_is_refused_where_there_is_something(
 }
 
 #[test]
-fn what_is_larger_than_the_limit_is_refused_before_it_is_read_or_on_passing_it_and_leaves_nothing() {
+fn oversized_upload_is_rejected_and_leaves_nothing() {
     let site = Site::new(Kind::Embedded);
     put(&site, "kept", b"1");
     let web = site.web();
@@ -107,7 +107,7 @@ fn what_is_larger_than_the_limit_is_refused_before_it_is_read_or_on_passing_it_a
 }
 
 #[test]
-fn an_upload_that_breaks_off_stores_nothing() {
+fn interrupted_upload_stores_nothing() {
     on_both(|kind| {
         let site = Site::new(kind);
         put(&site, "kept", b"1");
@@ -132,7 +132,7 @@ fn an_upload_that_breaks_off_stores_nothing() {
 }
 
 #[test]
-fn what_a_killed_process_held_is_swept_by_the_next_one_that_starts() {
+fn leftovers_of_a_killed_process_are_swept_at_start() {
     let mut site = Site::new(Kind::Embedded);
     let cache = site.home().join("shared-cache");
     site.set("SVC_CACHE_DIR", cache.to_str().unwrap());
@@ -154,7 +154,7 @@ fn what_a_killed_process_held_is_swept_by_the_next_one_that_starts() {
 }
 
 #[test]
-fn a_csv_under_a_pipeline_extends_its_window_and_nothing_else_does() {
+fn only_uploading_a_csv_into_a_pipeline_extends_its_window() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
@@ -180,7 +180,7 @@ fn a_csv_under_a_pipeline_extends_its_window_and_nothing_else_does() {
 }
 
 #[test]
-fn an_uploaded_csv_is_run_by_itself_once() {
+fn uploaded_csv_triggers_one_run() {
     on_both(|kind| {
         let site = Site::new(kind);
         site.automatic_pipeline("trips");
@@ -197,7 +197,7 @@ fn an_uploaded_csv_is_run_by_itself_once() {
 }
 
 #[test]
-fn whoever_uploads_a_csv_whose_run_could_not_be_asked_for_is_told_and_the_same_again_asks_for_it() {
+fn upload_without_a_queue_fails_and_can_be_repeated() {
     let site = Site::new(Kind::Fleet);
     let web = site.web();
     let browser = Browser::log_in(&web);
@@ -216,7 +216,7 @@ fn whoever_uploads_a_csv_whose_run_could_not_be_asked_for_is_told_and_the_same_a
 }
 
 #[test]
-fn a_form_is_refused_instead_of_being_stored_as_a_file() {
+fn multipart_form_is_not_stored_as_a_file() {
     let site = Site::new(Kind::Embedded);
     let web = site.web();
     let browser = Browser::log_in(&web);

@@ -1,0 +1,70 @@
+//! Files to provide, deadlines and errors of the cache.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use crate::domain::digest::sha256_hex;
+use crate::ports::store::{ETag, StoreError};
+
+/// A file that a query will read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WantedFile {
+    pub key: String,
+    pub etag: ETag,
+    /// Hex, if known.
+    pub sha256: String,
+    pub size: u64,
+    /// Target path, in an existing folder on the file system of the cache.
+    pub into: PathBuf,
+}
+
+impl WantedFile {
+    /// The file's name in the cache. It includes the content's digest, so that it is unique whatever tags a store uses.
+    pub(super) fn name(&self) -> Name {
+        Name(sha256_hex(format!("{}\n{}\n{}", self.key, self.etag.0, self.sha256).as_bytes()), self.size)
+    }
+}
+
+/// The name of a file in the cache: a hash, and its size in bytes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name(pub(super) String, pub(super) u64);
+
+/// When a query gives up, by time or because it was stopped.
+#[derive(Clone, Copy)]
+pub struct Deadline<'a> {
+    pub until: Instant,
+    pub stopped: &'a (dyn Fn() -> bool + Sync),
+}
+
+/// Why files can't be provided.
+#[derive(Debug, thiserror::Error)]
+pub enum CacheError {
+    #[error("the query reads {needed} bytes; the cache holds {bytes_max}")]
+    TooLarge { needed: u64, bytes_max: u64 },
+    /// Other queries occupied the cache during the whole wait.
+    #[error("the cache is occupied by other queries")]
+    Busy,
+    /// The object was replaced or deleted.
+    #[error("`{key}` has changed")]
+    Changed { key: String },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("{what} `{}`: {source}", .path.display())]
+    Io { what: &'static str, path: PathBuf, source: io::Error },
+    #[error("the query was cancelled while its files were fetched")]
+    Stopped,
+    #[error("timed out while fetching the query's files")]
+    TimedOut,
+}
+
+impl Deadline<'_> {
+    /// # Errors
+    /// [`CacheError::Stopped`], [`CacheError::TimedOut`].
+    pub fn check(&self) -> Result<(), CacheError> {
+        if (self.stopped)() {
+            return Err(CacheError::Stopped);
+        }
+        if Instant::now() >= self.until { Err(CacheError::TimedOut) } else { Ok(()) }
+    }
+}

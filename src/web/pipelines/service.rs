@@ -1,0 +1,107 @@
+//! The service, and the list of pipelines that it shares between concurrent requests.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::recent::{JobSummaryCache, RecentJob};
+use crate::ports::Kv;
+use crate::sync::{Semaphore, SingleFlight};
+use crate::system::process_folder;
+use crate::web::locks::Locks;
+use crate::web::stores::Objects;
+
+/// The service.
+pub struct Pipelines {
+    pub(super) store: Objects,
+    pub(super) kv: Arc<dyn Kv>,
+    pub(super) locks: Arc<Locks>,
+    pub(super) streams: Semaphore,
+    pub(super) options: PipelineOptions,
+    pub(super) summaries: JobSummaryCache,
+    /// Lists with details, by the number of recent jobs.
+    pub(super) details: SingleFlight<Option<usize>, Listed>,
+}
+
+pub struct PipelineOptions {
+    /// Folder for archives being imported.
+    pub scratch_dir: PathBuf,
+    /// Largest archive, in bytes, both compressed and inflated.
+    pub import_bytes_max: u64,
+}
+
+impl Pipelines {
+    pub fn new(
+        store: Objects,
+        kv: Arc<dyn Kv>,
+        locks: Arc<Locks>,
+        streams: Semaphore,
+        options: PipelineOptions,
+    ) -> Self {
+        // Leftovers of imports by dead processes.
+        process_folder::sweep(&options.scratch_dir);
+        let (summaries, details) = (JobSummaryCache::default(), SingleFlight::default());
+        Self { store, kv, locks, streams, options, summaries, details }
+    }
+}
+
+/// The slugs, in order; with `details`, an entry each.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+pub(super) enum Listed {
+    Slugs(Vec<String>),
+    Details(Details),
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Details {
+    pub(super) pipelines: Vec<Detail>,
+    /// More pipelines exist.
+    pub(super) truncated: bool,
+    /// Recent jobs of some pipelines are missing, since reading them would take too long; retry.
+    pub(super) recent_truncated: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Detail {
+    pub(super) slug: String,
+    /// The config's title; null if there is no readable config.
+    pub(super) title: Option<String>,
+    pub(super) config: ConfigState,
+    /// Problems of the config, without those of its expressions.
+    pub(super) problems: u64,
+    /// Tables of the config.
+    pub(super) tables: u64,
+    pub(super) auto_run: bool,
+    /// The last enqueued job.
+    pub(super) last_job: Option<LastJob>,
+    /// When the next waiting job or batch of files is due; RFC 3339.
+    pub(super) next_due: Option<String>,
+    /// Rows of all tables after the last completed recent job; null if there is none, or recent jobs weren't requested.
+    pub(super) rows: Option<u64>,
+    pub(super) bytes: Option<u64>,
+    /// The last ended jobs, oldest first; null if not requested or not read.
+    pub(super) recent: Option<Vec<RecentJob>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ConfigState {
+    Valid,
+    Invalid,
+    Missing,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct LastJob {
+    pub(super) job_id: String,
+    pub(super) status: String,
+    pub(super) trigger: String,
+    /// RFC 3339, like all times.
+    pub(super) enqueued_at: String,
+    pub(super) finished_at: Option<String>,
+    /// Error code of the failure.
+    pub(super) error: Option<String>,
+}

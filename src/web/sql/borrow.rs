@@ -1,0 +1,181 @@
+//! A borrowed child process, and the tables in its folder.
+
+use std::path::Path;
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use super::SqlProblem;
+use super::failure::{from_problem, from_sandbox, problem};
+use crate::domain::name::Slug;
+use crate::http::{ApiError, ErrorCode};
+use crate::sql::sandbox::{Analysis, Child, Relation, SqlError};
+use crate::sync::Permit;
+use crate::web::cache::{Cache, StagedTable};
+use crate::web::parquet::ReadError;
+use crate::web::snapshot::Span;
+use crate::web::tables::catalog::Catalog;
+
+/// Timeout for analysing statements, and for defining tables.
+pub(super) const PREPARE_MAX: Duration = Duration::from_secs(30);
+/// How long a child stays borrowed while its files are fetched.
+const IDLE_MAX: Duration = Duration::from_millis(500);
+/// Most table names in a message.
+const NAMES_LISTED_MAX: usize = 20;
+
+/// A child, and its query's permit.
+pub struct BorrowedChild {
+    pub child: Child,
+    pub(super) permit: Arc<Permit>,
+}
+
+/// Tables in a child's folder.
+pub struct OpenedTables {
+    pub relations: Vec<Relation>,
+    /// Rows of each table with files, if known without reading.
+    pub rows: Vec<Option<u64>>,
+    /// Rows before the present files, if only a span was requested.
+    pub skipped: u64,
+    pub publishing: bool,
+}
+
+/// The tables that a child needs.
+pub struct TablesRequest<'a> {
+    pub pipeline: &'a Slug,
+    pub catalog: &'a Catalog,
+    pub named: &'a [String],
+    /// Whether to define the other tables, too, without rows.
+    pub all: bool,
+    /// The rows needed of the only named table, in the order of its files.
+    pub span: Option<Span>,
+}
+
+pub(super) fn unreadable(file: &str, table: &str, error: ReadError) -> ApiError {
+    match error {
+        ReadError::Unreadable(reason) => ApiError::internal(format!("`{file}` of table `{table}`: {reason}")),
+        ReadError::Failed(error) => error,
+    }
+}
+
+/// Moves tables' files out of a dead child's folder, for the next query of the same tables.
+pub(super) fn give_back(cache: &Arc<Cache>, folder: &Path, staged: Vec<(String, StagedTable)>, publishing: bool) {
+    for (name, table) in staged {
+        // Files of a table that was being published may be of two versions.
+        let table = if publishing { table.not_reusable() } else { table };
+        if std::fs::rename(folder.join(&name), table.path().join(&name)).is_ok() {
+            cache.return_staged(table);
+        }
+    }
+}
+
+impl BorrowedChild {
+    /// Runs `work`, which doesn't need the child; the child is returned if that takes long.
+    pub(super) fn while_idle<T>(self, work: impl FnOnce() -> T) -> (Option<Self>, T) {
+        let held = Mutex::new(Some(self));
+        let done = std::thread::scope(|scope| {
+            let (over, is_over) = mpsc::channel::<()>();
+            let held = &held;
+            let give_back = move || {
+                if is_over.recv_timeout(IDLE_MAX) == Err(mpsc::RecvTimeoutError::Timeout) {
+                    drop(held.lock().take());
+                }
+            };
+            // Without a thread, the child stays borrowed.
+            let _ = std::thread::Builder::new().name("child-idle".to_owned()).spawn_scoped(scope, give_back);
+            let done = work();
+            drop(over);
+            done
+        });
+        (held.into_inner(), done)
+    }
+
+    /// Moves the tables' files into the child's folder.
+    pub(super) fn take_over(&self, relations: &[Relation], staged: &[StagedTable]) -> Result<(), ApiError> {
+        let folder = self.child.folder().ok_or_else(|| ApiError::internal("the child has no folder"))?;
+        for (relation, table) in relations.iter().zip(staged) {
+            let (from, to) = (table.path().join(&relation.name), folder.join(&relation.name));
+            std::fs::rename(&from, &to)
+                .map_err(|error| ApiError::internal(format!("moving to `{}`: {error}", to.display())))?;
+        }
+        Ok(())
+    }
+
+    pub fn into_parts(self) -> (Child, Arc<Permit>) {
+        (self.child, self.permit)
+    }
+
+    /// Analyses statements: the tables that each names, or why it isn't allowed. `known`: the existing tables.
+    ///
+    /// # Errors
+    /// Those of the child.
+    pub fn analyse(&mut self, texts: &[&str], known: &[&str]) -> Result<Vec<Result<Analysis, SqlError>>, ApiError> {
+        self.child.analyse(texts, known, Instant::now() + PREPARE_MAX).map_err(from_sandbox)
+    }
+}
+
+/// Whether a statement may list tables, so that all must be defined.
+pub fn may_list_tables(sql: &str) -> bool {
+    sql.to_ascii_lowercase().contains("show")
+}
+
+/// Checks that the tables a statement names exist.
+///
+/// # Errors
+/// The statement's problem.
+pub fn named_tables(analysis: &Result<Analysis, SqlError>, names: &[&str]) -> Result<Vec<String>, SqlProblem> {
+    let analysis = analysis.as_ref().map_err(problem)?;
+    let unknown = analysis.tables.iter().find(|name| !names.iter().any(|known| known.eq_ignore_ascii_case(name)));
+    match unknown {
+        Some(name) => Err(SqlProblem { message: no_such_table(name, names), position: None }),
+        None => Ok(analysis.tables.clone()),
+    }
+}
+
+fn no_such_table(name: &str, names: &[&str]) -> String {
+    let near = crate::sql::nearest(name, names.iter().copied());
+    let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+    let listed: Vec<String> = names.iter().take(NAMES_LISTED_MAX).map(|name| format!("`{name}`")).collect();
+    let more = if names.len() > NAMES_LISTED_MAX { ", …" } else { "" };
+    let name = crate::web::access::clipped(name);
+    format!(
+        "the pipeline has no table `{name}`{near}{} it has {}{more}",
+        if near.is_empty() { ";" } else { "" },
+        listed.join(", ")
+    )
+}
+
+/// As [`named_tables`], with an API error.
+///
+/// # Errors
+/// `invalid_sql`.
+pub fn tables_or_error(analysis: &Result<Analysis, SqlError>, names: &[&str]) -> Result<Vec<String>, ApiError> {
+    named_tables(analysis, names).map_err(|problem| from_problem(&problem))
+}
+
+/// Whether one statement may be at fault, so that the others may succeed alone.
+pub fn may_be_of_one(error: &ApiError) -> bool {
+    let of_one = [
+        ErrorCode::QueryTooLarge,
+        ErrorCode::QueryTimeout,
+        ErrorCode::QueryOutOfMemory,
+        ErrorCode::Internal,
+        ErrorCode::InvalidSql,
+    ];
+    of_one.contains(&error.code())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_table_error_lists_existing_tables() {
+        let analysis = Ok(Analysis { tables: vec!["trip".into()], parameters: Vec::new() });
+        let problem = named_tables(&analysis, &["trips", "zones"]).unwrap_err();
+        let expected = "the pipeline has no table `trip`; did you mean `trips`? it has `trips`, `zones`";
+        assert_eq!(problem.message, expected);
+        let analysis = Ok(Analysis { tables: vec!["Trips".into()], parameters: Vec::new() });
+        assert!(named_tables(&analysis, &["trips"]).is_ok());
+    }
+}

@@ -1,0 +1,175 @@
+//! Statements, results and table shapes, and their conversion to what child processes take.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::domain::pipeline::types::DataType;
+use crate::sql::sandbox::{self, Params};
+
+/// One statement with its parameters.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Statement {
+    pub sql: String,
+    /// By name, without `$`; bound, never part of the text.
+    pub params: Vec<(String, Param)>,
+}
+
+/// A parameter's value.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Param {
+    Null,
+    Boolean(bool),
+    Integer(i64),
+    /// Larger than `Integer`.
+    Unsigned(u64),
+    Float(f64),
+    Text(String),
+    /// `2013-01-31`.
+    Date(chrono::NaiveDate),
+    List(Vec<Param>),
+}
+
+/// A column of a result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ResultColumn {
+    pub name: String,
+    /// Lakemill's name of the type (`int64`, `decimal(10,2)`), or DuckDB's if there is none.
+    #[serde(rename = "type")]
+    pub ty: String,
+}
+
+/// The rows of a result, up to limits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rows {
+    pub columns: Vec<ResultColumn>,
+    /// A JSON array of arrays, as text.
+    pub rows: String,
+    pub row_count: u64,
+    pub limit_reason: Option<LimitReason>,
+    /// The tables were being published while they were read.
+    pub publishing: bool,
+}
+
+/// The limit that truncated a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitReason {
+    Rows,
+    Bytes,
+}
+
+/// Limits of a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowLimits {
+    pub rows: u64,
+    /// Bytes of the rows as JSON.
+    pub bytes: u64,
+}
+
+/// A table's name and columns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableShape {
+    pub name: String,
+    pub columns: Vec<ShapeColumn>,
+}
+
+/// A column of a [`TableShape`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShapeColumn {
+    pub name: String,
+    pub ty: DataType,
+    pub nullable: bool,
+}
+
+/// A problem of a statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SqlProblem {
+    pub message: String,
+    /// Line and column, from 1, if known.
+    pub position: Option<(u32, u32)>,
+}
+
+/// Converts a statement. Parameters named `1`, `2`, … without gaps are positional.
+pub fn statement(statement: &Statement) -> sandbox::Statement {
+    let mut by_position: BTreeMap<usize, sandbox::Value> = BTreeMap::new();
+    for (name, param) in &statement.params {
+        if let Some(position) = name.parse::<usize>().ok().filter(|position| position.to_string() == *name) {
+            by_position.insert(position, value(param));
+        }
+    }
+    let count = statement.params.len();
+    let params = if by_position.len() == count && by_position.keys().copied().eq(1..=count) {
+        Params::Positional(by_position.into_values().collect())
+    } else {
+        Params::Named(statement.params.iter().map(|(name, param)| (name.clone(), value(param))).collect())
+    };
+    sandbox::Statement { sql: statement.sql.clone(), params }
+}
+
+fn value(param: &Param) -> sandbox::Value {
+    match param {
+        Param::Null => sandbox::Value::Null,
+        Param::Boolean(value) => sandbox::Value::Bool(*value),
+        Param::Integer(value) => sandbox::Value::Int(*value),
+        Param::Unsigned(value) => sandbox::Value::Unsigned(*value),
+        Param::Float(value) => sandbox::Value::Float(*value),
+        Param::Text(value) => sandbox::Value::Text(value.clone()),
+        Param::Date(value) => sandbox::Value::Date(value.to_string()),
+        Param::List(values) => sandbox::Value::List(values.iter().map(self::value).collect()),
+    }
+}
+
+/// Typical size of the fields around rows.
+const HEAD_BYTES: usize = 1 << 10;
+
+/// A response with rows and the fields `more`, written without parsing the rows.
+pub fn rows_json(rows: &Rows, more: &Map<String, Value>) -> String {
+    let mut text = String::with_capacity(rows.rows.len() + HEAD_BYTES);
+    push_rows(&mut text, rows, more);
+    text
+}
+
+/// As [`rows_json`], appended to `text`.
+pub fn push_rows(text: &mut String, rows: &Rows, more: &Map<String, Value>) {
+    let mut head = Map::new();
+    head.insert("columns".into(), serde_json::to_value(&rows.columns).unwrap_or_default());
+    head.insert("row_count".into(), rows.row_count.into());
+    head.insert("truncated".into(), rows.limit_reason.is_some().into());
+    head.insert("limit_reason".into(), serde_json::to_value(rows.limit_reason).unwrap_or_default());
+    if rows.publishing {
+        head.insert("publishing".into(), true.into());
+    }
+    head.extend(more.iter().map(|(name, value)| (name.clone(), value.clone())));
+    push_object_with_rows(text, head, &rows.rows);
+}
+
+/// Appends a JSON object of `head`, which isn't empty, and `rows`, which is JSON.
+pub fn push_object_with_rows(text: &mut String, head: Map<String, Value>, rows: &str) {
+    text.push_str(&Value::Object(head).to_string());
+    text.pop();
+    text.push_str(",\"rows\":");
+    text.push_str(rows);
+    text.push('}');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numeric_names_are_positions() {
+        let params = |names: &[&str]| {
+            let params = names.iter().map(|name| ((*name).to_owned(), Param::Text((*name).to_owned()))).collect();
+            statement(&Statement { sql: String::new(), params }).params
+        };
+        let text = |text: &str| sandbox::Value::Text(text.to_owned());
+        assert_eq!(params(&["2", "1"]), Params::Positional(vec![text("1"), text("2")]));
+        assert_eq!(params(&[]), Params::Positional(Vec::new()));
+        for named in [&["1", "3"][..], &["1", "a"], &["01"]] {
+            assert!(matches!(params(named), Params::Named(_)), "{named:?}");
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! Loads catalogs: the tables that manifests describe, and those that the config adds with the next run.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, OnceLock};
+
+use globset::{GlobSet, GlobSetBuilder};
+use parking_lot::Mutex;
+
+use super::catalog::{
+    AppliedState, Catalog, CatalogTable, ConfigStatus, TableState, rejected_rows, relation_columns, with_partitions,
+};
+use super::footers::Footers;
+use crate::domain::layout::config_key;
+use crate::domain::limits::CONFIG_BYTES_MAX;
+use crate::domain::manifest::{FileEntry, Manifest};
+use crate::domain::name::Slug;
+use crate::domain::pipeline::types::DataType;
+use crate::domain::pipeline::validate::parse as parse_config;
+use crate::domain::pipeline::{Mapping, compile_glob};
+use crate::domain::plan::layout;
+use crate::domain::problem::{Problem, ProblemKind};
+use crate::domain::table_schema::{TableColumn, columns_of, mapping_digest};
+use crate::http::{ApiError, ErrorCode};
+use crate::sql::sandbox::RelationColumn;
+use crate::web::cache::parsed::Parsed;
+use crate::web::failure::pipeline_not_found;
+use crate::web::snapshot::manifest::Manifests;
+use crate::web::stores::Objects;
+
+/// Most cached catalogs.
+const CACHED_MAX: usize = 500;
+
+/// A config, as readers of tables and the lake need it.
+#[derive(Debug)]
+pub enum Declared {
+    Valid {
+        tables: Vec<DeclaredTable>,
+        /// The globs of all tables, with the table of each; compiled on first use, `None` if they are too many.
+        globs: OnceLock<Option<(GlobSet, Vec<usize>)>>,
+    },
+    Invalid(Vec<Problem>),
+}
+
+/// A table of the config.
+#[derive(Debug)]
+pub struct DeclaredTable {
+    name: String,
+    columns: Vec<TableColumn>,
+    /// Globs of its sources.
+    files: Vec<String>,
+    /// Digests of the mapping, to compare with a manifest's.
+    mapping: String,
+    layout: String,
+}
+
+impl Declared {
+    /// The tables that read a source, in order; `None` if unknown. `key`: relative to the pipeline's prefix.
+    pub fn reading(&self, key: &str) -> Option<Vec<String>> {
+        let Self::Valid { tables, globs } = self else { return None };
+        let (globs, of) = globs.get_or_init(|| compile(tables)).as_ref()?;
+        if key.is_empty() || key.ends_with('/') {
+            return Some(Vec::new());
+        }
+        let found: BTreeSet<usize> = globs.matches(key).into_iter().filter_map(|glob| of.get(glob).copied()).collect();
+        Some(found.into_iter().filter_map(|at| tables.get(at)).map(|table| table.name.clone()).collect())
+    }
+}
+
+/// The globs of all tables, with the table of each.
+fn compile(tables: &[DeclaredTable]) -> Option<(GlobSet, Vec<usize>)> {
+    let (mut set, mut of) = (GlobSetBuilder::new(), Vec::new());
+    for (at, table) in tables.iter().enumerate() {
+        for glob in &table.files {
+            set.add(compile_glob(glob).ok()?);
+            of.push(at);
+        }
+    }
+    Some((set.build().ok()?, of))
+}
+
+fn declared(mapping: &Mapping) -> DeclaredTable {
+    DeclaredTable {
+        name: mapping.table.as_str().to_owned(),
+        columns: columns_of(mapping),
+        files: mapping.files.clone(),
+        mapping: mapping_digest(mapping),
+        layout: layout(mapping),
+    }
+}
+
+/// Parses a config; one with problems is a value, too.
+#[expect(clippy::unnecessary_wraps, reason = "a parser of `Parsed`")]
+fn parse(bytes: &[u8]) -> Result<Declared, ApiError> {
+    Ok(match parse_config(&String::from_utf8_lossy(bytes)) {
+        Ok(pipeline) => {
+            Declared::Valid { tables: pipeline.mappings.iter().map(declared).collect(), globs: OnceLock::new() }
+        }
+        Err(problems) => Declared::Invalid(problems),
+    })
+}
+
+/// The value of a config that exceeds the size limit.
+#[expect(clippy::unnecessary_wraps, reason = "a parser of `Parsed`")]
+fn larger(bytes_max: u64) -> Result<Declared, ApiError> {
+    let problem = Problem::new(ProblemKind::Limit, "", format!("expected at most {bytes_max} bytes, found more"));
+    Ok(Declared::Invalid(vec![problem]))
+}
+
+/// A stored table, from its manifest.
+struct Stored {
+    name: String,
+    /// `None`: unknown without reading a file or the config; see [`Catalogs::stored_columns`].
+    columns: Option<Vec<TableColumn>>,
+    mapping: Option<String>,
+    globs: Option<Vec<String>>,
+    layout: String,
+    first_file: Option<FileEntry>,
+}
+
+impl Stored {
+    fn of(name: &str, manifest: &Manifest) -> Self {
+        let schema = manifest.schema.as_ref();
+        let mut files = manifest.partitions.values().flat_map(|partition| &partition.files);
+        Self {
+            name: name.to_owned(),
+            columns: schema.map(|schema| schema.columns.clone()),
+            mapping: schema.map(|schema| schema.mapping.clone()),
+            globs: schema.and_then(|schema| schema.globs.clone()),
+            layout: manifest.layout.clone(),
+            first_file: files.next().cloned(),
+        }
+    }
+
+    /// Whether the files were written under this mapping, from the sources that it takes. Earlier manifests have no globs;
+    /// those of 0.1 only names, types and partitions.
+    fn is_of(&self, declared: &DeclaredTable) -> bool {
+        let same_globs = self.globs.as_ref().is_none_or(|globs| *globs == declared.files);
+        same_globs
+            && self.mapping.as_ref().map_or(self.layout == declared.layout, |mapping| *mapping == declared.mapping)
+    }
+}
+
+/// Cached catalogs, with the state from which each was built.
+#[derive(Default)]
+struct CatalogCache(Mutex<HashMap<Slug, (String, Arc<Catalog>)>>);
+
+impl CatalogCache {
+    fn get(&self, pipeline: &Slug, state: &str) -> Option<Arc<Catalog>> {
+        let cached = self.0.lock();
+        cached.get(pipeline).filter(|(of, _)| of == state).map(|(_, catalog)| Arc::clone(catalog))
+    }
+
+    fn insert(&self, pipeline: &Slug, state: String, catalog: &Arc<Catalog>) {
+        let mut cached = self.0.lock();
+        if cached.len() >= CACHED_MAX {
+            cached.clear();
+        }
+        cached.insert(pipeline.clone(), (state, Arc::clone(catalog)));
+    }
+}
+
+/// Loads catalogs.
+pub struct Catalogs {
+    store: Objects,
+    configs: Parsed<Declared>,
+    cache: CatalogCache,
+    manifests: Arc<Manifests>,
+    footers: Arc<Footers>,
+}
+
+impl Catalogs {
+    pub fn new(store: Objects, manifests: Arc<Manifests>, footers: Arc<Footers>) -> Self {
+        let configs = Parsed::new(CONFIG_BYTES_MAX as u64, parse, larger);
+        Self { store, configs, cache: CatalogCache::default(), manifests, footers }
+    }
+
+    /// The config of a pipeline; `None` if it has none.
+    ///
+    /// # Errors
+    /// `s3_error`, `bucket_not_found`.
+    pub fn declared(&self, pipeline: &Slug) -> Result<Option<Arc<Declared>>, ApiError> {
+        Ok(self.configs.get(&self.store, &config_key(pipeline))?.map(|found| found.value))
+    }
+
+    /// The tables of a pipeline, even if its config is unusable.
+    ///
+    /// # Errors
+    /// `pipeline_not_found`, `s3_error`, `bucket_not_found`.
+    pub fn catalog(&self, pipeline: &Slug) -> Result<Arc<Catalog>, ApiError> {
+        let config = self.configs.get(&self.store, &config_key(pipeline))?;
+        let tags = self.manifests.tags(pipeline)?;
+        if config.is_none() && tags.is_empty() && !self.store.exists(pipeline)? {
+            return Err(pipeline_not_found(pipeline));
+        }
+        let config_tag = config.as_ref().map_or("", |found| found.etag.0.as_str());
+        let state =
+            tags.iter().fold(config_tag.to_owned(), |state, (table, tag)| format!("{state}\n{table} {}", tag.0));
+        if let Some(catalog) = self.cache.get(pipeline, &state) {
+            return Ok(catalog);
+        }
+        let (mut stored, mut same) = (Vec::new(), true);
+        for (table, tag) in &tags {
+            match self.manifests.get(pipeline, table) {
+                Ok(Some(found)) => {
+                    same &= found.etag == *tag;
+                    stored.extend(found.value.as_ref().as_ref().map(|known| Stored::of(table, &known.manifest)));
+                }
+                Ok(None) => same = false,
+                // Written by a newer version: reported when the table is read.
+                Err(error) if error.code() == ErrorCode::InvalidConfig => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let catalog = Arc::new(self.catalog_of(pipeline, config.as_ref().map(|found| &*found.value), stored)?);
+        // A manifest that changed since it was listed belongs to another state.
+        if same {
+            self.cache.insert(pipeline, state, &catalog);
+        }
+        Ok(catalog)
+    }
+
+    fn catalog_of(&self, pipeline: &Slug, config: Option<&Declared>, stored: Vec<Stored>) -> Result<Catalog, ApiError> {
+        let has_stored = !stored.is_empty();
+        let (declared, others) = match config {
+            Some(Declared::Valid { tables, .. }) => (tables.as_slice(), TableState::Removed),
+            Some(Declared::Invalid(_)) | None => (&[][..], TableState::Unknown),
+        };
+        let mut tables = Vec::new();
+        for declared in declared {
+            tables.push(match stored.iter().find(|stored| stored.name == declared.name) {
+                None => CatalogTable {
+                    name: declared.name.clone(),
+                    columns: declared.columns.clone(),
+                    state: TableState::New,
+                },
+                Some(stored) => CatalogTable {
+                    name: stored.name.clone(),
+                    columns: self.stored_columns(pipeline, stored, Some(declared))?,
+                    state: if stored.is_of(declared) { TableState::Applied } else { TableState::Changed },
+                },
+            });
+        }
+        let state = match config {
+            Some(Declared::Invalid(_)) => AppliedState::Invalid,
+            None => AppliedState::Missing,
+            Some(Declared::Valid { .. }) if !has_stored => AppliedState::NotRun,
+            Some(Declared::Valid { .. }) if tables.iter().any(|table| table.state != TableState::Applied) => {
+                AppliedState::Changed
+            }
+            Some(Declared::Valid { .. }) => AppliedState::Applied,
+        };
+        for stored in stored.iter().filter(|stored| !declared.iter().any(|declared| declared.name == stored.name)) {
+            let columns = self.stored_columns(pipeline, stored, None)?;
+            // A manifest of 0.1 without files: its columns are unknown.
+            if columns.is_empty() {
+                continue;
+            }
+            tables.push(CatalogTable { name: stored.name.clone(), columns, state: others });
+        }
+        tables.push(rejected_rows());
+        let problems = match config {
+            Some(Declared::Invalid(problems)) => problems.clone(),
+            Some(Declared::Valid { .. }) | None => Vec::new(),
+        };
+        Ok(Catalog { tables, config: ConfigStatus { state, problems } })
+    }
+
+    /// The columns of a stored table. Manifests of 0.1 lack them: until the next run adds them, they are those of the
+    /// config if it has the same layout, else those of the first file.
+    fn stored_columns(
+        &self,
+        pipeline: &Slug,
+        stored: &Stored,
+        declared: Option<&DeclaredTable>,
+    ) -> Result<Vec<TableColumn>, ApiError> {
+        if let Some(columns) = &stored.columns {
+            return Ok(columns.clone());
+        }
+        let declared_columns = declared.map(|declared| declared.columns.as_slice()).unwrap_or_default();
+        let other = declared.is_none_or(|declared| declared.layout != stored.layout);
+        let Some(file) = stored.first_file.as_ref().filter(|_| other) else { return Ok(declared_columns.to_vec()) };
+        let Some(found) = self.footers.file_columns(pipeline, file)? else { return Ok(declared_columns.to_vec()) };
+        let found = with_partitions(found, &file.key, &relation_columns(declared_columns));
+        Ok(found.into_iter().map(table_column).collect())
+    }
+}
+
+/// A column of a file; a type that configs don't have is read as text.
+fn table_column(column: RelationColumn) -> TableColumn {
+    let RelationColumn { name, ty, nullable, partition } = column;
+    TableColumn { name, ty: DataType::parse(&ty).unwrap_or(DataType::String), nullable, partition }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn system_table_has_its_own_columns() {
+        let table = rejected_rows();
+        assert!(table.is_system() && table.columns.len() == 13 && table.columns[0].partition);
+    }
+
+    #[test]
+    fn invalid_config_keeps_its_problems() {
+        let Declared::Invalid(problems) = parse(b"{}").unwrap() else { panic!("`{{}}` is no config") };
+        assert!(!problems.is_empty());
+        assert_eq!(parse(b"{}").unwrap().reading("in/a.csv"), None);
+    }
+
+    #[test]
+    fn source_is_read_by_the_tables_whose_globs_match() {
+        let table = |name: &str, glob: &str| json!({ "table": name, "files": [glob], "columns": [{ "name": "a", "type": "string" }] });
+        let config = json!({ "version": 1, "mappings": [table("t", "in/*.csv"), table("u", "**/a.csv")] });
+        let declared = parse(config.to_string().as_bytes()).unwrap();
+        assert_eq!(declared.reading("in/a.csv").unwrap(), ["t", "u"]);
+        assert_eq!(declared.reading("in/b.csv").unwrap(), ["t"]);
+        assert_eq!(declared.reading("in/").unwrap(), [""; 0]);
+    }
+}
