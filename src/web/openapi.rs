@@ -35,7 +35,7 @@ pub fn document<S>(endpoints: &[Endpoint<S>]) -> Value {
         "info": {
             "title": "Lakemill web",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "The JSON API behind the browser UI. It is no stable public surface: machines use the object store.",
+            "description": "The JSON API of the browser UI. It is not a stable interface: programs should use the object store.",
         },
         "paths": paths,
         "components": {
@@ -138,7 +138,7 @@ impl Writer {
             header("If-Match", "Only if the object still has this tag.", json!({ "type": "string" }));
         }
         if endpoint.operation.if_none_match {
-            let description = "Only if there is no object yet; not beside `If-Match`.";
+            let description = "Only if the object doesn't exist yet; not with `If-Match`.";
             header("If-None-Match", description, json!({ "type": "string", "enum": ["*"] }));
         }
         parameters

@@ -1,7 +1,8 @@
-//! Asks a worker to check a config: it has the SQL engine that this process must not run.
+//! Has a worker validate configs, since it has the SQL engine that this process must not run.
 //!
-//! Invariant: every call ends within the caller's patience, and reads no more than [`ANSWER_BYTES_MAX`].
-//! Must not: read the environment (no proxy is taken from it), or follow redirects, which would take the token along.
+//! Invariant: a call ends within its timeout and reads at most [`ANSWER_BYTES_MAX`].
+//!
+//! Must not: read the environment (a proxy, for example); follow redirects, which would receive the token.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -14,40 +15,40 @@ use crate::config::Secret;
 use crate::domain::problem::Problem;
 use crate::sync::Semaphore;
 
-/// Largest answer that is read, in bytes: a thousand problems with their messages.
+/// Largest response, in bytes: a thousand problems with their messages.
 const ANSWER_BYTES_MAX: u64 = 16 << 20;
-/// Calls at a time, so that a worker that is slow can't hold every handler.
+/// Concurrent calls, so that a slow worker can't occupy all handlers.
 const CALLS_MAX: usize = 8;
-/// Connecting, TLS included.
+/// Timeout for connecting, TLS included.
 const CONNECT_MAX: Duration = Duration::from_secs(3);
-/// Idle connections that are kept, and for how long: less than a worker keeps them.
+/// Most idle connections, and their longest age: less than a worker's.
 const IDLE_CONNECTIONS_MAX: usize = 4;
 const IDLE_AGE_MAX: Duration = Duration::from_secs(15);
 const REDIRECTS_MAX: u32 = 0;
 
-/// Why a worker gave no verdict.
+/// Why there is no verdict.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerClientError {
-    #[error("{CALLS_MAX} calls to the worker are on already")]
+    #[error("{CALLS_MAX} calls to the worker are already in progress")]
     Busy,
-    #[error("the worker at `{url}` can't be reached: {source}")]
+    #[error("the worker at `{url}` is unreachable: {source}")]
     Unreachable { url: String, source: Box<ureq::Error> },
-    #[error("the worker at `{url}` answered with status `{status}`, expected 200")]
+    #[error("the worker at `{url}` responded with status `{status}`, expected 200")]
     Refused { url: String, status: u16 },
-    #[error("the worker at `{url}` answered what is no verdict: {why}")]
+    #[error("the worker at `{url}` sent a malformed verdict: {why}")]
     NoVerdict { url: String, why: String },
 }
 
 /// A worker's HTTP surface.
 pub struct WorkerClient {
     agent: Agent,
-    /// Without a `/` at the end.
+    /// Without a trailing `/`.
     url: String,
     token: Secret,
     calls: Semaphore,
 }
 
-/// The contract's answer.
+/// A verdict.
 #[derive(Debug, Deserialize)]
 struct Answer {
     ok: bool,
@@ -57,7 +58,7 @@ struct Answer {
     warnings: Vec<Problem>,
 }
 
-/// What a worker found in a config.
+/// A worker's findings about a config.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Findings {
     pub problems: Vec<Problem>,
@@ -65,7 +66,7 @@ pub struct Findings {
 }
 
 impl WorkerClient {
-    /// `url`: where a worker answers; it need not be there yet.
+    /// `url`: the worker's address; it need not be reachable yet.
     pub fn new(url: &str, token: &Secret, trusted: TlsConfig) -> Self {
         let config = Agent::config_builder()
             .http_status_as_error(false)
@@ -84,15 +85,15 @@ impl WorkerClient {
         Self { agent: config.new_agent(), url, token: token.clone(), calls: Semaphore::new(CALLS_MAX) }
     }
 
-    /// Every problem of a config, its expressions' included, and every warning.
+    /// Returns all problems of a config, including those of its expressions, and all warnings.
     ///
     /// # Errors
-    /// No worker, none within `patience`, or none that gives a verdict.
-    pub fn validate(&self, config: &[u8], patience: Duration) -> Result<Findings, WorkerClientError> {
+    /// No worker responded within `timeout`, or the response isn't a verdict.
+    pub fn validate(&self, config: &[u8], timeout: Duration) -> Result<Findings, WorkerClientError> {
         let _call = self.calls.try_acquire().ok_or(WorkerClientError::Busy)?;
-        let answer = match self.send(config, patience) {
-            // A kept connection that the worker had closed; asking twice does no harm.
-            Err(ureq::Error::Io(error)) if is_of_connection(error.kind()) => self.send(config, patience),
+        let answer = match self.send(config, timeout) {
+            // The worker had closed a pooled connection; a retry does no harm.
+            Err(ureq::Error::Io(error)) if is_connection_error(error.kind()) => self.send(config, timeout),
             answer => answer,
         };
         let (status, body) = answer
@@ -108,9 +109,9 @@ impl WorkerClient {
         Ok(Findings { problems: answer.errors, warnings: answer.warnings })
     }
 
-    fn send(&self, config: &[u8], patience: Duration) -> Result<(u16, Vec<u8>), ureq::Error> {
+    fn send(&self, config: &[u8], timeout: Duration) -> Result<(u16, Vec<u8>), ureq::Error> {
         let request = self.agent.post(format!("{}/config/validate", self.url));
-        let request = request.config().timeout_global(Some(patience)).build();
+        let request = request.config().timeout_global(Some(timeout)).build();
         let request = request.header("authorization", format!("Bearer {}", self.token.reveal()));
         let mut response = request.content_type("application/json").send(config)?;
         let body = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec()?;
@@ -118,7 +119,7 @@ impl WorkerClient {
     }
 }
 
-fn is_of_connection(kind: ErrorKind) -> bool {
+fn is_connection_error(kind: ErrorKind) -> bool {
     matches!(
         kind,
         ErrorKind::UnexpectedEof
@@ -136,14 +137,14 @@ mod tests {
 
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(30);
+    const TIMEOUT: Duration = Duration::from_secs(30);
 
     fn client(url: &str) -> WorkerClient {
         WorkerClient::new(url, &Secret::new("the-token"), TlsConfig::builder().build())
     }
 
     /// What comes of an answer.
-    fn told(answer: &'static str) -> Result<Findings, String> {
+    fn findings_of(answer: &'static str) -> Result<Findings, String> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let server = std::thread::spawn(move || {
@@ -157,22 +158,22 @@ mod tests {
             stream.write_all(answer.as_bytes()).unwrap();
             String::from_utf8(seen).unwrap()
         });
-        let told = client(&url).validate(b"{}", PATIENCE).map_err(|error| error.to_string());
+        let findings = client(&url).validate(b"{}", TIMEOUT).map_err(|error| error.to_string());
         let seen = server.join().unwrap().to_lowercase();
         assert!(seen.starts_with("post /config/validate http/1.1\r\n"), "{seen}");
         assert!(seen.contains("authorization: bearer the-token\r\n"), "{seen}");
-        told
+        findings
     }
 
     #[test]
     fn verdict_is_parsed() {
-        assert_eq!(told("HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\n{\"ok\":true}").unwrap().problems, []);
+        assert_eq!(findings_of("HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\n{\"ok\":true}").unwrap().problems, []);
         let one = r#"{"ok":false,"errors":[{"kind":"syntax","message":"m","path":""}]}"#;
         let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{one}", one.len());
-        assert_eq!(told(answer.leak()).unwrap().problems[0].message, "m");
+        assert_eq!(findings_of(answer.leak()).unwrap().problems[0].message, "m");
         let warned = r#"{"ok":true,"warnings":[{"kind":"reader","message":"m","path":""}]}"#;
         let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{warned}", warned.len());
-        assert_eq!(told(answer.leak()).unwrap().warnings[0].message, "m");
+        assert_eq!(findings_of(answer.leak()).unwrap().warnings[0].message, "m");
     }
 
     #[test]
@@ -180,13 +181,13 @@ mod tests {
         for (answer, part) in [
             ("HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n", "status `401`"),
             ("HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n", "status `302`"),
-            ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok", "no verdict"),
+            ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok", "malformed verdict"),
             ("HTTP/1.1 200 OK\r\ncontent-length: 12\r\n\r\n{\"ok\":false}", "`ok` is `false` with 0 errors"),
-            ("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{\"ok\":1}", "can't be reached"),
-            ("HTTP/1.1 200 OK\r\ncontent-length: 999999999\r\n\r\n", "can't be reached"),
-            ("220 smtp.example ESMTP\r\n", "can't be reached"),
+            ("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{\"ok\":1}", "is unreachable"),
+            ("HTTP/1.1 200 OK\r\ncontent-length: 999999999\r\n\r\n", "is unreachable"),
+            ("220 smtp.example ESMTP\r\n", "is unreachable"),
         ] {
-            let error = told(answer).unwrap_err();
+            let error = findings_of(answer).unwrap_err();
             assert!(error.contains(part) && !error.contains("the-token"), "{error}");
         }
     }
@@ -203,8 +204,8 @@ mod tests {
     fn concurrent_calls_are_bounded() {
         let client = client("http://127.0.0.1:1");
         let calls: Vec<_> = (0..CALLS_MAX).map(|_| client.calls.try_acquire().unwrap()).collect();
-        assert!(matches!(client.validate(b"{}", PATIENCE), Err(WorkerClientError::Busy)));
+        assert!(matches!(client.validate(b"{}", TIMEOUT), Err(WorkerClientError::Busy)));
         drop(calls);
-        assert!(matches!(client.validate(b"{}", PATIENCE), Err(WorkerClientError::Unreachable { .. })));
+        assert!(matches!(client.validate(b"{}", TIMEOUT), Err(WorkerClientError::Unreachable { .. })));
     }
 }

@@ -266,7 +266,7 @@ mod tests {
         }
         for needless in ["escaped/lake/%2Fa.csv", "escaped/lake/%2Fa%2Fb%20c.csv", "escaped/lake/%2Fescaped"] {
             let why = object_of(needless).unwrap_err();
-            assert!(why.contains("expected `lake/"), "{why}");
+            assert!(why.contains("named `lake/"), "{why}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! What the service tells of itself.
+//! The about page.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Export and import: the same pipeline elsewhere, and archives that are refused.
+//! Export and import, and rejected archives.
 
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read as _, Write as _};

@@ -1,4 +1,4 @@
-//! Sessions: who gets in, for how long, and from where.
+//! Sessions, throttling and cross-site protection.
 
 use serde_json::json;
 

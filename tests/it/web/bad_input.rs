@@ -1,5 +1,5 @@
-//! What no route may do, whatever is sent to it: fail as if it were the service's own fault, or change anything by a
-//! request that it refuses. The requests are made of the OpenAPI document, so that a new route is among them.
+//! Bad input never causes a server error or a change, on any route. Requests are generated from the OpenAPI document, so
+//! that new routes are included.
 
 use lakemill::web::{Content, Endpoint, Web, endpoints, openapi};
 use serde_json::{Map, Value, json};

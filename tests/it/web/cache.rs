@@ -1,4 +1,4 @@
-//! The cache of the warehouse's files: bounded, whole files alone, each fetched once.
+//! The cache of warehouse files: bounded, complete files only, each fetched once.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Queries that are ended before their end, from any process.
+//! Cancelling queries from any process.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! A pipeline's config: read, saved under its tag, and kept apart from those who save or move it at the same time.
+//! A pipeline's config: reads, conditional saves, and concurrent saves and renames.
 
 use std::sync::Barrier;
 

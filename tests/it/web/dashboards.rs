@@ -1,4 +1,4 @@
-//! Dashboards: drafts, the gate, publishing, and the data of panels.
+//! Dashboards: drafts, validation, publishing, and the data of panels.
 
 use std::path::Path;
 

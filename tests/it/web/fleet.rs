@@ -1,4 +1,4 @@
-//! A fleet: two web processes and two workers on one Redis and S3. Whoever is asked knows what the others do.
+//! A fleet: two web processes and two workers share state on one Redis and S3.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What a config would break is told before it is saved, and when it is.
+//! The impact of a config, before and when it is saved.
 
 use serde_json::{Value, json};
 

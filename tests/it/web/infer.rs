@@ -1,4 +1,4 @@
-//! What is proposed for a CSV of the lake.
+//! Proposing a mapping for a CSV in the lake.
 
 use lakemill::ports::store::{Bucket, WriteOptions};
 use serde_json::json;

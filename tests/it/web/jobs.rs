@@ -1,4 +1,4 @@
-//! Jobs: history and live state in one list, and what people do about them.
+//! Jobs: history merged with active jobs; runs, retries, cancellations.
 
 use chrono::{TimeDelta, Utc};
 use lakemill::domain::job::TableResult;

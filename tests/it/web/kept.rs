@@ -1,4 +1,4 @@
-//! Files of tables that are kept from one query for the next: reused, never stale, never shared, few, and swept.
+//! Staged tables: reused by later queries, never stale or shared, bounded, and swept.
 
 use std::collections::BTreeSet;
 use std::fs::Metadata;

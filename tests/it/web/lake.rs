@@ -1,4 +1,4 @@
-//! The lake: one level at a time, uploads, moves, deletions, downloads.
+//! The lake: listings, uploads, moves, deletions, downloads.
 
 mod keys;
 mod lines;

@@ -1,4 +1,4 @@
-//! Delete and rename: whole, refused, and cut off at every step.
+//! Delete and rename: complete, rejected, and interrupted at every step.
 
 use std::collections::BTreeMap;
 

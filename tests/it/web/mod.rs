@@ -1,4 +1,4 @@
-//! The web service as browsers use it: the real binary over HTTP, on every backend.
+//! The web service as browsers use it: the binary over HTTP, on every backend.
 
 mod about;
 mod archive;

@@ -1,4 +1,4 @@
-//! Pipelines with objects whose keys only other tools make: folder markers, `//`, backslashes, line breaks.
+//! Pipelines with keys that only other tools create: folder markers, `//`, backslashes, line breaks.
 
 use std::collections::BTreeMap;
 

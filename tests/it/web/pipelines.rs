@@ -1,4 +1,4 @@
-//! Making and listing pipelines.
+//! Creating and listing pipelines.
 
 use lakemill::domain::job::JobStatus;
 use lakemill::domain::sample::FLIGHTS;

@@ -1,4 +1,4 @@
-//! What an edited config would make of a file: its first rows and rejects, and nothing is written.
+//! Previews of unsaved configs.
 
 use std::collections::BTreeMap;
 use std::io::Write;

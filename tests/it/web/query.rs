@@ -1,4 +1,4 @@
-//! People's SQL over a pipeline's tables.
+//! User-supplied SQL over a pipeline's tables.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What holds for every route of the table.
+//! Rules that hold for every route.
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Write};

@@ -1,4 +1,4 @@
-//! Queries that people keep.
+//! Saved queries.
 
 use lakemill::domain::digest::sha256_hex;
 use lakemill::ports::store::{Bucket, WriteOptions};

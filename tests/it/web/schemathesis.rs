@@ -1,5 +1,4 @@
-//! Schemathesis sends what the OpenAPI document allows, and what it doesn't: no answer may be a 500, and each must be one
-//! that the document tells of.
+//! Schemathesis sends valid and invalid requests: no response may be a 500, and each must conform to the OpenAPI document.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! The workspace's settings.
+//! Workspace settings.
 
 use lakemill::ports::store::{Bucket, WriteOptions};
 use serde_json::{Value, json};

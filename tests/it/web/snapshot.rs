@@ -1,4 +1,4 @@
-//! Tables while they change, and files that can't be had.
+//! Queries during publishes, and unavailable files.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! What a table's columns hold, by the footers of its files.
+//! Column statistics from the footers of files.
 
 use lakemill::domain::digest::sha256_hex;
 use lakemill::domain::layout::{manifest_key, pipeline_prefix};

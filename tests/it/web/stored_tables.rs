@@ -1,4 +1,4 @@
-//! Tables are what their manifests say: a config that is broken, missing or not applied yet changes nothing of them.
+//! Tables follow their manifests: an invalid, missing or unapplied config changes nothing.
 
 use lakemill::domain::layout::{config_key, manifest_key};
 use lakemill::ports::store::{Bucket, WriteOptions};

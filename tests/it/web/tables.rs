@@ -1,4 +1,4 @@
-//! What a pipeline's tables are, and what they are made of.
+//! Tables and lineage.
 
 use lakemill::domain::layout::manifest_key;
 use lakemill::ports::store::{Bucket, WriteOptions};

@@ -1,4 +1,4 @@
-//! What people do to a pipeline while it is half made, half moved or half deleted: nothing of it is lost.
+//! Requests to unfinished, renamed and deleted pipelines lose nothing.
 
 use std::collections::BTreeMap;
 

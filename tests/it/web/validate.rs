@@ -1,4 +1,4 @@
-//! A config's check by a worker: passed on, and never in a save's way.
+//! Validation of configs by a worker, which never blocks a save.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;

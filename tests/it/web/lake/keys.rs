@@ -1,4 +1,4 @@
-//! Keys that lead somewhere else, or nowhere.
+//! Invalid and ambiguous keys.
 
 use serde_json::json;
 

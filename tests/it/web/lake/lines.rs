@@ -1,4 +1,4 @@
-//! Looking into a file at a line.
+//! Showing lines of a file.
 
 use std::io::Write;
 

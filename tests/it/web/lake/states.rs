@@ -1,4 +1,4 @@
-//! What a listing tells of the files of a pipeline.
+//! File states in listings.
 
 use lakemill::domain::layout::manifest_key;
 use lakemill::ports::store::{Bucket, WriteOptions};
