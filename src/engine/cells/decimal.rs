@@ -10,7 +10,7 @@ use super::fault::FaultKind;
 use super::number::{NumberStyle, scan};
 use super::text::Cell;
 use super::typed::Parser;
-use super::word::{Digits, Point, Portable};
+use super::word::{Digits, Point, PortableDigits};
 
 pub(super) struct DecimalParser {
     style: NumberStyle,
@@ -60,7 +60,7 @@ impl Parser for DecimalParser {
     type Value = i128;
 
     fn parse(&mut self, cell: Cell<'_>) -> Result<i128, FaultKind> {
-        if let Some(value) = self.quick(Portable, cell) {
+        if let Some(value) = self.quick(PortableDigits, cell) {
             return Ok(value);
         }
         let negative = match cell.bytes().first() {

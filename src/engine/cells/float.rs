@@ -13,7 +13,7 @@ use super::fault::FaultKind;
 use super::number::{NumberStyle, scan};
 use super::text::Cell;
 use super::typed::Parser;
-use super::word::{Digits, Four, Point, Portable, Whole};
+use super::word::{Digits, Four, Point, PortableDigits, Whole};
 
 /// Powers of ten that are exact as floats, so that dividing by one rounds once.
 const POWERS: [f64; 16] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
@@ -67,7 +67,7 @@ impl Parser for Float64Parser {
 
     #[inline(always)]
     fn parse(&mut self, cell: Cell<'_>) -> Result<f64, FaultKind> {
-        match quick(Portable, cell, self.0.style) {
+        match quick(PortableDigits, cell, self.0.style) {
             Some(value) => Ok(value),
             None => self.0.slow(cell.bytes(), f64::is_finite),
         }
@@ -98,7 +98,7 @@ impl Parser for Float32Parser {
 
     #[inline(always)]
     fn parse(&mut self, cell: Cell<'_>) -> Result<f32, FaultKind> {
-        match self.quick(Portable, cell) {
+        match self.quick(PortableDigits, cell) {
             Some(value) => Ok(value),
             None => self.0.slow(cell.bytes(), f32::is_finite),
         }

@@ -18,7 +18,7 @@ impl NumberStyle {
 
 /// The checked parts of a number.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Scanned<'a> {
+pub(super) struct ScannedNumber<'a> {
     pub negative: bool,
     /// Digits and well-placed thousands separators.
     pub whole: &'a [u8],
@@ -28,7 +28,7 @@ pub(super) struct Scanned<'a> {
     pub exponent: Option<&'a [u8]>,
 }
 
-impl<'a> Scanned<'a> {
+impl<'a> ScannedNumber<'a> {
     /// The digits before the decimal mark.
     pub fn whole_digits(self, style: NumberStyle) -> impl Iterator<Item = u8> + 'a {
         self.whole.iter().copied().filter(move |b| Some(*b) != style.thousands)
@@ -36,7 +36,7 @@ impl<'a> Scanned<'a> {
 }
 
 /// Splits `[sign] digits [mark digits] [e [sign] digits]`. Digits may be missing on one side of the mark.
-pub(super) fn scan(text: &[u8], style: NumberStyle) -> Result<Scanned<'_>, FaultKind> {
+pub(super) fn scan(text: &[u8], style: NumberStyle) -> Result<ScannedNumber<'_>, FaultKind> {
     let (negative, text) = match text {
         [b'-', rest @ ..] => (true, rest),
         [b'+', rest @ ..] => (false, rest),
@@ -62,7 +62,7 @@ pub(super) fn scan(text: &[u8], style: NumberStyle) -> Result<Scanned<'_>, Fault
     if !all_digits(whole) {
         check_groups(whole, style)?;
     }
-    Ok(Scanned { negative, whole, fraction, exponent })
+    Ok(ScannedNumber { negative, whole, fraction, exponent })
 }
 
 fn all_digits(text: &[u8]) -> bool {

@@ -18,7 +18,7 @@ use std::arch::x86_64::{
 use super::fault::CellFault;
 use super::text::Cell;
 use super::typed::{Cells, FixedColumn, Parser};
-use super::word::{Digits, FOUR_BYTES_MAX, Four, Point, Portable, Whole};
+use super::word::{Digits, FOUR_BYTES_MAX, Four, Point, PortableDigits, Whole};
 use crate::engine::avx2::Avx2;
 
 impl Avx2 {
@@ -102,7 +102,7 @@ static LAST: [[u8; 16]; 17] = {
 };
 
 /// A cell of 1 to 16 bytes.
-struct Loaded {
+struct LoadedCell {
     /// Right-aligned after zeros, minus `0`.
     digits: __m128i,
     /// Which bytes are not digits.
@@ -115,7 +115,7 @@ struct Loaded {
 /// `None` for other cells, and if no text precedes the cell.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-fn loaded(cell: Cell<'_>) -> Option<Loaded> {
+fn loaded(cell: Cell<'_>) -> Option<LoadedCell> {
     let window: &[u8; 16] = cell.text[cell.end.checked_sub(16)?..cell.end].first_chunk()?;
     let length = cell.len();
     if !(1..=16).contains(&length) {
@@ -126,7 +126,7 @@ fn loaded(cell: Cell<'_>) -> Option<Loaded> {
     let digits = _mm_and_si128(_mm_sub_epi8(load(window), _mm_set1_epi8(b'0' as i8)), load(&LAST[length]));
     let ten = _mm_set1_epi8(10);
     let odd = _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(digits, ten), ten));
-    Some(Loaded { digits, odd: odd as u32, length, negative })
+    Some(LoadedCell { digits, odd: odd as u32, length, negative })
 }
 
 #[inline]
@@ -151,7 +151,7 @@ fn number16(digits: __m128i) -> u64 {
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 fn whole(cell: Cell<'_>) -> Option<Whole> {
-    let Some(Loaded { digits, odd, length, negative }) = loaded(cell) else {
+    let Some(LoadedCell { digits, odd, length, negative }) = loaded(cell) else {
         return whole_portable(cell.text, cell.start, cell.end);
     };
     if odd == 0 && length > 0 { Some(Whole { negative, digits: number16(digits) }) } else { None }
@@ -160,7 +160,7 @@ fn whole(cell: Cell<'_>) -> Option<Whole> {
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 fn point(cell: Cell<'_>, mark: u8) -> Option<Point> {
-    let Some(Loaded { digits, odd, length, negative }) = loaded(cell) else {
+    let Some(LoadedCell { digits, odd, length, negative }) = loaded(cell) else {
         return point_portable(cell.text, cell.start, cell.end, mark);
     };
     let marks = _mm_cmpeq_epi8(digits, _mm_set1_epi8(mark.wrapping_sub(b'0') as i8));
@@ -345,13 +345,13 @@ fn fill<'a, V>(
 #[cold]
 #[inline(never)]
 fn whole_portable(text: &[u8], start: usize, end: usize) -> Option<Whole> {
-    Portable.whole(Cell { text, start, end })
+    PortableDigits.whole(Cell { text, start, end })
 }
 
 #[cold]
 #[inline(never)]
 fn point_portable(text: &[u8], start: usize, end: usize, mark: u8) -> Option<Point> {
-    Portable.point(Cell { text, start, end }, mark)
+    PortableDigits.point(Cell { text, start, end }, mark)
 }
 
 #[cfg(test)]
@@ -366,9 +366,9 @@ mod tests {
         let text = [before, cell].concat();
         for cell in [Cell { text: &text, start: before.len(), end: text.len() }, Cell::new(cell)] {
             let (bytes, text) = (cell.bytes().escape_ascii(), text.escape_ascii());
-            assert_eq!(avx2.whole(cell), Portable.whole(cell), "`{bytes}` in `{text}`");
+            assert_eq!(avx2.whole(cell), PortableDigits.whole(cell), "`{bytes}` in `{text}`");
             for mark in [b'.', b','] {
-                assert_eq!(avx2.point(cell, mark), Portable.point(cell, mark), "`{bytes}` in `{text}`");
+                assert_eq!(avx2.point(cell, mark), PortableDigits.point(cell, mark), "`{bytes}` in `{text}`");
             }
         }
     }
@@ -399,13 +399,13 @@ mod tests {
         let cells = cells.each_ref().map(|cell| Cell::new(cell.as_bytes()));
         let read = ends[0] >= FOUR_BYTES_MAX;
         let signed = |Whole { negative, digits }| if negative { -(digits as i64) } else { digits as i64 };
-        let expected: Option<Vec<i64>> = cells.iter().map(|cell| Portable.whole(*cell).map(signed)).collect();
+        let expected: Option<Vec<i64>> = cells.iter().map(|cell| PortableDigits.whole(*cell).map(signed)).collect();
         let mut out = [[0; 4]];
         let done = avx2.wholes([four].into_iter(), &mut out, Some);
         assert_eq!((done == 1).then(|| out[0].to_vec()), expected.filter(|_| read), "{four:?}");
         for mark in [b'.', b','] {
             let quotient = |cell| {
-                let Point { negative, digits, places } = Portable.point(cell, mark)?;
+                let Point { negative, digits, places } = PortableDigits.point(cell, mark)?;
                 let value = digits as f64 / 10f64.powi(places as i32);
                 Some(if negative { -value } else { value }.to_bits())
             };

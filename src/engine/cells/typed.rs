@@ -11,7 +11,7 @@ use arrow::util::bit_util::unset_bit;
 use super::fault::{CellFault, FaultKind};
 use super::text::Cell;
 use super::utf8::CellTexts;
-use super::word::{Digits, FOUR_BYTES_MAX, Four, Portable};
+use super::word::{Digits, FOUR_BYTES_MAX, Four, PortableDigits};
 use crate::domain::limits::JSON_DEPTH_MAX;
 use crate::domain::pipeline::Dialect;
 use crate::engine::avx2::Avx2;
@@ -353,7 +353,7 @@ impl<P: Parser> ColumnValues for FixedColumn<P> {
         match self.avx2 {
             #[cfg(target_arch = "x86_64")]
             Some(avx2) => avx2.append(self, cells, faults),
-            _ => self.append_by(Portable, cells, faults),
+            _ => self.append_by(PortableDigits, cells, faults),
         }
     }
 

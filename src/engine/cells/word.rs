@@ -65,9 +65,9 @@ pub(super) const FOUR_BYTES_MAX: usize = 8;
 
 /// In integer arithmetic.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Portable;
+pub(super) struct PortableDigits;
 
-impl Digits for Portable {
+impl Digits for PortableDigits {
     #[inline(always)]
     fn whole(self, cell: Cell<'_>) -> Option<Whole> {
         let (negative, unsigned) = unsigned(cell)?;

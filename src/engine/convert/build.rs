@@ -10,13 +10,13 @@ use super::error::{ConvertError, internal, panicked};
 use super::feed::{self, FeedItem};
 use super::partition_encoder::{EncodeTask, Encoding, PartitionEncoder, Scheduler};
 use super::piece::{Piece, SourceEndInfo};
-use super::pool::{Pool, Task};
+use super::pool::{PoolTask, WorkerPool};
 use super::prefetch;
 use super::rejects::RejectCollector;
 use super::row_buffer::{BufferedRows, RowBuffer, SourceRows};
 use super::rows::{ChunkConverter, ChunkRows};
 use super::sorting::Sorter;
-use super::spill::Scratch;
+use super::spill::ScratchFolder;
 use super::table_writer::{QUEUED_BYTES_MAX, TableWriter};
 use crate::engine::read::buffer_pool::BufferPool;
 use crate::engine::read::reader::whole_bytes_max;
@@ -47,12 +47,12 @@ struct OutcomeCollector<'a> {
     rejects: RejectCollector,
 }
 
-type ConversionPool = Pool<(u32, Piece), PieceOutcome>;
+type ConversionPool = WorkerPool<(u32, Piece), PieceOutcome>;
 
 struct PoolScheduler<'a> {
     pool: &'a ConversionPool,
     encoding: &'a Encoding<'a>,
-    scratch: &'a Scratch,
+    scratch: &'a ScratchFolder,
 }
 
 impl PoolScheduler<'_> {
@@ -137,7 +137,7 @@ impl Conversion<'_> {
     /// # Errors
     /// See [`ConvertError`].
     pub fn buffer(&self, sources: &[SourceRef]) -> Result<BufferedRows, ConvertError> {
-        let scratch = Scratch::new(&self.resources.scratch);
+        let scratch = ScratchFolder::new(&self.resources.scratch);
         let schema = Arc::new(mapping_schema(self.mapping).project(&self.mapping.stored_columns()).map_err(internal)?);
         let options = self.mapping.parquet;
         let (threads, memory) = (self.resources.threads, self.table_bytes());
@@ -163,7 +163,7 @@ impl Conversion<'_> {
         buffered: Option<BufferedRows>,
         only: Option<&BTreeSet<String>>,
     ) -> Result<Converted, ConvertError> {
-        let scratch = Scratch::new(&self.resources.scratch);
+        let scratch = ScratchFolder::new(&self.resources.scratch);
         let schema = Arc::new(mapping_schema(self.mapping).project(&self.mapping.stored_columns()).map_err(internal)?);
         let mut items: Vec<(String, FeedItem)> =
             sources.iter().map(|s| (s.key.clone(), FeedItem::Read(s.clone()))).collect();
@@ -217,14 +217,14 @@ impl Conversion<'_> {
         &self,
         items: Vec<FeedItem>,
         encoding: &'s Encoding<'s>,
-        scratch: &'s Scratch,
+        scratch: &'s ScratchFolder,
         sink: RowSink<'s>,
         only: Option<&'s BTreeSet<String>>,
     ) -> Result<(RowSink<'s>, BTreeMap<u32, SourceOutcome>), ConvertError> {
         let keys: Vec<String> = items.iter().map(|item| item.key().to_owned()).collect();
         let collector = OutcomeCollector { sink, only, outcomes: BTreeMap::new(), rejects: RejectCollector::new() };
         let collector = Mutex::new(collector);
-        let pool: ConversionPool = Pool::new(self.in_flight_max());
+        let pool: ConversionPool = WorkerPool::new(self.in_flight_max());
         let scheduler = PoolScheduler { pool: &pool, encoding, scratch };
         let buffers = Arc::new(BufferPool::new(self.buffers_max()));
         let worker = || {
@@ -265,10 +265,10 @@ impl Conversion<'_> {
         let mut converter: Option<ChunkConverter<'_>> = None;
         while let Some(task) = pool.take() {
             match task {
-                Task::Encode(task) => {
+                PoolTask::Encode(task) => {
                     task.encoder.work(task.work, scheduler.encoding, scheduler.scratch, scheduler)?;
                 }
-                Task::Parse(sequence, (source, piece)) => {
+                PoolTask::Parse(sequence, (source, piece)) => {
                     let outcome = match piece {
                         Piece::Chunk(chunk, layout) => {
                             let converter = match &mut converter {

@@ -23,10 +23,10 @@ use parquet::schema::types::ColumnDescPtr;
 use super::conversion::SpooledFile;
 use super::error::{ConvertError, internal, scratch_error};
 use super::hashing_file::HashingFile;
-use super::spill::Scratch;
+use super::spill::ScratchFolder;
 use crate::domain::pipeline::ParquetOptions;
 use crate::domain::plan::WRITER_FORMAT_VERSION;
-use crate::engine::encode::{Chunk, ColumnEncoder, codec};
+use crate::engine::encode::{ColumnChunk, ColumnEncoder, codec};
 
 /// Rows per slab, the unit passed to the encoders; also the rows per page.
 pub(super) const SLAB_ROWS: usize = 20_480;
@@ -57,7 +57,7 @@ pub(super) struct ParquetFile {
 
 impl ParquetFile {
     pub(super) fn create(
-        scratch: &Scratch,
+        scratch: &ScratchFolder,
         schema: &SchemaRef,
         properties: WriterPropertiesPtr,
     ) -> Result<Self, ConvertError> {
@@ -89,7 +89,7 @@ impl ParquetFile {
     }
 
     /// Appends a row group of finished column chunks, in column order.
-    pub(super) fn append(&mut self, chunks: Vec<Chunk>, rows: u64) -> Result<(), ConvertError> {
+    pub(super) fn append(&mut self, chunks: Vec<ColumnChunk>, rows: u64) -> Result<(), ConvertError> {
         if chunks.iter().map(|chunk| chunk.pages.len()).sum::<u64>() >= BACKGROUND_HASH_BYTES_MIN {
             self.writer.inner_mut().hash_in_background();
         }

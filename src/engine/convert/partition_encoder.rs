@@ -16,9 +16,9 @@ use super::conversion::{MadeFile, SpooledFile};
 use super::error::{ConvertError, internal, scratch_error};
 use super::parquet_file::{ParquetFile, descriptors, properties};
 use super::partitions::PartitionPath;
-use super::spill::Scratch;
+use super::spill::ScratchFolder;
 use crate::domain::pipeline::ParquetOptions;
-use crate::engine::encode::{Chunk, ColumnEncoder, PageSpill};
+use crate::engine::encode::{ColumnChunk, ColumnEncoder, PageSpill};
 
 /// The divisor of the memory for rows and encoders above which finished pages are spilled: the rest is better used by
 /// pending rows, which cost more to spill.
@@ -157,7 +157,7 @@ impl<'a> Encoding<'a> {
         group: usize,
         slab: &Slab,
         encoders: &mut [ColumnEncoder],
-        scratch: &Scratch,
+        scratch: &ScratchFolder,
     ) -> Result<i64, ConvertError> {
         for (&column, encoder) in self.groups[group].iter().zip(encoders.iter_mut()) {
             let pieces: Vec<ArrayRef> = slab.batches.iter().map(|batch| Arc::clone(batch.column(column))).collect();
@@ -172,7 +172,7 @@ impl<'a> Encoding<'a> {
         Ok(encoders.iter().map(|encoder| encoder.held_bytes() as i64).sum())
     }
 
-    fn page_spill(&self, scratch: &Scratch) -> Result<Arc<PageSpill>, ConvertError> {
+    fn page_spill(&self, scratch: &ScratchFolder) -> Result<Arc<PageSpill>, ConvertError> {
         let mut page_spill = self.page_spill.lock();
         if let Some(page_spill) = &*page_spill {
             return Ok(Arc::clone(page_spill));
@@ -212,7 +212,7 @@ pub(super) trait Scheduler {
 }
 
 /// The column chunks of a row group, by group of columns.
-type GroupedChunks = Vec<Option<Vec<Chunk>>>;
+type GroupedChunks = Vec<Option<Vec<ColumnChunk>>>;
 
 /// A queue processed in order by one thread at a time.
 struct SerialQueue<T> {
@@ -310,7 +310,7 @@ impl PartitionEncoder {
         self: &Arc<Self>,
         work: Work,
         encoding: &Encoding<'_>,
-        scratch: &Scratch,
+        scratch: &ScratchFolder,
         scheduler: &dyn Scheduler,
     ) -> Result<(), ConvertError> {
         match work {
@@ -323,7 +323,7 @@ impl PartitionEncoder {
         self: &Arc<Self>,
         at: usize,
         encoding: &Encoding<'_>,
-        scratch: &Scratch,
+        scratch: &ScratchFolder,
         scheduler: &dyn Scheduler,
     ) -> Result<(), ConvertError> {
         loop {
@@ -360,7 +360,12 @@ impl PartitionEncoder {
         }
     }
 
-    fn write(&self, encoding: &Encoding<'_>, scratch: &Scratch, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
+    fn write(
+        &self,
+        encoding: &Encoding<'_>,
+        scratch: &ScratchFolder,
+        scheduler: &dyn Scheduler,
+    ) -> Result<(), ConvertError> {
         loop {
             // Not as a loop condition, which would hold the lock.
             let Some((end, chunks, queued)) = self.row_groups.lock().next() else { return Ok(()) };
@@ -384,21 +389,21 @@ impl PartitionEncoder {
     fn write_row_group(
         &self,
         encoding: &Encoding<'_>,
-        scratch: &Scratch,
+        scratch: &ScratchFolder,
         end: &RowGroupEnd,
         groups: GroupedChunks,
     ) -> Result<(), ConvertError> {
         if end.rows == 0 {
             return self.close(encoding, &mut self.files.lock());
         }
-        let mut chunks: Vec<Option<Chunk>> = Vec::new();
+        let mut chunks: Vec<Option<ColumnChunk>> = Vec::new();
         chunks.resize_with(encoding.schema.fields().len(), || None);
         for (columns, group) in encoding.groups.iter().zip(groups) {
             for (column, chunk) in columns.iter().zip(group.unwrap_or_default()) {
                 chunks[*column] = Some(chunk);
             }
         }
-        let chunks: Vec<Chunk> = chunks.into_iter().flatten().collect();
+        let chunks: Vec<ColumnChunk> = chunks.into_iter().flatten().collect();
         if chunks.len() != encoding.schema.fields().len() {
             return Err(internal("a row group ended without all its columns"));
         }
@@ -419,7 +424,7 @@ impl PartitionEncoder {
     fn append(
         &self,
         encoding: &Encoding<'_>,
-        scratch: &Scratch,
+        scratch: &ScratchFolder,
         files: &mut Files,
         sources: &BTreeSet<u32>,
         write: impl FnOnce(&mut ParquetFile) -> Result<(), ConvertError>,
@@ -444,7 +449,7 @@ impl PartitionEncoder {
         Ok(())
     }
 
-    fn create(&self, encoding: &Encoding<'_>, scratch: &Scratch) -> Result<ParquetFile, ConvertError> {
+    fn create(&self, encoding: &Encoding<'_>, scratch: &ScratchFolder) -> Result<ParquetFile, ConvertError> {
         ParquetFile::create(scratch, &encoding.schema, properties(&encoding.options))
     }
 
@@ -476,7 +481,7 @@ impl PartitionEncoder {
     pub(super) fn keep_draft(
         &self,
         encoding: &Encoding<'_>,
-        scratch: &Scratch,
+        scratch: &ScratchFolder,
         sources: &BTreeSet<u32>,
     ) -> Result<(), ConvertError> {
         let mut files = self.files.lock();

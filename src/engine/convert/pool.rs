@@ -10,12 +10,12 @@ use super::error::{ConvertError, internal};
 use super::partition_encoder::{EncodeTask, Work};
 
 /// A task for a thread.
-pub(super) enum Task<P> {
+pub(super) enum PoolTask<P> {
     Encode(EncodeTask),
     Parse(u64, P),
 }
 
-struct State<P, A> {
+struct PoolState<P, A> {
     encode: VecDeque<EncodeTask>,
     parse: VecDeque<(u64, P)>,
     /// Outcomes that wait for earlier ones.
@@ -26,22 +26,22 @@ struct State<P, A> {
     busy: usize,
     /// Chunks pushed but not yet collected.
     in_flight: usize,
-    /// Threads in [`Pool::take_encode_unless`].
+    /// Threads in [`WorkerPool::take_encode_unless`].
     waiting_for_progress: usize,
     failed: Option<ConvertError>,
     stopped: bool,
 }
 
 /// The queues between the feeding thread and the workers.
-pub(super) struct Pool<P, A> {
-    state: Mutex<State<P, A>>,
+pub(super) struct WorkerPool<P, A> {
+    state: Mutex<PoolState<P, A>>,
     changed: Condvar,
     in_flight_max: usize,
 }
 
-impl<P, A> Pool<P, A> {
+impl<P, A> WorkerPool<P, A> {
     pub(super) fn new(in_flight_max: usize) -> Self {
-        let state = State {
+        let state = PoolState {
             encode: VecDeque::new(),
             parse: VecDeque::new(),
             ready: BTreeMap::new(),
@@ -89,7 +89,7 @@ impl<P, A> Pool<P, A> {
     }
 
     /// Waits for a task; `None` once the pool is stopped.
-    pub(super) fn take(&self) -> Option<Task<P>> {
+    pub(super) fn take(&self) -> Option<PoolTask<P>> {
         let mut state = self.state.lock();
         loop {
             if state.stopped {
@@ -97,18 +97,18 @@ impl<P, A> Pool<P, A> {
             }
             if let Some(task) = state.encode.pop_front() {
                 state.busy += 1;
-                return Some(Task::Encode(task));
+                return Some(PoolTask::Encode(task));
             }
             if let Some((sequence, chunk)) = state.parse.pop_front() {
                 state.busy += 1;
-                return Some(Task::Parse(sequence, chunk));
+                return Some(PoolTask::Parse(sequence, chunk));
             }
             self.changed.wait(&mut state);
         }
     }
 
     /// Waits for an encode task or for `condition`, whichever is first; `None` if `condition` holds. `condition` is
-    /// evaluated under the pool's lock, after each completed task and each [`Pool::progressed`].
+    /// evaluated under the pool's lock, after each completed task and each [`WorkerPool::progressed`].
     ///
     /// # Errors
     /// If the pool is stopped.
@@ -131,7 +131,7 @@ impl<P, A> Pool<P, A> {
         }
     }
 
-    /// Wakes threads in [`Pool::take_encode_unless`], while a task is in progress.
+    /// Wakes threads in [`WorkerPool::take_encode_unless`], while a task is in progress.
     pub(super) fn progressed(&self) {
         if self.state.lock().waiting_for_progress > 0 {
             self.changed.notify_all();
@@ -145,7 +145,7 @@ impl<P, A> Pool<P, A> {
     }
 
     /// Delivers the outcome of chunk `sequence`. Returns true if the caller must collect outcomes with
-    /// [`Pool::next_ready`].
+    /// [`WorkerPool::next_ready`].
     pub(super) fn deliver(&self, sequence: u64, outcome: A) -> bool {
         let mut state = self.state.lock();
         state.ready.insert(sequence, outcome);

@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use super::conversion::SpooledFile;
 use super::error::{ConvertError, internal};
 use super::parquet_file::{ParquetFile, properties};
-use super::spill::{Scratch, Spill, SpillWriter};
+use super::spill::{ScratchFolder, Spill, SpillWriter};
 use crate::domain::digest::hex;
 use crate::domain::limits::EXPRESSION_FAILURES_EXPLAINED_MAX;
 use crate::domain::pipeline::{Compression, Encodings, ParquetOptions};
@@ -52,7 +52,12 @@ impl RejectCollector {
     }
 
     /// Adds the rejects of the next chunk, in which expressions failed `failures` times.
-    pub(super) fn add(&mut self, rejects: Vec<Reject>, failures: u64, scratch: &Scratch) -> Result<(), ConvertError> {
+    pub(super) fn add(
+        &mut self,
+        rejects: Vec<Reject>,
+        failures: u64,
+        scratch: &ScratchFolder,
+    ) -> Result<(), ConvertError> {
         let failures_before = self.failures;
         self.failures += failures;
         for mut reject in rejects {
@@ -85,7 +90,7 @@ impl RejectCollector {
     /// Writes the file; `None` without rejects.
     pub(super) fn finish(
         self,
-        scratch: &Scratch,
+        scratch: &ScratchFolder,
         source: &str,
         sha256: &str,
         job_id: &str,

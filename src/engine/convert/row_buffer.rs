@@ -9,7 +9,7 @@ use super::conversion::SourceOutcome;
 use super::error::{ConvertError, internal};
 use super::measure::memory_bytes;
 use super::partitions::PartitionPath;
-use super::spill::{Scratch, Spill, SpillWriter};
+use super::spill::{ScratchFolder, Spill, SpillWriter};
 
 /// Rows of one chunk, by partition.
 type Parts = Vec<(PartitionPath, RecordBatch)>;
@@ -31,7 +31,7 @@ pub(super) struct SourceRows {
 
 /// Buffers the rows of sources, one source after the other.
 pub(super) struct RowBuffer<'a> {
-    scratch: &'a Scratch,
+    scratch: &'a ScratchFolder,
     schema: SchemaRef,
     /// Memory left, in bytes.
     memory_bytes: u64,
@@ -41,7 +41,7 @@ pub(super) struct RowBuffer<'a> {
 }
 
 impl<'a> RowBuffer<'a> {
-    pub(super) fn new(scratch: &'a Scratch, schema: SchemaRef, memory_bytes: u64) -> Self {
+    pub(super) fn new(scratch: &'a ScratchFolder, schema: SchemaRef, memory_bytes: u64) -> Self {
         Self { scratch, schema, memory_bytes, current: Vec::new(), writer: None, done: Vec::new() }
     }
 

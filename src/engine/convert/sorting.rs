@@ -74,7 +74,7 @@ impl Sorter {
         let mut merge =
             Merge { sorter: self.clone(), converter: self.converter()?, runs: Vec::new(), heap: BinaryHeap::new() };
         for batches in runs {
-            merge.runs.push(Run { batches, batch: None, keys: None, row: 0, row_bytes: 0 });
+            merge.runs.push(SortedRun { batches, batch: None, keys: None, row: 0, row_bytes: 0 });
         }
         for run in 0..merge.runs.len() {
             merge.advance(run)?;
@@ -83,7 +83,7 @@ impl Sorter {
     }
 }
 
-struct Run {
+struct SortedRun {
     batches: Batches,
     batch: Option<RecordBatch>,
     keys: Option<Rows>,
@@ -96,7 +96,7 @@ struct Run {
 pub(super) struct Merge {
     sorter: Sorter,
     converter: RowConverter,
-    runs: Vec<Run>,
+    runs: Vec<SortedRun>,
     heap: BinaryHeap<Reverse<(OwnedRow, usize)>>,
 }
 

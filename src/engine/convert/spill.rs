@@ -14,12 +14,12 @@ use super::error::{ConvertError, arrow_error, scratch_error};
 
 /// Assigns unique file names in a scratch folder.
 #[derive(Debug)]
-pub(super) struct Scratch {
+pub(super) struct ScratchFolder {
     folder: PathBuf,
     next: AtomicU64,
 }
 
-impl Scratch {
+impl ScratchFolder {
     pub(super) fn new(folder: &Path) -> Self {
         Self { folder: folder.to_owned(), next: AtomicU64::new(0) }
     }
@@ -49,7 +49,7 @@ pub(super) struct Spill {
 }
 
 impl SpillWriter {
-    pub(super) fn create(scratch: &Scratch, schema: &SchemaRef) -> Result<Self, ConvertError> {
+    pub(super) fn create(scratch: &ScratchFolder, schema: &SchemaRef) -> Result<Self, ConvertError> {
         let path = scratch.path("spill");
         let file = File::create_new(&path).map_err(|e| scratch_error(&path, &e))?;
         let writer = StreamWriter::try_new(std::io::BufWriter::with_capacity(1 << 16, file), schema)
@@ -72,7 +72,7 @@ impl SpillWriter {
 impl Spill {
     /// Writes all `batches`.
     pub(super) fn of(
-        scratch: &Scratch,
+        scratch: &ScratchFolder,
         schema: &SchemaRef,
         batches: impl IntoIterator<Item = Result<RecordBatch, ConvertError>>,
     ) -> Result<Self, ConvertError> {

@@ -19,7 +19,7 @@ use super::partition_encoder::{
 use super::partitions::{self, PartitionPath};
 use super::small_parts::{PartitionRows, SmallParts};
 use super::sorting::{Batches, MERGED_RUNS_MAX, Sorter};
-use super::spill::{Scratch, Spill};
+use super::spill::{ScratchFolder, Spill};
 
 /// A slab ends early at the row with which it reaches this size, in raw bytes.
 const SLAB_BYTES: u64 = 8 << 20;
@@ -40,12 +40,12 @@ const MANY_PARTITIONS: usize = 64;
 const JOINED_BYTES_MAX: u64 = 1 << 20;
 
 /// Pending rows, and how many of them in sequence each source contributed.
-struct Pending {
+struct PendingRows {
     batch: RecordBatch,
     sources: VecDeque<(u32, usize)>,
 }
 
-impl Pending {
+impl PendingRows {
     /// Splits the first `rows` off, or all if there are no more; adds their sources to `sources`.
     fn split(mut self, rows: usize, sources: &mut BTreeSet<u32>) -> (RecordBatch, Option<Self>) {
         let mut left = rows;
@@ -73,7 +73,7 @@ struct PartitionState {
     path: PartitionPath,
     encoder: Arc<PartitionEncoder>,
     /// Rows not yet in a slab.
-    pending: VecDeque<Pending>,
+    pending: VecDeque<PendingRows>,
     pending_rows: u64,
     /// Raw bytes.
     pending_bytes: u64,
@@ -95,7 +95,7 @@ struct PartitionState {
 /// Writes the partitions of one table.
 pub(super) struct TableWriter<'a> {
     encoding: &'a Encoding<'a>,
-    scratch: &'a Scratch,
+    scratch: &'a ScratchFolder,
     sorter: Option<Sorter>,
     partitions: Vec<PartitionState>,
     by_path: HashMap<PartitionPath, usize>,
@@ -110,7 +110,7 @@ impl<'a> TableWriter<'a> {
     /// `memory_bytes`: the limit for pending rows and column encoders together.
     pub(super) fn new(
         encoding: &'a Encoding<'a>,
-        scratch: &'a Scratch,
+        scratch: &'a ScratchFolder,
         sorter: Option<Sorter>,
         memory_bytes: u64,
     ) -> Self {
@@ -148,13 +148,13 @@ impl<'a> TableWriter<'a> {
             for (path, batch) in parts {
                 let at = self.partition(path);
                 let sources = VecDeque::from([(source, batch.num_rows())]);
-                self.add_rows(at, Pending { batch, sources }, scheduler)?;
+                self.add_rows(at, PendingRows { batch, sources }, scheduler)?;
             }
         }
         self.free_memory(scheduler)
     }
 
-    fn add_rows(&mut self, at: usize, pending: Pending, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
+    fn add_rows(&mut self, at: usize, pending: PendingRows, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
         self.partitions[at].push(pending);
         self.count(at);
         if self.sorter.is_none() { self.submit(at, false, scheduler) } else { Ok(()) }
@@ -163,7 +163,7 @@ impl<'a> TableWriter<'a> {
     /// Moves the collected small parts to their partitions.
     fn flush_small_parts(&mut self, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
         for PartitionRows { partition, batch, sources } in self.small_parts.take().map_err(internal)? {
-            self.add_rows(partition, Pending { batch, sources }, scheduler)?;
+            self.add_rows(partition, PendingRows { batch, sources }, scheduler)?;
         }
         Ok(())
     }
@@ -307,7 +307,7 @@ impl<'a> TableWriter<'a> {
             return Ok(());
         }
         let mut batches = Vec::with_capacity(partition.pending.len());
-        for Pending { batch, sources } in partition.pending.drain(..) {
+        for PendingRows { batch, sources } in partition.pending.drain(..) {
             partition.sources.extend(sources.iter().map(|(source, _)| source));
             batches.push(batch);
         }
@@ -363,7 +363,7 @@ impl<'a> TableWriter<'a> {
 
     /// Adds spilled rows. Their sources are known already, and the current row group contains all of them.
     fn add_unspilled(&mut self, at: usize, batch: RecordBatch, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
-        self.partitions[at].push(Pending { batch, sources: VecDeque::new() });
+        self.partitions[at].push(PendingRows { batch, sources: VecDeque::new() });
         self.count(at);
         self.cut_slabs(at, false, scheduler)
     }
@@ -415,7 +415,7 @@ impl<'a> TableWriter<'a> {
             let partition = &mut self.partitions[at];
             let mut sources: BTreeSet<u32> = std::mem::take(&mut partition.sources);
             let mut batches = Vec::new();
-            for Pending { batch, sources: given } in partition.pending.drain(..) {
+            for PendingRows { batch, sources: given } in partition.pending.drain(..) {
                 sources.extend(given.iter().map(|(source, _)| source));
                 batches.push(batch);
             }
@@ -454,7 +454,7 @@ fn read_run(spill: &Spill) -> Result<Batches, ConvertError> {
 }
 
 impl PartitionState {
-    fn push(&mut self, pending: Pending) {
+    fn push(&mut self, pending: PendingRows) {
         self.pending_rows += pending.batch.num_rows() as u64;
         self.pending_bytes += raw_bytes(&pending.batch, pending.batch.num_rows());
         self.pending.push_back(pending);

@@ -75,12 +75,12 @@ pub(super) fn compare_bytes(a: &[u8], b: &[u8], order: ValueOrder) -> Ordering {
 /// The minimum and maximum without nulls. Values that include a NaN have none, since readers order NaN differently and
 /// would skip it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Bounds {
+pub(super) struct ValueBounds {
     pub min: StatValue,
     pub max: StatValue,
 }
 
-impl Bounds {
+impl ValueBounds {
     /// Additional memory, in bytes.
     pub(super) fn held_bytes(&self) -> usize {
         let of = |value: &StatValue| match value {
@@ -129,7 +129,7 @@ impl Bounds {
 }
 
 /// The statistics of a column chunk.
-pub(super) fn statistics(bounds: Option<&Bounds>, empty: &StatValue, nulls: u64, order: ValueOrder) -> Statistics {
+pub(super) fn statistics(bounds: Option<&ValueBounds>, empty: &StatValue, nulls: u64, order: ValueOrder) -> Statistics {
     // For signed values and floats, the deprecated form of the bounds has the same meaning.
     let older = matches!(order, ValueOrder::Signed | ValueOrder::Float | ValueOrder::Decimal);
     macro_rules! of {
@@ -224,7 +224,7 @@ fn range_by<T: Copy>(values: &[T], min: T, max: T, less: impl Fn(T, T) -> bool) 
 macro_rules! words {
     ($of:ident, $word:ident, $unsigned:ident, $float:ident, $int_kind:ident, $float_kind:ident) => {
         /// The bounds of integers, or of floats held as integers of the same bits.
-        pub(super) fn $of(values: &[$word], order: ValueOrder) -> Option<Bounds> {
+        pub(super) fn $of(values: &[$word], order: ValueOrder) -> Option<ValueBounds> {
             if values.is_empty() {
                 return None;
             }
@@ -241,7 +241,7 @@ macro_rules! words {
                 // Readers may treat the zeros as equal.
                 let low = if low == 0.0 { -0.0 } else { low };
                 let high = if high == 0.0 { 0.0 } else { high };
-                return Some(Bounds { min: StatValue::$float_kind(low), max: StatValue::$float_kind(high) });
+                return Some(ValueBounds { min: StatValue::$float_kind(low), max: StatValue::$float_kind(high) });
             }
             let (low, high) = if order == ValueOrder::Unsigned {
                 let less = |a: $word, b: $word| (a as $unsigned) < (b as $unsigned);
@@ -249,7 +249,7 @@ macro_rules! words {
             } else {
                 range_by(values, values[0], values[0], |a, b| a < b)
             };
-            Some(Bounds { min: StatValue::$int_kind(low), max: StatValue::$int_kind(high) })
+            Some(ValueBounds { min: StatValue::$int_kind(low), max: StatValue::$int_kind(high) })
         }
     };
 }
@@ -292,13 +292,13 @@ mod tests {
             let (min, max) = (*values.iter().min().unwrap(), *values.iter().max().unwrap());
             assert_eq!(
                 of_words64(&values, ValueOrder::Signed),
-                Some(Bounds { min: StatValue::Int64(min), max: StatValue::Int64(max) })
+                Some(ValueBounds { min: StatValue::Int64(min), max: StatValue::Int64(max) })
             );
             let unsigned = values.iter().map(|&value| value as u64);
             let (min, max) = (unsigned.clone().min().unwrap() as i64, unsigned.max().unwrap() as i64);
             assert_eq!(
                 of_words64(&values, ValueOrder::Unsigned),
-                Some(Bounds { min: StatValue::Int64(min), max: StatValue::Int64(max) })
+                Some(ValueBounds { min: StatValue::Int64(min), max: StatValue::Int64(max) })
             );
         }
     }

@@ -13,11 +13,11 @@ use parquet::file::metadata::{
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::schema::types::ColumnDescPtr;
 
-use super::bounds::{Bounds, StatValue, ValueOrder, statistics};
+use super::bounds::{StatValue, ValueBounds, ValueOrder, statistics};
 use super::page_spill::{PageSpill, SpilledPages};
 
 /// The bytes of a column chunk, in order.
-type Parts = Vec<ChunkPart>;
+type ChunkParts = Vec<ChunkPart>;
 
 /// A page in memory, or spilled pages.
 enum ChunkPart {
@@ -53,11 +53,11 @@ const PAGE_FACTS_BYTES: usize = 320;
 const SPILLED_BYTES_MIN: usize = 32 << 10;
 
 /// A data page.
-pub(super) struct Page {
+pub(super) struct DataPage {
     pub encoding: Encoding,
     pub rows: usize,
     pub nulls: usize,
-    pub bounds: Option<Bounds>,
+    pub bounds: Option<ValueBounds>,
     /// Bytes of text values.
     pub text_bytes: Option<usize>,
     /// The body before compression.
@@ -69,7 +69,7 @@ pub(super) struct Page {
 
 /// The data pages of a growing column chunk.
 pub(super) struct ChunkPages {
-    parts: Parts,
+    parts: ChunkParts,
     /// Of each page, with its header.
     lengths: Vec<u32>,
     /// Bytes of the pages in memory.
@@ -78,10 +78,10 @@ pub(super) struct ChunkPages {
     rows: u64,
     nulls: u64,
     text_bytes: Option<i64>,
-    bounds: Option<Bounds>,
+    bounds: Option<ValueBounds>,
     /// A page has values without bounds, so the chunk has no bounds.
     unbounded: bool,
-    last_bounds: Option<Bounds>,
+    last_bounds: Option<ValueBounds>,
     ascending: bool,
     descending: bool,
     encodings: Vec<PageEncodingStats>,
@@ -107,7 +107,7 @@ impl ColumnFacts {
 impl ChunkPages {
     pub(super) fn new(physical: Type) -> Self {
         Self {
-            parts: Parts::new(),
+            parts: ChunkParts::new(),
             lengths: Vec::new(),
             pages_bytes: 0,
             body_bytes: 0,
@@ -127,11 +127,12 @@ impl ChunkPages {
 
     /// Memory held by pages and their metadata, in bytes.
     pub(super) fn held_bytes(&self) -> usize {
-        let bounds = [&self.bounds, &self.last_bounds].into_iter().flatten().map(Bounds::held_bytes).sum::<usize>();
+        let bounds =
+            [&self.bounds, &self.last_bounds].into_iter().flatten().map(ValueBounds::held_bytes).sum::<usize>();
         self.pages_bytes + bounds + self.lengths.len() * PAGE_FACTS_BYTES
     }
 
-    pub(super) fn push(&mut self, page: Page, facts: &ColumnFacts) {
+    pub(super) fn push(&mut self, page: DataPage, facts: &ColumnFacts) {
         let histogram = facts.is_optional().then(|| levels(page.rows - page.nulls, page.nulls));
         if page.nulls == page.rows {
             self.columns.append(true, Vec::new(), Vec::new(), page.nulls as i64);
@@ -179,7 +180,7 @@ impl ChunkPages {
         Ok(())
     }
 
-    fn widen(&mut self, bounds: Bounds, order: ValueOrder) {
+    fn widen(&mut self, bounds: ValueBounds, order: ValueOrder) {
         match &mut self.bounds {
             Some(all) => all.widen(&bounds, order),
             None => self.bounds = Some(bounds.clone()),
@@ -192,10 +193,10 @@ impl ChunkPages {
     }
 
     /// Finishes the chunk. `dictionary`: the dictionary page, and its uncompressed size with the header.
-    pub(super) fn close(mut self, dictionary: Option<(Box<[u8]>, usize)>, facts: &ColumnFacts) -> Result<Chunk> {
+    pub(super) fn close(mut self, dictionary: Option<(Box<[u8]>, usize)>, facts: &ColumnFacts) -> Result<ColumnChunk> {
         let mut encodings = Vec::new();
         let mut at = 0;
-        let mut all = Parts::with_capacity(self.parts.len() + 1);
+        let mut all = ChunkParts::with_capacity(self.parts.len() + 1);
         let dictionary_offset = dictionary.as_ref().map(|_| 0);
         if let Some((page, plain_bytes)) = dictionary {
             count(&mut encodings, PageType::DICTIONARY_PAGE, Encoding::PLAIN);
@@ -241,7 +242,7 @@ impl ChunkPages {
             column_index,
             offset_index: Some(self.offsets.build()),
         };
-        Ok(Chunk { pages: ChunkBytes(Arc::new(all)), close })
+        Ok(ColumnChunk { pages: ChunkBytes(Arc::new(all)), close })
     }
 }
 
@@ -258,14 +259,14 @@ fn count(all: &mut Vec<PageEncodingStats>, page_type: PageType, encoding: Encodi
 }
 
 /// A finished column chunk, to be appended to a row group.
-pub struct Chunk {
+pub struct ColumnChunk {
     pub pages: ChunkBytes,
     pub close: ColumnCloseResult,
 }
 
 /// The bytes of a column chunk.
 #[derive(Clone)]
-pub struct ChunkBytes(Arc<Parts>);
+pub struct ChunkBytes(Arc<ChunkParts>);
 
 impl ChunkBytes {
     /// Bytes in memory.
@@ -280,7 +281,7 @@ impl ChunkBytes {
 
 /// Reads the parts in order.
 pub struct ChunkRead {
-    parts: Arc<Parts>,
+    parts: Arc<ChunkParts>,
     part: usize,
     at: u64,
 }

@@ -12,11 +12,11 @@ use parquet::basic::{Encoding, Type};
 use parquet::errors::Result;
 use parquet::schema::types::ColumnDescPtr;
 
-use super::bounds::{self, Bounds, StatValue, ValueOrder};
+use super::bounds::{self, StatValue, ValueBounds, ValueOrder};
 use super::codec::{CompressionGain, codec, compress};
-use super::column_chunk::{Chunk, ChunkPages, ColumnFacts};
+use super::column_chunk::{ChunkPages, ColumnChunk, ColumnFacts};
 use super::dictionary::{ByteDictionary, Dictionary, WordDictionary};
-use super::direct::{DirectTexts, FixedBytes, Numbers, PageBuffers};
+use super::direct::{DirectNumbers, DirectTexts, FixedBytes, PageBuffers};
 use super::page::dictionary_page;
 use super::page_spill::PageSpill;
 use super::page_writer::{EncodingState, PageWriter};
@@ -49,7 +49,7 @@ thread_local! {
     });
 }
 
-enum Kind {
+enum ColumnKind {
     Boolean,
     Words32(EncodingState<WordDictionary<i32>>),
     Words64(EncodingState<WordDictionary<i64>>),
@@ -62,7 +62,7 @@ pub struct ColumnEncoder {
     facts: ColumnFacts,
     compression: Compression,
     encodings: Encodings,
-    kind: Kind,
+    kind: ColumnKind,
     gain: CompressionGain,
     pages: ChunkPages,
 }
@@ -80,16 +80,18 @@ impl ColumnEncoder {
         let order = if unsigned { ValueOrder::Unsigned } else { ValueOrder::Signed };
         let is_decimal = matches!(data_type, DataType::Decimal128(_, _));
         let (kind, order, example) = match physical {
-            Type::BOOLEAN => (Kind::Boolean, ValueOrder::Unsigned, StatValue::Boolean(false)),
-            Type::INT32 => (Kind::Words32(EncodingState::Undecided), order, StatValue::Int32(0)),
-            Type::FLOAT => (Kind::Words32(EncodingState::Undecided), ValueOrder::Float, StatValue::Float(0.0)),
-            Type::INT64 => (Kind::Words64(EncodingState::Undecided), order, StatValue::Int64(0)),
-            Type::DOUBLE => (Kind::Words64(EncodingState::Undecided), ValueOrder::Float, StatValue::Double(0.0)),
-            Type::BYTE_ARRAY => (Kind::Text(EncodingState::Undecided), ValueOrder::Text, StatValue::Bytes(Vec::new())),
+            Type::BOOLEAN => (ColumnKind::Boolean, ValueOrder::Unsigned, StatValue::Boolean(false)),
+            Type::INT32 => (ColumnKind::Words32(EncodingState::Undecided), order, StatValue::Int32(0)),
+            Type::FLOAT => (ColumnKind::Words32(EncodingState::Undecided), ValueOrder::Float, StatValue::Float(0.0)),
+            Type::INT64 => (ColumnKind::Words64(EncodingState::Undecided), order, StatValue::Int64(0)),
+            Type::DOUBLE => (ColumnKind::Words64(EncodingState::Undecided), ValueOrder::Float, StatValue::Double(0.0)),
+            Type::BYTE_ARRAY => {
+                (ColumnKind::Text(EncodingState::Undecided), ValueOrder::Text, StatValue::Bytes(Vec::new()))
+            }
             Type::FIXED_LEN_BYTE_ARRAY | Type::INT96 => {
                 let order = if is_decimal { ValueOrder::Decimal } else { ValueOrder::Bytes };
                 let width = descriptor.type_length().max(1) as usize;
-                (Kind::Fixed(width, EncodingState::Undecided), order, StatValue::Fixed(Vec::new()))
+                (ColumnKind::Fixed(width, EncodingState::Undecided), order, StatValue::Fixed(Vec::new()))
             }
         };
         let facts = ColumnFacts { descriptor, codec: codec(compression), order, example };
@@ -102,10 +104,10 @@ impl ColumnEncoder {
             state.dictionary().map_or(0, D::held_bytes)
         }
         let dictionary = match &self.kind {
-            Kind::Boolean => 0,
-            Kind::Words32(state) => of(state),
-            Kind::Words64(state) => of(state),
-            Kind::Text(state) | Kind::Fixed(_, state) => of(state),
+            ColumnKind::Boolean => 0,
+            ColumnKind::Words32(state) => of(state),
+            ColumnKind::Words64(state) => of(state),
+            ColumnKind::Text(state) | ColumnKind::Fixed(_, state) => of(state),
         };
         size_of::<Self>() + self.pages.held_bytes() + dictionary
     }
@@ -124,7 +126,7 @@ impl ColumnEncoder {
     /// If the codec fails.
     pub fn write(&mut self, pieces: &[ArrayRef]) -> Result<()> {
         SCRATCH.with_borrow_mut(|scratch| {
-            if matches!(self.kind, Kind::Text(_)) {
+            if matches!(self.kind, ColumnKind::Text(_)) {
                 for pieces in pages_of_text(pieces) {
                     self.write_page(&pieces, scratch)?;
                 }
@@ -154,34 +156,34 @@ impl ColumnEncoder {
         };
         let order = self.facts.order;
         match &mut self.kind {
-            Kind::Boolean => {
+            ColumnKind::Boolean => {
                 let (bits, trues) = values::booleans(pieces, &mut scratch.booleans);
                 out.start();
                 out.buffers.body.extend_from_slice(bits);
-                out.finish(Encoding::PLAIN, Bounds::of_booleans(trues, values - trues), None)
+                out.finish(Encoding::PLAIN, ValueBounds::of_booleans(trues, values - trues), None)
             }
-            Kind::Words32(state) => {
+            ColumnKind::Words32(state) => {
                 let words = values::words32(pieces, &mut scratch.words32);
                 let bounds = bounds::of_words32(words, order);
                 let range = match &bounds {
-                    Some(Bounds { min: StatValue::Int32(a), max: StatValue::Int32(b) }) => Some((*a, *b)),
+                    Some(ValueBounds { min: StatValue::Int32(a), max: StatValue::Int32(b) }) => Some((*a, *b)),
                     _ => None,
                 };
-                out.choose(state, &Numbers::new(words, range, bounds, order))
+                out.choose(state, &DirectNumbers::new(words, range, bounds, order))
             }
-            Kind::Words64(state) => {
+            ColumnKind::Words64(state) => {
                 let words = values::words64(pieces, &mut scratch.words64);
                 let bounds = bounds::of_words64(words, order);
                 let range = match &bounds {
-                    Some(Bounds { min: StatValue::Int64(a), max: StatValue::Int64(b) }) => Some((*a, *b)),
+                    Some(ValueBounds { min: StatValue::Int64(a), max: StatValue::Int64(b) }) => Some((*a, *b)),
                     _ => None,
                 };
-                out.choose(state, &Numbers::new(words, range, bounds, order))
+                out.choose(state, &DirectNumbers::new(words, range, bounds, order))
             }
-            Kind::Text(state) => {
+            ColumnKind::Text(state) => {
                 out.choose(state, &DirectTexts { texts: Texts::new(pieces), encodings: self.encodings })
             }
-            Kind::Fixed(width, state) => {
+            ColumnKind::Fixed(width, state) => {
                 let bytes = values::fixed(pieces, *width, &mut scratch.bytes);
                 out.choose(state, &FixedBytes { bytes, width: *width, order })
             }
@@ -192,7 +194,7 @@ impl ColumnEncoder {
     ///
     /// # Errors
     /// If the codec fails.
-    pub fn close(self) -> Result<Chunk> {
+    pub fn close(self) -> Result<ColumnChunk> {
         fn plain<D: Dictionary>(state: &EncodingState<D>) -> Option<(usize, Vec<u8>)> {
             let dictionary = state.dictionary()?;
             let mut body = Vec::new();
@@ -200,10 +202,10 @@ impl ColumnEncoder {
             Some((dictionary.len(), body))
         }
         let dictionary = match &self.kind {
-            Kind::Boolean => None,
-            Kind::Words32(state) => plain(state),
-            Kind::Words64(state) => plain(state),
-            Kind::Text(state) | Kind::Fixed(_, state) => plain(state),
+            ColumnKind::Boolean => None,
+            ColumnKind::Words32(state) => plain(state),
+            ColumnKind::Words64(state) => plain(state),
+            ColumnKind::Text(state) | ColumnKind::Fixed(_, state) => plain(state),
         };
         let page = match dictionary {
             None => None,

@@ -31,14 +31,14 @@ pub(super) struct DictionaryFull;
 
 /// The limits of a profitable dictionary.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
+pub(super) struct DictionaryLimits {
     /// Of its plain form.
     bytes_max: usize,
     /// Distinct values among the first ones.
     first_distinct_max: usize,
 }
 
-impl Limits {
+impl DictionaryLimits {
     /// For a dictionary in use.
     pub(super) fn in_use() -> Self {
         Self { bytes_max: BYTES_MAX, first_distinct_max: usize::MAX }
@@ -60,7 +60,12 @@ pub(super) trait Dictionary {
     type Values<'a>: Copy;
 
     /// Writes the codes of `values` to `codes`. If full, some values may have been added.
-    fn encode(&mut self, values: Self::Values<'_>, limits: Limits, codes: &mut Vec<u32>) -> Result<(), DictionaryFull>;
+    fn encode(
+        &mut self,
+        values: Self::Values<'_>,
+        limits: DictionaryLimits,
+        codes: &mut Vec<u32>,
+    ) -> Result<(), DictionaryFull>;
 
     fn len(&self) -> usize;
 
@@ -116,12 +121,12 @@ fn hash_word(bits: u64) -> u64 {
 
 /// Open addressing: codes by the hashes of their values.
 #[derive(Debug)]
-struct Slots {
+struct HashSlots {
     slots: Vec<u32>,
     shift: u32,
 }
 
-impl Slots {
+impl HashSlots {
     fn new(count: usize) -> Self {
         let count = count.next_power_of_two().max(SLOTS_MIN);
         // Not `vec!`: a page of zeroed system memory that is read before it is written faults twice.
@@ -153,7 +158,7 @@ impl Slots {
 enum Lookup<T> {
     /// By the distance above the base.
     Direct(T, Vec<u32>),
-    Hashed(Slots),
+    Hashed(HashSlots),
 }
 
 /// Distinct words.
@@ -163,9 +168,9 @@ pub(super) struct WordDictionary<T> {
     lookup: Lookup<T>,
 }
 
-/// Words to look up; integers with their range.
+/// WordValues to look up; integers with their range.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Words<'a, T> {
+pub(super) struct WordValues<'a, T> {
     pub values: &'a [T],
     /// Signed minimum and maximum, if known.
     pub range: Option<(T, T)>,
@@ -202,7 +207,7 @@ impl<T: Word> WordDictionary<T> {
                 Lookup::Direct(min, table)
             }
             _ => {
-                let mut slots = Slots::new(self.values.len());
+                let mut slots = HashSlots::new(self.values.len());
                 slots.grow(self.values.iter().map(|value| hash_word(value.bits())));
                 Lookup::Hashed(slots)
             }
@@ -237,7 +242,7 @@ impl<T: Word> WordDictionary<T> {
 /// Writes the codes of `words`; new ones are added to `values`.
 fn look_up<T: Word, const REPEATING: bool>(
     values: &mut Vec<T>,
-    slots: &mut Slots,
+    slots: &mut HashSlots,
     words: &[T],
     codes: &mut [u32],
 ) -> Result<(), DictionaryFull> {
@@ -275,9 +280,14 @@ fn look_up<T: Word, const REPEATING: bool>(
 }
 
 impl<T: Word + PartialOrd> Dictionary for WordDictionary<T> {
-    type Values<'a> = Words<'a, T>;
+    type Values<'a> = WordValues<'a, T>;
 
-    fn encode(&mut self, words: Words<'_, T>, limits: Limits, codes: &mut Vec<u32>) -> Result<(), DictionaryFull> {
+    fn encode(
+        &mut self,
+        words: WordValues<'_, T>,
+        limits: DictionaryLimits,
+        codes: &mut Vec<u32>,
+    ) -> Result<(), DictionaryFull> {
         codes.clear();
         if words.values.is_empty() {
             return Ok(());
@@ -326,7 +336,7 @@ pub(super) struct ByteDictionary {
     ends: Vec<u32>,
     /// The start, length and hash of each value, while values are looked up.
     heads: Vec<ValueHead>,
-    slots: Option<Slots>,
+    slots: Option<HashSlots>,
     /// Whether the plain form has the length of each value.
     with_lengths: bool,
 }
@@ -373,9 +383,9 @@ pub(super) enum Bytes<'a> {
 
 /// The state of looking up a page's values.
 struct DictionaryLookup<'a> {
-    slots: Slots,
+    slots: HashSlots,
     probes: usize,
-    limits: Limits,
+    limits: DictionaryLimits,
     codes: &'a mut Vec<u32>,
 }
 
@@ -387,7 +397,7 @@ impl ByteDictionary {
 
     /// The value's code, or the free slot for it.
     #[inline(always)]
-    fn find(&self, slots: &Slots, head: &ValueHead, value: &[u8], probes: &mut usize) -> Result<u32, usize> {
+    fn find(&self, slots: &HashSlots, head: &ValueHead, value: &[u8], probes: &mut usize) -> Result<u32, usize> {
         let mask = slots.slots.len() - 1;
         let mut at = slot_of(head.hash(), slots.shift) & mask;
         loop {
@@ -424,7 +434,7 @@ impl ByteDictionary {
     }
 
     #[inline(never)]
-    fn insert(&mut self, slots: &mut Slots, at: usize, head: ValueHead, value: &[u8]) -> u32 {
+    fn insert(&mut self, slots: &mut HashSlots, at: usize, head: ValueHead, value: &[u8]) -> u32 {
         self.bytes.extend_from_slice(value);
         self.ends.push(self.bytes.len() as u32);
         self.heads.push(head);
@@ -452,11 +462,20 @@ impl ByteDictionary {
 impl Dictionary for ByteDictionary {
     type Values<'a> = Bytes<'a>;
 
-    fn encode(&mut self, values: Bytes<'_>, limits: Limits, codes: &mut Vec<u32>) -> Result<(), DictionaryFull> {
+    fn encode(
+        &mut self,
+        values: Bytes<'_>,
+        limits: DictionaryLimits,
+        codes: &mut Vec<u32>,
+    ) -> Result<(), DictionaryFull> {
         codes.clear();
         self.with_lengths = matches!(values, Bytes::Texts(_));
-        let mut lookup =
-            DictionaryLookup { slots: self.slots.take().unwrap_or_else(|| Slots::new(0)), probes: 0, limits, codes };
+        let mut lookup = DictionaryLookup {
+            slots: self.slots.take().unwrap_or_else(|| HashSlots::new(0)),
+            probes: 0,
+            limits,
+            codes,
+        };
         match values {
             Bytes::Texts(texts) => texts.try_each(|value, start| self.take(&mut lookup, value, start))?,
             Bytes::Fixed(bytes, width) => {

@@ -3,9 +3,9 @@
 use arrow::datatypes::ToByteSlice;
 use parquet::basic::Encoding;
 
-use super::bounds::{self, Bounds, ValueOrder};
+use super::bounds::{self, ValueBounds, ValueOrder};
 use super::delta::{Delta, put_deltas};
-use super::dictionary::{ByteDictionary, Bytes, Dictionary, Limits, Word, WordDictionary, Words};
+use super::dictionary::{ByteDictionary, Bytes, Dictionary, DictionaryLimits, Word, WordDictionary, WordValues};
 use super::values::{TextStart, Texts, WORD_BYTES};
 use crate::domain::pipeline::Encodings;
 
@@ -103,12 +103,12 @@ pub(super) trait PageValues {
     fn words(&self) -> <Self::Dictionary as Dictionary>::Values<'_>;
 
     /// The bounds; cheaper to find with codes.
-    fn bounds(&self, coded: Option<(&Self::Dictionary, &[u32])>) -> Option<Bounds>;
+    fn bounds(&self, coded: Option<(&Self::Dictionary, &[u32])>) -> Option<ValueBounds>;
 
     fn put_direct(&self, direct: DirectEncoding, buffers: &mut PageBuffers) -> Encoding;
 
     /// The limits of the first page's dictionary, if the values take `direct_bytes` without it.
-    fn limits(&self, direct_bytes: usize) -> Limits;
+    fn limits(&self, direct_bytes: usize) -> DictionaryLimits;
 
     /// For text, the bytes of its values.
     fn text_bytes(&self) -> Option<usize> {
@@ -127,28 +127,28 @@ pub(super) trait PageValues {
     }
 }
 
-pub(super) struct Numbers<'a, T> {
-    words: Words<'a, T>,
-    bounds: Option<Bounds>,
+pub(super) struct DirectNumbers<'a, T> {
+    words: WordValues<'a, T>,
+    bounds: Option<ValueBounds>,
     is_float: bool,
 }
 
-impl<'a, T: Word> Numbers<'a, T> {
-    pub(super) fn new(values: &'a [T], range: Option<(T, T)>, bounds: Option<Bounds>, order: ValueOrder) -> Self {
+impl<'a, T: Word> DirectNumbers<'a, T> {
+    pub(super) fn new(values: &'a [T], range: Option<(T, T)>, bounds: Option<ValueBounds>, order: ValueOrder) -> Self {
         // The signed range of mixed signs differs from the unsigned one.
         let range = range.filter(|(min, max)| min <= max);
-        Self { words: Words { values, range }, bounds, is_float: order == ValueOrder::Float }
+        Self { words: WordValues { values, range }, bounds, is_float: order == ValueOrder::Float }
     }
 }
 
-impl<T: Word + Delta> PageValues for Numbers<'_, T> {
+impl<T: Word + Delta> PageValues for DirectNumbers<'_, T> {
     type Dictionary = WordDictionary<T>;
 
-    fn words(&self) -> Words<'_, T> {
+    fn words(&self) -> WordValues<'_, T> {
         self.words
     }
 
-    fn bounds(&self, _coded: Option<(&WordDictionary<T>, &[u32])>) -> Option<Bounds> {
+    fn bounds(&self, _coded: Option<(&WordDictionary<T>, &[u32])>) -> Option<ValueBounds> {
         self.bounds.clone()
     }
 
@@ -166,10 +166,10 @@ impl<T: Word + Delta> PageValues for Numbers<'_, T> {
         Encoding::PLAIN
     }
 
-    fn limits(&self, direct_bytes: usize) -> Limits {
+    fn limits(&self, direct_bytes: usize) -> DictionaryLimits {
         let is_small = direct_bytes <= size_of_val(self.words.values) / 8 * 5;
         let percent = if is_small { FIRST_PACKED_PERCENT_MAX } else { FIRST_NUMBERS_PERCENT_MAX };
-        Limits::of_first_page(direct_bytes, percent)
+        DictionaryLimits::of_first_page(direct_bytes, percent)
     }
 
     fn is_packed(&self) -> bool {
@@ -194,12 +194,12 @@ impl PageValues for DirectTexts<'_> {
         Bytes::Texts(self.texts)
     }
 
-    fn bounds(&self, coded: Option<(&ByteDictionary, &[u32])>) -> Option<Bounds> {
+    fn bounds(&self, coded: Option<(&ByteDictionary, &[u32])>) -> Option<ValueBounds> {
         let range = match coded {
             Some((dictionary, codes)) => dictionary.range_of(codes, ValueOrder::Text),
             None => range_of_texts(self.texts),
         };
-        Bounds::of_bytes(range, ValueOrder::Text)
+        ValueBounds::of_bytes(range, ValueOrder::Text)
     }
 
     fn put_direct(&self, _: DirectEncoding, buffers: &mut PageBuffers) -> Encoding {
@@ -221,8 +221,8 @@ impl PageValues for DirectTexts<'_> {
         }
     }
 
-    fn limits(&self, direct_bytes: usize) -> Limits {
-        Limits::of_first_page(direct_bytes, FIRST_TEXTS_PERCENT_MAX)
+    fn limits(&self, direct_bytes: usize) -> DictionaryLimits {
+        DictionaryLimits::of_first_page(direct_bytes, FIRST_TEXTS_PERCENT_MAX)
     }
 
     fn text_bytes(&self) -> Option<usize> {
@@ -243,9 +243,9 @@ impl PageValues for FixedBytes<'_> {
         Bytes::Fixed(self.bytes, self.width)
     }
 
-    fn bounds(&self, coded: Option<(&ByteDictionary, &[u32])>) -> Option<Bounds> {
+    fn bounds(&self, coded: Option<(&ByteDictionary, &[u32])>) -> Option<ValueBounds> {
         if let Some((dictionary, codes)) = coded {
-            return Bounds::of_bytes(dictionary.range_of(codes, self.order), self.order);
+            return ValueBounds::of_bytes(dictionary.range_of(codes, self.order), self.order);
         }
         let range = self.bytes.chunks_exact(self.width).fold(None, |range, value| {
             let (min, max): (&[u8], &[u8]) = range.unwrap_or((value, value));
@@ -253,7 +253,7 @@ impl PageValues for FixedBytes<'_> {
             let higher = bounds::compare_bytes(value, max, self.order).is_gt();
             Some((if lower { value } else { min }, if higher { value } else { max }))
         });
-        Bounds::of_bytes(range, self.order)
+        ValueBounds::of_bytes(range, self.order)
     }
 
     fn put_direct(&self, _: DirectEncoding, buffers: &mut PageBuffers) -> Encoding {
@@ -261,8 +261,8 @@ impl PageValues for FixedBytes<'_> {
         Encoding::PLAIN
     }
 
-    fn limits(&self, direct_bytes: usize) -> Limits {
-        Limits::of_first_page(direct_bytes, FIRST_TEXTS_PERCENT_MAX)
+    fn limits(&self, direct_bytes: usize) -> DictionaryLimits {
+        DictionaryLimits::of_first_page(direct_bytes, FIRST_TEXTS_PERCENT_MAX)
     }
 }
 

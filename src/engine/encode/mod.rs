@@ -21,7 +21,7 @@ mod page_writer;
 mod values;
 
 pub use codec::codec;
-pub use column_chunk::{Chunk, ChunkBytes};
+pub use column_chunk::{ChunkBytes, ColumnChunk};
 pub use column_encoder::ColumnEncoder;
 pub use page_spill::PageSpill;
 

@@ -13,12 +13,12 @@ const STRUCT: u8 = 12;
 const HEAD_BYTES_MAX: usize = 64;
 
 /// Writes the fields of a struct in ascending order.
-struct Fields<'a> {
+struct ThriftFields<'a> {
     out: &'a mut Vec<u8>,
     last: u8,
 }
 
-impl Fields<'_> {
+impl ThriftFields<'_> {
     fn field(&mut self, number: u8, kind: u8) {
         self.out.push((number - self.last) << 4 | kind);
         self.last = number;
@@ -29,9 +29,9 @@ impl Fields<'_> {
         put_zigzag(value as i64, self.out);
     }
 
-    fn inner(&mut self, number: u8, write: impl FnOnce(&mut Fields<'_>)) {
+    fn inner(&mut self, number: u8, write: impl FnOnce(&mut ThriftFields<'_>)) {
         self.field(number, STRUCT);
-        write(&mut Fields { out: self.out, last: 0 });
+        write(&mut ThriftFields { out: self.out, last: 0 });
         self.out.push(0);
     }
 }
@@ -59,9 +59,9 @@ pub(super) fn dictionary_page(values: usize, body_bytes: usize, compressed: &[u8
     })
 }
 
-fn page(kind: PageType, body_bytes: usize, compressed: &[u8], write: impl FnOnce(&mut Fields<'_>)) -> Box<[u8]> {
+fn page(kind: PageType, body_bytes: usize, compressed: &[u8], write: impl FnOnce(&mut ThriftFields<'_>)) -> Box<[u8]> {
     let mut head = Vec::with_capacity(HEAD_BYTES_MAX);
-    let mut fields = Fields { out: &mut head, last: 0 };
+    let mut fields = ThriftFields { out: &mut head, last: 0 };
     fields.int(1, kind as usize);
     fields.int(2, body_bytes);
     fields.int(3, compressed.len());

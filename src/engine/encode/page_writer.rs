@@ -7,10 +7,10 @@ use parquet::basic::Encoding;
 use parquet::errors::Result;
 
 use super::bits::width_of;
-use super::bounds::Bounds;
+use super::bounds::ValueBounds;
 use super::codec::{CompressionGain, PageEffort, compress, compress_by, store};
-use super::column_chunk::{ChunkPages, ColumnFacts, Page};
-use super::dictionary::{Dictionary, DictionaryFull, Limits};
+use super::column_chunk::{ChunkPages, ColumnFacts, DataPage};
+use super::dictionary::{Dictionary, DictionaryFull, DictionaryLimits};
 use super::direct::{DirectEncoding, PageBuffers, PageValues};
 use super::hybrid::put_codes;
 use super::page::{data_page, put_levels};
@@ -70,7 +70,7 @@ impl PageWriter<'_> {
     pub(super) fn finish(
         &mut self,
         encoding: Encoding,
-        bounds: Option<Bounds>,
+        bounds: Option<ValueBounds>,
         text_bytes: Option<usize>,
     ) -> Result<()> {
         let (body, compressed) = (&self.buffers.body, &mut self.buffers.compressed);
@@ -82,10 +82,10 @@ impl PageWriter<'_> {
         self.add(encoding, bounds, text_bytes)
     }
 
-    fn add(&mut self, encoding: Encoding, bounds: Option<Bounds>, text_bytes: Option<usize>) -> Result<()> {
+    fn add(&mut self, encoding: Encoding, bounds: Option<ValueBounds>, text_bytes: Option<usize>) -> Result<()> {
         let (body, compressed) = (&self.buffers.body, &self.buffers.compressed);
         self.gain.take(self.compression, encoding, body, compressed.len())?;
-        let page = Page {
+        let page = DataPage {
             encoding,
             rows: self.rows,
             nulls: self.rows - self.values,
@@ -122,7 +122,7 @@ impl PageWriter<'_> {
             }
             EncodingState::Dictionary(dictionary) => {
                 let before = dictionary.len();
-                if dictionary.encode(values.words(), Limits::in_use(), &mut self.buffers.codes) == Ok(()) {
+                if dictionary.encode(values.words(), DictionaryLimits::in_use(), &mut self.buffers.codes) == Ok(()) {
                     self.start();
                     self.put_codes(dictionary.len());
                     let bounds = values.bounds(Some((dictionary, &self.buffers.codes)));

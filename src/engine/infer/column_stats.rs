@@ -114,7 +114,7 @@ pub(super) struct NearlyTyped {
 
 /// The statistics of one column.
 #[derive(Debug, Default)]
-pub(super) struct ColumnStats {
+pub(super) struct ColumnSurvey {
     pub tokens: Vec<TokenSeen>,
     /// Cells other than null tokens.
     pub values: u64,
@@ -138,7 +138,7 @@ pub(super) struct ColumnStats {
     last: Vec<u8>,
 }
 
-impl ColumnStats {
+impl ColumnSurvey {
     pub fn new() -> Self {
         Self { tokens: vec![TokenSeen::default(); TOKENS.len()], ..Self::default() }
     }

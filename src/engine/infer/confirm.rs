@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::column_stats::ColumnStats;
+use super::column_stats::ColumnSurvey;
 use super::misfits;
 use super::proposal::Proposal;
 use super::sniff::plan::label;
@@ -40,7 +40,7 @@ pub(super) fn confirm(
 ) -> Result<Confirmed, String> {
     let mapping = mapping(proposal)?;
     let mut expected = misfits::records(survey);
-    let mut rows = HeadRows::open(&mapping, &NoExpressions, head.key(), head).map_err(|error| error.to_string())?;
+    let mut rows = HeadRows::open(&mapping, &UnusedExpressions, head.key(), head).map_err(|error| error.to_string())?;
     let mut taken = 0;
     while let Some(batch) = rows.next().map_err(|error| error.to_string())? {
         let mut refused = BTreeMap::new();
@@ -68,7 +68,7 @@ pub(super) fn confirm(
         }
     }
     // Expected rejects that were accepted.
-    let taken_after_all = |column: &ColumnStats| column.misfits.offsets.iter().any(|offset| expected.contains(offset));
+    let taken_after_all = |column: &ColumnSurvey| column.misfits.offsets.iter().any(|offset| expected.contains(offset));
     let wrong = survey.columns.iter().enumerate().filter(|(_, column)| taken_after_all(column));
     let wrong: BTreeMap<usize, String> =
         wrong.map(|(at, _)| (at, "a run accepts more of its values".to_owned())).collect();
@@ -144,9 +144,9 @@ pub(super) fn csv(dialect: &Dialect) -> (Value, CsvDocument) {
 }
 
 /// A proposal has no expressions.
-struct NoExpressions;
+struct UnusedExpressions;
 
-impl Expressions for NoExpressions {
+impl Expressions for UnusedExpressions {
     fn check(&self, _: &ExpressionSet) -> Result<Vec<ExpressionProblem>, ExpressionFailure> {
         Ok(Vec::new())
     }

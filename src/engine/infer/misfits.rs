@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::column_stats::{ColumnStats, NearlyTyped, Probes, content};
+use super::column_stats::{ColumnSurvey, NearlyTyped, Probes, content};
 use super::counterexample::{CellValue, Counterexample};
 use super::numbers::{NumberFit, STYLES};
 use super::survey::Survey;
@@ -71,7 +71,7 @@ impl CandidateType {
 }
 
 #[derive(Debug)]
-struct Candidate {
+struct TypeCandidate {
     fit: CandidateType,
     missed: u64,
     first: Option<Counterexample>,
@@ -81,7 +81,7 @@ struct Candidate {
 struct FitTally {
     values: u64,
     misses_max: u64,
-    candidates: Vec<Candidate>,
+    candidates: Vec<TypeCandidate>,
     searches: u32,
     /// The first value, which formats found later miss.
     first: Option<Counterexample>,
@@ -93,7 +93,7 @@ impl FitTally {
             .into_iter()
             .chain((0..STYLES.len()).map(CandidateType::Number))
             .chain([CandidateType::Uuid, CandidateType::Json]);
-        let candidates = fits.map(|fit| Candidate { fit, missed: 0, first: None }).collect();
+        let candidates = fits.map(|fit| TypeCandidate { fit, missed: 0, first: None }).collect();
         Self { values: 0, misses_max: misses_max(values, TOLD_PERCENT_MIN), candidates, searches: 0, first: None }
     }
 
@@ -121,16 +121,15 @@ impl FitTally {
         let found = TimeFormat::all_for(text);
         self.searches += u32::from(!found.is_empty());
         for format in found {
-            let known =
-                |candidate: &Candidate| matches!(&candidate.fit, CandidateType::Time(other) if other.is_same(&format));
+            let known = |candidate: &TypeCandidate| matches!(&candidate.fit, CandidateType::Time(other) if other.is_same(&format));
             if !self.candidates.iter().any(known) {
                 let first = self.first.clone();
-                self.candidates.push(Candidate { fit: CandidateType::Time(format), missed: self.values, first });
+                self.candidates.push(TypeCandidate { fit: CandidateType::Time(format), missed: self.values, first });
             }
         }
     }
 
-    fn missed_least(&self) -> Option<&Candidate> {
+    fn missed_least(&self) -> Option<&TypeCandidate> {
         self.candidates.iter().filter(|candidate| candidate.missed <= self.misses_max).min_by_key(|c| c.missed)
     }
 
@@ -147,7 +146,7 @@ impl FitTally {
             return None;
         }
         let (mut fits, mut others) = (Vec::<CandidateType>::new(), Vec::new());
-        for Candidate { fit, missed, .. } in self.candidates {
+        for TypeCandidate { fit, missed, .. } in self.candidates {
             // Equally good time formats decide together; of other types the first.
             match (fit, fits.first()) {
                 (fit @ CandidateType::Time(_), None | Some(CandidateType::Time(_))) if missed == least => {
@@ -158,7 +157,7 @@ impl FitTally {
                 (CandidateType::Boolean | CandidateType::Number(_) | CandidateType::Uuid | CandidateType::Json, _) => {}
             }
         }
-        Some(MisfitFilter { fits, others, stats: ColumnStats::new(), contradicted: false })
+        Some(MisfitFilter { fits, others, stats: ColumnSurvey::new(), contradicted: false })
     }
 }
 
@@ -167,7 +166,7 @@ struct MisfitFilter {
     fits: Vec<CandidateType>,
     /// Other time formats that some values suggested.
     others: Vec<TimeFormat>,
-    stats: ColumnStats,
+    stats: ColumnSurvey,
     contradicted: bool,
 }
 

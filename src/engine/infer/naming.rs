@@ -72,13 +72,13 @@ const RESERVED: &[&str] = &[
 const NONDESCRIPT: [&str; 8] = ["part", "data", "file", "export", "chunk", "output", "out", "dump"];
 
 /// The parts of a key: folders within its pipeline, name without extensions, extensions.
-struct Parts<'a> {
+struct KeyParts<'a> {
     folder: &'a str,
     stem: &'a str,
     endings: &'a str,
 }
 
-fn parts(key: &str) -> Parts<'_> {
+fn parts(key: &str) -> KeyParts<'_> {
     let relative =
         key.strip_prefix("pipelines/").and_then(|rest| rest.split_once('/')).map_or(key, |(_, relative)| relative);
     let (folder, name) = relative.rsplit_once('/').unwrap_or(("", relative));
@@ -87,7 +87,7 @@ fn parts(key: &str) -> Parts<'_> {
     let plain = &lower[..lower.len() - compression];
     let kind = KINDS.iter().find(|e| plain.ends_with(**e)).map_or(0, |e| e.len());
     let (stem, endings) = name.split_at(name.len() - compression - kind);
-    Parts { folder, stem, endings }
+    KeyParts { folder, stem, endings }
 }
 
 /// The stem without the dates and numbers that distinguish the files of a table.
@@ -100,7 +100,7 @@ fn series(stem: &str) -> &str {
 
 /// A table name: the file's without dates and numbers, otherwise the folder's.
 pub(super) fn table(key: &str) -> String {
-    let Parts { folder, stem, .. } = parts(key);
+    let KeyParts { folder, stem, .. } = parts(key);
     let folder = folder.rsplit('/').next().unwrap_or_default();
     let ascii = |text: &str| {
         let name: String = snake(text).chars().map(|c| if c.is_ascii() { c } else { '_' }).collect();
@@ -122,7 +122,7 @@ pub(super) fn table(key: &str) -> String {
 
 /// A glob: the files with the same extension in the file's folder; without a folder, the files of its series.
 pub(super) fn glob(key: &str) -> String {
-    let Parts { folder, stem, endings } = parts(key);
+    let KeyParts { folder, stem, endings } = parts(key);
     let endings = escaped(endings);
     if !folder.is_empty() && !endings.is_empty() {
         return format!("{}/*{endings}", escaped(folder));

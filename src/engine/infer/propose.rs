@@ -66,25 +66,14 @@ pub fn propose(key: &str, bytes: &[u8], options: &InferOptions) -> Result<Propos
     read(key, Box::new(Cursor::new(bytes.to_vec())), bytes.len() as u64, options)
 }
 
-/// Time and bytes that are left.
-struct Budget {
-    until: Instant,
-}
-
-impl Budget {
-    fn is_left(&self) -> bool {
-        Instant::now() < self.until
-    }
-}
-
 /// Passes over the file, each with the dialect adjusted by the previous one.
 const PASSES_MAX: usize = 6;
 /// Rounds in which columns become text because the converter rejects them.
 const CONFIRMATIONS_MAX: usize = 8;
 
 fn read(key: &str, body: Box<dyn Read + Send>, size: u64, options: &InferOptions) -> Result<Proposal, InferError> {
-    let budget = Budget { until: Instant::now() + options.time_max };
-    let go_on = || budget.is_left();
+    let deadline = Instant::now() + options.time_max;
+    let go_on = || Instant::now() < deadline;
     let bytes_max = options.bytes_max;
     // The first bytes are read in any case.
     let fetched = std::cell::Cell::new(false);

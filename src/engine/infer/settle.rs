@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use super::column_stats::{ColumnStats, NearlyTyped};
+use super::column_stats::{ColumnSurvey, NearlyTyped};
 use super::counterexample::Counterexample;
 use super::naming;
 use super::numbers::STYLES;
@@ -15,7 +15,7 @@ use super::proposal::{
 };
 use super::sniff::plan::DialectPlan;
 use super::survey::Survey;
-use super::times::{DateOrder, Reading, TimeKind};
+use super::times::{DateOrder, TimeKind, TimeReading};
 use super::words::{TOKENS, booleans};
 use crate::domain::limits::{COLUMNS_MAX, RECORD_BYTES_DEFAULT, RECORD_BYTES_MAX};
 use crate::domain::pipeline::document::FromDocument;
@@ -49,7 +49,7 @@ struct Typed {
     alternatives: Vec<Alternative>,
     warnings: Vec<String>,
     /// Dates whose order of day and month is undecided.
-    open: Option<Vec<Reading>>,
+    open: Option<Vec<TimeReading>>,
 }
 
 impl Typed {
@@ -121,7 +121,7 @@ pub(super) fn settle(
     settled
 }
 
-fn is_mixed(typed: &Typed, column: &ColumnStats) -> bool {
+fn is_mixed(typed: &Typed, column: &ColumnSurvey) -> bool {
     typed.is_text() && typed.alternatives.is_empty() && column.values > 0
 }
 
@@ -184,7 +184,7 @@ fn number_style(plan: &mut DialectPlan, survey: &Survey, settled: &mut Settled) 
     best
 }
 
-fn type_of(column: &ColumnStats, style: usize, name: &str) -> Typed {
+fn type_of(column: &ColumnSurvey, style: usize, name: &str) -> Typed {
     if column.values == 0 {
         let why = if column.token_cells() == 0 {
             "the file has no rows"
@@ -224,7 +224,7 @@ fn type_of(column: &ColumnStats, style: usize, name: &str) -> Typed {
 }
 
 /// Reports values that are not of the type, and how to keep them.
-fn report_misfits(typed: &mut Typed, column: &ColumnStats) -> Option<Misfits> {
+fn report_misfits(typed: &mut Typed, column: &ColumnSurvey) -> Option<Misfits> {
     let strays = &column.misfits;
     let count = strays.count();
     if count == 0 || typed.is_text() {
@@ -254,7 +254,7 @@ fn ticked<'a>(words: impl Iterator<Item = &'a String>) -> String {
     words.join(", ")
 }
 
-fn time_type(column: &ColumnStats, readings: Vec<Reading>) -> Typed {
+fn time_type(column: &ColumnSurvey, readings: Vec<TimeReading>) -> Typed {
     if readings.len() > 1 {
         let mut typed = Typed::new("string", "");
         typed.open = Some(readings);
@@ -284,7 +284,7 @@ fn time_type(column: &ColumnStats, readings: Vec<Reading>) -> Typed {
 }
 
 /// Whether an excluded pattern differs from the reading in the order of day and month.
-fn swaps(pattern: &str, reading: &Reading) -> bool {
+fn swaps(pattern: &str, reading: &TimeReading) -> bool {
     let day = pattern.find("%d");
     let month = pattern.find("%m");
     let order = match (day, month) {
@@ -295,7 +295,7 @@ fn swaps(pattern: &str, reading: &Reading) -> bool {
     matches!(reading.order, DateOrder::DayFirst | DateOrder::MonthFirst) && order != reading.order
 }
 
-fn take_reading(typed: &mut Typed, reading: &Reading) {
+fn take_reading(typed: &mut Typed, reading: &TimeReading) {
     typed.ty = reading.kind.name().to_owned();
     match &reading.pattern {
         None => typed.why = format!("every value is a {} in ISO 8601", reading.kind.name()),
@@ -422,7 +422,7 @@ fn null_values(plan: &mut DialectPlan, survey: &Survey, typed: &[Typed], header:
 }
 
 fn trimming(plan: &mut DialectPlan, survey: &Survey, typed: &[Typed], settled: &mut Settled) {
-    let padded = |column: &ColumnStats| column.padded + column.tokens.iter().map(|seen| seen.padded).sum::<u64>();
+    let padded = |column: &ColumnSurvey| column.padded + column.tokens.iter().map(|seen| seen.padded).sum::<u64>();
     let needing = || survey.columns.iter().zip(typed).filter(|(column, typed)| !typed.is_text() && padded(column) > 0);
     plan.dialect.trim = needing().next().is_some();
     if plan.dialect.trim {
@@ -509,7 +509,7 @@ fn proposal(
 }
 
 /// The first value that rules out each type other than the column's.
-fn ruled_out(column: &ColumnStats, typed: &Typed, plan: &DialectPlan) -> Vec<RuledOut> {
+fn ruled_out(column: &ColumnSurvey, typed: &Typed, plan: &DialectPlan) -> Vec<RuledOut> {
     let style = STYLES.iter().position(|style| *style == (plan.dialect.decimal, plan.dialect.thousands)).unwrap_or(0);
     let times = column.times.counterexample();
     let found: [(&str, Option<&Counterexample>); 6] = [

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::column_stats::{ColumnStats, DISTINCT_MAX};
+use super::column_stats::{ColumnSurvey, DISTINCT_MAX};
 use super::proposal::{ColumnProposal, Suggestion, SuggestionKind};
 use crate::domain::pipeline::document::FromDocument;
 
@@ -18,7 +18,7 @@ const VALUE_BYTES_MAX: usize = 40;
 /// Suggestions for `columns`, inferred from `stats`.
 pub(super) fn suggest(
     columns: &[ColumnProposal],
-    stats: &[ColumnStats],
+    stats: &[ColumnSurvey],
     header: &[String],
     rows: u64,
 ) -> Vec<Suggestion> {

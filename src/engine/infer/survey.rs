@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::column_stats::{ColumnStats, Probes};
+use super::column_stats::{ColumnSurvey, Probes};
 use super::counterexample::CellValue;
 use crate::domain::limits::COLUMNS_MAX;
 use crate::domain::pipeline::{Dialect, RaggedRows};
@@ -31,9 +31,9 @@ pub(super) struct Survey {
     /// The header as read.
     pub header: Option<Vec<String>>,
     pub width: usize,
-    pub columns: Vec<ColumnStats>,
+    pub columns: Vec<ColumnSurvey>,
     /// Statistics including misfits, of columns whose misfits were removed.
-    pub with_misfits: BTreeMap<usize, ColumnStats>,
+    pub with_misfits: BTreeMap<usize, ColumnSurvey>,
     pub rows: u64,
     pub refused: BTreeMap<RejectReason, RefusedRecords>,
     /// The trailing ragged records: the number of rows before them, and their number.
@@ -54,7 +54,7 @@ impl Survey {
         let mut chunks = head.chunks(dialect, CHUNK_BYTES)?;
         let width = chunks.width();
         let mut survey = Self { header: chunks.header().map(<[String]>::to_vec), width, ..Self::default() };
-        survey.columns = (0..width.min(COLUMNS_MAX)).map(|_| ColumnStats::new()).collect();
+        survey.columns = (0..width.min(COLUMNS_MAX)).map(|_| ColumnSurvey::new()).collect();
         let mut indexer = Indexer::new(dialect, width, RaggedRows::Reject);
         let (mut index, mut probes) = (RecordIndex::default(), Probes::new());
         loop {

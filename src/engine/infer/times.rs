@@ -125,7 +125,7 @@ impl TimeFormat {
 
 /// A remaining reading of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Reading {
+pub(super) struct TimeReading {
     pub kind: TimeKind,
     pub pattern: Option<String>,
     pub order: DateOrder,
@@ -210,8 +210,8 @@ impl Times {
     }
 
     /// The remaining readings, best first: the first for each order of a date's parts.
-    pub fn readings(&self) -> Vec<Reading> {
-        let mut readings: Vec<Reading> = Vec::new();
+    pub fn readings(&self) -> Vec<TimeReading> {
+        let mut readings: Vec<TimeReading> = Vec::new();
         let naive = self.formats.iter().any(|format| format.kind == TimeKind::Timestamp);
         for format in &self.formats {
             // A column that `timestamp` reads needs no zone.
@@ -219,7 +219,7 @@ impl Times {
                 continue;
             }
             if !readings.iter().any(|known| known.order == format.order && known.kind == format.kind) {
-                readings.push(Reading { kind: format.kind, pattern: format.pattern.clone(), order: format.order });
+                readings.push(TimeReading { kind: format.kind, pattern: format.pattern.clone(), order: format.order });
             }
         }
         readings

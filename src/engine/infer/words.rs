@@ -2,22 +2,22 @@
 
 /// A token that may mean null.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Token {
+pub(super) struct NullToken {
     pub text: &'static str,
     /// It has no other meaning, even in text columns.
     pub unmistakable: bool,
 }
 
-const fn sure(text: &'static str) -> Token {
-    Token { text, unmistakable: true }
+const fn sure(text: &'static str) -> NullToken {
+    NullToken { text, unmistakable: true }
 }
 
-const fn maybe(text: &'static str) -> Token {
-    Token { text, unmistakable: false }
+const fn maybe(text: &'static str) -> NullToken {
+    NullToken { text, unmistakable: false }
 }
 
 /// The empty cell is first; it is a null token by default.
-pub(super) const TOKENS: &[Token] = &[
+pub(super) const TOKENS: &[NullToken] = &[
     sure(""),
     sure("\\N"),
     sure("NULL"),

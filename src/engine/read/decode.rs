@@ -5,7 +5,7 @@ use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8, UTF_16BE, UTF_16LE};
 use super::chunk::OffsetMapping;
 use super::error::ReadError;
 use super::inflate::Inflate;
-use super::stored::Stored;
+use super::stored::StoredBody;
 
 const RAW_BYTES: usize = 64 << 10;
 /// Minimal size of a read: a few characters of any encoding.
@@ -27,11 +27,11 @@ pub(super) struct DecodeNotes {
 pub(super) struct Decode {
     inflate: Inflate,
     encoding: &'static Encoding,
-    kind: Kind,
+    kind: DecodeKind,
     bom_bytes: u64,
 }
 
-enum Kind {
+enum DecodeKind {
     /// Bytes pass unchanged; `head` was read to detect the mark and comes first.
     Utf8 {
         head: Vec<u8>,
@@ -71,11 +71,11 @@ impl Decode {
         }
         head.drain(..bom);
         let kind = if encoding == UTF_8 {
-            Kind::Utf8 { head }
+            DecodeKind::Utf8 { head }
         } else {
             let mut raw = vec![0; RAW_BYTES];
             raw[..head.len()].copy_from_slice(&head);
-            Kind::Transcoded(Box::new(Transcoded {
+            DecodeKind::Transcoded(Box::new(Transcoded {
                 decoder: encoding.new_decoder_without_bom_handling(),
                 raw,
                 raw_at: 0,
@@ -95,10 +95,10 @@ impl Decode {
     }
 
     /// The object, if further reads return its stored bytes.
-    pub fn as_stored(&mut self) -> Option<&mut Stored> {
+    pub fn as_stored(&mut self) -> Option<&mut StoredBody> {
         match &self.kind {
-            Kind::Utf8 { head } if head.is_empty() => self.inflate.as_stored(),
-            Kind::Utf8 { .. } | Kind::Transcoded(_) => None,
+            DecodeKind::Utf8 { head } if head.is_empty() => self.inflate.as_stored(),
+            DecodeKind::Utf8 { .. } | DecodeKind::Transcoded(_) => None,
         }
     }
 
@@ -118,14 +118,14 @@ impl Decode {
     /// Reads text into `out`, which holds at least `DECODE_BYTES_MIN` bytes; 0 at the end of the object.
     pub fn read(&mut self, out: &mut [u8], notes: &mut DecodeNotes) -> Result<usize, ReadError> {
         match &mut self.kind {
-            Kind::Utf8 { head } if head.is_empty() => self.inflate.read(out),
-            Kind::Utf8 { head } => {
+            DecodeKind::Utf8 { head } if head.is_empty() => self.inflate.read(out),
+            DecodeKind::Utf8 { head } => {
                 let length = head.len();
                 out[..length].copy_from_slice(head);
                 head.clear();
                 Ok(length)
             }
-            Kind::Transcoded(transcoded) => transcoded.read(&mut self.inflate, out, notes),
+            DecodeKind::Transcoded(transcoded) => transcoded.read(&mut self.inflate, out, notes),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Inspects the header or the first record.
 
-use super::machine::{Cells, Machine, State};
+use super::machine::{CellSink, Machine, State};
 use super::record_index::unescape;
 use super::records::walk;
 use crate::domain::pipeline::{Dialect, RecordTerminator};
@@ -59,7 +59,7 @@ pub(super) fn width(machine: &Machine, text: &[u8], at: usize) -> usize {
 
 struct Ranges(Vec<(usize, usize, bool)>);
 
-impl Cells for Ranges {
+impl CellSink for Ranges {
     fn cell(&mut self, start: usize, end: usize, _quoted: bool, escaped: bool) {
         self.0.push((start, end, escaped));
     }
@@ -67,7 +67,7 @@ impl Cells for Ranges {
 
 struct Count(usize);
 
-impl Cells for Count {
+impl CellSink for Count {
     fn cell(&mut self, _: usize, _: usize, _: bool, _: bool) {
         self.0 += 1;
     }
@@ -78,7 +78,7 @@ struct UnquotedCr<'a> {
     found: bool,
 }
 
-impl Cells for UnquotedCr<'_> {
+impl CellSink for UnquotedCr<'_> {
     fn cell(&mut self, start: usize, end: usize, quoted: bool, _escaped: bool) {
         self.found |= !quoted && self.text[start..end].contains(&b'\r');
     }

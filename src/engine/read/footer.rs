@@ -6,14 +6,14 @@
 use std::collections::VecDeque;
 
 use super::chunk::{Chunk, Oversize};
-use super::machine::{Gap, Machine, NoCells, Record, State, Step};
+use super::machine::{Gap, Machine, NoCells, RecordEnd, State, Step};
 use super::rules::too_long_message;
 use crate::domain::limits::REJECT_RAW_BYTES_MAX;
 use crate::domain::pipeline::Dialect;
 use crate::domain::reject::RejectReason;
 
 /// Holds at most the chunks of the last `rows` records and one more.
-pub(super) struct Footer {
+pub(super) struct FooterCutter {
     rows: usize,
     record_bytes_max: u64,
     held: VecDeque<HeldChunk>,
@@ -24,12 +24,12 @@ struct HeldChunk {
     /// Records, including those of `oversize`.
     records: usize,
     /// Start positions of the last records of the text, and the records; at most `rows`.
-    last: VecDeque<(usize, Record)>,
+    last: VecDeque<(usize, RecordEnd)>,
     /// Whether the source ends within quotes of the last record.
     unclosed: bool,
 }
 
-impl Footer {
+impl FooterCutter {
     pub fn new(dialect: &Dialect) -> Self {
         Self {
             rows: usize::try_from(dialect.skip_footer_rows).unwrap_or(usize::MAX),
@@ -103,7 +103,7 @@ pub(super) struct CutRecords {
 /// Cuts the text off from the first of `records`; records that are too long become rejects.
 fn cut_off<'r>(
     chunk: &mut Chunk,
-    records: impl Iterator<Item = &'r (usize, Record)>,
+    records: impl Iterator<Item = &'r (usize, RecordEnd)>,
     machine: &Machine,
     record_bytes_max: u64,
 ) -> CutRecords {

@@ -3,9 +3,9 @@
 //! Invariant: a [`RecordIndex`] agrees with the exact machine, however it was made; its good records are valid UTF-8.
 
 use super::chunk::Chunk;
-use super::machine::{Cells, Gap, Machine, State, Step};
+use super::machine::{CellSink, Gap, Machine, State, Step};
 use super::record_index::{BLOCK_FIELDS_MAX, Field, Malformed, RecordIndex};
-use super::rules::Rules;
+use super::rules::RowRules;
 use super::scan::Scanner;
 use super::structure::Structure;
 use crate::domain::pipeline::{Dialect, RaggedRows};
@@ -18,7 +18,7 @@ pub const BLOCK_BYTES_DEFAULT: usize = 128 << 10;
 #[derive(Debug)]
 pub struct Indexer {
     machine: Machine,
-    rules: Rules,
+    rules: RowRules,
     scanner: Option<Scanner>,
     separators: Structure,
 }
@@ -27,7 +27,7 @@ impl Indexer {
     /// `width`: cells of a record, see [`super::reader::SourceReader::width`].
     pub fn new(dialect: &Dialect, width: usize, ragged: RaggedRows) -> Self {
         let machine = Machine::new(dialect);
-        let rules = Rules::new(dialect, &machine, width, ragged);
+        let rules = RowRules::new(dialect, &machine, width, ragged);
         Self { scanner: Scanner::new(&machine), machine, rules, separators: Structure::default() }
     }
 
@@ -92,7 +92,7 @@ impl Indexer {
                 *pos = text.len();
                 return;
             };
-            let mut cells = Fields(&mut out.fields);
+            let mut cells = FieldCollector(&mut out.fields);
             match self.machine.advance(text, start, State::CellStart, true, &mut cells) {
                 Step::Ended(record) => {
                     self.rules.push_exact(chunk, start, &record, out);
@@ -104,9 +104,9 @@ impl Indexer {
     }
 }
 
-struct Fields<'a>(&'a mut Vec<Field>);
+struct FieldCollector<'a>(&'a mut Vec<Field>);
 
-impl Cells for Fields<'_> {
+impl CellSink for FieldCollector<'_> {
     #[inline]
     fn cell(&mut self, start: usize, end: usize, quoted: bool, escaped: bool) {
         self.0.push(Field::new(start, end, quoted, escaped));

@@ -5,25 +5,25 @@ use std::io::{self, BufReader, Read};
 use flate2::bufread::MultiGzDecoder;
 
 use super::error::ReadError;
-use super::stored::Stored;
+use super::stored::StoredBody;
 use crate::domain::limits::{INFLATE_FREE_BYTES, INFLATE_RATIO_MAX};
 
 const STORED_BUFFER_BYTES: usize = 128 << 10;
 /// Largest zstd window, as a power of two: the maximum of `zstd` without `--long`.
 const ZSTD_WINDOW_LOG_MAX: u32 = 27;
 
-enum Format {
-    Plain(Stored),
+enum StoredFormat {
+    Plain(StoredBody),
     /// Any number of members.
-    Gzip(Box<MultiGzDecoder<BufReader<Stored>>>),
+    Gzip(Box<MultiGzDecoder<BufReader<StoredBody>>>),
     /// Any number of frames.
-    Zstd(zstd::stream::read::Decoder<'static, BufReader<Stored>>),
+    Zstd(zstd::stream::read::Decoder<'static, BufReader<StoredBody>>),
 }
 
 /// The decompressed bytes of an object.
 pub(super) struct Inflate {
     key: String,
-    format: Format,
+    format: StoredFormat,
     stored_size: u64,
     bytes: u64,
 }
@@ -31,24 +31,26 @@ pub(super) struct Inflate {
 impl Inflate {
     pub fn open(key: &str, body: Box<dyn Read + Send>, stored_size: u64) -> Result<Self, ReadError> {
         let io_error = |source| ReadError::Io { key: key.to_owned(), source };
-        let stored = Stored::open(body).map_err(io_error)?;
-        let named = Name::of(key);
+        let stored = StoredBody::open(body).map_err(io_error)?;
+        let named = KeyExtension::of(key);
         let found = magic(stored.head());
         let wrong = |found| ReadError::WrongMagic { key: key.to_owned(), expected: named.expected(), found };
         let format = match (named, found) {
-            (Name::Plain, None) => Format::Plain(stored),
-            (Name::Gzip, Some(GZIP)) => {
+            (KeyExtension::Plain, None) => StoredFormat::Plain(stored),
+            (KeyExtension::Gzip, Some(GZIP)) => {
                 let stored = BufReader::with_capacity(STORED_BUFFER_BYTES, stored);
-                Format::Gzip(Box::new(MultiGzDecoder::new(stored)))
+                StoredFormat::Gzip(Box::new(MultiGzDecoder::new(stored)))
             }
-            (Name::Zstd, Some(ZSTD)) => {
+            (KeyExtension::Zstd, Some(ZSTD)) => {
                 let stored = BufReader::with_capacity(STORED_BUFFER_BYTES, stored);
                 let mut decoder = zstd::stream::read::Decoder::with_buffer(stored).map_err(io_error)?;
                 decoder.window_log_max(ZSTD_WINDOW_LOG_MAX).map_err(io_error)?;
-                Format::Zstd(decoder)
+                StoredFormat::Zstd(decoder)
             }
-            (Name::Gzip | Name::Zstd, None) if stored.head().is_empty() => return Err(wrong("an empty object")),
-            (Name::Gzip | Name::Zstd, None) => return Err(wrong("other bytes")),
+            (KeyExtension::Gzip | KeyExtension::Zstd, None) if stored.head().is_empty() => {
+                return Err(wrong("an empty object"));
+            }
+            (KeyExtension::Gzip | KeyExtension::Zstd, None) => return Err(wrong("other bytes")),
             (_, Some(found)) => return Err(wrong(found)),
         };
         Ok(Self { key: key.to_owned(), format, stored_size, bytes: 0 })
@@ -56,19 +58,19 @@ impl Inflate {
 
     /// Bytes that are already decompressed, whatever the key's extension.
     pub fn plain(key: &str, body: Box<dyn Read + Send>) -> Result<Self, ReadError> {
-        let stored = Stored::open(body).map_err(|source| ReadError::Io { key: key.to_owned(), source })?;
-        Ok(Self { key: key.to_owned(), format: Format::Plain(stored), stored_size: 0, bytes: 0 })
+        let stored = StoredBody::open(body).map_err(|source| ReadError::Io { key: key.to_owned(), source })?;
+        Ok(Self { key: key.to_owned(), format: StoredFormat::Plain(stored), stored_size: 0, bytes: 0 })
     }
 
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    pub fn stored(&self) -> &Stored {
+    pub fn stored(&self) -> &StoredBody {
         match &self.format {
-            Format::Plain(stored) => stored,
-            Format::Gzip(decoder) => decoder.get_ref().get_ref(),
-            Format::Zstd(decoder) => decoder.get_ref().get_ref(),
+            StoredFormat::Plain(stored) => stored,
+            StoredFormat::Gzip(decoder) => decoder.get_ref().get_ref(),
+            StoredFormat::Zstd(decoder) => decoder.get_ref().get_ref(),
         }
     }
 
@@ -78,10 +80,10 @@ impl Inflate {
     }
 
     /// The object, if its bytes are returned as stored.
-    pub fn as_stored(&mut self) -> Option<&mut Stored> {
+    pub fn as_stored(&mut self) -> Option<&mut StoredBody> {
         match &mut self.format {
-            Format::Plain(stored) => Some(stored),
-            Format::Gzip(_) | Format::Zstd(_) => None,
+            StoredFormat::Plain(stored) => Some(stored),
+            StoredFormat::Gzip(_) | StoredFormat::Zstd(_) => None,
         }
     }
 
@@ -94,9 +96,9 @@ impl Inflate {
     pub fn read(&mut self, out: &mut [u8]) -> Result<usize, ReadError> {
         loop {
             let read = match &mut self.format {
-                Format::Plain(stored) => stored.read(out),
-                Format::Gzip(decoder) => decoder.read(out),
-                Format::Zstd(decoder) => decoder.read(out),
+                StoredFormat::Plain(stored) => stored.read(out),
+                StoredFormat::Gzip(decoder) => decoder.read(out),
+                StoredFormat::Zstd(decoder) => decoder.read(out),
             };
             match read {
                 Ok(read) => {
@@ -113,9 +115,9 @@ impl Inflate {
     fn check_ratio(&self) -> Result<(), ReadError> {
         let ratio_max = self.stored_size.saturating_mul(INFLATE_RATIO_MAX);
         match self.format {
-            Format::Plain(_) => Ok(()),
-            Format::Gzip(_) | Format::Zstd(_) if self.bytes <= INFLATE_FREE_BYTES.max(ratio_max) => Ok(()),
-            Format::Gzip(_) | Format::Zstd(_) => {
+            StoredFormat::Plain(_) => Ok(()),
+            StoredFormat::Gzip(_) | StoredFormat::Zstd(_) if self.bytes <= INFLATE_FREE_BYTES.max(ratio_max) => Ok(()),
+            StoredFormat::Gzip(_) | StoredFormat::Zstd(_) => {
                 Err(ReadError::InflatesTooMuch { key: self.key.clone(), stored: self.stored_size, offset: self.bytes })
             }
         }
@@ -124,9 +126,9 @@ impl Inflate {
     fn explain(&self, source: io::Error) -> ReadError {
         let key = self.key.clone();
         let format = match &self.format {
-            Format::Plain(_) => return ReadError::Io { key, source },
-            Format::Gzip(_) => "gzip",
-            Format::Zstd(_) => "zstd",
+            StoredFormat::Plain(_) => return ReadError::Io { key, source },
+            StoredFormat::Gzip(_) => "gzip",
+            StoredFormat::Zstd(_) => "zstd",
         };
         if self.stored().failed() {
             ReadError::Io { key, source }
@@ -140,17 +142,17 @@ impl Inflate {
 
 /// Whether the object of this key is compressed.
 pub(super) fn is_compressed(key: &str) -> bool {
-    !matches!(Name::of(key), Name::Plain)
+    !matches!(KeyExtension::of(key), KeyExtension::Plain)
 }
 
 #[derive(Clone, Copy)]
-enum Name {
+enum KeyExtension {
     Plain,
     Gzip,
     Zstd,
 }
 
-impl Name {
+impl KeyExtension {
     fn of(key: &str) -> Self {
         let ends = |ending: &str| {
             key.len() >= ending.len()

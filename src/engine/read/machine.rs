@@ -23,14 +23,14 @@ pub(super) enum State {
 }
 
 /// Receives each cell: the range of its content, and whether it is quoted and has escapes.
-pub(super) trait Cells {
+pub(super) trait CellSink {
     fn cell(&mut self, start: usize, end: usize, quoted: bool, escaped: bool);
 }
 
 /// Ignores cells.
 pub(super) struct NoCells;
 
-impl Cells for NoCells {
+impl CellSink for NoCells {
     #[inline]
     fn cell(&mut self, _: usize, _: usize, _: bool, _: bool) {}
 }
@@ -38,7 +38,7 @@ impl Cells for NoCells {
 /// The result of [`Machine::advance`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    Ended(Record),
+    Ended(RecordEnd),
     /// Continue at `at` in `state` with more input; everything before `at` is processed.
     More {
         at: usize,
@@ -47,7 +47,7 @@ pub(super) enum Step {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Record {
+pub(super) struct RecordEnd {
     /// Without the terminator.
     pub end: usize,
     /// Start of the next record or gap.
@@ -166,8 +166,8 @@ impl Machine {
     /// Cells are reported only whole. Callers that need cells start at the record with `State::CellStart` and treat
     /// `Step::More` as incomplete.
     #[inline]
-    pub fn advance<C: Cells>(&self, text: &[u8], at: usize, state: State, at_end: bool, cells: &mut C) -> Step {
-        let mut run = Run { pos: at, cell: at, quoted: false, escaped: false, stray: None };
+    pub fn advance<C: CellSink>(&self, text: &[u8], at: usize, state: State, at_end: bool, cells: &mut C) -> Step {
+        let mut run = CellRun { pos: at, cell: at, quoted: false, escaped: false, stray: None };
         let mut state = state;
         loop {
             let transition = match state {
@@ -180,14 +180,14 @@ impl Machine {
                 Transition::To(next) => state = next,
                 Transition::More => return Step::More { at: run.pos, state },
                 Transition::Ended { end, next, unclosed } => {
-                    return Step::Ended(Record { end, next, stray: run.stray, unclosed });
+                    return Step::Ended(RecordEnd { end, next, stray: run.stray, unclosed });
                 }
             }
         }
     }
 
     #[inline]
-    fn cell_start(&self, text: &[u8], run: &mut Run, at_end: bool) -> Transition {
+    fn cell_start(&self, text: &[u8], run: &mut CellRun, at_end: bool) -> Transition {
         run.escaped = false;
         run.quoted = false;
         match text.get(run.pos) {
@@ -206,7 +206,7 @@ impl Machine {
     }
 
     #[inline]
-    fn unquoted<C: Cells>(&self, text: &[u8], run: &mut Run, at_end: bool, cells: &mut C) -> Transition {
+    fn unquoted<C: CellSink>(&self, text: &[u8], run: &mut CellRun, at_end: bool, cells: &mut C) -> Transition {
         loop {
             while run.pos < text.len() && !self.stops[usize::from(text[run.pos])] {
                 run.pos += 1;
@@ -243,12 +243,12 @@ impl Machine {
     }
 
     #[inline]
-    fn carriage_before(&self, text: &[u8], run: &Run) -> bool {
+    fn carriage_before(&self, text: &[u8], run: &CellRun) -> bool {
         self.crlf && run.pos > run.cell && text[run.pos - 1] == b'\r'
     }
 
     #[inline]
-    fn quoted<C: Cells>(&self, text: &[u8], run: &mut Run, at_end: bool, cells: &mut C) -> Transition {
+    fn quoted<C: CellSink>(&self, text: &[u8], run: &mut CellRun, at_end: bool, cells: &mut C) -> Transition {
         let Some(quote) = self.quote else { return Transition::To(State::Unquoted) };
         loop {
             let found = match self.escape {
@@ -300,7 +300,7 @@ impl Machine {
         }
     }
 
-    fn unclosed<C: Cells>(text: &[u8], run: &Run, cells: &mut C) -> Transition {
+    fn unclosed<C: CellSink>(text: &[u8], run: &CellRun, cells: &mut C) -> Transition {
         cells.cell(run.cell, text.len(), true, run.escaped);
         Transition::Ended { end: text.len(), next: text.len(), unclosed: true }
     }
@@ -346,7 +346,7 @@ impl Machine {
         }
     }
 
-    fn comment(&self, text: &[u8], run: &mut Run, at_end: bool) -> Transition {
+    fn comment(&self, text: &[u8], run: &mut CellRun, at_end: bool) -> Transition {
         match memchr::memchr(self.newline, &text[run.pos..]) {
             Some(length) => Transition::Ended { end: run.pos + length, next: run.pos + length + 1, unclosed: false },
             None if at_end => Transition::Ended { end: text.len(), next: text.len(), unclosed: false },
@@ -366,7 +366,7 @@ pub(super) fn newline(dialect: &Dialect) -> u8 {
     }
 }
 
-struct Run {
+struct CellRun {
     pos: usize,
     /// Start of the cell's content.
     cell: usize,

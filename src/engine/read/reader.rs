@@ -10,9 +10,9 @@ pub use super::error::ReadError;
 use super::buffer_pool::BufferPool;
 use super::decode::Decode;
 use super::first_record::{self, LoneCr};
-use super::footer::Footer;
+use super::footer::FooterCutter;
 use super::inflate::{Inflate, is_compressed};
-use super::machine::{Gap, Machine, NoCells, Record, State, Step, newline};
+use super::machine::{Gap, Machine, NoCells, RecordEnd, State, Step, newline};
 use super::rules::{too_long_message, unclosed_message};
 use super::sha256::Hash;
 use super::split::Splitter;
@@ -51,7 +51,7 @@ pub struct SourceReader {
     record_bytes_max: usize,
     header: Option<Vec<String>>,
     width: usize,
-    footer: Footer,
+    footer: FooterCutter,
     ready: VecDeque<Chunk>,
     ended: bool,
     /// Text bytes outside rows: skipped lines and records, the header, comments and blank lines outside chunks.
@@ -87,8 +87,8 @@ struct SkippedRecord {
 }
 
 /// A record that is whole in the window, or too long.
-enum Front {
-    Whole(Record),
+enum FirstRecord {
+    Whole(RecordEnd),
     TooLong,
 }
 
@@ -138,7 +138,7 @@ impl SourceReader {
             record_bytes_max: usize::try_from(dialect.record_bytes_max).unwrap_or(CHUNK_BYTES_MAX).min(CHUNK_BYTES_MAX),
             header: None,
             width: 0,
-            footer: Footer::new(dialect),
+            footer: FooterCutter::new(dialect),
             ready: VecDeque::new(),
             ended: false,
             skipped_bytes: 0,
@@ -313,8 +313,8 @@ impl SourceReader {
     /// rejected instead, since it may contain rows.
     fn skip_record(&mut self) -> Result<(), ReadError> {
         match self.front()? {
-            Front::Whole(record) if !record.unclosed => self.skip(record.next),
-            Front::Whole(_) | Front::TooLong => {
+            FirstRecord::Whole(record) if !record.unclosed => self.skip(record.next),
+            FirstRecord::Whole(_) | FirstRecord::TooLong => {
                 let chunk = self.oversize()?;
                 self.footer.push(&self.machine, chunk);
             }
@@ -411,14 +411,14 @@ impl SourceReader {
     }
 
     /// Reads the record at the window's start completely.
-    fn front(&mut self) -> Result<Front, ReadError> {
+    fn front(&mut self) -> Result<FirstRecord, ReadError> {
         loop {
             let text = self.window.text();
             match self.machine.advance(text, 0, State::CellStart, self.window.ended(), &mut NoCells) {
-                Step::Ended(record) if record.end <= self.record_bytes_max => return Ok(Front::Whole(record)),
-                Step::Ended(_) => return Ok(Front::TooLong),
+                Step::Ended(record) if record.end <= self.record_bytes_max => return Ok(FirstRecord::Whole(record)),
+                Step::Ended(_) => return Ok(FirstRecord::TooLong),
                 Step::More { .. } if text.len() > self.record_bytes_max + TERMINATOR_BYTES_MAX => {
-                    return Ok(Front::TooLong);
+                    return Ok(FirstRecord::TooLong);
                 }
                 Step::More { .. } => self.window.fill(text.len() * 2 + 1)?,
             }
@@ -431,9 +431,9 @@ impl SourceReader {
         }
         let (key, line) = (self.key.clone(), self.window.line());
         let record = match self.front()? {
-            Front::Whole(record) if record.unclosed => return Err(ReadError::HeaderUnclosedQuote { key, line }),
-            Front::Whole(record) => record,
-            Front::TooLong => {
+            FirstRecord::Whole(record) if record.unclosed => return Err(ReadError::HeaderUnclosedQuote { key, line }),
+            FirstRecord::Whole(record) => record,
+            FirstRecord::TooLong => {
                 return Err(ReadError::HeaderTooLong { key, line, bytes_max: self.dialect.record_bytes_max });
             }
         };
@@ -457,14 +457,14 @@ impl SourceReader {
     fn first_width(&mut self) -> Result<usize, ReadError> {
         while self.reach_record()? {
             match self.front()? {
-                Front::Whole(record) => {
+                FirstRecord::Whole(record) => {
                     let text = &self.window.text()[..record.end];
                     if first_record::is_lines_of_lone_cr(&self.dialect, text) {
                         return Err(ReadError::LoneCr { key: self.key.clone(), line: self.window.line() });
                     }
                     return Ok(first_record::width(&self.machine, text, 0));
                 }
-                Front::TooLong => {
+                FirstRecord::TooLong => {
                     let text = self.window.text();
                     let head = &text[..text.len().min(self.record_bytes_max)];
                     if first_record::is_lines_of_lone_cr(&self.dialect, head) {

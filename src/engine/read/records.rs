@@ -1,6 +1,6 @@
 //! Walks over the records of a text with the exact machine, to see how a dialect splits it.
 
-use super::machine::{Cells, Gap, Machine, State, Step, newline};
+use super::machine::{CellSink, Gap, Machine, State, Step, newline};
 use super::record_index::Field;
 use crate::domain::pipeline::Dialect;
 
@@ -52,7 +52,7 @@ pub fn walk(dialect: &Dialect, text: &[u8], at_end: bool, mut see: impl FnMut(&R
 
 struct Collected(Vec<Field>);
 
-impl Cells for Collected {
+impl CellSink for Collected {
     fn cell(&mut self, start: usize, end: usize, quoted: bool, escaped: bool) {
         self.0.push(Field::new(start, end, quoted, escaped));
     }

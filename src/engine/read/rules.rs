@@ -1,7 +1,7 @@
 //! Decides which records are rows, and adds their fields.
 
 use super::chunk::Chunk;
-use super::machine::{Machine, Record};
+use super::machine::{Machine, RecordEnd};
 use super::record_index::{BLOCK_FIELDS_MAX, Field, Malformed, QUOTED, RecordIndex};
 use super::structure::Structure;
 use crate::domain::pipeline::{BlankLines, Dialect, Quotes, RaggedRows};
@@ -9,7 +9,7 @@ use crate::domain::reject::RejectReason;
 
 /// The rules for rows.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Rules {
+pub(super) struct RowRules {
     pub width: usize,
     ragged: RaggedRows,
     blank_lines: BlankLines,
@@ -19,7 +19,7 @@ pub(super) struct Rules {
     record_bytes_max: u64,
 }
 
-impl Rules {
+impl RowRules {
     pub fn new(dialect: &Dialect, machine: &Machine, width: usize, ragged: RaggedRows) -> Self {
         Self {
             width,
@@ -33,7 +33,7 @@ impl Rules {
     }
 
     /// Finishes the record whose fields were just pushed.
-    pub fn push_exact(&self, chunk: &Chunk, start: usize, record: &Record, out: &mut RecordIndex) {
+    pub fn push_exact(&self, chunk: &Chunk, start: usize, record: &RecordEnd, out: &mut RecordIndex) {
         let first = out.records.len() * self.width;
         let cells = out.fields.len() - first;
         if record.end == start {

@@ -61,9 +61,9 @@ pub(super) trait BlockSink {
 
 /// Masks without special instructions.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Portable;
+pub(super) struct PortableMasks;
 
-impl Masker for Portable {
+impl Masker for PortableMasks {
     #[inline(always)]
     fn masks(self, block: &[u8; BLOCK_BYTES], separators: &Separators) -> Masks {
         Masks {
@@ -126,7 +126,7 @@ impl Scanner {
         match self.avx2 {
             #[cfg(target_arch = "x86_64")]
             Some(avx2) => avx2.scan(&self.separators, text, from, sink),
-            _ => scan_with(Portable, &self.separators, text, from, sink),
+            _ => scan_with(PortableMasks, &self.separators, text, from, sink),
         }
     }
 }

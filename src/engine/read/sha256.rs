@@ -3,20 +3,20 @@
 
 use sha2::block_api::compress256;
 
-use super::sha_ni::{BLOCK_BYTES, ShaNi, State};
+use super::sha_ni::{BLOCK_BYTES, HashState, ShaNi};
 use crate::domain::digest::hex;
 
 /// The end of the last block: the message's length in bits.
 const LENGTH_BYTES: usize = 8;
 
 /// The first 32 bits of the fractional parts of the square roots of the first eight primes.
-const START: State =
+const START: HashState =
     [0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c, 0x1f83_d9ab, 0x5be0_cd19];
 
 /// A hash in progress.
 #[derive(Clone)]
 pub(super) struct Hash {
-    state: State,
+    state: HashState,
     /// The first `rest_bytes` are an incomplete block.
     rest: [u8; BLOCK_BYTES],
     rest_bytes: usize,

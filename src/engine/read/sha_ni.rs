@@ -9,7 +9,7 @@ use std::arch::x86_64::{
 };
 
 pub(super) const BLOCK_BYTES: usize = 64;
-pub(super) type State = [u32; 8];
+pub(super) type HashState = [u32; 8];
 
 /// Proof that the processor has the instructions.
 #[derive(Debug, Clone, Copy)]
@@ -21,7 +21,7 @@ impl ShaNi {
         None
     }
 
-    pub fn compress_both(self, _states: [&mut State; 2], _blocks: [&[[u8; BLOCK_BYTES]]; 2]) {
+    pub fn compress_both(self, _states: [&mut HashState; 2], _blocks: [&[[u8; BLOCK_BYTES]]; 2]) {
         unreachable!("none is detected");
     }
 }
@@ -35,7 +35,7 @@ impl ShaNi {
     }
 
     /// Hashes blocks into two states, as many as both have.
-    pub fn compress_both(self, states: [&mut State; 2], blocks: [&[[u8; BLOCK_BYTES]]; 2]) {
+    pub fn compress_both(self, states: [&mut HashState; 2], blocks: [&[[u8; BLOCK_BYTES]]; 2]) {
         // SAFETY: `self` exists, so `detect` found every feature that `compress_both` enables.
         unsafe { compress_both(states, blocks) }
     }
@@ -65,7 +65,7 @@ const K: [[u32; 4]; 16] = [
 /// A message's state in the form of the instructions, and the words of its schedule.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
-struct Lane {
+struct MessageLane {
     abef: __m128i,
     cdgh: __m128i,
     words: [__m128i; 4],
@@ -73,7 +73,7 @@ struct Lane {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "sha,ssse3,sse4.1")]
-fn compress_both(states: [&mut State; 2], [first, second]: [&[[u8; BLOCK_BYTES]]; 2]) {
+fn compress_both(states: [&mut HashState; 2], [first, second]: [&[[u8; BLOCK_BYTES]]; 2]) {
     let mut lanes = [begin(states[0]), begin(states[1])];
     for (a, b) in first.iter().zip(second) {
         let before = lanes;
@@ -98,7 +98,7 @@ fn compress_both(states: [&mut State; 2], [first, second]: [&[[u8; BLOCK_BYTES]]
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "sha,ssse3,sse4.1")]
-fn step(x: &mut Lane, y: &mut Lane, now: usize, constants: __m128i) {
+fn step(x: &mut MessageLane, y: &mut MessageLane, now: usize, constants: __m128i) {
     let of_x = _mm_add_epi32(x.words[now], constants);
     let of_y = _mm_add_epi32(y.words[now], constants);
     x.cdgh = _mm_sha256rnds2_epu32(x.cdgh, x.abef, of_x);
@@ -110,7 +110,7 @@ fn step(x: &mut Lane, y: &mut Lane, now: usize, constants: __m128i) {
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "sha,ssse3,sse4.1")]
-fn steps(x: &mut Lane, y: &mut Lane, from: usize) {
+fn steps(x: &mut MessageLane, y: &mut MessageLane, from: usize) {
     for now in 0..4 {
         step(x, y, now, constants(from + now));
     }
@@ -128,7 +128,7 @@ fn schedule(words: &mut [__m128i; 4], now: usize) {
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "sha,ssse3,sse4.1")]
-fn schedule_and_steps(x: &mut Lane, y: &mut Lane, from: usize) {
+fn schedule_and_steps(x: &mut MessageLane, y: &mut MessageLane, from: usize) {
     for now in 0..4 {
         schedule(&mut x.words, now);
         schedule(&mut y.words, now);
@@ -161,19 +161,19 @@ fn load(block: &[u8; BLOCK_BYTES]) -> [__m128i; 4] {
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "sha,ssse3,sse4.1")]
-fn begin(state: &State) -> Lane {
+fn begin(state: &HashState) -> MessageLane {
     let halves = state.as_ptr().cast::<__m128i>();
     // SAFETY: a state is 32 readable bytes, so 16 at its start and 16 at half are; the loads need no alignment.
     let (dcba, hgfe) = unsafe { (_mm_loadu_si128(halves), _mm_loadu_si128(halves.add(1))) };
     let (cdab, efgh) = (_mm_shuffle_epi32::<0xb1>(dcba), _mm_shuffle_epi32::<0x1b>(hgfe));
     let (abef, cdgh) = (_mm_alignr_epi8::<8>(cdab, efgh), _mm_blend_epi16::<0xf0>(efgh, cdab));
-    Lane { abef, cdgh, words: [abef; 4] }
+    MessageLane { abef, cdgh, words: [abef; 4] }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "sha,ssse3,sse4.1")]
-fn end(state: &mut State, lane: Lane) {
+fn end(state: &mut HashState, lane: MessageLane) {
     let (feba, dchg) = (_mm_shuffle_epi32::<0x1b>(lane.abef), _mm_shuffle_epi32::<0xb1>(lane.cdgh));
     let (dcba, hgfe) = (_mm_blend_epi16::<0xf0>(feba, dchg), _mm_alignr_epi8::<8>(dchg, feba));
     let halves = state.as_mut_ptr().cast::<__m128i>();

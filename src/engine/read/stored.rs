@@ -7,7 +7,7 @@ use super::sha256::Hash;
 /// Enough to distinguish the formats.
 const MAGIC_BYTES: usize = 6;
 
-pub(super) struct Stored {
+pub(super) struct StoredBody {
     body: Box<dyn Read + Send>,
     /// Read already, not yet returned.
     head: Vec<u8>,
@@ -19,7 +19,7 @@ pub(super) struct Stored {
     failed: bool,
 }
 
-impl Stored {
+impl StoredBody {
     /// Reads the first bytes.
     pub fn open(mut body: Box<dyn Read + Send>) -> io::Result<Self> {
         let mut head = Vec::with_capacity(MAGIC_BYTES);
@@ -58,7 +58,7 @@ impl Stored {
     }
 }
 
-impl Read for Stored {
+impl Read for StoredBody {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let read = if self.head_given < self.head.len() {
             let read = (&self.head[self.head_given..]).read(out)?;

@@ -49,7 +49,7 @@ use std::path::Path;
 use crate::domain::job::{RunResult, Stage};
 use crate::engine::run_error::scratch_error;
 use prepare::prepare_all;
-use progress::Counters;
+use progress::RunCounters;
 use stager::Stager;
 
 /// Runs a pipeline.
@@ -73,7 +73,7 @@ fn run_in<C: Converter>(
     scratch: &Path,
     stager: &Stager<'_, '_>,
 ) -> Result<RunResult, RunFailure> {
-    let counters = Counters::new(request.observer);
+    let counters = RunCounters::new(request.observer);
     let (prepared, skipped_files) = prepare_all(request, converter, &counters, scratch, stager)?;
     accounting::judge_rejects(&prepared)
         .map_err(|error| failed_rejects::keep(request, converter, &prepared, scratch, error))?;

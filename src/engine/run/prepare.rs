@@ -7,7 +7,7 @@ use super::converter::Converter;
 use super::failure::{self, RunFailure};
 use super::lake::Lake;
 use super::prepared::PreparedTable;
-use super::progress::Counters;
+use super::progress::RunCounters;
 use super::request::RunRequest;
 use super::stager::Stager;
 use super::table_run::{PlannedTable, TableRun};
@@ -25,7 +25,7 @@ const PARALLEL_PLANS_MAX: usize = 16;
 pub(super) fn prepare_all<C: Converter>(
     request: &RunRequest<'_>,
     converter: &C,
-    counters: &Counters<'_>,
+    counters: &RunCounters<'_>,
     scratch: &Path,
     stager: &Stager<'_, '_>,
 ) -> Result<(Vec<PreparedTable>, Vec<String>), RunFailure> {
@@ -81,7 +81,7 @@ pub(super) fn prepare_all<C: Converter>(
 /// before hours of work.
 fn plan_all(
     request: &RunRequest<'_>,
-    counters: &Counters<'_>,
+    counters: &RunCounters<'_>,
     lake: &Lake,
 ) -> Result<BTreeMap<usize, PlannedTable>, RunFailure> {
     let mappings = &request.pipeline.mappings;

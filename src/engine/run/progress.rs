@@ -8,12 +8,12 @@ use crate::ports::RunObserver;
 use crate::ports::observer::Stop;
 
 /// The counters of a run. A source read twice counts twice, in the totals too.
-pub(super) struct Counters<'a> {
+pub(super) struct RunCounters<'a> {
     observer: &'a dyn RunObserver,
     progress: Mutex<Progress>,
 }
 
-impl<'a> Counters<'a> {
+impl<'a> RunCounters<'a> {
     pub fn new(observer: &'a dyn RunObserver) -> Self {
         Self { observer, progress: Mutex::default() }
     }
@@ -59,7 +59,7 @@ impl<'a> Counters<'a> {
     }
 }
 
-impl ConvertProgress for Counters<'_> {
+impl ConvertProgress for RunCounters<'_> {
     fn bytes_read(&self, bytes: u64) {
         self.update(|p| p.bytes_done += bytes);
     }

@@ -11,7 +11,7 @@ use super::dropped_tables::{self, DroppedTable};
 use super::failure::{self, RunFailure};
 use super::output;
 use super::prepared::{ManifestState, PreparedTable};
-use super::progress::Counters;
+use super::progress::RunCounters;
 use super::request::RunRequest;
 use super::stager::Stager;
 use crate::domain::job::{RunError, RunErrorCode, RunResult, Stage};
@@ -34,7 +34,7 @@ const SMALL_BYTES_MAX: u64 = 1 << 20;
 /// Publishes the prepared tables, then deletes the dropped ones.
 pub(super) fn publish_all(
     request: &RunRequest<'_>,
-    counters: &Counters<'_>,
+    counters: &RunCounters<'_>,
     stager: &Stager<'_, '_>,
     tables: Vec<PreparedTable>,
     dropped: &[DroppedTable],
@@ -60,7 +60,7 @@ pub(super) fn publish_all(
 
 struct Publisher<'a, 'scope, 'env> {
     request: &'a RunRequest<'a>,
-    counters: &'a Counters<'a>,
+    counters: &'a RunCounters<'a>,
     stager: &'a Stager<'scope, 'env>,
     /// Whether the store supports preconditions natively.
     conditional: bool,

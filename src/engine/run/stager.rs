@@ -34,7 +34,7 @@ enum StagingState<'a> {
 }
 
 #[derive(Default)]
-struct State<'a> {
+struct StagerState<'a> {
     /// In order. Files missing in `files` were taken or discarded meanwhile.
     queue: VecDeque<QueuedFile>,
     /// By their path in scratch.
@@ -43,9 +43,9 @@ struct State<'a> {
     is_stopped: bool,
 }
 
-struct Shared<'a> {
+struct StagerShared<'a> {
     request: &'a RunRequest<'a>,
-    state: Mutex<State<'a>>,
+    state: Mutex<StagerState<'a>>,
     changed: Condvar,
     /// Probes the store's capabilities once.
     asked: Once,
@@ -54,12 +54,12 @@ struct Shared<'a> {
 /// Stages files on its own threads, which start with the first file and end with the stager.
 pub(super) struct Stager<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
-    shared: Arc<Shared<'env>>,
+    shared: Arc<StagerShared<'env>>,
 }
 
 impl<'scope, 'env> Stager<'scope, 'env> {
     pub fn new(scope: &'scope Scope<'scope, 'env>, request: &'env RunRequest<'env>) -> Self {
-        let shared = Shared { request, state: Mutex::default(), changed: Condvar::new(), asked: Once::new() };
+        let shared = StagerShared { request, state: Mutex::default(), changed: Condvar::new(), asked: Once::new() };
         Self { scope, shared: Arc::new(shared) }
     }
 
@@ -142,12 +142,12 @@ fn discard(staged: Vec<Box<dyn StagedFile + '_>>) {
     });
 }
 
-impl<'env> Shared<'env> {
-    fn lock(&self) -> MutexGuard<'_, State<'env>> {
+impl<'env> StagerShared<'env> {
+    fn lock(&self) -> MutexGuard<'_, StagerState<'env>> {
         self.state.lock()
     }
 
-    fn wait(&self, state: &mut MutexGuard<'_, State<'env>>) {
+    fn wait(&self, state: &mut MutexGuard<'_, StagerState<'env>>) {
         self.changed.wait(state);
     }
 

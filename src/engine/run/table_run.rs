@@ -10,7 +10,7 @@ use super::lake::{Lake, check_not_being_written, source_refs};
 use super::manifests;
 use super::output;
 use super::prepared::{ManifestState, PreparedTable};
-use super::progress::Counters;
+use super::progress::RunCounters;
 use super::request::{PARALLEL_HEADS_MAX, RunRequest};
 use super::stager::Stager;
 use crate::domain::job::{PartitionChanges, RunError, RunErrorCode, TableChanges, TableResult};
@@ -35,7 +35,7 @@ use crate::sync::parallel_map;
 pub(super) struct TableRun<'a> {
     pub request: &'a RunRequest<'a>,
     pub mapping: &'a Mapping,
-    pub counters: &'a Counters<'a>,
+    pub counters: &'a RunCounters<'a>,
     pub lake: &'a Lake,
 }
 

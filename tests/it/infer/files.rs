@@ -90,7 +90,7 @@ fn damaged_archives_are_refused() {
     let cut = propose("a.csv.gz", &bytes[..bytes.len() / 2], &PATIENT);
     assert!(matches!(cut, Err(InferError::Unreadable(_))));
     let named = propose("a.csv", bytes, &PATIENT).unwrap_err().to_string();
-    assert!(named.starts_with("not a CSV: `a.csv`: by its name it should be one, and it is gzip data"), "{named}");
+    assert!(named.starts_with("not a CSV: `a.csv`: expected a CSV by its name, found gzip data"), "{named}");
 }
 
 #[test]

@@ -28,9 +28,9 @@ fn type_with_few_misfits_is_proposed_with_the_misfits() {
     let first: Vec<_> = misfits.first.iter().map(|misfit| (misfit.line, misfit.value.as_str())).collect();
     assert_eq!((misfits.count, &first[..]), (4, &[(9, "n/k"), (32, "about 5"), (33, "x")][..]));
     assert_eq!((evidence.values, evidence.range.as_deref()), (400, Some("0 to 399")));
-    assert!(evidence.why.starts_with("but for 4 of 400 values, whole numbers from 0 to 399"), "{}", evidence.why);
-    let told = "4 of 400 values are no int64: line 9 has `n/k`, line 32 has `about 5`, line 33 has `x` and so on; a run \
-        rejects their rows, unless `on_error` of the column makes them null";
+    assert!(evidence.why.starts_with("except for 4 of 400 values, whole numbers from 0 to 399"), "{}", evidence.why);
+    let told = "4 of 400 values are not of type int64: line 9 has `n/k`, line 32 has `about 5`, line 33 has `x` and so on; a run \
+        rejects their rows unless `on_error` of the column makes them null";
     assert_eq!(evidence.warnings, [told]);
     assert_eq!(evidence.alternatives.iter().map(|other| other.ty.as_str()).collect::<Vec<_>>(), ["string"]);
     assert!(column(&proposal, "id").evidence.misfits.is_none());
@@ -68,7 +68,7 @@ fn at_most_one_cell_in_twenty_may_be_a_misfit() {
     let below = of(6);
     assert_eq!((columns(&below)[1].as_str(), below.sample.rows_misfit), ("x:string", 0));
     let why = &column(&below, "x").evidence.why;
-    assert!(why.starts_with("its values are of no one type: 94 of 100 are numbers, and line 96 has `?!`"), "{why}");
+    assert!(why.starts_with("mixed values: 94 of 100 are numbers, but line 96 has `?!`"), "{why}");
     assert!(below.mapping().get("rejects").is_none());
     assert!(column(&of(40), "x").evidence.why.contains("no other type"));
     assert_eq!(
@@ -141,7 +141,7 @@ fn null_tokens_are_not_misfits() {
         proposed(four_hundred(|nth| if nth % 2 == 0 { "NA".into() } else { nth.to_string() }, &[(7, "n/k")]));
     let x = &column(&proposal, "x").evidence;
     assert_eq!((x.values, x.nulls, x.misfits.as_ref().unwrap().count), (200, 200, 1));
-    assert!(warned(&proposal, "1 of 200 values is no int64: line 9 has `n/k`; a run rejects its row"));
+    assert!(warned(&proposal, "1 of 200 values is not of type int64: line 9 has `n/k`; a run rejects its row"));
 }
 
 #[test]

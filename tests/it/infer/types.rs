@@ -111,8 +111,8 @@ fn null_values_are_those_that_a_type_needs() {
         r#"{"null_values":["","NA"]}"#,
         &["id:int64", "speed:int64", "code:string"],
     );
-    assert!(warned(&proposal, "`NA` becomes null in columns of text, too: `code` (1)"));
-    assert!(why(&proposal, Item::NullValues).contains("nulls"));
+    assert!(warned(&proposal, "`NA` becomes null in text columns too: `code` (1)"));
+    assert!(why(&proposal, Item::NullValues).contains("null values"));
     let speed = &column(&proposal, "speed").evidence;
     assert_eq!((speed.values, speed.nulls, speed.tokens[0].count), (2, 1, 1));
     check("id,code\n1,NA\n2,DE\n", "{}", &["id:int64", "code:string"]);
@@ -129,7 +129,7 @@ fn null_values_are_those_that_a_type_needs() {
 fn columns_without_values_are_nullable_text() {
     let proposal = check("id,x,y\n1,,NA\n2,,NA\n", "{}", &["id:int64", "x:string", "y:string"]);
     assert!(column(&proposal, "x").nullable);
-    assert!(warned(&proposal, "nothing tells its type"));
+    assert!(warned(&proposal, "the type is unknown"));
 }
 
 #[test]
@@ -178,5 +178,5 @@ fn boolean_words_of_all_columns_are_combined() {
 fn mixed_zones_are_reported() {
     let proposal = proposed("id,at\n1,2024-01-01T10:00:00Z\n2,2024-01-01 10:00:00\n");
     assert_eq!(columns(&proposal)[1], "at:timestamptz");
-    assert!(warned(&proposal, "1 of 2 values name no offset"));
+    assert!(warned(&proposal, "1 of 2 values have no UTC offset"));
 }

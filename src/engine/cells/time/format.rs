@@ -23,18 +23,18 @@ const DAYS_FROM_CE: i32 = 719_163;
 const NANOSECOND_DIGITS: usize = 9;
 
 pub(super) struct Format {
-    fields: Vec<Field>,
+    fields: Vec<FormatField>,
     layout: Option<Layout>,
 }
 
 /// An item of a pattern.
-pub(super) struct Field {
+pub(super) struct FormatField {
     item: Item<'static>,
     /// Its exact number of digits, if adjacent to another field of digits.
     digits: Option<usize>,
 }
 
-impl Field {
+impl FormatField {
     fn all(items: Vec<Item<'static>>) -> Vec<Self> {
         let adjoins = |at: usize| {
             let before = at.checked_sub(1).is_some_and(|before| ends_in_digits(&items[before]));
@@ -100,7 +100,7 @@ impl Format {
     pub fn new(pattern: &str) -> Self {
         let items: Vec<Item<'static>> = StrftimeItems::new(pattern).map(Item::to_owned).collect();
         let layout = Layout::new(&items);
-        Self { fields: Field::all(items), layout }
+        Self { fields: FormatField::all(items), layout }
     }
 
     /// Reads the whole of `text`, if its fields have fixed positions; `None` is undecided.
@@ -119,11 +119,11 @@ impl Format {
 }
 
 /// Reads `text` through `chrono`, item by item.
-pub(super) fn strptime(fields: &[Field], text: &[u8]) -> Result<Moment, FaultKind> {
+pub(super) fn strptime(fields: &[FormatField], text: &[u8]) -> Result<Moment, FaultKind> {
     let mut rest = std::str::from_utf8(text).map_err(|_| FaultKind::Syntax)?;
     let mut parsed = Parsed::new();
     let (mut zone, mut impossible) = (None, false);
-    for Field { item, digits } in fields {
+    for FormatField { item, digits } in fields {
         match item {
             Item::Numeric(Numeric::Nanosecond, _) => {
                 rest = read_fraction(&mut parsed, rest, *digits)?;

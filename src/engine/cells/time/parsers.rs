@@ -7,7 +7,7 @@ use super::calendar::{DateCache, MICROS_A_SECOND};
 use super::format::Format;
 use super::iso;
 use super::moment::Moment;
-use super::zone::Zone;
+use super::zone::LocalZone;
 use crate::domain::zones::Zone as NamedZone;
 use crate::engine::cells::fault::FaultKind;
 use crate::engine::cells::text::Cell;
@@ -163,17 +163,17 @@ impl Parser for TimestampParser {
 pub struct TimestampTzParser {
     formats: Vec<Format>,
     dates: DateCache,
-    zone: Zone,
+    zone: LocalZone,
 }
 
 impl TimestampTzParser {
     /// `zone`: the zone of values without an offset; `None`: UTC.
     pub fn new(formats: &[String], zone: Option<NamedZone>) -> Self {
-        Self { formats: compiled(formats), dates: DateCache::default(), zone: Zone::new(zone) }
+        Self { formats: compiled(formats), dates: DateCache::default(), zone: LocalZone::new(zone) }
     }
 
     #[inline(always)]
-    fn take(zone: &mut Zone, moment: Moment) -> Result<i64, FaultKind> {
+    fn take(zone: &mut LocalZone, moment: Moment) -> Result<i64, FaultKind> {
         let local = moment.local_micros()?;
         let offset = match moment.offset {
             Some(offset) => offset,

@@ -43,7 +43,7 @@ impl ZoneName {
 }
 
 /// The meaning of local times without an offset.
-pub(super) struct Zone {
+pub(super) struct LocalZone {
     zone: Option<&'static TimeZone>,
     /// Days with one constant offset, by their number modulo the length.
     days: Vec<KnownDay>,
@@ -58,7 +58,7 @@ struct KnownDay {
 
 const KNOWN_DAYS: i64 = 512;
 
-impl Zone {
+impl LocalZone {
     pub fn new(zone: Option<NamedZone>) -> Self {
         let zone = zone.filter(|zone| zone.name() != "UTC").and_then(NamedZone::rules);
         let slots = if zone.is_some() { KNOWN_DAYS as usize } else { 0 };

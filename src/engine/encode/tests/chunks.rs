@@ -163,7 +163,7 @@ fn compatible_text_avoids_misread_encodings() {
         };
         let (compatible, compact) = (chunk(Encodings::Compatible), chunk(Encodings::Compact));
         assert_eq!(compatible.close.metadata.statistics(), compact.close.metadata.statistics());
-        let has_delta = |chunk: &crate::engine::encode::Chunk| {
+        let has_delta = |chunk: &crate::engine::encode::ColumnChunk| {
             chunk.close.metadata.encodings().any(|encoding| encoding == Encoding::DELTA_LENGTH_BYTE_ARRAY)
         };
         assert_eq!((has_delta(&compatible), has_delta(&compact)), (false, nulls != 1), "nulls {nulls}");

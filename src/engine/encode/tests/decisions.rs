@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, Int64Array, StringArray};
 use parquet::basic::{Encoding, PageType};
 
-use super::super::Chunk;
+use super::super::ColumnChunk;
 use super::support::{Dice, encode, file, read, schema_of};
 use crate::domain::pipeline::Compression;
 use crate::domain::pipeline::types::DataType as Declared;
@@ -18,7 +18,7 @@ fn slabs(values: &[i64]) -> Vec<Vec<ArrayRef>> {
 }
 
 /// The encodings of data pages, with their number.
-fn encodings(chunk: &Chunk) -> Vec<(Encoding, i32)> {
+fn encodings(chunk: &ColumnChunk) -> Vec<(Encoding, i32)> {
     let stats = chunk.close.metadata.page_encoding_stats().unwrap();
     stats.iter().filter(|s| s.page_type == PageType::DATA_PAGE).map(|s| (s.encoding, s.count)).collect()
 }

@@ -13,7 +13,7 @@ use parquet::file::metadata::PageIndexPolicy;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 
-use super::super::{Chunk, ColumnEncoder};
+use super::super::{ColumnChunk, ColumnEncoder};
 use crate::domain::pipeline::types::DataType as Declared;
 use crate::domain::pipeline::{Compression, Encodings};
 use crate::ports::arrow_types::arrow_field;
@@ -209,7 +209,7 @@ pub(super) fn encoder_of(schema: &SchemaRef, compression: Compression, encodings
 }
 
 /// The chunk that comes of slabs.
-pub(super) fn encode(schema: &SchemaRef, slabs: &[Vec<ArrayRef>], compression: Compression) -> Chunk {
+pub(super) fn encode(schema: &SchemaRef, slabs: &[Vec<ArrayRef>], compression: Compression) -> ColumnChunk {
     let mut encoder = encoder(schema, compression);
     for slab in slabs {
         encoder.write(slab).unwrap();
@@ -218,7 +218,7 @@ pub(super) fn encode(schema: &SchemaRef, slabs: &[Vec<ArrayRef>], compression: C
 }
 
 /// A file of one row group of one column.
-pub(super) fn file(schema: &SchemaRef, chunk: Chunk) -> Bytes {
+pub(super) fn file(schema: &SchemaRef, chunk: ColumnChunk) -> Bytes {
     let root = ArrowSchemaConverter::new().convert(schema).unwrap().root_schema_ptr();
     let mut writer = SerializedFileWriter::new(Vec::new(), root, Arc::default()).unwrap();
     let mut group = writer.next_row_group().unwrap();

@@ -65,7 +65,7 @@ pub fn make(bytes: &[u8], whole: bool) -> Result<DialectPlan, SniffError> {
         cuts = rank(text, whole, &plan.dialect, &mut kinds);
     }
     plan.cut(&cuts);
-    Header { text, cut: &cuts[0], comments: &comments, kinds: &mut kinds }.settle(&mut plan);
+    HeaderSettler { text, cut: &cuts[0], comments: &comments, kinds: &mut kinds }.settle(&mut plan);
     Ok(plan)
 }
 
@@ -197,14 +197,14 @@ fn strings(cells: &[Vec<u8>]) -> Vec<String> {
 }
 
 /// Decides where column names come from.
-struct Header<'a> {
+struct HeaderSettler<'a> {
     text: &'a [u8],
     cut: &'a DialectCut,
     comments: &'a [CommentLine],
     kinds: &'a mut CellKinds,
 }
 
-impl Header<'_> {
+impl HeaderSettler<'_> {
     fn cells(&self, record: &CutRecord) -> Vec<Vec<u8>> {
         cells_of(&self.text[record.start..record.next], &self.cut.dialect)
     }
