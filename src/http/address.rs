@@ -1,6 +1,6 @@
-//! The client of a request, also behind trusted proxies, and what each client holds.
+//! The client of a request, also behind trusted proxies, and counts by client.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -9,19 +9,18 @@ use crate::config::AddressRange;
 
 use super::headers::Headers;
 
-/// Addresses of `X-Forwarded-For` that are looked at, from the right.
+/// Addresses of `X-Forwarded-For` that are read, from the right.
 const FORWARDED_MAX: usize = 64;
 
 /// The client's address: the peer's, unless the peer is a trusted proxy; then the rightmost address of
-/// `X-Forwarded-For` that isn't a trusted proxy's. Where the list is malformed or ends, the last address that was
-/// believed stands.
+/// `X-Forwarded-For` that isn't a trusted proxy's. Where the list is malformed or ends, the last trusted address counts.
 pub fn client_address(peer: IpAddr, headers: &Headers, trusted: &[AddressRange]) -> IpAddr {
-    let believed = |address: IpAddr| trusted.iter().any(|range| range.contains(address));
+    let is_trusted = |address: IpAddr| trusted.iter().any(|range| range.contains(address));
     let mut client = peer.to_canonical();
     let lists: Vec<&[u8]> = headers.all("x-forwarded-for").collect();
     let entries = lists.iter().rev().flat_map(|list| list.rsplit(|b| *b == b','));
     for entry in entries.take(FORWARDED_MAX) {
-        if !believed(client) {
+        if !is_trusted(client) {
             break;
         }
         match address_of(entry) {
@@ -32,7 +31,7 @@ pub fn client_address(peer: IpAddr, headers: &Headers, trusted: &[AddressRange])
     client
 }
 
-/// What counts as one client: an IPv4 address, or the /64 of an IPv6 one, since a subscriber has all of it.
+/// What counts as one client: an IPv4 address, or the /64 of an IPv6 address, since a subscriber has all of it.
 pub(super) fn subscriber(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
@@ -43,46 +42,48 @@ pub(super) fn subscriber(address: IpAddr) -> IpAddr {
     }
 }
 
-/// How much of something each client holds.
+/// Counts by client: connections, or requests.
 #[derive(Debug, Default)]
-pub(super) struct PerClient(Mutex<HashMap<IpAddr, usize>>);
+pub(super) struct ClientCounts(Mutex<HashMap<IpAddr, usize>>);
 
-/// One thing held by a client, given back when dropped.
+/// Counts one for a client, until dropped.
 #[derive(Debug)]
-pub(super) struct HeldByClient {
-    counts: Arc<PerClient>,
+pub(super) struct ClientPermit {
+    counts: Arc<ClientCounts>,
     client: IpAddr,
 }
 
-impl PerClient {
-    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
-        self.0.lock()
+impl ClientPermit {
+    pub(super) fn client(&self) -> IpAddr {
+        self.client
     }
+}
 
+impl ClientCounts {
     pub(super) fn count(&self, client: IpAddr) -> usize {
-        self.lock().get(&client).copied().unwrap_or(0)
+        self.0.lock().get(&client).copied().unwrap_or(0)
     }
 
-    pub(super) fn hold(self: &Arc<Self>, client: IpAddr) -> HeldByClient {
-        *self.lock().entry(client).or_default() += 1;
-        HeldByClient { counts: Arc::clone(self), client }
+    pub(super) fn acquire(self: &Arc<Self>, client: IpAddr) -> ClientPermit {
+        *self.0.lock().entry(client).or_default() += 1;
+        ClientPermit { counts: Arc::clone(self), client }
     }
 
-    /// [`PerClient::hold`], if the client holds less than `max`.
-    pub(super) fn try_hold(self: &Arc<Self>, client: IpAddr, max: usize) -> Option<HeldByClient> {
-        let mut counts = self.lock();
+    /// [`ClientCounts::acquire`], if the client has fewer than `max`.
+    pub(super) fn try_acquire(self: &Arc<Self>, client: IpAddr, max: usize) -> Option<ClientPermit> {
+        let mut counts = self.0.lock();
         let count = counts.entry(client).or_default();
         if *count >= max {
             return None;
         }
         *count += 1;
-        Some(HeldByClient { counts: Arc::clone(self), client })
+        Some(ClientPermit { counts: Arc::clone(self), client })
     }
 }
 
-impl Drop for HeldByClient {
+impl Drop for ClientPermit {
     fn drop(&mut self) {
-        let mut counts = self.counts.lock();
+        let mut counts = self.counts.0.lock();
         if let Some(count) = counts.get_mut(&self.client) {
             *count -= 1;
             if *count == 0 {
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn forwarded_addresses_are_believed_from_trusted_peers_alone_and_from_the_right() {
+    fn forwarded_addresses_count_from_the_right_and_from_trusted_peers_only() {
         check("192.0.2.1", &["203.0.113.5"], "192.0.2.1");
         check("10.0.0.1", &["203.0.113.5"], "203.0.113.5");
         check("10.0.0.1", &["198.51.100.9, 203.0.113.5"], "203.0.113.5");
@@ -128,21 +129,21 @@ mod tests {
     }
 
     #[test]
-    fn clients_hold_their_share_and_give_it_back() {
-        let counts = Arc::<PerClient>::default();
+    fn permits_count_by_subscriber_until_dropped() {
+        let counts = Arc::<ClientCounts>::default();
         let client = |text: &str| subscriber(text.parse().unwrap());
         let (one, same) = (client("2001:db8::1"), client("2001:db8::ffff:2"));
-        let held = counts.try_hold(one, 2).unwrap();
-        let more = counts.hold(same);
-        assert!(counts.try_hold(same, 2).is_none() && counts.try_hold(client("2001:db8:0:1::1"), 2).is_some());
+        let held = counts.try_acquire(one, 2).unwrap();
+        let more = counts.acquire(same);
+        assert!(counts.try_acquire(same, 2).is_none() && counts.try_acquire(client("2001:db8:0:1::1"), 2).is_some());
         drop((held, more));
-        assert_eq!((counts.count(one), counts.lock().len()), (0, 0));
+        assert_eq!((counts.count(one), counts.0.lock().len()), (0, 0));
         assert_eq!(client("::ffff:192.0.2.1"), client("192.0.2.1"));
         assert_ne!(client("192.0.2.1"), client("192.0.2.2"));
     }
 
     #[test]
-    fn a_malformed_entry_ends_the_way_back() {
+    fn malformed_entry_ends_the_search() {
         check("10.0.0.1", &["203.0.113.5, evil, 10.1.1.1"], "10.1.1.1");
         check("10.0.0.1", &["203.0.113.5,"], "10.0.0.1");
     }

@@ -6,17 +6,16 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
 
-use crossbeam_channel::Sender;
-
+use super::buffered::{BufferedConnection, ClientWriter};
 use super::chunked::ChunkDecoder;
+use super::connection::Connection;
 use super::error::{ApiError, ErrorCode};
 use super::head::Framing;
 use super::limits::GuardLimits;
-use super::wire::{ClientWriter, Wire};
 
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// Why a body could not be read to its end. Stands inside the `io::Error` that a read gives.
+/// Why a body could not be read to its end. Wrapped in the `io::Error` of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BodyError {
     #[error("the body is larger than {limit} bytes")]
@@ -37,7 +36,7 @@ impl BodyError {
         error.get_ref().and_then(|inner| inner.downcast_ref::<Self>()).copied()
     }
 
-    /// The status that the answer has: 408 has no code of its own.
+    /// The status of the response: 408 has no error code of its own.
     pub(super) fn status(self) -> u16 {
         match self {
             Self::TooLarge { .. } => 413,
@@ -78,25 +77,23 @@ enum Progress {
     Chunks(ChunkDecoder),
 }
 
-/// A body on its way in. Dropped, it gives the connection back to where it came from.
+/// A body that is read from its client.
 #[derive(Debug)]
 pub struct ClientBody {
-    /// There until the body is dropped.
-    wire: Option<Wire>,
+    connection: BufferedConnection,
     progress: Progress,
     limit: u64,
     received: u64,
     error: Option<BodyError>,
     continue_due: bool,
     limits: Arc<GuardLimits>,
-    back: Option<Sender<(Wire, bool)>>,
 }
 
 impl ClientBody {
-    /// `limit`: most bytes that the route takes. With `continue_due`, the first read asks the client to go on. `anonymous`:
-    /// whether its sender has shown no credentials.
+    /// `limit`: most bytes that the route takes. With `continue_due`, the first read sends `100 Continue`. `anonymous`:
+    /// whether the sender has no credentials.
     pub(super) fn new(
-        mut wire: Wire,
+        mut connection: BufferedConnection,
         framing: Framing,
         limit: u64,
         continue_due: bool,
@@ -109,27 +106,15 @@ impl ClientBody {
             Framing::Chunked => (Progress::Chunks(ChunkDecoder::new()), 0),
         };
         let error = (declared > limit).then_some(BodyError::TooLarge { limit });
-        wire.begin_body(declared, anonymous, Arc::clone(&limits));
-        Self { wire: Some(wire), progress, limit, received: 0, error, continue_due, limits, back: None }
+        connection.begin_body(declared, anonymous, Arc::clone(&limits));
+        Self { connection, progress, limit, received: 0, error, continue_due, limits }
     }
 
-    /// Sends the connection to `back` when the body is dropped, and whether the body was read to its end.
-    pub(super) fn give_back_to(mut self, back: Sender<(Wire, bool)>) -> Self {
-        self.back = Some(back);
-        self
-    }
-
-    /// Gives the connection back, and whether the body was read to its end.
-    pub(super) fn into_wire(mut self) -> Option<(Wire, bool)> {
-        self.give()
-    }
-
-    fn give(&mut self) -> Option<(Wire, bool)> {
+    /// The connection, and whether the body was read to its end.
+    pub(super) fn into_connection(mut self) -> (BufferedConnection, bool) {
+        self.connection.end_body();
         let complete = self.is_complete();
-        self.wire.take().map(|mut wire| {
-            wire.end_body();
-            (wire, complete)
-        })
+        (self.connection, complete)
     }
 
     fn is_complete(&self) -> bool {
@@ -141,26 +126,26 @@ impl ClientBody {
     }
 
     fn read_once(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let Some(wire) = &mut self.wire else { return Err(ErrorKind::NotConnected.into()) };
+        let connection = &mut self.connection;
         if self.continue_due && !matches!(self.progress, Progress::Left(0)) {
             self.continue_due = false;
-            // A client that didn't wait has begun already, and needs no leave.
-            if wire.buffered().is_empty() {
-                ClientWriter::new(wire.stream(), &self.limits).write_all(CONTINUE)?;
+            // A client that didn't wait has begun already.
+            if connection.buffered().is_empty() {
+                ClientWriter::new(connection.stream(), &self.limits).write_all(CONTINUE)?;
             }
         }
         match &mut self.progress {
             Progress::Left(0) => Ok(0),
             Progress::Left(left) => {
                 let most = usize::try_from(*left).unwrap_or(usize::MAX).min(out.len());
-                let read = wire.read(&mut out[..most])?;
+                let read = connection.read(&mut out[..most])?;
                 if read == 0 {
                     return Err(ErrorKind::UnexpectedEof.into());
                 }
                 *left -= read as u64;
                 Ok(read)
             }
-            Progress::Chunks(decoder) => decoder.read(wire, out),
+            Progress::Chunks(decoder) => decoder.read(connection, out),
         }
     }
 
@@ -195,22 +180,27 @@ impl Read for ClientBody {
     }
 }
 
-impl Drop for ClientBody {
-    fn drop(&mut self) {
-        if let (Some(back), Some(returned)) = (self.back.take(), self.give()) {
-            // Nobody waits for it once the client is gone.
-            let _ = back.send(returned);
-        }
-    }
-}
-
 /// The body as a handler sees it.
 #[derive(Debug)]
 pub(super) enum RequestBody {
-    /// Whole and in memory, as routes with a small limit have it.
+    /// Whole and in memory.
     Bytes(io::Cursor<Vec<u8>>),
-    /// Read as it comes.
+    /// Read from the client by the handler.
     Stream(ClientBody),
+}
+
+impl RequestBody {
+    /// Returns the reader to its connection, and whether the body was read to its end.
+    pub(super) fn return_to(self, connection: &mut Connection) -> bool {
+        match self {
+            Self::Bytes(_) => true,
+            Self::Stream(body) => {
+                let (stream, complete) = body.into_connection();
+                connection.stream = stream;
+                complete
+            }
+        }
+    }
 }
 
 impl Read for RequestBody {

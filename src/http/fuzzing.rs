@@ -1,9 +1,9 @@
-//! Any bytes as the start of a connection: where a head ends, and that its body has one length.
+//! Fuzz target: any bytes as the start of a connection. Checks where the head ends, and that its body has one length.
 
 use std::net::SocketAddr;
 
 use super::head::{Framing, Head};
-use super::scan::{Scan, Scanned};
+use super::scan::{HeadScanner, Scanned};
 
 const BYTES_MAX: usize = 16 << 10;
 const FIELDS_MAX: usize = 64;
@@ -11,8 +11,8 @@ const FIELDS_MAX: usize = 64;
 /// The first byte says in which steps the rest arrives.
 pub fn head(input: &[u8]) {
     let Some((&step, bytes)) = input.split_first() else { return };
-    let mut scan = Scan::default();
-    let mut in_steps = Scan::default();
+    let mut scan = HeadScanner::default();
+    let mut in_steps = HeadScanner::default();
     let scanned = scan.advance(bytes, BYTES_MAX, FIELDS_MAX);
     let steps = (0..bytes.len()).step_by(usize::from(step) + 1).chain([bytes.len()]);
     let last = steps.map(|end| in_steps.advance(&bytes[..end], BYTES_MAX, FIELDS_MAX)).find(|s| *s != Scanned::Partial);

@@ -5,15 +5,14 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use percent_encoding::percent_decode_str;
-
 use crate::config::AddressRange;
 
 use super::address::client_address;
 use super::headers::Headers;
-use super::hosts::is_addressed_locally;
+use super::hosts::is_loopback;
 use super::method::Method;
 use super::query::Query;
+use super::refusal::{Refusal, decode, refuse};
 use super::request_id::RequestId;
 
 /// Fields that start with this are ours and never taken from outside.
@@ -29,17 +28,6 @@ pub enum Framing {
     /// This many bytes, at least one.
     Length(u64),
     Chunked,
-}
-
-/// A head that is refused: the connection is answered with `status` and closed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Refusal {
-    pub(super) status: u16,
-    pub(super) message: &'static str,
-}
-
-const fn refuse<T>(status: u16, message: &'static str) -> Result<T, Refusal> {
-    Err(Refusal { status, message })
 }
 
 /// A checked request head.
@@ -170,7 +158,7 @@ impl Head {
         let forwarded = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via"];
         self.peer.ip().to_canonical().is_loopback()
             && forwarded.iter().all(|name| self.headers.bytes(name).is_none())
-            && is_addressed_locally(self)
+            && self.authorities().all(is_loopback)
     }
 
     /// Host and port as the client names them: of an absolute target, and of `Host`. None for HTTP/1.0 without either.
@@ -251,17 +239,6 @@ impl<'a> Target<'a> {
 /// `path` starts with `/`.
 fn segments(path: &str) -> Result<Vec<String>, Refusal> {
     path[1..].split('/').map(decode).collect()
-}
-
-/// Decodes `%XX`, once; a `%` without two hex digits, NUL and what is no UTF-8 are refused.
-pub(super) fn decode(text: &str) -> Result<String, Refusal> {
-    let bytes = text.as_bytes();
-    let hex = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_hexdigit);
-    let escaped = bytes.iter().enumerate().filter(|(_, b)| **b == b'%').all(|(at, _)| hex(at + 1) && hex(at + 2));
-    match percent_decode_str(text).decode_utf8() {
-        Ok(decoded) if escaped && !decoded.contains('\0') => Ok(decoded.into_owned()),
-        Ok(_) | Err(_) => refuse(400, "the request target has a malformed percent escape"),
-    }
 }
 
 fn is_host(host: &[u8]) -> bool {

@@ -1,44 +1,55 @@
-//! HTTP for the services: an accept guard, a table of routes, requests, responses and errors.
+//! HTTP server of the services.
 //!
-//! A connection is held by `front` until a head is complete, then served by a thread of its own: the head is
-//! parsed and checked, the route found, the caller let in, the body read within the route's limit, and the request
-//! handed, by way of tiny_http on a private socket, to a handler.
+//! The way of a request, in the order of the modules:
 //!
-//! Invariant: no client can hold more than the figures of [`limits`] say.
+//! ```text
+//! acceptor       one thread: accepts, holds connections until a head is complete     shared: who is served
+//!    │ serve_connection, on a thread of thread_pool                                     ▲ evict, cut
+//! serve          head: parse · router: find the route, authorize · body: read it       │
+//!    │ handler_slots: wait for a permit ───────────────────────────────────────────────┘
+//! handler        a function of the service: Request -> Response, on the same thread
+//!    │
+//! respond        tiny_http formats the head and chunks the body; the client's pace is limited
+//!    └─> the next request that is buffered, or back to the acceptor
+//! ```
+//!
+//! tiny_http's own server is not used: it has no limits, and one failed `accept` ends it.
+//!
+//! Invariant: no client can use more than [`limits`] allow.
 //! Must not: know the services; they bring their routes, their state, and who may do what.
 
+mod acceptor;
 mod address;
 mod body;
+mod buffered;
 mod chunked;
+mod connection;
 pub mod credentials;
 mod descriptors;
 mod error;
-mod front;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
+mod handler_slots;
 mod head;
 mod headers;
 mod hosts;
-mod inner;
-mod lanes;
 pub mod limits;
 mod method;
 mod metrics;
 pub mod multipart;
-mod pass;
 mod pattern;
-mod pool;
 mod query;
-mod relay;
-mod reply;
+mod refusal;
 mod request;
 mod request_id;
+mod respond;
 mod response;
 mod router;
 mod scan;
+mod serve;
 mod server;
 mod shared;
-mod wire;
+mod thread_pool;
 
 pub use address::client_address;
 pub use body::{BodyError, ClientBody};
@@ -53,5 +64,5 @@ pub use query::Query;
 pub use request::{Params, Request, body_failure, json_object};
 pub use request_id::RequestId;
 pub use response::{Body, Response, STANDARD_HEADERS};
-pub use router::{BodyRule, Caller, ContentType, Handler, Lane, Route, Router, Service};
+pub use router::{BodyRule, Caller, ContentType, Handler, Priority, Route, Router, Service};
 pub use server::{Server, ServerOptions, StartError};

@@ -1,6 +1,6 @@
 //! The query of a request target.
 
-use super::head::{Refusal, decode};
+use super::refusal::{Refusal, decode, refuse};
 
 /// Parameters of a query.
 const PARAMETERS_MAX: usize = 1_024;
@@ -13,7 +13,7 @@ impl Query {
     pub(super) fn parse(text: &str) -> Result<Self, Refusal> {
         let pairs: Vec<&str> = text.split('&').filter(|pair| !pair.is_empty()).take(PARAMETERS_MAX + 1).collect();
         if pairs.len() > PARAMETERS_MAX {
-            return Err(Refusal { status: 400, message: "the query has too many parameters" });
+            return refuse(400, "the query has too many parameters");
         }
         let blank = |text: &str| decode(&text.replace('+', " "));
         let pair = |pair: &str| {

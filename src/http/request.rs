@@ -30,6 +30,10 @@ impl Request {
         Self { head, params, body }
     }
 
+    pub(super) fn into_body(self) -> RequestBody {
+        self.body
+    }
+
     pub fn head(&self) -> &Head {
         &self.head
     }

@@ -116,6 +116,14 @@ impl Response {
         &self.body
     }
 
+    /// Bytes of the body, if that is known beforehand.
+    pub(super) fn length(&self) -> Option<u64> {
+        match &self.body {
+            Body::Bytes(bytes) => Some(bytes.len() as u64),
+            Body::Reader { length, .. } => *length,
+        }
+    }
+
     /// The first header that can't be sent.
     pub(super) fn malformed_header(&self) -> Option<&str> {
         let token = |name: &str| {

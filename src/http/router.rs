@@ -116,14 +116,13 @@ impl BodyRule {
     }
 }
 
-/// Which handlers a route may use when all are busy.
+/// Which handler slots a route may use when the normal ones are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lane {
-    /// The common ones.
-    Common,
-    /// Those kept back, too: for metrics and events, whose handlers are quick.
-    Light,
-    /// Also those reserved for health and readiness, which have connections reserved for them as well.
+pub enum Priority {
+    Normal,
+    /// Also the reserved ones: for metrics and events, whose handlers are quick.
+    Reserved,
+    /// Also those for health and readiness alone, which have reserved connections as well.
     Probe,
 }
 
@@ -138,22 +137,22 @@ pub struct Route<S: Service> {
     pub pattern: &'static str,
     pub credential: S::Credential,
     pub body: BodyRule,
-    pub lane: Lane,
+    pub priority: Priority,
     /// Whether requests may name any host: the answer is no secret, or asks for one that browsers don't attach.
     pub any_host: bool,
     pub handler: Handler<S>,
 }
 
 impl<S: Service> Route<S> {
-    /// A route without body in the common lane, for the service's own hosts.
+    /// A route without body with normal priority, for the service's own hosts.
     pub fn new(
         method: Method,
         pattern: &'static str,
         credential: S::Credential,
         handler: fn(&S, &mut Request) -> Result<Response, ApiError>,
     ) -> Self {
-        let (body, lane) = (BodyRule::Nothing, Lane::Common);
-        Self { method, pattern, credential, body, lane, any_host: false, handler: Box::new(handler) }
+        let (body, priority) = (BodyRule::Nothing, Priority::Normal);
+        Self { method, pattern, credential, body, priority, any_host: false, handler: Box::new(handler) }
     }
 
     #[must_use]
@@ -162,14 +161,14 @@ impl<S: Service> Route<S> {
     }
 
     #[must_use]
-    pub fn light(self) -> Self {
-        Self { lane: Lane::Light, ..self }
+    pub fn reserved(self) -> Self {
+        Self { priority: Priority::Reserved, ..self }
     }
 
     /// For health and readiness: probes address a service by whatever name or address they know.
     #[must_use]
     pub fn probe(self) -> Self {
-        Self { lane: Lane::Probe, any_host: true, ..self }
+        Self { priority: Priority::Probe, any_host: true, ..self }
     }
 
     #[must_use]
@@ -192,7 +191,7 @@ pub(super) struct Admission {
     pub(super) route: usize,
     pub(super) params: Params,
     pub(super) body: BodyRule,
-    pub(super) lane: Lane,
+    pub(super) priority: Priority,
     pub(super) caller: Caller,
 }
 
@@ -248,13 +247,13 @@ impl<S: Service> Router<S> {
         service.before_routing(head).map_err(nowhere)?;
         let (at, params) = found.map_err(nowhere)?;
         let denied = |error| Denied { route: Some(at), error };
-        let Route { credential, body, lane, .. } = self.routes[at];
+        let Route { credential, body, priority, .. } = self.routes[at];
         let caller = service.authorize(credential, head).map_err(denied)?;
         check_type(body.types(), head).map_err(denied)?;
         match head.framing() {
             Framing::Length(length) if length > body.max() => Err(denied(too_large(body))),
             Framing::None | Framing::Length(_) | Framing::Chunked => {
-                Ok(Admission { route: at, params, body, lane, caller })
+                Ok(Admission { route: at, params, body, priority, caller })
             }
         }
     }
@@ -265,7 +264,7 @@ impl<S: Service> Router<S> {
     /// refused as well: that it isn't there is for the service's own pages to know.
     fn check_host(&self, service: &S, head: &Head, hosts: &AllowedHosts, route: Option<usize>) -> Result<(), Denied> {
         let row = route.map(|at| &self.routes[at]);
-        let Err(error) = hosts.check(head) else { return Ok(()) };
+        let Err(error) = hosts.check(head.authorities()) else { return Ok(()) };
         let has_secret = |row: &Route<S>| matches!(service.authorize(row.credential, head), Ok(Caller::Secret));
         match row {
             Some(row) if row.any_host || has_secret(row) => Ok(()),
@@ -328,7 +327,7 @@ fn check_type(types: ContentType, head: &Head) -> Result<(), ApiError> {
 /// A service with its table, without its type: what the server works on.
 pub(super) trait App: Send + Sync {
     fn admit(&self, head: &Head, hosts: &AllowedHosts) -> Result<Admission, Denied>;
-    fn is_light(&self, route: usize) -> bool;
+    fn is_quick(&self, route: usize) -> bool;
     fn handle(&self, route: usize, request: &mut Request) -> Result<Response, ApiError>;
 }
 
@@ -343,8 +342,8 @@ impl<S: Service> App for Bound<S> {
         self.router.admit(&self.service, head, hosts)
     }
 
-    fn is_light(&self, route: usize) -> bool {
-        self.router.routes.get(route).is_some_and(|route| route.lane != Lane::Common)
+    fn is_quick(&self, route: usize) -> bool {
+        self.router.routes.get(route).is_some_and(|route| route.priority != Priority::Normal)
     }
 
     fn handle(&self, route: usize, request: &mut Request) -> Result<Response, ApiError> {

@@ -1,17 +1,19 @@
-//! Finds the end of a request head while it arrives, and refuses at once what can't become one.
+//! Finds the end of a request head while it arrives, and refuses malformed bytes at once.
 //!
-//! Invariant: a byte is looked at once, however slowly it comes.
+//! Invariant: a byte is examined once, however slowly it comes.
 
-/// What is known of the head so far.
+use super::refusal::Refusal;
+
+/// The state of a head so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scanned {
     Partial,
     /// The head ends after this many bytes.
     Complete(usize),
-    Bad(Flaw),
+    Malformed(Flaw),
 }
 
-/// Why the bytes are no head.
+/// Why the bytes are not a head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Flaw {
     /// A control character, or a line that doesn't end in CR LF.
@@ -20,25 +22,36 @@ pub(super) enum Flaw {
     TooManyFields,
 }
 
-/// The scan of one head, which starts at the first byte of the buffer.
+impl Flaw {
+    pub(super) fn refusal(self) -> Refusal {
+        let (status, message) = match self {
+            Self::Control => (400, "the request head has a control character or a line that doesn't end in CR LF"),
+            Self::TooLong => (431, "the request head is too long"),
+            Self::TooManyFields => (431, "the request has too many header fields"),
+        };
+        Refusal { status, message }
+    }
+}
+
+/// Scans one head, which starts at the first byte of the buffer.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Scan {
+pub(super) struct HeadScanner {
     at: usize,
     line_start: usize,
-    /// Lines that weren't empty.
+    /// Lines that were not empty.
     lines: usize,
 }
 
-impl Scan {
-    /// Goes on where the last call stopped; `bytes` are those of the last call and more.
+impl HeadScanner {
+    /// Continues where the last call stopped; `bytes` are those of the last call and more.
     pub(super) fn advance(&mut self, bytes: &[u8], bytes_max: usize, fields_max: usize) -> Scanned {
         while let Some(&byte) = bytes.get(self.at) {
             if self.at >= bytes_max {
-                return Scanned::Bad(Flaw::TooLong);
+                return Scanned::Malformed(Flaw::TooLong);
             }
             let after_cr = self.at > self.line_start && bytes[self.at - 1] == b'\r';
             if after_cr != (byte == b'\n') || (byte < b' ' && !b"\t\r\n".contains(&byte)) || byte == 0x7f {
-                return Scanned::Bad(Flaw::Control);
+                return Scanned::Malformed(Flaw::Control);
             }
             self.at += 1;
             if byte == b'\n' {
@@ -48,9 +61,9 @@ impl Scan {
                     return Scanned::Complete(self.at);
                 }
                 self.lines += usize::from(!empty);
-                // The request line is no field.
+                // The request line is not a field.
                 if self.lines > fields_max + 1 {
-                    return Scanned::Bad(Flaw::TooManyFields);
+                    return Scanned::Malformed(Flaw::TooManyFields);
                 }
             }
         }
@@ -63,8 +76,8 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: Scanned) {
-        let whole = Scan::default().advance(text.as_bytes(), 64, 2);
-        let mut drip = Scan::default();
+        let whole = HeadScanner::default().advance(text.as_bytes(), 64, 2);
+        let mut drip = HeadScanner::default();
         let dripped = (1..=text.len())
             .map(|end| drip.advance(&text.as_bytes()[..end], 64, 2))
             .find(|scanned| *scanned != Scanned::Partial)
@@ -73,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_end_at_their_empty_line() {
+    fn head_ends_at_its_empty_line() {
         check("GET / HTTP/1.1\r\n\r\nrest", Scanned::Complete(18));
         check("\r\n\r\nGET / HTTP/1.1\r\n\r\n", Scanned::Complete(22));
         check("GET / HTTP/1.1\r\na: b\r\nc:\td\r\n\r\n", Scanned::Complete(30));
@@ -83,16 +96,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_head_is_refused_at_the_byte() {
-        check("GET / HTTP/1.1\n\n", Scanned::Bad(Flaw::Control));
-        check("GET / HTTP/1.1\r\n\n", Scanned::Bad(Flaw::Control));
-        check("GET /\rX HTTP/1.1\r\n\r\n", Scanned::Bad(Flaw::Control));
-        check("GET / HTTP/1.1\r\r\n", Scanned::Bad(Flaw::Control));
-        check("GET / HTTP/1.1\r\na: \0\r\n\r\n", Scanned::Bad(Flaw::Control));
-        check("GET / HTTP/1.1\r\na: \x7f\r\n\r\n", Scanned::Bad(Flaw::Control));
-        check("\x16\x03\x01", Scanned::Bad(Flaw::Control));
-        check("\n", Scanned::Bad(Flaw::Control));
-        check("G / HTTP/1.1\r\na:b\r\nc:d\r\ne:f\r\n\r\n", Scanned::Bad(Flaw::TooManyFields));
-        check(&format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(80)), Scanned::Bad(Flaw::TooLong));
+    fn malformed_head_is_refused_at_the_first_wrong_byte() {
+        check("GET / HTTP/1.1\n\n", Scanned::Malformed(Flaw::Control));
+        check("GET / HTTP/1.1\r\n\n", Scanned::Malformed(Flaw::Control));
+        check("GET /\rX HTTP/1.1\r\n\r\n", Scanned::Malformed(Flaw::Control));
+        check("GET / HTTP/1.1\r\r\n", Scanned::Malformed(Flaw::Control));
+        check("GET / HTTP/1.1\r\na: \0\r\n\r\n", Scanned::Malformed(Flaw::Control));
+        check("GET / HTTP/1.1\r\na: \x7f\r\n\r\n", Scanned::Malformed(Flaw::Control));
+        check("\x16\x03\x01", Scanned::Malformed(Flaw::Control));
+        check("\n", Scanned::Malformed(Flaw::Control));
+        check("G / HTTP/1.1\r\na:b\r\nc:d\r\ne:f\r\n\r\n", Scanned::Malformed(Flaw::TooManyFields));
+        check(&format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(80)), Scanned::Malformed(Flaw::TooLong));
     }
 }

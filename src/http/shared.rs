@@ -1,6 +1,6 @@
-//! What the threads of one server share.
+//! What the threads of one server share, and the registry of connections that are being served.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::io::Write;
 use std::net::{IpAddr, Shutdown, TcpStream};
@@ -13,62 +13,63 @@ use crossbeam_channel::Sender;
 
 use crate::config::AddressRange;
 
-use super::address::PerClient;
+use super::address::ClientCounts;
+use super::connection::Connection;
+use super::handler_slots::HandlerSlots;
 use super::hosts::AllowedHosts;
-use super::inner::Inner;
-use super::lanes::Lanes;
 use super::limits::GuardLimits;
 use super::metrics::HttpMetrics;
-use super::relay::Conn;
 use super::router::App;
 use crate::sync::Semaphore;
 
-/// What the front is told.
-pub(super) enum Inbound {
+/// Sent to the acceptor.
+pub(super) enum AcceptorMessage {
     /// A connection without a complete head.
-    Waiting(Conn),
-    /// A connection that was answered for the last time and whose client may still be sending.
+    Idle(Connection),
+    /// A connection that got its last response and whose client may still be sending.
     Linger(Arc<TcpStream>),
-    /// Take no more connections than already wait to be accepted; end when none is in work. Those that are idle are
+    /// Accept what the listener's backlog holds and nothing more; end once no connection is served. Idle connections are
     /// served until then, since a proxy may have a request on its way, and are closed after their next response.
     Stop { idle_until: Instant },
+    /// End now.
+    Exit,
 }
 
-/// The sockets of a connection in work, so that it can be cut.
-struct InWork {
-    client: Arc<TcpStream>,
-    inner: Option<Arc<UnixStream>>,
-    /// The subscriber it comes from; none of a trusted proxy's.
-    address: Option<IpAddr>,
-    /// Since when an anonymous request has been waiting for its client: it may be evicted.
-    evictable_since: Option<Instant>,
-}
-
-/// Which connections in work may be evicted.
+/// Which connections may be evicted.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Evict {
-    /// Any.
     Any,
     /// Those of one subscriber.
     From(IpAddr),
-    /// Those that have held up a response, and so a handler, since then.
+    /// Those that have blocked a handler, by not reading the response, since then.
     HandlerSince(Instant),
 }
 
-impl InWork {
-    fn may_go(&self, which: Evict) -> bool {
+/// A connection that is being served.
+struct Served {
+    client: Arc<TcpStream>,
+    /// The subscriber it comes from; none of a trusted proxy's.
+    address: Option<IpAddr>,
+    /// Since when an anonymous request has waited for its client: it may be evicted.
+    evictable_since: Option<Instant>,
+    /// When the handler last gave something, if one runs.
+    handler_active_at: Option<Instant>,
+}
+
+impl Served {
+    fn may_be_evicted(&self, which: Evict) -> bool {
         match which {
             Evict::Any => true,
             Evict::From(address) => self.address == Some(address),
-            Evict::HandlerSince(since) => self.inner.is_some() && self.evictable_since.is_some_and(|own| own <= since),
+            Evict::HandlerSince(since) => {
+                self.handler_active_at.is_some() && self.evictable_since.is_some_and(|own| own <= since)
+            }
         }
     }
 
+    /// Ends all reads and writes of the connection's thread.
     fn cut(&self) {
         let _ = self.client.shutdown(Shutdown::Both);
-        if let Some(inner) = &self.inner {
-            let _ = inner.shutdown(Shutdown::Both);
-        }
     }
 }
 
@@ -77,22 +78,21 @@ pub(super) struct Shared {
     pub(super) limits: Arc<GuardLimits>,
     pub(super) trusted_proxies: Vec<AddressRange>,
     pub(super) hosts: AllowedHosts,
-    /// Connections by the peer's subscriber, those of trusted proxies excepted.
-    pub(super) connections: Arc<PerClient>,
-    /// Requests that trusted proxies forward, by the client they name.
-    pub(super) forwarded: Arc<PerClient>,
+    /// Connections by the peer's subscriber, except those of trusted proxies.
+    pub(super) connections: Arc<ClientCounts>,
+    /// Requests forwarded by trusted proxies, by the client they name.
+    pub(super) forwarded: Arc<ClientCounts>,
     /// Open connections that are reserved for probes.
-    pub(super) reserved_open: AtomicUsize,
+    pub(super) reserved_open: Arc<AtomicUsize>,
     pub(super) metrics: Arc<HttpMetrics>,
-    pub(super) inner: Arc<Inner>,
-    pub(super) lanes: Arc<Lanes>,
+    pub(super) handlers: Arc<HandlerSlots>,
     /// Bytes for request bodies, shared by all requests.
     pub(super) body_memory: Semaphore,
-    pub(super) inbox: Sender<Inbound>,
-    /// A byte written here wakes the front.
+    pub(super) acceptor: Sender<AcceptorMessage>,
+    /// A byte written here wakes the acceptor.
     pub(super) waker: UnixStream,
     pub(super) stopping: AtomicBool,
-    in_work: Mutex<HashMap<u64, InWork>>,
+    served: Mutex<HashMap<u64, Served>>,
 }
 
 /// The parts of [`Shared`] that come from outside.
@@ -102,15 +102,14 @@ pub(super) struct Parts {
     pub(super) trusted_proxies: Vec<AddressRange>,
     pub(super) hosts: AllowedHosts,
     pub(super) metrics: Arc<HttpMetrics>,
-    pub(super) inner: Arc<Inner>,
-    pub(super) lanes: Arc<Lanes>,
-    pub(super) inbox: Sender<Inbound>,
+    pub(super) handlers: Arc<HandlerSlots>,
+    pub(super) acceptor: Sender<AcceptorMessage>,
     pub(super) waker: UnixStream,
 }
 
 impl Shared {
     pub(super) fn new(parts: Parts) -> Arc<Self> {
-        let Parts { app, limits, trusted_proxies, hosts, metrics, inner, lanes, inbox, waker } = parts;
+        let Parts { app, limits, trusted_proxies, hosts, metrics, handlers, acceptor, waker } = parts;
         Arc::new(Self {
             app,
             body_memory: Semaphore::new(usize::try_from(limits.buffered_bytes_max).unwrap_or(usize::MAX)),
@@ -119,14 +118,13 @@ impl Shared {
             hosts,
             connections: Arc::default(),
             forwarded: Arc::default(),
-            reserved_open: AtomicUsize::new(0),
+            reserved_open: Arc::default(),
             metrics,
-            inner,
-            lanes,
-            inbox,
+            handlers,
+            acceptor,
             waker,
             stopping: AtomicBool::new(false),
-            in_work: Mutex::default(),
+            served: Mutex::default(),
         })
     }
 
@@ -138,88 +136,110 @@ impl Shared {
         self.stopping.load(Ordering::Acquire)
     }
 
-    /// Tells the front; if it has ended, the connection is closed.
-    pub(super) fn give_back(&self, what: Inbound) {
-        if self.inbox.send(what).is_ok() {
-            self.wake();
+    /// Sends to the acceptor; if it has ended, a connection is closed.
+    pub(super) fn tell_acceptor(&self, message: AcceptorMessage) {
+        if self.acceptor.send(message).is_ok() {
+            self.wake_acceptor();
         }
     }
 
-    pub(super) fn wake(&self) {
+    fn wake_acceptor(&self) {
         // A full pipe wakes as well.
         let _ = (&self.waker).write(&[0]);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, InWork>> {
-        self.in_work.lock()
+    /// How many connections are being served.
+    pub(super) fn served(&self) -> usize {
+        self.served.lock().len()
     }
 
-    /// Connections in work.
-    pub(super) fn in_work(&self) -> usize {
-        self.lock().len()
-    }
-
-    /// Cuts every connection in work.
+    /// Cuts every connection that is being served.
     pub(super) fn cut_all(&self) {
-        self.lock().values().for_each(InWork::cut);
+        self.served.lock().values().for_each(Served::cut);
     }
 
-    /// Since when the anonymous request has waited that has waited for its client longest; none if there is none.
+    /// When the handler that has been silent longest exceeds its time.
+    pub(super) fn next_silent_handler(&self) -> Option<Instant> {
+        let oldest = self.served.lock().values().filter_map(|served| served.handler_active_at).min();
+        oldest.and_then(|at| at.checked_add(self.limits.handler_silence_max))
+    }
+
+    /// Cuts connections whose handler has been silent for too long.
+    pub(super) fn cut_silent_handlers(&self, now: Instant) {
+        for served in self.served.lock().values_mut() {
+            let silence = served.handler_active_at.map(|at| now.saturating_duration_since(at));
+            if silence.is_some_and(|silence| silence >= self.limits.handler_silence_max) {
+                tracing::error!(
+                    seconds = self.limits.handler_silence_max.as_secs(),
+                    "handler silent; connection closed"
+                );
+                served.handler_active_at = None;
+                served.cut();
+            }
+        }
+    }
+
+    /// Since when the anonymous request has waited that has waited for its client longest.
     pub(super) fn longest_wait(&self, which: Evict) -> Option<Instant> {
-        let in_work = self.lock();
-        in_work.values().filter(|entry| entry.may_go(which)).filter_map(|entry| entry.evictable_since).min()
+        let served = self.served.lock();
+        served.values().filter(|entry| entry.may_be_evicted(which)).filter_map(|entry| entry.evictable_since).min()
     }
 
     /// Cuts the anonymous request that has waited for its client longest; false if there is none.
     pub(super) fn evict(&self, which: Evict) -> bool {
-        let mut in_work = self.lock();
-        let candidates = in_work.values_mut().filter(|entry| entry.evictable_since.is_some() && entry.may_go(which));
+        let mut served = self.served.lock();
+        let evictable = |entry: &Served| entry.evictable_since.is_some() && entry.may_be_evicted(which);
+        let candidates = served.values_mut().filter(|entry| evictable(entry));
         let Some(oldest) = candidates.min_by_key(|entry| entry.evictable_since) else { return false };
-        // Its thread ends soon; until then it is no candidate any more.
+        // Its thread ends soon, and must not be chosen again until then.
         oldest.evictable_since = None;
         oldest.cut();
-        drop(in_work);
+        drop(served);
         self.metrics.evicted.fetch_add(1, Ordering::Relaxed);
         true
     }
 }
 
-/// An entry among the connections in work, removed when dropped.
-pub(super) struct Active {
+/// An entry among the connections that are being served, removed when dropped.
+pub(super) struct ServedGuard {
     shared: Arc<Shared>,
     number: u64,
 }
 
-impl Active {
-    /// `address`: the subscriber whose share the connection counts in, if it does.
-    pub(super) fn enter(shared: &Arc<Shared>, number: u64, client: &Arc<TcpStream>, address: Option<IpAddr>) -> Self {
+impl ServedGuard {
+    /// `address`: the subscriber whose limit the connection counts against, if any.
+    pub(super) fn new(shared: &Arc<Shared>, number: u64, client: &Arc<TcpStream>, address: Option<IpAddr>) -> Self {
         let client = Arc::clone(client);
-        shared.lock().insert(number, InWork { client, inner: None, address, evictable_since: None });
+        let entry = Served { client, address, evictable_since: None, handler_active_at: None };
+        shared.served.lock().insert(number, entry);
         Self { shared: Arc::clone(shared), number }
     }
 
-    /// Names the connection to the handler, or that there is none any more.
-    pub(super) fn set_inner(&self, inner: Option<&Arc<UnixStream>>) {
-        if let Some(entry) = self.shared.lock().get_mut(&self.number) {
-            entry.inner = inner.cloned();
-        }
+    fn update(&self, change: impl FnOnce(&mut Served)) {
+        self.shared.served.lock().get_mut(&self.number).map(change);
     }
-}
 
-impl Active {
-    /// Says that the request waits for its client from now on, or no longer. Only anonymous requests may say so.
+    /// The request waits for its client from now on, or no longer. For anonymous requests only.
     pub(super) fn set_evictable(&self, evictable: bool) {
-        if let Some(entry) = self.shared.lock().get_mut(&self.number) {
-            entry.evictable_since = evictable.then(Instant::now);
-        }
+        self.update(|entry| entry.evictable_since = evictable.then(Instant::now));
+    }
+
+    /// A handler runs from now on, or no longer.
+    pub(super) fn set_handler(&self, running: bool) {
+        self.update(|entry| entry.handler_active_at = running.then(Instant::now));
+    }
+
+    /// The handler's response gave another piece.
+    pub(super) fn handler_is_active(&self) {
+        self.update(|entry| entry.handler_active_at = entry.handler_active_at.map(|_| Instant::now()));
     }
 }
 
-impl Drop for Active {
+impl Drop for ServedGuard {
     fn drop(&mut self) {
-        self.shared.lock().remove(&self.number);
+        self.shared.served.lock().remove(&self.number);
         if self.shared.is_stopping() {
-            self.shared.wake();
+            self.shared.wake_acceptor();
         }
     }
 }

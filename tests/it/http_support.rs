@@ -183,7 +183,8 @@ pub fn routes() -> Vec<Route<Seen>> {
     let typed = BodyRule::Bytes { max: BYTES_MAX, types: ContentType::OneOf(&["application/yaml", "text/yaml"]) };
     vec![
         Route::new(Get, "/health", Ask::Nothing, |_, _| Ok(Response::text(200, "well"))).probe(),
-        Route::new(Get, "/", Ask::Nothing, |_, _| Ok(Response::bytes(200, METRICS_CONTENT_TYPE, &b"root"[..]))).light(),
+        Route::new(Get, "/", Ask::Nothing, |_, _| Ok(Response::bytes(200, METRICS_CONTENT_TYPE, &b"root"[..])))
+            .reserved(),
         Route::new(Get, "/echo", Ask::Nothing, echo),
         Route::new(Post, "/echo", Ask::Nothing, echo).with_body(BodyRule::any(BYTES_MAX)),
         Route::new(Delete, "/echo", Ask::Nothing, echo),
@@ -203,7 +204,7 @@ pub fn routes() -> Vec<Route<Seen>> {
         Route::new(Put, "/upload", Ask::Nothing, upload).with_body(BodyRule::stream(STREAM_MAX)),
         Route::new(Put, "/at-once", Ask::Nothing, at_once).with_body(BodyRule::stream(STREAM_MAX)),
         Route::new(Get, "/hold", Ask::Nothing, hold),
-        Route::new(Get, "/hold-light", Ask::Nothing, hold).light(),
+        Route::new(Get, "/hold-light", Ask::Nothing, hold).reserved(),
         Route::new(Get, "/give", Ask::Nothing, give),
         Route::new(Get, "/odd/{a}", Ask::Nothing, odd),
     ]

@@ -36,7 +36,6 @@ mod kill;
 mod kv_contract;
 mod lake_compare;
 mod lake_watch;
-mod leftovers;
 mod log_ids;
 mod memory;
 mod metrics;

@@ -84,13 +84,13 @@ pub fn router() -> Router<Surface> {
         route(Method::Get, "/health", Credential::Nothing, health::health).probe(),
         route(Method::Get, "/livez", Credential::Nothing, health::live).probe(),
         route(Method::Get, "/readyz", Credential::Nothing, health::ready).probe(),
-        route(Method::Get, "/metrics", Credential::Metrics, metrics::metrics).light(),
+        route(Method::Get, "/metrics", Credential::Metrics, metrics::metrics).reserved(),
         route(Method::Post, "/config/validate", Credential::WorkerToken, handlers::validate)
             .with_body(BodyRule::stream(VALIDATE_BYTES_MAX))
             .for_any_host(),
         route(Method::Post, "/events/s3", Credential::WebhookSecret, handlers::events)
             .with_body(BodyRule::any(EVENT_BYTES_MAX))
             .for_any_host()
-            .light(),
+            .reserved(),
     ])
 }

@@ -1,8 +1,8 @@
-//! Threads on demand: started when work finds none idle, ended when idle for a while.
+//! Threads on demand: started when a job finds none idle, ended after a while without one.
 //!
-//! Invariant: never more threads than the bound; a job that panics doesn't take its thread with it.
+//! Invariant: never more threads than the bound; a job that panics doesn't end its thread.
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,90 +22,84 @@ struct State {
     closed: bool,
 }
 
-struct Inside {
+#[derive(Default)]
+struct Queue {
     state: Mutex<State>,
-    work: Condvar,
-}
-
-impl Inside {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
-    }
+    changed: Condvar,
 }
 
 /// A pool of threads with one name.
 #[derive(Clone)]
-pub(super) struct Pool {
-    inside: Arc<Inside>,
+pub(super) struct ThreadPool {
+    queue: Arc<Queue>,
     name: &'static str,
     stack_bytes: usize,
     threads_max: usize,
 }
 
-impl Pool {
+impl ThreadPool {
     pub(super) fn new(name: &'static str, stack_bytes: usize, threads_max: usize) -> Self {
-        let inside = Arc::new(Inside { state: Mutex::default(), work: Condvar::new() });
-        Self { inside, name, stack_bytes, threads_max }
+        Self { queue: Arc::default(), name, stack_bytes, threads_max }
     }
 
     /// Runs `job` on an idle or a new thread, or once a thread is free.
     ///
     /// # Errors
-    /// No thread could be started and none is there; the job is dropped.
+    /// The pool is closed, or it has no thread and none could be started; the job is dropped.
     pub(super) fn run(&self, job: Job) -> io::Result<()> {
-        let mut state = self.inside.lock();
+        let mut state = self.queue.state.lock();
         if state.closed {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         state.jobs.push_back(job);
         if state.idle >= state.jobs.len() || state.threads >= self.threads_max {
-            self.inside.work.notify_one();
+            self.queue.changed.notify_one();
             return Ok(());
         }
         state.threads += 1;
         drop(state);
-        let inside = Arc::clone(&self.inside);
+        let queue = Arc::clone(&self.queue);
         let builder = std::thread::Builder::new().name(self.name.into()).stack_size(self.stack_bytes);
-        builder.spawn(move || work(&inside)).map(drop).or_else(|error| {
-            let mut state = self.inside.lock();
+        builder.spawn(move || work(&queue)).map(drop).or_else(|error| {
+            let mut state = self.queue.state.lock();
             state.threads -= 1;
             if state.threads > 0 {
                 return Ok(());
             }
-            let orphans = std::mem::take(&mut state.jobs);
+            let dropped = std::mem::take(&mut state.jobs);
             drop(state);
-            drop(orphans);
+            drop(dropped);
             Err(error)
         })
     }
 
-    /// Drops what waits, and ends the threads when they are done.
+    /// Drops the jobs that wait. Threads end with their jobs.
     pub(super) fn close(&self) {
-        let mut state = self.inside.lock();
+        let mut state = self.queue.state.lock();
         state.closed = true;
-        let orphans = std::mem::take(&mut state.jobs);
+        let dropped = std::mem::take(&mut state.jobs);
         drop(state);
-        drop(orphans);
-        self.inside.work.notify_all();
+        drop(dropped);
+        self.queue.changed.notify_all();
     }
 }
 
-fn work(inside: &Inside) {
-    let mut state = inside.lock();
+fn work(queue: &Queue) {
+    let mut state = queue.state.lock();
     loop {
         if let Some(job) = state.jobs.pop_front() {
             drop(state);
             if catch_unwind(AssertUnwindSafe(job)).is_err() {
-                tracing::error!("a job of the http server panicked");
+                tracing::error!("serving a connection panicked");
             }
-            state = inside.lock();
+            state = queue.state.lock();
             continue;
         }
         if state.closed {
             break;
         }
         state.idle += 1;
-        let wait = inside.work.wait_for(&mut state, IDLE_TIME_MAX);
+        let wait = queue.changed.wait_for(&mut state, IDLE_TIME_MAX);
         state.idle -= 1;
         if wait.timed_out() && state.jobs.is_empty() {
             break;
@@ -121,8 +115,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_threads_than_the_bound_and_every_job_runs() {
-        let pool = Pool::new("test", 128 << 10, 2);
+    fn threads_are_bounded_and_every_job_runs() {
+        let pool = ThreadPool::new("test", 128 << 10, 2);
         let (done, finished) = unbounded();
         let (hold, held) = bounded::<()>(0);
         for at in 0..10 {
@@ -135,7 +129,7 @@ mod tests {
             }))
             .unwrap();
         }
-        assert_eq!(pool.inside.lock().threads, 2);
+        assert_eq!(pool.queue.state.lock().threads, 2);
         assert!(finished.recv_timeout(Duration::from_millis(20)).is_err(), "both threads are held");
         drop(hold);
         let mut all: Vec<i32> = (0..10).map(|_| finished.recv_timeout(Duration::from_secs(10)).unwrap()).collect();
@@ -146,8 +140,8 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_panics_leaves_its_thread_alive() {
-        let pool = Pool::new("test", 128 << 10, 1);
+    fn panicking_job_leaves_its_thread_alive() {
+        let pool = ThreadPool::new("test", 128 << 10, 1);
         let (done, finished) = unbounded();
         pool.run(Box::new(|| panic!("on purpose"))).unwrap();
         pool.run(Box::new(move || done.send(()).unwrap())).unwrap();

@@ -1,4 +1,4 @@
-//! A client's TCP connection, with what was read from it and not yet used.
+//! A client's TCP connection with the bytes that were read and not yet used.
 //!
 //! Invariant: no read and no write waits longer than its clock allows; bytes past a request stay for the next.
 
@@ -14,8 +14,8 @@ const PIECE_BYTES: usize = 4 << 10;
 /// Shortest timeout that is set on a socket; zero would mean none.
 const TIMEOUT_MIN: Duration = Duration::from_millis(1);
 
-/// How long a request's body may take: measured in the time that we waited for the client, so that a slow handler
-/// isn't held against it.
+/// Limits the time of a request's body. Counts only the time spent waiting for the client, so that a slow handler doesn't
+/// use it up.
 #[derive(Debug)]
 struct BodyClock {
     waited: Duration,
@@ -37,20 +37,20 @@ impl BodyClock {
 
 /// The read half. The socket is non-blocking while no request is in work, blocking with timeouts otherwise.
 #[derive(Debug)]
-pub(super) struct Wire {
+pub(super) struct BufferedConnection {
     stream: Arc<TcpStream>,
     buffer: Vec<u8>,
     start: usize,
     clock: Option<BodyClock>,
 }
 
-impl Wire {
+impl BufferedConnection {
     pub(super) fn new(stream: TcpStream) -> Self {
         Self { stream: Arc::new(stream), buffer: Vec::new(), start: 0, clock: None }
     }
 
-    /// Gives away the buffer and the right to read; what is left can still be written to and closed.
-    pub(super) fn lend(&mut self) -> Self {
+    /// Moves the buffer into a second reader of the connection; this one can still be written to and closed.
+    pub(super) fn split_reader(&mut self) -> Self {
         let buffer = std::mem::take(&mut self.buffer);
         Self { stream: Arc::clone(&self.stream), buffer, start: std::mem::take(&mut self.start), clock: None }
     }
@@ -59,7 +59,7 @@ impl Wire {
         &self.stream
     }
 
-    /// What was read and not yet used.
+    /// Bytes that were read and not yet used.
     pub(super) fn buffered(&self) -> &[u8] {
         &self.buffer[self.start..]
     }
@@ -74,7 +74,7 @@ impl Wire {
         read
     }
 
-    /// Drops the memory of used bytes; all of it if nothing is left.
+    /// Frees the memory of used bytes.
     pub(super) fn compact(&mut self) {
         self.buffer.drain(..self.start);
         self.start = 0;
@@ -83,8 +83,8 @@ impl Wire {
         }
     }
 
-    /// Begins a body: from here on reads wait, within the body's time. `declared`: its size, 0 if unknown. `anonymous`:
-    /// whether its sender has shown no credentials.
+    /// Begins a body: reads wait from now on, within the body's time. `declared`: its size, 0 if unknown. `anonymous`:
+    /// whether the sender has no credentials.
     pub(super) fn begin_body(&mut self, declared: u64, anonymous: bool, limits: Arc<GuardLimits>) {
         self.clock = Some(BodyClock { waited: Duration::ZERO, received: 0, declared, anonymous, limits });
     }
@@ -115,7 +115,7 @@ impl Wire {
     }
 }
 
-impl Read for Wire {
+impl Read for BufferedConnection {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         if self.buffered().is_empty() {
             return self.read_timed(out);
@@ -127,7 +127,7 @@ impl Read for Wire {
     }
 }
 
-impl BufRead for Wire {
+impl BufRead for BufferedConnection {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if self.buffered().is_empty() {
             let mut buffer = std::mem::take(&mut self.buffer);
@@ -146,7 +146,7 @@ impl BufRead for Wire {
     }
 }
 
-/// The write half of one response: a client that takes nothing for too long, or too slowly, ends it.
+/// The write half of one response. Writing fails if the client reads nothing for too long, or too slowly.
 pub(super) struct ClientWriter<'a> {
     stream: &'a TcpStream,
     limits: &'a GuardLimits,
@@ -159,7 +159,7 @@ impl<'a> ClientWriter<'a> {
         Self { stream, limits, waited: Duration::ZERO, written: 0 }
     }
 
-    /// Bytes that the socket took.
+    /// Bytes written to the socket.
     pub(super) fn written(&self) -> u64 {
         self.written
     }
@@ -203,42 +203,42 @@ mod tests {
     }
 
     #[test]
-    fn bytes_past_a_request_stay_for_the_next() {
+    fn bytes_past_a_request_stay_for_the_next_one() {
         let (mut client, server) = pair();
         client.write_all(b"one two three").unwrap();
-        let mut wire = Wire::new(server);
-        while wire.buffered().len() < 13 {
-            wire.receive().unwrap();
+        let mut connection = BufferedConnection::new(server);
+        while connection.buffered().len() < 13 {
+            connection.receive().unwrap();
         }
-        wire.consume(4);
-        wire.begin_body(3, false, Arc::new(GuardLimits::default()));
+        connection.consume(4);
+        connection.begin_body(3, false, Arc::new(GuardLimits::default()));
         let mut out = [0; 3];
-        wire.read_exact(&mut out).unwrap();
-        wire.end_body();
-        wire.compact();
-        assert_eq!((&out, wire.buffered()), (b"two", &b" three"[..]));
+        connection.read_exact(&mut out).unwrap();
+        connection.end_body();
+        connection.compact();
+        assert_eq!((&out, connection.buffered()), (b"two", &b" three"[..]));
     }
 
     #[test]
-    fn a_client_that_drips_is_cut_off_although_it_never_stalls() {
+    fn dripping_client_times_out_although_it_never_stalls() {
         let (mut client, server) = pair();
         let limits = GuardLimits {
             body_stall_max: Duration::from_secs(30),
             body_time_base: Duration::from_millis(50),
             ..GuardLimits::default()
         };
-        let mut wire = Wire::new(server);
-        wire.begin_body(1_000, false, Arc::new(limits));
+        let mut connection = BufferedConnection::new(server);
+        connection.begin_body(1_000, false, Arc::new(limits));
         let drip = std::thread::spawn(move || {
             while client.write_all(b"x").is_ok() {
                 std::thread::sleep(Duration::from_millis(2));
             }
         });
         let mut out = Vec::new();
-        let error = wire.read_to_end(&mut out).unwrap_err();
+        let error = connection.read_to_end(&mut out).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TimedOut);
         assert!(!out.is_empty());
-        drop(wire);
+        drop(connection);
         drip.join().unwrap();
     }
 }
