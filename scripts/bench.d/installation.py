@@ -183,8 +183,8 @@ class Site:
 
     def await_work(self, worker):
         """The port at which it listens."""
-        found = worker.wait_until("it to be at work", lambda: re.search(r"the worker is at work.*?127\.0\.0\.1:(\d+)|"
-                                                                         r"127\.0\.0\.1:(\d+).*?the worker is at work", worker.said()))
+        found = worker.wait_until("it to be at work", lambda: re.search(r"(?:the worker is at work|worker started).*?127\.0\.0\.1:(\d+)|"
+                                                                         r"127\.0\.0\.1:(\d+).*?(?:the worker is at work|worker started)", worker.said()))
         return int(found.group(1) or found.group(2))
 
     def enqueue(self, jobs):

@@ -269,7 +269,7 @@ class Place:
                 "KV_URL": self.kv.url, "SVC_WORKER_TOKEN": "token-of-the-worker-in-benches", "SVC_BIND": "127.0.0.1", "PORT": "0",
                 "SVC_WEBHOOK_SECRET": "secret-of-the-webhook-in-benches", "SVC_SCRATCH_DIR": os.path.join(home, "scratch")}
             self.worker = Process([args.lakemill, "worker"], os.path.join(home, "worker.log"), self.env)
-            self.worker.wait_until("it to be at work", lambda: "the worker is at work" in self.worker.said())
+            self.worker.wait_until("it to be at work", lambda: "worker started" in self.worker.said())
         except BaseException:
             self.close()
             raise

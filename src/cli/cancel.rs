@@ -3,10 +3,11 @@
 use std::io::Write;
 
 use super::args::CancelArgs;
+use super::command_error::CommandError;
+use super::environment;
 use super::jobs::silence;
 use super::services::Services;
 use super::warnings::warn;
-use super::{Failure, environment};
 use crate::config::OperatorConfig;
 use crate::domain::job::JobStatus;
 use crate::pipelines::history;
@@ -16,7 +17,7 @@ use crate::ports::jobs::CancelOutcome;
 ///
 /// # Errors
 /// What is wrong with the environment, or what a store says.
-pub fn run(args: &CancelArgs) -> Result<bool, Failure> {
+pub fn run(args: &CancelArgs) -> Result<bool, CommandError> {
     let config = environment::load(args.data.as_deref(), OperatorConfig::from_env)?;
     let services = Services::open(&config.objects, &config.kv)?;
     let (pipeline, job_id) = (&args.pipeline, &args.job_id);

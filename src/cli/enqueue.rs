@@ -3,9 +3,10 @@
 use std::io::Write;
 
 use super::args::EnqueueArgs;
+use super::command_error::CommandError;
 use super::services::Services;
 use super::warnings::warn;
-use super::{Failure, environment, unknown};
+use super::{environment, unknown};
 use crate::config::OperatorConfig;
 use crate::domain::job::message::TRIGGER_MANUAL;
 use crate::domain::job::{Job, JobMessage};
@@ -20,7 +21,7 @@ use crate::ports::store::Bucket;
 ///
 /// # Errors
 /// What is wrong with the prefix or the environment, that there is no such pipeline, or what the key-value store says.
-pub fn run(args: &EnqueueArgs) -> Result<bool, Failure> {
+pub fn run(args: &EnqueueArgs) -> Result<bool, CommandError> {
     let prefix = whole_prefix(&args.pipeline, &args.prefix)?;
     let config = environment::load(args.data.as_deref(), OperatorConfig::from_env)?;
     let services = Services::open(&config.objects, &config.kv)?;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::Failure;
+use super::command_error::CommandError;
 use super::embedded::Embedded;
 use super::warnings::warn;
 use crate::config::{Environment, EnvironmentError, Loaded};
@@ -26,7 +26,7 @@ pub fn with<T>(data: Option<&Path>, read: impl FnOnce(&Environment<'_>) -> T) ->
 pub fn load<T>(
     data: Option<&Path>,
     from: impl FnOnce(&Environment<'_>) -> Result<Loaded<T>, EnvironmentError>,
-) -> Result<T, Failure> {
+) -> Result<T, CommandError> {
     let loaded = with(data, from)??;
     for warning in &loaded.warnings {
         warn(warning);

@@ -2,14 +2,14 @@
 
 use std::io::{BufRead, IsTerminal, Write};
 
-use super::Failure;
+use super::command_error::CommandError;
 use crate::adapters::password::{PASSWORD_BYTES_MAX, PasswordHash};
 
 /// Reads a password and prints its hash, and nothing else, on stdout.
 ///
 /// # Errors
 /// Says why the password can't be read or used; never shows it.
-pub fn run(out: &mut dyn Write) -> Result<bool, Failure> {
+pub fn run(out: &mut dyn Write) -> Result<bool, CommandError> {
     let stdin = std::io::stdin();
     let password = if stdin.is_terminal() { ask()? } else { first_line(stdin.lock())? };
     let hash = PasswordHash::of(&password).map_err(|e| e.to_string())?;
@@ -17,11 +17,11 @@ pub fn run(out: &mut dyn Write) -> Result<bool, Failure> {
     Ok(true)
 }
 
-fn ask() -> Result<String, Failure> {
+fn ask() -> Result<String, CommandError> {
     let prompt = |text: &str| rpassword::prompt_password(text).map_err(|e| format!("reading the password: {e}"));
     let password = prompt("Password: ")?;
     if prompt("Once more: ")? != password {
-        return Err(Failure::Other("the two passwords are not the same".into()));
+        return Err(CommandError::Other("the two passwords are not the same".into()));
     }
     Ok(password)
 }

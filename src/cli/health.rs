@@ -4,8 +4,8 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::Failure;
 use super::args::HealthArgs;
+use super::command_error::CommandError;
 use super::plain::plain;
 use super::probe::{Answer, WEB_PORT, WORKER_PORT, ask, own_address};
 use crate::config::{Environment, ListenConfig};
@@ -19,7 +19,7 @@ const PATH: &str = "/livez";
 ///
 /// # Errors
 /// A wrong environment, or a `--url` that is none.
-pub fn run(args: &HealthArgs) -> Result<bool, Failure> {
+pub fn run(args: &HealthArgs) -> Result<bool, CommandError> {
     let urls = match &args.url {
         Some(url) => vec![whole(url)?],
         None => {

@@ -1,4 +1,4 @@
-//! `lakemill run`: a local folder of CSVs to a local folder of Parquet, with no service at all.
+//! `lakemill run`: converts a local folder of CSVs to a local folder of Parquet, without a service.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -6,9 +6,10 @@ use std::time::Instant;
 
 use super::args::RunArgs;
 use super::expressions::{available_threads, processes};
+use super::output::{self, STATE_FOLDER};
 use super::progress::Terminal;
 use super::warnings::Warnings;
-use super::{failure, output, summary};
+use super::{run_failure, summary};
 use crate::adapters::fs::{DOT_FILES, FsStore, Mount, OutputLock};
 use crate::domain::layout::pipeline_prefix;
 use crate::domain::limits::CONFIG_BYTES_MAX;
@@ -20,22 +21,20 @@ use crate::ports::Expressions;
 use crate::ports::store::Bucket;
 use crate::runtime::SystemClock;
 
-/// Where manifests and rejects of failed runs lie in the output folder.
-pub(super) const STATE_FOLDER: &str = "_lakemill";
 /// Scratch of a run, in the output folder so that finished files need only be renamed.
 const SCRATCH_FOLDER: &str = ".lakemill-scratch";
 
-/// Runs the pipeline. False if the run failed (it has then said why).
+/// Runs the pipeline. False if the run failed, which is then printed.
 ///
 /// # Errors
-/// A message for a call that can't become a run.
+/// The arguments are invalid.
 pub fn run(args: &RunArgs) -> Result<bool, String> {
     let threads = args.threads.map_or_else(available_threads, usize::from);
     let expressions: &dyn Expressions = &processes(threads)?.of_run();
     let Some(pipeline) = read_config(&args.file, expressions)? else { return Ok(false) };
     let input = input_folder(&args.input)?;
     output::check(&args.output, &input)?;
-    let _unmade = args.dry_run.then(|| output::Unmade::of(&args.output));
+    let _cleanup = args.dry_run.then(|| output::DryRunCleanup::new(&args.output));
     let _lock = OutputLock::acquire(&args.output).map_err(|e| format!("--output: {e}"))?;
     let output = args.output.canonicalize().map_err(|e| format!("--output `{}`: {e}", args.output.display()))?;
     let terminal = Terminal::new(args.quiet).map_err(|e| format!("listening to signals: {e}"))?;
@@ -75,8 +74,8 @@ pub fn run(args: &RunArgs) -> Result<bool, String> {
             Ok(true)
         }
         Err(failure) => {
-            // There is nobody to tell that nobody could be told.
-            let _ = failure::tell(&failure, &args.input, &args.output, &mut std::io::stderr().lock());
+            // Nothing can be done if stderr is closed.
+            let _ = run_failure::write(&failure, &args.input, &args.output, &mut std::io::stderr().lock());
             Ok(false)
         }
     }
@@ -114,7 +113,7 @@ fn mounts(slug: &Slug, input: &Path, output: &Path) -> Vec<Mount> {
         writable,
         hide: hide.iter().map(|&h| h.to_owned()).collect(),
     };
-    // An output folder within the input is no source.
+    // An output folder within the input is not a source.
     let within = output.strip_prefix(input).ok().and_then(Path::to_str);
     let hidden: Vec<&str> = std::iter::once(DOT_FILES).chain(within).collect();
     vec![
@@ -124,8 +123,7 @@ fn mounts(slug: &Slug, input: &Path, output: &Path) -> Vec<Mount> {
     ]
 }
 
-/// The run's scratch folder; gone when dropped. The output's lock is held, so that what lies in it at the start is a
-/// dead run's.
+/// The run's scratch folder, removed when dropped. The output is locked, so files found in it are of a run that died.
 struct Scratch(PathBuf);
 
 impl Scratch {

@@ -7,14 +7,14 @@ use clap::CommandFactory;
 use clap_complete::Shell;
 use clap_mangen::Man;
 
-use super::Failure;
 use super::args::Args;
+use super::command_error::CommandError;
 
 /// Prints the completions of a shell.
 ///
 /// # Errors
 /// If stdout can't be written.
-pub fn completions(shell: Shell) -> Result<bool, Failure> {
+pub fn completions(shell: Shell) -> Result<bool, CommandError> {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut visible(), "lakemill", &mut text);
     std::io::stdout().lock().write_all(&text).map_err(|error| error.to_string())?;
@@ -32,7 +32,7 @@ fn visible() -> clap::Command {
 ///
 /// # Errors
 /// What can't be written.
-pub fn pages(folder: Option<&Path>) -> Result<bool, Failure> {
+pub fn pages(folder: Option<&Path>) -> Result<bool, CommandError> {
     match folder {
         None => {
             let mut page = Vec::new();

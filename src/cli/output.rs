@@ -1,17 +1,19 @@
-//! Which folder may be an output, and a dry run that leaves none behind.
+//! Checks the output folder of `lakemill run`, and removes what a dry run created.
 //!
-//! A run deletes what its tables no longer need, so that it must not be let loose on a folder of somebody's own files.
+//! A run deletes files that its tables no longer need, so it must not run on a folder with other files.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use super::local::STATE_FOLDER;
 use crate::adapters::fs::OWN_FOLDER;
 
-/// Refuses an output that is or holds the input, is no folder, or holds what no run has put there.
+/// Manifests, and rejects of failed runs, in the output folder.
+pub(super) const STATE_FOLDER: &str = "_lakemill";
+
+/// Rejects an output that is or contains the input, is not a folder, or contains files of no run.
 ///
 /// # Errors
-/// What is wrong with it, and what to name instead.
+/// What is wrong, and what to use instead.
 pub fn check(output: &Path, input: &Path) -> Result<(), String> {
     let shown = output.display();
     let found = match output.canonicalize() {
@@ -50,24 +52,24 @@ fn is_hidden(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(b".")
 }
 
-/// An output folder that a dry run needs for its lock and scratch; what of it wasn't there goes again when dropped.
-pub struct Unmade {
-    /// The folder and those above it that are missing, from the inside out.
+/// Removes, when dropped, the folders that a dry run created for its lock and scratch.
+pub struct DryRunCleanup {
+    /// The folder and its missing parents, innermost first.
     missing: Vec<PathBuf>,
 }
 
-impl Unmade {
-    pub fn of(output: &Path) -> Self {
+impl DryRunCleanup {
+    pub fn new(output: &Path) -> Self {
         let missing = output.ancestors().take_while(|p| !p.as_os_str().is_empty() && !p.exists());
         Self { missing: missing.map(Path::to_owned).collect() }
     }
 }
 
-impl Drop for Unmade {
+impl Drop for DryRunCleanup {
     fn drop(&mut self) {
         let Some(output) = self.missing.first() else { return };
         let state = output.join(STATE_FOLDER);
-        // What the store keeps for itself are locks. A folder in which anything else lies isn't removed.
+        // The store's own folders hold locks. A folder with anything else is not removed.
         for own in [output.join(OWN_FOLDER), state.join(OWN_FOLDER)] {
             let _ = std::fs::remove_dir_all(own);
         }

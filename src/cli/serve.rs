@@ -1,4 +1,4 @@
-//! A worker and its HTTP surface, from start to end: what `worker` and `up` share; and what every server shares.
+//! Runs a worker with its HTTP API, for `worker` and `up`; starts servers, for all services.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
@@ -8,31 +8,30 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
 use super::services::{Backend, Services};
-use super::supervisor::{EndTeller, Watched};
+use super::supervisor::{Notifier, Watched};
 use crate::adapters::fs::LakeWatch;
 use crate::config::{Endpoint, WorkerConfig};
 use crate::http::credentials::MetricsAccess;
 use crate::http::{AllowedHosts, Router, Server, ServerOptions, Service, StartError};
 use crate::ports::Expressions;
 use crate::system::ProcessFolder;
-use crate::worker::http::health::Checks;
-use crate::worker::http::{Refusals, Surface, router};
+use crate::worker::http::{EventRejections, HealthChecks, WorkerApi, router};
 use crate::worker::{Options, Parts, Phase, State, Stopping, Worker};
 
 /// Comparing the lake of a folder with its tables needs only listings, so it is done often.
 const RECONCILE_FOLDER: Duration = Duration::from_secs(60);
-/// Threads that handle requests.
+/// Handlers that run at a time.
 const HANDLERS: usize = 8;
-/// What the service manager is told of a drain without a limit.
+/// Reported to the service manager as the time of a drain without a limit.
 const UNBOUNDED_DRAIN: Duration = Duration::from_secs(365 * 86_400);
-/// How long jobs get to go back to the queue once the limit of the drain has passed.
-const ABANDON_MAX: Duration = Duration::from_secs(10);
-/// Exit status of a process that a signal ended.
+/// How long requeueing jobs may take once the limit of the drain has passed.
+const REQUEUE_TIME_MAX: Duration = Duration::from_secs(10);
+/// Exit status after repeated signals.
 pub const EXIT_STATUS_KILLED: i32 = 130;
-/// How long requests may take to end once the jobs have.
+/// How long requests may take to complete once the jobs have.
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
 
-/// A worker that runs until it is told to end.
+/// A worker that runs until it is stopped.
 pub struct Serving {
     worker: Worker,
     server: Server,
@@ -45,16 +44,16 @@ pub struct Serving {
 }
 
 impl Serving {
-    /// `port_setting`: what the port is set by. `ends` is told when a signal says that the worker is to end.
+    /// `port_setting`: the name of the setting of the port. `notifier` is notified when a signal stops the worker.
     ///
     /// # Errors
-    /// A message for what can't be started, and what to do.
+    /// What can't be started, and what to do.
     pub(super) fn start(
         config: &WorkerConfig,
         services: &Services,
         expressions: Arc<dyn Expressions>,
         port_setting: &str,
-        ends: EndTeller,
+        notifier: Notifier,
     ) -> Result<Self, String> {
         let name = worker_name();
         let scratch = ProcessFolder::make(&config.scratch_dir, &name).map_err(|error| {
@@ -87,7 +86,7 @@ impl Serving {
         };
         let state = Arc::<State>::default();
         let stopping = Arc::<Stopping>::default();
-        let surface = Arc::new(Surface {
+        let api = Arc::new(WorkerApi {
             store: Arc::clone(&services.store),
             kv: Arc::clone(&services.kv),
             expressions,
@@ -100,10 +99,10 @@ impl Serving {
                 config.server.metrics_token.clone(),
                 !config.server.trusted_proxies.is_empty(),
             ),
-            refusals: Refusals::default(),
+            rejections: EventRejections::default(),
             executors: config.concurrency,
             scratch_dir: scratch.path().to_owned(),
-            checks: Checks::default(),
+            checks: HealthChecks::default(),
             http: OnceLock::new(),
         });
         let address = SocketAddr::new(config.server.bind, config.server.port);
@@ -112,14 +111,14 @@ impl Serving {
             hosts: AllowedHosts::of(config.server.allowed_hosts.iter().map(String::as_str)),
             ..ServerOptions::new(address, HANDLERS)
         };
-        // Listening first: a port that is taken must not cost a job its attempt.
-        let server = start_server(listening, router(), Arc::clone(&surface), port_setting)?;
-        let _ = surface.http.set(server.metrics());
-        let signals = urge_at_signals(Arc::clone(&stopping), config.drain_max, ends);
+        // Listens first, so that a taken port costs no job an attempt.
+        let server = start_server(listening, router(), Arc::clone(&api), port_setting)?;
+        let _ = api.http.set(server.metrics());
+        let signals = stop_on_signals(Arc::clone(&stopping), config.drain_max, notifier);
         let signals = signals.map_err(|e| format!("listening to signals: {e}"))?;
         let worker = Worker::start(parts, options, Arc::clone(&state), Arc::clone(&stopping))
             .map_err(|e| format!("starting threads: {e}"))?;
-        tracing::info!(address = %server.local_addr(), "the worker is at work");
+        tracing::info!(address = %server.local_addr(), "worker started");
         let executors = config.concurrency;
         Ok(Self { worker, server, signals, stopping, state, executors, _watch: watch, _scratch: scratch })
     }
@@ -128,7 +127,7 @@ impl Serving {
         self.server.local_addr()
     }
 
-    /// What tells whether it is alive.
+    /// What the supervisor checks.
     pub(super) fn watched(&self) -> Watched {
         let (state, executors) = (Arc::clone(&self.state), self.executors);
         let status = move || {
@@ -143,23 +142,23 @@ impl Serving {
         }
     }
 
-    /// Ends at once; jobs in flight go back to the queue.
-    pub fn abandon(self) {
-        self.stopping.enter(Phase::Abandon);
+    /// Stops at once; jobs in flight are requeued.
+    pub fn force_stop(self) {
+        self.stopping.enter(Phase::ForceStop);
         self.wait(|| {});
     }
 
-    /// Waits until the worker was told to end and its jobs are done; then does `last`, and ends.
+    /// Waits until the worker is stopped and its jobs are done, calls `last`, and closes the server.
     pub fn wait(self, last: impl FnOnce()) {
         self.worker.join();
         last();
         self.server.stop(LAST_REQUESTS);
         self.signals.close();
-        tracing::info!("the worker has ended");
+        tracing::info!("worker stopped");
     }
 }
 
-/// Starts a server. `port_setting`: what its port is set by.
+/// Starts a server. `port_setting`: the name of the setting of its port.
 ///
 /// # Errors
 /// A message, and what to do.
@@ -181,64 +180,68 @@ fn taken(address: &dyn std::fmt::Display, port_setting: &str) -> String {
     format!("can't listen on `{address}`: another program does; stop it, or set another port by {port_setting}")
 }
 
-/// Looks whether an address can be had, for who starts several servers, so that none is at work when another can't be.
+/// Checks that an address is free, so that of several servers none is started if another can't be.
 ///
 /// # Errors
-/// As [`start_server`], if another program has it; whatever else there is to say is left to that.
-pub fn look_free(address: SocketAddr, port_setting: &str) -> Result<(), String> {
+/// Another program listens there. Other errors are left to [`start_server`].
+pub fn check_free(address: SocketAddr, port_setting: &str) -> Result<(), String> {
     match std::net::TcpListener::bind(address) {
         Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => Err(taken(&address, port_setting)),
         Ok(_) | Err(_) => Ok(()),
     }
 }
 
-/// SIGTERM and SIGINT: the first lets the jobs end, for `drain_max` at most if it is set, the second gives them back, and the third
-/// ends the process where it stands (waiting for a store that doesn't answer, say): another worker takes its jobs over.
-fn urge_at_signals(stopping: Arc<Stopping>, drain_max: Option<Duration>, ends: EndTeller) -> std::io::Result<Handle> {
+/// Handles SIGTERM and SIGINT: the first drains, for `drain_max` at most if it is set; the second requeues jobs in flight;
+/// the third exits at once, even if a store hangs: another worker reclaims the jobs.
+fn stop_on_signals(
+    stopping: Arc<Stopping>,
+    drain_max: Option<Duration>,
+    notifier: Notifier,
+) -> std::io::Result<Handle> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     let handle = signals.handle();
     std::thread::Builder::new().name("signals".into()).spawn(move || {
         for _ in signals.forever() {
-            if stopping.phase() == Phase::Abandon {
-                tracing::warn!("told to end once more: the process ends; its jobs will be taken over");
+            if stopping.phase() == Phase::ForceStop {
+                tracing::warn!("third stop signal; exiting, other workers reclaim the jobs");
                 std::process::exit(EXIT_STATUS_KILLED);
             }
-            match stopping.urge() {
+            match stopping.escalate() {
                 Phase::Working => {}
                 Phase::Drain => {
-                    tracing::info!("told to end: no new job is taken, those in flight go on to their end");
-                    ends.ending(drain_max.unwrap_or(UNBOUNDED_DRAIN));
+                    tracing::info!("stop signal; draining: no new job is claimed");
+                    notifier.stopping(drain_max.unwrap_or(UNBOUNDED_DRAIN));
                     if let Some(drain_max) = drain_max {
                         bound_drain(&stopping, drain_max);
                     }
                 }
-                Phase::Abandon => tracing::info!("told to end at once: jobs in flight go back to the queue"),
+                Phase::ForceStop => tracing::info!("second stop signal; requeueing jobs in flight"),
             }
         }
     })?;
     Ok(handle)
 }
 
-/// Has the jobs given back that are still on after `drain_max`, and ends the process if a job can't be interrupted, for
-/// example while a store doesn't answer: another worker takes it over.
+/// Requeues jobs that are in flight after `drain_max`, and exits if a job can't be interrupted, for example while a store
+/// hangs: another worker reclaims it.
 fn bound_drain(stopping: &Arc<Stopping>, drain_max: Duration) {
     let waiting = Arc::clone(stopping);
     let started = std::thread::Builder::new().name("drain".into()).spawn(move || {
-        if !waiting.wait_for(Phase::Abandon, drain_max) {
+        if !waiting.wait_for(Phase::ForceStop, drain_max) {
             let seconds = drain_max.as_secs();
-            tracing::warn!(seconds, "jobs are in flight after SVC_DRAIN_SECONDS still; they go back to the queue");
-            waiting.enter(Phase::Abandon);
+            tracing::warn!(seconds, "SVC_DRAIN_SECONDS over; requeueing jobs in flight");
+            waiting.enter(Phase::ForceStop);
         }
-        std::thread::sleep(ABANDON_MAX);
-        tracing::warn!("jobs in flight could not be interrupted: the process ends; its jobs will be taken over");
+        std::thread::sleep(REQUEUE_TIME_MAX);
+        tracing::warn!("jobs in flight not interrupted in time; exiting, other workers reclaim them");
         std::process::exit(EXIT_STATUS_KILLED);
     });
     if let Err(error) = started {
-        tracing::error!(%error, "the time of the last jobs is not bounded");
+        tracing::error!(%error, "starting the drain timer failed; drain has no limit");
     }
 }
 
-/// `host-pid-random`: a name that no other worker has, nor had.
+/// `host-pid-random`: a name that no other worker has or had.
 fn worker_name() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let host: String =

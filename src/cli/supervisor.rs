@@ -1,10 +1,10 @@
-//! What a service tells the service manager that started it (systemd's `NOTIFY_SOCKET`): that it is ready, what it
-//! does, that it ends, and, as long as it finds itself alive, that its watchdog need not bark.
+//! Notifies the service manager (systemd's `NOTIFY_SOCKET`): readiness, status, stopping, and, while the health check
+//! passes, its watchdog.
 //!
-//! The service is alive if each of its listeners answers `/livez` over HTTP, and every thread that must not stand still
-//! has shown a sign of life. A store that is away is no reason: a new process would not reach it either.
+//! The health check passes if each listener answers `/livez` over HTTP and no watched thread has stalled. An unreachable
+//! store doesn't matter: a new process could not reach it either.
 //!
-//! Without a `NOTIFY_SOCKET` nothing of this is done.
+//! Does nothing without a `NOTIFY_SOCKET`.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,32 +17,32 @@ use super::probe::{Answer, ask, own_address};
 use crate::config::Environment;
 use crate::runtime::Watchdog;
 
-/// How often the status is told.
-const TELL_EVERY: Duration = Duration::from_secs(10);
-/// How much more time is asked for while the end is on: again and again, so that one who hangs is soon ended.
+/// How often the status is sent.
+const NOTIFY_EVERY: Duration = Duration::from_secs(10);
+/// Time requested while stopping, again and again, so that a hanging service is soon killed.
 const EXTEND_BY_S: u32 = 30;
-/// The end may take so much longer than the jobs: giving jobs back, and requests that are on.
+/// Stopping may take this much longer than the jobs: for requeueing jobs and for open requests.
 const LAST_THINGS_TIME_MAX: Duration = Duration::from_secs(60);
-/// Parts of the watchdog's time. A service that is alive says so each half of it; one that seems not to be is looked at
-/// more often, so that one look that failed doesn't end it.
-const FEEDS: u32 = 2;
-const LOOKS: u32 = 8;
-/// Longest wait for an answer of our own where there is no watchdog.
+/// Fractions of the watchdog's time: how often a healthy service notifies it, and how often an unhealthy one is checked
+/// again, so that one failed check doesn't end the service.
+const NOTIFICATIONS: u32 = 2;
+const RETRIES: u32 = 8;
+/// Longest wait for an answer without a watchdog.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
 
-const _: () = assert!(TELL_EVERY.as_secs() * 2 < EXTEND_BY_S as u64);
+const _: () = assert!(NOTIFY_EVERY.as_secs() * 2 < EXTEND_BY_S as u64);
 
-/// What is watched, and what is told of it.
+/// What the health check covers.
 pub(super) struct Watched {
     /// Of each listener.
     pub(super) addresses: Vec<SocketAddr>,
     pub(super) watchdogs: Vec<Arc<Watchdog>>,
-    /// What the service does, in a few words.
+    /// A short status text.
     pub(super) status: Box<dyn Fn() -> String + Send>,
 }
 
 impl Watched {
-    /// Both as one.
+    /// Combines two.
     pub(super) fn and(mut self, other: Self) -> Self {
         self.addresses.extend(other.addresses);
         self.watchdogs.extend(other.watchdogs);
@@ -50,19 +50,19 @@ impl Watched {
         Self { status: Box::new(move || format!("{}; {}", own(), others())), ..self }
     }
 
-    /// Why the service is not alive, if it isn't.
-    fn fault(&self, ending: bool, time_max: Duration) -> Option<String> {
-        if let Some(silence) = self.watchdogs.iter().flat_map(|watchdog| watchdog.stalled(ending)).next() {
+    /// Why the health check fails, if it does.
+    fn fault(&self, stopping: bool, time_max: Duration) -> Option<String> {
+        if let Some(silence) = self.watchdogs.iter().flat_map(|watchdog| watchdog.stalled(stopping)).next() {
             return Some(silence.to_string());
         }
         let count = u32::try_from(self.addresses.len()).unwrap_or(u32::MAX).max(1);
         let fault = |address: &SocketAddr| {
             let url = format!("http://{}/livez", own_address(address.ip(), address.port()));
             match ask(&url, "GET", &[], time_max / count) {
-                // One that has too much to do says so, and lives.
+                // An overloaded service is alive.
                 Answer::Http(200 | 503, _) => None,
                 Answer::Http(status, _) => Some(format!("{url} answered with status {status}, expected 200")),
-                Answer::Nobody => Some(format!("nobody listens at {url}")),
+                Answer::Nobody => Some(format!("nothing listens at {url}")),
                 Answer::Silent(why) => Some(format!("{url} gave no answer: {why}")),
             }
         };
@@ -70,52 +70,53 @@ impl Watched {
     }
 }
 
-/// What becomes of the service.
-enum News {
-    /// It ends, and its jobs may take so long.
-    Ending(Duration),
-    Over,
+/// Sent to the supervisor.
+enum Notice {
+    /// The service stops, and its jobs may take this long.
+    Stopping(Duration),
+    Stopped,
 }
 
-/// Tells that the service ends.
+/// Notifies the [`Supervisor`] that the service stops.
 #[derive(Clone)]
-pub(super) struct EndTeller(Sender<News>);
+pub(super) struct Notifier(Sender<Notice>);
 
-impl EndTeller {
-    /// `time_max`: how long what is on may take to end.
-    pub(super) fn ending(&self, time_max: Duration) {
-        // Without a service manager there is nobody to tell.
-        let _ = self.0.send(News::Ending(time_max));
+impl Notifier {
+    /// `time_max`: how long jobs in flight may take.
+    pub(super) fn stopping(&self, time_max: Duration) {
+        // Without a service manager nothing receives it.
+        let _ = self.0.send(Notice::Stopping(time_max));
     }
 }
 
-/// The way by which [`Supervisor`] hears of the end, which may come before the service is ready.
-pub(super) struct Ends(Sender<News>, Receiver<News>);
+/// The channel to the [`Supervisor`]: a stop may come before the service is ready.
+pub(super) struct Notices(Sender<Notice>, Receiver<Notice>);
 
-impl Ends {
+impl Notices {
     pub(super) fn new() -> Self {
         let (sender, receiver) = unbounded();
         Self(sender, receiver)
     }
 
-    pub(super) fn teller(&self) -> EndTeller {
-        EndTeller(self.0.clone())
+    pub(super) fn notifier(&self) -> Notifier {
+        Notifier(self.0.clone())
     }
 }
 
-/// Tells the service manager of the service until it is dropped. See the module.
-pub(super) struct Supervisor(Sender<News>);
+/// Notifies the service manager until dropped. See the module.
+pub(super) struct Supervisor(Sender<Notice>);
 
 impl Supervisor {
-    /// Tells that the service is ready.
-    pub(super) fn start(watched: Watched, ends: Ends) -> Self {
-        let Ends(sender, news) = ends;
+    /// Notifies that the service is ready.
+    pub(super) fn start(watched: Watched, notices: Notices) -> Self {
+        let Notices(sender, notices) = notices;
         if Environment::has_service_manager() {
-            tell(&[NotifyState::Ready, NotifyState::Status(&(watched.status)())]);
-            let telling = Telling { watched, watchdog: sd_notify::watchdog_enabled(), ending: None, fault: None };
-            let thread = std::thread::Builder::new().name("supervisor".into()).spawn(move || telling.run(&news));
+            notify(&[NotifyState::Ready, NotifyState::Status(&(watched.status)())]);
+            let supervisor =
+                Supervision { watched, watchdog: sd_notify::watchdog_enabled(), stopping: None, fault: None };
+            let thread = std::thread::Builder::new().name("supervisor".into()).spawn(move || supervisor.run(&notices));
             if let Err(error) = thread {
-                tracing::error!(%error, "no thread for the service manager: its watchdog will end the service");
+                tracing::error!(%error, "starting the supervisor failed; the service manager's watchdog will end the service");
             }
         }
         Self(sender)
@@ -124,75 +125,75 @@ impl Supervisor {
 
 impl Drop for Supervisor {
     fn drop(&mut self) {
-        let _ = self.0.send(News::Over);
+        let _ = self.0.send(Notice::Stopped);
     }
 }
 
-/// The thread.
-struct Telling {
+/// The supervisor's thread.
+struct Supervision {
     watched: Watched,
     watchdog: Option<Duration>,
-    /// Until when the end may take, once it has begun.
-    ending: Option<Instant>,
-    /// What the last look found.
+    /// Until when stopping may take, once it has begun.
+    stopping: Option<Instant>,
+    /// The failure of the last health check.
     fault: Option<String>,
 }
 
-impl Telling {
-    fn run(mut self, news: &Receiver<News>) {
+impl Supervision {
+    fn run(mut self, notices: &Receiver<Notice>) {
         loop {
-            self.look();
-            match news.recv_timeout(self.pause()) {
+            self.check();
+            match notices.recv_timeout(self.pause()) {
                 Err(RecvTimeoutError::Timeout) => {}
-                Ok(News::Ending(time_max)) => self.end(time_max),
-                Ok(News::Over) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(Notice::Stopping(time_max)) => self.stop(time_max),
+                Ok(Notice::Stopped) | Err(RecvTimeoutError::Disconnected) => return,
             }
         }
     }
 
-    fn end(&mut self, time_max: Duration) {
-        self.ending.get_or_insert(Instant::now() + time_max + LAST_THINGS_TIME_MAX);
-        tell(&[NotifyState::Stopping, NotifyState::ExtendTimeoutUsec(EXTEND_BY_S * 1_000_000)]);
+    fn stop(&mut self, time_max: Duration) {
+        self.stopping.get_or_insert(Instant::now() + time_max + LAST_THINGS_TIME_MAX);
+        notify(&[NotifyState::Stopping, NotifyState::ExtendTimeoutUsec(EXTEND_BY_S * 1_000_000)]);
     }
 
-    fn look(&mut self) {
-        let time_max = self.watchdog.map_or(ANSWER_TIME_MAX, |watchdog| watchdog / LOOKS);
-        let fault = self.watched.fault(self.ending.is_some(), time_max);
-        // A service that ends doesn't listen any more at last.
+    fn check(&mut self) {
+        let time_max = self.watchdog.map_or(ANSWER_TIME_MAX, |watchdog| watchdog / RETRIES);
+        let fault = self.watched.fault(self.stopping.is_some(), time_max);
+        // A stopping service no longer listens at the end.
         if self.fault.is_none()
-            && self.ending.is_none()
+            && self.stopping.is_none()
             && let Some(fault) = &fault
         {
-            tracing::error!(fault, "the service is not well: its watchdog is not fed");
+            tracing::error!(fault, "health check failed; watchdog not notified");
         }
         if self.fault.is_some() && fault.is_none() {
-            tracing::info!("the service is well again: its watchdog is fed");
+            tracing::info!("health check passes again; watchdog notified");
         }
         self.fault = fault;
-        let doing = if self.ending.is_some() { "ending: " } else { "" };
-        let fault = self.fault.as_ref().map_or_else(String::new, |fault| format!("; not well: {fault}"));
+        let doing = if self.stopping.is_some() { "stopping: " } else { "" };
+        let fault = self.fault.as_ref().map_or_else(String::new, |fault| format!("; health check failed: {fault}"));
         let status = format!("{doing}{}{fault}", (self.watched.status)());
         let mut states = vec![NotifyState::Status(&status)];
         if self.fault.is_none() {
             if self.watchdog.is_some() {
                 states.push(NotifyState::Watchdog);
             }
-            if self.ending.is_some_and(|until| Instant::now() < until) {
+            if self.stopping.is_some_and(|until| Instant::now() < until) {
                 states.push(NotifyState::ExtendTimeoutUsec(EXTEND_BY_S * 1_000_000));
             }
         }
-        tell(&states);
+        notify(&states);
     }
 
     fn pause(&self) -> Duration {
-        let part = if self.fault.is_some() { LOOKS } else { FEEDS };
-        self.watchdog.map_or(TELL_EVERY, |watchdog| (watchdog / part).min(TELL_EVERY))
+        let part = if self.fault.is_some() { RETRIES } else { NOTIFICATIONS };
+        self.watchdog.map_or(NOTIFY_EVERY, |watchdog| (watchdog / part).min(NOTIFY_EVERY))
     }
 }
 
-fn tell(states: &[NotifyState<'_>]) {
+fn notify(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
-        tracing::debug!(%error, "the service manager can't be told");
+        tracing::debug!(%error, "notifying the service manager failed");
     }
 }
 
@@ -222,22 +223,22 @@ mod tests {
     }
 
     #[test]
-    fn a_service_is_alive_if_it_answers_and_its_threads_show_pings() {
+    fn service_is_healthy_if_it_answers_and_no_thread_has_stalled() {
         let watchdog = Arc::<Watchdog>::default();
-        let fault = |address, ending| watched(address, &watchdog).fault(ending, ANSWER_TIME_MAX);
+        let fault = |address, stopping| watched(address, &watchdog).fault(stopping, ANSWER_TIME_MAX);
         for status in ["200 OK", "503 Service Unavailable"] {
             assert_eq!(fault(answers(status), false), None, "{status}");
         }
         assert!(fault(answers("404 Not Found"), false).unwrap().contains("status 404, expected 200"));
         let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        assert!(fault(gone, false).unwrap().starts_with("nobody listens at http://127.0.0.1:"));
+        assert!(fault(gone, false).unwrap().starts_with("nothing listens at http://127.0.0.1:"));
         drop(watchdog.watch("claimer", ANSWER_TIME_MAX));
         assert_eq!(fault(answers("200 OK"), false).unwrap(), "the thread `claimer` has ended");
-        assert_eq!(fault(answers("200 OK"), true), None, "at its end its threads end");
+        assert_eq!(fault(answers("200 OK"), true), None, "a stopping service ends its threads");
     }
 
     #[test]
-    fn a_service_that_takes_connections_and_answers_none_is_not_alive() {
+    fn service_that_accepts_connections_without_answering_is_unhealthy() {
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         let watched = watched(silent.local_addr().unwrap(), &Arc::default());
         let fault = watched.fault(false, Duration::from_millis(50)).unwrap();

@@ -6,12 +6,13 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use super::args::UpArgs;
+use super::command_error::CommandError;
 use super::embedded::{Addresses, Embedded, Served};
-use super::serve::{Serving, look_free};
+use super::serve::{Serving, check_free};
 use super::services::Services;
-use super::supervisor::{Ends, Supervisor};
+use super::supervisor::{Notices, Supervisor};
 use super::web::{self, WebServing};
-use super::{Failure, demo, expressions, logging};
+use super::{demo, expressions, logging};
 use crate::config::{Environment, EnvironmentError, Loaded, WebConfig, WorkerConfig};
 use crate::pipelines;
 
@@ -19,7 +20,7 @@ use crate::pipelines;
 ///
 /// # Errors
 /// What can't be started, and why.
-pub fn run(args: &UpArgs) -> Result<(), Failure> {
+pub fn run(args: &UpArgs) -> Result<(), CommandError> {
     let embedded = Embedded::make(&args.data)?;
     let served = embedded.serve_alone()?;
     let process = Environment::of_process();
@@ -58,7 +59,7 @@ struct Configs {
 ///
 /// # Errors
 /// Everything that is wrong with either, in one list.
-fn configs(args: &UpArgs, embedded: &Embedded, process: &Environment<'_>) -> Result<Configs, Failure> {
+fn configs(args: &UpArgs, embedded: &Embedded, process: &Environment<'_>) -> Result<Configs, CommandError> {
     let of = |port: u16, name: &str| match name {
         "PORT" => Some(OsString::from(port.to_string())),
         // The worker's address is known once it listens.
@@ -89,7 +90,7 @@ fn serve(
     served: &Served,
     configs: Configs,
     password: &Password,
-) -> Result<(), Failure> {
+) -> Result<(), CommandError> {
     let Configs { worker: of_worker, web: mut of_web, warnings } = configs;
     logging::start(&of_worker.log, Services::clock());
     for warning in &warnings {
@@ -101,16 +102,16 @@ fn serve(
         web: SocketAddr::new(of_web.server.bind, of_web.server.port),
     };
     served.tell(wanted)?;
-    look_free(wanted.worker, "--worker-port")?;
-    look_free(wanted.web, "--port")?;
+    check_free(wanted.worker, "--worker-port")?;
+    check_free(wanted.web, "--port")?;
     let services = Services::open(&of_worker.objects, &of_worker.kv)?;
     begin(&services)?;
     if args.demo {
         demo::provide(&services, of_worker.attempts_max)?;
     }
-    let ends = Ends::new();
+    let notices = Notices::new();
     let expressions = expressions::processes_of_worker(of_worker.concurrency)?;
-    let worker = Serving::start(&of_worker, &services, expressions, "--worker-port", ends.teller())?;
+    let worker = Serving::start(&of_worker, &services, expressions, "--worker-port", notices.notifier())?;
     of_web.worker_url = format!("http://{}", worker.address());
     let started = WebServing::start(&of_web, &services, "--port").and_then(|web| {
         served.tell(Addresses { worker: worker.address(), web: web.address() })?;
@@ -119,13 +120,13 @@ fn serve(
     let web = match started {
         Ok(web) => web,
         Err(failure) => {
-            worker.abandon();
+            worker.force_stop();
             return Err(failure);
         }
     };
     // Whoever doesn't listen needn't be told.
     let _ = tell(embedded, &worker, &web, password);
-    let supervisor = Supervisor::start(worker.watched().and(web.watched()), ends);
+    let supervisor = Supervisor::start(worker.watched().and(web.watched()), notices);
     worker.wait(|| web.stop());
     drop(supervisor);
     Ok(())

@@ -7,10 +7,11 @@ use std::time::Duration;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use super::command_error::CommandError;
+use super::logging;
 use super::serve::{EXIT_STATUS_KILLED, start_server};
 use super::services::Services;
-use super::supervisor::{Ends, Supervisor, Watched};
-use super::{Failure, logging};
+use super::supervisor::{Notices, Supervisor, Watched};
 use crate::adapters::password::AdminPassword;
 use crate::adapters::s3::trusted;
 use crate::config::{Endpoint, Environment, EnvironmentError, Fault, KvConfig, WebConfig};
@@ -37,7 +38,7 @@ const LAST_REQUESTS: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// What can't be started, and why.
-pub fn run() -> Result<(), Failure> {
+pub fn run() -> Result<(), CommandError> {
     let loaded = WebConfig::from_env(&Environment::of_process())?;
     logging::start(&loaded.config.log, Services::clock());
     for warning in &loaded.warnings {
@@ -45,13 +46,13 @@ pub fn run() -> Result<(), Failure> {
     }
     let services = Services::open(&loaded.config.objects, &loaded.config.kv)?;
     let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(|error| format!("listening to signals: {error}"))?;
-    let ends = Ends::new();
-    let ending = ends.teller();
+    let notices = Notices::new();
+    let notifier = notices.notifier();
     let serving = WebServing::start(&loaded.config, &services, "PORT")?;
-    let supervisor = Supervisor::start(serving.watched(), ends);
+    let supervisor = Supervisor::start(serving.watched(), notices);
     signals.forever().next();
-    tracing::info!("told to end: requests that are on go on to their end");
-    ending.ending(LAST_REQUESTS);
+    tracing::info!("stop signal; completing requests in progress");
+    notifier.stopping(LAST_REQUESTS);
     std::thread::spawn(move || {
         if signals.forever().next().is_some() {
             std::process::exit(EXIT_STATUS_KILLED);
@@ -73,7 +74,7 @@ impl WebServing {
     ///
     /// # Errors
     /// What can't be started, and what to do.
-    pub fn start(config: &WebConfig, services: &Services, port_setting: &str) -> Result<Self, Failure> {
+    pub fn start(config: &WebConfig, services: &Services, port_setting: &str) -> Result<Self, CommandError> {
         let password = password(config)?;
         let watchdog = Arc::<Watchdog>::default();
         let trusted = trusted(&config.worker_url, config.objects.ca_file.as_deref());
@@ -134,7 +135,7 @@ impl WebServing {
     }
 }
 
-fn sql_parts(config: &WebConfig, watchdog: &Watchdog) -> Result<SqlParts, Failure> {
+fn sql_parts(config: &WebConfig, watchdog: &Watchdog) -> Result<SqlParts, CommandError> {
     let failed = |error: &dyn std::fmt::Display| format!("SVC_CACHE_DIR `{}`: {error}", config.cache_dir.display());
     let (queries, files) = folders(&config.cache_dir);
     let cache = Cache::open(&files, config.cache_bytes).map_err(|error| failed(&error))?;

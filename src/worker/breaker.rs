@@ -1,6 +1,6 @@
-//! Circuit breakers, one for each thing that every job needs. While one is open the worker claims no jobs.
+//! Circuit breakers, one for each dependency of all jobs. While one is open the worker claims no jobs.
 //!
-//! State alone: `probe` decides when a breaker opens and closes.
+//! Holds state only: `probe` decides when a breaker opens and closes.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::fmt;
@@ -13,16 +13,16 @@ use crate::runtime::threads::Instant;
 const PROBE_PAUSE_FIRST: Duration = Duration::from_secs(1);
 const PROBE_PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// What every job of the worker needs.
+/// A dependency of all jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dependency {
-    /// The object store: reachable, and it lets this worker list, write and delete.
+    /// The object store: it must let this worker list, write and delete.
     Store,
-    /// The key-value store: reachable, and it takes this worker's writes.
+    /// The key-value store: it must accept writes.
     Kv,
-    /// The scratch folder: it can be written, and has some room.
+    /// The scratch folder: it must be writable and have free space.
     Scratch,
-    /// Threads, descriptors and memory of this machine.
+    /// This machine: it must have threads, descriptors and memory left.
     Host,
 }
 
@@ -30,7 +30,7 @@ impl Dependency {
     pub const ALL: [Self; 4] = [Self::Store, Self::Kv, Self::Scratch, Self::Host];
 }
 
-/// As metrics and `/readyz` name it.
+/// The name in metrics and `/readyz`.
 impl fmt::Display for Dependency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -56,28 +56,28 @@ struct Breaker {
     /// A probe must pass before the next claim.
     suspected: bool,
     open: Option<Open>,
-    /// When it closed last.
+    /// When it last closed.
     closed: Option<Instant>,
 }
 
 /// The breakers of a process.
 #[derive(Debug, Default)]
 pub struct Breakers {
-    of: [Mutex<Breaker>; Dependency::ALL.len()],
+    breakers: [Mutex<Breaker>; Dependency::ALL.len()],
     passed: AtomicBool,
 }
 
 impl Breakers {
     fn of(&self, dependency: Dependency) -> MutexGuard<'_, Breaker> {
-        self.of[dependency as usize].lock()
+        self.breakers[dependency as usize].lock()
     }
 
-    /// Has it probed before the next claim.
+    /// Requires a probe before the next claim.
     pub(super) fn suspect(&self, dependency: Dependency) {
         self.of(dependency).suspected = true;
     }
 
-    /// Whether it must be probed now, before a claim.
+    /// Whether a probe is due now.
     pub(super) fn is_probe_due(&self, dependency: Dependency) -> bool {
         let breaker = self.of(dependency);
         match &breaker.open {
@@ -86,8 +86,8 @@ impl Breakers {
         }
     }
 
-    /// Takes the outcome of a probe: opens the breaker, keeps it open, or closes it.
-    pub(super) fn probed(&self, dependency: Dependency, outcome: Result<(), String>) {
+    /// Applies the outcome of a probe: opens the breaker, keeps it open, or closes it.
+    pub(super) fn record_probe(&self, dependency: Dependency, outcome: Result<(), String>) {
         let mut breaker = self.of(dependency);
         breaker.suspected = false;
         let reason = match outcome {
@@ -95,7 +95,7 @@ impl Breakers {
                 if let Some(open) = breaker.open.take() {
                     breaker.closed = Some(Instant::now());
                     let seconds = open.since.elapsed().as_secs();
-                    tracing::info!(%dependency, seconds, "probe passed; claiming jobs again");
+                    tracing::info!(%dependency, seconds, "probe passed; claims resumed");
                 }
                 return;
             }
@@ -108,7 +108,7 @@ impl Breakers {
                 (open.reason, open.probed) = (reason, now);
             }
             None => {
-                tracing::warn!(%dependency, reason, "probe failed; no job is claimed until it passes");
+                tracing::warn!(%dependency, reason, "probe failed; claims paused until it passes");
                 breaker.open = Some(Open { reason, since: now, probed: now, pause: PROBE_PAUSE_FIRST });
             }
         }
@@ -120,17 +120,17 @@ impl Breakers {
         breaker.open.is_some() || breaker.closed.is_some_and(|closed| closed.elapsed() <= then.elapsed())
     }
 
-    /// Every probe that a worker starts with has passed.
+    /// All probes at start have passed.
     pub(super) fn set_passed(&self) {
         self.passed.store(true, Ordering::SeqCst);
     }
 
-    /// Whether jobs are claimed, as far as the breakers are concerned.
+    /// Whether the breakers allow claims.
     pub fn are_closed(&self) -> bool {
         self.passed.load(Ordering::SeqCst) && self.open().is_empty()
     }
 
-    /// The open breakers, with the reason.
+    /// The open breakers with their reasons.
     pub fn open(&self) -> Vec<(Dependency, String)> {
         let open = |dependency| Some((dependency, self.of(dependency).open.as_ref()?.reason.clone()));
         Dependency::ALL.into_iter().filter_map(open).collect()
@@ -149,29 +149,29 @@ mod tests {
         breakers.suspect(Dependency::Store);
         assert!(
             breakers.is_probe_due(Dependency::Store) && breakers.open().is_empty(),
-            "suspicion alone stops nothing"
+            "suspicion alone pauses nothing"
         );
-        breakers.probed(Dependency::Store, Err("away".into()));
+        breakers.record_probe(Dependency::Store, Err("away".into()));
         assert_eq!(breakers.open(), [(Dependency::Store, "away".to_owned())]);
         assert!(breakers.was_open_since(Dependency::Store, Instant::now()));
         assert!(!breakers.was_open_since(Dependency::Scratch, began));
-        breakers.probed(Dependency::Store, Err("refused".into()));
-        assert_eq!(breakers.open(), [(Dependency::Store, "refused".to_owned())], "the latest reason is shown");
-        breakers.probed(Dependency::Store, Ok(()));
+        breakers.record_probe(Dependency::Store, Err("refused".into()));
+        assert_eq!(breakers.open(), [(Dependency::Store, "refused".to_owned())], "shows the latest reason");
+        breakers.record_probe(Dependency::Store, Ok(()));
         assert!(breakers.open().is_empty() && !breakers.is_probe_due(Dependency::Store));
-        assert!(breakers.was_open_since(Dependency::Store, began), "attempts of that time are still excused");
+        assert!(breakers.was_open_since(Dependency::Store, began), "attempts of that time are still refunded");
     }
 
     #[test]
     fn pause_between_probes_doubles_up_to_a_bound() {
         let breakers = Breakers::default();
         for _ in 0..20 {
-            breakers.probed(Dependency::Kv, Err("away".into()));
+            breakers.record_probe(Dependency::Kv, Err("away".into()));
         }
         assert_eq!(breakers.of(Dependency::Kv).open.as_ref().unwrap().pause, PROBE_PAUSE_MAX);
         assert!(!breakers.is_probe_due(Dependency::Kv));
-        breakers.probed(Dependency::Kv, Ok(()));
-        breakers.probed(Dependency::Kv, Err("away".into()));
+        breakers.record_probe(Dependency::Kv, Ok(()));
+        breakers.record_probe(Dependency::Kv, Err("away".into()));
         assert_eq!(breakers.of(Dependency::Kv).open.as_ref().unwrap().pause, PROBE_PAUSE_FIRST);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use super::Shared;
+use super::shared::Shared;
 use crate::domain::job::{RunError, RunErrorCode};
 use crate::domain::layout::config_key;
 use crate::domain::limits::CONFIG_BYTES_MAX;
@@ -15,11 +15,11 @@ use crate::pipelines::is_in_use;
 use crate::ports::Expressions;
 use crate::ports::store::{Bucket, StoreError};
 
-/// Problems that an error lists; the rest is counted.
-const PROBLEMS_TOLD: usize = 20;
+/// Problems listed in an error; the rest is counted.
+const PROBLEMS_LISTED: usize = 20;
 
 /// # Errors
-/// `pipeline_config_not_found`, `invalid_config` with its problems, or what the store says.
+/// `pipeline_config_not_found`, `invalid_config` with its problems, or the store's error.
 pub(super) fn read(shared: &Shared, expressions: &dyn Expressions, slug: &Slug) -> Result<Pipeline, RunError> {
     check(expressions, slug, &read_text(shared, slug)?)
 }
@@ -30,7 +30,7 @@ pub(super) fn check(expressions: &dyn Expressions, slug: &Slug, text: &str) -> R
     validate(text, expressions).map_err(|problems| invalid(slug, &problems))
 }
 
-/// Whether events start runs of the pipeline; a missing or unreadable config counts as yes, so that a run tells what
+/// Whether events start runs of the pipeline. A missing or unreadable config counts as yes, so that a run reports what
 /// is wrong with it.
 pub(super) fn auto_run(text: &Result<String, RunError>) -> bool {
     let Ok(text) = text else { return true };
@@ -38,16 +38,15 @@ pub(super) fn auto_run(text: &Result<String, RunError>) -> bool {
     config.ok().and_then(|config| config.get("auto_run")?.as_bool()).unwrap_or(true)
 }
 
-/// Whether a pipeline was deleted or renamed, or never was: nothing is there but records of jobs. A store that doesn't
-/// answer counts as no.
+/// Whether a pipeline doesn't exist (any more): its folders hold nothing but records of jobs. False if the store fails.
 pub(super) fn is_gone(shared: &Shared, slug: &Slug) -> bool {
     matches!(is_in_use(&*shared.store, slug, &Bucket::ALL), Ok(false))
 }
 
-/// The config as it lies in the store.
+/// The config as stored.
 ///
 /// # Errors
-/// `pipeline_config_not_found`, `invalid_config` if it is no text of a fit size, or what the store says.
+/// `pipeline_config_not_found`, `invalid_config` if it is not UTF-8 or too large, or the store's error.
 pub(super) fn read_text(shared: &Shared, slug: &Slug) -> Result<String, RunError> {
     let key = config_key(slug);
     let reader = match shared.store.get(Bucket::Pipelines, &key, None) {
@@ -56,7 +55,7 @@ pub(super) fn read_text(shared: &Shared, slug: &Slug) -> Result<String, RunError
         Err(error) => return Err(store_error(error)),
     };
     let mut bytes = Vec::new();
-    // One byte more than is allowed tells that there are more.
+    // One byte more than allowed shows that it is too large.
     reader.body.take(CONFIG_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(|source| {
         let (bucket, key) = (Bucket::Pipelines, key.clone());
         store_error(StoreError::Transient { bucket, key, operation: "reading", source })
@@ -79,8 +78,9 @@ fn not_found(slug: &Slug) -> RunError {
 }
 
 fn invalid(slug: &Slug, problems: &[Problem]) -> RunError {
-    let told: Vec<String> = problems.iter().take(PROBLEMS_TOLD).map(|p| format!("{}: {}", p.path, p.message)).collect();
-    let more = problems.len().saturating_sub(PROBLEMS_TOLD);
+    let listed: Vec<String> =
+        problems.iter().take(PROBLEMS_LISTED).map(|p| format!("{}: {}", p.path, p.message)).collect();
+    let more = problems.len().saturating_sub(PROBLEMS_LISTED);
     let more = if more == 0 { String::new() } else { format!("\nand {more} more") };
     let first = problems.first().map_or_else(String::new, |p| p.message.clone());
     let count = match problems.len() {
@@ -88,7 +88,7 @@ fn invalid(slug: &Slug, problems: &[Problem]) -> RunError {
         n => format!("{n} problems"),
     };
     let error = RunError::new(RunErrorCode::InvalidConfig, format!("the config of `{slug}` has {count}: {first}"))
-        .detail(format!("{}{more}", told.join("\n")));
+        .detail(format!("{}{more}", listed.join("\n")));
     match problems.first() {
         Some(problem) => error.path(problem.path.clone()),
         None => error,

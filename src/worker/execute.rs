@@ -1,67 +1,59 @@
-//! One entry of the stream, from its claim to its acknowledgement.
+//! Executes one entry of the stream, from its claim to its acknowledgement.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::breaker::Dependency;
 use super::finish::{Finish, Outcome};
-use super::keeper::{self, Bell, Ring};
+use super::heartbeat::{ShutdownGuard, ShutdownSignal, heartbeat, report_progress};
 use super::observe::Watch;
-use super::retrying::persist;
-use super::state::Happened;
+use super::retry::retry_until;
+use super::run::{self, Run};
+use super::shared::Shared;
+use super::state::JobEvent;
 use super::stopping::Phase;
-use super::{Dependency, Shared, attempt};
 use crate::domain::job::{Arrival, Job, JobMessage, RunError, RunErrorCode};
 use crate::pipelines::lease::{Moment, RunLease};
-use crate::ports::jobs::{Entry, StartOutcome, StartRequest, StartedJob};
+use crate::ports::jobs::{Entry, StartRequest, Started};
 use crate::runtime::failpoint;
 use crate::runtime::threads::{self, Instant};
 
-/// How long a start is tried whose answer was lost, and the pause in between. It is repeated under the same token, so
-/// that it counts once.
-const START_TRIES_TIME: Duration = Duration::from_secs(10);
+/// How long a start is retried whose response was lost, and the pause before each retry. Retries use the same token, so
+/// that they count once.
+const START_RETRY_TIME_MAX: Duration = Duration::from_secs(10);
 const START_PAUSE: Duration = Duration::from_millis(500);
 
-/// A job that has begun, and what keeps it ours.
-pub(super) struct Run<'a> {
-    pub(super) shared: &'a Shared,
-    pub(super) start: StartedJob,
-    pub(super) message: JobMessage,
-    pub(super) job: Job,
-    pub(super) lease: Arc<RunLease>,
-    pub(super) watch: Watch,
-    pub(super) began: Instant,
-}
-
-/// The threads beside a run. They would be waited for for ever if the bell were not rung first, by a panic too.
-struct Beside<'a, 'scope> {
-    _ring: Ring<'a>,
+/// The threads of a run. The guard is dropped first, also by a panic: joining them would otherwise never end.
+struct RunThreads<'a, 'scope> {
+    _shutdown: ShutdownGuard<'a>,
     threads: Vec<threads::ScopedThread<'scope>>,
 }
 
-/// Handles an entry. Where the key-value store fails, the entry stays claimed, and is taken over once it has shown no
-/// life for long enough.
+/// Executes an entry. If the key-value store fails, the entry stays claimed, and another worker reclaims it after a time
+/// without heartbeats.
 pub(super) fn execute(shared: &Shared, entry: Entry) {
     let fields = entry.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     let (message, refused) = match JobMessage::parse(fields, entry.received_at) {
         Arrival::Job(message) => (message, None),
         Arrival::Refused(message, error) => (message, Some(error)),
-        Arrival::Dead(why) => return bury(shared, &entry, &why),
+        Arrival::Dead(why) => return dead_letter(shared, &entry, &why),
     };
     let Some(run) = start(shared, &entry, message) else { return };
     failpoint::reach("worker::started");
-    // Whatever this thread logs of the job tells its ids.
+    // All log lines of the job carry its ids.
     let (job_id, pipeline) = (run.message.job_id.as_str(), run.message.pipeline.as_str());
     let job = tracing::info_span!("job", job_id, pipeline, fence = run.start.lease.fence, attempt = run.start.attempt);
     let _job = job.enter();
     let _in_flight = shared.state.enter();
-    let bell = Bell::default();
+    let shutdown = ShutdownSignal::default();
     std::thread::scope(|scope| {
-        let mut beside = Beside { _ring: bell.ring_at_end(), threads: Vec::new() };
+        let mut running = RunThreads { _shutdown: shutdown.guard(), threads: Vec::new() };
         let mut started = Ok(());
-        for (name, body) in [("keeper", keeper::keep as fn(&Run<'_>, &Bell)), ("teller", keeper::tell)] {
-            let (run, bell, job) = (&run, &bell, &job);
-            match threads::spawn_scoped(scope, name, move || job.in_scope(|| body(run, bell))) {
-                Ok(thread) => beside.threads.push(thread),
+        let bodies = [("heartbeat", heartbeat as fn(&Run<'_>, &ShutdownSignal)), ("progress", report_progress)];
+        for (name, body) in bodies {
+            let (run, shutdown, job) = (&run, &shutdown, &job);
+            match threads::spawn_scoped(scope, name, move || job.in_scope(|| body(run, shutdown))) {
+                Ok(thread) => running.threads.push(thread),
                 Err(error) => started = Err(error),
             }
         }
@@ -73,20 +65,20 @@ pub(super) fn execute(shared: &Shared, entry: Entry) {
     });
 }
 
-fn bury(shared: &Shared, entry: &Entry, why: &str) {
-    tracing::warn!(entry = entry.id.0, why, "no pipeline can own the entry; it is kept among the dead ones");
-    match shared.kv.dead_letter(entry, why) {
-        Ok(()) => shared.state.count(Happened::Dead),
-        Err(error) => tracing::warn!(entry = entry.id.0, %error, "moving it there failed; it will be tried again"),
+fn dead_letter(shared: &Shared, entry: &Entry, why: &str) {
+    tracing::warn!(entry = entry.id.0, why, "entry has no valid pipeline; moved to the dead letters");
+    match shared.kv.bury(entry, why) {
+        Ok(()) => shared.state.count(JobEvent::Dead),
+        Err(error) => tracing::warn!(entry = entry.id.0, %error, "dead-letter move failed; will retry"),
     }
 }
 
-/// Takes the lock. `None`: there is nothing to run here.
+/// Takes the lock and starts the job. `None`: there is nothing to run here.
 fn start<'a>(shared: &'a Shared, entry: &Entry, message: JobMessage) -> Option<Run<'a>> {
     let (job_id, pipeline) = (message.job_id.as_str(), message.pipeline.as_str());
     let lock_ttl = shared.options.lease.lock_ttl;
     let fence_floor = shared.store.highest_fence(&message.pipeline).unwrap_or_else(|error| {
-        tracing::warn!(job_id, pipeline, %error, "the store's own fence is not known");
+        tracing::warn!(job_id, pipeline, %error, "reading the highest fence of the store failed");
         0
     });
     let since = Moment::now(&*shared.clock);
@@ -99,37 +91,37 @@ fn start<'a>(shared: &'a Shared, entry: &Entry, message: JobMessage) -> Option<R
         fence_floor,
         attempts_max: shared.options.attempts_max,
     };
-    let tried = || shared.kv.start(&request);
+    let call = || shared.kv.start(&request);
     let pause = || {
-        shared.stopping.wait_for(Phase::Abandon, START_PAUSE);
+        shared.stopping.wait_for(Phase::ForceStop, START_PAUSE);
     };
-    let give_up = || shared.stopping.phase() == Phase::Abandon;
-    let start = match persist("starting a job", START_TRIES_TIME, tried, pause, give_up) {
-        Ok(StartOutcome::Running(start)) => start,
-        Ok(StartOutcome::Deferred { until }) => {
-            shared.state.count(Happened::Deferred);
-            tracing::info!(job_id, pipeline, %until, "another run of the pipeline is on; the job waits");
+    let give_up = || shared.stopping.phase() == Phase::ForceStop;
+    let start = match retry_until("starting a job", START_RETRY_TIME_MAX, call, pause, give_up) {
+        Ok(Started::Running(start)) => start,
+        Ok(Started::Deferred { until }) => {
+            shared.state.count(JobEvent::Deferred);
+            tracing::info!(job_id, pipeline, %until, "another run of the pipeline is in progress; job waits");
             return None;
         }
-        Ok(StartOutcome::RunningElsewhere) => {
-            tracing::info!(job_id, pipeline, "the job runs elsewhere; its entry is left alone");
+        Ok(Started::RunningElsewhere) => {
+            tracing::info!(job_id, pipeline, "job runs on another worker; entry skipped");
             return None;
         }
-        Ok(StartOutcome::NotMine) => {
-            tracing::info!(job_id, pipeline, "another worker has taken the entry over");
+        Ok(Started::NotMine) => {
+            tracing::info!(job_id, pipeline, "entry reclaimed by another worker");
             return None;
         }
-        Ok(StartOutcome::Dropped) => {
-            tracing::info!(job_id, pipeline, "the pipeline was deleted after the job was enqueued; the job is gone");
+        Ok(Started::Dropped) => {
+            tracing::info!(job_id, pipeline, "pipeline deleted after the job was enqueued; job dropped");
             return None;
         }
-        Ok(StartOutcome::IdTaken) => {
-            bury(shared, entry, "its job_id is that of a job of another pipeline");
+        Ok(Started::IdTaken) => {
+            dead_letter(shared, entry, "its job_id is used by a job of another pipeline");
             return None;
         }
         Err(error) => {
-            tracing::warn!(job_id, pipeline, %error, "starting a job failed; it will be tried again");
-            // A store that lets entries be claimed and not started would have all of them claimed in vain.
+            tracing::warn!(job_id, pipeline, %error, "starting a job failed; will retry");
+            // Otherwise this worker would claim all entries and start none.
             shared.state.breakers.suspect(Dependency::Kv);
             return None;
         }
@@ -142,7 +134,7 @@ fn start<'a>(shared: &'a Shared, entry: &Entry, message: JobMessage) -> Option<R
         since,
     ));
     let queued = Job::queued(&message, shared.options.attempts_max);
-    // A start beyond the last only records that the job's workers were lost.
+    // A start after the last attempt only records that workers were lost.
     let attempt = start.attempt.min(shared.options.attempts_max);
     let job = queued.started(&shared.options.name, start.lease.fence, attempt, shared.clock.now());
     let watch = Watch::new(shared, start.lease.clone(), Arc::clone(&lease), start.cancelled);
@@ -152,10 +144,10 @@ fn start<'a>(shared: &'a Shared, entry: &Entry, message: JobMessage) -> Option<R
 fn outcome(run: &Run<'_>, refused: Option<RunError>) -> Outcome {
     let shared = run.shared;
     if shared.stopping.phase() != Phase::Working {
-        return Outcome::Abandoned;
+        return Outcome::Requeued;
     }
     let (job_id, pipeline) = (run.message.job_id.as_str(), run.message.pipeline.as_str());
-    tracing::info!(job_id, pipeline, fence = run.start.lease.fence, attempt = run.start.attempt, "the job has started");
+    tracing::info!(job_id, pipeline, fence = run.start.held.fence, attempt = run.start.attempt, "job started");
     match (Finish { run }).found_record() {
         Ok(Some(job)) => return Outcome::Recorded(job),
         Ok(None) => {}
@@ -171,12 +163,12 @@ fn outcome(run: &Run<'_>, refused: Option<RunError>) -> Outcome {
     if attempt > attempts_max {
         return Outcome::Failed(worker_lost(run, attempts_max));
     }
-    let lonely = attempt == attempts_max && run.start.lost_starts > 0;
+    let exclusive = attempt == attempts_max && run.start.lost_starts > 0;
     let give_up = || run.watch.must_stop().is_err();
-    let Some(_running) = shared.alone.enter(lonely, give_up) else {
+    let Some(_running) = shared.gate.enter(exclusive, give_up) else {
         return Outcome::stopped(&run.watch);
     };
-    match attempt::run(run) {
+    match run::attempt(run) {
         Ok(result) => Outcome::Completed(result),
         Err(error) => Outcome::Failed(error),
     }
@@ -186,5 +178,5 @@ fn worker_lost(run: &Run<'_>, attempts_max: u32) -> RunError {
     let lost = run.start.lost_starts;
     let message = format!("the job was started {attempts_max} times, and its worker died or was killed {lost} times");
     RunError::new(RunErrorCode::WorkerLost, message)
-        .detail("see the logs of the workers and of the system (out of memory?); give it less data at a time, or more memory, and run it again")
+        .detail("check the logs of the workers and of the system (out of memory?), then run it again with less data or more memory")
 }

@@ -1,6 +1,6 @@
-//! The end of an attempt: the terminal record first, then the acknowledgement.
+//! Ends an attempt: writes the terminal record, then acknowledges the entry.
 //!
-//! Invariant: only who holds the lock writes a terminal record, and never over another one.
+//! Invariant: only the holder of the lock writes a terminal record, and never overwrites one.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use chrono::TimeDelta;
 
 use super::breaker::Dependency;
 use super::config;
-use super::execute::Run;
 use super::observe::Watch;
-use super::probe::{self, Blamed};
-use super::retrying::{Outage, persist};
-use super::state::Happened;
+use super::probe::{self, DependencyFailure};
+use super::retry::{OutageLog, retry_until};
+use super::run::Run;
+use super::state::JobEvent;
 use super::stopping::Phase;
 use crate::domain::job::retry::{self, Next};
 use crate::domain::job::{AttemptCost, Job, RunError, RunErrorCode, RunResult, TableResult, Waiting};
@@ -26,13 +26,13 @@ use crate::ports::store::{Bucket, Lease, Precondition, StoreError, WriteOptions}
 use crate::runtime::failpoint;
 use crate::runtime::threads::{self, Instant};
 
-/// Pauses between two tries to write a record.
+/// Pauses before a write of a record is retried.
 const PAUSE_FIRST: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(15);
-/// Tries to write a record that the store refuses, before the job goes back to wait.
-const REFUSED_TRIES_MAX: u32 = 3;
-/// How long it waits then: nothing helps until somebody mends the store or the credentials.
-const REFUSED_WAIT: Duration = Duration::from_millis(JOB_WAIT_MS_MAX);
+/// Attempts to write a record that the store rejects, before the job is requeued.
+const REJECTED_TRIES_MAX: u32 = 3;
+/// How long the job waits then: somebody must fix the store or the credentials first.
+const REJECTED_WAIT: Duration = Duration::from_millis(JOB_WAIT_MS_MAX);
 
 /// How an attempt ended.
 pub(super) enum Outcome {
@@ -40,34 +40,34 @@ pub(super) enum Outcome {
     Failed(RunError),
     /// The job has its terminal record already.
     Recorded(Box<Job>),
-    /// The worker is told to end: back to the queue, uncharged.
-    Abandoned,
-    /// The machine has no thread for the run: back to the queue, uncharged.
+    /// The worker stops: requeued without using an attempt.
+    Requeued,
+    /// The machine has no thread for the run: requeued without using an attempt.
     HostExhausted(std::io::Error),
 }
 
 impl Outcome {
-    /// Of a run that did not begin because it had to stop.
+    /// The outcome of a run that had to stop before it began.
     pub(super) fn stopped(watch: &Watch) -> Self {
         match watch.must_stop() {
             Err(stop @ (Stop::Cancelled | Stop::LeaseLost)) => {
                 Self::Failed(RunError::new(stop.code(), "the run stopped before it began"))
             }
-            Err(Stop::WorkerStopping) | Ok(()) => Self::Abandoned,
+            Err(Stop::WorkerStopping) | Ok(()) => Self::Requeued,
         }
     }
 }
 
-/// What became of a terminal record.
+/// The outcome of writing a terminal record.
 enum Recording {
-    /// It is there: ours, or one that was there before.
-    There(Box<Job>),
-    /// The lease was lost on the way.
+    /// It exists: ours, or an earlier one.
+    Exists(Box<Job>),
+    /// The lease was lost.
     Lost(RunError),
-    /// The store refuses it, whenever it is tried.
-    Refused(RunError),
-    /// The worker has to end before the store is back.
-    Abandoned,
+    /// The store keeps rejecting it.
+    Rejected(RunError),
+    /// The worker stops before the store has recovered.
+    Stopped,
 }
 
 pub(super) struct Finish<'a> {
@@ -78,7 +78,7 @@ impl Finish<'_> {
     /// The terminal record, if the job has one already.
     ///
     /// # Errors
-    /// What the store says, as the error of a run.
+    /// The store's error.
     pub(super) fn found_record(&self) -> Result<Option<Box<Job>>, RunError> {
         let message = &self.run.message;
         let why = match history::read(&*self.run.shared.store, &message.pipeline, &message.job_id) {
@@ -89,8 +89,8 @@ impl Finish<'_> {
             Err(error) => return Err(store_error(error)),
         };
         let key = self.record_key();
-        let text = format!("`{key}` is there but no terminal record of ours");
-        tracing::warn!(job_id = %message.job_id, key, why, "{text}; it is left as it is");
+        let text = format!("`{key}` exists but is not a terminal record");
+        tracing::warn!(job_id = %message.job_id, key, why, "{text}; left unchanged");
         let error = RunError::new(RunErrorCode::Internal, text);
         Ok(Some(Box::new(self.run.job.clone().failed(error, self.run.shared.clock.now()))))
     }
@@ -102,13 +102,13 @@ impl Finish<'_> {
         match outcome {
             Outcome::Completed(result) => self.end(job.completed(result, now)),
             Outcome::Recorded(job) => self.acknowledge(&job),
-            Outcome::Abandoned => self.abandon(&job),
+            Outcome::Requeued => self.requeue_at_stop(&job),
             Outcome::Failed(error) => self.failed(job, error),
             Outcome::HostExhausted(error) => {
-                run.shared.state.breakers.probed(Dependency::Host, Err(format!("starting a thread: {error}")));
+                run.shared.state.breakers.record_probe(Dependency::Host, Err(format!("starting a thread: {error}")));
                 let error =
                     RunError::new(RunErrorCode::Internal, format!("the worker has no thread for the run: {error}"));
-                self.refund(job, error, &Blamed { dependency: Dependency::Host, refunds: 1 });
+                self.refund(job, error, &DependencyFailure { dependency: Dependency::Host, refunds: 1 });
             }
         }
     }
@@ -120,77 +120,75 @@ impl Finish<'_> {
         }
         let shared = run.shared;
         if error.code == RunErrorCode::WorkerStopping
-            || shared.stopping.phase() == Phase::Abandon && error.code.is_transient()
+            || shared.stopping.phase() == Phase::ForceStop && error.code.is_transient()
         {
-            return self.abandon(&job);
+            return self.requeue_at_stop(&job);
         }
-        if let Some(blamed) = probe::blame(shared, &run.message.job_id, &error, run.began) {
-            return self.refund(job, error, &blamed);
+        if let Some(failure) = probe::failed_dependency(shared, &run.message.job_id, &error, run.began) {
+            return self.refund(job, error, &failure);
         }
         match retry::after(&error, run.start.attempt, run.shared.options.attempts_max, threads::random_unit()) {
             Next::Fail => {
                 if matches!(error.code, RunErrorCode::S3Error | RunErrorCode::DiskFull) {
-                    self.persist("adding a recheck", || shared.kv.add_recheck(&run.message.pipeline));
+                    self.retry("adding a recheck", || shared.kv.add_recheck(&run.message.pipeline));
                 }
                 self.end(job.failed(error, shared.clock.now()));
             }
-            Next::Wait { reason, delay, cost } => {
-                self.warn(&error, "the attempt failed; the job is tried again");
-                if self.give_back(job, reason, delay, cost, Some(error)) == Some(ReleaseOutcome::Released) {
-                    run.shared.state.count(Happened::Retried);
+            Next::Wait { reason, delay, charge } => {
+                self.warn(&error, "attempt failed; will retry");
+                if self.requeue(job, reason, delay, charge, Some(error)) == Some(Release::Done) {
+                    run.shared.state.count(JobEvent::Retried);
                 }
             }
         }
     }
 
-    /// The attempt failed for something that every job needs: it doesn't count.
-    fn refund(&self, job: Job, error: RunError, blamed: &Blamed) {
-        let dependency = blamed.dependency;
-        self.warn(&error, &format!("the attempt failed because of the {dependency}; it does not count"));
-        let delay = retry::backoff(blamed.refunds, threads::random_unit());
-        match self.give_back(job, Waiting::Retry, delay, AttemptCost::Zero, Some(error)) {
-            Some(ReleaseOutcome::Released) => self.run.shared.state.count(Happened::Refunded),
-            Some(ReleaseOutcome::Lost) => self.refund_attempt(),
+    /// A dependency of all jobs failed: the attempt doesn't count.
+    fn refund(&self, job: Job, error: RunError, failure: &DependencyFailure) {
+        let dependency = failure.dependency;
+        self.warn(&error, &format!("attempt failed because of the {dependency}; not counted"));
+        let delay = retry::backoff(failure.refunds, threads::random_unit());
+        match self.requeue(job, Waiting::Retry, delay, Charge::Nothing, Some(error)) {
+            Some(Release::Done) => self.run.shared.state.count(JobEvent::Refunded),
+            Some(Release::Lost) => self.refund_attempt(),
             None => {}
         }
     }
 
-    /// The lock has run out. Unless another worker has started the job since, nobody was charged for it.
+    /// The lock has expired. Refunds the attempt unless another worker has started the job since.
     fn refund_attempt(&self) {
-        self.persist("giving an attempt back", || self.run.shared.kv.refund_attempt(&self.run.start.lease));
+        self.retry("refunding an attempt", || self.run.shared.kv.uncharge(&self.run.start.held));
     }
 
-    /// The worker has to end: the job goes back to the queue, uncharged.
-    fn abandon(&self, job: &Job) {
+    /// The worker stops: requeues the job without using an attempt.
+    fn requeue_at_stop(&self, job: &Job) {
         let running = self.run.job.clone();
         let error = job.error.clone();
-        if self.give_back(running, Waiting::Retry, Duration::ZERO, AttemptCost::Zero, error)
-            == Some(ReleaseOutcome::Released)
-        {
-            self.run.shared.state.count(Happened::Abandoned);
+        if self.requeue(running, Waiting::Retry, Duration::ZERO, Charge::Nothing, error) == Some(Release::Done) {
+            self.run.shared.state.count(JobEvent::Abandoned);
             tracing::info!(job_id = %self.run.message.job_id, pipeline = %self.run.message.pipeline,
-                "the worker ends; the job went back to the queue");
+                "worker stopping; job requeued");
         }
     }
 
-    /// The lease is lost. The attempt is given back if that was the key-value store's fault.
+    /// The lease is lost. Refunds the attempt if the key-value store was at fault.
     fn lost(&self, job: &Job, error: &RunError) {
-        self.run.shared.state.count(Happened::Lost);
-        self.warn(error, "the lease was lost; nothing more is written, and the job will be done again");
-        let blameless = self.run.watch.is_unheard();
-        let (delay, cost) = match blameless {
-            true => (Duration::ZERO, AttemptCost::Zero),
-            false => (retry::backoff(self.run.start.attempt, threads::random_unit()), AttemptCost::One),
+        self.run.shared.state.count(JobEvent::Lost);
+        self.warn(error, "lease lost; nothing more is written, job will be repeated");
+        let kv_failed = self.run.watch.heartbeat_pending();
+        let (delay, charge) = match kv_failed {
+            true => (Duration::ZERO, Charge::Nothing),
+            false => (retry::backoff(self.run.start.attempt, threads::random_unit()), Charge::Attempt),
         };
         let running = Job { progress: job.progress.clone(), ..self.run.job.clone() };
-        let released = self.give_back(running, Waiting::Retry, delay, cost, Some(error.clone()));
-        if blameless && released == Some(ReleaseOutcome::Lost) {
+        let released = self.requeue(running, Waiting::Retry, delay, charge, Some(error.clone()));
+        if kv_failed && released == Some(Release::Lost) {
             self.refund_attempt();
         }
     }
 
-    /// `None` if the key-value store could not be reached.
-    fn give_back(
+    /// `None` if the key-value store can't be reached.
+    fn requeue(
         &self,
         running: Job,
         reason: Waiting,
@@ -200,8 +198,8 @@ impl Finish<'_> {
     ) -> Option<ReleaseOutcome> {
         let at = self.run.shared.clock.now() + TimeDelta::from_std(delay).unwrap_or_default();
         let job = running.waiting(reason, at, error);
-        let wait = Requeue { job: &job, delay, reason, cost };
-        self.persist("putting a job back", || self.run.shared.kv.requeue(&self.run.start.lease, &wait))
+        let wait = Wait { job: &job, delay, reason, charge };
+        self.retry("requeueing a job", || self.run.shared.kv.put_back(&self.run.start.held, &wait))
     }
 
     /// Writes the terminal record, then ends the job.
@@ -211,23 +209,23 @@ impl Finish<'_> {
             return self.acknowledge(&job);
         }
         match self.record(&job) {
-            Recording::There(job) => {
+            Recording::Exists(job) => {
                 failpoint::reach("worker::recorded");
                 self.acknowledge(&job);
             }
             Recording::Lost(error) => self.lost(&job, &error),
-            Recording::Abandoned => self.abandon(&job),
-            Recording::Refused(error) => {
-                self.warn(&error, "the store refuses the record of the job; it is done again later");
+            Recording::Stopped => self.requeue_at_stop(&job),
+            Recording::Rejected(error) => {
+                self.warn(&error, "record rejected by the store; job will be repeated later");
                 self.run.shared.state.breakers.suspect(Dependency::Store);
                 let running = self.run.job.clone();
-                self.give_back(running, Waiting::Retry, REFUSED_WAIT, AttemptCost::Zero, Some(error));
+                self.requeue(running, Waiting::Retry, REJECTED_WAIT, Charge::Nothing, Some(error));
             }
         }
     }
 
-    /// Whether the record would be the only object of its pipeline, which would be listed for it. The job is shown for
-    /// an hour, as any that ended.
+    /// Whether the record would be the only object of its pipeline, which would be listed because of it. The job is shown
+    /// for an hour, like any ended job.
     fn is_of_no_pipeline(&self, job: &Job) -> bool {
         let missing = |error: &RunError| error.code == RunErrorCode::PipelineConfigNotFound;
         job.error.as_ref().is_some_and(missing) && config::is_gone(self.run.shared, &job.pipeline)
@@ -239,16 +237,14 @@ impl Finish<'_> {
         let (fence, attempt) = (run.start.lease.fence, run.start.attempt);
         let live = job.clone().without_sources();
         run.shared.refunds.forget(&run.message.job_id);
-        match self.persist("ending a job", || run.shared.kv.finish(&run.start.lease, &live)) {
-            Some(ReleaseOutcome::Released) => {}
-            Some(ReleaseOutcome::Lost) => {
-                tracing::info!(job_id, pipeline, "the lock was over; another worker ends the job")
-            }
-            None => tracing::warn!(job_id, pipeline, "the job could not be acknowledged; another worker ends it"),
+        match self.retry("ending a job", || run.shared.kv.end(&run.start.held, &live)) {
+            Some(Release::Done) => {}
+            Some(Release::Lost) => tracing::info!(job_id, pipeline, "lock expired; another worker ends the job"),
+            None => tracing::warn!(job_id, pipeline, "acknowledging the job failed; another worker ends it"),
         }
         match &job.error {
             None => {
-                run.shared.state.count(Happened::Completed);
+                run.shared.state.count(JobEvent::Completed);
                 let rows = |count: fn(&TableResult) -> u64| -> u64 {
                     job.result.iter().flat_map(|result| result.tables.values()).map(count).sum()
                 };
@@ -263,32 +259,32 @@ impl Finish<'_> {
                     duration_ms,
                     rows_written,
                     rows_rejected,
-                    "the job is completed"
+                    "job completed"
                 );
             }
             Some(error) => {
-                run.shared.state.count(Happened::Failed);
+                run.shared.state.count(JobEvent::Failed);
                 run.shared.state.count_failure(error.code);
                 let (code, detail) = (error.code, error.detail.as_deref());
-                tracing::warn!(job_id, pipeline, fence, attempt, %code, %error, detail, "the job has failed");
+                tracing::warn!(job_id, pipeline, fence, attempt, %code, %error, detail, "job failed");
             }
         }
     }
 
-    /// Writes the record, for as long as the lease lasts.
+    /// Writes the record while the lease lasts.
     fn record(&self, job: &Job) -> Recording {
         let run = self.run;
         let json = match serde_json::to_vec(job) {
             Ok(json) => json,
-            Err(error) => return Recording::Refused(RunError::new(RunErrorCode::Internal, error.to_string())),
+            Err(error) => return Recording::Rejected(RunError::new(RunErrorCode::Internal, error.to_string())),
         };
-        let mut outage = Outage::new("writing the record of a job");
-        let (mut pause, mut refusals) = (PAUSE_FIRST, 0);
+        let mut outage = OutageLog::new("writing the record of a job");
+        let (mut pause, mut rejections) = (PAUSE_FIRST, 0);
         let mut drained: Option<Instant> = None;
         loop {
             match run.watch.renew() {
                 Ok(()) => {}
-                Err(Stop::WorkerStopping) => return Recording::Abandoned,
+                Err(Stop::WorkerStopping) => return Recording::Stopped,
                 Err(stop @ (Stop::LeaseLost | Stop::Cancelled)) => {
                     let message = "the lease was lost before the record was written";
                     return Recording::Lost(RunError::new(stop.code(), message));
@@ -296,43 +292,43 @@ impl Finish<'_> {
             }
             let options = WriteOptions::leased(&*run.lease).with(Precondition::IfNoneMatch);
             let error = match run.shared.store.put(Bucket::Pipelines, &self.record_key(), &json, &options) {
-                Ok(_) => return Recording::There(Box::new(job.clone())),
+                Ok(_) => return Recording::Exists(Box::new(job.clone())),
                 Err(taken @ StoreError::PreconditionFailed { .. }) => match self.found_record() {
-                    Ok(Some(found)) => return Recording::There(found),
+                    Ok(Some(found)) => return Recording::Exists(found),
                     Ok(None) => RunError::new(RunErrorCode::S3Error, taken.to_string()),
                     Err(error) => error,
                 },
                 Err(StoreError::LeaseLost(lost)) => return Recording::Lost(store_error(lost.into())),
                 Err(error) => store_error(error),
             };
-            outage.tell(&error);
+            outage.failed(&error);
             run.shared.state.breakers.suspect(Dependency::Store);
-            // Not before: a live job that ended has no sources, and whoever asks for it should find its record.
-            run.watch.settle(job);
-            refusals += u32::from(!error.code.is_transient());
-            if refusals >= REFUSED_TRIES_MAX {
-                return Recording::Refused(error);
+            // Not earlier: readers of an ended job look for its record.
+            run.watch.report_as(job);
+            rejections += u32::from(!error.code.is_transient());
+            if rejections >= REJECTED_TRIES_MAX {
+                return Recording::Rejected(error);
             }
-            if run.shared.stopping.wait_for(Phase::Abandon, pause) || self.has_drained_long(&mut drained) {
-                return Recording::Abandoned;
+            if run.shared.stopping.wait_for(Phase::ForceStop, pause) || self.has_drained_long(&mut drained) {
+                return Recording::Stopped;
             }
             pause = (pause * 2).min(PAUSE_MAX);
         }
     }
 
-    /// Tries a step of the key-value store: while the worker works for as long as it takes, since it could claim nothing
-    /// anyway; once it is told to end, for as long as another worker would wait for this one.
-    fn persist<T>(&self, what: &'static str, tried: impl FnMut() -> crate::ports::kv::KvResult<T>) -> Option<T> {
+    /// Retries a call to the key-value store: without limit while the worker works, since it could claim nothing anyway; once
+    /// it drains, until another worker would reclaim the entry.
+    fn retry<T>(&self, what: &'static str, call: impl FnMut() -> crate::ports::kv::KvResult<T>) -> Option<T> {
         let stopping = &self.run.shared.stopping;
         let pause = || {
-            stopping.wait_for(Phase::Abandon, PAUSE_FIRST);
+            stopping.wait_for(Phase::ForceStop, PAUSE_FIRST);
         };
         let mut drained = None;
-        let give_up = || stopping.phase() == Phase::Abandon || self.has_drained_long(&mut drained);
-        persist(what, Duration::MAX, tried, pause, give_up).ok()
+        let give_up = || stopping.phase() == Phase::ForceStop || self.has_drained_long(&mut drained);
+        retry_until(what, Duration::MAX, call, pause, give_up).ok()
     }
 
-    /// Whether the worker was told to end longer ago than another would wait for it; `since` keeps when that was seen.
+    /// Whether the worker has drained for so long that another one reclaims the entry. `since`: when that was first seen.
     fn has_drained_long(&self, since: &mut Option<Instant>) -> bool {
         if self.run.shared.stopping.phase() == Phase::Working {
             return false;

@@ -1,31 +1,31 @@
-//! Listens to a lake that tells by itself what came into it.
+//! Turns change notifications of the lake into debounce windows.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 
-use super::Shared;
-use super::reconcile::{self, Seen};
-use super::retrying::Outage;
+use super::reconcile::{self, Requested};
+use super::retry::OutageLog;
+use super::shared::Shared;
 use super::stopping::Phase;
 use crate::domain::layout::pipeline_of;
 use crate::domain::name::Slug;
 use crate::ports::store::LakeChange;
 use crate::runtime::WatchedThread;
 
-/// How long it takes to notice that the worker is to end.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// How long it takes to notice a stop.
+const CHECK_EVERY: Duration = Duration::from_millis(500);
 /// Pause after a failure.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Listens until the worker is told to end, or nothing can come any more. What could not be passed on yet is kept.
+/// Receives notifications until the worker stops or the sender is gone. Keeps those that can't be recorded yet.
 pub(super) fn run(shared: &Shared, changes: &Receiver<LakeChange>, watched: &WatchedThread) {
-    let mut outage = Outage::new("passing on what came into the lake");
+    let mut outage = OutageLog::new("recording changes of the lake");
     let mut changed: BTreeSet<Slug> = BTreeSet::new();
     let mut rescan = false;
-    let mut seen = Seen::new();
-    let mut wait = LOOK_EVERY;
+    let mut requested = Requested::new();
+    let mut wait = CHECK_EVERY;
     while shared.stopping.phase() == Phase::Working {
         watched.ping();
         match changes.recv_timeout(wait) {
@@ -34,14 +34,14 @@ pub(super) fn run(shared: &Shared, changes: &Receiver<LakeChange>, watched: &Wat
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
-        wait = match watched.waiting(|| pass_on(shared, &mut changed, &mut rescan, &mut seen)) {
+        wait = match watched.waiting(|| record(shared, &mut changed, &mut rescan, &mut requested)) {
             Ok(()) => {
-                outage.over();
-                LOOK_EVERY
+                outage.recovered();
+                CHECK_EVERY
             }
             Err(error) => {
-                outage.tell(&error);
-                // News that come meanwhile wait too.
+                outage.failed(&error);
+                // Notifications queue up meanwhile.
                 shared.stopping.wait_for(Phase::Drain, PAUSE);
                 Duration::ZERO
             }
@@ -49,7 +49,12 @@ pub(super) fn run(shared: &Shared, changes: &Receiver<LakeChange>, watched: &Wat
     }
 }
 
-fn pass_on(shared: &Shared, changed: &mut BTreeSet<Slug>, rescan: &mut bool, seen: &mut Seen) -> Result<(), String> {
+fn record(
+    shared: &Shared,
+    changed: &mut BTreeSet<Slug>,
+    rescan: &mut bool,
+    requested: &mut Requested,
+) -> Result<(), String> {
     if !changed.is_empty() {
         let slugs: Vec<Slug> = changed.iter().cloned().collect();
         let since = shared.kv.extend_windows(&slugs).map_err(|e| e.to_string())?;
@@ -59,7 +64,7 @@ fn pass_on(shared: &Shared, changed: &mut BTreeSet<Slug>, rescan: &mut bool, see
         changed.clear();
     }
     if *rescan {
-        reconcile::after_lost_news(shared, seen)?;
+        reconcile::after_lost_notifications(shared, requested)?;
         *rescan = false;
     }
     Ok(())

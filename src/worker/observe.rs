@@ -1,12 +1,12 @@
-//! Watches a run for the worker: takes its counters, and tells it when to stop.
+//! Observes a run for the worker: receives its progress, and stops it when it must stop.
 
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::Shared;
-use super::retrying::persist;
+use super::retry::retry_until;
+use super::shared::Shared;
 use super::stopping::{Phase, Stopping};
 use crate::domain::job::{Job, Progress};
 use crate::pipelines::lease::{Moment, RunLease};
@@ -17,7 +17,7 @@ use crate::ports::store::Lease;
 use crate::ports::{Kv, RunObserver};
 use crate::runtime::Clock;
 
-/// Pause between two tries to reach the key-value store.
+/// Pause before a call to the key-value store is retried.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// See the module.
@@ -28,9 +28,9 @@ pub(super) struct Watch {
     held: JobLease,
     lease: Arc<RunLease>,
     progress: Mutex<Progress>,
-    settled: Mutex<Option<Job>>,
+    fixed_report: Mutex<Option<Job>>,
     cancelled: AtomicBool,
-    unheard: AtomicBool,
+    heartbeat_pending: AtomicBool,
     publishing: AtomicBool,
 }
 
@@ -43,19 +43,19 @@ impl Watch {
             held,
             lease,
             progress: Mutex::default(),
-            settled: Mutex::default(),
+            fixed_report: Mutex::default(),
             cancelled: AtomicBool::new(cancelled),
-            unheard: AtomicBool::new(false),
+            heartbeat_pending: AtomicBool::new(false),
             publishing: AtomicBool::new(false),
         }
     }
 
-    /// Takes what a heartbeat told that was sent after `since`.
-    pub(super) fn hear(&self, beat: HeartbeatReply, since: Moment) {
+    /// Applies the response to a heartbeat that was sent after `since`.
+    pub(super) fn on_heartbeat(&self, beat: Beat, since: Moment) {
         match beat {
             HeartbeatReply::Held { cancelled } => {
                 self.lease.renewed(since);
-                self.unheard.store(false, Ordering::SeqCst);
+                self.heartbeat_pending.store(false, Ordering::SeqCst);
                 if cancelled {
                     self.cancel();
                 }
@@ -64,14 +64,14 @@ impl Watch {
         }
     }
 
-    /// A heartbeat is sent.
-    pub(super) fn asked(&self) {
-        self.unheard.store(true, Ordering::SeqCst);
+    /// A heartbeat is about to be sent.
+    pub(super) fn set_heartbeat_pending(&self) {
+        self.heartbeat_pending.store(true, Ordering::SeqCst);
     }
 
-    /// Whether a heartbeat is without an answer: then the key-value store is to blame if the lease is lost.
-    pub(super) fn is_unheard(&self) -> bool {
-        self.unheard.load(Ordering::SeqCst)
+    /// Whether a heartbeat got no response yet. If the lease is lost then, the key-value store is at fault.
+    pub(super) fn heartbeat_pending(&self) -> bool {
+        self.heartbeat_pending.load(Ordering::SeqCst)
     }
 
     pub(super) fn cancel(&self) {
@@ -88,7 +88,7 @@ impl Watch {
         if self.lease.remaining().is_err() {
             return Err(Stop::LeaseLost);
         }
-        if self.stopping.phase() == Phase::Abandon {
+        if self.stopping.phase() == Phase::ForceStop {
             return Err(Stop::WorkerStopping);
         }
         if self.cancelled.load(Ordering::SeqCst) && !self.publishing.load(Ordering::SeqCst) {
@@ -97,45 +97,46 @@ impl Watch {
         Ok(())
     }
 
-    /// Asks the key-value store whether the lock is still ours, and prolongs it.
+    /// Renews the lock in the key-value store.
     ///
     /// # Errors
-    /// It isn't, or nobody could say so in time. Nothing else is a reason.
+    /// The lock is lost, or could not be renewed in time.
     pub(super) fn renew(&self) -> Result<(), Stop> {
-        let (beat, since) = self.while_leased("asking for the lock", || {
+        let (beat, since) = self.while_leased("renewing the lock", || {
             let since = Moment::now(&*self.clock);
             Ok((self.kv.heartbeat(&self.held, self.lease.ttl())?, since))
         })?;
-        self.hear(beat, since);
+        self.on_heartbeat(beat, since);
         self.lease.remaining().map(drop).map_err(|_| Stop::LeaseLost)
     }
 
-    /// The job as it is to be shown from now on, whatever its progress.
-    pub(super) fn settle(&self, job: &Job) {
-        *self.settled.lock() = Some(job.clone().without_sources());
+    /// Reports this from now on instead of the progress.
+    pub(super) fn report_as(&self, job: &Job) {
+        *self.fixed_report.lock() = Some(job.clone().without_sources());
     }
 
-    /// The job as it is to be shown now.
-    pub(super) fn shown(&self, running: &Job) -> Job {
-        let settled = self.settled.lock().clone();
-        settled.unwrap_or_else(|| Job { progress: Some(self.progress_now()), ..running.clone() })
+    /// The job as it is reported now.
+    pub(super) fn reported(&self, running: &Job) -> Job {
+        let fixed = self.fixed_report.lock().clone();
+        fixed.unwrap_or_else(|| Job { progress: Some(self.progress_now()), ..running.clone() })
     }
 
-    /// Tries until the lease is over, or the worker is to end at once.
-    fn while_leased<T>(&self, what: &'static str, mut tried: impl FnMut() -> Result<T, KvError>) -> Result<T, Stop> {
-        let tried = || {
-            self.asked();
-            tried().inspect(|_| self.unheard.store(false, Ordering::SeqCst))
+    /// Retries until the lease has expired or the worker is forced to stop.
+    fn while_leased<T>(&self, what: &'static str, mut call: impl FnMut() -> Result<T, KvError>) -> Result<T, Stop> {
+        let call = || {
+            self.set_heartbeat_pending();
+            call().inspect(|_| self.heartbeat_pending.store(false, Ordering::SeqCst))
         };
         let pause = || {
-            self.stopping.wait_for(Phase::Abandon, PAUSE);
+            self.stopping.wait_for(Phase::ForceStop, PAUSE);
         };
-        let why = || match self.lease.remaining() {
+        let stop = || match self.lease.remaining() {
             Err(_) => Some(Stop::LeaseLost),
-            Ok(_) if self.stopping.phase() == Phase::Abandon => Some(Stop::WorkerStopping),
+            Ok(_) if self.stopping.phase() == Phase::ForceStop => Some(Stop::WorkerStopping),
             Ok(_) => None,
         };
-        persist(what, Duration::MAX, tried, pause, || why().is_some()).map_err(|_| why().unwrap_or(Stop::LeaseLost))
+        retry_until(what, Duration::MAX, call, pause, || stop().is_some())
+            .map_err(|_| stop().unwrap_or(Stop::LeaseLost))
     }
 }
 

@@ -1,12 +1,10 @@
-//! Probes of what every job needs, and whether a failed attempt is to blame on one of them instead of on its job.
+//! Probes the dependencies of all jobs, and decides whether a dependency or the job itself caused a failed attempt.
 //!
 //! Invariants:
-//! - an attempt is charged only if the probe of what it failed for passes;
+//! - an attempt counts only if the probes of the dependencies that may have caused its error pass;
 //! - a job that always fails ends: probes are independent of the job, and one process refunds it a bounded number of
 //!   times.
 
-use parking_lot::Mutex;
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
@@ -14,8 +12,8 @@ use std::path::Path;
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
 use rustix::io::Errno;
 
-use super::Shared;
 use super::breaker::Dependency;
+use super::shared::Shared;
 use super::stopping::Phase;
 use crate::domain::job::{JobId, RunError, RunErrorCode};
 use crate::domain::layout::probe_key;
@@ -25,44 +23,16 @@ use crate::ports::store::{Bucket, StoreResult, WriteOptions};
 use crate::runtime::WatchedThread;
 use crate::runtime::threads::Instant;
 
-/// Attempts of one job that this process gives back at most.
-const REFUNDS_MAX: u32 = 10;
-/// Jobs whose refunds are remembered at most; then all are forgotten.
-const REFUNDED_JOBS_MAX: usize = 10_000;
-/// Room that scratch must have, unless an eighth of its file system is less.
+/// Free space that scratch must have, unless an eighth of its file system is less.
 const SCRATCH_ROOM_BYTES: u64 = RUN_MEMORY_BYTES_MIN;
 /// Written and synced, to find a disk that fails without being full.
 const SCRATCH_WRITE: [u8; 4_096] = [0x5a; 4_096];
-/// Descriptors that must be left.
+/// Descriptors that must be available.
 const DESCRIPTORS: usize = 32;
-/// Memory that must be left to allocate.
+/// Memory that must be available.
 const MEMORY_BYTES: usize = 64 << 20;
 
-/// Refunded attempts by job.
-#[derive(Debug, Default)]
-pub(super) struct Refunds(Mutex<BTreeMap<JobId, u32>>);
-
-impl Refunds {
-    /// The number of this refund, from 1; `None` if the job has had as many as one may have.
-    fn take(&self, job: &JobId) -> Option<u32> {
-        let mut refunds = self.0.lock();
-        if refunds.len() >= REFUNDED_JOBS_MAX && !refunds.contains_key(job) {
-            refunds.clear();
-        }
-        let count = refunds.entry(job.clone()).or_default();
-        if *count >= REFUNDS_MAX {
-            return None;
-        }
-        *count += 1;
-        Some(*count)
-    }
-
-    pub(super) fn forget(&self, job: &JobId) {
-        self.0.lock().remove(job);
-    }
-}
-
-/// Whether jobs may be claimed: probes what is suspected, or has failed and is due to be tried again.
+/// Whether jobs may be claimed. Probes suspected dependencies, and failed ones when they are due.
 pub(super) fn may_claim(shared: &Shared, watched: &WatchedThread) -> bool {
     let breakers = &shared.state.breakers;
     for dependency in Dependency::ALL {
@@ -70,7 +40,7 @@ pub(super) fn may_claim(shared: &Shared, watched: &WatchedThread) -> bool {
             return false;
         }
         if breakers.is_probe_due(dependency) {
-            breakers.probed(dependency, watched.waiting(|| probe(shared, dependency)));
+            breakers.record_probe(dependency, watched.waiting(|| probe(shared, dependency)));
         }
     }
     let closed = breakers.open().is_empty();
@@ -80,29 +50,34 @@ pub(super) fn may_claim(shared: &Shared, watched: &WatchedThread) -> bool {
     closed
 }
 
-/// An attempt that failed through no fault of its job.
-pub(super) struct Blamed {
+/// An attempt that failed because of a dependency.
+pub(super) struct DependencyFailure {
     pub(super) dependency: Dependency,
-    /// How often the job was refunded by this process, this time included.
+    /// How often this process refunded the job, including this time.
     pub(super) refunds: u32,
 }
 
-/// What else than the job an attempt that began at `began` failed for, found by probing what `error` may be about.
-/// Claims pause if a probe fails.
-pub(super) fn blame(shared: &Shared, job: &JobId, error: &RunError, began: Instant) -> Option<Blamed> {
+/// Probes the dependencies that may have caused `error` of an attempt that began at `began`, and returns the one that
+/// fails. Claims pause if a probe fails.
+pub(super) fn failed_dependency(
+    shared: &Shared,
+    job: &JobId,
+    error: &RunError,
+    began: Instant,
+) -> Option<DependencyFailure> {
     let breakers = &shared.state.breakers;
     let at_fault = |dependency: &Dependency| {
         let outcome = probe(shared, *dependency);
         let fails = outcome.is_err();
-        breakers.probed(*dependency, outcome);
-        // The store may be back before this attempt came to its end; a full scratch may have been this attempt's doing.
+        breakers.record_probe(*dependency, outcome);
+        // The store may have recovered before this attempt ended; a full scratch may have been filled by this attempt.
         fails || (*dependency == Dependency::Store && breakers.was_open_since(*dependency, began))
     };
     let dependency = *suspects(error.code).iter().find(|dependency| at_fault(dependency))?;
-    Some(Blamed { dependency, refunds: shared.refunds.take(job)? })
+    Some(DependencyFailure { dependency, refunds: shared.refunds.take(job)? })
 }
 
-/// What may be to blame for an error instead of the job, the likeliest first.
+/// Dependencies that may cause an error, the likeliest first.
 fn suspects(code: RunErrorCode) -> &'static [Dependency] {
     match code {
         RunErrorCode::S3Error | RunErrorCode::AccessDenied | RunErrorCode::BucketNotFound => &[Dependency::Store],
@@ -155,7 +130,7 @@ fn store(store: &dyn ObjectStore) -> StoreResult<()> {
     Ok(())
 }
 
-/// Reserves some room in the folder, and writes and syncs a little of it.
+/// Reserves space in the folder, and writes and syncs a little of it.
 fn scratch(folder: &Path) -> io::Result<()> {
     let found = statvfs(folder)?;
     let room = SCRATCH_ROOM_BYTES.min(found.f_blocks.saturating_mul(found.f_frsize) / 8);
@@ -170,9 +145,9 @@ fn scratch(folder: &Path) -> io::Result<()> {
     }
 }
 
-fn reserve(mut file: &File, room: u64) -> io::Result<()> {
-    match fallocate(file, FallocateFlags::empty(), 0, room.max(1)) {
-        // Not every file system can reserve.
+fn reserve(mut file: &File, bytes: u64) -> io::Result<()> {
+    match fallocate(file, FallocateFlags::empty(), 0, bytes.max(1)) {
+        // Not every file system can reserve space.
         Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
         Err(error) => return Err(error.into()),
     }
@@ -198,17 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_is_refunded_a_bounded_number_of_times() {
-        let (refunds, job) = (Refunds::default(), JobId::mint());
-        assert_eq!((1..=REFUNDS_MAX).map(|_| refunds.take(&job)).max(), Some(Some(REFUNDS_MAX)));
-        assert_eq!(refunds.take(&job), None);
-        assert_eq!(refunds.take(&JobId::mint()), Some(1), "others have their own");
-        refunds.forget(&job);
-        assert_eq!(refunds.take(&job), Some(1));
-    }
-
-    #[test]
-    fn scratch_probe_leaves_nothing_and_names_what_fails() {
+    fn scratch_probe_leaves_no_file_and_reports_the_failure() {
         let folder = tempfile::tempdir().unwrap();
         scratch(folder.path()).unwrap();
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
@@ -216,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn host_probe_passes_on_a_machine_that_is_well() {
+    fn host_probe_passes_on_a_healthy_machine() {
         host().unwrap();
     }
 }

@@ -1,12 +1,14 @@
-//! Compares the lake with what was made of it, where a table may be stale: after the key-value store lost its data,
-//! after a job failed because of the object store or a full disk, and periodically where that is configured.
+//! Compares the lake with the tables where these may be stale: after the key-value store lost its data, after a job
+//! failed because of the object store or a full disk, and periodically if configured.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::retrying::Outage;
+use super::breaker::Dependency;
+use super::config;
+use super::retry::OutageLog;
+use super::shared::Shared;
 use super::stopping::Phase;
-use super::{Dependency, Shared, config};
 use crate::domain::job::{RunError, RunErrorCode};
 use crate::domain::name::Slug;
 use crate::engine::run::{Difference, difference};
@@ -17,124 +19,129 @@ use crate::ports::store::Bucket;
 use crate::runtime::WatchedThread;
 use crate::runtime::threads::Instant;
 
-/// How often the key-value store is asked whether it remembers.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// Longest time of a comparison of all pipelines; one that takes longer is done again.
+/// How often the key-value store is checked for lost data.
+const CHECK_EVERY: Duration = Duration::from_secs(5);
+/// Longest time of a comparison of all pipelines; a longer one is repeated.
 pub(super) const COMPARING_TIME_MAX: Duration = Duration::from_secs(6 * 3_600);
 
-/// Failed pipelines that are compared between two looks, and for how long no other worker takes one.
-const RECHECKS_AT_ONCE: usize = 100;
+/// Failed pipelines that are compared per round, and for how long each is held from other workers.
+const RECHECKS_PER_ROUND: usize = 100;
 const RECHECK_HOLD: Duration = Duration::from_secs(120);
 
-/// The differences for which a run was asked for last: one that fails again and again is not asked for again until
-/// something changes.
-pub(super) type Seen = BTreeMap<Slug, Reason>;
+/// The differences for which a run was requested last: one that keeps failing is not requested again until something
+/// changes.
+pub(super) type Requested = BTreeMap<Slug, Reason>;
 
-/// Why a run is asked for.
+/// Why a run is requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Reason {
     Differs(Difference),
-    /// The config can't be used: the run tells what is wrong with it.
-    Refused(RunError),
+    /// The config is invalid: the run reports why.
+    InvalidConfig(RunError),
 }
 
-/// What could not be compared.
-enum Trouble {
-    /// Worth another look soon: a store is away.
-    Passing(String),
-    /// It lies in one pipeline, and would lie there again.
-    OfOne(String),
+/// Why a comparison failed.
+enum ReconcileError {
+    /// A store failed; retry soon.
+    Transient(String),
+    /// One pipeline can't be compared; a retry would fail again.
+    Pipeline(String),
 }
 
-impl From<RunError> for Trouble {
+impl From<RunError> for ReconcileError {
     fn from(error: RunError) -> Self {
-        let told = error.to_string();
-        if error.code.is_transient() { Self::Passing(told) } else { Self::OfOne(told) }
+        let text = error.to_string();
+        if error.code.is_transient() { Self::Transient(text) } else { Self::Pipeline(text) }
     }
 }
 
-impl From<KvError> for Trouble {
+impl From<KvError> for ReconcileError {
     fn from(error: KvError) -> Self {
         match error {
-            KvError::Unavailable { .. } | KvError::Refused { .. } => Self::Passing(error.to_string()),
-            KvError::Malformed { .. } => Self::OfOne(error.to_string()),
+            KvError::Unavailable { .. } | KvError::Refused { .. } => Self::Transient(error.to_string()),
+            KvError::Malformed { .. } => Self::Pipeline(error.to_string()),
         }
     }
 }
 
-/// Which pipelines are looked at.
+/// Which pipelines are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Which {
-    /// Those without an active job. One that has a job is looked at the next time.
+    /// Those without an active job. The others are compared the next time.
     Idle,
-    /// All of them: there may be no next time.
+    /// All: there may be no next time.
     All,
 }
 
-/// Looks until the worker is told to end.
+/// Compares until the worker stops.
 pub(super) fn run(shared: &Shared, watched: &WatchedThread) {
-    let mut outage = Outage::new("comparing the lake with the tables");
-    let mut seen = Seen::new();
+    let mut outage = OutageLog::new("comparing the lake with the tables");
+    let mut requested = Requested::new();
     let mut compared: Option<Instant> = None;
-    let mut remembered = true;
+    let mut initialized = true;
     loop {
-        let looked = watched.waiting(|| {
-            look(shared, &mut seen, &mut compared, &mut remembered)?;
+        let checked = watched.waiting(|| {
+            check(shared, &mut requested, &mut compared, &mut initialized)?;
             recheck(shared)
         });
-        match looked {
-            Ok(()) => outage.over(),
-            Err(error) => outage.tell(&error),
+        match checked {
+            Ok(()) => outage.recovered(),
+            Err(error) => outage.failed(&error),
         }
-        if shared.stopping.wait_for(Phase::Drain, LOOK_EVERY) {
+        if shared.stopping.wait_for(Phase::Drain, CHECK_EVERY) {
             return;
         }
     }
 }
 
-fn look(shared: &Shared, seen: &mut Seen, compared: &mut Option<Instant>, remembered: &mut bool) -> Result<(), String> {
-    let remembers = shared.kv.is_initialized().map_err(|e| e.to_string())?;
-    if *remembered && !remembers {
-        tell_forgotten(shared)?;
-        seen.clear();
+fn check(
+    shared: &Shared,
+    requested: &mut Requested,
+    compared: &mut Option<Instant>,
+    initialized: &mut bool,
+) -> Result<(), String> {
+    let is_initialized = shared.kv.remembers().map_err(|e| e.to_string())?;
+    if *initialized && !is_initialized {
+        log_lost_data(shared)?;
+        requested.clear();
     }
-    *remembered = remembers;
+    *initialized = is_initialized;
     let due = shared.options.reconcile.is_some_and(|every| compared.is_none_or(|at| at.elapsed() >= every));
-    if remembers && !due {
+    if is_initialized && !due {
         return Ok(());
     }
-    let done = if remembers { all(shared, seen, Which::Idle)? } else { after_lost_data(shared, seen)? };
-    // A loss that comes before the next look is told from this one.
-    *remembered |= done;
+    let done = if is_initialized { all(shared, requested, Which::Idle)? } else { after_lost_data(shared, requested)? };
+    // Tells the next loss of data from this one.
+    *initialized |= done;
     if done {
         *compared = Some(Instant::now());
     }
     Ok(())
 }
 
-/// Where nothing was ever made nothing can have been lost.
-fn tell_forgotten(shared: &Shared) -> Result<(), String> {
+/// Without pipelines no data can have been lost.
+fn log_lost_data(shared: &Shared) -> Result<(), String> {
     match pipelines::any(&*shared.store).map_err(|e| e.to_string())? {
-        false => tracing::info!("the key-value store is new, and there is no pipeline yet"),
-        true => tracing::info!("the key-value store is new or has lost its data; every pipeline's lake is compared"),
+        false => tracing::info!("key-value store is empty; no pipelines yet"),
+        true => tracing::info!("key-value store is new or lost its data; comparing all pipelines"),
     }
     Ok(())
 }
 
-/// Compares every pipeline, then has the key-value store remember that it was done; false if that has to be done again. A
-/// lock that nobody else wants tells whether the store has lost its data once more, and with them the windows that were
-/// extended: then it would have gone, too.
-fn after_lost_data(shared: &Shared, seen: &mut Seen) -> Result<bool, String> {
+/// Compares every pipeline, then marks the key-value store as initialized; false if that has to be repeated. A lock that no
+/// other worker uses detects whether the store lost its data again meanwhile, and with it the extended windows: then
+/// the lock is gone as well.
+fn after_lost_data(shared: &Shared, requested: &mut Requested) -> Result<bool, String> {
     let name = format!("comparing by {}", shared.options.name);
     let token = uuid::Uuid::new_v4().to_string();
     let failed = |error: KvError| error.to_string();
     if shared.kv.try_lock(&name, &token, COMPARING_TIME_MAX).map_err(failed)? {
-        seen.clear();
+        requested.clear();
     }
-    let done = all(shared, seen, Which::All)?;
-    let is_lost_again = shared.kv.try_lock(&name, "nobody", LOOK_EVERY).map_err(failed)?;
+    let done = all(shared, requested, Which::All)?;
+    let is_lost_again = shared.kv.try_lock(&name, "nobody", CHECK_EVERY).map_err(failed)?;
     if is_lost_again {
-        seen.clear();
+        requested.clear();
     } else if done {
         shared.kv.mark_initialized().map_err(failed)?;
     }
@@ -142,34 +149,34 @@ fn after_lost_data(shared: &Shared, seen: &mut Seen) -> Result<bool, String> {
     Ok(done && !is_lost_again)
 }
 
-/// After news were lost: the window of every idle pipeline whose lake isn't what its tables are made of is extended.
+/// Extends the window of every idle pipeline whose tables don't match its lake, after notifications were lost.
 ///
 /// # Errors
-/// A store is away; to be tried again.
-pub(super) fn after_lost_news(shared: &Shared, seen: &mut Seen) -> Result<(), String> {
-    all(shared, seen, Which::Idle).map(drop)
+/// A store failed; retry.
+pub(super) fn after_lost_notifications(shared: &Shared, requested: &mut Requested) -> Result<(), String> {
+    all(shared, requested, Which::Idle).map(drop)
 }
 
-/// Compares the pipelines of which a job failed on any worker because of the store or a full disk, once no circuit breaker
+/// Compares pipelines with a job that failed, on any worker, because of the store or a full disk, once no circuit breaker
 /// is open here.
 fn recheck(shared: &Shared) -> Result<(), String> {
-    for _ in 0..RECHECKS_AT_ONCE {
+    for _ in 0..RECHECKS_PER_ROUND {
         if shared.stopping.phase() != Phase::Working || !shared.state.breakers.open().is_empty() {
             break;
         }
-        // One at a time: a store that hangs keeps no other from other workers.
+        // One at a time, so that a hanging store holds no others from other workers.
         let taken = shared.kv.take_rechecks(1, RECHECK_HOLD).map_err(|error| error.to_string())?;
         let Some(slug) = taken.first() else { break };
-        let (outcome, failed) = match one(shared, slug, &mut Seen::new(), Which::Idle) {
+        let (outcome, failed) = match one(shared, slug, &mut Requested::new(), Which::Idle) {
             Ok(Compared::Busy) => (Recheck::Retry, None),
             Ok(Compared::Same) => (Recheck::Done, None),
-            Ok(Compared::Asked) => (Recheck::RunRequested, None),
-            Err(Trouble::Passing(error)) => {
+            Ok(Compared::Requested) => (Recheck::RunRequested, None),
+            Err(ReconcileError::Transient(error)) => {
                 shared.state.breakers.suspect(Dependency::Store);
                 (Recheck::Retry, Some(error))
             }
-            Err(Trouble::OfOne(error)) => {
-                tracing::warn!(pipeline = %slug, error, "its lake can't be compared");
+            Err(ReconcileError::Pipeline(error)) => {
+                tracing::warn!(pipeline = %slug, error, "comparing the lake failed; pipeline skipped");
                 (Recheck::Done, None)
             }
         };
@@ -181,34 +188,36 @@ fn recheck(shared: &Shared) -> Result<(), String> {
     Ok(())
 }
 
-/// Extends the windows of `auto_run` pipelines whose lake isn't what their tables are made of; false if the worker was
-/// told to end before all were looked at. A pipeline that can't be compared for its own sake is passed over.
-fn all(shared: &Shared, seen: &mut Seen, which: Which) -> Result<bool, String> {
+/// Extends the windows of `auto_run` pipelines whose tables don't match their lake; false if the worker stopped before all
+/// were compared. Skips pipelines that can't be compared.
+fn all(shared: &Shared, requested: &mut Requested, which: Which) -> Result<bool, String> {
     for slug in pipelines::slugs(&*shared.store, Bucket::Pipelines) {
         if shared.stopping.phase() != Phase::Working {
             return Ok(false);
         }
         let slug = slug.map_err(|error| error.to_string())?;
-        match one(shared, &slug, seen, which) {
-            Ok(Compared::Busy | Compared::Same | Compared::Asked) => {}
-            Err(Trouble::Passing(error)) => return Err(error),
-            Err(Trouble::OfOne(error)) => tracing::warn!(pipeline = %slug, error, "its lake can't be compared"),
+        match one(shared, &slug, requested, which) {
+            Ok(Compared::Busy | Compared::Same | Compared::Requested) => {}
+            Err(ReconcileError::Transient(error)) => return Err(error),
+            Err(ReconcileError::Pipeline(error)) => {
+                tracing::warn!(pipeline = %slug, error, "comparing the lake failed; pipeline skipped")
+            }
         }
     }
     Ok(true)
 }
 
-/// What a comparison of one pipeline led to.
+/// The outcome of comparing one pipeline.
 enum Compared {
-    /// Not compared: a job of it is active.
+    /// Not compared: a job is active.
     Busy,
-    /// Nothing is to be done, or a run was asked for before.
+    /// Nothing to do, or a run was requested before.
     Same,
-    /// A run is asked for.
-    Asked,
+    /// A run is requested.
+    Requested,
 }
 
-fn one(shared: &Shared, slug: &Slug, seen: &mut Seen, which: Which) -> Result<Compared, Trouble> {
+fn one(shared: &Shared, slug: &Slug, requested: &mut Requested, which: Which) -> Result<Compared, ReconcileError> {
     let text = config::read_text(shared, slug);
     if !config::auto_run(&text) {
         return Ok(Compared::Same);
@@ -218,27 +227,27 @@ fn one(shared: &Shared, slug: &Slug, seen: &mut Seen, which: Which) -> Result<Co
     }
     let found = match text.and_then(|text| config::check(&*shared.expressions, slug, &text)) {
         Ok(pipeline) => difference(&*shared.store, slug, &pipeline)?.map(Reason::Differs),
-        Err(error) if error.code == RunErrorCode::InvalidConfig => Some(Reason::Refused(error)),
-        // Without a config there is no pipeline to run.
+        Err(error) if error.code == RunErrorCode::InvalidConfig => Some(Reason::InvalidConfig(error)),
+        // Without a config there is nothing to run.
         Err(error) if error.code == RunErrorCode::PipelineConfigNotFound => None,
         Err(error) => return Err(error.into()),
     };
     let Some(found) = found else {
-        seen.remove(slug);
+        requested.remove(slug);
         return Ok(Compared::Same);
     };
-    if seen.get(slug) == Some(&found) {
+    if requested.get(slug) == Some(&found) {
         return Ok(Compared::Same);
     }
     match &found {
         Reason::Differs(_) => {
-            tracing::info!(pipeline = %slug, "the lake is not what the tables are made of: a run is asked for");
+            tracing::info!(pipeline = %slug, "tables don't match the lake; run requested");
         }
-        Reason::Refused(error) => {
-            tracing::warn!(pipeline = %slug, %error, "a run is asked for, which will tell the same")
+        Reason::InvalidConfig(error) => {
+            tracing::warn!(pipeline = %slug, %error, "config invalid; run requested to report it")
         }
     }
     shared.kv.extend_windows(std::slice::from_ref(slug))?;
-    seen.insert(slug.clone(), found);
-    Ok(Compared::Asked)
+    requested.insert(slug.clone(), found);
+    Ok(Compared::Requested)
 }

@@ -1,19 +1,26 @@
-//! What a worker counts, for `/health` and `/metrics`.
+//! Counters of a worker, for `/health` and `/metrics`, and the debounce windows that it has logged.
 
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
+
 use super::breaker::Breakers;
-use super::schedule::LoggedWindows;
 use crate::domain::job::{Progress, RunErrorCode};
+use crate::domain::name::Slug;
 use crate::observability::Histogram;
-use crate::runtime::Watchdog;
+use crate::runtime::{Watchdog, rfc3339};
 
 /// Upper bounds of the buckets of run durations, in seconds.
 pub const RUN_BOUNDS_S: [f64; 8] = [1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3_600.0, 14_400.0];
 
-/// Counters since the start, and what is going on now.
+/// Pipelines whose logged window is kept; beyond it all are dropped.
+const LOGGED_WINDOWS_MAX: usize = 10_000;
+
+/// Counters since the start, and jobs in flight.
 #[derive(Debug)]
 pub struct State {
     in_flight: AtomicU64,
@@ -28,57 +35,57 @@ pub struct State {
     fired: AtomicU64,
     events_accepted: AtomicU64,
     events_ignored: AtomicU64,
-    /// By the place of their code in [`RunErrorCode::ALL`].
+    /// By the index of their code in [`RunErrorCode::ALL`].
     failures: [AtomicU64; RunErrorCode::ALL.len()],
     rows_read: AtomicU64,
     rows_written: AtomicU64,
     rows_rejected: AtomicU64,
     bytes_read: AtomicU64,
-    /// Of attempts, whatever their end.
+    /// Of all attempts.
     pub run_durations: Histogram<{ RUN_BOUNDS_S.len() }>,
-    /// Of the threads that claim, serve, and keep locks.
+    /// Of the threads that claim jobs, fire windows and renew locks.
     pub watchdog: Arc<Watchdog>,
-    /// Of what every job needs.
+    /// Of the dependencies of all jobs.
     pub breakers: Breakers,
     pub(super) windows: LoggedWindows,
 }
 
-/// One look at [`State`].
+/// A snapshot of [`State`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Jobs that run now.
+    /// Jobs that are running.
     pub in_flight: u64,
     pub completed: u64,
     pub failed: u64,
-    /// Jobs that found their pipeline's lock taken.
+    /// Jobs whose pipeline was locked.
     pub deferred: u64,
-    /// Attempts that failed and will be followed by another.
+    /// Failed attempts that are retried.
     pub retried: u64,
-    /// Attempts that failed for something that every job needs, and did not count.
+    /// Failed attempts that did not count, since a dependency of all jobs had failed.
     pub refunded: u64,
-    /// Attempts that were given back because the worker ended.
+    /// Attempts that ended with the worker; their jobs were requeued.
     pub abandoned: u64,
     /// Attempts that lost their lease.
     pub lost: u64,
-    /// Entries that no pipeline could own.
+    /// Entries without a valid pipeline.
     pub dead: u64,
     /// Jobs made of debounce windows.
     pub fired: u64,
-    /// Records of events.
+    /// Records in event notifications.
     pub events_accepted: u64,
     pub events_ignored: u64,
-    /// Of attempts, whatever their end.
+    /// Of all attempts.
     pub rows_read: u64,
-    /// Of sources, as they lie in the lake.
+    /// Of sources, as stored in the lake.
     pub bytes_read: u64,
     /// Of jobs that completed.
     pub rows_written: u64,
     pub rows_rejected: u64,
 }
 
-/// What is counted.
+/// A counted event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Happened {
+pub enum JobEvent {
     Completed,
     Failed,
     Deferred,
@@ -123,17 +130,17 @@ impl Default for State {
 }
 
 impl State {
-    pub(super) fn count(&self, what: Happened) {
-        let counter = match what {
-            Happened::Completed => &self.completed,
-            Happened::Failed => &self.failed,
-            Happened::Deferred => &self.deferred,
-            Happened::Retried => &self.retried,
-            Happened::Refunded => &self.refunded,
-            Happened::Abandoned => &self.abandoned,
-            Happened::Lost => &self.lost,
-            Happened::Dead => &self.dead,
-            Happened::Fired => &self.fired,
+    pub(super) fn count(&self, event: JobEvent) {
+        let counter = match event {
+            JobEvent::Completed => &self.completed,
+            JobEvent::Failed => &self.failed,
+            JobEvent::Deferred => &self.deferred,
+            JobEvent::Retried => &self.retried,
+            JobEvent::Refunded => &self.refunded,
+            JobEvent::Abandoned => &self.abandoned,
+            JobEvent::Lost => &self.lost,
+            JobEvent::Dead => &self.dead,
+            JobEvent::Fired => &self.fired,
         };
         counter.fetch_add(1, Ordering::Relaxed);
     }
@@ -156,12 +163,12 @@ impl State {
         self.rows_rejected.fetch_add(rejected, Ordering::Relaxed);
     }
 
-    /// Counts why a job failed.
+    /// Counts a failed job by its error.
     pub(super) fn count_failure(&self, code: RunErrorCode) {
         self.failures[code as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Jobs that failed here, by why.
+    /// Jobs that failed here, by error.
     pub fn failures(&self) -> impl Iterator<Item = (RunErrorCode, u64)> {
         let counts = self.failures.iter().map(|count| count.load(Ordering::Relaxed));
         RunErrorCode::ALL.into_iter().zip(counts)
@@ -203,5 +210,48 @@ pub(super) struct InFlight<'a>(&'a State);
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The windows that this process has logged, so that each is logged once however many events extend it.
+#[derive(Debug, Default)]
+pub(super) struct LoggedWindows(Mutex<BTreeMap<Slug, DateTime<Utc>>>);
+
+impl LoggedWindows {
+    /// Logs that new files opened or extended a window.
+    pub(super) fn extended(&self, pipeline: &Slug, since: DateTime<Utc>) {
+        let window = window_id(pipeline, since);
+        if self.is_new(pipeline, since) {
+            tracing::info!(%pipeline, window, "new files; debounce window opened");
+        } else {
+            tracing::debug!(%pipeline, window, "new files; debounce window extended");
+        }
+    }
+
+    fn is_new(&self, pipeline: &Slug, since: DateTime<Utc>) -> bool {
+        let mut logged = self.0.lock();
+        if logged.len() >= LOGGED_WINDOWS_MAX && !logged.contains_key(pipeline) {
+            logged.clear();
+        }
+        logged.insert(pipeline.clone(), since) != Some(since)
+    }
+}
+
+/// The id of a window in logs: no two of a pipeline begin at the same time.
+pub(super) fn window_id(pipeline: &Slug, since: DateTime<Utc>) -> String {
+    format!("{pipeline}@{}", rfc3339(since))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn window_is_logged_once_however_many_events_extend_it() {
+        let (logged, time) = (LoggedWindows::default(), |s| DateTime::from_timestamp(s, 0).unwrap());
+        let (one, other) = (Slug::parse("one").unwrap(), Slug::parse("other").unwrap());
+        assert!(logged.is_new(&one, time(1)));
+        assert!((0..1_000).all(|_| !logged.is_new(&one, time(1))));
+        assert!(logged.is_new(&other, time(1)) && logged.is_new(&one, time(2)));
     }
 }

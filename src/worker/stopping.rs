@@ -1,38 +1,38 @@
-//! How a worker is told to end.
+//! Stops a worker in phases.
 
 use std::time::Duration;
 
 use crate::sync::Monitor;
 
-/// How far the end has come. Phases only ever go on.
+/// How far a stop has come. Phases only advance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Phase {
     #[default]
     Working,
-    /// No new job is claimed; what is in flight goes on to its end.
+    /// No new job is claimed; jobs in flight run to their end.
     Drain,
-    /// Jobs in flight go back to the queue, uncharged.
-    Abandon,
+    /// Jobs in flight are requeued without using an attempt.
+    ForceStop,
 }
 
-/// The phase, for whoever waits for it.
+/// The current phase, which threads can wait for.
 #[derive(Debug, Default)]
 pub struct Stopping {
     phase: Monitor<Phase>,
 }
 
 impl Stopping {
-    /// Enters `phase`, unless a later one was entered.
+    /// Advances to `phase`; a later phase stays.
     pub fn enter(&self, phase: Phase) {
         self.phase.update(|now| *now = (*now).max(phase));
     }
 
-    /// Drains at the first call, abandons at the second.
-    pub fn urge(&self) -> Phase {
+    /// Advances to [`Phase::Drain`], and with the second call to [`Phase::ForceStop`].
+    pub fn escalate(&self) -> Phase {
         self.phase.update(|now| {
             *now = match *now {
                 Phase::Working => Phase::Drain,
-                Phase::Drain | Phase::Abandon => Phase::Abandon,
+                Phase::Drain | Phase::ForceStop => Phase::ForceStop,
             };
             *now
         })
@@ -42,7 +42,7 @@ impl Stopping {
         *self.phase.lock()
     }
 
-    /// Waits at most `wait`; true once `phase` has been entered.
+    /// Waits up to `wait`; true once `phase` is reached.
     pub fn wait_for(&self, phase: Phase, wait: Duration) -> bool {
         self.phase.wait(wait, |now| (*now >= phase).then_some(())).is_some()
     }
@@ -53,21 +53,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn phases_only_go_on() {
+    fn phases_only_advance() {
         let stopping = Stopping::default();
         assert!(!stopping.wait_for(Phase::Drain, Duration::ZERO));
-        assert_eq!((stopping.urge(), stopping.urge(), stopping.urge()), (Phase::Drain, Phase::Abandon, Phase::Abandon));
+        assert_eq!(
+            (stopping.escalate(), stopping.escalate(), stopping.escalate()),
+            (Phase::Drain, Phase::ForceStop, Phase::ForceStop)
+        );
         stopping.enter(Phase::Drain);
-        assert_eq!(stopping.phase(), Phase::Abandon);
+        assert_eq!(stopping.phase(), Phase::ForceStop);
         assert!(stopping.wait_for(Phase::Drain, Duration::ZERO));
     }
 
     #[test]
-    fn whoever_waits_is_woken() {
+    fn waiting_threads_are_woken() {
         let stopping = Stopping::default();
         std::thread::scope(|scope| {
             let waiter = scope.spawn(|| stopping.wait_for(Phase::Drain, Duration::from_secs(60)));
-            stopping.urge();
+            stopping.escalate();
             assert!(waiter.join().unwrap());
         });
     }

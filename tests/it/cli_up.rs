@@ -228,7 +228,7 @@ fn a_first_start_tells_of_no_loss() {
     // So that no look at the queue takes the sample for something whose events were lost.
     assert!(SqliteKv::open(SqliteOptions::new(data.join("kv.db"))).unwrap().is_initialized().unwrap());
     let logged = up.log();
-    assert!(logged.contains("the worker is at work") && !logged.contains("lost"), "{logged}");
+    assert!(logged.contains("worker started") && !logged.contains("lost"), "{logged}");
     drop(up);
     // The queue of another start is gone, and the pipeline is there.
     for file in ["kv.db", "kv.db-wal", "kv.db-shm"].map(|name| data.join(name)) {
@@ -237,7 +237,7 @@ fn a_first_start_tells_of_no_loss() {
         }
     }
     let up = Up::start(&mut command(&data));
-    for part in ["the key-value store is new", "has lost its data"] {
+    for part in ["key-value store is new", "lost its data"] {
         await_that("a look at the queue", || up.log().contains(part));
     }
 }

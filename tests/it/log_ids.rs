@@ -51,7 +51,7 @@ fn an_event_leads_to_its_window_its_job_and_its_record_and_back() {
             grep(&worker, "window", &window).into_iter().find(|line| line["job_id"].is_string())
         });
         let job_id = text(&queued, "job_id");
-        await_that("its end", || grep(&worker, "job_id", &job_id).iter().any(|l| l["event"] == "the job is completed"));
+        await_that("its end", || grep(&worker, "job_id", &job_id).iter().any(|l| l["event"] == "job completed"));
         let records = site.records("p");
         assert!(records.len() == 1 && records[0].job_id.as_str() == job_id, "{records:?}");
         // And back: from the record's id to the window, and from that to the requests.
@@ -62,7 +62,7 @@ fn an_event_leads_to_its_window_its_job_and_its_record_and_back() {
         for request in ["event-1", "event-2"] {
             assert!(requests.iter().any(|line| line["request_id"] == request), "{requests:#?}");
         }
-        for name in ["the job has started", "the job is completed"] {
+        for name in ["job started", "job completed"] {
             let line = of_job.iter().find(|line| line["event"] == name).unwrap();
             assert_eq!((&line["pipeline"], &line["attempt"]), (&json!("p"), &json!(1)), "{line}");
             assert_eq!(line["fence"].as_u64(), records[0].fence, "{line}");
@@ -96,9 +96,9 @@ fn a_failed_attempt_tells_the_ids_of_its_job_in_every_line() {
     let worker = site.worker();
     let job = site.enqueue("p");
     let end = site.await_end(&job);
-    worker.await_log("the job has failed");
+    worker.await_log("job failed");
     let lines = grep(&worker, "job_id", job.job_id.as_str());
-    let failed = lines.iter().find(|line| line["event"] == "the job has failed").unwrap();
+    let failed = lines.iter().find(|line| line["event"] == "job failed").unwrap();
     assert_eq!((failed["code"].as_str(), failed["fence"].as_u64()), (Some("too_many_rejects"), end.fence));
     assert!(lines.iter().all(|line| line["pipeline"] == "p"), "{lines:#?}");
 }

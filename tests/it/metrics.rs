@@ -172,7 +172,7 @@ fn a_worker_that_drains_says_so_and_an_old_job_is_seen() {
     site.put("p", "in/x.csv", "a,b\nx,1\n");
     let worker = site.worker_with(&[("FAILPOINTS", "convert::piece=sleep(3600000)")]);
     site.enqueue("p");
-    worker.await_log("the job has started");
+    worker.await_log("job started");
     await_that("the job to get old", || Metrics::of(&worker).value("lakemill_queue_oldest_seconds") > 0.5);
     worker.signal(rustix::process::Signal::TERM);
     await_that("it to drain", || Metrics::of(&worker).value("lakemill_draining") == 1.0);

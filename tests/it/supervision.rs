@@ -225,7 +225,7 @@ fn a_worker_that_drains_asks_for_more_time_until_its_jobs_are_done() {
     let job = site.enqueue("p");
     let manager = Manager::new();
     let mut worker = manager.start(&site, "worker", &[("FAILPOINTS", "convert::piece=1*sleep(8000)->off")]);
-    worker.await_log("the job has started");
+    worker.await_log("job started");
     worker.signal(Signal::TERM);
     manager.await_line("STOPPING=1");
     let status = manager.await_line("STATUS=ending: ");

@@ -24,7 +24,7 @@ step_container() {
     check "the health check finds it" await 30 passes_health_check
     check "it is open to others" says '"address":"0.0.0.0:3000"' journalctl --no-pager -u image -o cat
     check "it ends when told to" inside systemctl stop image
-    check "and in order" says 'the worker has ended' journalctl --no-pager -u image -o cat
+    check "and in order" says 'worker stopped' journalctl --no-pager -u image -o cat
 }
 
 # shellcheck disable=SC2046

@@ -24,8 +24,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::Failure;
 use super::args::DoctorArgs;
+use super::command_error::CommandError;
 use super::embedded::Embedded;
 use super::plain::plain;
 use crate::config::Environment;
@@ -60,7 +60,7 @@ const CHECKS: &[Check] = &[
 ///
 /// # Errors
 /// If `--data` is no folder of `lakemill up`, or stdout can't be written.
-pub fn run(args: &DoctorArgs) -> Result<bool, Failure> {
+pub fn run(args: &DoctorArgs) -> Result<bool, CommandError> {
     let process = Environment::of_process();
     let surroundings = Arc::new(match &args.data {
         Some(root) => Surroundings::of_folder(&Embedded::open(root)?, &process)?,

@@ -5,15 +5,20 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::adapters::fs::{BucketNames, FsStore};
 use crate::adapters::s3::{S3Options, S3Store, Timeouts};
 use crate::cli::embedded::Embedded;
-use crate::cli::probe::{WORKER_PORT, own_address};
+use crate::cli::probe::{Answer, WORKER_PORT, ask, own_address};
 use crate::cli::services::{Backend, Services, open_kv};
 use crate::config::{
     Endpoint, Environment, EnvironmentError, KvConfig, Loaded, ObjectStoreConfig, WebConfig, WorkerConfig,
 };
 use crate::ports::{Kv, ObjectStore};
+
+/// Longest wait for an answer of the web service.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
 
 type Config<T> = Result<Loaded<T>, EnvironmentError>;
 
@@ -88,7 +93,7 @@ impl Surroundings {
     pub(super) fn worker_address(&self) -> Option<SocketAddr> {
         let server = &self.worker.as_ref().ok()?.config.server;
         let at = own_address(server.bind, server.port);
-        if self.shares_port() && super::web::answers_at(at) {
+        if self.shares_port() && web_service_at(at) != WebService::None {
             return Some(own_address(server.bind, WORKER_PORT));
         }
         (server.port != 0).then_some(at)
@@ -144,5 +149,24 @@ fn open_backend(objects: &ObjectStoreConfig) -> Result<Backend, String> {
             let store = FsStore::open_named(root, &names).map_err(|error| failed(&error))?;
             Ok(Backend::Folder(Arc::new(store)))
         }
+    }
+}
+
+/// The web service at an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WebService {
+    Healthy,
+    /// It can't reach its key-value store.
+    WithoutKv,
+    /// There is none.
+    None,
+}
+
+pub(super) fn web_service_at(at: SocketAddr) -> WebService {
+    let body = |body: &str| serde_json::from_str::<Value>(body).unwrap_or_default();
+    match ask(&format!("http://{at}/session"), "GET", &[], ANSWER_TIME_MAX) {
+        Answer::Http(200, text) if body(&text)["authenticated"].is_boolean() => WebService::Healthy,
+        Answer::Http(503, text) if body(&text)["error"].is_string() => WebService::WithoutKv,
+        Answer::Http(..) | Answer::Nobody | Answer::Silent(_) => WebService::None,
     }
 }

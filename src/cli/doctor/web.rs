@@ -3,21 +3,18 @@
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
-use std::time::Duration;
 
 use indicatif::HumanBytes;
-use serde_json::Value;
 
 use super::check::Finding;
 use super::machine::existing;
-use super::surroundings::Surroundings;
+use super::surroundings::{Surroundings, WebService, web_service_at};
 use crate::cli::expressions::processes;
-use crate::cli::probe::{Answer, WEB_PORT, ask, own_address};
+use crate::cli::probe::{WEB_PORT, own_address};
 use crate::config::{Loaded, WebConfig};
 use crate::sql::sandbox::{Confined, Confinement};
 use crate::system::free_bytes;
 
-const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
 /// Of the cache's folder.
 const FOLDERS_DEEP_MAX: u32 = 4;
 const NO_WEB: &str = "this is no complete environment of `lakemill web`";
@@ -33,7 +30,7 @@ pub(super) fn answers(around: &Surroundings) -> Vec<Finding> {
         return vec![Finding::skipped("PORT is 0: the web service takes any free one, which its log tells")];
     }
     let at = own_address(bind, port);
-    if around.shares_port() && !answers_at(at) {
+    if around.shares_port() && web_service_at(at) == WebService::None {
         return vec![elsewhere(port, own_address(bind, WEB_PORT))];
     }
     vec![match TcpListener::bind((bind, port)) {
@@ -57,25 +54,17 @@ fn elsewhere(port: u16, at: SocketAddr) -> Finding {
     })
 }
 
-/// What is told of the web service that answers there; `None` if none does.
+/// The finding about the web service at `at`; `None` if there is none.
 fn found(at: SocketAddr) -> Option<Finding> {
     let port = at.port();
-    let body = |body: &str| serde_json::from_str::<Value>(body).unwrap_or_default();
-    match ask(&format!("http://{at}/session"), "GET", &[], ANSWER_TIME_MAX) {
-        Answer::Http(200, text) if body(&text)["authenticated"].is_boolean() => {
-            Some(Finding::ok(format!("one answers at port {port}")))
-        }
-        Answer::Http(503, text) if body(&text)["error"].is_string() => Some(Finding::problem(
+    match web_service_at(at) {
+        WebService::Healthy => Some(Finding::ok(format!("one answers at port {port}"))),
+        WebService::WithoutKv => Some(Finding::problem(
             format!("the one at port {port} can't reach its key-value store"),
             "see the check of the key-value store, and the web service's log",
         )),
-        Answer::Http(..) | Answer::Nobody | Answer::Silent(_) => None,
+        WebService::None => None,
     }
-}
-
-/// Whether a web service answers there.
-pub(super) fn answers_at(at: SocketAddr) -> bool {
-    found(at).is_some()
 }
 
 pub(super) fn cache(around: &Surroundings) -> Vec<Finding> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::check::Finding;
-use super::surroundings::Surroundings;
+use super::surroundings::{Surroundings, WebService, web_service_at};
 use crate::cli::probe::{self, Answer, own_address};
 use crate::config::Loaded;
 
@@ -24,7 +24,7 @@ pub(super) fn answers(around: &Surroundings) -> Vec<Finding> {
     let Some(at) = around.worker_address() else {
         return vec![Finding::skipped("PORT is 0: the worker takes any free one, which its log tells")];
     };
-    if around.shares_port() && super::web::answers_at(own_address(bind, port)) {
+    if around.shares_port() && web_service_at(own_address(bind, port)) != WebService::None {
         return vec![elsewhere(port, at)];
     }
     // A worker that runs has the port, so that whether it is free is asked first.

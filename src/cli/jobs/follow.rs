@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-use super::json_line;
-use super::table::{note, status};
+use super::table::{json_line, note, status};
 use crate::cli::services::Services;
 use crate::domain::job::{Job, JobId, JobStatus, Stage, Waiting};
 use crate::domain::limits::ACTIVE_JOBS_SHOWN_MAX;

@@ -11,9 +11,10 @@ use std::io::Write;
 use find::{Found, Which};
 
 use super::args::JobsArgs;
+use super::command_error::CommandError;
 use super::services::Services;
 use super::warnings::warn;
-use super::{Failure, environment, unknown};
+use super::{environment, unknown};
 use crate::config::OperatorConfig;
 use crate::domain::job::{Job, JobStatus};
 use crate::domain::name::Slug;
@@ -24,7 +25,7 @@ use crate::pipelines::history;
 ///
 /// # Errors
 /// What is wrong with the environment, or what a store says.
-pub fn run(args: &JobsArgs) -> Result<bool, Failure> {
+pub fn run(args: &JobsArgs) -> Result<bool, CommandError> {
     let config = environment::load(args.data.as_deref(), OperatorConfig::from_env)?;
     let services = Services::open(&config.objects, &config.kv)?;
     let Some(pipeline) = &args.pipeline else {
@@ -52,7 +53,7 @@ pub fn run(args: &JobsArgs) -> Result<bool, Failure> {
         return Ok(!newest_failed);
     }
     let followed: Vec<Job> = active.clone();
-    let good = follow::run(&services, pipeline, active, args.json).map_err(Failure::Other)?;
+    let good = follow::run(&services, pipeline, active, args.json).map_err(CommandError::Other)?;
     if !good && !args.json {
         let of = |job: &Job| history::record(&*services.store, &job.pipeline, &job.job_id).ok().flatten();
         tell_newest_error(&followed.iter().filter_map(of).collect::<Vec<Job>>());
@@ -69,12 +70,12 @@ fn which(args: &JobsArgs) -> Which {
 }
 
 /// The jobs on stdout, and what is to be known of them on stderr.
-fn tell(args: &JobsArgs, services: &Services, found: &Found) -> Result<(), Failure> {
+fn tell(args: &JobsArgs, services: &Services, found: &Found) -> Result<(), CommandError> {
     for (key, why) in &found.unreadable {
         warn(&format!("`{key}` is no record of a job, and passed over: {why}"));
     }
     let text = match args.json {
-        true => found.jobs.iter().map(json_line).collect(),
+        true => found.jobs.iter().map(table::json_line).collect(),
         false => table::of(&found.jobs, args.all, services.clock.now()),
     };
     std::io::stdout().lock().write_all(text.as_bytes()).map_err(|error| error.to_string())?;
@@ -95,7 +96,7 @@ fn tell_newest_error(jobs: &[Job]) {
 }
 
 /// Says whether there is such a pipeline at all. False if there is none.
-fn no_jobs(args: &JobsArgs, pipeline: &Slug, services: &Services) -> Result<bool, Failure> {
+fn no_jobs(args: &JobsArgs, pipeline: &Slug, services: &Services) -> Result<bool, CommandError> {
     let unknown = unknown::told(services, pipeline).map_err(|error| error.to_string())?;
     let exists = unknown.is_none();
     let text = unknown.unwrap_or_else(|| {
@@ -104,12 +105,4 @@ fn no_jobs(args: &JobsArgs, pipeline: &Slug, services: &Services) -> Result<bool
     });
     let _ = writeln!(std::io::stderr(), "{text}");
     Ok(exists)
-}
-
-/// The job as the API has it, on one line.
-fn json_line(job: &Job) -> String {
-    // Neither its maps nor its numbers are such that JSON has no form for them.
-    let mut line = serde_json::to_string(job).unwrap_or_default();
-    line.push('\n');
-    line
 }

@@ -42,6 +42,14 @@ pub(super) fn of(jobs: &[Job], of_several: bool, now: DateTime<Utc>) -> String {
     out
 }
 
+/// The job as in the API, on one line.
+pub(super) fn json_line(job: &Job) -> String {
+    // Serializing can't fail: maps have text keys, numbers are finite.
+    let mut line = serde_json::to_string(job).unwrap_or_default();
+    line.push('\n');
+    line
+}
+
 fn row(job: &Job, now: DateTime<Utc>) -> [String; 7] {
     let clean = if job.clean_run { ", clean" } else { "" };
     [
@@ -139,7 +147,7 @@ pub(super) fn progress(progress: &Progress) -> String {
 }
 
 /// That nothing is heard of the worker of a job, if it is so, and what comes of it.
-pub(in crate::cli) fn silence(job: &Job) -> Option<String> {
+pub(crate) fn silence(job: &Job) -> Option<String> {
     let silent = duration(job.silent_ms?);
     let takeover = RECLAIM_IDLE_MS_DEFAULT / 1_000;
     Some(format!(

@@ -1,17 +1,19 @@
-//! The log of the services, on stderr: one line an event, as JSON or as text.
+//! The log of the services, on stderr: one line per event, as JSON or text.
 //!
-//! Invariants: a line is written by one write, and nothing that comes from outside can end it or begin another; a log
-//! that can't be written stops nobody.
-//! Must not: take secrets (their type shows none).
+//! Invariants: a line is written by one write, and no external text can end it or start another; a failing write stops
+//! nothing.
+//! Must not: log secrets (their type formats as redacted).
 //!
-//! [`record`] is what an event says, with the fields of the spans around it; [`line`] is how it reads; [`panics`] tells
-//! of panics the same way.
+//! [`record`] collects the fields of an event and of its spans; [`line`] formats them. `tracing-subscriber`'s own formats
+//! don't fit the documented one: they nest fields, name keys differently, don't escape bidirectional controls, and don't
+//! bound the length of values.
 
 mod line;
-mod panics;
 mod record;
 
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{IsTerminal, Write};
+use std::panic::PanicHookInfo;
 use std::sync::Arc;
 
 use tracing::span::{Attributes, Id, Record};
@@ -26,25 +28,25 @@ use crate::runtime::Clock;
 use line::{Line, Style};
 use record::Fields;
 
-/// The target of our own events; others are logged from WARN up.
+/// The target of our events. Those of other targets are logged from WARN up.
 const OWN_TARGET: &str = "lakemill";
 
-/// Takes whole lines, line end included.
+/// Receives whole lines with their line ends.
 type Sink = dyn Fn(&str) + Send + Sync;
 
-/// Logs to stderr from now on, panics too. `text` where the format is not given and stderr is a terminal. A second call
-/// changes nothing.
+/// Starts logging events and panics to stderr. Without a configured format: text on a terminal, else JSON. A second call
+/// has no effect.
 pub fn start(config: &LogConfig, clock: Arc<dyn Clock>) {
     let terminal = std::io::stderr().is_terminal();
     let style = match (config.format, terminal) {
         (Some(LogFormat::Json), _) | (None, false) => Style::Json,
         (Some(LogFormat::Text), coloured) | (None, coloured @ true) => Style::Text { coloured },
     };
-    // There is nobody left to tell that stderr can't be written.
+    // Nothing can be done if stderr is closed.
     let sink: Arc<Sink> = Arc::new(|line| drop(std::io::stderr().lock().write_all(line.as_bytes())));
     let log = Log { level: level(config.level), style, clock, sink };
     if tracing::subscriber::set_global_default(subscriber(log.clone())).is_ok() {
-        panics::listen(log);
+        install_panic_hook(log);
     }
 }
 
@@ -64,7 +66,7 @@ fn level(level: LogLevel) -> Level {
 
 #[derive(Clone)]
 struct Log {
-    /// Least severity of our own events.
+    /// Least severity of our events.
     level: Level,
     style: Style,
     clock: Arc<dyn Clock>,
@@ -77,7 +79,7 @@ impl Log {
         (self.sink)(&line.render(self.style));
     }
 
-    fn takes(&self, metadata: &Metadata<'_>) -> bool {
+    fn is_enabled(&self, metadata: &Metadata<'_>) -> bool {
         let least = if is_own(metadata.target()) { self.level } else { self.level.min(Level::WARN) };
         *metadata.level() <= least
     }
@@ -89,7 +91,7 @@ fn is_own(target: &str) -> bool {
 
 impl Layer<Registry> for Log {
     fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, Registry>) -> bool {
-        self.takes(metadata)
+        self.is_enabled(metadata)
     }
 
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, Registry>) {
@@ -120,6 +122,26 @@ impl Layer<Registry> for Log {
         let target = event.metadata().target();
         self.write(*event.metadata().level(), (!is_own(target)).then_some(target), &message, &fields);
     }
+}
+
+/// Logs panics instead of printing them.
+fn install_panic_hook(log: Log) {
+    std::panic::set_hook(Box::new(move |info| log_panic(&log, info)));
+}
+
+/// Bypasses `tracing`, which may itself have panicked.
+fn log_panic(log: &Log, info: &PanicHookInfo<'_>) {
+    let mut fields = Fields::default();
+    fields.put_text("thread", std::thread::current().name().unwrap_or("unnamed"));
+    if let Some(place) = info.location() {
+        fields.put_text("place", &place.to_string());
+    }
+    fields.put_text("panic", info.payload_as_str().unwrap_or("no text"));
+    let backtrace = Backtrace::capture();
+    if backtrace.status() == BacktraceStatus::Captured {
+        fields.put_text("backtrace", &backtrace.to_string());
+    }
+    log.write(Level::ERROR, None, "thread panicked", &fields);
 }
 
 #[cfg(test)]

@@ -162,7 +162,7 @@ fn a_panic_is_one_line_with_thread_and_place() {
     let (log, lines) = log_to_memory(Level::ERROR, Style::Json);
     let before = std::panic::take_hook();
     // Other tests may panic meanwhile on threads of other names.
-    panics::listen(log);
+    install_panic_hook(log);
     let thread = std::thread::Builder::new().name("doomed".into());
     let ended = thread.spawn(|| panic!("no\nway")).map(std::thread::JoinHandle::join);
     std::panic::set_hook(before);
@@ -170,7 +170,7 @@ fn a_panic_is_one_line_with_thread_and_place() {
     let line = lines().into_iter().find(|line| line.contains("doomed")).unwrap();
     let told: serde_json::Value = serde_json::from_str(&line).unwrap();
     let of = |name: &str| told[name].as_str().unwrap_or_default().to_owned();
-    assert_eq!((of("ts").as_str(), of("level").as_str(), of("event").as_str()), (TS, "error", "a thread panicked"));
+    assert_eq!((of("ts").as_str(), of("level").as_str(), of("event").as_str()), (TS, "error", "thread panicked"));
     assert_eq!(of("panic"), "no\nway");
     assert!(of("place").starts_with(file!()), "{line}");
 }

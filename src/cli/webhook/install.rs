@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use super::{INSTEAD, is_refusal, read, rules, told};
+use super::rules;
+use super::store::{INSTEAD, describe, is_rejection, read};
 use crate::adapters::s3::{Entry, NotificationConfiguration, Rule, RuleKind, S3Store};
 use crate::ports::store::Bucket;
 
@@ -67,8 +68,8 @@ fn put(store: &S3Store, before: &NotificationConfiguration, arn: &str, compresse
     let [first, second] = rules::kinds_for(arn);
     let refused = match put(first) {
         Ok(()) => return Ok(first),
-        Err(refused) if is_refusal(&refused) => refused,
-        Err(error) => return Err(told(&error)),
+        Err(refused) if is_rejection(&refused) => refused,
+        Err(error) => return Err(describe(&error)),
     };
     let again = match put(second) {
         Ok(()) => return Ok(second),

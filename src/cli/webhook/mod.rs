@@ -1,31 +1,29 @@
-//! `lakemill webhook`: the lake bucket's notification rules, which make the store tell the worker of new files.
+//! `lakemill webhook`: the lake bucket's notification rules, by which the store notifies the worker of new files.
 
 mod install;
-mod remove;
 mod rules;
+mod store;
 
-use std::io::{ErrorKind, Write};
+use std::io::{BufRead, IsTerminal, Read, Write};
 use std::sync::Arc;
 
 use super::args::WebhookCommand;
+use super::command_error::CommandError;
+use super::environment;
 use super::services::Services;
-use super::{Failure, environment};
 use crate::adapters::s3::{NotificationConfiguration, S3Options, S3Store};
 use crate::config::{Endpoint, ObjectStoreConfig};
-use crate::ports::store::{Bucket, StoreError};
+use crate::ports::store::Bucket;
+
+use store::read;
 
 pub use rules::reports_new_files;
 
 const NOT_NEEDED: &str =
     "the object store is a folder of this machine, which the worker watches by itself: no webhook is needed";
-/// What to do where a store can't tell of new files.
-const INSTEAD: &str = "\
-if the store has no notifications, set SVC_RECONCILE_SECONDS for the workers instead (300, say): they then look through
-the lake that often";
-
 /// # Errors
 /// What is wrong with the environment, or what the store says.
-pub fn run(command: &WebhookCommand) -> Result<bool, Failure> {
+pub fn run(command: &WebhookCommand) -> Result<bool, CommandError> {
     let objects = environment::load(None, ObjectStoreConfig::from_env)?;
     let bucket = &objects.buckets.lake;
     let mut out = std::io::stdout().lock();
@@ -40,7 +38,7 @@ pub fn run(command: &WebhookCommand) -> Result<bool, Failure> {
                 let found = read(&store)?;
                 rules::show(bucket, &found, &mut out).map(|()| true)
             }
-            WebhookCommand::Remove { yes } => return remove::remove(&store, bucket, *yes, &mut out),
+            WebhookCommand::Remove { yes } => return remove(&store, bucket, *yes, &mut out),
         },
     };
     Ok(said.map_err(|error| error.to_string())?)
@@ -56,36 +54,69 @@ fn open(objects: &ObjectStoreConfig) -> Result<Option<Arc<S3Store>>, String> {
     }
 }
 
-/// With what to do if the store can't do what was asked of it.
-fn told(error: &StoreError) -> String {
-    match error {
-        StoreError::Transient { source, .. }
-            if matches!(source.kind(), ErrorKind::ConnectionRefused | ErrorKind::TimedOut) =>
-        {
-            error.to_string()
+/// Most bytes read of an answer.
+const ANSWER_BYTES_MAX: u64 = 1_000;
+
+/// Removes all rules, and reads back whether they are gone. False if the answer to the question was no.
+fn remove(store: &S3Store, bucket: &str, yes: bool, out: &mut dyn Write) -> Result<bool, CommandError> {
+    let failed = |error: std::io::Error| CommandError::Other(error.to_string());
+    let found = read(store)?;
+    if found.is_empty() {
+        writeln!(out, "`{bucket}` has no rules").map_err(failed)?;
+        return Ok(true);
+    }
+    let foreign = found.entries().iter().filter(|entry| !rules::is_ours(entry)).count();
+    if foreign > 0 && !yes {
+        let count = if foreign == 1 { "a rule of others".to_owned() } else { format!("{foreign} rules of others") };
+        rules::show(bucket, &found, &mut std::io::stderr()).map_err(failed)?;
+        if !std::io::stdin().is_terminal() {
+            let refusal = format!("`{bucket}` has {count}, which would go too: --yes removes all");
+            return Err(CommandError::Other(refusal));
         }
-        // Stores say in any of these ways that they don't know notifications.
-        StoreError::AccessDenied { .. }
-        | StoreError::InvalidKey { .. }
-        | StoreError::NotFound { .. }
-        | StoreError::PreconditionFailed { .. }
-        | StoreError::Transient { .. } => format!("{error}\n{INSTEAD}"),
-        StoreError::BucketNotFound { .. } | StoreError::LeaseLost(_) | StoreError::DiskFull { .. } => error.to_string(),
+        if !agreed(&format!("remove all, {count} too? [y/N] ")).map_err(failed)? {
+            writeln!(out, "nothing was removed").map_err(failed)?;
+            return Ok(false);
+        }
     }
+    if let Some(how) = remove_all(store, bucket)? {
+        writeln!(out, "{how}").map_err(failed)?;
+    }
+    writeln!(out, "`{bucket}` has no rules any more: new files start no runs until `lakemill webhook install`")
+        .map_err(failed)?;
+    Ok(true)
 }
 
-fn read(store: &S3Store) -> Result<NotificationConfiguration, String> {
-    store.notifications(Bucket::Lake).map_err(|error| told(&error))
+/// Applies an empty configuration. If that leaves rules, deletes them the way radosgw requires, and returns a text about it.
+fn remove_all(store: &S3Store, bucket: &str) -> Result<Option<String>, String> {
+    let why = match store.put_notifications(Bucket::Lake, &NotificationConfiguration::default()) {
+        Ok(()) => "accepted an empty configuration and kept its rules".to_owned(),
+        // Reading fails as well if the store can't be reached.
+        Err(error) => format!("refused an empty configuration ({error})"),
+    };
+    if read(store)?.is_empty() {
+        return Ok(None);
+    }
+    let deleted = store.delete_notifications(Bucket::Lake, None);
+    let left = read(store)?;
+    if left.is_empty() {
+        return Ok(Some(format!("the store {why}; its rules were deleted by `DELETE ?notification`")));
+    }
+    let deleting = match deleted {
+        Ok(()) => "accepted `DELETE ?notification`".to_owned(),
+        Err(error) => format!("refused `DELETE ?notification` ({error})"),
+    };
+    let left: Vec<String> = left.entries().iter().map(|entry| format!("  {}", rules::line(entry))).collect();
+    Err(format!(
+        "the store {why}, and {deleting}; `{bucket}` still has\n{}\nremove them with the store's own tools",
+        left.join("\n")
+    ))
 }
 
-/// Whether the store has the request or the rule not, so that another way may be tried.
-fn is_refusal(error: &StoreError) -> bool {
-    match error {
-        StoreError::AccessDenied { .. } | StoreError::InvalidKey { .. } | StoreError::NotFound { .. } => true,
-        StoreError::BucketNotFound { .. }
-        | StoreError::PreconditionFailed { .. }
-        | StoreError::LeaseLost(_)
-        | StoreError::DiskFull { .. }
-        | StoreError::Transient { .. } => false,
-    }
+fn agreed(question: &str) -> std::io::Result<bool> {
+    let mut stderr = std::io::stderr();
+    stderr.write_all(question.as_bytes())?;
+    stderr.flush()?;
+    let mut answer = String::new();
+    std::io::stdin().lock().take(ANSWER_BYTES_MAX).read_line(&mut answer)?;
+    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }

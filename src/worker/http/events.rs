@@ -1,7 +1,7 @@
-//! Reads the posts of object stores that tell of new objects.
+//! Parses S3 event notifications.
 //!
-//! Stores differ (captures of real ones are the tests' input): the event's name comes with and without `s3:`; the key is
-//! URL-encoded, but raw from Ceph's radosgw, which its `eventSource` tells.
+//! Stores differ (the tests use captures of real ones): the event's name comes with and without `s3:`; the key is
+//! URL-encoded, except by Ceph's radosgw, recognized by its `eventSource`.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -12,29 +12,29 @@ use serde_json::Value;
 use crate::domain::layout::pipeline_of;
 use crate::domain::name::Slug;
 
-/// What a post told.
+/// What a notification says.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Told {
+pub struct EventSummary {
     /// Pipelines that got new objects.
     pub pipelines: BTreeSet<Slug>,
-    /// Records that count.
+    /// Records of new objects in the lake.
     pub accepted: u64,
     /// Records of other events, buckets and keys.
     pub ignored: u64,
 }
 
-/// A body that is no event envelope.
+/// A body that is not an S3 event notification.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EventError {
     #[error("the body is not JSON: {why}")]
     NotJson { why: String },
-    #[error("the body is an SNS envelope; subscribe with raw message delivery, or let the store post events itself")]
+    #[error("the body is an SNS message; enable raw message delivery, or have the store send events directly")]
     Sns,
-    #[error("the body is no event envelope: expected an object with an array `Records`, found {found}")]
-    NoEnvelope { found: &'static str },
+    #[error("the body is not an S3 event notification: expected an object with an array `Records`, found {found}")]
+    NotANotification { found: &'static str },
 }
 
-/// The parts of a record that count.
+/// The fields of a record that are used.
 #[derive(Debug, Deserialize)]
 struct Record<'a> {
     #[serde(rename = "eventName", borrow)]
@@ -65,32 +65,34 @@ struct Object<'a> {
     key: Cow<'a, str>,
 }
 
-/// Reads a post; `lake_bucket` is the name of the bucket that counts.
+/// Parses a notification. Records of buckets other than `lake_bucket` are ignored.
 ///
 /// # Errors
-/// [`EventError`] if it is no event envelope. A record that can't be understood is ignored.
-pub fn read(body: &[u8], lake_bucket: &str) -> Result<Told, EventError> {
+/// [`EventError`] if it is not a notification. Malformed records are ignored.
+pub fn read(body: &[u8], lake_bucket: &str) -> Result<EventSummary, EventError> {
     let envelope: Value =
         serde_json::from_slice(body).map_err(|error| EventError::NotJson { why: error.to_string() })?;
-    let Value::Object(envelope) = envelope else { return Err(EventError::NoEnvelope { found: kind(&envelope) }) };
+    let Value::Object(envelope) = envelope else { return Err(EventError::NotANotification { found: kind(&envelope) }) };
     let records = match envelope.get("Records") {
         Some(Value::Array(records)) => records,
-        Some(other) => return Err(EventError::NoEnvelope { found: kind(other) }),
-        None if envelope.get("Event").and_then(Value::as_str) == Some("s3:TestEvent") => return Ok(Told::default()),
+        Some(other) => return Err(EventError::NotANotification { found: kind(other) }),
+        None if envelope.get("Event").and_then(Value::as_str) == Some("s3:TestEvent") => {
+            return Ok(EventSummary::default());
+        }
         None if envelope.contains_key("Message") && envelope.contains_key("Type") => return Err(EventError::Sns),
-        None => return Err(EventError::NoEnvelope { found: "an object without it" }),
+        None => return Err(EventError::NotANotification { found: "an object without it" }),
     };
-    let mut told = Told::default();
+    let mut summary = EventSummary::default();
     for record in records {
         match Record::deserialize(record).ok().and_then(|record| pipeline(&record, lake_bucket)) {
             Some(slug) => {
-                told.accepted += 1;
-                told.pipelines.insert(slug);
+                summary.accepted += 1;
+                summary.pipelines.insert(slug);
             }
-            None => told.ignored += 1,
+            None => summary.ignored += 1,
         }
     }
-    Ok(told)
+    Ok(summary)
 }
 
 fn pipeline(record: &Record<'_>, lake_bucket: &str) -> Option<Slug> {
@@ -101,15 +103,15 @@ fn pipeline(record: &Record<'_>, lake_bucket: &str) -> Option<Slug> {
     pipeline_of(&key(&record.s3.object.key, &record.source))
 }
 
-/// The key as it is in the store.
-fn key<'a>(told: &'a str, source: &str) -> Cow<'a, str> {
-    if source == "ceph:s3" || !percents_are_valid(told) {
-        return Cow::Borrowed(told);
+/// The key as stored.
+fn key<'a>(sent: &'a str, source: &str) -> Cow<'a, str> {
+    if source == "ceph:s3" || !percents_are_valid(sent) {
+        return Cow::Borrowed(sent);
     }
-    let spaced = told.replace('+', " ");
+    let spaced = sent.replace('+', " ");
     match percent_encoding::percent_decode_str(&spaced).decode_utf8() {
         Ok(decoded) => Cow::Owned(decoded.into_owned()),
-        Err(_) => Cow::Borrowed(told),
+        Err(_) => Cow::Borrowed(sent),
     }
 }
 
@@ -152,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn created_objects_of_the_lake_count_with_and_without_the_prefix_of_the_event() {
+    fn created_objects_count_with_and_without_the_s3_prefix() {
         let records = [
             record("s3:ObjectCreated:Put", "minio:s3", "lake", "pipelines%2Fa%2Fx+y.csv"),
             record("ObjectCreated:CompleteMultipartUpload", "aws:s3", "lake", "pipelines/b/z.csv"),
@@ -164,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_decoded_once_and_by_their_source() {
+    fn keys_are_decoded_by_their_source() {
         for (source, told, key_is) in [
             ("aws:s3", "a+b%2Bc%25.csv", "a b+c%.csv"),
             ("ceph:s3", "a b+c%.csv", "a b+c%.csv"),
@@ -180,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_no_pipeline_and_records_of_no_sense_are_ignored() {
+    fn foreign_keys_and_malformed_records_are_ignored() {
         let records = [
             record("s3:ObjectCreated:Put", "aws:s3", "lake", "other/x.csv"),
             record("s3:ObjectCreated:Put", "aws:s3", "lake", "pipelines/x.csv"),
@@ -196,10 +198,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_envelope_is_refused_and_a_test_event_is_fine() {
+    fn other_bodies_are_rejected_and_a_test_event_is_accepted() {
         let test = br#"{"Service":"Amazon S3","Event":"s3:TestEvent","Bucket":"lake"}"#;
-        assert_eq!(read(test, "lake"), Ok(Told::default()));
-        assert_eq!(read(br#"{"Records":[]}"#, "lake"), Ok(Told::default()));
+        assert_eq!(read(test, "lake"), Ok(EventSummary::default()));
+        assert_eq!(read(br#"{"Records":[]}"#, "lake"), Ok(EventSummary::default()));
         assert_eq!(read(br#"{"Type":"Notification","Message":"{}"}"#, "lake"), Err(EventError::Sns));
         for (body, part) in [
             ("", "not JSON"),

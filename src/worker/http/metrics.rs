@@ -1,38 +1,40 @@
 //! `/metrics`, for Prometheus.
 
-use super::{Surface, health};
+use super::api::WorkerApi;
+use super::health;
 use crate::http::{ApiError, Request, Response};
 use crate::observability::{METRICS_CONTENT_TYPE, MetricKind, MetricsText, write_process};
 use crate::system::free_bytes;
-use crate::worker::{Dependency, Phase};
+use crate::worker::breaker::Dependency;
+use crate::worker::stopping::Phase;
 
-/// Before every name.
+/// Prefix of every name.
 const PREFIX: &str = "lakemill_";
 
-#[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
-pub(super) fn metrics(surface: &Surface, _: &mut Request) -> Result<Response, ApiError> {
+#[expect(clippy::unnecessary_wraps, reason = "the signature of a handler")]
+pub(super) fn metrics(api: &WorkerApi, _: &mut Request) -> Result<Response, ApiError> {
     let mut text = MetricsText::new();
-    jobs(surface, &mut text);
-    runs(surface, &mut text);
-    queue(surface, &mut text);
-    stores(surface, &mut text);
-    machine(surface, &mut text);
+    jobs(api, &mut text);
+    runs(api, &mut text);
+    queue(api, &mut text);
+    stores(api, &mut text);
+    machine(api, &mut text);
     write_process(&mut text);
-    if let Some(http) = surface.http.get() {
+    if let Some(http) = api.http.get() {
         http.write(PREFIX, &mut text);
     }
     Ok(Response::bytes(200, METRICS_CONTENT_TYPE, text.finish().into_bytes()))
 }
 
-fn jobs(surface: &Surface, text: &mut MetricsText) {
-    let counts = surface.state.counts();
+fn jobs(api: &WorkerApi, text: &mut MetricsText) {
+    let counts = api.state.counts();
     gauge(text, "jobs_in_flight", "Jobs that run in this process.", counts.in_flight);
-    gauge(text, "executors", "Jobs that this process runs at a time.", surface.executors as u64);
-    let draining = surface.stopping.phase() != Phase::Working;
+    gauge(text, "executors", "Jobs that this process runs at a time.", api.executors as u64);
+    let draining = api.stopping.phase() != Phase::Working;
     gauge(text, "draining", "Whether this process was told to end and takes no more jobs.", u64::from(draining));
     let help = "Whether no job is claimed because this, which every job needs, fails its probe.";
     family(text, MetricKind::Gauge, "claims_paused", help);
-    let open = surface.state.breakers.open();
+    let open = api.state.breakers.open();
     for dependency in Dependency::ALL {
         let paused = open.iter().any(|(open, _)| *open == dependency);
         text.sample(&[("dependency", &dependency.to_string())], f64::from(u8::from(paused)));
@@ -41,7 +43,7 @@ fn jobs(surface: &Surface, text: &mut MetricsText) {
         .sample(&[("status", "completed")], counts.completed as f64)
         .sample(&[("status", "failed")], counts.failed as f64);
     family(text, MetricKind::Counter, "job_failures_total", "Jobs that failed here, by the code of their error.");
-    for (code, count) in surface.state.failures() {
+    for (code, count) in api.state.failures() {
         text.sample(&[("code", &code.to_string())], count as f64);
     }
     family(text, MetricKind::Counter, "job_attempts_total", "Attempts here that did not end their job, by why.")
@@ -56,32 +58,32 @@ fn jobs(surface: &Surface, text: &mut MetricsText) {
         .sample(&[("outcome", "accepted")], counts.events_accepted as f64)
         .sample(&[("outcome", "ignored")], counts.events_ignored as f64);
     family(text, MetricKind::Counter, "events_refused_total", "Posts of events that were rejected, by reason.");
-    for (refusal, count) in surface.refusals.counts() {
-        text.sample(&[("reason", refusal.name())], count as f64);
+    for (reason, count) in api.rejections.counts() {
+        text.sample(&[("reason", reason.name())], count as f64);
     }
-    if let Some(age) = surface.refusals.last() {
+    if let Some(age) = api.rejections.last() {
         let help = "Time since the last post of events that was rejected.";
         family(text, MetricKind::Gauge, "events_refused_age_seconds", help).sample(&[], age.as_secs_f64());
     }
 }
 
-fn runs(surface: &Surface, text: &mut MetricsText) {
-    let counts = surface.state.counts();
+fn runs(api: &WorkerApi, text: &mut MetricsText) {
+    let counts = api.state.counts();
     let name = "run_duration_seconds";
     let text = family(text, MetricKind::Histogram, name, "Time of attempts to run a job, whatever their end.");
-    surface.state.run_durations.write(&[], text);
+    api.state.run_durations.write(&[], text);
     counter(text, "rows_read_total", "Rows read from CSVs.", counts.rows_read);
     counter(text, "bytes_read_total", "Bytes of CSVs that were read, compressed ones as they lie.", counts.bytes_read);
     counter(text, "rows_written_total", "Rows that jobs wrote that completed here.", counts.rows_written);
     counter(text, "rows_rejected_total", "Rows that jobs rejected that completed here.", counts.rows_rejected);
 }
 
-fn queue(surface: &Surface, text: &mut MetricsText) {
-    let counts = health::queue_counts(surface);
+fn queue(api: &WorkerApi, text: &mut MetricsText) {
+    let counts = health::queue_counts(api);
     gauge(text, "kv_up", "Whether the key-value store answers.", u64::from(counts.is_some()));
-    let writable = u64::from(health::kv_is_writable(surface));
+    let writable = u64::from(health::kv_is_writable(api));
     gauge(text, "kv_writable", "Whether the key-value store takes writes.", writable);
-    let oldest = counts.map(|_| surface.kv.oldest_due());
+    let oldest = counts.map(|_| api.kv.oldest_due());
     match counts.zip(oldest) {
         Some((counts, Ok(oldest))) => {
             gauge(text, "queue_entries", "Entries in the stream, claimed ones included.", counts.stream);
@@ -97,20 +99,20 @@ fn queue(surface: &Surface, text: &mut MetricsText) {
         None => {}
     }
     let help = "Operations of the key-value store that failed.";
-    counter(text, "kv_errors_total", help, surface.kv.failures());
+    counter(text, "kv_errors_total", help, api.kv.failures());
 }
 
-fn stores(surface: &Surface, text: &mut MetricsText) {
-    gauge(text, "store_up", "Whether the object store answers.", u64::from(health::store_is_up(surface)));
-    let requests = surface.store.request_counts();
+fn stores(api: &WorkerApi, text: &mut MetricsText) {
+    gauge(text, "store_up", "Whether the object store answers.", u64::from(health::store_is_up(api)));
+    let requests = api.store.requests();
     family(text, MetricKind::Counter, "store_requests_total", "Requests to the object store, by how they ended.")
         .sample(&[("outcome", "ok")], requests.ok as f64)
         .sample(&[("outcome", "refused")], requests.refused as f64)
         .sample(&[("outcome", "failed")], requests.failed as f64);
 }
 
-fn machine(surface: &Surface, text: &mut MetricsText) {
-    if let Some(bytes) = free_bytes(&surface.scratch_dir) {
+fn machine(api: &WorkerApi, text: &mut MetricsText) {
+    if let Some(bytes) = free_bytes(&api.scratch_dir) {
         gauge(text, "scratch_free_bytes", "Room that is left in the scratch folder.", bytes);
     }
 }

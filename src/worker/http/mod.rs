@@ -1,96 +1,97 @@
-//! What the worker answers over HTTP: health, config validation, events of the object store, metrics.
+//! The worker's HTTP API: health, config validation, events of the object store, metrics.
 //!
-//! Must not: run or enqueue anything; an event only extends a debounce window.
+//! Must not: run or enqueue jobs; an event only extends a debounce window.
 
+pub mod api;
 pub mod events;
-mod handlers;
-pub mod health;
+mod health;
 mod metrics;
-mod refusals;
+mod rejections;
 
-use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use serde_json::json;
 
-use crate::config::Secret;
-use crate::domain::limits::{EVENT_BYTES_MAX, VALIDATE_BYTES_MAX};
-use crate::http::credentials::{MetricsAccess, bears, bears_webhook_secret};
-use crate::http::{ApiError, BodyRule, Caller, ErrorCode, Head, HttpMetrics, Method, Route, Router, Service};
-use crate::ports::{Expressions, Kv, ObjectStore};
+use crate::domain::limits::{CONFIG_BYTES_MAX, EVENT_BYTES_MAX, VALIDATE_BYTES_MAX};
+use crate::domain::name::Slug;
+use crate::domain::problem::{Problem, ProblemKind};
+use crate::engine::validate::validate_with_warnings;
+use crate::http::{ApiError, BodyRule, ErrorCode, Method, Request, Response, Route, Router};
 
-use super::{State, Stopping};
-pub use refusals::{Refusal, Refusals};
+use api::Credential;
+pub use api::{HealthChecks, WorkerApi};
+pub use rejections::{EventRejections, Rejection};
 
-/// What a route asks of its callers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Credential {
-    Nothing,
-    /// `SVC_WORKER_TOKEN`.
-    WorkerToken,
-    /// `SVC_WEBHOOK_SECRET`.
-    WebhookSecret,
-    /// That of [`MetricsAccess`].
-    Metrics,
-}
-
-/// What the handlers use.
-pub struct Surface {
-    pub store: Arc<dyn ObjectStore>,
-    pub kv: Arc<dyn Kv>,
-    pub expressions: Arc<dyn Expressions>,
-    pub state: Arc<State>,
-    pub stopping: Arc<Stopping>,
-    /// The name by which events call the lake.
-    pub lake_bucket: String,
-    pub worker_token: Secret,
-    pub webhook_secret: Secret,
-    pub metrics_access: MetricsAccess,
-    pub refusals: Refusals,
-    /// Jobs at a time.
-    pub executors: usize,
-    pub scratch_dir: PathBuf,
-    pub checks: health::Checks,
-    /// Of the server, once it is there.
-    pub http: OnceLock<Arc<HttpMetrics>>,
-}
-
-impl Service for Surface {
-    type Credential = Credential;
-
-    fn authorize(&self, credential: Credential, head: &Head) -> Result<Caller, ApiError> {
-        let has_secret = match credential {
-            Credential::Nothing => return Ok(Caller::Anonymous),
-            Credential::WorkerToken => bears(head, &self.worker_token),
-            Credential::WebhookSecret => bears_webhook_secret(head, &self.webhook_secret),
-            Credential::Metrics => return self.metrics_access.authorize(head),
-        };
-        if has_secret {
-            return Ok(Caller::Secret);
-        }
-        if credential == Credential::WebhookSecret {
-            let headers = head.headers();
-            let sent = ["authorization", "x-svc-webhook-secret"].iter().any(|name| headers.bytes(name).is_some());
-            let refusal = if sent { Refusal::WrongSecret } else { Refusal::NoSecret };
-            self.refusals.add(refusal, head.client(), "status 401");
-        }
-        Err(ApiError::of(ErrorCode::Unauthorized))
-    }
-}
-
-/// The table of the worker's routes.
-pub fn router() -> Router<Surface> {
-    let route = |method, pattern, credential, handler| Route::<Surface>::new(method, pattern, credential, handler);
+/// The routes of the worker.
+pub fn router() -> Router<WorkerApi> {
+    let route = |method, pattern, credential, handler| Route::<WorkerApi>::new(method, pattern, credential, handler);
     Router::new(vec![
-        route(Method::Get, "/", Credential::Nothing, handlers::root).probe(),
+        route(Method::Get, "/", Credential::Nothing, root).probe(),
         route(Method::Get, "/health", Credential::Nothing, health::health).probe(),
         route(Method::Get, "/livez", Credential::Nothing, health::live).probe(),
         route(Method::Get, "/readyz", Credential::Nothing, health::ready).probe(),
         route(Method::Get, "/metrics", Credential::Metrics, metrics::metrics).reserved(),
-        route(Method::Post, "/config/validate", Credential::WorkerToken, handlers::validate)
+        route(Method::Post, "/config/validate", Credential::WorkerToken, validate_config)
             .with_body(BodyRule::stream(VALIDATE_BYTES_MAX))
             .for_any_host(),
-        route(Method::Post, "/events/s3", Credential::WebhookSecret, handlers::events)
+        route(Method::Post, "/events/s3", Credential::WebhookSecret, post_events)
             .with_body(BodyRule::any(EVENT_BYTES_MAX))
             .for_any_host()
             .reserved(),
     ])
+}
+
+/// Requested by object stores before they deliver events.
+#[expect(clippy::unnecessary_wraps, reason = "the signature of a handler")]
+fn root(_: &WorkerApi, _: &mut Request) -> Result<Response, ApiError> {
+    Ok(Response::json(200, &json!({ "service": "lakemill-worker", "version": env!("CARGO_PKG_VERSION") })))
+}
+
+/// Always 200: the result is in the body.
+fn validate_config(api: &WorkerApi, request: &mut Request) -> Result<Response, ApiError> {
+    let (body, bytes) = request.body_start(CONFIG_BYTES_MAX)?;
+    let mut warnings = Vec::new();
+    let problems = match std::str::from_utf8(&body) {
+        _ if bytes > CONFIG_BYTES_MAX as u64 => vec![Problem::config_too_large(bytes)],
+        Err(error) => {
+            let message = format!("expected UTF-8; byte {} is not", error.valid_up_to());
+            vec![Problem::new(ProblemKind::Syntax, String::new(), message)]
+        }
+        Ok(text) => {
+            let (pipeline, found) = validate_with_warnings(text, &*api.expressions);
+            warnings = found;
+            pipeline.err().unwrap_or_default()
+        }
+    };
+    let mut result = json!({ "ok": problems.is_empty() });
+    for (name, found) in [("errors", problems), ("warnings", warnings)] {
+        if !found.is_empty() {
+            result[name] = json!(found);
+        }
+    }
+    Ok(Response::json(200, &result))
+}
+
+/// Extends the windows of the pipelines that got new objects. Responds 503 if that fails, so that the store retries.
+fn post_events(api: &WorkerApi, request: &mut Request) -> Result<Response, ApiError> {
+    let client = request.client();
+    let reject = |reason: Rejection, code: ErrorCode, why: String| {
+        api.rejections.add(reason, client, &why);
+        ApiError::new(code, why)
+    };
+    let body = request.body_bytes().inspect_err(|error| {
+        api.rejections.add(Rejection::InvalidBody, client, &error.to_string());
+    })?;
+    let summary = events::read(&body, &api.lake_bucket)
+        .map_err(|error| reject(Rejection::InvalidBody, ErrorCode::InvalidEvent, error.to_string()))?;
+    if !summary.pipelines.is_empty() {
+        let slugs: Vec<Slug> = summary.pipelines.into_iter().collect();
+        let since = api
+            .kv
+            .extend_windows(&slugs)
+            .map_err(|error| reject(Rejection::KvUnavailable, ErrorCode::KvUnavailable, error.to_string()))?;
+        for (pipeline, since) in slugs.iter().zip(since) {
+            api.state.windows.extended(pipeline, since);
+        }
+    }
+    api.state.count_events(summary.accepted, summary.ignored);
+    Ok(Response::json(200, &json!({ "accepted": summary.accepted, "ignored": summary.ignored })))
 }

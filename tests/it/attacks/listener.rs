@@ -167,7 +167,7 @@ fn runs_do_not_notice(kind: Kind) {
     let (made, held, memory) = (site.warehouse("p"), descriptors(worker.pid()), resident_bytes(worker.pid()));
     let ended = runs_go_on(&site, |attack| attack_all_ways(&worker, attack));
     assert_eq!(site.warehouse("p"), made, "after {} runs", ended.len());
-    let starts = worker.log().lines().filter(|line| line.contains("the job has started")).count();
+    let starts = worker.log().lines().filter(|line| line.contains("job started")).count();
     assert_eq!(starts, ended.len() + 1, "each job was started once");
     for trouble in ["lease was lost", "panicked"] {
         assert!(!worker.has_logged(trouble), "{trouble}");

@@ -103,11 +103,11 @@ fn a_job_before_its_last_start_is_let_run_alone(site: Site) {
     let slow =
         [("FAILPOINTS", "convert::piece=1*sleep(9000)->off"), ("WORKER_CONCURRENCY", "2"), ("MAX_ATTEMPTS", "2")];
     let worker = site.worker_with(&slow);
-    await_that("both to be started", || worker.log().matches("the job has started").count() == 2);
+    await_that("both to be started", || worker.log().matches("job started").count() == 2);
     let (poison, other) = (site.await_end(&poison), site.await_end(&other));
     assert_eq!((poison.status, poison.attempt, other.status), (JobStatus::Completed, 2, JobStatus::Completed));
     let log = worker.log();
     let ended =
-        |id: &str| log.lines().position(|line| line.contains("the job is completed") && line.contains(id)).unwrap();
+        |id: &str| log.lines().position(|line| line.contains("job completed") && line.contains(id)).unwrap();
     assert!(ended(other.job_id.as_str()) < ended(poison.job_id.as_str()), "they ran side by side:\n{log}");
 }

@@ -104,7 +104,7 @@ fn a_job_id_that_ended_before_is_acknowledged_and_not_run_again() {
     let first = site.await_end(&job("p", "twice"));
     xadd(&site, &["job_id", "twice", "pipeline", "p", "clean_run", "true"]);
     await_that("the second to be acknowledged", || {
-        worker.log().matches("the job has started").count() == 2 && site.kv.counts().unwrap().stream == 0
+        worker.log().matches("job started").count() == 2 && site.kv.counts().unwrap().stream == 0
     });
     assert_eq!(site.record(&job("p", "twice")), Some(first));
 }

@@ -169,7 +169,7 @@ fn jobs_of_several_pipelines_run_side_by_side(site: Site) {
     }
     let jobs = names.map(|name| site.enqueue(name));
     let worker = site.worker_with(&[("FAILPOINTS", "convert::piece=sleep(3000)"), ("WORKER_CONCURRENCY", "2")]);
-    await_that("both to run", || worker.log().matches("the job has started").count() == 2);
+    await_that("both to run", || worker.log().matches("job started").count() == 2);
     assert!(jobs.iter().all(|job| site.record(job).is_none()), "one waited for the other");
     for job in &jobs {
         assert_eq!(site.await_end(job).status, JobStatus::Completed);

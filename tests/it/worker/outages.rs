@@ -219,7 +219,7 @@ fn redis_restarted_with_its_data_loses_no_job() {
         jobs.push(site.enqueue(name));
     }
     let worker = site.worker_with(&[("FAILPOINTS", "convert::piece=1*sleep(4000)->off")]);
-    worker.await_log("the job has started");
+    worker.await_log("job started");
     redis.kill();
     await_that("the outage to be noticed", || get(&worker.address(), "/health").status == 503);
     redis.start_again();
@@ -276,8 +276,8 @@ fn a_redis_that_loses_its_data_once_more_right_after_is_made_up_for_once_more() 
 fn a_new_queue_where_there_is_no_pipeline_has_lost_nothing() {
     let site = Site::fleet(RedisServer::durable());
     let worker = site.worker();
-    worker.await_log("the key-value store is new, and there is no pipeline yet");
-    await_that("it to remember", || site.kv.is_initialized().unwrap());
+    worker.await_log("key-value store is empty; no pipelines yet");
+    await_that("it to remember", || site.kv.remembers().unwrap());
 }
 
 #[test]
@@ -287,7 +287,7 @@ fn a_run_that_loses_its_queue_for_long_stops_and_is_done_again() {
     three_days(&site);
     let job = site.enqueue("p");
     let worker = site.worker_with(&[("FAILPOINTS", "convert::piece=1*sleep(5000)->off")]);
-    worker.await_log("the job has started");
+    worker.await_log("job started");
     {
         let _paused = redis.pause();
         worker.await_log("the lease was lost");

@@ -31,7 +31,7 @@ fn many_jobs_among_three_workers_each_run_once(site: Site) {
         assert_eq!((end.status, end.attempt), (JobStatus::Completed, 1));
         by.extend(end.worker);
     }
-    let starts: usize = workers.iter().map(|w| w.log().matches("the job has started").count()).sum();
+    let starts: usize = workers.iter().map(|w| w.log().matches("job started").count()).sum();
     assert_eq!(starts, jobs.len());
     assert!(by.len() > 1, "one worker did it all: {by:?}");
 }
@@ -45,7 +45,7 @@ fn a_run_longer_than_the_reclaim_time_is_executed_once(mut site: Site) {
     let workers = [site.worker_with(&slow), site.worker_with(&slow), site.worker_with(&slow)];
     let end = site.await_end(&job);
     assert_eq!((end.status, end.attempt), (JobStatus::Completed, 1));
-    let starts: usize = workers.iter().map(|w| w.log().matches("the job has started").count()).sum();
+    let starts: usize = workers.iter().map(|w| w.log().matches("job started").count()).sum();
     assert_eq!(starts, 1);
     assert_eq!(site.warehouse("p"), three_days_made());
 }

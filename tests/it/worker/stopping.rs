@@ -28,7 +28,7 @@ fn a_worker_told_to_end_finishes_its_job_and_takes_no_other(site: Site) {
     three_days(&site);
     let job = site.enqueue("p");
     let mut worker = site.worker_with(&[("FAILPOINTS", "convert::piece=1*sleep(3000)->off")]);
-    worker.await_log("the job has started");
+    worker.await_log("job started");
     worker.signal(Signal::TERM);
     worker.await_log("told to end");
     let next = site.enqueue("p");
@@ -43,7 +43,7 @@ fn a_second_signal_gives_the_job_back_uncharged(site: Site) {
     three_days(&site);
     let job = site.enqueue("p");
     let mut worker = site.worker_with(&[("FAILPOINTS", "convert::piece=sleep(1000)")]);
-    worker.await_log("the job has started");
+    worker.await_log("job started");
     worker.signal(Signal::TERM);
     worker.await_log("told to end");
     worker.signal(Signal::TERM);
@@ -56,7 +56,7 @@ fn jobs_that_outlast_the_drain_go_back_uncharged(site: Site) {
     let job = site.enqueue("p");
     let more = [("FAILPOINTS", "convert::piece=sleep(4000)"), ("SVC_DRAIN_SECONDS", "1")];
     let mut worker = site.worker_with(&more);
-    worker.await_log("the job has started");
+    worker.await_log("job started");
     worker.signal(Signal::TERM);
     assert_eq!(worker.await_exit(), Some(0), "{}", worker.log());
     assert!(worker.has_logged("in flight after SVC_DRAIN_SECONDS"), "{}", worker.log());
@@ -69,7 +69,7 @@ fn a_job_that_hangs_keeps_no_worker_past_the_drain_limit(site: Site) {
     // As a store that doesn't answer.
     let more = [("FAILPOINTS", "convert::piece=sleep(600000)"), ("SVC_DRAIN_SECONDS", "1")];
     let mut worker = site.worker_with(&more);
-    worker.await_log("the job has started");
+    worker.await_log("job started");
     worker.signal(Signal::TERM);
     assert_eq!(worker.await_exit(), Some(130), "{}", worker.log());
     worker.await_log("could not be interrupted");

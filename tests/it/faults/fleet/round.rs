@@ -197,7 +197,7 @@ impl Round {
 
     fn ended(&mut self, worker: &Worker) {
         let log = worker.service.log();
-        self.note("runs", log.matches("the job has started").count() as u64);
+        self.note("runs", log.matches("job started").count() as u64);
         for (event, fault) in [("kills the process", KILLED), ("stops the process", STOPPED)] {
             for line in log.lines().filter(|line| line.contains("a failpoint") && line.contains(event)) {
                 let line: Value = serde_json::from_str(line).unwrap();

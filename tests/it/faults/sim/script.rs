@@ -290,9 +290,9 @@ impl Play {
         if !self.scheduler().is_dead(slot.process) {
             self.world.count("SIGTERM");
             self.scheduler().tell(slot.process, "is told to end".into());
-            slot.stopping.urge();
+            slot.stopping.escalate();
             if twice {
-                slot.stopping.urge();
+                slot.stopping.escalate();
             }
         }
     }

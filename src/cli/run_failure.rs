@@ -1,21 +1,21 @@
-//! What `lakemill run` says when it failed: the error, with keys told as the files that they are here.
+//! The message of a failed `lakemill run`, with object keys shown as local files.
 
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::local::STATE_FOLDER;
+use super::output::STATE_FOLDER;
 use super::plain::plain;
 use crate::domain::job::{RunError, RunErrorCode};
 use crate::engine::run::RunFailure;
 
-/// Every key of a local run starts so; what follows is a path in one of the folders.
+/// Every key of a local run starts with this; the rest is a path in one of the folders.
 const PREFIX: &str = "pipelines/local/";
 
-/// Tells `failure` of a run from `input` to `output`.
+/// Writes `failure` of a run from `input` to `output`.
 ///
 /// # Errors
 /// `out` can't be written.
-pub fn tell(failure: &RunFailure, input: &Path, output: &Path, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(failure: &RunFailure, input: &Path, output: &Path, out: &mut dyn Write) -> io::Result<()> {
     let error = &failure.error;
     let code = error.code;
     writeln!(out, "the run failed: {} ({code})", plain(&as_paths(&error.message, input, output)))?;
@@ -32,7 +32,7 @@ pub fn tell(failure: &RunFailure, input: &Path, output: &Path, out: &mut dyn Wri
     Ok(())
 }
 
-/// What to do, in the words of the command line.
+/// What to do, in terms of the command line.
 fn detail(error: &RunError, input: &Path) -> String {
     let detail = error.detail.as_deref().unwrap_or_default();
     let added = if error.code == RunErrorCode::NoInput {
@@ -47,7 +47,7 @@ fn detail(error: &RunError, input: &Path) -> String {
     format!("{detail}{added}")
 }
 
-/// A store's error tells its bucket and key; here these are folders.
+/// Replaces bucket and key in a store's error by the local path.
 fn as_paths(text: &str, input: &Path, output: &Path) -> String {
     let state = output.join(STATE_FOLDER);
     for (bucket, folder) in [("lake", input), ("warehouse", output), ("pipelines", &state)] {

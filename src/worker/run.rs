@@ -1,27 +1,45 @@
-//! One attempt: the config, then the run itself.
+//! One attempt of a job: reads the config, then runs the pipeline.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use super::config;
-use super::execute::Run;
-use crate::domain::job::{RunError, RunErrorCode, RunResult};
+use super::observe::Watch;
+use super::shared::Shared;
+use crate::domain::job::{Job, JobMessage, RunError, RunErrorCode, RunResult};
 use crate::engine::convert::Resources;
 use crate::engine::run::{CsvConverter, RunRequest, run as run_pipeline};
+use crate::pipelines::lease::RunLease;
+use crate::ports::jobs::Start;
 use crate::runtime::threads::Instant;
 
-/// # Errors
-/// Why it failed; a panic too.
-pub(super) fn run(run: &Run<'_>) -> Result<RunResult, RunError> {
-    let began = Instant::now();
-    let done = catch_unwind(AssertUnwindSafe(|| attempt(run))).unwrap_or_else(|panic| Err(panicked(&*panic)));
-    run.shared.state.count_run(began.elapsed(), &run.watch.progress_now());
-    done
+/// A started job.
+pub(super) struct Run<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) start: Start,
+    pub(super) message: JobMessage,
+    pub(super) job: Job,
+    pub(super) lease: Arc<RunLease>,
+    pub(super) watch: Watch,
+    pub(super) began: Instant,
 }
 
-fn attempt(run: &Run<'_>) -> Result<RunResult, RunError> {
+/// Runs the pipeline.
+///
+/// # Errors
+/// Why it failed; also if it panicked.
+pub(super) fn attempt(run: &Run<'_>) -> Result<RunResult, RunError> {
+    let began = Instant::now();
+    let outcome =
+        catch_unwind(AssertUnwindSafe(|| attempt_unguarded(run))).unwrap_or_else(|panic| Err(panicked(&*panic)));
+    run.shared.state.count_run(began.elapsed(), &run.watch.progress_now());
+    outcome
+}
+
+fn attempt_unguarded(run: &Run<'_>) -> Result<RunResult, RunError> {
     let shared = run.shared;
-    let own = shared.expressions.for_run();
-    let expressions = own.as_deref().unwrap_or(&*shared.expressions);
+    let for_run = shared.expressions.for_run();
+    let expressions = for_run.as_deref().unwrap_or(&*shared.expressions);
     let pipeline = config::read(shared, expressions, &run.message.pipeline)?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let resources = Resources {
@@ -51,5 +69,5 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> RunError {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned());
     RunError::new(RunErrorCode::Panicked, format!("the run panicked: {text}"))
-        .detail("this is a bug of Lakemill; the worker's log has the place")
+        .detail("this is a bug in Lakemill; the worker's log shows where")
 }

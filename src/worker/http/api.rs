@@ -1,0 +1,107 @@
+//! The state that the worker's handlers use, and the credentials of its routes.
+
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use super::rejections::{EventRejections, Rejection};
+use crate::config::Secret;
+use crate::http::credentials::{MetricsAccess, bears, bears_webhook_secret};
+use crate::http::{ApiError, Caller, ErrorCode, Head, HttpMetrics, Service};
+use crate::observability::CachedHealthCheck;
+use crate::ports::jobs::QueueCounts;
+use crate::ports::kv::KvError;
+use crate::ports::{Expressions, Kv, ObjectStore};
+use crate::worker::state::State;
+use crate::worker::stopping::Stopping;
+
+/// What a route requires of its callers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Credential {
+    Nothing,
+    /// `SVC_WORKER_TOKEN`.
+    WorkerToken,
+    /// `SVC_WEBHOOK_SECRET`.
+    WebhookSecret,
+    /// As [`MetricsAccess`] requires.
+    Metrics,
+}
+
+/// See the module.
+pub struct WorkerApi {
+    pub store: Arc<dyn ObjectStore>,
+    pub kv: Arc<dyn Kv>,
+    pub expressions: Arc<dyn Expressions>,
+    pub state: Arc<State>,
+    pub stopping: Arc<Stopping>,
+    /// The lake's bucket, as events name it.
+    pub lake_bucket: String,
+    pub worker_token: Secret,
+    pub webhook_secret: Secret,
+    pub metrics_access: MetricsAccess,
+    pub rejections: EventRejections,
+    /// Jobs at a time.
+    pub executors: usize,
+    pub scratch_dir: PathBuf,
+    pub checks: HealthChecks,
+    /// Of the server, once it runs.
+    pub http: OnceLock<Arc<HttpMetrics>>,
+}
+
+impl Service for WorkerApi {
+    type Credential = Credential;
+
+    fn authorize(&self, credential: Credential, head: &Head) -> Result<Caller, ApiError> {
+        let has_secret = match credential {
+            Credential::Nothing => return Ok(Caller::Anonymous),
+            Credential::WorkerToken => bears(head, &self.worker_token),
+            Credential::WebhookSecret => bears_webhook_secret(head, &self.webhook_secret),
+            Credential::Metrics => return self.metrics_access.authorize(head),
+        };
+        if has_secret {
+            return Ok(Caller::Secret);
+        }
+        if credential == Credential::WebhookSecret {
+            let headers = head.headers();
+            let sent = ["authorization", "x-svc-webhook-secret"].iter().any(|name| headers.bytes(name).is_some());
+            let reason = if sent { Rejection::WrongSecret } else { Rejection::NoSecret };
+            self.rejections.add(reason, head.client(), "status 401");
+        }
+        Err(ApiError::of(ErrorCode::Unauthorized))
+    }
+}
+
+/// Health checks of the dependencies of jobs.
+#[derive(Debug, Default)]
+pub struct HealthChecks {
+    pub(super) queue: Arc<CachedHealthCheck<Option<QueueCounts>>>,
+    pub(super) kv: Arc<CachedHealthCheck<KvState>>,
+    pub(super) store: Arc<CachedHealthCheck<bool>>,
+}
+
+/// The outcome of a write to the key-value store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KvState {
+    Ok,
+    /// It responds, but rejects writes: out of memory, read-only, or not permitted.
+    RefusesWrites,
+    Failed,
+}
+
+impl KvState {
+    pub(super) fn of(kv: &dyn Kv) -> Self {
+        let Err(error) = kv.prove_write() else { return Self::Ok };
+        tracing::warn!(%error, "not ready: key-value store failed");
+        match error {
+            KvError::Refused { .. } | KvError::Malformed { .. } => Self::RefusesWrites,
+            KvError::Unavailable { .. } => Self::Failed,
+        }
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::RefusesWrites => "refuses writes",
+            Self::Failed => "failed",
+        }
+    }
+}

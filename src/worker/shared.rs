@@ -1,0 +1,44 @@
+//! What the threads of a worker share.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::exclusive::ExclusiveGate;
+use super::refunds::Refunds;
+use super::state::State;
+use super::stopping::Stopping;
+use crate::config::LeaseConfig;
+use crate::ports::{Expressions, Kv, ObjectStore};
+use crate::runtime::Clock;
+
+/// Options of a worker.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Identifies this process among all workers; never used by two at a time.
+    pub name: String,
+    /// Jobs at a time, from 1.
+    pub concurrency: usize,
+    /// Attempts of a job before it fails, from 1.
+    pub attempts_max: u32,
+    pub lease: LeaseConfig,
+    /// An existing folder that only this process uses.
+    pub scratch_dir: PathBuf,
+    /// Memory of one run.
+    pub run_memory_bytes: u64,
+    /// How often the lake is compared with the tables; `None`: only after the key-value store lost its data.
+    pub reconcile: Option<Duration>,
+}
+
+/// See the module.
+pub(super) struct Shared {
+    pub(super) store: Arc<dyn ObjectStore>,
+    pub(super) kv: Arc<dyn Kv>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) expressions: Arc<dyn Expressions>,
+    pub(super) options: Options,
+    pub(super) stopping: Arc<Stopping>,
+    pub(super) state: Arc<State>,
+    pub(super) gate: ExclusiveGate,
+    pub(super) refunds: Refunds,
+}
