@@ -1,4 +1,4 @@
-//! The command line's words.
+//! The command line's arguments and help.
 
 use std::path::PathBuf;
 
@@ -10,8 +10,8 @@ use crate::domain::limits::HISTORY_PAGE_JOBS_MAX;
 use crate::domain::name::Slug;
 
 const STATUSES: &str = "\
-Exit status: 0 done; 1 the command failed, and says why; 2 a wrong call; 78 a wrong environment.
-`lakemill COMMAND --help` says more.";
+Exit status: 0 success; 1 the command failed; 2 invalid arguments; 78 invalid environment.
+See `lakemill COMMAND --help` for details.";
 
 /// Turns raw CSV files into typed, partitioned Parquet tables.
 #[derive(Debug, Parser)]
@@ -22,89 +22,84 @@ pub struct Args {
 }
 
 const RUN_HELP: &str = "\
-A second run reads only what changed. DIR/_rejected_rows has the rejected rows and why.
-Exit status: 0 done; 1 the run failed, and says why; 2 a wrong call.
+A second run reads only new and changed files. DIR/_rejected_rows has the rejected rows and why.
+Exit status: 0 success; 1 the run failed; 2 invalid arguments.
 
 Example: lakemill run shop.json --input shop --output warehouse";
 
 const UP_HELP: &str = "\
-CSVs that are put under DIR/objects/svc-lake/pipelines/<pipeline>/ become tables by themselves,
-seconds later. Ctrl-C ends it once the runs that are on have ended; a second one puts them back.
-Exit status: 0 ended when told to; 1 it can't start, and says why; 2 a wrong call; 78 a wrong
-environment.
+CSVs in DIR/objects/svc-lake/pipelines/<pipeline>/ become tables automatically, within seconds.
+Ctrl-C stops it once runs in progress have ended; a second one requeues them.
+Exit status: 0 stopped by a signal; 1 it can't start; 2 invalid arguments; 78 invalid environment.
 
 Example: lakemill up --demo";
 
 const WORKER_HELP: &str = "\
-docs/configuration.md has the variables; what is missing or malformed is told all at once. SIGTERM
-ends it once the runs that are on have ended; a second one puts them back.
-Exit status: 0 ended when told to; 1 it can't start, and says why; 2 a wrong call; 78 a wrong
-environment.";
+See docs/configuration.md for the variables; all missing and malformed ones are reported at once.
+SIGTERM stops it once runs in progress have ended; a second one requeues them.
+Exit status: 0 stopped by a signal; 1 it can't start; 2 invalid arguments; 78 invalid environment.";
 
 const WEB_HELP: &str = "\
-docs/configuration.md has the variables; what is missing or malformed is told all at once. SIGTERM
-ends it once the requests that are on have ended; a second one ends it at once.
-Exit status: 0 ended when told to; 1 it can't start, and says why; 2 a wrong call; 78 a wrong
-environment.";
+See docs/configuration.md for the variables; all missing and malformed ones are reported at once.
+SIGTERM stops it once requests in progress have completed; a second one stops it at once.
+Exit status: 0 stopped by a signal; 1 it can't start; 2 invalid arguments; 78 invalid environment.";
 
 const HASH_HELP: &str = "\
-On a terminal the password is asked for twice and not shown; otherwise it is the first line of
-standard input. The hash is the value of SVC_ADMIN_PASSWORD_HASH.
-Exit status: 0 done; 1 the password can't be used, and why; 2 a wrong call.";
+On a terminal, asks for the password twice without showing it; otherwise reads the first line of
+standard input. Use the hash as SVC_ADMIN_PASSWORD_HASH.
+Exit status: 0 success; 1 the password can't be used; 2 invalid arguments.";
 
 const ENQUEUE_HELP: &str = "\
 Needs the environment of the object store (S3_BUCKET_…, OBJ_…) and KV_URL, or --data.
-Exit status: 0 queued; 1 it failed, and says why; 2 a wrong call; 78 a wrong environment.
+Exit status: 0 enqueued; 1 it failed; 2 invalid arguments; 78 invalid environment.
 
 Example: lakemill enqueue flights --clean && lakemill jobs flights --follow";
 
 const JOBS_HELP: &str = "\
 Needs the environment of the object store (S3_BUCKET_…, OBJ_…) and KV_URL, or --data.
-Exit status: 0 done; 1 it failed, or a job that was followed did; 2 a wrong call; 78 a wrong
+Exit status: 0 success; 1 it failed, or a followed job did; 2 invalid arguments; 78 invalid
 environment.
 
 Example: lakemill jobs flights --json | jq .error";
 
 const CANCEL_HELP: &str = "\
-A job that waits ends soon, as failed with the code `cancelled`; one that runs stops within seconds,
-unless it is publishing. Needs the environment of the object store (S3_BUCKET_…, OBJ_…) and KV_URL,
-or --data.
-Exit status: 0 asked for; 1 it can't be cancelled (any more), and why; 2 a wrong call; 78 a wrong
+A queued job soon fails with the code `cancelled`; a running one stops within seconds, unless it is
+publishing. Needs the environment of the object store (S3_BUCKET_…, OBJ_…) and KV_URL, or --data.
+Exit status: 0 requested; 1 it can't be cancelled (any more); 2 invalid arguments; 78 invalid
 environment.";
 
 const HEALTH_HELP: &str = "\
-For the health check of a container, say: HEALTHCHECK CMD [\"lakemill\", \"health\"]
-Without --url it asks this machine at PORT and SVC_BIND; without PORT at 8080, then at 3000. It asks
-/livez, which the process answers by itself; of an URL with a path it asks that, e.g. /readyz.
-Exit status: 0 it answers with 200; 1 it doesn't, and what it does; 2 a wrong call; 78 a wrong
-environment.";
+For the health check of a container: HEALTHCHECK CMD [\"lakemill\", \"health\"]
+Without --url, checks this machine at PORT and SVC_BIND; without PORT, at 8080, then at 3000. Requests
+/livez, which depends on the process alone, or the path of the URL, e.g. /readyz.
+Exit status: 0 it responds with 200; 1 it doesn't; 2 invalid arguments; 78 invalid environment.";
 
 const COMPLETIONS_HELP: &str = "\
-Exit status: 0 done; 2 a wrong call.
+Exit status: 0 success; 2 invalid arguments.
 
 Example: lakemill completions bash > /usr/share/bash-completion/completions/lakemill";
 
 const MAN_HELP: &str = "\
-Exit status: 0 done; 1 the pages can't be written, and why; 2 a wrong call.
+Exit status: 0 success; 1 the pages can't be written; 2 invalid arguments.
 
 Example: lakemill man --out /usr/local/share/man/man1";
 
 const WEBHOOK_HELP: &str = "\
 Needs the environment of the object store (S3_BUCKET_…, OBJ_…).
-Exit status: 0 done; 1 it failed, and says why; 2 a wrong call; 78 a wrong environment.";
+Exit status: 0 success; 1 it failed; 2 invalid arguments; 78 invalid environment.";
 
 const DOCTOR_HELP: &str = "\
-Each check says ok, skipped, warning or problem, and what to do. Small objects are written to the
-buckets and deleted again. With --data it checks what a `lakemill up` runs: store and queue in its
-folder, and the ports that it has, or had when it last ran.
-Exit status: 0 no problem; 1 at least one; 2 a wrong call.";
+Each check reports ok, skipped, warning or problem, and what to do. Writes small objects to the
+buckets and deletes them again. With --data, checks an installation of `lakemill up`: the store and
+queue in its folder, and its current or last ports.
+Exit status: 0 no problem; 1 at least one; 2 invalid arguments.";
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Convert a local folder of CSV files to a local folder of Parquet tables
     #[command(after_help = RUN_HELP)]
     Run(RunArgs),
-    /// Start everything in one process, on a store and a queue in one folder
+    /// Start all services in one process, with store and queue in one folder
     #[command(after_help = UP_HELP)]
     Up(UpArgs),
     /// Start a worker, configured by its environment
@@ -113,45 +108,45 @@ pub enum Command {
     /// Start a web service, configured by its environment
     #[command(after_help = WEB_HELP)]
     Web,
-    /// Check a pipeline.json or a dashboard: every problem at once, with line and column
+    /// Check a pipeline.json or a dashboard; reports all problems with line and column
     Validate {
         /// The file to check; `-` reads standard input
         file: PathBuf,
     },
-    /// Ask for a run of a pipeline and print the job's id
+    /// Enqueue a run of a pipeline and print the job's id
     #[command(after_help = ENQUEUE_HELP)]
     Enqueue(EnqueueArgs),
-    /// Show the jobs of a pipeline, or of all, newest first
+    /// List the jobs of a pipeline, or of all, newest first
     #[command(after_help = JOBS_HELP, override_usage = "lakemill jobs [OPTIONS] <SLUG | --all>")]
     Jobs(JobsArgs),
-    /// Cancel a job that waits or runs
+    /// Cancel a queued or running job
     #[command(after_help = CANCEL_HELP)]
     Cancel(CancelArgs),
-    /// Have the object store tell the worker of new files
+    /// Manage the object store's notifications of new files
     #[command(subcommand, after_help = WEBHOOK_HELP)]
     Webhook(WebhookCommand),
-    /// Check everything that the services depend on, and say what to do
+    /// Check all dependencies of the services, and suggest fixes
     #[command(after_help = DOCTOR_HELP)]
     Doctor(DoctorArgs),
-    /// Ask whether a service answers, for health checks
+    /// Check that a service responds, for health checks
     #[command(after_help = HEALTH_HELP)]
     Health(HealthArgs),
-    /// Run people's SQL for the web service, which starts it
+    /// Run users' SQL for the web service, which starts it
     #[command(hide = true)]
     SqlChild(SqlChildArgs),
     /// Print the hash of a password, for SVC_ADMIN_PASSWORD_HASH
     #[command(after_help = HASH_HELP)]
     HashPassword,
-    /// Print what makes a shell complete the words of a call
+    /// Print shell completions
     #[command(after_help = COMPLETIONS_HELP)]
     Completions {
         /// The shell
         shell: Shell,
     },
-    /// Print the manual page, or write those of all commands
+    /// Print the manual page, or write the pages of all commands
     #[command(after_help = MAN_HELP)]
     Man {
-        /// Write a page for each command to this folder, made if it is missing
+        /// Write a page for each command to this folder, created if missing
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
@@ -159,16 +154,16 @@ pub enum Command {
 
 #[derive(Debug, clap::Args)]
 pub struct UpArgs {
-    /// Where objects, queue and secrets are kept; made if it is missing
+    /// Folder for objects, queue and secrets; created if missing
     #[arg(long, value_name = "DIR", default_value = "./lakemill-data")]
     pub data: PathBuf,
-    /// Lay out the sample pipeline `flights` with its CSVs, and run it
+    /// Create the sample pipeline `flights` with its CSVs, and run it
     #[arg(long)]
     pub demo: bool,
-    /// The port of the web service; 0 takes any free one
+    /// Port of the web service; 0 takes a free one
     #[arg(long, value_name = "PORT", default_value_t = 3000)]
     pub port: u16,
-    /// The port on which the worker answers health checks and events; 0 takes any free one
+    /// Port of the worker, for health checks and events; 0 takes a free one
     #[arg(long, value_name = "PORT", default_value_t = 8080)]
     pub worker_port: u16,
 }
@@ -177,28 +172,28 @@ pub struct UpArgs {
 pub struct RunArgs {
     /// The config, a pipeline.json
     pub file: PathBuf,
-    /// The folder that the config's `files` globs are relative to; only read
+    /// Folder that the config's `files` globs are relative to; only read
     #[arg(long, value_name = "DIR")]
     pub input: PathBuf,
-    /// Where the tables go (DIR/<table>/…), rejected rows (DIR/_rejected_rows/…) and manifests (DIR/_lakemill/…)
+    /// Folder for tables (DIR/<table>/…), rejected rows (DIR/_rejected_rows/…) and manifests (DIR/_lakemill/…)
     #[arg(long, value_name = "DIR")]
     pub output: PathBuf,
-    /// Convert and check everything, say what would change, write nothing
+    /// Convert and check everything, report what would change, write nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Make every table anew and delete what no source feeds any more
+    /// Rebuild all tables and delete partitions without sources
     #[arg(long)]
     pub clean: bool,
-    /// Take only new or changed files whose path starts with this
+    /// Read only new or changed files whose path starts with this
     #[arg(long, value_name = "PATH", default_value = "", hide_default_value = true)]
     pub prefix: String,
-    /// Threads that parse and encode [default: one a core]
+    /// Threads that parse and encode [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
-    /// Memory of the run in MiB; what doesn't fit waits in scratch
+    /// Memory of the run in MiB; the rest spills to scratch
     #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u64).range(64..=1_048_576))]
     pub memory: u64,
-    /// Print the result as JSON, as the record of a job has it
+    /// Print the result as JSON, as in a job's record
     #[arg(long)]
     pub json: bool,
     /// No progress bar
@@ -211,13 +206,13 @@ pub struct EnqueueArgs {
     /// The pipeline
     #[arg(value_name = "SLUG", value_parser = Slug::parse)]
     pub pipeline: Slug,
-    /// Make every table anew and delete what no source feeds any more
+    /// Rebuild all tables and delete partitions without sources
     #[arg(long)]
     pub clean: bool,
-    /// Take only new or changed files whose key starts with this, below pipelines/SLUG/
+    /// Read only new or changed files whose key starts with this, below pipelines/SLUG/
     #[arg(long, value_name = "PREFIX", default_value = "", hide_default_value = true)]
     pub prefix: String,
-    /// Of the folder of a `lakemill up`, instead of what the environment names
+    /// Use the folder of `lakemill up` instead of the environment
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
 }
@@ -227,26 +222,26 @@ pub struct JobsArgs {
     /// The pipeline
     #[arg(value_name = "SLUG", value_parser = Slug::parse, required_unless_present = "all")]
     pub pipeline: Option<Slug>,
-    /// Of all pipelines, at most 1,000 of them
+    /// Jobs of all pipelines, of at most 1,000
     #[arg(long, conflicts_with_all = ["pipeline", "follow"])]
     pub all: bool,
-    /// Only jobs that failed
+    /// Only failed jobs
     #[arg(long, conflicts_with_all = ["active", "follow"])]
     pub failed: bool,
-    /// Only jobs that wait or run
+    /// Only queued and running jobs
     #[arg(long)]
     pub active: bool,
-    /// How many jobs
+    /// Number of jobs
     #[arg(long, value_name = "N", default_value_t = 20,
           value_parser = clap::value_parser!(u16).range(1..=HISTORY_PAGE_JOBS_MAX as i64))]
     pub limit: u16,
-    /// Show the progress of active jobs until none is left
+    /// Show the progress of active jobs until they end
     #[arg(long)]
     pub follow: bool,
-    /// One JSON object a line instead of a table
+    /// Print one JSON object per line instead of a table
     #[arg(long)]
     pub json: bool,
-    /// Of the folder of a `lakemill up`, instead of what the environment names
+    /// Use the folder of `lakemill up` instead of the environment
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
 }
@@ -256,20 +251,20 @@ pub struct CancelArgs {
     /// The pipeline
     #[arg(value_name = "SLUG", value_parser = Slug::parse)]
     pub pipeline: Slug,
-    /// The job's id, as `lakemill jobs` shows it
+    /// The job's id, as shown by `lakemill jobs`
     #[arg(value_name = "JOB", value_parser = JobId::parse)]
     pub job_id: JobId,
-    /// Of the folder of a `lakemill up`, instead of what the environment names
+    /// Use the folder of `lakemill up` instead of the environment
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
 pub struct HealthArgs {
-    /// Where the service is, e.g. http://127.0.0.1:3000
+    /// URL of the service, e.g. http://127.0.0.1:3000
     #[arg(long)]
     pub url: Option<String>,
-    /// Seconds to wait for the answer
+    /// Seconds to wait for the response
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=300))]
     pub timeout: u64,
 }
@@ -281,17 +276,17 @@ pub struct SqlChildArgs {
     pub parent: u32,
     /// Folder of the time-zone data
     pub zones: PathBuf,
-    /// Check and evaluate expressions, instead of running statements over the files of the working folder
+    /// Check and evaluate expressions instead of running statements on the files of the working folder
     #[arg(long)]
     pub expressions: bool,
 }
 
 #[derive(Debug, clap::Args)]
 pub struct DoctorArgs {
-    /// One JSON document instead of lines
+    /// Print one JSON document instead of lines
     #[arg(long)]
     pub json: bool,
-    /// Of the folder of a `lakemill up`, instead of what the environment names
+    /// Use the folder of `lakemill up` instead of the environment
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
 }
@@ -300,25 +295,25 @@ pub struct DoctorArgs {
 const ARN_BYTES_MAX: usize = 2_048;
 
 const INSTALL_HELP: &str = "\
-ARN names the webhook target that the store has been given, e.g. arn:minio:sqs::lakemill:webhook.
-It must post to the worker's /events/s3 with SVC_WEBHOOK_SECRET as its token. Rules of others on
-the bucket stay as they are; ours are replaced, so that the call can be repeated.";
+ARN is the webhook target configured in the store, e.g. arn:minio:sqs::lakemill:webhook. It must
+post to the worker's /events/s3 with SVC_WEBHOOK_SECRET as its token. Other rules of the bucket are
+kept; rules of earlier installs are replaced, so that the command can be repeated.";
 
 #[derive(Debug, Subcommand)]
 pub enum WebhookCommand {
-    /// Put the rule on the lake bucket: objects created under pipelines/ that end in .csv
+    /// Add a rule to the lake bucket: objects created under pipelines/ that end in .csv
     #[command(after_help = INSTALL_HELP)]
     Install {
         /// The store's webhook target
         #[arg(long, value_parser = arn)]
         arn: String,
-        /// Also for .csv.gz and .csv.zst
+        /// Also .csv.gz and .csv.zst
         #[arg(long)]
         compressed: bool,
     },
     /// Show the rules of the lake bucket
     Show,
-    /// Remove every rule of the lake bucket, asking first if there are rules of others
+    /// Remove all rules of the lake bucket; asks first if there are other rules
     Remove {
         /// Don't ask
         #[arg(long)]
@@ -330,6 +325,6 @@ fn arn(text: &str) -> Result<String, String> {
     let printable = text.chars().all(|c| c.is_ascii_graphic());
     match text.starts_with("arn:") && printable && text.len() <= ARN_BYTES_MAX {
         true => Ok(text.to_owned()),
-        false => Err(format!("expected `arn:…` of at most {ARN_BYTES_MAX} bytes, without blanks")),
+        false => Err(format!("expected `arn:…` of at most {ARN_BYTES_MAX} bytes, without spaces")),
     }
 }

@@ -1,4 +1,4 @@
-//! `lakemill cancel`: tells a job to end, straight at the key-value store.
+//! `lakemill cancel`: cancels a job directly in the key-value store.
 
 use std::io::Write;
 
@@ -13,10 +13,10 @@ use crate::domain::job::JobStatus;
 use crate::pipelines::history;
 use crate::ports::jobs::CancelOutcome;
 
-/// False if the job can't be cancelled (any more), which is told on stderr.
+/// False if the job can't be cancelled (any more), with the reason on stderr.
 ///
 /// # Errors
-/// What is wrong with the environment, or what a store says.
+/// The environment is invalid, or a store failed.
 pub fn run(args: &CancelArgs) -> Result<bool, CommandError> {
     let config = environment::load(args.data.as_deref(), OperatorConfig::from_env)?;
     let services = Services::open(&config.objects, &config.kv)?;
@@ -24,7 +24,7 @@ pub fn run(args: &CancelArgs) -> Result<bool, CommandError> {
     let why = match services.kv.cancel(pipeline, job_id).map_err(|error| error.to_string())? {
         CancelOutcome::Requested => {
             writeln!(std::io::stdout(), "{job_id} is told to end").map_err(|error| error.to_string())?;
-            // The wish is noted, whatever can be told of the job.
+            // The request is recorded, whatever is known of the job.
             if let Some(silence) = services.kv.job(pipeline, job_id).ok().flatten().and_then(|job| silence(&job)) {
                 warn(&format!("its worker can't hear it now: {silence}, and ends it then"));
             }

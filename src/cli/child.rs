@@ -1,5 +1,4 @@
-//! `lakemill sql-child`: the other end of the sandbox, with what the engine adds to it. Started by services and commands
-//! alone.
+//! `lakemill sql-child`: the sandboxed process, with the engine's operations. Started only by services and commands.
 
 use std::process::ExitCode;
 

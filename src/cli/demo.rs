@@ -9,7 +9,7 @@ use crate::ports::store::{Bucket, Precondition, StoreError, WriteOptions};
 
 use super::services::Services;
 
-/// Does nothing if the pipeline is there already. `attempts_max`: of the worker that will run it.
+/// Does nothing if the pipeline exists. `attempts_max`: of the worker that will run it.
 ///
 /// # Errors
 /// A message if the store or the queue fails.

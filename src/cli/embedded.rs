@@ -59,7 +59,7 @@ pub struct Served {
 }
 
 impl Served {
-    /// Writes down who serves the folder, and where: for whoever is refused, and for `doctor`.
+    /// Records the process that serves the folder, and its addresses, for other processes and for `doctor`.
     ///
     /// # Errors
     /// A message that names the file.
@@ -74,7 +74,7 @@ impl Served {
         told.map_err(|error| format!("--data: `{}`: {error}", self.path.display()))
     }
 
-    /// What the last start wrote.
+    /// The addresses of the last start.
     fn read(&self) -> String {
         let mut text = String::new();
         // Without it, they are written when they are known.
@@ -130,10 +130,10 @@ impl Embedded {
         Ok(embedded)
     }
 
-    /// The right to serve the folder: two at once would watch, run and cache everything twice.
+    /// Locks the folder: two processes would watch, run and cache everything twice.
     ///
     /// # Errors
-    /// A message that names who serves it, or the file.
+    /// The folder is served by another process, or the file can't be locked.
     pub fn serve_alone(&self) -> Result<Served, String> {
         let path = self.root.join(LOCK);
         let failed = |error: &dyn std::fmt::Display| format!("--data: `{}`: {error}", path.display());
@@ -191,7 +191,7 @@ impl Embedded {
         }
     }
 
-    /// Where the hash of the password lies.
+    /// The file with the hash of the password.
     pub fn password_file(&self) -> PathBuf {
         self.secret(PASSWORD_HASH)
     }

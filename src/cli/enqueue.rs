@@ -1,4 +1,4 @@
-//! `lakemill enqueue`: asks for a run, straight at the key-value store.
+//! `lakemill enqueue`: enqueues a run directly in the key-value store.
 
 use std::io::Write;
 
@@ -16,11 +16,11 @@ use crate::domain::name::Slug;
 use crate::ports::jobs::EnqueueOutcome;
 use crate::ports::store::Bucket;
 
-/// Prints the job's id on stdout. A run without a config, or under a prefix that no file has, is asked for as any
-/// other, with a warning: what is missing may come before it starts.
+/// Prints the job's id on stdout. A missing config, or a prefix without files, is only a warning: either may be added
+/// before the run starts.
 ///
 /// # Errors
-/// What is wrong with the prefix or the environment, that there is no such pipeline, or what the key-value store says.
+/// The prefix or the environment is invalid, the pipeline doesn't exist, or the key-value store failed.
 pub fn run(args: &EnqueueArgs) -> Result<bool, CommandError> {
     let prefix = whole_prefix(&args.pipeline, &args.prefix)?;
     let config = environment::load(args.data.as_deref(), OperatorConfig::from_env)?;
@@ -28,8 +28,8 @@ pub fn run(args: &EnqueueArgs) -> Result<bool, CommandError> {
     let mut message = JobMessage::new(args.pipeline.clone(), args.clean, TRIGGER_MANUAL, services.clock.now());
     message.prefix = prefix;
     message.relative_prefix().map_err(|error| format!("--prefix: {}", error.message))?;
-    // Where the object store is away the run is asked for all the same, with a warning.
-    if let Ok(Some(unknown)) = unknown::told(&services, &args.pipeline) {
+    // Without the object store the run is enqueued with a warning.
+    if let Ok(Some(unknown)) = unknown::message(&services, &args.pipeline) {
         let config = config_key(&args.pipeline);
         return Err(format!("{unknown}\nA new pipeline begins with its config: put one at `{config}`").into());
     }
@@ -43,7 +43,7 @@ pub fn run(args: &EnqueueArgs) -> Result<bool, CommandError> {
     Ok(true)
 }
 
-/// The prefix as jobs have it: from the lake's root.
+/// The prefix from the lake's root, as in jobs.
 fn whole_prefix(pipeline: &Slug, prefix: &str) -> Result<String, String> {
     let own = pipeline_prefix(pipeline);
     let whole = if prefix.starts_with("pipelines/") { prefix.to_owned() } else { format!("{own}{prefix}") };
@@ -65,13 +65,13 @@ fn warn_of_config(services: &Services, pipeline: &Slug) {
     warn(&warning);
 }
 
-/// A prefix that is mistyped would have the run find nothing, and say so in its record alone.
+/// Otherwise a mistyped prefix would only show in the record of the run.
 fn warn_of_prefix(services: &Services, job: &Job) {
-    // A clean run reads all of them, whatever the prefix.
+    // A clean run ignores the prefix.
     if job.clean_run || job.prefix == pipeline_prefix(&job.pipeline) {
         return;
     }
-    // What the store says otherwise is told by the look for the config.
+    // Errors of the store are reported with the config.
     if let Ok(page) = services.store.list(Bucket::Lake, &job.prefix, None, None, 1)
         && page.objects.is_empty()
     {
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_prefix_is_taken_from_the_root_and_from_the_pipeline() {
+    fn prefix_may_start_at_the_root_or_at_the_pipeline() {
         let slug = Slug::parse("trips").unwrap();
         for (given, whole) in [
             ("", "pipelines/trips/"),

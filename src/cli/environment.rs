@@ -1,4 +1,4 @@
-//! The environment of an operator's command: the process's own, or that of a folder of `lakemill up`.
+//! The environment of operators' commands: of the process, or of a folder of `lakemill up`.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use super::embedded::Embedded;
 use super::warnings::warn;
 use crate::config::{Environment, EnvironmentError, Loaded};
 
-/// Gives `read` the environment that stands for `data`, the folder, or without one the process's.
+/// Calls `read` with the environment of the folder `data`, or of the process.
 ///
 /// # Errors
-/// A message if `data` is no such folder.
+/// `data` is not such a folder.
 pub fn with<T>(data: Option<&Path>, read: impl FnOnce(&Environment<'_>) -> T) -> Result<T, String> {
     let process = Environment::of_process();
     let Some(root) = data else { return Ok(read(&process)) };
@@ -19,10 +19,10 @@ pub fn with<T>(data: Option<&Path>, read: impl FnOnce(&Environment<'_>) -> T) ->
     Ok(read(&Environment { get: &overlay, read: process.read }))
 }
 
-/// Loads a config from the environment of [`with`] and warns on stderr of what was adjusted.
+/// Loads a config from the environment of [`with`], and prints warnings to stderr.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// All faults of the environment.
 pub fn load<T>(
     data: Option<&Path>,
     from: impl FnOnce(&Environment<'_>) -> Result<Loaded<T>, EnvironmentError>,

@@ -1,4 +1,4 @@
-//! The processes in which commands and services check and evaluate expressions.
+//! Child processes in which commands and services check and evaluate expressions.
 
 use std::sync::Arc;
 
@@ -6,13 +6,13 @@ use crate::config::Environment;
 use crate::sql::sandbox::expressions::IDLE_MAX;
 use crate::sql::sandbox::{ExpressionLimits, SandboxExpressions};
 
-/// Processes besides those of the converting threads: for the checks of requests and of jobs that begin.
+/// Processes besides those of converting threads, for checks of requests and of starting jobs.
 const CHECKS_MAX: usize = 16;
 
 /// For `threads` threads that evaluate at a time. Starts nothing yet.
 ///
 /// # Errors
-/// A message if this program can't be found.
+/// This program can't be found.
 pub fn processes(threads: usize) -> Result<Arc<SandboxExpressions>, String> {
     let program = std::env::current_exe().map_err(|error| format!("finding this program: {error}"))?;
     let environment = Environment::of_loader();
@@ -20,7 +20,7 @@ pub fn processes(threads: usize) -> Result<Arc<SandboxExpressions>, String> {
     Ok(Arc::new(SandboxExpressions::new(program, threads.saturating_add(CHECKS_MAX), environment, limits)))
 }
 
-/// For a worker that does so many jobs at a time, which share the machine's threads.
+/// For a worker with so many concurrent jobs, which share the machine's threads.
 ///
 /// # Errors
 /// As [`processes`].
@@ -29,7 +29,7 @@ pub fn processes_of_worker(concurrency: usize) -> Result<Arc<SandboxExpressions>
     processes(available_threads().saturating_add((1 + IDLE_MAX) * concurrency))
 }
 
-/// Threads that run at a time on this machine.
+/// Threads that this machine runs in parallel.
 pub fn available_threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }

@@ -10,15 +10,15 @@ use super::plain::plain;
 use super::probe::{Answer, WEB_PORT, WORKER_PORT, ask, own_address};
 use crate::config::{Environment, ListenConfig};
 
-/// Where a worker and a web service listen that are told no port.
+/// Default ports of worker and web service.
 const PORTS: [u16; 2] = [WORKER_PORT, WEB_PORT];
-/// What the process answers by itself: a check that fails while a store is away would have it restarted for nothing.
+/// Depends on the process alone: restarting it for an unavailable store would be pointless.
 const PATH: &str = "/livez";
 
-/// False if it doesn't answer with 200; what it does is told on stderr.
+/// False if it doesn't respond with 200; the reason is written to stderr.
 ///
 /// # Errors
-/// A wrong environment, or a `--url` that is none.
+/// The environment or `--url` is invalid.
 pub fn run(args: &HealthArgs) -> Result<bool, CommandError> {
     let urls = match &args.url {
         Some(url) => vec![whole(url)?],
@@ -32,7 +32,7 @@ pub fn run(args: &HealthArgs) -> Result<bool, CommandError> {
     for url in &urls {
         found = match ask(url, "GET", &[], Duration::from_secs(args.timeout)) {
             Answer::Http(200, _) => {
-                // There is nobody to tell that nobody could be told.
+                // Nothing can be done if stderr is closed.
                 let _ = writeln!(std::io::stdout(), "{url} answers");
                 return Ok(true);
             }

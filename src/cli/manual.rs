@@ -1,4 +1,4 @@
-//! `lakemill completions` and `lakemill man`: made of the command line's own definition.
+//! `lakemill completions` and `lakemill man`, generated from the definition of the command line.
 
 use std::io::Write;
 use std::path::Path;
@@ -21,7 +21,7 @@ pub fn completions(shell: Shell) -> Result<bool, CommandError> {
     Ok(true)
 }
 
-/// The command line without what isn't for people.
+/// The command line without hidden commands.
 fn visible() -> clap::Command {
     let whole = Args::command();
     let shown = clap::Command::new("lakemill").version(env!("CARGO_PKG_VERSION")).args(whole.get_arguments());
@@ -31,7 +31,7 @@ fn visible() -> clap::Command {
 /// Prints the page of the program, or writes it and one for each command to `folder`.
 ///
 /// # Errors
-/// What can't be written.
+/// A page can't be written.
 pub fn pages(folder: Option<&Path>) -> Result<bool, CommandError> {
     match folder {
         None => {

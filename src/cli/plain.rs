@@ -1,8 +1,8 @@
-//! Text from files, safe to show on a terminal.
+//! Escapes text for terminals.
 
 use crate::domain::text::is_bidi_control;
 
-/// `text` with control characters, and those that turn the direction of the text, escaped.
+/// Escapes control characters and bidirectional controls.
 pub fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -16,7 +16,7 @@ mod tests {
     use super::plain;
 
     #[test]
-    fn what_would_act_on_the_terminal_is_shown_instead() {
+    fn control_characters_are_escaped() {
         assert_eq!(plain("a\u{1b}[2J\r\n\u{202e}ü"), "a\\u{1b}[2J\\r\\n\\u{202e}ü");
     }
 }

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
-/// Where services listen that are told no port.
+/// Default ports of the services.
 pub(super) const WORKER_PORT: u16 = 8_080;
 pub(super) const WEB_PORT: u16 = 3_000;
 
@@ -16,7 +16,7 @@ pub(super) enum Answer {
     Http(u16, String),
     /// Nobody listens.
     Nobody,
-    /// Somebody listens who doesn't speak HTTP, or not now.
+    /// Something listens but doesn't respond over HTTP.
     Silent(String),
 }
 
@@ -58,7 +58,7 @@ fn answer(sent: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Answer
     match sent {
         Ok(mut answer) => {
             let mut body = Vec::new();
-            // What of it came is enough.
+            // A partial body is enough.
             let _ = answer.body_mut().as_reader().take(ANSWER_BYTES_MAX).read_to_end(&mut body);
             Answer::Http(answer.status().as_u16(), String::from_utf8_lossy(&body).into_owned())
         }

@@ -39,7 +39,7 @@ impl Terminal {
         Ok(Self { bar, interrupted })
     }
 
-    /// What is drawn on the terminal, if anything is.
+    /// The progress bar, if one is drawn.
     pub fn bar(&self) -> &ProgressBar {
         &self.bar
     }

@@ -1,4 +1,4 @@
-//! Opens what the environment names: the object store and the key-value store.
+//! Opens the stores that the environment names.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use crate::ports::{Kv, ObjectStore};
 use crate::runtime::Clock;
 use crate::runtime::SystemClock;
 
-/// The outside world of a process.
+/// The external services of a process.
 #[derive(Clone)]
 pub struct Services {
     pub clock: Arc<dyn Clock>,
     pub store: Arc<dyn ObjectStore>,
     pub kv: Arc<dyn Kv>,
-    /// The same store, for what only its kind can do; its requests are not counted.
+    /// The same store, for operations of its kind only; its requests are not counted.
     pub backend: Backend,
 }
 
@@ -34,10 +34,10 @@ impl Services {
         Arc::new(SystemClock)
     }
 
-    /// Opens both; a server need not answer yet.
+    /// Opens both stores; their servers need not respond yet.
     ///
     /// # Errors
-    /// A message that names what can't be opened as it is configured, and what to do.
+    /// What can't be opened, and what to do.
     pub fn open(objects: &ObjectStoreConfig, kv: &KvConfig) -> Result<Self, String> {
         let clock = Self::clock();
         let kv = open_kv(kv, objects)?;
@@ -50,7 +50,7 @@ impl Services {
     }
 }
 
-/// Opens the key-value store alone.
+/// Opens the key-value store only.
 ///
 /// # Errors
 /// As [`Services::open`].

@@ -78,7 +78,7 @@ pub fn of(result: &RunResult, dry_run: bool, prefix: &str, elapsed: Duration) ->
     out
 }
 
-/// What became of the rows of a table into which none came.
+/// Why a table has no rows.
 fn why_none(table: &TableResult) -> String {
     match (table.rows_filtered, table.rows_rejected) {
         (0, 0) => "the files that were read hold none".to_owned(),

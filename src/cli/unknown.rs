@@ -1,4 +1,4 @@
-//! What is said of a pipeline that isn't there.
+//! The message for an unknown pipeline.
 
 use super::services::Services;
 use crate::domain::name::Slug;
@@ -6,14 +6,14 @@ use crate::domain::text::suggest;
 use crate::pipelines;
 use crate::ports::store::{Bucket, StoreError};
 
-/// Pipelines that are named where none is nearly called so.
+/// Pipelines listed if no name is similar.
 const NAMED_MAX: usize = 10;
 
-/// That there is no such pipeline, and which was probably meant; `None` if there is one.
+/// The message with suggestions if the pipeline doesn't exist; `None` if it does.
 ///
 /// # Errors
-/// What the store says.
-pub fn told(services: &Services, slug: &Slug) -> Result<Option<String>, StoreError> {
+/// The store failed.
+pub fn message(services: &Services, slug: &Slug) -> Result<Option<String>, StoreError> {
     let store = &*services.store;
     if pipelines::is_in_use(store, slug, &Bucket::ALL)? {
         return Ok(None);
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_near_name_is_offered_and_else_some_that_are_there() {
+    fn similar_name_or_existing_names_are_suggested() {
         let slug = |text: &str| Slug::parse(text).unwrap();
         let known: Vec<Slug> = (1..=12).map(|n| slug(&format!("trips-of-{n:02}"))).collect();
         for (asked, known, expected) in [

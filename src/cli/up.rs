@@ -16,7 +16,7 @@ use super::{demo, expressions, logging};
 use crate::config::{Environment, EnvironmentError, Loaded, WebConfig, WorkerConfig};
 use crate::pipelines;
 
-/// Serves until it is told to end.
+/// Serves until it is stopped.
 ///
 /// # Errors
 /// What can't be started, and why.
@@ -31,24 +31,24 @@ pub fn run(args: &UpArgs) -> Result<(), CommandError> {
     let configs = configs(args, &embedded, &process);
     let done = configs.and_then(|configs| serve(args, &embedded, &served, configs, &password));
     done.inspect_err(|_| {
-        // Nobody has seen it: the next start makes another.
+        // It was not shown: the next start generates another.
         if matches!(password, Password::New(_)) {
             let _ = std::fs::remove_file(embedded.password_file());
         }
     })
 }
 
-/// How people know the password.
+/// Where the password comes from.
 enum Password {
-    /// By the environment's hash.
+    /// Its hash is in the environment.
     Given,
-    /// It was shown at an earlier start.
+    /// Shown at an earlier start.
     Before,
-    /// It is shown now.
+    /// Shown now.
     New(String),
 }
 
-/// What the environment says of both services.
+/// The configs of both services.
 struct Configs {
     worker: WorkerConfig,
     web: WebConfig,
@@ -96,7 +96,7 @@ fn serve(
     for warning in &warnings {
         tracing::warn!("{warning}");
     }
-    // What was wanted, in case that it can't be had.
+    // Recorded before binding, in case it fails.
     let wanted = Addresses {
         worker: SocketAddr::new(of_worker.server.bind, of_worker.server.port),
         web: SocketAddr::new(of_web.server.bind, of_web.server.port),
@@ -124,7 +124,7 @@ fn serve(
             return Err(failure);
         }
     };
-    // Whoever doesn't listen needn't be told.
+    // Stdout may be closed.
     let _ = tell(embedded, &worker, &web, password);
     let supervisor = Supervisor::start(worker.watched().and(web.watched()), notices);
     worker.wait(|| web.stop());
@@ -132,8 +132,7 @@ fn serve(
     Ok(())
 }
 
-/// Where there is no pipeline, a queue that knows nothing has lost nothing: what is laid out from here on is not
-/// compared because of it.
+/// Marks an empty queue as initialized if there are no pipelines: it has lost no data, so nothing needs to be compared.
 fn begin(services: &Services) -> Result<(), String> {
     if !pipelines::any(&*services.store).map_err(|e| e.to_string())? {
         services.kv.mark_initialized().map_err(|e| e.to_string())?;

@@ -17,7 +17,7 @@ const LINE_CHARS_MAX: usize = 100;
 /// Characters before the problem that are shown of a long line.
 const LEAD_CHARS: usize = 30;
 
-/// Validates `file` (`-`: standard input) and writes what was found to `out`. True if it has no problem.
+/// Validates `file` (`-`: standard input) and writes the problems to `out`. True if there are none.
 ///
 /// # Errors
 /// `out` can't be written. A file that can't be read is reported on `out`.
@@ -123,7 +123,7 @@ struct Finding<'a> {
 impl Finding<'_> {
     fn show(&self, name: &str, line: &str, out: &mut dyn Write) -> io::Result<()> {
         let place = self.place;
-        // A syntax error's message begins with its place, for those who see nothing else.
+        // A syntax error's message starts with its position, for readers of the message alone.
         let stated = format!("line {} column {}: ", place.line, place.column);
         let message = self.message.strip_prefix(&stated).unwrap_or(self.message);
         writeln!(out, "{name}:{}:{}: {message}", place.line, place.column)?;
@@ -145,7 +145,7 @@ fn excerpt(line: &str, column: usize) -> (String, usize) {
     let length = line.trim_end().chars().count();
     let from = if length > LINE_CHARS_MAX && before > LEAD_CHARS { before - LEAD_CHARS } else { 0 };
     let part = line.trim_end().chars().skip(from).take(LINE_CHARS_MAX);
-    // Every character takes one place, so that the caret stands below its own.
+    // Every character is one column wide, so that the caret is below its own.
     let mut shown: String = part.map(|c| if c.is_control() { ' ' } else { c }).collect();
     let mut lead = before - from;
     if from > 0 {

@@ -14,7 +14,7 @@ use super::plain::plain;
 
 /// Warns on stderr; what would act on the terminal is shown instead.
 pub fn warn(text: &str) {
-    // There is nobody left to tell that nobody could be told.
+    // Nothing can be done if stderr is closed.
     let _ = writeln!(std::io::stderr(), "warning: {}", plain(text));
 }
 

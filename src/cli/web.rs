@@ -31,10 +31,10 @@ const QUERIES: usize = 4;
 const QUERIES_READY: usize = 4;
 /// Threads of a query at most.
 const QUERY_THREADS_MAX: usize = 4;
-/// How long requests may take to end once the service was told to.
+/// How long requests may take to complete once the service stops.
 const LAST_REQUESTS: Duration = Duration::from_secs(10);
 
-/// Serves until it is told to end.
+/// Serves until it is stopped.
 ///
 /// # Errors
 /// What can't be started, and why.
@@ -109,7 +109,7 @@ impl WebServing {
         };
         let server = start_server(listening, router(), Arc::clone(&web), port_setting)?;
         web.show_http(server.metrics());
-        tracing::info!(address = %server.local_addr(), "the web service is at work");
+        tracing::info!(address = %server.local_addr(), "web service started");
         Ok(Self { server, watchdog })
     }
 
@@ -117,7 +117,7 @@ impl WebServing {
         self.server.local_addr()
     }
 
-    /// What tells whether it is alive.
+    /// What the supervisor checks.
     pub(super) fn watched(&self) -> Watched {
         let metrics = self.server.metrics();
         let status = move || format!("{} browsers and other clients are connected", metrics.connections().open);
@@ -131,7 +131,7 @@ impl WebServing {
     /// Takes no more requests, and waits for those that are on.
     pub fn stop(self) {
         self.server.stop(LAST_REQUESTS);
-        tracing::info!("the web service has ended");
+        tracing::info!("web service stopped");
     }
 }
 
@@ -161,7 +161,7 @@ fn hosts(config: &WebConfig) -> AllowedHosts {
     AllowedHosts::of(config.server.allowed_hosts.iter().map(String::as_str).chain(public))
 }
 
-/// What people are told of the backends.
+/// The description of the backends for users.
 fn installation(config: &WebConfig) -> Installation {
     let (store, endpoint) = match &config.objects.endpoint {
         Endpoint::Folder(_) => ("folder", None),
@@ -181,7 +181,7 @@ fn installation(config: &WebConfig) -> Installation {
     }
 }
 
-/// Host and port of a URL, without what may stand before and after them.
+/// Host and port of a URL.
 fn host(url: &str) -> Option<String> {
     let url = url::Url::parse(url).ok()?;
     let host = url.host_str()?;
@@ -191,7 +191,7 @@ fn host(url: &str) -> Option<String> {
 /// The password by its hash.
 ///
 /// # Errors
-/// A hash that can't be used is told as any other malformed variable.
+/// An unusable hash is a malformed variable.
 pub fn password(config: &WebConfig) -> Result<AdminPassword, EnvironmentError> {
     AdminPassword::parse(config.password_hash.reveal()).map_err(|error| {
         let (name, purpose) = ("SVC_ADMIN_PASSWORD_HASH", "hash of the password, made by `lakemill hash-password`");

@@ -7,7 +7,7 @@ use super::supervisor::{Notices, Supervisor};
 use super::{expressions, logging};
 use crate::config::{Environment, WorkerConfig};
 
-/// Serves until it is told to end.
+/// Serves until it is stopped.
 ///
 /// # Errors
 /// What can't be started, and why.

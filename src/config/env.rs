@@ -1,4 +1,4 @@
-//! Reads variables one by one and gathers what is wrong with them.
+//! Reads variables and collects their faults.
 
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::error::{EnvironmentError, Fault};
 use super::secret::Secret;
 
-/// Where variables and the files that they name come from.
+/// The source of variables and of the files that they name.
 pub struct Environment<'a> {
     /// A variable's value.
     pub get: &'a dyn Fn(&str) -> Option<OsString>,
@@ -22,18 +22,17 @@ impl Environment<'static> {
         Self { get: &|name| std::env::var_os(name), read: &|path| std::fs::read(path) }
     }
 
-    /// Whether a service manager started this process and wants to be told of it (`NOTIFY_SOCKET`).
+    /// Whether a service manager expects notifications of this process (`NOTIFY_SOCKET`).
     pub fn has_service_manager() -> bool {
         std::env::var_os("NOTIFY_SOCKET").is_some_and(|socket| !socket.is_empty())
     }
 
-    /// Where the system keeps time-zone data, if that isn't the usual place (`TZDIR`).
+    /// The folder of the system's time-zone data, if it is set (`TZDIR`).
     pub fn zoneinfo() -> Option<PathBuf> {
         std::env::var_os("TZDIR").filter(|folder| !folder.is_empty()).map(PathBuf::from)
     }
 
-    /// The variables without which the loader doesn't find this program's libraries, for processes that are given
-    /// nothing else.
+    /// The variables by which the loader finds this program's libraries, for child processes without other variables.
     pub fn of_loader() -> Vec<(OsString, OsString)> {
         const NAMES: &[&str] = &["LD_LIBRARY_PATH"];
         NAMES.iter().filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?))).collect()
@@ -41,12 +40,12 @@ impl Environment<'static> {
 }
 
 impl Environment<'_> {
-    /// Whether something is given as the secret `name`, be it by a file; what it holds is not looked at.
+    /// Whether the secret `name` is set, directly or by a file; its content is not checked.
     pub fn gives_secret(&self, name: &str) -> bool {
         let value = |name: &str| (self.get)(name).filter(|value| !value.is_empty());
         let credential = || {
             let path = Path::new(&value(CREDENTIALS)?).join(name);
-            // One that can't be read is there, and is told as what it is.
+            // An unreadable file counts as set, and is reported when it is read.
             let missing = (self.read)(&path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
             (!missing).then_some(())
         };
@@ -54,10 +53,10 @@ impl Environment<'_> {
     }
 }
 
-/// The folder of a service's secrets, as systemd gives it.
+/// The folder of a service's secrets, set by systemd.
 const CREDENTIALS: &str = "CREDENTIALS_DIRECTORY";
 
-/// A config, and what its reader should be told.
+/// A config with warnings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loaded<T> {
     pub config: T,
@@ -65,14 +64,14 @@ pub struct Loaded<T> {
     pub warnings: Vec<String>,
 }
 
-/// A variable's name and what it is for.
+/// A variable's name and purpose.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Var(pub(super) &'static str, pub(super) &'static str);
 
-/// What a malformed value should have been.
+/// The form that a malformed value should have.
 pub(super) type Expected = String;
 
-/// Reads variables; what is missing or malformed is kept and a default stands in, until [`Reader::finish`].
+/// Reads variables. Records missing and malformed ones, using defaults for them until [`Reader::finish`].
 pub(super) struct Reader<'a> {
     env: &'a Environment<'a>,
     faults: RefCell<Vec<Fault>>,
@@ -84,7 +83,7 @@ impl<'a> Reader<'a> {
         Self { env, faults: RefCell::default(), warnings: RefCell::default() }
     }
 
-    /// The variable, or what stands in for it; an empty one counts as not there.
+    /// The variable, or its default; an empty one counts as missing.
     pub(super) fn or<T>(&self, var: Var, default: T, parse: impl Fn(&str) -> Result<T, Expected>) -> T {
         self.optional(var, parse).unwrap_or(default)
     }
@@ -105,8 +104,8 @@ impl<'a> Reader<'a> {
         self.optional(var, parse).unwrap_or_default()
     }
 
-    /// A secret from the variable, from the file that `<name>_FILE` names, or from `$CREDENTIALS_DIRECTORY/<name>`, in
-    /// this order; one line end at a file's end is dropped. An empty secret is none.
+    /// A secret from the variable, from the file named by `<name>_FILE`, or from `$CREDENTIALS_DIRECTORY/<name>`, in this
+    /// order. Drops one line ending at the end of a file. An empty secret counts as missing.
     pub(super) fn optional_secret<T>(&self, var: Var, parse: impl Fn(&str) -> Result<T, Expected>) -> Option<T> {
         let text = self.secret_text(var)?;
         parse(&text)
@@ -137,7 +136,7 @@ impl<'a> Reader<'a> {
     }
 
     /// # Errors
-    /// Every fault, if there is any.
+    /// All faults, if there are any.
     pub(super) fn finish<T>(self, config: T) -> Result<Loaded<T>, EnvironmentError> {
         let faults = self.faults.into_inner();
         if faults.is_empty() {

@@ -1,11 +1,11 @@
-//! What is wrong with the environment, all of it at once.
+//! Faults of the environment, reported all at once.
 
 use std::fmt;
 
-/// Exit status of a program whose environment is wrong (`EX_CONFIG` of sysexits.h).
+/// Exit status for an invalid environment (`EX_CONFIG` of sysexits.h).
 pub const EXIT_STATUS: u8 = 78;
 
-/// One variable that can't be used.
+/// A missing or malformed variable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     #[error("{name} ({purpose}) is missing")]
@@ -34,7 +34,7 @@ impl Fault {
     }
 }
 
-/// The environment can't be used; every fault is listed.
+/// All faults of an environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnvironmentError {
     /// At least one, in the order in which the variables are documented.

@@ -8,7 +8,7 @@ use super::env::{Expected, Reader, Var};
 use super::secret::Secret;
 use super::values::absolute_path;
 
-/// `KV_URL`, required; may come from a file, since it may hold a password.
+/// `KV_URL`, required. May come from a file, since it may contain a password.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KvConfig {
     /// `redis://…` or `rediss://…`, the whole URL.

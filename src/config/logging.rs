@@ -1,4 +1,4 @@
-//! What is logged and how.
+//! Level and format of the log.
 
 use super::env::{Expected, Reader, Var};
 
@@ -15,7 +15,7 @@ pub enum LogLevel {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
     Text,
 }

@@ -1,8 +1,7 @@
-//! The environment, read once into typed structs: one struct a concern, whose docs name each variable, its default
-//! and its unit.
+//! Reads the environment once into typed structs, one per concern, whose docs name each variable with default and unit.
 //!
-//! Invariant: a config struct exists only if every variable it is made of was there and well-formed; otherwise one
-//! [`EnvironmentError`] lists all that were not. Only this module and `bin` read the real environment.
+//! Invariant: a config struct exists only if all its variables are present and well-formed; otherwise one
+//! [`EnvironmentError`] lists all faults. Only this module and `bin` read the real environment.
 
 mod env;
 mod error;

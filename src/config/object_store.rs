@@ -18,7 +18,7 @@ pub struct Buckets {
 }
 
 impl Buckets {
-    /// A run deletes what it doesn't know from a table's folder: raw files must not lie there.
+    /// A run deletes unknown files from a table's folder, so raw files must not be stored there.
     fn must_differ(&self, reader: &Reader<'_>) {
         let twins = [
             ("S3_BUCKET_LAKE", "bucket of raw CSVs", &self.lake, "S3_BUCKET_PIPELINES", &self.pipelines),

@@ -1,8 +1,8 @@
-//! Text that must not be shown.
+//! Text that must not be printed.
 
 use std::fmt;
 
-/// A secret. Never prints: neither `{:?}` nor a derived `Debug` around it shows the text.
+/// A secret. Neither `{:?}` nor a derived `Debug` of a containing type shows the text.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Secret(String);
 
@@ -11,7 +11,7 @@ impl Secret {
         Self(text.into())
     }
 
-    /// The text itself, for the place that needs it.
+    /// The text.
     pub fn reveal(&self) -> &str {
         &self.0
     }

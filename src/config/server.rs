@@ -1,4 +1,4 @@
-//! The HTTP listener, of worker and web alike.
+//! The HTTP listener of worker and web.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -32,24 +32,24 @@ impl AddressRange {
     }
 }
 
-/// Where a service listens and whom it believes.
+/// Where a service listens and which proxies it trusts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerConfig {
     /// `SVC_BIND`: address to listen on; default `0.0.0.0`.
     pub bind: IpAddr,
-    /// `PORT`: default 8080 for the worker, 3000 for the web service; 0 takes any free one, which the log tells.
+    /// `PORT`: default 8080 for the worker, 3000 for the web service; 0 takes a free one, which is logged.
     pub port: u16,
-    /// `SVC_TRUSTED_PROXIES`: comma-separated CIDRs whose forwarded addresses are believed; default none.
+    /// `SVC_TRUSTED_PROXIES`: comma-separated CIDRs whose forwarded addresses are trusted; default none.
     pub trusted_proxies: Vec<AddressRange>,
     /// `SVC_ALLOWED_HOSTS`: comma-separated names by which clients may address the service, besides `localhost`, IP
     /// addresses and the host of `SVC_PUBLIC_URL`; default none.
     pub allowed_hosts: Vec<String>,
-    /// `SVC_METRICS_TOKEN`: bearer token of `/metrics`; without it only this machine is answered, and nobody where a proxy
-    /// is configured. May come from a file.
+    /// `SVC_METRICS_TOKEN`: bearer token of `/metrics`; without it only requests of this machine are allowed, and none if a
+    /// proxy is configured. May come from a file.
     pub metrics_token: Option<Secret>,
 }
 
-/// Where a service of this machine listens, as `lakemill health` needs it, which doesn't know which one it is.
+/// Where a service of this machine listens, for `lakemill health`, which doesn't know which service it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListenConfig {
     /// `SVC_BIND`, as of [`ServerConfig`].

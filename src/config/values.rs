@@ -1,4 +1,4 @@
-//! Readers of single values. Each gives what it expected as its error.
+//! Parsers of single values. The error is the expected form.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::env::Expected;
 
-/// A name of printable text without blanks.
+/// Text without whitespace.
 pub(super) fn word(text: &str) -> Result<String, Expected> {
     if text.chars().any(|c| c.is_whitespace() || c.is_control()) {
         return Err("text without blanks".into());
@@ -16,7 +16,7 @@ pub(super) fn word(text: &str) -> Result<String, Expected> {
     Ok(text.to_owned())
 }
 
-/// A bucket's name, as object stores have them.
+/// A bucket's name.
 pub(super) fn bucket(text: &str) -> Result<String, Expected> {
     let ok = (3..=63).contains(&text.len())
         && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'.'))
@@ -49,13 +49,13 @@ pub(super) fn seconds(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<Dur
     move |text| parse(text).map(Duration::from_secs).map_err(|expected| format!("{expected} (seconds)"))
 }
 
-/// A path from the root.
+/// An absolute path.
 pub(super) fn absolute_path(text: &str) -> Result<PathBuf, Expected> {
     let path = PathBuf::from(text);
     if path.is_absolute() { Ok(path) } else { Err("an absolute path".into()) }
 }
 
-/// An origin: `http` or `https`, host, perhaps a port; a `/` at its end is dropped.
+/// An origin: `http` or `https`, host, and optionally a port; a trailing `/` is dropped.
 pub(super) fn origin(text: &str) -> Result<String, Expected> {
     let url = http_url(text)?;
     let host = url.split_once("://").map_or("", |(_, rest)| rest);
@@ -66,7 +66,7 @@ pub(super) fn origin(text: &str) -> Result<String, Expected> {
     }
 }
 
-/// A URL with scheme `http` or `https`, without user, query and fragment; a `/` at its end is dropped.
+/// A URL with scheme `http` or `https`, without user, query and fragment; a trailing `/` is dropped.
 pub(super) fn http_url(text: &str) -> Result<String, Expected> {
     let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
     let authority = rest.map_or("", |rest| rest.split('/').next().unwrap_or_default());

@@ -38,7 +38,7 @@ pub struct SessionConfig {
     pub max: Duration,
 }
 
-/// Everything that `lakemill web` is told by its environment.
+/// The environment of `lakemill web`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WebConfig {
     pub objects: ObjectStoreConfig,

@@ -47,7 +47,7 @@ pub struct LeaseConfig {
     pub reclaim_idle: Duration,
 }
 
-/// Everything that `lakemill worker` is told by its environment.
+/// The environment of `lakemill worker`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkerConfig {
     pub objects: ObjectStoreConfig,

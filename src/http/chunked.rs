@@ -35,7 +35,7 @@ impl ChunkDecoder {
         self.0 == State::Done
     }
 
-    /// Reads decoded bytes; 0 at the end of the body alone (`out` must not be empty).
+    /// Reads decoded bytes; 0 only at the end of the body (`out` must not be empty).
     ///
     /// # Errors
     /// `InvalidData`: malformed; `UnexpectedEof`: cut off; or what `source` gives.
@@ -121,7 +121,7 @@ fn chunk_size(line: &[u8]) -> io::Result<u64> {
     text.and_then(|text| u64::from_str_radix(text, 16).ok()).ok_or_else(|| malformed("a chunk's size is malformed"))
 }
 
-/// A reader before us may look for the end of a quoted text beyond the line, and so see another end of the body.
+/// A proxy may look for the end of a quoted text beyond the line, and so find another end of the body.
 fn quotes_are_closed(extension: &[u8]) -> bool {
     let (mut quoted, mut escaped) = (false, false);
     for byte in extension {
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_extensions_and_trailers_are_read_to_their_end() {
+    fn chunks_extensions_and_trailers_are_read() {
         let check = |text: &str, body: &str| assert_eq!(decode(text), Ok((body.into(), "NEXT".into())), "{text:?}");
         check("0\r\n\r\nNEXT", "");
         check("5\r\nhello\r\n0\r\n\r\nNEXT", "hello");
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_and_cut_off_bodies_are_no_clean_end() {
+    fn malformed_and_incomplete_bodies_are_errors() {
         let bad = |text: &str| assert_eq!(decode(text), Err(ErrorKind::InvalidData), "{text:?}");
         for text in [
             "\r\n",

@@ -1,4 +1,4 @@
-//! Secrets in request heads, compared in constant time, and the rule for metrics.
+//! Secrets in request heads, compared in constant time, and access to metrics.
 
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -14,8 +14,7 @@ pub fn bears(head: &Head, secret: &Secret) -> bool {
     head.headers().only("authorization").and_then(bearer).is_some_and(|token| equal(token, secret))
 }
 
-/// The secret of a webhook: `X-Svc-Webhook-Secret: <secret>`, or `Authorization` with the secret bare or after
-/// `Bearer`; one of them is enough.
+/// The secret of a webhook: `X-Svc-Webhook-Secret: <secret>`, or `Authorization` with the secret, bare or after `Bearer`.
 pub fn bears_webhook_secret(head: &Head, secret: &Secret) -> bool {
     let headers = head.headers();
     let named = headers.only("x-svc-webhook-secret").is_some_and(|value| equal(value, secret));
@@ -26,8 +25,8 @@ pub fn bears_webhook_secret(head: &Head, secret: &Secret) -> bool {
     named || authorized
 }
 
-/// Access to `/metrics`: with the token; without one configured, from this machine alone, and only where no proxy is known
-/// to stand in front, since what a proxy on this machine forwards comes from this machine, too.
+/// Access to `/metrics`: with the token; without a configured token, only from this machine and only without a known proxy,
+/// since requests forwarded by a proxy on this machine come from this machine as well.
 #[derive(Debug, Clone)]
 pub enum MetricsAccess {
     Token(Secret),
@@ -36,7 +35,7 @@ pub enum MetricsAccess {
 }
 
 impl MetricsAccess {
-    /// `behind_proxy`: whether some setting says that requests come through a proxy.
+    /// `behind_proxy`: whether a setting implies that requests come through a proxy.
     pub fn new(token: Option<Secret>, behind_proxy: bool) -> Self {
         match token {
             Some(token) => Self::Token(token),
@@ -46,7 +45,7 @@ impl MetricsAccess {
     }
 
     /// # Errors
-    /// `unauthorized`, which says what is needed.
+    /// `unauthorized`, with what is required.
     pub fn authorize(&self, head: &Head) -> Result<Caller, ApiError> {
         let message = match self {
             Self::Token(token) if bears(head, token) => return Ok(Caller::Secret),
@@ -61,13 +60,13 @@ impl MetricsAccess {
     }
 }
 
-/// The token after `Bearer`, whose case doesn't matter.
+/// The token after `Bearer`, which is case-insensitive.
 fn bearer(value: &[u8]) -> Option<&[u8]> {
     let (scheme, rest) = value.split_at_checked(7)?;
     scheme.eq_ignore_ascii_case(b"bearer ").then(|| rest.trim_ascii())
 }
 
-/// Compares digests, so that neither content nor length shows in the time it takes. An empty secret equals nothing.
+/// Compares digests, so that the time reveals neither content nor length. An empty secret never matches.
 fn equal(offered: &[u8], secret: &Secret) -> bool {
     let (ours, theirs) = (Sha256::digest(secret.reveal().as_bytes()), Sha256::digest(offered));
     !secret.reveal().is_empty() && bool::from(ours.as_slice().ct_eq(theirs.as_slice()))
@@ -82,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bearer_token_is_taken_once_and_whole() {
+    fn bearer_token_must_match_exactly_once() {
         let secret = Secret::new("s3cret");
         let check = |fields: &[(&str, &str)], expected: bool| {
             assert_eq!(bears(&head(fields), &secret), expected, "{fields:?}");
@@ -123,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_webhook_secret_comes_in_three_ways() {
+    fn webhook_secret_is_accepted_in_three_forms() {
         let secret = Secret::new("s3cret");
         let check = |fields: &[(&str, &str)], expected: bool| {
             assert_eq!(bears_webhook_secret(&head(fields), &secret), expected, "{fields:?}");

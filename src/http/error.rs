@@ -1,7 +1,7 @@
-//! Errors as the API answers them.
+//! Errors of the API.
 //!
-//! Invariant: a code has one status, from one table; the text of a 5xx is the code's own and never what went wrong
-//! inside, which is logged under the request's id.
+//! Invariant: a code has one status, from one table; the text of a 5xx is the code's general one. The internal cause is
+//! logged under the request's id and never sent.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::request_id::RequestId;
 use super::response::Response;
 
-/// The codes, their statuses and, for the 5xx, the only text they are answered with.
+/// The codes, their statuses and general texts; a 5xx is answered with no other text.
 macro_rules! codes {
     ($($variant:ident $code:literal $status:literal $general:literal)*) => {
         /// The machine-readable name of an error; stable.
@@ -23,7 +23,7 @@ macro_rules! codes {
             /// Every code.
             pub const ALL: &[Self] = &[$(Self::$variant),*];
 
-            /// The name in the answer.
+            /// The name in the response.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $code),* }
             }
@@ -33,7 +33,7 @@ macro_rules! codes {
                 match self { $(Self::$variant => $status),* }
             }
 
-            /// What a person reads where nothing more exact may be said.
+            /// The general text.
             pub fn general_message(self) -> &'static str {
                 match self { $(Self::$variant => $general),* }
             }
@@ -104,8 +104,7 @@ struct Parts {
 }
 
 impl ApiError {
-    /// An error with a text for the client. For a code of status 5xx the text goes to the log instead and the client
-    /// reads the code's general one.
+    /// An error with a text for the client. For a 5xx the text is logged instead, and the client gets the general one.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         let message = message.into();
         let (message, cause) = match code.status() {
@@ -120,31 +119,31 @@ impl ApiError {
         Self::new(code, code.general_message())
     }
 
-    /// An error with the code's general text, and what is logged as its cause.
+    /// An error with the code's general text, and a cause that is logged.
     pub fn caused(code: ErrorCode, cause: impl fmt::Display) -> Self {
         let mut error = Self::of(code);
         error.0.cause = Some(cause.to_string());
         error
     }
 
-    /// A bug or a failure that no code names: logged, and answered 500 `internal`.
+    /// A bug, or a failure without a code of its own: logged, and answered 500 `internal`.
     pub fn internal(cause: impl fmt::Display) -> Self {
         Self::caused(ErrorCode::Internal, cause)
     }
 
-    /// The parts of the error, as a JSON array.
+    /// Adds problems, as a JSON array.
     #[must_use]
     pub fn with_problems(mut self, problems: impl Serialize) -> Self {
         self.0.problems = serde_json::to_value(problems).ok();
         self
     }
 
-    /// The parts of the error, if it has any.
+    /// The problems, if there are any.
     pub fn problems(&self) -> Option<&Value> {
         self.0.problems.as_ref()
     }
 
-    /// Adds parts to those that the error has.
+    /// Adds further problems.
     #[must_use]
     pub fn and_problems(mut self, more: Vec<impl Serialize>) -> Self {
         let more = more.into_iter().filter_map(|problem| serde_json::to_value(problem).ok());
@@ -162,7 +161,7 @@ impl ApiError {
         self
     }
 
-    /// Sends one more header.
+    /// Adds a header.
     #[must_use]
     pub fn with_header(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.0.headers.push((name, value.into()));
@@ -177,12 +176,12 @@ impl ApiError {
         self.0.code.status()
     }
 
-    /// What the client reads.
+    /// The text for the client.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// What the log reads.
+    /// The cause that is logged.
     pub fn cause(&self) -> Option<&str> {
         self.0.cause.as_deref()
     }

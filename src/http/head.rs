@@ -1,7 +1,7 @@
 //! The head of a request, parsed and checked once.
 //!
-//! Invariant: a `Head` has one way to read its body's length, one host, one decoded path, and the true peer.
-//! Must not: decide by route; it knows none.
+//! Invariant: a `Head` is unambiguous: one length of the body, one host, one decoded path, and the true peer.
+//! Must not: know routes.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -15,12 +15,12 @@ use super::query::Query;
 use super::refusal::{Refusal, decode, refuse};
 use super::request_id::RequestId;
 
-/// Fields that start with this are ours and never taken from outside.
+/// Fields with this prefix are internal; those of clients are dropped.
 const OWN_PREFIX: &str = "x-lakemill-";
-/// The field in which handlers see the true peer.
+/// The internal field with the true peer.
 pub const PEER_HEADER: &str = "X-Lakemill-Peer";
 
-/// How the body's end is known.
+/// How the end of the body is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
     /// No body: no `Content-Length`, or one of zero.
@@ -52,7 +52,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// Parses the bytes of one head, up to and with its empty line.
+    /// Parses one head, including its empty line.
     pub(super) fn parse(
         bytes: &[u8],
         fields_max: usize,
@@ -147,13 +147,13 @@ impl Head {
         self.peer
     }
 
-    /// Whose request it is: the peer's, or whom a trusted proxy names.
+    /// The client: the peer, or the address that a trusted proxy names.
     pub fn client(&self) -> IpAddr {
         self.client
     }
 
-    /// Whether the request seems to come from this machine itself: its peer is, no field says that a proxy forwarded it,
-    /// and it is addressed to this machine. A proxy that adds no field and puts its own `Host` can't be told apart.
+    /// Whether the request seems to come from this machine: its peer does, no field of a proxy is present, and it is
+    /// addressed to this machine. A proxy that adds no field and sets its own `Host` can't be detected.
     pub fn is_local(&self) -> bool {
         let forwarded = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via"];
         self.peer.ip().to_canonical().is_loopback()
@@ -161,7 +161,7 @@ impl Head {
             && self.authorities().all(is_loopback)
     }
 
-    /// Host and port as the client names them: of an absolute target, and of `Host`. None for HTTP/1.0 without either.
+    /// Host and port of an absolute target and of `Host`. Empty for HTTP/1.0 without either.
     pub(super) fn authorities(&self) -> impl Iterator<Item = &str> {
         let host = self.headers.get("host").filter(|host| !host.is_empty());
         self.target_authority.as_deref().into_iter().chain(host)
@@ -186,7 +186,7 @@ impl Head {
     }
 }
 
-/// httparse found no version that it knows: another one of HTTP, or none at all.
+/// The refusal if httparse knows no such version: another one of HTTP, or a malformed line.
 fn version_refusal(bytes: &[u8]) -> Refusal {
     let line = bytes.trim_ascii_start().split(|b| *b == b'\r').next().unwrap_or_default();
     let parts: Vec<&[u8]> = line.split(|b| *b == b' ').collect();
@@ -200,7 +200,7 @@ fn version_refusal(bytes: &[u8]) -> Refusal {
     }
 }
 
-/// The request target, in the forms that are taken: `/path?query`, and `http://host/path?query`.
+/// The request target: `/path?query`, or `http://host/path?query`.
 struct Target<'a> {
     path: &'a str,
     query: &'a str,
@@ -230,7 +230,7 @@ impl<'a> Target<'a> {
         match (path, authority) {
             ("", Some(_)) => Ok(Self { path: "/", query, authority }),
             _ if path.starts_with('/') => Ok(Self { path, query, authority }),
-            // `*` and `host:port` are for servers that do more than this one.
+            // `*` and `host:port` are for OPTIONS and CONNECT, which this server doesn't support.
             _ => refuse(400, "the request target is no path"),
         }
     }
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_has_one_length() {
+    fn body_has_one_length() {
         let check = |fields: &str, expected: Option<Framing>| {
             let head = parse(&format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n"));
             assert_eq!(head.as_ref().ok().map(Head::framing), expected, "{fields:?}");
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_ours_are_never_taken_from_outside() {
+    fn internal_fields_of_clients_are_dropped() {
         let head = parse("GET / HTTP/1.1\r\nHost: a\r\nx-LAKEMILL-peer: 127.0.0.1:1\r\nX-Lakemill-Other: 1\r\n\r\n");
         let head = head.unwrap();
         let peers: Vec<_> = head.headers().all(PEER_HEADER).collect();

@@ -1,6 +1,6 @@
 //! The fields of a request head.
 
-/// Fields in order of arrival; names compare without regard to case, values are bytes without control characters.
+/// Fields in order of arrival. Names are case-insensitive, values are bytes without control characters.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Headers(Vec<(String, Vec<u8>)>);
 
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_compare_without_regard_to_case_and_several_are_no_only_one() {
+    fn names_are_case_insensitive_and_repeated_fields_are_not_unique() {
         let mut headers = Headers::default();
         headers.push("X-A", b"1");
         headers.push("x-a", b"2");

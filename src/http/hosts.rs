@@ -1,10 +1,10 @@
-//! The names by which clients may address the service: protection from DNS rebinding.
+//! Host names by which clients may address the service: protection from DNS rebinding.
 //!
-//! A page of another site can have its own name resolve to this service. To the browser the service is then that page's
-//! own site: it may read every answer, and `Origin` says nothing. What gives it away is `Host`, which is the page's name.
+//! Another site can let its own name resolve to this service. The browser then treats the service as that site, which can
+//! read all responses, and `Origin` doesn't show it. `Host` does: it is the other site's name.
 //!
-//! IP addresses are always allowed: an address is not resolved, so nobody else's page can have one that leads here.
-//! Ports don't count, since whoever controls a name chooses the port, too; port forwardings keep working.
+//! IP addresses are always allowed: they are not resolved, so no other site can have one that leads here. Ports are
+//! ignored: an attacker who controls a name controls the port as well, and port forwarding keeps working.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -13,7 +13,7 @@ use super::error::{ApiError, ErrorCode};
 
 /// Always allowed: browsers resolve it themselves.
 const LOCALHOST: &str = "localhost";
-/// Longest name in a message; DNS has none that is longer.
+/// Longest name in a message, as in DNS.
 const NAME_CHARS_MAX: usize = 255;
 
 /// The host of a `Host` field, of a request target or of a URL.
@@ -25,7 +25,7 @@ pub enum HostName {
 }
 
 impl HostName {
-    /// Reads `host` or `host:port`; an IPv6 address stands in brackets. `None` if it is malformed.
+    /// Parses `host` or `host:port`, with an IPv6 address in brackets. `None` if it is malformed.
     pub fn parse(authority: &str) -> Option<Self> {
         let is_port = |port: &str| port.len() <= 5 && port.bytes().all(|b| b.is_ascii_digit());
         if let Some(rest) = authority.strip_prefix('[') {
@@ -48,7 +48,7 @@ impl HostName {
         well_formed.then(|| Self::Name(name.to_ascii_lowercase()))
     }
 
-    /// Whether it names this machine for whoever asks it.
+    /// Whether it names the client's own machine.
     fn is_loopback(&self) -> bool {
         match self {
             Self::Address(address) => address.is_loopback(),
@@ -57,7 +57,7 @@ impl HostName {
     }
 }
 
-/// The names that are allowed besides `localhost` and IP addresses.
+/// Host names that are allowed besides `localhost` and IP addresses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AllowedHosts {
     any: bool,
@@ -65,12 +65,12 @@ pub struct AllowedHosts {
 }
 
 impl AllowedHosts {
-    /// Every name, for servers that browsers don't reach.
+    /// Every name, for servers without browsers as clients.
     pub fn any() -> Self {
         Self { any: true, names: BTreeSet::new() }
     }
 
-    /// These names, e.g. `lake.example.org`. Texts that are no names are ignored.
+    /// These names, e.g. `lake.example.org`. Others than names are ignored.
     pub fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         let names = names.into_iter().filter_map(|name| match HostName::parse(name)? {
             HostName::Name(name) => Some(name),
@@ -88,7 +88,7 @@ impl AllowedHosts {
     }
 
     /// # Errors
-    /// `misdirected_request`, which names the host and the settings that allow it.
+    /// `misdirected_request`, with the host and the settings that would allow it.
     pub(super) fn check<'a>(&self, mut authorities: impl Iterator<Item = &'a str>) -> Result<(), ApiError> {
         if self.any {
             return Ok(());
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_and_malformed_ones_are_refused() {
+    fn other_and_malformed_names_are_refused() {
         let hosts = AllowedHosts::of(["lake.example.org"]);
         for host in [
             "evil.example",

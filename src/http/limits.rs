@@ -1,18 +1,17 @@
-//! The figures of the guard: what a client may cost.
+//! Limits on clients.
 //!
-//! Invariant: no buffer, wait or queue between a client and a handler is without one of these.
+//! Invariant: every buffer, wait and queue between a client and a handler has one of these limits.
 
 use std::time::Duration;
 
-/// Connections at a time, in whatever state; more are answered 503 and closed.
+/// Connections at a time, in any state; more are answered 503 and closed.
 pub const CONNECTIONS_MAX: usize = 256;
-/// Connections of one address (of IPv6: one /64), trusted proxies excepted; of a request that such a proxy forwards: of
-/// the client it names, at a time. Three quarters: a client in front of which nobody else is has enough, and one that takes
-/// all it gets leaves a quarter to everybody else.
+/// Connections of one address (IPv6: one /64) at a time, except of trusted proxies; and requests forwarded by a trusted
+/// proxy, by the client it names. Three quarters: enough for a single client, and a greedy one leaves a quarter to others.
 pub const CONNECTIONS_PER_ADDRESS_MAX: usize = 192;
-/// Connections beyond [`CONNECTIONS_MAX`] that health and readiness get, when no other one can be evicted.
+/// Connections beyond [`CONNECTIONS_MAX`] for health and readiness, if no other one can be evicted.
 pub const PROBE_CONNECTIONS_MAX: usize = 16;
-/// From the first accept of such a connection to the end of its head.
+/// From the accept of such a connection to the end of its head.
 pub const PROBE_HEAD_TIME_MAX: Duration = Duration::from_secs(2);
 /// Longest request head (request line, fields and the empty line), in bytes.
 pub const HEAD_BYTES_MAX: usize = 32 << 10;
@@ -24,38 +23,39 @@ pub const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
 pub const IDLE_TIME_MAX: Duration = Duration::from_secs(30);
 /// Between two bytes of a request's body.
 pub const BODY_STALL_MAX: Duration = Duration::from_secs(30);
-/// What a request's body may take besides its size divided by [`BODY_RATE_MIN`].
+/// Time for a request's body, besides its size divided by [`BODY_RATE_MIN`].
 pub const BODY_TIME_BASE: Duration = Duration::from_secs(30);
-/// Longest time of the body of a request without credentials, whatever its size: a password is a packet.
+/// Longest time for the body of a request without credentials, whatever its size: a password fits in a packet.
 pub const ANONYMOUS_BODY_TIME_MAX: Duration = Duration::from_secs(5);
-/// An anonymous client that has held up its response for this long is cut off when a request waits for a handler.
+/// An anonymous client that has blocked its handler for this long, by not reading the response, is evicted if another
+/// request waits for a handler.
 pub const ANONYMOUS_STALL_MAX: Duration = Duration::from_secs(1);
-/// Slowest rate of a request's body, in bytes a second.
+/// Slowest rate of a request's body, in bytes per second.
 pub const BODY_RATE_MIN: u64 = 64 << 10;
-/// How long a client may take nothing of its response.
+/// How long a client may read nothing of its response.
 pub const WRITE_STALL_MAX: Duration = Duration::from_secs(30);
-/// Slowest rate at which a client may take its response, in bytes a second, past [`WRITE_STALL_MAX`].
+/// Slowest rate at which a client may read its response, in bytes per second, after [`WRITE_STALL_MAX`].
 pub const WRITE_RATE_MIN: u64 = 1 << 10;
-/// Request bodies held in memory, all together, in bytes; a request that needs more is answered 503.
+/// Memory for request bodies in total, in bytes; a request that needs more is answered 503.
 pub const BUFFERED_BYTES_MAX: u64 = 64 << 20;
-/// Requests of one connection; the last is answered with `Connection: close`.
+/// Requests per connection; the last is answered with `Connection: close`.
 pub const REQUESTS_PER_CONNECTION_MAX: u32 = 10_000;
-/// How long a refused client is listened to after its answer, so that the answer isn't lost to a reset.
+/// How long input is discarded after the last response, so that a reset doesn't destroy it.
 pub const LINGER_TIME_MAX: Duration = Duration::from_secs(2);
-/// What is read, and thrown away, of a refused client, in bytes.
+/// Input discarded after the last response, in bytes.
 pub const LINGER_BYTES_MAX: u64 = 16 << 20;
-/// Refused clients that are listened to at a time; with more, the oldest is cut off.
+/// Connections at a time whose input is discarded; with more, the oldest is closed.
 pub const LINGERING_MAX: usize = 64;
-/// Pause after an `accept` that failed for lack of descriptors or memory.
+/// Pause after an `accept` that failed, for example for lack of descriptors.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How long a request waits for a free handler before it is answered 503.
 pub const HANDLER_WAIT_MAX: Duration = Duration::from_secs(5);
 /// Requests that wait for a free handler; more are answered 503 at once.
 pub const HANDLER_QUEUE_MAX: usize = 64;
-/// How long a handler may keep silent: before its response and between two pieces of it. Above the longest upload.
+/// How long a handler may be silent: before its response and between two pieces of it. Longer than the longest upload.
 pub const HANDLER_SILENCE_MAX: Duration = Duration::from_secs(3_600);
 
-/// The figures that a server runs with; [`Default`] gives the constants of this file. Tests shorten them.
+/// The limits of a server; [`Default`] gives the constants of this file. Tests shorten them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GuardLimits {
     /// [`CONNECTIONS_MAX`]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A method that routes know, or any other.
+/// A request method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Method {
     Get,
@@ -12,7 +12,7 @@ pub enum Method {
     Patch,
     Delete,
     Options,
-    /// A method without routes; it is answered 405 or 404.
+    /// A method without routes, answered 405 or 404.
     Other,
 }
 
@@ -44,7 +44,7 @@ impl Method {
         }
     }
 
-    /// The method whose route answers: GET's for HEAD.
+    /// The method of the route: GET for HEAD.
     pub fn routed(self) -> Self {
         match self {
             Self::Head => Self::Get,

@@ -1,4 +1,4 @@
-//! What the server counts.
+//! Metrics of the server.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use crate::observability::{Histogram, MetricKind, MetricsText};
 
 /// Upper bounds of the buckets of request durations, in seconds.
 pub const DURATION_BOUNDS_S: [f64; 8] = [0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 30.0, 300.0];
-/// Label of requests that no route answered.
+/// Label of requests without a route.
 const NO_ROUTE: &str = "none";
 
 #[derive(Debug)]
@@ -20,7 +20,7 @@ struct RouteMetrics {
 /// Counters of one server; read at any time.
 #[derive(Debug)]
 pub struct HttpMetrics {
-    /// Method and pattern of each route, then of none.
+    /// Method and pattern of each route, then [`NO_ROUTE`].
     labels: Vec<(&'static str, &'static str)>,
     routes: Vec<RouteMetrics>,
     pub(super) accepted: AtomicU64,
@@ -30,16 +30,16 @@ pub struct HttpMetrics {
     pub(super) accept_errors: AtomicU64,
 }
 
-/// The counters of connections at one moment.
+/// A snapshot of the counters of connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionCounts {
-    /// Taken since the start.
+    /// Accepted since the start.
     pub accepted: u64,
     /// Open now.
     pub open: u64,
-    /// Answered 503 because all places were taken.
+    /// Answered 503 or 429 at a limit.
     pub refused: u64,
-    /// Closed without a complete head to make room for others.
+    /// Closed to make room for others.
     pub evicted: u64,
     /// Failures of `accept`.
     pub accept_errors: u64,
@@ -75,15 +75,15 @@ impl HttpMetrics {
         }
     }
 
-    /// Requests answered with a status of that class (2: 2xx) by the route of that method and pattern; `none` and
-    /// `none` for those that no route answered.
+    /// Responses of a status class (2: 2xx) of the route of that method and pattern; `none` and `none` for requests
+    /// without a route.
     pub fn requests(&self, method: &str, pattern: &str, class: usize) -> u64 {
         let rows = self.labels.iter().zip(&self.routes).filter(|(label, _)| **label == (method, pattern));
         let count = |route: &RouteMetrics| route.classes.get(class.wrapping_sub(1)).map(|c| c.load(Ordering::Relaxed));
         rows.filter_map(|(_, route)| count(route)).sum()
     }
 
-    /// Writes all families, each name after `prefix`. Routes that were never asked are left out.
+    /// Writes all families, with `prefix` before each name. Omits routes without requests.
     pub fn write(&self, prefix: &str, text: &mut MetricsText) {
         let counts = self.connections();
         let gauges = [("http_connections_open", "Connections of clients that are open.", counts.open)];

@@ -1,8 +1,8 @@
-//! Bodies of forms with files (`multipart/form-data`, RFC 7578), part by part, as they come.
+//! Reads forms with files (`multipart/form-data`, RFC 7578) as a stream of parts.
 //!
-//! Invariant: the form ends only where its last delimiter says so; a body that breaks off, has anything before the first
-//! delimiter or after the last one, or a head that isn't one, is an error and never a shorter form.
-//! Must not: hold more of a body than its buffer, or know what the parts mean.
+//! Invariant: the form ends only at its last delimiter. An incomplete body, bytes before the first delimiter or after the
+//! last one, and malformed heads are errors, never a shorter form.
+//! Must not: hold more of a body than its buffer, or interpret the parts.
 
 use std::io::{self, Read};
 
@@ -17,13 +17,13 @@ const PARTS_MAX: usize = 16;
 /// Head of one part, in bytes and fields.
 const HEAD_BYTES_MAX: usize = 8 << 10;
 const HEAD_FIELDS_MAX: usize = 16;
-/// The longest boundary that the standard allows, in bytes.
+/// The longest boundary of the standard, in bytes.
 const BOUNDARY_BYTES_MAX: usize = 70;
 const BUFFER_BYTES: usize = 64 << 10;
 
 const _: () = assert!(HEAD_BYTES_MAX + BOUNDARY_BYTES_MAX + 8 < BUFFER_BYTES, "a head fits the buffer");
 
-/// Why a form can't be read. Inside the `io::Error` of a part's body, too.
+/// Why a form can't be read. Also wrapped in the `io::Error` of a part's body.
 #[derive(Debug, thiserror::Error)]
 pub enum MultipartError {
     #[error("the content type must be `multipart/form-data` with a boundary")]
@@ -36,7 +36,7 @@ pub enum MultipartError {
     TooManyParts,
     #[error("a part of the form has a head of more than {HEAD_BYTES_MAX} bytes or {HEAD_FIELDS_MAX} fields")]
     HeadTooLarge,
-    /// The body under the form failed.
+    /// Reading the underlying body failed.
     #[error("{0}")]
     Body(io::Error),
 }
@@ -63,7 +63,7 @@ impl From<MultipartError> for io::Error {
     }
 }
 
-/// The answer to a part that could not be read; `None` if the error came from elsewhere (a disk, say).
+/// The response if a part could not be read; `None` for errors of other sources, such as a disk.
 pub fn part_failure(error: &io::Error) -> Option<ApiError> {
     if BodyError::within(error).is_some() {
         return Some(body_failure(error));
@@ -72,12 +72,12 @@ pub fn part_failure(error: &io::Error) -> Option<ApiError> {
     Some(ApiError::new(ErrorCode::InvalidRequest, inner.to_string()))
 }
 
-/// What a part says of itself.
+/// The head of a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartHead {
-    /// Of the field.
+    /// Of the form field.
     pub name: String,
-    /// There for files alone.
+    /// For files only.
     pub file_name: Option<String>,
 }
 
@@ -89,15 +89,15 @@ enum State {
     Body,
     /// Right after a delimiter.
     Delimited,
-    /// After the last delimiter and whatever may follow it.
+    /// After the last delimiter.
     Done,
 }
 
-/// A form on its way in.
+/// A form that is being read.
 pub struct Multipart<R> {
     source: R,
     buffer: Vec<u8>,
-    /// What is held: `buffer[start..end]`.
+    /// Buffered bytes: `buffer[start..end]`.
     start: usize,
     end: usize,
     /// `\r\n--` and the boundary.
@@ -119,7 +119,7 @@ impl<R: Read> Multipart<R> {
         let boundary = content_type.and_then(boundary).ok_or(MultipartError::NoBoundary)?;
         let delimiter = [b"\r\n--", boundary.as_bytes()].concat();
         let mut buffer = vec![0; BUFFER_BYTES];
-        // So that the first delimiter, which begins the body, looks as all others do.
+        // Makes the first delimiter, at the start of the body, like all others.
         buffer[..2].copy_from_slice(b"\r\n");
         Ok(Self {
             source,
@@ -135,10 +135,10 @@ impl<R: Read> Multipart<R> {
         })
     }
 
-    /// The head of the next part, what is left of the one before being passed over; `None` after the last.
+    /// Skips the rest of the current part and returns the head of the next; `None` after the last.
     ///
     /// # Errors
-    /// What is wrong with the form, or with the body under it.
+    /// The form is malformed, or reading the body failed.
     pub fn next_part(&mut self) -> Result<Option<PartHead>, MultipartError> {
         match self.state {
             State::Start => self.take_first_delimiter()?,
@@ -173,7 +173,7 @@ impl<R: Read> Multipart<R> {
         }
     }
 
-    /// The body of the part whose head came last.
+    /// The body of the current part.
     pub fn body(&mut self) -> PartBody<'_, R> {
         PartBody(self)
     }
@@ -229,7 +229,7 @@ impl<R: Read> Multipart<R> {
         Ok(head)
     }
 
-    /// Bytes of the part's body that are held; 0 at its end.
+    /// Buffered bytes of the part's body; 0 at its end.
     fn look(&mut self) -> Result<usize, MultipartError> {
         loop {
             if self.clear > 0 || self.delimiter_follows {
@@ -258,7 +258,7 @@ impl<R: Read> Multipart<R> {
         if self.at_end { Err(MultipartError::Truncated) } else { Ok(()) }
     }
 
-    /// Reads more behind what is held. Called only while there is room, which all limits see to.
+    /// Reads more into the buffer. The limits guarantee that there is room.
     fn fill(&mut self) -> Result<(), MultipartError> {
         self.buffer.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);
@@ -274,7 +274,7 @@ impl<R: Read> Multipart<R> {
     }
 }
 
-/// The body of a part; ends where the part does.
+/// The body of a part.
 pub struct PartBody<'a, R>(&'a mut Multipart<R>);
 
 impl<R: Read> Read for PartBody<'_, R> {
@@ -302,7 +302,7 @@ fn boundary(content_type: &str) -> Option<String> {
     (fits && boundary.bytes().all(allowed)).then_some(boundary)
 }
 
-/// `name=value; name="value"`, names in lowercase; `None` if it is anything else, or a name stands twice.
+/// `name=value; name="value"`, names in lowercase; `None` if malformed or if a name repeats.
 fn parameters_of(text: &str) -> Option<Vec<(String, String)>> {
     let mut found: Vec<(String, String)> = Vec::new();
     let mut rest = text.trim();
@@ -331,7 +331,7 @@ fn parameters_of(text: &str) -> Option<Vec<(String, String)>> {
     Some(found)
 }
 
-/// The value up to its closing quote, and what follows it.
+/// The value up to its closing quote, and the rest.
 fn quoted_value(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut chars = text.char_indices();

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-/// A part of a pattern. The order is that of precedence: the more exact first.
+/// A part of a pattern, the most specific first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     Exact(&'static str),
@@ -17,7 +17,7 @@ enum Part {
 pub(super) struct Pattern(Vec<Part>);
 
 impl Pattern {
-    /// Parses `text`, which is the program's own: it starts with `/`.
+    /// Parses `text`, which starts with `/`.
     pub(super) fn new(text: &'static str) -> Self {
         let part = |segment: &'static str| match segment.strip_prefix('{').and_then(|s| s.strip_suffix('}')) {
             Some(name) => name.strip_suffix("...").map_or(Part::Named(name), Part::Rest),
@@ -50,7 +50,7 @@ impl Pattern {
         left.next().is_none().then_some(params)
     }
 
-    /// `Less`: the more exact of two patterns that match the same path.
+    /// `Less`: the more specific of two patterns that match the same path.
     pub(super) fn precedence(&self, other: &Self) -> Ordering {
         let rank = |part: &Part| match part {
             Part::Exact(_) => 0,
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn the_more_exact_pattern_comes_first() {
+    fn more_specific_pattern_wins() {
         let order = ["/a/b", "/a/{x}", "/a/{x...}", "/{x}/b", "/{x...}"].map(Pattern::new);
         assert!(order.windows(2).all(|pair| pair[0].precedence(&pair[1]) == Ordering::Less));
     }

@@ -5,7 +5,7 @@ use super::refusal::{Refusal, decode, refuse};
 /// Parameters of a query.
 const PARAMETERS_MAX: usize = 1_024;
 
-/// Names and values in order, decoded once; `+` is a blank. Names may repeat.
+/// Names and values in order, decoded once; `+` is a space. Names may repeat.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Query(Vec<(String, String)>);
 
@@ -15,10 +15,10 @@ impl Query {
         if pairs.len() > PARAMETERS_MAX {
             return refuse(400, "the query has too many parameters");
         }
-        let blank = |text: &str| decode(&text.replace('+', " "));
+        let decoded = |text: &str| decode(&text.replace('+', " "));
         let pair = |pair: &str| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            Ok((blank(name)?, blank(value)?))
+            Ok((decoded(name)?, decoded(value)?))
         };
         pairs.into_iter().map(pair).collect::<Result<_, _>>().map(Self)
     }
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_may_repeat() {
+    fn names_may_repeat() {
         let query = Query::parse("f=1&g=2&f=3").unwrap();
         assert_eq!((query.get("f"), query.all("f").collect::<Vec<_>>()), (Some("1"), vec!["1", "3"]));
         assert_eq!(query.get("h"), None);

@@ -1,4 +1,4 @@
-//! Requests as handlers see them.
+//! Requests, as handlers get them.
 
 use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr};
@@ -14,10 +14,10 @@ use super::method::Method;
 use super::query::Query;
 use super::request_id::RequestId;
 
-/// The values of a route's `{names}`, decoded.
+/// The values of a route's `{name}`s, decoded.
 pub type Params = Vec<(&'static str, String)>;
 
-/// A request that was routed and let in.
+/// An authorized request.
 #[derive(Debug)]
 pub struct Request {
     head: Arc<Head>,
@@ -38,7 +38,7 @@ impl Request {
         &self.head
     }
 
-    /// HEAD requests come to GET's handler; their body is dropped after it.
+    /// HEAD requests are routed to GET's handler; the body of the response is dropped.
     pub fn method(&self) -> Method {
         self.head.method()
     }
@@ -69,12 +69,12 @@ impl Request {
         self.head.peer()
     }
 
-    /// Whose request it is: the peer's, or whom a trusted proxy names.
+    /// The client: the peer, or the address that a trusted proxy names.
     pub fn client(&self) -> IpAddr {
         self.head.client()
     }
 
-    /// The body's size, if the client said it.
+    /// The body's size, if the client declared it.
     pub fn body_length(&self) -> Option<u64> {
         match self.head.framing() {
             Framing::None => Some(0),
@@ -83,8 +83,8 @@ impl Request {
         }
     }
 
-    /// The body as it comes, within the route's limit. A read fails with a [`BodyError`] inside if the client doesn't
-    /// send all of it; an end is only reported after the last byte.
+    /// Reads the body from the client, within the route's limit. A read fails with a [`BodyError`] if the client doesn't
+    /// send all of it; the end is reported only after the last byte.
     pub fn body_reader(&mut self) -> &mut (dyn Read + Send) {
         &mut self.body
     }
@@ -92,7 +92,7 @@ impl Request {
     /// The whole body, which the route's limit bounds.
     ///
     /// # Errors
-    /// `payload_too_large`, or `invalid_request` for one that breaks off.
+    /// `payload_too_large`, or `invalid_request` if it is incomplete.
     pub fn body_bytes(&mut self) -> Result<Vec<u8>, ApiError> {
         let mut out = Vec::new();
         if let RequestBody::Bytes(bytes) = &mut self.body
@@ -104,7 +104,7 @@ impl Request {
         Ok(out)
     }
 
-    /// The first `kept_max` bytes of the body, and how many it has in all. The rest is read and dropped.
+    /// The first `kept_max` bytes of the body, and its length. The rest is read and dropped.
     ///
     /// # Errors
     /// As [`body_bytes`](Self::body_bytes).
@@ -120,7 +120,7 @@ impl Request {
     /// The whole body as a JSON object.
     ///
     /// # Errors
-    /// As [`body_bytes`](Self::body_bytes); `invalid_request` if the body is no JSON object of that shape.
+    /// As [`body_bytes`](Self::body_bytes); `invalid_request` if the body is not a JSON object of that shape.
     pub fn json<T: DeserializeOwned>(&mut self) -> Result<T, ApiError> {
         json_object(&self.body_bytes()?)
     }
@@ -129,7 +129,7 @@ impl Request {
 /// A whole body as a JSON object.
 ///
 /// # Errors
-/// `invalid_request` if it is none, or not of that shape.
+/// `invalid_request` if it is not, or not of that shape.
 pub fn json_object<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     let refuse = |why: String| ApiError::new(ErrorCode::InvalidRequest, why);
     let Some(first) = bytes.trim_ascii_start().first() else {
@@ -137,14 +137,14 @@ pub fn json_object<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     };
     let wrong = |why: String| refuse(format!("the body is not what it should be: {why}"));
     let value = serde_json::from_slice(bytes).map_err(|error| wrong(worded(&error)))?;
-    // A struct would also be read from a list of its fields.
+    // serde would also deserialize a struct from a list of its fields.
     if *first != b'{' {
         return Err(wrong("expected a JSON object".to_owned()));
     }
     Ok(value)
 }
 
-/// Starts of the parser's messages, and what people call it; the first that fits.
+/// Prefixes of the parser's messages, and their replacements; the first match is used.
 const STARTS: &[(&str, &str)] = &[
     ("EOF while parsing", "it ends within"),
     ("invalid type: sequence", "found a list"),
@@ -155,10 +155,10 @@ const STARTS: &[(&str, &str)] = &[
     ("unknown field ", "unknown member "),
     ("missing field ", "missing member "),
 ];
-/// The same for what it expected.
+/// The same for what was expected.
 const EXPECTED: &[(&str, &str)] = &[("a map", "an object"), ("struct ", "an object"), ("a sequence", "a list")];
 
-/// An error of the parser in the words of JSON.
+/// An error of the parser in terms of JSON.
 fn worded(error: &serde_json::Error) -> String {
     let mut text = error.to_string();
     if let Some((start, word)) = STARTS.iter().find(|(start, _)| text.starts_with(start)) {
@@ -167,12 +167,12 @@ fn worded(error: &serde_json::Error) -> String {
     let Some(at) = text.rfind(", expected ").map(|at| at + ", expected ".len()) else { return text };
     let (found, expected) = text.split_at(at);
     let Some((start, word)) = EXPECTED.iter().find(|(start, _)| expected.starts_with(start)) else { return text };
-    // A struct's own name says nothing to people.
+    // The name of a struct is meaningless to clients.
     let rest = expected[start.len()..].find(" at line ").map_or("", |at| &expected[start.len() + at..]);
     format!("{found}{word}{rest}")
 }
 
-/// The answer to a body that could not be read; an error that isn't the body's own is `internal`.
+/// The response if a body could not be read; `internal` for errors of other sources.
 pub fn body_failure(error: &io::Error) -> ApiError {
     BodyError::within(error).map_or_else(|| ApiError::internal(error), ApiError::from)
 }
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_of_another_shape_is_told_in_the_words_of_json() {
+    fn wrong_body_is_described_in_terms_of_json() {
         for (body, told) in [
             ("", "the body is empty; expected a JSON object"),
             (" \n", "the body is empty; expected a JSON object"),

@@ -1,12 +1,12 @@
-//! Request ids: one for each request, in every answer and every line of the log.
+//! Request ids, in every response and every log line of a request.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Longest id that is taken from a client, in bytes.
+/// Longest id accepted from a client, in bytes.
 pub const REQUEST_ID_BYTES_MAX: usize = 64;
 
-/// A client's own id if it is `[A-Za-z0-9-]{1,64}`, otherwise a UUIDv7 of ours.
+/// The client's id if it is `[A-Za-z0-9-]{1,64}`, otherwise a new UUIDv7.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RequestId(Arc<str>);
 
@@ -15,7 +15,7 @@ impl RequestId {
         Self(uuid::Uuid::now_v7().to_string().into())
     }
 
-    /// Takes the client's id if it is well-formed, else mints one.
+    /// The client's id if it is well-formed, else a new one.
     pub fn accept(offered: Option<&[u8]>) -> Self {
         let ok = |id: &&[u8]| {
             (1..=REQUEST_ID_BYTES_MAX).contains(&id.len()) && id.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'-')

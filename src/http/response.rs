@@ -1,7 +1,7 @@
 //! Responses of handlers.
 //!
-//! Invariant: a body of known length is sent with `Content-Length`, never chunked; one that breaks off is never ended
-//! as if it were whole.
+//! Invariant: a body of known length is sent with `Content-Length`, never chunked; an incomplete body is never ended as
+//! if it were complete.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,7 +10,7 @@ use std::io::{self, Read};
 
 use serde::Serialize;
 
-/// What every response carries unless its handler sets another value.
+/// Headers of every response, unless its handler sets another value.
 pub const STANDARD_HEADERS: &[(&str, &str)] = &[
     (
         "Content-Security-Policy",
@@ -26,10 +26,10 @@ pub const STANDARD_HEADERS: &[(&str, &str)] = &[
     ("Cache-Control", "no-store"),
 ];
 
-/// What a response carries.
+/// The body of a response.
 pub enum Body {
     Bytes(Cow<'static, [u8]>),
-    /// Read as it is sent. `length`: bytes that it gives, if that is known beforehand.
+    /// Read while it is sent. `length`: its length, if known beforehand.
     Reader {
         reader: Box<dyn Read + Send>,
         length: Option<u64>,
@@ -68,35 +68,39 @@ impl Response {
         Self::bytes(status, "text/plain; charset=utf-8", text.into().into_bytes())
     }
 
-    /// `value` as JSON; a value that JSON can't hold (a map with keys that aren't text) is a 500.
+    /// `value` as JSON; 500 if it can't be serialized (a map with keys that are not text).
     pub fn json(status: u16, value: &impl Serialize) -> Self {
         match serde_json::to_vec(value) {
             Ok(bytes) => Self::bytes(status, "application/json", bytes),
             Err(error) => {
-                tracing::error!(%error, "a response is no JSON");
-                Self::bytes(500, "application/json", &br#"{"error":"internal","message":"a response is no JSON"}"#[..])
+                tracing::error!(%error, "serializing a response failed");
+                Self::bytes(
+                    500,
+                    "application/json",
+                    &br#"{"error":"internal","message":"serializing a response failed"}"#[..],
+                )
             }
         }
     }
 
-    /// The rest of an open file, from its start.
+    /// An open file.
     ///
     /// # Errors
-    /// The file's size can't be told.
+    /// The file's size can't be read.
     pub fn file(status: u16, content_type: &str, file: File) -> io::Result<Self> {
         let length = file.metadata()?.len();
         Ok(Self::reader(status, content_type, file, Some(length)))
     }
 
-    /// What `reader` gives. With `length`, a reader that gives another number of bytes ends the connection; without,
-    /// the body is chunked, and a reader that fails leaves it unfinished.
+    /// A body that is read while it is sent. With `length`, the connection ends if the reader gives fewer bytes; without,
+    /// the body is chunked, and stays incomplete if the reader fails.
     pub fn reader(status: u16, content_type: &str, reader: impl Read + Send + 'static, length: Option<u64>) -> Self {
         let body = Body::Reader { reader: Box::new(reader), length };
         Self { body, ..Self::empty(status) }.with_header("Content-Type", content_type)
     }
 
-    /// Adds a header. Name and value must be printable ASCII, else the response becomes a 500. Framing, connection and
-    /// request id are the server's own; such headers are dropped.
+    /// Adds a header. Name and value must be printable ASCII, else the response becomes a 500. Headers of framing,
+    /// connection and request id are set by the server and dropped here.
     #[must_use]
     pub fn with_header(mut self, name: &str, value: impl Into<String>) -> Self {
         self.headers.push((name.to_owned(), value.into()));
@@ -124,7 +128,7 @@ impl Response {
         }
     }
 
-    /// The first header that can't be sent.
+    /// The name of the first malformed header.
     pub(super) fn malformed_header(&self) -> Option<&str> {
         let token = |name: &str| {
             !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))

@@ -1,8 +1,8 @@
-//! Routes as a table, and the way of a request through it.
+//! The table of routes: finds the route of a request and authorizes it.
 //!
-//! Invariant: who may not send a request is told so before a byte of its body is read; a handler sees only requests
-//! that its row lets in.
-//! Must not: know a resource or a credential; the service brings both.
+//! Invariant: a request is authorized before a byte of its body is read; a handler gets only requests that its route
+//! allows.
+//! Must not: know a resource or a credential; the service defines both.
 
 use std::fmt;
 
@@ -14,43 +14,43 @@ use super::pattern::Pattern;
 use super::request::{Params, Request};
 use super::response::Response;
 
-/// What a service brings: its state, and who may do what.
+/// A service: its state, and its authorization.
 pub trait Service: Send + Sync + 'static {
-    /// What a route asks of its callers.
+    /// What a route requires of its callers.
     type Credential: Copy + fmt::Debug + Send + Sync + 'static;
 
-    /// Looks at every request before it is routed, those for unknown paths too.
+    /// Checks every request before it is routed, also those for unknown paths.
     ///
     /// # Errors
-    /// The answer, if the request ends here.
+    /// The response, if the request ends here.
     fn before_routing(&self, _head: &Head) -> Result<(), ApiError> {
         Ok(())
     }
 
-    /// Whether the request has what its route asks for. Compare secrets with [`super::credentials`].
+    /// Authorizes a request. Compare secrets with [`super::credentials`].
     ///
     /// # Errors
-    /// The answer, if it hasn't: commonly `unauthorized`.
+    /// The response, commonly `unauthorized`.
     fn authorize(&self, credential: Self::Credential, head: &Head) -> Result<Caller, ApiError>;
 }
 
 /// How a request was authorized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caller {
-    /// Not at all: the route is open to everybody. Its body has [`super::limits::ANONYMOUS_BODY_TIME_MAX`], and its
-    /// connection is evicted while it waits for the client, if another one needs it.
+    /// Not at all: the route is public. The body has [`super::limits::ANONYMOUS_BODY_TIME_MAX`], and the connection may be
+    /// evicted while it waits for the client.
     Anonymous,
-    /// By what a browser attaches to any page's request: a cookie, the address it comes from.
+    /// By what a browser attaches to requests of any page: a cookie, its address.
     Ambient,
-    /// By a secret that the client itself has and sends. Such a request may name any host.
+    /// By a secret that the client itself sends. Such a request may name any host.
     Secret,
 }
 
-/// Content types that a route takes; a request without body isn't asked.
+/// Content types that a route accepts; not checked without a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContentType {
     Any,
-    /// Any but `multipart/form-data`, whose parts around a file would be taken for the file.
+    /// Any but `multipart/form-data`, which would be stored with its part headers.
     AnyButForm,
     /// `application/json`, or no `Content-Type` at all.
     JsonOrNone,
@@ -58,17 +58,17 @@ pub enum ContentType {
     OneOf(&'static [&'static str]),
 }
 
-/// Longest form of an empty JSON object that is taken where no body is expected, in bytes.
+/// Longest empty JSON object that is accepted instead of no body, in bytes.
 const EMPTY_OBJECT_BYTES_MAX: u64 = 16;
 
-/// What a route takes as body.
+/// The body that a route accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyRule {
-    /// None, or an empty JSON object, which some clients always send; anything else is 413.
+    /// None, or an empty JSON object, which some clients always send; 413 otherwise.
     Nothing,
     /// At most `max` bytes, in memory before the handler starts.
     Bytes { max: u64, types: ContentType },
-    /// At most `max` bytes, which the handler reads as they come.
+    /// At most `max` bytes, read by the handler from the client.
     Stream { max: u64, types: ContentType },
 }
 
@@ -85,7 +85,7 @@ impl BodyRule {
         Self::Stream { max, types: ContentType::Any }
     }
 
-    /// Most bytes that are taken.
+    /// The largest body, in bytes.
     pub fn max(self) -> u64 {
         match self {
             Self::Nothing => EMPTY_OBJECT_BYTES_MAX,
@@ -93,10 +93,10 @@ impl BodyRule {
         }
     }
 
-    /// Whether a body that was read is one that the route takes.
+    /// Checks a body that was read.
     ///
     /// # Errors
-    /// `payload_too_large` where there should be none.
+    /// `payload_too_large` if there should be none.
     pub(super) fn check(self, bytes: &[u8]) -> Result<(), ApiError> {
         let inner = bytes.trim_ascii();
         let is_empty_object = || {
@@ -126,33 +126,28 @@ pub enum Priority {
     Probe,
 }
 
-/// A handler. Its `Err` becomes the answer.
-pub type Handler<S> = Box<dyn Fn(&S, &mut Request) -> Result<Response, ApiError> + Send + Sync>;
+/// A handler. Its `Err` becomes the response.
+pub type Handler<S> = fn(&S, &mut Request) -> Result<Response, ApiError>;
 
-/// One row of the table.
+/// A route.
 pub struct Route<S: Service> {
     pub method: Method,
-    /// `/a/{name}/{rest...}`: names take one segment that isn't empty, a `{name...}` at the end takes all that are
-    /// left. The more exact pattern goes before. HEAD needs no row: GET's answers.
+    /// `/a/{name}/{rest...}`: a name matches one non-empty segment, a `{name...}` at the end all remaining ones. The most
+    /// specific pattern wins. HEAD is routed to GET.
     pub pattern: &'static str,
     pub credential: S::Credential,
     pub body: BodyRule,
     pub priority: Priority,
-    /// Whether requests may name any host: the answer is no secret, or asks for one that browsers don't attach.
+    /// Whether requests may name any host: the response is public, or requires a secret that browsers don't attach.
     pub any_host: bool,
     pub handler: Handler<S>,
 }
 
 impl<S: Service> Route<S> {
-    /// A route without body with normal priority, for the service's own hosts.
-    pub fn new(
-        method: Method,
-        pattern: &'static str,
-        credential: S::Credential,
-        handler: fn(&S, &mut Request) -> Result<Response, ApiError>,
-    ) -> Self {
+    /// A route without body, with normal priority, for the service's own hosts.
+    pub fn new(method: Method, pattern: &'static str, credential: S::Credential, handler: Handler<S>) -> Self {
         let (body, priority) = (BodyRule::Nothing, Priority::Normal);
-        Self { method, pattern, credential, body, priority, any_host: false, handler: Box::new(handler) }
+        Self { method, pattern, credential, body, priority, any_host: false, handler }
     }
 
     #[must_use]
@@ -165,7 +160,7 @@ impl<S: Service> Route<S> {
         Self { priority: Priority::Reserved, ..self }
     }
 
-    /// For health and readiness: probes address a service by whatever name or address they know.
+    /// For health and readiness: probes address a service by any name or address.
     #[must_use]
     pub fn probe(self) -> Self {
         Self { priority: Priority::Probe, any_host: true, ..self }
@@ -177,15 +172,15 @@ impl<S: Service> Route<S> {
     }
 }
 
-/// The table. Rows keep their order in [`routes`](Self::routes).
+/// The table of routes.
 pub struct Router<S: Service> {
     routes: Vec<Route<S>>,
-    /// Of the routes, but for the last one if there is an [`otherwise`](Self::otherwise).
+    /// Of the routes, except of [`otherwise`](Self::otherwise).
     patterns: Vec<Pattern>,
     otherwise: Option<usize>,
 }
 
-/// A request that may come in: its row, and the values of its path.
+/// An authorized request: its route, and the parameters of its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Admission {
     pub(super) route: usize,
@@ -196,27 +191,27 @@ pub(super) struct Admission {
 }
 
 impl<S: Service> Router<S> {
-    /// A router of these routes. Two rows with equal method and pattern are a bug: the first is taken.
+    /// A router of these routes. Two with equal method and pattern are a bug: the first is used.
     pub fn new(routes: Vec<Route<S>>) -> Self {
         let patterns = routes.iter().map(|route| Pattern::new(route.pattern)).collect();
         Self { routes, patterns, otherwise: None }
     }
 
-    /// Answers requests of `route`'s method for paths that no row has, instead of `not_found`; its pattern only names it.
+    /// Uses `route` for requests of its method without another route, instead of `not_found`. Its pattern is only a label.
     #[must_use]
     pub fn otherwise(mut self, route: Route<S>) -> Self {
-        debug_assert!(self.otherwise.is_none(), "one row answers for all the rest");
+        debug_assert!(self.otherwise.is_none(), "there is one fallback route");
         self.otherwise = Some(self.routes.len());
         self.routes.push(route);
         self
     }
 
-    /// The rows, as given.
+    /// The routes, in the order given.
     pub fn routes(&self) -> &[Route<S>] {
         &self.routes
     }
 
-    /// The row that answers, whatever its credential; with it the values of its path.
+    /// The route of a request, whatever its credential, and the parameters of the path.
     ///
     /// # Errors
     /// `not_found`, or `method_not_allowed` with `Allow`.
@@ -260,8 +255,7 @@ impl<S: Service> Router<S> {
 }
 
 impl<S: Service> Router<S> {
-    /// Refuses a host that is not the service's, before anything else is looked at or said. A path that no row has is
-    /// refused as well: that it isn't there is for the service's own pages to know.
+    /// Rejects a host that is not the service's before anything else is checked, also for unknown paths.
     fn check_host(&self, service: &S, head: &Head, hosts: &AllowedHosts, route: Option<usize>) -> Result<(), Denied> {
         let row = route.map(|at| &self.routes[at]);
         let Err(error) = hosts.check(head.authorities()) else { return Ok(()) };
@@ -273,7 +267,7 @@ impl<S: Service> Router<S> {
     }
 }
 
-/// A request that may not come in, and the row that said so.
+/// A rejected request, and its route.
 #[derive(Debug)]
 pub(super) struct Denied {
     pub(super) route: Option<usize>,
@@ -324,14 +318,14 @@ fn check_type(types: ContentType, head: &Head) -> Result<(), ApiError> {
     }
 }
 
-/// A service with its table, without its type: what the server works on.
+/// A service with its router, type-erased.
 pub(super) trait App: Send + Sync {
     fn admit(&self, head: &Head, hosts: &AllowedHosts) -> Result<Admission, Denied>;
     fn is_quick(&self, route: usize) -> bool;
     fn handle(&self, route: usize, request: &mut Request) -> Result<Response, ApiError>;
 }
 
-/// A router with the state that its handlers get.
+/// A router with the service that its handlers get.
 pub(super) struct Bound<S: Service> {
     pub(super) router: Router<S>,
     pub(super) service: std::sync::Arc<S>,

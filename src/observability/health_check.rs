@@ -1,7 +1,7 @@
 //! Health checks of dependencies: bounded in time, shared by concurrent callers, and cached.
 //!
-//! Anybody may ask whether a service is ready, and a dependency that hangs answers after its client's timeouts only. So at
-//! most one check runs at a time, on a thread of its own, and no caller waits for it longer than [`WAIT_MAX`].
+//! Anyone may request readiness, and a hanging dependency responds only after its client's timeouts. So at most one check
+//! runs at a time, on its own thread, and no caller waits for it longer than [`WAIT_MAX`].
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::sync::Arc;

@@ -3,11 +3,9 @@
 //! Must not: know what a service measures or depends on.
 
 pub mod health_check;
-mod histogram;
+mod metrics;
 mod process;
-mod text;
 
 pub use health_check::CachedHealthCheck;
-pub use histogram::Histogram;
+pub use metrics::{Histogram, METRICS_CONTENT_TYPE, MetricKind, MetricsText};
 pub use process::write_process;
-pub use text::{METRICS_CONTENT_TYPE, MetricKind, MetricsText};

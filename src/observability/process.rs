@@ -1,12 +1,12 @@
-//! What every service tells of its process, under the names that Prometheus' own clients use; and what runs.
+//! Metrics of the process, named as by Prometheus' own clients, and of the build.
 
 use std::fs;
 
 use rustix::process::{Resource, getrlimit};
 
-use super::text::{MetricKind, MetricsText};
+use super::metrics::{MetricKind, MetricsText};
 
-/// Writes all families of the process. One that the system doesn't tell is left out.
+/// Writes all families of the process. Omits those that the system doesn't provide.
 pub fn write_process(text: &mut MetricsText) {
     let stat = fs::read_to_string("/proc/self/stat").ok();
     let stat = stat.as_deref().and_then(|stat| Stat::parse(stat, rustix::param::clock_ticks_per_second()));
@@ -29,7 +29,7 @@ pub fn write_process(text: &mut MetricsText) {
     text.family(gauge, "lakemill_build_info", "What runs.").sample(&version, 1.0);
 }
 
-/// Of `/proc/self/stat`, in seconds.
+/// Fields of `/proc/self/stat`, in seconds.
 struct Stat {
     cpu_s: f64,
     started_after_boot_s: f64,
@@ -37,10 +37,10 @@ struct Stat {
 
 impl Stat {
     fn parse(stat: &str, ticks_per_second: u64) -> Option<Self> {
-        // The name of the program may hold blanks and brackets.
+        // The program's name may contain spaces and parentheses.
         let (_, rest) = stat.rsplit_once(')')?;
         let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
-        // Numbered from 3, which is the first after the name.
+        // The first field after the name is number 3.
         let seconds = |number: usize| {
             let ticks = fields.get(number - 3)?.parse::<u64>().ok()?;
             Some(ticks as f64 / ticks_per_second.max(1) as f64)
@@ -61,11 +61,11 @@ fn resident_bytes() -> Option<f64> {
 }
 
 fn open_files() -> Option<f64> {
-    // The one that reads the folder is no other's.
+    // Without the descriptor that reads the folder.
     Some(fs::read_dir("/proc/self/fd").ok()?.count().saturating_sub(1) as f64)
 }
 
-/// Without a limit, as much as a number says.
+/// Infinite without a limit.
 fn files_max() -> Option<f64> {
     Some(getrlimit(Resource::Nofile).current.map_or(f64::INFINITY, |limit| limit as f64))
 }
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_tells_of_itself() {
+    fn process_metrics_are_plausible() {
         let mut text = MetricsText::new();
         write_process(&mut text);
         let text = text.finish();
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_a_program_does_not_confuse_the_numbers() {
+    fn spaces_and_parentheses_in_the_program_name_are_handled() {
         let numbers: Vec<String> = (4..=40).map(|number| (number * 100).to_string()).collect();
         let stat = Stat::parse(&format!("7 (a) b) S {}", numbers.join(" ")), 100).unwrap();
         assert_eq!((stat.cpu_s, stat.started_after_boot_s), (29.0, 22.0));

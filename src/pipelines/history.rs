@@ -1,12 +1,11 @@
-//! The jobs of a pipeline, newest first: what the key-value store knows of those that are active, and the records of
-//! those that ended.
+//! The jobs of a pipeline, newest first: active ones from the key-value store, ended ones from their records.
 //!
-//! Jobs are ordered by when they were enqueued. Ids of ours (UUIDv7) tell it, so that one listing and the records that
-//! are shown are all that is read, however many there are. Of another id only the record tells, which is no younger than
-//! its object: such records are read as far as they could belong to what is asked for.
+//! Jobs are ordered by the time they were enqueued. Generated ids (UUIDv7) contain it, so a page needs one listing and the
+//! records shown, however many there are. For other ids only the record has it, which is not newer than its object: such
+//! records are read as long as they could belong to the page.
 //!
-//! Invariant: a job that is active when the reading begins is found, even if it ends meanwhile: active jobs are read
-//! first. Where both tell of a job, the record counts.
+//! Invariant: a job that is active when reading begins is found, even if it ends meanwhile: active jobs are read first. If
+//! both have a job, the record counts.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashSet};
@@ -24,45 +23,45 @@ use crate::ports::kv::KvError;
 use crate::ports::store::{Bucket, ObjectMeta, StoreError, list_all};
 use crate::sync::parallel_map;
 
-/// Where a job stands in the order. As text (`<ms>-<job id>`) it goes to clients and comes back.
+/// A position in the order of jobs. Clients get and return it as text (`<ms>-<job id>`).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct HistoryCursor {
     /// Milliseconds since 1970.
     at_ms: i64,
     job_id: JobId,
 }
 
-/// A text that is no [`Place`].
+/// A malformed [`HistoryCursor`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{found}` is no place in a history: expected what `next` of the page before said")]
-pub struct PlaceError {
+#[error("`{found}` is not a cursor: expected `next` of the previous page")]
+pub struct CursorError {
     pub found: String,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for HistoryCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{}", self.at_ms, self.job_id)
     }
 }
 
-impl FromStr for Place {
-    type Err = PlaceError;
+impl FromStr for HistoryCursor {
+    type Err = CursorError;
 
-    fn from_str(text: &str) -> Result<Self, PlaceError> {
+    fn from_str(text: &str) -> Result<Self, CursorError> {
         let parts = text.split_once('-').and_then(|(at, id)| Some((at.parse().ok()?, JobId::parse(id).ok()?)));
-        let (at_ms, job_id) = parts.ok_or_else(|| PlaceError { found: crate::domain::text::clipped(text) })?;
+        let (at_ms, job_id) = parts.ok_or_else(|| CursorError { found: text.chars().take(200).collect() })?;
         Ok(Self { at_ms, job_id })
     }
 }
 
-/// Some jobs, newest first.
+/// A page of jobs, newest first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Page {
-    /// Without the accounting of single sources; [`record`] has it.
+    /// Without the accounting by source, which [`record`] has.
     pub jobs: Vec<Job>,
-    /// Give it back for what comes after; `None` on the last page.
-    pub next: Option<Place>,
-    /// Records that are no records of jobs, which were passed over, with the reason.
+    /// The cursor of the next page; `None` on the last one.
+    pub next: Option<HistoryCursor>,
+    /// Objects that were skipped because they are not records of jobs, with the reason.
     pub unreadable: Vec<(String, String)>,
 }
 
@@ -74,29 +73,29 @@ pub enum HistoryError {
     Kv(#[from] KvError),
 }
 
-/// The newest jobs of a pipeline, or those after the place `before`: at most `limit`. Of more than
-/// [`ACTIVE_JOBS_SHOWN_MAX`] active jobs the newest are left out until others have ended.
+/// The newest jobs of a pipeline, or those after the cursor `before`, at most `limit`. With more than
+/// [`ACTIVE_JOBS_SHOWN_MAX`] active jobs the newest are omitted until others have ended.
 ///
 /// # Errors
-/// What either store says.
+/// Either store failed.
 pub fn page(
     store: &dyn ObjectStore,
     board: &dyn JobRegistry,
     pipeline: &Slug,
-    before: Option<&Place>,
+    before: Option<&HistoryCursor>,
     limit: usize,
 ) -> Result<Page, HistoryError> {
     let active = board.active(pipeline, ACTIVE_JOBS_SHOWN_MAX)?;
     let mut candidates = listed(store, pipeline)?;
     let ended: HashSet<JobId> = candidates.iter().map(|c| c.upper.job_id.clone()).collect();
     candidates.extend(active.into_iter().filter(|job| !ended.contains(&job.job_id)).map(Candidate::active));
-    // A place that is exact and not asked for needs no look.
+    // Jobs at an exact position before the page need not be read.
     candidates.retain(|c| !c.exact || before.is_none_or(|before| c.upper < *before));
     let mut heap = BinaryHeap::from(candidates);
     let mut page = Page::default();
     let mut last = None;
     while page.jobs.len() < limit {
-        read_on(&mut heap, store, pipeline, limit - page.jobs.len())?;
+        read_top(&mut heap, store, pipeline, limit - page.jobs.len())?;
         let Some(Candidate { upper, found: Some(found), .. }) = heap.pop() else { break };
         match found {
             Recorded::Job(job) if before.is_some_and(|before| upper >= *before) => drop(job),
@@ -105,21 +104,21 @@ pub fn page(
                 last = Some(upper);
             }
             Recorded::Unreadable(key, why) => page.unreadable.push((key, why)),
-            Recorded::Gone => {}
+            Recorded::Missing => {}
         }
     }
     page.next = last.filter(|_| !heap.is_empty());
     Ok(page)
 }
 
-/// The terminal record of a job, whole; `None` if there is none.
+/// The complete terminal record of a job; `None` if there is none.
 ///
 /// # Errors
-/// What the store says; `Transient` with the reason if the object is no record.
+/// The store failed; `Transient` with the reason if the object is not a record.
 pub fn record(store: &dyn ObjectStore, pipeline: &Slug, job_id: &JobId) -> Result<Option<Job>, StoreError> {
     match read(store, pipeline, job_id)? {
         Recorded::Job(job) => Ok(Some(*job)),
-        Recorded::Gone => Ok(None),
+        Recorded::Missing => Ok(None),
         Recorded::Unreadable(key, why) => {
             let source = std::io::Error::new(std::io::ErrorKind::InvalidData, why);
             Err(StoreError::Transient { bucket: Bucket::Pipelines, key, operation: "reading the record", source })
@@ -127,22 +126,21 @@ pub fn record(store: &dyn ObjectStore, pipeline: &Slug, job_id: &JobId) -> Resul
     }
 }
 
-/// A job of which perhaps no more is known than where it stands at most.
+/// A job whose position may be known only approximately.
 struct Candidate {
-    /// The job stands here, or is older.
-    upper: Place,
-    /// It stands here.
+    /// The newest possible position.
+    upper: HistoryCursor,
+    /// Whether `upper` is its position.
     exact: bool,
     /// Bytes of its record.
     size: u64,
-    /// If it was read already: then it stands here.
+    /// The record, once read; then `upper` is exact.
     found: Option<Recorded>,
 }
 
-/// Reads what stands at the top of the order, several records at once, until what stands there was read. Of `wanted`
-/// candidates at the top each is needed for as many jobs: a job that was read is shown once no unread one can come
-/// before it.
-fn read_on(
+/// Reads candidates at the top of the heap, several at once, until the top one is read. For `wanted` more jobs the `wanted`
+/// top candidates are needed in any case.
+fn read_top(
     heap: &mut BinaryHeap<Candidate>,
     store: &dyn ObjectStore,
     pipeline: &Slug,
@@ -151,7 +149,7 @@ fn read_on(
     while heap.peek().is_some_and(|top| top.found.is_none()) {
         let (mut known, mut unread, mut bytes) = (Vec::new(), Vec::new(), 0);
         while known.len() + unread.len() < wanted.max(1) {
-            // One alone may have more.
+            // A single record may be larger.
             let fits = |next: &Candidate| unread.is_empty() || bytes + next.size <= HISTORY_READ_BYTES_MAX;
             if !heap.peek().is_some_and(fits) {
                 break;
@@ -175,7 +173,7 @@ impl Candidate {
     fn active(job: Job) -> Self {
         let at_ms = minted_ms(&job.job_id).unwrap_or(job.enqueued_at.timestamp_millis());
         Self {
-            upper: Place { at_ms, job_id: job.job_id.clone() },
+            upper: HistoryCursor { at_ms, job_id: job.job_id.clone() },
             exact: true,
             size: 0,
             found: Some(Recorded::Job(Box::new(job.without_sources()))),
@@ -186,7 +184,7 @@ impl Candidate {
         let job_id = JobId::parse(object.key.strip_prefix(prefix)?.strip_suffix(".json")?).ok()?;
         let minted = minted_ms(&job_id);
         let at_ms = minted.unwrap_or(object.modified.timestamp_millis());
-        Some(Self { upper: Place { at_ms, job_id }, exact: minted.is_some(), size: object.size, found: None })
+        Some(Self { upper: HistoryCursor { at_ms, job_id }, exact: minted.is_some(), size: object.size, found: None })
     }
 
     fn read(&self, store: &dyn ObjectStore, pipeline: &Slug) -> Result<Recorded, StoreError> {
@@ -196,7 +194,7 @@ impl Candidate {
         })
     }
 
-    /// Where it stands, now that it was read.
+    /// The candidate with its record and exact position.
     fn with(self, found: Recorded) -> Self {
         let Self { mut upper, exact, size, found: _ } = self;
         if let (Recorded::Job(job), false) = (&found, exact) {
@@ -226,15 +224,16 @@ impl Ord for Candidate {
     }
 }
 
-/// The ids of the jobs of a pipeline that have a terminal record, the newest first: at most `limit`. One listing is all
-/// that is read, so an id that doesn't tell when its job was enqueued stands where its record was written.
+/// The ids of jobs of a pipeline with a terminal record, newest first, at most `limit`. Reads one listing only, so ids
+/// without a time are ordered by the time of their record.
 ///
 /// # Errors
-/// What the store says.
+/// The store failed.
 pub fn ended(store: &dyn ObjectStore, pipeline: &Slug, limit: usize) -> Result<Vec<JobId>, StoreError> {
-    let mut places: Vec<Place> = listed(store, pipeline)?.into_iter().map(|candidate| candidate.upper).collect();
-    places.sort_unstable_by(|a, b| b.cmp(a));
-    Ok(places.into_iter().take(limit).map(|place| place.job_id).collect())
+    let mut cursors: Vec<HistoryCursor> =
+        listed(store, pipeline)?.into_iter().map(|candidate| candidate.upper).collect();
+    cursors.sort_unstable_by(|a, b| b.cmp(a));
+    Ok(cursors.into_iter().take(limit).map(|cursor| cursor.job_id).collect())
 }
 
 fn listed(store: &dyn ObjectStore, pipeline: &Slug) -> Result<Vec<Candidate>, StoreError> {
@@ -243,35 +242,35 @@ fn listed(store: &dyn ObjectStore, pipeline: &Slug) -> Result<Vec<Candidate>, St
     Ok(objects.iter().filter_map(|object| Candidate::recorded(object, &prefix)).collect())
 }
 
-/// When a UUIDv7 was made, in milliseconds since 1970.
+/// The time of a UUIDv7, in milliseconds since 1970.
 fn minted_ms(id: &JobId) -> Option<i64> {
     let uuid = uuid::Uuid::try_parse(id.as_str()).ok().filter(|uuid| uuid.get_version_num() == 7)?;
     let (seconds, nanos) = uuid.get_timestamp()?.to_unix();
     i64::try_from(seconds).ok()?.checked_mul(1_000)?.checked_add(i64::from(nanos / 1_000_000))
 }
 
-/// What lies where the terminal record of a job belongs.
+/// What is stored at the key of a job's terminal record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Recorded {
     Job(Box<Job>),
-    /// The object's key, and why it is no record of the job.
+    /// The object's key, and why it is not the job's record.
     Unreadable(String, String),
-    Gone,
+    Missing,
 }
 
-/// Looks for the terminal record of a job.
+/// Reads the terminal record of a job.
 ///
 /// # Errors
-/// What the store says.
+/// The store failed.
 pub fn read(store: &dyn ObjectStore, pipeline: &Slug, job_id: &JobId) -> Result<Recorded, StoreError> {
     let key = job_record_key(pipeline, job_id.as_str());
     let reader = match store.get(Bucket::Pipelines, &key, None) {
         Ok(reader) => reader,
-        Err(StoreError::NotFound { .. }) => return Ok(Recorded::Gone),
+        Err(StoreError::NotFound { .. }) => return Ok(Recorded::Missing),
         Err(error) => return Err(error),
     };
     let mut bytes = Vec::new();
-    // One byte more than is allowed tells that there are more.
+    // One byte more than allowed shows that it is too large.
     if let Err(source) = reader.body.take(JOB_RECORD_BYTES_MAX + 1).read_to_end(&mut bytes) {
         return Err(StoreError::Transient { bucket: Bucket::Pipelines, key, operation: "reading", source });
     }

@@ -1,7 +1,7 @@
-//! The lease on a pipeline: how long this process may still write for it, as far as it knows by itself.
+//! The lease on a pipeline: how long this process may still write for it, without asking the key-value store.
 //!
-//! Invariant: it never says longer than the lock truly lasts. Its age counts from before the renewal was *sent*, by the
-//! clock that goes on while the machine sleeps and by the wall clock, whichever says older.
+//! Invariant: it never outlasts the lock. Its age counts from before the renewal was *sent*, by the clock that runs while
+//! the machine sleeps and by the wall clock, whichever gives the longer age.
 
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::domain::name::Slug;
 use crate::ports::store::{Lease, LeaseLost};
 use crate::runtime::Clock;
 
-/// A moment, by both clocks.
+/// A moment on both clocks.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment {
     boot: Duration,
@@ -26,14 +26,14 @@ impl Moment {
         Self { boot: clock.since_boot(), wall: clock.now() }
     }
 
-    /// How long ago it was at least as far as safety goes: the longer of what the clocks say.
+    /// The longer age of both clocks.
     fn age(&self, clock: &dyn Clock) -> Duration {
         let wall = (clock.now() - self.wall).to_std().unwrap_or_default();
         clock.since_boot().saturating_sub(self.boot).max(wall)
     }
 }
 
-/// The lease of one hold on a pipeline's run lock.
+/// The lease of a held run lock.
 pub struct RunLease {
     slug: Slug,
     fence: u64,
@@ -44,7 +44,7 @@ pub struct RunLease {
 }
 
 impl RunLease {
-    /// `since`: before the lock was asked for.
+    /// `since`: before the lock was requested.
     pub fn new(slug: Slug, fence: u64, ttl: Duration, clock: Arc<dyn Clock>, since: Moment) -> Self {
         Self { slug, fence, ttl, clock, renewed: Mutex::new(since), lost: AtomicBool::new(false) }
     }
@@ -53,12 +53,12 @@ impl RunLease {
         self.ttl
     }
 
-    /// The lock was prolonged by a request that was sent after `since`.
+    /// The lock was renewed by a request sent after `since`.
     pub fn renewed(&self, since: Moment) {
         *self.renewed.lock() = since;
     }
 
-    /// The lock is someone else's, or over. Nothing brings it back.
+    /// The lock has expired or is held by another process; this is final.
     pub fn lose(&self) {
         self.lost.store(true, Ordering::SeqCst);
     }
@@ -73,7 +73,7 @@ impl Lease for RunLease {
         self.fence
     }
 
-    /// Past two thirds of the TTL without a renewal there is nothing left: what starts then might end too late.
+    /// Zero after two thirds of the TTL without a renewal: a write that starts later might end too late.
     fn remaining(&self) -> Result<Duration, LeaseLost> {
         if self.lost.load(Ordering::SeqCst) {
             return Err(LeaseLost);
@@ -81,7 +81,7 @@ impl Lease for RunLease {
         let renewed = *self.renewed.lock();
         let age = renewed.age(&*self.clock);
         if age >= self.ttl * 2 / 3 {
-            // A clock that is set back must not revive it.
+            // A clock that is set back must not revive the lease.
             self.lose();
             return Err(LeaseLost);
         }
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_ends_at_two_thirds_of_the_locks_life() {
+    fn lease_ends_after_two_thirds_of_the_ttl() {
         let clock = Arc::new(Hands::default());
         let lease = lease(&clock);
         assert_eq!(left(&lease), Some(90_000));
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn either_clock_can_end_it_and_none_can_revive_it() {
+    fn either_clock_ends_the_lease_and_none_revives_it() {
         for (boot, wall) in [(60_000, 0), (0, 60_000), (60_000, -1_000_000)] {
             let clock = Arc::new(Hands::default());
             let lease = lease(&clock);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_renewal_counts_from_when_it_was_sent() {
+    fn renewal_counts_from_the_time_it_was_sent() {
         let clock = Arc::new(Hands::default());
         let lease = lease(&clock);
         clock.turn(30_000, 30_000);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wall_clock_that_is_set_back_prolongs_nothing() {
+    fn wall_clock_set_back_prolongs_nothing() {
         let clock = Arc::new(Hands::default());
         let lease = lease(&clock);
         clock.turn(10_000, -50_000);

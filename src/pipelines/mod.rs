@@ -1,7 +1,7 @@
-//! Pipelines as every service sees them: which exist, the history of their jobs ([`history`]), and the lease under which
-//! a process may write for one ([`lease`]).
+//! Pipelines, for all services: which exist, the history of their jobs ([`history`]), and the lease under which a process
+//! may write for one ([`lease`]).
 //!
-//! A pipeline exists if a bucket has a folder of its slug. Folders whose names are no slugs are ignored.
+//! A pipeline exists if a bucket has a folder named like its slug. Folders with other names are ignored.
 
 pub mod history;
 pub mod lease;
@@ -15,7 +15,7 @@ use crate::domain::name::Slug;
 use crate::ports::ObjectStore;
 use crate::ports::store::{Bucket, StoreError, StoreResult};
 
-/// The slugs under which objects of a bucket lie.
+/// Lists the slugs of a bucket.
 pub struct Slugs<'a> {
     store: &'a dyn ObjectStore,
     bucket: Bucket,
@@ -26,11 +26,10 @@ pub struct Slugs<'a> {
 enum Next {
     First,
     After(String),
-    Nothing,
+    End,
 }
 
-/// The slugs under which objects of the bucket lie, in order; a page is read when it is come to. Nothing comes after an
-/// error.
+/// Lists the slugs of a bucket in order, page by page as needed. Ends after an error.
 pub fn slugs(store: &dyn ObjectStore, bucket: Bucket) -> Slugs<'_> {
     Slugs { store, bucket, page: Vec::new().into_iter(), next: Next::First }
 }
@@ -43,7 +42,7 @@ impl Slugs<'_> {
             Slug::parse(name).ok()
         };
         self.page = page.prefixes.iter().filter_map(slug).collect::<Vec<Slug>>().into_iter();
-        self.next = page.next.map_or(Next::Nothing, Next::After);
+        self.next = page.next.map_or(Next::End, Next::After);
         Ok(())
     }
 }
@@ -56,10 +55,10 @@ impl Iterator for Slugs<'_> {
             if let Some(slug) = self.page.next() {
                 return Some(Ok(slug));
             }
-            let after = match std::mem::replace(&mut self.next, Next::Nothing) {
+            let after = match std::mem::replace(&mut self.next, Next::End) {
                 Next::First => None,
                 Next::After(after) => Some(after),
-                Next::Nothing => return None,
+                Next::End => return None,
             };
             if let Err(error) = self.read(after.as_deref()) {
                 return Some(Err(error));
@@ -68,31 +67,31 @@ impl Iterator for Slugs<'_> {
     }
 }
 
-/// Whether there is any pipeline, as far as the bucket of configs tells.
+/// Whether there is any pipeline in the bucket of configs.
 ///
 /// # Errors
-/// What the store says.
+/// The store failed.
 pub fn any(store: &dyn ObjectStore) -> StoreResult<bool> {
     Ok(slugs(store, Bucket::Pipelines).next().transpose()?.is_some())
 }
 
-/// Every slug under which an object lies in any bucket.
+/// The slugs of all buckets.
 ///
 /// # Errors
-/// What the store says.
+/// The store failed.
 pub fn all(store: &dyn ObjectStore) -> StoreResult<BTreeSet<Slug>> {
     Bucket::ALL.into_iter().flat_map(|bucket| slugs(store, bucket)).collect()
 }
 
-/// Whether anything lies under the slug in these buckets but records of jobs: a run that was asked for by a wrong name
-/// leaves one, and the name stays free.
+/// Whether these buckets have objects of the slug other than records of jobs: a run requested for a wrong name leaves a
+/// record, and the name stays free.
 ///
 /// # Errors
-/// What the store says.
+/// The store failed.
 pub fn is_in_use(store: &dyn ObjectStore, slug: &Slug, buckets: &[Bucket]) -> Result<bool, StoreError> {
     let (prefix, records) = (pipeline_prefix(slug), job_records_prefix(slug));
     for bucket in buckets {
-        // Of two there is one beside the records.
+        // Of two entries at least one is not the folder of records.
         let page = store.list(*bucket, &prefix, Some('/'), None, 2)?;
         let are_records = |folder: &String| *bucket == Bucket::Pipelines && *folder == records;
         if !page.objects.is_empty() || page.prefixes.iter().any(|folder| !are_records(folder)) {

@@ -1,10 +1,10 @@
-//! Folders of one process: removed when dropped, or after a crash when a process makes the next one at the same place.
+//! Folders of one process: removed when dropped or, after a crash, when a process creates the next one in the same parent.
 //!
-//! A folder `<name>` has a file `<name>.lock` beside it, which its process holds locked; the kernel releases the lock of a
-//! process that died, however it died.
+//! A folder `<name>` has a file `<name>.lock` beside it, which its process holds locked; the kernel releases the lock when
+//! the process dies.
 //!
-//! Invariant: a folder exists only while its lock file does, and is removed only under its lock. So a living process's
-//! folder is never removed, and a folder without a lock file is nobody's and stays.
+//! Invariant: a folder exists only while its lock file does, and is removed only under its lock. So the folder of a living
+//! process is never removed, and a folder without a lock file is kept.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 
-/// Tries to create a lock file: another process may remove it before it is locked.
+/// Attempts to create a lock file: another process may remove it before it is locked.
 const LOCK_TRIES_MAX: u32 = 10;
-/// Random characters of a name in a folder that is shared with other programs; a socket's path must stay short.
+/// Random characters of a name in a folder shared with other programs.
 const RANDOM_CHARS: usize = 12;
-/// Entries of a folder that one sweep looks at.
+/// Entries that one sweep examines.
 const SWEPT_MAX: usize = 100_000;
 const LOCK: &str = "lock";
 
@@ -26,26 +26,26 @@ const LOCK: &str = "lock";
 pub struct ProcessFolder {
     path: PathBuf,
     lock_path: PathBuf,
-    /// Locked as long as the process lives.
+    /// Locked while the process lives.
     _lock: File,
 }
 
 impl ProcessFolder {
-    /// Makes `root` (for its owner alone) if it is missing, removes what dead processes left there, and makes
+    /// Creates `root` (accessible to its owner only) if it is missing, removes folders of dead processes there, and creates
     /// `root/<name>`.
     ///
     /// # Errors
-    /// A folder can't be made, or its lock file can't be made or locked.
+    /// A folder can't be created, or its lock file can't be created or locked.
     pub fn make(root: &Path, name: &str) -> io::Result<Self> {
         DirBuilder::new().mode(0o700).recursive(true).create(root)?;
         Self::make_in(root, "", name)
     }
 
-    /// As [`ProcessFolder::make`], in a folder of other programs too, such as that for temporary files: with a random name
-    /// after `prefix`, and removing only what dead processes left under that prefix.
+    /// As [`ProcessFolder::make`], in a folder shared with other programs, such as the one for temporary files: with a random
+    /// name after `prefix`, and removing only folders with that prefix.
     ///
     /// # Errors
-    /// As of [`ProcessFolder::make`].
+    /// As [`ProcessFolder::make`].
     pub fn make_shared(root: &Path, prefix: &str) -> io::Result<Self> {
         let random = uuid::Uuid::new_v4().simple().to_string();
         Self::make_in(root, prefix, &format!("{prefix}{}", &random[..RANDOM_CHARS]))
@@ -74,7 +74,7 @@ impl Drop for ProcessFolder {
     }
 }
 
-/// Makes the file and locks it. A sweep of another process may remove it in between; then again.
+/// Creates the file and locks it, again if a sweep of another process removes it in between.
 fn lock_file(path: &Path) -> io::Result<File> {
     for _ in 0..LOCK_TRIES_MAX {
         let mut options = OpenOptions::new();
@@ -89,12 +89,12 @@ fn lock_file(path: &Path) -> io::Result<File> {
     Err(io::Error::other(format!("`{}` is locked by another process", path.display())))
 }
 
-/// Others may put links and pipes into a shared folder.
+/// Other users may put links and pipes into a shared folder.
 fn no_follow() -> i32 {
     (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed()
 }
 
-/// Removes the folders of dead processes in `root`. What can't be removed stays for the next time.
+/// Removes the folders of dead processes in `root`. A later sweep retries those that can't be removed.
 pub fn sweep(root: &Path) {
     sweep_prefix(root, "");
 }
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_of_the_dead_are_swept_and_those_of_the_living_stay() {
+    fn folders_of_dead_processes_are_removed_and_others_kept() {
         let home = tempfile::tempdir().unwrap();
         let root = home.path().join("scratch");
         let living = ProcessFolder::make(&root, "living").unwrap();
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_shared_folder_only_own_names_are_swept_and_links_are_not_followed() {
+    fn sweep_of_a_shared_folder_keeps_other_names_and_links() {
         let home = tempfile::tempdir().unwrap();
         let root = home.path();
         dead(root, "lakemill-x-dead");
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_its_owners_alone() {
+    fn folder_is_accessible_to_its_owner_only() {
         use std::os::unix::fs::PermissionsExt;
         let home = tempfile::tempdir().unwrap();
         let folder = ProcessFolder::make(&home.path().join("a/b"), "c").unwrap();

@@ -1,12 +1,12 @@
-//! A lock that a process holds on a file until it ends, however it ends.
+//! A lock on a file that is held until the process ends, however it ends.
 //!
-//! It is a record lock of POSIX. A child that was forked and is not another program yet holds a `flock` of its parent, so
-//! that the lock of a killed process is still taken for a moment; record locks aren't inherited. They have two traps: a
-//! process is granted a second one, and loses its lock when it closes any descriptor of the file. So the files that this
-//! process locks are listed, and none of them is opened again.
+//! It is a POSIX record lock. A forked child holds a `flock` of its parent until it executes another program, so the lock
+//! of a killed process would stay taken for a moment; record locks are not inherited. They have two pitfalls: a process is
+//! granted a second one, and loses its lock when it closes any descriptor of the file. So the files that this process
+//! locks are registered, and none of them is opened again.
 //!
-//! Must not: be used for files that others open to look whether their owner lives, as sweeps do: the owner's own sweep
-//! would release its lock.
+//! Must not: be used for files that a sweep opens to check whether their owner lives: the owner's own sweep would release
+//! its lock.
 
 use parking_lot::Mutex;
 use std::fs::{File, OpenOptions};
@@ -17,29 +17,29 @@ use std::path::Path;
 use rustix::fs::{FlockOperation, fcntl_lock};
 use rustix::io::Errno;
 
-/// Longest text of a holder that is read, in bytes.
+/// Longest text read of a holder, in bytes.
 const TEXT_BYTES_MAX: u64 = 4_096;
 
-/// Device and inode of each file that this process holds locked.
+/// Device and inode of each file that this process has locked.
 static HELD: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
 
 /// See the module.
 #[derive(Debug)]
 pub struct ProcessLock {
     id: (u64, u64),
-    /// `None` while it is dropped.
+    /// `None` only while dropping.
     file: Option<File>,
 }
 
 /// Another process, or another part of this one, holds the lock.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// The beginning of the file; by convention its first line is the process's id.
+    /// The start of the file; by convention its first line is the process id.
     pub text: String,
 }
 
 impl ProcessLock {
-    /// Locks the file, which is made with `mode` where it is missing. Doesn't wait.
+    /// Locks the file, created with `mode` if missing. Doesn't wait.
     ///
     /// # Errors
     /// The file can't be opened, or its file system has no locks.
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_is_held_once_even_within_a_process() {
+    fn lock_is_exclusive_even_within_a_process() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("lock");
         let first = acquire(&path).unwrap();
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_still_has_the_file_open_does_not_hold_the_lock() {
+    fn child_with_the_file_open_does_not_hold_the_lock() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("lock");
         let lock = acquire(&path).unwrap();

@@ -1,6 +1,6 @@
-//! The system's time-zone database, where it is newer than the one that the program ships.
+//! Loads the system's time-zone database if it is newer than the bundled one.
 //!
-//! It is read once, at the start of a process, so that nothing changes within a run.
+//! It is read once, at the start of a process, so that nothing changes during a run.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -9,7 +9,7 @@ use std::path::Path;
 
 use crate::domain::zones;
 
-/// Where systems keep it.
+/// Its usual folder.
 pub const FOLDER: &str = "/usr/share/zoneinfo";
 /// The database as one text; its first line is `# version 2026f`.
 const SOURCE: &str = "tzdata.zi";
@@ -18,8 +18,8 @@ const SOURCE_BYTES_MAX: u64 = 4 << 20;
 const ZONE_BYTES_MAX: u64 = 64 << 10;
 const ZONES_MAX: usize = 4_000;
 
-/// Installs the database in `folder` if it is newer than the bundled one. A folder without a readable version isn't used:
-/// whether it is newer can't be known. Must be called before anything uses zones.
+/// Installs the database in `folder` if it is newer than the bundled one. Ignores a folder without a readable version.
+/// Must be called before zones are used.
 pub fn install_newer(folder: &Path) {
     let Ok(version) = version(&folder.join(SOURCE)) else { return };
     if version.as_str() <= zones::bundled_version() {
@@ -44,7 +44,7 @@ fn version(source: &Path) -> io::Result<String> {
     version.filter(is_release).map(str::to_owned).ok_or_else(|| io::Error::other("it names no version"))
 }
 
-/// The zones that the source names, with their data. A link without a file of its own has that of its target.
+/// The zones that the source names, with their data. A link without a file has the data of its target.
 fn read(folder: &Path) -> io::Result<BTreeMap<String, Vec<u8>>> {
     let mut source = String::new();
     File::open(folder.join(SOURCE))?.take(SOURCE_BYTES_MAX).read_to_string(&mut source)?;
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn zones_and_links_are_read_and_names_that_leave_the_folder_are_not() {
+    fn zones_and_links_are_read_and_names_outside_the_folder_ignored() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         std::fs::create_dir(at("Europe")).unwrap();

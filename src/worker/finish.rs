@@ -82,7 +82,7 @@ impl Finish<'_> {
     pub(super) fn found_record(&self) -> Result<Option<Box<Job>>, RunError> {
         let message = &self.run.message;
         let why = match history::read(&*self.run.shared.store, &message.pipeline, &message.job_id) {
-            Ok(Recorded::Gone) => return Ok(None),
+            Ok(Recorded::Missing) => return Ok(None),
             Ok(Recorded::Job(job)) if job.status.is_terminal() => return Ok(Some(job)),
             Ok(Recorded::Job(_)) => "it is not terminal".to_owned(),
             Ok(Recorded::Unreadable(_, why)) => why,

@@ -67,7 +67,7 @@ impl Found {
 }
 
 #[test]
-fn an_installation_that_is_well_has_no_problem_and_is_left_as_it_was() {
+fn healthy_installation_has_no_problems_and_is_unchanged() {
     for kind in [Kind::Embedded, Kind::Fleet] {
         let site = Site::new(kind);
         let worker = site.worker();
@@ -111,7 +111,7 @@ fn an_installation_that_is_well_has_no_problem_and_is_left_as_it_was() {
 }
 
 #[test]
-fn everything_that_the_environment_lacks_is_told_and_the_rest_is_checked_all_the_same() {
+fn missing_variables_are_reported_and_the_rest_is_checked() {
     let site = Site::new(Kind::Embedded);
     let found = doctor(&site, &[("SVC_WORKER_TOKEN", ""), ("HEARTBEAT_MS", "x"), ("WORKER_CONCURRENCY", "0")]);
     assert_eq!(found.ran.status, 1);
@@ -125,7 +125,7 @@ fn everything_that_the_environment_lacks_is_told_and_the_rest_is_checked_all_the
 }
 
 #[test]
-fn values_that_are_adjusted_are_warned_of() {
+fn adjusted_values_are_warnings() {
     let site = Site::new(Kind::Embedded);
     let found = doctor(&site, &[("HEARTBEAT_MS", "4000")]);
     assert_eq!(found.ran.status, 0, "{:?}", found.lines);
@@ -133,7 +133,7 @@ fn values_that_are_adjusted_are_warned_of() {
 }
 
 #[test]
-fn a_machine_that_is_to_run_the_web_service_alone_needs_no_webhook_secret() {
+fn web_only_machine_needs_no_webhook_secret() {
     let site = Site::new(Kind::Embedded);
     let hash = lakemill::adapters::password::PasswordHash::of("correct horse").unwrap().to_string();
     let found = doctor(&site, &[("SVC_WEBHOOK_SECRET", ""), ("SVC_ADMIN_PASSWORD_HASH", &hash)]);
@@ -147,7 +147,7 @@ fn a_machine_that_is_to_run_the_web_service_alone_needs_no_webhook_secret() {
 }
 
 #[test]
-fn secrets_that_can_be_guessed_are_told_and_never_shown() {
+fn weak_secrets_are_reported_and_never_shown() {
     let site = Site::new(Kind::Embedded);
     let found = doctor(&site, &[("SVC_WORKER_TOKEN", "changeme123"), ("SVC_WEBHOOK_SECRET", "k9#v2")]);
     found.has("problem secrets: SVC_WORKER_TOKEN is a text that anybody would try", &[]);
@@ -164,7 +164,7 @@ fn secrets_that_can_be_guessed_are_told_and_never_shown() {
 }
 
 #[test]
-fn buckets_and_credentials_that_are_wrong_are_told_apart() {
+fn wrong_buckets_and_wrong_credentials_are_distinguished() {
     let site = Site::new(Kind::Fleet);
     let found = doctor(&site, &[("S3_BUCKET_LAKE", "no-such-bucket")]);
     found.has("problem buckets: ", &["`no-such-bucket` does not exist", "S3_BUCKET_LAKE"]);
@@ -180,7 +180,7 @@ fn buckets_and_credentials_that_are_wrong_are_told_apart() {
 }
 
 #[test]
-fn a_folder_store_without_its_buckets_is_a_problem_and_none_is_made() {
+fn folder_store_without_buckets_is_a_problem() {
     let site = Site::new(Kind::Embedded);
     let home = tempfile::tempdir().unwrap();
     let kv = home.path().join("kv.db");
@@ -200,7 +200,7 @@ fn a_folder_store_without_its_buckets_is_a_problem_and_none_is_made() {
 }
 
 #[test]
-fn a_store_that_ignores_conditions_is_warned_of() {
+fn store_that_ignores_preconditions_is_a_warning() {
     let mut site = Site::new(Kind::Fleet);
     let proxy = s3s_fs().behind(|passing| {
         passing.drop_header("if-match");
@@ -217,7 +217,7 @@ fn a_store_that_ignores_conditions_is_warned_of() {
 }
 
 #[test]
-fn a_store_whose_clock_is_far_off_is_a_problem() {
+fn store_with_a_wrong_clock_is_a_problem() {
     fn late(answered: &mut Answered) {
         for (name, value) in &mut answered.headers {
             if name.eq_ignore_ascii_case("date") {
@@ -237,7 +237,7 @@ fn a_store_whose_clock_is_far_off_is_a_problem() {
 }
 
 #[test]
-fn what_makes_redis_unsafe_is_told_and_one_that_is_away_is_a_problem() {
+fn unsafe_redis_settings_are_reported() {
     let site = Site::fleet(RedisServer::with(&["--appendonly", "no", "--maxmemory-policy", "allkeys-lru"]));
     let found = doctor(&site, &[]);
     found.has("warning key-value store: ", &["`allkeys-lru`, expected `noeviction`"]);
@@ -249,7 +249,7 @@ fn what_makes_redis_unsafe_is_told_and_one_that_is_away_is_a_problem() {
 }
 
 #[test]
-fn a_port_that_something_else_has_is_a_problem() {
+fn taken_port_is_a_problem() {
     let site = Site::new(Kind::Embedded);
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = other.local_addr().unwrap().port().to_string();
@@ -265,7 +265,7 @@ fn a_port_that_something_else_has_is_a_problem() {
 }
 
 #[test]
-fn an_address_of_another_machine_is_one_problem_and_not_taken_for_a_bad_webhook() {
+fn foreign_address_is_one_problem() {
     let site = Site::new(Kind::Fleet);
     let found = doctor(&site, &[("PORT", &free_port().to_string()), ("SVC_BIND", "192.0.2.1")]);
     found.has("problem worker: SVC_BIND `192.0.2.1` is no address of this machine", &[]);
@@ -273,14 +273,14 @@ fn an_address_of_another_machine_is_one_problem_and_not_taken_for_a_bad_webhook(
 }
 
 #[test]
-fn more_memory_for_runs_than_the_machine_has_is_a_problem() {
+fn too_much_memory_for_runs_is_a_problem() {
     let site = Site::new(Kind::Embedded);
     let found = doctor(&site, &[("SVC_RUN_MEMORY_BYTES", "1099511627776"), ("WORKER_CONCURRENCY", "4")]);
     found.has("problem memory: 1.00 TiB of SVC_RUN_MEMORY_BYTES × 4 of WORKER_CONCURRENCY", &["lower one of them"]);
 }
 
 #[test]
-fn scratch_that_cannot_be_written_is_a_problem() {
+fn unwritable_scratch_is_a_problem() {
     let site = Site::new(Kind::Embedded);
     let file = site.home().join("a-file");
     std::fs::write(&file, "").unwrap();
@@ -297,7 +297,7 @@ fn scratch_that_cannot_be_written_is_a_problem() {
 }
 
 #[test]
-fn a_lake_that_is_looked_through_regularly_needs_no_webhook() {
+fn reconciled_lake_needs_no_webhook() {
     let site = Site::new(Kind::Fleet);
     let found = doctor(&site, &[("SVC_RECONCILE_SECONDS", "300")]);
     found.has("ok webhook: ", &["looked through every 300 s (SVC_RECONCILE_SECONDS)"]);
@@ -305,7 +305,7 @@ fn a_lake_that_is_looked_through_regularly_needs_no_webhook() {
 }
 
 #[test]
-fn of_one_port_for_both_services_it_is_told_which_of_them_has_it() {
+fn shared_port_is_attributed_to_its_service() {
     let site = Site::new(Kind::Embedded);
     let (worker, web) = (site.worker(), site.web());
     let port = |address: &str| address.rsplit_once(':').unwrap().1.to_owned();

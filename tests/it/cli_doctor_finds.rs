@@ -21,7 +21,7 @@ pub fn hash() -> String {
 }
 
 #[test]
-fn two_buckets_of_one_name() {
+fn equal_bucket_names_are_a_problem() {
     let site = Site::new(Kind::Fleet);
     let lake = site.env()["S3_BUCKET_LAKE"].clone();
     let found = doctor(&site, &[("S3_BUCKET_WAREHOUSE", &lake)]);

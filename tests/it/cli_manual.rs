@@ -17,7 +17,7 @@ fn commands() -> Vec<String> {
 }
 
 #[test]
-fn every_command_can_be_completed_in_every_shell() {
+fn every_shell_completes_every_command() {
     let commands = commands();
     assert!(commands.len() > 10 && commands.iter().any(|name| name == "cancel"), "{commands:?}");
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
@@ -31,7 +31,7 @@ fn every_command_can_be_completed_in_every_shell() {
 }
 
 #[test]
-fn bash_takes_the_completions_and_completes_with_them() {
+fn bash_accepts_the_completions() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("lakemill.bash");
     std::fs::write(&file, call(lakemill().args(["completions", "bash"])).ok().stdout).unwrap();
@@ -66,7 +66,7 @@ fn every_command_has_a_manual_page() {
 }
 
 #[test]
-fn a_health_check_tells_by_its_status_whether_a_service_answers() {
+fn health_command_reports_by_its_exit_status() {
     let site = Site::new(Kind::Embedded);
     let health = |args: &[&str], port: Option<&str>| {
         let mut command = lakemill();

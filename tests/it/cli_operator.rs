@@ -46,7 +46,7 @@ fn queued(site: &Site, id: &str) -> Job {
 }
 
 #[test]
-fn an_enqueued_job_is_run_by_a_worker_and_stands_in_the_history() {
+fn enqueued_job_runs_and_appears_in_the_history() {
     for kind in KINDS {
         let site = Site::new(kind);
         // So that no other job than those of the test is made.
@@ -75,7 +75,7 @@ fn an_enqueued_job_is_run_by_a_worker_and_stands_in_the_history() {
 }
 
 #[test]
-fn jobs_are_found_by_how_they_are_and_in_all_pipelines() {
+fn jobs_are_filtered_by_status_and_across_pipelines() {
     for kind in KINDS {
         let site = Site::new(kind);
         site.pipeline("good", &json!({}));
@@ -115,7 +115,7 @@ fn jobs_are_found_by_how_they_are_and_in_all_pipelines() {
 }
 
 #[test]
-fn a_job_is_cancelled_unless_it_has_ended_or_never_was() {
+fn job_is_cancelled_unless_ended_or_unknown() {
     for kind in KINDS {
         let site = Site::new(kind);
         site.pipeline("trips", &json!({}));
@@ -133,7 +133,7 @@ fn a_job_is_cancelled_unless_it_has_ended_or_never_was() {
 }
 
 #[test]
-fn a_run_of_a_pipeline_that_is_not_there_is_refused_and_leaves_nothing() {
+fn run_of_an_unknown_pipeline_is_rejected() {
     for kind in KINDS {
         let site = Site::new(kind);
         let begins = "\nA new pipeline begins with its config: put one at `pipelines/tirps/pipeline.json`\n";
@@ -151,7 +151,7 @@ fn a_run_of_a_pipeline_that_is_not_there_is_refused_and_leaves_nothing() {
 }
 
 #[test]
-fn a_run_without_a_file_under_its_prefix_is_queued_with_a_warning_and_says_that_it_read_none() {
+fn run_without_files_under_its_prefix_is_enqueued_with_a_warning() {
     for kind in KINDS {
         let site = Site::new(kind);
         site.pipeline("trips", &json!({}));
@@ -170,7 +170,7 @@ fn a_run_without_a_file_under_its_prefix_is_queued_with_a_warning_and_says_that_
 }
 
 #[test]
-fn a_job_whose_worker_died_is_shown_as_silent_until_another_takes_it_over() {
+fn job_of_a_dead_worker_is_shown_as_silent() {
     for kind in KINDS {
         let site = Site::new(kind);
         site.pipeline("trips", &json!({}));
@@ -195,7 +195,7 @@ fn a_job_whose_worker_died_is_shown_as_silent_until_another_takes_it_over() {
 }
 
 #[test]
-fn a_run_without_a_config_is_queued_with_a_warning() {
+fn run_without_a_config_is_enqueued_with_a_warning() {
     for kind in KINDS {
         let site = Site::new(kind);
         site.put("trips", "in/1.csv", "a,b\nx,1\n");
@@ -208,7 +208,7 @@ fn a_run_without_a_config_is_queued_with_a_warning() {
 }
 
 #[test]
-fn calls_that_cannot_be_understood_queue_nothing() {
+fn invalid_arguments_enqueue_nothing() {
     let site = Site::new(Kind::Embedded);
     operator(&site, &["enqueue", "Trips!"]).told(2, &["`Trips!` is no slug: expected 1 to 63 of a-z"]);
     operator(&site, &["jobs", "trips", "--limit", "201"]).told(2, &["201 is not in 1..=200"]);
@@ -223,7 +223,7 @@ fn calls_that_cannot_be_understood_queue_nothing() {
 }
 
 #[test]
-fn a_wrong_environment_is_told_whole_and_has_its_own_status() {
+fn invalid_environment_has_its_own_exit_status() {
     for args in [&["enqueue", "trips"][..], &["jobs", "trips"]] {
         let mut site = Site::new(Kind::Embedded);
         site.set("KV_URL", "mysql://x").set("OBJ_REGION", "");
@@ -240,7 +240,7 @@ fn a_wrong_environment_is_told_whole_and_has_its_own_status() {
 }
 
 #[test]
-fn neither_a_worker_nor_its_secrets_are_needed_to_ask_for_runs() {
+fn enqueue_needs_neither_a_worker_nor_its_secrets() {
     let site = Site::new(Kind::Embedded);
     site.pipeline("trips", &json!({}));
     for args in [&["enqueue", "trips"][..], &["jobs", "trips"]] {
@@ -249,7 +249,7 @@ fn neither_a_worker_nor_its_secrets_are_needed_to_ask_for_runs() {
 }
 
 #[test]
-fn a_pipeline_without_jobs_has_an_empty_history() {
+fn pipeline_without_jobs_has_an_empty_history() {
     let site = Site::new(Kind::Embedded);
     site.pipeline("trips", &json!({}));
     let ran = operator(&site, &["jobs", "trips"]).ok();
@@ -259,7 +259,7 @@ fn a_pipeline_without_jobs_has_an_empty_history() {
 }
 
 #[test]
-fn the_newest_failure_is_told_in_full() {
+fn newest_failure_is_shown_in_full() {
     let site = Site::new(Kind::Embedded);
     site.configure(
         "trips",
@@ -280,7 +280,7 @@ fn the_newest_failure_is_told_in_full() {
 }
 
 #[test]
-fn records_that_are_none_are_passed_over_with_a_warning() {
+fn malformed_records_are_skipped_with_a_warning() {
     let site = Site::new(Kind::Embedded);
     let key = "pipelines/trips/jobs/broken.json";
     site.store.put(Bucket::Pipelines, key, b"{\x1b[2J", &WriteOptions::default()).unwrap();
@@ -320,7 +320,7 @@ impl Going {
 }
 
 #[test]
-fn following_lasts_until_no_job_is_active_and_tells_how_they_ended() {
+fn follow_ends_with_the_last_active_job() {
     for kind in KINDS {
         let site = Site::new(kind);
         site.pipeline("trips", &json!({}));
@@ -338,7 +338,7 @@ fn following_lasts_until_no_job_is_active_and_tells_how_they_ended() {
 }
 
 #[test]
-fn following_a_job_that_fails_ends_with_failure() {
+fn following_a_failing_job_fails() {
     let site = Site::new(Kind::Embedded);
     let id = enqueue_anyway(&site);
     let mut following = Going::start(&mut command(&site, &["jobs", "trips", "--follow", "--json"]));
@@ -354,7 +354,7 @@ fn following_a_job_that_fails_ends_with_failure() {
 }
 
 #[test]
-fn a_store_that_is_away_is_told_with_what_it_is_about() {
+fn unavailable_store_is_reported_with_the_operation() {
     let mut site = Site::new(Kind::Fleet);
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     site.pipeline("trips", &json!({}));
@@ -367,7 +367,7 @@ fn a_store_that_is_away_is_told_with_what_it_is_about() {
 }
 
 #[test]
-fn a_port_at_which_no_redis_answers_is_told_as_such() {
+fn port_without_redis_is_reported() {
     let mut site = Site::new(Kind::Fleet);
     site.pipeline("trips", &json!({}));
     let http = site.env()["OBJ_ENDPOINT_URL"].clone();
@@ -378,7 +378,7 @@ fn a_port_at_which_no_redis_answers_is_told_as_such() {
 }
 
 #[test]
-fn an_object_store_that_is_away_is_told_with_its_address_and_no_empty_names() {
+fn unavailable_object_store_is_reported_with_its_address() {
     let mut site = Site::new(Kind::Fleet);
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     site.set("OBJ_ENDPOINT_URL", &format!("http://{nobody}"));
@@ -393,7 +393,7 @@ fn an_object_store_that_is_away_is_told_with_its_address_and_no_empty_names() {
 }
 
 #[test]
-fn the_folder_of_up_can_be_asked_by_its_name() {
+fn commands_accept_the_folder_of_up() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("data");
     let up = lakemill()
@@ -439,7 +439,7 @@ fn hash(input: &[u8]) -> Ran {
 }
 
 #[test]
-fn a_password_from_a_pipe_becomes_its_hash_and_nothing_else_is_printed() {
+fn password_from_a_pipe_is_hashed() {
     for (input, password) in
         [("correct horse\n", "correct horse"), ("correct horse\r\nmore\n", "correct horse"), ("pässwörd", "pässwörd")]
     {
@@ -452,7 +452,7 @@ fn a_password_from_a_pipe_becomes_its_hash_and_nothing_else_is_printed() {
 }
 
 #[test]
-fn passwords_that_cannot_be_used_are_refused_and_not_shown() {
+fn invalid_passwords_are_rejected_and_not_shown() {
     for (input, why) in [
         (&b""[..], "the password is empty"),
         (b"\n", "the password is empty"),
@@ -500,7 +500,7 @@ fn at_a_terminal(lines: &[&str]) -> Ran {
 }
 
 #[test]
-fn a_password_at_a_terminal_is_asked_for_twice_and_not_shown() {
+fn password_at_a_terminal_is_requested_twice_and_not_shown() {
     let ran = at_a_terminal(&["correct horse", "correct horse"]).ok();
     assert!(!ran.stdout.contains("correct horse"), "{}", ran.stdout);
     let hash = ran.stdout.lines().rfind(|line| line.starts_with("$argon2id$")).unwrap();
@@ -510,7 +510,7 @@ fn a_password_at_a_terminal_is_asked_for_twice_and_not_shown() {
 }
 
 #[test]
-fn a_job_that_runs_is_shown_with_its_progress() {
+fn running_job_is_shown_with_its_progress() {
     let site = Site::new(Kind::Embedded);
     site.pipeline("trips", &json!({}));
     site.put("trips", "in/1.csv", "a,b\nx,1\n");

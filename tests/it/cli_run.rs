@@ -52,7 +52,7 @@ fn shop() -> Program {
 const HEADER: &str = "table rows rejected filtered files size written unchanged read skipped\n";
 
 #[test]
-fn runs_tell_what_they_made_of_what() {
+fn summary_lists_sources_and_tables() {
     let program = shop();
     let tables = "items 2 0 1 1 # B 1 0 1 0\norders 3 1 0 3 # B 3 0 2 0\n";
     says(
@@ -98,7 +98,7 @@ nothing changed: 3 files are as they were (# s)
 }
 
 #[test]
-fn a_changed_lake_is_told_by_what_changes() {
+fn summary_of_a_second_run_lists_changes() {
     let program = shop();
     program.run(&[]).ok();
     program.put("orders/2.csv", "a,b\nz,1\nw,1\n");
@@ -144,7 +144,7 @@ table `orders`: 2 partitions deleted, since no row is in there any more
 }
 
 #[test]
-fn a_failed_run_tells_the_place_and_what_to_do() {
+fn failed_run_reports_place_and_advice() {
     let program = shop();
     let strict =
         json!({ "table": "orders", "files": ["orders/*.csv"], "rejects": { "max_rows": 0, "max_ratio": 0.0 } });
@@ -170,27 +170,27 @@ Usage: lakemill <COMMAND>
 
 Commands:
   run            Convert a local folder of CSV files to a local folder of Parquet tables
-  up             Start everything in one process, on a store and a queue in one folder
+  up             Start all services in one process, with store and queue in one folder
   worker         Start a worker, configured by its environment
   web            Start a web service, configured by its environment
-  validate       Check a pipeline.json or a dashboard: every problem at once, with line and column
-  enqueue        Ask for a run of a pipeline and print the job's id
-  jobs           Show the jobs of a pipeline, or of all, newest first
-  cancel         Cancel a job that waits or runs
-  webhook        Have the object store tell the worker of new files
-  doctor         Check everything that the services depend on, and say what to do
-  health         Ask whether a service answers, for health checks
+  validate       Check a pipeline.json or a dashboard; reports all problems with line and column
+  enqueue        Enqueue a run of a pipeline and print the job's id
+  jobs           List the jobs of a pipeline, or of all, newest first
+  cancel         Cancel a queued or running job
+  webhook        Manage the object store's notifications of new files
+  doctor         Check all dependencies of the services, and suggest fixes
+  health         Check that a service responds, for health checks
   hash-password  Print the hash of a password, for SVC_ADMIN_PASSWORD_HASH
-  completions    Print what makes a shell complete the words of a call
-  man            Print the manual page, or write those of all commands
+  completions    Print shell completions
+  man            Print the manual page, or write the pages of all commands
   help           Print this message or the help of the given subcommand(s)
 
 Options:
   -h, --help     Print help
   -V, --version  Print version
 
-Exit status: 0 done; 1 the command failed, and says why; 2 a wrong call; 78 a wrong environment.
-`lakemill COMMAND --help` says more.
+Exit status: 0 success; 1 the command failed; 2 invalid arguments; 78 invalid environment.
+See `lakemill COMMAND --help` for details.
 ";
 
 const HELP_RUN: &str = "\
@@ -202,26 +202,26 @@ Arguments:
   <FILE>  The config, a pipeline.json
 
 Options:
-      --input <DIR>    The folder that the config's `files` globs are relative to; only read
-      --output <DIR>   Where the tables go (DIR/<table>/…), rejected rows (DIR/_rejected_rows/…) and
+      --input <DIR>    Folder that the config's `files` globs are relative to; only read
+      --output <DIR>   Folder for tables (DIR/<table>/…), rejected rows (DIR/_rejected_rows/…) and
                        manifests (DIR/_lakemill/…)
-      --dry-run        Convert and check everything, say what would change, write nothing
-      --clean          Make every table anew and delete what no source feeds any more
-      --prefix <PATH>  Take only new or changed files whose path starts with this
-      --threads <N>    Threads that parse and encode [default: one a core]
-      --memory <MIB>   Memory of the run in MiB; what doesn't fit waits in scratch [default: 512]
-      --json           Print the result as JSON, as the record of a job has it
+      --dry-run        Convert and check everything, report what would change, write nothing
+      --clean          Rebuild all tables and delete partitions without sources
+      --prefix <PATH>  Read only new or changed files whose path starts with this
+      --threads <N>    Threads that parse and encode [default: one per core]
+      --memory <MIB>   Memory of the run in MiB; the rest spills to scratch [default: 512]
+      --json           Print the result as JSON, as in a job's record
   -q, --quiet          No progress bar
   -h, --help           Print help
 
-A second run reads only what changed. DIR/_rejected_rows has the rejected rows and why.
-Exit status: 0 done; 1 the run failed, and says why; 2 a wrong call.
+A second run reads only new and changed files. DIR/_rejected_rows has the rejected rows and why.
+Exit status: 0 success; 1 the run failed; 2 invalid arguments.
 
 Example: lakemill run shop.json --input shop --output warehouse
 ";
 
 const HELP_VALIDATE: &str = "\
-Check a pipeline.json or a dashboard: every problem at once, with line and column
+Check a pipeline.json or a dashboard; reports all problems with line and column
 
 Usage: lakemill validate <FILE>
 
@@ -233,7 +233,7 @@ Options:
 ";
 
 #[test]
-fn help_tells_every_command_and_option() {
+fn help_lists_commands_and_options() {
     for (words, expected) in
         [(&["--help"][..], HELP), (&["run", "--help"], HELP_RUN), (&["validate", "--help"], HELP_VALIDATE)]
     {
@@ -243,7 +243,7 @@ fn help_tells_every_command_and_option() {
 }
 
 #[test]
-fn the_help_of_every_command_tells_its_exit_statuses() {
+fn help_of_every_command_lists_exit_statuses() {
     for words in ["run", "up", "worker", "web", "enqueue", "jobs", "webhook", "doctor", "hash-password"] {
         let ran = call(lakemill().args([words, "--help"])).ok();
         assert!(ran.stdout.contains("\nExit status: 0 "), "{}", ran.stdout);
@@ -251,14 +251,14 @@ fn the_help_of_every_command_tells_its_exit_statuses() {
 }
 
 #[test]
-fn no_command_tells_the_help() {
+fn missing_command_prints_the_help() {
     let ran = call(&mut lakemill());
     assert_eq!(ran.status, 2);
     assert!(ran.stderr.contains("Usage: lakemill <COMMAND>") && ran.stderr.contains("validate"), "{}", ran.stderr);
 }
 
 #[test]
-fn a_table_that_got_no_row_says_why() {
+fn table_without_rows_says_why() {
     let program = Program::of(&json!({ "where": "b > 5" }));
     program.put("1.csv", "a,b\n");
     let said = |program: &Program| program.run(&[]).ok().stdout;

@@ -94,7 +94,7 @@ fn password(up: &Up) -> String {
 }
 
 #[test]
-fn both_services_answer_and_the_password_is_told_the_first_time() {
+fn both_services_respond_and_the_password_is_shown_once() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("data");
     let up = Up::start(&mut command(&data));
@@ -119,7 +119,7 @@ fn both_services_answer_and_the_password_is_told_the_first_time() {
 }
 
 #[test]
-fn a_folder_is_served_by_one_process_at_a_time() {
+fn folder_is_served_by_one_process_at_a_time() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("data");
     let up = Up::start(&mut command(&data));
@@ -131,7 +131,7 @@ fn a_folder_is_served_by_one_process_at_a_time() {
 }
 
 #[test]
-fn a_hash_of_the_environment_is_honoured() {
+fn password_hash_of_the_environment_is_used() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("data");
     let hash = lakemill::adapters::password::PasswordHash::of("correct horse").unwrap().to_string();
@@ -142,7 +142,7 @@ fn a_hash_of_the_environment_is_honoured() {
 }
 
 #[test]
-fn secrets_come_from_the_service_managers_folder_of_credentials() {
+fn secrets_are_read_from_the_credentials_directory() {
     let home = tempfile::tempdir().unwrap();
     let (data, credentials) = (home.path().join("data"), home.path().join("credentials"));
     std::fs::create_dir(&credentials).unwrap();
@@ -170,7 +170,7 @@ fn secrets_come_from_the_service_managers_folder_of_credentials() {
 }
 
 #[test]
-fn a_password_that_nobody_saw_is_made_anew() {
+fn unseen_password_is_generated_again() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("data");
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -184,7 +184,7 @@ fn a_password_that_nobody_saw_is_made_anew() {
 }
 
 #[test]
-fn everything_malformed_is_told_at_once_before_anything_is_at_work() {
+fn all_faults_are_reported_before_start() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("data");
     let mut wrong = command(&data);
@@ -201,7 +201,7 @@ fn everything_malformed_is_told_at_once_before_anything_is_at_work() {
 }
 
 #[test]
-fn the_folder_is_its_owners_alone_and_one_that_was_opened_stays_open() {
+fn folder_is_private_unless_its_owner_opened_it() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("above/data");
     let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
@@ -221,7 +221,7 @@ fn the_folder_is_its_owners_alone_and_one_that_was_opened_stays_open() {
 }
 
 #[test]
-fn a_first_start_tells_of_no_loss() {
+fn first_start_reports_no_loss() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("data");
     let up = Up::start(command(&data).arg("--demo"));
@@ -243,7 +243,7 @@ fn a_first_start_tells_of_no_loss() {
 }
 
 #[test]
-fn doctor_looks_at_an_installation_of_up_at_its_own_ports() {
+fn doctor_checks_the_ports_of_up() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("data");
     let up = Up::start(&mut command(&data));

@@ -157,7 +157,7 @@ fn answer(
 }
 
 #[test]
-fn the_rule_is_installed_beside_others_and_can_be_installed_again() {
+fn rule_is_installed_beside_others_and_repeatably() {
     let store = Store::new(Takes::All, FOREIGN);
     let ran = store.call(&["install", "--arn", ARN]).ok();
     let first = "objects created in `x-lake` under pipelines/ that end in .csv go to the queue arn:minio:sqs::lakemill:webhook\n";
@@ -179,7 +179,7 @@ fn the_rule_is_installed_beside_others_and_can_be_installed_again() {
 }
 
 #[test]
-fn a_store_that_wants_topics_gets_a_topic() {
+fn topic_rule_is_used_if_the_store_requires_it() {
     let store = Store::new(Takes::TopicsOnly, "");
     let ran = store.call(&["install", "--arn", "arn:ceph:x:default::lake"]).ok();
     assert!(ran.stdout.contains("to the topic arn:ceph:x:default::lake\n") && ran.stdout.contains("push endpoint"));
@@ -187,7 +187,7 @@ fn a_store_that_wants_topics_gets_a_topic() {
 }
 
 #[test]
-fn a_rule_that_is_refused_or_not_kept_is_told() {
+fn rejected_or_lost_rule_is_reported() {
     let refuses = Store::new(Takes::RefusesAll, "");
     refuses
         .call(&["install", "--arn", ARN])
@@ -201,7 +201,7 @@ fn a_rule_that_is_refused_or_not_kept_is_told() {
 }
 
 #[test]
-fn removing_rules_of_others_wants_a_yes() {
+fn removing_foreign_rules_requires_confirmation() {
     let store = Store::new(Takes::All, FOREIGN);
     store.call(&["install", "--arn", ARN]).ok();
     let before = store.rules();
@@ -216,7 +216,7 @@ fn removing_rules_of_others_wants_a_yes() {
 }
 
 #[test]
-fn our_own_rules_are_removed_without_a_question() {
+fn own_rules_are_removed_without_confirmation() {
     let store = Store::new(Takes::All, "");
     store.call(&["install", "--arn", ARN, "--compressed"]).ok();
     store.call(&["remove"]).ok();
@@ -276,7 +276,7 @@ fn another_target_replaces_our_rules_where_the_store_replaces_all() {
 }
 
 #[test]
-fn rules_of_others_for_the_same_files_are_named() {
+fn overlapping_foreign_rules_are_listed() {
     let wide = "<QueueConfiguration><Id>all</Id><Queue>arn:all</Queue><Event>s3:ObjectCreated:Put</Event>\
                 </QueueConfiguration>";
     let store = Store::new(Takes::All, wide);
@@ -288,7 +288,7 @@ fn rules_of_others_for_the_same_files_are_named() {
 }
 
 #[test]
-fn removing_says_what_is_left_and_never_deletes_the_bucket() {
+fn remaining_rules_are_listed_and_the_bucket_kept() {
     let store = Store::new(Takes::NeverEmpty, "");
     store.call(&["install", "--arn", ARN]).ok();
     let ran = store
@@ -320,7 +320,7 @@ fn rules_are_put_and_removed_on_moto() {
 }
 
 #[test]
-fn a_store_without_notifications_says_so() {
+fn store_without_notifications_is_reported() {
     let server = s3s_fs();
     let store = Store {
         proxy: server.behind(|_| Act::Forward),
@@ -338,7 +338,7 @@ fn a_store_without_notifications_says_so() {
 }
 
 #[test]
-fn a_folder_needs_no_webhook() {
+fn folder_store_needs_no_webhook() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::new(Takes::All, "");
     let url = format!("file://{}", home.path().display());

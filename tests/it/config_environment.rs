@@ -52,7 +52,7 @@ fn web(changes: Changes<'_>) -> Result<Loaded<WebConfig>, EnvironmentError> {
 }
 
 #[test]
-fn the_required_variables_are_enough() {
+fn required_variables_are_sufficient() {
     let Loaded { config, warnings } = worker(&[]).unwrap();
     assert!(warnings.is_empty());
     assert_eq!(config.objects.buckets.lake, "svc-lake");
@@ -76,7 +76,7 @@ fn the_required_variables_are_enough() {
 }
 
 #[test]
-fn everything_that_is_missing_is_listed_at_once() {
+fn all_missing_variables_are_listed() {
     let none = Environment { get: &|_| None, read: &|_| Err(io::Error::from(io::ErrorKind::NotFound)) };
     let error = WorkerConfig::from_env(&none).unwrap_err();
     let names: Vec<&str> = error.faults.iter().map(Fault::name).collect();
@@ -111,7 +111,7 @@ fn empty_values_count_as_missing() {
 }
 
 #[test]
-fn malformed_values_say_what_was_found_and_expected() {
+fn malformed_values_report_found_and_expected() {
     for (name, value, expected) in [
         ("PORT", "80a", "found `80a`"),
         ("PORT", "65536", "found `65536`, expected a whole number from 0 to 65535"),
@@ -194,7 +194,7 @@ fn secrets_come_from_files_and_from_the_credentials_directory() {
 }
 
 #[test]
-fn secret_files_that_are_no_help_are_faults() {
+fn unusable_secret_files_are_faults() {
     let fault = |changes: Changes<'_>, files: Changes<'_>| {
         let error = load(OF_WORKER, changes, files, WorkerConfig::from_env).unwrap_err();
         assert_eq!(error.faults.len(), 1, "{error}");
@@ -212,7 +212,7 @@ fn secret_files_that_are_no_help_are_faults() {
 }
 
 #[test]
-fn a_heartbeat_that_is_too_slow_for_the_lock_is_clamped_with_a_warning() {
+fn slow_heartbeat_is_clamped_with_a_warning() {
     for (ttl, heartbeat, expected_ms, warns) in [
         ("90000", "30000", 30_000, false),
         ("90000", "30001", 30_000, true),
@@ -232,7 +232,7 @@ fn a_heartbeat_that_is_too_slow_for_the_lock_is_clamped_with_a_warning() {
 }
 
 #[test]
-fn a_job_is_not_reclaimed_before_its_lock_is_gone() {
+fn reclaim_waits_for_the_lock_to_expire() {
     let Loaded { config, warnings } = worker(&[("JOB_LOCK_TTL_MS", "300000")]).unwrap();
     assert_eq!((config.lease.reclaim_idle, warnings.len()), (Duration::from_millis(330_000), 0));
     let Loaded { config, warnings } = worker(&[("SVC_RECLAIM_IDLE_MS", "5000")]).unwrap();
@@ -241,7 +241,7 @@ fn a_job_is_not_reclaimed_before_its_lock_is_gone() {
 }
 
 #[test]
-fn the_embedded_backends_have_urls_too() {
+fn embedded_backends_have_urls() {
     let changes =
         [("OBJ_ENDPOINT_URL", "file:///var/lib/lakemill/objects"), ("KV_URL", "sqlite:///var/lib/lakemill/kv.db")];
     let config = worker(&changes).unwrap().config;
@@ -250,7 +250,7 @@ fn the_embedded_backends_have_urls_too() {
 }
 
 #[test]
-fn a_url_of_the_queue_that_can_t_be_one_stops_the_start_and_is_not_shown() {
+fn malformed_queue_url_is_rejected_and_not_shown() {
     for url in ["redis://", "redis:///0", "redis://u:hush@:no port/0", "redis://:hush@host/db", "rediss://host:99999"] {
         let error = worker(&[("KV_URL", url)]).unwrap_err();
         assert!(error.to_string().contains("KV_URL") && error.to_string().contains("`redis://["), "{error}");
@@ -273,7 +273,7 @@ fn trusted_proxies_are_ranges_of_addresses() {
 }
 
 #[test]
-fn buckets_that_are_the_same_are_refused() {
+fn equal_buckets_are_rejected() {
     for (same, name, other) in [
         (["S3_BUCKET_LAKE", "S3_BUCKET_WAREHOUSE"], "S3_BUCKET_WAREHOUSE", "another bucket than S3_BUCKET_LAKE"),
         (["S3_BUCKET_LAKE", "S3_BUCKET_PIPELINES"], "S3_BUCKET_LAKE", "another bucket than S3_BUCKET_PIPELINES"),
@@ -291,6 +291,6 @@ fn buckets_that_are_the_same_are_refused() {
 }
 
 #[test]
-fn a_worker_does_not_mind_what_the_web_service_alone_uses() {
+fn worker_ignores_variables_of_the_web_service() {
     assert!(worker(&[("SVC_PUBLIC_URL", "no origin"), ("SVC_SESSION_IDLE_S", "long")]).is_ok());
 }

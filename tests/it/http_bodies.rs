@@ -52,7 +52,7 @@ fn bodies_up_to_the_limit_are_whole() {
 }
 
 #[test]
-fn a_chunked_body_is_cut_at_the_limit() {
+fn chunked_body_over_the_limit_is_rejected() {
     let server = running();
     let mut client = server.connect();
     client.send("POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nffffff\r\n");
@@ -76,7 +76,7 @@ fn a_chunked_body_is_cut_at_the_limit() {
 }
 
 #[test]
-fn a_route_without_body_takes_none() {
+fn route_without_body_rejects_bodies() {
     let server = running();
     for framing in ["Content-Length: 1\r\n\r\nx", "Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n"] {
         let mut client = server.connect();
@@ -99,7 +99,7 @@ fn a_route_without_body_takes_none() {
 }
 
 #[test]
-fn large_uploads_are_streamed_whole_and_the_connection_goes_on() {
+fn large_upload_is_streamed_and_keeps_the_connection() {
     let server = running();
     let mut client = server.connect();
     let piece = vec![b'x'; 1 << 20];
@@ -119,7 +119,7 @@ fn large_uploads_are_streamed_whole_and_the_connection_goes_on() {
 }
 
 #[test]
-fn a_client_that_disappears_within_a_body_is_an_error_to_the_handler() {
+fn disconnect_during_a_body_is_an_error_in_the_handler() {
     let server = running();
     for (at, body) in [
         "Content-Length: 100000\r\n\r\n12345678",
@@ -176,7 +176,7 @@ fn malformed_trailers_end_the_connection() {
 }
 
 #[test]
-fn a_stalled_body_is_given_up() {
+fn stalled_body_times_out() {
     let server = start(GuardLimits { body_stall_max: Duration::from_millis(200), ..GuardLimits::default() });
     let mut client = server.connect();
     client.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nhalf");
@@ -189,7 +189,7 @@ fn a_stalled_body_is_given_up() {
 }
 
 #[test]
-fn a_body_that_drips_is_given_up_after_the_time_for_its_size() {
+fn dripping_body_times_out_by_its_size() {
     let limits = GuardLimits { body_time_base: Duration::from_millis(300), ..GuardLimits::default() };
     let server = start(limits);
     let mut client = server.connect();
@@ -207,7 +207,7 @@ fn a_body_that_drips_is_given_up_after_the_time_for_its_size() {
 }
 
 #[test]
-fn a_body_that_no_handler_reads_holds_nobody() {
+fn unread_body_does_not_block_the_handler() {
     let server = start_with(ServerOptions::new(loopback(), 1));
     for _ in 0..3 {
         let mut client = server.connect();
@@ -226,7 +226,7 @@ fn a_body_that_no_handler_reads_holds_nobody() {
 }
 
 #[test]
-fn bodies_in_memory_have_a_budget_together() {
+fn memory_of_all_bodies_is_limited() {
     let server = start(GuardLimits { buffered_bytes_max: 200_000, ..GuardLimits::default() });
     let head = format!(
         "POST /token HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\nExpect: 100-continue\r\n\
@@ -249,7 +249,7 @@ fn bodies_in_memory_have_a_budget_together() {
 }
 
 #[test]
-fn light_routes_get_through_when_all_handlers_are_busy() {
+fn reserved_routes_run_when_all_handlers_are_busy() {
     let limits = GuardLimits { handler_wait_max: Duration::from_millis(100), ..GuardLimits::default() };
     let server = start_with(ServerOptions { limits, ..ServerOptions::new(loopback(), 1) });
     let mut held = server.connect();
@@ -271,7 +271,7 @@ fn light_routes_get_through_when_all_handlers_are_busy() {
 }
 
 #[test]
-fn few_wait_for_a_handler() {
+fn queue_for_handlers_is_limited() {
     let limits = GuardLimits { handler_queue_max: 1, ..GuardLimits::default() };
     let server = start_with(ServerOptions { limits, ..ServerOptions::new(loopback(), 1) });
     let mut held = server.connect();

@@ -26,7 +26,7 @@ fn refused_and_closed(server: &Running, request: &str, status: u16) {
 }
 
 #[test]
-fn the_figures_are_those_that_are_documented() {
+fn default_limits_match_the_documentation() {
     let seconds = Duration::from_secs;
     let expected = GuardLimits {
         connections_max: 256,
@@ -130,7 +130,7 @@ fn the_257th_connection_is_answered_503_and_closed() {
 }
 
 #[test]
-fn health_answers_when_all_connections_and_handlers_are_taken() {
+fn health_responds_when_all_connections_and_handlers_are_taken() {
     let limits = GuardLimits { connections_max: 64, probe_connections_max: 2, ..GuardLimits::default() };
     let server = trusting(limits);
     let mut held: Vec<Client> = (0..64).map(|_| server.connect()).collect();
@@ -149,7 +149,7 @@ fn health_answers_when_all_connections_and_handlers_are_taken() {
 }
 
 #[test]
-fn slow_bodies_without_credentials_make_room_and_those_with_do_not() {
+fn slow_anonymous_bodies_are_evicted_and_authorized_ones_kept() {
     let server = trusting(GuardLimits::default());
     let mut known = waited_for(&server, 6, true);
     let mut strangers = waited_for(&server, 250, false);
@@ -169,7 +169,7 @@ fn slow_bodies_without_credentials_make_room_and_those_with_do_not() {
 }
 
 #[test]
-fn body_without_credentials_has_a_fixed_time_and_one_with_has_its_own() {
+fn anonymous_body_has_a_fixed_time_limit() {
     let limits = GuardLimits { anonymous_body_time_max: Duration::from_millis(300), ..GuardLimits::default() };
     let server = start(limits);
     let field = format!("Authorization: Bearer {TOKEN}\r\n");
@@ -195,7 +195,7 @@ fn body_without_credentials_has_a_fixed_time_and_one_with_has_its_own() {
 }
 
 #[test]
-fn one_address_has_its_share_of_the_connections_and_no_more() {
+fn connections_per_address_are_limited() {
     let limits = GuardLimits { connections_per_address_max: 3, ..GuardLimits::default() };
     let server = start(limits.clone());
     let other = || Client::connect_from(Ipv4Addr::new(127, 0, 0, 2), server.address);
@@ -232,7 +232,7 @@ fn one_address_has_its_share_of_the_connections_and_no_more() {
 }
 
 #[test]
-fn slow_readers_without_credentials_give_their_handlers_to_others() {
+fn slow_anonymous_readers_are_evicted_for_others() {
     let limits = GuardLimits { anonymous_stall_max: Duration::from_millis(100), ..GuardLimits::default() };
     let server = start_with(ServerOptions { limits, ..ServerOptions::new(loopback(), 2) });
     let mut readers: Vec<Client> = (0..2).map(|_| server.connect()).collect();
@@ -244,7 +244,7 @@ fn slow_readers_without_credentials_give_their_handlers_to_others() {
 }
 
 #[test]
-fn requests_for_other_hosts_are_refused_but_for_probes_and_those_with_a_secret() {
+fn other_hosts_are_rejected_except_for_probes_and_secrets() {
     let hosts = AllowedHosts::of(["lake.example.org"]);
     let server = start_with(ServerOptions { hosts, ..ServerOptions::new(loopback(), 2) });
     let ask = |line: &str, host: &str, field: &str| {
@@ -269,7 +269,7 @@ fn requests_for_other_hosts_are_refused_but_for_probes_and_those_with_a_secret()
 }
 
 #[test]
-fn the_oldest_connection_without_a_head_makes_room() {
+fn oldest_connection_without_a_head_is_evicted() {
     let server = start(GuardLimits { connections_max: 3, ..GuardLimits::default() });
     let metrics = server.metrics();
     let mut clients = Vec::new();
@@ -293,7 +293,7 @@ fn the_oldest_connection_without_a_head_makes_room() {
 }
 
 #[test]
-fn a_head_that_drips_is_cut_off() {
+fn dripping_head_times_out() {
     let server = start(GuardLimits { head_time_max: Duration::from_millis(300), ..GuardLimits::default() });
     let mut client = server.connect();
     let mut head = "GET /health HTTP/1.1\r\nX: ".bytes().chain(std::iter::repeat(b'y'));
@@ -321,7 +321,7 @@ fn idle_connections_are_closed_before_and_after_a_request() {
 }
 
 #[test]
-fn heads_are_taken_up_to_their_length_and_not_beyond() {
+fn head_length_is_limited() {
     let server = running();
     let head = |length: usize| {
         let (start, end) = ("GET /health HTTP/1.1\r\nHost: a\r\nX: ", "\r\n\r\n");
@@ -344,7 +344,7 @@ fn heads_have_64_fields_and_no_65th() {
 }
 
 #[test]
-fn a_body_has_one_well_formed_length_or_the_connection_ends() {
+fn ambiguous_body_length_closes_the_connection() {
     let server = running();
     let post = |fields: &str| format!("POST /echo HTTP/1.1\r\nHost: a\r\n{fields}\r\n{SMUGGLED}");
     for fields in [
@@ -379,7 +379,7 @@ fn a_body_has_one_well_formed_length_or_the_connection_ends() {
 }
 
 #[test]
-fn malformed_heads_are_refused_and_end_the_connection() {
+fn malformed_head_closes_the_connection() {
     let server = running();
     let host = "Host: a\r\n\r\n";
     for head in [
@@ -415,13 +415,13 @@ fn malformed_heads_are_refused_and_end_the_connection() {
 }
 
 #[test]
-fn empty_lines_before_a_request_are_passed_over() {
+fn empty_lines_before_a_request_are_skipped() {
     let server = running();
     assert_eq!(server.ask("\r\n\r\nGET /health HTTP/1.1\r\nHost: a\r\n\r\n").status, 200);
 }
 
 #[test]
-fn a_request_within_a_body_is_never_carried_out() {
+fn request_inside_a_body_is_never_executed() {
     let server = running();
     let length = SMUGGLED.len();
     let with_length = |line: &str| format!("{line} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n{SMUGGLED}");
@@ -444,7 +444,7 @@ fn a_request_within_a_body_is_never_carried_out() {
 }
 
 #[test]
-fn a_hundred_pipelined_requests_are_answered_in_order() {
+fn pipelined_requests_are_answered_in_order() {
     let server = running();
     let mut client = server.connect();
     let mut text = String::new();
@@ -468,7 +468,7 @@ fn a_hundred_pipelined_requests_are_answered_in_order() {
 }
 
 #[test]
-fn a_connection_has_so_many_requests_and_says_when_it_ends() {
+fn requests_per_connection_are_limited() {
     let server = start(GuardLimits { requests_per_connection_max: 3, ..GuardLimits::default() });
     let mut client = server.connect();
     for last in [false, false, true] {
@@ -496,7 +496,7 @@ fn connections_end_when_the_client_says_so_and_after_http_1_0() {
 }
 
 #[test]
-fn a_client_that_ends_its_side_still_gets_its_answer() {
+fn half_closed_client_gets_its_response() {
     let server = running();
     let mut client = server.connect();
     client.send("GET /health HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -506,7 +506,7 @@ fn a_client_that_ends_its_side_still_gets_its_answer() {
 }
 
 #[test]
-fn clients_that_expect_it_are_told_to_go_on_once_they_are_let_in() {
+fn continue_is_sent_after_authorization() {
     let server = running();
     let mut client = server.connect();
     for path in ["POST /echo", "PUT /upload"] {
@@ -527,7 +527,7 @@ fn clients_that_expect_it_are_told_to_go_on_once_they_are_let_in() {
 }
 
 #[test]
-fn handlers_see_the_true_peer_whatever_the_client_says() {
+fn clients_cannot_forge_the_peer() {
     let server = running();
     let mut client = server.connect();
     client.send("GET /echo HTTP/1.1\r\nHost: a\r\nX-Lakemill-Peer: 10.0.0.1:1\r\nx-lakemill-peer: 10.0.0.2:2\r\n");
@@ -547,7 +547,7 @@ fn trusted_proxies_name_the_client() {
 }
 
 #[test]
-fn both_families_are_listened_to_where_there_are_both() {
+fn server_listens_on_ipv4_and_ipv6() {
     let any = SocketAddr::from((std::net::Ipv6Addr::UNSPECIFIED, 0));
     if std::net::TcpListener::bind(any).is_err() {
         return;
@@ -561,9 +561,9 @@ fn both_families_are_listened_to_where_there_are_both() {
 
 /// Counts in a process of its own: other tests open and close descriptors all the time.
 #[test]
-fn odd_connections_leave_no_descriptor_behind() {
+fn malformed_connections_leak_no_descriptors() {
     let program = std::env::current_exe().unwrap();
-    let alone = "http_guard::odd_connections_alone_in_a_process";
+    let alone = "http_guard::malformed_connections_in_a_process_of_their_own";
     let output = std::process::Command::new(program).args(["--exact", alone, "--ignored"]).output_reaped().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
@@ -575,7 +575,7 @@ fn descriptors() -> usize {
 
 #[test]
 #[ignore = "run in a process of its own, by the test above"]
-fn odd_connections_alone_in_a_process() {
+fn malformed_connections_in_a_process_of_their_own() {
     let limits = GuardLimits {
         idle_time_max: Duration::from_millis(100),
         head_time_max: Duration::from_millis(100),

@@ -14,7 +14,7 @@ fn running() -> Running {
 }
 
 #[test]
-fn a_body_of_known_length_is_never_chunked() {
+fn body_of_known_length_is_never_chunked() {
     let server = running();
     let reply = server.get(&format!("/give?n={LARGE}&say={LARGE}"));
     assert_eq!(reply.header("content-length"), Some(LARGE.to_string().as_str()));
@@ -24,7 +24,7 @@ fn a_body_of_known_length_is_never_chunked() {
 }
 
 #[test]
-fn a_body_of_unknown_length_is_chunked_and_the_connection_goes_on() {
+fn body_of_unknown_length_is_chunked_and_keeps_the_connection() {
     let server = running();
     let mut client = server.connect();
     for n in [0, 1, 100_000, 4 << 20] {
@@ -44,7 +44,7 @@ fn http_1_0_gets_a_body_of_unknown_length_up_to_the_end_of_the_connection() {
 }
 
 #[test]
-fn a_body_that_breaks_off_never_ends_as_if_it_were_whole() {
+fn incomplete_body_is_never_ended_as_complete() {
     let server = running();
     for target in [
         "/give?n=100000&say=200000",
@@ -63,7 +63,7 @@ fn a_body_that_breaks_off_never_ends_as_if_it_were_whole() {
 }
 
 #[test]
-fn a_body_longer_than_promised_is_cut_and_nothing_spills_over() {
+fn body_longer_than_declared_is_truncated() {
     let server = running();
     let mut client = server.connect();
     client.send("GET /give?n=100000&say=5 HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -73,7 +73,7 @@ fn a_body_longer_than_promised_is_cut_and_nothing_spills_over() {
 }
 
 #[test]
-fn answers_without_body_say_nothing_of_its_length() {
+fn responses_without_body_have_no_length() {
     let server = running();
     let mut client = server.connect();
     for (target, status) in [("/odd/nothing", 204), ("/odd/unchanged", 304)] {
@@ -103,13 +103,13 @@ fn frees_its_handler(limits: GuardLimits, read: impl FnOnce(Client) -> Option<Cl
 }
 
 #[test]
-fn a_client_that_never_reads_is_given_up() {
+fn client_that_never_reads_times_out() {
     let limits = GuardLimits { write_stall_max: Duration::from_millis(300), ..GuardLimits::default() };
     frees_its_handler(limits, Some);
 }
 
 #[test]
-fn a_client_that_reads_too_slowly_is_given_up() {
+fn client_that_reads_too_slowly_times_out() {
     let limits =
         GuardLimits { write_stall_max: Duration::from_millis(300), write_rate_min: 1 << 40, ..GuardLimits::default() };
     frees_its_handler(limits, |mut client| {
@@ -122,7 +122,7 @@ fn a_client_that_reads_too_slowly_is_given_up() {
 }
 
 #[test]
-fn a_client_that_goes_away_frees_its_handler() {
+fn disconnected_client_frees_its_handler() {
     frees_its_handler(GuardLimits::default(), |mut client| {
         client.head().unwrap();
         None

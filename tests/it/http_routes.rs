@@ -11,7 +11,7 @@ fn running() -> Running {
 }
 
 #[test]
-fn a_route_answers_with_its_parameters_decoded_once() {
+fn path_parameters_are_decoded_once() {
     let server = running();
     let reply = server.get("/echo/a%2Fb%20%2525/%C3%A9?x=1&y=a+b&x=%26");
     assert_eq!(reply.status, 200);
@@ -55,7 +55,7 @@ fn malformed_escapes_are_400() {
 }
 
 #[test]
-fn head_is_answered_like_get_without_a_body_and_the_connection_goes_on() {
+fn head_is_answered_like_get_without_a_body() {
     let server = running();
     let mut client = server.connect();
     client.send("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -71,14 +71,14 @@ fn head_is_answered_like_get_without_a_body_and_the_connection_goes_on() {
 }
 
 #[test]
-fn an_absolute_target_is_its_path() {
+fn absolute_target_is_routed_by_its_path() {
     let server = running();
     assert_eq!(server.get("http://elsewhere:80/echo/x").json()["a"], "x");
     assert_eq!(server.get("http://elsewhere").text(), "root");
 }
 
 #[test]
-fn credentials_are_asked_for_before_the_body_is_read() {
+fn credentials_are_checked_before_the_body_is_read() {
     let server = running();
     let mut client = server.connect();
     // The body never comes.
@@ -97,7 +97,7 @@ fn credentials_are_asked_for_before_the_body_is_read() {
 }
 
 #[test]
-fn a_service_may_end_a_request_before_it_is_routed() {
+fn service_can_reject_a_request_before_routing() {
     let server = running();
     for target in ["/closed", "/closed/nothing", "/%63losed/x"] {
         assert_eq!(server.get(target).status, 401, "{target}");
@@ -106,7 +106,7 @@ fn a_service_may_end_a_request_before_it_is_routed() {
 }
 
 #[test]
-fn content_types_are_checked_where_there_is_a_body() {
+fn content_type_is_checked_if_there_is_a_body() {
     let server = running();
     let post = |path: &str, fields: &str, body: &str| {
         let length = body.len();
@@ -129,7 +129,7 @@ fn content_types_are_checked_where_there_is_a_body() {
 }
 
 #[test]
-fn every_code_has_the_status_of_the_table() {
+fn every_error_code_has_its_status() {
     let table: &[(u16, &[&str])] = &[
         (400, &["invalid_request", "invalid_slug", "invalid_key", "invalid_sql", "invalid_event"]),
         (401, &["unauthorized"]),
@@ -161,7 +161,7 @@ fn every_code_has_the_status_of_the_table() {
 }
 
 #[test]
-fn errors_have_their_shape_and_never_show_the_inside() {
+fn errors_have_a_fixed_shape_without_internals() {
     let server = running();
     let reply = server.get("/odd/internal");
     let value = reply.json();
@@ -195,7 +195,7 @@ fn a_panic_is_a_500_and_the_service_lives() {
 }
 
 #[test]
-fn every_answer_carries_the_standard_headers() {
+fn every_response_has_the_standard_headers() {
     let server = running();
     for target in ["/health", "/nothing", "/odd/internal", "/odd/nothing", "/%zz", "/give?n=10"] {
         let reply = server.get(target);
@@ -207,7 +207,7 @@ fn every_answer_carries_the_standard_headers() {
 }
 
 #[test]
-fn a_handler_may_set_its_cache_control_but_not_the_framing() {
+fn handlers_can_set_cache_control_but_not_framing() {
     let server = running();
     let reply = server.get("/odd/own-headers");
     assert_eq!((reply.status, reply.text()), (200, "abc"));

@@ -16,7 +16,7 @@ fn running() -> Running {
 }
 
 #[test]
-fn an_address_that_is_taken_is_named_with_what_to_do() {
+fn taken_address_is_reported_with_advice() {
     let server = running();
     let options = ServerOptions::new(server.address, 1);
     let error = Server::start(options, Router::new(routes()), std::sync::Arc::clone(&server.seen)).err().unwrap();
@@ -25,7 +25,7 @@ fn an_address_that_is_taken_is_named_with_what_to_do() {
 }
 
 #[test]
-fn stopping_lets_a_request_in_work_finish_and_takes_no_other() {
+fn stop_completes_a_running_request_and_accepts_no_other() {
     let mut server = running();
     let mut idle = server.connect();
     idle.send("GET /health HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -47,7 +47,7 @@ fn stopping_lets_a_request_in_work_finish_and_takes_no_other() {
 }
 
 #[test]
-fn requests_on_idle_connections_are_answered_while_the_server_stops() {
+fn idle_connections_are_served_while_the_server_stops() {
     let mut server = running();
     let mut held = server.connect();
     held.send("GET /hold HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -75,7 +75,7 @@ fn requests_on_idle_connections_are_answered_while_the_server_stops() {
 }
 
 #[test]
-fn stopping_finishes_a_large_response_and_an_upload() {
+fn stop_completes_a_large_response_and_an_upload() {
     let mut server = running();
     let n = 20 << 20;
     let mut reader = server.connect();
@@ -95,7 +95,7 @@ fn stopping_finishes_a_large_response_and_an_upload() {
 }
 
 #[test]
-fn after_its_grace_a_stop_cuts_what_is_left() {
+fn stop_cuts_connections_after_its_grace_period() {
     let mut server = running();
     let mut held = server.connect();
     held.send("GET /hold HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -109,7 +109,7 @@ fn after_its_grace_a_stop_cuts_what_is_left() {
 }
 
 #[test]
-fn a_port_can_be_had_again_at_once() {
+fn port_can_be_reused_at_once() {
     let mut server = running();
     assert_ne!(server.address.port(), 0);
     // The server closes first, so that its side of the connection lingers in the system.
@@ -122,7 +122,7 @@ fn a_port_can_be_had_again_at_once() {
 }
 
 #[test]
-fn a_dropped_server_stops() {
+fn dropped_server_stops() {
     let server = running();
     let address = server.address;
     let mut idle = server.connect();

@@ -9,7 +9,7 @@ use uuid::{NoContext, Timestamp, Uuid};
 use lakemill::domain::job::{Job, JobId, JobMessage, JobStatus, RunError, RunErrorCode, RunResult, SourceResult};
 use lakemill::domain::layout::{job_record_key, job_rejects_key};
 use lakemill::domain::name::Slug;
-use lakemill::pipelines::history::{Page, Place, page, record};
+use lakemill::pipelines::history::{HistoryCursor, Page, page, record};
 use lakemill::ports::ObjectStore;
 use lakemill::ports::jobs::{CancelOutcome, EnqueueOutcome, JobRegistry, QueueCounts};
 use lakemill::ports::kv::KvResult;
@@ -85,7 +85,7 @@ impl Past {
         self.put(second, &key, &serde_json::to_vec(job).unwrap());
     }
 
-    fn page(&self, before: Option<&Place>, limit: usize) -> Page {
+    fn page(&self, before: Option<&HistoryCursor>, limit: usize) -> Page {
         page(&self.store, self, &slug(), before, limit).unwrap()
     }
 
@@ -149,7 +149,7 @@ impl JobRegistry for Past {
 }
 
 #[test]
-fn of_ten_thousand_records_only_those_that_are_shown_are_read() {
+fn only_records_of_the_page_are_read() {
     let past = Past::new();
     let ours: Vec<String> = (0..10_000).map(minted).collect();
     for (second, id) in (0..).zip(&ours) {
@@ -169,7 +169,7 @@ fn of_ten_thousand_records_only_those_that_are_shown_are_read() {
 }
 
 #[test]
-fn ids_of_others_stand_where_they_were_enqueued() {
+fn foreign_ids_are_ordered_by_their_record() {
     let past = Past::new();
     // Enqueued at 0, 10, 20 …; every other one by somebody else, whose jobs wait for 35 s and more before they end.
     let ids: Vec<String> =
@@ -188,7 +188,7 @@ fn ids_of_others_stand_where_they_were_enqueued() {
 }
 
 #[test]
-fn a_foreign_job_from_the_future_stands_where_it_ended() {
+fn foreign_job_from_the_future_is_ordered_by_its_end() {
     let past = Past::new();
     past.end(&ended("tomorrow", 86_400), 5);
     let (before, after) = (minted(1), minted(9));
@@ -198,7 +198,7 @@ fn a_foreign_job_from_the_future_stands_where_it_ended() {
 }
 
 #[test]
-fn active_jobs_stand_among_those_that_ended_and_a_record_counts_more() {
+fn active_jobs_are_merged_and_records_take_precedence() {
     let past = Past::new();
     let ids: Vec<String> = (0..5).map(minted).collect();
     past.end(&ended(&ids[0], 0), 2);
@@ -218,7 +218,7 @@ fn active_jobs_stand_among_those_that_ended_and_a_record_counts_more() {
 }
 
 #[test]
-fn what_is_no_record_is_passed_over_and_named() {
+fn malformed_records_are_skipped_and_listed() {
     let past = Past::new();
     let good = minted(1);
     past.end(&ended(&good, 1), 2);
@@ -236,7 +236,7 @@ fn what_is_no_record_is_passed_over_and_named() {
 }
 
 #[test]
-fn a_page_has_no_accounting_of_sources_and_a_record_has() {
+fn pages_omit_the_accounting_of_sources() {
     let past = Past::new();
     let id = minted(1);
     let mut result = RunResult::default();
@@ -254,11 +254,11 @@ fn a_page_has_no_accounting_of_sources_and_a_record_has() {
 }
 
 #[test]
-fn places_come_back_as_they_were_and_nothing_else_is_one() {
+fn cursors_round_trip_and_others_are_rejected() {
     for text in ["1700000000000-job-1_x", "5-0197b2c3-0000-7000-8000-000000000000"] {
-        assert_eq!(text.parse::<Place>().unwrap().to_string(), text);
+        assert_eq!(text.parse::<HistoryCursor>().unwrap().to_string(), text);
     }
     for bad in ["", "1", "x-job", "1-", "1-a b", "99999999999999999999-a"] {
-        assert!(bad.parse::<Place>().is_err(), "{bad}");
+        assert!(bad.parse::<HistoryCursor>().is_err(), "{bad}");
     }
 }

@@ -51,7 +51,7 @@ fn put_manifest(lake: &Lake, json: &[u8]) {
 }
 
 #[test]
-fn new_changed_and_removed_sources_differ_until_they_are_run() {
+fn new_changed_and_removed_sources_differ_until_a_run() {
     let changes: [fn(&Lake); 3] = [
         |lake| lake.put("sub/d.csv", "p,n\nd,1\n"),
         |lake| lake.put("a.csv", "p,n\na,2\n"),
@@ -67,7 +67,7 @@ fn new_changed_and_removed_sources_differ_until_they_are_run() {
 }
 
 #[test]
-fn what_no_table_is_made_of_and_the_same_bytes_again_do_not_differ() {
+fn unused_files_and_equal_bytes_do_not_differ() {
     let lake = published();
     lake.put("notes.txt", "n");
     lake.put("a.csv", "p,n\na,1\n");
@@ -75,7 +75,7 @@ fn what_no_table_is_made_of_and_the_same_bytes_again_do_not_differ() {
 }
 
 #[test]
-fn a_lake_without_sources_does_not_differ_since_its_run_would_only_fail() {
+fn lake_without_sources_does_not_differ() {
     let lake = Lake::new(MAPPING);
     assert_eq!(compare(&lake), None);
     lake.put("notes.txt", "n");
@@ -87,7 +87,7 @@ fn a_lake_without_sources_does_not_differ_since_its_run_would_only_fail() {
 }
 
 #[test]
-fn a_missing_or_unreadable_manifest_differs() {
+fn missing_or_unreadable_manifest_differs() {
     let lake = published();
     put_manifest(&lake, b"{ no manifest");
     assert!(compare(&lake).is_some());
@@ -98,7 +98,7 @@ fn a_missing_or_unreadable_manifest_differs() {
 }
 
 #[test]
-fn a_manifest_of_a_newer_version_is_an_error() {
+fn manifest_of_a_newer_version_is_an_error() {
     let lake = published();
     put_manifest(&lake, br#"{ "version": 99 }"#);
     let error = differs(&lake.store, &lake.slug, &lake.pipeline).unwrap_err();
@@ -107,7 +107,7 @@ fn a_manifest_of_a_newer_version_is_an_error() {
 }
 
 #[test]
-fn the_mark_of_a_publish_that_died_differs_until_it_is_repaired() {
+fn interrupted_publish_differs_until_repaired() {
     let lake = published();
     lake.put("a.csv", "p,n\na,2\n");
     // The mark, the file; then it dies before the manifest.
@@ -123,7 +123,7 @@ fn the_mark_of_a_publish_that_died_differs_until_it_is_repaired() {
 }
 
 #[test]
-fn a_difference_is_the_same_until_the_lake_or_the_manifests_change() {
+fn difference_is_stable_until_lake_or_manifests_change() {
     let lake = published();
     lake.put("a.csv", "p,n\na,not a number\n");
     let first = compare(&lake);
@@ -138,7 +138,7 @@ fn a_difference_is_the_same_until_the_lake_or_the_manifests_change() {
 }
 
 #[test]
-fn where_listings_have_no_tags_only_sources_in_doubt_are_asked_for() {
+fn only_doubtful_sources_are_checked_without_tags_in_listings() {
     let slug = Slug::parse("x").unwrap();
     let put = |store: &dyn ObjectStore, name: &str, text: &str| {
         store.put(Bucket::Lake, &format!("pipelines/x/{name}"), text.as_bytes(), &WriteOptions::default()).unwrap();
@@ -174,7 +174,7 @@ fn where_listings_have_no_tags_only_sources_in_doubt_are_asked_for() {
 }
 
 #[test]
-fn where_listings_have_no_tags_a_change_is_seen_however_far_the_workers_clock_is_off() {
+fn changes_are_seen_without_tags_despite_clock_skew() {
     let slug = Slug::parse("x").unwrap();
     for (ahead, back) in [(0, 10), (0, 0), (10, 0)] {
         let clock = MovedClock::default();

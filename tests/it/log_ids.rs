@@ -33,7 +33,7 @@ fn event(site: &Site, key: &str) -> String {
 }
 
 #[test]
-fn an_event_leads_to_its_window_its_job_and_its_record_and_back() {
+fn log_ids_link_an_event_to_window_job_and_record() {
     for kind in [Kind::Embedded, Kind::Fleet] {
         let site = Site::new(kind);
         site.automatic_pipeline("p");
@@ -72,7 +72,7 @@ fn an_event_leads_to_its_window_its_job_and_its_record_and_back() {
 }
 
 #[test]
-fn an_upload_leads_to_its_window_and_its_job() {
+fn log_ids_link_an_upload_to_window_and_job() {
     let site = Site::new(Kind::Fleet);
     site.automatic_pipeline("p");
     let (worker, web) = site.worker_and_web();
@@ -89,7 +89,7 @@ fn an_upload_leads_to_its_window_and_its_job() {
 }
 
 #[test]
-fn a_failed_attempt_tells_the_ids_of_its_job_in_every_line() {
+fn log_lines_of_a_failed_attempt_have_its_ids() {
     let site = Site::new(Kind::Embedded);
     site.pipeline("p", &json!({ "rejects": { "max_rows": 0, "max_ratio": 0.0 } }));
     site.put("p", "in/x.csv", "a,b\nx,bad\n");

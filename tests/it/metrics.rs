@@ -98,7 +98,7 @@ const OF_PROCESS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn a_workers_metrics_tell_what_its_jobs_did() {
+fn worker_metrics_count_jobs_and_rows() {
     for kind in [Kind::Embedded, Kind::Fleet] {
         let site = Site::new(kind);
         let rejects = json!({ "rejects": { "max_rows": 1 }, "columns": [
@@ -151,7 +151,7 @@ fn a_workers_metrics_tell_what_its_jobs_did() {
 }
 
 #[test]
-fn stores_that_are_away_are_told_and_counted() {
+fn unavailable_stores_are_counted() {
     let site = Site::new(Kind::Fleet);
     let worker = site.worker();
     assert_eq!(Metrics::of(&worker).value("lakemill_store_up"), 1.0);
@@ -166,7 +166,7 @@ fn stores_that_are_away_are_told_and_counted() {
 }
 
 #[test]
-fn a_worker_that_drains_says_so_and_an_old_job_is_seen() {
+fn draining_and_old_jobs_are_visible_in_metrics() {
     let site = Site::new(Kind::Embedded);
     site.pipeline("p", &json!({}));
     site.put("p", "in/x.csv", "a,b\nx,1\n");
@@ -180,7 +180,7 @@ fn a_worker_that_drains_says_so_and_an_old_job_is_seen() {
 }
 
 #[test]
-fn a_web_services_metrics_tell_of_queries_cache_and_logins() {
+fn web_metrics_count_queries_cache_and_logins() {
     for kind in [Kind::Embedded, Kind::Fleet] {
         let site = Site::new(kind);
         site.pipeline("p", &json!({}));

@@ -98,7 +98,7 @@ impl Manager {
 }
 
 #[test]
-fn services_tell_that_they_are_ready_and_live_and_end() {
+fn services_notify_readiness_watchdog_and_stop() {
     for kind in [Kind::Embedded, Kind::Fleet] {
         let site = Site::new(kind);
         for (command, doing) in [("worker", "0 of 1 executors run jobs"), ("web", "clients are connected")] {
@@ -117,7 +117,7 @@ fn services_tell_that_they_are_ready_and_live_and_end() {
 }
 
 #[test]
-fn without_a_watchdog_only_the_status_is_told() {
+fn only_status_is_sent_without_a_watchdog() {
     let site = Site::new(Kind::Embedded);
     let manager = Manager::new();
     let path = manager.path().display().to_string();
@@ -131,7 +131,7 @@ fn without_a_watchdog_only_the_status_is_told() {
 }
 
 #[test]
-fn up_tells_that_it_is_ready_and_lives_and_ends() {
+fn up_notifies_readiness_watchdog_and_stop() {
     let manager = Manager::new();
     let data = manager.folder.path().join("data");
     let child = lakemill()
@@ -154,18 +154,18 @@ fn up_tells_that_it_is_ready_and_lives_and_ends() {
 }
 
 #[test]
-fn a_worker_whose_claim_thread_hangs_feeds_its_watchdog_no_more() {
+fn hanging_claim_thread_stops_watchdog_notifications() {
     let site = Site::new(Kind::Embedded);
     site.pipeline("p", &json!({}));
     let manager = Manager::new();
     let _worker = manager.start(&site, "worker", &[("FAILPOINTS", "worker::claimed=1*sleep(3600000)")]);
     manager.is_fed();
     site.enqueue("p");
-    manager.is_not_fed("not well: the thread `claimer` has not responded for ");
+    manager.is_not_fed("health check failed: the thread `claimer` has not responded for ");
 }
 
 #[test]
-fn a_worker_whose_claim_thread_panics_feeds_its_watchdog_no_more() {
+fn panicked_claim_thread_stops_watchdog_notifications() {
     let site = Site::new(Kind::Embedded);
     site.pipeline("p", &json!({}));
     let manager = Manager::new();
@@ -177,15 +177,15 @@ fn a_worker_whose_claim_thread_panics_feeds_its_watchdog_no_more() {
 }
 
 #[test]
-fn a_web_service_whose_keeper_of_processes_hangs_feeds_its_watchdog_no_more() {
+fn hanging_process_keeper_stops_watchdog_notifications() {
     let site = Site::new(Kind::Embedded);
     let manager = Manager::new();
     let _web = manager.start(&site, "web", &[("FAILPOINTS", "sandbox::keep=2*off->sleep(3600000)")]);
-    manager.is_not_fed("not well: the thread `sql-keeper` has not responded for ");
+    manager.is_not_fed("health check failed: the thread `sql-keeper` has not responded for ");
 }
 
 #[test]
-fn a_queue_or_a_store_that_is_away_or_hangs_is_no_reason_to_end_a_service() {
+fn unavailable_dependencies_do_not_stop_watchdog_notifications() {
     let site = Site::fleet(RedisServer::durable());
     let redis = site.redis.as_ref().unwrap();
     let (workers, webs) = (Manager::new(), Manager::new());
@@ -218,7 +218,7 @@ fn a_queue_or_a_store_that_is_away_or_hangs_is_no_reason_to_end_a_service() {
 }
 
 #[test]
-fn a_worker_that_drains_asks_for_more_time_until_its_jobs_are_done() {
+fn draining_worker_extends_its_timeout() {
     let site = Site::new(Kind::Embedded);
     site.pipeline("p", &json!({}));
     site.put("p", "in/x.csv", "a,b\nx,1\n");
@@ -228,7 +228,7 @@ fn a_worker_that_drains_asks_for_more_time_until_its_jobs_are_done() {
     worker.await_log("job started");
     worker.signal(Signal::TERM);
     manager.await_line("STOPPING=1");
-    let status = manager.await_line("STATUS=ending: ");
+    let status = manager.await_line("STATUS=stopping: ");
     assert!(status.contains("1 of 1 executors run jobs"), "{status}");
     manager.await_line("WATCHDOG=1");
     assert_eq!(manager.await_line("EXTEND_TIMEOUT_USEC="), "EXTEND_TIMEOUT_USEC=30000000");

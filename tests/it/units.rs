@@ -67,7 +67,7 @@ fn sizes() -> BTreeMap<&'static str, u64> {
 }
 
 #[test]
-fn the_units_limits_are_those_of_the_documented_sizes() {
+fn unit_limits_match_the_documentation() {
     let page = read("docs/operations.md");
     for (name, size) in sizes() {
         let [high, max, tasks] = ["MemoryHigh", "MemoryMax", "TasksMax"].map(|key| of_unit(name, key));
@@ -80,7 +80,7 @@ fn the_units_limits_are_those_of_the_documented_sizes() {
 }
 
 #[test]
-fn containers_have_the_units_limits() {
+fn container_limits_match_the_units() {
     let (compose, kubernetes) = (read("docs/operations/compose.yml"), read("docs/operations/kubernetes.yml"));
     for service in ["worker", "web"] {
         let unit = format!("lakemill-{service}");
@@ -98,7 +98,7 @@ fn containers_have_the_units_limits() {
 }
 
 #[test]
-fn systemd_takes_the_units_as_they_are() {
+fn systemd_accepts_the_units() {
     let folder = tempfile::tempdir().unwrap();
     for name in sizes().into_keys() {
         let file = folder.path().join(format!("{name}.service"));

@@ -1,4 +1,4 @@
-//! One check: what it found, and how it is kept from harming the others.
+//! Runs a check in isolation, and collects its findings.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError};
 
 use super::surroundings::Surroundings;
 
-/// A check that takes longer is given up. They run side by side.
+/// Longest time of a check. Checks run concurrently.
 const CHECK_TIME_MAX: Duration = Duration::from_secs(40);
 
 /// A row of the table of checks.
@@ -20,7 +20,7 @@ pub(super) struct Check {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Level {
     Ok,
-    /// Could not or need not be looked at.
+    /// Could not or need not be checked.
     Skipped,
     /// It works, but not well or not safely.
     Warning,
@@ -39,7 +39,7 @@ impl Level {
     }
 }
 
-/// One thing that a check found.
+/// A finding of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Finding {
     pub(super) level: Level,
@@ -66,7 +66,7 @@ impl Finding {
     }
 }
 
-/// A check that has been started, on a thread of its own.
+/// A check that runs on its own thread.
 pub(super) struct Running {
     name: &'static str,
     findings: Receiver<Vec<Finding>>,
@@ -82,7 +82,7 @@ impl Running {
         let (give, findings) = crossbeam_channel::bounded(1);
         let surroundings = Arc::clone(surroundings);
         let body = move || drop(give.send((check.run)(&surroundings)));
-        // Without a thread the channel has lost its sender, which tells of it.
+        // Without a thread the channel is disconnected, which is reported.
         drop(std::thread::Builder::new().name(check.name.into()).spawn(body));
         Self { name: check.name, findings, deadline: Instant::now() + time }
     }
@@ -91,7 +91,7 @@ impl Running {
         self.name
     }
 
-    /// What it found. A thread that hangs is left alone; it ends with the process.
+    /// Waits for the findings. A hanging thread is left behind.
     pub(super) fn findings(self) -> Vec<Finding> {
         let report = "tell the makers of Lakemill";
         match self.findings.recv_deadline(self.deadline) {
@@ -120,7 +120,7 @@ mod tests {
     };
 
     #[test]
-    fn a_check_that_fails_or_hangs_is_a_problem_and_stops_no_other() {
+    fn failing_or_hanging_check_is_a_problem_and_affects_no_other() {
         let nothing = Arc::new(Surroundings::of(&crate::config::Environment {
             get: &|_| None,
             read: &|_| Err(std::io::ErrorKind::NotFound.into()),

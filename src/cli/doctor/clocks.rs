@@ -8,7 +8,7 @@ use crate::cli::services::{Backend, Services};
 use crate::ports::ObjectStore;
 use crate::ports::store::Bucket;
 
-/// What is no more than the slowness of an answer, and the half second that HTTP leaves off.
+/// Skew that may be due to a slow response and to the resolution of HTTP dates.
 const SKEW_FREE_S: i64 = 5;
 /// Requests that are signed to expire with a lease are refused from about here.
 const SKEW_S_MAX: i64 = 60;
@@ -16,7 +16,7 @@ const SKEW_S_MAX: i64 = 60;
 pub(super) fn skew(around: &Surroundings) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Ok(Backend::S3(store)) = around.backend() {
-        // Any answer tells the time, a refusal too.
+        // Every response has the time, also a rejection.
         let _ = store.list(Bucket::Pipelines, "", None, None, 1);
         findings.extend(store.clock_skew().map(|ahead| judge("the object store", ahead)));
     }

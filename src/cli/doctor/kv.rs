@@ -5,7 +5,7 @@ use super::surroundings::{Missing, Surroundings};
 use crate::ports::Kv;
 use crate::ports::kv::KvError;
 
-/// The store, or what is told instead.
+/// The store, or the finding if it can't be opened.
 fn kv(around: &Surroundings) -> Result<&dyn Kv, Vec<Finding>> {
     around.kv().map_err(|missing| {
         vec![match missing {

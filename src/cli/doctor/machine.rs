@@ -1,4 +1,4 @@
-//! What this machine gives: scratch, memory, file descriptors, and who may look at what lies here.
+//! Checks this machine: scratch, memory, file descriptors, and access to the data folder.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -12,15 +12,15 @@ use super::surroundings::Surroundings;
 use crate::config::{Endpoint, Loaded, WorkerConfig};
 use crate::system::free_bytes;
 
-/// What a worker needs beside its runs, and for the process of each processor that evaluates expressions, as
-/// docs/operations.md has it.
+/// Memory of a worker besides its runs, and of the expression process of each processor, as in
+/// docs/operations.md.
 const WORKER_BYTES: u64 = 256 << 20;
 const PROCESSOR_BYTES: u64 = 64 << 20;
 /// Of the memory, more than this part for the runs leaves too little to the rest of the machine.
 const MEMORY_PERCENT_MAX: u64 = 80;
 /// A service may hold 256 connections, each with its other end inside, and files, stores and processes beside them.
 const DESCRIPTORS_MIN: u64 = 1_024;
-/// `f_type` of a file system that lies in memory.
+/// `f_type` of a file system in memory.
 const TMPFS: u64 = 0x0102_1994;
 const NO_WORKER: &str = "the worker's environment is not complete";
 
@@ -28,7 +28,7 @@ fn config(around: &Surroundings) -> Option<&WorkerConfig> {
     around.worker.as_ref().ok().map(|Loaded { config, .. }| config)
 }
 
-/// What the runs of a worker may take in all.
+/// Memory of all runs of a worker.
 fn runs_bytes(config: &WorkerConfig) -> u64 {
     config.run_memory_bytes.saturating_mul(config.concurrency as u64)
 }
@@ -70,7 +70,7 @@ pub(super) fn scratch(around: &Surroundings) -> Vec<Finding> {
     findings
 }
 
-/// The folder itself, or the nearest above it that is there, if it is one.
+/// The folder itself, or its nearest existing parent.
 pub(super) fn existing(folder: &Path) -> Option<PathBuf> {
     folder.ancestors().find(|path| path.exists()).map(Path::to_owned)
 }
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_judged_by_what_is_left_to_others() {
+    fn memory_is_judged_by_what_is_left() {
         const GIB: u64 = 1 << 30;
         for (runs, has, level) in [
             (GIB / 2, 4 * GIB, Level::Ok),
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_folder_that_is_there_is_looked_at() {
+    fn nearest_existing_folder_is_examined() {
         let home = tempfile::tempdir().unwrap();
         assert_eq!(existing(&home.path().join("a/b/c")).as_deref(), Some(home.path()));
         assert_eq!(existing(home.path()).as_deref(), Some(home.path()));

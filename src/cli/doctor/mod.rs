@@ -1,9 +1,8 @@
-//! `lakemill doctor`: looks at everything that the services depend on, with the environment that they would get, and
-//! says what to do.
+//! `lakemill doctor`: checks all dependencies of the services in their environment, and suggests fixes.
 //!
-//! [`CHECKS`] is the table of what is looked at: another check is another row. Invariants: a check that fails, panics or
-//! hangs takes no other down; nothing is made that the services would make (a folder or file made by whoever calls this
-//! might not be the services' to write), and probes are deleted again.
+//! [`CHECKS`] is the table of checks. Invariants: a check that fails, panics or hangs doesn't affect others; nothing is
+//! created that the services would create (they might not be allowed to write a file of the caller), and probes are
+//! deleted again.
 
 mod cgroup;
 mod check;
@@ -32,7 +31,7 @@ use crate::config::Environment;
 use check::{Check, Finding, Level, Running};
 use surroundings::Surroundings;
 
-/// In the order in which they are told.
+/// In the order of the report.
 const CHECKS: &[Check] = &[
     Check { name: "worker environment", run: settings::worker },
     Check { name: "web environment", run: settings::web },
@@ -59,7 +58,7 @@ const CHECKS: &[Check] = &[
 /// False if there is a problem.
 ///
 /// # Errors
-/// If `--data` is no folder of `lakemill up`, or stdout can't be written.
+/// `--data` is not a folder of `lakemill up`, or stdout can't be written.
 pub fn run(args: &DoctorArgs) -> Result<bool, CommandError> {
     let process = Environment::of_process();
     let surroundings = Arc::new(match &args.data {
@@ -68,11 +67,11 @@ pub fn run(args: &DoctorArgs) -> Result<bool, CommandError> {
     });
     let running: Vec<Running> = CHECKS.iter().map(|check| Running::start(check, &surroundings)).collect();
     let mut out = std::io::stdout().lock();
-    let told = if args.json { tell_json(running, &mut out) } else { tell(running, &mut out) };
-    Ok(told.map_err(|error| error.to_string())?)
+    let written = if args.json { write_json(running, &mut out) } else { write_text(running, &mut out) };
+    Ok(written.map_err(|error| error.to_string())?)
 }
 
-fn tell(running: Vec<Running>, out: &mut dyn Write) -> std::io::Result<bool> {
+fn write_text(running: Vec<Running>, out: &mut dyn Write) -> std::io::Result<bool> {
     let width = CHECKS.iter().map(|check| check.name.len()).max().unwrap_or_default();
     let (mut problems, mut warnings) = (0, 0);
     for check in running {
@@ -92,7 +91,7 @@ fn tell(running: Vec<Running>, out: &mut dyn Write) -> std::io::Result<bool> {
     Ok(problems == 0)
 }
 
-fn tell_json(running: Vec<Running>, out: &mut dyn Write) -> std::io::Result<bool> {
+fn write_json(running: Vec<Running>, out: &mut dyn Write) -> std::io::Result<bool> {
     let (mut ok, mut checks) = (true, Vec::new());
     for check in running {
         let name = check.name();

@@ -1,4 +1,4 @@
-//! The object store: whether the buckets are there, take objects and give them back, and what the store can do.
+//! Checks the object store: buckets, reading and writing, and features.
 
 use std::io::Read;
 
@@ -12,7 +12,7 @@ use crate::ports::store::{Bucket, StoreError, StoreResult, WriteOptions};
 
 const NOT_NAMED: &str = "the environment doesn't say where the object store is";
 
-/// The store, or what is told instead.
+/// The store, or the finding if it can't be opened.
 fn store(around: &Surroundings) -> Result<&dyn ObjectStore, Vec<Finding>> {
     around.store().map_err(|missing| vec![without(missing)])
 }

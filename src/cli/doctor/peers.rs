@@ -27,7 +27,7 @@ pub(super) fn secrets(around: &Surroundings) -> Vec<Finding> {
     findings
 }
 
-/// `None` if no worker answers here, which another check tells.
+/// `None` if no worker responds here, which another check reports.
 fn webhook(at: SocketAddr, secret: &Secret) -> Option<Finding> {
     if !worker::answers_at(at) {
         return None;

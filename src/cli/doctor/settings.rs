@@ -42,7 +42,7 @@ fn hosts(config: &WebConfig) -> Option<Finding> {
     })
 }
 
-/// `told`: faults that another service's environment has too.
+/// `told`: faults that were already reported for another service.
 fn of<T>(service: &str, config: &Result<Loaded<T>, EnvironmentError>, told: &[Fault]) -> Vec<Finding> {
     match config {
         Ok(Loaded { warnings, .. }) if warnings.is_empty() => vec![Finding::ok("complete")],

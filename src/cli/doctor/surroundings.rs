@@ -1,4 +1,4 @@
-//! What the checks look at: the configs that the environment gives, and what these name, opened when first looked at.
+//! What the checks examine: the configs of the environment, and the stores that they name, opened when first used.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -34,9 +34,9 @@ pub(super) struct Surroundings {
     opened_kv: OnceLock<Result<Arc<dyn Kv>, String>>,
 }
 
-/// Why something could not be looked at.
+/// Why something could not be examined.
 pub(super) enum Missing {
-    /// The environment doesn't say where it is, which another check tells.
+    /// The environment doesn't name it, which another check reports.
     NotNamed,
     /// It is a file that the worker makes when it first starts.
     NotMade(String),
@@ -80,7 +80,7 @@ impl Surroundings {
         }
     }
 
-    /// Whether one `PORT` stands for the worker and for the web service, which no two of them can have.
+    /// Whether worker and web service have the same `PORT`, so that only one of them can use it.
     pub(super) fn shares_port(&self) -> bool {
         match (&self.worker, &self.web) {
             (Ok(worker), Ok(web)) => worker.config.server.port == web.config.server.port,
@@ -125,7 +125,7 @@ impl Surroundings {
     }
 }
 
-/// The store without what would stand in for features that it lacks, and less patient than in a worker.
+/// The store without emulation of missing features, and with shorter timeouts than in a worker.
 fn open_backend(objects: &ObjectStoreConfig) -> Result<Backend, String> {
     let failed = |error: &dyn std::fmt::Display| error.to_string();
     match (&objects.endpoint, S3Options::from_config(objects, Services::clock())) {

@@ -106,7 +106,7 @@ fn held(folder: &Path, deep: u32) -> u64 {
     entries.map(of_entry).sum()
 }
 
-/// Starts a process for SQL, and tells what confines it.
+/// Starts a process for SQL, and reports its confinement.
 pub(super) fn sandbox(around: &Surroundings) -> Vec<Finding> {
     if config(around).is_none() {
         return vec![Finding::skipped(NO_WEB)];

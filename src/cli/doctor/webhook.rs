@@ -1,4 +1,4 @@
-//! Whether the store tells the worker of new files, as far as can be seen from here.
+//! Checks whether the store notifies the worker of new files.
 
 use super::check::Finding;
 use super::objects::{listed, without};
@@ -35,7 +35,7 @@ pub(super) fn rule(around: &Surroundings) -> Vec<Finding> {
             "if the store has no notifications, set SVC_RECONCILE_SECONDS, to have the lake looked through regularly",
         ),
     }];
-    // Elsewhere nothing listens, which the worker's own check tells.
+    // Nothing listens there, which the worker's own check reports.
     if let Some(at) = around.worker_address().filter(|at| is_of_this_machine(at.ip())) {
         for method in ["GET", "HEAD"] {
             match ask(at, method, "/") {

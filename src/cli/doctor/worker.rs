@@ -12,7 +12,7 @@ use crate::cli::probe::{self, Answer, own_address};
 use crate::config::Loaded;
 
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
-/// Events that were rejected longer ago are no finding.
+/// Older rejected events are ignored.
 const REFUSED_EVENTS_AGE_MAX: Duration = Duration::from_secs(86_400);
 
 pub(super) fn answers(around: &Surroundings) -> Vec<Finding> {

@@ -1,4 +1,4 @@
-//! The jobs that are asked for, of one pipeline or of all.
+//! Finds jobs, of one pipeline or of all.
 
 use std::cmp::Reverse;
 
@@ -10,19 +10,19 @@ use crate::pipelines::{self, history};
 use crate::ports::store::Bucket;
 use crate::sync::parallel_map;
 
-/// Pipelines that are looked at for [`in_all`].
+/// Pipelines read by [`in_all`].
 const PIPELINES_MAX: usize = 1_000;
-/// Of these at a time: most of it is waiting.
+/// Pipelines read concurrently.
 const PIPELINES_AT_ONCE: usize = 16;
-/// Jobs of a pipeline that are looked at for those that failed.
+/// Jobs of a pipeline searched for failed ones.
 const LOOKED_AT_MAX: usize = 2_000;
 
-/// Which jobs are asked for.
+/// A filter of jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Which {
     Any,
     Failed,
-    /// Those that wait or run.
+    /// Queued and running.
     Active,
 }
 
@@ -30,16 +30,16 @@ pub(super) enum Which {
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) jobs: Vec<Job>,
-    /// Objects that are no records, with the reason.
+    /// Objects that are not records, with the reason.
     pub(super) unreadable: Vec<(String, String)>,
-    /// That there are others, if so, and how to see them.
+    /// A note about further jobs, if there are any.
     pub(super) more: Option<String>,
 }
 
 /// The newest jobs of a pipeline, at most `limit`.
 ///
 /// # Errors
-/// What a store says.
+/// A store failed.
 pub(super) fn in_one(services: &Services, pipeline: &Slug, which: Which, limit: usize) -> Result<Found, String> {
     if which == Which::Active {
         let mut jobs = services.kv.active(pipeline, ACTIVE_JOBS_SHOWN_MAX).map_err(|error| error.to_string())?;
@@ -78,7 +78,7 @@ pub(super) fn in_one(services: &Services, pipeline: &Slug, which: Which, limit: 
 /// The newest jobs of all pipelines, at most `limit`.
 ///
 /// # Errors
-/// What a store says.
+/// A store failed.
 pub(super) fn in_all(services: &Services, which: Which, limit: usize) -> Result<Found, String> {
     let (pipelines, are_all) = pipelines(services)?;
     let each = parallel_map(&pipelines, PIPELINES_AT_ONCE, |pipeline| in_one(services, pipeline, which, limit))?;
@@ -105,7 +105,7 @@ fn cut(mut jobs: Vec<Job>, limit: usize) -> Found {
     Found { jobs, more, unreadable: Vec::new() }
 }
 
-/// Some pipelines by name, and whether they are all. One that has nothing but jobs is among them.
+/// The first pipelines by name, and whether these are all. Includes pipelines that have only jobs.
 fn pipelines(services: &Services) -> Result<(Vec<Slug>, bool), String> {
     let slugs = pipelines::slugs(&*services.store, Bucket::Pipelines).take(PIPELINES_MAX + 1);
     let mut pipelines: Vec<Slug> = slugs.collect::<Result<_, _>>().map_err(|error| error.to_string())?;

@@ -1,7 +1,6 @@
-//! Follows the active jobs of a pipeline until none is left: bars on a terminal, elsewhere a line whenever one has
-//! got somewhere.
+//! Follows the active jobs of a pipeline until none is left: progress bars on a terminal, otherwise a line per change.
 //!
-//! The key-value store tells nobody of a job's progress by itself, so it is asked again and again.
+//! The key-value store doesn't publish progress, so it is polled.
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
@@ -17,28 +16,28 @@ use crate::domain::name::Slug;
 use crate::pipelines::history;
 use crate::ports::kv::KvResult;
 
-const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// Looks that may fail one after another before following is given up: a minute.
-const FAILED_LOOKS_MAX: u32 = 120;
-/// Bars that are drawn at a time; further jobs are followed in lines.
+const POLL_EVERY: Duration = Duration::from_millis(500);
+/// Consecutive polls that may fail: a minute.
+const FAILED_POLLS_MAX: u32 = 120;
+/// Bars at a time; further jobs are followed in lines.
 const BARS_MAX: usize = 20;
 
-/// Follows `active`, and what becomes active meanwhile. False if a job that was followed failed.
+/// Follows `active` and jobs that become active meanwhile. False if a followed job failed.
 ///
 /// # Errors
-/// What a store says, if it goes on saying so.
+/// A store keeps failing.
 pub(super) fn run(services: &Services, pipeline: &Slug, active: Vec<Job>, json: bool) -> Result<bool, String> {
     let mut view: Box<dyn View> = match (json, std::io::stderr().is_terminal()) {
-        (true, _) => Box::new(Lines { json: true, told: BTreeMap::new() }),
+        (true, _) => Box::new(Lines { json: true, shown: BTreeMap::new() }),
         (false, true) => Box::new(Bars::new()),
-        (false, false) => Box::new(Lines { json: false, told: BTreeMap::new() }),
+        (false, false) => Box::new(Lines { json: false, shown: BTreeMap::new() }),
     };
     let mut followed: BTreeMap<JobId, Job> = active.into_iter().map(|job| (job.job_id.clone(), job)).collect();
-    let (mut all_well, mut failed_looks) = (true, 0);
+    let (mut all_well, mut failed_polls) = (true, 0);
     loop {
-        match look(services, pipeline, &followed) {
-            Ok(Look { active, ended }) => {
-                failed_looks = 0;
+        match poll(services, pipeline, &followed) {
+            Ok(Poll { active, ended }) => {
+                failed_polls = 0;
                 for job in ended {
                     all_well &= job.status != JobStatus::Failed;
                     followed.remove(&job.job_id);
@@ -52,25 +51,25 @@ pub(super) fn run(services: &Services, pipeline: &Slug, active: Vec<Job>, json: 
                     return Ok(all_well);
                 }
             }
-            Err(error) if failed_looks == FAILED_LOOKS_MAX => return Err(error),
+            Err(error) if failed_polls == FAILED_POLLS_MAX => return Err(error),
             Err(error) => {
-                if failed_looks == 0 {
-                    view.warn(&format!("{error}; trying again"));
+                if failed_polls == 0 {
+                    view.warn(&format!("{error}; retrying"));
                 }
-                failed_looks += 1;
+                failed_polls += 1;
             }
         }
-        std::thread::sleep(LOOK_EVERY);
+        std::thread::sleep(POLL_EVERY);
     }
 }
 
-struct Look {
+struct Poll {
     active: Vec<Job>,
-    /// Jobs that were followed and aren't active any more.
+    /// Followed jobs that are no longer active.
     ended: Vec<Job>,
 }
 
-fn look(services: &Services, pipeline: &Slug, followed: &BTreeMap<JobId, Job>) -> Result<Look, String> {
+fn poll(services: &Services, pipeline: &Slug, followed: &BTreeMap<JobId, Job>) -> Result<Poll, String> {
     let active = services.kv.active(pipeline, ACTIVE_JOBS_SHOWN_MAX).map_err(|error| error.to_string())?;
     let mut ended = Vec::new();
     for (id, last_seen) in followed {
@@ -83,10 +82,10 @@ fn look(services: &Services, pipeline: &Slug, followed: &BTreeMap<JobId, Job>) -
             Some(job) => Some(job),
             None => history::record(&*services.store, pipeline, id).map_err(|error| error.to_string())?,
         };
-        // Of a job without a record its pipeline was deleted: there is no more to tell of it.
+        // Without a record: the pipeline was deleted.
         ended.push(known.unwrap_or_else(|| last_seen.clone()));
     }
-    Ok(Look { active, ended })
+    Ok(Poll { active, ended })
 }
 
 trait View {
@@ -95,22 +94,22 @@ trait View {
     fn warn(&self, text: &str);
 }
 
-/// What of a job, if it changes, is worth another line.
-type Told = (JobStatus, Option<(Stage, u64)>, Option<Waiting>, u32, bool);
+/// The state of a job whose changes are shown.
+type Shown = (JobStatus, Option<(Stage, u64)>, Option<Waiting>, u32, bool);
 
-fn told(job: &Job) -> Told {
+fn shown(job: &Job) -> Shown {
     let progress = job.progress.as_ref().map(|progress| (progress.stage, progress.files_done));
     (job.status, progress, job.reason, job.attempt, job.silent_ms.is_some())
 }
 
 struct Lines {
     json: bool,
-    told: BTreeMap<JobId, Told>,
+    shown: BTreeMap<JobId, Shown>,
 }
 
 impl View for Lines {
     fn show(&mut self, job: &Job) -> std::io::Result<()> {
-        if self.told.insert(job.job_id.clone(), told(job)) == Some(told(job)) {
+        if self.shown.insert(job.job_id.clone(), shown(job)) == Some(shown(job)) {
             return Ok(());
         }
         let line = if self.json { json_line(job) } else { format!("{}\n", line(job)) };
@@ -134,7 +133,7 @@ struct Bars {
 
 impl Bars {
     fn new() -> Self {
-        let lines = Lines { json: false, told: BTreeMap::new() };
+        let lines = Lines { json: false, shown: BTreeMap::new() };
         Self { all: MultiProgress::new(), bars: BTreeMap::new(), lines }
     }
 

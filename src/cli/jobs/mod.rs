@@ -1,4 +1,4 @@
-//! `lakemill jobs`: what has become of the jobs of a pipeline, or of all, and what goes on.
+//! `lakemill jobs`: lists and follows the jobs of a pipeline, or of all.
 
 mod find;
 mod follow;
@@ -20,21 +20,21 @@ use crate::domain::job::{Job, JobStatus};
 use crate::domain::name::Slug;
 use crate::pipelines::history;
 
-/// Shows the newest jobs, then, if asked to, follows the active ones. False if one of those failed, or if none is active
-/// and the newest has failed.
+/// Lists the newest jobs, then with `--follow` follows active ones. False if one of those failed, or if none is active and
+/// the newest has failed.
 ///
 /// # Errors
-/// What is wrong with the environment, or what a store says.
+/// The environment is invalid, or a store failed.
 pub fn run(args: &JobsArgs) -> Result<bool, CommandError> {
     let config = environment::load(args.data.as_deref(), OperatorConfig::from_env)?;
     let services = Services::open(&config.objects, &config.kv)?;
     let Some(pipeline) = &args.pipeline else {
         let found = find::in_all(&services, which(args), usize::from(args.limit))?;
-        tell(args, &services, &found)?;
+        write_jobs(args, &services, &found)?;
         return Ok(true);
     };
     let found = find::in_one(&services, pipeline, which(args), usize::from(args.limit))?;
-    tell(args, &services, &found)?;
+    write_jobs(args, &services, &found)?;
     if found.jobs.is_empty() {
         return match which(args) {
             Which::Any => no_jobs(args, pipeline, &services),
@@ -43,7 +43,7 @@ pub fn run(args: &JobsArgs) -> Result<bool, CommandError> {
     }
     if !args.follow {
         if !args.json {
-            tell_newest_error(&found.jobs);
+            write_newest_error(&found.jobs);
         }
         return Ok(true);
     }
@@ -56,7 +56,7 @@ pub fn run(args: &JobsArgs) -> Result<bool, CommandError> {
     let good = follow::run(&services, pipeline, active, args.json).map_err(CommandError::Other)?;
     if !good && !args.json {
         let of = |job: &Job| history::record(&*services.store, &job.pipeline, &job.job_id).ok().flatten();
-        tell_newest_error(&followed.iter().filter_map(of).collect::<Vec<Job>>());
+        write_newest_error(&followed.iter().filter_map(of).collect::<Vec<Job>>());
     }
     Ok(good)
 }
@@ -69,8 +69,8 @@ fn which(args: &JobsArgs) -> Which {
     }
 }
 
-/// The jobs on stdout, and what is to be known of them on stderr.
-fn tell(args: &JobsArgs, services: &Services, found: &Found) -> Result<(), CommandError> {
+/// Writes the jobs to stdout and notes to stderr.
+fn write_jobs(args: &JobsArgs, services: &Services, found: &Found) -> Result<(), CommandError> {
     for (key, why) in &found.unreadable {
         warn(&format!("`{key}` is no record of a job, and passed over: {why}"));
     }
@@ -88,16 +88,16 @@ fn tell(args: &JobsArgs, services: &Services, found: &Found) -> Result<(), Comma
     Ok(())
 }
 
-fn tell_newest_error(jobs: &[Job]) {
+fn write_newest_error(jobs: &[Job]) {
     if let Some(text) = table::newest_error(jobs) {
-        // There is nobody to tell that nobody could be told.
+        // Nothing can be done if stderr is closed.
         let _ = write!(std::io::stderr(), "{text}");
     }
 }
 
-/// Says whether there is such a pipeline at all. False if there is none.
+/// Reports whether the pipeline exists. False if it doesn't.
 fn no_jobs(args: &JobsArgs, pipeline: &Slug, services: &Services) -> Result<bool, CommandError> {
-    let unknown = unknown::told(services, pipeline).map_err(|error| error.to_string())?;
+    let unknown = unknown::message(services, pipeline).map_err(|error| error.to_string())?;
     let exists = unknown.is_none();
     let text = unknown.unwrap_or_else(|| {
         let data = args.data.as_ref().map_or_else(String::new, |data| format!(" --data {}", data.display()));

@@ -1,4 +1,4 @@
-//! Jobs in rows.
+//! Formats jobs as a table.
 
 use std::fmt::Write;
 
@@ -10,13 +10,13 @@ use crate::config::RECLAIM_IDLE_MS_DEFAULT;
 use crate::domain::job::{Job, JobStatus, Progress, RunErrorCode, Stage, TableResult, Waiting};
 use crate::domain::layout::pipeline_prefix;
 
-/// What is told of a job in its row is cut after this many characters; `--json` has all of it.
+/// A job's note is cut after this many characters; `--json` has all of it.
 const NOTE_CHARS_MAX: usize = 160;
 const HEADER: [&str; 7] = ["job", "status", "trigger", "enqueued (UTC)", "duration", "rows", ""];
-/// Columns of figures, which end at the same place.
+/// Columns of numbers are right-aligned.
 const RIGHT: [bool; 7] = [false, false, false, false, true, true, false];
 
-/// A table of the jobs, as they are at `now`; with their pipelines, if they are of several.
+/// A table of the jobs at `now`, with their pipelines if they are of several.
 pub(super) fn of(jobs: &[Job], of_several: bool, now: DateTime<Utc>) -> String {
     if jobs.is_empty() {
         return String::new();
@@ -95,7 +95,7 @@ fn rows(job: &Job) -> Option<u64> {
     result.or_else(|| job.progress.as_ref().filter(|_| job.status == JobStatus::Running).map(|p| p.rows_written))
 }
 
-/// What else is worth knowing, on one line.
+/// A note about the job, on one line.
 pub(super) fn note(job: &Job) -> String {
     let note = match job.status {
         JobStatus::Queued => waiting(job),
@@ -146,7 +146,7 @@ pub(super) fn progress(progress: &Progress) -> String {
     }
 }
 
-/// That nothing is heard of the worker of a job, if it is so, and what comes of it.
+/// That the worker of a job is silent, if it is, and what happens next.
 pub(crate) fn silence(job: &Job) -> Option<String> {
     let silent = duration(job.silent_ms?);
     let takeover = RECLAIM_IDLE_MS_DEFAULT / 1_000;

@@ -1,4 +1,4 @@
-//! One event as one line.
+//! Formats an event as a line.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use crate::cli::plain::plain;
 use crate::domain::text::is_bidi_control;
 use crate::runtime::rfc3339;
 
-/// The event's name takes at least this many places in text, so that fields stand below each other.
+/// Minimum width of the event in text, so that fields are aligned.
 const EVENT_WIDTH: usize = 40;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,12 +22,12 @@ pub(super) enum Style {
     Text { coloured: bool },
 }
 
-/// What a line tells.
+/// The parts of a line.
 pub(super) struct Line<'a> {
     pub(super) time: DateTime<Utc>,
     pub(super) level: Level,
     pub(super) event: &'a str,
-    /// Where it comes from, if not from us.
+    /// The target, if it is not ours.
     pub(super) target: Option<&'a str>,
     pub(super) fields: &'a Fields,
 }
@@ -82,7 +82,7 @@ fn colour(level: Level) -> &'static str {
     }
 }
 
-/// A value that can't be taken for two, nor for another name: texts with blanks, `=` or quotes stand in quotes.
+/// An unambiguous value: texts with spaces, `=` or quotes are quoted.
 fn shown(value: &Value) -> String {
     match value {
         Value::String(text) if text.is_empty() || text.contains(|c: char| c.is_whitespace() || "=\"".contains(c)) => {
@@ -93,8 +93,8 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// JSON with what terminals and viewers may act on escaped too: characters past ASCII that are controls, end lines, or
-/// turn the direction of text. In JSON such characters stand within texts only.
+/// JSON in which non-ASCII control characters, line separators and bidirectional controls are escaped as well. In JSON they
+/// occur only within strings.
 fn escaped(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {

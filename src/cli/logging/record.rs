@@ -1,16 +1,16 @@
-//! What an event says: its message and its fields, typed.
+//! Collects the message and the typed fields of an event.
 
 use std::fmt::Debug;
 
 use serde_json::{Map, Number, Value};
 use tracing::field::{Field, Visit};
 
-/// Names that a line has of its own; a field of such a name is told with `_` after it.
+/// Names of a line's own fields; event fields with these names get a trailing `_`.
 const RESERVED: [&str; 4] = ["ts", "level", "event", "target"];
-/// A text is cut after this many bytes, so that no line grows without bound.
+/// Longest text, in bytes, so that lines are bounded.
 const TEXT_BYTES_MAX: usize = 16 << 10;
 
-/// Fields by name, in the order in which they came; a later value takes an earlier one's place.
+/// Fields by name, in order of arrival; a later value replaces an earlier one.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Fields {
     message: String,

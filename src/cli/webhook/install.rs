@@ -21,7 +21,7 @@ const OVERLAP: &str = "\
 narrow or remove them with the store's own tools if they are left from an earlier installation; `lakemill webhook remove`
 removes all rules";
 
-/// What an install did.
+/// The outcome of an install.
 pub(super) struct Installed {
     kind: RuleKind,
     /// Rules of earlier installs that are gone.

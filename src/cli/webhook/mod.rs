@@ -22,7 +22,7 @@ pub use rules::reports_new_files;
 const NOT_NEEDED: &str =
     "the object store is a folder of this machine, which the worker watches by itself: no webhook is needed";
 /// # Errors
-/// What is wrong with the environment, or what the store says.
+/// The environment is invalid, or the store failed.
 pub fn run(command: &WebhookCommand) -> Result<bool, CommandError> {
     let objects = environment::load(None, ObjectStoreConfig::from_env)?;
     let bucket = &objects.buckets.lake;
@@ -44,7 +44,7 @@ pub fn run(command: &WebhookCommand) -> Result<bool, CommandError> {
     Ok(said.map_err(|error| error.to_string())?)
 }
 
-/// `None` if the objects lie in a folder.
+/// `None` if the object store is a folder.
 fn open(objects: &ObjectStoreConfig) -> Result<Option<Arc<S3Store>>, String> {
     match (&objects.endpoint, S3Options::from_config(objects, Services::clock())) {
         (Endpoint::S3(_), Some(options)) => {

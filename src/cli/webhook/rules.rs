@@ -20,7 +20,7 @@ const ID_DIGEST_BYTES: usize = 4;
 /// Suffix and id; the first is the contract's.
 const SUFFIXES: [(&str, &str); 3] = [(".csv", "csv"), (".csv.gz", "csv-gz"), (".csv.zst", "csv-zst")];
 
-/// The suffixes of keys that are told of.
+/// The suffixes of keys that rules match.
 pub(super) fn suffixes(compressed: bool) -> Vec<&'static str> {
     SUFFIXES[..if compressed { SUFFIXES.len() } else { 1 }].iter().map(|(suffix, _)| *suffix).collect()
 }
@@ -135,7 +135,7 @@ pub(super) fn overlapping<'a>(
     foreign(found, arn).filter_map(Entry::rule).filter(meets)
 }
 
-/// Whether some rule tells of every new `.csv` of every pipeline.
+/// Whether a rule matches every new `.csv` of every pipeline.
 pub fn reports_new_files(found: &NotificationConfiguration) -> bool {
     found.rules().any(|rule| covers(rule, SUFFIXES[0].0))
 }

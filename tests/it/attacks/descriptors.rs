@@ -11,7 +11,7 @@ use crate::support::site::{Kind, PATIENCE, Site, await_that};
 const FILES_MAX: u64 = 192;
 
 #[test]
-fn clients_that_hold_connections_leave_a_run_its_descriptors() {
+fn held_connections_leave_descriptors_for_runs() {
     let site = Site::new(Kind::Fleet);
     many_partitions(&site);
     let worker = site.worker_with_files(FILES_MAX);
@@ -39,7 +39,7 @@ fn clients_that_hold_connections_leave_a_run_its_descriptors() {
 }
 
 #[test]
-fn a_service_without_descriptors_answers_once_it_has_some_again() {
+fn service_recovers_from_descriptor_exhaustion() {
     let site = Site::new(Kind::Fleet);
     let worker = site.worker();
     let address = worker.address();

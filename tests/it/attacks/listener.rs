@@ -178,17 +178,17 @@ fn runs_do_not_notice(kind: Kind) {
 }
 
 #[test]
-fn runs_do_not_notice_what_is_done_to_the_listener_of_a_fleet_s_worker() {
+fn runs_survive_attacks_on_the_listener_of_a_fleet_worker() {
     runs_do_not_notice(Kind::Fleet);
 }
 
 #[test]
-fn runs_do_not_notice_what_is_done_to_the_listener_of_a_worker_on_folders() {
+fn runs_survive_attacks_on_the_listener_of_a_folder_worker() {
     runs_do_not_notice(Kind::Embedded);
 }
 
 #[test]
-fn a_web_service_answers_beside_all_that_is_done_to_its_listener() {
+fn web_service_responds_during_attacks_on_its_listener() {
     let site = Site::new(Kind::Embedded);
     let web = site.web();
     let (held, memory) = (descriptors(web.pid()), resident_bytes(web.pid()));

@@ -108,7 +108,7 @@ fn beside_attack<T>(attack: impl Fn(&Attack) + Sync, work: impl FnOnce(&Attack) 
 }
 
 #[test]
-fn failed_assertion_beside_an_attack_ends_the_attack() {
+fn failed_assertion_ends_the_attack() {
     let attacked = AtomicBool::new(false);
     let failed = std::panic::catch_unwind(|| {
         beside_attack(

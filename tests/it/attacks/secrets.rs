@@ -181,7 +181,7 @@ fn look_at_stores(site: &Site, said: &mut Said) {
 }
 
 #[test]
-fn no_secret_is_told_by_logs_metrics_answers_records_or_objects() {
+fn secrets_never_appear_in_logs_metrics_responses_or_objects() {
     let mut said = Said::default();
     let site = site_of_canaries();
     many_partitions(&site);

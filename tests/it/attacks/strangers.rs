@@ -45,7 +45,7 @@ fn answers(address: &str, path: &str) {
 }
 
 #[test]
-fn logins_that_dribble_their_body_lock_nobody_out() {
+fn dripping_login_bodies_block_no_other_login() {
     let site = Site::new(Kind::Embedded);
     let web = site.web();
     let address = web.address();
@@ -83,7 +83,7 @@ fn rebound(address: &str, line: &str, fields: &str, body: &str) -> String {
 }
 
 #[test]
-fn pages_whose_name_resolves_to_the_service_read_nothing_and_spend_no_login() {
+fn dns_rebinding_reads_nothing_and_uses_no_login_attempts() {
     let site = Site::new(Kind::Embedded);
     let (worker, web) = site.worker_and_web();
     let own = format!("Origin: http://evil.example:{}\r\nSec-Fetch-Site: same-origin\r\n", web.address());
@@ -117,7 +117,7 @@ fn pages_whose_name_resolves_to_the_service_read_nothing_and_spend_no_login() {
 }
 
 #[test]
-fn names_that_were_set_are_the_service_s_own() {
+fn configured_host_names_are_accepted() {
     let site = Site::new(Kind::Embedded);
     let names = [("SVC_PUBLIC_URL", "https://lake.example.org:8443"), ("SVC_ALLOWED_HOSTS", "lake.internal, Other")];
     let web = site.web_with(&names);
@@ -132,7 +132,7 @@ fn names_that_were_set_are_the_service_s_own() {
 }
 
 #[test]
-fn metrics_behind_a_proxy_of_this_machine_need_the_token() {
+fn metrics_behind_a_local_proxy_need_the_token() {
     let site = Site::new(Kind::Embedded);
     let token = ("SVC_METRICS_TOKEN", "token-of-the-metrics-in-tests");
     let status =
@@ -201,7 +201,7 @@ fn files_below(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
 }
 
 #[test]
-fn what_killed_services_left_is_removed_at_the_next_start() {
+fn leftovers_of_killed_services_are_removed_at_the_next_start() {
     let site = Site::new(Kind::Embedded);
     let cache = site.home().join("cache");
     let setting = [("SVC_CACHE_DIR", cache.to_str().unwrap())];

@@ -100,7 +100,7 @@ fn eight_workers_that_are_killed_make_one_job_of_each_batch(site: Site) {
 
 /// Posts that real stores sent, with their own bucket and key put where ours are.
 #[test]
-fn posts_of_real_stores_start_runs_of_the_pipeline_that_they_tell_of() {
+fn notifications_of_real_stores_start_runs() {
     let site = Site::new(Kind::Fleet);
     let worker = site.worker();
     let captures = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/webhooks");
@@ -147,7 +147,7 @@ fn posts_of_real_stores_start_runs_of_the_pipeline_that_they_tell_of() {
 
 /// A file in the folder of the embedded store is enough.
 #[test]
-fn a_file_dropped_into_the_lake_folder_becomes_a_job() {
+fn file_in_the_lake_folder_becomes_a_job() {
     let site = Site::new(Kind::Embedded);
     site.automatic_pipeline("p");
     let _worker = site.worker();
@@ -162,7 +162,7 @@ fn a_file_dropped_into_the_lake_folder_becomes_a_job() {
 
 /// The order doesn't matter: a config that can't be used is told also when it comes last.
 #[test]
-fn an_invalid_config_that_comes_after_the_files_is_told_once() {
+fn invalid_config_added_after_files_is_reported_once() {
     let site = Site::new(Kind::Embedded);
     site.put("p", "in/x.csv", "a,b\nx,1\n");
     site.configure("p", &json!({ "version": 1, "mappings": [{ "table": "T", "files": ["*.csv"], "columns": [] }] }));
@@ -180,7 +180,7 @@ fn an_invalid_config_that_comes_after_the_files_is_told_once() {
 
 /// A store that hangs for one pipeline's config, for as long as the test wants.
 #[test]
-fn a_store_that_hangs_for_one_pipeline_delays_no_other_pipelines_window() {
+fn store_hanging_for_one_pipeline_delays_no_other_window() {
     let mut site = Site::new(Kind::Fleet);
     let (release, hung) = std::sync::mpsc::channel::<()>();
     let hung = std::sync::Mutex::new(hung);

@@ -107,7 +107,6 @@ fn a_job_before_its_last_start_is_let_run_alone(site: Site) {
     let (poison, other) = (site.await_end(&poison), site.await_end(&other));
     assert_eq!((poison.status, poison.attempt, other.status), (JobStatus::Completed, 2, JobStatus::Completed));
     let log = worker.log();
-    let ended =
-        |id: &str| log.lines().position(|line| line.contains("job completed") && line.contains(id)).unwrap();
+    let ended = |id: &str| log.lines().position(|line| line.contains("job completed") && line.contains(id)).unwrap();
     assert!(ended(other.job_id.as_str()) < ended(poison.job_id.as_str()), "they ran side by side:\n{log}");
 }

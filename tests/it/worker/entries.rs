@@ -53,7 +53,7 @@ fn three_workers_take_jobs_that_a_plain_xadd_enqueued() {
 }
 
 #[test]
-fn an_entry_that_no_pipeline_can_own_is_kept_among_the_dead_and_the_next_one_runs() {
+fn entry_without_a_valid_pipeline_becomes_a_dead_letter() {
     let site = Site::new(Kind::Fleet);
     three_days(&site);
     let long = "x".repeat(70);
@@ -79,7 +79,7 @@ fn an_entry_that_no_pipeline_can_own_is_kept_among_the_dead_and_the_next_one_run
 }
 
 #[test]
-fn a_job_that_cannot_be_understood_fails_with_a_record_that_says_why() {
+fn malformed_job_fails_with_a_record() {
     let site = Site::new(Kind::Fleet);
     three_days(&site);
     let _worker = site.worker();
@@ -96,7 +96,7 @@ fn a_job_that_cannot_be_understood_fails_with_a_record_that_says_why() {
 }
 
 #[test]
-fn a_job_id_that_ended_before_is_acknowledged_and_not_run_again() {
+fn ended_job_id_is_acknowledged_without_a_run() {
     let site = Site::new(Kind::Fleet);
     three_days(&site);
     let worker = site.worker();

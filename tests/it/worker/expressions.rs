@@ -20,7 +20,7 @@ fn pipeline(site: &Site, name: &str, sql: &str) {
 }
 
 #[test]
-fn a_cell_that_no_expression_can_take_fails_its_run_and_names_its_line() {
+fn failing_expression_names_the_line() {
     let site = Site::new(Kind::Embedded);
     pipeline(&site, "bad", "CAST(json_merge_patch(a, a) AS VARCHAR)");
     pipeline(&site, "good", "CAST(json_merge_patch(a, a) AS VARCHAR)");

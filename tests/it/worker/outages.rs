@@ -30,14 +30,14 @@ fn site_with_switch() -> (Site, Arc<AtomicBool>, HttpProxy) {
 }
 
 #[test]
-fn the_canned_answer_has_the_length_that_it_tells() {
+fn canned_response_has_its_declared_length() {
     let text = std::str::from_utf8(UNAVAILABLE).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").unwrap();
     assert!(head.contains(&format!("Content-Length: {}", body.len())), "{}", body.len());
 }
 
 #[test]
-fn store_outage_is_not_charged_and_pauses_claims() {
+fn store_outage_uses_no_attempt_and_pauses_claims() {
     let (site, down, _proxy) = site_with_switch();
     three_days(&site);
     let worker = site.worker_with(&[("MAX_ATTEMPTS", "1")]);
@@ -122,7 +122,7 @@ fn site_with_one_pipeline_refused(pipeline: &str) -> (Site, Arc<AtomicBool>, Htt
 }
 
 #[test]
-fn a_job_that_fails_while_the_store_serves_others_is_charged_and_ends() {
+fn job_that_fails_while_the_store_serves_others_uses_attempts() {
     let (site, _down, _proxy) = site_with_one_pipeline_refused("poison");
     for name in ["poison", "p"] {
         site.pipeline(name, &json!({}));
@@ -172,7 +172,7 @@ fn a_table_left_stale_by_s3_error_is_brought_up_to_date_by_another_worker() {
 }
 
 #[test]
-fn a_store_that_is_away_at_the_end_gets_the_record_once_it_is_back() {
+fn record_is_written_once_the_store_recovers() {
     let (site, down, _proxy) = site_with_switch();
     site.pipeline("p", &json!({}));
     site.put("p", "in/x.csv", "a,b\nx,1\n");
@@ -191,7 +191,7 @@ fn a_store_that_is_away_at_the_end_gets_the_record_once_it_is_back() {
 }
 
 #[test]
-fn a_worker_waits_for_a_store_and_a_queue_that_are_away_at_its_start() {
+fn worker_waits_for_store_and_queue_at_its_start() {
     let (site, down, _proxy) = site_with_switch();
     three_days(&site);
     let redis = site.redis.as_ref().unwrap();
@@ -234,7 +234,7 @@ fn redis_restarted_with_its_data_loses_no_job() {
 }
 
 #[test]
-fn redis_restarted_without_its_data_finds_out_from_the_lake_what_is_to_be_done() {
+fn redis_without_its_data_is_rebuilt_from_the_lake() {
     let site = Site::new(Kind::Fleet);
     let redis = site.redis.as_ref().unwrap();
     site.automatic_pipeline("p");
@@ -254,7 +254,7 @@ fn redis_restarted_without_its_data_finds_out_from_the_lake_what_is_to_be_done()
 }
 
 #[test]
-fn a_redis_that_loses_its_data_once_more_right_after_is_made_up_for_once_more() {
+fn second_loss_of_redis_data_is_recovered_as_well() {
     let site = Site::new(Kind::Fleet);
     let redis = site.redis.as_ref().unwrap();
     site.automatic_pipeline("p");
@@ -273,7 +273,7 @@ fn a_redis_that_loses_its_data_once_more_right_after_is_made_up_for_once_more() 
 }
 
 #[test]
-fn a_new_queue_where_there_is_no_pipeline_has_lost_nothing() {
+fn empty_queue_without_pipelines_reports_no_loss() {
     let site = Site::fleet(RedisServer::durable());
     let worker = site.worker();
     worker.await_log("key-value store is empty; no pipelines yet");
@@ -281,7 +281,7 @@ fn a_new_queue_where_there_is_no_pipeline_has_lost_nothing() {
 }
 
 #[test]
-fn a_run_that_loses_its_queue_for_long_stops_and_is_done_again() {
+fn run_without_its_queue_stops_and_is_repeated() {
     let site = Site::new(Kind::Fleet);
     let redis = site.redis.as_ref().unwrap();
     three_days(&site);
@@ -299,7 +299,7 @@ fn a_run_that_loses_its_queue_for_long_stops_and_is_done_again() {
 }
 
 #[test]
-fn events_are_refused_while_redis_is_away_so_that_the_store_posts_them_again() {
+fn events_are_rejected_while_redis_is_unavailable() {
     let site = Site::new(Kind::Fleet);
     let worker = site.worker();
     let bucket = &site.env()["S3_BUCKET_LAKE"];
@@ -319,7 +319,7 @@ fn events_are_refused_while_redis_is_away_so_that_the_store_posts_them_again() {
 }
 
 #[test]
-fn a_run_that_cannot_prove_its_lock_at_the_end_is_done_again_and_loses_no_attempt() {
+fn run_that_cannot_confirm_its_lock_is_repeated_without_using_an_attempt() {
     let site = Site::new(Kind::Fleet);
     let redis = site.redis.as_ref().unwrap();
     three_days(&site);

@@ -53,7 +53,7 @@ fn every_variable_that_is_missing_is_told_at_once_with_status_78() {
 }
 
 #[test]
-fn a_scratch_folder_that_cannot_be_made_is_told() {
+fn scratch_folder_that_cannot_be_created_is_reported() {
     let site = Site::new(Kind::Embedded);
     let file = site.home().join("file");
     std::fs::write(&file, "").unwrap();
@@ -63,7 +63,7 @@ fn a_scratch_folder_that_cannot_be_made_is_told() {
 }
 
 #[test]
-fn a_worker_with_a_wrong_key_takes_no_job_from_those_who_could_run_it() {
+fn worker_with_a_wrong_key_claims_no_jobs() {
     let site = Site::new(Kind::Fleet);
     three_days(&site);
     for wrong in [("OBJ_SECRET_ACCESS_KEY", "wrong"), ("S3_BUCKET_PIPELINES", "mistyped")] {
@@ -79,7 +79,7 @@ fn a_worker_with_a_wrong_key_takes_no_job_from_those_who_could_run_it() {
 }
 
 #[test]
-fn a_record_that_the_store_refuses_leaves_the_job_in_the_queue() {
+fn rejected_record_keeps_the_job_in_the_queue() {
     let mut site = Site::new(Kind::Fleet);
     three_days(&site);
     let forbidden = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 41\r\nConnection: close\r\n\r\n<Error><Code>AccessDenied</Code></Error>\r\n";

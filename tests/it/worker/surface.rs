@@ -98,7 +98,7 @@ fn rejected_events_are_counted_and_logged_at_a_bounded_rate() {
 }
 
 #[test]
-fn a_window_is_logged_once_however_many_events_extend_it() {
+fn window_is_logged_once_however_many_events_extend_it() {
     let site = Site::new(Kind::Embedded);
     let worker = site.worker();
     let bucket = site.env()["S3_BUCKET_LAKE"].clone();
@@ -119,7 +119,7 @@ fn a_window_is_logged_once_however_many_events_extend_it() {
 }
 
 #[test]
-fn the_root_answers_get_and_head_without_credentials() {
+fn root_needs_no_credentials() {
     let site = Site::new(Kind::Embedded);
     let worker = site.worker();
     for method in ["GET", "HEAD"] {

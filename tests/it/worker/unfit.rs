@@ -35,7 +35,7 @@ fn lay_out_jobs(site: &Site) -> Vec<Job> {
 }
 
 #[test]
-fn a_worker_with_a_full_scratch_fails_no_job_and_recovers() {
+fn worker_with_a_full_scratch_fails_no_job_and_recovers() {
     // Mounting is not everybody's right.
     let Some(disk) = Disk::mount(64) else { return };
     let site = Site::new(Kind::Embedded);
@@ -58,7 +58,7 @@ fn a_worker_with_a_full_scratch_fails_no_job_and_recovers() {
 }
 
 #[test]
-fn a_job_too_large_for_an_empty_scratch_ends_as_disk_full() {
+fn job_larger_than_scratch_ends_as_disk_full() {
     let Some(disk) = Disk::mount(16) else { return };
     let site = Site::new(Kind::Embedded);
     let scratch = disk.path().join("scratch").display().to_string();
@@ -80,7 +80,7 @@ fn a_job_too_large_for_an_empty_scratch_ends_as_disk_full() {
 }
 
 #[test]
-fn a_worker_that_the_store_refuses_leaves_jobs_to_others_and_recovers() {
+fn worker_rejected_by_the_store_leaves_jobs_to_others() {
     let mut site = Site::new(Kind::Fleet);
     site.pipeline("p", &json!({}));
     site.put("p", "in/x.csv", "a,b\nx,1\n");
@@ -115,7 +115,7 @@ fn a_worker_that_the_store_refuses_leaves_jobs_to_others_and_recovers() {
 }
 
 #[test]
-fn a_worker_without_descriptors_charges_nobody_and_recovers() {
+fn worker_without_descriptors_uses_no_attempts_and_recovers() {
     let site = Site::new(Kind::Fleet);
     site.pipeline("p", &json!({}));
     site.put("p", "in/x.csv", "a,b\nx,1\n");
@@ -131,7 +131,7 @@ fn a_worker_without_descriptors_charges_nobody_and_recovers() {
 }
 
 #[test]
-fn redis_that_refuses_writes_makes_workers_unready_and_doctor_tells_until_it_takes_them() {
+fn redis_that_rejects_writes_makes_workers_unready() {
     let site = Site::new(Kind::Fleet);
     site.pipeline("p", &json!({}));
     site.put("p", "in/x.csv", "a,b\nx,1\n");
