@@ -173,7 +173,7 @@ def web_service(site, lakemill, home):
     told = subprocess.run([lakemill, "hash-password"], input=PASSWORD + "\n", capture_output=True, text=True, check=True, env=site.env)
     env = {**site.env, "SVC_ADMIN_PASSWORD_HASH": told.stdout.strip(), "SVC_CACHE_DIR": os.path.join(home, "cache")}
     web = Process([lakemill, "web"], os.path.join(home, "web.log"), env)
-    address = lambda: next((json.loads(line)["address"] for line in web.said().splitlines() if "is at work" in line), None)
+    address = lambda: next((json.loads(line)["address"] for line in web.said().splitlines() if "started" in line and "address" in line), None)
     web.port = int(web.wait_until("its address", address).rsplit(":", 1)[1])
     return web
 

@@ -3,14 +3,14 @@
 //! ```text
 //! DIR/objects/svc-{pipelines,lake,warehouse}   the store
 //! DIR/kv.db                                    the queue
-//! DIR/secrets/                                 made once, for their owner alone
-//! DIR/scratch/                                 what runs spool
-//! DIR/cache/                                   what queries read
-//! DIR/up.lock                                  held by the process that serves the folder, with its addresses
+//! DIR/secrets/                                 created once, readable by their owner only
+//! DIR/scratch/                                 temporary files of runs
+//! DIR/cache/                                   files cached for queries
+//! DIR/up.lock                                  locked by the process that serves the folder, with its addresses
 //! ```
 //!
-//! A folder that is made is its owner's alone. One that is there stays as it is, so that whoever runs `up` can let
-//! others in: into the folder itself (`chmod 750` or `711`), then into `objects`.
+//! Folders are created accessible to their owner only. Existing ones keep their mode, so that the owner can give others
+//! access: to the folder itself (`chmod 750` or `711`), then to `objects`.
 
 use std::ffi::OsString;
 use std::fs::{DirBuilder, OpenOptions};
@@ -26,22 +26,22 @@ use crate::system::ProcessLock;
 const PIPELINES: &str = "svc-pipelines";
 const LAKE: &str = "svc-lake";
 const WAREHOUSE: &str = "svc-warehouse";
-/// What may lie in a folder that is to become one of these.
+/// Names allowed in a folder that is adopted.
 const OWN: &[&str] =
     &["objects", "kv.db", "kv.db-wal", "kv.db-shm", "secrets", "scratch", "cache", "up.lock", "lakemill.log"];
-/// Secrets that are made where the environment names none.
+/// Secrets that are generated if the environment has none.
 const SECRETS: &[&str] = &["SVC_WORKER_TOKEN", "SVC_WEBHOOK_SECRET"];
-/// The hash of a password that is made where the environment names none.
+/// The hash of the password that is generated if the environment has none.
 const PASSWORD_HASH: &str = "SVC_ADMIN_PASSWORD_HASH";
-/// Characters of such a password, without those that look alike: 32, so that each is 5 bits.
+/// Characters of the password, without similar ones: 32, so that each has 5 bits.
 const PASSWORD_ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 /// Groups of a password, and characters of a group: 100 bits.
 const PASSWORD_GROUPS: usize = 4;
 const PASSWORD_GROUP_CHARS: usize = 5;
 const LOCK: &str = "up.lock";
-/// Of the folder itself, and of what holds secrets or copies of data.
+/// Mode of the folder itself, and of secrets and copies of data.
 const PRIVATE: u32 = 0o700;
-/// Of the store: for a group, too, once its folder lets one in.
+/// Mode of the store: accessible to the group as well, once the folder is.
 const OBJECTS: u32 = 0o750;
 
 /// Where the services of a folder listen.
@@ -51,14 +51,14 @@ pub struct Addresses {
     pub web: SocketAddr,
 }
 
-/// The right to serve a folder, as long as the value lives.
+/// Locks a folder for one process until dropped.
 #[derive(Debug)]
-pub struct Served {
+pub struct FolderLock {
     lock: ProcessLock,
     path: PathBuf,
 }
 
-impl Served {
+impl FolderLock {
     /// Records the process that serves the folder, and its addresses, for other processes and for `doctor`.
     ///
     /// # Errors
@@ -134,12 +134,12 @@ impl Embedded {
     ///
     /// # Errors
     /// The folder is served by another process, or the file can't be locked.
-    pub fn serve_alone(&self) -> Result<Served, String> {
+    pub fn serve_alone(&self) -> Result<FolderLock, String> {
         let path = self.root.join(LOCK);
         let failed = |error: &dyn std::fmt::Display| format!("--data: `{}`: {error}", path.display());
         match ProcessLock::try_acquire(&path, 0o600).map_err(|e| failed(&e))? {
             Ok(lock) => {
-                let served = Served { lock, path };
+                let served = FolderLock { lock, path };
                 // Of the last start, until there are others.
                 let told = served.read();
                 served.write(told.split_once('\n').map_or("", |(_, addresses)| addresses))?;

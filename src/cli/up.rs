@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::args::UpArgs;
 use super::command_error::CommandError;
-use super::embedded::{Addresses, Embedded, Served};
+use super::embedded::{Addresses, Embedded, FolderLock};
 use super::serve::{Serving, check_free};
 use super::services::Services;
 use super::supervisor::{Notices, Supervisor};
@@ -87,7 +87,7 @@ fn configs(args: &UpArgs, embedded: &Embedded, process: &Environment<'_>) -> Res
 fn serve(
     args: &UpArgs,
     embedded: &Embedded,
-    served: &Served,
+    served: &FolderLock,
     configs: Configs,
     password: &Password,
 ) -> Result<(), CommandError> {

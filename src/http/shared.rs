@@ -46,7 +46,7 @@ pub(super) enum Evict {
 }
 
 /// A connection that is being served.
-struct Served {
+struct ServedConnection {
     client: Arc<TcpStream>,
     /// The subscriber it comes from; none of a trusted proxy's.
     address: Option<IpAddr>,
@@ -56,7 +56,7 @@ struct Served {
     handler_active_at: Option<Instant>,
 }
 
-impl Served {
+impl ServedConnection {
     fn may_be_evicted(&self, which: Evict) -> bool {
         match which {
             Evict::Any => true,
@@ -92,7 +92,7 @@ pub(super) struct Shared {
     /// A byte written here wakes the acceptor.
     pub(super) waker: UnixStream,
     pub(super) stopping: AtomicBool,
-    served: Mutex<HashMap<u64, Served>>,
+    served: Mutex<HashMap<u64, ServedConnection>>,
 }
 
 /// The parts of [`Shared`] that come from outside.
@@ -155,7 +155,7 @@ impl Shared {
 
     /// Cuts every connection that is being served.
     pub(super) fn cut_all(&self) {
-        self.served.lock().values().for_each(Served::cut);
+        self.served.lock().values().for_each(ServedConnection::cut);
     }
 
     /// When the handler that has been silent longest exceeds its time.
@@ -188,7 +188,7 @@ impl Shared {
     /// Cuts the anonymous request that has waited for its client longest; false if there is none.
     pub(super) fn evict(&self, which: Evict) -> bool {
         let mut served = self.served.lock();
-        let evictable = |entry: &Served| entry.evictable_since.is_some() && entry.may_be_evicted(which);
+        let evictable = |entry: &ServedConnection| entry.evictable_since.is_some() && entry.may_be_evicted(which);
         let candidates = served.values_mut().filter(|entry| evictable(entry));
         let Some(oldest) = candidates.min_by_key(|entry| entry.evictable_since) else { return false };
         // Its thread ends soon, and must not be chosen again until then.
@@ -210,12 +210,12 @@ impl ServedGuard {
     /// `address`: the subscriber whose limit the connection counts against, if any.
     pub(super) fn new(shared: &Arc<Shared>, number: u64, client: &Arc<TcpStream>, address: Option<IpAddr>) -> Self {
         let client = Arc::clone(client);
-        let entry = Served { client, address, evictable_since: None, handler_active_at: None };
+        let entry = ServedConnection { client, address, evictable_since: None, handler_active_at: None };
         shared.served.lock().insert(number, entry);
         Self { shared: Arc::clone(shared), number }
     }
 
-    fn update(&self, change: impl FnOnce(&mut Served)) {
+    fn update(&self, change: impl FnOnce(&mut ServedConnection)) {
         self.shared.served.lock().get_mut(&self.number).map(change);
     }
 

@@ -178,7 +178,7 @@ fn unseen_password_is_generated_again() {
     let mut failing = lakemill();
     failing.args(["up", "--worker-port", "0", "--port", &port, "--data"]).arg(&data);
     let told = call(failing.env_remove("SVC_ADMIN_PASSWORD_HASH")).told(1, &[&port, "--port"]);
-    assert!(!told.stdout.contains("password") && !told.stderr.contains("is at work"), "{told:?}");
+    assert!(!told.stdout.contains("password") && !told.stderr.contains("worker started"), "{told:?}");
     let up = Up::start(&mut command(&data));
     assert_eq!(up.log_in(&password(&up)), 200);
 }
@@ -191,11 +191,11 @@ fn all_faults_are_reported_before_start() {
     wrong.env("MAX_ATTEMPTS", "many").env("SVC_QUERY_TIMEOUT_MS", "1").env("SVC_BIND", "here").env("SVC_LOG", "info");
     let told = call(&mut wrong).told(78, &["MAX_ATTEMPTS", "SVC_QUERY_TIMEOUT_MS", "3 environment variables"]);
     assert_eq!(told.stderr.matches("SVC_BIND").count(), 1, "what both services have is told once: {}", told.stderr);
-    assert!(!told.stderr.contains("is at work") && told.stdout.is_empty(), "{}{}", told.stderr, told.stdout);
+    assert!(!told.stderr.contains("worker started") && told.stdout.is_empty(), "{}{}", told.stderr, told.stdout);
     // The first part of a hash that can't be used.
     let weak = "$argon2id$v=19$m=4096,t=1,p=1$c2FsdHNhbHRzYWx0$aGFzaGhhc2hoYXNoaGFzaGhhc2hoYXNo";
     let told = call(command(&data).env("SVC_ADMIN_PASSWORD_HASH", weak)).told(78, &["SVC_ADMIN_PASSWORD_HASH"]);
-    assert!(!told.stderr.contains("is at work"), "{}", told.stderr);
+    assert!(!told.stderr.contains("worker started"), "{}", told.stderr);
     let up = Up::start(&mut command(&data));
     assert_eq!(up.log_in(&password(&up)), 200, "the password that nobody saw was made anew");
 }

@@ -1,4 +1,4 @@
-//! How far this machine's clock is from those of the stores.
+//! Compares this machine's clock with those of the stores.
 
 use chrono::TimeDelta;
 
@@ -10,7 +10,7 @@ use crate::ports::store::Bucket;
 
 /// Skew that may be due to a slow response and to the resolution of HTTP dates.
 const SKEW_FREE_S: i64 = 5;
-/// Requests that are signed to expire with a lease are refused from about here.
+/// Above about this skew, requests signed to expire with a lease are rejected.
 const SKEW_S_MAX: i64 = 60;
 
 pub(super) fn skew(around: &Surroundings) -> Vec<Finding> {
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_is_judged_by_how_far_it_is_off_either_way() {
+    fn clock_skew_is_judged_in_both_directions() {
         for (seconds, level) in [
             (0, Level::Ok),
             (-5, Level::Ok),

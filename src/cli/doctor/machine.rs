@@ -18,7 +18,7 @@ const WORKER_BYTES: u64 = 256 << 20;
 const PROCESSOR_BYTES: u64 = 64 << 20;
 /// Of the memory, more than this part for the runs leaves too little to the rest of the machine.
 const MEMORY_PERCENT_MAX: u64 = 80;
-/// A service may hold 256 connections, each with its other end inside, and files, stores and processes beside them.
+/// A service may hold 256 connections, besides files, stores and processes.
 const DESCRIPTORS_MIN: u64 = 1_024;
 /// `f_type` of a file system in memory.
 const TMPFS: u64 = 0x0102_1994;

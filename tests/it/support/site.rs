@@ -34,7 +34,7 @@ pub const WORKER_TOKEN: &str = "token-of-the-worker-in-tests";
 pub const WEBHOOK_SECRET: &str = "secret-of-the-webhook-in-tests";
 pub const PASSWORD: &str = "correct horse battery staple";
 /// What a service logs, with its address, once it listens.
-const AT_WORK: &str = "is at work";
+const AT_WORK: &str = "started\",\"address\":";
 static PASSWORD_HASH: LazyLock<String> = LazyLock::new(|| PasswordHash::of(PASSWORD).unwrap().to_string());
 /// Longest wait for anything that a worker should do. Long, since other programs may keep the machine busy.
 pub const PATIENCE: Duration = Duration::from_secs(180);
