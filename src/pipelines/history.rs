@@ -49,7 +49,7 @@ impl FromStr for HistoryCursor {
 
     fn from_str(text: &str) -> Result<Self, CursorError> {
         let parts = text.split_once('-').and_then(|(at, id)| Some((at.parse().ok()?, JobId::parse(id).ok()?)));
-        let (at_ms, job_id) = parts.ok_or_else(|| CursorError { found: text.chars().take(200).collect() })?;
+        let (at_ms, job_id) = parts.ok_or_else(|| CursorError { found: crate::domain::text::clipped(text) })?;
         Ok(Self { at_ms, job_id })
     }
 }

@@ -14,7 +14,7 @@ use super::state::JobEvent;
 use super::stopping::Phase;
 use crate::domain::job::{Arrival, Job, JobMessage, RunError, RunErrorCode};
 use crate::pipelines::lease::{Moment, RunLease};
-use crate::ports::jobs::{Entry, StartRequest, Started};
+use crate::ports::jobs::{Entry, StartOutcome, StartRequest};
 use crate::runtime::failpoint;
 use crate::runtime::threads::{self, Instant};
 
@@ -67,7 +67,7 @@ pub(super) fn execute(shared: &Shared, entry: Entry) {
 
 fn dead_letter(shared: &Shared, entry: &Entry, why: &str) {
     tracing::warn!(entry = entry.id.0, why, "entry has no valid pipeline; moved to the dead letters");
-    match shared.kv.bury(entry, why) {
+    match shared.kv.dead_letter(entry, why) {
         Ok(()) => shared.state.count(JobEvent::Dead),
         Err(error) => tracing::warn!(entry = entry.id.0, %error, "dead-letter move failed; will retry"),
     }
@@ -97,25 +97,25 @@ fn start<'a>(shared: &'a Shared, entry: &Entry, message: JobMessage) -> Option<R
     };
     let give_up = || shared.stopping.phase() == Phase::ForceStop;
     let start = match retry_until("starting a job", START_RETRY_TIME_MAX, call, pause, give_up) {
-        Ok(Started::Running(start)) => start,
-        Ok(Started::Deferred { until }) => {
+        Ok(StartOutcome::Running(start)) => start,
+        Ok(StartOutcome::Deferred { until }) => {
             shared.state.count(JobEvent::Deferred);
             tracing::info!(job_id, pipeline, %until, "another run of the pipeline is in progress; job waits");
             return None;
         }
-        Ok(Started::RunningElsewhere) => {
+        Ok(StartOutcome::RunningElsewhere) => {
             tracing::info!(job_id, pipeline, "job runs on another worker; entry skipped");
             return None;
         }
-        Ok(Started::NotMine) => {
+        Ok(StartOutcome::NotMine) => {
             tracing::info!(job_id, pipeline, "entry reclaimed by another worker");
             return None;
         }
-        Ok(Started::Dropped) => {
+        Ok(StartOutcome::Dropped) => {
             tracing::info!(job_id, pipeline, "pipeline deleted after the job was enqueued; job dropped");
             return None;
         }
-        Ok(Started::IdTaken) => {
+        Ok(StartOutcome::IdTaken) => {
             dead_letter(shared, entry, "its job_id is used by a job of another pipeline");
             return None;
         }
@@ -147,7 +147,7 @@ fn outcome(run: &Run<'_>, refused: Option<RunError>) -> Outcome {
         return Outcome::Requeued;
     }
     let (job_id, pipeline) = (run.message.job_id.as_str(), run.message.pipeline.as_str());
-    tracing::info!(job_id, pipeline, fence = run.start.held.fence, attempt = run.start.attempt, "job started");
+    tracing::info!(job_id, pipeline, fence = run.start.lease.fence, attempt = run.start.attempt, "job started");
     match (Finish { run }).found_record() {
         Ok(Some(job)) => return Outcome::Recorded(job),
         Ok(None) => {}

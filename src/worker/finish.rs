@@ -134,9 +134,9 @@ impl Finish<'_> {
                 }
                 self.end(job.failed(error, shared.clock.now()));
             }
-            Next::Wait { reason, delay, charge } => {
+            Next::Wait { reason, delay, cost } => {
                 self.warn(&error, "attempt failed; will retry");
-                if self.requeue(job, reason, delay, charge, Some(error)) == Some(Release::Done) {
+                if self.requeue(job, reason, delay, cost, Some(error)) == Some(ReleaseOutcome::Released) {
                     run.shared.state.count(JobEvent::Retried);
                 }
             }
@@ -148,23 +148,25 @@ impl Finish<'_> {
         let dependency = failure.dependency;
         self.warn(&error, &format!("attempt failed because of the {dependency}; not counted"));
         let delay = retry::backoff(failure.refunds, threads::random_unit());
-        match self.requeue(job, Waiting::Retry, delay, Charge::Nothing, Some(error)) {
-            Some(Release::Done) => self.run.shared.state.count(JobEvent::Refunded),
-            Some(Release::Lost) => self.refund_attempt(),
+        match self.requeue(job, Waiting::Retry, delay, AttemptCost::Zero, Some(error)) {
+            Some(ReleaseOutcome::Released) => self.run.shared.state.count(JobEvent::Refunded),
+            Some(ReleaseOutcome::Lost) => self.refund_attempt(),
             None => {}
         }
     }
 
     /// The lock has expired. Refunds the attempt unless another worker has started the job since.
     fn refund_attempt(&self) {
-        self.retry("refunding an attempt", || self.run.shared.kv.uncharge(&self.run.start.held));
+        self.retry("refunding an attempt", || self.run.shared.kv.refund_attempt(&self.run.start.lease));
     }
 
     /// The worker stops: requeues the job without using an attempt.
     fn requeue_at_stop(&self, job: &Job) {
         let running = self.run.job.clone();
         let error = job.error.clone();
-        if self.requeue(running, Waiting::Retry, Duration::ZERO, Charge::Nothing, error) == Some(Release::Done) {
+        if self.requeue(running, Waiting::Retry, Duration::ZERO, AttemptCost::Zero, error)
+            == Some(ReleaseOutcome::Released)
+        {
             self.run.shared.state.count(JobEvent::Abandoned);
             tracing::info!(job_id = %self.run.message.job_id, pipeline = %self.run.message.pipeline,
                 "worker stopping; job requeued");
@@ -176,13 +178,13 @@ impl Finish<'_> {
         self.run.shared.state.count(JobEvent::Lost);
         self.warn(error, "lease lost; nothing more is written, job will be repeated");
         let kv_failed = self.run.watch.heartbeat_pending();
-        let (delay, charge) = match kv_failed {
-            true => (Duration::ZERO, Charge::Nothing),
-            false => (retry::backoff(self.run.start.attempt, threads::random_unit()), Charge::Attempt),
+        let (delay, cost) = match kv_failed {
+            true => (Duration::ZERO, AttemptCost::Zero),
+            false => (retry::backoff(self.run.start.attempt, threads::random_unit()), AttemptCost::One),
         };
         let running = Job { progress: job.progress.clone(), ..self.run.job.clone() };
-        let released = self.requeue(running, Waiting::Retry, delay, charge, Some(error.clone()));
-        if kv_failed && released == Some(Release::Lost) {
+        let released = self.requeue(running, Waiting::Retry, delay, cost, Some(error.clone()));
+        if kv_failed && released == Some(ReleaseOutcome::Lost) {
             self.refund_attempt();
         }
     }
@@ -198,8 +200,8 @@ impl Finish<'_> {
     ) -> Option<ReleaseOutcome> {
         let at = self.run.shared.clock.now() + TimeDelta::from_std(delay).unwrap_or_default();
         let job = running.waiting(reason, at, error);
-        let wait = Wait { job: &job, delay, reason, charge };
-        self.retry("requeueing a job", || self.run.shared.kv.put_back(&self.run.start.held, &wait))
+        let wait = Requeue { job: &job, delay, reason, cost };
+        self.retry("requeueing a job", || self.run.shared.kv.requeue(&self.run.start.lease, &wait))
     }
 
     /// Writes the terminal record, then ends the job.
@@ -219,7 +221,7 @@ impl Finish<'_> {
                 self.warn(&error, "record rejected by the store; job will be repeated later");
                 self.run.shared.state.breakers.suspect(Dependency::Store);
                 let running = self.run.job.clone();
-                self.requeue(running, Waiting::Retry, REJECTED_WAIT, Charge::Nothing, Some(error));
+                self.requeue(running, Waiting::Retry, REJECTED_WAIT, AttemptCost::Zero, Some(error));
             }
         }
     }
@@ -237,9 +239,9 @@ impl Finish<'_> {
         let (fence, attempt) = (run.start.lease.fence, run.start.attempt);
         let live = job.clone().without_sources();
         run.shared.refunds.forget(&run.message.job_id);
-        match self.retry("ending a job", || run.shared.kv.end(&run.start.held, &live)) {
-            Some(Release::Done) => {}
-            Some(Release::Lost) => tracing::info!(job_id, pipeline, "lock expired; another worker ends the job"),
+        match self.retry("ending a job", || run.shared.kv.finish(&run.start.lease, &live)) {
+            Some(ReleaseOutcome::Released) => {}
+            Some(ReleaseOutcome::Lost) => tracing::info!(job_id, pipeline, "lock expired; another worker ends the job"),
             None => tracing::warn!(job_id, pipeline, "acknowledging the job failed; another worker ends it"),
         }
         match &job.error {

@@ -7,7 +7,7 @@ use super::retry::OutageLog;
 use super::run::Run;
 use crate::domain::job::Job;
 use crate::pipelines::lease::Moment;
-use crate::ports::jobs::Beat;
+use crate::ports::jobs::HeartbeatReply;
 use crate::ports::store::Lease;
 use crate::runtime::threads::Instant;
 use crate::runtime::watchdog::RESPONSE_WAIT_MAX;
@@ -63,11 +63,11 @@ pub(super) fn heartbeat(run: &Run<'_>, shutdown: &ShutdownSignal) {
             return;
         }
         run.watch.set_heartbeat_pending();
-        match watched.waiting(|| run.shared.kv.heartbeat(&run.start.held, lease.lock_ttl)) {
+        match watched.waiting(|| run.shared.kv.heartbeat(&run.start.lease, lease.lock_ttl)) {
             Ok(beat) => {
                 outage.recovered();
                 run.watch.on_heartbeat(beat, since);
-                if beat == Beat::Lost {
+                if beat == HeartbeatReply::Lost {
                     tracing::warn!(job_id, pipeline, "lock expired or taken over; run stopped");
                     return;
                 }
@@ -92,9 +92,9 @@ pub(super) fn report_progress(run: &Run<'_>, shutdown: &ShutdownSignal) {
         let job = run.watch.reported(&run.job);
         if last.as_ref().is_none_or(|(reported, at)| *reported != job || at.elapsed() >= REPORT_UNCHANGED_EVERY) {
             let since = Moment::now(&*run.shared.clock);
-            match run.shared.kv.show(&run.start.held, &job) {
-                Ok(Beat::Lost) => return run.watch.on_heartbeat(Beat::Lost, since),
-                Ok(Beat::Held { cancelled }) => {
+            match run.shared.kv.update_record(&run.start.lease, &job) {
+                Ok(HeartbeatReply::Lost) => return run.watch.on_heartbeat(HeartbeatReply::Lost, since),
+                Ok(HeartbeatReply::Held { cancelled }) => {
                     outage.recovered();
                     if cancelled {
                         run.watch.cancel();

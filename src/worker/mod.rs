@@ -37,7 +37,7 @@ use std::time::Duration;
 
 use crossbeam_channel::Receiver;
 
-use crate::ports::lake_changes::LakeChange;
+use crate::ports::store::LakeChange;
 use crate::ports::{Expressions, Kv, ObjectStore};
 use crate::runtime::threads;
 use crate::runtime::watchdog::RESPONSE_WAIT_MAX;
@@ -185,7 +185,7 @@ impl Worker {
             thread.join();
         }
         self.services.wait(SERVICES_END_MAX, |running| (*running == 0).then_some(()));
-        if let Err(error) = self.shared.kv.leave(&self.shared.options.name) {
+        if let Err(error) = self.shared.kv.remove_consumer(&self.shared.options.name) {
             tracing::debug!(%error, "leaving the consumer group failed; a later worker removes the consumer");
         }
     }

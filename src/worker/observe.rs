@@ -51,7 +51,7 @@ impl Watch {
     }
 
     /// Applies the response to a heartbeat that was sent after `since`.
-    pub(super) fn on_heartbeat(&self, beat: Beat, since: Moment) {
+    pub(super) fn on_heartbeat(&self, beat: HeartbeatReply, since: Moment) {
         match beat {
             HeartbeatReply::Held { cancelled } => {
                 self.lease.renewed(since);

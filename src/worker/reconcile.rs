@@ -100,7 +100,7 @@ fn check(
     compared: &mut Option<Instant>,
     initialized: &mut bool,
 ) -> Result<(), String> {
-    let is_initialized = shared.kv.remembers().map_err(|e| e.to_string())?;
+    let is_initialized = shared.kv.is_initialized().map_err(|e| e.to_string())?;
     if *initialized && !is_initialized {
         log_lost_data(shared)?;
         requested.clear();

@@ -10,13 +10,13 @@ use crate::domain::job::{Job, JobMessage, RunError, RunErrorCode, RunResult};
 use crate::engine::convert::Resources;
 use crate::engine::run::{CsvConverter, RunRequest, run as run_pipeline};
 use crate::pipelines::lease::RunLease;
-use crate::ports::jobs::Start;
+use crate::ports::jobs::StartedJob;
 use crate::runtime::threads::Instant;
 
 /// A started job.
 pub(super) struct Run<'a> {
     pub(super) shared: &'a Shared,
-    pub(super) start: Start,
+    pub(super) start: StartedJob,
     pub(super) message: JobMessage,
     pub(super) job: Job,
     pub(super) lease: Arc<RunLease>,

@@ -143,7 +143,7 @@ fn fire(shared: &Shared, slug: &Slug) -> KvResult<()> {
     failpoint::reach("worker::before_fire");
     let job = Job::queued(&message, shared.options.attempts_max);
     // Read first, since it is deleted with the window.
-    let since = shared.kv.window_since(slug)?;
+    let since = shared.kv.window_opened_at(slug)?;
     if shared.kv.fire_window(&job)? {
         failpoint::reach("worker::fired");
         shared.state.count(JobEvent::Fired);
@@ -175,7 +175,7 @@ impl LostJobs {
         if self.at.elapsed() < REQUEUE_LOST_EVERY {
             return Ok(());
         }
-        let (requeued, next) = shared.kv.restore(&self.cursor)?;
+        let (requeued, next) = shared.kv.requeue_lost(&self.cursor)?;
         if requeued > 0 {
             tracing::warn!(jobs = requeued, "requeued jobs that the stream had lost");
         }

@@ -171,7 +171,7 @@ fn only_records_of_the_page_are_read() {
 #[test]
 fn foreign_ids_are_ordered_by_their_record() {
     let past = Past::new();
-    // Enqueued at 0, 10, 20 …; every other one by somebody else, whose jobs wait for 35 s and more before they end.
+    // EnqueueOutcome at 0, 10, 20 …; every other one by somebody else, whose jobs wait for 35 s and more before they end.
     let ids: Vec<String> =
         (0..20).map(|n| if n % 2 == 0 { minted(n * 10) } else { format!("job-{:02}", 97 - n) }).collect();
     for (n, id) in (0..).zip(&ids) {

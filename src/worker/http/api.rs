@@ -89,7 +89,7 @@ pub enum KvState {
 
 impl KvState {
     pub(super) fn of(kv: &dyn Kv) -> Self {
-        let Err(error) = kv.prove_write() else { return Self::Ok };
+        let Err(error) = kv.probe_write() else { return Self::Ok };
         tracing::warn!(%error, "not ready: key-value store failed");
         match error {
             KvError::Refused { .. } | KvError::Malformed { .. } => Self::RefusesWrites,

@@ -104,7 +104,7 @@ fn queue(api: &WorkerApi, text: &mut MetricsText) {
 
 fn stores(api: &WorkerApi, text: &mut MetricsText) {
     gauge(text, "store_up", "Whether the object store answers.", u64::from(health::store_is_up(api)));
-    let requests = api.store.requests();
+    let requests = api.store.request_counts();
     family(text, MetricKind::Counter, "store_requests_total", "Requests to the object store, by how they ended.")
         .sample(&[("outcome", "ok")], requests.ok as f64)
         .sample(&[("outcome", "refused")], requests.refused as f64)

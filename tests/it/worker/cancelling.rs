@@ -46,7 +46,7 @@ fn a_running_job_that_is_cancelled_stops_and_publishes_nothing(site: Site) {
     let job = site.enqueue("p");
     let worker = site.worker_with(&[("FAILPOINTS", "convert::piece=sleep(2000)")]);
     worker.await_log("job started");
-    assert_eq!(cancel(&site, &job), Cancelling::Requested);
+    assert_eq!(cancel(&site, &job), CancelOutcome::Requested);
     let end = site.await_end(&job);
     assert_eq!((end.status, end.error.unwrap().code), (JobStatus::Failed, RunErrorCode::Cancelled));
     assert!(site.warehouse("p").is_empty());

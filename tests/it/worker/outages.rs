@@ -277,7 +277,7 @@ fn empty_queue_without_pipelines_reports_no_loss() {
     let site = Site::fleet(RedisServer::durable());
     let worker = site.worker();
     worker.await_log("key-value store is empty; no pipelines yet");
-    await_that("it to remember", || site.kv.remembers().unwrap());
+    await_that("it to remember", || site.kv.is_initialized().unwrap());
 }
 
 #[test]
