@@ -127,7 +127,7 @@ pub enum Priority {
 }
 
 /// A handler. Its `Err` becomes the response.
-pub type Handler<S> = fn(&S, &mut Request) -> Result<Response, ApiError>;
+pub type Handler<S> = Box<dyn Fn(&S, &mut Request) -> Result<Response, ApiError> + Send + Sync>;
 
 /// A route.
 pub struct Route<S: Service> {
@@ -145,9 +145,14 @@ pub struct Route<S: Service> {
 
 impl<S: Service> Route<S> {
     /// A route without body, with normal priority, for the service's own hosts.
-    pub fn new(method: Method, pattern: &'static str, credential: S::Credential, handler: Handler<S>) -> Self {
+    pub fn new(
+        method: Method,
+        pattern: &'static str,
+        credential: S::Credential,
+        handler: fn(&S, &mut Request) -> Result<Response, ApiError>,
+    ) -> Self {
         let (body, priority) = (BodyRule::Nothing, Priority::Normal);
-        Self { method, pattern, credential, body, priority, any_host: false, handler }
+        Self { method, pattern, credential, body, priority, any_host: false, handler: Box::new(handler) }
     }
 
     #[must_use]

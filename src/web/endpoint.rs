@@ -5,7 +5,7 @@
 use schemars::{JsonSchema, SchemaGenerator};
 
 use crate::http::{
-    ApiError, BodyRule, ContentType, ErrorCode, Handler, Lane, Method, Request, Response, Route, Service,
+    ApiError, BodyRule, ContentType, ErrorCode, Handler, Method, Priority, Request, Response, Route, Service,
 };
 
 /// What a route requires of its callers.
@@ -31,7 +31,7 @@ pub struct Endpoint<S> {
     pub credential: Credential,
     pub body: BodyRule,
     pub operation: Operation,
-    lane: Lane,
+    priority: Priority,
     any_host: bool,
     handler: Handler<S>,
 }
@@ -110,7 +110,7 @@ impl<S: 'static> Endpoint<S> {
             credential: Credential::Session,
             body: BodyRule::Nothing,
             operation,
-            lane: Lane::Common,
+            priority: Priority::Normal,
             any_host: false,
             handler: Box::new(handler),
         }
@@ -118,17 +118,17 @@ impl<S: 'static> Endpoint<S> {
 
     /// The same endpoint in a larger state, of which `service` projects the part that handles it.
     pub fn of<W: 'static>(self, service: fn(&W) -> &S) -> Endpoint<W> {
-        let Self { method, pattern, credential, body, operation, lane, any_host, handler } = self;
+        let Self { method, pattern, credential, body, operation, priority, any_host, handler } = self;
         let handler: Handler<W> = Box::new(move |state, request| handler(service(state), request));
-        Endpoint { method, pattern, credential, body, operation, lane, any_host, handler }
+        Endpoint { method, pattern, credential, body, operation, priority, any_host, handler }
     }
 
     pub fn into_route(self) -> Route<S>
     where
         S: Service<Credential = Credential>,
     {
-        let Self { method, pattern, credential, body, operation: _, lane, any_host, handler } = self;
-        Route { method, pattern, credential, body, lane, any_host, handler }
+        let Self { method, pattern, credential, body, operation: _, priority, any_host, handler } = self;
+        Route { method, pattern, credential, body, priority, any_host, handler }
     }
 
     /// A GET with a session. `id`: `resource.verb`.
@@ -162,14 +162,14 @@ impl<S: 'static> Endpoint<S> {
     /// May use the reserved handler slots: for quick handlers that must answer under load.
     #[must_use]
     pub fn reserved(mut self) -> Self {
-        self.lane = Lane::Light;
+        self.priority = Priority::Reserved;
         self
     }
 
     /// For health and readiness probes.
     #[must_use]
     pub fn probe(mut self) -> Self {
-        (self.lane, self.any_host) = (Lane::Probe, true);
+        (self.priority, self.any_host) = (Priority::Probe, true);
         self
     }
 

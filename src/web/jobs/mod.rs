@@ -16,7 +16,7 @@ use super::parquet::rejects::Rejects;
 use crate::domain::job::Job;
 use crate::domain::limits::HISTORY_PAGE_JOBS_MAX;
 use crate::http::{ApiError, ErrorCode, Request, Response};
-use crate::pipelines::history::{Place, PlaceError, page};
+use crate::pipelines::history::{CursorError, HistoryCursor, page};
 
 pub use service::Jobs;
 use service::{PARQUET, as_job_of, find_job, named};
@@ -79,8 +79,9 @@ const _: () = assert!(PAGE_JOBS_DEFAULT <= HISTORY_PAGE_JOBS_MAX as u64);
 fn list(jobs: &Jobs, request: &mut Request) -> Result<Response, ApiError> {
     let pipeline = slug_param(request, "pipeline")?;
     let limit = number_query(request, "limit", 1..=HISTORY_PAGE_JOBS_MAX as u64)?.unwrap_or(PAGE_JOBS_DEFAULT);
-    let invalid = |error: PlaceError| ApiError::new(ErrorCode::InvalidRequest, format!("before: {error}"));
-    let before: Option<Place> = optional_query(request, "before")?.map(str::parse).transpose().map_err(invalid)?;
+    let invalid = |error: CursorError| ApiError::new(ErrorCode::InvalidRequest, format!("before: {error}"));
+    let before: Option<HistoryCursor> =
+        optional_query(request, "before")?.map(str::parse).transpose().map_err(invalid)?;
     let limit = usize::try_from(limit).unwrap_or(HISTORY_PAGE_JOBS_MAX);
     let page = page(&*jobs.store, &*jobs.kv, &pipeline, before.as_ref(), limit).map_err(from_history)?;
     for (key, why) in &page.unreadable {
