@@ -46,7 +46,7 @@ pub(super) fn find_job(jobs: &Jobs, pipeline: &Slug, id: &JobId) -> Result<Job, 
     match read(&*jobs.store, pipeline, id).map_err(from_store)? {
         Recorded::Job(job) => return Ok(as_job_of(*job, pipeline)),
         Recorded::Unreadable(key, why) => tracing::warn!(%pipeline, job_id = %id, key, why, "job record is unreadable"),
-        Recorded::Gone => {}
+        Recorded::Missing => {}
     }
     live.map(|job| as_job_of(job, pipeline))
         .ok_or_else(|| ApiError::new(ErrorCode::JobNotFound, format!("the pipeline `{pipeline}` has no job `{id}`")))
