@@ -26,9 +26,9 @@ const Dashboards = lazy(() => import("./views/dashboards"));
 const Jobs = lazy(() => import("./views/jobs"));
 const Config = lazy(() => import("./views/config"));
 
-/** The views of one pipeline; addresses are relative to `/p/:slug`. */
+/** Routes of one pipeline, relative to `/p/:slug`. */
 function OfPipeline({ slug }: { slug: string }) {
-  // A view that failed is left by going to another.
+  // Switching tabs resets a failed view.
   const tab = useLocation()[0].split("/")[1];
   return (
     <PipelineFrame slug={slug} foot={<RunBar slug={slug} />}>
@@ -106,7 +106,7 @@ function Views() {
   );
 }
 
-/** Finds out whether there is a session; as long as that can't be told, what stands in the way. */
+/** Checks for a session at startup; returns the error if that fails. */
 function useSessionAtStart(): { error: unknown; retry: () => void } {
   const [error, setError] = useState<unknown>();
   const look = useCallback(() => {

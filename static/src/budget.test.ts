@@ -3,9 +3,9 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 import { expect, it } from "vitest";
 
-/** All script and style together, packed, in bytes. */
+/** Scripts and styles in total, compressed, in bytes. */
 const WHOLE_MAX = 600_000;
-/** What the first view needs. */
+/** Scripts and styles of the first view, compressed, in bytes. */
 const START_MAX = 120_000;
 const assets = new URL("../dist/assets/", import.meta.url);
 const packed = (name: string): number => gzipSync(readFileSync(new URL(name, assets))).length;

@@ -1,8 +1,8 @@
 /**
- * The one way to the service.
+ * HTTP client of the service.
  *
- * Invariant: every failure is an {@link ApiFailure}; a lost session and a service that doesn't answer are noticed here,
- * for all views at once.
+ * Invariant: every failure is an {@link ApiFailure}. A lost session or an unreachable service is recorded here, for
+ * all views at once.
  */
 import createClient from "openapi-fetch";
 import { connection } from "./connection";
@@ -10,11 +10,11 @@ import { ApiFailure, failureOf } from "./failure";
 import type { paths } from "./schema";
 import { session } from "./session";
 
-/** `fetch`, with what it tells of connection and session noted. */
+/** `fetch` that records the state of connection and session. */
 async function send(input: Request | string, init?: RequestInit): Promise<Response> {
   const request = new Request(input, init);
   const { pathname } = new URL(request.url);
-  // Who asks every second is not to be refused every second: nothing goes out until somebody has logged in again.
+  // Stops polling until the next login, so that the service isn't asked for refusals every second.
   if (session.state.value === "lost" && pathname !== "/session" && !pathname.startsWith("/api/auth/")) {
     throw new ApiFailure(401, "unauthorized", "your session has expired");
   }
@@ -30,7 +30,7 @@ async function send(input: Request | string, init?: RequestInit): Promise<Respon
   return response;
 }
 
-/** What an answer's status tells of session and connection. */
+/** Updates connection and session from a response status. */
 export function noted(status: number, path: string): void {
   if (status === 401 && path !== "/api/auth/login") session.lost();
   else if (status === 500 || status === 502 || status === 503) connection.doubted();
@@ -45,19 +45,19 @@ interface Answered<T> {
   response: Response;
 }
 
-/** The body of a success. @throws ApiFailure */
+/** Returns the body of a successful response. @throws ApiFailure */
 export async function ask<T>(answering: Promise<Answered<T>>): Promise<T> {
   return (await askWhole(answering)).data;
 }
 
-/** The same with the response, for its headers. @throws ApiFailure */
+/** Returns body and response, for callers that need headers. @throws ApiFailure */
 export async function askWhole<T>(answering: Promise<Answered<T>>): Promise<{ data: T; response: Response }> {
   const { data, error, response } = await answering;
   if (!response.ok) throw failureOf(response.status, error, response.headers.get("Retry-After"));
   return { data: data as T, response };
 }
 
-/** For bodies that are no JSON: the response of a success. @throws ApiFailure */
+/** Returns the response of a request whose body isn't JSON. @throws ApiFailure */
 export async function sendRaw(path: string, init?: RequestInit): Promise<Response> {
   const response = await send(new URL(path, location.origin).href, init);
   if (response.ok) return response;

@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
 
-/** `unreachable`: no answer comes at all. `failing`: the service answers, but a store behind it doesn't. */
+/** `unreachable`: no response at all. `failing`: the service responds, but a store behind it doesn't. */
 type Connection = "ok" | "unreachable" | "failing";
 
 const state = signal<Connection>("ok");
@@ -33,15 +33,15 @@ async function look(): Promise<void> {
   probing = { wait, timer: window.setTimeout(() => void look(), wait) };
 }
 
-/** Whether the service answers; asks by itself until it does again. */
+/** State of the connection; polls the service until it recovers. */
 export const connection = {
   state,
-  /** No answer came. */
+  /** Records that a request got no response. */
   lost(kind: Exclude<Connection, "ok">): void {
     state.value = kind;
     if (!probing) probing = { wait: PROBE_FIRST_MS, timer: window.setTimeout(() => void look(), PROBE_FIRST_MS) };
   },
-  /** A 5xx came: whether the service as a whole fails is asked. */
+  /** Records a 5xx response and checks the health of the service. */
   doubted(): void {
     if (!probing && state.value === "ok") {
       probing = { wait: PROBE_FIRST_MS, timer: 0 };
@@ -51,11 +51,11 @@ export const connection = {
   answered(): void {
     if (state.value === "unreachable") void look();
   },
-  /** Asks at once. */
+  /** Checks at once. */
   retry(): void {
     void look();
   },
-  /** What to do whenever it answers again; gives what takes that back. */
+  /** Registers an action for each recovery; returns the unsubscribe function. */
   onRecovered(action: () => void): () => void {
     onRecovery.add(action);
     return () => onRecovery.delete(action);

@@ -1,4 +1,4 @@
-/** The texts of dashboards: read, written, checked and published. */
+/** Reads, writes, validates and publishes dashboards. */
 import { api, ask, sendRaw } from "./client";
 import { ApiFailure } from "./failure";
 import { client, keys } from "./queries";
@@ -13,15 +13,15 @@ export interface Saved {
   etag: string | null;
 }
 
-/** A text as it is stored. @throws ApiFailure, also where there is none */
+/** Reads a stored document. @throws ApiFailure, also when it doesn't exist */
 export async function textOf(slug: string, name: string, draft: boolean, signal?: AbortSignal): Promise<Saved> {
   const response = await sendRaw(`${address(slug, name)}${draft ? "?draft=1" : ""}`, signal ? { signal } : {});
   return { text: await response.text(), etag: response.headers.get("ETag") };
 }
 
 /**
- * Which texts there are, so that none is asked for that isn't. Asked of the service each time: another browser may have
- * published since the kept listing came, which this one takes the place of.
+ * Tells which versions of a dashboard exist, to avoid requests that end in 404. Bypasses the cache: another browser
+ * may have published since.
  */
 export async function statesOf(slug: string, name: string): Promise<{ published: boolean; draft: boolean }> {
   const listed = await ask(api.GET("/api/p/{pipeline}/dashboards", { params: { path: { pipeline: slug } } }));
@@ -29,11 +29,11 @@ export async function statesOf(slug: string, name: string): Promise<{ published:
   return listed.dashboards.find((entry) => entry.name === name) ?? { published: false, draft: false };
 }
 
-/** What the service would say, which then stood in the console as an error. */
+/** The service's own 404, without a request that the browser would log as an error. */
 export const missing = (name: string): ApiFailure =>
   new ApiFailure(404, "dashboard_not_found", `there is no dashboard \`${name}\``);
 
-/** Saves a draft, over the text of `etag` alone; null: where there is none. @throws ApiFailure */
+/** Saves a draft if the stored one still has `etag` (null: if there is none). @throws ApiFailure */
 export async function saveDraft(
   slug: string,
   name: string,
@@ -46,7 +46,7 @@ export async function saveDraft(
   return { verdict: (await response.json()) as DashboardVerdict, etag: response.headers.get("ETag") };
 }
 
-/** What the whole gate says of a text. */
+/** Runs the full validation. */
 export async function validate(
   slug: string,
   name: string,

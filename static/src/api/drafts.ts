@@ -1,10 +1,10 @@
 /**
- * Where samples of files lie while a new pipeline is proposed from them: the service infers and previews only what lies
- * under a pipeline's prefix. Such a prefix has no config, starts no run, and is gone once its sample is deleted.
+ * Temporary prefixes for samples of files while a pipeline is created from them: the service infers and previews only
+ * files below a pipeline's prefix. Such a prefix has no config, starts no runs, and disappears with its sample.
  */
 const DRAFT = /^draft-[0-9a-f]{16}$/;
 
-/** Whether this is no pipeline of a person's, but holds the sample of one that is being made. */
+/** Whether the slug is such a temporary prefix. */
 export const isDraft = (slug: string): boolean => DRAFT.test(slug);
 
 export function newDraft(): string {

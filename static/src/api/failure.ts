@@ -1,12 +1,12 @@
 import type { ErrorBody } from "./types";
 
-/** Why a request wasn't answered as asked. `code` is the API's machine code; `unreachable` is ours: no answer came. */
+/** A failed request. `code` is the API's machine-readable code, or `unreachable` if there was no response. */
 export class ApiFailure extends Error {
   readonly status: number;
   readonly code: string;
   readonly problems: Record<string, unknown>[];
   readonly requestId: string | undefined;
-  /** Seconds after which another try makes sense, if the service said so. */
+  /** Seconds to wait before a retry, if the service says so. */
   readonly retryAfter: number | undefined;
 
   constructor(status: number, code: string, message: string, more: Partial<ErrorBody> & { retryAfter?: number } = {}) {
@@ -19,13 +19,13 @@ export class ApiFailure extends Error {
     this.retryAfter = more.retryAfter;
   }
 
-  /** Whether the same request may well be answered later. */
+  /** Whether a retry may succeed. */
   get passing(): boolean {
     return this.status === 0 || this.status === 429 || this.status >= 500;
   }
 }
 
-/** The failure that a response tells, whatever its body is. */
+/** Creates the failure for a response, whatever its body. */
 export function failureOf(status: number, body: unknown, retryAfter?: string | null): ApiFailure {
   const seconds = retryAfter ? Number.parseInt(retryAfter, 10) : Number.NaN;
   const wait = Number.isFinite(seconds) ? { retryAfter: seconds } : {};

@@ -1,4 +1,4 @@
-/** What is asked of the service, each with its key in the cache. Views share these, so that one answer serves all. */
+/** Queries that several views share, with their cache keys. */
 import { queryOptions } from "@tanstack/preact-query";
 import { api, ask, sendRaw } from "./client";
 import { connection } from "./connection";
@@ -7,9 +7,9 @@ import { ApiFailure, asFailure } from "./failure";
 import { FreshQueryClient } from "./query-client";
 import type { Job, Ready } from "./types";
 
-/** While something moves, it is asked for this often, in milliseconds; a job's own record changes once a second. */
+/** Polling interval while something changes, in milliseconds; a job's record changes once a second. */
 export const LIVE_MS = 1_000;
-/** While nothing does. */
+/** Polling interval otherwise, in milliseconds. */
 export const CALM_MS = 5_000;
 const RETRIES = 2;
 
@@ -57,20 +57,20 @@ export const pipelinesQuery = () =>
       Array.isArray(listed)
         ? { pipelines: [], truncated: false }
         : { ...listed, pipelines: listed.pipelines.filter(({ slug }) => !isDraft(slug)) },
-    // While cards are shown, each of their answers is this one's as well.
+    // The cards refresh this query too while they are shown.
     refetchInterval: () => (client.getQueryCache().find({ queryKey: keys.cards })?.isActive() ? 3 * CALM_MS : CALM_MS),
   });
 
 /**
- * Refuses what only a pipeline with a config has, as the service would: its own refusal stands in the console as an error.
- * @throws ApiFailure
+ * Fails as the service would for a pipeline without a config, without a request that the browser would log as an
+ * error. @throws ApiFailure
  */
 async function needsConfig(slug: string): Promise<void> {
   const lacks = async (staleTime: number) => {
     const listed = await client.fetchQuery({ queryKey: keys.pipelines, queryFn: listPipelines, staleTime });
     return !Array.isArray(listed) && listed.pipelines.some((one) => one.slug === slug && one.config === "missing");
   };
-  // A listing that can't be had forbids nothing; one of before the first save is asked for again.
+  // A failed listing allows the request; one from before the first save is refreshed.
   const sure = await lacks(CALM_MS)
     .then((seen) => seen && lacks(0))
     .catch(() => false);
@@ -80,7 +80,7 @@ async function needsConfig(slug: string): Promise<void> {
 export const settingsQuery = () =>
   queryOptions({ queryKey: keys.settings, queryFn: ({ signal }) => ask(api.GET("/api/settings", { signal })) });
 
-/** The newest jobs: often while one is active. */
+/** The newest jobs; polls fast while one is active. */
 export const jobsQuery = (pipeline: string) =>
   queryOptions({
     queryKey: keys.jobs(pipeline),
@@ -103,13 +103,13 @@ export const tablesQuery = (pipeline: string) =>
     queryFn: ({ signal }) => ask(api.GET("/api/p/{pipeline}/tables", { params: { path: { pipeline } }, signal })),
   });
 
-/** Which rows of a table, and in which order, as the API takes it. */
+/** Rows of a table with sort and filters, as the API takes them. */
 export interface RowsWanted {
   sort: string;
   filters: string[];
 }
 
-/** Rows that a grid asks for at a time. */
+/** Page size of grids. */
 export const ROWS_PAGE = 200;
 
 export const rowsPage = (
@@ -128,14 +128,14 @@ export const rowsPage = (
     }),
   );
 
-/** The first page of a table, with the number of all rows. */
+/** The first page of a table, with the total row count. */
 export const rowsQuery = (pipeline: string, table: string, wanted: RowsWanted) =>
   queryOptions({
     queryKey: [...keys.table(pipeline, table), "rows", wanted] as const,
     queryFn: ({ signal }) => rowsPage(pipeline, table, wanted, { limit: ROWS_PAGE, offset: 0, signal }),
   });
 
-/** Sources and files of a table: a page of both. */
+/** A page of a table's sources and files. */
 export const lineageQuery = (
   pipeline: string,
   table: string,
@@ -157,7 +157,7 @@ export const statsQuery = (pipeline: string, table: string) =>
     staleTime: 60_000,
   });
 
-/** The config's text as stored, with the tag to save it under. */
+/** The stored config with its ETag. */
 export const configQuery = (pipeline: string) =>
   queryOptions({
     queryKey: keys.config(pipeline),
@@ -180,11 +180,11 @@ export const savedQueriesQuery = (pipeline: string) =>
     queryFn: ({ signal }) => ask(api.GET("/api/p/{pipeline}/queries", { params: { path: { pipeline } }, signal })),
   });
 
-/** What runs: versions, store and queue, limits, and when the session ends. */
+/** Versions, store, queue, limits, and the session's expiry. */
 export const aboutQuery = () =>
   queryOptions({ queryKey: keys.about, queryFn: ({ signal }) => ask(api.GET("/api/about", { signal })) });
 
-/** Whether store and queue answer, told live. Asked beside the client: 503 is an answer here. */
+/** Health of store and queue. Bypasses the client because 503 is a regular response here. */
 export const readyQuery = () =>
   queryOptions({
     queryKey: keys.ready,

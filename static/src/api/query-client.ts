@@ -6,9 +6,10 @@ import {
 } from "@tanstack/preact-query";
 
 /**
- * A `QueryClient` whose invalidation reaches first requests that are still in flight.
+ * A `QueryClient` whose invalidation also restarts requests in flight.
  *
- * `QueryClient.invalidateQueries` lets a query without data keep its request, whose answer may be older than the change.
+ * `QueryClient.invalidateQueries` keeps the first request of a query without data, whose response may be older than
+ * the change.
  */
 export class FreshQueryClient extends QueryClient {
   override async invalidateQueries<K extends QueryKey = QueryKey>(

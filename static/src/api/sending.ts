@@ -1,10 +1,10 @@
-/** Sends a body by XMLHttpRequest: `fetch` tells nothing of how far it is sent. */
+/** Uploads a body by XMLHttpRequest: `fetch` reports no upload progress. */
 import { noted } from "./client";
 import { connection } from "./connection";
 import { ApiFailure, failureOf } from "./failure";
 
 export interface Sending<T> {
-  /** The answer's JSON. Fails with an {@link ApiFailure}. */
+  /** The response's JSON. Rejects with an {@link ApiFailure}. */
   done: Promise<T>;
   cancel: () => void;
 }
@@ -14,7 +14,7 @@ interface Wanted {
   path: string;
   body: Blob | FormData;
   headers?: Record<string, string>;
-  /** What of the person's is in the body: it may be gone before it is sent. */
+  /** The user's file within the body; it may have disappeared before the upload. */
   file: Blob;
 }
 

@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
 
-/** `lost`: there was one, and it ended under the person's hands. What they typed stays. */
+/** `lost`: the session expired while the page was open. Unsaved input is kept. */
 type Session = "unknown" | "in" | "out" | "lost";
 
 const state = signal<Session>("unknown");

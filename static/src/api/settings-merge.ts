@@ -1,4 +1,4 @@
-/** Two people's changes of the settings, brought together. */
+/** Merges concurrent changes of the settings. */
 import type { Settings } from "./types";
 
 type Field = keyof Settings;
@@ -7,7 +7,7 @@ const FIELDS: readonly Field[] = ["workspace_name", "display_name", "starred"];
 
 const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
 
-/** What is stored next, and the fields that both changed, in which `mine` has its way. */
+/** The merged settings, and the fields that both sides changed, which keep the value of `mine`. */
 export function merged(base: Settings, mine: Settings, theirs: Settings): { settings: Settings; conflicts: Field[] } {
   const settings = { ...theirs };
   const conflicts: Field[] = [];

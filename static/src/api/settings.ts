@@ -1,4 +1,4 @@
-/** The settings with the tag that they are saved under. */
+/** The settings with their ETag. */
 import { queryOptions, type QueryClient } from "@tanstack/preact-query";
 import { api, askWhole } from "./client";
 import { asFailure } from "./failure";
@@ -12,7 +12,7 @@ export interface Tagged {
 }
 
 const TAGGED = ["settings-tagged"] as const;
-/** Somebody who changes something just as often has to be met first. */
+/** Retries after a concurrent change. */
 const TRIES = 3;
 
 async function read(signal?: AbortSignal): Promise<Tagged> {
@@ -34,15 +34,15 @@ async function write(settings: Settings, tag: string | null): Promise<Tagged> {
   return { settings: data, tag: response.headers.get("ETag") };
 }
 
-/** Lets all views know what the service has. */
+/** Puts the stored settings into the cache. */
 export function keepSettings(cache: QueryClient, stored: Tagged): void {
   cache.setQueryData(TAGGED, stored);
   cache.setQueryData(keys.settings, stored.settings);
 }
 
 /**
- * Saves `mine`, which began as `base`. What somebody else changed meanwhile is kept; a conflict is given back unsaved.
- * @throws ApiFailure
+ * Saves `mine`, which started from `base`, and merges concurrent changes. Returns a conflict without saving. @throws
+ * ApiFailure
  */
 export async function saveSettings(cache: QueryClient, base: Tagged, mine: Settings): Promise<Tagged | Conflict> {
   let [known, wanted] = [base, mine];
@@ -65,10 +65,7 @@ export const isConflict = (answer: Tagged | Conflict): answer is Conflict => "th
 
 export const refreshed = (cache: QueryClient): Promise<void> => cache.invalidateQueries({ queryKey: TAGGED });
 
-/**
- * Changes the list of the stars as the service has it now, and nothing else.
- * @throws ApiFailure
- */
+/** Changes the list of starred pipelines in the stored settings. @throws ApiFailure */
 export async function changeStars(cache: QueryClient, change: (starred: string[]) => string[]): Promise<void> {
   for (let tries = 1; ; tries += 1) {
     const known = await read();
@@ -76,7 +73,7 @@ export async function changeStars(cache: QueryClient, change: (starred: string[]
     if (starred.join() === known.settings.starred.join()) return keepSettings(cache, known);
     try {
       const stored = await write({ ...known.settings, starred }, known.tag);
-      // An answer that was asked for before would put the old ones back.
+      // A response in flight would restore the old list.
       await cache.cancelQueries({ queryKey: keys.settings });
       return keepSettings(cache, stored);
     } catch (error) {
@@ -85,6 +82,6 @@ export async function changeStars(cache: QueryClient, change: (starred: string[]
   }
 }
 
-/** The star of a pipeline goes with it to its new slug. */
+/** Keeps the star of a renamed pipeline. */
 export const renameStar = (cache: QueryClient, from: string, to: string): Promise<void> =>
   changeStars(cache, (starred) => starred.map((one) => (one === from ? to : one)));

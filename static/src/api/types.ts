@@ -1,4 +1,4 @@
-/** The API's types under the names that the UI uses, made from the service's own OpenAPI document (`scripts/ui types`). */
+/** Names for the API's types, which are generated from the service's OpenAPI document (`scripts/ui types`). */
 import type { components } from "./schema";
 
 type Schemas = components["schemas"];
@@ -39,6 +39,6 @@ export type PanelResult = Schemas["PanelResult"];
 export type PanelRows = Schemas["PanelRows"];
 export type ErrorBody = Schemas["Error"];
 
-/** A value of a cell: integers beyond 2^53, decimals and times come as text. */
+/** A cell value. Integers beyond 2^53, decimals and times are strings. */
 export type Cell = string | number | boolean | null | Cell[] | { [key: string]: Cell };
 export type Row = Cell[];

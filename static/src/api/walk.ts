@@ -1,4 +1,4 @@
-/** All files of the lake below some folders, as far as somebody wants to know. */
+/** Lists files below several folders of the lake, up to a limit. */
 import { api, ask } from "./client";
 import type { LakeFile } from "./types";
 
@@ -6,11 +6,11 @@ const PAGE = 1_000;
 
 export interface Walked {
   files: LakeFile[];
-  /** False: there are more. */
+  /** False if the listing was cut off. */
   whole: boolean;
 }
 
-/** `asks`: requests at most. @throws ApiFailure */
+/** `asks`: maximum number of requests. @throws ApiFailure */
 export async function walk(
   prefixes: readonly string[],
   { files: filesMax, asks: asksMax = Infinity, signal }: { files: number; asks?: number; signal?: AbortSignal },

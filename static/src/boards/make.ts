@@ -1,4 +1,4 @@
-/** A first dashboard of a table, from wherever the table is shown. */
+/** Creates starter dashboards. */
 import { client, dashboardsQuery, keys } from "../api/queries";
 import type { Table } from "../api/types";
 import { create, saveDraft, textOf } from "../api/dashboards";
@@ -6,7 +6,7 @@ import { starter } from "./starter";
 
 const NAME_CHARACTERS_MAX = 63;
 
-/** A name that a dashboard may have, as near to a text as can be, and none of those that are taken. */
+/** A free dashboard name close to the given text. */
 export function freeName(text: string, taken: readonly string[]): string {
   const plain = text
     .toLowerCase()
@@ -22,7 +22,7 @@ export function freeName(text: string, taken: readonly string[]): string {
   }
 }
 
-/** Makes the draft; `table` undefined: of the template. @throws ApiFailure */
+/** Creates the draft; without a table, from the template. @throws ApiFailure */
 export async function makeDraft(slug: string, name: string, table: Table | undefined): Promise<void> {
   const text = table && (await starter(slug, table));
   await create(slug, name);
@@ -30,7 +30,7 @@ export async function makeDraft(slug: string, name: string, table: Table | undef
   await client.invalidateQueries({ queryKey: keys.dashboards(slug) });
 }
 
-/** Makes the draft of a table under a name that is free. @returns the name @throws ApiFailure */
+/** Creates the draft of a table under a free name and returns the name. @throws ApiFailure */
 export async function makeDashboardOf(slug: string, table: Table): Promise<string> {
   const { dashboards } = await client.fetchQuery({ ...dashboardsQuery(slug), staleTime: 0 });
   const name = freeName(

@@ -1,4 +1,4 @@
-/** A first dashboard for a table: how many rows, a chart that suits it, its rows. Written as a person would. */
+/** Generates a starter dashboard for a table: row count, a suitable chart, sample rows. */
 import { api, ask } from "../api/client";
 import type { Column, QueryAnswer, Row, Table } from "../api/types";
 import { guessChart, type ChartSpec } from "../components/chart";
@@ -8,7 +8,7 @@ import { familyOf, numeric } from "../format/values";
 
 const COLUMNS_MAX = 12;
 const BARS_MAX = 20;
-/** Beyond this many days a chart by month says more. */
+/** Longer spans are charted by month. */
 const DAYS_MAX = 400;
 const WORDS_SEEN = 12;
 
@@ -16,14 +16,14 @@ const yaml = (text: string): string =>
   /^[A-Za-z][\w -]*\w$/.test(text) && !/^(?:true|false|null|yes|no|on|off)$/i.test(text) ? text : JSON.stringify(text);
 
 export interface Found {
-  /** A column of days or times. */
+  /** A date or time column. */
   time: Column | undefined;
   byMonth: boolean;
-  /** A column of few words. */
+  /** A column with few distinct strings. */
   word: Column | undefined;
-  /** A column of numbers that measures something. */
+  /** A numeric column that is a measure. */
   measure: Column | undefined;
-  /** One whose sum makes sense. */
+  /** A measure whose sum makes sense. */
   sum: Column | undefined;
 }
 
@@ -35,7 +35,7 @@ const isDay = ({ type }: Column): boolean => /^(?:date|timestamp)/i.test(type);
 const isMeasure = ({ name, type }: Column): boolean =>
   familyOf(type) === "number" && !/(?:^|_)(?:id|key|code|zip|year|month|day|hour|number|no)$/i.test(name);
 
-/** What of a table's columns a chart can be made of. */
+/** Finds the columns of a table that a chart can use. */
 async function look(slug: string, table: Table): Promise<Found> {
   const columns = table.schema.filter(usable);
   const time = columns.find(isDay);
@@ -60,11 +60,11 @@ async function look(slug: string, table: Table): Promise<Found> {
 interface Chart {
   sql: string[];
   title: string;
-  /** What is measured, as the query names it. */
+  /** Name of the measure in the query. */
   field: string;
 }
 
-/** The query of the chart, without what restricts it to a period. */
+/** Query of the chart, without the filter on the period. */
 function chartOf(table: string, { time, byMonth, word, sum }: Found, where: string[]): Chart | undefined {
   const from = identifier(table);
   const field = sum?.name ?? "rows";
@@ -115,7 +115,7 @@ function chartPanel(spec: ChartSpec, { title, field }: Chart): string[] {
   ];
 }
 
-/** Numbers of the whole, which share the first row. */
+/** KPI panels, which share the first row. */
 function kpis({ measure, sum, word }: Found): { sql: string; panel: string }[] {
   const found = [{ sql: 'count(*) AS "rows"', id: "rows", title: "Rows", format: "integer" }];
   if (sum)
@@ -145,7 +145,7 @@ function kpis({ measure, sum, word }: Found): { sql: string; panel: string }[] {
   }));
 }
 
-/** The text, from what was found. */
+/** The YAML document. */
 export function starterText(table: Table, found: Found, spec: ChartSpec | undefined, chart: Chart | undefined): string {
   const { time } = found;
   const numbers = kpis(found);

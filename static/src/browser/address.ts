@@ -2,7 +2,7 @@ import { useSearchParams } from "wouter-preact";
 
 type Put = (name: string, value: string) => void;
 
-/** What the address says after its `?`, and what puts a value there; an empty one is none. Back doesn't undo it. */
+/** The URL's query parameters and a setter, which removes empty values and adds no history entry. */
 export function useAddressParams(): [URLSearchParams, Put] {
   const [params, setParams] = useSearchParams();
   const put = (name: string, value: string) =>

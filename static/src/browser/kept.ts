@@ -1,11 +1,11 @@
 import { signal, type Signal } from "@preact/signals";
 
-/** Beyond this, in characters, a browser's store is not the place. */
+/** Maximum length in characters; browser storage is small. */
 const TEXT_MAX = 512 * 1024;
 
 /**
- * A value that this browser keeps under `name` (histories, widths, text that isn't saved yet).
- * A store that is full, switched off or holds something else gives `fallback`, and the value lives as long as the page.
+ * A value that this browser stores under `name` (histories, widths, unsaved text). If storage is full, disabled or
+ * invalid, it starts with `fallback` and lives as long as the page.
  */
 export function kept<T>(name: string, fallback: T, is: (value: unknown) => value is T): Signal<T> {
   const key = `lakemill.${name}`;
@@ -14,7 +14,7 @@ export function kept<T>(name: string, fallback: T, is: (value: unknown) => value
   return value;
 }
 
-/** As `kept`, and what another tab writes is taken over, so that tabs add to one list and don't undo one another. */
+/** Like `kept`, and follows changes by other tabs, so that tabs extend one shared list. */
 export function keptByAll<T>(name: string, fallback: T, is: (value: unknown) => value is T): Signal<T> {
   const value = kept(name, fallback, is);
   const key = `lakemill.${name}`;

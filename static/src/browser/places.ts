@@ -1,4 +1,4 @@
-/** Every address of the UI is made here; `src/web/ui.rs` lists their beginnings. */
+/** URLs of the UI; `src/web/ui.rs` lists their prefixes. */
 const part = encodeURIComponent;
 
 function withQuery(path: string, query: Record<string, string | number | undefined>): string {
@@ -11,11 +11,11 @@ function withQuery(path: string, query: Record<string, string | number | undefin
 
 export const places = {
   home: () => "/",
-  /** A new pipeline from a CSV: one that lies in the lake, or one that is still to be dropped. */
+  /** The wizard for a new pipeline, optionally from a CSV in the lake. */
   fromCsv: (key?: string) => withQuery("/new", { key }),
   lake: (prefix?: string, more: { file?: string; line?: number } = {}): string =>
     withQuery("/lake", { prefix, ...more }),
-  /** A source of a pipeline in the lake; sources are told relative to their pipeline. */
+  /** A source in the lake; source keys are relative to their pipeline. */
   source: (slug: string, source: string, line?: number | null) => {
     const file = `pipelines/${slug}/${source}`;
     return places.lake(file.slice(0, file.lastIndexOf("/") + 1), { file, ...(line ? { line } : {}) });
@@ -33,14 +33,14 @@ export const places = {
   editDashboard: (slug: string, name: string) => `/p/${part(slug)}/dashboards/${part(name)}/edit`,
   jobs: (slug: string) => `/p/${part(slug)}/jobs`,
   job: (slug: string, id: string) => `/p/${part(slug)}/jobs/${part(id)}`,
-  /** `at`: a JSON Pointer to show. */
+  /** `at`: JSON Pointer to select. */
   config: (slug: string, at?: string) => withQuery(`/p/${part(slug)}/config`, { at }),
 };
 
-/** Goes along with an address that has a query of ours: it runs at once. No link from elsewhere can bring it. */
+/** Navigation state that runs the query of the URL at once. Links from other sites can't set it. */
 export const RUN_AT_ONCE = { run: true } as const;
 
-/** Whether what was gone to last is to run at once. */
+/** Whether the last navigation asked to run at once. */
 export function runsAtOnce(): boolean {
   const state: unknown = history.state;
   return typeof state === "object" && state !== null && "run" in state && state.run === true;

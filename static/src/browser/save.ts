@@ -1,6 +1,6 @@
-/** Files that a browser is handed over to keep. */
+/** File downloads. */
 
-/** Starts the download of an address of the service. */
+/** Starts the download of a URL of the service. */
 export function saveFrom(href: string, name: string): void {
   const link = document.createElement("a");
   link.href = href;
@@ -11,11 +11,11 @@ export function saveFrom(href: string, name: string): void {
 export function saveFile(file: Blob, name: string): void {
   const url = URL.createObjectURL(file);
   saveFrom(url, name);
-  // The browser has begun to read it by then.
+  // By then the browser has opened it.
   setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }
 
-/** A pipeline's archive. */
+/** Downloads a pipeline's archive. */
 export function exportPipeline(slug: string): void {
   saveFrom(`/api/p/${encodeURIComponent(slug)}/export`, `${slug}.zip`);
 }

@@ -1,23 +1,23 @@
 import { useLayoutEffect } from "preact/hooks";
 
-/** A key of a view, as the help panel shows it. */
+/** A keyboard shortcut, as the help panel shows it. */
 export interface Shortcut {
-  /** `"/"`, `"g d"` (one after the other), `"mod+Enter"` (Ctrl, on a Mac Cmd). */
+  /** `"/"`, `"g d"` (a sequence), `"mod+Enter"` (Ctrl, or Cmd on a Mac). */
   keys: string;
   does: string;
   run?: () => void;
-  /** Where it works; without it, in the view that names it. */
+  /** Default: the view that registers it. */
   scope?: "pipeline" | "everywhere";
 }
 
-/** How long a first key waits for its second, in milliseconds. */
+/** Maximum time between the keys of a sequence, in milliseconds. */
 const SEQUENCE_MS = 1_200;
 export const isMac = /Mac|iPhone|iPad/.test(navigator.userAgent);
 
 let first: { key: string; at: number } | undefined;
 const active: Shortcut[][] = [];
 
-/** Whether keys that are pressed are text for this element. */
+/** Whether an element takes key presses as text. */
 function takesText(target: EventTarget | null): boolean {
   if (!(target instanceof HTMLElement)) return false;
   return (
@@ -42,7 +42,10 @@ function pressed(event: KeyboardEvent): void {
 
 document.addEventListener("keydown", pressed);
 
-/** Keys that work while a component is there; the last to come wins. `shortcuts` may be a new array each time. */
+/**
+ * Registers shortcuts while the component is mounted; the last registration wins. `shortcuts` may be a new array on
+ * each render.
+ */
 export function useShortcuts(shortcuts: Shortcut[]): void {
   useLayoutEffect(() => {
     active.push(shortcuts);
@@ -52,10 +55,10 @@ export function useShortcuts(shortcuts: Shortcut[]): void {
   });
 }
 
-/** All keys that work now, for the help panel. */
+/** All active shortcuts, for the help panel. */
 export const activeShortcuts = (): Shortcut[] => active.flat();
 
-/** `mod+Enter` as it is printed on keys: `⌘ Enter`, `Ctrl Enter`. */
+/** Key labels of `mod+Enter`: `⌘ Enter` or `Ctrl Enter`. */
 export function printed(keys: string): string[] {
   return keys
     .split(/[ +]/)

@@ -2,7 +2,7 @@ import { signal } from "@preact/signals";
 
 export type Theme = "system" | "light" | "dark";
 
-/** Where `public/theme.js` looks before anything is drawn. */
+/** Also read by `public/theme.js` before the first paint. */
 const KEY = "lakemill.theme";
 
 function kept(): Theme {
@@ -12,9 +12,9 @@ function kept(): Theme {
 
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
 
-/** What the person chose in this browser. */
+/** The user's choice, per browser. */
 export const theme = signal<Theme>(kept());
-/** What is shown. Charts and editors draw anew when it changes. */
+/** The effective theme; charts and editors redraw when it changes. */
 export const shownTheme = signal<"light" | "dark">(shown());
 
 function shown(): "light" | "dark" {

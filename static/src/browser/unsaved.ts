@@ -1,7 +1,7 @@
 import { computed, signal } from "@preact/signals";
 import { useLayoutEffect } from "preact/hooks";
 
-/** What leaving would end: the view it is typed in, or only the page as a whole, as with uploads. */
+/** What ends the work: leaving the view, or only closing the page, as for uploads. */
 type Bound = "view" | "page";
 
 const unsaved = signal<ReadonlyMap<string, Bound>>(new Map());
@@ -10,19 +10,19 @@ window.addEventListener("beforeunload", (event) => {
   if (unsaved.value.size > 0) event.preventDefault();
 });
 
-/** What is typed and not saved, told by its name ("the config of orders"); links ask before they leave it. */
+/** Names of unsaved work ("the config of orders"); links ask before they leave it. */
 export const unsavedThings = computed(() =>
   [...unsaved.value].flatMap(([name, bound]) => (bound === "view" ? [name] : [])),
 );
 
 const asks = (): boolean => unsavedThings.value.length > 0;
 
-/** The way on that waits for the person's word. */
+/** The navigation that waits for confirmation. */
 export const leaving = signal<(() => void) | undefined>(undefined);
 
-/** While `dirty`, leaving asks first: the view, or, with `page`, the page alone. */
+/** While `dirty`, asks before the view (or, with `page`, only the page) is left. */
 export function useUnsaved(name: string, dirty: boolean, bound: Bound = "view"): void {
-  // Before anything is painted: a view that saves and then goes elsewhere isn't asked.
+  // Before painting, so that a view can save and navigate without a prompt.
   useLayoutEffect(() => {
     if (!dirty) return undefined;
     unsaved.value = new Map([...unsaved.value, [name, bound]]);
@@ -32,14 +32,14 @@ export function useUnsaved(name: string, dirty: boolean, bound: Bound = "view"):
   }, [name, dirty, bound]);
 }
 
-/** Whether going there takes the view away; other parameters of the same place don't. */
+/** Whether navigation leaves the view; changes of parameters don't. */
 const leaves = (to: string): boolean => new URL(to, location.href).pathname !== location.pathname;
 
-/** Around every navigation of the router: asks where something would be left unsaved. */
+/** Wraps the router's navigation with the prompt for unsaved work. */
 export function guarded<O>(navigate: (to: string, options?: O) => void, to: string, options?: O): void {
   const go = () => navigate(to, options);
   if (!asks() || !leaves(to)) return go();
-  // What was saved just now is noted once its view has drawn that.
+  // A save just before takes effect with the next render.
   setTimeout(() => {
     if (asks()) leaving.value = go;
     else go();
@@ -55,7 +55,7 @@ interface Navigation extends EventTarget {
   traverseTo: (key: string) => { finished: Promise<unknown> };
 }
 
-/** The browser's Back and Forward, where it lets pages hold them; elsewhere drafts are what is left. */
+/** Intercepts Back and Forward where the browser allows it; elsewhere drafts protect the text. */
 function guardBack(navigation: Navigation): void {
   let allowed = false;
   navigation.addEventListener("navigate", (event) => {

@@ -3,14 +3,14 @@ import { connection } from "../api/connection";
 import { Button } from "./button";
 import { Failed } from "./states";
 
-/** How browsers say that a part of the UI couldn't be loaded: the service is away, or was replaced by another version. */
+/** Browser messages for a chunk that failed to load: the service is down or was updated. */
 const NOT_LOADED = /dynamically imported module|importing a module script|unable to preload|error loading/i;
 
 interface Props {
   children: ComponentChildren;
 }
 
-/** Shows what went wrong in place of a view that can't be drawn; the rest of the page goes on. */
+/** Shows the error in place of a view that failed to render. */
 export class Boundary extends Component<Props, { error: unknown }> {
   override state: { error: unknown } = { error: undefined };
   private forget: (() => void) | undefined;

@@ -2,9 +2,9 @@ import type { ComponentChildren, JSX, Ref } from "preact";
 import "./button.css";
 
 type Props = Omit<JSX.IntrinsicElements["button"], "icon" | "ref"> & {
-  /** `primary`: the one thing that a view is for. */
+  /** `primary`: the main action of a view. */
   look?: "plain" | "primary" | "quiet" | "danger";
-  /** What was asked for is on its way; the button waits and says so. */
+  /** The action is in progress; the button is disabled and says so. */
   busy?: boolean | undefined;
   icon?: ComponentChildren;
   buttonRef?: Ref<HTMLButtonElement>;
@@ -28,7 +28,7 @@ export function Button({ look = "plain", busy, icon, children, class: extra, but
   );
 }
 
-/** A button that shows a picture alone; `label` is its name. */
+/** An icon button; `label` is its accessible name. */
 export function IconButton({ label, ...rest }: Props & { label: string }) {
   return (
     <Button

@@ -8,20 +8,20 @@ interface Props {
   title: string;
   onClose: () => void;
   children: ComponentChildren;
-  /** Buttons at the foot, the main one last. */
+  /** Footer buttons, the primary one last. */
   actions?: ComponentChildren;
-  /** `drawer`: at the right edge, as high as the page. */
+  /** `drawer`: full height at the right edge. */
   kind?: "dialog" | "wide" | "drawer";
-  /** False: there is no way out but the actions. */
+  /** False: only the actions close the dialog. */
   closable?: boolean;
 }
 
-/** A modal dialog: keeps the focus, closes with Esc, and gives the focus back. */
+/** A modal dialog: traps focus, closes with Esc, and restores focus. */
 export function Dialog({ title, onClose, children, actions, kind = "dialog", closable = true }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   const name = useId();
   const left = useRef(false);
-  // Before the next event, so that keys that follow at once are the dialog's.
+  // Before the next event, so that the dialog receives keys pressed at once.
   useLayoutEffect(() => {
     const before = document.activeElement;
     const node = dialog.current;
@@ -41,7 +41,7 @@ export function Dialog({ title, onClose, children, actions, kind = "dialog", clo
         event.preventDefault();
         if (closable && event.target === dialog.current) onClose();
       }}
-      // Browsers close a dialog at the second Esc whatever was said to the first.
+      // Browsers close a dialog on the second Esc even if the first was prevented.
       onClose={(event) => {
         if (left.current || event.target !== dialog.current) return;
         if (closable) onClose();
@@ -71,19 +71,19 @@ export function Dialog({ title, onClose, children, actions, kind = "dialog", clo
 interface ConfirmProps {
   title: string;
   children: ComponentChildren;
-  /** A verb: what the button does. */
+  /** A verb for the button. */
   action: string;
   danger?: boolean;
   busy?: boolean;
-  /** While it goes on: there is no way out but to stop it. */
+  /** Set while the action is in progress and can be stopped. */
   onStop?: (() => void) | undefined;
-  /** The button waits for this. */
+  /** Enables the button. */
   ready?: boolean;
   onConfirm: () => void;
   onClose: () => void;
 }
 
-/** Asks before something is done; the text names what changes or is lost. */
+/** Confirmation dialog; its text lists what changes or is lost. */
 export function Confirm({
   title,
   children,

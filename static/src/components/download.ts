@@ -1,8 +1,8 @@
 /**
- * Downloads of whole results, which go on whatever view is shown.
+ * Downloads of full results; they continue across views.
  *
- * A large one goes straight to a file of the person's choice where the browser can do that (Chromium, over https or on
- * this machine); else the browser keeps it until its last byte, piece by piece, and saves it then.
+ * Large downloads stream to a file where the browser supports it (Chromium, on https or localhost). Otherwise the
+ * browser buffers the data in pieces and saves it at the end.
  */
 import { signal } from "@preact/signals";
 import { api, ask, sendRaw } from "../api/client";
@@ -20,19 +20,19 @@ export const FORMATS: { format: Format; label: string; hint: string }[] = [
   { format: "json", label: "JSON", hint: "An array of objects" },
 ];
 
-/** Largest file that a browser is asked to hold before it is saved, in bytes. */
+/** Largest file that is buffered in the browser, in bytes. */
 const HELD_BYTES_MAX = 2 * 1024 ** 3;
-/** A result made of more than that is written to disk as it comes, where that is possible; in bytes. */
+/** Larger results are streamed to disk where possible; in bytes. */
 const IN_MEMORY_MAX = 64 * 1024 ** 2;
-/** So much is handed over to the browser at a time, which may keep it on the disk. */
+/** Buffer size that is handed to the browser, which may keep it on disk. */
 const PIECE_BYTES = 16 * 1024 ** 2;
-/** Progress is told this often, in milliseconds. */
+/** Progress interval, in milliseconds. */
 const TOLD_EVERY_MS = 100;
 
 interface Running {
   id: string;
   slug: string;
-  /** Of the file. */
+  /** File name. */
   name: string;
   format: Format;
   bytes: number;
@@ -41,11 +41,11 @@ interface Running {
 
 interface Asked {
   slug: string;
-  /** Of the file, without the ending. */
+  /** File name without extension. */
   name: string;
   format: Format;
   sql: string;
-  /** Of what the result is made, in bytes, where that is known. */
+  /** Size of the data behind the result in bytes, if known. */
   size?: number;
 }
 
@@ -55,7 +55,7 @@ interface Picker {
   }>;
 }
 
-/** What is on its way. */
+/** Downloads in progress. */
 export const downloads = signal<Running[]>([]);
 
 export async function download({ slug, name, format, sql, size = 0 }: Asked): Promise<void> {
@@ -66,7 +66,7 @@ export async function download({ slug, name, format, sql, size = 0 }: Asked): Pr
   try {
     sink = size > IN_MEMORY_MAX ? await chosenFile(file) : undefined;
   } catch {
-    return; // No file was chosen.
+    return; // The file dialog was cancelled.
   }
   const cancel = () => {
     ending.abort();
@@ -96,7 +96,7 @@ export async function download({ slug, name, format, sql, size = 0 }: Asked): Pr
   }
 }
 
-/** Keeps a body in the chosen file, or as a download. Gives its length in bytes. */
+/** Writes a body to the chosen file, or saves it as a download. Returns its length in bytes. */
 async function kept(
   response: Response,
   sink: WritableStream<Uint8Array> | undefined,
@@ -120,7 +120,7 @@ async function kept(
   return sum;
 }
 
-/** Reads a body into a file, telling how much there is. @throws ApiFailure when it is too large */
+/** Buffers a body with progress. @throws ApiFailure if it is too large */
 export async function collect(response: Response, progress: (received: number) => void, max: number): Promise<Blob> {
   const reader = response.body?.getReader();
   const tell = calmly(progress);
@@ -158,7 +158,7 @@ function calmly(progress: (received: number) => void): (received: number) => voi
   };
 }
 
-/** Undefined: this browser has no such way. @throws if the person chose none */
+/** Undefined if the browser has no file picker. @throws if the user cancelled */
 async function chosenFile(suggestedName: string): Promise<WritableStream<Uint8Array> | undefined> {
   const { showSaveFilePicker } = window as Picker;
   if (!showSaveFilePicker) return undefined;

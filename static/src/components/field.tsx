@@ -4,10 +4,10 @@ import "./field.css";
 
 interface FieldProps {
   label: string;
-  /** What is wrong with what was typed: found, expected. */
+  /** Validation message: found, expected. */
   error?: string | undefined;
   hint?: ComponentChildren;
-  /** Keeps the label for screen readers alone. */
+  /** Hides the label visually. */
   bare?: boolean;
 }
 

@@ -6,7 +6,7 @@ import "./menu.css";
 export interface MenuItem {
   label: string;
   icon?: ComponentChildren;
-  /** A line below the label: what it costs or loses. */
+  /** Description below the label. */
   hint?: string;
   danger?: boolean;
   disabled?: boolean;
@@ -14,7 +14,7 @@ export interface MenuItem {
 }
 
 interface Props {
-  /** The button's name for screen readers. */
+  /** Accessible name of the button. */
   label: string;
   button: ComponentChildren;
   look?: "plain" | "primary" | "quiet";
@@ -22,7 +22,7 @@ interface Props {
   class?: string;
 }
 
-/** The items of a menu that is open: arrows move, Enter chooses, Esc closes. */
+/** Items of an open menu: arrows move, Enter selects, Esc closes. */
 export function MenuList({
   listRef,
   id,
@@ -36,7 +36,7 @@ export function MenuList({
   label: string;
   items: MenuItem[];
   onClose: () => void;
-  /** Tab was pressed, which goes on from where the menu belongs. */
+  /** Tab was pressed; focus continues from the button. */
   onLeave?: () => void;
 }) {
   const move = (event: KeyboardEvent) => {
@@ -80,7 +80,7 @@ export function MenuList({
   );
 }
 
-/** A button with a menu: arrows move, Enter chooses, Esc closes. */
+/** Menu button: arrows move, Enter selects, Esc closes. */
 export function Menu({ label, button, look = "quiet", items, class: extra }: Props) {
   const [open, setOpen] = useState(false);
   const anchor = useRef<HTMLButtonElement>(null);
@@ -131,7 +131,7 @@ export function Menu({ label, button, look = "quiet", items, class: extra }: Pro
   );
 }
 
-/** Below the button, or above where there is more room; within the window. */
+/** Places the menu below the button, or above if there is more room. */
 function place(list: HTMLElement, anchor: HTMLElement): void {
   const gap = 4;
   const at = anchor.getBoundingClientRect();

@@ -3,10 +3,10 @@ import { useEffect } from "preact/hooks";
 import { signal } from "@preact/signals";
 import "./page.css";
 
-/** What the workspace is called; the end of every title. */
+/** Name of the workspace, part of every page title. */
 export const workspace = signal("Lakemill");
 
-/** Names the page in the browser's tab and history. */
+/** Sets the page title. */
 export function useTitle(title: string): void {
   const whole = title ? `${title} · ${workspace.value}` : workspace.value;
   useEffect(() => {
@@ -14,7 +14,7 @@ export function useTitle(title: string): void {
   }, [whole]);
 }
 
-/** A view's frame: scrolls by itself, one heading, actions at the right. `full`: the view divides the room itself. */
+/** Frame of a view: heading, actions, own scrolling. `full`: the view manages its layout. */
 export function Page({
   title,
   heading,
@@ -42,7 +42,7 @@ export function Page({
   );
 }
 
-/** A titled part of a page. */
+/** A titled section of a page. */
 export function Section({
   title,
   actions,

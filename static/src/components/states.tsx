@@ -4,7 +4,7 @@ import { remedyOf } from "../format/remedies";
 import { Button } from "./button";
 import "./states.css";
 
-/** Nothing is here yet; says the next step and offers it. */
+/** Empty state: says the next step and offers it. */
 export function Empty({
   title,
   children,
@@ -24,14 +24,14 @@ export function Empty({
 }
 
 interface FailedProps {
-  /** What didn't work: "Couldn't load the tables". */
+  /** What failed: "Couldn't load the tables". */
   title: string;
   error: unknown;
   onRetry?: (() => void) | undefined;
   actions?: ComponentChildren;
 }
 
-/** What happened, why, and what to do. */
+/** Error with cause and remedy. */
 export function Failed({ title, error, onRetry, actions }: FailedProps) {
   const failure = asFailure(error);
   const remedy = remedyOf(failure);
@@ -53,7 +53,7 @@ export function Failed({ title, error, onRetry, actions }: FailedProps) {
   );
 }
 
-/** Stands for content of known shape until it is there; takes the same room. */
+/** Placeholder that takes the room of the content. */
 export function Skeleton({ lines = 3, label = "Loading" }: { lines?: number; label?: string }) {
   return (
     <div class="skeleton" role="status" aria-label={label}>
@@ -64,7 +64,7 @@ export function Skeleton({ lines = 3, label = "Loading" }: { lines?: number; lab
   );
 }
 
-/** A sentence in a box: a warning, something that was noticed. */
+/** A note: information, warning or error. */
 export function Note({
   tone = "neutral",
   children,

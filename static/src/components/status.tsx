@@ -4,7 +4,7 @@ import "./status.css";
 
 export type Tone = "neutral" | "ok" | "warn" | "bad" | "run" | "accent";
 
-/** A short word about a thing's state. Colour never says it alone. */
+/** Short state of a thing; never by colour alone. */
 export function Badge({
   tone = "neutral",
   children,
@@ -25,13 +25,13 @@ const TONES: Record<JobStatus, Tone> = { queued: "neutral", running: "run", comp
 
 export const toneOf = (status: JobStatus): Tone => TONES[status];
 
-/** `code`: of its error. Who cancelled a job knows that it didn't complete: that is no alarm. */
+/** `code`: error code. A cancelled job isn't shown as an error. */
 export function JobBadge({ status, code }: { status: JobStatus; code?: string | null | undefined }) {
   if (status === "failed" && code === "cancelled") return <Badge>cancelled</Badge>;
   return <Badge tone={TONES[status]}>{status}</Badge>;
 }
 
-/** How far something is; without `total` the bar has no length, and the text says what is known. */
+/** Progress bar; indeterminate without `total`. */
 export function Bar({ done, total, label }: { done: number; total: number; label: string }) {
   const known = total > 0;
   const part = known ? Math.min(1, done / total) : 0;

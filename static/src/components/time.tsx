@@ -1,13 +1,13 @@
 import { signal } from "@preact/signals";
 import { ago, duration, exact } from "../format/time";
 
-/** One clock for all relative times on a page. */
+/** Shared clock of all relative times. */
 export const now = signal(new Date());
 setInterval(() => {
   if (!document.hidden) now.value = new Date();
 }, 1_000);
 
-/** A time relative to now; the exact one, with its zone, on hover. */
+/** Relative time; the exact time with zone on hover. */
 export function Time({ at }: { at: string | null | undefined }) {
   if (!at) return <span class="dim">–</span>;
   const time = new Date(at);
@@ -18,12 +18,12 @@ export function Time({ at }: { at: string | null | undefined }) {
   );
 }
 
-/** Time that has gone since; counts on. */
+/** Elapsed time, counting up. */
 export function Elapsed({ since }: { since: string }) {
   return <span class="num">{duration(Math.max(0, now.value.getTime() - new Date(since).getTime()))}</span>;
 }
 
-/** Time until then; counts down to "now". */
+/** Remaining time, counting down to "now". */
 export function Countdown({ to }: { to: string }) {
   const left = new Date(to).getTime() - now.value.getTime();
   return (

@@ -20,7 +20,7 @@ function show(toast: Omit<Toast, "id">): void {
   last += 1;
   const id = last;
   toasts.value = [...toasts.value, { ...toast, id }].slice(-TOASTS_MAX);
-  // What went wrong stays until the person has seen it.
+  // Errors stay until dismissed.
   if (toast.tone !== "bad") setTimeout(() => drop(id), SHOWN_MS);
 }
 
@@ -28,10 +28,10 @@ function drop(id: number): void {
   toasts.value = toasts.value.filter((toast) => toast.id !== id);
 }
 
-/** Says at the foot of the page what was done, or couldn't be. */
+/** Toast messages. */
 export const say = {
   done: (text: string, action?: Toast["action"]) => show({ tone: "ok", text, ...(action ? { action } : {}) }),
-  /** `what` didn't work: "The file wasn't deleted". */
+  /** `what` failed: "Couldn't delete the file". */
   failed: (what: string, error: unknown) => show({ tone: "bad", text: `${what}: ${asFailure(error).message}` }),
 };
 

@@ -1,4 +1,4 @@
-/** Cuts delimited text into cells, for looking at a file; what a run makes of it, the service says. */
+/** Splits delimited text for a preview; the service decides how a run reads it. */
 export function split(text: string, delimiter: string, quote: string | null): string[][] {
   const rows: string[][] = [];
   let row: string[] = [];
@@ -35,7 +35,7 @@ export function split(text: string, delimiter: string, quote: string | null): st
 const DELIMITERS = [",", ";", "\t", "|"];
 const LINES_LOOKED_AT = 50;
 
-/** The delimiter that cuts the first rows into the same number of cells, more than one. */
+/** The delimiter that splits the first rows into equally many cells, more than one. */
 export function sniff(text: string): string {
   const head = text.split("\n", LINES_LOOKED_AT).join("\n");
   let best = { delimiter: ",", score: 0 };

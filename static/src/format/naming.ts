@@ -1,8 +1,8 @@
 /**
- * Numbers that are names: ids, codes, years, times of day. Nobody adds them up, and grouped (`2,013`) they are hard to
- * read. A schema doesn't tell them from amounts; names and values do.
+ * Detects numeric identifiers: IDs, codes, years, times of day. They aren't summed, and separators (`2,013`) make
+ * them hard to read. The schema doesn't distinguish them from amounts; names and values do.
  *
- * Names are looked at by their last word, so `customer_id` and `customerId` are ids, and `paid` and `id_count` are none.
+ * Uses the last word of the name, so `customer_id` and `customerId` match, `paid` and `id_count` don't.
  */
 import type { Cell } from "../api/types";
 import { isNumeric } from "./values";
@@ -30,7 +30,7 @@ const NAMES = new Set([
 ]);
 const TIMES = new Set(["time", "hhmm", "hour", "clock"]);
 const YEARS = new Set(["years", "season", "vintage", "born", "founded", "built", "since", "from", "until", "date"]);
-/** Fewer values prove nothing. */
+/** Fewer values are no evidence. */
 const VALUES_MIN = 3;
 const [YEAR_MIN, YEAR_MAX] = [1_800, 2_100];
 
@@ -45,7 +45,7 @@ const isYear = (value: number): boolean => Number.isInteger(value) && value >= Y
 /** `517` is 5:17, `2400` midnight. */
 const isClock = (value: number): boolean => Number.isInteger(value) && value >= 0 && value <= 2_400 && value % 100 < 60;
 
-/** Whether a column's numbers are written without separators; `values` are some of its first. */
+/** Whether numbers are shown without separators; `values` are the first of the column. */
 export function isNaming(name: string, type: string, values: Iterable<Cell | undefined> = []): boolean {
   if (!isNumeric(type)) return false;
   const last = words(name).at(-1) ?? "";
@@ -53,6 +53,6 @@ export function isNaming(name: string, type: string, values: Iterable<Cell | und
   const numbers = [...values].filter((value) => typeof value === "number");
   if (numbers.length < VALUES_MIN) return false;
   if (TIMES.has(last)) return numbers.every(isClock);
-  // Without a word for it, amounts that happen to lie in between would be taken for years.
+  // Without a hint in the name, amounts could be mistaken for years.
   return (YEARS.has(last) || last === "" || last === "y") && numbers.every(isYear);
 }

@@ -1,4 +1,4 @@
-/** Numbers as the reader's locale writes them. */
+/** Number formats by locale. */
 const whole = new Intl.NumberFormat(undefined, { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat(undefined, { notation: "compact", maximumFractionDigits: 1 });
 const percent = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 1 });
@@ -7,9 +7,9 @@ const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
 /** `12,345`. */
 export const count = (n: number): string => whole.format(n);
-/** `12.3K`, for places where the exact one is in the title. */
+/** `12.3K`, where the title has the exact number. */
 export const compact = (n: number): string => short.format(n);
-/** A share from 0 to 1: `12.3%`. */
+/** A fraction as a percentage: `12.3%`. */
 export const share = (n: number): string => percent.format(n);
 
 /** `1.2 MiB`. */

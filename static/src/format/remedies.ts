@@ -1,7 +1,7 @@
 import { asFailure, type ApiFailure } from "../api/failure";
 import { duration } from "./time";
 
-/** What a person can do about an error, by its machine code. The message itself says what happened. */
+/** What to do about an error, by its code. The message says what happened. */
 const REMEDIES: Record<string, string> = {
   unreachable: "Check that the service is running and that this device is online. The page reconnects automatically.",
   bucket_not_found: "Check the S3_BUCKET_ settings of the service, or create the bucket.",
@@ -25,7 +25,7 @@ export function remedyOf(failure: ApiFailure): string | undefined {
   return REMEDIES[failure.code];
 }
 
-/** What happened and what to do, in one line. */
+/** Message and remedy in one line. */
 export function withRemedy(error: unknown): string {
   const failure = asFailure(error);
   const remedy = remedyOf(failure);

@@ -1,9 +1,9 @@
-/** Slugs: what a pipeline's address, folder and name in the store are. */
+/** Slugs identify pipelines in URLs and in the store. */
 const SLUG_CHARACTERS_MAX = 63;
 
 export const SLUG_HINT = "a-z, 0-9, _ and -, starting with a letter or digit";
 
-/** What is wrong with a slug, by the rule that the service keeps; undefined: nothing. */
+/** Validates a slug like the service; undefined if valid. */
 export function slugFault(slug: string): string | undefined {
   if (slug === "") return "Enter a slug.";
   if (slug.length > SLUG_CHARACTERS_MAX)
@@ -15,7 +15,7 @@ export function slugFault(slug: string): string | undefined {
   return undefined;
 }
 
-/** A slug that is made from other text, e.g. a title: `Daily sales (EU)` is `daily-sales-eu`. */
+/** Makes a slug from other text: `Daily sales (EU)` becomes `daily-sales-eu`. */
 export function slugFrom(text: string): string {
   const plain = text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
   return plain
@@ -25,7 +25,7 @@ export function slugFrom(text: string): string {
     .replace(/-+$/, "");
 }
 
-/** A slug that isn't taken: `flights`, else `flights-2`, … */
+/** A free slug: `flights`, else `flights-2`, … */
 export function freeSlug(wanted: string, taken: Iterable<string>): string {
   const known = new Set(taken);
   if (!known.has(wanted)) return wanted;

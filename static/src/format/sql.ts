@@ -1,6 +1,6 @@
-/** Names as SQL writes them. */
+/** Quotes SQL identifiers. */
 const PLAIN = /^[a-z_][a-z0-9_]*$/i;
-/** Words that DuckDB doesn't take for a column's name, whatever their case, unless they are quoted. */
+/** Words that DuckDB doesn't accept as a column name without quotes. */
 const RESERVED = new Set(
   (
     "all analyse analyze and anti any array as asc asof asymmetric at authorization binary both by case cast check " +
@@ -13,9 +13,9 @@ const RESERVED = new Set(
   ).split(" "),
 );
 
-/** A name in quotes. */
+/** A quoted identifier. */
 export const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
-/** A name as SQL takes it, without quotes where it needs none. */
+/** An identifier, quoted if needed. */
 export const identifier = (name: string): string =>
   PLAIN.test(name) && !RESERVED.has(name.toLowerCase()) ? name : quoted(name);

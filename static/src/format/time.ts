@@ -1,15 +1,15 @@
-/** Times and durations for a reader. */
+/** Formats times and durations. */
 const MINUTE_S = 60;
 const HOUR_S = 60 * MINUTE_S;
 const DAY_S = 24 * HOUR_S;
-/** Beyond this the date itself says more. */
+/** Older times are shown as dates. */
 const RELATIVE_S_MAX = 30 * DAY_S;
 
 const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "short" });
 const day = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "numeric" });
 const exactly = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
 
-/** `2 min. ago`, `in 5 sec.`; a date once that is long ago. */
+/** `2 min. ago`, `in 5 sec.`; a date after a month. */
 export function ago(time: Date, now: Date): string {
   const seconds = Math.round((time.getTime() - now.getTime()) / 1000);
   const size = Math.abs(seconds);
@@ -21,7 +21,7 @@ export function ago(time: Date, now: Date): string {
   return day.format(time);
 }
 
-/** With date, seconds and zone: for titles. */
+/** Date, seconds and zone, for titles. */
 export const exact = (time: Date): string => exactly.format(time);
 
 /** `340 ms`, `4.2 s`, `3 min 20 s`, `2 h 5 min`. */

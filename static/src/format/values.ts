@@ -1,4 +1,4 @@
-/** Values as dashboards name their formats: `usd0`, `percent1`, `duration_ms`, …; without one, by the column's type. */
+/** Formats values as dashboards name formats (`usd0`, `percent1`, `duration_ms`, …), or by column type. */
 import type { Cell } from "../api/types";
 import { bytes } from "./number";
 import { duration } from "./time";
@@ -8,7 +8,7 @@ type Family = "number" | "time" | "other";
 const NUMBERS =
   /^(?:u?int(?:8|16|32|64)|float(?:32|64)|decimal|u?hugeint|bignum|varint|u?(?:tinyint|smallint|integer|bigint)|float|double|real)$/;
 
-/** What a column holds, as far as panels and charts care. */
+/** Kind of a column, for panels and charts. */
 export function familyOf(type: string): Family {
   const lower = type.toLowerCase();
   if (lower.endsWith("]")) return "other";
@@ -19,7 +19,7 @@ export function familyOf(type: string): Family {
 
 export const isNumeric = (type: string): boolean => familyOf(type) === "number";
 
-/** The number of a cell; decimals and large integers come as text. Null: it is none. */
+/** Number of a cell (decimals and large integers are strings); null if it isn't one. */
 export function numeric(value: Cell | undefined): number | null {
   if (typeof value === "number") return Number.isFinite(value) ? value : null;
   if (typeof value !== "string" || value.trim() === "") return null;
@@ -27,7 +27,7 @@ export function numeric(value: Cell | undefined): number | null {
   return Number.isFinite(number) ? number : null;
 }
 
-/** Milliseconds of a date, a time or a timestamp; without a zone they are told as they stand, so as UTC. */
+/** Milliseconds of a date, time or timestamp; values without a zone are read as UTC. */
 export function instant(value: Cell | undefined): number | null {
   if (typeof value !== "string") return null;
   const text = /^\d{2}:\d{2}/.test(value) ? `1970-01-01T${value}` : value;
@@ -55,7 +55,7 @@ const NUMBER_FORMATS: Record<string, Intl.NumberFormat> = {
   gbp: money("GBP", 2),
   gbp0: money("GBP", 0),
 };
-/** For axes, where there is no room for more. */
+/** Short formats for axes. */
 const SHORT: Record<string, Intl.NumberFormat> = {
   percent: decimals(0, 1, { style: "percent" }),
   usd: decimals(0, 1, { style: "currency", currency: "USD", notation: "compact" }),
@@ -75,11 +75,11 @@ const TIME_FORMATS: Record<string, Intl.DateTimeFormat> = {
   year: days({ year: "numeric" }),
 };
 
-/** A time of the axis in a named format. */
+/** A time on an axis in a named format. */
 export const timeWritten = (ms: number, format: string): string =>
   (TIME_FORMATS[format] ?? TIME_FORMATS.date)?.format(ms) ?? "";
 
-/** The format by which a column is written that names none. */
+/** Default format by column type. */
 function byType(type: string): string {
   const base = type.toLowerCase().split("(")[0] ?? "";
   if (familyOf(type) === "number") return "number";
@@ -88,13 +88,13 @@ function byType(type: string): string {
   return base.startsWith("timestamp") ? "datetime" : "time";
 }
 
-/** A value without any format, whole, as a clipboard takes it; a null is an empty text. */
+/** A value without formatting, for the clipboard; null is empty. */
 export function plain(value: Cell | undefined): string {
   if (value === null || value === undefined) return "";
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
-/** A value as people read it; a null is an empty text, for whoever shows it to say it in their way. */
+/** A value for display; null is empty, and callers decide how to show it. */
 export function written(value: Cell | undefined, format: string | undefined, type = "string"): string {
   if (value === null || value === undefined) return "";
   const named = format ?? byType(type);
@@ -108,7 +108,7 @@ export function written(value: Cell | undefined, format: string | undefined, typ
   const number = numeric(value);
   if (number === null) return plain(value);
   const form = NUMBER_FORMATS[named];
-  // A text of digits is written digit by digit, beyond what a number can hold.
+  // Strings of digits are formatted digit by digit, beyond the precision of numbers.
   if (form) return form.format((typeof value === "string" ? value : number) as number);
   return numberWritten(number, named);
 }
@@ -125,7 +125,7 @@ export function numberWritten(number: number, format = "number"): string {
   return NUMBER_FORMATS.number?.format(number) ?? String(number);
 }
 
-/** A number at an axis: short from ten thousand on. */
+/** A number on an axis, compact from ten thousand. */
 export function axisWritten(number: number, format = "number"): string {
   if (["bytes", "duration_s", "duration_ms", "year", "text"].includes(format)) return numberWritten(number, format);
   if (format.startsWith("percent")) return (SHORT.percent ?? decimals(0)).format(number);

@@ -1,4 +1,4 @@
-/** Durations of runs as bars: as high as they took, coloured by outcome. */
+/** Run durations as bars, coloured by outcome. */
 export interface RunMark {
   status: string;
   durationMs: number | null;
@@ -17,7 +17,7 @@ interface BarMark {
 }
 
 const GAP = 2;
-/** The shortest run is seen too. */
+/** Minimum height of a bar. */
 const HEIGHT_MIN = 3;
 
 function toneOfMark({ status, rejected }: RunMark): BarMark["tone"] {
@@ -26,13 +26,13 @@ function toneOfMark({ status, rejected }: RunMark): BarMark["tone"] {
   return rejected > 0 ? "warn" : "ok";
 }
 
-/** Bars from left (oldest) to right (newest), at the right edge where there are fewer than `places`. */
+/** Bars from oldest (left) to newest, right-aligned. */
 export function barsOf(marks: RunMark[], width: number, height: number, places: number): BarMark[] {
   const shown = marks.slice(-places);
   const step = width / places;
   const longest = Math.max(1, ...shown.map(({ durationMs }) => durationMs ?? 0));
   return shown.map((mark, at) => {
-    // By the root, so that one long run doesn't flatten the others.
+    // Square root, so that a long run doesn't flatten the others.
     const part = Math.sqrt((mark.durationMs ?? 0) / longest);
     const tall = Math.max(HEIGHT_MIN, Math.round(part * height));
     return {
@@ -46,7 +46,7 @@ export function barsOf(marks: RunMark[], width: number, height: number, places: 
   });
 }
 
-/** The same in words, for those who don't see it. */
+/** Text alternative. */
 export function inWords(marks: RunMark[], duration: (ms: number) => string): string {
   if (marks.length === 0) return "No runs yet";
   const failed = marks.filter(({ status }) => status === "failed").length;

@@ -2,19 +2,19 @@ import type { TableResult } from "../api/types";
 
 export interface PartitionChange {
   partition: string;
-  /** Null: it is new. */
+  /** Null if it is new. */
   rows_before: number | null;
-  /** Null: it was deleted. */
+  /** Null if it was deleted. */
   rows_after: number | null;
 }
 
-/** What a run did to a table, with what it changed where the service tells that. */
+/** Result of a run for a table, with changes if the service reports them. */
 export type TableOutcome = TableResult & {
   rows_before?: number | null;
   changes?: { partitions: PartitionChange[]; partitions_total: number } | null;
 };
 
-/** Rows that a table has more (or fewer) than before the run, if that is known. */
+/** Change of a table's row count by a run, if known. */
 export function rowsChange(now: TableOutcome, before?: TableResult): number | undefined {
   const rows = now.rows_before ?? before?.rows_written;
   return rows === undefined ? undefined : now.rows_written - rows;

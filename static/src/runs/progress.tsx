@@ -7,7 +7,7 @@ import { look, whole } from "./rates";
 import { silenceText, stageText, waitingText } from "./words";
 import "./progress.css";
 
-/** How far a run is, as a bar that never goes back. */
+/** Overall progress of a run; never goes back. */
 export function RunProgress({ job }: { job: Job }) {
   const done = job.progress ? whole(job.progress) : 0;
   const known = job.status === "running" && job.progress !== null && job.progress !== undefined;
@@ -20,7 +20,7 @@ export function RunProgress({ job }: { job: Job }) {
   );
 }
 
-/** Rows a second and the time left, as far as they can be told. */
+/** Rows per second and time left, if known. */
 export function PaceText({ job }: { job: Job }) {
   const pace = look(job, now.value.getTime());
   const parts = [
@@ -31,7 +31,7 @@ export function PaceText({ job }: { job: Job }) {
   return <>{parts.join(" · ")}</>;
 }
 
-/** What an active job does or waits for, in one line. */
+/** What an active job does or waits for. */
 export function ActiveText({ job }: { job: Job }) {
   if (job.status === "queued") {
     return (
@@ -48,7 +48,7 @@ export function ActiveText({ job }: { job: Job }) {
   return <>{silenceText(job) ?? (job.progress ? stageText(job.progress) : "starting")}</>;
 }
 
-/** The counters of a running job. */
+/** Counters of a running job. */
 export function Counters({ job }: { job: Job }) {
   const { progress } = job;
   if (!progress) return null;

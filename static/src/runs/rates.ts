@@ -1,7 +1,7 @@
 /**
- * How fast a run goes and what is left of it, from what successive looks at its counters show.
+ * Estimates speed and remaining time of a run from successive samples of its counters.
  *
- * Invariant: an estimate is told only while the pace has been steady; else nothing is.
+ * Invariant: an estimate is shown only while the rate is steady.
  */
 import type { Job, Progress, Stage } from "../api/types";
 
@@ -14,21 +14,21 @@ export interface Sample {
 interface Pace {
   rowsPerS: number | undefined;
   bytesPerS: number | undefined;
-  /** Milliseconds to the end of the stage that takes longest. */
+  /** Milliseconds until the slowest counter is done. */
   leftMs: number | undefined;
 }
 
-/** What is older says nothing of now. */
+/** Older samples are dropped. */
 const WINDOW_MS = 12_000;
 const SAMPLE_GAP_MS = 400;
-/** A rate over less would jump. */
+/** Minimum span for a rate. */
 const RATE_SPAN_MS_MIN = 1_500;
 const LEFT_SPAN_MS_MIN = 4_000;
-/** The halves of the window may differ by this much for an estimate. */
+/** Maximum ratio between the halves of the window for an estimate. */
 const STEADY_FACTOR = 2;
 const JOBS_KEPT_MAX = 50;
 
-/** The samples with one more; a run that began anew begins them anew. */
+/** Adds a sample; a restarted run starts over. */
 export function noted(samples: Sample[], progress: Progress, at: number): Sample[] {
   const last = samples.at(-1);
   if (!last) return [{ at, progress }];
@@ -87,7 +87,7 @@ export const paceOf = (samples: Sample[]): Pace => {
   };
 };
 
-/** How far a run is as a whole, 0 to 1: reading is most of it, so that the bar never goes back. */
+/** Overall progress, 0 to 1; reading takes most of it, so the bar never goes back. */
 export function whole(progress: Progress): number {
   const { stage } = progress;
   const part = (done: number, total: number) => (total > 0 ? Math.min(1, done / total) : 0);
@@ -110,24 +110,24 @@ export function whole(progress: Progress): number {
 
 const CONVERTING_PART = 0.85;
 
-/** What was seen of a run while this page looked on. */
+/** Samples of a run while the page is open. */
 interface Seen {
   samples: Sample[];
-  /** When each stage was first seen, for stages whose beginning was seen. */
+  /** Start of each stage that was observed. */
   stages: Partial<Record<Stage, number>>;
 }
 
 const seen = new Map<string, Seen>();
 const nameOf = (job: Job): string => `${job.job_id} ${job.attempt}`;
 
-/** Notes what a look at a job shows, and says its pace; views of the same job share what was seen. */
+/** Adds a sample of a job and returns its rate; views of one job share the samples. */
 export function look(job: Job, at: number): Pace {
   if (!job.progress || job.status !== "running")
     return { rowsPerS: undefined, bytesPerS: undefined, leftMs: undefined };
   const before = seen.get(nameOf(job));
   const { stage } = job.progress;
   const stages = { ...before?.stages };
-  // The first look may come in the midst of a stage.
+  // The first sample may be in the middle of a stage.
   if (before ? stages[stage] === undefined && before.samples.at(-1)?.progress.stage !== stage : stage === "planning")
     stages[stage] = at;
   const next = { samples: noted(before?.samples ?? [], job.progress, at), stages };
@@ -137,7 +137,7 @@ export function look(job: Job, at: number): Pace {
   return paceOf(next.samples);
 }
 
-/** How long each stage took as far as it was looked on, in milliseconds. `end`: of the run, if it has ended. */
+/** Durations of the observed stages, in milliseconds. `end`: end of the run, if it has ended. */
 export function stageTimes(job: Job, end: number): Partial<Record<Stage, number>> {
   const began = seen.get(nameOf(job))?.stages ?? {};
   const took: Partial<Record<Stage, number>> = {};

@@ -21,7 +21,7 @@ const title = ({ status, durationMs, finishedAt }: RunMark): string =>
     .filter(Boolean)
     .join(" · ");
 
-/** The last runs, oldest left: a bar each, as high as it took. */
+/** The last runs, oldest first: one bar per run, height is the duration. */
 export const Sparkline = memo(function Sparkline({ marks, wide }: { marks: RunMark[]; wide?: boolean }) {
   const width = wide ? WIDTH * 2 : WIDTH;
   return (

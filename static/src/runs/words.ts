@@ -1,4 +1,4 @@
-/** Jobs in words. */
+/** Describes jobs in text. */
 import type { Job, Progress, Stage } from "../api/types";
 import { count, counted } from "../format/number";
 import { duration } from "../format/time";
@@ -25,13 +25,13 @@ export function stageText(progress: Progress): string {
   }
 }
 
-/** That nothing is heard of the worker of a running job; undefined while it is. */
+/** Warning for a running job without heartbeats; undefined otherwise. */
 export function silenceText(job: Job): string | undefined {
   if (typeof job.silent_ms !== "number") return undefined;
   return `no heartbeat from the worker for ${duration(job.silent_ms)}; another worker takes over the job`;
 }
 
-/** Why a queued job doesn't run yet. */
+/** Why a queued job hasn't started. */
 export function waitingText(job: Job): string {
   switch (job.reason) {
     case "pipeline_busy":
@@ -56,10 +56,10 @@ const TRIGGERS: Record<string, string> = {
 
 export const triggerTitle = (trigger: string): string | undefined => TRIGGERS[trigger];
 
-/** Rows that a run read anew; a file that hasn't changed isn't read again. */
+/** Rows read by a run; unchanged files aren't read again. */
 export const rowsRead = (job: Job): number | undefined => job.progress?.rows_read;
 
-/** Whether a completed run changed any table. */
+/** Whether a completed run changed a table. */
 export function changedAnything(job: Job): boolean {
   if (job.result?.dropped?.length) return true;
   return Object.values(job.result?.tables ?? {}).some(
@@ -78,14 +78,14 @@ export function outcomeText(job: Job): string {
   return `completed: ${counted(job.progress?.rows_read ?? 0, "row")}${took}`;
 }
 
-/** How a job ended, where the cause of a failure is told beside it. */
+/** How a job ended; the cause of a failure is shown separately. */
 export function endText(job: Job): string {
   if (job.status !== "failed") return `The run ${outcomeText(job)}.`;
   const took = typeof job.duration_ms === "number" ? ` after ${duration(job.duration_ms)}` : "";
   return `The run ${job.error?.code === "cancelled" ? "was cancelled" : "failed"}${took}. No tables were changed.`;
 }
 
-/** The same for a table of jobs: what was done, without status and time. */
+/** Short outcome for job lists, without status and time. */
 export function shortOutcome(job: Job): string {
   if (job.status === "failed")
     return job.error ? `${job.error.code.replaceAll("_", " ")}: ${job.error.message}` : "failed";

@@ -1,6 +1,6 @@
 import { useEffect, useRef } from "preact/hooks";
 
-/** Whether somebody's focus is already where they went: in the view, but not in what led there. */
+/** Whether the focus is already inside the view. */
 function settled(main: HTMLElement): boolean {
   const focused = document.activeElement;
   return focused !== null && focused !== main && main.contains(focused) && !focused.closest("nav, dialog");
@@ -14,7 +14,7 @@ function focusOn(heading: HTMLElement): void {
   heading.focus({ preventScroll: true });
 }
 
-/** Focuses the heading; one of a view that is still on its way, as soon as it is there. Gives what ends the waiting. */
+/** Focuses the heading, now or as soon as it exists. Returns the cancel function. */
 function arrive(): () => void {
   const main = document.getElementById("view");
   if (!main || settled(main) || document.querySelector("dialog[open]")) return () => undefined;
@@ -34,14 +34,14 @@ function arrive(): () => void {
   return () => watch.disconnect();
 }
 
-/** After going elsewhere, keyboard and screen reader go on at the heading of the view. */
+/** Moves focus to the heading after navigation, for keyboard and screen readers. */
 export function useArrival(path: string): void {
   const before = useRef(path);
   useEffect(() => {
     if (before.current === path) return undefined;
     before.current = path;
     let end: () => void = () => undefined;
-    // Once a sheet or dialog that led here is gone.
+    // After the sheet or dialog that navigated has closed.
     const timer = setTimeout(() => {
       end = arrive();
     });

@@ -7,7 +7,7 @@ const WORDS = {
   failing: "The service's store or queue is unavailable; retrying automatically.",
 } as const;
 
-/** Tells that the service doesn't answer, as long as it doesn't. */
+/** Banner while the service is unavailable. */
 export function Banner() {
   const state = connection.state.value;
   return (

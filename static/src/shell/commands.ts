@@ -1,4 +1,4 @@
-/** What the palette offers: places, and actions by their id. */
+/** Entries of the command palette: pages, and actions by ID. */
 import type { DashboardEntry, PipelineDetail, SavedQuery, Table } from "../api/types";
 import { places } from "../browser/places";
 import type { Named } from "./rank";
@@ -6,12 +6,12 @@ import type { Named } from "./rank";
 export type Action = "run" | "clean" | "theme" | "logout" | "help";
 
 export interface Command extends Named {
-  /** What it is, for the reader: `table of flights`. */
+  /** Description: `table of flights`. */
   kind: string;
   does: { go: string } | { act: Action };
 }
 
-/** What is known of one pipeline beyond its name. */
+/** Contents of one pipeline. */
 export interface Inside {
   slug: string;
   tables: Table[];
@@ -58,7 +58,7 @@ function inside({ slug, tables, dashboards, queries }: Inside): Command[] {
   ];
 }
 
-/** Everything that can be chosen; `here` is the pipeline that is open. */
+/** All entries; `here` is the open pipeline. */
 export function commands(pipelines: PipelineDetail[], known: Inside[], here: string | undefined): Command[] {
   const own = here
     ? [
@@ -84,7 +84,7 @@ export function commands(pipelines: PipelineDetail[], known: Inside[], here: str
   ];
 }
 
-/** The pipelines that a text may be about, beside the one that is open: what they hold is asked for. */
+/** Pipelines that the input may refer to, besides the open one; their contents are loaded. */
 export function meant(slugs: string[], here: string | undefined, wanted: string[], max: number): string[] {
   return [...new Set([...(here ? [here] : []), ...wanted, ...slugs])].slice(0, max);
 }

@@ -6,7 +6,7 @@ import { counted } from "../format/number";
 import { places } from "../browser/places";
 import { useRun } from "./pipeline";
 
-/** Says that the tables were written under another config than the present one, with the next step. */
+/** Notice that the config differs from the one the tables were built with, with the next step. */
 export function ConfigNotice({ slug, config }: { slug: string; config: ConfigStatus | undefined }) {
   const { run, busy } = useRun(slug);
   switch (config?.state) {

@@ -9,10 +9,10 @@ interface HelpText {
   text: string[];
 }
 
-/** Each view's own words, in a file beside it; loaded when somebody asks. */
+/** Help texts of the views, loaded on demand. */
 const TEXTS = import.meta.glob<HelpText>("../views/*/help.ts", { import: "help" });
 
-/** The folder of the view at an address. */
+/** Folder of the view at a path. */
 export function viewAt(path: string): string {
   const [first = "", , view] = path.split("/").filter(Boolean);
   if (first === "") return "pipelines";
@@ -30,7 +30,7 @@ const IN_LISTS: Shortcut[] = [
   { keys: "Escape", does: "Close the top dialog or menu", scope: "everywhere" },
 ];
 
-/** Each key once, as the last to claim it means it. */
+/** Lists each key once, with its last registration. */
 export function listed(shortcuts: Shortcut[]): { title: string; shortcuts: Shortcut[] }[] {
   const byKeys = new Map(shortcuts.map((one) => [one.keys, one]));
   const all = [...byKeys.values(), ...IN_LISTS.filter(({ keys }) => !byKeys.has(keys))];
@@ -39,7 +39,7 @@ export function listed(shortcuts: Shortcut[]): { title: string; shortcuts: Short
   );
 }
 
-/** What the view is for, and its keys. */
+/** Help panel: purpose of the view and its keys. */
 export function Help({ path, onClose }: { path: string; onClose: () => void }) {
   const [text, setText] = useState<HelpText>();
   const load = TEXTS[`../views/${viewAt(path)}/help.ts`];

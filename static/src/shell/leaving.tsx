@@ -1,7 +1,7 @@
 import { Confirm } from "../components/dialog";
 import { leaving, unsavedThings } from "../browser/unsaved";
 
-/** Asks before a view with unsaved text is left. */
+/** Asks before unsaved work is left. */
 export function Leaving() {
   const go = leaving.value;
   if (!go) return null;

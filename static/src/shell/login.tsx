@@ -15,7 +15,7 @@ function LoginForm() {
   const [password, setPassword] = useState("");
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<string>();
-  /** Until then the service takes no more tries. */
+  /** End of the lockout. */
   const [until, setUntil] = useState(0);
   const form = useRef<HTMLFormElement>(null);
   const wait = Math.max(0, until - now.value.getTime());
@@ -62,7 +62,7 @@ function LoginForm() {
   );
 }
 
-/** The whole page, for somebody who has no session. */
+/** Login page. */
 export function LoginPage() {
   useTitle("Log in");
   return (
@@ -85,7 +85,7 @@ export function LoginPage() {
   );
 }
 
-/** Somebody may have logged in elsewhere in this browser. */
+/** Detects a login in another tab. */
 function useSessionElsewhere(): void {
   useEffect(() => {
     const look = () => {
@@ -103,7 +103,7 @@ function useSessionElsewhere(): void {
   }, []);
 }
 
-/** Over the view, for somebody whose session ended in between: what they typed is still there behind it. */
+/** Login dialog over the view after a session expired; unsaved input is kept. */
 export function LoginAgain() {
   useSessionElsewhere();
   return (

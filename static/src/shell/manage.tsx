@@ -12,7 +12,7 @@ import { bytes, count, counted } from "../format/number";
 import { withRemedy } from "../format/remedies";
 import { SLUG_HINT, slugFault } from "../format/slug";
 
-/** Files and requests after which "at least" is said. */
+/** Limits, after which counts are "at least". */
 const FILES_MAX = 20_000;
 const ASKS_MAX = 40;
 
@@ -21,7 +21,7 @@ interface Props {
   onClose: () => void;
 }
 
-/** Gives a pipeline another slug. `onDone`: it has it. */
+/** Renames a pipeline's slug. `onDone`: the rename has completed. */
 export function RenamePipeline({ slug, onDone, onClose }: Props & { onDone: (name: string) => void }) {
   const cache = useQueryClient();
   const [name, setName] = useState(slug);
@@ -97,7 +97,7 @@ interface Known {
   queries?: number | undefined;
 }
 
-/** What a delete loses, as far as it is known: `412 files of the lake (1.2 GiB)`, `2 tables with 5 rows: a, b`, … */
+/** What a delete removes, as far as known: `412 files in the lake (1.2 GiB)`, `2 tables with 5 rows: a, b`, … */
 export function lossWords({ lake, tables, dashboards, queries }: Known): string[] {
   const size = lake?.files.reduce((sum, file) => sum + file.size, 0) ?? 0;
   const files =
@@ -122,7 +122,7 @@ function useLoss(slug: string): Known {
   return { lake, tables: tables?.filter(({ system }) => !system), dashboards, queries: saved };
 }
 
-/** Names what is lost, and wants the slug typed. `onDone`: the pipeline is gone. */
+/** Lists what is deleted and asks for the slug. `onDone`: the pipeline is deleted. */
 export function DeletePipeline({ slug, onDone, onClose }: Props & { onDone: () => void }) {
   const cache = useQueryClient();
   const loss = useLoss(slug);

@@ -9,7 +9,7 @@ import "./palette.css";
 
 const SHOWN_MAX = 50;
 const RECENT_MAX = 20;
-/** So many pipelines' tables, dashboards and queries are asked for at a time. */
+/** Maximum number of pipelines whose contents are loaded. */
 const INSIDE_MAX = 4;
 
 const recent = kept<string[]>("palette.recent", [], isStrings);
@@ -18,7 +18,7 @@ function used(id: string): void {
   recent.value = [id, ...recent.value.filter((other) => other !== id)].slice(0, RECENT_MAX);
 }
 
-/** What the pipelines hold that are meant, as far as the service has told it. */
+/** Contents of the pipelines that the input refers to. */
 function useInside(slugs: string[]): Inside[] {
   const tables = useQueries({ queries: slugs.map((slug) => tablesQuery(slug)) });
   const dashboards = useQueries({ queries: slugs.map((slug) => dashboardsQuery(slug)) });
@@ -45,13 +45,13 @@ function useFound(text: string, here: string | undefined): Command[] {
 }
 
 interface Props {
-  /** The pipeline that is open. */
+  /** The open pipeline. */
   here: string | undefined;
   onClose: () => void;
   onAct: (action: Action) => void;
 }
 
-/** Goes anywhere and does anything by a few letters: a combobox over everything there is. */
+/** Command palette: fuzzy search over pages and actions. */
 export function Palette({ here, onClose, onAct }: Props) {
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);
@@ -62,7 +62,7 @@ export function Palette({ here, onClose, onAct }: Props) {
   const found = useFound(text, here);
   const chosen = Math.min(at, found.length - 1);
 
-  // Before the next event, so that keys that follow at once are text of the palette.
+  // Before the next event, so that the palette receives keys pressed at once.
   useLayoutEffect(() => {
     const before = document.activeElement;
     const node = dialog.current;

@@ -27,7 +27,7 @@ const TABS = [
   { name: "Config", key: "c", place: (slug: string) => places.config(slug) },
 ] as const;
 
-/** Asks for a run, and says so at once. */
+/** Enqueues a run and shows it immediately. */
 export function useRun(slug: string): { run: (clean: boolean) => Promise<void>; busy: boolean } {
   const cache = useQueryClient();
   const [busy, setBusy] = useState(false);
@@ -48,7 +48,7 @@ export function useRun(slug: string): { run: (clean: boolean) => Promise<void>; 
   return { run, busy };
 }
 
-/** Asks before everything is made anew. */
+/** Confirms a clean run. */
 export function CleanRun({ slug, onConfirm, onClose }: { slug: string; onConfirm: () => void; onClose: () => void }) {
   return (
     <Confirm title={`Clean run of ${slug}`} action="Start clean run" onClose={onClose} onConfirm={onConfirm}>
@@ -125,7 +125,7 @@ export function StarButton({ slug }: { slug: string }) {
 
 function Health({ slug }: { slug: string }) {
   const { data } = useQuery(jobsQuery(slug));
-  // One that is on tells more than one that waits behind it.
+  // A running job takes precedence over queued ones.
   const active = data?.jobs.find(({ status }) => status === "running") ?? data?.jobs.find(isActive);
   const ended = data?.jobs.find((job) => !isActive(job) && job.error?.code !== "cancelled");
   if (!data) return <span />;
@@ -143,14 +143,14 @@ function Health({ slug }: { slug: string }) {
   );
 }
 
-/** What all views of a pipeline have: its name, its health, the tabs, and the run that is on at the foot. */
+/** Frame of a pipeline's views: name, health, tabs, and the active run at the bottom. */
 export function PipelineFrame({
   slug,
   foot,
   children,
 }: {
   slug: string;
-  /** Below every view: the run that is on. */
+  /** Run bar below every view. */
   foot: ComponentChildren;
   children: ComponentChildren;
 }) {
@@ -160,8 +160,7 @@ export function PipelineFrame({
   const { run } = useRun(slug);
   const detail = pipelines.data?.pipelines.find((one) => one.slug === slug);
   const tabs = useRef<HTMLElement>(null);
-  // On a narrow screen the tabs scroll: the one that is open must be seen. Not by `scrollIntoView`, from where Chromium
-  // would go on when Tab is pressed.
+  // Scrolls the open tab into view on narrow screens. `scrollIntoView` would move Chromium's Tab order.
   useEffect(() => {
     const [bar, open] = [tabs.current, tabs.current?.querySelector<HTMLElement>("[aria-current]")];
     if (bar && open) bar.scrollLeft = open.offsetLeft - bar.offsetLeft - (bar.clientWidth - open.offsetWidth) / 2;

@@ -1,11 +1,8 @@
-/** Finds what was meant by a few letters. */
+/** Fuzzy search. */
 
 const WORD_START = /[\s_\-./·]/;
 
-/**
- * How well `text` fits one word; undefined: not at all. A whole name beats a beginning, that beats the start of a word
- * within, that beats letters within, and those beat letters that only come in order.
- */
+/** Scores a word; undefined: no match. Order: exact, prefix, start of an inner word, substring, subsequence. */
 export function score(word: string, text: string): number | undefined {
   const [wanted, given] = [word.toLowerCase(), text.toLowerCase()];
   if (wanted === "") return 0;
@@ -20,7 +17,7 @@ export function score(word: string, text: string): number | undefined {
   return inOrder(wanted, given);
 }
 
-/** Letters in order, with gaps: fewer and shorter ones are better. */
+/** Score of a subsequence; fewer and shorter gaps are better. */
 function inOrder(wanted: string, given: string): number | undefined {
   if (wanted.length < 2) return undefined;
   let [at, gaps] = [-1, 0];
@@ -30,18 +27,18 @@ function inOrder(wanted: string, given: string): number | undefined {
     if (at >= 0 && !WORD_START.test(given[next - 1] ?? "")) gaps += next - at - 1;
     at = next;
   }
-  // Letters strewn over a text are chance.
+  // Too scattered to be intended.
   return gaps > wanted.length * 2 ? undefined : 20 - Math.min(15, gaps);
 }
 
 export interface Named {
   id: string;
   label: string;
-  /** What else it is found by: its pipeline, its kind. */
+  /** Secondary search text: pipeline, kind. */
   also: string;
 }
 
-/** Those that fit every word of `text`, the best first; `recent` ids, the newest first, come before their equals. */
+/** Items that match every word of `text`, best first; recently used ones (`recent`, newest first) win ties. */
 export function ranked<T extends Named>(
   items: readonly T[],
   text: string,
@@ -56,7 +53,7 @@ export function ranked<T extends Named>(
     const place = recent.indexOf(item.id);
     found.push({ item, points: points + (place < 0 ? 0 : 8 - Math.min(7, place)) });
   }
-  // Sorting is stable: equals stay in the order in which they were given.
+  // The sort is stable.
   return found
     .sort((a, b) => b.points - a.points)
     .slice(0, max)
@@ -68,7 +65,7 @@ function pointsOf({ label, also }: Named, words: string[]): number | undefined {
   for (const word of words) {
     const own = score(word, label);
     const other = score(word, also);
-    // What it is called counts for more than where it is.
+    // A match in the name counts more than one in the location.
     const best = Math.max(own ?? -1, other === undefined ? -1 : other / 2);
     if (best < 0) return undefined;
     sum += best;

@@ -20,7 +20,7 @@ import { useShortcuts } from "../browser/shortcuts";
 import { nextTheme, Sidebar } from "./sidebar";
 import "./shell.css";
 
-/** The pipeline that an address is in. */
+/** Slug of the pipeline at a path. */
 function pipelineAt(path: string): string | undefined {
   const [first, slug] = path.split("/").filter(Boolean);
   if (first !== "p" || slug === undefined) return undefined;
@@ -31,12 +31,12 @@ function pipelineAt(path: string): string | undefined {
   }
 }
 
-/** On narrow screens the sidebar lies over the view: what is below can't be reached, Esc closes. */
+/** Sidebar as a sheet on narrow screens: the view is inert, Esc closes. */
 function useSheet(path: string) {
   const [open, setOpen] = useState(false);
   const sidebar = useRef<HTMLElement>(null);
   useEffect(() => setOpen(false), [path]);
-  // As soon as it is drawn, so that who arrives elsewhere (`useArrival`) has the last word on the focus.
+  // In the layout effect, so that `useArrival` has the last word on the focus.
   useLayoutEffect(() => {
     if (!open) return undefined;
     const before = document.activeElement;
@@ -44,7 +44,7 @@ function useSheet(path: string) {
     const key = (event: KeyboardEvent) => {
       if (event.key === "Escape" && !document.querySelector("dialog[open]")) setOpen(false);
     };
-    // A window that grew has no sheet.
+    // Wide windows have no sheet.
     const grown = window.matchMedia("(min-width: 761px)");
     const close = () => setOpen(false);
     document.addEventListener("keydown", key);
@@ -58,10 +58,10 @@ function useSheet(path: string) {
   return { open, setOpen, sidebar };
 }
 
-/** What the palette does beside going somewhere. */
+/** Actions of the palette. */
 function useActions(here: string | undefined, help: () => void) {
   const [cleaning, setCleaning] = useState<string>();
-  // What is asked about is what is run, wherever Back has led meanwhile.
+  // Runs the pipeline of the dialog, even if navigation changed meanwhile.
   const { run } = useRun(cleaning ?? here ?? "");
   const act = (action: Action) => {
     if (action === "help") help();
@@ -83,7 +83,7 @@ function useActions(here: string | undefined, help: () => void) {
   return { act, asking };
 }
 
-/** The frame of every view: sidebar, palette, help. Below 760 px the sidebar is a sheet. */
+/** Frame of every view: sidebar, palette, help. */
 export function Shell({ children }: { children: ComponentChildren }) {
   const [path, go] = useLocation();
   const sheet = useSheet(path);

@@ -20,7 +20,7 @@ import { workspace } from "../components/page";
 import { places } from "../browser/places";
 import { choose, theme, type Theme } from "../browser/theme";
 
-/** So many pipelines are found by looking. */
+/** With more pipelines, a search field is shown. */
 const LOOK_MAX = 12;
 const NEXT_THEME: Record<Theme, Theme> = { system: "light", light: "dark", dark: "system" };
 const THEME_ICONS: Record<Theme, LucideIcon> = { system: Monitor, light: Sun, dark: Moon };
@@ -32,7 +32,7 @@ function ThemeButton() {
   return <IconButton label={`Theme: ${theme.value}`} icon={<Icon />} onClick={nextTheme} />;
 }
 
-/** The starred first, in the order of the stars; of all, those whose name or title has the text. */
+/** Pipelines that match the text, starred ones first in their order. */
 function inOrder(pipelines: PipelineDetail[], starred: string[], text: string): PipelineDetail[] {
   const wanted = text.trim().toLowerCase();
   const place = new Map(starred.map((slug, at) => [slug, at]));
@@ -96,7 +96,7 @@ interface Props {
   onHelp: () => void;
 }
 
-/** The ways to everything. */
+/** Navigation. */
 export function Sidebar({ onPalette, onHelp }: Props) {
   const [path] = useLocation();
   const at = (place: string) => (path === place ? "page" : undefined);

@@ -12,7 +12,7 @@ import { nameOf } from "./keys";
 import type { Standing, Upload, UploadState } from "./queue";
 import "./dock.css";
 
-/** Files that are listed; the head tells of all. */
+/** Maximum number of listed files. */
 const SHOWN_MAX = 60;
 
 const WORDS: Record<UploadState, string> = {
@@ -27,7 +27,7 @@ const WORDS: Record<UploadState, string> = {
   cancelled: "cancelled",
 };
 
-/** The uploads, at the foot of every view while there are any. */
+/** Upload panel, shown in every view during uploads. */
 export function UploadDock() {
   const standing = uploads.state.value;
   const [open, setOpen] = useState(false);
@@ -110,7 +110,7 @@ function Conflict({ files }: { files: number }) {
 function Files({ files }: { files: number }) {
   const shown = uploads.shown(SHOWN_MAX);
   return (
-    // A region that scrolls is reached by keyboard.
+    // Scrollable regions must be reachable by keyboard.
     <ul class="uploads-files" tabIndex={0} aria-label="Files">
       {shown.map((upload) => (
         <File key={upload.id} upload={upload} state={upload.state} sent={upload.sent} />

@@ -10,11 +10,11 @@ import "./drop-zone.css";
 const CSV = /(^[^.]+|\.(csv|tsv|tab|txt|psv|dat))(\.(gz|zst))?$/i;
 const ACCEPTED = ".csv,.tsv,.tab,.txt,.psv,.dat,.gz,.zst,text/csv";
 
-/** The files that may be CSVs, by their names. */
+/** Files with a CSV extension. */
 export const csvsOf = (files: readonly File[]): File[] =>
   files.filter((file) => CSV.test(file.name) || file.type === "text/csv");
 
-/** A place to drop CSVs onto, files and whole folders, or to choose them. */
+/** Drop zone for CSVs and folders, with a file chooser. */
 export function DropZone({
   children,
   button,
@@ -22,7 +22,7 @@ export function DropZone({
   large,
   onFiles,
 }: {
-  /** What becomes of them. */
+  /** Description. */
   children: ComponentChildren;
   button: string;
   /** Beside the button. */

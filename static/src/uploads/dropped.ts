@@ -1,4 +1,4 @@
 import { signal } from "@preact/signals";
 
-/** Files that were dropped elsewhere, and of which a pipeline is to be made; the view takes them when it opens. */
+/** Files dropped on another view; the new-pipeline wizard takes them when it opens. */
 export const droppedFiles = signal<File[]>([]);

@@ -1,29 +1,29 @@
-/** Files that a person chose or dropped, whole folders with all that is in them. */
+/** Collects chosen or dropped files, including those in folders. */
 import { count, counted } from "../format/number";
 
 interface Found {
   file: File;
-  /** Below what was dropped: `2024/may.csv`; a single file's name. */
+  /** Path relative to the drop: `2024/may.csv`; the name of a single file. */
   path: string;
 }
 
-/** What is taken of a choice or a drop. */
+/** Result of a choice or drop. */
 export interface Taken {
   found: Found[];
-  /** Files beyond those; counted up to {@link LEFT_MAX}. */
+  /** Number of skipped files, counted up to {@link LEFT_MAX}. */
   left: number;
 }
 
-/** Beyond this a browser isn't the tool. */
+/** Maximum number of files per drop. */
 export const FILES_MAX = 50_000;
-/** More than these needn't be counted to be told of. */
+/** Counting stops here. */
 const LEFT_MAX = 200_000;
-/** What operating systems leave in folders. */
+/** System files to ignore. */
 const LEFT_BY_SYSTEMS = new Set(["Thumbs.db", "desktop.ini"]);
 
 const isWanted = (name: string): boolean => !name.startsWith(".") && !LEFT_BY_SYSTEMS.has(name);
 
-/** What an `<input type="file">` holds; a chosen folder gives paths. */
+/** Files of an `<input type="file">`; chosen folders include paths. */
 export function chosen(files: Iterable<File>): Taken {
   const taken: Taken = { found: [], left: 0 };
   for (const file of files) {
@@ -35,14 +35,14 @@ export function chosen(files: Iterable<File>): Taken {
   return taken;
 }
 
-/** What is said where files are left out, and what to do about them. */
+/** Message about skipped files. */
 export function leftOut({ found, left }: Taken): string | undefined {
   if (left === 0) return undefined;
   const many = left >= LEFT_MAX ? `${count(LEFT_MAX)} or more` : count(left);
   return `added the first ${counted(found.length, "file")} and skipped ${many}; copy those to the lake's bucket directly`;
 }
 
-/** What was dropped. The browser forgets it after the event: call this within the handler, before any `await`. */
+/** Files of a drop. The browser clears them after the event: call it within the handler, before any `await`. */
 export function dropped(transfer: DataTransfer): Promise<Taken> {
   const entries = [...transfer.items]
     .filter(({ kind }) => kind === "file")
@@ -59,7 +59,7 @@ export async function walked(entries: FileSystemEntry[]): Promise<Taken> {
     if (!isWanted(entry.name)) continue;
     const path = entry.fullPath.replace(/^\//, "");
     if (!entry.isFile) {
-      // One by one: a folder may have more than a call takes arguments.
+      // One by one: a folder may exceed the argument limit of a call.
       for (const child of (await childrenOf(entry as FileSystemDirectoryEntry)).toReversed()) todo.push(child);
     } else if (taken.found.length < FILES_MAX) {
       taken.found.push({ file: await fileOf(entry as FileSystemFileEntry), path });
@@ -74,7 +74,7 @@ const fileOf = (entry: FileSystemFileEntry): Promise<File> =>
 async function childrenOf(folder: FileSystemDirectoryEntry): Promise<FileSystemEntry[]> {
   const reader = folder.createReader();
   const all: FileSystemEntry[] = [];
-  // A reader gives at most a hundred at a time, and then none.
+  // Readers return up to a hundred entries per call, and then none.
   for (;;) {
     const some = await new Promise<FileSystemEntry[]>((resolve, reject) => reader.readEntries(resolve, reject));
     if (some.length === 0) return all;
@@ -82,5 +82,5 @@ async function childrenOf(folder: FileSystemDirectoryEntry): Promise<FileSystemE
   }
 }
 
-/** Whether something is dragged that has files, and no text or link. */
+/** Whether files are dragged, not text or links. */
 export const hasFiles = (transfer: DataTransfer | null): boolean => transfer?.types.includes("Files") ?? false;

@@ -1,4 +1,4 @@
-/** The page's one queue of uploads: it goes on whatever view is shown. */
+/** The page's upload queue, which continues across views. */
 import { effect } from "@preact/signals";
 import { connection } from "../api/connection";
 import { client, keys } from "../api/queries";
@@ -8,7 +8,7 @@ import { pipelineOf } from "./keys";
 import { UploadQueue } from "./queue";
 import { overHttp } from "./transport";
 
-/** Attempts are for files: none is spent while the service or its store is known to fail. */
+/** Doesn't spend attempts while the service or its store is known to fail. */
 const ready = (): boolean => session.state.value === "in" && connection.state.value === "ok";
 
 export const uploads = new UploadQueue(overHttp, {
@@ -27,10 +27,10 @@ effect(() => {
   if (ready()) uploads.work();
 });
 
-/** Where files may be dropped though no view says so. */
+/** Elements that accept dropped files themselves. */
 const TAKES_FILES = 'input[type="file"], [contenteditable="true"]';
 
-/** A file that is dropped where nothing takes it would be opened by the browser, in place of the page. */
+/** Prevents the browser from opening a file that is dropped outside a drop zone. */
 function astray(event: DragEvent): void {
   if (event.defaultPrevented || !event.dataTransfer || !hasFiles(event.dataTransfer)) return;
   if (event.target instanceof Element && event.target.closest(TAKES_FILES)) return;

@@ -1,15 +1,15 @@
-/** Keys of the lake, checked as the service checks them, so that a bad one is told before anything is sent. */
+/** Validates lake keys like the service, before anything is sent. */
 
-/** What the service takes in one upload, in bytes. */
+/** The service's upload limit, in bytes. */
 export const UPLOAD_BYTES_MAX = 104_857_600;
 const CONFIG = "pipeline.json";
 const KEY_BYTES_MAX = 1_024;
-// Control characters, and those that reorder the text around them.
+// Control characters and bidirectional formatting characters.
 const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/;
 
 const encoder = new TextEncoder();
 
-/** Why no object can have this key; undefined: one can. */
+/** Why a key is invalid; undefined if valid. */
 export function keyProblem(text: string): string | undefined {
   const key = text.normalize("NFC");
   if (key === "") return "the name is empty";
@@ -24,35 +24,35 @@ export function keyProblem(text: string): string | undefined {
   return undefined;
 }
 
-/** A folder of the lake (`""` is its root) with a path below it. */
+/** Joins a folder (`""` is the root) and a path. */
 export function joinKey(prefix: string, path: string): string {
   const folder = prefix === "" || prefix.endsWith("/") ? prefix : `${prefix}/`;
   return (folder + path.replace(/^\/+/, "")).normalize("NFC");
 }
 
-/** The last part of a key, or of a folder's prefix. */
+/** Last segment of a key or prefix. */
 export function nameOf(key: string): string {
   const plain = key.endsWith("/") ? key.slice(0, -1) : key;
   return plain.slice(plain.lastIndexOf("/") + 1);
 }
 
-/** The folder that a key, or a folder, lies in: with a `/` at its end, or `""`. */
+/** Folder of a key, ending with `/`, or `""`. */
 export function folderOf(key: string): string {
   const plain = key.endsWith("/") ? key.slice(0, -1) : key;
   return plain.slice(0, plain.lastIndexOf("/") + 1);
 }
 
-/** The slug of the pipeline that a key belongs to. */
+/** Slug of the pipeline that a key belongs to. */
 export function pipelineOf(key: string): string | undefined {
   return /^pipelines\/([a-z0-9][a-z0-9_-]{0,62})\/./.exec(key)?.[1];
 }
 
-/** Below it there are folders of pipelines alone. */
+/** Contains only folders of pipelines. */
 export const PIPELINES = "pipelines/";
 
 /**
- * The folder below `pipelines/` of the first key that belongs to none of these pipelines; `""` where it has no folder.
- * Files that bring a `pipeline.json` along bring their pipeline.
+ * Folder below `pipelines/` of the first key outside the given pipelines; `""` if it has no folder. Keys with their
+ * own `pipeline.json` are allowed.
  */
 export function strayOf(keys: readonly string[], slugs: ReadonlySet<string>): string | undefined {
   const brought = keys.filter((key) => pipelineOf(key) !== undefined && key.split("/").slice(2).join("/") === CONFIG);
@@ -61,5 +61,5 @@ export function strayOf(keys: readonly string[], slugs: ReadonlySet<string>): st
   return stray === undefined ? undefined : (/^pipelines\/([^/]*)\//.exec(stray)?.[1] ?? "");
 }
 
-/** Whether a new file under this key starts a run of its pipeline. */
+/** Whether a new file with this key starts a run. */
 export const isCsv = (key: string): boolean => /\.csv(\.gz|\.zst)?$/i.test(key);

@@ -2,7 +2,7 @@ import { ApiFailure } from "../api/failure";
 import { overHttp } from "./transport";
 import { UPLOAD_BYTES_MAX } from "./keys";
 
-/** One upload beside the queue, for what isn't a person's file; takes the place of what is there. @throws ApiFailure */
+/** Uploads one file outside the queue; replaces an existing one. @throws ApiFailure */
 export async function uploadOnce(key: string, file: Blob, onSent: (bytes: number) => void): Promise<void> {
   if (file.size > UPLOAD_BYTES_MAX)
     throw new ApiFailure(413, "payload_too_large", "the file is larger than 104,857,600 bytes");

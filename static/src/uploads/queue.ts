@@ -1,8 +1,10 @@
 /**
- * Uploads, one after the other, a few at a time.
+ * Upload queue with limited concurrency.
  *
- * Invariants: a file is in exactly one state, and the counts are those of the states; what waits or is sent is the only
- * thing that holds a file. Must not: know of the network or the page; {@link Transport} sends, {@link Surroundings} tell.
+ * Invariants: each file is in exactly one state, and the counts match the states; only waiting and sending uploads
+ * hold a file.
+ *
+ * Must not: use the network or the page; {@link Transport} and {@link Surroundings} do.
  */
 import { signal, type ReadonlySignal } from "@preact/signals";
 import type { ApiFailure } from "../api/failure";
@@ -10,8 +12,8 @@ import { keyProblem, UPLOAD_BYTES_MAX } from "./keys";
 import { Rate } from "./rate";
 
 /**
- * `exists`: something has that key, and it was not yet said what to do. `kept`: it stays as it is.
- * `refused`: it can't be uploaded, and nothing was sent.
+ * `exists`: the key is taken and waits for a decision. `kept`: the existing file stays. `refused`: invalid, nothing
+ * was sent.
  */
 export type UploadState =
   "waiting" | "sending" | "resting" | "exists" | "done" | "kept" | "failed" | "refused" | "cancelled";
@@ -24,19 +26,19 @@ export interface Upload {
   state: UploadState;
   sent: number;
   attempts: number;
-  /** Why it failed or was refused, and what to do. */
+  /** Cause of the failure, and what to do. */
   why?: string;
   file: Blob | undefined;
 }
 
-/** What one drop or one choice put in. */
+/** Files of one drop or choice. */
 export interface Batch {
   readonly files: number;
-  /** What is there already is replaced, or kept; unset: the person is asked. */
+  /** Whether existing files are replaced; unset: ask. */
   replace: boolean | undefined;
-  /** Files that are neither done nor given up. */
+  /** Files that haven't ended. */
   left: number;
-  /** Once none is left. */
+  /** Resolves when none is left. */
   readonly ended: Promise<void>;
   readonly uploads: Upload[];
 }
@@ -52,9 +54,9 @@ export type Transport = (
 interface Surroundings {
   now: () => number;
   later: (ms: number, run: () => void) => void;
-  /** Whether there are a session and a service to send to. */
+  /** Whether session and service are available. */
   ready: () => boolean;
-  /** All of a batch ended. */
+  /** All files of a batch ended. */
   onEnded: (batch: Batch) => void;
 }
 
@@ -62,7 +64,7 @@ export const AT_A_TIME_MAX = 3;
 const ATTEMPTS_MAX = 5;
 const REST_FIRST_MS = 1_000;
 const REST_LAST_MS = 30_000;
-/** Progress is told so often: more would only be drawn over. */
+/** Progress interval. */
 const TELL_MS = 100;
 
 const ENDED: readonly UploadState[] = ["done", "kept", "failed", "refused", "cancelled"];
@@ -81,18 +83,18 @@ const none = (): Counts => ({
   cancelled: 0,
 });
 
-/** How things stand; made anew when they change. */
+/** State of the queue; a new object for each change. */
 export interface Standing {
   counts: Counts;
   files: number;
   bytesTotal: number;
   bytesSent: number;
-  /** Bytes a second. */
+  /** Bytes per second. */
   rate: number;
-  /** Seconds until all is sent, if that can be told. */
+  /** Seconds left, if known. */
   secondsLeft: number | undefined;
   paused: boolean;
-  /** Something is on its way, or would be. */
+  /** Whether uploads are running or waiting. */
   active: boolean;
 }
 
@@ -119,7 +121,7 @@ export class UploadQueue {
     this.told.value = this.standing();
   }
 
-  /** Puts files in; those that can't be uploaded are told at once. */
+  /** Adds files; invalid ones are reported at once. */
   add(files: { key: string; file: Blob }[], replace?: boolean): Batch {
     let end = () => undefined as void;
     const ended = new Promise<void>((resolve) => (end = resolve));
@@ -150,7 +152,7 @@ export class UploadQueue {
     return batch;
   }
 
-  /** The files that a person would look at first: what is wrong, what is on its way, what comes next. */
+  /** Files to list first: failed, sending, next. */
   shown(limit: number): Upload[] {
     const order: UploadState[] = [
       "failed",
@@ -191,7 +193,7 @@ export class UploadQueue {
     this.work();
   }
 
-  /** Looks whether something can be sent now. */
+  /** Starts uploads if possible. */
   work(): void {
     while (!this.paused && this.running.size < AT_A_TIME_MAX && this.around.ready()) {
       const next = this.waiting.shift();
@@ -223,7 +225,7 @@ export class UploadQueue {
     this.work();
   }
 
-  /** Tries once more what failed: one, those of a batch, or all. */
+  /** Retries failed files: one, those of a batch, or all. */
   retry(only?: Upload | Batch): void {
     const meant = only === undefined ? this.uploads : "uploads" in only ? only.uploads : [only];
     const failed = meant.filter(({ state, file }) => state === "failed" && file);
@@ -237,7 +239,7 @@ export class UploadQueue {
     this.work();
   }
 
-  /** Says of all files that are in the lake already what becomes of them, and of all that come in the same batches. */
+  /** Decides about existing files, also for the rest of their batches. */
   decide(replace: boolean): void {
     for (const upload of this.uploads) {
       if (upload.state !== "exists") continue;
@@ -248,7 +250,7 @@ export class UploadQueue {
     this.work();
   }
 
-  /** Forgets what has ended. */
+  /** Removes ended files. */
   clear(): void {
     if (this.told.value.active) return;
     this.uploads = [];
@@ -260,7 +262,7 @@ export class UploadQueue {
     this.tell();
   }
 
-  /** Takes back in what was cleared away, so that the counts are those of the states. */
+  /** Restores cleared files, so that the counts match. */
   private recall(failed: Upload[]): void {
     const known = new Set(this.uploads);
     for (const upload of failed) {
@@ -286,7 +288,7 @@ export class UploadQueue {
     });
     this.running.set(upload, abort);
     void ended.then((sent) => {
-      // Paused or cancelled meanwhile: that decided already.
+      // Already decided by pause or cancel.
       if (!this.running.delete(upload)) return;
       if (sent.done) this.become(upload, "done");
       else this.failed(upload, sent.failure);
@@ -298,7 +300,7 @@ export class UploadQueue {
     if (failure.status === 412 && upload.batch.replace === undefined) return this.become(upload, "exists");
     if (failure.status === 412 && upload.batch.replace === false) return this.become(upload, "kept");
     if (failure.status === 401) {
-      // Not the file's fault: it waits for the session.
+      // Not the file's fault: waits for the session.
       upload.attempts -= 1;
       return this.again(upload, true);
     }
@@ -329,7 +331,7 @@ export class UploadQueue {
     upload.sent = state === "done" ? upload.size : 0;
     if (!hasEnded(state)) return this.tell();
     this.bytesEnded += upload.size;
-    // What failed may be tried again; all else lets its file go.
+    // Failed files can be retried; others release their file.
     if (state !== "failed") upload.file = undefined;
     upload.batch.left -= 1;
     if (upload.batch.left === 0) this.end(upload.batch);

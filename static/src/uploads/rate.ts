@@ -1,6 +1,6 @@
-/** How fast something goes, from what came in the last seconds. */
+/** Transfer rate over the last seconds. */
 const WINDOW_MS = 5_000;
-/** Before that a rate says nothing. */
+/** Minimum span for a rate. */
 const WINDOW_MS_MIN = 500;
 
 export class Rate {

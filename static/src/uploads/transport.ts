@@ -2,7 +2,7 @@ import { asFailure } from "../api/failure";
 import { sendWatched } from "../api/sending";
 import type { Sent, Transport } from "./queue";
 
-/** Sends one file into the lake. */
+/** Sends one file to the lake. */
 export const overHttp: Transport = ({ key, file, replace }, onSent) => {
   const { done, cancel } = sendWatched(
     {

@@ -3,10 +3,10 @@ import { counted } from "../../format/number";
 import { isNaming } from "../../format/naming";
 import { written } from "../../format/values";
 
-/** More would keep a reader from the rest of the page. */
+/** Limit for screen readers. */
 const ROWS_MAX = 50;
 
-/** What a chart shows, for those who don't see it. */
+/** Table alternative of a chart for screen readers. */
 export function AsTable({ label, columns, rows }: { label: string; columns: ResultColumn[]; rows: Row[] }) {
   return (
     <div class="for-readers">

@@ -1,17 +1,17 @@
-/** Columns of a result as charts read them. */
+/** Reads result columns for charts. */
 import type { Cell, ResultColumn, Row } from "../../api/types";
 import { count } from "../../format/number";
 import { familyOf, instant, numeric, plain, timeWritten, written } from "../../format/values";
 import type { ChartField } from "./spec";
 
-/** A field with where it stands in the rows. */
+/** A chart field with its column index. */
 export interface Held extends ChartField {
   at: number;
   type: string;
   name: string;
 }
 
-/** The field's column; undefined: the result has none. */
+/** Resolves a field; undefined if the result doesn't have the column. */
 export function held(field: ChartField | undefined, columns: ResultColumn[]): Held | undefined {
   const at = field ? columns.findIndex(({ name }) => name === field.field) : -1;
   const column = columns[at];
@@ -20,18 +20,18 @@ export function held(field: ChartField | undefined, columns: ResultColumn[]): He
 
 type AxisKind = "time" | "number" | "category";
 
-/** The places along an axis. Of a category they are positions in `labels`. */
+/** Positions along an axis; for categories, indexes into `labels`. */
 export interface Axis {
   kind: AxisKind;
   name: string;
-  /** Of a time: the format of its labels; of a number: the column's. */
+  /** For times the label format, for numbers the column's format. */
   format: string;
   labels: string[];
 }
 
 const DAY_MS = 86_400_000;
 
-/** Months, days or times: as coarse as all values are. */
+/** The coarsest time unit that fits all values. */
 export function grain(times: number[]): "month" | "date" | "datetime" {
   if (times.some((ms) => ms % DAY_MS !== 0)) return "datetime";
   return times.every((ms) => new Date(ms).getUTCDate() === 1) && times.length > 1 ? "month" : "date";
@@ -40,27 +40,27 @@ export function grain(times: number[]): "month" | "date" | "datetime" {
 export const kindOf = (type: string): AxisKind =>
   familyOf(type) === "time" ? "time" : familyOf(type) === "number" ? "number" : "category";
 
-/** Where a value stands on an axis that has room between its values. */
+/** Position of a value on a continuous axis. */
 export const position = (value: Cell | undefined, kind: AxisKind): number | null =>
   kind === "time" ? instant(value) : numeric(value);
 
-/** A value as a label; a null has one too. */
+/** Label of a value, including null. */
 export function labelled(value: Cell | undefined, field: Held, times = "date"): string {
   if (value === null || value === undefined) return "null";
   if (!field.format && kindOf(field.type) === "time") {
     const ms = instant(value);
     if (ms !== null) return timeWritten(ms, times);
   }
-  // Numbers that name things (years, hours) have no separators.
+  // Identifiers (years, hours) have no thousands separators.
   if (!field.format && familyOf(field.type) === "number") return plain(value);
   return written(value, field.format, field.type);
 }
 
-/** Keeps what can be drawn, and says what isn't. */
+/** Collects notes about data that isn't drawn. */
 export class Notes {
   readonly texts: string[] = [];
 
-  /** "The first 200 of 1,234 categories are drawn." */
+  /** "Showing 200 of 1,234 categories." */
   cut(shown: number, all: number, what: string): void {
     if (shown < all) this.texts.push(`Showing ${count(shown)} of ${count(all)} ${what}.`);
   }
@@ -70,7 +70,7 @@ export class Notes {
   }
 }
 
-/** The distinct keys of a column, in the rows' order, with the value of each. */
+/** Distinct keys of a column in row order, with their values. */
 export function distinct(rows: Row[], at: number): Map<string, Cell> {
   const found = new Map<string, Cell>();
   for (const row of rows) {

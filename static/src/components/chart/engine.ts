@@ -1,4 +1,4 @@
-/** The parts of ECharts that charts need, in a file of their own that is loaded with the first chart. */
+/** The parts of ECharts in use, loaded with the first chart. */
 import { BarChart, HeatmapChart, LineChart, PieChart, ScatterChart } from "echarts/charts";
 import {
   GridComponent,

@@ -2,21 +2,21 @@ import type { Cell, ResultColumn } from "../../api/types";
 import { familyOf, numeric } from "../../format/values";
 import type { ChartSpec } from "./spec";
 
-/** Lines that a reader can tell apart. */
+/** Lines that a reader can distinguish. */
 const LINES_MAX = 5;
-/** Values by which rows can still be split into lines. */
+/** Maximum number of series. */
 const SERIES_MAX = 8;
 const BARS_MAX = 60;
-/** Labels of more characters than this stand better beside bars that lie. */
+/** Longer labels are easier to read next to horizontal bars. */
 const LABEL_CHARS_MAX = 12;
-/** Rows that are looked at. */
+/** Rows that are sampled. */
 const ROWS_SEEN = 1_000;
 
 interface Seen {
   name: string;
   family: "number" | "time" | "other";
   distinct: number;
-  /** All values of all rows are different. */
+  /** Whether all values are distinct. */
   unique: boolean;
   longest: number;
 }
@@ -38,10 +38,10 @@ function seen(column: ResultColumn, at: number, rows: Cell[][]): Seen | undefine
   };
 }
 
-/** Numbers that name things, not measure them. */
+/** Identifiers rather than measures. */
 const isName = (column: Seen): boolean => /(?:^|_)(?:id|key|code|zip|year|month|day|hour)$/i.test(column.name);
 
-/** The chart that suits a result, guessed from its columns; undefined: none does. Columns without a value don't count. */
+/** Suggests a chart for a result; undefined if none fits. Ignores columns without values. */
 export function guessChart(columns: ResultColumn[], rows: Cell[][]): ChartSpec | undefined {
   if (rows.length < 2) return undefined;
   const all = columns.map((column, at) => seen(column, at, rows)).filter((one) => one !== undefined);
@@ -63,7 +63,7 @@ export function guessChart(columns: ResultColumn[], rows: Cell[][]): ChartSpec |
 function overTime(time: Seen, measures: Seen[], words: Seen[]): ChartSpec {
   const series = time.unique ? undefined : words.find(({ distinct }) => distinct > 1 && distinct <= SERIES_MAX);
   const y = measures.slice(0, series ? 1 : LINES_MAX).map(({ name }) => ({ field: name }));
-  // Several rows of one time that nothing splits are points, not a line.
+  // Several rows per time without a series column are points, not a line.
   const type = time.unique || series ? "line" : "scatter";
   const x = { field: time.name };
   return series ? { type, x, y, series: series.name } : { type, x, y: type === "scatter" ? y.slice(0, 1) : y };

@@ -15,7 +15,7 @@ export type { ChartField, ChartProps, ChartSpec, ChartType, Compared } from "./s
 
 const HEIGHT_PX = 280;
 
-/** A chart of a result; ECharts is loaded when the first is shown. Readers of the screen get its rows as a table. */
+/** Chart of a result. Loads ECharts with the first chart; screen readers get a table. */
 export function Chart({ label, spec, columns, rows, height = HEIGHT_PX, fill, compared }: ChartProps) {
   const shape = useMemo(() => shapeOf(spec, columns, rows, compared), [spec, columns, rows, compared]);
   const style = fill ? {} : { height: `${height}px` };
@@ -39,7 +39,7 @@ function Canvas({ label, shape, spec }: { label: string; shape: Drawn; spec: Cha
   const drawing = useSignal<Drawing | undefined>(undefined);
   const failed = useSignal(false);
   const tries = useSignal(0);
-  /** Widths matter to what stands beside what, not to every pixel. */
+  /** Rounded: layout depends on it, single pixels don't matter. */
   const width = useSignal(0);
   const theme = shownTheme.value;
 

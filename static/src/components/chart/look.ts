@@ -1,4 +1,4 @@
-/** Colours and type of charts, read from the tokens as the page shows them now. */
+/** Colours and fonts of charts, read from the current theme tokens. */
 
 export interface Look {
   series: string[];
@@ -9,17 +9,17 @@ export interface Look {
   over: string;
   strong: string;
   font: string;
-  /** From little to much; from far below to far above zero. */
+  /** Sequential ramp, low to high; or diverging around zero. */
   ramp: [string, string];
   ways: [string, string, string];
   still: boolean;
-  /** Of the chart, in pixels. */
+  /** Width of the chart, in pixels. */
   width: number;
 }
 
 const SERIES = 8;
 
-/** A token holds both themes' colours; what an element has of it is the one that is shown. */
+/** Resolves tokens on an element, because a token holds the colours of both themes. */
 export function lookOf(box: HTMLElement): Look {
   const probe = document.createElement("span");
   box.append(probe);

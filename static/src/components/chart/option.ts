@@ -1,4 +1,4 @@
-/** A shape as ECharts' options. Tooltips are drawn, never markup, so nothing in them can be more than text. */
+/** Converts a shape to ECharts options. Tooltips are rich text, never markup. */
 import type { EChartsCoreOption } from "echarts/core";
 import { share } from "../../format/number";
 import { axisWritten, numberWritten, timeWritten } from "../../format/values";
@@ -9,7 +9,7 @@ import type { ChartSpec } from "./spec";
 
 const TEXT_PX = 12;
 const NAME_CHARS_MAX = 40;
-/** Below this, in pixels, there is no room for a legend at the side. */
+/** Below this width, in pixels, the legend isn't placed at the side. */
 const NARROW_PX = 420;
 const POINT_PX: [number, number] = [5, 26];
 const SYMBOLS_MAX = 60;
@@ -27,7 +27,7 @@ interface Told {
   axisValueLabel?: string;
 }
 
-/** Braces mean styles to the renderer of texts; a joiner keeps them braces. */
+/** ECharts reads braces as style markup; a word joiner escapes them. */
 const safe = (text: string): string => text.replaceAll("{", "{\u2060");
 const short = (text: string): string => (text.length > NAME_CHARS_MAX ? `${text.slice(0, NAME_CHARS_MAX - 1)}…` : text);
 const marker = (told: Told): string => (typeof told.marker === "string" ? told.marker : "");
@@ -67,7 +67,7 @@ const tooltip = (look: Look, more: object) => ({
   ...more,
 });
 
-/** Of the names that have room (`named`): more would lie over the chart. */
+/** Legend of the names that fit (`named`). */
 const legend = (look: Look, more: object = {}) => ({
   type: "plain",
   right: 0,
@@ -83,19 +83,19 @@ const legend = (look: Look, more: object = {}) => ({
   ...more,
 });
 
-/** Of a row of a legend, and of a character in it, in pixels. */
+/** Sizes of a legend row and of a character, in pixels. */
 const LEGEND_ROW_PX = 20;
 const CHAR_PX = 6.6;
 const ITEM_PX = 34;
 const LEGEND_ROWS_MAX = 3;
-/** Of the parts that are summed up, so many stand in the tooltip; all are in the panel's data. */
+/** Grouped parts listed in the tooltip; the panel's data has all. */
 const OTHERS_TOLD = 12;
-/** Rows of names below a pie. */
+/** Legend rows below a pie. */
 const PIE_ROWS_MAX = 5;
-/** Names beside a pie; the largest parts. */
+/** Legend entries beside a pie, the largest parts first. */
 const SIDE_NAMES_MAX = 10;
 
-/** The names that have room in so many rows, the first first, and the rows that they take. */
+/** Names that fit into the legend rows, in order, and the rows used. */
 function named(names: string[], width: number, rowsMax: number): { data: string[]; rows: number } {
   const data: string[] = [];
   let [rows, used] = [1, 0];
@@ -109,7 +109,7 @@ function named(names: string[], width: number, rowsMax: number): { data: string[
   return { data, rows };
 }
 
-/** The room of axes, their labels and names; above it a legend and the name of the axis that stands. */
+/** Margins for axes, labels, legend and the name of the y axis. */
 const grid = (legendRows: number) => ({
   left: 4,
   right: 12,
@@ -119,7 +119,7 @@ const grid = (legendRows: number) => ({
   outerBoundsContain: "all",
 });
 
-/** A tick of a time axis: as much as is new in it. */
+/** Label of a time tick: the most significant part that changes. */
 function tick(ms: number): string {
   const time = new Date(ms);
   if (ms % 60_000 !== 0) return timeWritten(ms, "time");
@@ -131,7 +131,7 @@ const clock = new Intl.DateTimeFormat(undefined, { timeZone: "UTC", hour: "2-dig
 const monthDay = new Intl.DateTimeFormat(undefined, { timeZone: "UTC", month: "short", day: "numeric" });
 const monthOnly = new Intl.DateTimeFormat(undefined, { timeZone: "UTC", month: "short" });
 
-/** A value along an axis, in words. */
+/** Tooltip text of an axis value. */
 function spoken(axis: Axis, value: number | string): string {
   if (axis.kind === "category") return axis.labels[Number(value)] ?? String(value);
   return axis.kind === "time" ? timeWritten(Number(value), axis.format) : numberWritten(Number(value), axis.format);
@@ -168,7 +168,7 @@ function axisOption(axis: Axis, look: Look, more: Record<string, unknown> = {}):
 }
 
 const along = { nameLocation: "middle", nameGap: 8 };
-/** Above the axis, starting where its labels do. */
+/** Axis name above the axis, aligned with its labels. */
 const above = { nameLocation: "end", nameGap: 12, axisLine: { show: false } };
 
 function linesOption(shape: Extract<Shape, { kind: "lines" }>, spec: ChartSpec, look: Look): object {
@@ -182,7 +182,7 @@ function linesOption(shape: Extract<Shape, { kind: "lines" }>, spec: ChartSpec, 
   );
   const places = shape.x.kind === "time" ? { ...shape.x, name: spec.x.title ?? "" } : shape.x;
   const x = axisOption(places, look, lying ? { inverse: true, ...above } : { ...along, boundaryGap: isBar });
-  // Bars and areas mean nothing without their zero; lines may leave it out of sight.
+  // Bars and areas start at zero; lines may not.
   const y = axisOption(shape.y, look, {
     ...(lying ? along : { ...above, nameTextStyle: { ...left(look) } }),
     scale: spec.type === "line",
@@ -372,7 +372,7 @@ function cellsOption(shape: Extract<Shape, { kind: "cells" }>, look: Look): obje
   const numbers = shape.cells.map(([, , value]) => value);
   const [least, most] = [Math.min(...numbers), Math.max(...numbers)];
   const far = Math.max(-least, most);
-  // A few values just below zero are no other way.
+  // Few values just below zero don't need a diverging scale.
   const both = least < 0 && most > 0 && Math.min(-least, most) > far / 10;
   const bounds = both ? { min: -far, max: far } : { min: least, max: most === least ? least + 1 : most };
   const band = { splitArea: { show: false }, splitLine: { show: false } };

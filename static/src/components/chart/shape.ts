@@ -1,7 +1,7 @@
 /**
- * What a chart draws, made of a result's rows; how it looks is {@link file://./option.ts}'s.
+ * Converts result rows to what a chart draws; {@link file://./option.ts} styles it.
  *
- * Invariant: whatever isn't drawn as it is (cut, thinned out, summed up) is told in `notes`.
+ * Invariant: data that is cut, sampled or grouped is mentioned in `notes`.
  */
 import type { Cell, ResultColumn, Row } from "../../api/types";
 import { count, counted } from "../../format/number";
@@ -11,18 +11,18 @@ import { besidePrevious, splitRows } from "./split";
 import type { ChartSpec, Compared } from "./spec";
 
 const CATEGORIES_MAX = 200;
-/** Each has a colour of its own: the last one is of what is left. */
+/** Each part has its own colour; the last is for “Other”. */
 const PARTS_MAX = 8;
 const CELLS_SIDE_MAX = 400;
-/** From here on lines are thinned out, keeping their form. */
+/** Lines with more points are downsampled. */
 export const POINTS_MAX = 5_000;
 
-/** Values along an axis; where there are several measures or series, one of them. */
+/** A series of values along an axis. */
 export interface Line {
   name: string;
   format: string;
   points: [number, number | null][];
-  /** It is the other days' of the line of this position. */
+  /** Index of the line that this one is compared with. */
   of?: number;
 }
 
@@ -35,7 +35,7 @@ interface Point {
 interface Part {
   name: string;
   value: number;
-  /** What it sums up, the largest first. */
+  /** The grouped parts, largest first. */
   of?: Part[];
 }
 
@@ -75,7 +75,7 @@ export function shapeOf(spec: ChartSpec, columns: ResultColumn[], rows: Row[], c
   }
 }
 
-/** The axis of categories, cut to what can be read. */
+/** Category axis, limited to a readable number. */
 function categories(field: Held, rows: Row[], max: number, notes: Notes): { axis: Axis; at: Map<string, number> } {
   const found = [...distinct(rows, field.at)];
   const shown = found.slice(0, max);
@@ -89,7 +89,7 @@ function categories(field: Held, rows: Row[], max: number, notes: Notes): { axis
   };
 }
 
-/** The axis of a field with room between its values, and where a row stands on it. */
+/** Continuous axis of a field, and the position of a row on it. */
 function axisOf(field: Held, rows: Row[], notes: Notes): { axis: Axis; place: (row: Row) => number | null } {
   const kind = kindOf(field.type);
   if (kind === "category") {
@@ -229,7 +229,7 @@ function cells(x: Held, y: Held | undefined, value: Held | undefined, rows: Row[
   return { kind: "cells", x: along.axis, y: down.axis, value: told, cells: found, notes: notes.texts };
 }
 
-/** Rows in the order of a column: numbers and times by size, words as people sort them. */
+/** Sorts rows by a column: numbers and times by value, strings by locale. */
 function sorted(rows: Row[], field: Held): Row[] {
   const kind = kindOf(field.type);
   const by = (value: Cell | undefined) => (kind === "category" ? null : position(value, kind));

@@ -2,7 +2,7 @@ import type { ResultColumn, Row } from "../../api/types";
 
 export type ChartType = "line" | "area" | "bar" | "pie" | "scatter" | "heatmap";
 
-/** A field of a chart: the column, its words, and how its numbers are written (formats as dashboards name them). */
+/** A chart field: column, title and number format (as dashboards name them). */
 export interface ChartField {
   field: string;
   title?: string;
@@ -12,39 +12,39 @@ export interface ChartField {
 export interface ChartSpec {
   type: ChartType;
   x: ChartField;
-  /** Heatmap: the column down the side. */
+  /** Heatmap: the column of the y axis. */
   y: ChartField[];
-  /** A column whose values split the rows. */
+  /** Column that splits rows into series. */
   series?: string;
   stacked?: boolean;
   horizontal?: boolean;
   donut?: boolean;
-  /** Bridges what is missing. */
+  /** Draws lines across missing values. */
   connectNulls?: boolean;
-  /** Scatter: the size of the points; heatmap: their colour. */
+  /** Scatter: point size; heatmap: colour. */
   value?: ChartField;
-  /** Scatter: a column that names the points. */
+  /** Scatter: column with point names. */
   point?: string;
 }
 
-/** The same for other days, drawn paler behind. */
+/** Data of another period, drawn paler in the background. */
 export interface Compared {
   rows: Row[];
-  /** From those days to these, in days. */
+  /** Offset between the periods, in days. */
   days: number;
   /** `the year before`. */
   title: string;
 }
 
 export interface ChartProps {
-  /** What the chart shows, for screen readers. */
+  /** Accessible name. */
   label: string;
   spec: ChartSpec;
   columns: ResultColumn[];
   rows: Row[];
   /** In pixels. */
   height?: number;
-  /** Takes its parent's height. */
+  /** Fills the height of its parent. */
   fill?: boolean;
   compared?: Compared;
 }

@@ -1,4 +1,4 @@
-/** Rows to lines: one for each measure and each value of the series' column. */
+/** Splits rows into lines, one per measure and series value. */
 import type { Row } from "../../api/types";
 import { count, counted } from "../../format/number";
 import { numeric, plain } from "../../format/values";
@@ -12,7 +12,7 @@ const DAY_MS = 86_400_000;
 type Place = (row: Row) => number | null;
 
 interface Drawn extends Line {
-  /** Measure and series' value. */
+  /** Measure and series value. */
   key: string;
 }
 
@@ -58,7 +58,7 @@ export function splitRows(rows: Row[], y: Held[], series: Held | undefined, plac
   return { lines: aligned(lines, ways) };
 }
 
-/** All lines at the same places, so that a place where one has nothing shows as a gap and areas stand on each other. */
+/** Aligns lines on the same positions, so that missing values are gaps and areas stack. */
 function aligned(lines: Drawn[], { stacked, notes }: Ways): Drawn[] {
   const places = [...new Set(lines.flatMap((line) => line.points.map(([at]) => at)))].sort((a, b) => a - b);
   let twins = 0;
@@ -75,7 +75,7 @@ function aligned(lines: Drawn[], { stacked, notes }: Ways): Drawn[] {
   return done;
 }
 
-/** The lines of other days, moved onto these. */
+/** Adds the lines of the compared period, shifted onto the current one. */
 export function besidePrevious(
   split: Split,
   compared: Compared,
@@ -93,7 +93,7 @@ export function besidePrevious(
   });
 }
 
-/** By as many days as lie between; where that meets none of these days (months are of several lengths), by order. */
+/** Shifts by the days between the periods, or by order where that misses (months differ in length). */
 function movedPlace(compared: Compared, on: { axis: Axis; x: Held; place: Place }): Place {
   const { axis, x } = on;
   const move = (row: Row): Row => {

@@ -6,7 +6,7 @@ import { shownTheme } from "../../browser/theme";
 import type { EditorHandle, EditorProps, Mark } from "./index";
 import { languageOf, named, reading, writing } from "./setup";
 
-/** The change from one text to another as small as one change can be, so that cursor and scroll stay. */
+/** The smallest single change between two texts, so that cursor and scroll position stay. */
 function smallestChange(before: string, after: string): { from: number; to: number; insert: string } {
   const most = Math.min(before.length, after.length);
   let from = 0;
@@ -47,10 +47,10 @@ function handleOf(view: EditorView): EditorHandle {
   };
 }
 
-/** Texts that may be on their way back at a time. */
+/** Maximum number of pending echoes. */
 const ECHOES_MAX = 200;
 
-/** A shadow root on `host`: the editor's style sheets are adopted there, which the content policy allows. */
+/** Attaches a shadow root, whose adopted style sheets the content policy allows. */
 export function shadowOf(host: HTMLElement): ShadowRoot {
   return host.shadowRoot ?? host.attachShadow({ mode: "open" });
 }
@@ -99,7 +99,7 @@ export default function CodeEditor(props: EditorProps) {
     name: new Compartment(),
   });
   const dark = shownTheme.value;
-  /** What was told and hasn't come back as `value` yet: that is an echo, however late, and nothing to be taken over. */
+  /** Texts reported by `onChange` that haven't come back as `value` yet; those are echoes, not updates. */
   const told = useRef<string[]>([]);
 
   useEffect(() => {

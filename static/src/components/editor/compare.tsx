@@ -10,10 +10,10 @@ import type { DiffProps } from "./index";
 import { reading } from "./setup";
 import { duckDb } from "./sql";
 
-/** From here on there is room for two texts side by side. */
+/** Minimum width for a side-by-side diff. */
 const WIDE_PX = 900;
 const COLLAPSE = { margin: 3, minSize: 6 };
-/** Comparing texts of a megabyte takes long; beyond this it is told roughly. */
+/** Limits of the diff for large texts. */
 const DIFF = { scanLimit: 5_000, timeout: 500 };
 
 function shared(language: DiffProps["language"], label: string): Extension {

@@ -1,4 +1,4 @@
-/** Completion and hover for JSON and YAML by a schema, as CodeMirror wants them. */
+/** Completion and hover for JSON and YAML by JSON Schema. */
 import { snippet, startCompletion, type Completion, type CompletionSource } from "@codemirror/autocomplete";
 import { syntaxTree } from "@codemirror/language";
 import type { Extension } from "@codemirror/state";
@@ -8,7 +8,7 @@ import { suggest, type Offers, type Suggestion } from "./suggest";
 import { parse, pathOf, rootOf, type DocumentLanguage } from "./tree";
 
 const TYPES = { key: "property", required: "property", value: "enum", item: "class" } as const;
-/** Signs behind which a choice is offered without being asked for. */
+/** Characters after which completion opens automatically. */
 const OPENERS = /[:"'[{,\-\s]/;
 
 export interface SchemaSource {
@@ -53,7 +53,7 @@ export function schemaCompletion({ language, schema, offers }: SchemaSource): Co
   return ({ state, pos, explicit }) => {
     const before = state.sliceDoc(Math.max(0, pos - 1), pos);
     if (!explicit && before !== "" && !/[\w$]/.test(before) && !OPENERS.test(before)) return null;
-    // A blank or a line's beginning offers nothing by itself but after a colon or in quotes.
+    // Whitespace opens completion only after a colon or within quotes.
     if (!explicit && /\s/.test(before) && !/:\s$/.test(state.sliceDoc(Math.max(0, pos - 2), pos))) return null;
     const tree = language === "json" ? { tree: syntaxTree(state) } : {};
     const found = suggest(state.sliceDoc(), pos, language, schema(), { ...tree, offers: offers() });
@@ -63,7 +63,7 @@ export function schemaCompletion({ language, schema, offers }: SchemaSource): Co
   };
 }
 
-/** What the schema says of the key or value under the pointer. */
+/** Shows the schema's description of the key or value under the pointer. */
 export function schemaHover({ language, schema }: SchemaSource): Extension {
   return hoverTooltip((view: EditorView, pos: number) => {
     const text = view.state.sliceDoc();

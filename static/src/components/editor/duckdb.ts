@@ -1,7 +1,7 @@
-/** DuckDB's functions that queries over tables use most, with their arguments and what they give. */
+/** Common DuckDB functions with their arguments and descriptions. */
 import type { Completion } from "@codemirror/autocomplete";
 
-/** `name(arguments): what it gives`, a line each. */
+/** `name(arguments): description`, one per line. */
 const FUNCTIONS = `
 count(x): number of rows, or of non-null values
 sum(x): sum of the values

@@ -7,7 +7,7 @@ import "./editor.css";
 
 export { pathAt, pointerRange } from "./tree";
 
-/** A mark in the text, with what is wrong there. Offsets are in characters from the text's start. */
+/** A diagnostic. Offsets are in characters. */
 export interface Mark {
   from: number;
   to: number;
@@ -17,19 +17,19 @@ export interface Mark {
 
 export interface EditorHandle {
   focus: () => void;
-  /** Puts text in place of what is selected. */
+  /** Replaces the selection. */
   insert: (text: string) => void;
-  /** Shows a line, counted from 1, and puts the cursor there. */
+  /** Scrolls to a line, counted from 1, and moves the cursor there. */
   reveal: (line: number, column?: number) => void;
-  /** Shows a range by its offsets, and selects it. */
+  /** Scrolls to a range and selects it. */
   revealRange: (from: number, to?: number) => void;
   selection: () => string;
-  /** The cursor's offset. */
+  /** Offset of the cursor. */
   cursor: () => number;
 }
 
 export interface EditorProps {
-  /** What is edited, for screen readers. */
+  /** Accessible name. */
   label: string;
   language: "sql" | "json" | "yaml";
   value: string;
@@ -37,9 +37,9 @@ export interface EditorProps {
   marks?: Mark[];
   /** JSON Schema for completion and hover (`json`, `yaml`). */
   schema?: unknown;
-  /** `json`, `yaml`: values at a path that no schema knows, e.g. names of columns. */
+  /** `json`, `yaml`: values that the schema can't know, such as column names. */
   offers?: Offers;
-  /** `sql`: tables with their columns. */
+  /** `sql`: tables and their columns. */
   tables?: Record<string, Completion[]>;
   readOnly?: boolean;
   placeholder?: string;
@@ -47,9 +47,9 @@ export interface EditorProps {
   onSubmit?: () => void;
   /** Ctrl/Cmd+S. */
   onSave?: () => void;
-  /** The cursor has moved to this offset. */
+  /** Called with the new offset of the cursor. */
   onCursor?: (offset: number) => void;
-  /** In pixels; without it the editor fills its parent. */
+  /** In pixels; default: the height of the parent. */
   height?: number;
   handle?: (handle: EditorHandle) => void;
 }
@@ -59,10 +59,10 @@ export interface DiffProps {
   language: "json" | "yaml" | "sql";
   before: string;
   after: string;
-  /** What the two are called, above them. */
+  /** Titles of the two sides. */
   beforeName?: string | undefined;
   afterName?: string | undefined;
-  /** In pixels; without it it fills its parent. */
+  /** In pixels; default: the height of the parent. */
   height?: number;
 }
 
@@ -79,7 +79,7 @@ async function load(): Promise<Loaded> {
   return loaded;
 }
 
-/** The editors' code, loaded when the first is shown. */
+/** Loads the editor chunk with the first editor. */
 function useEditors(): { editors: Loaded | undefined; error: unknown; retry: () => void } {
   const [editors, setEditors] = useState(loaded);
   const [error, setError] = useState<unknown>();
@@ -109,7 +109,7 @@ function Waiting({ error, retry, label }: { error: unknown; retry: () => void; l
 
 const sized = (height: number | undefined) => (height === undefined ? { height: "100%" } : { height: `${height}px` });
 
-/** A text editor (CodeMirror, in a shadow root since it writes style sheets); loaded when the first is shown. */
+/** CodeMirror editor in a shadow root (it creates style sheets), loaded on demand. */
 export function Editor(props: EditorProps) {
   const { editors, error, retry } = useEditors();
   return (
@@ -119,7 +119,7 @@ export function Editor(props: EditorProps) {
   );
 }
 
-/** Two texts side by side (one below the other where it is narrow), with what differs marked and the rest folded. */
+/** Diff of two texts, side by side or stacked, with unchanged parts folded. */
 export function Diff(props: DiffProps) {
   const { editors, error, retry } = useEditors();
   return (

@@ -1,8 +1,8 @@
 import { EditorView } from "@codemirror/view";
 
 /**
- * Typing over a selection, done by the editor itself: a browser that does it keeps the look of what was there in a
- * `style` attribute, which the content policy refuses, and says so in its console.
+ * Handles typing over a selection in the editor: browsers would keep the old style in a `style` attribute, which
+ * violates the content policy.
  */
 export const overwrite = EditorView.domEventHandlers({
   beforeinput(event, view) {
@@ -12,7 +12,7 @@ export const overwrite = EditorView.domEventHandlers({
     const text = event.data;
     const insert = () => view.state.update(view.state.replaceSelection(text), { userEvent: "input.type" });
     const handlers = view.state.facet(EditorView.inputHandler);
-    // Brackets put around a selection are such a handler.
+    // Bracket wrapping is such a handler.
     if (!handlers.some((handle) => handle(view, main.from, main.to, text, insert))) view.dispatch(insert());
     event.preventDefault();
     return true;

@@ -1,25 +1,25 @@
-/** Where in a document something is typed: a key of which object, or a value at which path. */
+/** Finds what is being typed at an offset: a key of an object, or a value at a path. */
 import type { SyntaxNode, Tree } from "@lezer/common";
 import { isMapping, isSequence, itemsOf, parse, pathOf, rootOf, type DocumentLanguage, type Path } from "./tree";
 
 export interface Place {
-  /** `both`: where a list item begins, which may be a value or the first key of an object. */
+  /** `both`: the start of a list item, which may be a value or the first key of an object. */
   kind: "key" | "value" | "both";
-  /** Of the value, or of the object that gets a key. */
+  /** Path of the value, or of the object that gets a key. */
   path: Path;
-  /** What is typed so far, without quotes. */
+  /** The text typed so far, without quotes. */
   from: number;
-  /** The document's root, for a look at what else is there. */
+  /** Root of the document. */
   root: SyntaxNode | undefined;
-  /** The text that `root` belongs to. */
+  /** Text of `root`. */
   text: string;
-  /** Whether quotes stand around it already. */
+  /** Whether it is already quoted. */
   quoted: boolean;
-  /** A key follows or a colon is there: only the name is wanted. */
+  /** Only the name is wanted: a key follows, or a colon exists. */
   bare: boolean;
 }
 
-/** Stands for what is being typed, so that the tree says where it would be. */
+/** Inserted in place of the typed text, so that the parser finds its position. */
 const PLACEHOLDER = "placeholder_0";
 const WORD = /[\w$.-]/;
 
@@ -41,7 +41,7 @@ function container(tree: Tree, offset: number): SyntaxNode | undefined {
   return node ?? undefined;
 }
 
-/** Where the string begins that the offset is within: behind an odd quote of the line. */
+/** Start of the string around the offset: after an odd quote of the line. */
 function openQuote(line: string): number {
   let open = -1;
   for (let at = 0; at < line.length; at += 1) {
@@ -68,7 +68,7 @@ function jsonPlace(text: string, offset: number, tree: Tree = parse(text, "json"
   }
   const around = container(tree, before);
   if (!around || around.from > before) return undefined;
-  // Behind the closing sign of a value the container is the one around that value.
+  // After a closing bracket, the container is the parent.
   const closed = (sign === "}" || sign === "]") && around.to === before + 1 ? around.parent : around;
   const holder = closed && !isMapping(closed) && !isSequence(closed) ? closed.parent : closed;
   if (!holder) return undefined;
@@ -79,7 +79,7 @@ function jsonPlace(text: string, offset: number, tree: Tree = parse(text, "json"
   return { ...place, kind: "value", path: [...path, index] };
 }
 
-/** Where a comment, a block of text or a key that is done begins, nothing is offered. */
+/** No completion at the start of a comment, a block scalar or a complete key. */
 function yamlPlace(text: string, offset: number, tree: Tree = parse(text, "yaml")): Place | undefined {
   for (let node: SyntaxNode | null = tree.resolveInner(offset, -1); node; node = node.parent)
     if (node.name === "Comment" || (node.name === "BlockLiteralContent" && offset > node.from)) return undefined;

@@ -1,10 +1,10 @@
-/** What a JSON Schema says of a place in a document. Broken schemas give less, never an error. */
+/** Looks up JSON Schema at a position of a document. Invalid schemas give fewer results, never errors. */
 import { entriesOf, isMapping, nodeAt, scalarValue, type Path } from "./tree";
 import type { SyntaxNode } from "@lezer/common";
 
 export type Schema = Record<string, unknown>;
 
-/** References within references that are followed. */
+/** Maximum depth of nested references. */
 const DEPTH_MAX = 24;
 
 export const isSchema = (value: unknown): value is Schema =>
@@ -22,7 +22,7 @@ function resolved(root: Schema, schema: Schema, depth: number): Schema[] {
   return isSchema(target) ? [schema, ...resolved(root, target, depth + 1)] : [schema];
 }
 
-/** What is known of a value: the scalars among its members, by which alternatives are told apart. */
+/** Known scalar members of a value, which select between alternatives. */
 type Known = ReadonlyMap<string, unknown> | undefined;
 
 export const typesOf = (schema: Schema): string[] =>
@@ -41,7 +41,7 @@ function fits(root: Schema, alternative: Schema, known: Known): boolean {
   });
 }
 
-/** A schema and all that it refers to, combines or offers as an alternative that fits. */
+/** Resolves references, combinations and matching alternatives of a schema. */
 function expanded(root: Schema, schema: Schema, known: Known, depth = 0): Schema[] {
   if (depth > DEPTH_MAX) return [];
   return resolved(root, schema, 0).flatMap((one) => {
@@ -85,10 +85,10 @@ function knownOf(node: SyntaxNode | undefined, text: string, asked?: string | nu
   return scalars;
 }
 
-/** All that the schema says of the value at `path`, alternatives that the document excludes left out. */
+/** Schemas of the value at `path`, without alternatives that the document excludes. */
 export function schemasAt(root: unknown, path: Path, document: SyntaxNode | undefined, text: string): Schema[] {
   if (!isSchema(root)) return [];
-  // The value that is asked for may become another: it excludes nothing.
+  // The requested value itself may change, so it excludes nothing.
   const known = (length: number) =>
     knownOf(nodeAt(document, path.slice(0, length), text), text, length === path.length - 1 ? path.at(-1) : undefined);
   let schemas = expanded(root, root, known(0));
@@ -100,7 +100,7 @@ export function schemasAt(root: unknown, path: Path, document: SyntaxNode | unde
   return [...new Set(schemas)];
 }
 
-/** Alternatives and references of one schema, where nothing is known of the value. */
+/** Alternatives and references of a schema, for an unknown value. */
 export const flattened = (root: unknown, schema: unknown): Schema[] =>
   isSchema(root) && isSchema(schema) ? [...new Set(expanded(root, schema, undefined))] : [];
 
@@ -112,7 +112,7 @@ export const propertiesOf = (schema: Schema): [string, Schema][] =>
     ? Object.entries(schema.properties).filter((entry): entry is [string, Schema] => isSchema(entry[1]))
     : [];
 
-/** Values that a schema names: a constant, an enumeration, booleans, null. */
+/** Enumerated values of a schema: const, enum, booleans, null. */
 export function namedValues(schema: Schema): unknown[] {
   if ("const" in schema) return [schema.const];
   if (Array.isArray(schema.enum)) return schema.enum;
@@ -120,7 +120,7 @@ export function namedValues(schema: Schema): unknown[] {
   return [...(types.includes("boolean") ? [true, false] : []), ...(types.includes("null") ? [null] : [])];
 }
 
-/** `string`, `"a" | "b"`, `integer[]`: what a value may be, in a few characters. */
+/** Short type summary: `string`, `"a" | "b"`, `integer[]`. */
 export function summaryOf(root: unknown, schema: Schema, depth = 0): string {
   const schemas = flattened(root, schema);
   const named = schemas.flatMap((one) =>
@@ -151,7 +151,7 @@ const LIMITS: [name: string, told: string][] = [
   ["pattern", "matches"],
 ];
 
-/** Default, limits and examples, a line each. */
+/** Default, limits and examples, one line each. */
 export function factsOf(schemas: Schema[]): string[] {
   const facts: string[] = [];
   const shown = (value: unknown) => {

@@ -1,4 +1,4 @@
-/** What every editor can do, and what depends on its language. */
+/** Extensions of all editors, and those of each language. */
 import {
   autocompletion,
   closeBrackets,
@@ -36,7 +36,7 @@ import { overwrite } from "./overwrite";
 import { duckDb } from "./sql";
 import { highlighting, looks } from "./theme";
 
-/** The props as they are now: extensions live longer than one drawing. */
+/** Current props: extensions outlive a render. */
 type Now = () => EditorProps;
 
 export function languageOf(language: EditorProps["language"], now: Now): Extension {
@@ -46,7 +46,7 @@ export function languageOf(language: EditorProps["language"], now: Now): Extensi
   return [found, found.data.of({ autocomplete: schemaCompletion(source) }), schemaHover(source)];
 }
 
-/** Looks and reading: what an editor and the sides of a comparison share. */
+/** Style and read-only features, shared by editor and diff. */
 export const reading: Extension = [
   lineNumbers(),
   highlightSpecialChars(),
@@ -100,7 +100,7 @@ export function writing(now: Now): Extension {
   ];
 }
 
-/** Its name for screen readers, and how to leave it by keys, since Tab indents. */
+/** Accessible name, with a hint for leaving the editor by keyboard. */
 export const named = (label: string): Extension =>
   EditorView.contentAttributes.of({
     "aria-label": label,

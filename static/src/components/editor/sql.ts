@@ -1,4 +1,4 @@
-/** SQL as DuckDB speaks it: completion of tables, their columns (behind an alias, too), functions and keywords. */
+/** SQL completion: tables, columns (also after an alias), functions and keywords. */
 import { snippet, type Completion, type CompletionContext, type CompletionResult } from "@codemirror/autocomplete";
 import { keywordCompletionSource, schemaCompletionSource, SQLDialect } from "@codemirror/lang-sql";
 import { syntaxTree } from "@codemirror/language";
@@ -32,7 +32,7 @@ type Tables = Record<string, Completion[]>;
 
 const QUIET = ["String", "LineComment", "BlockComment", "QuotedIdentifier", "Number"];
 
-/** Columns of the tables that the text names; of all, where it names none yet. */
+/** Columns of the tables named in the text; of all tables if there are none. */
 export function columnsIn(text: string, tables: Tables): Completion[] {
   const words = new Set(text.toLowerCase().match(/[a-z_][a-z0-9_]*/g) ?? []);
   const named = Object.entries(tables).filter(([table]) => words.has(table.toLowerCase()));
@@ -64,7 +64,7 @@ function names(tables: () => Tables) {
   };
 }
 
-/** The language with what it completes; `tables` is asked each time. */
+/** The language with its completion; `tables` is read on each use. */
 export function duckDb(tables: () => Tables): Extension[] {
   const { language } = DuckDb;
   const ofTables = (context: CompletionContext) =>

@@ -1,4 +1,4 @@
-/** What can be typed at a place of a document, by its JSON Schema: keys that are missing, values that are named. */
+/** Suggests missing keys and enumerated values from a JSON Schema. */
 import type { Tree } from "@lezer/common";
 import { isPlaceholder, placeAt, type Place } from "./place";
 import {
@@ -18,26 +18,26 @@ import { entriesOf, isMapping, nodeAt, type DocumentLanguage, type Path } from "
 export interface Suggestion {
   label: string;
   kind: "key" | "required" | "value" | "item";
-  /** What it may be, in a few characters. */
+  /** Short type summary. */
   detail?: string;
   info?: string;
-  /** A snippet as CodeMirror has it: `${}` are the places to fill in. */
+  /** CodeMirror snippet with `${}` placeholders. */
   insert: string;
 }
 
 interface Suggested {
-  /** Where what is typed so far begins; quotes around it are replaced with it. */
+  /** Start of the typed text; quotes around it are replaced. */
   from: number;
   quoted: boolean;
   options: Suggestion[];
 }
 
-/** Values that a schema can't know, e.g. the names of queries. */
+/** Values that a schema can't know, such as names of queries. */
 export type Offers = (path: Path) => string[];
 
 const plain = (text: string): string => text.replaceAll(/[#$](?=\{)/g, (sign) => `\\${sign}`);
 
-/** A value as the language writes it. Plain text in YAML, where nothing else could be meant. */
+/** A value in the syntax of the language; plain scalars in YAML where unambiguous. */
 function written(value: unknown, language: DocumentLanguage): string {
   if (language === "yaml" && typeof value === "string" && /^[A-Za-z_][\w ./%()-]*$/.test(value)) {
     if (!/^(true|false|null|yes|no|on|off|y|n)$/i.test(value) && !value.endsWith(" ")) return value;
@@ -76,7 +76,7 @@ function listTemplate(items: Schema | undefined, writing: Writing, pad: string, 
   return `\n${pad}- ${inner.join(`\n${pad}  `)}`;
 }
 
-/** What stands behind a new key's colon, with its blank. `pad`: the indentation of what comes on lines of its own. */
+/** Value template for a new key, with a leading space. `pad`: indentation of further lines. */
 function template(schema: Schema, writing: Writing, pad: string, shallow = false): string {
   const schemas = flattened(writing.root, schema);
   const types = schemas.flatMap(typesOf);
@@ -113,7 +113,7 @@ function keySuggestions(schemas: Schema[], place: Place, writing: Writing): Sugg
     entries.filter(({ key, keyNode }) => !isPlaceholder(key) && !isThis(keyNode.from)).map(({ key }) => key),
   );
   const found = new Map<string, Suggestion>();
-  // What a new key's value needs on lines of its own stands deeper than the key.
+  // Further lines are indented deeper than the key.
   const column = place.from - (place.text.lastIndexOf("\n", place.from - 1) + 1);
   const lineHead = place.text.slice(place.from - column, place.from);
   const pad = " ".repeat(column - (/^\s*/.exec(lineHead)?.[0].length ?? 0) + 2);

@@ -1,4 +1,4 @@
-/** The editor's looks, by the tokens of the theme: custom properties reach into the shadow root. */
+/** Editor theme by tokens; custom properties reach into the shadow root. */
 import { HighlightStyle } from "@codemirror/language";
 import { EditorView } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
@@ -118,7 +118,7 @@ export const looks = EditorView.theme({
     fontFamily: "var(--font)",
     fontSize: "var(--size-1)",
     padding: "var(--s1) var(--s3)",
-    // The library's own sign is in few fonts.
+    // The library's own sign is missing in many fonts.
     "&:before, &:after": { content: '"…"' },
   },
   "&.cm-merge-a .cm-changedLine, .cm-deletedChunk": { background: "var(--bad-soft)" },

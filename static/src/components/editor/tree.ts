@@ -1,7 +1,7 @@
 /**
- * Places in JSON and YAML texts: which path stands at an offset, and where the node of a JSON Pointer stands.
+ * Maps offsets and JSON Pointers to nodes of JSON and YAML texts.
  *
- * Works on lezer's trees, which exist for broken texts too: what is being typed is broken most of the time.
+ * Uses lezer trees, which also exist for incomplete texts.
  */
 import type { SyntaxNode, Tree } from "@lezer/common";
 import { parser as jsonParser } from "@lezer/json";
@@ -25,7 +25,7 @@ const SCALARS = new Set([
   ...["String", "Number", "True", "False", "Null"],
   ...["Literal", "QuotedLiteral", "BlockLiteral", "Alias"],
 ]);
-/** Nodes that stand around a value and are none. */
+/** Nodes that wrap a value. */
 const WRAPPERS = new Set(["JsonText", "Stream", "Document", "Item", "Anchored", "Tagged"]);
 
 export const isMapping = (node: SyntaxNode): boolean => MAPPINGS.has(node.name);
@@ -35,7 +35,7 @@ const isValue = (node: SyntaxNode): boolean =>
 
 let last: { text: string; language: DocumentLanguage; tree: Tree } | undefined;
 
-/** The tree of a text; the last one is kept, since several questions are asked of one text. */
+/** Parses a text; caches the last tree. */
 export function parse(text: string, language: DocumentLanguage): Tree {
   if (last?.text !== text || last.language !== language) {
     const parser = language === "json" ? jsonParser : yamlParser;
@@ -48,7 +48,7 @@ function* children(node: SyntaxNode): Generator<SyntaxNode> {
   for (let child = node.firstChild; child; child = child.nextSibling) yield child;
 }
 
-/** The value within documents, items, anchors and tags. */
+/** Unwraps documents, items, anchors and tags. */
 function unwrapped(node: SyntaxNode | null | undefined): SyntaxNode | undefined {
   let found = node ?? undefined;
   while (found && WRAPPERS.has(found.name)) {
@@ -60,7 +60,7 @@ function unwrapped(node: SyntaxNode | null | undefined): SyntaxNode | undefined 
 
 export const rootOf = (tree: Tree): SyntaxNode | undefined => unwrapped(tree.topNode);
 
-/** The text of a scalar as it is meant, without its quotes. */
+/** Content of a scalar without quotes. */
 function scalarText(node: SyntaxNode, text: string): string {
   const raw = text.slice(node.from, node.to).trim();
   if (raw.startsWith('"')) {
@@ -77,7 +77,7 @@ function scalarText(node: SyntaxNode, text: string): string {
   return raw.slice(1, end);
 }
 
-/** A scalar's value as JSON has it; undefined for what is no scalar. */
+/** JSON value of a scalar; undefined for other nodes. */
 export function scalarValue(node: SyntaxNode | undefined, text: string): string | number | boolean | null | undefined {
   if (!node || !SCALARS.has(node.name)) return undefined;
   const plain = scalarText(node, text);
@@ -114,7 +114,7 @@ export function itemsOf(node: SyntaxNode): SyntaxNode[] {
   return [...children(node)].filter((child) => isItem(node, child));
 }
 
-/** The path of a node: of the key or value that it is or is in. */
+/** Path of a node, or of the key or value around it. */
 export function pathOf(node: SyntaxNode, text: string): Path {
   const path: Path = [];
   for (let at: SyntaxNode | null = node; at?.parent; at = at.parent) {
@@ -130,12 +130,12 @@ export function pathOf(node: SyntaxNode, text: string): Path {
   return path;
 }
 
-/** The path of what stands at an offset. */
+/** Path at an offset. */
 export function pathAt(text: string, offset: number, language: DocumentLanguage = "json"): Path {
   return pathOf(parse(text, language).resolveInner(offset, -1), text);
 }
 
-/** The value at a path; undefined if there is none. */
+/** Node at a path, if any. */
 export function nodeAt(root: SyntaxNode | undefined, path: Path, text: string): SyntaxNode | undefined {
   let node = root;
   for (const step of path) {
@@ -154,15 +154,15 @@ const pointerPath = (pointer: string): string[] =>
     .slice(1)
     .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
 
-/** What is marked of a node: not more than its first line. */
+/** Range of a node, limited to its first line. */
 function shown(node: SyntaxNode, text: string): Range {
   const end = text.indexOf("\n", node.from);
   return { from: node.from, to: end < 0 ? node.to : Math.min(node.to, end) };
 }
 
 /**
- * Where the node of a JSON Pointer stands: a scalar itself, the key of anything larger, the beginning of an item. Of a
- * node that isn't there, the nearest one around it that is.
+ * Range of a JSON Pointer: a scalar itself, the key of a larger value, the start of an item. Falls back to the
+ * nearest existing parent.
  */
 export function pointerRange(text: string, pointer: string, language: DocumentLanguage): Range {
   let node = rootOf(parse(text, language));

@@ -3,7 +3,7 @@ import { MenuList, type MenuItem } from "../menu";
 
 const GAP = 4;
 
-/** A menu at a point of the page. */
+/** Context menu at a position of the page. */
 export function CellMenu({
   label,
   at,

@@ -1,6 +1,6 @@
 import { say } from "../toasts";
 
-/** Puts text on the clipboard, also where the page isn't served over https, and says so. */
+/** Copies text, also without https, and reports the result. */
 export async function copyText(text: string, what: string): Promise<void> {
   if (await copied(text)) say.done(`Copied ${what}`);
   else say.failed(`Couldn't copy ${what}`, new Error("the browser blocked access to the clipboard"));
@@ -15,7 +15,7 @@ async function copied(text: string): Promise<boolean> {
   }
 }
 
-/** The way before `navigator.clipboard`, which is there on secure pages alone. */
+/** Fallback for pages without `navigator.clipboard`. */
 function copiedByCommand(text: string): boolean {
   const put = (event: ClipboardEvent) => {
     event.clipboardData?.setData("text/plain", text);

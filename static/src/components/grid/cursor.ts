@@ -10,7 +10,7 @@ export interface Cursor {
 interface Bounds {
   rows: number;
   columns: number;
-  /** Rows that a page key moves. */
+  /** Rows per Page Up or Page Down. */
   page: number;
 }
 
@@ -18,7 +18,7 @@ type Key = Pick<KeyboardEvent, "key" | "ctrlKey" | "metaKey" | "shiftKey" | "alt
 
 export const hasMod = (key: Key): boolean => (isMac ? key.metaKey : key.ctrlKey);
 
-/** Where a key moves the cursor; undefined: it isn't one that does. */
+/** Target of a navigation key; undefined for other keys. */
 export function moved(at: Cursor, key: Key, { rows, columns, page }: Bounds): Cursor | undefined {
   if (key.altKey || key.shiftKey) return undefined;
   const far = hasMod(key);
@@ -46,7 +46,7 @@ export function moved(at: Cursor, key: Key, { rows, columns, page }: Bounds): Cu
   }
 }
 
-/** A header was chosen: ascending, descending, as it comes. With `more` the other columns stay. */
+/** Cycles a column: ascending, descending, unsorted. With `more`, other columns stay. */
 export function nextSort(sort: SortKey[], column: string, more: boolean): SortKey[] {
   const known = sort.find((one) => one.column === column);
   const next: SortKey | undefined = !known

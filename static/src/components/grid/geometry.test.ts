@@ -143,7 +143,7 @@ describe("rows that run past", () => {
     expect(isRush(100, 1_000 / 60, false)).toBe(false);
     expect(isRush(400, 1_000 / 60, false)).toBe(true);
     expect(isRush(-400, 1_000 / 60, false)).toBe(true);
-    // A frame that comes late is none that is read.
+    // A late frame isn't readable either.
     expect(isRush(400, 50, false)).toBe(false);
     expect(isRush(400, 50, true)).toBe(true);
     expect(isRush(50, 1_000 / 60, true)).toBe(false);

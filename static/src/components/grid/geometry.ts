@@ -1,24 +1,24 @@
 /**
- * Where rows and columns stand, and which of them are seen.
+ * Layout of rows and columns, and virtual scrolling.
  *
- * Browsers draw no element higher than 16 to 33 million pixels. A grid whose rows need more has a scroll bar of
- * `HEIGHT_MAX` ("physical" pixels) for the height that its rows would have ("virtual"). Near both ends the two are one
- * to one, in between the bar is coarser. Wheel, touch and keys move rows pixel by pixel all the same: only a movement
- * larger than `JUMP` is taken for one of the bar's. So every row can be reached, and the bar goes anywhere.
+ * Browsers limit elements to 16 to 33 million pixels. Larger grids map the full height ("virtual" pixels) to a scroll
+ * bar of `HEIGHT_MAX` ("physical" pixels). The mapping is 1:1 near both ends and coarser in between. Wheel, touch and
+ * keys always move pixel by pixel; only a movement larger than `JUMP` counts as a drag of the bar. So every row is
+ * reachable.
  */
 export const ROW_PX = 28;
-/** Below 2^24, where 32-bit floats, in which browsers place layers, still tell single pixels apart. */
+/** Below 2^24, where the 32-bit floats of browser layout still resolve single pixels. */
 export const HEIGHT_MAX = 15_000_000;
 const EDGE = 100_000;
 export const JUMP = 5_000;
-/** However high a parent lets the grid become, so many rows are drawn at most. */
+/** Maximum number of rendered rows, whatever the parent's height. */
 const ROWS_DRAWN_MAX = 400;
 const ROWS_AHEAD = 12;
-/** Ranges begin and end on multiples of it, so that few scroll events draw anything. */
+/** Ranges are multiples of it, so that few scroll events render. */
 const ROWS_STEP = 4;
 const COLUMNS_AHEAD = 2;
 
-/** What the rows would need, and what is seen of it, in pixels. */
+/** Total and visible height, in pixels. */
 export interface Extent {
   full: number;
   view: number;
@@ -32,7 +32,7 @@ function ends({ full, view }: Extent): { virtual: number; physical: number; edge
   return { virtual, physical, edge: Math.min(EDGE, physical / 4) };
 }
 
-/** What stands at the top when the bar is at `physical`. */
+/** Virtual offset for a scroll position. */
 export function toVirtual(at: number, extent: Extent): number {
   const { virtual, physical, edge } = ends(extent);
   if (virtual === physical || at <= edge) return Math.min(at, virtual);
@@ -40,7 +40,7 @@ export function toVirtual(at: number, extent: Extent): number {
   return edge + ((at - edge) * (virtual - 2 * edge)) / (physical - 2 * edge);
 }
 
-/** Where the bar is when `virtual` stands at the top. */
+/** Scroll position for a virtual offset. */
 export function toPhysical(at: number, extent: Extent): number {
   const { virtual, physical, edge } = ends(extent);
   if (virtual === physical || at <= edge) return Math.min(at, physical);
@@ -48,13 +48,13 @@ export function toPhysical(at: number, extent: Extent): number {
   return edge + ((at - edge) * (physical - 2 * edge)) / (virtual - 2 * edge);
 }
 
-/** A position of the bar together with what stands at the top there. */
+/** A scroll position with its virtual offset. */
 export interface Place {
   physical: number;
   virtual: number;
 }
 
-/** The bar was moved to `physical`. */
+/** New position after scrolling to `physical`. */
 export function scrolled(from: Place, physical: number, extent: Extent): Place {
   const by = physical - from.physical;
   const last = Math.max(0, extent.full - extent.view);
@@ -64,10 +64,10 @@ export function scrolled(from: Place, physical: number, extent: Extent): Place {
   return { physical, virtual: Math.min(Math.max(virtual, 0), last) };
 }
 
-/** Where the bar belongs after rows were moved one by one. */
+/** Scroll position that matches the virtual offset after pixel-wise moves. */
 export const settled = (place: Place, extent: Extent): number => Math.round(toPhysical(place.virtual, extent));
 
-/** Whether the bar is at an end and the rows aren't: it must be put right before they can go on. */
+/** Whether the bar is at an end but the rows aren't; it must be realigned to continue. */
 export function stuck(place: Place, extent: Extent): boolean {
   const { virtual, physical } = ends(extent);
   return (place.physical <= 0 && place.virtual > 0) || (place.physical >= physical && place.virtual < virtual);
@@ -75,7 +75,7 @@ export function stuck(place: Place, extent: Extent): boolean {
 
 export interface Range {
   first: number;
-  /** Not included. */
+  /** Exclusive. */
   end: number;
 }
 
@@ -83,13 +83,13 @@ export const sameRange = (a: Range, b: Range): boolean => a.first === b.first &&
 
 export const isIn = (at: number, { first, end }: Range): boolean => at >= first && at < end;
 
-/** What is in both. */
+/** Intersection. */
 export function common(a: Range, b: Range): Range {
   const first = Math.min(Math.max(a.first, b.first), b.end);
   return { first, end: Math.max(first, Math.min(a.end, b.end)) };
 }
 
-/** The rows to draw: those that are seen and some around them, unless the next ones will be others altogether. */
+/** Rows to render: visible ones plus overscan, unless scrolling is too fast. */
 export function rowRange(virtual: number, view: number, total: number, by = 0): Range {
   const ahead = Math.abs(by) > view ? 0 : ROWS_AHEAD;
   const top = Math.floor(virtual / ROW_PX) - ahead;
@@ -99,19 +99,19 @@ export function rowRange(virtual: number, view: number, total: number, by = 0): 
   return { first: Math.min(first, Math.max(0, end)), end: Math.max(0, end) };
 }
 
-/** From this speed on no row can be read, in pixels a millisecond: each is seen for three frames or less. */
+/** Speed above which rows are unreadable (three frames or less), in pixels per millisecond. */
 const RUSH = 16;
-/** Below this one rows can be read again. The two are apart, since a frame that comes late makes movement seem slow. */
+/** Speed below which rows are readable again. Separate, because a late frame makes movement seem slow. */
 const CALM = 4;
 
-/** After a longer pause a movement is a new one, whose first step may be a jump: in milliseconds. */
+/** After a longer pause a movement is new and may start with a jump; in milliseconds. */
 const PAUSE_MS = 100;
 
-/** Whether rows run past too fast to be read, when they moved by `by` pixels, `ms` after they had moved before. */
+/** Whether rows move too fast to read: `by` pixels within `ms`. */
 export const isRush = (by: number, ms: number, before: boolean): boolean =>
   (before || ms < PAUSE_MS) && Math.abs(by) > (before ? CALM : RUSH) * Math.max(1, ms);
 
-/** Where each column begins, and at the end where the last one ends. */
+/** Start of each column, plus the end of the last. */
 export function offsetsOf(widths: number[]): number[] {
   const offsets = [0];
   let at = 0;
@@ -119,7 +119,7 @@ export function offsetsOf(widths: number[]): number[] {
   return offsets;
 }
 
-/** The columns to draw between two pixels. */
+/** Columns to render between two pixels. */
 export function columnRange(offsets: number[], from: number, to: number): Range {
   const last = offsets.length - 1;
   const first = Math.max(0, columnAt(offsets, from) - COLUMNS_AHEAD);
@@ -127,7 +127,7 @@ export function columnRange(offsets: number[], from: number, to: number): Range 
   return { first: Math.min(first, last), end };
 }
 
-/** The last column that begins at or before a pixel. */
+/** Last column that starts at or before a pixel. */
 function columnAt(offsets: number[], pixel: number): number {
   let low = 0;
   let high = Math.max(0, offsets.length - 2);
@@ -139,7 +139,7 @@ function columnAt(offsets: number[], pixel: number): number {
   return low;
 }
 
-/** The least movement after which `from` to `to` lies within a view of `size` at `at`. */
+/** Smallest scroll that brings `from` to `to` into a view of `size` at `at`. */
 export function brought(at: number, size: number, from: number, to: number): number {
   if (from < at || to - from > size) return from;
   return to > at + size ? to - size : at;

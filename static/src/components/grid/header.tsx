@@ -12,16 +12,16 @@ interface Props {
   header: RefObject<HTMLDivElement>;
   layout: Layout;
   drawn: Range;
-  /** The column under the cursor, if it is in the header. */
+  /** Column of the cursor, if it is in the header. */
   active: number | undefined;
   sort: SortKey[];
   onSort: ((column: string, more: boolean) => void) | undefined;
-  /** `width` undefined: as the values need it. */
+  /** `width` undefined: fit to the values. */
   onResize: (column: number, width: number | undefined) => void;
   head: ((column: GridColumn) => ComponentChildren) | undefined;
 }
 
-/** The edge between two headers: drawn, it makes the column wider; clicked twice, as wide as its values. */
+/** Resize handle: drag to resize, double-click to fit. */
 function Edge({ at, width, onResize }: { at: number; width: number; onResize: Props["onResize"] }) {
   const from = useRef<{ x: number; width: number }>();
   const move = (event: PointerEvent) => {
@@ -62,7 +62,7 @@ function SortMark({ sort, name }: { sort: SortKey[]; name: string }) {
 
 const SORTED = { true: "descending", false: "ascending" } as const;
 
-/** Drawn anew only when something of it has changed: not for each row that comes into view. */
+/** Memoized: doesn't render for each new row. */
 export const GridHeader = memo(function GridHeader(props: Props) {
   const { grid, header, layout, drawn, active, sort, onSort, onResize, head } = props;
   const { columns, offsets, gutter, width } = layout;

@@ -22,21 +22,21 @@ export { usePages, type FetchPage } from "./pages";
 export { copyText } from "./copy";
 
 const UNSORTED: SortKey[] = [];
-/** Of rows that run past too fast to be read the numbers are drawn alone. */
+/** While rows move too fast to read, only row numbers are rendered. */
 const NO_COLUMNS: Range = { first: 0, end: 0 };
-/** What a key adds to a width, in pixels. */
+/** Keyboard resize step, in pixels. */
 const RESIZE_STEP = 16;
 
-/** The cell that an event is about. */
+/** The cell of an event. */
 function cellOf(target: EventTarget | null): Cursor | undefined {
   if (!(target instanceof Element)) return undefined;
   const row = target.closest<HTMLElement>("[data-row]")?.dataset.row;
-  // The first is the row's number.
+  // The first is the row number.
   const column = target.closest("[aria-colindex]")?.getAttribute("aria-colindex") ?? FIRST_COLUMN;
   return row === undefined ? undefined : { row: Number(row), column: Math.max(0, Number(column) - FIRST_COLUMN) };
 }
 
-/** A cell's whole value as its title, once it is pointed at: so many as are drawn would be too many to write. */
+/** Sets the full value as the title when a cell is hovered; setting all would be slow. */
 function tellWhole(rows: RowSource, target: EventTarget | null): void {
   const cell = target instanceof Element ? target.closest<HTMLElement>(".grid-rows [role=gridcell]") : null;
   const at = cellOf(cell);
@@ -45,11 +45,11 @@ function tellWhole(rows: RowSource, target: EventTarget | null): void {
   cell.title = value === null || value === undefined ? "" : cutTo(plain(value), TITLE_MAX);
 }
 
-/** Fields in the header have their own keys. */
+/** Header fields handle their own keys. */
 const isField = (target: EventTarget | null): boolean =>
   target instanceof Element && target.closest("input, select, textarea, [role=menu]") !== null;
 
-/** A table that draws only what is seen: sticky header, sizes that stay, arrows, copying of cells and rows. */
+/** Virtualized table: sticky header, stable sizes, keyboard navigation, copying. */
 export function Grid(props: GridProps) {
   const {
     label,
@@ -92,7 +92,7 @@ export function Grid(props: GridProps) {
     need: rows.need,
     version: rows,
   });
-  // Other rows, or another order, begin at their beginning.
+  // A new order or filter starts at the top.
   const order = JSON.stringify([sort, chosen]);
   const orderBefore = useRef(order);
   useLayoutEffect(() => {

@@ -1,8 +1,8 @@
 /**
- * Rows of a large table, page by page as they are needed.
+ * Loads rows of a large table page by page.
  *
- * Invariant: at most `FLIGHTS_MAX` pages are on their way and `PAGES_MAX` are kept. Pages that were only scrolled past
- * are not asked for, or no longer waited for.
+ * Invariant: at most `FLIGHTS_MAX` requests and `PAGES_MAX` cached pages. Pages that were scrolled past aren't
+ * requested, or are cancelled.
  */
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { useRecovered } from "../../api/recovered";
@@ -11,10 +11,10 @@ import type { RowSource } from "./types";
 
 const FLIGHTS_MAX = 2;
 const PAGES_MAX = 60;
-/** While rows run past, what is needed is looked at this often, in milliseconds. */
+/** Interval for checking what is needed during fast scrolling, in milliseconds. */
 const LOOK_MS = 60;
 
-/** Rows from `first`, `count` of them; fewer are less than there should be. */
+/** Fetches `count` rows from `first`; fewer rows mean a cut page. */
 export type FetchPage = (first: number, count: number, signal: AbortSignal) => Promise<Row[]>;
 
 interface Page {
@@ -38,7 +38,7 @@ export class Pages {
     private readonly changed: () => void,
     known: Row[] = [],
   ) {
-    // What is known of the first page is enough only if it is whole.
+    // A known first page counts only if it is complete.
     if (known.length >= Math.min(size, total)) this.kept.set(0, { rows: known.slice(0, size), used: 0 });
   }
 
@@ -46,7 +46,7 @@ export class Pages {
     return this.kept.get(Math.floor(index / this.size))?.rows[index % this.size];
   }
 
-  /** Why rows that are wanted aren't there. */
+  /** Error of the pages that are needed. */
   get failure(): unknown {
     return this.wanted.map((page) => this.failed.get(page)).find((error) => error !== undefined);
   }
@@ -76,12 +76,12 @@ export class Pages {
     this.look();
   }
 
-  /** The service answers again: what failed is asked for anew. */
+  /** Retries failed pages after the service recovered. */
   recovered(): void {
     if (this.failed.size > 0) this.retry();
   }
 
-  /** Nothing is asked for any more. */
+  /** Cancels all requests. */
   end(): void {
     this.ended = true;
     clearTimeout(this.timer);
@@ -125,8 +125,8 @@ export class Pages {
 }
 
 /**
- * Rows from the service, page by page. `fetchPage` must stay the same (`useCallback`) as long as the rows are the same:
- * another one drops all pages. `known`: the first page, if it is at hand.
+ * Rows loaded page by page. Memoize `fetchPage` (`useCallback`): a new function drops all pages. `known`: the first
+ * page, if available.
  */
 export function usePages(total: number, pageSize: number, fetchPage: FetchPage, known?: Row[]): RowSource {
   const [version, setVersion] = useState(0);

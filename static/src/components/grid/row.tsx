@@ -18,7 +18,7 @@ export interface Layout {
 
 export const cellId = (grid: string, row: number, column: number): string => `${grid}-${row}-${column}`;
 
-/** The `aria-colindex` of the first column: the row's number has 1. */
+/** `aria-colindex` of the first column; the row number has 1. */
 export const FIRST_COLUMN = 2;
 
 interface CellParts {
@@ -29,7 +29,7 @@ interface CellParts {
 
 const WAITING: CellParts = { classes: "waiting" };
 
-/** What a cell tells of its column and of its value. */
+/** Classes and content of a cell by column and value. */
 function filled(row: Row, index: number, at: number, column: GridColumn, mark: Props["mark"]): CellParts {
   const value = row[at] ?? null;
   const marked = mark?.(index, at);
@@ -54,15 +54,15 @@ interface Props {
   top: number;
   row: Row | undefined;
   layout: Layout;
-  /** None while rows run past too fast to be read. */
+  /** Empty while rows move too fast to read. */
   drawn: Range;
-  /** The column under the cursor, if it is in this row. */
+  /** Column of the cursor, if it is in this row. */
   active: number | undefined;
   opens: boolean;
   mark: ((row: number, column: number) => Marked | undefined) | undefined;
 }
 
-/** One row; drawn anew only when something of it has changed. */
+/** Memoized row. */
 export const GridRow = memo(function GridRow({ grid, index, top, row, layout, drawn, active, opens, mark }: Props) {
   const { columns } = layout;
   const cells = [];
@@ -70,7 +70,7 @@ export const GridRow = memo(function GridRow({ grid, index, top, row, layout, dr
     const column = columns[at];
     if (!column) continue;
     const isActive = active === at;
-    // Only the one under the cursor is asked for by its id.
+    // Only the cell under the cursor is looked up by ID.
     const id = isActive ? cellId(grid, index, at) : undefined;
     const { classes, title, content } = row ? filled(row, index, at, column, mark) : WAITING;
     cells.push(

@@ -3,27 +3,27 @@ import type { Cell, Row } from "../../api/types";
 
 export interface GridColumn {
   name: string;
-  /** As the API names types: `int64`, `decimal(10,2)`, `timestamp`, … Numbers stand right. */
+  /** Type as in the API: `int64`, `decimal(10,2)`, `timestamp`, … Numbers are right-aligned. */
   type: string;
-  /** Under the name, e.g. a warning. */
+  /** Shown below the name, such as a warning. */
   note?: ComponentChildren;
-  /** Says how a value is shown (title: as it is). Without it, by type. */
+  /** Formats a value; default: by type. */
   format?: (value: Cell) => string;
-  /** Its numbers are names (ids, years) and have no separators. Without it, by its name and first values. */
+  /** Whether numbers are identifiers (IDs, years) without separators; default: guessed from name and values. */
   naming?: boolean;
-  /** Where a value leads, as an address within the page (`~/lake`). */
+  /** Link target of a value within the app (`~/lake`). */
   link?: (value: Cell, row: Row) => string | undefined;
 }
 
-/** Where rows come from: all at hand, or page by page from the service. */
+/** Source of rows: in memory, or loaded page by page. */
 export interface RowSource {
-  /** How many there are; a grid of a million scrolls as one of ten. */
+  /** Total row count. */
   total: number;
-  /** The row, if it is at hand; else it is on its way or will be asked for. */
+  /** The row, if loaded. */
   get: (index: number) => Row | undefined;
-  /** Rows from `first` to before `end` are or will soon be seen. */
+  /** Requests rows from `first` to before `end`. */
   need?: (first: number, end: number) => void;
-  /** Rows that are seen couldn't be read. */
+  /** Error while loading visible rows. */
   failure?: { error: unknown; retry: () => void } | undefined;
 }
 
@@ -38,30 +38,30 @@ export interface Marked {
 }
 
 export interface GridProps {
-  /** What the grid shows, for screen readers. */
+  /** Accessible name. */
   label: string;
   columns: GridColumn[];
   rows: RowSource;
-  /** Keeps widths under this name in the browser. */
+  /** Stores widths under this name in the browser. */
   name?: string;
-  /** The columns by which it is sorted, first first; with `onSort` headers can be clicked. */
+  /** Sort columns, most significant first; `onSort` makes headers clickable. */
   sort?: SortKey[];
   onSort?: (sort: SortKey[]) => void;
-  /** Under each header, e.g. a filter. */
+  /** Content below each header, such as a filter. */
   head?: (column: GridColumn) => ComponentChildren;
-  /** A row was opened (Enter, double click, its number): show its details. */
+  /** Opens a row (Enter, double click, its number). */
   onOpen?: (index: number) => void;
-  /** The row that is open: it is brought into view. */
+  /** The open row, which is scrolled into view. */
   shown?: number | undefined;
-  /** Marks a cell, e.g. one that would be refused; the text is its title. */
+  /** Marks a cell, for instance as rejected; the text is its title. */
   mark?: (row: number, column: number) => Marked | undefined;
-  /** What the rows are chosen by (filters): another one is shown from its beginning. */
+  /** Key of the filters; a new key scrolls to the top. */
   chosen?: string;
-  /** Below the header, where there are no rows. */
+  /** Shown instead of rows. */
   empty?: ComponentChildren;
-  /** So many rows are seen at most before it scrolls; without it the grid is as high as its parent lets it be. */
+  /** Maximum number of visible rows before scrolling; default: the parent's height. */
   rowsShown?: number;
 }
 
-/** Rows of an answer, all at hand. */
+/** Row source of rows in memory. */
 export const rowsAtHand = (rows: Row[]): RowSource => ({ total: rows.length, get: (index) => rows[index] });

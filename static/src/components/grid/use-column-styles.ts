@@ -1,7 +1,7 @@
 import { useLayoutEffect, useMemo } from "preact/hooks";
 import type { Layout } from "./row";
 
-/** The class of a column's cells, or of the rows: where they stand is a rule of a sheet. */
+/** Class of a column's cells or of the rows, positioned by a style sheet. */
 export const columnClass = (grid: string, column: number): string => `${grid}-c${column}`;
 export const rowClass = (grid: string): string => `${grid}-row`;
 
@@ -13,7 +13,7 @@ function rules(grid: string, { columns, offsets, gutter, width }: Layout): strin
   return `.${rowClass(grid)}{width:${width}px}.${rowClass(grid)}>.grid-number{width:${gutter}px}${cells.join("")}`;
 }
 
-/** Places all cells of a grid by one sheet: styles of their own would take more to make and to work out. */
+/** Positions all cells by one style sheet, which is faster than inline styles. */
 export function useColumnStyles(grid: string, layout: Layout): void {
   const sheet = useMemo(() => new CSSStyleSheet(), []);
   useLayoutEffect(() => {

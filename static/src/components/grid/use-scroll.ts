@@ -17,17 +17,17 @@ import {
   type Range,
 } from "./geometry";
 
-/** After that long without movement the bar is put where it belongs, in milliseconds. */
+/** Delay before the bar is realigned, in milliseconds. */
 const SETTLE_MS = 150;
-/** Rows that ran past are drawn whole after that long without movement, in milliseconds. */
+/** Delay before rows are fully rendered after fast scrolling, in milliseconds. */
 const REST_MS = 80;
 
 interface Window {
   rows: Range;
   columns: Range;
-  /** What is added to a row's virtual position to get its physical one. */
+  /** Difference between physical and virtual position. */
   shift: number;
-  /** Those of the rows whose cells are drawn: all, but for those that came while rows ran past too fast to be read. */
+  /** Rows with rendered cells; excludes those that appeared during fast scrolling. */
   whole: Range;
 }
 
@@ -35,23 +35,23 @@ interface Options {
   total: number;
   offsets: number[];
   gutter: number;
-  /** Rows that are seen now, for those who fetch them. */
+  /** Reports visible rows for loading. */
   need: ((first: number, end: number) => void) | undefined;
-  /** Another one: rows have come, or are others; what is needed is told anew. */
+  /** A new value re-reports the visible rows. */
   version: unknown;
 }
 
 const same = (a: Window, b: Window): boolean =>
   a.shift === b.shift && sameRange(a.whole, b.whole) && sameRange(a.rows, b.rows) && sameRange(a.columns, b.columns);
 
-/** What of a grid is drawn, as its element is scrolled. */
+/** Computes what a grid renders for its scroll position. */
 export function useScroll({ total, offsets, gutter, need, version }: Options) {
   const scroller = useRef<HTMLDivElement>(null);
   const header = useRef<HTMLDivElement>(null);
   const place = useRef<Place>({ physical: 0, virtual: 0 });
   const timer = useRef<ReturnType<typeof setTimeout>>();
   const rest = useRef<ReturnType<typeof setTimeout>>();
-  /** When it was scrolled last, by how much, and whether too fast to be read. */
+  /** Time, distance and speed class of the last scroll. */
   const pace = useRef({ at: 0, by: 0, rush: false });
   const [window_, setWindow] = useState<Window>({
     rows: { first: 0, end: 0 },
@@ -81,14 +81,14 @@ export function useScroll({ total, offsets, gutter, need, version }: Options) {
     setWindow((before) => {
       const whole = rush ? common(before.whole, next.rows) : next.rows;
       if (same(before, { ...next, whole })) return before;
-      // The same object, lest every row is drawn anew for it.
+      // Same object, so that rows aren't rendered again.
       return { ...next, whole, columns: sameRange(before.columns, next.columns) ? before.columns : next.columns };
     });
-    // Those drawn around what is seen, too: they are the next that will be. What runs past isn't asked for.
+    // Includes overscan; rows that only pass by aren't requested.
     if (!rush && next.rows.end > next.rows.first) need?.(next.rows.first, next.rows.end);
   }, [extent, total, offsets, gutter, need]);
 
-  /** Moves the bar without moving what is seen. */
+  /** Moves the bar without moving the rows. */
   const put = useCallback((physical: number, virtual: number) => {
     const node = scroller.current;
     if (!node) return;
@@ -134,7 +134,7 @@ export function useScroll({ total, offsets, gutter, need, version }: Options) {
   useLayoutEffect(() => {
     const node = scroller.current;
     if (!node) return undefined;
-    // Rows may have become fewer under the bar.
+    // The grid may have fewer rows now.
     place.current = scrolled(place.current, node.scrollTop, extent());
     look();
     const observer = new ResizeObserver(() => look());
@@ -145,7 +145,7 @@ export function useScroll({ total, offsets, gutter, need, version }: Options) {
 
   useEffect(look, [look, version]);
 
-  /** Brings a cell into view, or a row, without moving the columns; row -1 is the header, which always is. */
+  /** Scrolls a cell or a row into view; row -1 is the header, which always is. */
   const reveal = useCallback(
     (row: number, column?: number) => {
       const node = scroller.current;

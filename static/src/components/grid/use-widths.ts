@@ -18,7 +18,7 @@ function firstRows(rows: RowSource): Row[] {
   return found;
 }
 
-/** Columns of which it is known whether their numbers are names. */
+/** Decides for each column whether its numbers are identifiers. */
 const told = (columns: GridColumn[], rows: Row[]): GridColumn[] =>
   columns.map((column, at) => ({
     ...column,
@@ -31,7 +31,7 @@ const told = (columns: GridColumn[], rows: Row[]): GridColumn[] =>
       ),
   }));
 
-/** The columns as they are shown, and their widths: kept under `name`, else by the rows that came first; rows that come later move nothing. */
+/** Columns and their widths: stored under `name`, else by the first rows; later rows change nothing. */
 export function useWidths(given: GridColumn[], rows: RowSource, name: string | undefined, filtered: boolean) {
   const store = useMemo(() => (name ? kept<Widths>(`grid.${name}`, NONE, isWidths) : undefined), [name]);
   const [own, setOwn] = useState<{ of: typeof store; widths: Widths }>({ of: store, widths: store?.peek() ?? NONE });
@@ -44,7 +44,7 @@ export function useWidths(given: GridColumn[], rows: RowSource, name: string | u
   const columns = useMemo(() => told(given, looked), [given, looked]);
   const widths = useMemo(
     () => widthsOf(columns, looked, current, filtered),
-    // Columns are the same as long as names and types are.
+    // Columns with equal names and types are equal.
     // eslint-disable-next-line react-hooks/exhaustive-deps
     [shape, looked, current, filtered],
   );

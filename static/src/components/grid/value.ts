@@ -1,8 +1,8 @@
-/** How a value of a cell is written: for eyes, and for a clipboard. */
+/** Formats cell values for display and for the clipboard. */
 import { isNumeric, plain } from "../../format/values";
 import type { Cell } from "../../api/types";
 
-/** More of a text than a cell or a title can show, in characters. */
+/** Longer text is cut, in characters. */
 const SHOWN_MAX = 300;
 export const TITLE_MAX = 2_000;
 const PLAIN_NUMBER = /^-?\d+(\.\d+)?$/;
@@ -25,7 +25,7 @@ function writer(fraction: number): Intl.NumberFormat {
   return found;
 }
 
-/** A number in the reader's locale with all its digits, whatever their number; other texts stay as they are. */
+/** Groups the digits of a number by locale, at any precision; returns other text unchanged. */
 export function grouped(text: string): string {
   if (!PLAIN_NUMBER.test(text)) return text;
   const fraction = text.split(".")[1]?.length ?? 0;
@@ -36,7 +36,7 @@ const oneLine = (text: string): string => text.replace(/\r\n|[\n\r]/g, "↵").re
 export const cutTo = (text: string, length: number): string =>
   text.length > length ? `${text.slice(0, length)}…` : text;
 
-/** A value as its cell shows it; `naming`: numbers have no separators. */
+/** Display text of a value; `naming`: numbers without separators. */
 export function shown(value: Cell, type: string, naming = false): Shown {
   if (value === null) return { text: "null", kind: "null" };
   if (typeof value === "boolean") return { text: String(value), kind: "boolean" };
@@ -48,14 +48,14 @@ export function shown(value: Cell, type: string, naming = false): Shown {
   return { text: oneLine(cutTo(value, SHOWN_MAX)), kind: "text" };
 }
 
-/** A row as spreadsheets take it. */
+/** A row as tab-separated values. */
 export function asTabs(row: readonly Cell[]): string {
   return row.map((value) => plain(value).replace(/[\t\n\r]+/g, " ")).join("\t");
 }
 
-/** A row as an object by the names of its columns. */
+/** A row as a JSON object. */
 export function asJson(names: string[], row: readonly Cell[]): string {
-  // Entries, since a column may be called `__proto__`.
+  // Entries: a column may be called `__proto__`.
   const fields = names.map((name, at) => `  ${JSON.stringify(name)}: ${JSON.stringify(row[at] ?? null)}`);
   return `{\n${fields.join(",\n")}\n}`;
 }

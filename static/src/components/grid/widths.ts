@@ -1,4 +1,4 @@
-/** How wide columns are: as their first values need it, or as somebody drew them. */
+/** Column widths: by the first values, or as resized. */
 import { isNumeric } from "../../format/values";
 import type { Row } from "../../api/types";
 import { shown } from "./value";
@@ -6,11 +6,11 @@ import type { GridColumn } from "./types";
 
 export const WIDTH_MIN = 56;
 const WIDTH_MAX = 1_600;
-/** Wider than that no column becomes by itself. */
+/** Maximum automatic width. */
 const AUTO_MAX = 340;
 const FILTER_MIN = 112;
 const ROWS_LOOKED_AT = 60;
-/** Of a character of data, and of a header, in pixels. */
+/** Width of a character in data and in headers, in pixels. */
 const DATA_PX = 7.3;
 const HEADER_PX = 7.4;
 const PADDING = 20;
@@ -24,7 +24,7 @@ export const isWidths = (value: unknown): value is Widths =>
   !Array.isArray(value) &&
   Object.values(value).every((width) => typeof width === "number" && width >= WIDTH_MIN && width <= WIDTH_MAX);
 
-/** Characters as wide as they stand in a monospaced face: those of East Asia take two places. */
+/** Width in characters; East Asian characters count twice. */
 function places(text: string): number {
   let sum = 0;
   for (const char of text) sum += (char.codePointAt(0) ?? 0) >= 0x1100 ? 2 : 1;
@@ -33,7 +33,7 @@ function places(text: string): number {
 
 export const clampWidth = (width: number): number => Math.round(Math.min(Math.max(width, WIDTH_MIN), WIDTH_MAX));
 
-/** What a type needs as long as no row is known. */
+/** Width by type while no rows are known. */
 function ofType(type: string): number {
   if (type.startsWith("timestamp")) return 26 * DATA_PX;
   if (type === "date") return 11 * DATA_PX;
@@ -41,7 +41,7 @@ function ofType(type: string): number {
   return 0;
 }
 
-/** The width of one column by its header and first values. */
+/** Automatic width by header and first values. */
 export function autoWidth(column: GridColumn, at: number, rows: readonly Row[], filtered: boolean): number {
   const header = Math.max(places(column.name), places(column.type)) * HEADER_PX + HEADER_MORE;
   let data = rows.length === 0 ? ofType(column.type) : 0;
@@ -54,14 +54,14 @@ export function autoWidth(column: GridColumn, at: number, rows: readonly Row[], 
   return clampWidth(Math.min(Math.max(header, data + PADDING, least), AUTO_MAX));
 }
 
-/** The width of the column of row numbers. */
+/** Width of the row-number column. */
 export const gutterWidth = (rows: number): number =>
   Math.max(40, Math.ceil(String(rows.toLocaleString()).length * DATA_PX + PADDING));
 
-/** Whether a column's values stand right. */
+/** Whether values are right-aligned. */
 export const isNumericColumn = (column: GridColumn): boolean => isNumeric(column.type);
 
-/** The widths that hold, and what sets them. */
+/** Effective widths and their setter. */
 export function widthsOf(columns: GridColumn[], rows: readonly Row[], kept: Widths, filtered: boolean): number[] {
   return columns.map((column, at) => {
     const own = Object.hasOwn(kept, column.name) ? kept[column.name] : undefined;

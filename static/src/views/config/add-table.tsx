@@ -116,7 +116,7 @@ interface Props {
   onClose: () => void;
 }
 
-/** Chooses a CSV of the pipeline in the lake, shows the mapping that is proposed for it, and puts it into the config. */
+/** Generates a mapping from a CSV of the pipeline and adds it to the config. */
 export function AddTable({ slug, config, onAdd, onClose }: Props) {
   const files = useQuery(filesQuery(slug));
   const [filter, setFilter] = useState("");

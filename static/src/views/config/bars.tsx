@@ -5,7 +5,7 @@ import type { ConfigDraft } from "./draft";
 
 interface Props {
   draft: ConfigDraft;
-  /** Just saved, and no run has been asked for since. */
+  /** Just saved, and no run was started since. */
   saved: boolean;
   running: boolean;
   onRun: () => void;
@@ -13,7 +13,7 @@ interface Props {
   onRestore: () => void;
 }
 
-/** What has to be known about the text: where it comes from, that it moved on, that it waits for a run. */
+/** Notices about the text: restored changes, concurrent changes, saved but not applied. */
 export function Bars({ draft, saved, running, onRun, onMerge, onRestore }: Props) {
   const offered = draft.offered.value;
   return (

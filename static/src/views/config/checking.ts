@@ -1,4 +1,4 @@
-/** What is wrong with the text: JSON here, at once; all else by the service, a moment after the last key. */
+/** Validates the text: JSON syntax immediately, everything else by the service after a pause in typing. */
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { asFailure, type ApiFailure } from "../../api/failure";
 import { session } from "../../api/session";
@@ -13,7 +13,7 @@ import { check } from "./service";
 const CALM_MS = 500;
 
 export interface Checked {
-  /** Of the text as it is, or of the last one that was JSON, while another look is on its way. */
+  /** Of the current text, or of the last valid JSON while validation is in progress. */
   verdict: ConfigSaved | undefined;
   busy: boolean;
   failure: ApiFailure | undefined;
@@ -58,7 +58,7 @@ function placed(text: string, severity: "error" | "warning", problem: ConfigProb
   return { from, to, severity, message: problem.message, path: problem.path, ...lineAndColumn(text, from) };
 }
 
-/** Problems, then warnings, each by its place in the text; only the syntax error of a text that isn't JSON. */
+/** Errors, then warnings, by position; only the syntax error if the text isn't JSON. */
 export function shownProblems(text: string, problems: ConfigProblem[], warnings: ConfigProblem[]): Shown[] {
   const syntax = syntaxProblem(text);
   if (!syntax) {

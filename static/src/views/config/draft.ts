@@ -1,19 +1,19 @@
 /**
- * What is typed of one config, and what it is based on.
+ * Unsaved text of a config and the version it is based on.
  *
- * Invariant: text that isn't stored is never replaced without being asked; a draft of this browser is dropped once it is
- * stored or thrown away.
+ * Invariant: unsaved text is never replaced without confirmation; the stored draft is dropped after saving or
+ * discarding.
  */
 import { computed, effect, signal, type Signal } from "@preact/signals";
 import { kept } from "../../browser/kept";
 
-/** A config as the service has it; without a tag there is none yet. */
+/** The stored config; without an ETag, there is none yet. */
 export interface Stored {
   text: string;
   etag: string | null;
 }
 
-/** What this browser keeps. `base`: what it began with, if that isn't too long to be kept as well. */
+/** Draft in this browser. `base`: the text it started from, unless that is too long to store. */
 interface Draft {
   text: string;
   base: string | null;
@@ -21,9 +21,9 @@ interface Draft {
   at: string;
 }
 
-/** Longer bases are not kept; a merge then knows less. In characters. */
+/** Longer bases aren't stored, so merges know less; in characters. */
 const BASE_MAX = 200 * 1024;
-/** Typing is kept this long after the last key, in milliseconds. */
+/** Delay before typing is stored, in milliseconds. */
 const KEEP_MS = 300;
 
 const isText = (value: unknown): value is string | null => value === null || typeof value === "string";
@@ -37,13 +37,13 @@ function isDraft(value: unknown): value is Draft | null {
 
 export class ConfigDraft {
   readonly text = signal("");
-  /** What `text` began with. */
+  /** The version that `text` started from. */
   readonly base = signal<Stored | undefined>(undefined);
-  /** Unsaved text came back after a reload. */
+  /** Unsaved text was restored after a reload. */
   readonly restored = signal(false);
-  /** Unsaved text of this browser whose config was changed meanwhile; until that is decided, `text` is what is stored. */
+  /** Unsaved text whose config changed meanwhile; until decided, `text` is the stored config. */
   readonly offered = signal<Draft | undefined>(undefined);
-  /** What is stored now, while the text is based on something else. */
+  /** The stored config, if `text` is based on another version. */
   readonly moved = signal<Stored | undefined>(undefined);
   readonly dirty = computed(() => this.base.value !== undefined && this.text.value !== this.base.value.text);
   private readonly store: Signal<Draft | null>;
@@ -53,7 +53,7 @@ export class ConfigDraft {
     this.store = kept<Draft | null>(`draft.config.${slug}`, null, isDraft);
   }
 
-  /** Keeps what is typed from now on; gives how to end it. */
+  /** Stores typing from now on; returns the stop function. */
   keeping(): () => void {
     const end = effect(() => {
       void this.text.value;
@@ -85,12 +85,12 @@ export class ConfigDraft {
     this.store.value = { text, base: short, etag: base.etag, at: new Date().toISOString() };
   }
 
-  /** Whether this browser has text that isn't stored. */
+  /** Whether this browser has unsaved text. */
   unsaved(): boolean {
     return this.store.peek() !== null;
   }
 
-  /** What the service has, now. */
+  /** Receives the stored config. */
   arrived(stored: Stored): void {
     const base = this.base.peek();
     if (!base) return this.first(stored);
@@ -111,28 +111,28 @@ export class ConfigDraft {
     } else this.offered.value = draft;
   }
 
-  /** What is stored moves on below the draft that is offered. */
+  /** Updates the stored config below an offered draft. */
   private under(stored: Stored): void {
     if (this.offered.peek()?.text === stored.text) return this.take(stored);
     this.base.value = stored;
     this.text.value = stored.text;
   }
 
-  /** The text is this, which is stored. */
+  /** Replaces the text with the stored config. */
   take(stored: Stored): void {
     this.base.value = stored;
     this.text.value = stored.text;
     this.settled();
   }
 
-  /** The text, whatever it is now, goes on from what is stored. */
+  /** Rebases the text on the stored config. */
   rebase(stored: Stored, text: string): void {
     this.base.value = stored;
     this.text.value = text;
     this.settled();
   }
 
-  /** It was saved as `text`; more may have been typed since. */
+  /** Records a save of `text`; more may have been typed since. */
   saved(stored: Stored): void {
     this.base.value = stored;
     this.settled();

@@ -15,9 +15,9 @@ import { ImpactList, OutlookList } from "./impact";
 import type { Outlook } from "./outlook";
 import { filesQuery, prefixOf, previewQuery, type PipelineFiles } from "./service";
 
-/** A preview reads a file: it waits for a pause this long, in milliseconds. */
+/** Delay before a preview, which reads a file; in milliseconds. */
 const PAUSE_MS = 700;
-/** Files that are offered for the preview. */
+/** Maximum number of files to choose from. */
 const OFFERED_MAX = 200;
 
 interface MappingHead {
@@ -25,7 +25,7 @@ interface MappingHead {
   files: string[];
 }
 
-/** The tables of a config with their globs, as far as it says them. */
+/** Tables of a config with their globs, as far as valid. */
 export function mappingHeads(config: unknown): MappingHead[] {
   const mappings = (config as { mappings?: unknown } | null | undefined)?.mappings;
   if (!Array.isArray(mappings)) return [];
@@ -144,7 +144,7 @@ function PreviewPart({ slug, text, heads }: { slug: string; text: string; heads:
   const calm = useCalm(text);
   const files = useQuery(filesQuery(slug));
   const head = heads.find(({ table }) => table === search.get("table")) ?? heads[0];
-  // As one text, which is the same while its globs are.
+  // A string, so that it stays equal while the globs do.
   const globs = head?.files.join("\n") ?? "";
   const matching = useMemo(() => matchingOf(files.data, globs), [files.data, globs]);
   const asked = matching.find(({ key }) => key === search.get("file"))?.key;
@@ -188,14 +188,14 @@ function PreviewPart({ slug, text, heads }: { slug: string; text: string; heads:
 
 interface Props {
   slug: string;
-  /** The last text that was JSON. */
+  /** The last text that was valid JSON. */
   text: string;
   config: unknown;
   outlooks: Outlook[];
   checked: Checked;
 }
 
-/** What the edited config would do: rows that come out, tables that are made anew, things that break. */
+/** Effect of the edited config: preview, next run, impact. */
 export function Effect({ slug, text, config, outlooks, checked }: Props) {
   const heads = useMemo(() => mappingHeads(config), [config]);
   return (

@@ -1,7 +1,7 @@
 /**
- * JSON as people write configs: two blanks, and on one line what fits there and holds no object within an object.
+ * Formats JSON configs: two spaces, and one line for what fits and has no nested objects.
  *
- * Works on tokens, so that numbers and strings stay as they were typed.
+ * Works on tokens, so that numbers and strings stay as typed.
  */
 const WIDTH_MAX = 110;
 
@@ -10,7 +10,7 @@ type Node =
   | { kind: "array"; items: Node[] }
   | { kind: "object"; entries: [key: string, value: Node][] };
 
-/** Why a text is no JSON, and where. */
+/** A syntax error with its position. */
 class NotJson extends Error {
   constructor(
     message: string,
@@ -22,7 +22,7 @@ class NotJson extends Error {
 
 const TOKEN =
   /[ \t\r\n]*(?:([{}[\],:])|("(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*")|(-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)(?![\w.+-]))/y;
-/** Deeper than any config; so that no text overflows the stack. */
+/** Deeper than any config; protects the stack. */
 const DEPTH_MAX = 200;
 
 class Reader {
@@ -67,7 +67,7 @@ class Reader {
     return next.token === "[" ? this.array(depth) : { kind: "scalar", text: next.token };
   }
 
-  /** Whether another member follows; the first may also be none. */
+  /** Whether another member follows; the first may be missing. */
   private more(close: string, first: boolean): boolean {
     const next = this.peek();
     if (next?.token === close) {
@@ -109,7 +109,7 @@ const values = (node: Node): Node[] =>
 const holds = (node: Node, is: (one: Node) => boolean): boolean =>
   values(node).some((value) => is(value) || holds(value, is));
 
-/** Lists of objects and objects of objects stand on lines of their own. */
+/** Lists of objects and nested objects are written on several lines. */
 const isFlat = (node: Node): boolean => !holds(node, (value) => value.kind === "object" && value.entries.length > 0);
 
 function printed(node: Node, indent: number, before: number): string {
@@ -133,13 +133,13 @@ export function formatted(text: string, indent = 0): string {
   return whole ? `${expanded(node)}\n` : printed(node, indent, 0);
 }
 
-/** The document itself never stands on one line. */
+/** The document itself is always written on several lines. */
 function expanded(node: Node & { kind: "object" }): string {
   const lines = node.entries.map(([key, value]) => `  ${key}: ${printed(value, 2, key.length + 3)}`);
   return `{\n${lines.join(",\n")}\n}`;
 }
 
-/** Why the text is no JSON; undefined: it is. */
+/** The syntax error of a text, if any. */
 export function syntaxProblem(text: string): NotJson | undefined {
   try {
     new Reader(text).document();

@@ -1,4 +1,4 @@
-/** The globs of mappings, for showing which files match; the service decides by its own. */
+/** Matches globs for display; the service has the final say. */
 function translated(glob: string): string {
   let out = "";
   let depth = 0;
@@ -36,7 +36,7 @@ function translated(glob: string): string {
   return depth === 0 ? out : "(?!)";
 }
 
-/** Whether a key, relative to the pipeline's folder, is a source of these globs. */
+/** Matches keys relative to the pipeline's folder. */
 export function matcher(globs: string[]): (key: string) => boolean {
   const patterns = globs.map((glob) => {
     try {

@@ -5,13 +5,13 @@ import { counted } from "../../format/number";
 import { places } from "../../browser/places";
 import { told, type Outlook } from "./outlook";
 
-/** How many dashboards and saved queries a config breaks. */
+/** Number of dashboards and saved queries that break. */
 export function broken(verdict: ConfigSaved | undefined): number {
   const impact = verdict?.impact;
   return impact ? new Set(impact.dashboards.map((one) => one.name)).size + impact.queries.length : 0;
 }
 
-/** What of the pipeline the config would break. */
+/** Dashboards and saved queries that break. */
 export function ImpactList({ slug, verdict }: { slug: string; verdict: ConfigSaved | undefined }) {
   if (!verdict) return <p class="secondary">Shown after validation.</p>;
   const { impact } = verdict;
@@ -37,7 +37,7 @@ export function ImpactList({ slug, verdict }: { slug: string; verdict: ConfigSav
   );
 }
 
-/** What the next run makes of the change. */
+/** Effect on the next run. */
 export function OutlookList({ outlooks }: { outlooks: Outlook[] }) {
   if (outlooks.length === 0) return <p class="secondary">No tables change.</p>;
   const anew = outlooks.filter(({ change }) => change === "anew" || change === "shape").length;

@@ -40,10 +40,10 @@ function Missing({ slug, onBegin }: { slug: string; onBegin: (text: string) => v
   );
 }
 
-/** As a tag: whatever is there. */
+/** ETag that matches any version. */
 const ANY = "*";
 
-/** Where the text that was begun goes into the draft, on top of nothing, or of `etag`: what can't be read. */
+/** Starts a draft from a text, on top of nothing or of the unreadable version `etag`. */
 function begun(draft: ConfigDraft, text: string, etag: string | null = null): void {
   draft.base.value = { text: "", etag };
   draft.text.value = text;

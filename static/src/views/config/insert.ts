@@ -1,10 +1,10 @@
-/** Puts a mapping into a config's text, the rest of it untouched. */
+/** Adds a mapping to the text of a config and keeps the rest unchanged. */
 import { entriesOf, isMapping, isSequence, itemsOf, parse, rootOf } from "../../components/editor/tree";
 import { formatted } from "./format";
 
 interface Inserted {
   text: string;
-  /** Where the mapping begins. */
+  /** Offset of the mapping. */
   offset: number;
 }
 
@@ -14,7 +14,7 @@ function tablesIn(config: unknown): Set<string> {
   return new Set(listed.map((mapping) => String(mapping?.table)));
 }
 
-/** The name itself, or with a number behind it that no table has. */
+/** The name, or with a number appended if it is taken. */
 export function freeName(name: string, taken: ReadonlySet<string>): string {
   if (!taken.has(name)) return name;
   let number = 2;
@@ -25,7 +25,7 @@ export function freeName(name: string, taken: ReadonlySet<string>): string {
 export const blankConfig = (slug: string, mappings: unknown[] = []): string =>
   formatted(JSON.stringify({ version: 1, title: slug, mappings }));
 
-/** The config with the mapping as its last; undefined: the text has no place for it. */
+/** The config with the mapping appended; undefined if the text has no list of mappings. */
 export function insertMapping(text: string, mapping: Record<string, unknown>, slug: string): Inserted | undefined {
   let config: unknown;
   try {

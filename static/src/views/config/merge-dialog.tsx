@@ -65,7 +65,7 @@ function ConflictPart({ number, of, conflict, choice, onChoose }: ConflictProps)
   );
 }
 
-/** What is wrong with the result; it can be taken once it is JSON. */
+/** Problems of the result, which must be valid JSON. */
 function Verdict({ slug, result }: { slug: string; result: string }) {
   const syntax = syntaxProblem(result);
   const found = useQuery({
@@ -168,14 +168,14 @@ function Merge({ slug, base, mine, theirs, onTake, onClose }: BodyProps) {
 
 interface Props {
   slug: string;
-  /** What mine began with; undefined if nobody knows any more. */
+  /** The common base, if known. */
   base: string | undefined;
   mine: string;
   onTake: (theirs: Stored, text: string) => void;
   onClose: () => void;
 }
 
-/** Makes one config of what is typed and what is stored by now. */
+/** Merges the typed text with the stored config. */
 export function MergeDialog({ slug, base, mine, onTake, onClose }: Props) {
   const theirs = useQuery({
     queryKey: ["p", slug, "config", "theirs"],

@@ -1,7 +1,7 @@
 /**
- * Three versions of a JSON value made one by keys: lines tell two keys that stand side by side for one place.
+ * Three-way merge of JSON values by key; a merge by lines would see adjacent keys as a conflict.
  *
- * Objects are merged key by key, lists of named things (tables, columns) by their names, all else is one value.
+ * Objects are merged by key, lists of named items (tables, columns) by name, everything else as a single value.
  */
 const CONFLICT = Symbol("both sides changed it");
 type Members = Map<string, unknown>;
@@ -10,7 +10,7 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 const same = (a: unknown, b: unknown): boolean => a === b || JSON.stringify(a) === JSON.stringify(b);
 
-/** What names the items of a list, if each of all three lists has one of its own. */
+/** Field that identifies the items of all three lists, if any. */
 function nameOf(lists: unknown[]): string | undefined {
   return ["name", "table", "id"].find((name) =>
     lists.every((list) => {
@@ -34,7 +34,7 @@ function members(base: Members, mine: Members, theirs: Members): Members | typeo
   return found;
 }
 
-/** Undefined: it isn't there. */
+/** Undefined: missing. */
 function valueOf(base: unknown, mine: unknown, theirs: unknown): unknown {
   if (same(mine, theirs) || same(base, theirs)) return mine;
   if (same(base, mine)) return theirs;
@@ -49,7 +49,7 @@ function valueOf(base: unknown, mine: unknown, theirs: unknown): unknown {
   return found === CONFLICT ? CONFLICT : [...found.values()];
 }
 
-/** Undefined: the two changed the same value, or a text is no JSON. */
+/** Undefined: a conflict, or invalid JSON. */
 export function mergedValues(base: string, mine: string, theirs: string): string | undefined {
   try {
     const value = valueOf(JSON.parse(base), JSON.parse(mine), JSON.parse(theirs));

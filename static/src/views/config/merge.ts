@@ -1,4 +1,4 @@
-/** Three versions of a text made one: what only one side changed is taken, what both did is for a person. */
+/** Three-way merge of texts: takes one-sided changes and reports conflicts. */
 import { diff3Merge, LCS } from "node-diff3";
 import { formatted, syntaxProblem } from "./format";
 import { mergedValues } from "./merge-values";
@@ -13,16 +13,16 @@ type Piece = { kind: "same"; lines: string[] } | Conflict;
 
 interface Merging {
   pieces: Piece[];
-  /** All three were formatted first, since by their lines they didn't fit. */
+  /** Whether the texts were formatted first, because they conflicted by lines. */
   formatted: boolean;
 }
 
-/** What a person chose for a conflict; a text is their own. */
+/** Resolution of a conflict; a text is edited by the user. */
 export type Choice = "mine" | "theirs" | "both" | { text: string };
 
 const linesOf = (text: string): string[] => text.replaceAll("\r\n", "\n").replace(/\n$/, "").split("\n");
 
-/** What both have, where nobody knows what was before: each difference is a conflict then. */
+/** Common lines, if the base is unknown; every difference is then a conflict. */
 function common(mine: string[], theirs: string[]): string[] {
   const lines: string[] = [];
   for (let at = LCS(mine, theirs); at.chain; at = at.chain) lines.unshift(mine[at.buffer1index] ?? "");
@@ -36,7 +36,7 @@ function merged(base: string | undefined, mine: string, theirs: string): Piece[]
   return pieces.map((piece): Piece => {
     if (piece.ok) return { kind: "same", lines: piece.ok };
     const { a = [], o = [], b = [] } = piece.conflict ?? {};
-    // Without a base a line that only one has was added by it, for all that is known.
+    // Without a base, a line on one side counts as added.
     return { kind: "conflict", mine: a, base: o, theirs: b };
   });
 }
@@ -45,7 +45,7 @@ export const conflictsOf = (pieces: Piece[]): Conflict[] => pieces.filter((piece
 
 const shaped = (text: string): string => (syntaxProblem(text) ? text : formatted(text));
 
-/** `base`: what both began with; undefined if that isn't known any more. */
+/** `base`: the common base, if known. */
 export function merge(base: string | undefined, mine: string, theirs: string): Merging {
   const plain = merged(base, mine, theirs);
   if (conflictsOf(plain).length === 0 && !syntaxProblem(chosen(plain, []) ?? ""))
@@ -58,7 +58,7 @@ export function merge(base: string | undefined, mine: string, theirs: string): M
   return better ? { pieces: again, formatted: true } : { pieces: plain, formatted: false };
 }
 
-/** The text that the choices give; undefined while one is missing. */
+/** The merged text; undefined while a conflict is unresolved. */
 export function chosen(pieces: Piece[], choices: (Choice | undefined)[]): string | undefined {
   const lines: string[] = [];
   let conflict = 0;

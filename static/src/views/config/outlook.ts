@@ -1,8 +1,8 @@
 /**
- * What the next run does about a changed config, as far as the two texts tell.
+ * Predicts what the next run does about a changed config.
  *
- * Follows the service's own rule: a table is made anew when its definition changed, but for the files that it reads,
- * the rejects that it bears and checks that only warn.
+ * Follows the service's rule: a table is rebuilt if its definition changed, except for files, allowed rejects and
+ * checks that only warn.
  */
 import { isSchema, propertiesOf, type Schema } from "../../components/editor/schema";
 
@@ -23,7 +23,7 @@ function stable(value: unknown): string {
   return `{${keys.map((key) => `${JSON.stringify(key)}:${stable(value[key])}`).join(",")}}`;
 }
 
-/** Without what says only the default. */
+/** Drops members that equal the default. */
 function withoutDefaults(value: unknown, schema: Schema | undefined): unknown {
   if (!schema) return value;
   if (Array.isArray(value)) {
@@ -90,7 +90,7 @@ function compared(before: Mapping, after: Mapping): Outlook | undefined {
   return same(before.quiet, after.quiet) ? undefined : { table, change: "quiet" };
 }
 
-/** Tables that a change of the config touches, those of the new config first. */
+/** Tables affected by a change, those of the new config first. */
 export function outlook(before: unknown, after: unknown, schema: unknown): Outlook[] {
   const [old, now] = [mappingsOf(before, schema), mappingsOf(after, schema)];
   const found: Outlook[] = [];

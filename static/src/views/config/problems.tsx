@@ -2,7 +2,7 @@ import { CircleAlert, CircleCheck, TriangleAlert } from "lucide-preact";
 import { counted } from "../../format/number";
 import type { Checked, Shown } from "./checking";
 
-/** All problems are told at once, but nobody reads more than this many. */
+/** Maximum number of listed problems. */
 const SHOWN_MAX = 100;
 
 function Summary({ problems, checked }: { problems: Shown[]; checked: Checked }) {
@@ -33,7 +33,7 @@ function Summary({ problems, checked }: { problems: Shown[]; checked: Checked })
   );
 }
 
-/** What is wrong, each with its line, which a click shows. */
+/** Problems with their lines; a click selects the line. */
 export function Problems({
   problems,
   checked,

@@ -22,15 +22,15 @@ interface Props {
   outlooks: Outlook[];
   checked: Checked;
   onSaved: (stored: Stored) => void;
-  /** What is stored isn't the base any more. */
+  /** The stored config changed since the base. */
   onConflict: () => void;
   onClose: () => void;
 }
 
-/** No worker could say whether the config's expressions have problems. */
+/** No worker was available to check the expressions. */
 const isUnchecked = ({ code }: ApiFailure): boolean => code === "worker_unavailable";
 
-/** A strict save that wasn't done, and could be without being strict. */
+/** A refused strict save, which can be forced. */
 const isRefusal = (failure: ApiFailure): boolean => failure.status === 422 || isUnchecked(failure);
 
 function Refused({ failure }: { failure: ApiFailure }) {
@@ -60,7 +60,7 @@ function Refused({ failure }: { failure: ApiFailure }) {
   );
 }
 
-/** Shows what a save changes and breaks; refuses a config with problems until that is meant. */
+/** Shows changes and impact of a save; a config with problems needs confirmation. */
 export function SaveDialog({ slug, base, text, outlooks, checked, onSaved, onConflict, onClose }: Props) {
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState<ApiFailure>();

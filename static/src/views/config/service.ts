@@ -1,4 +1,4 @@
-/** What this view asks of the service beyond what all views share. */
+/** Requests of the config view. */
 import { keepPreviousData, queryOptions } from "@tanstack/preact-query";
 import { api, ask, sendRaw } from "../../api/client";
 import type { ConfigSaved, LakeFile, Previewed } from "../../api/types";
@@ -6,12 +6,12 @@ import { walk } from "../../api/walk";
 import type { Stored } from "./draft";
 
 const JSON_TYPE = "application/json";
-/** Requests for levels of the lake, and files, after which the listing is left. */
+/** Limits of the file listing. */
 const LEVELS_MAX = 100;
 const FILES_MAX = 5_000;
 const PREVIEW_ROWS = 50;
 
-/** The JSON Schema of configs; it changes with the service's version alone. */
+/** JSON Schema of configs; changes only with the service's version. */
 export const schemaQuery = () =>
   queryOptions({
     queryKey: ["schemas", "pipeline"],
@@ -26,7 +26,7 @@ export interface PipelineFile extends LakeFile {
 
 export interface PipelineFiles {
   files: PipelineFile[];
-  /** There are more that weren't asked for. */
+  /** The listing was cut off. */
   more: boolean;
 }
 
@@ -38,7 +38,7 @@ async function listed(slug: string, signal: AbortSignal): Promise<PipelineFiles>
   return { files: files.map((file) => ({ ...file, name: file.key.slice(prefix.length) })), more: !whole };
 }
 
-/** The files of a pipeline in the lake, of all folders. */
+/** The pipeline's files in the lake, in all folders. */
 export const filesQuery = (slug: string) =>
   queryOptions({
     queryKey: ["lake", prefixOf(slug), "all"],
@@ -48,14 +48,16 @@ export const filesQuery = (slug: string) =>
 
 const pathOf = (slug: string, query: string): string => `/api/p/${encodeURIComponent(slug)}/config${query}`;
 
-/** The service's verdict on a config; nothing is stored. */
+/** Validates a config without storing it. */
 export async function check(slug: string, text: string, signal?: AbortSignal): Promise<ConfigSaved> {
   const init = { method: "PUT", body: text, headers: { "Content-Type": JSON_TYPE } };
   const response = await sendRaw(pathOf(slug, "?dry_run=1"), signal ? { ...init, signal } : init);
   return (await response.json()) as ConfigSaved;
 }
 
-/** Stores a config over `base`. `strict`: not with problems. @throws ApiFailure 412: it is no longer what is there. */
+/**
+ * Stores a config on top of `base`. `strict`: refuses problems. @throws ApiFailure 412: the stored config changed.
+ */
 export async function save(slug: string, text: string, base: Stored, strict: boolean): Promise<Stored> {
   const condition = base.etag ? { "If-Match": base.etag } : base.text === "" ? { "If-None-Match": "*" } : {};
   const headers = { "Content-Type": JSON_TYPE, ...condition };
@@ -68,7 +70,7 @@ export async function stored(slug: string): Promise<Stored> {
   return { text: await response.text(), etag: response.headers.get("ETag") };
 }
 
-/** What the config would make of a file; `text` is JSON. */
+/** Preview of a file with a config; `text` is JSON. */
 export const previewQuery = (slug: string, text: string, table: string | undefined, key: string | undefined) =>
   queryOptions({
     queryKey: ["p", slug, "preview", table, key, text],

@@ -39,7 +39,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** The last of the texts that was JSON: what is about rows and tables goes by that one. */
+/** The last valid JSON, on which previews are based. */
 function useLastJson(text: string): { text: string; config: unknown } {
   const last = useRef<{ text: string; config: unknown }>({ text: "{}", config: {} });
   return useMemo(() => {
@@ -49,7 +49,7 @@ function useLastJson(text: string): { text: string; config: unknown } {
   }, [text]);
 }
 
-/** Shows what the address points at: at first, and whenever that changes. */
+/** Selects what the URL points at, initially and on changes. */
 function useShownPlace(editor: EditorHandle | undefined, draft: ConfigDraft, at: string | null): void {
   useEffect(() => {
     if (!editor || at === null) return;
@@ -128,7 +128,7 @@ function Toolbar({ draft, slug, onOver, onFormat, onSave }: ToolbarProps) {
   );
 }
 
-/** On narrow screens one part at a time, as the address says. */
+/** Tabs on narrow screens, stored in the URL. */
 function Parts({ part, problems, onPart }: { part: string; problems: number; onPart: (part: string) => void }) {
   const tabs = [
     { name: "edit", words: problems > 0 ? `Editor (${problems})` : "Editor" },
@@ -145,7 +145,7 @@ function Parts({ part, problems, onPart }: { part: string; problems: number; onP
   );
 }
 
-/** Editor, problems and effect of one config, with all that is done about it. */
+/** Editor, problems and effect of a config. */
 export function Workbench({ slug, draft }: { slug: string; draft: ConfigDraft }) {
   const cache = useQueryClient();
   const schema = useQuery(schemaQuery()).data;
@@ -180,7 +180,7 @@ export function Workbench({ slug, draft }: { slug: string; draft: ConfigDraft })
     if (problem) return editor?.reveal(lineAndColumn(draft.text.peek(), problem.offset).line);
     draft.text.value = formatted(draft.text.peek());
   };
-  /** An answer that is under way may be of what was stored before. */
+  /** A response in flight may have the previous version. */
   const known = async (now: Stored, take: () => void) => {
     await cache.cancelQueries({ queryKey: keys.config(slug), exact: true });
     take();

@@ -21,7 +21,7 @@ interface BoardProps {
   document: DashboardDoc;
 }
 
-/** What is chosen, in the address; each choice is a step that the browser's way back undoes. */
+/** Parameter values in the URL; each change is a history entry. */
 function useChoices(params: Param[]) {
   const search = useSearch();
   const [path, go] = useLocation();
@@ -64,7 +64,7 @@ function Params({ params, choices, answer, set }: RowProps) {
   const standing = (param: Param): unknown => {
     const chosen = choices[param.name];
     const told = answer?.params[param.name];
-    // A range that was chosen by name is told with its days by the answer.
+    // The response resolves a named range to dates.
     if (chosen === undefined || typeof chosen === "string")
       return told ?? (param.type === "date_range" ? undefined : chosen);
     return chosen;
@@ -96,7 +96,7 @@ function Params({ params, choices, answer, set }: RowProps) {
 
 type Loaded = ReturnType<typeof useData>;
 
-/** Parameters and panels of a text that is stored. */
+/** Parameters and panels of a stored document. */
 export function Board({ slug, document, loaded }: Pick<BoardProps, "slug" | "document"> & { loaded: Loaded }) {
   const { data, choices, set } = loaded;
   const answer = data.data;

@@ -4,7 +4,7 @@ import { Button } from "../../components/button";
 import { count } from "../../format/number";
 import type { Choice, Scalar } from "./document";
 
-/** More options than this are found by typing. */
+/** Maximum number of listed options. */
 const SHOWN_MAX = 200;
 
 interface Props {
@@ -18,7 +18,7 @@ interface Props {
 
 const same = (a: Scalar, b: Scalar): boolean => a === b || String(a) === String(b);
 
-/** What is chosen, on a button; the options below it, with a search. Arrows move, Enter or Space chooses, Esc closes. */
+/** Select with search: arrows move, Enter or Space selects, Esc closes. */
 export function ChooseMany({ label, title, options, multiple, chosen, onChoose }: Props) {
   const [open, setOpen] = useState(false);
   const box = useRef<HTMLDivElement>(null);

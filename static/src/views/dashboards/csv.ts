@@ -1,7 +1,7 @@
 import type { Cell, ResultColumn, Row } from "../../api/types";
 import { plain } from "../../format/values";
 
-/** A cell after RFC 4180. */
+/** A cell according to RFC 4180. */
 function cell(value: Cell): string {
   const text = plain(value);
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;

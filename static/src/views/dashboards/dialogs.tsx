@@ -20,7 +20,7 @@ interface Props {
 
 const isDraftData = ([, , , , what, draft]: readonly unknown[]): boolean => what === "data" && draft === true;
 
-/** What publishing would change, then the act. */
+/** Shows the diff of a publication, then publishes. */
 export function PublishDialog({ slug, name, draft, onClose }: Props & { slug: string; name: string }) {
   const cache = useQueryClient();
   const [, go] = useLocation();
@@ -29,7 +29,7 @@ export function PublishDialog({ slug, name, draft, onClose }: Props & { slug: st
   const [failed, setFailed] = useState<string>();
   useEffect(() => {
     let gone = false;
-    // Of the text that is there now, against what is published now.
+    // Compares the current text with the published version.
     Promise.all([draft.save(), draft.lookAtPublished()]).then(
       () => !gone && setReady(true),
       (error: unknown) => !gone && setFailed(asFailure(error).message),
@@ -45,7 +45,7 @@ export function PublishDialog({ slug, name, draft, onClose }: Props & { slug: st
       await draft.publish();
       await cache.invalidateQueries({
         queryKey: keys.dashboards(slug),
-        // The draft is no more: what it showed isn't asked for again.
+        // The draft is gone: its data isn't requested again.
         predicate: ({ queryKey }) => !isDraftData(queryKey),
       });
       say.done(`Published ${name}`);
@@ -124,7 +124,7 @@ export function DiscardDialog({ name, draft, onClose }: Props & { name: string }
   );
 }
 
-/** Somebody else saved meanwhile: one of the two texts goes on. */
+/** Resolves a concurrent save of the draft. */
 export function ConflictDialog({ draft, theirs }: { draft: Draft; theirs: Saved }) {
   const [busy, setBusy] = useState(false);
   const keepMine = async () => {

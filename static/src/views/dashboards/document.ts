@@ -1,8 +1,8 @@
 /**
- * A dashboard's text as its view needs it.
+ * Parses a dashboard for its view.
  *
- * Invariant: the service alone judges a text. What is missing or odd here becomes a default or a broken panel, so that
- * one panel never takes the others down.
+ * Invariant: only the service validates. Missing or invalid parts become defaults or a broken panel, so that one
+ * panel never breaks the others.
  */
 import { asFailure } from "../../api/failure";
 import type { Tokens, TokensList } from "marked";
@@ -102,7 +102,7 @@ export interface DashboardDoc {
   panels: Panel[];
 }
 
-/** A text that is no YAML, with the place where that shows. */
+/** Invalid YAML, with its position. */
 export interface Unreadable {
   message: string;
   line: number;
@@ -118,7 +118,7 @@ const number = (value: unknown): number | undefined =>
   typeof value === "number" && Number.isFinite(value) ? value : undefined;
 const yes = (value: unknown): boolean => value === true;
 
-/** A field by its name alone, or with how it is shown. */
+/** A field by name, or with display options. */
 function field(value: unknown, format?: string): ChartField | undefined {
   const raw = typeof value === "string" ? { field: value } : asRaw(value);
   const name = some(raw.field);
@@ -261,7 +261,7 @@ function paramOf(value: unknown): Param | undefined {
   }
 }
 
-/** Document from what YAML says. */
+/** Converts parsed YAML to a document. */
 export function documentOf(value: unknown): DashboardDoc {
   const raw = asRaw(value);
   const seen = new Set<string>();
@@ -277,15 +277,15 @@ export function documentOf(value: unknown): DashboardDoc {
       .map(paramOf)
       .filter((one) => one !== undefined),
     queries: new Map(queries),
-    // Of two panels of one name the service answers for the first.
+    // The service answers for the first of two panels with the same ID.
     panels: panels.filter(({ id }) => !seen.has(id) && seen.add(id)),
   };
 }
 
-/** More than this repeat a text beyond use; the service refuses such documents too. */
+/** Maximum number of YAML aliases; the service refuses more. */
 const ALIASES_MAX = 1_000;
 
-/** Reads a text as the service does (YAML 1.2's core schema, merge keys); the reader is loaded with the first. */
+/** Parses YAML like the service (YAML 1.2 core schema, merge keys); loads the parser on demand. */
 export async function readDocument(source: string): Promise<DashboardDoc | Unreadable> {
   const { CORE_SCHEMA, load, mergeTag, YAMLException } = await import("js-yaml");
   let value: unknown;
@@ -300,7 +300,7 @@ export async function readDocument(source: string): Promise<DashboardDoc | Unrea
   return document;
 }
 
-/** Texts are read here, before anything is shown, so that they take their room at once. */
+/** Parses Markdown before the first render, so that panels have their final height. */
 async function lexed(document: DashboardDoc): Promise<void> {
   const { lexer } = await import("marked");
   for (const panel of document.panels) {

@@ -1,8 +1,8 @@
 /**
- * The draft of a dashboard under somebody's hands.
+ * The draft of a dashboard.
  *
- * Invariants: what is typed is in this browser until the service has it; a save writes over nothing but the text that it
- * was made from; one save is on its way at a time.
+ * Invariants: unsaved text stays in this browser; a save only overwrites the version it started from; one save runs
+ * at a time.
  */
 import { computed, signal } from "@preact/signals";
 import type { ApiFailure } from "../../api/failure";
@@ -11,10 +11,10 @@ import type { DashboardVerdict } from "../../api/types";
 import { kept } from "../../browser/kept";
 import { missing, publish, saveDraft, type Saved, statesOf, textOf, validate } from "../../api/dashboards";
 
-/** How long typing rests before it is saved, in milliseconds. */
+/** Delay before saving, in milliseconds. */
 const PAUSE_MS = 700;
 
-/** What of the service a draft needs; tests give another one. */
+/** The requests of a draft; tests replace them. */
 export interface Service {
   statesOf: typeof statesOf;
   textOf: typeof textOf;
@@ -25,7 +25,7 @@ export interface Service {
 
 interface Typed {
   text: string;
-  /** Of the draft that it was typed over. */
+  /** ETag of the draft that the text is based on. */
   etag: string | null;
 }
 
@@ -38,21 +38,21 @@ type State = "loading" | "ready" | "failed";
 export class Draft {
   readonly text = signal("");
   readonly state = signal<State>("loading");
-  /** Why there is nothing to edit. */
+  /** Why the draft couldn't be loaded. */
   readonly failure = signal<ApiFailure | undefined>(undefined);
-  /** The draft as the service has it; undefined: there is none. */
+  /** The stored draft, if any. */
   readonly saved = signal<Saved | undefined>(undefined);
   readonly published = signal<Saved | undefined>(undefined);
   readonly saving = signal(false);
   readonly unsaved = signal<ApiFailure | undefined>(undefined);
   readonly verdict = signal<DashboardVerdict | undefined>(undefined);
   readonly validating = signal(false);
-  /** Why the last look at the text came to no verdict. */
+  /** Why the last validation failed to run. */
   readonly unjudged = signal<ApiFailure | undefined>(undefined);
-  /** What somebody else saved meanwhile. */
+  /** A concurrent save by someone else. */
   readonly conflict = signal<Saved | undefined>(undefined);
   readonly dirty = computed(() => this.state.value === "ready" && this.text.value !== this.base()?.text);
-  /** What is stored and can be shown: the draft, or what is published. */
+  /** The stored version to preview: the draft, or the published one. */
   readonly shown = computed(() => this.base());
 
   private readonly local;
@@ -78,7 +78,7 @@ export class Draft {
     try {
       return await this.service.textOf(this.slug, this.name, draft);
     } catch (error) {
-      // It was deleted or published in between.
+      // It was deleted or published meanwhile.
       if (asFailure(error).code === "dashboard_not_found") return undefined;
       throw error;
     }
@@ -102,7 +102,7 @@ export class Draft {
     }
   }
 
-  /** What this browser still has of an earlier page. */
+  /** Restores text that an earlier page didn't save. */
   private restore(saved: Saved | undefined): void {
     const typed = this.local.value;
     if (!typed) return;
@@ -126,7 +126,7 @@ export class Draft {
     this.timer = setTimeout(() => void this.save(), PAUSE_MS);
   }
 
-  /** Saves what isn't saved; false: it couldn't be. */
+  /** Saves unsaved text; false on failure. */
   save(): Promise<boolean> {
     clearTimeout(this.timer);
     this.saveDone = this.saveDone.then(() => this.saveNow());
@@ -146,7 +146,7 @@ export class Draft {
         this.saved.value?.etag ?? null,
       );
       this.took({ text, etag });
-      // The gate without its SQL; the rest follows.
+      // Validation without SQL; the rest follows.
       if (!verdict.ok) this.verdict.value = verdict;
       void this.judge();
       return true;
@@ -166,7 +166,7 @@ export class Draft {
     this.local.value = this.text.value === saved.text ? null : { text: this.text.value, etag: saved.etag };
   }
 
-  /** Looks at what somebody else saved. */
+  /** Loads a concurrent save. */
   private async meet(): Promise<void> {
     try {
       const [saved, published] = await Promise.all([this.stored(true), this.stored(false)]);
@@ -192,7 +192,7 @@ export class Draft {
     void this.judge();
   }
 
-  /** Asks the whole gate. */
+  /** Runs the full validation. */
   async judge(): Promise<void> {
     this.judging?.abort();
     const asked = new AbortController();
@@ -211,12 +211,12 @@ export class Draft {
     }
   }
 
-  /** What is published now, for a look at what would change. */
+  /** Loads the published version for the diff. */
   async lookAtPublished(): Promise<void> {
     this.published.value = await this.stored(false);
   }
 
-  /** @throws ApiFailure, after what it tells is noted */
+  /** @throws ApiFailure, after recording its findings */
   async publish(): Promise<void> {
     if (!(await this.save())) throw this.unsaved.value ?? new Error("the draft couldn't be saved");
     try {
@@ -234,7 +234,7 @@ export class Draft {
     }
   }
 
-  /** Goes back to what is published: a draft of the same text, published, is none any more. */
+  /** Returns to the published version: saving it as the draft and publishing it removes the draft. */
   async discard(): Promise<void> {
     await this.lookAtPublished();
     const published = this.published.value;
@@ -243,7 +243,7 @@ export class Draft {
     await this.saveDone;
     const draft = this.saved.value;
     if (draft) {
-      // Told as one step: a draft that is about to go is nothing to show.
+      // One request, so that no outdated draft is shown.
       const { etag } = await this.service.saveDraft(this.slug, this.name, published.text, draft.etag);
       try {
         await this.service.publish(this.slug, this.name, etag);
@@ -260,7 +260,7 @@ export class Draft {
     void this.judge();
   }
 
-  /** The page is left; what isn't saved stays in this browser. */
+  /** The page is left; unsaved text stays in this browser. */
   left(): void {
     clearTimeout(this.timer);
     this.judging?.abort();

@@ -33,7 +33,7 @@ function useDraft(slug: string, name: string): Draft {
     void draft.load();
     return () => draft.left();
   }, [draft]);
-  // What couldn't be saved is, once there is a session and a service again.
+  // Retries a failed save after recovery.
   useRecovered(() => {
     if (draft.unsaved.peek()) void draft.save();
     else if (draft.unjudged.peek()) void draft.judge();
@@ -114,7 +114,7 @@ export default function Edit({ slug, name }: { slug: string; name: string }) {
   );
 }
 
-/** Why the text can't be published; undefined: it can, as far as is known. */
+/** Why the draft can't be published; undefined if it can, as far as known. */
 function unreadyOf(draft: Draft): string | undefined {
   if (!draft.dirty.value && !draft.saved.value) return "Nothing to publish: the draft matches the published version";
   const problems = draft.verdict.value?.errors.length ?? 0;

@@ -1,4 +1,4 @@
-/** A number beside the same of other days. */
+/** Compares a KPI with an earlier period. */
 import type { PanelRows } from "../../api/types";
 import { count } from "../../format/number";
 import { numberWritten, numeric, written } from "../../format/values";
@@ -6,7 +6,7 @@ import type { Measure, PanelOf } from "./document";
 
 interface Kpi {
   text: string;
-  /** Undefined: nothing is compared. */
+  /** Undefined without a comparison. */
   change: Change | undefined;
 }
 
@@ -51,7 +51,7 @@ function difference(panel: PanelOf<"kpi">, now: number, before: number): string 
   const sign = now > before ? "+" : "−";
   const size = Math.abs(now - before);
   if (panel.value.format?.startsWith("percent")) return `${sign}${points.format(size * 100)} points`;
-  // A share of nothing, or of less than nothing, says nothing.
+  // A percentage of zero or a negative number is meaningless.
   if (before <= 0 || now < 0) return `${sign}${numberWritten(size, panel.value.format)}`;
   if (now / before >= 10) return `${count(Math.round(now / before))}×`;
   return `${sign}${percent.format(size / before)}`;

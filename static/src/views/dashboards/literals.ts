@@ -1,6 +1,6 @@
-/** A query of a dashboard as one that stands on its own: what is chosen stands in its text. For people to read and change. */
+/** Replaces parameters of a query by their values, for people to read and edit. */
 
-/** What must be skipped: texts, names, comments, `$tag$ … $tag$`; then parameters. */
+/** Matches strings, names, comments and `$tag$ … $tag$` to skip, and parameters. */
 const TOKENS =
   /e'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\/|\$(\w*)\$[\s\S]*?\$\1\$|[A-Za-z_\u0080-\uffff][\w$\u0080-\uffff]*|\$(\w+)/gi;
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
@@ -20,7 +20,7 @@ interface Chosen {
   type: string;
 }
 
-/** @param values what the service says that was chosen: of a range its first and last day. */
+/** @param values parameter values as resolved by the service; a range has its first and last day */
 export function withLiterals(sql: string, params: Chosen[], values: Record<string, unknown>): string {
   const texts = new Map<string, string>();
   for (const { name, type } of params) {

@@ -1,4 +1,4 @@
-/** What charts and grids need, loaded once for all panels; a load that failed can be tried anew. */
+/** Loads charts and grids once for all panels; a failed load can be retried. */
 import { signal } from "@preact/signals";
 
 type Panels = typeof import("./panels");

@@ -1,11 +1,11 @@
-/** CommonMark as nodes of the page. HTML in it is text; links lead to the web, to mail, or within Lakemill. */
+/** Renders CommonMark. HTML is shown as text; links lead to the web, to mail, or within Lakemill. */
 import type { Token, Tokens, TokensList } from "marked";
 import type { ComponentChildren } from "preact";
 import "./markdown.css";
 
-/** An address that a link may have; undefined: none. */
+/** The URL of a safe link; undefined for others. */
 export function safeHref(href: string): string | undefined {
-  // What browsers drop before they look for a scheme is dropped here too.
+  // Characters that browsers ignore before a scheme are removed first.
 
   const bare = href.replace(/[\u0000-\u0020\u007f-\u009f\u200b-\u200f\u2028\u2029\ufeff]/g, "");
   if (/^(?:https?:\/\/|mailto:)/i.test(bare)) return bare;
@@ -24,7 +24,7 @@ function Anchor({ href, children }: { href: string; children: ComponentChildren 
   );
 }
 
-/** The parser leaves named characters as they were written. */
+/** The parser doesn't decode entities. */
 const ENTITIES: Record<string, string> = { amp: "&", lt: "<", gt: ">", quot: '"', "#39": "'", nbsp: "\u00a0" };
 const plain = (text: string): string =>
   text.replace(/&(amp|lt|gt|quot|#39|nbsp);/g, (all, name: string) => ENTITIES[name] ?? all);
@@ -55,7 +55,7 @@ function InlineToken({ token }: { token: Tokens.Generic }) {
       return <br />;
     case "link":
       return <Anchor href={String(token.href)}>{inner}</Anchor>;
-    // Pictures of other places would tell these who looks; their words and a way to them stay.
+    // Remote images would reveal viewers to other sites, so images become links.
     case "image":
       return <Anchor href={String(token.href)}>{text || "image"}</Anchor>;
     case "text":
@@ -75,7 +75,7 @@ function Block({ token }: { token: Tokens.Generic }) {
     case "def":
       return null;
     case "heading": {
-      // The panel's own heading is of the second rank.
+      // Headings start below the panel's own heading.
       const Rank = `h${Math.min(6, Number(token.depth) + 2)}` as "h3";
       return (
         <Rank class={`dash-md-h${String(token.depth)}`}>

@@ -1,7 +1,7 @@
 import type { DashboardProblem, DashboardVerdict } from "../../api/types";
 import type { Mark } from "../../components/editor";
 
-/** Where a line and a column (in characters, both from 1) stand in a text. */
+/** Offset of a line and a column, both in characters from 1. */
 function offsetOf(text: string, line: number, column: number): number {
   let start = 0;
   for (let at = 1; at < line; at += 1) {
@@ -11,7 +11,7 @@ function offsetOf(text: string, line: number, column: number): number {
   }
   const end = text.indexOf("\n", start);
   const whole = text.slice(start, end < 0 ? text.length : end);
-  // The service counts characters, an editor the halves of those that have two.
+  // The service counts characters, the editor UTF-16 code units.
   return start + [...whole].slice(0, column - 1).join("").length;
 }
 

@@ -19,7 +19,7 @@ import { Markdown } from "./markdown";
 import { type Range, shiftOf } from "./presets";
 import type { Place } from "./spread";
 
-/** What a panel needs that names no height, in pixels; a text needs what it has. */
+/** Default heights in pixels; Markdown fits its content. */
 const HEIGHTS: Record<Panel["type"], number> = {
   kpi: 128,
   line: 320,
@@ -40,7 +40,7 @@ interface FrameProps {
   document: DashboardDoc;
   panel: Panel;
   answer: DataAnswer | undefined;
-  /** Other data is on its way. */
+  /** New data is loading. */
   busy: boolean;
 }
 
@@ -126,7 +126,7 @@ function Shown({ panel, rows, shift }: { panel: Panel; rows: PanelRows; shift: n
   const loaded = panels.value;
   const failure = panelsFailure.value;
   useEffect(() => {
-    // A load that failed waits for somebody to want it again.
+    // A failed load waits for a retry.
     if (panelsFailure.peek() === undefined) void loadPanels();
   }, []);
   if (!loaded)
@@ -156,7 +156,7 @@ function Shown({ panel, rows, shift }: { panel: Panel; rows: PanelRows; shift: n
   }
 }
 
-/** By how many days what a panel compares with lies before. */
+/** Days between the compared period and the current one. */
 function shiftFor(panel: Panel, document: DashboardDoc, answer: DataAnswer | undefined): number | undefined {
   if (!("compare" in panel) || !panel.compare) return undefined;
   const sql = document.queries.get(panel.query) ?? "";

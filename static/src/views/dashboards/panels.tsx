@@ -1,4 +1,4 @@
-/** What stands in a panel, for each type of panel that shows rows. */
+/** Content of panels, by type. */
 import { ArrowDown, ArrowRight, ArrowUp } from "lucide-preact";
 import { useMemo, useState } from "preact/hooks";
 import type { Cell, PanelRows, Row } from "../../api/types";
@@ -32,7 +32,7 @@ export function KpiPanel({ panel, result }: { panel: PanelOf<"kpi">; result: Pan
 
 type Charted = Exclude<Panel, { type: "kpi" | "table" | "pivot" | "markdown" | "broken" }>;
 
-/** What a panel says of its chart. */
+/** Chart spec of a panel. */
 function specOf(panel: Charted): ChartSpec {
   switch (panel.type) {
     case "line":
@@ -68,7 +68,7 @@ function specOf(panel: Charted): ChartSpec {
 interface ChartPanelProps {
   panel: Charted;
   result: PanelRows;
-  /** Days from the compared range to this one. */
+  /** Days between the compared period and the current one. */
   shift: number | undefined;
 }
 

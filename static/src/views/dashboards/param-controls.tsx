@@ -1,4 +1,4 @@
-/** A control for each type of parameter. */
+/** Controls of parameters, by type. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { SelectField, TextField } from "../../components/field";
 import { ChooseMany } from "./choose-many";
@@ -6,18 +6,18 @@ import type { Choice, Param, ParamOf, Scalar } from "./document";
 import { DAYS, RANGES, type Range } from "./presets";
 import type { Chosen } from "./values";
 
-/** How long typing rests before it counts, in milliseconds. */
+/** Delay before typing is applied, in milliseconds. */
 const PAUSE_MS = 600;
 
 interface ControlProps<P extends Param = Param> {
   param: P;
-  /** What stands: chosen, or by default. */
+  /** The effective value: chosen or default. */
   value: unknown;
   options: Choice[] | undefined;
   onChoose: (value: Chosen) => void;
 }
 
-/** A text that counts once typing rests, or with Enter, or when it is left. */
+/** Text that is applied after a pause, on Enter, or on blur. */
 function useTyped(value: string, onDone: (text: string) => void) {
   const [typed, setTyped] = useState<string>();
   const timer = useRef(0);
@@ -53,7 +53,7 @@ function TextControl({ param, value, onChoose }: ControlProps<ParamOf<"text">>) 
   );
 }
 
-/** What is wrong with a typed number; undefined: nothing. */
+/** Validation message of a number, if any. */
 function numberProblem(param: ParamOf<"number">, text: string): string | undefined {
   if (text.trim() === "") return undefined;
   const number = Number(text);
@@ -147,12 +147,12 @@ const NONE = "none";
 function RangeControl({ param, value, onChoose }: ControlProps<ParamOf<"date_range">>) {
   const range = (value ?? undefined) as (Range & { preset?: string | null }) | undefined;
   const presets = param.presets.length > 0 ? param.presets : Object.keys(RANGES);
-  // Until the service has told what stands, nothing is said.
+  // Empty until the service reports the default.
   const picked = range ? (range.preset ?? CUSTOM) : value === undefined ? CUSTOM : NONE;
   const set = (part: Partial<Range>) => {
     const next = { start: range?.start ?? "", end: range?.end ?? "", ...part };
     if (!next.start || !next.end) return;
-    // Whoever moves one end past the other means the other, too.
+    // Moving one end past the other moves both.
     if (next.start > next.end)
       onChoose(part.start ? { start: next.start, end: next.start } : { start: next.end, end: next.end });
     else onChoose({ start: next.start, end: next.end });

@@ -1,4 +1,4 @@
-/** Groups of a pivot as a table: some columns down the side, some across the top, measures below these. */
+/** Lays out a pivot: columns down the side, columns across the top, measures below. */
 import type { Cell, ResultColumn, Row } from "../../api/types";
 import { isNaming } from "../../format/naming";
 import { plain, written } from "../../format/values";
@@ -13,11 +13,11 @@ interface Span {
 }
 
 interface Pivot {
-  /** Names of the columns down the side. */
+  /** Names of the side columns. */
   sides: string[];
-  /** Rows of the head, from the top; the last has the measures' names if there are several. */
+  /** Header rows from the top; the last has the measures if there are several. */
   head: Span[][];
-  rows: { side: string[]; cells: string[]; /** The same as above up to here. */ same: number }[];
+  rows: { side: string[]; cells: string[]; /** Number of cells equal to the row above. */ same: number }[];
   notes: string[];
 }
 
@@ -33,7 +33,7 @@ const AGGREGATES: Record<string, string> = {
   last: "Last",
 };
 
-/** What an aggregate is called that has no title. */
+/** Default title of a measure. */
 const measureName = ({
   title,
   field,
@@ -46,7 +46,7 @@ const measureName = ({
 
 const key = (cells: (Cell | undefined)[]): string => JSON.stringify(cells.map((cell) => cell ?? null));
 
-/** So many tell whether a column's numbers are names. */
+/** Rows used to detect identifiers. */
 const NAMING_ROWS = 60;
 
 export function pivotOf(panel: PanelOf<"pivot">, columns: ResultColumn[], rows: Row[]): Pivot {
@@ -101,7 +101,7 @@ export function pivotOf(panel: PanelOf<"pivot">, columns: ResultColumn[], rows: 
   };
 }
 
-/** The columns across stand in their values' order, whatever the order of the rows. */
+/** Sorts the columns across by value, whatever the row order. */
 function compare(a: Row, b: Row, from: number, to: number): number {
   for (let at = from; at < to; at += 1) {
     const [left, right] = [a[at] ?? null, b[at] ?? null];

@@ -1,4 +1,4 @@
-/** Ranges and days by their distance from today, as people read them. The service reckons them (in UTC). */
+/** Titles of relative ranges and days. The service resolves them (in UTC). */
 export const RANGES: Record<string, string> = {
   today: "Today",
   yesterday: "Yesterday",
@@ -39,13 +39,13 @@ export interface Range {
 
 const daysOf = ({ start, end }: Range): number => Math.round((day(end) - day(start)) / DAY_MS) + 1;
 
-/** How many days lie between a range and the one that it is compared with. */
+/** Days between a range and the one it is compared with. */
 export function shiftOf(range: Range, compare: "previous_period" | "previous_year"): number {
   if (compare === "previous_period") return daysOf(range);
   const start = new Date(day(range.start));
   const before = new Date(start);
   before.setUTCFullYear(start.getUTCFullYear() - 1);
-  // The 29th of February has its 28th a year before.
+  // The 29th of February is compared with the 28th.
   if (before.getUTCDate() !== start.getUTCDate()) before.setUTCDate(0);
   return Math.round((start.getTime() - before.getTime()) / DAY_MS);
 }

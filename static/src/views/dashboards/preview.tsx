@@ -9,11 +9,11 @@ interface Props {
   slug: string;
   name: string;
   saved: Saved;
-  /** It is the draft, not what is published. */
+  /** Whether it is the draft. */
   draft: boolean;
 }
 
-/** The dashboard as the stored text makes it; while a text can't be read, as the last one did that could. */
+/** Preview of the stored document; falls back to the last valid one. */
 export function Preview({ slug, name, saved, draft }: Props) {
   const { data: read } = useQuery({
     queryKey: ["p", slug, "dashboards", name, "read", saved.text],

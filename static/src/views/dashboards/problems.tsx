@@ -6,7 +6,7 @@ import { counted } from "../../format/number";
 interface Props {
   verdict: DashboardVerdict | undefined;
   busy: boolean;
-  /** Why the text came to no verdict; the verdict is of an older one. */
+  /** Why validation failed to run; the verdict belongs to an older text. */
   failure?: ApiFailure | undefined;
   onGo: (problem: DashboardProblem) => void;
 }
@@ -17,7 +17,7 @@ function told(verdict: DashboardVerdict | undefined): string {
   return verdict.warnings.length > 0 ? counted(verdict.warnings.length, "warning") : "No problems. Ready to publish.";
 }
 
-/** What the gate says, by line; a click goes there. */
+/** Validation results by line; a click selects the line. */
 export function Problems({ verdict: judged, busy, failure, onGo }: Props) {
   const verdict = failure ? undefined : judged;
   const found = [

@@ -1,4 +1,4 @@
-/** What dashboards ask of the service. */
+/** Requests of dashboards. */
 import { keepPreviousData, queryOptions } from "@tanstack/preact-query";
 import { api, ask, sendRaw } from "../../api/client";
 import { missing, statesOf, textOf } from "../../api/dashboards";
@@ -9,7 +9,7 @@ import type { Choices } from "./values";
 
 const ofOne = (slug: string, name: string) => [...keys.dashboards(slug), name] as const;
 
-/** A stored text, read. */
+/** A parsed document. */
 export const documentQuery = (slug: string, name: string) =>
   queryOptions({
     queryKey: [...ofOne(slug, name), "document"],
@@ -21,7 +21,7 @@ export const documentQuery = (slug: string, name: string) =>
     },
   });
 
-/** What the panels of a stored text show. `etag`: of the text. */
+/** Data of all panels. `etag`: version of the document. */
 export const dataQuery = (
   slug: string,
   name: string,
@@ -38,7 +38,7 @@ export const dataQuery = (
         }),
       ),
     placeholderData: keepPreviousData,
-    // Statements over large tables: as often as somebody asks, or a run has ended.
+    // Expensive queries: refreshed on request or after a run.
     staleTime: 60_000,
     refetchOnWindowFocus: false,
   });

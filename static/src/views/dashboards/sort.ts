@@ -6,7 +6,7 @@ export type SortKeys = { column: string; descending: boolean }[];
 
 const naturally = new Intl.Collator(undefined, { numeric: true });
 
-/** By size for numbers, else as people sort words; nulls come last either way. */
+/** Sorts numbers by value and strings by locale; nulls last. */
 export function sortedRows(rows: Row[], columns: GridColumn[], sort: SortKeys): Row[] {
   const keys = sort
     .map(({ column, descending }) => ({ at: columns.findIndex(({ name }) => name === column), descending }))

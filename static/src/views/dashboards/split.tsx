@@ -5,7 +5,7 @@ import { isNumber, kept } from "../../browser/kept";
 const SHARE: [number, number] = [20, 80];
 const STEP = 2;
 
-/** Two parts beside each other (below each other where there is no room); the border between can be moved. */
+/** Two resizable panes, side by side or stacked. */
 export function Split({ name, left, right }: { name: string; left: ComponentChildren; right: ComponentChildren }) {
   const box = useRef<HTMLDivElement>(null);
   const share = useMemo(() => kept(`split.${name}`, 45, isNumber), [name]);

@@ -1,4 +1,4 @@
-/** Rows of numbers alone that leave room are spread over the whole row; all other panels stand as they are written. */
+/** Widens rows of KPIs to the full width; other panels keep their size. */
 import type { Panel } from "./document";
 
 const COLUMNS = 12;
@@ -6,11 +6,11 @@ const COLUMNS = 12;
 export interface Place {
   /** Columns of the full grid. */
   span: number;
-  /** Whether it is half a row where the grid is narrow. */
+  /** Whether it takes half a row on narrow screens. */
   half: boolean;
 }
 
-/** Panels as they fall into rows, one after another. */
+/** Splits panels into grid rows. */
 function rowsOf(panels: readonly Panel[]): Panel[][] {
   const rows: Panel[][] = [];
   let room = 0;
@@ -27,19 +27,19 @@ function rowsOf(panels: readonly Panel[]): Panel[][] {
 
 const isSmall = ({ type, width }: Panel): boolean => type === "kpi" && width <= COLUMNS / 2;
 
-/** Where each panel stands, by its id. */
+/** Placement of each panel, by ID. */
 export function placesOf(panels: readonly Panel[]): Map<string, Place> {
   const found = new Map<string, Place>();
   for (const row of rowsOf(panels)) {
     const numbers = row.every(({ type }) => type === "kpi");
     const left = COLUMNS - row.reduce((sum, { width }) => sum + width, 0);
     row.forEach(({ id, width }, at) => {
-      // The first ones take what can't be shared out evenly.
+      // The first panels take the remainder.
       const more = numbers ? Math.floor(left / row.length) + (at < left % row.length ? 1 : 0) : 0;
       found.set(id, { span: width + more, half: false });
     });
   }
-  // Where the grid is narrow numbers stand in pairs, and one that is left over by itself.
+  // On narrow screens KPIs are in pairs, the last one possibly alone.
   panels.forEach((panel, at) => {
     const [place, next] = [found.get(panel.id), panels[at + 1]];
     const other = next && found.get(next.id);

@@ -1,8 +1,8 @@
 /**
- * What is chosen of a dashboard's parameters, in its address.
+ * Parameter values in the URL.
  *
- * Invariant: a parameter that isn't in the address is as the document says; one that stands there empty is nothing
- * (null). What is written is read back as the same value of the same type.
+ * Invariant: a missing parameter has its default, an empty one is null. Written values are read back with the same
+ * type.
  */
 import { RANGES } from "./presets";
 import type { Param, Scalar } from "./document";
@@ -13,7 +13,7 @@ export type Choices = Record<string, Chosen>;
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
 const NAME = /^[a-z0-9_]+$/;
 
-/** A text stands as it is, unless it would be read as something else. */
+/** Strings are quoted only if they would be read as another type. */
 export function scalarToText(value: Scalar): string {
   if (typeof value !== "string") return JSON.stringify(value);
   return value === "" || typeof scalarFromText(value) !== "string" || value.startsWith('"')
@@ -57,7 +57,7 @@ function read(param: Param, texts: string[]): Chosen | undefined {
   }
 }
 
-/** What an address chooses; what it says that no parameter takes is left out. */
+/** Parses parameter values; ignores unknown ones. */
 export function choicesOf(params: Param[], search: string): Choices {
   const given = new URLSearchParams(search);
   const choices: Choices = {};
@@ -75,7 +75,7 @@ function write(value: Exclude<Chosen, null>): string[] {
   return [scalarToText(value)];
 }
 
-/** The address's part after `?`; what else stood there stays. */
+/** Builds the query string and keeps other parameters. */
 export function searchOf(params: Param[], choices: Choices, search = ""): string {
   const kept = new URLSearchParams(search);
   for (const param of params) {
@@ -88,7 +88,7 @@ export function searchOf(params: Param[], choices: Choices, search = ""): string
   return kept.toString();
 }
 
-/** What stands, in a few words. */
+/** Short text of a value. */
 export function chosenText(value: unknown): string {
   if (value === null || value === undefined || value === "") return "any";
   if (Array.isArray(value)) return value.length > 0 ? value.map((one: unknown) => String(one)).join(" or ") : "any";

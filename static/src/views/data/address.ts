@@ -10,18 +10,18 @@ export type Tab = (typeof TABS)[number];
 
 const isTab = (name: string | null): name is Tab => TABS.some((tab) => tab === name);
 
-/** What the address says of the view: what somebody who gets it sees as well. */
+/** State of the view in the URL. */
 export interface Address {
   tab: Tab;
-  /** As the API takes them, also where they name no column: then the service says so. */
+  /** As the API takes them, even with unknown columns, which the service reports. */
   sortText: string;
   filterTexts: string[];
   sort: SortKey[];
   filters: Filter[];
-  /** The row whose details are open, counted from 0. */
+  /** Index of the open row. */
   row: number | undefined;
   source: string | undefined;
-  /** Of rejected rows. */
+  /** Filter of rejected rows. */
   reason: string | undefined;
   page: number;
   chart: boolean;

@@ -19,7 +19,7 @@ const UNFILTERED = { sort: "", filters: [] };
 const one = (pipeline: string, sql: string, signal: AbortSignal) =>
   ask(api.POST("/api/p/{pipeline}/query", { params: { path: { pipeline } }, body: { sql }, signal }));
 
-/** A chart that suits the table, above its rows. */
+/** Suggested chart above the rows of a table. */
 export function ChartStrip({ slug, table, onClose }: { slug: string; table: Table; onClose: () => void }) {
   const first = useQuery(rowsQuery(slug, table.name, UNFILTERED));
   const rows = first.data?.rows as Row[] | undefined;

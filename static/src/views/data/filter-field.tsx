@@ -2,20 +2,20 @@ import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hook
 import type { GridColumn } from "../../components/grid";
 import { CHOICES, choicesFor, fieldOf, filtersOf, hintOf, takesValue, type Choice, type Filter } from "./filter";
 
-/** After that long without a key the filter is applied, in milliseconds. */
+/** Delay before a filter is applied, in milliseconds. */
 const TYPED_MS = 450;
 const WHY_GAP_PX = 4;
 
 interface Props {
   column: GridColumn;
-  /** Those on this column. */
+  /** Filters on this column. */
   filters: Filter[];
-  /** Why the service doesn't apply them. */
+  /** Why the service refused them. */
   refused?: string | undefined;
   onChange: (filters: Filter[]) => void;
 }
 
-/** Why a filter isn't applied, below its field: over the grid, whose header cuts off what is beyond it. */
+/** Error below the field, above the clipping header. */
 function Why({ id, text }: { id: string; text: string }) {
   const node = useRef<HTMLSpanElement>(null);
   useLayoutEffect(() => {
@@ -42,7 +42,7 @@ function Why({ id, text }: { id: string; text: string }) {
   );
 }
 
-/** A condition on one column: what is compared, and with what. */
+/** Filter on one column: operator and value. */
 export function FilterField({ column, filters, refused, onChange }: Props) {
   const { name, type } = column;
   const choices = choicesFor(type);
@@ -50,14 +50,14 @@ export function FilterField({ column, filters, refused, onChange }: Props) {
   const state = fieldOf(filters);
   const [draft, setDraft] = useState<{ choice: Choice; text: string }>();
   const [mistake, setMistake] = useState<string>();
-  // A refusal is of what is applied, not of what is being typed.
+  // A refusal applies to the current filter, not to new input.
   const error = mistake ?? (draft ? undefined : refused);
   const timer = useRef<ReturnType<typeof setTimeout>>();
   const choice = draft?.choice ?? state?.choice ?? choices[0] ?? "contains";
   const text = draft?.text ?? state?.text ?? "";
   const applied = JSON.stringify(filters);
 
-  // What was typed is in the filters now, or they were changed from elsewhere.
+  // The input was applied, or the filters changed elsewhere.
   useEffect(() => {
     setDraft(undefined);
     setMistake(undefined);

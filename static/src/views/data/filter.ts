@@ -1,4 +1,4 @@
-/** Conditions on columns, as the API reads them (`column:operator:value`) and as fields show them. */
+/** Filters on columns, as the API reads them (`column:operator:value`) and as fields show them. */
 import { isNumeric } from "../../format/values";
 
 export type Operator =
@@ -10,10 +10,10 @@ export interface Filter {
   value: string;
 }
 
-/** What a field offers: the API's operators, and a pair of them. */
+/** Operators of a field: those of the API and one pair. */
 export type Choice = Operator | "between";
 
-/** With the sign that stands for it where there is little room. */
+/** With the symbol for compact display. */
 export const CHOICES: Record<Choice, { sign: string; words: string }> = {
   contains: { sign: "∋", words: "contains" },
   starts_with: { sign: "a…", words: "starts with" },
@@ -41,14 +41,14 @@ const BOOLEAN: Choice[] = ["eq", "is_null", "is_not_null"];
 
 const isTime = (type: string): boolean => /^(date|time)/.test(type);
 
-/** The operators that make sense for a type; the first is the one that a field begins with. */
+/** Operators for a type, the default first. */
 export function choicesFor(type: string): Choice[] {
   if (type === "boolean") return BOOLEAN;
   if (isNumeric(type)) return NUMBER;
   return isTime(type) ? TIME : TEXT;
 }
 
-/** Reads a filter; a column's name may hold a colon, so the longest name that fits is taken, as the service does. */
+/** Parses a filter. Column names may contain a colon, so the longest matching name wins, as in the service. */
 export function parseFilter(text: string, columns: readonly string[]): Filter | undefined {
   const fitting = columns.filter((name) => text.startsWith(`${name}:`)).sort((a, b) => b.length - a.length);
   for (const column of fitting) {
@@ -63,7 +63,7 @@ export function parseFilter(text: string, columns: readonly string[]): Filter | 
 export const printFilter = ({ column, operator, value }: Filter): string =>
   takesValue(operator) ? `${column}:${operator}:${value}` : `${column}:${operator}`;
 
-/** What a column's field shows for the filters on it; `more`: there are others that it can't show. */
+/** State of a column's field; `more`: further filters that it can't show. */
 export interface FieldState {
   choice: Choice;
   text: string;
@@ -81,7 +81,7 @@ export function fieldOf(filters: readonly Filter[]): FieldState | undefined {
   return { choice: first.operator, text, more: filters.length > 1 };
 }
 
-/** The values of a list: between commas, or a JSON array of texts. */
+/** Values of a list: comma-separated, or a JSON array of strings. */
 export function listOf(value: string): string[] | undefined {
   if (value === "") return [];
   if (!value.startsWith("[")) return value.split(",");
@@ -93,7 +93,7 @@ export function listOf(value: string): string[] | undefined {
   }
 }
 
-/** The filters that a field means; none if it is empty. @throws Error with what is expected */
+/** Filters of a field; none if empty. @throws Error with the expected format */
 export function filtersOf(column: string, type: string, choice: Choice, text: string): Filter[] {
   if (!takesValue(choice)) return [{ column, operator: choice as Operator, value: "" }];
   const trimmed = type === "string" || type === "json" ? text : text.trim();
@@ -113,13 +113,13 @@ export function filtersOf(column: string, type: string, choice: Choice, text: st
   return [{ column, operator: choice, value: free ? trimmed : checked(type, trimmed) }];
 }
 
-/** What the service says of a filter that it refuses, told by the column that the filter is on. */
+/** A filter that the service refused, with its column. */
 export interface Refusal {
   column: string;
   why: string;
 }
 
-/** Reads a refusal of the service; undefined: it is about something else. */
+/** Parses a refusal; undefined if it is about something else. */
 export function refusalOf(message: string, columns: readonly string[]): Refusal | undefined {
   for (const column of columns) {
     const head = `\`filter\` on \`${column}\`: `;
@@ -131,7 +131,7 @@ export function refusalOf(message: string, columns: readonly string[]): Refusal 
 const DATE = /^\d{4}-\d\d-\d\d$/;
 const TIMESTAMP = /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d:\d\d(\.\d+)?)?$/;
 
-/** What values of a type look like, for those that can be told apart at once; the service looks closer. */
+/** Formats of values that can be checked locally; the service checks the rest. */
 const FORMS: { of: (type: string) => boolean; form: RegExp; expected: string }[] = [
   { of: (type) => /^u?int/.test(type), form: /^-?\d+$/, expected: "a whole number" },
   { of: (type) => type.startsWith("decimal"), form: /^-?\d+(\.\d+)?$/, expected: "a number like 12.50" },
@@ -156,7 +156,7 @@ function checked(type: string, value: string): string {
   return value;
 }
 
-/** What a field shows while it is empty. */
+/** Placeholder of a field. */
 export function hintOf(type: string, choice: Choice): string {
   if (choice === "between") return isTime(type) ? "2013-01-01 .. 2013-01-31" : "0 .. 100";
   if (choice === "in" || choice === "not_in") return "a, b, c";

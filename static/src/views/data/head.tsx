@@ -11,7 +11,7 @@ import { MakeDashboard } from "./make-dashboard";
 import { download, downloads, FORMATS, type Format } from "../../components/download";
 import { statement } from "./statement";
 
-/** Rows that a query about the table begins with. */
+/** LIMIT of the query that is opened for a table. */
 const QUERY_LIMIT = 100;
 const WORDS: Record<Tab, string> = {
   rows: "Rows",
@@ -21,10 +21,10 @@ const WORDS: Record<Tab, string> = {
   rejected: "Rejected",
 };
 
-/** The tabs that a table has: the system's has no making of its own. */
+/** Tabs of a table; system tables have no sources of their own. */
 export const tabsOf = (table: Table): readonly Tab[] => (table.system ? ["rows", "schema"] : TABS);
 
-/** The table's name and counts, what can be done with it, and its tabs. */
+/** Name, counts, actions and tabs of a table. */
 export function TableHead({
   slug,
   table,

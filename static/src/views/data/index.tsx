@@ -21,7 +21,7 @@ import "./data.css";
 
 const NO_COLUMNS: Column[] = [];
 
-/** The tables of a pipeline: their rows, what they are made of, and what they refused. */
+/** Tables of a pipeline: rows, schema, lineage and rejected rows. */
 export default function DataView({ slug }: { slug: string }) {
   const { table: name } = useParams<{ table?: string }>();
   const { data, error, refetch } = useQuery(tablesQuery(slug));
@@ -64,7 +64,7 @@ export default function DataView({ slug }: { slug: string }) {
   );
 }
 
-/** What comes next depends on the config. */
+/** Empty state by the state of the config. */
 function NoTables({ slug, config }: { slug: string; config: ConfigStatus }) {
   const [title, words] =
     config.state === "invalid"
@@ -87,7 +87,7 @@ function NoTables({ slug, config }: { slug: string; config: ConfigStatus }) {
   );
 }
 
-/** Rejected rows of the sources on the first page; enough to say that there are some. */
+/** Rejected rows on the first page of sources; enough to show that there are some. */
 function useRejected(slug: string, table: Table): number | undefined {
   const { data } = useQuery({
     ...lineageQuery(slug, table.name, { limit: LINEAGE_PAGE, offset: 0 }),

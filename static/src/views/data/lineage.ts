@@ -1,9 +1,11 @@
-/** Which file of a table holds a row: its partition's, whose path says the values of the partition columns. */
+/** Finds the file that holds a row, by the partition values in its path. */
 import { plain } from "../../format/values";
 import type { Column, Row } from "../../api/types";
 
 const NULL_VALUE = "__HIVE_DEFAULT_PARTITION__";
-/** What Hive escapes, and what can't be part of a key: control and bidirectional formatting characters too. */
+/**
+ * Characters that Hive escapes, and those that keys can't contain: control and bidirectional formatting characters.
+ */
 const ESCAPED = /["#%'*/:=?\\{[\]^\p{Cc}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
 
 function percent(text: string): string {
@@ -25,7 +27,7 @@ function unescaped(text: string): string {
   }
 }
 
-/** `day=2013-01-01/vendor=2` as names and values; null as null. */
+/** Names and values of `day=2013-01-01/vendor=2`; null as null. */
 export function partsOf(partition: string): { name: string; value: string | null }[] {
   if (partition === "") return [];
   return partition.split("/").map((segment) => {
@@ -34,13 +36,13 @@ export function partsOf(partition: string): { name: string; value: string | null
   });
 }
 
-/** The partition as people read it. */
+/** Partition for display. */
 export const partitionText = (partition: string): string =>
   partsOf(partition)
     .map(({ name, value }) => `${name} = ${value ?? "null"}`)
     .join(", ");
 
-/** The key of the first file of the partition that a row is in, made like `sibling`, a partition of the same table. */
+/** Key of the first file of a row's partition, built from `sibling`, another partition of the table. */
 export function fileOf(table: string, sibling: string, columns: readonly Column[], row: Row): string | undefined {
   const segments: string[] = [];
   for (const { name } of partsOf(sibling)) {

@@ -6,7 +6,7 @@ import { Button } from "../../components/button";
 import { say } from "../../components/toasts";
 import { places } from "../../browser/places";
 
-/** Writes a first dashboard of the table, and leads to its draft. */
+/** Creates a starter dashboard of the table and opens its draft. */
 export function MakeDashboard({ slug, table, children }: { slug: string; table: Table; children: string }) {
   const [, go] = useLocation();
   const [busy, setBusy] = useState(false);

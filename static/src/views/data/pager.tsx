@@ -2,7 +2,7 @@ import { ChevronLeft, ChevronRight } from "lucide-preact";
 import { IconButton } from "../../components/button";
 import { count } from "../../format/number";
 
-/** Goes through pages of a list; nothing where all is on one. */
+/** Page navigation; hidden for a single page. */
 export function Pager({
   page,
   size,
@@ -13,7 +13,7 @@ export function Pager({
   page: number;
   size: number;
   total: number;
-  /** In the plural. */
+  /** Plural noun. */
   what: string;
   onPage: (page: number) => void;
 }) {

@@ -13,11 +13,11 @@ import { Pager } from "./pager";
 
 export const LINEAGE_PAGE = 100;
 
-/** The files of a table, by partition, and what each was made of. */
+/** Files of a table by partition, with their sources. */
 export function Partitions({ slug, table, address }: { slug: string; table: Table; address: Address }) {
   const { page, source, set } = address;
   const narrow = source ? { source } : {};
-  // Files of rejected rows come first by their keys, so pages go from the end: the newest days are on the first.
+  // Files of rejected rows sort first by key, so pages start from the end: the newest partitions come first.
   const known = useQuery(lineageQuery(slug, table.name, { limit: LINEAGE_PAGE, offset: 0, ...narrow }));
   const total = known.data?.files_total ?? 0;
   const end = Math.max(0, total - page * LINEAGE_PAGE);
@@ -109,7 +109,7 @@ export function Partitions({ slug, table, address }: { slug: string; table: Tabl
   );
 }
 
-/** One source by its name, several as a list to open. */
+/** A single source by name, several as a list. */
 function Sources({ slug, file }: { slug: string; file: TableFile }) {
   const [first] = file.sources;
   if (first === undefined) return <span class="dim">none</span>;

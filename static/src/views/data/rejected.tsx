@@ -15,7 +15,7 @@ import { useTableRows } from "./rows";
 import { literal } from "./statement";
 
 export const REJECTED = "_rejected_rows";
-/** Those of its columns that say what was wrong, in the order in which one asks. */
+/** Columns that describe the rejection, in display order. */
 const SHOWN = ["source", "line", "reason", "column", "value", "message", "raw"];
 const REASONS_MAX = 50;
 
@@ -33,7 +33,7 @@ function useReasons(slug: string, table: string, source: string | undefined) {
   });
 }
 
-/** The rows that a table refused, and why. */
+/** Rejected rows of a table, with reasons. */
 export function Rejected({ slug, table, address }: { slug: string; table: Table; address: Address }) {
   const { source, reason, set } = address;
   const filters = [
@@ -119,7 +119,7 @@ export function Rejected({ slug, table, address }: { slug: string; table: Table;
   );
 }
 
-/** The same rows with the columns that are shown. */
+/** The same rows with selected columns. */
 function usePicked(rows: RowSource, names: string[]): RowSource {
   const picked = useMemo(() => new WeakMap<Row, Row>(), []);
   return useMemo(

@@ -16,7 +16,7 @@ import { count, counted } from "../../format/number";
 import { places } from "../../browser/places";
 import { fileOf, partitionText } from "./lineage";
 
-/** Sources that a drawer lists; there may be more. */
+/** Maximum number of listed sources. */
 const SOURCES_SHOWN = 20;
 
 interface Props {
@@ -28,11 +28,11 @@ interface Props {
   onClose: () => void;
 }
 
-/** One row with all its fields, and where it comes from. */
+/** All fields of a row, with its lineage. */
 export function RowDrawer({ slug, table, rows, index, onMove, onClose }: Props) {
   const row = rows.get(index);
   const need = rows.need;
-  // The grid behind it may have asked for others in between.
+  // The grid behind it may have requested other rows.
   useEffect(() => {
     if (!row) need?.(index, index + 1);
   }, [need, index, row, rows]);
@@ -98,10 +98,10 @@ function Field({ column, value }: { column: Column; value: Cell }) {
   );
 }
 
-/** The sources that gave the row's partition its rows. */
+/** Sources of the row's partition. */
 function Origin({ slug, table, row }: { slug: string; table: Table; row: Row }) {
   const total = useQuery(lineageQuery(slug, table.name, { limit: 1 }));
-  // Files of rejected rows come first, so the last one tells how the table is partitioned.
+  // Files of rejected rows come first; the last file shows the partitioning.
   const last = Math.max(0, (total.data?.files_total ?? 0) - 1);
   const some = useQuery({
     ...lineageQuery(slug, table.name, { limit: 1, offset: last }),
@@ -160,7 +160,7 @@ function Origin({ slug, table, row }: { slug: string; table: Table; row: Row }) 
   );
 }
 
-/** A rejected row says itself on which line it stands. */
+/** Rejected rows contain their line number. */
 export function RejectedFrom({ slug, row, columns }: { slug: string; row: Row; columns: readonly Column[] }) {
   const of = (name: string) => row[columns.findIndex((column) => column.name === name)];
   const [source, line] = [of("source"), of("line")];

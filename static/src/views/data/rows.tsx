@@ -14,7 +14,7 @@ import { RowDrawer } from "./row-drawer";
 
 const NONE: Row[] = [];
 
-/** What the query of a first page says of itself. */
+/** State of the first page's query. */
 interface First {
   error: Error | null;
   data: unknown;
@@ -22,7 +22,7 @@ interface First {
   isPlaceholderData: boolean;
 }
 
-/** All rows of a page, which the service may have cut for its size. */
+/** All rows of a page; the service may cut responses by size. */
 export async function wholePage(
   slug: string,
   table: string,
@@ -43,7 +43,7 @@ export async function wholePage(
   return rows;
 }
 
-/** The rows of a table as the address sorts and filters them. */
+/** Rows of a table by the sort and filters in the URL. */
 export function useTableRows(slug: string, table: string, sort: string, filterTexts: string[]) {
   const filterKey = JSON.stringify(filterTexts);
   const wanted = useMemo(() => ({ sort, filters: JSON.parse(filterKey) as string[] }), [sort, filterKey]);
@@ -64,8 +64,8 @@ export function useTableRows(slug: string, table: string, sort: string, filterTe
 }
 
 /**
- * Why these rows can't be had. A refusal is final for what was asked: it stays while the same is asked again,
- * whereas the query forgets it then and shows the rows of another question.
+ * Why these rows can't be loaded. Keeps the refusal while the same request is repeated; the query would show rows of
+ * another request meanwhile.
  */
 function useRefused({ error, data, isPending, isPlaceholderData }: First, asked: string): Error | undefined {
   const last = useRef<{ asked: string; error: Error } | undefined>(undefined);
@@ -76,10 +76,10 @@ function useRefused({ error, data, isPending, isPlaceholderData }: First, asked:
   return waits && asFailure(last.current.error).passing ? undefined : last.current.error;
 }
 
-/** Rows of before stay on the screen until the new ones come; more of them aren't asked for. */
+/** Old rows stay visible until new ones arrive; no more of them are loaded. */
 const never: FetchPage = () => new Promise(() => undefined);
 
-/** The field says it too; its column may be out of sight. */
+/** The field shows it too, but its column may be out of view. */
 function Refused({ column, why, onClear }: Refusal & { onClear: () => void }) {
   return (
     <Empty title={`Invalid filter on ${column}`} actions={<Button onClick={onClear}>Clear filter</Button>}>
@@ -91,7 +91,7 @@ function Refused({ column, why, onClear }: Refusal & { onClear: () => void }) {
 export function Rows({ slug, table, address }: { slug: string; table: Table; address: Address }) {
   const { sort, filters, filterTexts, sortText, row, set } = address;
   const { first, rows, stale, refused } = useTableRows(slug, table.name, sortText, filterTexts);
-  // Those of the rows: a run may have published others since the tables were listed.
+  // Schema of the rows: a run may have published since the tables were listed.
   const columns: GridColumn[] = first.data?.columns ?? table.schema;
   const narrowed = filterTexts.length > 0;
   const clear = <Button onClick={() => set({ filters: [] }, { replace: true })}>Clear filters</Button>;

@@ -30,7 +30,7 @@ function Nulls({ nulls, rows }: { nulls: number | null; rows: number }) {
   );
 }
 
-/** The columns of a table, with what the statistics of its files tell. */
+/** Columns of a table with statistics. */
 export function Schema({ slug, table }: { slug: string; table: Table }) {
   const { data: stats, error, isPending } = useQuery({ ...statsQuery(slug, table.name), enabled: table.rows > 0 });
   const known = new Map(stats?.columns.map((column) => [column.name, column]));

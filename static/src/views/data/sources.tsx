@@ -10,7 +10,7 @@ import type { Address } from "./address";
 import { Pager } from "./pager";
 import { LINEAGE_PAGE } from "./partitions";
 
-/** What became of each source's rows: read = written + rejected + filtered. */
+/** Row counts by source: read = written + rejected + filtered. */
 export function Sources({ slug, table, address }: { slug: string; table: Table; address: Address }) {
   const { page, set } = address;
   const { data, error, refetch, isPlaceholderData } = useQuery({

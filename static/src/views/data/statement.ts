@@ -1,11 +1,11 @@
-/** A table as it is filtered and sorted, as SQL; for downloads and for the query editor. */
+/** SQL for a filtered and sorted table, for downloads and the query editor. */
 import type { SortKey } from "../../components/grid";
 import { identifier } from "../../format/sql";
 import { listOf, type Filter } from "./filter";
 
 export const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
-/** Our names of types as DuckDB has them. */
+/** DuckDB names of types. */
 function sqlType(type: string): string {
   const names: Record<string, string> = {
     int8: "TINYINT",
@@ -31,7 +31,7 @@ function value(text: string, type: string): string {
 
 const COMPARED = { eq: "=", ne: "IS DISTINCT FROM", lt: "<", le: "<=", gt: ">", ge: ">=" } as const;
 
-/** A condition with the meaning that the service gives it. */
+/** SQL of a filter, with the service's semantics. */
 export function condition({ column, operator, value: text }: Filter, type: string): string {
   const whole = identifier(column);
   const asText = type === "string" ? whole : `CAST(${whole} AS VARCHAR)`;
@@ -83,7 +83,7 @@ export function statement({ table, columns, filters, sort }: Chosen, limit?: num
   return lines.join("\n");
 }
 
-/** Reads `col,-col`. A name may hold a comma, or begin with `-`, so the longest that fits is taken. */
+/** Parses `col,-col`. Names may contain a comma or start with `-`, so the longest match wins. */
 export function parseSort(text: string, columns: readonly string[]): SortKey[] | undefined {
   const found: SortKey[] = [];
   let rest = text;

@@ -1,4 +1,4 @@
-/** A first question to a table that nobody has asked yet: its rows, or a sum, over time or by a category. */
+/** Suggests a first query for a table: row count or a sum, over time or by category. */
 import { plain } from "../../format/values";
 import type { Cell, Column, Row } from "../../api/types";
 import { quoted } from "../../format/sql";
@@ -9,12 +9,12 @@ export interface Suggestion {
   sql: string;
 }
 
-/** More different values than that are no categories. */
+/** More distinct values aren't categories. */
 const CATEGORIES_MAX = 30;
 const DAY_MS = 86_400_000;
 const POINTS_MAX = 2_000;
 
-/** The unit that gives a line some dozens of points. */
+/** Time unit that gives a few dozen points. */
 function unitOf(times: number[], type: string): "month" | "day" | "hour" {
   if (times.length === 0) return "day";
   const days = (Math.max(...times) - Math.min(...times)) / DAY_MS;
@@ -22,15 +22,15 @@ function unitOf(times: number[], type: string): "month" | "day" | "hour" {
   return days > 2 || type === "date" ? "day" : "hour";
 }
 
-/** The column that a chart has along its foot, if there is one of times. */
+/** Time column of the chart, if any. */
 export const timeColumn = (columns: readonly Column[]): Column | undefined =>
   columns.find(({ type }) => type === "date" || type.startsWith("timestamp"));
 
-/** Asks for the first and last time of a column. */
+/** Query for the first and last time of a column. */
 export const extremesOf = (table: string, time: Column): string =>
   `SELECT min(${quoted(time.name)}), max(${quoted(time.name)}) FROM ${quoted(table)}`;
 
-/** `extremes`: the first and last time of the time column, if they are known. */
+/** `extremes`: first and last time of the time column, if known. */
 export function suggest(
   table: string,
   columns: readonly Column[],

@@ -7,10 +7,10 @@ import { Badge } from "../../components/status";
 import { bytes, compact, counted } from "../../format/number";
 import { places } from "../../browser/places";
 
-/** From so many tables on, a field to search among them is worth its room. */
+/** From this number of tables on, a search field is shown. */
 const SEARCH_FROM = 8;
 
-/** The pipeline's tables; where there is little room, a field to choose one. */
+/** Tables of the pipeline; a select on narrow screens. */
 export function TableList({ slug, tables, chosen }: { slug: string; tables: Table[]; chosen: string }) {
   const [search, setSearch] = useState("");
   const [, go] = useLocation();

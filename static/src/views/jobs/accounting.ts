@@ -1,4 +1,4 @@
-/** Row accounting: every row that was read is written, rejected or filtered. */
+/** Row accounting: every row read is written, rejected or filtered. */
 import type { SourceResult } from "../../api/types";
 
 interface Balance {
@@ -6,7 +6,7 @@ interface Balance {
   written: number;
   rejected: number;
   filtered: number;
-  /** Rows that the sum lacks (or, below zero, has too many of); zero where it adds up. */
+  /** Rows missing from the sum (negative: too many); zero if it adds up. */
   missing: number;
 }
 
@@ -22,7 +22,7 @@ export function sumOf(sources: SourceResult[]): Balance {
     sum.written += one.written;
     sum.rejected += one.rejected;
     sum.filtered += one.filtered;
-    // A row too many here and one too few there are two faults, not none.
+    // Surplus and deficit don't cancel each other out.
     sum.missing += Math.abs(one.missing);
   }
   return sum;

@@ -22,7 +22,7 @@ import { Told } from "../../components/told";
 import { endText, triggerTitle } from "../../runs/words";
 import "./detail.css";
 
-/** Asks for a job's end, or for the same again. */
+/** Cancels or retries a job. */
 export function useJobActions(slug: string, job: Job) {
   const cache = useQueryClient();
   const [, go] = useLocation();
@@ -58,7 +58,7 @@ export function useJobActions(slug: string, job: Job) {
 
 function Head({ slug, job }: { slug: string; job: Job }) {
   const { busy, cancel, retry } = useJobActions(slug, job);
-  // Once it publishes it can't be cancelled any more.
+  // Publishing can't be cancelled.
   const late = job.progress?.stage === "publishing" || job.progress?.stage === "finishing";
   return (
     <header class="job-head">
@@ -87,7 +87,7 @@ function Head({ slug, job }: { slug: string; job: Job }) {
   );
 }
 
-/** What it does now, or how it ended; both take the same room. */
+/** Progress or outcome; both have the same height. */
 function Now({ job }: { job: Job }) {
   if (!isActive(job)) {
     return (
@@ -165,7 +165,7 @@ function Facts({ job }: { job: Job }) {
   );
 }
 
-/** All of one job, live while it is active. */
+/** Details of a job, live while it is active. */
 export function JobDetail({ slug, id }: { slug: string; id: string }) {
   const { data: job, error, refetch } = useQuery(jobQuery(slug, id));
   if (!job) {

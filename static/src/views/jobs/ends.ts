@@ -1,4 +1,4 @@
-/** Notices that a run has ended, and has the views of its pipeline look anew. */
+/** Detects the end of a run and refreshes the views of its pipeline. */
 import { useQueryClient } from "@tanstack/preact-query";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { isActive, keys } from "../../api/queries";
@@ -6,15 +6,15 @@ import type { Job } from "../../api/types";
 
 /** How long an outcome is shown. */
 const SHOWN_MS = 8_000;
-/** What a run doesn't change. */
+/** Queries that a run doesn't affect. */
 const UNTOUCHED: ReadonlySet<unknown> = new Set(["jobs", "config", "queries"]);
 
-/** Jobs that have ended and weren't known as ended; the newest first, as they are listed. */
+/** Jobs that ended since the last look, newest first. */
 export function endedSince(known: ReadonlySet<string>, jobs: Job[]): Job[] {
   return jobs.filter((job) => !isActive(job) && !known.has(job.job_id));
 }
 
-/** The outcome of the run that ended last, for some seconds. */
+/** Outcome of the last run, for some seconds. */
 export function useRunEnds(slug: string, jobs: Job[] | undefined): { outcome: Job | undefined; dismiss: () => void } {
   const cache = useQueryClient();
   const known = useRef<Set<string> | undefined>(undefined);

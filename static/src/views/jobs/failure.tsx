@@ -34,7 +34,7 @@ function PlaceLink({ slug, place }: { slug: string; place: Place }) {
 const placeInLake = ({ prefix, file, line }: Extract<Place, { kind: "lake" }>): string =>
   places.lake(prefix, { ...(file ? { file } : {}), ...(line === undefined ? {} : { line }) });
 
-/** The buttons that do what the remedy says. */
+/** Buttons for the remedy. */
 function Steps({ slug, job, steps, place }: { slug: string; job: Job; steps: Step[]; place: Place | undefined }) {
   const { busy, retry } = useJobActions(slug, job);
   const { run, busy: running } = useRun(slug);
@@ -91,7 +91,7 @@ function Steps({ slug, job, steps, place }: { slug: string; job: Job; steps: Ste
   );
 }
 
-/** Why a run failed: cause, place, remedy. */
+/** Failure of a run: cause, location, remedy. */
 export function JobFailure({ slug, job, error }: { slug: string; job: Job; error: RunError }) {
   const remedy = remedyOfRun(error);
   const place = placeOf(slug, error);

@@ -1,4 +1,4 @@
-/** The jobs that are listed: the newest page, looked at again and again, and older pages once they were asked for. */
+/** Lists jobs: the newest page is polled, older pages are loaded on request. */
 import { useQuery } from "@tanstack/preact-query";
 import { useRef, useState } from "preact/hooks";
 import { api, ask } from "../../api/client";
@@ -14,7 +14,7 @@ interface Filter {
 
 const PAGE_JOBS = 100;
 
-/** Both, each job once, as the newer look has it, the newest enqueued first. */
+/** Merges lists; newer records win; newest job first. */
 export function merged(before: Job[], newer: Job[]): Job[] {
   const jobs = new Map(before.map((job) => [job.job_id, job]));
   for (const job of newer) jobs.set(job.job_id, job);
@@ -31,7 +31,7 @@ export function matches(job: Job, { status, trigger }: Filter): boolean {
 export function useHistory(slug: string) {
   const query = useQuery(jobsQuery(slug));
   const jobs = useRef<Job[]>([]);
-  // Undefined: no older page was asked for, so the first page says what comes after it.
+  // Undefined: the first page has the cursor.
   const [cursor, setCursor] = useState<string | null>();
   const [busy, setBusy] = useState(false);
   const [, redraw] = useState(0);

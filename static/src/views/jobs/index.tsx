@@ -16,7 +16,7 @@ import { matches, useHistory } from "./history";
 import { JobTable } from "./list";
 import "./jobs.css";
 
-/** From here on a job's detail stands beside the list. */
+/** Minimum width for list and details side by side. */
 const BESIDE = window.matchMedia("(min-width: 1200px)");
 
 function useBeside(): boolean {
@@ -75,7 +75,7 @@ function useJobKeys(slug: string, jobs: Job[], id: string | undefined, search: s
   ]);
   useEffect(() => {
     if (!id) return undefined;
-    // No shortcut: those take the key from a dialog that is open, which closes by itself.
+    // Not a shortcut, which would take the key from an open dialog.
     const pressed = (event: KeyboardEvent) => {
       if (event.key !== "Escape" || event.defaultPrevented || document.querySelector("dialog[open]")) return;
       go(`~${places.jobs(slug)}${search}`);
@@ -106,7 +106,7 @@ function Nothing({ slug }: { slug: string }) {
   );
 }
 
-/** The jobs of a pipeline, and the one that is chosen: beside the list, or over it where there is no room. */
+/** Jobs of a pipeline, with the selected one beside or above the list. */
 export default function JobsView({ slug }: { slug: string }) {
   const { id } = useParams<{ id?: string }>();
   const [filters] = useAddressParams();

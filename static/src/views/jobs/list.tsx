@@ -35,7 +35,7 @@ function Took({ job }: { job: Job }) {
   return typeof job.duration_ms === "number" ? <>{duration(job.duration_ms)}</> : <span class="dim">–</span>;
 }
 
-/** A row a job; all rows are equally high, so that nothing moves when a run ends. */
+/** One row per job, of equal height, so that nothing moves when a run ends. */
 export function JobTable({
   jobs,
   chosen,

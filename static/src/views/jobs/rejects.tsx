@@ -8,7 +8,7 @@ import { count, counted } from "../../format/number";
 import { places } from "../../browser/places";
 import { Told } from "../../components/told";
 
-/** A row for which a run failed. */
+/** A row that failed a run. */
 interface JobReject {
   source: string;
   line: number | null;
@@ -28,7 +28,7 @@ const SHOWN_MAX = 100;
 const address = (slug: string, id: string) =>
   `/api/p/${encodeURIComponent(slug)}/jobs/${encodeURIComponent(id)}/rejects`;
 
-/** Null: the service gives them as a file alone. */
+/** Null: only available as a file. */
 const jobRejectsQuery = (slug: string, id: string) =>
   queryOptions({
     queryKey: [...keys.job(slug, id), "rejects"] as const,
@@ -78,7 +78,7 @@ function Rows({ slug, rows }: { slug: string; rows: JobReject[] }) {
   );
 }
 
-/** The rows for which a run failed: the first hundred, and all as a file. */
+/** Rows that failed a run: the first hundred, and all as a file. */
 export function JobRejects({ slug, id }: { slug: string; id: string }) {
   const { data, error, isPending, refetch } = useQuery(jobRejectsQuery(slug, id));
   return (

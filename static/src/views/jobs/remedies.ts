@@ -1,11 +1,11 @@
-/** What to do about a failed run, for every code that one can have. The message itself says what happened. */
+/** Remedies for failed runs, by error code. The message says what happened. */
 import type { RunError } from "../../api/types";
 
 export type Step = "config" | "place" | "retry" | "clean" | "rejects" | "propose" | "new-run";
 
 interface Remedy {
   text: string;
-  /** Buttons that do it, the likeliest first. */
+  /** Buttons for it, the most likely first. */
   steps: Step[];
 }
 
@@ -103,11 +103,11 @@ export const RUN_REMEDIES: Record<Code, Remedy> = {
 
 const UNKNOWN: Remedy = { text: "Run again. If this continues, check the worker log.", steps: ["retry"] };
 
-/** A service that is newer than this page may have codes that aren't listed. */
+/** A newer service may have unknown codes. */
 export const remedyOfRun = (error: RunError): Remedy =>
   (RUN_REMEDIES as Record<string, Remedy | undefined>)[error.code] ?? UNKNOWN;
 
-/** Where an error is: in the config (a JSON Pointer), or at a file or folder of the lake. */
+/** Location of an error: in the config (JSON Pointer), or a file or folder of the lake. */
 export type Place =
   | { kind: "config"; pointer: string }
   | { kind: "lake"; prefix: string; file?: string; line?: number }
@@ -125,7 +125,7 @@ const OF_SOURCES: ReadonlySet<string> = new Set<Code>([
 export function placeOf(slug: string, error: RunError): Place | undefined {
   const { path, code } = error;
   if (code === "invalid_config" && (!path || path.startsWith("/"))) return { kind: "config", pointer: path ?? "" };
-  // The file of the rejected rows is offered by itself.
+  // The file of rejected rows is offered separately.
   if (!path || code === "too_many_rejects") return undefined;
   if (!OF_SOURCES.has(code)) return { kind: "text", text: path };
   const own = `pipelines/${slug}/`;

@@ -12,12 +12,12 @@ import { ActiveText, PaceText, RunProgress } from "../../runs/progress";
 import { outcomeText } from "../../runs/words";
 import "./run-bar.css";
 
-/** The run that is on, or the first that waits. */
+/** The running job, or the first queued one. */
 function shownJob(jobs: Job[]): Job | undefined {
   return jobs.find((job) => job.status === "running") ?? jobs.findLast(isActive);
 }
 
-/** The run that is on, at the foot of every view of its pipeline; for some seconds after its end, its outcome. */
+/** Active run at the bottom of a pipeline's views; its outcome for some seconds. */
 export function RunBar({ slug }: { slug: string }) {
   const { data } = useQuery(jobsQuery(slug));
   const { outcome, dismiss } = useRunEnds(slug, data?.jobs);

@@ -6,7 +6,7 @@ import { STAGE_WORDS } from "../../runs/words";
 
 type Mark = "done" | "now" | "todo" | "failed";
 
-/** Where a run is, or where it ended, among the stages. */
+/** State of a stage in a job. */
 export function markOf(job: Job, stage: Stage): Mark {
   if (job.status === "completed") return "done";
   if (job.status === "queued" || !job.progress) return "todo";
@@ -19,7 +19,7 @@ export function markOf(job: Job, stage: Stage): Mark {
 
 const SAID: Record<Mark, string> = { done: "done", now: "now", todo: "pending", failed: "stopped" };
 
-/** The way of a job from the queue to its end, with the times that are known. */
+/** Stages of a job with their times. */
 export function Stages({ job }: { job: Job }) {
   const ended = job.finished_at ? new Date(job.finished_at).getTime() : undefined;
   const took = stageTimes(job, ended ?? now.value.getTime());

@@ -12,7 +12,7 @@ import { rowsChange, type PartitionChange, type TableOutcome } from "../../runs/
 const SOURCES_SHOWN = 12;
 const PARTITIONS_SHOWN = 8;
 
-/** The first few of many, and the rest once it is asked for. */
+/** The first items of a list, with a button for the rest. */
 function useFew<T>(all: T[], few: number) {
   const [whole, setWhole] = useState(false);
   const more = all.length - few;
@@ -90,7 +90,7 @@ function Sources({ slug, table, sources }: { slug: string; table: string; source
   );
 }
 
-/** Rows before and after of the partitions that a run changed. */
+/** Row counts of changed partitions. */
 function Partitions({ changes, total }: { changes: PartitionChange[]; total: number }) {
   const { shown, button } = useFew(changes, PARTITIONS_SHOWN);
   return (
@@ -187,7 +187,7 @@ function TableCard({ slug, name, result }: { slug: string; name: string; result:
   );
 }
 
-/** What a completed run did, a table at a time; those that it left as they were in one line. */
+/** Results of a completed run by table; unchanged tables in one line. */
 export function TableResults({ slug, result, clean }: { slug: string; result: RunResult; clean: boolean }) {
   const tables = Object.entries(result.tables) as [string, TableOutcome][];
   const touched = tables.filter(

@@ -1,4 +1,4 @@
-/** The same done to many files, a few at a time. */
+/** Runs an action on many files, with limited concurrency. */
 import { asFailure, type ApiFailure } from "../../api/failure";
 
 const AT_A_TIME_MAX = 3;
@@ -8,7 +8,7 @@ export interface Failure {
   error: ApiFailure;
 }
 
-/** @returns what failed; the rest is done. After an abort nothing more is begun. */
+/** @returns the failures. After an abort no more actions start. */
 export async function each(
   items: readonly string[],
   work: (key: string) => Promise<unknown>,

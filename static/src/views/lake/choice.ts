@@ -1,26 +1,26 @@
-/** Which rows of a list are chosen, and where its cursor stands. */
+/** Selection and cursor of a list. */
 
 export interface Choice {
   chosen: ReadonlySet<string>;
-  /** The key that arrows move from. */
+  /** Key under the cursor. */
   cursor: string | undefined;
-  /** Where a range begins. */
+  /** Start of a range. */
   anchor: string | undefined;
 }
 
 export const NOTHING: Choice = { chosen: new Set(), cursor: undefined, anchor: undefined };
 
-/** The one, and no other. */
+/** Selects a single row. */
 export const only = (key: string): Choice => ({ chosen: new Set([key]), cursor: key, anchor: key });
 
-/** One more, or one less. */
+/** Adds or removes a row. */
 export function toggled({ chosen }: Choice, key: string): Choice {
   const next = new Set(chosen);
   if (!next.delete(key)) next.add(key);
   return { chosen: next, cursor: key, anchor: key };
 }
 
-/** All from the anchor to this one. */
+/** Selects from the anchor to a row. */
 export function ranged(choice: Choice, key: string, order: readonly string[]): Choice {
   const from = order.indexOf(choice.anchor ?? order[0] ?? key);
   const to = order.indexOf(key);
@@ -29,7 +29,7 @@ export function ranged(choice: Choice, key: string, order: readonly string[]): C
   return { chosen, cursor: key, anchor: choice.anchor ?? order[0] };
 }
 
-/** The cursor moves by so many rows, and takes the range with it if asked to. */
+/** Moves the cursor, optionally extending the range. */
 export function stepped(choice: Choice, by: number, order: readonly string[], extend: boolean): Choice {
   if (order.length === 0) return NOTHING;
   const at = choice.cursor === undefined ? -1 : order.indexOf(choice.cursor);
@@ -38,7 +38,7 @@ export function stepped(choice: Choice, by: number, order: readonly string[], ex
   return extend ? ranged(choice, key, order) : only(key);
 }
 
-/** Without what is no longer there. */
+/** Drops rows that no longer exist. */
 export function kept(choice: Choice, order: readonly string[]): Choice {
   const there = new Set(order);
   const chosen = new Set([...choice.chosen].filter((key) => there.has(key)));

@@ -2,7 +2,7 @@ import { Link } from "wouter-preact";
 import { places } from "../../browser/places";
 import { NO_NAME } from "./level";
 
-/** Where in the lake this is; each part leads there. */
+/** Breadcrumb of a folder. */
 export function Crumbs({ prefix }: { prefix: string }) {
   const parts = prefix.split("/").slice(0, -1);
   return (

@@ -18,12 +18,12 @@ import { filesIn, WALK_MAX, type Entry } from "./level";
 const SHOWN_MAX = 5;
 
 interface Props {
-  /** What is chosen: files, and folders with all that is in them. */
+  /** Selected files and folders. */
   entries: Entry[];
   onClose: () => void;
 }
 
-/** Files that are meant, those in folders too. */
+/** Lists the selected files, including those in folders. */
 function useMeant(entries: Entry[]) {
   const names = entries.map(({ key }) => key);
   return useQuery({
@@ -37,12 +37,12 @@ function useMeant(entries: Entry[]) {
 interface Bulk {
   total: number;
   done: number;
-  /** Told once it has ended. */
+  /** Set when it has ended. */
   failures?: Failure[];
   stopped?: boolean;
 }
 
-/** What is done to many files: begun, told of, stopped. `verb`: done to them, in the past. */
+/** A bulk action with progress and cancellation. `verb`: past participle. */
 function useBulk(verb: string) {
   const [state, setState] = useState<Bulk>();
   const controller = useRef<AbortController>();
@@ -116,7 +116,7 @@ function named(entries: Entry[], files: number): string {
   return counted(files, "file");
 }
 
-/** Deletes files, naming them and what becomes of their rows. */
+/** Deletes files; lists them and the effect on tables. */
 export function DeleteDialog({ entries, onClose }: Props) {
   const { data, error, refetch } = useMeant(entries);
   const { state, begin, busy, onStop } = useBulk("deleted");
@@ -178,7 +178,7 @@ export function DeleteDialog({ entries, onClose }: Props) {
   );
 }
 
-/** Moves files to another folder; one file to any key. */
+/** Moves files to a folder, or a single file to a key. */
 export function MoveDialog({ entries, prefix, onClose }: Props & { prefix: string }) {
   const { data, error, refetch } = useMeant(entries);
   const { state, begin, busy, onStop } = useBulk("moved");
@@ -226,7 +226,7 @@ export function MoveDialog({ entries, prefix, onClose }: Props & { prefix: strin
   );
 }
 
-/** A folder is what keys begin with: it comes into being with its first file. */
+/** Creates a folder, which exists from its first file on. */
 export function FolderDialog({
   prefix,
   onOpen,

@@ -2,11 +2,11 @@ import { useEffect, useState } from "preact/hooks";
 import { say } from "../../components/toasts";
 import { dropped, hasFiles, type Taken } from "../../uploads/found";
 
-/** Files dropped anywhere on the page; true while some are dragged over it. */
+/** Drop target for the whole page; true while files are dragged over it. */
 export function useDrop(onFound: (taken: Taken) => void): boolean {
   const [over, setOver] = useState(false);
   useEffect(() => {
-    // Enter and leave come for each element on the way.
+    // Enter and leave events come for every element.
     let depth = 0;
     const taken = (event: DragEvent) => hasFiles(event.dataTransfer) && !document.querySelector("dialog[open]");
     const enter = (event: DragEvent) => {

@@ -23,7 +23,7 @@ import { Peek } from "./peek";
 import { strayAmong, StrayDialog } from "./stray";
 import "./lake.css";
 
-/** Files that are downloaded at once: browsers ask about each. */
+/** Maximum number of downloads at once; browsers ask about each. */
 const DOWNLOADS_MAX = 20;
 
 function lineOf(text: string | null): number | undefined {
@@ -31,7 +31,7 @@ function lineOf(text: string | null): number | undefined {
   return Number.isSafeInteger(line) && line > 0 ? line : undefined;
 }
 
-/** The files of the workspace, folder by folder. */
+/** File browser of the lake. */
 export default function LakeView() {
   const query = new URLSearchParams(useSearch());
   const given = query.get("prefix") ?? "";
@@ -88,7 +88,7 @@ function Level({ prefix, onAdd }: { prefix: string; onAdd: (taken: Taken) => voi
   const more = useCallback(() => {
     if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
   }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
-  // A filter is about all of the level.
+  // A filter needs the complete level.
   useEffect(() => {
     if (filter !== "") more();
   }, [filter, more]);
@@ -187,7 +187,7 @@ function Nothing({ prefix, filter, onClear }: { prefix: string; filter: string; 
   );
 }
 
-/** Ways to put files here. */
+/** Upload buttons. */
 function Adding({ onAdd, onFolder }: { onAdd: (taken: Taken) => void; onFolder: () => void }) {
   const files = useRef<HTMLInputElement>(null);
   const folder = useRef<HTMLInputElement>(null);
@@ -220,7 +220,7 @@ function Adding({ onAdd, onFolder }: { onAdd: (taken: Taken) => void; onFolder: 
   );
 }
 
-/** What can be done to what is chosen; keeps its room when nothing is. */
+/** Actions on the selection; keeps its height without one. */
 function Acting({ entries, onMove, onDelete }: { entries: Entry[]; onMove: () => void; onDelete: () => void }) {
   const none = entries.length === 0;
   const files = entries.filter(({ kind }) => kind === "file");

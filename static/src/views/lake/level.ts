@@ -1,4 +1,4 @@
-/** One level of the lake, page by page. */
+/** Lists one level of the lake page by page. */
 import { infiniteQueryOptions } from "@tanstack/preact-query";
 import { api, ask } from "../../api/client";
 import { isDraft } from "../../api/drafts";
@@ -10,7 +10,7 @@ export type Entry =
   { kind: "folder"; key: string; name: string } | { kind: "file"; key: string; name: string; file: LakeFile };
 
 const PAGE = 500;
-/** Objects that are walked through at most, to count or to act on what is in folders. */
+/** Maximum number of objects for recursive actions. */
 export const WALK_MAX = 100_000;
 
 export const levelQuery = (prefix: string) =>
@@ -25,21 +25,21 @@ export const levelQuery = (prefix: string) =>
       ),
     initialPageParam: "",
     getNextPageParam: (page) => page.next,
-    // A run tells nobody here that it has read a file. All pages are asked for anew: the more, the more seldom.
+    // Runs don't report files they read, so pages are polled; the more pages, the slower.
     refetchInterval: ({ state: { data } }) =>
       data !== undefined && awaitsRun(data.pages) && CALM_MS * data.pages.length,
   });
 
-/** Whether a file is there that the next run will read. */
+/** Whether the next run will read a listed file. */
 const awaitsRun = (pages: LakeLevel[]): boolean =>
   pages.some(({ files }) => files.some(({ state }) => state?.loaded === "new" || state?.loaded === "changed"));
 
-/** Stands for an empty name, as `a//b` has one. */
+/** Placeholder for an empty name, as in `a//b`. */
 export const NO_NAME = "(no name)";
-/** Stands for the name of an object that is named like its folder. */
+/** Placeholder for an object named like its folder. */
 const MARKER = "(folder marker)";
 
-/** What pages hold: each page's folders before its files, so that what is shown stays where it is when more comes. */
+/** Entries of pages: folders first within each page, so that loading more doesn't move rows. */
 export function entriesOf(pages: LakeLevel[]): Entry[] {
   const folders = ({ prefix, folders: keys }: LakeLevel) =>
     keys.map((key): Entry => ({ kind: "folder", key, name: key.slice(prefix.length, -1) || NO_NAME }));
@@ -53,7 +53,7 @@ export function entriesOf(pages: LakeLevel[]): Entry[] {
   );
 }
 
-/** Whether a name holds all the words that were typed. */
+/** Whether a name contains all words of the filter. */
 export function matches(name: string, filter: string): boolean {
   const lower = name.toLowerCase();
   return filter
@@ -62,7 +62,7 @@ export function matches(name: string, filter: string): boolean {
     .every((word) => lower.includes(word));
 }
 
-/** All files in these folders, whatever their depth, and the files themselves. */
+/** All files in the entries, recursively. */
 export async function filesIn(entries: Entry[], signal?: AbortSignal): Promise<{ files: LakeFile[]; all: boolean }> {
   const files = entries.flatMap((entry) => (entry.kind === "file" ? [entry.file] : []));
   const folders = entries.flatMap((entry) => (entry.kind === "folder" ? [entry.key] : []));

@@ -1,4 +1,4 @@
-/** Lines of a file, in pieces, as they are looked at. */
+/** Loads lines of a file in pieces. */
 import { useCallback, useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { api, ask } from "../../api/client";
@@ -6,17 +6,17 @@ import { asFailure, type ApiFailure } from "../../api/failure";
 import { useRecovered } from "../../api/recovered";
 
 export const PIECE = 200;
-/** Pieces that are held; those looked at longest ago go first. */
+/** Maximum number of cached pieces; least recently used ones are dropped. */
 const PIECES_MAX = 50;
 
 export interface Lines {
-  /** Lines that are known to be there, and room for those that may follow. */
+  /** Known lines, plus room for possible further ones. */
   total: number;
-  /** All of the file's lines are counted. */
+  /** Whether all lines are counted. */
   whole: boolean;
   encoding: string | undefined;
   error: ApiFailure | undefined;
-  /** Lines this far in can't be shown: it would take reading too much. */
+  /** Lines beyond can't be shown: too much would have to be read. */
   beyond: boolean;
   get: (line: number) => string | undefined;
   isCut: (line: number) => boolean;
@@ -27,7 +27,7 @@ interface Piece {
   cut: Set<number>;
 }
 
-/** @param start a line, counted from 1, that is to be shown first */
+/** @param start line to show first, counted from 1 */
 export function useLines(key: string, start: number): [Lines, (first: number, end: number) => void, () => void] {
   const pieces = useRef(new Map<number, Piece>());
   const asked = useRef(new Set<number>());

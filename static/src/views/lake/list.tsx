@@ -11,7 +11,7 @@ import { FileState } from "./state";
 import { useWindow } from "./window";
 
 const ROW_PX = 36;
-/** So many rows before the end, the next page is asked for. */
+/** Rows before the end at which the next page is loaded. */
 const AHEAD = 100;
 const PAGE_ROWS = 15;
 
@@ -27,7 +27,7 @@ interface Props {
   onDelete: () => void;
 }
 
-/** Folders and files: only what is seen is drawn, so that ten thousand stay smooth. */
+/** Virtualized list of folders and files. */
 export function List(props: Props) {
   const { prefix, entries, choice, more, onChoice, onMore } = props;
   const { box, onScroll, reveal, first, end, shift, space } = useWindow(entries.length, ROW_PX);
@@ -57,7 +57,7 @@ export function List(props: Props) {
       Backspace: props.onUp,
       Delete: props.onDelete,
     };
-    // Enter on a link is the link's.
+    // Links handle Enter themselves.
     if (open && event.target === box.current) keys.Enter = () => props.onOpen(open);
     if ((event.ctrlKey || event.metaKey) && event.key === "a")
       keys.a = () => onChoice({ chosen: new Set(order), cursor: choice.cursor, anchor: order[0] });

@@ -17,14 +17,14 @@ const LINE_PX = 20;
 
 interface Props {
   file: string;
-  /** Counted from 1; marked. */
+  /** Highlighted line, counted from 1. */
   line: number | undefined;
   onClose: () => void;
 }
 
 type Tab = "text" | "table";
 
-/** A look inside a file: its lines as they are, and its first lines as a table. */
+/** File preview: lines as text, and the first lines as a table. */
 export function Peek({ file, line, onClose }: Props) {
   const [tab, setTab] = useState<Tab>("text");
   const [lines, need, retry] = useLines(file, line ?? 1);
@@ -92,7 +92,7 @@ function Text({
   const { box, onScroll, reveal, height, first, end, shift, space } = useWindow(lines.total, LINE_PX);
   const shown = useRef(false);
   useLayoutEffect(() => {
-    // A box that isn't shown yet doesn't scroll.
+    // Hidden boxes don't scroll.
     if (shown.current || line === undefined || height === 0) return;
     shown.current = true;
     reveal(line - 1, true);
@@ -131,7 +131,7 @@ function Text({
   );
 }
 
-/** The first lines, cut as the service would propose it where it can look, else by the delimiter that fits best. */
+/** The first lines, split with the service's proposal or else the best-fitting delimiter. */
 function AsTable({ file, lines }: { file: string; lines: Lines }) {
   const slug = pipelineOf(file);
   const proposed = useQuery({

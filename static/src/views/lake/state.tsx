@@ -15,7 +15,7 @@ const TOLD: Record<State["loaded"], { tone: Tone; word: string; title: string }>
   unknown: { tone: "neutral", word: "unknown", title: "The status is currently unknown." },
 };
 
-/** What has become of a file: which tables read it, and whether they have it. */
+/** Status of a file: which tables read it, and whether they are up to date. */
 export function FileState({ file }: { file: LakeFile }) {
   const slug = pipelineOf(file.key);
   const state = file.state;

@@ -1,7 +1,4 @@
-/**
- * Files below `pipelines/` that would lie in no pipeline's folder: a folder of theirs would be listed as a pipeline that
- * nothing can be done with.
- */
+/** Prevents uploads below `pipelines/` outside a pipeline's folder, which would appear as an unusable pipeline. */
 import { useQuery } from "@tanstack/preact-query";
 import { useLocation } from "wouter-preact";
 import { client, pipelinesQuery } from "../../api/queries";
@@ -17,11 +14,11 @@ interface Listed {
   truncated?: boolean;
 }
 
-/** A listing that isn't whole forbids nothing. */
+/** An incomplete listing refuses nothing. */
 const slugsOf = (listed: Listed | undefined): Set<string> | undefined =>
   listed && !listed.truncated ? new Set(listed.pipelines.map(({ slug }) => slug)) : undefined;
 
-/** The folder of the first key that lies in no pipeline, as the service lists them now. */
+/** Folder of the first key outside all pipelines, by a fresh listing. */
 export async function strayAmong(keys: string[]): Promise<string | undefined> {
   if (!keys.some((key) => key.startsWith(PIPELINES))) return undefined;
   const listed = await client.fetchQuery({ ...pipelinesQuery(), staleTime: 0 }).catch(() => undefined);
@@ -29,7 +26,7 @@ export async function strayAmong(keys: string[]): Promise<string | undefined> {
   return slugs && strayOf(keys, slugs);
 }
 
-/** Why files can't be put under these keys; undefined: they can. */
+/** Why the keys are refused, if so. */
 export function useStrayProblem(keys: string[]): string | undefined {
   const { data } = useQuery(pipelinesQuery());
   const slugs = slugsOf(data);
@@ -43,13 +40,13 @@ const strayWords = (folder: string): string =>
     : `there is no pipeline ${folder}; pipelines/ contains only folders of pipelines`;
 
 interface Props {
-  /** What isn't a pipeline; empty: there is no folder at all. */
+  /** Folder without a pipeline; empty: no folder at all. */
   folder: string;
   files: File[];
   onClose: () => void;
 }
 
-/** Says why nothing was uploaded, and leads to what was meant. */
+/** Explains why nothing was uploaded and offers alternatives. */
 export function StrayDialog({ folder, files, onClose }: Props) {
   const [, go] = useLocation();
   const csvs = csvsOf(files);

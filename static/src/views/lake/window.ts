@@ -9,24 +9,24 @@ import {
   type Place,
 } from "../../components/grid/geometry";
 
-/** Rows beyond what is seen, on each side. */
+/** Overscan rows on each side. */
 const BESIDE = 10;
-/** After that long without movement the bar is put where it belongs, in milliseconds. */
+/** Delay before the bar is realigned, in milliseconds. */
 const SETTLE_MS = 150;
 
 interface Seen {
   first: number;
   end: number;
-  /** Of the box; 0 while it isn't shown yet. */
+  /** Height of the box; 0 while hidden. */
   height: number;
-  /** What is added to a row's own position: rows may need more height than a browser gives an element. */
+  /** Offset of row positions: the full height may exceed the limit of browsers. */
   shift: number;
 }
 
 const same = (a: Seen, b: Seen): boolean =>
   a.first === b.first && a.end === b.end && a.height === b.height && a.shift === b.shift;
 
-/** Which of many rows of one height are drawn in a box that scrolls. */
+/** Virtual scrolling of rows of equal height. */
 export function useWindow(total: number, rowPx: number) {
   const box = useRef<HTMLDivElement>(null);
   const place = useRef<Place>({ physical: 0, virtual: 0 });
@@ -44,7 +44,7 @@ export function useWindow(total: number, rowPx: number) {
     const next = { first, end, height, shift: physical - virtual };
     setSeen((now) => (same(now, next) ? now : next));
   };
-  /** Moves the bar, and what is seen to `virtual`. */
+  /** Moves the bar and the visible rows. */
   const put = (virtual: number) => {
     const node = box.current;
     if (!node) return;
@@ -78,7 +78,7 @@ export function useWindow(total: number, rowPx: number) {
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, []);
   useLayoutEffect(() => {
-    // Rows may have become fewer under the bar, or more, which makes it coarser.
+    // The number of rows may have changed.
     if (box.current) place.current = scrolled(place.current, box.current.scrollTop, extent());
     look();
     // eslint-disable-next-line react-hooks/exhaustive-deps
@@ -99,7 +99,7 @@ export function useWindow(total: number, rowPx: number) {
     first: Math.min(seen.first, Math.max(0, end - 1)),
     end,
     shift: seen.shift,
-    /** Of all rows together, as a browser can have it. */
+    /** Total height within the limit of browsers. */
     space: physicalHeight(full),
   };
 }

@@ -31,13 +31,13 @@ const SAMPLES_MAX = 3;
 
 interface Props {
   columns: DraftColumn[];
-  /** What the service says of them, by their place among those that are taken in. */
+  /** The service's problems, by index among the included columns. */
   problems: Map<number, string>;
   locked: boolean;
   onChange: (columns: DraftColumn[]) => void;
 }
 
-/** The columns of the table that it becomes. */
+/** Columns of the new table. */
 export function ColumnsStep({ columns, problems, locked, onChange }: Props) {
   const [open, setOpen] = useState<number>();
   const own = columnProblems(columns);
@@ -93,7 +93,7 @@ function ColumnRows({ column, problem, open, locked, onOpen, onChange }: RowProp
   const warnings = evidence?.warnings ?? [];
   const seen = evidence ? evidence.values + evidence.nulls : 0;
   const [proposed] = useState(column.type);
-  // A format is shown where there is one, and where one may be needed: for a type that nobody proposed.
+  // Shows the format where one exists or may be needed.
   const shown = isTimed(column) && (column.formats.length > 0 || column.type !== proposed);
   const from = typeof column.from === "number" ? `column ${column.from + 1}` : [column.from].flat().join(", ");
   return (
@@ -213,7 +213,7 @@ function TypeSelect({ column, locked, onChange }: Pick<RowProps, "column" | "loc
 
 const isTimed = ({ type }: DraftColumn): boolean => /^(date|time|timestamp|timestamptz)$/.test(type);
 
-/** How its cells are written. `bare`: in the row itself, where the label is for screen readers. */
+/** Format of the values. `bare`: within the row, with a hidden label. */
 function FormatField({
   column,
   bare,

@@ -1,7 +1,7 @@
 /**
- * Makes the pipeline of a draft: create, config, upload, run.
+ * Creates a pipeline from a draft: create, config, upload, run.
  *
- * Invariant: each step that succeeded isn't done again, so that whatever failed can be mended and gone on with.
+ * Invariant: completed steps aren't repeated, so a failure can be fixed and resumed.
  */
 import { signal } from "@preact/signals";
 import { api, ask, sendRaw } from "../../api/client";
@@ -20,7 +20,7 @@ export interface Making {
   step: Step;
   failure?: { step: Step; error: ApiFailure };
   batch?: Batch;
-  /** When the run begins by itself. */
+  /** When the automatic run starts. */
   due?: string | null;
   job?: Job;
 }
@@ -28,16 +28,16 @@ export interface Making {
 export interface Plan {
   slug: string;
   source: Source;
-  /** For files: their keys. */
+  /** Files with their keys. */
   files: { key: string; file: File }[];
   config: object;
 }
 
 const ASK_MS = 1_000;
-/** Nothing is due and nothing runs: after so many looks a run is asked for. */
+/** Polls without a due or active run before one is enqueued. */
 const LOOKS_MAX = 3;
 
-/** One pipeline's making. It goes on without the view, up to the run. */
+/** Creation of one pipeline; continues without the view, up to the run. */
 export class Maker {
   readonly state = signal<Making | undefined>(undefined);
   private created = false;
@@ -46,12 +46,12 @@ export class Maker {
   private asked = false;
   private stopped = false;
 
-  /** Whether the slug is fixed by now. */
+  /** Whether the slug is fixed. */
   get begun(): boolean {
     return this.created;
   }
 
-  /** Does what isn't done yet; true: the run has completed, and the view is still there. */
+  /** Does the remaining steps; true if the run has completed and the view is still open. */
   async make(plan: Plan): Promise<boolean> {
     this.stopped = false;
     const steps: [Step, () => Promise<void>][] = [
@@ -73,7 +73,7 @@ export class Maker {
     return !this.stopped;
   }
 
-  /** The view is gone: all goes on without it, but nobody watches the run. */
+  /** The view is gone: creation continues, but the run isn't watched. */
   stop(): void {
     this.stopped = true;
   }
@@ -82,7 +82,7 @@ export class Maker {
     return this.stopped;
   }
 
-  /** The config or the files are to be gone through once more. */
+  /** Repeats the steps for config or files. */
   again(): void {
     this.saved = false;
     this.asked = false;
@@ -128,7 +128,7 @@ export class Maker {
     else uploads.retry(this.batch);
     this.tell({ step: "upload", batch: this.batch });
     await this.batch.ended;
-    // A retry of single files ends later than the batch once did.
+    // Retries of single files end later than the batch.
     await new Promise<void>((resolve) => {
       const stop = uploads.state.subscribe(() => {
         if (this.batch?.left === 0) queueMicrotask(() => (stop(), resolve()));
@@ -145,7 +145,7 @@ export class Maker {
     );
   }
 
-  /** Waits for the run that the new files start; asks for one only where none comes. */
+  /** Waits for the automatic run; enqueues one only if none comes. */
   private async run({ slug, files, source }: Plan): Promise<void> {
     const startsItself = source.kind === "lake" ? isCsv(source.key) : files.some(({ key }) => isCsv(key));
     if (!startsItself || this.asked) await this.ask(slug);
@@ -153,7 +153,7 @@ export class Maker {
       const [due, job] = await look(slug);
       this.tell({ step: "run", due, ...(job ? { job } : {}) });
       if (job && !isActive(job) && due === null) return ended(job);
-      // Once one comes, it needs nobody to watch it.
+      // A due run needs no watching.
       if (this.stopped && (due !== null || (job && isActive(job)))) return;
       idle = job || due !== null ? 0 : idle + 1;
       if (idle >= LOOKS_MAX) await this.ask(slug);
@@ -165,7 +165,7 @@ export class Maker {
     this.asked = false;
   }
 
-  /** The next try begins with a new run. */
+  /** The next attempt starts a new run. */
   rerun(): void {
     this.asked = true;
   }
@@ -173,7 +173,7 @@ export class Maker {
 
 const waited = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** When the next run is due, and the newest job. */
+/** The next due time and the newest job. */
 async function look(slug: string): Promise<[string | null, Job | undefined]> {
   try {
     const listed = await ask(api.GET("/api/pipelines", { params: { query: { details: true } } }));
@@ -183,7 +183,7 @@ async function look(slug: string): Promise<[string | null, Job | undefined]> {
     );
     return [details.find((one) => one.slug === slug)?.next_due ?? null, jobs[0]];
   } catch (error) {
-    // A service that is away for a moment, a session that ended: the next look tells.
+    // A temporary failure: the next poll decides.
     const failure = asFailure(error);
     if (failure.passing || failure.status === 401) return ["", undefined];
     throw failure;
@@ -197,7 +197,7 @@ function ended(job: Job): void {
   throw new ApiFailure(422, code, detail ? `${message} (${detail})` : message);
 }
 
-/** The keys that files get: in a folder of the table's name, no two the same. */
+/** Keys of the files, in a folder named after the table, without duplicates. */
 export function keysOf(slug: string, table: string, files: File[]): { key: string; file: File }[] {
   const taken = new Set<string>();
   return files.map((file) => {
@@ -209,11 +209,11 @@ export function keysOf(slug: string, table: string, files: File[]): { key: strin
   });
 }
 
-/** Globs that take in these files and those that will be put beside them. */
+/** Globs that match these files and later ones beside them. */
 export function globsOf(table: string, names: string[]): string[] {
   const endings = names.map((name) => /(\.[a-z0-9]{1,4}){1,2}$/i.exec(name)?.[0] ?? "");
   const known = endings.map((ending) => /(\.(csv|tsv|tab|txt|psv|dat))?(\.(gz|zst))?$/i.exec(ending)?.[0] ?? "");
-  // Packed ones of the same kind are files of the table, too.
+  // Include compressed files of the same kind.
   const all = known.flatMap((ending) => {
     const plain = ending.replace(/\.(gz|zst)$/i, "");
     return plain === "" ? [ending] : [ending, plain, `${plain}.gz`, `${plain}.zst`];
@@ -221,7 +221,7 @@ export function globsOf(table: string, names: string[]): string[] {
   return [...new Set(all)].map((ending) => `${table}/*${ending}`);
 }
 
-/** The globs of a source. A file of the lake is copied to the new pipeline's root, if it isn't in that pipeline already. */
+/** Globs of a source. A file of the lake is copied to the new pipeline, unless it is there already. */
 export function filesOf(source: Source, slug: string, table: string): string[] {
   if (source.kind === "files")
     return globsOf(

@@ -1,12 +1,12 @@
-/** A pipeline that is being made: what was proposed, with what the person changed. */
+/** Draft of a new pipeline: the proposal with the user's changes. */
 import type { ColumnProposal, Inferred } from "../../api/types";
 import { freeSlug, slugFault, slugFrom } from "../../format/slug";
 
-/** The `csv` of a mapping: what differs from the defaults. */
+/** The `csv` object of a mapping, without defaults. */
 export type Dialect = Record<string, unknown>;
 
 export interface DraftColumn {
-  /** Stays while its name is edited. */
+  /** Stable while the name is edited. */
   id: number;
   name: string;
   from: ColumnProposal["from"];
@@ -15,15 +15,15 @@ export interface DraftColumn {
   timezone: string | undefined;
   nullable: boolean;
   included: boolean;
-  /** What speaks for it; none where the person cut the file differently than was proposed. */
+  /** Evidence for the type; none after a change of the CSV settings. */
   evidence: ColumnProposal["evidence"] | undefined;
 }
 
 export interface Partitioning {
-  /** As it stands in `partition_by`, with the column's name as it was proposed. */
+  /** Value of `partition_by`, with the proposed column name. */
   value: unknown;
   why: string;
-  /** Files that it would make of the sample, if that can be told. */
+  /** Estimated number of files for the sample. */
   files: number | undefined;
 }
 
@@ -33,14 +33,14 @@ export interface Draft {
   table: string;
   dialect: Dialect;
   columns: DraftColumn[];
-  /** Which of the suggestions; -1: none. */
+  /** Index of the suggestion; -1: none. */
   partition: number;
   sorted: boolean;
-  /** The share of rows that a run may set aside. */
+  /** Maximum ratio of rejected rows. */
   rejectsMax: number;
 }
 
-/** The default of each item, by the contract of a config. */
+/** Defaults of a config. */
 const DEFAULTS: Dialect = {
   delimiter: ",",
   quote: '"',
@@ -64,20 +64,20 @@ const DEFAULTS: Dialect = {
   record_bytes_max: 2_097_152,
 };
 
-/** An item as it is or would be by default. */
+/** The effective value of a setting. */
 export const itemOf = (dialect: Dialect, item: string): unknown => dialect[item] ?? DEFAULTS[item];
 
-/** The dialect with an item changed; a default isn't written down. */
+/** Changes a setting; defaults are omitted. */
 export function changed(dialect: Dialect, item: string, value: unknown): Dialect {
   const rest = Object.fromEntries(Object.entries(dialect).filter(([name]) => name !== item));
   return JSON.stringify(value) === JSON.stringify(DEFAULTS[item]) ? rest : { ...rest, [item]: value };
 }
 
-/** Items that decide how a file is cut into columns: others need new columns. */
+/** Settings that change how a file is split into columns. */
 const CUTS = ["delimiter", "quote", "escape", "header", "skip_rows", "encoding", "comment", "record_terminator"];
 export const cutsAnew = (item: string): boolean => CUTS.includes(item);
 
-/** Shares of rows that a run may set aside, as they are offered. */
+/** Ratios of rejected rows to choose from. */
 export const REJECT_SHARES = [0, 0.01, 0.1, 1];
 
 export function draftOf(inferred: Inferred, slug: string): Draft {
@@ -108,7 +108,7 @@ export function draftOf(inferred: Inferred, slug: string): Draft {
 const isDialect = (value: unknown): value is Dialect =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** A column of what was suggested, and its transform. */
+/** Column and transform of a suggestion. */
 function parted(value: unknown): { column: string; transform: string } | undefined {
   if (typeof value === "string") return { column: value, transform: "identity" };
   if (typeof value !== "object" || value === null || !("column" in value) || typeof value.column !== "string")
@@ -117,7 +117,7 @@ function parted(value: unknown): { column: string; transform: string } | undefin
   return { column: value.column, transform };
 }
 
-/** The partitionings that suit the sample, each with the files that it would make. */
+/** Suggested partitionings with their number of files. */
 export function partitionings(inferred: Inferred): Partitioning[] {
   return inferred.suggestions
     .filter(({ kind }) => kind === "partition_by")
@@ -134,14 +134,14 @@ function filesOf(value: unknown, why: string, { columns }: Inferred): number | u
   return by.transform === "identity" && evidence.distinct_exact ? evidence.distinct : undefined;
 }
 
-/** In words: "by month of `pickup_at`". */
+/** Description: "by month of `pickup_at`". */
 export function partitionWords(value: unknown): string {
   const by = parted(value);
   if (!by) return "as suggested";
   return by.transform === "identity" ? `by ${by.column}` : `by ${by.transform} of ${by.column}`;
 }
 
-/** What was suggested, under the columns' present names; undefined if its column is left out. */
+/** The suggestion with current column names; undefined if its column is excluded. */
 function renamed(value: unknown, inferred: Inferred, columns: DraftColumn[]): unknown {
   const by = parted(value);
   const at = inferred.columns.find(({ name }) => name === by?.column);
@@ -164,7 +164,7 @@ function columnOf({ name, from, type, formats, timezone, nullable }: DraftColumn
   };
 }
 
-/** The whole config. `files`: globs, relative to the pipeline's folder. */
+/** The complete config. `files`: globs relative to the pipeline's folder. */
 export function configOf(draft: Draft, inferred: Inferred, files: string[]): Record<string, unknown> {
   const { dialect, columns, rejectsMax } = draft;
   const partition = renamed(partitionings(inferred)[draft.partition]?.value, inferred, columns);
@@ -184,7 +184,7 @@ export function configOf(draft: Draft, inferred: Inferred, files: string[]): Rec
 export const sortSuggestion = (inferred: Inferred): unknown =>
   inferred.suggestions.find(({ kind }) => kind === "sort_by")?.value;
 
-/** A slug made of a name, none of those that are taken. */
+/** A free slug from a name. */
 export const slugOf = (name: string, taken: ReadonlySet<string>): string => freeSlug(slugFrom(name) || "data", taken);
 
 export function slugProblem(slug: string, taken: ReadonlySet<string>): string | undefined {
@@ -197,7 +197,7 @@ export function tableProblem(table: string): string | undefined {
   return "Use at most 63 lower-case letters, digits and `_`, starting with a letter.";
 }
 
-/** What is wrong with the names of the columns that are taken in, by their ids. */
+/** Validation messages of included columns, by ID. */
 export function columnProblems(columns: DraftColumn[]): Map<number, string> {
   const problems = new Map<number, string>();
   const seen = new Set<string>();

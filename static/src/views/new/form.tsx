@@ -36,7 +36,7 @@ import { stemOf, type Source } from "./staging";
 
 type Ready = Extract<Proposal, { phase: "ready" }>;
 const PREVIEW_ROWS = 50;
-/** What is typed is previewed once the typing pauses. */
+/** Delay before a preview, in milliseconds. */
 const PAUSE_MS = 300;
 
 interface Props {
@@ -45,13 +45,13 @@ interface Props {
   onOther: () => void;
 }
 
-/** What was found, the columns, the preview, the names, and the one button. */
+/** Wizard steps: detected format, columns, preview, names, and the create button. */
 export function FromProposal({ source, proposal, onOther }: Props) {
   const { inferred, staged, otherShape } = proposal;
   const [, go] = useLocation();
   const { data: listed } = useQuery(pipelinesQuery());
   const own = source.kind === "lake" ? pipelineOf(source.key) : undefined;
-  // A folder of files without a config is no pipeline yet.
+  // A folder without a config isn't a pipeline yet.
   const known = listed?.pipelines ?? [];
   const taken = new Set(known.filter(({ config }) => config !== "missing").map(({ slug }) => slug));
   const [draft, setDraft] = useState<Draft>(() => {
@@ -61,7 +61,7 @@ export function FromProposal({ source, proposal, onOther }: Props) {
   const maker = useMemo(() => new Maker(), []);
   const making = maker.state.value;
   const [cutting, setCutting] = useState(false);
-  // The columns as they were cut last, and what the person made of any, whether or not they are there now.
+  // Columns of the last split, and the user's changes to any column.
   const cuts = useRef({ round: 0, cut: draft.columns, own: [] as DraftColumn[] });
   const [refusedSlug, setRefusedSlug] = useState<string>();
   useEffect(() => () => maker.stop(), [maker]);
@@ -93,7 +93,7 @@ export function FromProposal({ source, proposal, onOther }: Props) {
       config: configOf(draft, inferred, filesOf(used, slug, table)),
     };
     if (await maker.make(plan)) {
-      // The view told of them all the way: nothing is left to say over the table.
+      // The view already showed the uploads.
       if (uploads.state.value.files === plan.files.length) uploads.clear();
       return go(places.data(slug, table, { chart: 1 }));
     }
@@ -118,7 +118,7 @@ export function FromProposal({ source, proposal, onOther }: Props) {
     if (!cutsAnew(item)) return;
     const { cut, own } = cuts.current;
     const round = (cuts.current.round += 1);
-    // A slow answer to an older question is none any more.
+    // Ignores outdated responses.
     const isLast = () => cuts.current.round === round;
     cuts.current.own = ownOf(draft.columns, cut, own);
     setCutting(true);
@@ -259,7 +259,7 @@ function SourceLine({
   );
 }
 
-/** What the config would make of the sample; the one before is shown until the next is there. */
+/** Preview of the sample; the previous one is shown while loading. */
 function usePreview(draft: Draft, { staged, inferred }: Ready) {
   const { dialect, columns } = draft;
   const table = tableProblem(draft.table) ? "sample" : draft.table;
@@ -282,7 +282,7 @@ function usePreview(draft: Draft, { staged, inferred }: Ready) {
   });
 }
 
-/** The config's problems, those of columns at their columns. */
+/** The config's problems; those of columns by column. */
 function serviceProblems(
   previewed: Previewed | undefined,
   { columns }: Draft,

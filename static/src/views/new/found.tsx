@@ -28,7 +28,7 @@ const NAMES: Record<Finding["item"], string> = {
   record_bytes_max: "Longest row",
 };
 
-/** What else could be chosen, besides what the file itself suggests. */
+/** Choices besides the detected candidates. */
 const CHOICES: Partial<Record<Finding["item"], unknown[]>> = {
   encoding: ["utf-8", "windows-1252", "iso-8859-2", "utf-16le", "utf-16be", "shift_jis", "gb18030"],
   delimiter: [",", ";", "\t", "|"],
@@ -43,7 +43,7 @@ const CHOICES: Partial<Record<Finding["item"], unknown[]>> = {
   ragged_rows: ["reject", "pad", "fail"],
   quotes: ["strict", "lenient"],
 };
-/** Shown even where nothing was said of them. */
+/** Shown even without findings. */
 const ALWAYS: Finding["item"][] = ["delimiter", "encoding", "header", "decimal", "null_values"];
 
 export function words(value: unknown): string {
@@ -68,7 +68,7 @@ interface Props {
   onChange: (item: string, value: unknown) => void;
 }
 
-/** How the file is written, with what speaks for it. */
+/** Detected CSV settings with their evidence. */
 export function FoundStep({ inferred, dialect, locked, busy, onChange }: Props) {
   const { findings, sample, warnings } = inferred;
   const told = new Set(findings.map(({ item }) => item));
@@ -154,7 +154,7 @@ function Value({
   );
 }
 
-/** Each token by itself, the empty cell first. */
+/** Null tokens, the empty value first. */
 function Nulls({
   finding,
   dialect,

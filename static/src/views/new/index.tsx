@@ -13,7 +13,7 @@ import { SourceStep } from "./source";
 import type { Source } from "./staging";
 import "./new.css";
 
-/** A new pipeline from a CSV, in three steps on one page. */
+/** Wizard for a new pipeline from a CSV. */
 export default function FromCsvView() {
   const key = new URLSearchParams(useSearch()).get("key");
   const files = useSignal<File[]>([]);

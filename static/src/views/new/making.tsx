@@ -27,7 +27,7 @@ interface Props {
   onEdit: () => void;
 }
 
-/** How far the new pipeline is, in place of the button that began it. */
+/** Progress of the creation, in place of the button. */
 export function MakingStep({ making, slug, onRetry, onEdit }: Props) {
   const at = making.step === "done" ? ORDER.length : ORDER.indexOf(making.step);
   const failed = making.failure;
@@ -92,7 +92,7 @@ function Mark({ here, failed }: { here: number; failed: boolean }) {
 function Progress({ making }: { making: Making }) {
   const { batch, due, job, step } = making;
   if (step === "upload" && batch) {
-    // Read so that the counts follow.
+    // Subscribes to the counts.
     const { rate } = uploads.state.value;
     const total = batch.uploads.reduce((sum, { size }) => sum + size, 0);
     const sent = batch.uploads.reduce((sum, one) => sum + (one.state === "done" ? one.size : one.sent), 0);

@@ -16,12 +16,12 @@ interface Props {
   inferred: Inferred;
   slugError: string | undefined;
   locked: boolean;
-  /** It is there already: its slug stays. */
+  /** The pipeline exists already. */
   slugFixed: boolean;
   onChange: (change: Partial<Draft>) => void;
 }
 
-/** How the pipeline and its table are called, and how its files are laid out. */
+/** Names of pipeline and table, and partitioning. */
 export function NamingStep({ draft, inferred, slugError, locked, slugFixed, onChange }: Props) {
   const suggested = partitionings(inferred);
   const chosen = suggested[draft.partition];

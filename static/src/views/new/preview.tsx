@@ -9,11 +9,11 @@ type Reject = NonNullable<Previewed["rejects"]>[number];
 
 interface Merged {
   rows: Row[];
-  /** By place: the row is refused. */
+  /** Rejected rows, by index. */
   refused: Map<number, Reject>;
 }
 
-/** Rows and rejects in the order of the file, as far as their lines tell it. */
+/** Merges rows and rejects in file order, as far as lines are known. */
 export function merged(previewed: Previewed, dialect: Dialect, columns: DraftColumn[]): Merged {
   const rows: Row[] = [];
   const refused = new Map<number, Reject>();
@@ -40,7 +40,7 @@ export function merged(previewed: Previewed, dialect: Dialect, columns: DraftCol
   return { rows, refused };
 }
 
-/** A refused row's cells as they are written, under the columns that they would go into. */
+/** The original values of a rejected row, below their columns. */
 function rawRow(reject: Reject, { header }: Previewed, dialect: Dialect, columns: DraftColumn[]): Row {
   const cells =
     split(reject.raw, itemOf(dialect, "delimiter") as string, itemOf(dialect, "quote") as string | null)[0] ?? [];
@@ -58,10 +58,10 @@ interface Props {
   columns: DraftColumn[];
 }
 
-/** Of more, the rest is scrolled to. */
+/** Visible rows; the rest scrolls. */
 const ROWS_SHOWN = 10;
 
-/** The first rows as the table will have them, and what would be rejected. */
+/** Preview of the first rows and of rejected rows. */
 export function PreviewStep({ previewed, stale, dialect, columns }: Props) {
   if (!previewed) return <Skeleton lines={8} label="Loading the preview" />;
   if (previewed.failure)

@@ -1,4 +1,4 @@
-/** From a source to its proposal: staged where the service can look, then looked at. */
+/** Stages a source for the service and infers a proposal. */
 import { useEffect, useRef } from "preact/hooks";
 import { signal, useSignal, type Signal } from "@preact/signals";
 import { api, ask } from "../../api/client";
@@ -13,7 +13,7 @@ export type Proposal =
   | { phase: "failed"; error: ApiFailure }
   | { phase: "ready"; staged: Staged; inferred: Inferred; otherShape: File[] };
 
-/** What is proposed for a source; staged samples go when the view or the source does. */
+/** Proposal for a source; staged samples are deleted with the view or the source. */
 export function useProposal(source: Source | undefined): [Signal<Proposal | undefined>, () => void] {
   const state = useSignal<Proposal | undefined>(undefined);
   const round = useSignal(0);
@@ -73,7 +73,7 @@ class Work {
   }
 }
 
-/** Files whose first line isn't that of the first: they would not fit into its table. */
+/** Files whose header differs from the first one's. */
 async function unlikeFirst(files: File[]): Promise<File[]> {
   const [first, ...others] = files;
   if (!first || others.length === 0) return [];

@@ -1,11 +1,11 @@
-/** The columns of a file that the person has cut differently than was proposed. */
+/** Columns after a change of the CSV settings. */
 import { api, ask } from "../../api/client";
 import type { Cell, Previewed } from "../../api/types";
 import type { Dialect, DraftColumn } from "./draft";
 import { itemOf } from "./draft";
 import type { Staged } from "./staging";
 
-/** A preview of what a config would make of what is staged. */
+/** Preview of the staged sample with a config. */
 export async function previewOf(
   staged: Staged,
   config: unknown,
@@ -21,7 +21,7 @@ export async function previewOf(
   return await ask(asked);
 }
 
-/** The staged file's name, as a glob within its pipeline. */
+/** Glob of the staged file within its pipeline. */
 export const stagedGlob = ({ slug, key }: Staged): string =>
   key.slice(`pipelines/${slug}/`.length).replace(/[*?[\]{}]/g, "[$&]");
 
@@ -31,9 +31,8 @@ async function look(staged: Staged, csv: Dialect, columns: unknown[]): Promise<P
 }
 
 /**
- * Columns by the file's header under another dialect.
- * @param own what the person made of columns; these stay so
- * @param proposed what was proposed for the others
+ * Columns of the header with other settings. @param own the user's changes, which stay @param proposed proposals for
+ * other columns
  */
 export async function recut(
   staged: Staged,
@@ -65,7 +64,7 @@ const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.str
 const twinOf = (columns: DraftColumn[], from: DraftColumn["from"]): DraftColumn | undefined =>
   columns.find((column) => same(column.from, from));
 
-/** Columns that the person has changed since they were `cut`, and those that were changed `earlier`. */
+/** Columns changed by the user, now or `earlier`. */
 export function ownOf(columns: DraftColumn[], cut: DraftColumn[], earlier: DraftColumn[]): DraftColumn[] {
   const touched = columns.filter(
     (column) =>
@@ -77,7 +76,7 @@ export function ownOf(columns: DraftColumn[], cut: DraftColumn[], earlier: Draft
   return [...touched, ...earlier.filter(({ from }) => !twinOf(touched, from))];
 }
 
-/** Types for columns that nobody said anything of, by their first cells. */
+/** Types of new columns, by their first values. */
 async function guessed(
   staged: Staged,
   csv: Dialect,
@@ -100,7 +99,7 @@ async function guessed(
   );
 }
 
-/** The type that all cells are of. */
+/** The narrowest type of all values. */
 export function guess(cells: Cell[], decimal: "." | ","): string {
   const texts = cells.filter((cell) => typeof cell === "string" && cell !== "") as string[];
   const all = (is: RegExp) => texts.length > 0 && texts.every((text) => is.test(text));

@@ -1,39 +1,39 @@
-/** The first bytes of a CSV, cut where a line ends, as plain text or as they are stored. */
+/** Samples the start of a CSV up to a line break. */
 
-/** A proposal and a preview read no more than this of a sample, in bytes. */
+/** Maximum sample size that the service reads, in bytes. */
 export const SAMPLE_BYTES_MAX = 8 << 20;
-/** A line that a cut may look back for. */
+/** How far back a cut looks for a line break. */
 const LINE_BYTES_MAX = 1 << 20;
 const LF = 0x0a;
 const QUOTE = 0x22;
 
 export interface Sample {
   body: Blob;
-  /** All of the file is in it. */
+  /** Whether it is the whole file. */
   whole: boolean;
-  /** What the sample's name ends with: it says how it is compressed, and never that it is a CSV that starts a run. */
+  /** File extension of the sample: tells the compression, and doesn't start a run. */
   ending: ".txt" | ".txt.zst";
 }
 
 export const isGzip = (name: string): boolean => /\.gz$/i.test(name);
 export const isZstd = (name: string): boolean => /\.zst$/i.test(name);
 
-/** The sample of a file on this device. */
+/** Sample of a local file. */
 export async function sampleOf(file: File): Promise<Sample> {
-  // Only the service reads zstd: it gets the file as it is.
+  // Only the service decompresses zstd.
   if (isZstd(file.name)) return { body: file, whole: true, ending: ".txt.zst" };
   if (!isGzip(file.name) && file.size <= SAMPLE_BYTES_MAX) return { body: file, whole: true, ending: ".txt" };
   return await sampleOfStream(file.stream(), file.name);
 }
 
-/** The sample of bytes that come in, of which no more than needed are read. */
+/** Sample of a stream, which is read no further than needed. */
 export async function sampleOfStream(stream: ReadableStream<Uint8Array<ArrayBuffer>>, name: string): Promise<Sample> {
   const plain = isGzip(name) ? stream.pipeThrough(new DecompressionStream("gzip")) : stream;
   const { bytes, whole } = await start(plain, SAMPLE_BYTES_MAX);
   return { body: new Blob([whole ? bytes : bytes.slice(0, cut(bytes))]), whole, ending: ".txt" };
 }
 
-/** At most so many bytes of a stream's start. */
+/** The first bytes of a stream. */
 export async function start(
   stream: ReadableStream<Uint8Array<ArrayBuffer>>,
   bytesMax: number,
@@ -54,7 +54,7 @@ export async function start(
   return { bytes, whole };
 }
 
-/** Where the last whole record ends: after a line break outside of quotes, else after the last line break. */
+/** End of the last complete record: after a line break outside quotes, else after the last line break. */
 export function cut(bytes: Uint8Array): number {
   const wide = bytes[0] === 0xff && bytes[1] === 0xfe;
   let quoted = false;
@@ -64,7 +64,7 @@ export function cut(bytes: Uint8Array): number {
     const byte = bytes[at];
     if (byte === QUOTE) quoted = !quoted;
     else if (byte === LF) {
-      // In UTF-16 (little end first) the line break has a second, empty byte.
+      // UTF-16LE line breaks have a second, zero byte.
       last = wide ? Math.min(at + 2, bytes.length) : at + 1;
       if (!quoted) safe = last;
     }
@@ -73,7 +73,7 @@ export function cut(bytes: Uint8Array): number {
   return last > 0 ? last : bytes.length;
 }
 
-/** The first line of a file as bytes read as Latin-1: to tell whether files have the same header. */
+/** First line of a file as Latin-1, for comparing headers. */
 export async function firstLine(file: File): Promise<string | undefined> {
   if (isZstd(file.name)) return undefined;
   try {

@@ -2,7 +2,7 @@ import { Link } from "wouter-preact";
 import { places } from "../../browser/places";
 import { DropZone } from "../../uploads/drop-zone";
 
-/** The first step: which files. */
+/** File selection. */
 export function SourceStep({ onFiles }: { onFiles: (files: File[]) => void }) {
   return (
     <DropZone

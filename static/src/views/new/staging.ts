@@ -1,8 +1,8 @@
 /**
- * Samples in the lake, for as long as a proposal is looked at.
+ * Temporary samples in the lake.
  *
- * Invariant: what was put there is remembered before it is sent, until it is deleted; what a closed page left is deleted by
- * the next that opens.
+ * Invariant: a sample is recorded before its upload until its deletion; leftovers of closed pages are deleted by the
+ * next page.
  */
 import { api, ask, sendRaw } from "../../api/client";
 import { newDraft } from "../../api/drafts";
@@ -12,11 +12,11 @@ import { uploadOnce } from "../../uploads/once";
 import { nameOf, pipelineOf } from "../../uploads/keys";
 import { sampleOf, sampleOfStream, type Sample } from "./sample";
 
-/** A page that is open says so this often; one that is silent for long is gone. */
+/** Heartbeat interval of an open page; silent pages are gone. */
 const SEEN_MS = 30_000;
 const SILENT_MS = 5 * 60_000;
 
-/** Larger files aren't blank, or are for the service to judge. */
+/** Larger files aren't checked for being blank. */
 const BLANK_BYTES_MAX = 64 << 10;
 
 interface Left {
@@ -30,24 +30,24 @@ const isLeft = (value: unknown): value is Left[] =>
 
 const left = kept<Left[]>("samples", [], isLeft);
 
-/** What is proposed from: a file here, or one in the lake. */
+/** Source of a proposal: local files, or a file in the lake. */
 export type Source = { kind: "files"; files: File[] } | { kind: "lake"; key: string };
 
-/** Where the service can look at a source. */
+/** Location of a sample for the service. */
 export interface Staged {
   slug: string;
   key: string;
-  /** All of the source lies there. */
+  /** Whether it is the whole source. */
   whole: boolean;
-  /** To be deleted afterwards. */
+  /** Whether it has to be deleted. */
   ours: boolean;
 }
 
-/** A name without its endings. */
+/** File name without extensions. */
 export const stemOf = (name: string): string =>
   name.replace(/\.(gz|zst)$/i, "").replace(/\.(csv|tsv|tab|txt|psv|dat)$/i, "") || "data";
 
-/** Puts what is to be looked at where the service can. */
+/** Uploads a sample. */
 export async function stage(source: Source, onSent: (sent: number, total: number) => void): Promise<Staged> {
   if (source.kind === "lake") {
     const slug = pipelineOf(source.key);
@@ -70,7 +70,7 @@ async function sampleOfLake(key: string): Promise<Sample> {
 const noRows = () =>
   new ApiFailure(422, "no_rows", "the file has no rows; choose a file with a header and at least one row");
 
-/** Whether nothing but blanks and line ends is in a sample; packed ones are looked at by the service. */
+/** Whether an uncompressed sample is blank. */
 async function isBlank({ body, whole, ending }: Sample): Promise<boolean> {
   if (body.size === 0) return true;
   if (!whole || ending !== ".txt" || body.size > BLANK_BYTES_MAX) return false;
@@ -80,20 +80,20 @@ async function isBlank({ body, whole, ending }: Sample): Promise<boolean> {
 async function put(sample: Sample, name: string, onSent: (sent: number, total: number) => void): Promise<Staged> {
   if (await isBlank(sample)) throw noRows();
   const slug = newDraft();
-  // The table is named after it: letters without their marks, and nothing that no key may have.
+  // Names the table: letters without diacritics and without invalid characters.
   const stem = stemOf(name)
     .normalize("NFKD")
     .replace(/\p{M}/gu, "")
     .replace(/[^\p{L}\p{N} ._-]/gu, "_")
     .slice(0, 100);
-  // A dot-file is news to no worker that watches a folder: no run starts for it.
+  // Watchers ignore dot-files, so no run starts.
   const key = `pipelines/${slug}/.${stem}${sample.ending}`;
   left.value = [...left.value, { key, seen: Date.now() }];
   await uploadOnce(key, sample.body, (sent) => onSent(sent, sample.body.size));
   return { slug, key, whole: sample.whole, ours: true };
 }
 
-/** Deletes what was staged. What fails is left to the next sweep. */
+/** Deletes a sample. A failure is left to the next sweep. */
 export async function release(staged: Staged): Promise<void> {
   if (staged.ours) await remove(staged.key);
 }
@@ -107,7 +107,7 @@ async function remove(key: string): Promise<void> {
   left.value = left.value.filter((one) => one.key !== key);
 }
 
-/** Says that this page still needs what it staged. @returns how to stop */
+/** Sends heartbeats for a sample; returns the stop function. */
 export function holding(staged: Staged): () => void {
   const timer = setInterval(() => {
     left.value = left.value.map((one) => (one.key === staged.key ? { ...one, seen: Date.now() } : one));
@@ -120,7 +120,7 @@ export function holding(staged: Staged): () => void {
   };
 }
 
-/** Deletes what pages of this browser left that are gone. */
+/** Deletes samples of closed pages of this browser. */
 export function sweep(): void {
   const now = Date.now();
   for (const { key, seen } of left.value) if (now - seen > SILENT_MS) void remove(key);

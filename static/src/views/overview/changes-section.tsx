@@ -31,7 +31,7 @@ function PartitionLines({ changes, more }: { changes: PartitionChange[]; more: n
   );
 }
 
-/** Partitions whose rows changed, those that changed most first. */
+/** Partitions with the largest changes. */
 export function biggest(changes: PartitionChange[]): PartitionChange[] {
   const size = (one: PartitionChange) => Math.abs((one.rows_after ?? 0) - (one.rows_before ?? 0));
   return changes
@@ -41,7 +41,7 @@ export function biggest(changes: PartitionChange[]): PartitionChange[] {
 }
 
 function Changed({ slug, job, before }: { slug: string; job: Job; before: Job | undefined }) {
-  // The list doesn't tell of partitions.
+  // The list has no partitions.
   const { data: whole } = useQuery(jobQuery(slug, job.job_id));
   const tables = (whole?.result?.tables ?? {}) as Record<string, TableOutcome>;
   const changes = changesOf(whole ?? job, before);
@@ -85,7 +85,7 @@ function Changed({ slug, job, before }: { slug: string; job: Job; before: Job | 
   );
 }
 
-/** Rows that came and went with the last run that changed anything. */
+/** Row changes of the last run that changed a table. */
 export function Changes({ slug, jobs }: { slug: string; jobs: Job[] }) {
   const last = lastChange(jobs);
   return (

@@ -1,4 +1,4 @@
-/** What the last run that changed anything changed, by table. */
+/** Changes of the last run that changed a table. */
 import type { Job } from "../../api/types";
 import { rowsChange, type TableOutcome } from "../../runs/outcome";
 import { changedAnything } from "../../runs/words";
@@ -6,14 +6,14 @@ import { changedAnything } from "../../runs/words";
 export interface TableChange {
   table: string;
   rows: number;
-  /** Undefined: what was before isn't known. */
+  /** Undefined: the previous count is unknown. */
   change: number | undefined;
   partitions: number;
-  /** The run made it. */
+  /** Created by the run. */
   isNew: boolean;
 }
 
-/** The newest completed run that wrote or deleted something, and the completed one before it. */
+/** The newest completed run with changes, and the completed one before it. */
 export function lastChange(jobs: Job[]): { job: Job; before: Job | undefined } | undefined {
   const completed = jobs.filter(({ status }) => status === "completed");
   const at = completed.findIndex(changedAnything);
@@ -21,7 +21,7 @@ export function lastChange(jobs: Job[]): { job: Job; before: Job | undefined } |
   return job && { job, before: completed[at + 1] };
 }
 
-/** The tables that it changed; those that changed most come first. */
+/** Changed tables, largest change first. */
 export function changesOf(job: Job, before: Job | undefined): TableChange[] {
   const tables = Object.entries(job.result?.tables ?? {}) as [string, TableOutcome][];
   return tables
@@ -33,13 +33,13 @@ export function changesOf(job: Job, before: Job | undefined): TableChange[] {
         rows: table.rows_written,
         change: rowsChange(table, earlier),
         partitions: table.partitions_written + table.partitions_deleted,
-        // Null is also what older records say; these tell of no partitions.
+        // Older records have null too, but no partitions.
         isNew: !earlier && table.rows_before === null && (table.changes?.partitions_total ?? 0) > 0,
       };
     })
     .sort((a, b) => Math.abs(b.change ?? b.rows) - Math.abs(a.change ?? a.rows) || a.table.localeCompare(b.table));
 }
 
-/** When files were read last. */
+/** The last run that read files. */
 export const lastRead = (jobs: Job[]): Job | undefined =>
   jobs.find((job) => job.status === "completed" && (job.progress?.files_done ?? 0) > 0);

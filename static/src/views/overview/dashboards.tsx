@@ -8,7 +8,7 @@ import { Badge } from "../../components/status";
 import { Time } from "../../components/time";
 import { places } from "../../browser/places";
 
-/** The pipeline's dashboards, each a way to it; those that are drafts alone lead to their editor. */
+/** Links to dashboards; unpublished ones open in the editor. */
 export function Dashboards({ slug, ran }: { slug: string; ran: boolean }) {
   const { data, isPending } = useQuery(dashboardsQuery(slug));
   if (isPending && ran)

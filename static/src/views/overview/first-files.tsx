@@ -3,7 +3,7 @@ import { Link } from "wouter-preact";
 import { Section } from "../../components/page";
 import { places } from "../../browser/places";
 
-/** How CSVs come to a pipeline that has none. */
+/** Ways to add CSVs to an empty pipeline. */
 export function FirstFiles({ slug }: { slug: string }) {
   const prefix = `pipelines/${slug}/`;
   return (

@@ -46,7 +46,7 @@ function placeOf(slug: string, step: Exclude<Step, { kind: "run"; words: string 
   }
 }
 
-/** How the pipeline is, with the next step; says when a run begins by itself. */
+/** Health of the pipeline with the next step and the next run. */
 export function HealthNote({
   slug,
   detail,
@@ -56,7 +56,7 @@ export function HealthNote({
   slug: string;
   detail: Pick<PipelineDetail, "config" | "problems" | "tables" | "next_due">;
   jobs: Job[];
-  /** The first that is published. */
+  /** The first published one. */
   dashboard: string | undefined;
 }): ComponentChildren {
   const health = healthOf({ detail, jobs, dashboard });

@@ -1,4 +1,4 @@
-/** The first thing that an overview says: how the pipeline is, with numbers, and what to do next. */
+/** Health of a pipeline in one sentence, with figures and next steps. */
 import type { Job, PipelineDetail, RunResult } from "../../api/types";
 import { count, counted } from "../../format/number";
 import { changedAnything, stageText, waitingText } from "../../runs/words";
@@ -12,18 +12,18 @@ export type Step =
 export interface Health {
   tone: "neutral" | "ok" | "warn" | "bad" | "run";
   sentence: string;
-  /** More, in a second line. */
+  /** Second line. */
   more?: string;
-  /** When the next run begins by itself. */
+  /** Time of the next automatic run. */
   due?: string;
   steps: Step[];
 }
 
 export interface Facts {
   detail: Pick<PipelineDetail, "config" | "problems" | "tables" | "next_due">;
-  /** The newest first. */
+  /** Newest first. */
   jobs: Job[];
-  /** One that is published. */
+  /** A published one. */
   dashboard?: string | undefined;
 }
 
@@ -37,7 +37,7 @@ interface Totals {
   worst: string | undefined;
 }
 
-/** All tables as a run left them. */
+/** Sums over all tables after a run. */
 export function totalsOf(result: RunResult): Totals {
   const entries = Object.entries(result.tables);
   const totals: Totals = { tables: entries.length, files: 0, rows: 0, rejected: 0, worst: undefined };
@@ -143,7 +143,7 @@ function ofFailed(job: Job, before: Job | undefined): Health {
   };
 }
 
-/** What one would do with tables that are as they should be. */
+/** Next step for a healthy pipeline. */
 function next(unrun: boolean, dashboard: string | undefined): Step {
   if (unrun) return { kind: "run", words: "Run" };
   return dashboard === undefined

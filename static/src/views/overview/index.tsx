@@ -22,7 +22,7 @@ function Frame({ slug, children }: { slug: string; children: ComponentChildren }
   );
 }
 
-/** How a pipeline is, at first sight. */
+/** Overview of a pipeline. */
 export default function OverviewView({ slug }: { slug: string }) {
   const pipelines = useQuery(pipelinesQuery());
   const jobs = useQuery(jobsQuery(slug));
@@ -48,7 +48,7 @@ export default function OverviewView({ slug }: { slug: string }) {
       </Frame>
     );
   }
-  // A list of a thousand may end before it; a pipeline that was just made isn't in the list yet.
+  // Long listings may be cut off, and new pipelines may be missing.
   const known = detail ?? { slug, config: "valid" as const, problems: 0, tables: 0, next_due: null };
   const ran = jobs.data.jobs.some(({ status }) => status === "completed");
   return (

@@ -12,7 +12,7 @@ import { shortOutcome } from "../../runs/words";
 
 const SHOWN = 6;
 
-/** The last runs: how long each took, and how it ended. */
+/** The last runs with duration and outcome. */
 export function Runs({ slug, jobs }: { slug: string; jobs: Job[] }) {
   const ended = jobs.filter((job) => !isActive(job));
   return (

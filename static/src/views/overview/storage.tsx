@@ -8,7 +8,7 @@ import { lastRead } from "./changes";
 
 const SHOWN = 5;
 
-/** What the tables take, and how fresh they are. */
+/** Storage used, and freshness. */
 export function Storage({ slug, tables, jobs }: { slug: string; tables: Table[] | undefined; jobs: Job[] }) {
   const own = (tables ?? []).filter(({ system }) => !system);
   const sized = own.map(({ name, bytes: size }) => ({ name, size: size ?? 0 })).sort((a, b) => b.size - a.size);

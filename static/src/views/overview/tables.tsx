@@ -8,7 +8,7 @@ import { places } from "../../browser/places";
 
 const number = (n: number | null | undefined) => (typeof n === "number" ? count(n) : <span class="dim">–</span>);
 
-/** The tables, with what each holds. */
+/** Tables with their sizes. */
 export function Tables({
   slug,
   tables,

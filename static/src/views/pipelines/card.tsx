@@ -55,7 +55,7 @@ function Next({ card }: { card: PipelineCard }) {
   return <>{card.auto_run ? "Runs when files arrive" : "Runs manually"}</>;
 }
 
-/** A pipeline at a glance. */
+/** Card of a pipeline. */
 export const Card = memo(function Card({ card, starred }: { card: PipelineCard; starred: boolean }) {
   const { slug } = card;
   const [, go] = useLocation();

@@ -1,4 +1,4 @@
-/** What cards show and how they are ordered. */
+/** Content and order of cards. */
 import { queryOptions } from "@tanstack/preact-query";
 import { sendRaw } from "../../api/client";
 import { isDraft } from "../../api/drafts";
@@ -14,7 +14,7 @@ interface RecentRun {
   rows_rejected: number | null;
 }
 
-/** With what a service tells that knows of it. */
+/** With fields that newer services report. */
 export type PipelineCard = PipelineDetail & { rows?: number | null; bytes?: number | null; recent?: RecentRun[] };
 
 const RECENT_RUNS = 30;
@@ -33,7 +33,7 @@ export const cardsQuery = () =>
     queryFn: async ({ signal }): Promise<Cards> => {
       const response = await sendRaw(`/api/pipelines?details=1&recent=${String(RECENT_RUNS)}`, { signal });
       const cards = (await response.json()) as Cards;
-      // They tell all that the list tells: it needn't be asked for as well.
+      // Cards include the listing, which needs no request of its own.
       client.setQueryData<unknown>(keys.pipelines, cards);
       return cards;
     },
@@ -60,7 +60,7 @@ export const SORTINGS: Record<Sorting, string> = {
   troubled: "Failing first",
 };
 
-/** A pipeline that somebody should look at. */
+/** A pipeline that needs attention. */
 export const isTroubled = (card: PipelineDetail): boolean =>
   (card.last_job?.status === "failed" && card.last_job.error !== "cancelled") || card.config !== "valid";
 
@@ -76,7 +76,7 @@ const ORDERS: Record<Sorting, (starred: ReadonlySet<string>) => (a: PipelineCard
   troubled: () => (a, b) => Number(isTroubled(b)) - Number(isTroubled(a)),
 };
 
-/** Cards whose slug or title holds every word of `search`, in order. */
+/** Cards whose slug or title contains every word of `search`, sorted. */
 export function arranged(
   cards: PipelineCard[],
   search: string,

@@ -3,7 +3,7 @@ import { places } from "../../browser/places";
 import { DropZone } from "../../uploads/drop-zone";
 import { droppedFiles } from "../../uploads/dropped";
 
-/** Leads to the view that proposes a pipeline. */
+/** Opens the wizard with the dropped files. */
 export function DropCsv({ large }: { large?: boolean }) {
   const [, go] = useLocation();
   return (

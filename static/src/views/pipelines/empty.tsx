@@ -8,7 +8,7 @@ import { places } from "../../browser/places";
 import { DropCsv } from "./drop";
 import { makeSample, SAMPLE_SLUG } from "./make";
 
-/** An empty workspace: two ways in. */
+/** Empty workspace: sample, or drop a CSV. */
 export function FirstWays({ onMore }: { onMore: () => void }) {
   const cache = useQueryClient();
   const [, go] = useLocation();

@@ -35,7 +35,7 @@ function Refusal({ error }: { error: unknown }) {
   );
 }
 
-/** How much of an archive has been sent. Once it is all there, the service checks and writes it. */
+/** Upload progress; then the service validates and imports. */
 function Sent({ file, sent, onCancel }: { file: File; sent: number; onCancel: () => void }) {
   const whole = sent >= file.size;
   return (
@@ -49,13 +49,13 @@ function Sent({ file, sent, onCancel }: { file: File; sent: number; onCancel: ()
   );
 }
 
-/** Takes in a pipeline that was exported, here or elsewhere. */
+/** Imports an exported pipeline. */
 export function ImportPipeline({
   taken,
   onSending,
 }: {
   taken: readonly string[];
-  /** An import is on its way, or no longer. */
+  /** Reports whether an import is in progress. */
   onSending: (is: boolean) => void;
 }) {
   const cache = useQueryClient();

@@ -15,7 +15,7 @@ import { FirstWays } from "./empty";
 import { NewPipeline } from "./new-dialog";
 import "./pipelines.css";
 
-/** Cards that are drawn at first, and more each time that the end comes near. */
+/** Cards that are rendered initially, and with each scroll to the end. */
 const CARDS_AT_ONCE = 60;
 
 const isSorting = (text: string | null): text is Sorting => text !== null && Object.hasOwn(SORTINGS, text);
@@ -59,7 +59,7 @@ function useArranging() {
   return { search: params.get("q") ?? "", sorting, set };
 }
 
-/** All pipelines of the workspace. */
+/** Pipelines of the workspace. */
 export default function PipelinesView() {
   const { data, error, isPending, refetch } = useQuery(cardsQuery());
   const { data: settings } = useQuery(settingsQuery());

@@ -1,21 +1,21 @@
-/** Making pipelines. */
+/** Creates pipelines. */
 import type { QueryClient } from "@tanstack/preact-query";
 import { api, ask, sendRaw } from "../../api/client";
 import { configQuery, keys } from "../../api/queries";
 
 export const SAMPLE_SLUG = "flights";
 
-/** The sample, with its first run asked for at once: its files would start one by themselves, some seconds later. */
+/** Creates the sample and enqueues its first run, which would otherwise start some seconds later. */
 export async function makeSample(cache: QueryClient, slug: string): Promise<void> {
   await ask(api.POST("/api/pipelines", { body: { slug, template: "flights" } }));
-  // Without it the files' own run comes all the same.
+  // Without it the automatic run follows anyway.
   await ask(api.POST("/api/p/{pipeline}/jobs", { params: { path: { pipeline: slug }, query: {} } })).catch(
     () => undefined,
   );
   void cache.invalidateQueries({ queryKey: keys.pipelines });
 }
 
-/** An empty pipeline; its config is there from the beginning, the title as well if there is one. */
+/** Creates an empty pipeline with a config and an optional title. */
 export async function makeBlank(cache: QueryClient, slug: string, title: string): Promise<void> {
   await ask(api.POST("/api/pipelines", { body: { slug, template: "blank" } }));
   if (title) await nameIt(cache, slug, title).catch(() => undefined);

@@ -15,7 +15,7 @@ type Way = "csv" | "blank" | "sample" | "import";
 
 const WAYS: Record<Way, string> = { csv: "From CSV", blank: "Blank", sample: "Sample", import: "Import" };
 
-/** A field for a slug, checked as it is typed. */
+/** Slug field, validated while typing. */
 function useSlug(first: string, taken: readonly string[]) {
   const [slug, setSlug] = useState(first);
   const [refused, setRefused] = useState<string>();
@@ -24,7 +24,7 @@ function useSlug(first: string, taken: readonly string[]) {
     setSlug(text);
     setRefused(undefined);
   };
-  // An empty field isn't wrong yet.
+  // An empty field isn't an error yet.
   return { slug, change, fault, shown: refused ?? (slug === "" ? undefined : fault), setRefused };
 }
 
@@ -123,10 +123,10 @@ function Sample({ taken }: { taken: readonly string[] }) {
   );
 }
 
-/** The ways to a new pipeline. */
+/** Methods to create a pipeline. */
 export function NewPipeline({ taken, onClose }: { taken: readonly string[]; onClose: () => void }) {
   const [way, setWay] = useState<Way>("csv");
-  // An import ends by its own button: a click beside is no answer.
+  // A click outside doesn't close the dialog during an import.
   const [sending, setSending] = useState(false);
   return (
     <Dialog title="New pipeline" closable={!sending} onClose={onClose}>

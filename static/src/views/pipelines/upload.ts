@@ -6,7 +6,7 @@ export interface Imported {
   bytes: number;
 }
 
-/** Sends an archive; with a slug it is taken in under that one. */
+/** Uploads an archive, optionally under another slug. */
 export function sendArchive(file: File, slug: string, onSent: (bytes: number) => void): Sending<Imported> {
   const form = new FormData();
   if (slug) form.append("slug", slug);

@@ -13,7 +13,7 @@ const TYPES: Record<ChartType, string> = {
   heatmap: "Heatmap",
 };
 
-/** The same chart with another type, and what that type needs beside x and y. */
+/** Changes the chart type and fills in what the type needs. */
 function withType(spec: ChartSpec, type: ChartType, columns: ResultColumn[]): ChartSpec {
   const { x, y, series } = spec;
   const base: ChartSpec = { type, x, y, ...(series ? { series } : {}) };
@@ -41,7 +41,7 @@ interface Props {
   answer: QueryAnswer;
 }
 
-/** The result as a chart: guessed from its columns, and changed with what stands above it. */
+/** Chart of the result, guessed from its columns and adjustable. */
 export function ChartPane({ slug, guessed, answer }: Props) {
   const { chart } = stateOf(slug);
   const spec = chart.value ?? guessed;

@@ -4,7 +4,7 @@ import { isActive, jobsQuery } from "../../api/queries";
 import { Empty } from "../../components/states";
 import { places } from "../../browser/places";
 
-/** A pipeline whose runs made no table yet: what comes next depends on what was done. */
+/** Empty state by what was done so far. */
 export function NoTables({ slug }: { slug: string }) {
   const { data } = useQuery(jobsQuery(slug));
   const active = data?.jobs.find(isActive);

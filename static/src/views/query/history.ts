@@ -1,11 +1,11 @@
-/** What was asked of a pipeline in this browser, the newest first. */
+/** Query history of a pipeline in this browser, newest first. */
 
-/** `set aside`: it was never run, and made room for another text. */
+/** `set aside`: never run, replaced by another text. */
 export type Ending = "done" | "failed" | "cancelled" | "set aside";
 
 export interface Past {
   sql: string;
-  /** When it was asked, ISO. */
+  /** ISO time. */
   at: string;
   status: Ending;
   ms?: number;
@@ -13,7 +13,7 @@ export interface Past {
 }
 
 const PAST_MAX = 100;
-/** All texts together, in characters: a browser's store is small. */
+/** Maximum total length in characters; browser storage is small. */
 const TEXT_MAX = 256 * 1024;
 
 const ENDINGS: readonly string[] = ["done", "failed", "cancelled", "set aside"] satisfies Ending[];
@@ -35,7 +35,7 @@ function isOne(value: unknown): value is Past {
   );
 }
 
-/** With `one` in front; the same text just before it, and what is beyond the bounds, goes. */
+/** Adds an entry; replaces an equal one before it, and trims the list. */
 export function remember(past: Past[], one: Past): Past[] {
   const text = one.sql.trim();
   if (!text) return past;
@@ -51,7 +51,7 @@ export function remember(past: Past[], one: Past): Past[] {
   return [one, ...left];
 }
 
-/** Whether a text would be lost if another took its place: it is neither in the history nor saved. */
+/** Whether a text would be lost: neither in the history nor saved. */
 export function isOnlyHere(text: string, past: Past[], saved: readonly { sql: string }[]): boolean {
   const own = text.trim();
   if (!own) return false;

@@ -23,7 +23,7 @@ import { Splitter, useSplit } from "./splitter";
 import { askedOf, replaceText, run, stateOf } from "./state";
 import "./query.css";
 
-/** Takes `?sql=` and `?saved=` into the editor, once each, and keeps the address that one would share. */
+/** Loads `?sql=` and `?saved=` into the editor once, and keeps a shareable URL. */
 function useAddress(slug: string) {
   const search = useSearch();
   const [, go] = useLocation();
@@ -55,12 +55,12 @@ function useAddress(slug: string) {
   }, [slug, sql, wanted, saved, data, go]);
   const missing = Boolean(saved && data && !data.queries.some(({ id }) => id === saved));
   useEffect(() => {
-    // Somebody deleted it; the text stays.
+    // It was deleted; the text stays.
     if (missing) state.saved.value = "";
   }, [missing, state]);
 }
 
-/** The marks of the last failure, as long as the text is the one that failed. */
+/** Marks of the last error while the text is unchanged. */
 function useMarks(slug: string) {
   const state = stateOf(slug);
   return useComputed(() => {
@@ -126,7 +126,7 @@ function Workbench({ slug }: { slug: string }) {
   ]);
   const insert = (text: string) => {
     sheet.value = false;
-    // The sheet gives the focus back when it is gone.
+    // The sheet restores focus after closing.
     setTimeout(() => {
       editor.current?.insert(text);
       editor.current?.focus();

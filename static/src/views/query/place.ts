@@ -1,4 +1,4 @@
-/** Where in the editor's text a statement's fault is. */
+/** Locates SQL errors in the editor's text. */
 import type { ApiFailure } from "../../api/failure";
 import type { Mark } from "../../components/editor";
 
@@ -7,7 +7,7 @@ interface Position {
   column: number;
 }
 
-/** The place that the service tells, within the statement that it was given; both from 1. */
+/** Position reported by the service within the statement; both from 1. */
 export function positionOf(failure: ApiFailure): Position | undefined {
   const { line, column } = failure.problems[0] ?? {};
   return typeof line === "number" && typeof column === "number" && line > 0 && column > 0
@@ -15,10 +15,10 @@ export function positionOf(failure: ApiFailure): Position | undefined {
     : undefined;
 }
 
-/** What a fault is about is one of these: a name, a quoted thing, a number, or a sign. */
+/** Token of an error: a name, a quoted string, a number, or a symbol. */
 const WORD = /^(?:"(?:[^"]|"")*"|'[^']*'?|[\p{L}\p{N}_$]+|\S)/u;
 
-/** The mark for a fault at `position` of `sql`, which stands at `from` in the editor's text. */
+/** Mark of an error at `position` of `sql`, which starts at `from` in the editor's text. */
 export function markAt(sql: string, from: number, position: Position, message: string): Mark {
   const lines = sql.split("\n");
   const start = lines.slice(0, position.line - 1).reduce((sum, line) => sum + line.length + 1, 0);
@@ -29,7 +29,7 @@ export function markAt(sql: string, from: number, position: Position, message: s
   return { from: from + at, to: from + at + length, severity: "error", message };
 }
 
-/** The service counts a wide character as two columns; the name in the message shows where it meant. */
+/** The service counts wide characters twice; the name in the message corrects the column. */
 function nearest(line: string, column: number, message: string): number {
   const name = /["`]([^"`]+)["`]/.exec(message)?.[1];
   if (!name || line.startsWith(name, column) || line.startsWith(`"${name}"`, column)) return column;

@@ -14,7 +14,7 @@ const TITLES: Record<string, string> = {
   query_too_large: "The query reads too much data",
 };
 
-/** What can be done about a fault of the text itself. */
+/** Hint for errors in the statement. */
 function hint(failure: ApiFailure): string | undefined {
   if (failure.code !== "invalid_sql") return remedyOf(failure);
   if (failure.message.startsWith("several statements")) return "Select a single statement to run.";
@@ -30,7 +30,7 @@ interface Props {
   onReveal: (line: number, column: number) => void;
 }
 
-/** Why there is no result: what happened, where in the text, and what to do. */
+/** Error of a query: cause, position, remedy. */
 export function Problem({ outcome, failure, onRun, onReveal }: Props) {
   if (failure.code === "query_cancelled") {
     return (

@@ -16,7 +16,7 @@ import { Ticking } from "./run";
 import { ROWS_MAX, stateOf, type QueryState } from "./state";
 
 const fileOf = (slug: string): string => `${slug}-query`;
-/** One at a time: a second one waits for the first to end. */
+/** One download at a time per pipeline. */
 const current = (slug: string) => downloads.value.find((one) => one.slug === slug && one.name.startsWith(fileOf(slug)));
 function start(slug: string, sql: string, format: Format): void {
   if (!current(slug)) void download({ slug, name: fileOf(slug), format, sql });

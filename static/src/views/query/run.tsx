@@ -5,7 +5,7 @@ import { duration } from "../../format/time";
 import { printed } from "../../browser/shortcuts";
 import { cancel, stateOf } from "./state";
 
-/** A query's time counts in tenths of a second. */
+/** Query time is shown in tenths of a second. */
 const TICK_MS = 100;
 
 export function Ticking({ since }: { since: number }) {

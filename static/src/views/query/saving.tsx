@@ -19,7 +19,7 @@ type Asking =
   | { kind: "delete"; query: SavedQuery }
   | { kind: "changed"; theirs: SavedQuery };
 
-/** A saved query as the service has it now, and its tag. */
+/** A saved query with its ETag. */
 async function stored(slug: string, id: string): Promise<{ query: SavedQuery; header: { "If-Match"?: string } }> {
   const path = { pipeline: slug, id };
   const { data, response } = await askWhole(api.GET("/api/p/{pipeline}/queries/{id}", { params: { path } }));
@@ -27,7 +27,7 @@ async function stored(slug: string, id: string): Promise<{ query: SavedQuery; he
   return { query: data, header: tag ? { "If-Match": tag } : {} };
 }
 
-/** Writes a query if its SQL is still `base`. Gives what it is now, if somebody else changed it. */
+/** Updates a query if its SQL is still `base`; returns the stored one on a conflict. */
 async function update(slug: string, id: string, base: string, sql: string): Promise<SavedQuery | undefined> {
   const { query, header } = await stored(slug, id);
   if (query.sql !== base) return query;
@@ -41,14 +41,14 @@ async function update(slug: string, id: string, base: string, sql: string): Prom
   }
 }
 
-/** Gives a query another name; its SQL stays as it is by now. */
+/** Renames a query; keeps its current SQL. */
 async function rename(slug: string, id: string, name: string): Promise<SavedQuery> {
   const { query, header } = await stored(slug, id);
   const params = { path: { pipeline: slug, id }, header };
   return ask(api.PUT("/api/p/{pipeline}/queries/{id}", { params, body: { name, sql: query.sql } }));
 }
 
-/** Saving, renaming and deleting of a pipeline's queries, with what it asks. */
+/** Saves, renames and deletes queries, with dialogs. */
 export function useSaving(slug: string) {
   const cache = useQueryClient();
   const state = stateOf(slug);
@@ -205,7 +205,7 @@ function DeleteDialog({ slug, query, onClose }: { slug: string; query: SavedQuer
   );
 }
 
-/** Which saved query is worked on, and what can be done with it. */
+/** The open saved query and its actions. */
 export function SavedControls({ slug, saving }: { slug: string; saving: Saving }) {
   const state = stateOf(slug);
   const { current, ask: wish } = saving;

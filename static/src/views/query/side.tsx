@@ -16,11 +16,11 @@ type Tab = (typeof TABS)[number];
 interface Props {
   slug: string;
   onInsert: (text: string) => void;
-  /** A query was put into the editor. */
+  /** A query was loaded into the editor. */
   onTaken: () => void;
 }
 
-/** What a query is made of: the tables, the saved queries, and what was asked before. */
+/** Sidebar: tables, saved queries and history. */
 export function Side({ slug, onInsert, onTaken }: Props) {
   const tab = useSignal<Tab>("Tables");
   const move = (event: KeyboardEvent & { currentTarget: HTMLElement }) => {

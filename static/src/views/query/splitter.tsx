@@ -9,10 +9,10 @@ const split = kept("query.split", 0.4, isNumber);
 
 const within = (value: number): number => Math.min(MAX, Math.max(MIN, value));
 
-/** The editor's share of the height, the same for all pipelines in this browser. */
+/** Height ratio of the editor, shared by all pipelines in this browser. */
 export const useSplit = (): Signal<number> => split;
 
-/** Divides editor and result; moved by pointer or arrows. */
+/** Resizes editor and result, by pointer or arrow keys. */
 export function Splitter({ split: share, controls }: { split: Signal<number>; controls: string }) {
   const moving = useRef(false);
   const move = (event: PointerEvent & { currentTarget: HTMLElement }) => {

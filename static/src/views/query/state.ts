@@ -1,7 +1,7 @@
 /**
- * What the Query view of a pipeline holds while others are looked at: a query goes on, and its result stays.
+ * State of a pipeline's query view; queries and results survive navigation.
  *
- * Invariant: no text is lost by another taking its place; one that is nowhere else goes into the history.
+ * Invariant: no text is lost when it is replaced; unsaved text goes into the history.
  */
 import { effect, signal, type Signal } from "@preact/signals";
 import { api, ask } from "../../api/client";
@@ -14,15 +14,15 @@ import { say } from "../../components/toasts";
 import { isString, kept, keptByAll } from "../../browser/kept";
 import { isOnlyHere, isPast, remember, type Ending, type Past } from "./history";
 
-/** Rows that a result shows at most, as the service allows. */
+/** Row limit of results, as in the service. */
 export const ROWS_MAX = 10_000;
-/** A wish to cancel may come before the service knows the query; then it is made again. */
+/** Cancellation may precede the registration of the query in the service, so it is retried. */
 const CANCEL_TRIES = 8;
 const CANCEL_AGAIN_MS = 250;
 
 interface Asked {
   sql: string;
-  /** The editor's whole text then, and where in it the statement stood (undefined: that can't be told). */
+  /** The editor's text at that time, and the offset of the statement in it (undefined: unknown). */
   text: string;
   from: number | undefined;
 }
@@ -39,15 +39,15 @@ export type Outcome = Asked & { ms: number } & (
 
 export interface QueryState {
   text: Signal<string>;
-  /** The id of the saved query that is worked on; empty: none. */
+  /** ID of the open saved query; empty: none. */
   saved: Signal<string>;
-  /** The SQL of the saved query that the text began with, or was last saved as. */
+  /** SQL of the saved query when it was opened or last saved. */
   base: Signal<string>;
   past: Signal<Past[]>;
   running: Signal<Running | undefined>;
   outcome: Signal<Outcome | undefined>;
   shown: Signal<"grid" | "chart">;
-  /** As the person chose it for this result; undefined: as guessed. */
+  /** The user's chart settings; undefined: guessed. */
   chart: Signal<ChartSpec | undefined>;
 }
 
@@ -74,7 +74,7 @@ export function stateOf(slug: string): QueryState {
   return made;
 }
 
-/** What a run takes: the selection if there is one, else all. `cursor` is at one of its ends. */
+/** The statement to run: the selection, else the whole text. `cursor` is at one of its ends. */
 export function askedOf(text: string, selection: string, cursor: number): Asked {
   if (!selection.trim()) return { sql: text, text, from: 0 };
   const from = [cursor - selection.length, cursor].find((at) => at >= 0 && text.startsWith(selection, at));
@@ -90,7 +90,7 @@ function note(state: QueryState, asked: Asked, status: Ending, more: { ms?: numb
   state.past.value = remember(state.past.value, { sql: asked.sql, at: new Date().toISOString(), status, ...more });
 }
 
-/** Runs one statement; one at a time. */
+/** Runs one statement at a time. */
 export async function run(slug: string, asked: Asked): Promise<void> {
   const state = stateOf(slug);
   if (state.running.value || !asked.sql.trim()) return;
@@ -113,7 +113,7 @@ export async function run(slug: string, asked: Asked): Promise<void> {
   }
 }
 
-/** Wishes the end of what runs; it ends by the answer to the query itself. */
+/** Cancels the query, which ends with its response. */
 export async function cancel(slug: string): Promise<void> {
   const { running } = stateOf(slug);
   const one = running.value;
@@ -139,7 +139,7 @@ export async function cancel(slug: string): Promise<void> {
   }
 }
 
-/** Puts another text into the editor. */
+/** Replaces the editor's text. */
 export function replaceText(slug: string, sql: string, queries: readonly SavedQuery[], saved = ""): void {
   const state = stateOf(slug);
   const before = state.text.value;

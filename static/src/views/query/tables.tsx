@@ -11,10 +11,10 @@ import { identifier } from "../../format/sql";
 import { useShortcuts } from "../../browser/shortcuts";
 import { ConfigNotice } from "../../shell/config-notice";
 
-/** So many tables and columns are found by looking. */
+/** From this number of tables and columns on, a search field is shown. */
 const LOOK_MAX = 12;
 
-/** The tables with those of their columns that have the text, or with all if the table has it. */
+/** Tables with matching columns, or with all columns if the table matches. */
 function matching(tables: Table[], text: string): Table[] {
   const wanted = text.trim().toLowerCase();
   if (!wanted) return tables;
@@ -25,7 +25,7 @@ function matching(tables: Table[], text: string): Table[] {
   });
 }
 
-/** Tables and their columns; a click puts a name into the text. */
+/** Tables and columns; a click inserts the name. */
 export function TableList({ slug, onInsert }: { slug: string; onInsert: (text: string) => void }) {
   const { data, error, refetch } = useQuery(tablesQuery(slug));
   const open = useSignal<ReadonlySet<string>>(new Set());

@@ -24,7 +24,7 @@ function Row({ term, children }: { term: string; children: ComponentChildren }) 
   );
 }
 
-/** What confines the processes that run SQL. */
+/** Sandboxing of SQL processes. */
 function confinementText(confinement: AboutAnswer["confinement"]): string {
   if (!confinement) return "known after the first query";
   const { landlock, landlock_abi, seccomp, namespaces } = confinement;
@@ -73,7 +73,7 @@ function Facts({ about }: { about: AboutAnswer }) {
   );
 }
 
-/** What this service is and runs on. */
+/** Service details. */
 export function About() {
   const { data, error, refetch } = useQuery(aboutQuery());
   return (

@@ -1,4 +1,4 @@
-/** The list with the item at `from` moved by `by`. */
+/** Moves the item at `from` by `by` positions. */
 export function moved<T>(list: readonly T[], from: number, by: number): T[] {
   const left = [...list];
   const to = from + by;

@@ -12,7 +12,7 @@ import { isString, kept } from "../../browser/kept";
 import { useShortcuts } from "../../browser/shortcuts";
 import { useUnsaved } from "../../browser/unsaved";
 
-/** As the service cuts names. */
+/** As in the service. */
 const NAME_CHARS_MAX = 100;
 const WORDS: Record<keyof Settings, string> = {
   workspace_name: "the workspace name",
@@ -20,7 +20,7 @@ const WORDS: Record<keyof Settings, string> = {
   starred: "the stars",
 };
 
-/** What is typed and not saved, as `{"workspace_name": …}`; survives a reload. */
+/** Unsaved input as `{"workspace_name": …}`; survives a reload. */
 const draft = kept("settings.draft", "", isString);
 
 type Typed = Partial<Pick<Settings, "workspace_name" | "display_name">>;
@@ -37,13 +37,13 @@ function typedOf(text: string): Typed {
   }
 }
 
-/** Names of workspace and person. */
+/** Names of workspace and user. */
 export function Names({ stored }: { stored: Tagged }) {
   const cache = useQueryClient();
   const busy = useSignal(false);
   const conflict = useSignal<Conflict | undefined>(undefined);
   const told = useSignal("");
-  /** What the typing began with; a later answer of the service doesn't change that. */
+  /** The settings that editing started from, independent of later responses. */
   const base = useSignal(stored);
   const typed = typedOf(draft.value);
   const now = { ...stored.settings, ...typed };
@@ -67,7 +67,7 @@ export function Names({ stored }: { stored: Tagged }) {
       conflict.value = isConflict(answer) ? answer : undefined;
       if (isConflict(answer)) return;
       base.value = answer;
-      // What was typed since stays.
+      // Keeps newer input.
       const since = Object.entries(typedOf(draft.value)).filter(([name, text]) => asked[name as keyof Typed] !== text);
       draft.value = since.length > 0 ? JSON.stringify(Object.fromEntries(since)) : "";
       const { workspace_name, display_name } = answer.settings;

@@ -8,7 +8,7 @@ import { say } from "../../components/toasts";
 import { duration } from "../../format/time";
 import { logout } from "../../shell/login";
 
-/** When the session ends, and a way to end it. */
+/** Expiry of the session, and logout. */
 export function SessionPart() {
   const { data } = useQuery(aboutQuery());
   const busy = useSignal(false);

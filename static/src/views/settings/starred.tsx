@@ -9,7 +9,7 @@ import { say } from "../../components/toasts";
 import { places } from "../../browser/places";
 import { moved } from "./merge";
 
-/** The starred pipelines, in the order in which the sidebar has them. */
+/** Starred pipelines in sidebar order. */
 export function Starred({ stored }: { stored: Tagged }) {
   const cache = useQueryClient();
   const next = useSignal<string[] | undefined>(undefined);

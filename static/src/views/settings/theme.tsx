@@ -7,7 +7,7 @@ const THEMES: { value: Theme; label: string }[] = [
   { value: "dark", label: "Dark" },
 ];
 
-/** Kept in this browser. */
+/** Stored in this browser. */
 export function ThemePart() {
   return (
     <Section title="Theme">
