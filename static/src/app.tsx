@@ -10,7 +10,7 @@ import { Empty, Failed, Skeleton } from "./components/states";
 import { Banner } from "./shell/banner";
 import { LoginAgain, LoginPage } from "./shell/login";
 import { PipelineFrame } from "./shell/pipeline";
-import { places } from "./browser/places";
+import { routes } from "./browser/routes";
 import { Shell } from "./shell/shell";
 import { guarded } from "./browser/unsaved";
 import { RunBar } from "./views/jobs/run-bar";
@@ -65,7 +65,7 @@ function OfPipeline({ slug }: { slug: string }) {
 
 function Nowhere() {
   return (
-    <Empty title="Page not found" actions={<Link href={`~${places.home()}`}>All pipelines</Link>}>
+    <Empty title="Page not found" actions={<Link href={`~${routes.home()}`}>All pipelines</Link>}>
       <code>{location.pathname}</code>
     </Empty>
   );

@@ -26,14 +26,14 @@ async function send(input: Request | string, init?: RequestInit): Promise<Respon
     connection.lost("unreachable");
     throw new ApiFailure(0, "unreachable", "the service can't be reached");
   }
-  noted(response.status, pathname);
+  recordStatus(response.status, pathname);
   return response;
 }
 
 /** Updates connection and session from a response status. */
-export function noted(status: number, path: string): void {
+export function recordStatus(status: number, path: string): void {
   if (status === 401 && path !== "/api/auth/login") session.lost();
-  else if (status === 500 || status === 502 || status === 503) connection.doubted();
+  else if (status === 500 || status === 502 || status === 503) connection.checkHealth();
   else connection.answered();
 }
 
@@ -47,11 +47,11 @@ interface Answered<T> {
 
 /** Returns the body of a successful response. @throws ApiFailure */
 export async function ask<T>(answering: Promise<Answered<T>>): Promise<T> {
-  return (await askWhole(answering)).data;
+  return (await askWithResponse(answering)).data;
 }
 
 /** Returns body and response, for callers that need headers. @throws ApiFailure */
-export async function askWhole<T>(answering: Promise<Answered<T>>): Promise<{ data: T; response: Response }> {
+export async function askWithResponse<T>(answering: Promise<Answered<T>>): Promise<{ data: T; response: Response }> {
   const { data, error, response } = await answering;
   if (!response.ok) throw failureOf(response.status, error, response.headers.get("Retry-After"));
   return { data: data as T, response };

@@ -42,7 +42,7 @@ export const connection = {
     if (!probing) probing = { wait: PROBE_FIRST_MS, timer: window.setTimeout(() => void look(), PROBE_FIRST_MS) };
   },
   /** Records a 5xx response and checks the health of the service. */
-  doubted(): void {
+  checkHealth(): void {
     if (!probing && state.value === "ok") {
       probing = { wait: PROBE_FIRST_MS, timer: 0 };
       void look();

@@ -1,5 +1,5 @@
 /** Uploads a body by XMLHttpRequest: `fetch` reports no upload progress. */
-import { noted } from "./client";
+import { recordStatus } from "./client";
 import { connection } from "./connection";
 import { ApiFailure, failureOf } from "./failure";
 
@@ -28,7 +28,7 @@ export function sendWatched<T>(
   request.upload.onprogress = ({ loaded }) => onSent(loaded);
   const done = new Promise<T>((resolve, reject) => {
     request.onload = () => {
-      noted(request.status, path);
+      recordStatus(request.status, path);
       const answer = parsed(request.responseText);
       if (request.status >= 200 && request.status < 300) resolve(answer as T);
       else reject(failureOf(request.status, answer, request.getResponseHeader("Retry-After")));

@@ -1,6 +1,6 @@
 /** The settings with their ETag. */
 import { queryOptions, type QueryClient } from "@tanstack/preact-query";
-import { api, askWhole } from "./client";
+import { api, askWithResponse } from "./client";
 import { asFailure } from "./failure";
 import { keys } from "./queries";
 import type { Settings } from "./types";
@@ -16,7 +16,7 @@ const TAGGED = ["settings-tagged"] as const;
 const TRIES = 3;
 
 async function read(signal?: AbortSignal): Promise<Tagged> {
-  const { data, response } = await askWhole(api.GET("/api/settings", signal ? { signal } : {}));
+  const { data, response } = await askWithResponse(api.GET("/api/settings", signal ? { signal } : {}));
   return { settings: data, tag: response.headers.get("ETag") };
 }
 
@@ -30,7 +30,7 @@ export interface Conflict {
 
 async function write(settings: Settings, tag: string | null): Promise<Tagged> {
   const header = tag ? { "If-Match": tag } : {};
-  const { data, response } = await askWhole(api.PUT("/api/settings", { params: { header }, body: settings }));
+  const { data, response } = await askWithResponse(api.PUT("/api/settings", { params: { header }, body: settings }));
   return { settings: data, tag: response.headers.get("ETag") };
 }
 

@@ -4,7 +4,7 @@ import type { LakeFile } from "./types";
 
 const PAGE = 1_000;
 
-export interface Walked {
+export interface WalkResult {
   files: LakeFile[];
   /** False if the listing was cut off. */
   whole: boolean;
@@ -14,7 +14,7 @@ export interface Walked {
 export async function walk(
   prefixes: readonly string[],
   { files: filesMax, asks: asksMax = Infinity, signal }: { files: number; asks?: number; signal?: AbortSignal },
-): Promise<Walked> {
+): Promise<WalkResult> {
   const files: LakeFile[] = [];
   const left: { prefix: string; after?: string }[] = prefixes.map((prefix) => ({ prefix }));
   let asks = 0;

@@ -33,7 +33,7 @@ export class Boundary extends Component<Props, { error: unknown }> {
     if (error === undefined) return this.props.children;
     const title = this.missing(error) ? "Couldn't load this view" : "Couldn't show this view";
     const reload = (
-      <Button look="primary" onClick={() => location.reload()}>
+      <Button variant="primary" onClick={() => location.reload()}>
         Reload the page
       </Button>
     );

@@ -3,14 +3,23 @@ import "./button.css";
 
 type Props = Omit<JSX.IntrinsicElements["button"], "icon" | "ref"> & {
   /** `primary`: the main action of a view. */
-  look?: "plain" | "primary" | "quiet" | "danger";
+  variant?: "plain" | "primary" | "quiet" | "danger";
   /** The action is in progress; the button is disabled and says so. */
   busy?: boolean | undefined;
   icon?: ComponentChildren;
   buttonRef?: Ref<HTMLButtonElement>;
 };
 
-export function Button({ look = "plain", busy, icon, children, class: extra, buttonRef, disabled, ...rest }: Props) {
+export function Button({
+  variant: look = "plain",
+  busy,
+  icon,
+  children,
+  class: extra,
+  buttonRef,
+  disabled,
+  ...rest
+}: Props) {
   return (
     <button
       type="button"
@@ -32,7 +41,7 @@ export function Button({ look = "plain", busy, icon, children, class: extra, but
 export function IconButton({ label, ...rest }: Props & { label: string }) {
   return (
     <Button
-      look="quiet"
+      variant="quiet"
       {...rest}
       class={`icon-only ${typeof rest.class === "string" ? rest.class : ""}`}
       aria-label={label}

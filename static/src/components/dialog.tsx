@@ -103,7 +103,7 @@ export function Confirm({
       actions={
         <>
           {onStop ? <Button onClick={onStop}>Stop</Button> : <Button onClick={onClose}>Cancel</Button>}
-          <Button look={danger ? "danger" : "primary"} busy={busy} disabled={!ready} onClick={onConfirm}>
+          <Button variant={danger ? "danger" : "primary"} busy={busy} disabled={!ready} onClick={onConfirm}>
             {action}
           </Button>
         </>

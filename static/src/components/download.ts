@@ -10,7 +10,7 @@ import { ApiFailure } from "../api/failure";
 import { freshId } from "../api/id";
 import { saveFile } from "../browser/save";
 import { bytes } from "../format/number";
-import { say } from "./toasts";
+import { toast } from "./toasts";
 
 export type Format = "csv" | "parquet" | "json";
 
@@ -84,13 +84,13 @@ export async function download({ slug, name, format, sql, size = 0 }: Asked): Pr
     const received = await kept(response, sink, file, (sum) => {
       downloads.value = downloads.value.map((one) => (one.id === id ? { ...one, bytes: sum } : one));
     });
-    say.done(`Downloaded ${file}: ${bytes(received)}`);
+    toast.done(`Downloaded ${file}: ${bytes(received)}`);
   } catch (error) {
     const cut =
       error instanceof TypeError
         ? new ApiFailure(0, "cut_off", "the connection was closed before the download completed")
         : error;
-    if (!ending.signal.aborted) say.failed(`${file} wasn't downloaded`, cut);
+    if (!ending.signal.aborted) toast.failed(`${file} wasn't downloaded`, cut);
   } finally {
     downloads.value = downloads.value.filter((one) => one.id !== id);
   }

@@ -113,7 +113,7 @@ export function Menu({ label, button, look = "quiet", items, class: extra }: Pro
     <span class="menu">
       <Button
         buttonRef={anchor}
-        look={look}
+        variant={look}
         class={extra}
         aria-label={label}
         title={label}

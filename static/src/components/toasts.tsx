@@ -29,7 +29,7 @@ function drop(id: number): void {
 }
 
 /** Toast messages. */
-export const say = {
+export const toast = {
   done: (text: string, action?: Toast["action"]) => show({ tone: "ok", text, ...(action ? { action } : {}) }),
   /** `what` failed: "Couldn't delete the file". */
   failed: (what: string, error: unknown) => show({ tone: "bad", text: `${what}: ${asFailure(error).message}` }),

@@ -47,7 +47,7 @@ export function barsOf(marks: RunMark[], width: number, height: number, places: 
 }
 
 /** Text alternative. */
-export function inWords(marks: RunMark[], duration: (ms: number) => string): string {
+export function barsText(marks: RunMark[], duration: (ms: number) => string): string {
   if (marks.length === 0) return "No runs yet";
   const failed = marks.filter(({ status }) => status === "failed").length;
   const times = marks.flatMap(({ durationMs }) => durationMs ?? []);

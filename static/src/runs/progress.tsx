@@ -3,13 +3,13 @@ import { Bar } from "../components/status";
 import { Countdown, now } from "../components/time";
 import { bytes, compact, count, counted } from "../format/number";
 import { duration } from "../format/time";
-import { look, whole } from "./rates";
-import { silenceText, stageText, waitingText } from "./words";
+import { observe, overallProgress } from "./rates";
+import { silenceText, stageText, waitingText } from "./text";
 import "./progress.css";
 
 /** Overall progress of a run; never goes back. */
 export function RunProgress({ job }: { job: Job }) {
-  const done = job.progress ? whole(job.progress) : 0;
+  const done = job.progress ? overallProgress(job.progress) : 0;
   const known = job.status === "running" && job.progress !== null && job.progress !== undefined;
   return (
     <Bar
@@ -22,7 +22,7 @@ export function RunProgress({ job }: { job: Job }) {
 
 /** Rows per second and time left, if known. */
 export function PaceText({ job }: { job: Job }) {
-  const pace = look(job, now.value.getTime());
+  const pace = observe(job, now.value.getTime());
   const parts = [
     pace.rowsPerS !== undefined && `${compact(pace.rowsPerS)} rows/s`,
     pace.bytesPerS !== undefined && `${bytes(pace.bytesPerS)}/s`,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Job, Progress } from "../api/types";
-import { look, noted, paceOf, stageTimes, whole, type Sample } from "./rates";
+import { observe, addSample, paceOf, stageTimes, overallProgress, type Sample } from "./rates";
 
 const none: Progress = {
   stage: "converting",
@@ -20,7 +20,7 @@ const none: Progress = {
 /** A sample a second, with these bytes done and ten rows a byte. */
 const seen = (...bytes: number[]): Sample[] =>
   bytes.reduce<Sample[]>(
-    (samples, done, second) => noted(samples, { ...none, bytes_done: done, rows_read: done * 10 }, second * 1_000),
+    (samples, done, second) => addSample(samples, { ...none, bytes_done: done, rows_read: done * 10 }, second * 1_000),
     [],
   );
 
@@ -28,7 +28,7 @@ describe("the pace of a run", () => {
   it("isn't told from one look", () => expect(paceOf(seen(5)).rowsPerS).toBeUndefined());
   it("is what came in the last seconds", () => expect(paceOf(seen(0, 10, 20)).rowsPerS).toBe(100));
   it("forgets what is long ago", () => {
-    const samples = noted([{ at: 0, progress: none }, ...seen(0, 0)], { ...none, rows_read: 50 }, 60_000);
+    const samples = addSample([{ at: 0, progress: none }, ...seen(0, 0)], { ...none, rows_read: 50 }, 60_000);
     expect(paceOf(samples).rowsPerS).toBeUndefined();
   });
   it("begins anew when a run begins anew", () => expect(seen(500, 600, 3)).toHaveLength(1));
@@ -57,26 +57,26 @@ describe("the bar of a run", () => {
       { ...none, stage: "publishing", partitions_total: 4, partitions_written: 4 },
       { ...none, stage: "finishing" },
     ];
-    const parts = steps.map(whole);
+    const parts = steps.map(overallProgress);
     expect(parts).toEqual([...parts].sort((a, b) => a - b));
     expect([parts[0], parts.at(-1)]).toEqual([0, 1]);
   });
   it("goes by files where there are no bytes", () =>
-    expect(whole({ ...none, bytes_total: 0, files_done: 5 })).toBeGreaterThan(0.4));
+    expect(overallProgress({ ...none, bytes_total: 0, files_done: 5 })).toBeGreaterThan(0.4));
 });
 
 describe("the stages of a run", () => {
   const job = (progress: Progress, id = "a"): Job =>
     ({ job_id: id, attempt: 1, status: "running", progress }) as unknown as Job;
   it("have the times that were looked on", () => {
-    look(job({ ...none, stage: "planning" }), 1_000);
-    look(job(none), 1_500);
-    look(job({ ...none, stage: "publishing" }), 4_500);
+    observe(job({ ...none, stage: "planning" }), 1_000);
+    observe(job(none), 1_500);
+    observe(job({ ...none, stage: "publishing" }), 4_500);
     expect(stageTimes(job(none), 5_000)).toEqual({ planning: 500, converting: 3_000, publishing: 500 });
   });
   it("have none for what was begun before the page looked", () => {
-    look(job(none, "b"), 1_000);
-    look(job({ ...none, stage: "publishing" }, "b"), 2_000);
+    observe(job(none, "b"), 1_000);
+    observe(job({ ...none, stage: "publishing" }, "b"), 2_000);
     expect(stageTimes(job(none, "b"), 3_000)).toEqual({ publishing: 1_000 });
   });
 });

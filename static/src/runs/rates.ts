@@ -29,7 +29,7 @@ const STEADY_FACTOR = 2;
 const JOBS_KEPT_MAX = 50;
 
 /** Adds a sample; a restarted run starts over. */
-export function noted(samples: Sample[], progress: Progress, at: number): Sample[] {
+export function addSample(samples: Sample[], progress: Progress, at: number): Sample[] {
   const last = samples.at(-1);
   if (!last) return [{ at, progress }];
   if (
@@ -88,7 +88,7 @@ export const paceOf = (samples: Sample[]): Pace => {
 };
 
 /** Overall progress, 0 to 1; reading takes most of it, so the bar never goes back. */
-export function whole(progress: Progress): number {
+export function overallProgress(progress: Progress): number {
   const { stage } = progress;
   const part = (done: number, total: number) => (total > 0 ? Math.min(1, done / total) : 0);
   switch (stage) {
@@ -111,17 +111,17 @@ export function whole(progress: Progress): number {
 const CONVERTING_PART = 0.85;
 
 /** Samples of a run while the page is open. */
-interface Seen {
+interface Observation {
   samples: Sample[];
   /** Start of each stage that was observed. */
   stages: Partial<Record<Stage, number>>;
 }
 
-const seen = new Map<string, Seen>();
+const seen = new Map<string, Observation>();
 const nameOf = (job: Job): string => `${job.job_id} ${job.attempt}`;
 
 /** Adds a sample of a job and returns its rate; views of one job share the samples. */
-export function look(job: Job, at: number): Pace {
+export function observe(job: Job, at: number): Pace {
   if (!job.progress || job.status !== "running")
     return { rowsPerS: undefined, bytesPerS: undefined, leftMs: undefined };
   const before = seen.get(nameOf(job));
@@ -130,7 +130,7 @@ export function look(job: Job, at: number): Pace {
   // The first sample may be in the middle of a stage.
   if (before ? stages[stage] === undefined && before.samples.at(-1)?.progress.stage !== stage : stage === "planning")
     stages[stage] = at;
-  const next = { samples: noted(before?.samples ?? [], job.progress, at), stages };
+  const next = { samples: addSample(before?.samples ?? [], job.progress, at), stages };
   seen.set(nameOf(job), next);
   const oldest = seen.size > JOBS_KEPT_MAX ? seen.keys().next().value : undefined;
   if (oldest !== undefined) seen.delete(oldest);

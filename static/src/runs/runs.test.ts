@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { duration } from "../format/time";
 import type { Job, RunError, TableResult } from "../api/types";
-import { barsOf, inWords, type RunMark } from "./bars";
+import { barsOf, barsText, type RunMark } from "./bars";
 import { rowsChange, type TableOutcome } from "./outcome";
-import { outcomeText, shortOutcome, silenceText, stageText, waitingText } from "./words";
+import { outcomeText, shortOutcome, silenceText, stageText, waitingText } from "./text";
 
 const mark = (durationMs: number | null, status = "completed", rejected = 0): RunMark => ({
   jobId: String(durationMs),
@@ -40,10 +40,10 @@ describe("the bars of the last runs", () => {
       ),
     ).toEqual(["ok", "bad", "warn", "run"]));
   it("are told in words", () => {
-    expect(inWords([], duration)).toBe("No runs yet");
-    expect(inWords([mark(1_000), mark(4_000)], duration)).toBe("The last 2 runs: none failed, 1.0 s to 4.0 s");
-    expect(inWords([mark(1_000, "failed"), mark(1_000)], duration)).toBe("The last 2 runs: 1 failed, 1.0 s to 1.0 s");
-    expect(inWords([mark(null, "failed")], duration)).toBe("The last run: failed");
+    expect(barsText([], duration)).toBe("No runs yet");
+    expect(barsText([mark(1_000), mark(4_000)], duration)).toBe("The last 2 runs: none failed, 1.0 s to 4.0 s");
+    expect(barsText([mark(1_000, "failed"), mark(1_000)], duration)).toBe("The last 2 runs: 1 failed, 1.0 s to 1.0 s");
+    expect(barsText([mark(null, "failed")], duration)).toBe("The last run: failed");
   });
 });
 

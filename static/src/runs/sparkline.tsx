@@ -1,7 +1,7 @@
 import { memo } from "preact/compat";
 import type { Job } from "../api/types";
 import { exact, duration } from "../format/time";
-import { barsOf, inWords, type RunMark } from "./bars";
+import { barsOf, barsText, type RunMark } from "./bars";
 import "./sparkline.css";
 
 const WIDTH = 180;
@@ -28,7 +28,7 @@ export const Sparkline = memo(function Sparkline({ marks, wide }: { marks: RunMa
     <svg
       class="sparkline"
       role="img"
-      aria-label={inWords(marks.slice(-PLACES), duration)}
+      aria-label={barsText(marks.slice(-PLACES), duration)}
       viewBox={`0 0 ${String(width)} ${String(HEIGHT)}`}
       preserveAspectRatio="none"
       width={width}

@@ -1,6 +1,6 @@
 /** Entries of the command palette: pages, and actions by ID. */
 import type { DashboardEntry, PipelineDetail, SavedQuery, Table } from "../api/types";
-import { places } from "../browser/places";
+import { routes } from "../browser/routes";
 import type { Named } from "./rank";
 
 export type Action = "run" | "clean" | "theme" | "logout" | "help";
@@ -12,7 +12,7 @@ export interface Command extends Named {
 }
 
 /** Contents of one pipeline. */
-export interface Inside {
+export interface PipelineContents {
   slug: string;
   tables: Table[];
   dashboards: DashboardEntry[];
@@ -38,45 +38,45 @@ const act = (action: Action, label: string, kind: string, also = ""): Command =>
 function views(slug: string): Command[] {
   const of = `view of ${slug}`;
   return [
-    go(`${slug} data`, "Data", of, places.data(slug), "tables rows"),
-    go(`${slug} query`, "Query", of, places.query(slug), "sql"),
-    go(`${slug} dashboards`, "Dashboards", of, places.dashboards(slug)),
-    go(`${slug} jobs`, "Jobs", of, places.jobs(slug), "runs"),
-    go(`${slug} config`, "Config", of, places.config(slug)),
+    go(`${slug} data`, "Data", of, routes.data(slug), "tables rows"),
+    go(`${slug} query`, "Query", of, routes.query(slug), "sql"),
+    go(`${slug} dashboards`, "Dashboards", of, routes.dashboards(slug)),
+    go(`${slug} jobs`, "Jobs", of, routes.jobs(slug), "runs"),
+    go(`${slug} config`, "Config", of, routes.config(slug)),
   ];
 }
 
-function inside({ slug, tables, dashboards, queries }: Inside): Command[] {
+function inside({ slug, tables, dashboards, queries }: PipelineContents): Command[] {
   return [
-    ...tables.map(({ name }) => go(`${slug} table ${name}`, name, `table of ${slug}`, places.data(slug, name))),
+    ...tables.map(({ name }) => go(`${slug} table ${name}`, name, `table of ${slug}`, routes.data(slug, name))),
     ...dashboards.map(({ name }) =>
-      go(`${slug} dashboard ${name}`, name, `dashboard of ${slug}`, places.dashboard(slug, name)),
+      go(`${slug} dashboard ${name}`, name, `dashboard of ${slug}`, routes.dashboard(slug, name)),
     ),
     ...queries.map(({ id, name }) =>
-      go(`${slug} saved ${id}`, name, `saved query of ${slug}`, places.query(slug, { saved: id })),
+      go(`${slug} saved ${id}`, name, `saved query of ${slug}`, routes.query(slug, { saved: id })),
     ),
   ];
 }
 
 /** All entries; `here` is the open pipeline. */
-export function commands(pipelines: PipelineDetail[], known: Inside[], here: string | undefined): Command[] {
+export function commands(pipelines: PipelineDetail[], known: PipelineContents[], here: string | undefined): Command[] {
   const own = here
     ? [
         act("run", "Run", `of ${here}`, "start"),
         act("clean", "Clean run…", `of ${here}`, "start again rebuild"),
         ...views(here),
-        go(`${here} upload`, "Upload CSVs", `to ${here}`, places.lake(`pipelines/${here}/`), "lake add files"),
+        go(`${here} upload`, "Upload CSVs", `to ${here}`, routes.lake(`pipelines/${here}/`), "lake add files"),
       ]
     : [];
   return [
     ...own,
     ...known.flatMap(inside),
-    ...pipelines.map(({ slug, title }) => go(slug, slug, title ?? "pipeline", places.pipeline(slug), "pipeline")),
-    go("home", "Pipelines", "place", places.home(), "home all"),
-    go("lake", "Lake", "place", places.lake(), "files objects"),
-    ...(here ? [] : [go("upload", "Upload CSVs", "to the lake", places.lake(), "lake add files")]),
-    go("new", "New pipeline from CSV", "action", places.fromCsv(), "create drop"),
-    go("settings", "Settings", "place", places.settings(), "workspace about theme session"),
+    ...pipelines.map(({ slug, title }) => go(slug, slug, title ?? "pipeline", routes.pipeline(slug), "pipeline")),
+    go("home", "Pipelines", "place", routes.home(), "home all"),
+    go("lake", "Lake", "place", routes.lake(), "files objects"),
+    ...(here ? [] : [go("upload", "Upload CSVs", "to the lake", routes.lake(), "lake add files")]),
+    go("new", "New pipeline from CSV", "action", routes.fromCsv(), "create drop"),
+    go("settings", "Settings", "place", routes.settings(), "workspace about theme session"),
     act("theme", "Change theme", "action", "light dark system toggle"),
     act("help", "Help for this view", "action", "keyboard shortcuts"),
     act("logout", "Log out", "action", "session leave"),
@@ -85,6 +85,6 @@ export function commands(pipelines: PipelineDetail[], known: Inside[], here: str
 }
 
 /** Pipelines that the input may refer to, besides the open one; their contents are loaded. */
-export function meant(slugs: string[], here: string | undefined, wanted: string[], max: number): string[] {
+export function referredPipelines(slugs: string[], here: string | undefined, wanted: string[], max: number): string[] {
   return [...new Set([...(here ? [here] : []), ...wanted, ...slugs])].slice(0, max);
 }

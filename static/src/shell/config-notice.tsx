@@ -3,7 +3,7 @@ import type { ConfigStatus } from "../api/types";
 import { Button } from "../components/button";
 import { Note } from "../components/states";
 import { counted } from "../format/number";
-import { places } from "../browser/places";
+import { routes } from "../browser/routes";
 import { useRun } from "./pipeline";
 
 /** Notice that the config differs from the one the tables were built with, with the next step. */
@@ -28,7 +28,7 @@ export function ConfigNotice({ slug, config }: { slug: string; config: ConfigSta
             <span class="grow">
               The config has {counted(Math.max(1, config.problems?.length ?? 0), "problem")}. Tables show the last run.
             </span>
-            <Link class="button" href={`~${places.config(slug)}`}>
+            <Link class="button" href={`~${routes.config(slug)}`}>
               Fix config
             </Link>
           </div>
@@ -39,7 +39,7 @@ export function ConfigNotice({ slug, config }: { slug: string; config: ConfigSta
         <Note tone="warn">
           <div class="row wrap">
             <span class="grow">The pipeline has no config. Tables show the last run.</span>
-            <Link class="button" href={`~${places.config(slug)}`}>
+            <Link class="button" href={`~${routes.config(slug)}`}>
               Write config
             </Link>
           </div>

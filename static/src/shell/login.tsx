@@ -55,7 +55,7 @@ function LoginForm() {
         error={wait > 0 ? `Too many attempts. Try again in ${duration(Math.ceil(wait / 1_000) * 1_000)}.` : error}
         onInput={(event) => setPassword(event.currentTarget.value)}
       />
-      <Button type="submit" look="primary" busy={busy} disabled={wait > 0}>
+      <Button type="submit" variant="primary" busy={busy} disabled={wait > 0}>
         Log in
       </Button>
     </form>

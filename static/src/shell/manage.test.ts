@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { lossWords } from "./manage";
+import { deletionSummary } from "./manage";
 
 const files = (n: number, size = 1) => Array.from({ length: n }, (_, at) => ({ key: `f${at}`, size }) as never);
 
 describe("what a delete loses", () => {
   it("is told with numbers and names", () =>
     expect(
-      lossWords({
+      deletionSummary({
         lake: { files: files(412, 1024), whole: true },
         tables: [
           { name: "a", rows: 2 },
@@ -22,9 +22,9 @@ describe("what a delete loses", () => {
       "the config and the job history",
     ]));
   it("is at least so much where there is too much to count", () =>
-    expect(lossWords({ lake: { files: files(40), whole: false } })[0]).toMatch(/^at least 40 files/));
+    expect(deletionSummary({ lake: { files: files(40), whole: false } })[0]).toMatch(/^at least 40 files/));
   it("is told in words before it is known", () =>
-    expect(lossWords({ tables: [] }).slice(0, 3)).toEqual([
+    expect(deletionSummary({ tables: [] }).slice(0, 3)).toEqual([
       "all files in the lake",
       "0 tables",
       "all dashboards and all saved queries",

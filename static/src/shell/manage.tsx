@@ -3,11 +3,11 @@ import { useState } from "preact/hooks";
 import { api, ask } from "../api/client";
 import { dashboardsQuery, keys, savedQueriesQuery, tablesQuery } from "../api/queries";
 import { renameStar } from "../api/settings";
-import { walk, type Walked } from "../api/walk";
+import { walk, type WalkResult } from "../api/walk";
 import { Confirm } from "../components/dialog";
 import { TextField } from "../components/field";
 import { Note } from "../components/states";
-import { say } from "../components/toasts";
+import { toast } from "../components/toasts";
 import { bytes, count, counted } from "../format/number";
 import { withRemedy } from "../format/remedies";
 import { SLUG_HINT, slugFault } from "../format/slug";
@@ -35,7 +35,7 @@ export function RenamePipeline({ slug, onDone, onClose }: Props & { onDone: (nam
     try {
       await ask(api.PATCH("/api/pipelines/{slug}", { params: { path: { slug } }, body: { newSlug: name } }));
       await renameStar(cache, slug, name).catch(() => undefined);
-      say.done(`Renamed ${slug} to ${name}`);
+      toast.done(`Renamed ${slug} to ${name}`);
       onDone(name);
       void cache.invalidateQueries({ queryKey: keys.settings });
       void cache.invalidateQueries({ queryKey: keys.pipelines });
@@ -91,14 +91,14 @@ const lakeQuery = (slug: string) =>
   });
 
 interface Known {
-  lake?: Walked | undefined;
+  lake?: WalkResult | undefined;
   tables?: { name: string; rows: number }[] | undefined;
   dashboards?: number | undefined;
   queries?: number | undefined;
 }
 
 /** What a delete removes, as far as known: `412 files in the lake (1.2 GiB)`, `2 tables with 5 rows: a, b`, … */
-export function lossWords({ lake, tables, dashboards, queries }: Known): string[] {
+export function deletionSummary({ lake, tables, dashboards, queries }: Known): string[] {
   const size = lake?.files.reduce((sum, file) => sum + file.size, 0) ?? 0;
   const files =
     lake && `${lake.whole ? "" : "at least "}${counted(lake.files.length, "file")} in the lake (${bytes(size)})`;
@@ -134,7 +134,7 @@ export function DeletePipeline({ slug, onDone, onClose }: Props & { onDone: () =
     setRefused(undefined);
     try {
       const { objects } = await ask(api.DELETE("/api/pipelines/{slug}", { params: { path: { slug } } }));
-      say.done(`Deleted ${slug} (${counted(objects, "object")})`);
+      toast.done(`Deleted ${slug} (${counted(objects, "object")})`);
       onDone();
       cache.removeQueries({ queryKey: keys.pipeline(slug), type: "inactive" });
       void cache.invalidateQueries({ queryKey: keys.pipelines });
@@ -155,7 +155,7 @@ export function DeletePipeline({ slug, onDone, onClose }: Props & { onDone: () =
     >
       <p>This permanently deletes:</p>
       <ul class="losses">
-        {lossWords(loss).map((words) => (
+        {deletionSummary(loss).map((words) => (
           <li key={words}>{words}</li>
         ))}
       </ul>

@@ -2,8 +2,8 @@ import { useQueries, useQuery } from "@tanstack/preact-query";
 import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import { dashboardsQuery, pipelinesQuery, savedQueriesQuery, tablesQuery } from "../api/queries";
-import { commands, meant, type Action, type Command, type Inside } from "./commands";
-import { isStrings, kept } from "../browser/kept";
+import { commands, referredPipelines, type Action, type Command, type PipelineContents } from "./commands";
+import { isStrings, persisted } from "../browser/persisted";
 import { ranked } from "./rank";
 import "./palette.css";
 
@@ -12,14 +12,14 @@ const RECENT_MAX = 20;
 /** Maximum number of pipelines whose contents are loaded. */
 const INSIDE_MAX = 4;
 
-const recent = kept<string[]>("palette.recent", [], isStrings);
+const recent = persisted<string[]>("palette.recent", [], isStrings);
 
 function used(id: string): void {
   recent.value = [id, ...recent.value.filter((other) => other !== id)].slice(0, RECENT_MAX);
 }
 
 /** Contents of the pipelines that the input refers to. */
-function useInside(slugs: string[]): Inside[] {
+function usePipelineContents(slugs: string[]): PipelineContents[] {
   const tables = useQueries({ queries: slugs.map((slug) => tablesQuery(slug)) });
   const dashboards = useQueries({ queries: slugs.map((slug) => dashboardsQuery(slug)) });
   const queries = useQueries({ queries: slugs.map((slug) => savedQueriesQuery(slug)) });
@@ -38,9 +38,9 @@ function useFound(text: string, here: string | undefined): Command[] {
     const named = pipelines.map(({ slug, title }) => ({ id: slug, label: slug, also: title ?? "" }));
     const words = text.trim().split(/\s+/).filter(Boolean);
     const wanted = words.flatMap((word) => ranked(named, word, [], 2).map(({ id }) => id));
-    return meant(pipelines.length <= INSIDE_MAX ? named.map(({ id }) => id) : [], here, wanted, INSIDE_MAX);
+    return referredPipelines(pipelines.length <= INSIDE_MAX ? named.map(({ id }) => id) : [], here, wanted, INSIDE_MAX);
   }, [pipelines, here, text]);
-  const inside = useInside(slugs);
+  const inside = usePipelineContents(slugs);
   return ranked(commands(pipelines, inside, here), text, recent.value, SHOWN_MAX);
 }
 

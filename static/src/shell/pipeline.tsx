@@ -13,18 +13,18 @@ import { Menu } from "../components/menu";
 import { Empty } from "../components/states";
 import { Badge } from "../components/status";
 import { Time } from "../components/time";
-import { say } from "../components/toasts";
-import { places } from "../browser/places";
+import { toast } from "../components/toasts";
+import { routes } from "../browser/routes";
 import { useShortcuts } from "../browser/shortcuts";
 import "./pipeline.css";
 
 const TABS = [
-  { name: "Overview", key: "o", place: places.pipeline },
-  { name: "Data", key: "d", place: (slug: string) => places.data(slug) },
-  { name: "Query", key: "q", place: (slug: string) => places.query(slug) },
-  { name: "Dashboards", key: "b", place: places.dashboards },
-  { name: "Jobs", key: "j", place: places.jobs },
-  { name: "Config", key: "c", place: (slug: string) => places.config(slug) },
+  { name: "Overview", key: "o", place: routes.pipeline },
+  { name: "Data", key: "d", place: (slug: string) => routes.data(slug) },
+  { name: "Query", key: "q", place: (slug: string) => routes.query(slug) },
+  { name: "Dashboards", key: "b", place: routes.dashboards },
+  { name: "Jobs", key: "j", place: routes.jobs },
+  { name: "Config", key: "c", place: (slug: string) => routes.config(slug) },
 ] as const;
 
 /** Enqueues a run and shows it immediately. */
@@ -40,7 +40,7 @@ export function useRun(slug: string): { run: (clean: boolean) => Promise<void>; 
       cache.setQueryData(jobsQuery(slug).queryKey, (listed) => listed && { ...listed, jobs: [job, ...listed.jobs] });
       await cache.invalidateQueries({ queryKey: keys.jobs(slug) });
     } catch (error) {
-      say.failed("Couldn't start the run", error);
+      toast.failed("Couldn't start the run", error);
     } finally {
       setBusy(false);
     }
@@ -66,7 +66,7 @@ function RunButton({ slug }: { slug: string }) {
   const [asking, setAsking] = useState(false);
   return (
     <span class="split-button">
-      <Button look="primary" icon={<Play />} busy={busy} onClick={() => void run(false)}>
+      <Button variant="primary" icon={<Play />} busy={busy} onClick={() => void run(false)}>
         Run
       </Button>
       <Menu
@@ -109,7 +109,7 @@ export function StarButton({ slug }: { slug: string }) {
       await changeStars(cache, change);
     } catch (error) {
       cache.setQueryData(keys.settings, settings);
-      say.failed("Couldn't update the star", error);
+      toast.failed("Couldn't update the star", error);
     }
   };
   return (
@@ -176,7 +176,7 @@ export function PipelineFrame({
   ]);
   if (error && ["pipeline_not_found", "invalid_slug"].includes(asFailure(error).code)) {
     return (
-      <Empty title={`There is no pipeline ${slug}`} actions={<a href={places.home()}>All pipelines</a>}>
+      <Empty title={`There is no pipeline ${slug}`} actions={<a href={routes.home()}>All pipelines</a>}>
         It may have been renamed or deleted.
       </Empty>
     );
@@ -193,7 +193,7 @@ export function PipelineFrame({
       </header>
       <nav class="tabs" aria-label="Pipeline" ref={tabs}>
         {TABS.map(({ name, place }) => {
-          const relative = place(slug).slice(places.pipeline(slug).length) || "/";
+          const relative = place(slug).slice(routes.pipeline(slug).length) || "/";
           const here =
             relative === "/" ? path === "/" || path === "" : path === relative || path.startsWith(`${relative}/`);
           return (

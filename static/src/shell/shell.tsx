@@ -6,16 +6,16 @@ import { Link, useLocation } from "wouter-preact";
 import { settingsQuery } from "../api/queries";
 import { IconButton } from "../components/button";
 import { workspace } from "../components/page";
-import { say } from "../components/toasts";
-import { useArrival } from "./arrive";
+import { toast } from "../components/toasts";
+import { useFocusOnNavigation } from "./focus";
 import type { Action } from "./commands";
 import { UploadDock } from "../uploads/dock";
 import { Help } from "./help";
-import { Leaving } from "./leaving";
+import { UnsavedDialog } from "./unsaved-dialog";
 import { logout } from "./login";
 import { Palette } from "./palette";
 import { CleanRun, useRun } from "./pipeline";
-import { places } from "../browser/places";
+import { routes } from "../browser/routes";
 import { useShortcuts } from "../browser/shortcuts";
 import { nextTheme, Sidebar } from "./sidebar";
 import "./shell.css";
@@ -66,7 +66,7 @@ function useActions(here: string | undefined, help: () => void) {
   const act = (action: Action) => {
     if (action === "help") help();
     else if (action === "theme") nextTheme();
-    else if (action === "logout") logout().catch((error: unknown) => say.failed("Couldn't log out", error));
+    else if (action === "logout") logout().catch((error: unknown) => toast.failed("Couldn't log out", error));
     else if (here && action === "run") void run(false);
     else if (action === "clean") setCleaning(here);
   };
@@ -94,16 +94,16 @@ export function Shell({ children }: { children: ComponentChildren }) {
   const palette = () => setOver("palette");
   const { act, asking } = useActions(here, help);
 
-  useArrival(path);
+  useFocusOnNavigation(path);
   useEffect(() => {
     workspace.value = settings?.workspace_name || "Lakemill";
   }, [settings]);
   useShortcuts([
     { keys: "mod+k", does: "Open the command palette", run: palette, scope: "everywhere" },
     { keys: "?", does: "Show help for this view", run: help, scope: "everywhere" },
-    { keys: "g p", does: "Go to pipelines", run: () => go(places.home()), scope: "everywhere" },
-    { keys: "g l", does: "Go to the lake", run: () => go(places.lake()), scope: "everywhere" },
-    { keys: "g s", does: "Go to settings", run: () => go(places.settings()), scope: "everywhere" },
+    { keys: "g p", does: "Go to pipelines", run: () => go(routes.home()), scope: "everywhere" },
+    { keys: "g l", does: "Go to the lake", run: () => go(routes.lake()), scope: "everywhere" },
+    { keys: "g s", does: "Go to settings", run: () => go(routes.settings()), scope: "everywhere" },
   ]);
 
   return (
@@ -120,7 +120,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
       </a>
       <div class="topbar" inert={sheet.open}>
         <IconButton label="Menu" icon={<MenuIcon />} aria-expanded={sheet.open} onClick={() => sheet.setOpen(true)} />
-        <Link href={places.home()} class="cut">
+        <Link href={routes.home()} class="cut">
           {workspace.value}
         </Link>
         <span class="grow" />
@@ -138,7 +138,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
       {over === "palette" && <Palette here={here} onClose={() => setOver(undefined)} onAct={act} />}
       {over === "help" && <Help path={path} onClose={() => setOver(undefined)} />}
       {asking}
-      <Leaving />
+      <UnsavedDialog />
       <UploadDock />
     </div>
   );

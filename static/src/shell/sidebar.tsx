@@ -17,7 +17,7 @@ import type { PipelineDetail } from "../api/types";
 import { IconButton } from "../components/button";
 import { TextField } from "../components/field";
 import { workspace } from "../components/page";
-import { places } from "../browser/places";
+import { routes } from "../browser/routes";
 import { choose, theme, type Theme } from "../browser/theme";
 
 /** With more pipelines, a search field is shown. */
@@ -45,7 +45,7 @@ function Item({ pipeline, here, starred }: { pipeline: PipelineDetail; here: boo
   const { slug, title, last_job } = pipeline;
   return (
     <li>
-      <Link href={places.pipeline(slug)} aria-current={here ? "page" : undefined} title={title || slug}>
+      <Link href={routes.pipeline(slug)} aria-current={here ? "page" : undefined} title={title || slug}>
         {starred ? (
           <Star class="star" aria-label="Starred" />
         ) : (
@@ -80,7 +80,7 @@ function Pipelines() {
       )}
       <ul class="sidebar-pipelines">
         {listed.map((pipeline) => {
-          const place = places.pipeline(pipeline.slug);
+          const place = routes.pipeline(pipeline.slug);
           const here = path === place || path.startsWith(`${place}/`);
           return <Item key={pipeline.slug} pipeline={pipeline} here={here} starred={starred.has(pipeline.slug)} />;
         })}
@@ -102,17 +102,17 @@ export function Sidebar({ onPalette, onHelp }: Props) {
   const at = (place: string) => (path === place ? "page" : undefined);
   return (
     <>
-      <Link href={places.home()} class="sidebar-home" aria-current={at("/")}>
+      <Link href={routes.home()} class="sidebar-home" aria-current={at("/")}>
         <img src="/favicon.svg" alt="" width="20" height="20" />
         <strong class="cut">{workspace.value}</strong>
       </Link>
       <Pipelines />
       <div class="sidebar-foot">
-        <Link href={places.lake()} aria-current={at("/lake")}>
+        <Link href={routes.lake()} aria-current={at("/lake")}>
           <Database />
           Lake
         </Link>
-        <Link href={places.settings()} aria-current={at("/settings")}>
+        <Link href={routes.settings()} aria-current={at("/settings")}>
           <SettingsIcon />
           Settings
         </Link>

@@ -9,7 +9,7 @@ import { duration } from "../format/time";
 import { useUnsaved } from "../browser/unsaved";
 import { uploads } from ".";
 import { nameOf } from "./keys";
-import type { Standing, Upload, UploadState } from "./queue";
+import type { QueueState, Upload, UploadState } from "./queue";
 import "./dock.css";
 
 /** Maximum number of listed files. */
@@ -50,7 +50,7 @@ export function UploadDock() {
   );
 }
 
-function heading({ active, counts, files }: Standing): string {
+function heading({ active, counts, files }: QueueState): string {
   const ended = counts.done + counts.kept;
   if (active) return `${count(ended)} of ${counted(files, "file")}`;
   const lost = counts.failed + counts.refused;
@@ -60,7 +60,7 @@ function heading({ active, counts, files }: Standing): string {
   return parts.join(", ");
 }
 
-function pace(standing: Standing): string {
+function pace(standing: QueueState): string {
   const { active, paused, bytesSent, bytesTotal, rate, secondsLeft, counts } = standing;
   if (!active) return bytes(bytesTotal);
   const parts = [`${bytes(bytesSent)} of ${bytes(bytesTotal)}`];
@@ -74,7 +74,7 @@ function pace(standing: Standing): string {
   return parts.join(" · ");
 }
 
-function Controls({ standing, open, onOpen }: { standing: Standing; open: boolean; onOpen: () => void }) {
+function Controls({ standing, open, onOpen }: { standing: QueueState; open: boolean; onOpen: () => void }) {
   const { active, paused, counts } = standing;
   return (
     <>

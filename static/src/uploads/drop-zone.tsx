@@ -2,9 +2,9 @@ import { FileUp } from "lucide-preact";
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { Button } from "../components/button";
-import { say } from "../components/toasts";
+import { toast } from "../components/toasts";
 import { counted } from "../format/number";
-import { chosen, dropped, hasFiles, leftOut, type Taken } from "./found";
+import { chosenFiles, filesOfDrop, hasFiles, skippedMessage, type CollectedFiles } from "./files";
 import "./drop-zone.css";
 
 const CSV = /(^[^.]+|\.(csv|tsv|tab|txt|psv|dat))(\.(gz|zst))?$/i;
@@ -32,16 +32,16 @@ export function DropZone({
 }) {
   const [over, setOver] = useState(false);
   const chooser = useRef<HTMLInputElement>(null);
-  const take = (taken: Taken) => {
+  const take = (taken: CollectedFiles) => {
     const files = taken.found.map(({ file }) => file);
     const csvs = csvsOf(files);
-    const left = leftOut(taken);
-    if (left !== undefined) say.failed("Some files weren't added", new Error(left));
+    const left = skippedMessage(taken);
+    if (left !== undefined) toast.failed("Some files weren't added", new Error(left));
     if (csvs.length > 0) {
-      if (csvs.length < files.length) say.done(`${counted(files.length - csvs.length, "file")} skipped: not a CSV`);
+      if (csvs.length < files.length) toast.done(`${counted(files.length - csvs.length, "file")} skipped: not a CSV`);
       onFiles(csvs);
     } else if (files.length > 0)
-      say.failed("No files added", new Error("Lakemill reads CSV files only (.csv, .csv.gz, .csv.zst)"));
+      toast.failed("No files added", new Error("Lakemill reads CSV files only (.csv, .csv.gz, .csv.zst)"));
   };
   return (
     <div
@@ -56,8 +56,8 @@ export function DropZone({
         event.preventDefault();
         setOver(false);
         if (!event.dataTransfer) return;
-        dropped(event.dataTransfer).then(take, (error: unknown) =>
-          say.failed("Couldn't read the dropped files", error),
+        filesOfDrop(event.dataTransfer).then(take, (error: unknown) =>
+          toast.failed("Couldn't read the dropped files", error),
         );
       }}
     >
@@ -65,7 +65,7 @@ export function DropZone({
       <h2>{over ? "Drop to upload" : "Drop a CSV here"}</h2>
       <p class="secondary">{children}</p>
       <div class="row wrap">
-        <Button look="primary" onClick={() => chooser.current?.click()}>
+        <Button variant="primary" onClick={() => chooser.current?.click()}>
           {button}
         </Button>
         {also}
@@ -78,7 +78,7 @@ export function DropZone({
         accept={ACCEPTED}
         aria-label="CSV files"
         onChange={(event) => {
-          take(chosen(event.currentTarget.files ?? []));
+          take(chosenFiles(event.currentTarget.files ?? []));
           event.currentTarget.value = "";
         }}
       />

@@ -3,7 +3,7 @@ import { effect } from "@preact/signals";
 import { connection } from "../api/connection";
 import { client, keys } from "../api/queries";
 import { session } from "../api/session";
-import { hasFiles } from "./found";
+import { hasFiles } from "./files";
 import { pipelineOf } from "./keys";
 import { UploadQueue } from "./queue";
 import { overHttp } from "./transport";
@@ -31,11 +31,11 @@ effect(() => {
 const TAKES_FILES = 'input[type="file"], [contenteditable="true"]';
 
 /** Prevents the browser from opening a file that is dropped outside a drop zone. */
-function astray(event: DragEvent): void {
+function preventStrayDrop(event: DragEvent): void {
   if (event.defaultPrevented || !event.dataTransfer || !hasFiles(event.dataTransfer)) return;
   if (event.target instanceof Element && event.target.closest(TAKES_FILES)) return;
   event.preventDefault();
   event.dataTransfer.dropEffect = "none";
 }
 
-for (const name of ["dragover", "drop"] as const) window.addEventListener(name, astray);
+for (const name of ["dragover", "drop"] as const) window.addEventListener(name, preventStrayDrop);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { chosen, FILES_MAX, leftOut, walked } from "./found";
+import { chosenFiles, FILES_MAX, skippedMessage, walked } from "./files";
 import { folderOf, isCsv, joinKey, keyProblem, nameOf, pipelineOf, strayOf } from "./keys";
 
 describe("keys", () => {
@@ -77,16 +77,16 @@ describe("files of a folder", () => {
   it("keep their paths, without what systems leave behind", () => {
     const made = (path: string) =>
       Object.defineProperty(new File([""], path.split("/").at(-1) ?? ""), "webkitRelativePath", { value: path });
-    const { found } = chosen(["d/a.csv", "d/.DS_Store", "d/.git/x", "d/sub/b.csv", "d/Thumbs.db"].map(made));
+    const { found } = chosenFiles(["d/a.csv", "d/.DS_Store", "d/.git/x", "d/sub/b.csv", "d/Thumbs.db"].map(made));
     expect(found.map(({ path }) => path)).toEqual(["d/a.csv", "d/sub/b.csv"]);
   });
 
   it("are taken up to a number, and those beyond it are told", () => {
     const name = Object.defineProperty(new File([""], "a.csv"), "webkitRelativePath", { value: "" });
     const many = Array.from({ length: FILES_MAX + 3 }, () => name);
-    expect(leftOut(chosen(many.slice(3)))).toBeUndefined();
-    expect(chosen(many).left).toBe(3);
-    expect(leftOut(chosen(many))).toContain("skipped 3");
+    expect(skippedMessage(chosenFiles(many.slice(3)))).toBeUndefined();
+    expect(chosenFiles(many).left).toBe(3);
+    expect(skippedMessage(chosenFiles(many))).toContain("skipped 3");
   });
 
   it("may be more in one folder than a call takes arguments", async () => {

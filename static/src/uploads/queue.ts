@@ -84,7 +84,7 @@ const none = (): Counts => ({
 });
 
 /** State of the queue; a new object for each change. */
-export interface Standing {
+export interface QueueState {
   counts: Counts;
   files: number;
   bytesTotal: number;
@@ -110,8 +110,8 @@ export class UploadQueue {
   private lastId = 0;
   private telling = false;
   private readonly ends = new Map<Batch, () => void>();
-  private readonly told = signal<Standing>(this.standing());
-  readonly state: ReadonlySignal<Standing> = this.told;
+  private readonly told = signal<QueueState>(this.standing());
+  readonly state: ReadonlySignal<QueueState> = this.told;
 
   constructor(
     private readonly transport: Transport,
@@ -353,7 +353,7 @@ export class UploadQueue {
     });
   }
 
-  private standing(): Standing {
+  private standing(): QueueState {
     const { counts } = this;
     const active = counts.waiting + counts.sending + counts.resting + counts.exists > 0;
     let bytesSent = this.bytesEnded;

@@ -5,14 +5,14 @@ import { familyOf, instant, numeric, plain, timeWritten, written } from "../../f
 import type { ChartField } from "./spec";
 
 /** A chart field with its column index. */
-export interface Held extends ChartField {
+export interface ResolvedField extends ChartField {
   at: number;
   type: string;
   name: string;
 }
 
 /** Resolves a field; undefined if the result doesn't have the column. */
-export function held(field: ChartField | undefined, columns: ResultColumn[]): Held | undefined {
+export function resolveField(field: ChartField | undefined, columns: ResultColumn[]): ResolvedField | undefined {
   const at = field ? columns.findIndex(({ name }) => name === field.field) : -1;
   const column = columns[at];
   return field && column ? { ...field, at, type: column.type, name: field.title || field.field } : undefined;
@@ -45,7 +45,7 @@ export const position = (value: Cell | undefined, kind: AxisKind): number | null
   kind === "time" ? instant(value) : numeric(value);
 
 /** Label of a value, including null. */
-export function labelled(value: Cell | undefined, field: Held, times = "date"): string {
+export function labelled(value: Cell | undefined, field: ResolvedField, times = "date"): string {
   if (value === null || value === undefined) return "null";
   if (!field.format && kindOf(field.type) === "time") {
     const ms = instant(value);

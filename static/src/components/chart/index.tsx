@@ -3,7 +3,7 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import { shownTheme } from "../../browser/theme";
 import { Button } from "../button";
 import type { Drawing } from "./engine";
-import { lookOf } from "./look";
+import { chartThemeOf } from "./theme";
 import { optionOf } from "./option";
 import { shapeOf } from "./shape";
 import { AsTable } from "./as-table";
@@ -75,7 +75,7 @@ function Canvas({ label, shape, spec }: { label: string; shape: Drawn; spec: Cha
   const wide = width.value;
   useEffect(() => {
     if (ready && box.current && !ready.isDisposed()) {
-      ready.setOption(optionOf(shape, spec, lookOf(box.current)), { notMerge: true });
+      ready.setOption(optionOf(shape, spec, chartThemeOf(box.current)), { notMerge: true });
     }
   }, [ready, shape, spec, theme, wide]);
 

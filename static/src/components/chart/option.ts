@@ -3,7 +3,7 @@ import type { EChartsCoreOption } from "echarts/core";
 import { share } from "../../format/number";
 import { axisWritten, numberWritten, timeWritten } from "../../format/values";
 import type { Axis } from "./columns";
-import type { Look } from "./look";
+import type { ChartTheme } from "./theme";
 import { type Line, POINTS_MAX, type Shape } from "./shape";
 import type { ChartSpec } from "./spec";
 
@@ -32,7 +32,11 @@ const safe = (text: string): string => text.replaceAll("{", "{\u2060");
 const short = (text: string): string => (text.length > NAME_CHARS_MAX ? `${text.slice(0, NAME_CHARS_MAX - 1)}…` : text);
 const marker = (told: Told): string => (typeof told.marker === "string" ? told.marker : "");
 
-export function optionOf(shape: Exclude<Shape, { kind: "none" }>, spec: ChartSpec, look: Look): EChartsCoreOption {
+export function optionOf(
+  shape: Exclude<Shape, { kind: "none" }>,
+  spec: ChartSpec,
+  look: ChartTheme,
+): EChartsCoreOption {
   const base = {
     color: look.series,
     animation: !look.still,
@@ -54,7 +58,7 @@ export function optionOf(shape: Exclude<Shape, { kind: "none" }>, spec: ChartSpe
   }
 }
 
-const tooltip = (look: Look, more: object) => ({
+const tooltip = (look: ChartTheme, more: object) => ({
   renderMode: "richText",
   confine: true,
   transitionDuration: 0,
@@ -68,7 +72,7 @@ const tooltip = (look: Look, more: object) => ({
 });
 
 /** Legend of the names that fit (`named`). */
-const legend = (look: Look, more: object = {}) => ({
+const legend = (look: ChartTheme, more: object = {}) => ({
   type: "plain",
   right: 0,
   top: 0,
@@ -137,7 +141,7 @@ function spoken(axis: Axis, value: number | string): string {
   return axis.kind === "time" ? timeWritten(Number(value), axis.format) : numberWritten(Number(value), axis.format);
 }
 
-function axisOption(axis: Axis, look: Look, more: Record<string, unknown> = {}): Record<string, unknown> {
+function axisOption(axis: Axis, look: ChartTheme, more: Record<string, unknown> = {}): Record<string, unknown> {
   const label = { color: look.dim, fontSize: TEXT_PX, hideOverlap: true, ...((more.axisLabel as object) ?? {}) };
   const shared = {
     name: short(axis.name),
@@ -171,7 +175,7 @@ const along = { nameLocation: "middle", nameGap: 8 };
 /** Axis name above the axis, aligned with its labels. */
 const above = { nameLocation: "end", nameGap: 12, axisLine: { show: false } };
 
-function linesOption(shape: Extract<Shape, { kind: "lines" }>, spec: ChartSpec, look: Look): object {
+function linesOption(shape: Extract<Shape, { kind: "lines" }>, spec: ChartSpec, look: ChartTheme): object {
   const isBar = spec.type === "bar";
   const lying = isBar && spec.horizontal === true;
   const many = shape.lines.length > 1;
@@ -208,7 +212,7 @@ function linesOption(shape: Extract<Shape, { kind: "lines" }>, spec: ChartSpec, 
   };
 }
 
-const left = (look: Look) => ({ align: "left", color: look.dim, fontSize: TEXT_PX });
+const left = (look: ChartTheme) => ({ align: "left", color: look.dim, fontSize: TEXT_PX });
 
 function lineTip(told: Told[], shape: Extract<Shape, { kind: "lines" }>): string {
   const [first] = told;
@@ -225,7 +229,13 @@ function lineTip(told: Told[], shape: Extract<Shape, { kind: "lines" }>): string
   return [safe(head), ...rows].join("\n");
 }
 
-function drawn(line: Line, shape: Extract<Shape, { kind: "lines" }>, spec: ChartSpec, look: Look, at: number): object {
+function drawn(
+  line: Line,
+  shape: Extract<Shape, { kind: "lines" }>,
+  spec: ChartSpec,
+  look: ChartTheme,
+  at: number,
+): object {
   const colour = look.series[at];
   const lone = line.points.some(
     ([, value], index) => value !== null && line.points[index - 1]?.[1] == null && line.points[index + 1]?.[1] == null,
@@ -254,7 +264,7 @@ function drawn(line: Line, shape: Extract<Shape, { kind: "lines" }>, spec: Chart
   };
 }
 
-function bar(line: Line, spec: ChartSpec, look: Look, at: number): object {
+function bar(line: Line, spec: ChartSpec, look: ChartTheme, at: number): object {
   const before = line.of !== undefined;
   return {
     type: "bar",
@@ -268,7 +278,7 @@ function bar(line: Line, spec: ChartSpec, look: Look, at: number): object {
   };
 }
 
-function partsOption(shape: Extract<Shape, { kind: "parts" }>, spec: ChartSpec, look: Look): object {
+function partsOption(shape: Extract<Shape, { kind: "parts" }>, spec: ChartSpec, look: ChartTheme): object {
   const narrow = look.width < NARROW_PX;
   const names = shape.parts.map(({ name }) => name);
   const below = named(names, look.width, PIE_ROWS_MAX);
@@ -321,7 +331,7 @@ function partsOption(shape: Extract<Shape, { kind: "parts" }>, spec: ChartSpec, 
   };
 }
 
-function pointsOption(shape: Extract<Shape, { kind: "points" }>, look: Look): object {
+function pointsOption(shape: Extract<Shape, { kind: "points" }>, look: ChartTheme): object {
   const many = shape.groups.length > 1;
   const names = named(
     shape.groups.map(({ name }) => name),
@@ -368,7 +378,7 @@ function pointTip(told: Told, shape: Extract<Shape, { kind: "points" }>, many: b
   return [...(head.length > 0 ? [head.join(" · ")] : []), ...rows].join("\n");
 }
 
-function cellsOption(shape: Extract<Shape, { kind: "cells" }>, look: Look): object {
+function cellsOption(shape: Extract<Shape, { kind: "cells" }>, look: ChartTheme): object {
   const numbers = shape.cells.map(([, , value]) => value);
   const [least, most] = [Math.min(...numbers), Math.max(...numbers)];
   const far = Math.max(-least, most);

@@ -6,8 +6,19 @@
 import type { Cell, ResultColumn, Row } from "../../api/types";
 import { count, counted } from "../../format/number";
 import { numeric, plain } from "../../format/values";
-import { type Axis, distinct, grain, type Held, held, keyOf, kindOf, labelled, Notes, position } from "./columns";
-import { besidePrevious, splitRows } from "./split";
+import {
+  type Axis,
+  distinct,
+  grain,
+  type ResolvedField,
+  resolveField,
+  keyOf,
+  kindOf,
+  labelled,
+  Notes,
+  position,
+} from "./columns";
+import { withPreviousPeriod, splitRows } from "./split";
 import type { ChartSpec, Compared } from "./spec";
 
 const CATEGORIES_MAX = 200;
@@ -56,8 +67,8 @@ export type Shape = { notes: string[] } & (
 const none = (why: string): Shape => ({ kind: "none", why, notes: [] });
 
 export function shapeOf(spec: ChartSpec, columns: ResultColumn[], rows: Row[], compared?: Compared): Shape {
-  const x = held(spec.x, columns);
-  const y = spec.y.map((field) => held(field, columns)).filter((field) => field !== undefined);
+  const x = resolveField(spec.x, columns);
+  const y = spec.y.map((field) => resolveField(field, columns)).filter((field) => field !== undefined);
   if (!x || y.length < spec.y.length || y.length === 0)
     return none("The result doesn't have the columns of this chart.");
   if (rows.length === 0) return none("No rows.");
@@ -71,12 +82,17 @@ export function shapeOf(spec: ChartSpec, columns: ResultColumn[], rows: Row[], c
     case "scatter":
       return points(spec, x, y[0], columns, rows);
     case "heatmap":
-      return cells(x, y[0], held(spec.value, columns), rows);
+      return cells(x, y[0], resolveField(spec.value, columns), rows);
   }
 }
 
 /** Category axis, limited to a readable number. */
-function categories(field: Held, rows: Row[], max: number, notes: Notes): { axis: Axis; at: Map<string, number> } {
+function categories(
+  field: ResolvedField,
+  rows: Row[],
+  max: number,
+  notes: Notes,
+): { axis: Axis; at: Map<string, number> } {
   const found = [...distinct(rows, field.at)];
   const shown = found.slice(0, max);
   notes.cut(shown.length, found.length, `values of ${field.name}`);
@@ -90,7 +106,7 @@ function categories(field: Held, rows: Row[], max: number, notes: Notes): { axis
 }
 
 /** Continuous axis of a field, and the position of a row on it. */
-function axisOf(field: Held, rows: Row[], notes: Notes): { axis: Axis; place: (row: Row) => number | null } {
+function axisOf(field: ResolvedField, rows: Row[], notes: Notes): { axis: Axis; place: (row: Row) => number | null } {
   const kind = kindOf(field.type);
   if (kind === "category") {
     const { axis, at } = categories(field, rows, CATEGORIES_MAX, notes);
@@ -104,14 +120,14 @@ function axisOf(field: Held, rows: Row[], notes: Notes): { axis: Axis; place: (r
 
 function lines(
   spec: ChartSpec,
-  x: Held,
-  y: Held[],
+  x: ResolvedField,
+  y: ResolvedField[],
   columns: ResultColumn[],
   rows: Row[],
   compared: Compared | undefined,
 ): Shape {
   const notes = new Notes();
-  const series = held(spec.series ? { field: spec.series } : undefined, columns);
+  const series = resolveField(spec.series ? { field: spec.series } : undefined, columns);
   const isBar = spec.type === "bar";
   const placed = isBar ? undefined : axisOf(x, rows, notes);
   const banded = isBar ? categories(x, rows, CATEGORIES_MAX, notes) : undefined;
@@ -119,7 +135,7 @@ function lines(
   const place = placed?.place ?? ((row: Row) => banded?.at.get(keyOf(row[x.at])) ?? null);
   if (!axis) return none("No rows.");
   const split = splitRows(rows, y, series, place, { stacked: spec.stacked ?? false, notes });
-  const before = compared ? besidePrevious(split, compared, { axis, x, y, series, place }) : [];
+  const before = compared ? withPreviousPeriod(split, compared, { axis, x, y, series, place }) : [];
   const drawn = [...split.lines, ...before];
   if (!drawn.some((line) => line.points.some(([, value]) => value !== null))) return none("No values.");
   const most = Math.max(...drawn.map((line) => line.points.length));
@@ -136,7 +152,7 @@ function lines(
   return { kind: "lines", x: axis, y: value, lines: drawn, thinned, notes: notes.texts };
 }
 
-function parts(x: Held, y: Held | undefined, rows: Row[]): Shape {
+function parts(x: ResolvedField, y: ResolvedField | undefined, rows: Row[]): Shape {
   if (!y) return none("No values.");
   const notes = new Notes();
   const sums = new Map<string, { name: string; value: number }>();
@@ -173,13 +189,19 @@ function parts(x: Held, y: Held | undefined, rows: Row[]): Shape {
 
 const GROUPS_MAX = 12;
 
-function points(spec: ChartSpec, x: Held, y: Held | undefined, columns: ResultColumn[], rows: Row[]): Shape {
+function points(
+  spec: ChartSpec,
+  x: ResolvedField,
+  y: ResolvedField | undefined,
+  columns: ResultColumn[],
+  rows: Row[],
+): Shape {
   if (!y) return none("No values.");
   const notes = new Notes();
   const [along, up] = [axisOf(x, rows, notes), axisOf(y, rows, notes)];
-  const size = held(spec.value, columns);
-  const series = held(spec.series ? { field: spec.series } : undefined, columns);
-  const point = held(spec.point ? { field: spec.point } : undefined, columns);
+  const size = resolveField(spec.value, columns);
+  const series = resolveField(spec.series ? { field: spec.series } : undefined, columns);
+  const point = resolveField(spec.point ? { field: spec.point } : undefined, columns);
   const groups = new Map<string, { name: string; points: Point[] }>();
   let left = 0;
   for (const row of rows) {
@@ -213,7 +235,7 @@ function points(spec: ChartSpec, x: Held, y: Held | undefined, columns: ResultCo
 
 const naturally = new Intl.Collator(undefined, { numeric: true });
 
-function cells(x: Held, y: Held | undefined, value: Held | undefined, rows: Row[]): Shape {
+function cells(x: ResolvedField, y: ResolvedField | undefined, value: ResolvedField | undefined, rows: Row[]): Shape {
   if (!y || !value) return none("No values.");
   const notes = new Notes();
   const along = categories(x, sorted(rows, x), CELLS_SIDE_MAX, notes);
@@ -230,7 +252,7 @@ function cells(x: Held, y: Held | undefined, value: Held | undefined, rows: Row[
 }
 
 /** Sorts rows by a column: numbers and times by value, strings by locale. */
-function sorted(rows: Row[], field: Held): Row[] {
+function sorted(rows: Row[], field: ResolvedField): Row[] {
   const kind = kindOf(field.type);
   const by = (value: Cell | undefined) => (kind === "category" ? null : position(value, kind));
   return [...rows].sort((a, b) => {

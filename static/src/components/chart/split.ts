@@ -2,7 +2,7 @@
 import type { Row } from "../../api/types";
 import { count, counted } from "../../format/number";
 import { numeric, plain } from "../../format/values";
-import { type Axis, type Held, keyOf, labelled, type Notes, position } from "./columns";
+import { type Axis, type ResolvedField, keyOf, labelled, type Notes, position } from "./columns";
 import type { Line } from "./shape";
 import type { Compared } from "./spec";
 
@@ -25,7 +25,12 @@ interface Ways {
   notes: Notes;
 }
 
-function gathered(rows: Row[], y: Held[], series: Held | undefined, place: Place): Map<string, Drawn> {
+function gathered(
+  rows: Row[],
+  y: ResolvedField[],
+  series: ResolvedField | undefined,
+  place: Place,
+): Map<string, Drawn> {
   const found = new Map<string, Drawn>();
   for (const row of rows) {
     const at = place(row);
@@ -47,7 +52,13 @@ function gathered(rows: Row[], y: Held[], series: Held | undefined, place: Place
 
 const total = (line: Line): number => line.points.reduce((sum, [, value]) => sum + Math.abs(value ?? 0), 0);
 
-export function splitRows(rows: Row[], y: Held[], series: Held | undefined, place: Place, ways: Ways): Split {
+export function splitRows(
+  rows: Row[],
+  y: ResolvedField[],
+  series: ResolvedField | undefined,
+  place: Place,
+  ways: Ways,
+): Split {
   const found = [...gathered(rows, y, series, place).values()];
   let lines = found;
   if (found.length > LINES_MAX) {
@@ -76,10 +87,10 @@ function aligned(lines: Drawn[], { stacked, notes }: Ways): Drawn[] {
 }
 
 /** Adds the lines of the compared period, shifted onto the current one. */
-export function besidePrevious(
+export function withPreviousPeriod(
   split: Split,
   compared: Compared,
-  on: { axis: Axis; x: Held; y: Held[]; series: Held | undefined; place: Place },
+  on: { axis: Axis; x: ResolvedField; y: ResolvedField[]; series: ResolvedField | undefined; place: Place },
 ): Line[] {
   const { axis, x, y, series } = on;
   const isTime = x.type !== "" && position(compared.rows[0]?.[x.at], "time") !== null;
@@ -94,7 +105,7 @@ export function besidePrevious(
 }
 
 /** Shifts by the days between the periods, or by order where that misses (months differ in length). */
-function movedPlace(compared: Compared, on: { axis: Axis; x: Held; place: Place }): Place {
+function movedPlace(compared: Compared, on: { axis: Axis; x: ResolvedField; place: Place }): Place {
   const { axis, x } = on;
   const move = (row: Row): Row => {
     const ms = position(row[x.at], "time");

@@ -1,6 +1,6 @@
 /** Suggests missing keys and enumerated values from a JSON Schema. */
 import type { Tree } from "@lezer/common";
-import { isPlaceholder, placeAt, type Place } from "./place";
+import { isPlaceholder, placeAt, type TypingContext } from "./typing-context";
 import {
   descriptionOf,
   factsOf,
@@ -104,7 +104,7 @@ function about(root: unknown, schema: Schema): { detail: string; info?: string }
   return { detail: summaryOf(root, schema), ...(told.length > 0 ? { info: told.join("\n") } : {}) };
 }
 
-function keySuggestions(schemas: Schema[], place: Place, writing: Writing): Suggestion[] {
+function keySuggestions(schemas: Schema[], place: TypingContext, writing: Writing): Suggestion[] {
   const node = nodeAt(place.root, place.path, place.text);
   const typed = place.text.slice(place.from).match(/^[\w$.-]*/)?.[0] ?? "";
   const entries = node && isMapping(node) ? entriesOf(node, place.text) : [];
@@ -144,7 +144,12 @@ function itemSuggestions(schemas: Schema[], writing: Writing, pad: string): Sugg
     });
 }
 
-function valueSuggestions(schemas: Schema[], place: Place, writing: Writing, offers: Offers | undefined): Suggestion[] {
+function valueSuggestions(
+  schemas: Schema[],
+  place: TypingContext,
+  writing: Writing,
+  offers: Offers | undefined,
+): Suggestion[] {
   const found = new Map<string, Suggestion>();
   const add = (value: unknown, detail: string | undefined, info: string | undefined) => {
     const text = written(value, writing.language);

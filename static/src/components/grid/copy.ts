@@ -1,9 +1,9 @@
-import { say } from "../toasts";
+import { toast } from "../toasts";
 
 /** Copies text, also without https, and reports the result. */
 export async function copyText(text: string, what: string): Promise<void> {
-  if (await copied(text)) say.done(`Copied ${what}`);
-  else say.failed(`Couldn't copy ${what}`, new Error("the browser blocked access to the clipboard"));
+  if (await copied(text)) toast.done(`Copied ${what}`);
+  else toast.failed(`Couldn't copy ${what}`, new Error("the browser blocked access to the clipboard"));
 }
 
 async function copied(text: string): Promise<boolean> {

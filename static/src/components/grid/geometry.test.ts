@@ -1,21 +1,21 @@
 import { describe, expect, it } from "vitest";
 import {
-  brought,
+  scrolledIntoView,
   columnRange,
-  common,
+  intersection,
   HEIGHT_MAX,
-  isRush,
+  isTooFast,
   JUMP,
   offsetsOf,
   physicalHeight,
   ROW_PX,
   rowRange,
   scrolled,
-  settled,
-  stuck,
+  alignedPosition,
+  isStuck,
   toPhysical,
   toVirtual,
-  type Place,
+  type ScrollPosition,
 } from "./geometry";
 
 const view = 600;
@@ -64,13 +64,13 @@ describe("a grid higher than any browser draws", () => {
   });
 
   it.each([0, 3_571, 49_999_999, 99_999_990])("reaches each row near row %d by the wheel alone", (row) => {
-    let place: Place = { physical: Math.round(toPhysical(row * ROW_PX, many)), virtual: row * ROW_PX };
+    let place: ScrollPosition = { physical: Math.round(toPhysical(row * ROW_PX, many)), virtual: row * ROW_PX };
     const seen = new Set<number>();
     for (let step = 0; step < 40; step += 1) {
       place = scrolled(place, Math.min(place.physical + 100, bar), many);
       const end = Math.min(100_000_000, Math.ceil((place.virtual + view) / ROW_PX));
       for (let index = Math.floor(place.virtual / ROW_PX); index < end; index += 1) seen.add(index);
-      if (step % 7 === 0) place = { physical: settled(place, many), virtual: place.virtual };
+      if (step % 7 === 0) place = { physical: alignedPosition(place, many), virtual: place.virtual };
     }
     const rows = [...seen].sort((a, b) => a - b);
     expect(rows.at(-1)).toBe(Math.min(99_999_999, Math.ceil((row * ROW_PX + 4_000 + view) / ROW_PX) - 1));
@@ -78,7 +78,7 @@ describe("a grid higher than any browser draws", () => {
   });
 
   it("moves rows by the wheel as far as the wheel moved, wherever the bar stands", () => {
-    const from: Place = { physical: 7_000_000, virtual: 1_000_000_000 };
+    const from: ScrollPosition = { physical: 7_000_000, virtual: 1_000_000_000 };
     expect(scrolled(from, 7_000_240, many).virtual).toBe(1_000_000_240);
     expect(scrolled(from, 6_999_900, many).virtual).toBe(999_999_900);
   });
@@ -88,11 +88,11 @@ describe("a grid higher than any browser draws", () => {
     expect(scrolled({ physical: 0, virtual: 0 }, JUMP + 1, many).virtual).toBe(JUMP + 1);
   });
   it("goes on when the bar has come to an end before the rows", () => {
-    expect(stuck({ physical: 0, virtual: 3_000 }, many)).toBe(true);
-    expect(stuck({ physical: bar, virtual: last - 3_000 }, many)).toBe(true);
-    expect(stuck({ physical: 0, virtual: 0 }, many)).toBe(false);
-    expect(stuck({ physical: bar, virtual: last }, many)).toBe(false);
-    const freed: Place = { physical: settled({ physical: 0, virtual: 3_000 }, many), virtual: 3_000 };
+    expect(isStuck({ physical: 0, virtual: 3_000 }, many)).toBe(true);
+    expect(isStuck({ physical: bar, virtual: last - 3_000 }, many)).toBe(true);
+    expect(isStuck({ physical: 0, virtual: 0 }, many)).toBe(false);
+    expect(isStuck({ physical: bar, virtual: last }, many)).toBe(false);
+    const freed: ScrollPosition = { physical: alignedPosition({ physical: 0, virtual: 3_000 }, many), virtual: 3_000 };
     expect(freed.physical).toBe(3_000);
   });
 });
@@ -131,24 +131,24 @@ describe("what is drawn", () => {
 
 describe("a cell that is to be seen", () => {
   it("moves the view no more than it must", () => {
-    expect(brought(100, 500, 200, 228)).toBe(100);
-    expect(brought(100, 500, 50, 78)).toBe(50);
-    expect(brought(100, 500, 590, 618)).toBe(118);
-    expect(brought(100, 500, 900, 1_600)).toBe(900);
+    expect(scrolledIntoView(100, 500, 200, 228)).toBe(100);
+    expect(scrolledIntoView(100, 500, 50, 78)).toBe(50);
+    expect(scrolledIntoView(100, 500, 590, 618)).toBe(118);
+    expect(scrolledIntoView(100, 500, 900, 1_600)).toBe(900);
   });
 });
 
 describe("rows that run past", () => {
   it("are those that nobody could read, until they slow down by far", () => {
-    expect(isRush(100, 1_000 / 60, false)).toBe(false);
-    expect(isRush(400, 1_000 / 60, false)).toBe(true);
-    expect(isRush(-400, 1_000 / 60, false)).toBe(true);
+    expect(isTooFast(100, 1_000 / 60, false)).toBe(false);
+    expect(isTooFast(400, 1_000 / 60, false)).toBe(true);
+    expect(isTooFast(-400, 1_000 / 60, false)).toBe(true);
     // A late frame isn't readable either.
-    expect(isRush(400, 50, false)).toBe(false);
-    expect(isRush(400, 50, true)).toBe(true);
-    expect(isRush(50, 1_000 / 60, true)).toBe(false);
+    expect(isTooFast(400, 50, false)).toBe(false);
+    expect(isTooFast(400, 50, true)).toBe(true);
+    expect(isTooFast(50, 1_000 / 60, true)).toBe(false);
   });
-  it("are no single step, however far", () => expect(isRush(14_000_000, 150, false)).toBe(false));
+  it("are no single step, however far", () => expect(isTooFast(14_000_000, 150, false)).toBe(false));
   it.each([
     [
       { first: 0, end: 8 },
@@ -170,5 +170,5 @@ describe("rows that run past", () => {
       { first: 0, end: 4 },
       { first: 4, end: 4 },
     ],
-  ])("%j and %j have %j in common", (a, b, both) => expect(common(a, b)).toEqual(both));
+  ])("%j and %j have %j in common", (a, b, both) => expect(intersection(a, b)).toEqual(both));
 });

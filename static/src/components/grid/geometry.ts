@@ -49,13 +49,13 @@ export function toPhysical(at: number, extent: Extent): number {
 }
 
 /** A scroll position with its virtual offset. */
-export interface Place {
+export interface ScrollPosition {
   physical: number;
   virtual: number;
 }
 
 /** New position after scrolling to `physical`. */
-export function scrolled(from: Place, physical: number, extent: Extent): Place {
+export function scrolled(from: ScrollPosition, physical: number, extent: Extent): ScrollPosition {
   const by = physical - from.physical;
   const last = Math.max(0, extent.full - extent.view);
   if (by === 0) return { physical, virtual: Math.min(from.virtual, last) };
@@ -65,10 +65,11 @@ export function scrolled(from: Place, physical: number, extent: Extent): Place {
 }
 
 /** Scroll position that matches the virtual offset after pixel-wise moves. */
-export const settled = (place: Place, extent: Extent): number => Math.round(toPhysical(place.virtual, extent));
+export const alignedPosition = (place: ScrollPosition, extent: Extent): number =>
+  Math.round(toPhysical(place.virtual, extent));
 
 /** Whether the bar is at an end but the rows aren't; it must be realigned to continue. */
-export function stuck(place: Place, extent: Extent): boolean {
+export function isStuck(place: ScrollPosition, extent: Extent): boolean {
   const { virtual, physical } = ends(extent);
   return (place.physical <= 0 && place.virtual > 0) || (place.physical >= physical && place.virtual < virtual);
 }
@@ -84,7 +85,7 @@ export const sameRange = (a: Range, b: Range): boolean => a.first === b.first &&
 export const isIn = (at: number, { first, end }: Range): boolean => at >= first && at < end;
 
 /** Intersection. */
-export function common(a: Range, b: Range): Range {
+export function intersection(a: Range, b: Range): Range {
   const first = Math.min(Math.max(a.first, b.first), b.end);
   return { first, end: Math.max(first, Math.min(a.end, b.end)) };
 }
@@ -108,7 +109,7 @@ const CALM = 4;
 const PAUSE_MS = 100;
 
 /** Whether rows move too fast to read: `by` pixels within `ms`. */
-export const isRush = (by: number, ms: number, before: boolean): boolean =>
+export const isTooFast = (by: number, ms: number, before: boolean): boolean =>
   (before || ms < PAUSE_MS) && Math.abs(by) > (before ? CALM : RUSH) * Math.max(1, ms);
 
 /** Start of each column, plus the end of the last. */
@@ -140,7 +141,7 @@ function columnAt(offsets: number[], pixel: number): number {
 }
 
 /** Smallest scroll that brings `from` to `to` into a view of `size` at `at`. */
-export function brought(at: number, size: number, from: number, to: number): number {
+export function scrolledIntoView(at: number, size: number, from: number, to: number): number {
   if (from < at || to - from > size) return from;
   return to > at + size ? to - size : at;
 }

@@ -64,4 +64,4 @@ export interface GridProps {
 }
 
 /** Row source of rows in memory. */
-export const rowsAtHand = (rows: Row[]): RowSource => ({ total: rows.length, get: (index) => rows[index] });
+export const rowsInMemory = (rows: Row[]): RowSource => ({ total: rows.length, get: (index) => rows[index] });

@@ -1,19 +1,19 @@
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import {
-  brought,
+  scrolledIntoView,
   columnRange,
-  common,
-  isRush,
+  intersection,
+  isTooFast,
   physicalHeight,
   ROW_PX,
   rowRange,
   sameRange,
   scrolled,
-  settled,
-  stuck,
+  alignedPosition,
+  isStuck,
   toPhysical,
   type Extent,
-  type Place,
+  type ScrollPosition,
   type Range,
 } from "./geometry";
 
@@ -48,7 +48,7 @@ const same = (a: Window, b: Window): boolean =>
 export function useScroll({ total, offsets, gutter, need, version }: Options) {
   const scroller = useRef<HTMLDivElement>(null);
   const header = useRef<HTMLDivElement>(null);
-  const place = useRef<Place>({ physical: 0, virtual: 0 });
+  const place = useRef<ScrollPosition>({ physical: 0, virtual: 0 });
   const timer = useRef<ReturnType<typeof setTimeout>>();
   const rest = useRef<ReturnType<typeof setTimeout>>();
   /** Time, distance and speed class of the last scroll. */
@@ -79,7 +79,7 @@ export function useScroll({ total, offsets, gutter, need, version }: Options) {
       shift: physical - virtual,
     };
     setWindow((before) => {
-      const whole = rush ? common(before.whole, next.rows) : next.rows;
+      const whole = rush ? intersection(before.whole, next.rows) : next.rows;
       if (same(before, { ...next, whole })) return before;
       // Same object, so that rows aren't rendered again.
       return { ...next, whole, columns: sameRange(before.columns, next.columns) ? before.columns : next.columns };
@@ -97,7 +97,7 @@ export function useScroll({ total, offsets, gutter, need, version }: Options) {
   }, []);
 
   const settle = useCallback(() => {
-    const wanted = settled(place.current, extent());
+    const wanted = alignedPosition(place.current, extent());
     if (Math.abs(wanted - place.current.physical) < 1) return;
     put(wanted, place.current.virtual);
     look();
@@ -115,8 +115,8 @@ export function useScroll({ total, offsets, gutter, need, version }: Options) {
     place.current = scrolled(place.current, node.scrollTop, extent());
     const now = performance.now();
     const by = place.current.virtual - before;
-    pace.current = { at: now, by, rush: isRush(by, now - pace.current.at, pace.current.rush) };
-    if (stuck(place.current, extent())) put(settled(place.current, extent()), place.current.virtual);
+    pace.current = { at: now, by, rush: isTooFast(by, now - pace.current.at, pace.current.rush) };
+    if (isStuck(place.current, extent())) put(alignedPosition(place.current, extent()), place.current.virtual);
     look();
     clearTimeout(timer.current);
     timer.current = setTimeout(settle, SETTLE_MS);
@@ -151,12 +151,12 @@ export function useScroll({ total, offsets, gutter, need, version }: Options) {
       const node = scroller.current;
       if (!node) return;
       const sizes = extent();
-      const top = brought(place.current.virtual, sizes.view, row * ROW_PX, (row + 1) * ROW_PX);
+      const top = scrolledIntoView(place.current.virtual, sizes.view, row * ROW_PX, (row + 1) * ROW_PX);
       const virtual = Math.min(Math.max(0, top), Math.max(0, sizes.full - sizes.view));
       if (row >= 0 && virtual !== place.current.virtual) put(Math.round(toPhysical(virtual, sizes)), virtual);
       if (column !== undefined) {
         const [from, to] = [offsets[column] ?? 0, offsets[column + 1] ?? 0];
-        node.scrollLeft = brought(node.scrollLeft, node.clientWidth - gutter, from, to);
+        node.scrollLeft = scrolledIntoView(node.scrollLeft, node.clientWidth - gutter, from, to);
       }
       look();
     },

@@ -1,6 +1,6 @@
 import { useCallback, useMemo, useRef, useState } from "preact/hooks";
 import type { Row } from "../../api/types";
-import { kept } from "../../browser/kept";
+import { persisted } from "../../browser/persisted";
 import { isNaming } from "../../format/naming";
 import type { GridColumn, RowSource } from "./types";
 import { clampWidth, isWidths, widthsOf, type Widths } from "./widths";
@@ -33,7 +33,7 @@ const told = (columns: GridColumn[], rows: Row[]): GridColumn[] =>
 
 /** Columns and their widths: stored under `name`, else by the first rows; later rows change nothing. */
 export function useWidths(given: GridColumn[], rows: RowSource, name: string | undefined, filtered: boolean) {
-  const store = useMemo(() => (name ? kept<Widths>(`grid.${name}`, NONE, isWidths) : undefined), [name]);
+  const store = useMemo(() => (name ? persisted<Widths>(`grid.${name}`, NONE, isWidths) : undefined), [name]);
   const [own, setOwn] = useState<{ of: typeof store; widths: Widths }>({ of: store, widths: store?.peek() ?? NONE });
   const current = own.of === store ? own.widths : (store?.peek() ?? NONE);
   const shape = given.map(({ name: column, type }) => `${column}\n${type}`).join("\n\n");

@@ -25,7 +25,7 @@ export const isWidths = (value: unknown): value is Widths =>
   Object.values(value).every((width) => typeof width === "number" && width >= WIDTH_MIN && width <= WIDTH_MAX);
 
 /** Width in characters; East Asian characters count twice. */
-function places(text: string): number {
+function characterCells(text: string): number {
   let sum = 0;
   for (const char of text) sum += (char.codePointAt(0) ?? 0) >= 0x1100 ? 2 : 1;
   return sum;
@@ -43,12 +43,12 @@ function ofType(type: string): number {
 
 /** Automatic width by header and first values. */
 export function autoWidth(column: GridColumn, at: number, rows: readonly Row[], filtered: boolean): number {
-  const header = Math.max(places(column.name), places(column.type)) * HEADER_PX + HEADER_MORE;
+  const header = Math.max(characterCells(column.name), characterCells(column.type)) * HEADER_PX + HEADER_MORE;
   let data = rows.length === 0 ? ofType(column.type) : 0;
   for (const row of rows.slice(0, ROWS_LOOKED_AT)) {
     const value = row[at] ?? null;
     const text = column.format ? column.format(value) : shown(value, column.type, column.naming).text;
-    data = Math.max(data, places(text) * DATA_PX);
+    data = Math.max(data, characterCells(text) * DATA_PX);
   }
   const least = filtered ? FILTER_MIN : WIDTH_MIN;
   return clampWidth(Math.min(Math.max(header, data + PADDING, least), AUTO_MAX));

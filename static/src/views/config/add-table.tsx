@@ -10,7 +10,7 @@ import { TextField } from "../../components/field";
 import { Empty, Failed, Note, Skeleton } from "../../components/states";
 import { Badge } from "../../components/status";
 import { bytes, counted } from "../../format/number";
-import { places } from "../../browser/places";
+import { routes } from "../../browser/routes";
 import { mappingHeads } from "./effect";
 import { matcher } from "./glob";
 import { isCsv } from "../../uploads/keys";
@@ -153,7 +153,7 @@ export function AddTable({ slug, config, onAdd, onClose }: Props) {
         inferred ? (
           <>
             <Button onClick={() => setInferred(undefined)}>Choose another file</Button>
-            <Button look="primary" onClick={() => onAdd(inferred.mapping as Record<string, unknown>)}>
+            <Button variant="primary" onClick={() => onAdd(inferred.mapping as Record<string, unknown>)}>
               Add to config
             </Button>
           </>
@@ -171,7 +171,7 @@ export function AddTable({ slug, config, onAdd, onClose }: Props) {
       ) : files.data.files.every(({ name }) => !isCsv(name)) ? (
         <Empty
           title="No CSVs in this pipeline's folder yet"
-          actions={<Link href={`~${places.lake(prefixOf(slug))}`}>Upload CSVs</Link>}
+          actions={<Link href={`~${routes.lake(prefixOf(slug))}`}>Upload CSVs</Link>}
         />
       ) : (
         <>

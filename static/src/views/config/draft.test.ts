@@ -18,7 +18,7 @@ describe("unsaved text that an earlier page left", () => {
     const draft = left("mine", "1");
     draft.arrived({ text: "old", etag: "1" });
     expect(draft.text.value).toBe("mine");
-    expect(draft.offered.value).toBeUndefined();
+    expect(draft.offeredDraft.value).toBeUndefined();
   });
 
   it("is offered where the config moved on, and stays so while it moves on further", () => {
@@ -26,7 +26,7 @@ describe("unsaved text that an earlier page left", () => {
     draft.arrived({ text: "theirs", etag: "2" });
     draft.arrived({ text: "theirs, too", etag: "3" });
     draft.keeping()();
-    expect(draft.offered.value?.text).toBe("mine");
+    expect(draft.offeredDraft.value?.text).toBe("mine");
     expect(draft.text.value).toBe("theirs, too");
     expect(draft.base.value?.etag).toBe("3");
     expect(kept()).toContain("mine");
@@ -36,7 +36,7 @@ describe("unsaved text that an earlier page left", () => {
     const same = left("mine", "1");
     same.arrived({ text: "theirs", etag: "2" });
     same.arrived({ text: "mine", etag: "3" });
-    expect(same.offered.value).toBeUndefined();
+    expect(same.offeredDraft.value).toBeUndefined();
     expect(kept()).toBeNull();
 
     const thrown = left("mine", "1");

@@ -5,7 +5,7 @@
  * discarding.
  */
 import { computed, effect, signal, type Signal } from "@preact/signals";
-import { kept } from "../../browser/kept";
+import { persisted } from "../../browser/persisted";
 
 /** The stored config; without an ETag, there is none yet. */
 export interface Stored {
@@ -42,15 +42,15 @@ export class ConfigDraft {
   /** Unsaved text was restored after a reload. */
   readonly restored = signal(false);
   /** Unsaved text whose config changed meanwhile; until decided, `text` is the stored config. */
-  readonly offered = signal<Draft | undefined>(undefined);
+  readonly offeredDraft = signal<Draft | undefined>(undefined);
   /** The stored config, if `text` is based on another version. */
-  readonly moved = signal<Stored | undefined>(undefined);
+  readonly newerVersion = signal<Stored | undefined>(undefined);
   readonly dirty = computed(() => this.base.value !== undefined && this.text.value !== this.base.value.text);
   private readonly store: Signal<Draft | null>;
   private timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(slug: string) {
-    this.store = kept<Draft | null>(`draft.config.${slug}`, null, isDraft);
+    this.store = persisted<Draft | null>(`draft.config.${slug}`, null, isDraft);
   }
 
   /** Stores typing from now on; returns the stop function. */
@@ -73,7 +73,7 @@ export class ConfigDraft {
 
   private keep(): void {
     const base = this.base.peek();
-    if (!base || this.offered.peek()) return;
+    if (!base || this.offeredDraft.peek()) return;
     const text = this.text.peek();
     if (text === base.text) {
       if (this.store.peek()) this.store.value = null;
@@ -94,10 +94,10 @@ export class ConfigDraft {
   arrived(stored: Stored): void {
     const base = this.base.peek();
     if (!base) return this.first(stored);
-    if (this.offered.peek()) return this.under(stored);
-    if (stored.etag === base.etag && stored.text === base.text) this.moved.value = undefined;
+    if (this.offeredDraft.peek()) return this.under(stored);
+    if (stored.etag === base.etag && stored.text === base.text) this.newerVersion.value = undefined;
     else if (!this.dirty.peek() || stored.text === this.text.peek()) this.take(stored);
-    else this.moved.value = stored;
+    else this.newerVersion.value = stored;
   }
 
   private first(stored: Stored): void {
@@ -108,12 +108,12 @@ export class ConfigDraft {
     if (draft.etag === stored.etag) {
       this.text.value = draft.text;
       this.restored.value = true;
-    } else this.offered.value = draft;
+    } else this.offeredDraft.value = draft;
   }
 
   /** Updates the stored config below an offered draft. */
   private under(stored: Stored): void {
-    if (this.offered.peek()?.text === stored.text) return this.take(stored);
+    if (this.offeredDraft.peek()?.text === stored.text) return this.take(stored);
     this.base.value = stored;
     this.text.value = stored.text;
   }
@@ -139,14 +139,14 @@ export class ConfigDraft {
   }
 
   discard(): void {
-    const now = this.moved.peek() ?? this.base.peek();
+    const now = this.newerVersion.peek() ?? this.base.peek();
     if (now) this.take(now);
   }
 
   private settled(): void {
-    this.moved.value = undefined;
+    this.newerVersion.value = undefined;
     this.restored.value = false;
-    this.offered.value = undefined;
+    this.offeredDraft.value = undefined;
     this.keep();
   }
 }

@@ -3,13 +3,13 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import type { Cell, Previewed, Row } from "../../api/types";
 import { SelectField } from "../../components/field";
-import { Grid, rowsAtHand } from "../../components/grid";
+import { Grid, rowsInMemory } from "../../components/grid";
 import { Section } from "../../components/page";
 import { Failed, Note, Skeleton } from "../../components/states";
 import { bytes, count, counted } from "../../format/number";
-import { useAddressParams } from "../../browser/address";
-import { places } from "../../browser/places";
-import type { Checked } from "./checking";
+import { useQueryParams } from "../../browser/query-params";
+import { routes } from "../../browser/routes";
+import type { Checked } from "./validation";
 import { matcher } from "./glob";
 import { ImpactList, OutlookList } from "./impact";
 import type { Outlook } from "./outlook";
@@ -58,7 +58,7 @@ function Rejects({ slug, previewed }: { slug: string; previewed: Previewed }) {
             <tr key={byte_offset}>
               <td class="num">
                 {key ? (
-                  <Link href={`~${places.lake(prefixOf(slug), { file: key, line })}`}>{count(line)}</Link>
+                  <Link href={`~${routes.lake(prefixOf(slug), { file: key, line })}`}>{count(line)}</Link>
                 ) : (
                   count(line)
                 )}
@@ -91,7 +91,7 @@ function Outcome({ slug, previewed, stale }: { slug: string; previewed: Previewe
   const { problems, failure, columns, rows } = previewed;
   const warnings = Object.entries(previewed.warnings ?? {});
   const shown = useMemo(() => (columns ?? []).map(({ name, type }) => ({ name, type })), [columns]);
-  const source = useMemo(() => rowsAtHand((rows ?? []) as Cell[][] as Row[]), [rows]);
+  const source = useMemo(() => rowsInMemory((rows ?? []) as Cell[][] as Row[]), [rows]);
   if (problems.length > 0) return <Note tone="warn">Rows are shown once the config is valid.</Note>;
   return (
     <div class={stale ? "stack config-outcome stale" : "stack config-outcome"} aria-busy={stale}>
@@ -125,7 +125,7 @@ function Outcome({ slug, previewed, stale }: { slug: string; previewed: Previewe
   );
 }
 
-function useCalm<T>(value: T): T {
+function useDebounced<T>(value: T): T {
   const [calm, setCalm] = useState(value);
   useEffect(() => {
     const timer = setTimeout(() => setCalm(value), PAUSE_MS);
@@ -140,8 +140,8 @@ function matchingOf(files: PipelineFiles | undefined, globs: string) {
 }
 
 function PreviewPart({ slug, text, heads }: { slug: string; text: string; heads: MappingHead[] }) {
-  const [search, put] = useAddressParams();
-  const calm = useCalm(text);
+  const [search, put] = useQueryParams();
+  const calm = useDebounced(text);
   const files = useQuery(filesQuery(slug));
   const head = heads.find(({ table }) => table === search.get("table")) ?? heads[0];
   // A string, so that it stays equal while the globs do.

@@ -2,8 +2,8 @@ import { Link } from "wouter-preact";
 import type { ConfigSaved } from "../../api/types";
 import { Note } from "../../components/states";
 import { counted } from "../../format/number";
-import { places } from "../../browser/places";
-import { told, type Outlook } from "./outlook";
+import { routes } from "../../browser/routes";
+import { outlookText, type Outlook } from "./outlook";
 
 /** Number of dashboards and saved queries that break. */
 export function broken(verdict: ConfigSaved | undefined): number {
@@ -23,13 +23,13 @@ export function ImpactList({ slug, verdict }: { slug: string; verdict: ConfigSav
       <ul class="config-impact">
         {impact.dashboards.map(({ name, query, message, draft }) => (
           <li key={`${name} ${query} ${message}`}>
-            Dashboard <Link href={`~${places.editDashboard(slug, name)}`}>{name}</Link>
+            Dashboard <Link href={`~${routes.editDashboard(slug, name)}`}>{name}</Link>
             {draft ? " (draft)" : ""}, query <code>{query}</code>: {message}
           </li>
         ))}
         {impact.queries.map(({ id, name, message }) => (
           <li key={id}>
-            Saved query <Link href={`~${places.query(slug, { saved: id })}`}>{name}</Link>: {message}
+            Saved query <Link href={`~${routes.query(slug, { saved: id })}`}>{name}</Link>: {message}
           </li>
         ))}
       </ul>
@@ -47,7 +47,7 @@ export function OutlookList({ outlooks }: { outlooks: Outlook[] }) {
       <ul class="config-outlook">
         {outlooks.map((one) => (
           <li key={one.table}>
-            <code>{one.table}</code> {told(one)}
+            <code>{one.table}</code> {outlookText(one)}
           </li>
         ))}
       </ul>

@@ -19,7 +19,7 @@ function Missing({ slug, onBegin }: { slug: string; onBegin: (text: string) => v
         title="No config yet"
         actions={
           <>
-            <Button look="primary" onClick={() => setAdding(true)}>
+            <Button variant="primary" onClick={() => setAdding(true)}>
               Generate from CSV…
             </Button>
             <Button onClick={() => onBegin(blankConfig(slug))}>Start from scratch</Button>

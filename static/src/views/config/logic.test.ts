@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { shownProblems } from "./checking";
+import { shownProblems } from "./validation";
 import { formatted, syntaxProblem } from "./format";
 import { matcher } from "./glob";
 import { freeName, insertMapping } from "./insert";

@@ -120,7 +120,7 @@ function Merge({ slug, base, mine, theirs, onTake, onClose }: BodyProps) {
       actions={
         <>
           <Button onClick={onClose}>Back to editing</Button>
-          <Button look="primary" disabled={!ready} onClick={() => result !== undefined && onTake(result)}>
+          <Button variant="primary" disabled={!ready} onClick={() => result !== undefined && onTake(result)}>
             Use merged config
           </Button>
         </>

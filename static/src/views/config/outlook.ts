@@ -103,7 +103,7 @@ export function outlook(before: unknown, after: unknown, schema: unknown): Outlo
   return found;
 }
 
-export function told(one: Outlook): string {
+export function outlookText(one: Outlook): string {
   switch (one.change) {
     case "new":
       return "is new and will be built from the matching files.";

@@ -1,6 +1,6 @@
 import { CircleAlert, CircleCheck, TriangleAlert } from "lucide-preact";
 import { counted } from "../../format/number";
-import type { Checked, Shown } from "./checking";
+import type { Checked, Shown } from "./validation";
 
 /** Maximum number of listed problems. */
 const SHOWN_MAX = 100;

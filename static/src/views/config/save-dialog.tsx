@@ -6,7 +6,7 @@ import { Diff } from "../../components/editor";
 import { Note } from "../../components/states";
 import { counted } from "../../format/number";
 import { remedyOf } from "../../format/remedies";
-import type { Checked } from "./checking";
+import type { Checked } from "./validation";
 import type { Stored } from "./draft";
 import { broken, ImpactList, OutlookList } from "./impact";
 import type { Outlook } from "./outlook";
@@ -87,12 +87,12 @@ export function SaveDialog({ slug, base, text, outlooks, checked, onSaved, onCon
         <>
           <Button onClick={onClose}>Cancel</Button>
           {refused && (
-            <Button look="danger" busy={busy} onClick={() => void store(false)}>
+            <Button variant="danger" busy={busy} onClick={() => void store(false)}>
               Save anyway
             </Button>
           )}
           {(!refused || isUnchecked(failure)) && (
-            <Button look="primary" busy={busy} onClick={() => void store(true)}>
+            <Button variant="primary" busy={busy} onClick={() => void store(true)}>
               {refused ? "Try again" : "Save"}
             </Button>
           )}

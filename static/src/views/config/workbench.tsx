@@ -7,18 +7,18 @@ import { Button } from "../../components/button";
 import { Editor, pointerRange, type EditorHandle } from "../../components/editor";
 import { Menu } from "../../components/menu";
 import { Badge } from "../../components/status";
-import { say } from "../../components/toasts";
+import { toast } from "../../components/toasts";
 import { DeletePipeline, RenamePipeline } from "../../shell/manage";
 import { useRun } from "../../shell/pipeline";
-import { places } from "../../browser/places";
+import { routes } from "../../browser/routes";
 import { useShortcuts } from "../../browser/shortcuts";
 import { useUnsaved } from "../../browser/unsaved";
-import { useAddressParams } from "../../browser/address";
+import { useQueryParams } from "../../browser/query-params";
 import { exportPipeline } from "../../browser/save";
 import { AddTable } from "./add-table";
-import { Bars } from "./bars";
+import { Notices } from "./notices";
 import { lineAndColumn } from "../../format/text";
-import { useChecked, useShownProblems, type Shown } from "./checking";
+import { useChecked, useShownProblems, type Shown } from "./validation";
 import type { ConfigDraft, Stored } from "./draft";
 import { Effect } from "./effect";
 import { formatted, syntaxProblem } from "./format";
@@ -68,14 +68,14 @@ interface ToolbarProps {
 
 function Toolbar({ draft, slug, onOver, onFormat, onSave }: ToolbarProps) {
   const dirty = draft.dirty.value;
-  const locked = draft.offered.value !== undefined;
+  const locked = draft.offeredDraft.value !== undefined;
   return (
     <div class="row wrap config-bar">
       <h2>Config</h2>
       <Badge tone={dirty ? "warn" : "neutral"}>{dirty ? "unsaved changes" : "saved"}</Badge>
       <span class="grow" />
       <Button
-        look="quiet"
+        variant="quiet"
         icon={<FilePlus2 />}
         aria-label="Add table from CSV…"
         title="Add table from CSV…"
@@ -85,7 +85,7 @@ function Toolbar({ draft, slug, onOver, onFormat, onSave }: ToolbarProps) {
         <span class="config-word">Add table from CSV…</span>
       </Button>
       <Button
-        look="quiet"
+        variant="quiet"
         icon={<WandSparkles />}
         aria-label="Format"
         title="Format"
@@ -121,7 +121,7 @@ function Toolbar({ draft, slug, onOver, onFormat, onSave }: ToolbarProps) {
           { label: "Delete…", icon: <Trash2 />, danger: true, onSelect: () => onOver("delete") },
         ]}
       />
-      <Button look="primary" icon={<Save />} disabled={!dirty} onClick={onSave}>
+      <Button variant="primary" icon={<Save />} disabled={!dirty} onClick={onSave}>
         Save…
       </Button>
     </div>
@@ -137,7 +137,7 @@ function Parts({ part, problems, onPart }: { part: string; problems: number; onP
   return (
     <div class="config-tabs" role="group" aria-label="Section">
       {tabs.map(({ name, words }) => (
-        <Button key={name} look="quiet" aria-pressed={part === name} onClick={() => onPart(name)}>
+        <Button key={name} variant="quiet" aria-pressed={part === name} onClick={() => onPart(name)}>
           {words}
         </Button>
       ))}
@@ -151,7 +151,7 @@ export function Workbench({ slug, draft }: { slug: string; draft: ConfigDraft })
   const schema = useQuery(schemaQuery()).data;
   const [over, setOver] = useState<Over>();
   const [saved, setSaved] = useState(false);
-  const [search, put] = useAddressParams();
+  const [search, put] = useQueryParams();
   const [editor, setEditor] = useState<EditorHandle>();
   const { run, busy: running } = useRun(slug);
   const text = draft.text.value;
@@ -166,11 +166,11 @@ export function Workbench({ slug, draft }: { slug: string; draft: ConfigDraft })
 
   const show = (problem: Shown) => editor?.revealRange(problem.from, problem.to);
   const asks = () => {
-    if (!draft.dirty.peek()) return say.done("No changes to save");
+    if (!draft.dirty.peek()) return toast.done("No changes to save");
     const [first] = problems;
     if (syntaxProblem(draft.text.peek()) && first) {
       show(first);
-      return say.failed("Couldn't save the config", new Error(`line ${first.line}: ${first.message}`));
+      return toast.failed("Couldn't save the config", new Error(`line ${first.line}: ${first.message}`));
     }
     setOver("save");
   };
@@ -190,7 +190,7 @@ export function Workbench({ slug, draft }: { slug: string; draft: ConfigDraft })
     await known(now, () => draft.saved(now));
     setOver(undefined);
     setSaved(true);
-    say.done("Config saved");
+    toast.done("Config saved");
     void cache.invalidateQueries({ queryKey: keys.pipelines });
     void cache.invalidateQueries({ queryKey: keys.tables(slug) });
   };
@@ -201,7 +201,7 @@ export function Workbench({ slug, draft }: { slug: string; draft: ConfigDraft })
   const add = (mapping: Record<string, unknown>) => {
     const inserted = insertMapping(draft.text.peek(), mapping, slug);
     setOver(undefined);
-    if (!inserted) return say.failed("Couldn't add the table", new Error("the config has no list of mappings"));
+    if (!inserted) return toast.failed("Couldn't add the table", new Error("the config has no list of mappings"));
     draft.text.value = inserted.text;
     const { line } = lineAndColumn(inserted.text, inserted.offset);
     requestAnimationFrame(() => editor?.reveal(line));
@@ -211,12 +211,12 @@ export function Workbench({ slug, draft }: { slug: string; draft: ConfigDraft })
     draft.take(base);
     go(`~${place}`);
   };
-  const offered = draft.offered.value;
+  const offered = draft.offeredDraft.value;
 
   return (
     <div class="config" data-part={part}>
       <Toolbar draft={draft} slug={slug} onOver={setOver} onFormat={format} onSave={asks} />
-      <Bars
+      <Notices
         draft={draft}
         saved={saved}
         running={running}
@@ -267,10 +267,10 @@ export function Workbench({ slug, draft }: { slug: string; draft: ConfigDraft })
       )}
       {over === "add" && <AddTable slug={slug} config={last.config} onAdd={add} onClose={() => setOver(undefined)} />}
       {over === "rename" && (
-        <RenamePipeline slug={slug} onDone={(name) => leave(places.config(name))} onClose={() => setOver(undefined)} />
+        <RenamePipeline slug={slug} onDone={(name) => leave(routes.config(name))} onClose={() => setOver(undefined)} />
       )}
       {over === "delete" && (
-        <DeletePipeline slug={slug} onDone={() => leave(places.home())} onClose={() => setOver(undefined)} />
+        <DeletePipeline slug={slug} onDone={() => leave(routes.home())} onClose={() => setOver(undefined)} />
       )}
     </div>
   );

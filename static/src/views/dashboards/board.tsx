@@ -9,7 +9,7 @@ import type { Choice, DashboardDoc, Param, Scalar } from "./document";
 import { PanelFrame } from "./panel-frame";
 import { Control } from "./param-controls";
 import { dataQuery } from "./queries";
-import { placesOf } from "./spread";
+import { placementsOf } from "./placement";
 import { chosenText, choicesOf, searchOf, type Choices, type Chosen } from "./values";
 import "./board.css";
 
@@ -87,7 +87,7 @@ function Params({ params, choices, answer, set }: RowProps) {
           onChoose={(value) => choose(param, value)}
         />
       ))}
-      <Button look="quiet" icon={<RotateCcw />} disabled={Object.keys(choices).length === 0} onClick={() => set({})}>
+      <Button variant="quiet" icon={<RotateCcw />} disabled={Object.keys(choices).length === 0} onClick={() => set({})}>
         Reset
       </Button>
     </div>
@@ -100,7 +100,7 @@ type Loaded = ReturnType<typeof useData>;
 export function Board({ slug, document, loaded }: Pick<BoardProps, "slug" | "document"> & { loaded: Loaded }) {
   const { data, choices, set } = loaded;
   const answer = data.data;
-  const placed = useMemo(() => placesOf(document.panels), [document.panels]);
+  const placed = useMemo(() => placementsOf(document.panels), [document.panels]);
   if (data.isError && !data.isPlaceholderData && !answer) {
     return (
       <div class="dash-board">

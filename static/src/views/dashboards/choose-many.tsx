@@ -138,7 +138,7 @@ function Options({
         </p>
       )}
       {chosen.length > 0 && (
-        <Button look="quiet" onClick={() => onChoose([])}>
+        <Button variant="quiet" onClick={() => onChoose([])}>
           Clear
         </Button>
       )}

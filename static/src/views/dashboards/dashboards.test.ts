@@ -287,9 +287,9 @@ describe("a draft", () => {
     await draft.load();
     draft.type("two");
     expect(await draft.save()).toBe(true);
-    await draft.judge();
+    await draft.validate();
     expect(draft.unsaved.value).toBeUndefined();
-    expect(draft.unjudged.value).toBe(slow);
+    expect(draft.validationFailure.value).toBe(slow);
   });
 
   it("that somebody else changed is held beside theirs", async () => {

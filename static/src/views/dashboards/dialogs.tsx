@@ -7,9 +7,9 @@ import { Button } from "../../components/button";
 import { Confirm, Dialog } from "../../components/dialog";
 import { Diff } from "../../components/editor";
 import { Note, Skeleton } from "../../components/states";
-import { say } from "../../components/toasts";
+import { toast } from "../../components/toasts";
 import { counted } from "../../format/number";
-import { places } from "../../browser/places";
+import { routes } from "../../browser/routes";
 import type { Draft } from "./draft";
 import type { Saved } from "../../api/dashboards";
 
@@ -30,7 +30,7 @@ export function PublishDialog({ slug, name, draft, onClose }: Props & { slug: st
   useEffect(() => {
     let gone = false;
     // Compares the current text with the published version.
-    Promise.all([draft.save(), draft.lookAtPublished()]).then(
+    Promise.all([draft.save(), draft.loadPublished()]).then(
       () => !gone && setReady(true),
       (error: unknown) => !gone && setFailed(asFailure(error).message),
     );
@@ -48,8 +48,8 @@ export function PublishDialog({ slug, name, draft, onClose }: Props & { slug: st
         // The draft is gone: its data isn't requested again.
         predicate: ({ queryKey }) => !isDraftData(queryKey),
       });
-      say.done(`Published ${name}`);
-      go(`~${places.dashboard(slug, name)}`);
+      toast.done(`Published ${name}`);
+      go(`~${routes.dashboard(slug, name)}`);
     } catch (error) {
       const failure = asFailure(error);
       if (failure.status === 412) onClose();
@@ -66,7 +66,7 @@ export function PublishDialog({ slug, name, draft, onClose }: Props & { slug: st
       actions={
         <>
           <Button onClick={onClose}>{problems > 0 ? "Back to editing" : "Cancel"}</Button>
-          <Button look="primary" busy={busy} disabled={!ready} onClick={() => void publish()}>
+          <Button variant="primary" busy={busy} disabled={!ready} onClick={() => void publish()}>
             Publish
           </Button>
         </>
@@ -103,10 +103,10 @@ export function DiscardDialog({ name, draft, onClose }: Props & { name: string }
     setBusy(true);
     try {
       await draft.discard();
-      say.done("Draft discarded");
+      toast.done("Draft discarded");
       onClose();
     } catch (error) {
-      say.failed("Couldn't discard the draft", error);
+      toast.failed("Couldn't discard the draft", error);
       setBusy(false);
     }
   };
@@ -141,7 +141,7 @@ export function ConflictDialog({ draft, theirs }: { draft: Draft; theirs: Saved 
       actions={
         <>
           <Button onClick={() => draft.takeTheirs()}>Use theirs</Button>
-          <Button look="primary" busy={busy} onClick={() => void keepMine()}>
+          <Button variant="primary" busy={busy} onClick={() => void keepMine()}>
             Keep mine
           </Button>
         </>

@@ -8,7 +8,7 @@ import { computed, signal } from "@preact/signals";
 import type { ApiFailure } from "../../api/failure";
 import { asFailure } from "../../api/failure";
 import type { DashboardVerdict } from "../../api/types";
-import { kept } from "../../browser/kept";
+import { persisted } from "../../browser/persisted";
 import { missing, publish, saveDraft, type Saved, statesOf, textOf, validate } from "../../api/dashboards";
 
 /** Delay before saving, in milliseconds. */
@@ -48,7 +48,7 @@ export class Draft {
   readonly verdict = signal<DashboardVerdict | undefined>(undefined);
   readonly validating = signal(false);
   /** Why the last validation failed to run. */
-  readonly unjudged = signal<ApiFailure | undefined>(undefined);
+  readonly validationFailure = signal<ApiFailure | undefined>(undefined);
   /** A concurrent save by someone else. */
   readonly conflict = signal<Saved | undefined>(undefined);
   readonly dirty = computed(() => this.state.value === "ready" && this.text.value !== this.base()?.text);
@@ -65,7 +65,7 @@ export class Draft {
     private readonly name: string,
     private readonly service: Service = { statesOf, textOf, saveDraft, validate, publish },
   ) {
-    this.local = kept<Typed | null>(`dashboard.${slug}.${name}`, null, isTyped);
+    this.local = persisted<Typed | null>(`dashboard.${slug}.${name}`, null, isTyped);
   }
 
   private base(): Saved | undefined {
@@ -95,7 +95,7 @@ export class Draft {
       this.text.value = base.text;
       this.state.value = "ready";
       this.restore(saved);
-      void this.judge();
+      void this.validate();
     } catch (error) {
       this.failure.value = asFailure(error);
       this.state.value = "failed";
@@ -148,11 +148,11 @@ export class Draft {
       this.took({ text, etag });
       // Validation without SQL; the rest follows.
       if (!verdict.ok) this.verdict.value = verdict;
-      void this.judge();
+      void this.validate();
       return true;
     } catch (error) {
       const failure = asFailure(error);
-      if (failure.status === 412) await this.meet();
+      if (failure.status === 412) await this.loadConflict();
       else this.unsaved.value = failure;
       return false;
     } finally {
@@ -167,7 +167,7 @@ export class Draft {
   }
 
   /** Loads a concurrent save. */
-  private async meet(): Promise<void> {
+  private async loadConflict(): Promise<void> {
     try {
       const [saved, published] = await Promise.all([this.stored(true), this.stored(false)]);
       this.published.value = published;
@@ -189,11 +189,11 @@ export class Draft {
     this.conflict.value = undefined;
     if (theirs) this.text.value = theirs.text;
     this.local.value = null;
-    void this.judge();
+    void this.validate();
   }
 
   /** Runs the full validation. */
-  async judge(): Promise<void> {
+  async validate(): Promise<void> {
     this.judging?.abort();
     const asked = new AbortController();
     this.judging = asked;
@@ -203,16 +203,16 @@ export class Draft {
       const verdict = await this.service.validate(this.slug, this.name, text, asked.signal);
       if (asked.signal.aborted) return;
       this.verdict.value = verdict;
-      this.unjudged.value = undefined;
+      this.validationFailure.value = undefined;
     } catch (error) {
-      if (!asked.signal.aborted) this.unjudged.value = asFailure(error);
+      if (!asked.signal.aborted) this.validationFailure.value = asFailure(error);
     } finally {
       if (this.judging === asked) this.validating.value = false;
     }
   }
 
   /** Loads the published version for the diff. */
-  async lookAtPublished(): Promise<void> {
+  async loadPublished(): Promise<void> {
     this.published.value = await this.stored(false);
   }
 
@@ -229,14 +229,14 @@ export class Draft {
         const errors = failure.problems as unknown as DashboardVerdict["errors"];
         this.verdict.value = { ok: false, errors, warnings: this.verdict.value?.warnings ?? [] };
       }
-      if (failure.status === 412) await this.meet();
+      if (failure.status === 412) await this.loadConflict();
       throw failure;
     }
   }
 
   /** Returns to the published version: saving it as the draft and publishing it removes the draft. */
   async discard(): Promise<void> {
-    await this.lookAtPublished();
+    await this.loadPublished();
     const published = this.published.value;
     if (!published) throw new Error("nothing is published");
     clearTimeout(this.timer);
@@ -257,11 +257,11 @@ export class Draft {
     this.unsaved.value = undefined;
     this.local.value = null;
     this.text.value = published.text;
-    void this.judge();
+    void this.validate();
   }
 
   /** The page is left; unsaved text stays in this browser. */
-  left(): void {
+  leave(): void {
     clearTimeout(this.timer);
     this.judging?.abort();
     if (this.dirty.value && !this.conflict.value) void this.save();

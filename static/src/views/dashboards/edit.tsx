@@ -10,9 +10,9 @@ import { Menu } from "../../components/menu";
 import { Page } from "../../components/page";
 import { Failed, Skeleton } from "../../components/states";
 import { Badge } from "../../components/status";
-import { say } from "../../components/toasts";
+import { toast } from "../../components/toasts";
 import { counted } from "../../format/number";
-import { places } from "../../browser/places";
+import { routes } from "../../browser/routes";
 import { useShortcuts } from "../../browser/shortcuts";
 import { useUnsaved } from "../../browser/unsaved";
 import { ConflictDialog, DiscardDialog, PublishDialog } from "./dialogs";
@@ -31,12 +31,12 @@ function useDraft(slug: string, name: string): Draft {
   const draft = useMemo(() => new Draft(slug, name), [slug, name]);
   useEffect(() => {
     void draft.load();
-    return () => draft.left();
+    return () => draft.leave();
   }, [draft]);
   // Retries a failed save after recovery.
   useRecovered(() => {
     if (draft.unsaved.peek()) void draft.save();
-    else if (draft.unjudged.peek()) void draft.judge();
+    else if (draft.validationFailure.peek()) void draft.validate();
   });
   useUnsaved(`the dashboard ${name}`, draft.dirty.value);
   return draft;
@@ -82,7 +82,7 @@ export default function Edit({ slug, name }: { slug: string; name: string }) {
           title="Couldn't load the dashboard"
           error={draft.failure.value}
           onRetry={() => void draft.load()}
-          actions={<Link href={`~${places.dashboards(slug)}`}>All dashboards</Link>}
+          actions={<Link href={`~${routes.dashboards(slug)}`}>All dashboards</Link>}
         />
       </Page>
     );
@@ -105,7 +105,7 @@ export default function Edit({ slug, name }: { slug: string; name: string }) {
           onClose={close}
           onDone={() => {
             draft.forget();
-            go(`~${places.dashboards(slug)}`);
+            go(`~${routes.dashboards(slug)}`);
           }}
         />
       )}
@@ -141,13 +141,13 @@ function Head({
   const validate = async () => {
     setValidating(true);
     await draft.save();
-    await draft.judge();
+    await draft.validate();
     setValidating(false);
     const count = draft.verdict.value?.errors.length;
-    if (count === 0 && !draft.unjudged.value) say.done("No problems. Ready to publish.");
+    if (count === 0 && !draft.validationFailure.value) toast.done("No problems. Ready to publish.");
     await cache.invalidateQueries({ queryKey: keys.dashboards(slug), exact: true });
   };
-  const back = hasPublished ? places.dashboard(slug, name) : places.dashboards(slug);
+  const back = hasPublished ? routes.dashboard(slug, name) : routes.dashboards(slug);
   return (
     <header class="dash-edit-head">
       <Link
@@ -164,7 +164,7 @@ function Head({
       <Button busy={validating} onClick={() => void validate()}>
         Validate
       </Button>
-      <Button look="primary" disabled={unready !== undefined} title={unready} onClick={() => onAsk("publish")}>
+      <Button variant="primary" disabled={unready !== undefined} title={unready} onClick={() => onAsk("publish")}>
         Publish
       </Button>
       <Menu
@@ -215,7 +215,7 @@ function Parts({ slug, name, draft, onPublish }: { slug: string; name: string; d
           <Problems
             verdict={verdict}
             busy={draft.validating.value}
-            failure={draft.unjudged.value}
+            failure={draft.validationFailure.value}
             onGo={({ line, column }) => editor.current?.reveal(line, column)}
           />
         </>

@@ -11,8 +11,8 @@ import { Page } from "../../components/page";
 import { Empty, Failed, Skeleton } from "../../components/states";
 import { Badge } from "../../components/status";
 import { Time } from "../../components/time";
-import { say } from "../../components/toasts";
-import { places } from "../../browser/places";
+import { toast } from "../../components/toasts";
+import { routes } from "../../browser/routes";
 import { useShortcuts } from "../../browser/shortcuts";
 import { NewDashboard } from "./new";
 import { remove } from "../../api/dashboards";
@@ -49,10 +49,10 @@ export function DeleteDashboard({
     try {
       await remove(slug, entry.name);
       await cache.invalidateQueries({ queryKey: keys.dashboards(slug) });
-      say.done(`Deleted ${entry.name}`);
+      toast.done(`Deleted ${entry.name}`);
       onDone();
     } catch (error) {
-      say.failed("Couldn't delete the dashboard", error);
+      toast.failed("Couldn't delete the dashboard", error);
       setBusy(false);
     }
   };
@@ -78,11 +78,11 @@ export function DeleteDashboard({
 
 function Row({ slug, entry, onDelete }: { slug: string; entry: DashboardEntry; onDelete: () => void }) {
   const [, go] = useLocation();
-  const edit = places.editDashboard(slug, entry.name);
+  const edit = routes.editDashboard(slug, entry.name);
   return (
     <tr>
       <td>
-        <Link href={`~${entry.published ? places.dashboard(slug, entry.name) : edit}`}>{entry.name}</Link>
+        <Link href={`~${entry.published ? routes.dashboard(slug, entry.name) : edit}`}>{entry.name}</Link>
       </td>
       <td>
         <States entry={entry} />
@@ -111,7 +111,7 @@ export function List({ slug }: { slug: string }) {
   const close = () => setAsked(undefined);
   useShortcuts([{ keys: "n", does: "Create dashboard", run: () => setAsked("new") }]);
   const create = (
-    <Button look="primary" icon={<Plus />} onClick={() => setAsked("new")}>
+    <Button variant="primary" icon={<Plus />} onClick={() => setAsked("new")}>
       New dashboard
     </Button>
   );

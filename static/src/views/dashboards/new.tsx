@@ -7,7 +7,7 @@ import { Button } from "../../components/button";
 import { Dialog } from "../../components/dialog";
 import { SelectField, TextField } from "../../components/field";
 import { Note } from "../../components/states";
-import { places } from "../../browser/places";
+import { routes } from "../../browser/routes";
 import { freeName, makeDraft } from "../../boards/make";
 
 const NAME = /^[a-z0-9][a-z0-9_-]{0,62}$/;
@@ -42,7 +42,7 @@ export function NewDashboard({ slug, taken, onClose }: { slug: string; taken: st
         name,
         tables.find((one) => one.name === table),
       );
-      go(`~${places.editDashboard(slug, name)}`);
+      go(`~${routes.editDashboard(slug, name)}`);
     } catch (thrown) {
       setError(asFailure(thrown).message);
       setBusy(false);
@@ -55,7 +55,7 @@ export function NewDashboard({ slug, taken, onClose }: { slug: string; taken: st
       actions={
         <>
           <Button onClick={onClose}>Cancel</Button>
-          <Button look="primary" busy={busy} onClick={() => form.current?.requestSubmit()}>
+          <Button variant="primary" busy={busy} onClick={() => form.current?.requestSubmit()}>
             Create draft
           </Button>
         </>

@@ -4,12 +4,12 @@ import { useLocation } from "wouter-preact";
 import type { DataAnswer, PanelResult, PanelRows, Row } from "../../api/types";
 import { IconButton } from "../../components/button";
 import { Dialog } from "../../components/dialog";
-import { Grid, rowsAtHand } from "../../components/grid";
+import { Grid, rowsInMemory } from "../../components/grid";
 import { Menu } from "../../components/menu";
 import { Failed } from "../../components/states";
-import { say } from "../../components/toasts";
+import { toast } from "../../components/toasts";
 import { count, counted } from "../../format/number";
-import { places, RUN_AT_ONCE } from "../../browser/places";
+import { routes, RUN_AT_ONCE } from "../../browser/routes";
 import { saveFile } from "../../browser/save";
 import { csvOf } from "./csv";
 import type { DashboardDoc, Panel } from "./document";
@@ -17,7 +17,7 @@ import { withLiterals } from "./literals";
 import { loadPanels, panels, panelsFailure } from "./loaded-panels";
 import { Markdown } from "./markdown";
 import { type Range, shiftOf } from "./presets";
-import type { Place } from "./spread";
+import type { PanelPlacement } from "./placement";
 
 /** Default heights in pixels; Markdown fits its content. */
 const HEIGHTS: Record<Panel["type"], number> = {
@@ -36,7 +36,7 @@ const HEIGHTS: Record<Panel["type"], number> = {
 
 interface FrameProps {
   slug: string;
-  place: Place;
+  place: PanelPlacement;
   document: DashboardDoc;
   panel: Panel;
   answer: DataAnswer | undefined;
@@ -189,7 +189,7 @@ function PanelMenu({
   const download = () => {
     const text = csvOf(rows.columns, rows.rows as Row[]);
     saveFile(new Blob([text], { type: "text/csv;charset=utf-8" }), `${panel.id}.csv`);
-    say.done(`${counted(rows.rows.length, "row")} of ${name} downloaded`);
+    toast.done(`${counted(rows.rows.length, "row")} of ${name} downloaded`);
   };
   return (
     <Menu
@@ -205,7 +205,7 @@ function PanelMenu({
           onSelect: () => {
             if (!sql) return;
             const filled = withLiterals(sql.trim(), document.params, params);
-            go(`~${places.query(slug, { sql: filled })}`, { state: RUN_AT_ONCE });
+            go(`~${routes.query(slug, { sql: filled })}`, { state: RUN_AT_ONCE });
           },
         },
         {
@@ -226,7 +226,7 @@ function PanelData({ name, rows, onClose }: { name: string; rows: PanelRows; onC
         {rows.truncated && ", the first of more"}
       </p>
       <div class="dash-data">
-        <Grid label={`Data of ${name}`} columns={rows.columns} rows={rowsAtHand(rows.rows as Row[])} />
+        <Grid label={`Data of ${name}`} columns={rows.columns} rows={rowsInMemory(rows.rows as Row[])} />
       </div>
     </Dialog>
   );

@@ -3,7 +3,7 @@ import { ArrowDown, ArrowRight, ArrowUp } from "lucide-preact";
 import { useMemo, useState } from "preact/hooks";
 import type { Cell, PanelRows, Row } from "../../api/types";
 import { Chart, type ChartField, type ChartSpec, type Compared } from "../../components/chart";
-import { Grid, rowsAtHand, type GridColumn } from "../../components/grid";
+import { Grid, rowsInMemory, type GridColumn } from "../../components/grid";
 import { written } from "../../format/values";
 import type { Panel, PanelOf } from "./document";
 import { kpiOf } from "./kpi";
@@ -119,7 +119,7 @@ export function TablePanel({ panel, result }: { panel: PanelOf<"table">; result:
     <Grid
       label={panel.title || panel.id}
       columns={columns}
-      rows={useMemo(() => rowsAtHand(rows), [rows])}
+      rows={useMemo(() => rowsInMemory(rows), [rows])}
       sort={sort}
       onSort={setSort}
       empty="No rows."

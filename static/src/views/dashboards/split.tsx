@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useMemo, useRef } from "preact/hooks";
-import { isNumber, kept } from "../../browser/kept";
+import { isNumber, persisted } from "../../browser/persisted";
 
 const SHARE: [number, number] = [20, 80];
 const STEP = 2;
@@ -8,7 +8,7 @@ const STEP = 2;
 /** Two resizable panes, side by side or stacked. */
 export function Split({ name, left, right }: { name: string; left: ComponentChildren; right: ComponentChildren }) {
   const box = useRef<HTMLDivElement>(null);
-  const share = useMemo(() => kept(`split.${name}`, 45, isNumber), [name]);
+  const share = useMemo(() => persisted(`split.${name}`, 45, isNumber), [name]);
   const set = (percent: number) => {
     share.value = Math.min(SHARE[1], Math.max(SHARE[0], Math.round(percent * 10) / 10));
   };

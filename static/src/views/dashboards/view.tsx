@@ -8,7 +8,7 @@ import { Page } from "../../components/page";
 import { Empty, Failed, Skeleton } from "../../components/states";
 import { Badge } from "../../components/status";
 import { Time } from "../../components/time";
-import { places } from "../../browser/places";
+import { routes } from "../../browser/routes";
 import { useShortcuts } from "../../browser/shortcuts";
 import { Board, useData } from "./board";
 import { type DashboardDoc, isReadable } from "./document";
@@ -17,7 +17,7 @@ import "./view.css";
 
 function EditLink({ slug, name, primary }: { slug: string; name: string; primary?: boolean }) {
   return (
-    <Link href={`~${places.editDashboard(slug, name)}`} class={`button ${primary ? "primary" : "plain"}`}>
+    <Link href={`~${routes.editDashboard(slug, name)}`} class={`button ${primary ? "primary" : "plain"}`}>
       <Pencil />
       Edit
     </Link>
@@ -48,7 +48,7 @@ export function View({ slug, name }: { slug: string; name: string }) {
             title="Couldn't load the dashboard"
             error={error}
             onRetry={missing ? undefined : () => void refetch()}
-            actions={<Link href={`~${places.dashboards(slug)}`}>All dashboards</Link>}
+            actions={<Link href={`~${routes.dashboards(slug)}`}>All dashboards</Link>}
           />
         )}
       </Page>

@@ -9,7 +9,7 @@ import type { Row, Table } from "../../api/types";
 import { IconButton } from "../../components/button";
 import { Chart, guessChart } from "../../components/chart";
 import { Skeleton } from "../../components/states";
-import { places, RUN_AT_ONCE } from "../../browser/places";
+import { routes, RUN_AT_ONCE } from "../../browser/routes";
 import { MakeDashboard } from "./make-dashboard";
 import { extremesOf, suggest, timeColumn } from "./suggest";
 
@@ -52,7 +52,7 @@ export function ChartStrip({ slug, table, onClose }: { slug: string; table: Tabl
       <header class="row">
         <h2 class="grow cut">{suggestion?.title ?? table.name}</h2>
         {sql && (
-          <Link href={`~${places.query(slug, { sql })}`} state={RUN_AT_ONCE}>
+          <Link href={`~${routes.query(slug, { sql })}`} state={RUN_AT_ONCE}>
             Open as query
           </Link>
         )}

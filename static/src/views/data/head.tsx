@@ -5,8 +5,8 @@ import { Button } from "../../components/button";
 import { Menu } from "../../components/menu";
 import { Badge } from "../../components/status";
 import { bytes, count, counted } from "../../format/number";
-import { places, RUN_AT_ONCE } from "../../browser/places";
-import { TABS, type Address, type Tab } from "./address";
+import { routes, RUN_AT_ONCE } from "../../browser/routes";
+import { TABS, type Address, type Tab } from "./url-state";
 import { MakeDashboard } from "./make-dashboard";
 import { download, downloads, FORMATS, type Format } from "../../components/download";
 import { statement } from "./statement";
@@ -65,7 +65,7 @@ export function TableHead({
         <span class="grow" />
         <Button
           icon={<ChartLine />}
-          look="quiet"
+          variant="quiet"
           aria-pressed={address.chart}
           onClick={() => address.set({ chart: !address.chart }, { replace: true })}
         >
@@ -73,8 +73,8 @@ export function TableHead({
         </Button>
         <Button
           icon={<Terminal />}
-          look="quiet"
-          onClick={() => go(`~${places.query(slug, { sql: statement(chosen, QUERY_LIMIT) })}`, { state: RUN_AT_ONCE })}
+          variant="quiet"
+          onClick={() => go(`~${routes.query(slug, { sql: statement(chosen, QUERY_LIMIT) })}`, { state: RUN_AT_ONCE })}
         >
           Query this table
         </Button>
@@ -103,7 +103,7 @@ export function TableHead({
         {tabsOf(table).map((one) => (
           <Link
             key={one}
-            href={`~${places.data(slug, table.name, one === "rows" ? {} : { tab: one })}`}
+            href={`~${routes.data(slug, table.name, one === "rows" ? {} : { tab: one })}`}
             aria-current={one === tab ? "page" : undefined}
           >
             {WORDS[one]}

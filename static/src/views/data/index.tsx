@@ -5,10 +5,10 @@ import { isActive, jobsQuery, lineageQuery, tablesQuery } from "../../api/querie
 import type { Column, ConfigStatus, Table } from "../../api/types";
 import { Page } from "../../components/page";
 import { Empty, Failed, Skeleton } from "../../components/states";
-import { places } from "../../browser/places";
+import { routes } from "../../browser/routes";
 import { useShortcuts } from "../../browser/shortcuts";
 import { ConfigNotice } from "../../shell/config-notice";
-import { useAddress } from "./address";
+import { useAddress } from "./url-state";
 import { ChartStrip } from "./chart-strip";
 import { TableHead, tabsOf } from "./head";
 import { LINEAGE_PAGE, Partitions } from "./partitions";
@@ -44,7 +44,7 @@ export default function DataView({ slug }: { slug: string }) {
       ) : !first ? (
         <NoTables slug={slug} config={data.config} />
       ) : name === undefined ? (
-        <Redirect to={`~${places.data(slug, first.name)}`} replace />
+        <Redirect to={`~${routes.data(slug, first.name)}`} replace />
       ) : (
         <div class="data">
           <TableList slug={slug} tables={tables} chosen={name} />
@@ -53,7 +53,7 @@ export default function DataView({ slug }: { slug: string }) {
           ) : (
             <Empty
               title={`Table ${name} not found`}
-              actions={<Link href={`~${places.data(slug, first.name)}`}>Show {first.name}</Link>}
+              actions={<Link href={`~${routes.data(slug, first.name)}`}>Show {first.name}</Link>}
             >
               Clean runs delete tables that are no longer in the config.
             </Empty>
@@ -77,8 +77,8 @@ function NoTables({ slug, config }: { slug: string; config: ConfigStatus }) {
       title={title}
       actions={
         <>
-          <Link href={`~${places.config(slug)}`}>Open config</Link>
-          <Link href={`~${places.lake(`pipelines/${slug}/`)}`}>Upload CSVs</Link>
+          <Link href={`~${routes.config(slug)}`}>Open config</Link>
+          <Link href={`~${routes.lake(`pipelines/${slug}/`)}`}>Upload CSVs</Link>
         </>
       }
     >
@@ -132,13 +132,13 @@ function TableView({ slug, table, config }: { slug: string; table: Table; config
 function NoRows({ slug, table, rejected }: { slug: string; table: Table; rejected: number | undefined }) {
   const jobs = useQuery(jobsQuery(slug));
   const active = jobs.data?.jobs.find(isActive);
-  const lake = <Link href={`~${places.lake(`pipelines/${slug}/`)}`}>Upload CSVs</Link>;
-  const config = <Link href={`~${places.config(slug)}`}>Check its globs</Link>;
+  const lake = <Link href={`~${routes.lake(`pipelines/${slug}/`)}`}>Upload CSVs</Link>;
+  const config = <Link href={`~${routes.config(slug)}`}>Check its globs</Link>;
   if (table.publishing || active)
     return (
       <Empty
         title={`Run in progress: ${table.name} has no rows yet`}
-        actions={active && <Link href={`~${places.job(slug, active.job_id)}`}>Watch the run</Link>}
+        actions={active && <Link href={`~${routes.job(slug, active.job_id)}`}>Watch the run</Link>}
       >
         Rows appear when the run has published the table.
       </Empty>
@@ -147,7 +147,7 @@ function NoRows({ slug, table, rejected }: { slug: string; table: Table; rejecte
     return (
       <Empty
         title={`All rows of ${table.name} were rejected or filtered`}
-        actions={<Link href={`~${places.data(slug, table.name, { tab: "rejected" })}`}>Show reasons</Link>}
+        actions={<Link href={`~${routes.data(slug, table.name, { tab: "rejected" })}`}>Show reasons</Link>}
       >
         Its sources were read, but no rows were written.
       </Empty>

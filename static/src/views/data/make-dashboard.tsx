@@ -3,8 +3,8 @@ import { useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import type { Table } from "../../api/types";
 import { Button } from "../../components/button";
-import { say } from "../../components/toasts";
-import { places } from "../../browser/places";
+import { toast } from "../../components/toasts";
+import { routes } from "../../browser/routes";
 
 /** Creates a starter dashboard of the table and opens its draft. */
 export function MakeDashboard({ slug, table, children }: { slug: string; table: Table; children: string }) {
@@ -14,16 +14,16 @@ export function MakeDashboard({ slug, table, children }: { slug: string; table: 
     setBusy(true);
     try {
       const { makeDashboardOf } = await import("../../boards/make");
-      go(`~${places.editDashboard(slug, await makeDashboardOf(slug, table))}`);
+      go(`~${routes.editDashboard(slug, await makeDashboardOf(slug, table))}`);
     } catch (error) {
-      say.failed("Couldn't create the dashboard", error);
+      toast.failed("Couldn't create the dashboard", error);
       setBusy(false);
     }
   };
   return (
     <Button
       icon={<LayoutDashboard />}
-      look="quiet"
+      variant="quiet"
       busy={busy}
       title="Creates a draft with key figures, a chart and sample rows"
       onClick={() => void make()}

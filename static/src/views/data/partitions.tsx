@@ -6,8 +6,8 @@ import { Button } from "../../components/button";
 import { Empty, Failed, Note, Skeleton } from "../../components/states";
 import { Badge } from "../../components/status";
 import { bytes, count } from "../../format/number";
-import { places } from "../../browser/places";
-import type { Address } from "./address";
+import { routes } from "../../browser/routes";
+import type { Address } from "./url-state";
 import { partitionText } from "./lineage";
 import { Pager } from "./pager";
 
@@ -92,7 +92,7 @@ export function Partitions({ slug, table, address }: { slug: string; table: Tabl
                 </td>
                 <td class="mono">
                   {file.job_id ? (
-                    <Link href={`~${places.job(slug, file.job_id)}`} title={file.job_id}>
+                    <Link href={`~${routes.job(slug, file.job_id)}`} title={file.job_id}>
                       {file.job_id.slice(0, 13)}
                     </Link>
                   ) : (
@@ -113,7 +113,7 @@ export function Partitions({ slug, table, address }: { slug: string; table: Tabl
 function Sources({ slug, file }: { slug: string; file: TableFile }) {
   const [first] = file.sources;
   if (first === undefined) return <span class="dim">none</span>;
-  const link = (source: string) => <Link href={`~${places.source(slug, source)}`}>{source}</Link>;
+  const link = (source: string) => <Link href={`~${routes.source(slug, source)}`}>{source}</Link>;
   if (file.sources_total === 1) return link(first);
   return (
     <details>

@@ -8,8 +8,8 @@ import { Dialog } from "../../components/dialog";
 import { Grid, type GridColumn, type RowSource } from "../../components/grid";
 import { Empty, Failed, Skeleton } from "../../components/states";
 import { count, counted } from "../../format/number";
-import { places } from "../../browser/places";
-import type { Address } from "./address";
+import { routes } from "../../browser/routes";
+import type { Address } from "./url-state";
 import { RejectedFrom } from "./row-drawer";
 import { useTableRows } from "./rows";
 import { literal } from "./statement";
@@ -142,7 +142,7 @@ function useColumns(slug: string): GridColumn[] {
     const link = (_: Cell, row: Row) => {
       const [source, line] = row;
       if (typeof source !== "string") return undefined;
-      return `~${places.source(slug, source, typeof line === "number" ? line : null)}`;
+      return `~${routes.source(slug, source, typeof line === "number" ? line : null)}`;
     };
     return SHOWN.map((name) => ({
       name,

@@ -13,7 +13,7 @@ import { asJson, shown } from "../../components/grid/value";
 import { Skeleton } from "../../components/states";
 import { Time } from "../../components/time";
 import { count, counted } from "../../format/number";
-import { places } from "../../browser/places";
+import { routes } from "../../browser/routes";
 import { fileOf, partitionText } from "./lineage";
 
 /** Maximum number of listed sources. */
@@ -139,7 +139,7 @@ function Origin({ slug, table, row }: { slug: string; table: Table; row: Row }) 
           <ul class="data-sources">
             {found.data.sources.map((source) => (
               <li key={source.key}>
-                <Link href={`~${places.source(slug, source.key)}`}>{source.key}</Link>{" "}
+                <Link href={`~${routes.source(slug, source.key)}`}>{source.key}</Link>{" "}
                 <span class="dim">
                   read <Time at={source.read_at} />
                 </span>
@@ -151,7 +151,7 @@ function Origin({ slug, table, row }: { slug: string; table: Table; row: Row }) 
           )}
           {made.job_id && (
             <p class="secondary">
-              Written by run <Link href={`~${places.job(slug, made.job_id)}`}>{made.job_id.slice(0, 13)}</Link>
+              Written by run <Link href={`~${routes.job(slug, made.job_id)}`}>{made.job_id.slice(0, 13)}</Link>
             </p>
           )}
         </>
@@ -169,7 +169,7 @@ export function RejectedFrom({ slug, row, columns }: { slug: string; row: Row; c
     <section class="data-origin">
       <h3>Lineage</h3>
       <p>
-        <Link href={`~${places.source(slug, source, typeof line === "number" ? line : null)}`}>
+        <Link href={`~${routes.source(slug, source, typeof line === "number" ? line : null)}`}>
           Open {source}
           {typeof line === "number" && ` at line ${count(line)}`} in the lake
         </Link>

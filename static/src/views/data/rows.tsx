@@ -7,7 +7,7 @@ import { Button } from "../../components/button";
 import { Grid, usePages, type FetchPage, type GridColumn } from "../../components/grid";
 import { Empty, Failed, Note, Skeleton } from "../../components/states";
 import { count, counted } from "../../format/number";
-import type { Address } from "./address";
+import type { Address } from "./url-state";
 import { refusalOf, type Filter, type Refusal } from "./filter";
 import { FilterField } from "./filter-field";
 import { RowDrawer } from "./row-drawer";

@@ -5,8 +5,8 @@ import type { LineageSource, Table } from "../../api/types";
 import { Empty, Failed, Skeleton } from "../../components/states";
 import { Time } from "../../components/time";
 import { bytes, count } from "../../format/number";
-import { places } from "../../browser/places";
-import type { Address } from "./address";
+import { routes } from "../../browser/routes";
+import type { Address } from "./url-state";
 import { Pager } from "./pager";
 import { LINEAGE_PAGE } from "./partitions";
 
@@ -21,7 +21,7 @@ export function Sources({ slug, table, address }: { slug: string; table: Table; 
   if (!data) return <Skeleton lines={10} />;
   if (data.sources_total === 0)
     return (
-      <Empty title="No sources yet" actions={<Link href={`~${places.lake(`pipelines/${slug}/`)}`}>Open lake</Link>}>
+      <Empty title="No sources yet" actions={<Link href={`~${routes.lake(`pipelines/${slug}/`)}`}>Open lake</Link>}>
         Files that match the table's globs become its sources in the next run.
       </Empty>
     );
@@ -64,7 +64,7 @@ function SourceRow({ slug, table, source }: { slug: string; table: string; sourc
   return (
     <tr>
       <td>
-        <Link href={`~${places.source(slug, source.key)}`}>{source.key}</Link>
+        <Link href={`~${routes.source(slug, source.key)}`}>{source.key}</Link>
       </td>
       <td class="num">{count(source.rows_read)}</td>
       <td class="num">{count(source.rows_written)}</td>
@@ -72,7 +72,7 @@ function SourceRow({ slug, table, source }: { slug: string; table: string; sourc
         {rejected > 0 ? (
           <Link
             class="data-rejected-count"
-            href={`~${places.data(slug, table, { tab: "rejected", source: source.key })}`}
+            href={`~${routes.data(slug, table, { tab: "rejected", source: source.key })}`}
           >
             {count(rejected)}
           </Link>
@@ -83,7 +83,7 @@ function SourceRow({ slug, table, source }: { slug: string; table: string; sourc
       <td class="num">{count(source.rows_filtered)}</td>
       <td class="num">{bytes(source.size)}</td>
       <td class="num">
-        <Link href={`~${places.data(slug, table, { tab: "partitions", source: source.key })}`}>
+        <Link href={`~${routes.data(slug, table, { tab: "partitions", source: source.key })}`}>
           {count(source.partitions_total)}
         </Link>
       </td>

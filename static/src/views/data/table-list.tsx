@@ -5,7 +5,7 @@ import type { Table } from "../../api/types";
 import { SelectField, TextField } from "../../components/field";
 import { Badge } from "../../components/status";
 import { bytes, compact, counted } from "../../format/number";
-import { places } from "../../browser/places";
+import { routes } from "../../browser/routes";
 
 /** From this number of tables on, a search field is shown. */
 const SEARCH_FROM = 8;
@@ -23,7 +23,7 @@ export function TableList({ slug, tables, chosen }: { slug: string; tables: Tabl
           label="Table"
           bare
           value={chosen}
-          onChange={(event) => go(`~${places.data(slug, event.currentTarget.value)}`)}
+          onChange={(event) => go(`~${routes.data(slug, event.currentTarget.value)}`)}
         >
           {tables.map(({ name, rows }) => (
             <option key={name} value={name}>
@@ -50,7 +50,7 @@ export function TableList({ slug, tables, chosen }: { slug: string; tables: Tabl
           {found.map((table) => (
             <li key={table.name}>
               <Link
-                href={`~${places.data(slug, table.name)}`}
+                href={`~${routes.data(slug, table.name)}`}
                 aria-current={table.name === chosen ? "page" : undefined}
               >
                 <span class="row">

@@ -11,15 +11,15 @@ import { copyText } from "../../components/grid/copy";
 import { Failed, Note, Skeleton } from "../../components/states";
 import { Badge, JobBadge } from "../../components/status";
 import { Time } from "../../components/time";
-import { say } from "../../components/toasts";
+import { toast } from "../../components/toasts";
 import { duration } from "../../format/time";
-import { places } from "../../browser/places";
+import { routes } from "../../browser/routes";
 import { Counters, PaceText, ActiveText, RunProgress } from "../../runs/progress";
 import { JobFailure } from "./failure";
 import { Stages } from "./stages";
 import { TableResults } from "./tables";
-import { Told } from "../../components/told";
-import { endText, triggerTitle } from "../../runs/words";
+import { MessageText } from "../../components/message-text";
+import { endText, triggerTitle } from "../../runs/text";
 import "./detail.css";
 
 /** Cancels or retries a job. */
@@ -32,7 +32,7 @@ export function useJobActions(slug: string, job: Job) {
     try {
       await action();
     } catch (error) {
-      say.failed(failed, error);
+      toast.failed(failed, error);
     } finally {
       setBusy(undefined);
       void cache.invalidateQueries({ queryKey: keys.jobs(slug) });
@@ -45,13 +45,13 @@ export function useJobActions(slug: string, job: Job) {
       act("cancel", "Couldn't cancel the job", async () => {
         const now = await ask(api.POST("/api/p/{pipeline}/jobs/{id}/cancel", { params: { path } }));
         cache.setQueryData(jobQuery(slug, job.job_id).queryKey, now);
-        say.done("Cancelling the job. No tables are changed.");
+        toast.done("Cancelling the job. No tables are changed.");
       }),
     retry: () =>
       act("retry", "Couldn't retry the job", async () => {
         const again = await ask(api.POST("/api/p/{pipeline}/jobs/{id}/retry", { params: { path } }));
         cache.setQueryData(jobQuery(slug, again.job_id).queryKey, again);
-        go(`~${places.job(slug, again.job_id)}`);
+        go(`~${routes.job(slug, again.job_id)}`);
       }),
   };
 }
@@ -182,7 +182,7 @@ export function JobDetail({ slug, id }: { slug: string; id: string }) {
       {job.status === "failed" && job.error && <JobFailure slug={slug} job={job} error={job.error} />}
       {isActive(job) && job.error && (
         <Note tone="warn">
-          Attempt {job.attempt} failed: <Told text={job.error.message} />
+          Attempt {job.attempt} failed: <MessageText text={job.error.message} />
         </Note>
       )}
       <Stages job={job} />

@@ -5,16 +5,16 @@ import { Link } from "wouter-preact";
 import type { Job, RunError } from "../../api/types";
 import { Button } from "../../components/button";
 import { CleanRun, useRun } from "../../shell/pipeline";
-import { places } from "../../browser/places";
+import { routes } from "../../browser/routes";
 import { useJobActions } from "./detail";
 import { JobRejects } from "./rejects";
-import { Told } from "../../components/told";
-import { placeOf, remedyOfRun, type Place, type Step } from "./remedies";
+import { MessageText } from "../../components/message-text";
+import { locationOf, remedyOfRun, type ErrorLocation, type Step } from "./remedies";
 
-function PlaceLink({ slug, place }: { slug: string; place: Place }) {
+function LocationLink({ slug, place }: { slug: string; place: ErrorLocation }) {
   if (place.kind === "config") {
     return (
-      <Link href={`~${places.config(slug, place.pointer)}`}>
+      <Link href={`~${routes.config(slug, place.pointer)}`}>
         config <code>{place.pointer || "/"}</code>
       </Link>
     );
@@ -31,18 +31,28 @@ function PlaceLink({ slug, place }: { slug: string; place: Place }) {
   return <code>{place.text}</code>;
 }
 
-const placeInLake = ({ prefix, file, line }: Extract<Place, { kind: "lake" }>): string =>
-  places.lake(prefix, { ...(file ? { file } : {}), ...(line === undefined ? {} : { line }) });
+const placeInLake = ({ prefix, file, line }: Extract<ErrorLocation, { kind: "lake" }>): string =>
+  routes.lake(prefix, { ...(file ? { file } : {}), ...(line === undefined ? {} : { line }) });
 
 /** Buttons for the remedy. */
-function Steps({ slug, job, steps, place }: { slug: string; job: Job; steps: Step[]; place: Place | undefined }) {
+function Steps({
+  slug,
+  job,
+  steps,
+  place,
+}: {
+  slug: string;
+  job: Job;
+  steps: Step[];
+  place: ErrorLocation | undefined;
+}) {
   const { busy, retry } = useJobActions(slug, job);
   const { run, busy: running } = useRun(slug);
   const [cleaning, setCleaning] = useState(false);
   const pointer = place?.kind === "config" ? place.pointer : undefined;
   const buttons: Record<Step, ComponentChildren> = {
     config: (
-      <Link key="config" class="button" href={`~${places.config(slug, pointer)}`}>
+      <Link key="config" class="button" href={`~${routes.config(slug, pointer)}`}>
         Open config
       </Link>
     ),
@@ -52,7 +62,7 @@ function Steps({ slug, job, steps, place }: { slug: string; job: Job; steps: Ste
       </Link>
     ),
     propose: (
-      <Link key="propose" class="button" href={`~${places.fromCsv()}`}>
+      <Link key="propose" class="button" href={`~${routes.fromCsv()}`}>
         New config from CSV
       </Link>
     ),
@@ -94,24 +104,24 @@ function Steps({ slug, job, steps, place }: { slug: string; job: Job; steps: Ste
 /** Failure of a run: cause, location, remedy. */
 export function JobFailure({ slug, job, error }: { slug: string; job: Job; error: RunError }) {
   const remedy = remedyOfRun(error);
-  const place = placeOf(slug, error);
+  const place = locationOf(slug, error);
   return (
     <section class={error.code === "cancelled" ? "job-failure calm" : "job-failure"} aria-label="Failure">
       <h3>
-        <Told text={error.message} />
+        <MessageText text={error.message} />
       </h3>
       {error.detail && (
         <p class="job-failure-detail">
-          <Told text={error.detail} />
+          <MessageText text={error.detail} />
         </p>
       )}
       {place && (
         <p>
-          Location: <PlaceLink slug={slug} place={place} />
+          Location: <LocationLink slug={slug} place={place} />
         </p>
       )}
       <p>
-        <Told text={remedy.text} />
+        <MessageText text={remedy.text} />
       </p>
       <Steps slug={slug} job={job} steps={remedy.steps} place={place} />
       <p class="dim">

@@ -4,7 +4,7 @@ import { useRef, useState } from "preact/hooks";
 import { api, ask } from "../../api/client";
 import { jobsQuery } from "../../api/queries";
 import type { Job } from "../../api/types";
-import { say } from "../../components/toasts";
+import { toast } from "../../components/toasts";
 
 interface Filter {
   /** Empty: all. `active`: queued or running. */
@@ -49,7 +49,7 @@ export function useHistory(slug: string) {
       jobs.current = merged(page.jobs, jobs.current);
       setCursor(page.next ?? null);
     } catch (error) {
-      say.failed("Couldn't load older jobs", error);
+      toast.failed("Couldn't load older jobs", error);
     } finally {
       setBusy(false);
       redraw((times) => times + 1);

@@ -8,8 +8,8 @@ import { SelectField } from "../../components/field";
 import { Page } from "../../components/page";
 import { Empty, Failed, Skeleton } from "../../components/states";
 import { useRun } from "../../shell/pipeline";
-import { useAddressParams } from "../../browser/address";
-import { places } from "../../browser/places";
+import { useQueryParams } from "../../browser/query-params";
+import { routes } from "../../browser/routes";
 import { useShortcuts } from "../../browser/shortcuts";
 import { JobDetail } from "./detail";
 import { matches, useHistory } from "./history";
@@ -30,7 +30,7 @@ function useBeside(): boolean {
 }
 
 function Filters({ jobs, shown }: { jobs: Job[]; shown: number }) {
-  const [search, set] = useAddressParams();
+  const [search, set] = useQueryParams();
   const triggers = [...new Set(["manual", "auto", ...jobs.map((job) => job.trigger)])];
   const status = search.get("status") ?? "";
   const trigger = search.get("trigger") ?? "";
@@ -66,7 +66,7 @@ function useJobKeys(slug: string, jobs: Job[], id: string | undefined, search: s
   const step = (by: number) => {
     const at = jobs.findIndex((job) => job.job_id === id);
     const to = jobs[at < 0 ? 0 : at + by];
-    if (to) go(`~${places.job(slug, to.job_id)}${search}`);
+    if (to) go(`~${routes.job(slug, to.job_id)}${search}`);
   };
   useShortcuts([
     { keys: "j", does: "Next job", run: () => step(1) },
@@ -78,7 +78,7 @@ function useJobKeys(slug: string, jobs: Job[], id: string | undefined, search: s
     // Not a shortcut, which would take the key from an open dialog.
     const pressed = (event: KeyboardEvent) => {
       if (event.key !== "Escape" || event.defaultPrevented || document.querySelector("dialog[open]")) return;
-      go(`~${places.jobs(slug)}${search}`);
+      go(`~${routes.jobs(slug)}${search}`);
     };
     document.addEventListener("keydown", pressed);
     return () => document.removeEventListener("keydown", pressed);
@@ -92,10 +92,10 @@ function Nothing({ slug }: { slug: string }) {
       title="No runs yet"
       actions={
         <>
-          <Button look="primary" busy={busy} onClick={() => void run(false)}>
+          <Button variant="primary" busy={busy} onClick={() => void run(false)}>
             Run
           </Button>
-          <Link class="button" href={`~${places.lake(`pipelines/${slug}/`)}`}>
+          <Link class="button" href={`~${routes.lake(`pipelines/${slug}/`)}`}>
             Upload CSVs
           </Link>
         </>
@@ -109,7 +109,7 @@ function Nothing({ slug }: { slug: string }) {
 /** Jobs of a pipeline, with the selected one beside or above the list. */
 export default function JobsView({ slug }: { slug: string }) {
   const { id } = useParams<{ id?: string }>();
-  const [filters] = useAddressParams();
+  const [filters] = useQueryParams();
   const [, go] = useLocation();
   const beside = useBeside();
   const { query, jobs, more, older, busy } = useHistory(slug);
@@ -117,7 +117,7 @@ export default function JobsView({ slug }: { slug: string }) {
   const shown = jobs.filter((job) => matches(job, filter));
   const search = filters.size > 0 ? `?${filters.toString()}` : "";
   useJobKeys(slug, shown, id, search);
-  const close = () => go(`~${places.jobs(slug)}${search}`);
+  const close = () => go(`~${routes.jobs(slug)}${search}`);
   const list = (
     <div class="jobs-list">
       <header class="page-head">
@@ -132,13 +132,13 @@ export default function JobsView({ slug }: { slug: string }) {
       {jobs.length > 0 && shown.length === 0 && (
         <Empty
           title="No jobs match the filters"
-          actions={<Button onClick={() => go(`~${places.jobs(slug)}`)}>Clear filters</Button>}
+          actions={<Button onClick={() => go(`~${routes.jobs(slug)}`)}>Clear filters</Button>}
         >
           {more && "Older jobs may match."}
         </Empty>
       )}
       {shown.length > 0 && (
-        <JobTable jobs={shown} chosen={id} addressOf={(job) => `~${places.job(slug, job)}${search}`} />
+        <JobTable jobs={shown} chosen={id} addressOf={(job) => `~${routes.job(slug, job)}${search}`} />
       )}
       {more && (
         <Button class="jobs-older" busy={busy} onClick={() => void older()}>

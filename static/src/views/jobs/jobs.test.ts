@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { Job, RunError, SourceResult } from "../../api/types";
 import { balanceOf, sumOf } from "./accounting";
-import { endedSince } from "./ends";
+import { endedSince } from "./run-outcome";
 import { matches, merged } from "./history";
-import { placeOf, remedyOfRun, RUN_REMEDIES } from "./remedies";
+import { locationOf, remedyOfRun, RUN_REMEDIES } from "./remedies";
 import { markOf } from "./stages";
 
 const source = (read: number, written: number, rejected = 0, filtered = 0): SourceResult => ({
@@ -60,20 +60,23 @@ const error = (code: RunError["code"], path?: string, message = "m"): RunError =
 
 describe("the place of an error", () => {
   it("is a pointer into the config", () =>
-    expect(placeOf("a", error("invalid_config", "/mappings/0"))).toEqual({ kind: "config", pointer: "/mappings/0" }));
+    expect(locationOf("a", error("invalid_config", "/mappings/0"))).toEqual({
+      kind: "config",
+      pointer: "/mappings/0",
+    }));
   it("is the config as a whole where nothing is named", () =>
-    expect(placeOf("a", error("invalid_config"))).toEqual({ kind: "config", pointer: "" }));
+    expect(locationOf("a", error("invalid_config"))).toEqual({ kind: "config", pointer: "" }));
   it("is a file of the lake with the line that the message names", () =>
-    expect(placeOf("a", error("row_failed", "x/y.csv", "`x/y.csv` line 12: column `n`: no number"))).toEqual({
+    expect(locationOf("a", error("row_failed", "x/y.csv", "`x/y.csv` line 12: column `n`: no number"))).toEqual({
       kind: "lake",
       prefix: "pipelines/a/x/",
       file: "pipelines/a/x/y.csv",
       line: 12,
     }));
   it("is a folder where no file was found", () =>
-    expect(placeOf("a", error("no_input", "pipelines/a/"))).toEqual({ kind: "lake", prefix: "pipelines/a/" }));
+    expect(locationOf("a", error("no_input", "pipelines/a/"))).toEqual({ kind: "lake", prefix: "pipelines/a/" }));
   it("is told as it is where it is neither", () =>
-    expect(placeOf("a", error("clean_run_required", "orders"))).toEqual({ kind: "text", text: "orders" }));
+    expect(locationOf("a", error("clean_run_required", "orders"))).toEqual({ kind: "text", text: "orders" }));
 });
 
 describe("remedies", () => {

@@ -7,7 +7,7 @@ import { Elapsed, Time } from "../../components/time";
 import { count } from "../../format/number";
 import { duration } from "../../format/time";
 import { ActiveText, RunProgress } from "../../runs/progress";
-import { rowsRead, shortOutcome, triggerTitle } from "../../runs/words";
+import { rowsRead, shortOutcome, triggerTitle } from "../../runs/text";
 
 const number = (n: number | undefined) => (n === undefined ? <span class="dim">–</span> : count(n));
 

@@ -5,8 +5,8 @@ import { sendRaw } from "../../api/client";
 import { keys } from "../../api/queries";
 import { Failed, Skeleton } from "../../components/states";
 import { count, counted } from "../../format/number";
-import { places } from "../../browser/places";
-import { Told } from "../../components/told";
+import { routes } from "../../browser/routes";
+import { MessageText } from "../../components/message-text";
 
 /** A row that failed a run. */
 interface JobReject {
@@ -58,7 +58,7 @@ function Rows({ slug, rows }: { slug: string; rows: JobReject[] }) {
           {rows.map((row, at) => (
             <tr key={at}>
               <td>
-                <Link href={`~${places.source(slug, row.source, row.line)}`}>
+                <Link href={`~${routes.source(slug, row.source, row.line)}`}>
                   {row.source}
                   {row.line !== null && `:${String(row.line)}`}
                 </Link>
@@ -68,7 +68,7 @@ function Rows({ slug, rows }: { slug: string; rows: JobReject[] }) {
                 {row.value ?? <span class="dim">–</span>}
               </td>
               <td title={row.reason}>
-                <Told text={row.message} />
+                <MessageText text={row.message} />
               </td>
             </tr>
           ))}

@@ -108,7 +108,7 @@ export const remedyOfRun = (error: RunError): Remedy =>
   (RUN_REMEDIES as Record<string, Remedy | undefined>)[error.code] ?? UNKNOWN;
 
 /** Location of an error: in the config (JSON Pointer), or a file or folder of the lake. */
-export type Place =
+export type ErrorLocation =
   | { kind: "config"; pointer: string }
   | { kind: "lake"; prefix: string; file?: string; line?: number }
   | { kind: "text"; text: string };
@@ -122,7 +122,7 @@ const OF_SOURCES: ReadonlySet<string> = new Set<Code>([
   "source_being_written",
 ]);
 
-export function placeOf(slug: string, error: RunError): Place | undefined {
+export function locationOf(slug: string, error: RunError): ErrorLocation | undefined {
   const { path, code } = error;
   if (code === "invalid_config" && (!path || path.startsWith("/"))) return { kind: "config", pointer: path ?? "" };
   // The file of rejected rows is offered separately.

@@ -6,10 +6,10 @@ import type { Job } from "../../api/types";
 import { IconButton } from "../../components/button";
 import { JobBadge, toneOf } from "../../components/status";
 import { counted } from "../../format/number";
-import { places } from "../../browser/places";
-import { useRunEnds } from "./ends";
+import { routes } from "../../browser/routes";
+import { useRunOutcome } from "./run-outcome";
 import { ActiveText, PaceText, RunProgress } from "../../runs/progress";
-import { outcomeText } from "../../runs/words";
+import { outcomeText } from "../../runs/text";
 import "./run-bar.css";
 
 /** The running job, or the first queued one. */
@@ -20,12 +20,12 @@ function shownJob(jobs: Job[]): Job | undefined {
 /** Active run at the bottom of a pipeline's views; its outcome for some seconds. */
 export function RunBar({ slug }: { slug: string }) {
   const { data } = useQuery(jobsQuery(slug));
-  const { outcome, dismiss } = useRunEnds(slug, data?.jobs);
+  const { outcome, dismiss } = useRunOutcome(slug, data?.jobs);
   const active = data ? shownJob(data.jobs) : undefined;
   const waiting = (data?.jobs.filter(isActive).length ?? 0) - 1;
   if (active) {
     return (
-      <Link href={`~${places.job(slug, active.job_id)}`} class="run-bar" data-tone={toneOf(active.status)}>
+      <Link href={`~${routes.job(slug, active.job_id)}`} class="run-bar" data-tone={toneOf(active.status)}>
         <RunProgress job={active} />
         <span class="run-bar-line">
           <JobBadge status={active.status} />
@@ -52,7 +52,7 @@ export function RunBar({ slug }: { slug: string }) {
     >
       <span class="run-bar-line">
         <JobBadge status={outcome.status} code={outcome.error?.code} />
-        <Link href={`~${places.job(slug, outcome.job_id)}`} class="cut">
+        <Link href={`~${routes.job(slug, outcome.job_id)}`} class="cut">
           Run {outcomeText(outcome)}
         </Link>
         <span class="grow" />

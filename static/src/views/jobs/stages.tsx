@@ -2,7 +2,7 @@ import type { Job, Stage } from "../../api/types";
 import { Elapsed, now } from "../../components/time";
 import { duration } from "../../format/time";
 import { STAGES, stageTimes } from "../../runs/rates";
-import { STAGE_WORDS } from "../../runs/words";
+import { STAGE_WORDS } from "../../runs/text";
 
 type Mark = "done" | "now" | "todo" | "failed";
 

@@ -5,7 +5,7 @@ import { Button } from "../../components/button";
 import { Note } from "../../components/states";
 import { Badge } from "../../components/status";
 import { bytes, count, counted, signed } from "../../format/number";
-import { places } from "../../browser/places";
+import { routes } from "../../browser/routes";
 import { balanceOf, sumOf } from "./accounting";
 import { rowsChange, type PartitionChange, type TableOutcome } from "../../runs/outcome";
 
@@ -17,7 +17,7 @@ function useFew<T>(all: T[], few: number) {
   const [whole, setWhole] = useState(false);
   const more = all.length - few;
   const button = more > 0 && (
-    <Button look="quiet" onClick={() => setWhole(!whole)}>
+    <Button variant="quiet" onClick={() => setWhole(!whole)}>
       {whole ? "Show fewer" : `Show ${count(more)} more`}
     </Button>
   );
@@ -46,7 +46,7 @@ function Sources({ slug, table, sources }: { slug: string; table: string; source
               return (
                 <tr key={source.source} class={balance.missing === 0 ? "" : "job-broken"}>
                   <td>
-                    <Link href={`~${places.source(slug, source.source)}`}>{source.source}</Link>
+                    <Link href={`~${routes.source(slug, source.source)}`}>{source.source}</Link>
                     {balance.missing !== 0 && <span class="jobs-bad"> {signed(-balance.missing)} rows</span>}
                     {source.note && <span class="secondary"> {source.note}</span>}
                   </td>
@@ -54,7 +54,7 @@ function Sources({ slug, table, sources }: { slug: string; table: string; source
                   <td class="num">{count(balance.written)}</td>
                   <td class="num">
                     {balance.rejected > 0 ? (
-                      <Link href={`~${places.data(slug, table, { tab: "rejected", source: source.source })}`}>
+                      <Link href={`~${routes.data(slug, table, { tab: "rejected", source: source.source })}`}>
                         {count(balance.rejected)}
                       </Link>
                     ) : (
@@ -150,14 +150,14 @@ function TableCard({ slug, name, result }: { slug: string; name: string; result:
     <section class="job-table" aria-label={`Table ${name}`}>
       <header class="row wrap">
         <h4 class="grow">
-          <Link href={`~${places.data(slug, name)}`}>{name}</Link>
+          <Link href={`~${routes.data(slug, name)}`}>{name}</Link>
         </h4>
         <span class="num">
           {counted(result.rows_written, "row")}
           {change !== undefined && <span class="dim"> ({signed(change)})</span>}
         </span>
         {result.rows_rejected > 0 && (
-          <Link href={`~${places.data(slug, name, { tab: "rejected" })}`}>
+          <Link href={`~${routes.data(slug, name, { tab: "rejected" })}`}>
             <Badge tone="warn">{count(result.rows_rejected)} rejected in total</Badge>
           </Link>
         )}
@@ -206,7 +206,7 @@ export function TableResults({ slug, result, clean }: { slug: string; result: Ru
           {quiet.map(([name, table], at) => (
             <span key={name}>
               {at > 0 && ", "}
-              <Link href={`~${places.data(slug, name)}`}>{name}</Link> ({counted(table.rows_written, "row")})
+              <Link href={`~${routes.data(slug, name)}`}>{name}</Link> ({counted(table.rows_written, "row")})
             </span>
           ))}
         </p>

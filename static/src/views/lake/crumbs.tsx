@@ -1,5 +1,5 @@
 import { Link } from "wouter-preact";
-import { places } from "../../browser/places";
+import { routes } from "../../browser/routes";
 import { NO_NAME } from "./level";
 
 /** Breadcrumb of a folder. */
@@ -7,7 +7,7 @@ export function Crumbs({ prefix }: { prefix: string }) {
   const parts = prefix.split("/").slice(0, -1);
   return (
     <nav class="lake-crumbs" aria-label="Folder">
-      {parts.length === 0 ? <span aria-current="page">Lake</span> : <Link href={places.lake()}>Lake</Link>}
+      {parts.length === 0 ? <span aria-current="page">Lake</span> : <Link href={routes.lake()}>Lake</Link>}
       {parts.map((part, at) => {
         const to = `${parts.slice(0, at + 1).join("/")}/`;
         return (
@@ -18,7 +18,7 @@ export function Crumbs({ prefix }: { prefix: string }) {
             {at === parts.length - 1 ? (
               <span aria-current="page">{part || NO_NAME}</span>
             ) : (
-              <Link href={places.lake(to)}>{part || NO_NAME}</Link>
+              <Link href={routes.lake(to)}>{part || NO_NAME}</Link>
             )}
           </span>
         );

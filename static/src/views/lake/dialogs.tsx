@@ -7,7 +7,7 @@ import { Confirm, Dialog } from "../../components/dialog";
 import { TextField } from "../../components/field";
 import { Failed, Note, Skeleton } from "../../components/states";
 import { Bar } from "../../components/status";
-import { say } from "../../components/toasts";
+import { toast } from "../../components/toasts";
 import { bytes, count, counted } from "../../format/number";
 import { useUnsaved } from "../../browser/unsaved";
 import { joinKey, keyProblem, nameOf, pipelineOf } from "../../uploads/keys";
@@ -24,7 +24,7 @@ interface Props {
 }
 
 /** Lists the selected files, including those in folders. */
-function useMeant(entries: Entry[]) {
+function useSelectedFiles(entries: Entry[]) {
   const names = entries.map(({ key }) => key);
   return useQuery({
     queryKey: ["lake", "meant", names],
@@ -59,7 +59,7 @@ function useBulk(verb: string) {
     setState({ total, done, failures, stopped });
     void client.invalidateQueries({ queryKey: ["lake"] });
     if (failures.length > 0 || stopped) return false;
-    say.done(`${counted(total, "file")} ${verb}`);
+    toast.done(`${counted(total, "file")} ${verb}`);
     return true;
   };
   const stop = () => controller.current?.abort();
@@ -118,7 +118,7 @@ function named(entries: Entry[], files: number): string {
 
 /** Deletes files; lists them and the effect on tables. */
 export function DeleteDialog({ entries, onClose }: Props) {
-  const { data, error, refetch } = useMeant(entries);
+  const { data, error, refetch } = useSelectedFiles(entries);
   const { state, begin, busy, onStop } = useBulk("deleted");
   if (error || !data)
     return (
@@ -180,7 +180,7 @@ export function DeleteDialog({ entries, onClose }: Props) {
 
 /** Moves files to a folder, or a single file to a key. */
 export function MoveDialog({ entries, prefix, onClose }: Props & { prefix: string }) {
-  const { data, error, refetch } = useMeant(entries);
+  const { data, error, refetch } = useSelectedFiles(entries);
   const { state, begin, busy, onStop } = useBulk("moved");
   const [first] = entries;
   const single = entries.length === 1 && first?.kind === "file" ? first.key : undefined;
@@ -248,7 +248,7 @@ export function FolderDialog({
       actions={
         <>
           <Button onClick={onClose}>Cancel</Button>
-          <Button look="primary" disabled={name === "" || problem !== undefined} onClick={open}>
+          <Button variant="primary" disabled={name === "" || problem !== undefined} onClick={open}>
             Open
           </Button>
         </>

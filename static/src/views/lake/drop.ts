@@ -1,9 +1,9 @@
 import { useEffect, useState } from "preact/hooks";
-import { say } from "../../components/toasts";
-import { dropped, hasFiles, type Taken } from "../../uploads/found";
+import { toast } from "../../components/toasts";
+import { filesOfDrop, hasFiles, type CollectedFiles } from "../../uploads/files";
 
 /** Drop target for the whole page; true while files are dragged over it. */
-export function useDrop(onFound: (taken: Taken) => void): boolean {
+export function useDrop(onFound: (taken: CollectedFiles) => void): boolean {
   const [over, setOver] = useState(false);
   useEffect(() => {
     // Enter and leave events come for every element.
@@ -26,8 +26,8 @@ export function useDrop(onFound: (taken: Taken) => void): boolean {
       setOver(false);
       if (!taken(event) || !event.dataTransfer) return;
       event.preventDefault();
-      dropped(event.dataTransfer).then(onFound, (error: unknown) =>
-        say.failed("Couldn't read the dropped files", error),
+      filesOfDrop(event.dataTransfer).then(onFound, (error: unknown) =>
+        toast.failed("Couldn't read the dropped files", error),
       );
     };
     const all = { dragenter: enter, dragleave: leave, dragover: hover, drop };

@@ -5,15 +5,15 @@ import { Link, useLocation, useSearch } from "wouter-preact";
 import { Button } from "../../components/button";
 import { Page } from "../../components/page";
 import { Empty, Failed, Skeleton } from "../../components/states";
-import { say } from "../../components/toasts";
+import { toast } from "../../components/toasts";
 import { count, counted } from "../../format/number";
-import { places } from "../../browser/places";
+import { routes } from "../../browser/routes";
 import { saveFrom } from "../../browser/save";
 import { useShortcuts } from "../../browser/shortcuts";
 import { uploads } from "../../uploads";
-import { chosen as chosenFiles, leftOut, type Taken } from "../../uploads/found";
+import { chosenFiles as chosenFiles, skippedMessage, type CollectedFiles } from "../../uploads/files";
 import { folderOf, joinKey, nameOf } from "../../uploads/keys";
-import { kept, NOTHING, type Choice } from "./choice";
+import { kept, NOTHING, type Selection } from "./selection";
 import { Crumbs } from "./crumbs";
 import { DeleteDialog, FolderDialog, MoveDialog } from "./dialogs";
 import { useDrop } from "./drop";
@@ -41,19 +41,19 @@ export default function LakeView() {
   const here = prefix === "" ? "the lake's root" : prefix;
   const [stray, setStray] = useState<{ folder: string; files: File[] }>();
   const add = useCallback(
-    async (taken: Taken) => {
+    async (taken: CollectedFiles) => {
       const { found } = taken;
       const wanted = found.map(({ file: body, path }) => ({ key: joinKey(prefix, path), file: body }));
       const folder = await strayAmong(wanted.map(({ key }) => key));
       if (folder !== undefined) return setStray({ folder, files: wanted.map(({ file: body }) => body) });
-      const left = leftOut(taken);
-      if (left !== undefined) say.failed("Some files weren't added", new Error(left));
-      if (found.length === 0) return say.done("No files found in the dropped items");
+      const left = skippedMessage(taken);
+      if (left !== undefined) toast.failed("Some files weren't added", new Error(left));
+      if (found.length === 0) return toast.done("No files found in the dropped items");
       uploads.add(wanted);
     },
     [prefix],
   );
-  const take = useCallback((taken: Taken) => void add(taken), [add]);
+  const take = useCallback((taken: CollectedFiles) => void add(taken), [add]);
   const over = useDrop(take);
   return (
     <Page title={prefix === "" ? "Lake" : `${nameOf(prefix)} · Lake`} full>
@@ -66,20 +66,20 @@ export default function LakeView() {
         )}
       </div>
       {stray && <StrayDialog {...stray} onClose={() => setStray(undefined)} />}
-      {file && <Peek key={file} file={file} line={lineOf(query.get("line"))} onClose={() => go(places.lake(prefix))} />}
+      {file && <Peek key={file} file={file} line={lineOf(query.get("line"))} onClose={() => go(routes.lake(prefix))} />}
     </Page>
   );
 }
 
 type Asked = "move" | "delete" | "folder";
 
-function Level({ prefix, onAdd }: { prefix: string; onAdd: (taken: Taken) => void }) {
+function Level({ prefix, onAdd }: { prefix: string; onAdd: (taken: CollectedFiles) => void }) {
   const [, go] = useLocation();
   const listed = useInfiniteQuery(levelQuery(prefix));
   const { data, error, hasNextPage, isFetchingNextPage, fetchNextPage } = listed;
   const [filter, setFilter] = useState("");
   const [asked, setAsked] = useState<Asked>();
-  const [choice, setChoice] = useState<Choice>(NOTHING);
+  const [choice, setChoice] = useState<Selection>(NOTHING);
   const field = useRef<HTMLInputElement>(null);
   const all = useMemo(() => entriesOf(data?.pages ?? []), [data]);
   const entries = useMemo(() => (filter === "" ? all : all.filter(({ name }) => matches(name, filter))), [all, filter]);
@@ -94,7 +94,7 @@ function Level({ prefix, onAdd }: { prefix: string; onAdd: (taken: Taken) => voi
   }, [filter, more]);
   const skipped = data?.pages.flatMap((page) => page.skipped ?? []) ?? [];
   const meant = entries.filter(({ key }) => choice.chosen.has(key));
-  const up = () => prefix !== "" && go(places.lake(folderOf(prefix)));
+  const up = () => prefix !== "" && go(routes.lake(folderOf(prefix)));
   const remove = () => meant.length > 0 && setAsked("delete");
   useShortcuts([
     { keys: "/", does: "Filter by name", run: () => field.current?.focus() },
@@ -104,7 +104,7 @@ function Level({ prefix, onAdd }: { prefix: string; onAdd: (taken: Taken) => voi
     { keys: "mod+a", does: "Select all" },
   ]);
   const open = (entry: Entry) =>
-    go(entry.kind === "folder" ? places.lake(entry.key) : places.lake(prefix, { file: entry.key }));
+    go(entry.kind === "folder" ? routes.lake(entry.key) : routes.lake(prefix, { file: entry.key }));
   const close = () => setAsked(undefined);
   return (
     <>
@@ -159,7 +159,7 @@ function Level({ prefix, onAdd }: { prefix: string; onAdd: (taken: Taken) => voi
       )}
       {asked === "delete" && <DeleteDialog entries={meant} onClose={close} />}
       {asked === "move" && <MoveDialog entries={meant} prefix={prefix} onClose={close} />}
-      {asked === "folder" && <FolderDialog prefix={prefix} onClose={close} onOpen={(to) => go(places.lake(to))} />}
+      {asked === "folder" && <FolderDialog prefix={prefix} onClose={close} onOpen={(to) => go(routes.lake(to))} />}
     </>
   );
 }
@@ -177,7 +177,7 @@ function Nothing({ prefix, filter, onClear }: { prefix: string; filter: string; 
     <Empty
       title={prefix === "" ? "The lake is empty" : "This folder is empty"}
       actions={
-        <Link class="button" href={places.fromCsv()}>
+        <Link class="button" href={routes.fromCsv()}>
           New pipeline from CSV
         </Link>
       }
@@ -188,7 +188,7 @@ function Nothing({ prefix, filter, onClear }: { prefix: string; filter: string; 
 }
 
 /** Upload buttons. */
-function Adding({ onAdd, onFolder }: { onAdd: (taken: Taken) => void; onFolder: () => void }) {
+function Adding({ onAdd, onFolder }: { onAdd: (taken: CollectedFiles) => void; onFolder: () => void }) {
   const files = useRef<HTMLInputElement>(null);
   const folder = useRef<HTMLInputElement>(null);
   const took = (event: { currentTarget: HTMLInputElement }) => {
@@ -204,7 +204,7 @@ function Adding({ onAdd, onFolder }: { onAdd: (taken: Taken) => void; onFolder: 
       <Button icon={<FolderUp />} onClick={() => folder.current?.click()}>
         Upload folder
       </Button>
-      <Button look="primary" icon={<Upload />} onClick={() => files.current?.click()}>
+      <Button variant="primary" icon={<Upload />} onClick={() => files.current?.click()}>
         Upload
       </Button>
       <input ref={files} type="file" multiple hidden aria-label="Files to upload" onChange={took} />
@@ -226,11 +226,11 @@ function Acting({ entries, onMove, onDelete }: { entries: Entry[]; onMove: () =>
   const files = entries.filter(({ kind }) => kind === "file");
   return (
     <div class="row">
-      <Button look="quiet" icon={<Move />} disabled={none} onClick={onMove}>
+      <Button variant="quiet" icon={<Move />} disabled={none} onClick={onMove}>
         Move
       </Button>
       <Button
-        look="quiet"
+        variant="quiet"
         icon={<Download />}
         disabled={none || files.length !== entries.length || files.length > DOWNLOADS_MAX}
         title={files.length > DOWNLOADS_MAX ? `At most ${DOWNLOADS_MAX} files at once` : undefined}
@@ -238,7 +238,7 @@ function Acting({ entries, onMove, onDelete }: { entries: Entry[]; onMove: () =>
       >
         Download
       </Button>
-      <Button look="quiet" icon={<Trash2 />} disabled={none} onClick={onDelete}>
+      <Button variant="quiet" icon={<Trash2 />} disabled={none} onClick={onDelete}>
         Delete
       </Button>
     </div>

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { LakeLevel } from "../../api/types";
 import { each } from "./bulk";
-import { kept, NOTHING, only, ranged, stepped, toggled } from "./choice";
+import { kept, NOTHING, only, ranged, stepped, toggled } from "./selection";
 import { entriesOf, matches } from "./level";
 import { sniff, split } from "../../format/delimited";
 

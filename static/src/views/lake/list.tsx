@@ -3,9 +3,9 @@ import { useEffect } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { Time } from "../../components/time";
 import { bytes } from "../../format/number";
-import { places } from "../../browser/places";
+import { routes } from "../../browser/routes";
 import { isCsv } from "../../uploads/keys";
-import { only, ranged, stepped, toggled, type Choice } from "./choice";
+import { only, ranged, stepped, toggled, type Selection } from "./selection";
 import type { Entry } from "./level";
 import { FileState } from "./state";
 import { useWindow } from "./window";
@@ -18,9 +18,9 @@ const PAGE_ROWS = 15;
 interface Props {
   prefix: string;
   entries: Entry[];
-  choice: Choice;
+  choice: Selection;
   more: boolean;
-  onChoice: (choice: Choice) => void;
+  onChoice: (choice: Selection) => void;
   onMore: () => void;
   onOpen: (entry: Entry) => void;
   onUp: () => void;
@@ -150,7 +150,7 @@ interface RowProps {
 function EntryRow({ entry, at, shift, prefix, chosen, cursor, onOpen, onChoose, onToggle }: RowProps) {
   const folder = entry.kind === "folder";
   const Icon = folder ? Folder : isCsv(entry.key) ? FileSpreadsheet : FileIcon;
-  const href = folder ? places.lake(entry.key) : places.lake(prefix, { file: entry.key });
+  const href = folder ? routes.lake(entry.key) : routes.lake(prefix, { file: entry.key });
   return (
     <div
       id={rowId(at)}

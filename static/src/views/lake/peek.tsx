@@ -4,10 +4,10 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { api, ask } from "../../api/client";
 import { Dialog } from "../../components/dialog";
-import { Grid, rowsAtHand } from "../../components/grid";
+import { Grid, rowsInMemory } from "../../components/grid";
 import { Failed, Note, Skeleton } from "../../components/states";
 import { count } from "../../format/number";
-import { places } from "../../browser/places";
+import { routes } from "../../browser/routes";
 import { nameOf, pipelineOf } from "../../uploads/keys";
 import { PIECE, useLines, type Lines } from "./lines";
 import { sniff, split } from "../../format/delimited";
@@ -44,12 +44,12 @@ export function Peek({ file, line, onClose }: Props) {
             <Download />
             Download
           </a>
-          <Link class="button" href={places.fromCsv(file)}>
+          <Link class="button" href={routes.fromCsv(file)}>
             <FilePlus2 />
             New pipeline from this file
           </Link>
           {slug && (
-            <Link class="button" href={places.config(slug)}>
+            <Link class="button" href={routes.config(slug)}>
               Config of {slug}
             </Link>
           )}
@@ -164,7 +164,7 @@ function AsTable({ file, lines }: { file: string; lines: Lines }) {
   const columns = Array.from({ length: width }, (_, at) => ({ name: head[at] ?? `column ${at + 1}`, type: "string" }));
   return (
     <div class="lake-table">
-      <Grid label="First lines as a table" columns={columns} rows={rowsAtHand(headed ? rows.slice(1) : rows)} />
+      <Grid label="First lines as a table" columns={columns} rows={rowsInMemory(headed ? rows.slice(1) : rows)} />
     </div>
   );
 }

@@ -2,7 +2,7 @@ import { Link } from "wouter-preact";
 import type { LakeFile } from "../../api/types";
 import { Badge, type Tone } from "../../components/status";
 import { counted } from "../../format/number";
-import { places } from "../../browser/places";
+import { routes } from "../../browser/routes";
 import { pipelineOf } from "../../uploads/keys";
 
 type State = NonNullable<LakeFile["state"]>;
@@ -28,12 +28,12 @@ export function FileState({ file }: { file: LakeFile }) {
         {word}
       </Badge>
       {state.tables.map((table) => (
-        <Link key={table} href={places.data(slug, table)}>
+        <Link key={table} href={routes.data(slug, table)}>
           {table}
         </Link>
       ))}
       {state.rows_rejected !== null && state.rows_rejected > 0 && state.tables[0] !== undefined && (
-        <Link class="lake-rejected" href={places.data(slug, state.tables[0], { tab: "rejected", source })}>
+        <Link class="lake-rejected" href={routes.data(slug, state.tables[0], { tab: "rejected", source })}>
           {counted(state.rows_rejected, "row")} rejected
         </Link>
       )}

@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/preact-query";
 import { useLocation } from "wouter-preact";
 import { client, pipelinesQuery } from "../../api/queries";
-import { places } from "../../browser/places";
+import { routes } from "../../browser/routes";
 import { Button } from "../../components/button";
 import { Dialog } from "../../components/dialog";
 import { csvsOf } from "../../uploads/drop-zone";
@@ -52,7 +52,7 @@ export function StrayDialog({ folder, files, onClose }: Props) {
   const csvs = csvsOf(files);
   const make = () => {
     droppedFiles.value = csvs;
-    go(places.fromCsv());
+    go(routes.fromCsv());
   };
   return (
     <Dialog
@@ -62,7 +62,7 @@ export function StrayDialog({ folder, files, onClose }: Props) {
         <>
           <Button onClick={onClose}>Cancel</Button>
           {csvs.length > 0 && (
-            <Button look="primary" onClick={make}>
+            <Button variant="primary" onClick={make}>
               {csvs.length === 1 ? "New pipeline from this file" : "New pipeline from these files"}
             </Button>
           )}

@@ -1,12 +1,12 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import {
-  brought,
+  scrolledIntoView,
   physicalHeight,
   scrolled,
-  settled,
-  stuck,
+  alignedPosition,
+  isStuck,
   toPhysical,
-  type Place,
+  type ScrollPosition,
 } from "../../components/grid/geometry";
 
 /** Overscan rows on each side. */
@@ -29,7 +29,7 @@ const same = (a: Seen, b: Seen): boolean =>
 /** Virtual scrolling of rows of equal height. */
 export function useWindow(total: number, rowPx: number) {
   const box = useRef<HTMLDivElement>(null);
-  const place = useRef<Place>({ physical: 0, virtual: 0 });
+  const place = useRef<ScrollPosition>({ physical: 0, virtual: 0 });
   const timer = useRef<ReturnType<typeof setTimeout>>();
   const [seen, setSeen] = useState<Seen>({ first: 0, end: 50, height: 0, shift: 0 });
   const full = total * rowPx;
@@ -48,7 +48,7 @@ export function useWindow(total: number, rowPx: number) {
   const put = (virtual: number) => {
     const node = box.current;
     if (!node) return;
-    node.scrollTop = settled({ physical: 0, virtual }, extent());
+    node.scrollTop = alignedPosition({ physical: 0, virtual }, extent());
     place.current = { physical: node.scrollTop, virtual };
     look();
   };
@@ -56,7 +56,7 @@ export function useWindow(total: number, rowPx: number) {
     const node = box.current;
     if (!node) return;
     place.current = scrolled(place.current, node.scrollTop, extent());
-    if (stuck(place.current, extent())) put(place.current.virtual);
+    if (isStuck(place.current, extent())) put(place.current.virtual);
     look();
     clearTimeout(timer.current);
     timer.current = setTimeout(() => {
@@ -86,7 +86,7 @@ export function useWindow(total: number, rowPx: number) {
   const reveal = (row: number, middle = false) => {
     const { view } = extent();
     const [top, bottom] = [row * rowPx, (row + 1) * rowPx];
-    const at = middle ? top - view / 2 : brought(place.current.virtual, view, top, bottom);
+    const at = middle ? top - view / 2 : scrolledIntoView(place.current.virtual, view, top, bottom);
     const virtual = Math.min(Math.max(0, Math.round(at)), Math.max(0, full - view));
     if (virtual !== place.current.virtual) put(virtual);
   };

@@ -4,7 +4,7 @@ import { IconButton } from "../../components/button";
 import { Checkbox, TextField } from "../../components/field";
 import { count, counted, share } from "../../format/number";
 import { columnProblems, type DraftColumn } from "./draft";
-import { Told } from "../../components/told";
+import { MessageText } from "../../components/message-text";
 
 const TYPES = [
   "string",
@@ -255,11 +255,13 @@ function Evidence({
     <div class="stack new-evidence">
       <p>
         From <code>{from}</code>.{" "}
-        <Told text={evidence?.why ?? "The type is based on the first values because the CSV settings were changed."} />
+        <MessageText
+          text={evidence?.why ?? "The type is based on the first values because the CSV settings were changed."}
+        />
       </p>
       {evidence?.warnings?.map((warning) => (
         <p key={warning}>
-          <Told text={warning} />
+          <MessageText text={warning} />
         </p>
       ))}
       {evidence && (
@@ -272,7 +274,7 @@ function Evidence({
         <ul class="secondary">
           {evidence.ruled_out.map(({ type: other, why }) => (
             <li key={other}>
-              <Told text={why} />
+              <MessageText text={why} />
             </li>
           ))}
         </ul>

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { uploads } from "../../uploads";
 import type { Batch } from "../../uploads/queue";
-import { Maker, type Plan } from "./create";
+import { PipelineCreation, type Plan } from "./create";
 
 const json = (body: unknown, status = 200) =>
   new Response(JSON.stringify(body), { status, headers: { "Content-Type": "application/json" } });
@@ -38,7 +38,7 @@ afterEach(() => vi.restoreAllMocks());
 
 describe("a pipeline that is being made", () => {
   it("has its files uploaded and its run asked for though the view is left while its config is saved", async () => {
-    const maker = new Maker();
+    const maker = new PipelineCreation();
     const asked = serve((what) => what === "PUT /api/p/taxi/config" && maker.stop());
     const files = plan("may.tsv");
     const add = vi.spyOn(uploads, "add").mockReturnValue(uploaded(files.files[0]?.key ?? ""));

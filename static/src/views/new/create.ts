@@ -38,7 +38,7 @@ const ASK_MS = 1_000;
 const LOOKS_MAX = 3;
 
 /** Creation of one pipeline; continues without the view, up to the run. */
-export class Maker {
+export class PipelineCreation {
   readonly state = signal<Making | undefined>(undefined);
   private created = false;
   private saved = false;

@@ -74,8 +74,17 @@ export function changed(dialect: Dialect, item: string, value: unknown): Dialect
 }
 
 /** Settings that change how a file is split into columns. */
-const CUTS = ["delimiter", "quote", "escape", "header", "skip_rows", "encoding", "comment", "record_terminator"];
-export const cutsAnew = (item: string): boolean => CUTS.includes(item);
+const COLUMN_SETTINGS = [
+  "delimiter",
+  "quote",
+  "escape",
+  "header",
+  "skip_rows",
+  "encoding",
+  "comment",
+  "record_terminator",
+];
+export const cutsAnew = (item: string): boolean => COLUMN_SETTINGS.includes(item);
 
 /** Ratios of rejected rows to choose from. */
 export const REJECT_SHARES = [0, 0.01, 0.1, 1];

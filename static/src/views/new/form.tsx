@@ -6,14 +6,14 @@ import type { Previewed } from "../../api/types";
 import { Button } from "../../components/button";
 import { Section } from "../../components/page";
 import { Failed, Note } from "../../components/states";
-import { say } from "../../components/toasts";
+import { toast } from "../../components/toasts";
 import { bytes, counted } from "../../format/number";
-import { places } from "../../browser/places";
+import { routes } from "../../browser/routes";
 import { useUnsaved } from "../../browser/unsaved";
 import { uploads } from "../../uploads";
 import { pipelineOf, UPLOAD_BYTES_MAX } from "../../uploads/keys";
 import { ColumnsStep } from "./columns";
-import { filesOf, keysOf, Maker, type Plan } from "./create";
+import { filesOf, keysOf, PipelineCreation, type Plan } from "./create";
 import {
   changed,
   columnProblems,
@@ -26,8 +26,8 @@ import {
   type Draft,
   type DraftColumn,
 } from "./draft";
-import { FoundStep } from "./found";
-import { MakingStep, troubleOf } from "./making";
+import { FormatStep } from "./format";
+import { CreationStep, troubleOf } from "./creation";
 import { NamingStep } from "./naming";
 import { PreviewStep } from "./preview";
 import type { Proposal } from "./proposal";
@@ -58,7 +58,7 @@ export function FromProposal({ source, proposal, onOther }: Props) {
     const name = own && !taken.has(own) ? own : slugOf(stemOf(nameOfSource(source)), taken);
     return draftOf(inferred, name);
   });
-  const maker = useMemo(() => new Maker(), []);
+  const maker = useMemo(() => new PipelineCreation(), []);
   const making = maker.state.value;
   const [cutting, setCutting] = useState(false);
   // Columns of the last split, and the user's changes to any column.
@@ -95,10 +95,10 @@ export function FromProposal({ source, proposal, onOther }: Props) {
     if (await maker.make(plan)) {
       // The view already showed the uploads.
       if (uploads.state.value.files === plan.files.length) uploads.clear();
-      return go(places.data(slug, table, { chart: 1 }));
+      return go(routes.data(slug, table, { chart: 1 }));
     }
     const failure = maker.state.value?.failure;
-    if (failure && maker.unwatched) return say.failed(`${slug}: ${troubleOf(failure.step)}`, failure.error);
+    if (failure && maker.unwatched) return toast.failed(`${slug}: ${troubleOf(failure.step)}`, failure.error);
     if (failure?.step === "create" && failure.error.code === "already_exists") {
       setRefusedSlug(slug);
       maker.again();
@@ -130,7 +130,7 @@ export function FromProposal({ source, proposal, onOther }: Props) {
           put({ columns });
         },
         (error: unknown) => {
-          if (isLast()) say.failed("Couldn't apply the setting", error);
+          if (isLast()) toast.failed("Couldn't apply the setting", error);
         },
       )
       .finally(() => {
@@ -142,7 +142,7 @@ export function FromProposal({ source, proposal, onOther }: Props) {
     <>
       <SourceLine source={source} left={otherShape} locked={locked} onOther={onOther} />
       <Section title="1. Detected format">
-        <FoundStep inferred={inferred} dialect={draft.dialect} locked={locked} busy={cutting} onChange={change} />
+        <FormatStep inferred={inferred} dialect={draft.dialect} locked={locked} busy={cutting} onChange={change} />
       </Section>
       <Section title={`2. ${counted(draft.columns.length, "column")}`}>
         <ColumnsStep
@@ -183,7 +183,7 @@ export function FromProposal({ source, proposal, onOther }: Props) {
           onChange={put}
         />
         {making ? (
-          <MakingStep
+          <CreationStep
             making={making}
             slug={draft.slug}
             onRetry={() => {
@@ -197,7 +197,7 @@ export function FromProposal({ source, proposal, onOther }: Props) {
           />
         ) : (
           <div class="row wrap">
-            <Button look="primary" disabled={!ready} onClick={() => void make()}>
+            <Button variant="primary" disabled={!ready} onClick={() => void make()}>
               Create pipeline
             </Button>
             <Button onClick={onOther}>Cancel</Button>

@@ -1,7 +1,7 @@
 import type { Inferred } from "../../api/types";
 import { Checkbox, SelectField, TextField } from "../../components/field";
 import { counted } from "../../format/number";
-import { Told } from "../../components/told";
+import { MessageText } from "../../components/message-text";
 import { partitionings, partitionWords, REJECT_SHARES, sortSuggestion, tableProblem, type Draft } from "./draft";
 
 const SHARES: Record<number, string> = {
@@ -56,7 +56,9 @@ export function NamingStep({ draft, inferred, slugError, locked, slugFixed, onCh
       />
       <SelectField
         label="Partitions"
-        hint={chosen ? <Told text={chosen.why} /> : "Partitions speed up large tables. Small tables don't need them."}
+        hint={
+          chosen ? <MessageText text={chosen.why} /> : "Partitions speed up large tables. Small tables don't need them."
+        }
         value={String(draft.partition)}
         disabled={locked}
         onChange={(event) => onChange({ partition: Number(event.currentTarget.value) })}

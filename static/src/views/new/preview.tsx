@@ -1,5 +1,5 @@
 import type { Cell, Previewed, Row } from "../../api/types";
-import { Grid, type GridColumn, rowsAtHand } from "../../components/grid";
+import { Grid, type GridColumn, rowsInMemory } from "../../components/grid";
 import { Note, Skeleton } from "../../components/states";
 import { count, counted } from "../../format/number";
 import { split } from "../../format/delimited";
@@ -82,7 +82,7 @@ export function PreviewStep({ previewed, stale, dialect, columns }: Props) {
         <Grid
           label="Preview of the first rows"
           columns={shown}
-          rows={rowsAtHand(rows)}
+          rows={rowsInMemory(rows)}
           rowsShown={ROWS_SHOWN}
           mark={(row, column) => {
             const reject = refused.get(row);

@@ -5,7 +5,7 @@ import { api, ask } from "../../api/client";
 import { asFailure, type ApiFailure } from "../../api/failure";
 import type { Inferred } from "../../api/types";
 import { firstLine } from "./sample";
-import { holding, release, stage, sweep, type Source, type Staged } from "./staging";
+import { keepAlive, release, stage, sweep, type Source, type Staged } from "./staging";
 
 export type Proposal =
   | { phase: "staging"; sent: number; total: number }
@@ -51,7 +51,7 @@ class Work {
       const staged = await stage(this.source, (sent, total) => this.tell({ phase: "staging", sent, total }));
       this.staged = staged;
       if (this.ended) return void (await release(staged));
-      this.letGo = holding(staged);
+      this.letGo = keepAlive(staged);
       this.tell({ phase: "inferring" });
       const params = { path: { pipeline: staged.slug }, query: { key: staged.key } };
       const inferred = await ask(api.POST("/api/p/{pipeline}/infer", { params }));

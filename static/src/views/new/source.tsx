@@ -1,5 +1,5 @@
 import { Link } from "wouter-preact";
-import { places } from "../../browser/places";
+import { routes } from "../../browser/routes";
 import { DropZone } from "../../uploads/drop-zone";
 
 /** File selection. */
@@ -9,7 +9,7 @@ export function SourceStep({ onFiles }: { onFiles: (files: File[]) => void }) {
       large
       button="Choose files"
       also={
-        <Link class="button" href={places.lake()}>
+        <Link class="button" href={routes.lake()}>
           Choose from the lake
         </Link>
       }

@@ -7,7 +7,7 @@
 import { api, ask, sendRaw } from "../../api/client";
 import { newDraft } from "../../api/drafts";
 import { ApiFailure } from "../../api/failure";
-import { kept } from "../../browser/kept";
+import { persisted } from "../../browser/persisted";
 import { uploadOnce } from "../../uploads/once";
 import { nameOf, pipelineOf } from "../../uploads/keys";
 import { sampleOf, sampleOfStream, type Sample } from "./sample";
@@ -28,7 +28,7 @@ const isLeft = (value: unknown): value is Left[] =>
   Array.isArray(value) &&
   value.every((one) => typeof one === "object" && one !== null && "key" in one && "seen" in one);
 
-const left = kept<Left[]>("samples", [], isLeft);
+const left = persisted<Left[]>("samples", [], isLeft);
 
 /** Source of a proposal: local files, or a file in the lake. */
 export type Source = { kind: "files"; files: File[] } | { kind: "lake"; key: string };
@@ -108,7 +108,7 @@ async function remove(key: string): Promise<void> {
 }
 
 /** Sends heartbeats for a sample; returns the stop function. */
-export function holding(staged: Staged): () => void {
+export function keepAlive(staged: Staged): () => void {
   const timer = setInterval(() => {
     left.value = left.value.map((one) => (one.key === staged.key ? { ...one, seen: Date.now() } : one));
   }, SEEN_MS);

@@ -5,7 +5,7 @@ import type { Job } from "../../api/types";
 import { Section } from "../../components/page";
 import { Time } from "../../components/time";
 import { count, counted, signed } from "../../format/number";
-import { places } from "../../browser/places";
+import { routes } from "../../browser/routes";
 import type { PartitionChange, TableOutcome } from "../../runs/outcome";
 import { changesOf, lastChange } from "./changes";
 
@@ -49,7 +49,7 @@ function Changed({ slug, job, before }: { slug: string; job: Job; before: Job | 
     <div class="card overview-changes">
       <p class="secondary">
         Run{" "}
-        <Link href={`~${places.job(slug, job.job_id)}`}>
+        <Link href={`~${routes.job(slug, job.job_id)}`}>
           <Time at={job.finished_at} />
         </Link>
       </p>
@@ -60,7 +60,7 @@ function Changed({ slug, job, before }: { slug: string; job: Job; before: Job | 
           return (
             <li key={change.table}>
               <div class="row">
-                <Link href={`~${places.data(slug, change.table)}`} class="grow cut">
+                <Link href={`~${routes.data(slug, change.table)}`} class="grow cut">
                   {change.table}
                 </Link>
                 <span class="dim">{counted(change.partitions, "partition")}</span>

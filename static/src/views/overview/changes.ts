@@ -1,7 +1,7 @@
 /** Changes of the last run that changed a table. */
 import type { Job } from "../../api/types";
 import { rowsChange, type TableOutcome } from "../../runs/outcome";
-import { changedAnything } from "../../runs/words";
+import { changedAnything } from "../../runs/text";
 
 export interface TableChange {
   table: string;

@@ -6,7 +6,7 @@ import { Section } from "../../components/page";
 import { Skeleton } from "../../components/states";
 import { Badge } from "../../components/status";
 import { Time } from "../../components/time";
-import { places } from "../../browser/places";
+import { routes } from "../../browser/routes";
 
 /** Links to dashboards; unpublished ones open in the editor. */
 export function Dashboards({ slug, ran }: { slug: string; ran: boolean }) {
@@ -19,7 +19,7 @@ export function Dashboards({ slug, ran }: { slug: string; ran: boolean }) {
     );
   if (!data || (data.dashboards.length === 0 && !ran)) return null;
   const none = data.dashboards.length === 0;
-  const all = <Link href={`~${places.dashboards(slug)}`}>{none ? "Create dashboard" : "All dashboards"}</Link>;
+  const all = <Link href={`~${routes.dashboards(slug)}`}>{none ? "Create dashboard" : "All dashboards"}</Link>;
   return (
     <Section title="Dashboards" actions={all}>
       {none && <p class="secondary">No dashboards yet. Create one from a table.</p>}
@@ -28,7 +28,7 @@ export function Dashboards({ slug, ran }: { slug: string; ran: boolean }) {
           <li key={name}>
             <Link
               class="card row"
-              href={`~${published ? places.dashboard(slug, name) : places.editDashboard(slug, name)}`}
+              href={`~${published ? routes.dashboard(slug, name) : routes.editDashboard(slug, name)}`}
             >
               <LayoutDashboard aria-hidden="true" />
               <span class="grow cut">{name}</span>

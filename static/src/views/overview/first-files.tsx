@@ -1,7 +1,7 @@
 import { FileUp, FolderInput, Webhook } from "lucide-preact";
 import { Link } from "wouter-preact";
 import { Section } from "../../components/page";
-import { places } from "../../browser/places";
+import { routes } from "../../browser/routes";
 
 /** Ways to add CSVs to an empty pipeline. */
 export function FirstFiles({ slug }: { slug: string }) {
@@ -13,7 +13,7 @@ export function FirstFiles({ slug }: { slug: string }) {
           <FileUp aria-hidden="true" />
           <h3>Upload CSVs</h3>
           <p class="secondary">Drop CSVs on the pipeline's folder. A run starts 5 seconds after the last upload.</p>
-          <Link class="button" href={`~${places.lake(prefix)}`}>
+          <Link class="button" href={`~${routes.lake(prefix)}`}>
             Open folder
           </Link>
         </li>

@@ -5,15 +5,15 @@ import { Button } from "../../components/button";
 import { Note } from "../../components/states";
 import { Countdown } from "../../components/time";
 import { useRun } from "../../shell/pipeline";
-import { places } from "../../browser/places";
-import { Told } from "../../components/told";
+import { routes } from "../../browser/routes";
+import { MessageText } from "../../components/message-text";
 import { healthOf, type Step } from "./health";
 
 function StepButton({ slug, step, first }: { slug: string; step: Step; first: boolean }) {
   const { run, busy } = useRun(slug);
   if (step.kind === "run") {
     return (
-      <Button look={first ? "primary" : "plain"} busy={busy} onClick={() => void run(false)}>
+      <Button variant={first ? "primary" : "plain"} busy={busy} onClick={() => void run(false)}>
         {step.words}
       </Button>
     );
@@ -28,21 +28,21 @@ function StepButton({ slug, step, first }: { slug: string; step: Step; first: bo
 function placeOf(slug: string, step: Exclude<Step, { kind: "run"; words: string }>): string {
   switch (step.kind) {
     case "config":
-      return places.config(slug);
+      return routes.config(slug);
     case "from-csv":
-      return places.fromCsv();
+      return routes.fromCsv();
     case "upload":
-      return places.lake(`pipelines/${slug}/`);
+      return routes.lake(`pipelines/${slug}/`);
     case "jobs":
-      return places.jobs(slug);
+      return routes.jobs(slug);
     case "job":
-      return places.job(slug, step.id);
+      return routes.job(slug, step.id);
     case "rejected":
-      return places.data(slug, step.table, { tab: "rejected" });
+      return routes.data(slug, step.table, { tab: "rejected" });
     case "dashboard":
-      return places.dashboard(slug, step.name);
+      return routes.dashboard(slug, step.name);
     case "run":
-      return places.pipeline(slug);
+      return routes.pipeline(slug);
   }
 }
 
@@ -65,7 +65,7 @@ export function HealthNote({
       <div class="overview-health" data-tone={health.tone}>
         <div class="grow">
           <p class="overview-sentence">
-            <Told text={health.sentence} />
+            <MessageText text={health.sentence} />
             {!/[.!?]$/.test(health.sentence) && "."}
           </p>
           <p class="secondary">

@@ -1,7 +1,7 @@
 /** Health of a pipeline in one sentence, with figures and next steps. */
 import type { Job, PipelineDetail, RunResult } from "../../api/types";
 import { count, counted } from "../../format/number";
-import { changedAnything, stageText, waitingText } from "../../runs/words";
+import { changedAnything, stageText, waitingText } from "../../runs/text";
 
 export type Step =
   | { kind: "run" | "config" | "from-csv" | "upload" | "jobs"; words: string }

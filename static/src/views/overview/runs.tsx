@@ -5,10 +5,10 @@ import { Section } from "../../components/page";
 import { JobBadge } from "../../components/status";
 import { Time } from "../../components/time";
 import { duration } from "../../format/time";
-import { places } from "../../browser/places";
+import { routes } from "../../browser/routes";
 import { ActiveText } from "../../runs/progress";
 import { markOfJob, Sparkline } from "../../runs/sparkline";
-import { shortOutcome } from "../../runs/words";
+import { shortOutcome } from "../../runs/text";
 
 const SHOWN = 6;
 
@@ -16,13 +16,13 @@ const SHOWN = 6;
 export function Runs({ slug, jobs }: { slug: string; jobs: Job[] }) {
   const ended = jobs.filter((job) => !isActive(job));
   return (
-    <Section title="Last runs" actions={<Link href={`~${places.jobs(slug)}`}>All jobs</Link>}>
+    <Section title="Last runs" actions={<Link href={`~${routes.jobs(slug)}`}>All jobs</Link>}>
       <div class="card overview-runs">
         <Sparkline wide marks={ended.map(markOfJob).reverse()} />
         <ul>
           {jobs.slice(0, SHOWN).map((job) => (
             <li key={job.job_id}>
-              <Link href={`~${places.job(slug, job.job_id)}`}>
+              <Link href={`~${routes.job(slug, job.job_id)}`}>
                 <JobBadge status={job.status} code={job.error?.code} />
                 <span class="secondary overview-when">
                   <Time at={job.finished_at ?? job.enqueued_at} />

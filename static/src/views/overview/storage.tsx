@@ -3,7 +3,7 @@ import type { Job, Table } from "../../api/types";
 import { Section } from "../../components/page";
 import { Time } from "../../components/time";
 import { bytes, count, counted, share } from "../../format/number";
-import { places } from "../../browser/places";
+import { routes } from "../../browser/routes";
 import { lastRead } from "./changes";
 
 const SHOWN = 5;
@@ -19,7 +19,7 @@ export function Storage({ slug, tables, jobs }: { slug: string; tables: Table[] 
   return (
     <Section
       title="Storage and freshness"
-      actions={<Link href={`~${places.lake(`pipelines/${slug}/`)}`}>CSVs in the lake</Link>}
+      actions={<Link href={`~${routes.lake(`pipelines/${slug}/`)}`}>CSVs in the lake</Link>}
     >
       <div class="card overview-storage">
         <dl>

@@ -4,7 +4,7 @@ import { Section } from "../../components/page";
 import { Failed, Skeleton } from "../../components/states";
 import { Badge } from "../../components/status";
 import { bytes, count } from "../../format/number";
-import { places } from "../../browser/places";
+import { routes } from "../../browser/routes";
 
 const number = (n: number | null | undefined) => (typeof n === "number" ? count(n) : <span class="dim">–</span>);
 
@@ -22,7 +22,7 @@ export function Tables({
 }) {
   const own = tables?.filter(({ system }) => !system);
   return (
-    <Section title="Tables" actions={<Link href={`~${places.query(slug)}`}>Query tables</Link>}>
+    <Section title="Tables" actions={<Link href={`~${routes.query(slug)}`}>Query tables</Link>}>
       {!own &&
         (error ? (
           <Failed title="Couldn't load the tables" error={error} onRetry={onRetry} />
@@ -47,7 +47,7 @@ export function Tables({
                 <tr key={table.name}>
                   <td>
                     <span class="row">
-                      <Link href={`~${places.data(slug, table.name)}`}>{table.name}</Link>
+                      <Link href={`~${routes.data(slug, table.name)}`}>{table.name}</Link>
                       {table.state === "removed" && (
                         <Badge tone="warn" title="A clean run deletes it">
                           not in the config

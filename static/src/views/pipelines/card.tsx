@@ -9,7 +9,7 @@ import { Countdown, Time } from "../../components/time";
 import { bytes, compact, count, counted } from "../../format/number";
 import { DeletePipeline, RenamePipeline } from "../../shell/manage";
 import { StarButton, useRun } from "../../shell/pipeline";
-import { places } from "../../browser/places";
+import { routes } from "../../browser/routes";
 import { exportPipeline } from "../../browser/save";
 import { Sparkline } from "../../runs/sparkline";
 import { isRunning, marksOf, type PipelineCard } from "./cards";
@@ -66,7 +66,7 @@ export const Card = memo(function Card({ card, starred }: { card: PipelineCard; 
     <li class="card pipelines-card" data-slug={slug}>
       <header class="row">
         <h2 class="grow cut">
-          <Link href={places.pipeline(slug)} class="pipelines-open" title={card.title ?? slug}>
+          <Link href={routes.pipeline(slug)} class="pipelines-open" title={card.title ?? slug}>
             {card.title || slug}
           </Link>
         </h2>
@@ -75,7 +75,7 @@ export const Card = memo(function Card({ card, starred }: { card: PipelineCard; 
           label={`Actions for ${slug}`}
           button={<EllipsisVertical />}
           items={[
-            { label: "Open", icon: <FolderOpen />, onSelect: () => go(places.pipeline(slug)) },
+            { label: "Open", icon: <FolderOpen />, onSelect: () => go(routes.pipeline(slug)) },
             { label: "Run", icon: <Play />, onSelect: () => void run(false) },
             { label: "Rename…", icon: <Pencil />, onSelect: () => setDialog("rename") },
             {

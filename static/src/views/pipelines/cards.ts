@@ -61,7 +61,7 @@ export const SORTINGS: Record<Sorting, string> = {
 };
 
 /** A pipeline that needs attention. */
-export const isTroubled = (card: PipelineDetail): boolean =>
+export const needsAttention = (card: PipelineDetail): boolean =>
   (card.last_job?.status === "failed" && card.last_job.error !== "cancelled") || card.config !== "valid";
 
 const lastRun = ({ last_job }: PipelineDetail): string => last_job?.finished_at ?? last_job?.enqueued_at ?? "";
@@ -73,7 +73,7 @@ const ORDERS: Record<Sorting, (starred: ReadonlySet<string>) => (a: PipelineCard
   name: () => () => 0,
   "last-run": () => (a, b) => lastRun(b).localeCompare(lastRun(a)),
   rows: () => (a, b) => (b.rows ?? -1) - (a.rows ?? -1),
-  troubled: () => (a, b) => Number(isTroubled(b)) - Number(isTroubled(a)),
+  troubled: () => (a, b) => Number(needsAttention(b)) - Number(needsAttention(a)),
 };
 
 /** Cards whose slug or title contains every word of `search`, sorted. */

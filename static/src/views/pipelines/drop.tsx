@@ -1,5 +1,5 @@
 import { useLocation } from "wouter-preact";
-import { places } from "../../browser/places";
+import { routes } from "../../browser/routes";
 import { DropZone } from "../../uploads/drop-zone";
 import { droppedFiles } from "../../uploads/dropped";
 
@@ -12,7 +12,7 @@ export function DropCsv({ large }: { large?: boolean }) {
       button="Choose a CSV"
       onFiles={(files) => {
         droppedFiles.value = files;
-        go(places.fromCsv());
+        go(routes.fromCsv());
       }}
     >
       We&apos;ll detect the delimiter, columns and types and show a preview. Nothing is created until you confirm.

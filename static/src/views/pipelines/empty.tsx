@@ -3,13 +3,13 @@ import { PlaneTakeoff } from "lucide-preact";
 import { useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import { Button } from "../../components/button";
-import { say } from "../../components/toasts";
-import { places } from "../../browser/places";
+import { toast } from "../../components/toasts";
+import { routes } from "../../browser/routes";
 import { DropCsv } from "./drop";
 import { makeSample, SAMPLE_SLUG } from "./make";
 
 /** Empty workspace: sample, or drop a CSV. */
-export function FirstWays({ onMore }: { onMore: () => void }) {
+export function EmptyWorkspace({ onMore }: { onMore: () => void }) {
   const cache = useQueryClient();
   const [, go] = useLocation();
   const [busy, setBusy] = useState(false);
@@ -17,9 +17,9 @@ export function FirstWays({ onMore }: { onMore: () => void }) {
     setBusy(true);
     try {
       await makeSample(cache, SAMPLE_SLUG);
-      go(places.pipeline(SAMPLE_SLUG));
+      go(routes.pipeline(SAMPLE_SLUG));
     } catch (error) {
-      say.failed("Couldn't create the sample", error);
+      toast.failed("Couldn't create the sample", error);
       setBusy(false);
     }
   };

@@ -7,11 +7,11 @@ import { Button } from "../../components/button";
 import { TextField } from "../../components/field";
 import { Note } from "../../components/states";
 import { Bar } from "../../components/status";
-import { say } from "../../components/toasts";
+import { toast } from "../../components/toasts";
 import { bytes, counted } from "../../format/number";
 import { remedyOf } from "../../format/remedies";
 import { slugFault } from "../../format/slug";
-import { places } from "../../browser/places";
+import { routes } from "../../browser/routes";
 import { useUnsaved } from "../../browser/unsaved";
 import { sendArchive } from "./upload";
 
@@ -78,8 +78,8 @@ export function ImportPipeline({
     try {
       const imported = await done;
       await cache.invalidateQueries({ queryKey: keys.pipelines });
-      say.done(`Imported ${imported.slug}: ${counted(imported.objects, "object")}, ${bytes(imported.bytes)}`);
-      go(places.pipeline(imported.slug));
+      toast.done(`Imported ${imported.slug}: ${counted(imported.objects, "object")}, ${bytes(imported.bytes)}`);
+      go(routes.pipeline(imported.slug));
     } catch (error) {
       if (asFailure(error).code !== "cancelled") setRefused(error);
     } finally {
@@ -120,7 +120,7 @@ export function ImportPipeline({
       {file && sent !== undefined ? (
         <Sent file={file} sent={sent} onCancel={() => sending.current?.cancel()} />
       ) : (
-        <Button look="primary" type="submit" disabled={!file || fault !== undefined} class="pipelines-submit">
+        <Button variant="primary" type="submit" disabled={!file || fault !== undefined} class="pipelines-submit">
           Import
         </Button>
       )}

@@ -7,11 +7,11 @@ import { SelectField, TextField } from "../../components/field";
 import { Page } from "../../components/page";
 import { Empty, Failed, Note, Skeleton } from "../../components/states";
 import { counted } from "../../format/number";
-import { useAddressParams } from "../../browser/address";
+import { useQueryParams } from "../../browser/query-params";
 import { useShortcuts } from "../../browser/shortcuts";
 import { Card } from "./card";
 import { arranged, cardsQuery, SORTINGS, type PipelineCard, type Sorting } from "./cards";
-import { FirstWays } from "./empty";
+import { EmptyWorkspace } from "./empty";
 import { NewPipeline } from "./new-dialog";
 import "./pipelines.css";
 
@@ -53,7 +53,7 @@ function Cards({ cards, starred }: { cards: PipelineCard[]; starred: readonly st
 }
 
 function useArranging() {
-  const [params, set] = useAddressParams();
+  const [params, set] = useQueryParams();
   const sort = params.get("sort");
   const sorting: Sorting = isSorting(sort) ? sort : "starred";
   return { search: params.get("q") ?? "", sorting, set };
@@ -77,7 +77,7 @@ export default function PipelinesView() {
   if (data && all.length === 0) {
     return (
       <Page title="Pipelines">
-        <FirstWays onMore={() => setMaking(true)} />
+        <EmptyWorkspace onMore={() => setMaking(true)} />
         {dialog}
       </Page>
     );
@@ -105,7 +105,7 @@ export default function PipelinesView() {
               </option>
             ))}
           </SelectField>
-          <Button look="primary" icon={<Plus />} onClick={() => setMaking(true)}>
+          <Button variant="primary" icon={<Plus />} onClick={() => setMaking(true)}>
             New pipeline
           </Button>
         </>

@@ -6,7 +6,7 @@ import { Dialog } from "../../components/dialog";
 import { TextField } from "../../components/field";
 import { withRemedy } from "../../format/remedies";
 import { freeSlug, SLUG_HINT, slugFault, slugFrom } from "../../format/slug";
-import { places } from "../../browser/places";
+import { routes } from "../../browser/routes";
 import { DropCsv } from "./drop";
 import { ImportPipeline } from "./import";
 import { makeBlank, makeSample, SAMPLE_SLUG } from "./make";
@@ -39,7 +39,7 @@ function Blank({ taken }: { taken: readonly string[] }) {
     setBusy(true);
     try {
       await makeBlank(cache, slug, title.trim());
-      go(places.pipeline(slug));
+      go(routes.pipeline(slug));
     } catch (error) {
       setRefused(withRemedy(error));
       setBusy(false);
@@ -74,7 +74,7 @@ function Blank({ taken }: { taken: readonly string[] }) {
         }}
       />
       <p class="secondary">Starts with a config without tables.</p>
-      <Button look="primary" type="submit" busy={busy} disabled={fault !== undefined} class="pipelines-submit">
+      <Button variant="primary" type="submit" busy={busy} disabled={fault !== undefined} class="pipelines-submit">
         Create
       </Button>
     </form>
@@ -90,7 +90,7 @@ function Sample({ taken }: { taken: readonly string[] }) {
     setBusy(true);
     try {
       await makeSample(cache, slug);
-      go(places.pipeline(slug));
+      go(routes.pipeline(slug));
     } catch (error) {
       setRefused(withRemedy(error));
       setBusy(false);
@@ -116,7 +116,7 @@ function Sample({ taken }: { taken: readonly string[] }) {
         hint={SLUG_HINT}
         onInput={(event) => change(event.currentTarget.value)}
       />
-      <Button look="primary" type="submit" busy={busy} disabled={fault !== undefined} class="pipelines-submit">
+      <Button variant="primary" type="submit" busy={busy} disabled={fault !== undefined} class="pipelines-submit">
         Create and run
       </Button>
     </form>
@@ -134,7 +134,7 @@ export function NewPipeline({ taken, onClose }: { taken: readonly string[]; onCl
         {(Object.keys(WAYS) as Way[]).map((one) => (
           <Button
             key={one}
-            look={one === way ? "plain" : "quiet"}
+            variant={one === way ? "plain" : "quiet"}
             aria-pressed={one === way}
             disabled={sending && one !== way}
             onClick={() => setWay(one)}

@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/preact-query";
 import { Link } from "wouter-preact";
 import { isActive, jobsQuery } from "../../api/queries";
 import { Empty } from "../../components/states";
-import { places } from "../../browser/places";
+import { routes } from "../../browser/routes";
 
 /** Empty state by what was done so far. */
 export function NoTables({ slug }: { slug: string }) {
@@ -14,7 +14,7 @@ export function NoTables({ slug }: { slug: string }) {
       <Empty
         title="First run in progress"
         actions={
-          <Link class="button" href={`~${places.job(slug, active.job_id)}`}>
+          <Link class="button" href={`~${routes.job(slug, active.job_id)}`}>
             Show run
           </Link>
         }
@@ -28,14 +28,14 @@ export function NoTables({ slug }: { slug: string }) {
       title="No tables yet"
       actions={
         <>
-          <Link class="button primary" href={`~${places.lake(`pipelines/${slug}/`)}`}>
+          <Link class="button primary" href={`~${routes.lake(`pipelines/${slug}/`)}`}>
             Upload CSVs
           </Link>
-          <Link class="button" href={`~${places.config(slug)}`}>
+          <Link class="button" href={`~${routes.config(slug)}`}>
             Open config
           </Link>
           {last && (
-            <Link class="button" href={`~${places.job(slug, last.job_id)}`}>
+            <Link class="button" href={`~${routes.job(slug, last.job_id)}`}>
               Show last run
             </Link>
           )}

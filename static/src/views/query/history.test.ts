@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { isOnlyHere, isPast, remember, type Past } from "./history";
+import { isUnsaved, isPast, remember, type HistoryEntry } from "./history";
 
-const past = (sql: string, more: Partial<Past> = {}): Past => ({
+const past = (sql: string, more: Partial<HistoryEntry> = {}): HistoryEntry => ({
   sql,
   at: "2026-01-01T00:00:00Z",
   status: "done",
@@ -17,7 +17,7 @@ describe("the history", () => {
     expect(found.map(({ rows }) => rows)).toEqual([2, undefined]);
   });
   it("keeps a hundred", () => {
-    let found: Past[] = [];
+    let found: HistoryEntry[] = [];
     for (let n = 0; n < 150; n += 1) found = remember(found, past(`select ${n}`));
     expect(found).toHaveLength(100);
     expect(found[0]?.sql).toBe("select 149");
@@ -37,10 +37,10 @@ describe("the history", () => {
 });
 
 describe("a text that makes room for another", () => {
-  it("is kept if it is nowhere else", () => expect(isOnlyHere("select 2", [past("select 1")], [])).toBe(true));
+  it("is kept if it is nowhere else", () => expect(isUnsaved("select 2", [past("select 1")], [])).toBe(true));
   it("isn't, if it was run or saved before, or says nothing", () => {
-    expect(isOnlyHere("select 1 ", [past("select 1")], [])).toBe(false);
-    expect(isOnlyHere("select 1", [], [{ sql: "select 1\n" }])).toBe(false);
-    expect(isOnlyHere(" ", [], [])).toBe(false);
+    expect(isUnsaved("select 1 ", [past("select 1")], [])).toBe(false);
+    expect(isUnsaved("select 1", [], [{ sql: "select 1\n" }])).toBe(false);
+    expect(isUnsaved(" ", [], [])).toBe(false);
   });
 });

@@ -1,13 +1,13 @@
 /** Query history of a pipeline in this browser, newest first. */
 
 /** `set aside`: never run, replaced by another text. */
-export type Ending = "done" | "failed" | "cancelled" | "set aside";
+export type EntryStatus = "done" | "failed" | "cancelled" | "set aside";
 
-export interface Past {
+export interface HistoryEntry {
   sql: string;
   /** ISO time. */
   at: string;
-  status: Ending;
+  status: EntryStatus;
   ms?: number;
   rows?: number;
 }
@@ -16,13 +16,13 @@ const PAST_MAX = 100;
 /** Maximum total length in characters; browser storage is small. */
 const TEXT_MAX = 256 * 1024;
 
-const ENDINGS: readonly string[] = ["done", "failed", "cancelled", "set aside"] satisfies Ending[];
+const ENDINGS: readonly string[] = ["done", "failed", "cancelled", "set aside"] satisfies EntryStatus[];
 
-export function isPast(value: unknown): value is Past[] {
+export function isPast(value: unknown): value is HistoryEntry[] {
   return Array.isArray(value) && value.every(isOne);
 }
 
-function isOne(value: unknown): value is Past {
+function isOne(value: unknown): value is HistoryEntry {
   if (typeof value !== "object" || value === null) return false;
   const one = value as Record<string, unknown>;
   const number = (given: unknown) => given === undefined || typeof given === "number";
@@ -36,13 +36,13 @@ function isOne(value: unknown): value is Past {
 }
 
 /** Adds an entry; replaces an equal one before it, and trims the list. */
-export function remember(past: Past[], one: Past): Past[] {
+export function remember(past: HistoryEntry[], one: HistoryEntry): HistoryEntry[] {
   const text = one.sql.trim();
   if (!text) return past;
   const [latest, ...older] = past;
   const rest = latest?.sql.trim() === text ? older : past;
   let room = TEXT_MAX - one.sql.length;
-  const left: Past[] = [];
+  const left: HistoryEntry[] = [];
   for (const each of rest.slice(0, PAST_MAX - 1)) {
     room -= each.sql.length;
     if (room < 0) break;
@@ -52,7 +52,7 @@ export function remember(past: Past[], one: Past): Past[] {
 }
 
 /** Whether a text would be lost: neither in the history nor saved. */
-export function isOnlyHere(text: string, past: Past[], saved: readonly { sql: string }[]): boolean {
+export function isUnsaved(text: string, past: HistoryEntry[], saved: readonly { sql: string }[]): boolean {
   const own = text.trim();
   if (!own) return false;
   return !past.some(({ sql }) => sql.trim() === own) && !saved.some(({ sql }) => sql.trim() === own);

@@ -10,17 +10,17 @@ import { Dialog } from "../../components/dialog";
 import { Editor, type EditorHandle } from "../../components/editor";
 import { Page } from "../../components/page";
 import { Failed } from "../../components/states";
-import { say } from "../../components/toasts";
-import { places, runsAtOnce } from "../../browser/places";
+import { toast } from "../../components/toasts";
+import { routes, runsAtOnce } from "../../browser/routes";
 import { useShortcuts } from "../../browser/shortcuts";
 import { NoTables } from "./empty";
-import { markAt, positionOf } from "./place";
+import { markAt, positionOf } from "./position";
 import { ResultPane } from "./result";
 import { RunControls } from "./run";
 import { SavedControls, useSaving } from "./saving";
 import { Side } from "./side";
 import { Splitter, useSplit } from "./splitter";
-import { askedOf, replaceText, run, stateOf } from "./state";
+import { statementToRun, replaceText, run, stateOf } from "./state";
 import "./query.css";
 
 /** Loads `?sql=` and `?saved=` into the editor once, and keeps a shareable URL. */
@@ -34,10 +34,10 @@ function useAddress(slug: string) {
   const [sql, wanted] = [params.get("sql"), params.get("saved")];
   const seen = useRef<string>();
   useEffect(() => {
-    const show = (id: string) => go(`~${places.query(slug, id ? { saved: id } : {})}`, { replace: true });
+    const show = (id: string) => go(`~${routes.query(slug, id ? { saved: id } : {})}`, { replace: true });
     if (sql !== null) {
       replaceText(slug, sql, data?.queries ?? []);
-      if (runsAtOnce()) void run(slug, askedOf(sql, "", 0));
+      if (runsAtOnce()) void run(slug, statementToRun(sql, "", 0));
       show("");
     } else if (wanted && wanted !== saved && seen.current !== wanted) {
       const found = data?.queries.find(({ id }) => id === wanted);
@@ -45,7 +45,7 @@ function useAddress(slug: string) {
       seen.current = wanted;
       if (found) replaceText(slug, found.sql, data.queries, found.id);
       else {
-        say.failed("Couldn't open the saved query", new Error("it was deleted or belongs to another pipeline"));
+        toast.failed("Couldn't open the saved query", new Error("it was deleted or belongs to another pipeline"));
         show(saved);
       }
     } else {
@@ -94,7 +94,7 @@ export default function QueryView({ slug }: { slug: string }) {
           title="Couldn't load the tables"
           error={tables.error}
           onRetry={() => void tables.refetch()}
-          actions={<a href={places.config(slug)}>Open config</a>}
+          actions={<a href={routes.config(slug)}>Open config</a>}
         />
       </Page>
     );
@@ -118,7 +118,7 @@ function Workbench({ slug }: { slug: string }) {
   const completions = useCompletions(slug);
   const start = () => {
     const { current } = editor;
-    void run(slug, askedOf(state.text.value, current?.selection() ?? "", current?.cursor() ?? 0));
+    void run(slug, statementToRun(state.text.value, current?.selection() ?? "", current?.cursor() ?? 0));
   };
   useShortcuts([
     { keys: "mod+Enter", does: "Run the query or the selection", run: start },

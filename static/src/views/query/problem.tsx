@@ -4,7 +4,7 @@ import { Empty } from "../../components/states";
 import { remedyOf } from "../../format/remedies";
 import { duration } from "../../format/time";
 import { lineAndColumn } from "../../format/text";
-import { markAt, positionOf } from "./place";
+import { markAt, positionOf } from "./position";
 import type { Outcome } from "./state";
 
 const TITLES: Record<string, string> = {

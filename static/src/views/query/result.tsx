@@ -4,7 +4,7 @@ import type { QueryAnswer } from "../../api/types";
 import { Button, IconButton } from "../../components/button";
 import { guessChart } from "../../components/chart";
 import { download, downloads, FORMATS, type Format } from "../../components/download";
-import { Grid, rowsAtHand } from "../../components/grid";
+import { Grid, rowsInMemory } from "../../components/grid";
 import { Menu } from "../../components/menu";
 import { Empty, Note } from "../../components/states";
 import { bytes, count, counted } from "../../format/number";
@@ -98,7 +98,7 @@ function Shown({ slug, answer, sql, ms }: { slug: string; answer: QueryAnswer; s
           )}
         </span>
         {answer.truncated && !running && (
-          <Button look="quiet" onClick={() => start(slug, sql, "csv")}>
+          <Button variant="quiet" onClick={() => start(slug, sql, "csv")}>
             Download all
           </Button>
         )}
@@ -115,7 +115,7 @@ function Shown({ slug, answer, sql, ms }: { slug: string; answer: QueryAnswer; s
         {chart ? (
           <ChartPane slug={slug} guessed={guessed} answer={answer} />
         ) : (
-          <Grid label="Result" columns={answer.columns} rows={rowsAtHand(answer.rows as never)} />
+          <Grid label="Result" columns={answer.columns} rows={rowsInMemory(answer.rows as never)} />
         )}
       </div>
     </>

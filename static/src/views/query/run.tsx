@@ -24,7 +24,7 @@ export function RunControls({ slug, onRun }: { slug: string; onRun: () => void }
   return (
     <>
       <Button
-        look="primary"
+        variant="primary"
         icon={<Play />}
         busy={running !== undefined}
         disabled={!running && !state.text.value.trim()}

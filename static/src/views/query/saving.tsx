@@ -1,7 +1,7 @@
 import { useQuery, useQueryClient } from "@tanstack/preact-query";
 import { useSignal } from "@preact/signals";
 import { Save } from "lucide-preact";
-import { api, ask, askWhole } from "../../api/client";
+import { api, ask, askWithResponse } from "../../api/client";
 import { asFailure } from "../../api/failure";
 import { keys, savedQueriesQuery } from "../../api/queries";
 import type { SavedQuery } from "../../api/types";
@@ -11,7 +11,7 @@ import { TextField } from "../../components/field";
 import { Menu } from "../../components/menu";
 import { Badge } from "../../components/status";
 import { Time } from "../../components/time";
-import { say } from "../../components/toasts";
+import { toast } from "../../components/toasts";
 import { replaceText, stateOf } from "./state";
 
 type Asking =
@@ -22,7 +22,7 @@ type Asking =
 /** A saved query with its ETag. */
 async function stored(slug: string, id: string): Promise<{ query: SavedQuery; header: { "If-Match"?: string } }> {
   const path = { pipeline: slug, id };
-  const { data, response } = await askWhole(api.GET("/api/p/{pipeline}/queries/{id}", { params: { path } }));
+  const { data, response } = await askWithResponse(api.GET("/api/p/{pipeline}/queries/{id}", { params: { path } }));
   const tag = response.headers.get("ETag");
   return { query: data, header: tag ? { "If-Match": tag } : {} };
 }
@@ -66,11 +66,11 @@ export function useSaving(slug: string) {
       asking.value = theirs ? { kind: "changed", theirs } : undefined;
       if (!theirs) {
         if (state.saved.value === known.id) state.base.value = sql;
-        say.done(`Saved ${known.name}`);
+        toast.done(`Saved ${known.name}`);
       }
       await cache.invalidateQueries({ queryKey: keys.saved(slug) });
     } catch (error) {
-      say.failed("Couldn't save the query", error);
+      toast.failed("Couldn't save the query", error);
     } finally {
       busy.value = false;
     }
@@ -129,7 +129,7 @@ function NameDialog({ slug, query, onClose }: { slug: string; query: SavedQuery 
         state.saved.value = saved.id;
         state.base.value = sql;
       }
-      say.done(query ? `Renamed the query to ${saved.name}` : `Saved ${saved.name}`);
+      toast.done(query ? `Renamed the query to ${saved.name}` : `Saved ${saved.name}`);
       onClose();
     } catch (thrown) {
       const failure = asFailure(thrown);
@@ -148,7 +148,7 @@ function NameDialog({ slug, query, onClose }: { slug: string; query: SavedQuery 
       actions={
         <>
           <Button onClick={onClose}>Cancel</Button>
-          <Button look="primary" type="submit" form="query-name" busy={busy.value} disabled={!name.value.trim()}>
+          <Button variant="primary" type="submit" form="query-name" busy={busy.value} disabled={!name.value.trim()}>
             {query ? "Rename" : "Save"}
           </Button>
         </>
@@ -183,9 +183,9 @@ function DeleteDialog({ slug, query, onClose }: { slug: string; query: SavedQuer
       await ask(api.DELETE("/api/p/{pipeline}/queries/{id}", { params: { path } }));
       if (state.saved.value === query.id) state.saved.value = "";
       await cache.invalidateQueries({ queryKey: keys.saved(slug) });
-      say.done(`Deleted ${query.name}`);
+      toast.done(`Deleted ${query.name}`);
     } catch (error) {
-      say.failed("Couldn't delete the query", error);
+      toast.failed("Couldn't delete the query", error);
     }
     onClose();
   };

@@ -6,7 +6,7 @@ import { Empty, Failed, Skeleton } from "../../components/states";
 import { Time } from "../../components/time";
 import { count, counted } from "../../format/number";
 import { duration } from "../../format/time";
-import type { Past } from "./history";
+import type { HistoryEntry } from "./history";
 import { TableList } from "./tables";
 import { replaceText, stateOf } from "./state";
 
@@ -91,7 +91,7 @@ function SavedList({ slug, onTaken }: { slug: string; onTaken: () => void }) {
   );
 }
 
-function ending({ status, ms, rows }: Past) {
+function ending({ status, ms, rows }: HistoryEntry) {
   const took = ms === undefined ? "" : ` · ${duration(ms)}`;
   if (status !== "done") return <span class={status === "failed" ? "query-failed" : ""}>{`${status}${took}`}</span>;
   return <span title={counted(rows ?? 0, "row")}>{`${count(rows ?? 0)} ${rows === 1 ? "row" : "rows"}${took}`}</span>;
@@ -125,7 +125,7 @@ function PastList({ slug, onTaken }: { slug: string; onTaken: () => void }) {
         ))}
       </ul>
       <div class="query-clear">
-        <Button look="quiet" onClick={() => (past.value = [])}>
+        <Button variant="quiet" onClick={() => (past.value = [])}>
           Clear history
         </Button>
       </div>

@@ -1,11 +1,11 @@
 import type { Signal } from "@preact/signals";
 import { useRef } from "preact/hooks";
-import { isNumber, kept } from "../../browser/kept";
+import { isNumber, persisted } from "../../browser/persisted";
 
 const MIN = 0.15;
 const MAX = 0.8;
 const STEP = 0.03;
-const split = kept("query.split", 0.4, isNumber);
+const split = persisted("query.split", 0.4, isNumber);
 
 const within = (value: number): number => Math.min(MAX, Math.max(MIN, value));
 

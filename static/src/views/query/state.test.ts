@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { askedOf } from "./state";
+import { statementToRun } from "./state";
 
 describe("what a run takes", () => {
   const text = "select 1; select 1";
   it("is the whole text where nothing is selected", () => {
-    expect(askedOf(text, " ", 3)).toEqual({ sql: text, text, from: 0 });
+    expect(statementToRun(text, " ", 3)).toEqual({ sql: text, text, from: 0 });
   });
   it("is the selection, at its own place", () => {
-    expect(askedOf(text, "select 1", 18)).toEqual({ sql: "select 1", text, from: 10 });
-    expect(askedOf(text, "select 1", 0)).toEqual({ sql: "select 1", text, from: 0 });
+    expect(statementToRun(text, "select 1", 18)).toEqual({ sql: "select 1", text, from: 10 });
+    expect(statementToRun(text, "select 1", 0)).toEqual({ sql: "select 1", text, from: 0 });
   });
 });

@@ -10,9 +10,9 @@ import { freshId } from "../../api/id";
 import { session } from "../../api/session";
 import type { QueryAnswer, SavedQuery } from "../../api/types";
 import type { ChartSpec } from "../../components/chart";
-import { say } from "../../components/toasts";
-import { isString, kept, keptByAll } from "../../browser/kept";
-import { isOnlyHere, isPast, remember, type Ending, type Past } from "./history";
+import { toast } from "../../components/toasts";
+import { isString, persisted, persistedAcrossTabs } from "../../browser/persisted";
+import { isUnsaved, isPast, remember, type EntryStatus, type HistoryEntry } from "./history";
 
 /** Row limit of results, as in the service. */
 export const ROWS_MAX = 10_000;
@@ -20,20 +20,20 @@ export const ROWS_MAX = 10_000;
 const CANCEL_TRIES = 8;
 const CANCEL_AGAIN_MS = 250;
 
-interface Asked {
+interface RunRequest {
   sql: string;
   /** The editor's text at that time, and the offset of the statement in it (undefined: unknown). */
   text: string;
   from: number | undefined;
 }
 
-interface Running extends Asked {
+interface Running extends RunRequest {
   id: string;
   since: number;
   cancelling: boolean;
 }
 
-export type Outcome = Asked & { ms: number } & (
+export type Outcome = RunRequest & { ms: number } & (
     { answer: QueryAnswer; failure?: undefined } | { failure: ApiFailure; answer?: undefined }
   );
 
@@ -43,7 +43,7 @@ export interface QueryState {
   saved: Signal<string>;
   /** SQL of the saved query when it was opened or last saved. */
   base: Signal<string>;
-  past: Signal<Past[]>;
+  past: Signal<HistoryEntry[]>;
   running: Signal<Running | undefined>;
   outcome: Signal<Outcome | undefined>;
   shown: Signal<"grid" | "chart">;
@@ -61,10 +61,10 @@ export function stateOf(slug: string): QueryState {
   const known = states.get(slug);
   if (known) return known;
   const made: QueryState = {
-    text: kept(`query.text.${slug}`, "", isString),
-    saved: kept(`query.saved.${slug}`, "", isString),
-    base: kept(`query.base.${slug}`, "", isString),
-    past: keptByAll<Past[]>(`query.history.${slug}`, [], isPast),
+    text: persisted(`query.text.${slug}`, "", isString),
+    saved: persisted(`query.saved.${slug}`, "", isString),
+    base: persisted(`query.base.${slug}`, "", isString),
+    past: persistedAcrossTabs<HistoryEntry[]>(`query.history.${slug}`, [], isPast),
     running: signal(undefined),
     outcome: signal(undefined),
     shown: signal("grid"),
@@ -75,7 +75,7 @@ export function stateOf(slug: string): QueryState {
 }
 
 /** The statement to run: the selection, else the whole text. `cursor` is at one of its ends. */
-export function askedOf(text: string, selection: string, cursor: number): Asked {
+export function statementToRun(text: string, selection: string, cursor: number): RunRequest {
   if (!selection.trim()) return { sql: text, text, from: 0 };
   const from = [cursor - selection.length, cursor].find((at) => at >= 0 && text.startsWith(selection, at));
   return { sql: selection, text, from };
@@ -86,12 +86,12 @@ function sameColumns(a: QueryAnswer | undefined, b: QueryAnswer): boolean {
   return a !== undefined && names(a) === names(b);
 }
 
-function note(state: QueryState, asked: Asked, status: Ending, more: { ms?: number; rows?: number }): void {
+function note(state: QueryState, asked: RunRequest, status: EntryStatus, more: { ms?: number; rows?: number }): void {
   state.past.value = remember(state.past.value, { sql: asked.sql, at: new Date().toISOString(), status, ...more });
 }
 
 /** Runs one statement at a time. */
-export async function run(slug: string, asked: Asked): Promise<void> {
+export async function run(slug: string, asked: RunRequest): Promise<void> {
   const state = stateOf(slug);
   if (state.running.value || !asked.sql.trim()) return;
   const id = freshId();
@@ -130,7 +130,7 @@ export async function cancel(slug: string): Promise<void> {
       if (!unknown || tries >= CANCEL_TRIES) {
         if (stillRuns()) {
           running.value = { ...one, cancelling: false };
-          say.failed("Couldn't cancel the query", error);
+          toast.failed("Couldn't cancel the query", error);
         }
         return;
       }
@@ -143,7 +143,7 @@ export async function cancel(slug: string): Promise<void> {
 export function replaceText(slug: string, sql: string, queries: readonly SavedQuery[], saved = ""): void {
   const state = stateOf(slug);
   const before = state.text.value;
-  if (before !== sql && isOnlyHere(before, state.past.value, queries)) {
+  if (before !== sql && isUnsaved(before, state.past.value, queries)) {
     note(state, { sql: before, text: before, from: 0 }, "set aside", {});
   }
   state.text.value = sql;

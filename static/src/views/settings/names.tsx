@@ -7,8 +7,8 @@ import { Button } from "../../components/button";
 import { TextField } from "../../components/field";
 import { Section } from "../../components/page";
 import { Note } from "../../components/states";
-import { say } from "../../components/toasts";
-import { isString, kept } from "../../browser/kept";
+import { toast } from "../../components/toasts";
+import { isString, persisted } from "../../browser/persisted";
 import { useShortcuts } from "../../browser/shortcuts";
 import { useUnsaved } from "../../browser/unsaved";
 
@@ -21,7 +21,7 @@ const WORDS: Record<keyof Settings, string> = {
 };
 
 /** Unsaved input as `{"workspace_name": …}`; survives a reload. */
-const draft = kept("settings.draft", "", isString);
+const draft = persisted("settings.draft", "", isString);
 
 type Typed = Partial<Pick<Settings, "workspace_name" | "display_name">>;
 
@@ -74,7 +74,7 @@ export function Names({ stored }: { stored: Tagged }) {
       const changed = workspace_name !== asked.workspace_name || display_name !== asked.display_name;
       told.value = changed ? "Saved. Invisible characters were removed." : "Saved.";
     } catch (error) {
-      say.failed("Couldn't save the settings", error);
+      toast.failed("Couldn't save the settings", error);
     } finally {
       busy.value = false;
     }
@@ -119,11 +119,11 @@ export function Names({ stored }: { stored: Tagged }) {
           />
         )}
         <div class="row">
-          <Button type="submit" look="primary" busy={busy.value} disabled={!dirty}>
+          <Button type="submit" variant="primary" busy={busy.value} disabled={!dirty}>
             Save
           </Button>
           {dirty && (
-            <Button look="quiet" onClick={() => (draft.value = "")}>
+            <Button variant="quiet" onClick={() => (draft.value = "")}>
               Discard changes
             </Button>
           )}

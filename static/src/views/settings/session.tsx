@@ -4,7 +4,7 @@ import { aboutQuery } from "../../api/queries";
 import { Button } from "../../components/button";
 import { Section } from "../../components/page";
 import { Countdown } from "../../components/time";
-import { say } from "../../components/toasts";
+import { toast } from "../../components/toasts";
 import { duration } from "../../format/time";
 import { logout } from "../../shell/login";
 
@@ -17,7 +17,7 @@ export function SessionPart() {
     try {
       await logout();
     } catch (error) {
-      say.failed("Couldn't log out", error);
+      toast.failed("Couldn't log out", error);
       busy.value = false;
     }
   };

@@ -5,8 +5,8 @@ import { Link } from "wouter-preact";
 import { isConflict, refreshed, saveSettings, type Tagged } from "../../api/settings";
 import { IconButton } from "../../components/button";
 import { Section } from "../../components/page";
-import { say } from "../../components/toasts";
-import { places } from "../../browser/places";
+import { toast } from "../../components/toasts";
+import { routes } from "../../browser/routes";
 import { moved } from "./merge";
 
 /** Starred pipelines in sidebar order. */
@@ -21,10 +21,10 @@ export function Starred({ stored }: { stored: Tagged }) {
       const answer = await saveSettings(cache, stored, { ...stored.settings, starred: list });
       if (isConflict(answer)) {
         await refreshed(cache);
-        say.failed("Couldn't save the order", new Error("the starred pipelines were changed elsewhere"));
+        toast.failed("Couldn't save the order", new Error("the starred pipelines were changed elsewhere"));
       }
     } catch (error) {
-      say.failed("Couldn't save the order", error);
+      toast.failed("Couldn't save the order", error);
     } finally {
       next.value = undefined;
     }
@@ -37,7 +37,7 @@ export function Starred({ stored }: { stored: Tagged }) {
         <ol class="settings-starred card">
           {starred.map((slug, at) => (
             <li key={slug} class="row">
-              <Link href={places.pipeline(slug)} class="grow cut">
+              <Link href={routes.pipeline(slug)} class="grow cut">
                 {slug}
               </Link>
               <IconButton

@@ -1,6 +1,6 @@
 /** Colours and fonts of charts, read from the current theme tokens. */
 
-export interface Look {
+export interface ChartTheme {
   series: string[];
   text: string;
   dim: string;
@@ -20,14 +20,14 @@ export interface Look {
 const SERIES = 8;
 
 /** Resolves tokens on an element, because a token holds the colours of both themes. */
-export function lookOf(box: HTMLElement): Look {
+export function chartThemeOf(box: HTMLElement): ChartTheme {
   const probe = document.createElement("span");
   box.append(probe);
   const colour = (token: string): string => {
     probe.style.color = `var(--${token})`;
     return getComputedStyle(probe).color;
   };
-  const look: Look = {
+  const look: ChartTheme = {
     series: Array.from({ length: SERIES }, (_, at) => colour(`chart-${at + 1}`)),
     text: colour("text"),
     dim: colour("text-2"),

@@ -1,10 +1,10 @@
 import { expect, it } from "vitest";
 import type { Panel } from "./document";
-import { placesOf } from "./spread";
+import { placementsOf } from "./placement";
 
 const panels = (...told: [string, number][]) =>
   told.map(([type, width], at) => ({ id: String(at), type, width }) as unknown as Panel);
-const spans = (all: Panel[]) => [...placesOf(all).values()].map(({ span }) => span);
+const spans = (all: Panel[]) => [...placementsOf(all).values()].map(({ span }) => span);
 
 it("numbers that leave room in their row fill it", () => {
   expect(spans(panels(["kpi", 3], ["kpi", 3], ["bar", 12]))).toEqual([6, 6, 12]);
@@ -16,10 +16,10 @@ it("rows that are full, or hold something else, stand as written", () => {
   expect(spans(panels(["kpi", 3], ["line", 6]))).toEqual([3, 6]);
 });
 it("a number among other panels takes a narrow row for itself too", () => {
-  expect([...placesOf(panels(["kpi", 3], ["line", 9])).values()].map(({ half }) => half)).toEqual([false, false]);
+  expect([...placementsOf(panels(["kpi", 3], ["line", 9])).values()].map(({ half }) => half)).toEqual([false, false]);
 });
 it("a number that has no other beside it takes a narrow row for itself", () => {
-  const halves = [...placesOf(panels(["kpi", 4], ["kpi", 4], ["kpi", 4], ["line", 12])).values()].map(
+  const halves = [...placementsOf(panels(["kpi", 4], ["kpi", 4], ["kpi", 4], ["line", 12])).values()].map(
     ({ half }) => half,
   );
   expect(halves).toEqual([true, true, false, false]);

@@ -2,7 +2,7 @@ import type { Inferred } from "../../api/types";
 import { Note } from "../../components/states";
 import { counted, bytes, share } from "../../format/number";
 import { itemOf, type Dialect } from "./draft";
-import { Told } from "../../components/told";
+import { MessageText } from "../../components/message-text";
 
 type Finding = Inferred["findings"][number];
 
@@ -69,7 +69,7 @@ interface Props {
 }
 
 /** Detected CSV settings with their evidence. */
-export function FoundStep({ inferred, dialect, locked, busy, onChange }: Props) {
+export function FormatStep({ inferred, dialect, locked, busy, onChange }: Props) {
   const { findings, sample, warnings } = inferred;
   const told = new Set(findings.map(({ item }) => item));
   const silent = ALWAYS.filter((item) => !told.has(item)).map((item): Finding => ({
@@ -89,7 +89,7 @@ export function FoundStep({ inferred, dialect, locked, busy, onChange }: Props) 
       </p>
       {warnings.map((warning) => (
         <Note key={warning} tone="warn">
-          <Told text={warning} />
+          <MessageText text={warning} />
         </Note>
       ))}
       <div class="table-box" aria-busy={busy}>
@@ -109,7 +109,7 @@ export function FoundStep({ inferred, dialect, locked, busy, onChange }: Props) 
                   <Value finding={finding} dialect={dialect} locked={locked} onChange={onChange} />
                 </td>
                 <td class="secondary">
-                  <Told text={finding.why} />
+                  <MessageText text={finding.why} />
                 </td>
               </tr>
             ))}

@@ -6,7 +6,7 @@ import { Failed } from "../../components/states";
 import { Badge, Bar, type Tone } from "../../components/status";
 import { Countdown } from "../../components/time";
 import { bytes, count, counted } from "../../format/number";
-import { places } from "../../browser/places";
+import { routes } from "../../browser/routes";
 import { uploads } from "../../uploads";
 import { ActiveText, RunProgress } from "../../runs/progress";
 import type { Making, Step } from "./create";
@@ -28,7 +28,7 @@ interface Props {
 }
 
 /** Progress of the creation, in place of the button. */
-export function MakingStep({ making, slug, onRetry, onEdit }: Props) {
+export function CreationStep({ making, slug, onRetry, onEdit }: Props) {
   const at = making.step === "done" ? ORDER.length : ORDER.indexOf(making.step);
   const failed = making.failure;
   return (
@@ -51,7 +51,7 @@ export function MakingStep({ making, slug, onRetry, onEdit }: Props) {
             <>
               {failed.step !== "create" && <Button onClick={onEdit}>Edit and retry</Button>}
               {making.job && failed.step === "run" && (
-                <Link class="button" href={places.job(slug, making.job.job_id)}>
+                <Link class="button" href={routes.job(slug, making.job.job_id)}>
                   Open job
                 </Link>
               )}
@@ -61,7 +61,7 @@ export function MakingStep({ making, slug, onRetry, onEdit }: Props) {
       )}
       {!failed && making.step !== "create" && (
         <p class="secondary">
-          You can leave this page: <Link href={places.pipeline(slug)}>{slug}</Link> shows the progress.
+          You can leave this page: <Link href={routes.pipeline(slug)}>{slug}</Link> shows the progress.
         </p>
       )}
     </div>

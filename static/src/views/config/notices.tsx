@@ -14,8 +14,8 @@ interface Props {
 }
 
 /** Notices about the text: restored changes, concurrent changes, saved but not applied. */
-export function Bars({ draft, saved, running, onRun, onMerge, onRestore }: Props) {
-  const offered = draft.offered.value;
+export function Notices({ draft, saved, running, onRun, onMerge, onRestore }: Props) {
+  const offered = draft.offeredDraft.value;
   return (
     <>
       {offered && (
@@ -39,7 +39,7 @@ export function Bars({ draft, saved, running, onRun, onMerge, onRestore }: Props
           </div>
         </Note>
       )}
-      {draft.moved.value && draft.dirty.value && (
+      {draft.newerVersion.value && draft.dirty.value && (
         <Note tone="warn">
           <div class="row wrap">
             <span class="grow">Someone else saved this config while you were editing.</span>
@@ -52,7 +52,7 @@ export function Bars({ draft, saved, running, onRun, onMerge, onRestore }: Props
         <Note tone="ok">
           <div class="row wrap">
             <span class="grow">Config saved. It applies from the next run.</span>
-            <Button look="primary" busy={running} onClick={onRun}>
+            <Button variant="primary" busy={running} onClick={onRun}>
               Run now
             </Button>
           </div>

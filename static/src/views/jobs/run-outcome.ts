@@ -15,7 +15,10 @@ export function endedSince(known: ReadonlySet<string>, jobs: Job[]): Job[] {
 }
 
 /** Outcome of the last run, for some seconds. */
-export function useRunEnds(slug: string, jobs: Job[] | undefined): { outcome: Job | undefined; dismiss: () => void } {
+export function useRunOutcome(
+  slug: string,
+  jobs: Job[] | undefined,
+): { outcome: Job | undefined; dismiss: () => void } {
   const cache = useQueryClient();
   const known = useRef<Set<string> | undefined>(undefined);
   const [outcome, setOutcome] = useState<Job>();

@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
-import { places } from "./places";
+import { routes } from "./routes";
 
 it("a source has its place in the lake, and its line", () => {
   const at = (text: string) => Object.fromEntries(new URL(text, "http://x").searchParams);
   const [prefix, file] = ["pipelines/trips/2013/", "pipelines/trips/2013/a b.csv"];
-  expect(at(places.source("trips", "2013/a b.csv", 7))).toEqual({ prefix, file, line: "7" });
-  expect(at(places.source("trips", "2013/a b.csv", null))).toEqual({ prefix, file });
+  expect(at(routes.source("trips", "2013/a b.csv", 7))).toEqual({ prefix, file, line: "7" });
+  expect(at(routes.source("trips", "2013/a b.csv", null))).toEqual({ prefix, file });
 });

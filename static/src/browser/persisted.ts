@@ -7,7 +7,7 @@ const TEXT_MAX = 512 * 1024;
  * A value that this browser stores under `name` (histories, widths, unsaved text). If storage is full, disabled or
  * invalid, it starts with `fallback` and lives as long as the page.
  */
-export function kept<T>(name: string, fallback: T, is: (value: unknown) => value is T): Signal<T> {
+export function persisted<T>(name: string, fallback: T, is: (value: unknown) => value is T): Signal<T> {
   const key = `lakemill.${name}`;
   const value = signal(read(key, fallback, is));
   value.subscribe((now) => write(key, now, fallback));
@@ -15,8 +15,8 @@ export function kept<T>(name: string, fallback: T, is: (value: unknown) => value
 }
 
 /** Like `kept`, and follows changes by other tabs, so that tabs extend one shared list. */
-export function keptByAll<T>(name: string, fallback: T, is: (value: unknown) => value is T): Signal<T> {
-  const value = kept(name, fallback, is);
+export function persistedAcrossTabs<T>(name: string, fallback: T, is: (value: unknown) => value is T): Signal<T> {
+  const value = persisted(name, fallback, is);
   const key = `lakemill.${name}`;
   window.addEventListener("storage", (event) => {
     if (event.key === key || event.key === null) value.value = read(key, fallback, is);

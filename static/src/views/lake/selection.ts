@@ -1,6 +1,6 @@
 /** Selection and cursor of a list. */
 
-export interface Choice {
+export interface Selection {
   chosen: ReadonlySet<string>;
   /** Key under the cursor. */
   cursor: string | undefined;
@@ -8,20 +8,20 @@ export interface Choice {
   anchor: string | undefined;
 }
 
-export const NOTHING: Choice = { chosen: new Set(), cursor: undefined, anchor: undefined };
+export const NOTHING: Selection = { chosen: new Set(), cursor: undefined, anchor: undefined };
 
 /** Selects a single row. */
-export const only = (key: string): Choice => ({ chosen: new Set([key]), cursor: key, anchor: key });
+export const only = (key: string): Selection => ({ chosen: new Set([key]), cursor: key, anchor: key });
 
 /** Adds or removes a row. */
-export function toggled({ chosen }: Choice, key: string): Choice {
+export function toggled({ chosen }: Selection, key: string): Selection {
   const next = new Set(chosen);
   if (!next.delete(key)) next.add(key);
   return { chosen: next, cursor: key, anchor: key };
 }
 
 /** Selects from the anchor to a row. */
-export function ranged(choice: Choice, key: string, order: readonly string[]): Choice {
+export function ranged(choice: Selection, key: string, order: readonly string[]): Selection {
   const from = order.indexOf(choice.anchor ?? order[0] ?? key);
   const to = order.indexOf(key);
   if (from < 0 || to < 0) return only(key);
@@ -30,7 +30,7 @@ export function ranged(choice: Choice, key: string, order: readonly string[]): C
 }
 
 /** Moves the cursor, optionally extending the range. */
-export function stepped(choice: Choice, by: number, order: readonly string[], extend: boolean): Choice {
+export function stepped(choice: Selection, by: number, order: readonly string[], extend: boolean): Selection {
   if (order.length === 0) return NOTHING;
   const at = choice.cursor === undefined ? -1 : order.indexOf(choice.cursor);
   const to = at < 0 ? 0 : Math.min(order.length - 1, Math.max(0, at + by));
@@ -39,7 +39,7 @@ export function stepped(choice: Choice, by: number, order: readonly string[], ex
 }
 
 /** Drops rows that no longer exist. */
-export function kept(choice: Choice, order: readonly string[]): Choice {
+export function kept(choice: Selection, order: readonly string[]): Selection {
   const there = new Set(order);
   const chosen = new Set([...choice.chosen].filter((key) => there.has(key)));
   if (chosen.size === choice.chosen.size) return choice;

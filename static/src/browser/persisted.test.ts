@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
-import { isStrings, keptByAll } from "./kept";
+import { isStrings, persistedAcrossTabs } from "./persisted";
 
 it("a list that tabs share has what each of them added", () => {
-  const own = keptByAll<string[]>("tabs", [], isStrings);
+  const own = persistedAcrossTabs<string[]>("tabs", [], isStrings);
   own.value = ["mine"];
   localStorage.setItem("lakemill.tabs", JSON.stringify(["theirs", "mine"]));
   window.dispatchEvent(new StorageEvent("storage", { key: "lakemill.tabs" }));

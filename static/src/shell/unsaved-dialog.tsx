@@ -2,7 +2,7 @@ import { Confirm } from "../components/dialog";
 import { leaving, unsavedThings } from "../browser/unsaved";
 
 /** Asks before unsaved work is left. */
-export function Leaving() {
+export function UnsavedDialog() {
   const go = leaving.value;
   if (!go) return null;
   const stay = () => (leaving.value = undefined);

@@ -8,7 +8,7 @@ interface Found {
 }
 
 /** Result of a choice or drop. */
-export interface Taken {
+export interface CollectedFiles {
   found: Found[];
   /** Number of skipped files, counted up to {@link LEFT_MAX}. */
   left: number;
@@ -24,8 +24,8 @@ const LEFT_BY_SYSTEMS = new Set(["Thumbs.db", "desktop.ini"]);
 const isWanted = (name: string): boolean => !name.startsWith(".") && !LEFT_BY_SYSTEMS.has(name);
 
 /** Files of an `<input type="file">`; chosen folders include paths. */
-export function chosen(files: Iterable<File>): Taken {
-  const taken: Taken = { found: [], left: 0 };
+export function chosenFiles(files: Iterable<File>): CollectedFiles {
+  const taken: CollectedFiles = { found: [], left: 0 };
   for (const file of files) {
     const path = file.webkitRelativePath || file.name;
     if (!path.split("/").every(isWanted)) continue;
@@ -36,24 +36,24 @@ export function chosen(files: Iterable<File>): Taken {
 }
 
 /** Message about skipped files. */
-export function leftOut({ found, left }: Taken): string | undefined {
+export function skippedMessage({ found, left }: CollectedFiles): string | undefined {
   if (left === 0) return undefined;
   const many = left >= LEFT_MAX ? `${count(LEFT_MAX)} or more` : count(left);
   return `added the first ${counted(found.length, "file")} and skipped ${many}; copy those to the lake's bucket directly`;
 }
 
 /** Files of a drop. The browser clears them after the event: call it within the handler, before any `await`. */
-export function dropped(transfer: DataTransfer): Promise<Taken> {
+export function filesOfDrop(transfer: DataTransfer): Promise<CollectedFiles> {
   const entries = [...transfer.items]
     .filter(({ kind }) => kind === "file")
     .map((item) => item.webkitGetAsEntry())
     .filter((entry) => entry !== null);
-  if (entries.length === 0) return Promise.resolve(chosen(transfer.files));
+  if (entries.length === 0) return Promise.resolve(chosenFiles(transfer.files));
   return walked(entries);
 }
 
-export async function walked(entries: FileSystemEntry[]): Promise<Taken> {
-  const taken: Taken = { found: [], left: 0 };
+export async function walked(entries: FileSystemEntry[]): Promise<CollectedFiles> {
+  const taken: CollectedFiles = { found: [], left: 0 };
   const todo = entries.toReversed();
   for (let entry = todo.pop(); entry && taken.left < LEFT_MAX; entry = todo.pop()) {
     if (!isWanted(entry.name)) continue;

@@ -3,7 +3,7 @@ import type { Panel } from "./document";
 
 const COLUMNS = 12;
 
-export interface Place {
+export interface PanelPlacement {
   /** Columns of the full grid. */
   span: number;
   /** Whether it takes half a row on narrow screens. */
@@ -28,8 +28,8 @@ function rowsOf(panels: readonly Panel[]): Panel[][] {
 const isSmall = ({ type, width }: Panel): boolean => type === "kpi" && width <= COLUMNS / 2;
 
 /** Placement of each panel, by ID. */
-export function placesOf(panels: readonly Panel[]): Map<string, Place> {
-  const found = new Map<string, Place>();
+export function placementsOf(panels: readonly Panel[]): Map<string, PanelPlacement> {
+  const found = new Map<string, PanelPlacement>();
   for (const row of rowsOf(panels)) {
     const numbers = row.every(({ type }) => type === "kpi");
     const left = COLUMNS - row.reduce((sum, { width }) => sum + width, 0);

@@ -9,7 +9,7 @@ function withQuery(path: string, query: Record<string, string | number | undefin
   return text ? `${path}?${text}` : path;
 }
 
-export const places = {
+export const routes = {
   home: () => "/",
   /** The wizard for a new pipeline, optionally from a CSV in the lake. */
   fromCsv: (key?: string) => withQuery("/new", { key }),
@@ -18,7 +18,7 @@ export const places = {
   /** A source in the lake; source keys are relative to their pipeline. */
   source: (slug: string, source: string, line?: number | null) => {
     const file = `pipelines/${slug}/${source}`;
-    return places.lake(file.slice(0, file.lastIndexOf("/") + 1), { file, ...(line ? { line } : {}) });
+    return routes.lake(file.slice(0, file.lastIndexOf("/") + 1), { file, ...(line ? { line } : {}) });
   },
   settings: () => "/settings",
   pipeline: (slug: string) => `/p/${part(slug)}`,

@@ -15,7 +15,7 @@ function focusOn(heading: HTMLElement): void {
 }
 
 /** Focuses the heading, now or as soon as it exists. Returns the cancel function. */
-function arrive(): () => void {
+function focusHeading(): () => void {
   const main = document.getElementById("view");
   if (!main || settled(main) || document.querySelector("dialog[open]")) return () => undefined;
   const heading = headingIn(main);
@@ -35,7 +35,7 @@ function arrive(): () => void {
 }
 
 /** Moves focus to the heading after navigation, for keyboard and screen readers. */
-export function useArrival(path: string): void {
+export function useFocusOnNavigation(path: string): void {
   const before = useRef(path);
   useEffect(() => {
     if (before.current === path) return undefined;
@@ -43,7 +43,7 @@ export function useArrival(path: string): void {
     let end: () => void = () => undefined;
     // After the sheet or dialog that navigated has closed.
     const timer = setTimeout(() => {
-      end = arrive();
+      end = focusHeading();
     });
     return () => {
       clearTimeout(timer);

@@ -2,7 +2,7 @@
 import type { SyntaxNode, Tree } from "@lezer/common";
 import { isMapping, isSequence, itemsOf, parse, pathOf, rootOf, type DocumentLanguage, type Path } from "./tree";
 
-export interface Place {
+export interface TypingContext {
   /** `both`: the start of a list item, which may be a value or the first key of an object. */
   kind: "key" | "value" | "both";
   /** Path of the value, or of the object that gets a key. */
@@ -51,7 +51,7 @@ function openQuote(line: string): number {
   return open;
 }
 
-function jsonPlace(text: string, offset: number, tree: Tree = parse(text, "json")): Place | undefined {
+function jsonPlace(text: string, offset: number, tree: Tree = parse(text, "json")): TypingContext | undefined {
   const line = text.lastIndexOf("\n", offset - 1) + 1;
   const quote = openQuote(text.slice(line, offset));
   const quoted = quote >= 0;
@@ -80,7 +80,7 @@ function jsonPlace(text: string, offset: number, tree: Tree = parse(text, "json"
 }
 
 /** No completion at the start of a comment, a block scalar or a complete key. */
-function yamlPlace(text: string, offset: number, tree: Tree = parse(text, "yaml")): Place | undefined {
+function yamlPlace(text: string, offset: number, tree: Tree = parse(text, "yaml")): TypingContext | undefined {
   for (let node: SyntaxNode | null = tree.resolveInner(offset, -1); node; node = node.parent)
     if (node.name === "Comment" || (node.name === "BlockLiteralContent" && offset > node.from)) return undefined;
   const lineStart = text.lastIndexOf("\n", offset - 1) + 1;
@@ -108,7 +108,12 @@ function yamlPlace(text: string, offset: number, tree: Tree = parse(text, "yaml"
   return { ...place, kind: sign === "-" ? "both" : "key", path: object };
 }
 
-export function placeAt(text: string, offset: number, language: DocumentLanguage, tree?: Tree): Place | undefined {
+export function placeAt(
+  text: string,
+  offset: number,
+  language: DocumentLanguage,
+  tree?: Tree,
+): TypingContext | undefined {
   return language === "json" ? jsonPlace(text, offset, tree) : yamlPlace(text, offset, tree);
 }
 

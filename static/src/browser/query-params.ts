@@ -3,7 +3,7 @@ import { useSearchParams } from "wouter-preact";
 type Put = (name: string, value: string) => void;
 
 /** The URL's query parameters and a setter, which removes empty values and adds no history entry. */
-export function useAddressParams(): [URLSearchParams, Put] {
+export function useQueryParams(): [URLSearchParams, Put] {
   const [params, setParams] = useSearchParams();
   const put = (name: string, value: string) =>
     setParams(

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { failureOf } from "../../api/failure";
-import { markAt, positionOf } from "./place";
+import { markAt, positionOf } from "./position";
 
 const marked = (text: string, from: number, line: number, column: number, message = "wrong") => {
   const mark = markAt(text.slice(from), from, { line, column }, message);
