@@ -23,7 +23,6 @@ use crate::domain::pipeline::types::DataType;
 use crate::domain::problem::{Problem, ProblemKind};
 use crate::domain::reject::Reject;
 use crate::ports::Expressions;
-use crate::ports::arrow_types::displayable;
 use crate::ports::expressions::{
     Evaluated, EvaluationError, Evaluator, ExpressionFailure, ExpressionProblem, ExpressionSet,
 };
@@ -275,13 +274,11 @@ fn values(mapping: &Mapping, batch: &RecordBatch) -> Vec<Vec<Value>> {
         .with_timestamp_format(Some("%Y-%m-%d %H:%M:%S%.f"))
         .with_timestamp_tz_format(Some("%Y-%m-%d %H:%M:%S%.f%:z"));
     for (column, array) in mapping.columns.iter().zip(batch.columns()) {
-        let array = displayable(array);
-        let formatter = ArrayFormatter::try_new(array.as_ref(), &options);
+        let formatter = ArrayFormatter::try_new(array.as_ref(), &options).expect("Arrow formats every declared type");
         for (row, out) in rows.iter_mut().enumerate() {
-            out.push(match &formatter {
-                _ if array.is_null(row) => Value::Null,
-                Ok(formatter) => value(column.ty, formatter.value(row).to_string()),
-                Err(_) => Value::Null,
+            out.push(match array.is_null(row) {
+                true => Value::Null,
+                false => value(column.ty, formatter.value(row).to_string()),
             });
         }
     }

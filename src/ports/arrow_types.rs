@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray};
-use arrow::datatypes::{DataType as Arrow, Field, Schema, TimeUnit, TimestampMicrosecondType};
+use arrow::datatypes::{DataType as Arrow, Field, Schema, TimeUnit};
 
 use crate::domain::pipeline::Mapping;
 use crate::domain::pipeline::types::DataType;
 
+/// The Arrow type of a declared type.
 pub fn arrow_type(ty: DataType) -> Arrow {
     match ty {
         DataType::Boolean => Arrow::Boolean,
@@ -28,16 +28,6 @@ pub fn arrow_type(ty: DataType) -> Arrow {
         DataType::Timestamp => Arrow::Timestamp(TimeUnit::Microsecond, None),
         DataType::TimestampTz => Arrow::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
         DataType::Uuid => Arrow::FixedSizeBinary(16),
-    }
-}
-
-/// `array` for Arrow's formatter: `UTC` becomes `+00:00`, since the formatter knows zone names only with `chrono-tz`.
-pub fn displayable(array: &ArrayRef) -> ArrayRef {
-    match array.data_type() {
-        Arrow::Timestamp(TimeUnit::Microsecond, Some(zone)) if **zone == *"UTC" => {
-            Arc::new(array.as_primitive::<TimestampMicrosecondType>().clone().with_timezone("+00:00"))
-        }
-        _ => Arc::clone(array),
     }
 }
 

@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+mod cycles;
 mod lexer;
 
 /// The layers and their ranks: a layer imports itself and those of lower rank, never a sibling.
@@ -322,6 +323,15 @@ fn imports_go_down_only() {
 }
 
 #[test]
+fn files_of_a_layer_import_each_other_one_way() {
+    let files = files_under("src", &["rs"]);
+    let paths: Vec<(&str, &str)> =
+        files.iter().filter_map(|file| Some((file.path.strip_prefix("src/")?, file.product.as_str()))).collect();
+    let cycles: Vec<String> = cycles::cycles(&paths).iter().map(|members| members.join(", ")).collect();
+    assert!(cycles.is_empty(), "{} import cycles:\n  {}", cycles.len(), cycles.join("\n  "));
+}
+
+#[test]
 fn the_environment_is_read_in_config_and_bin_alone() {
     assert_none(&product_files(), only_config_and_bin_read_the_environment);
 }
@@ -419,6 +429,24 @@ mod the_rules_themselves {
         check(r, "bin/lakemill.rs", "fn main() { lakemill::cli::main() }\n", &[]);
         check(r, "src/cli/mod.rs", "use crate::misc;\n", &[1]);
         check(r, "src/misc/mod.rs", "", &[1]);
+    }
+
+    #[test]
+    fn cycles_are_found_within_a_layer() {
+        let cycles = |files: &[(&str, &str)]| cycles::cycles(files);
+        let parent = ("web/mod.rs", "mod lake;\npub struct Web;\nfn f() { lake::list() }\n");
+        let child = ("web/lake.rs", "use super::Web;\npub fn list() {}\n");
+        assert_eq!(cycles(&[parent, child]), [["web", "web::lake"]]);
+        let facade = ("web/mod.rs", "mod lake;\nmod state;\npub use state::Web;\nfn f() { lake::list() }\n");
+        let state = ("web/state.rs", "pub struct Web;\n");
+        assert!(cycles(&[facade, state, child]).is_empty(), "a facade is no dependency");
+        let state = ("web/state.rs", "use crate::web::{lake::{list, other as o}};\npub struct Web;\n");
+        assert_eq!(cycles(&[facade, state, child]), [["web::lake", "web::state"]]);
+        let other = ("sql/mod.rs", "use crate::web::Web;\n");
+        assert!(
+            cycles(&[("web/mod.rs", "use crate::sql::X;\npub struct Web;\n"), other]).is_empty(),
+            "layers have ranks"
+        );
     }
 
     #[test]

@@ -15,7 +15,6 @@ use crate::domain::partition::{TextFault, segment, text_fault};
 use crate::domain::pipeline::types::DataType;
 use crate::domain::pipeline::{InferableTexts, Mapping, PartitionField, Transform};
 use crate::engine::cells::gather_texts;
-use crate::ports::arrow_types::displayable;
 
 /// The path of a partition; `""` if the table is not partitioned.
 pub(super) type PartitionPath = Arc<str>;
@@ -402,13 +401,10 @@ fn identity(field: &PartitionField, array: &ArrayRef) -> CodedField {
     let options = FormatOptions::new()
         .with_timestamp_format(Some("%Y-%m-%d %H:%M:%S%.f"))
         .with_timestamp_tz_format(Some("%Y-%m-%d %H:%M:%S%.f%:z"));
-    let displayable = displayable(array);
-    let formatter = ArrayFormatter::try_new(displayable.as_ref(), &options);
+    let formatter = ArrayFormatter::try_new(array.as_ref(), &options).expect("Arrow formats every declared type");
     let bytes = RowBytes::new(array);
-    encode((0..array.len()).map(|row| bytes.key(row)), |key| match (key, &formatter) {
-        (None, _) => text(None),
-        (Some(key), Ok(formatter)) => text(Some(&formatter.value(key.row as usize).to_string())),
-        (Some(_), Err(_)) => text(None),
+    encode((0..array.len()).map(|row| bytes.key(row)), |key| {
+        text(key.map(|key| formatter.value(key.row as usize).to_string()).as_deref())
     })
 }
 

@@ -12,7 +12,6 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Value, json};
 
 use super::children::Reaped as _;
-use lakemill::ports::arrow_types::displayable;
 
 /// Longest time of a call.
 pub const CALL_TIME_MAX: Duration = Duration::from_secs(900);
@@ -270,9 +269,8 @@ pub fn batches(file: &Path) -> Vec<RecordBatch> {
 /// The rows of a batch, cells parted by `|`, null as `∅`.
 pub fn cells(batch: &RecordBatch) -> Vec<String> {
     let options = FormatOptions::new().with_null("∅");
-    let columns: Vec<_> = batch.columns().iter().map(displayable).collect();
     let columns: Vec<ArrayFormatter<'_>> =
-        columns.iter().map(|c| ArrayFormatter::try_new(c.as_ref(), &options).unwrap()).collect();
+        batch.columns().iter().map(|c| ArrayFormatter::try_new(c.as_ref(), &options).unwrap()).collect();
     let row = |at: usize| columns.iter().map(|c| c.value(at).to_string()).collect::<Vec<_>>().join("|");
     (0..batch.num_rows()).map(row).collect()
 }

@@ -16,7 +16,7 @@ use crate::domain::name::ColumnName;
 use crate::domain::pipeline::types::DataType;
 use crate::domain::pipeline::{Column, ColumnSource, Dialect, OnError, RaggedRows};
 use crate::engine::read::record_index::{Field, RecordIndex};
-use crate::ports::arrow_types::{arrow_type, displayable};
+use crate::ports::arrow_types::arrow_type;
 
 pub(super) fn dialect() -> Dialect {
     Dialect { ragged_rows: RaggedRows::Pad, ..Dialect::default() }
@@ -101,7 +101,6 @@ pub(super) fn show(array: &ArrayRef, faults: &[CellFault], row: usize) -> String
         return array.as_primitive::<Decimal128Type>().value_as_string(row);
     }
     let options = FormatOptions::default();
-    let array = displayable(array);
     ArrayFormatter::try_new(array.as_ref(), &options).unwrap().value(row).to_string()
 }
 
