@@ -1,4 +1,4 @@
-//! Who keeps the objects: one folder a backend.
+//! Storage backends, one folder each, and password hashing.
 
 pub mod counted;
 pub mod fs;

@@ -1,12 +1,10 @@
 //! The hash of the admin's password: argon2id, as a PHC string.
 //!
-//! It stands among the adapters, behind no port: what makes a hash needs randomness and a library, which `domain` is
-//! free of, and there will never be two of it to choose from. The command that makes hashes and the web service that
-//! checks them both see it here.
+//! An adapter without a port: hashing needs randomness and a library, which `domain` must not use, and has one
+//! implementation.
 //!
-//! Invariant: a [`PasswordHash`] is as strong as the weakest that OWASP recommends, or it doesn't exist. These trade
-//! memory for passes (from 46 MiB in one pass to 7 MiB in five), so that both are bounded: the memory, and the memory
-//! that is filled in all passes.
+//! Invariant: a [`PasswordHash`] is at least as strong as the weakest that OWASP recommends. These trade memory for passes
+//! (from 46 MiB in one pass to 7 MiB in five), so both memory and memory times passes are bounded.
 
 use std::fmt;
 
@@ -14,31 +12,31 @@ use argon2::password_hash::phc;
 use argon2::password_hash::{PasswordHasher, PasswordVerifier};
 use argon2::{Algorithm, Argon2, Params, Version};
 
-/// What new hashes are made with, as OWASP recommends: 19 MiB, two passes, one lane.
+/// Parameters of new hashes, as OWASP recommends: 19 MiB, two passes, one lane.
 const MEMORY_KIB: u32 = 19_456;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
-/// The least memory of OWASP's recommendations.
+/// OWASP's minimum memory.
 const MEMORY_KIB_MIN: u32 = 7_168;
-/// The least of memory times passes of OWASP's recommendations.
+/// OWASP's minimum of memory times passes.
 const FILLED_KIB_MIN: u64 = 35_840;
-/// Bounds what one login may cost.
+/// Limits of the cost of one login.
 const MEMORY_KIB_MAX: u32 = 1 << 20;
 const FILLED_KIB_MAX: u64 = 16 << 20;
 const LANES_MAX: u32 = 16;
 const SALT_BYTES_MIN: usize = 8;
 const OUTPUT_BYTES_MIN: usize = 16;
-/// The least cost of bcrypt that OWASP recommends; more than the greatest takes seconds.
+/// OWASP's minimum cost of bcrypt; above the maximum it takes seconds.
 const BCRYPT_COST_MIN: u32 = 10;
 const BCRYPT_COST_MAX: u32 = 15;
-/// Shortest password that is hashed, in characters.
+/// Shortest password, in characters.
 pub const PASSWORD_CHARS_MIN: usize = 8;
 /// Longest password, in bytes.
 pub const PASSWORD_BYTES_MAX: usize = 1_024;
 
 const _: () = assert!(MEMORY_KIB >= MEMORY_KIB_MIN && MEMORY_KIB as u64 * PASSES as u64 >= FILLED_KIB_MIN);
 
-/// Why a password isn't hashed, or a hash isn't taken. Never quotes either.
+/// Why a password is not hashed, or a hash is rejected. Never quotes either.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PasswordError {
     #[error("the password is empty")]
@@ -77,7 +75,7 @@ impl PasswordHash {
         argon2.hash_password_with_salt(password.as_bytes(), &salt).map(Self).map_err(|error| failed(&error))
     }
 
-    /// Takes a PHC string.
+    /// Parses a PHC string.
     ///
     /// # Errors
     /// `NotArgon2id`, `Weak`, `Costly`.
@@ -103,13 +101,13 @@ impl PasswordHash {
 
     /// Whether it is the hash of `password`; compares in constant time.
     pub fn verify(&self, password: &str) -> bool {
-        // None that was hashed is longer, and what comes in may be.
+        // A longer input can't match, and would cost time.
         password.len() <= PASSWORD_BYTES_MAX && Argon2::default().verify_password(password.as_bytes(), &self.0).is_ok()
     }
 }
 
 impl fmt::Display for PasswordHash {
-    /// The PHC string, which is a secret: whoever has it can try passwords.
+    /// The PHC string; a secret, since it allows guessing passwords offline.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }

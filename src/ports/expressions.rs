@@ -1,4 +1,4 @@
-//! SQL expressions over the rows of a mapping, as the engine and the validation need them.
+//! SQL expressions over the rows of a mapping.
 
 use std::ops::Range;
 
@@ -13,9 +13,9 @@ use crate::domain::problem::ProblemKind;
 /// The expressions of one mapping, in the order in which they are evaluated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExpressionSet {
-    /// The columns that are parsed from the source, with their types.
+    /// Columns parsed from the source, with their types.
     pub inputs: Vec<(String, DataType)>,
-    /// Columns made by `expr`: each may use the inputs and the computed columns before it.
+    /// Columns of `expr`: each may use the inputs and earlier computed columns.
     pub computed: Vec<Computed>,
     /// `where` (if any) and the checks' `assert`s: over inputs and all computed columns.
     pub predicates: Vec<String>,
@@ -70,7 +70,7 @@ impl ExpressionSet {
         batch.project(inputs).map_err(|error| ExpressionFailure(format!("choosing columns: {error}")))
     }
 
-    /// The text of an expression; empty for one that the set doesn't have.
+    /// The text of an expression; empty if the set doesn't have it.
     pub fn sql(&self, id: ExpressionId) -> &str {
         match id {
             ExpressionId::Computed(at) => self.computed.get(at).map_or("", |computed| &computed.sql),
@@ -94,7 +94,7 @@ pub fn expression_set(mapping: &Mapping) -> ExpressionSet {
     ExpressionSet { inputs, computed, predicates }
 }
 
-/// Which expression of a set is meant.
+/// Identifies an expression of a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum ExpressionId {
     /// Position in `computed`.
@@ -103,7 +103,7 @@ pub enum ExpressionId {
     Predicate(usize),
 }
 
-/// An expression that can't be used.
+/// An invalid expression.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExpressionProblem {
     pub id: ExpressionId,
@@ -112,7 +112,7 @@ pub struct ExpressionProblem {
     pub message: String,
 }
 
-/// The message of a failure that the engine wasn't asked about.
+/// The message of a failure that was not explained by the engine.
 pub const UNEXPLAINED: &str = "the expression fails on this row's values";
 
 /// A row on which an expression failed.
@@ -121,7 +121,7 @@ pub struct RowError {
     /// Position in the batch.
     pub row: usize,
     pub id: ExpressionId,
-    /// Of the first [`EXPRESSION_FAILURES_EXPLAINED_MAX`] errors of a batch the engine's own, else [`UNEXPLAINED`].
+    /// The engine's own for the first [`EXPRESSION_FAILURES_EXPLAINED_MAX`] errors of a batch, else [`UNEXPLAINED`].
     ///
     /// [`EXPRESSION_FAILURES_EXPLAINED_MAX`]: crate::domain::limits::EXPRESSION_FAILURES_EXPLAINED_MAX
     pub message: String,
@@ -130,10 +130,10 @@ pub struct RowError {
 /// The outcome for one batch. Every array has the batch's length and order.
 #[derive(Debug)]
 pub struct Evaluated {
-    /// One array per computed column, of exactly its declared type; null on the rows that are in `errors` for it (what
-    /// builds on it saw a null there).
+    /// One array per computed column, of its declared type; null on the rows that have an error for it (dependent columns
+    /// see the null).
     pub computed: Vec<ArrayRef>,
-    /// One array per predicate; null on the rows that are in `errors` for it.
+    /// One array per predicate; null on the rows that have an error for it.
     pub predicates: Vec<BooleanArray>,
     /// In ascending order of row; at most one per row and expression.
     pub errors: Vec<RowError>,
@@ -148,24 +148,24 @@ impl Evaluated {
     }
 }
 
-/// The engine behind the expressions failed as such (not on a row's values).
+/// The engine failed, independently of a row's values.
 #[derive(Debug, thiserror::Error)]
 #[error("evaluating expressions: {0}")]
 pub struct ExpressionFailure(pub String);
 
-/// Why a batch has no outcome.
+/// Why a batch was not evaluated.
 #[derive(Debug, thiserror::Error)]
 pub enum EvaluationError {
     #[error(transparent)]
     Failure(#[from] ExpressionFailure),
     #[error(transparent)]
     Ended(#[from] EvaluationEnded),
-    /// There is no process that could do it now; the expressions are not at fault.
+    /// No process is available now; the expressions are not at fault.
     #[error("expressions can't be evaluated now: {reason}")]
     Unavailable { reason: String },
 }
 
-/// Evaluating a batch ended the process that did it, again when it was tried once more.
+/// Evaluating a batch ended its process, also when retried.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("evaluating expressions ended its process: {cause}")]
 pub struct EvaluationEnded {
@@ -179,30 +179,29 @@ pub struct EvaluationEnded {
 
 /// Checks and evaluates expressions.
 pub trait Expressions: Send + Sync {
-    /// Checks every expression against the allow-list, and its names and types by binding to the typed, empty input.
-    /// Gives all problems; an empty list means that [`Expressions::bind`] succeeds.
+    /// Checks every expression against the allow-list, and its names and types by binding it to empty input. Returns all
+    /// problems; an empty list means that [`Expressions::bind`] succeeds.
     fn check(&self, set: &ExpressionSet) -> Result<Vec<ExpressionProblem>, ExpressionFailure>;
 
-    /// As [`Expressions::check`] for several sets, with an outcome for each.
+    /// As [`Expressions::check`], for several sets.
     fn check_all(&self, sets: &[ExpressionSet]) -> Vec<Result<Vec<ExpressionProblem>, ExpressionFailure>> {
         sets.iter().map(|set| self.check(set)).collect()
     }
 
-    /// Makes an evaluator for one thread.
+    /// Creates an evaluator for one thread.
     fn bind(&self, set: &ExpressionSet) -> Result<Box<dyn Evaluator>, EvaluationError>;
 
-    /// The same for one run, which checks its config and then evaluates it: what the first leaves may serve the second.
-    /// `None` if that makes no difference.
+    /// An instance for one run, which checks its config and then evaluates it, so that both can share state. `None` if that
+    /// makes no difference.
     fn for_run(&self) -> Option<Box<dyn Expressions>> {
         None
     }
 
-    /// What the results depend on besides the expressions and the time-zone database: the engine's version. Goes into the
-    /// fingerprint of a table that has any.
+    /// The engine's version, on which results depend too. Part of the fingerprint of a table with expressions.
     fn version(&self) -> Result<String, ExpressionFailure>;
 }
 
-/// Evaluates one set on batch after batch.
+/// Evaluates a set on batches.
 pub trait Evaluator: Send {
     /// `batch` has exactly the set's inputs, in their order.
     fn evaluate(&mut self, batch: &RecordBatch) -> Result<Evaluated, EvaluationError>;

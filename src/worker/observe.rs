@@ -10,11 +10,11 @@ use super::shared::Shared;
 use super::stopping::{Phase, Stopping};
 use crate::domain::job::{Job, Progress};
 use crate::pipelines::lease::{Moment, RunLease};
-use crate::ports::jobs::{HeartbeatReply, JobLease, PublishReply};
+use crate::ports::RunObserver;
+use crate::ports::jobs::{HeartbeatReply, JobLease, JobQueue, PublishReply};
 use crate::ports::kv::KvError;
 use crate::ports::observer::Stop;
 use crate::ports::store::Lease;
-use crate::ports::{Kv, RunObserver};
 use crate::runtime::Clock;
 
 /// Pause before a call to the key-value store is retried.
@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 /// See the module.
 pub(super) struct Watch {
-    kv: Arc<dyn Kv>,
+    kv: Arc<dyn JobQueue>,
     clock: Arc<dyn Clock>,
     stopping: Arc<Stopping>,
     held: JobLease,
@@ -37,7 +37,7 @@ pub(super) struct Watch {
 impl Watch {
     pub(super) fn new(shared: &Shared, held: JobLease, lease: Arc<RunLease>, cancelled: bool) -> Self {
         Self {
-            kv: Arc::clone(&shared.kv),
+            kv: shared.kv.clone(),
             clock: Arc::clone(&shared.clock),
             stopping: Arc::clone(&shared.stopping),
             held,

@@ -70,7 +70,7 @@ fn end(kv: &RedisKv, start: &StartedJob) {
     assert_eq!(kv.finish(&start.lease, &job).unwrap(), ReleaseOutcome::Released);
 }
 
-/// Walks over everything as the janitor does; how many jobs were put back.
+/// Checks all active jobs; returns how many were requeued.
 fn restore(kv: &RedisKv) -> usize {
     let (mut restored, mut at) = (0, Cursor::default());
     loop {

@@ -3,7 +3,7 @@
 use super::check::Finding;
 use super::surroundings::{Missing, Surroundings};
 use crate::ports::Kv;
-use crate::ports::kv::KvError;
+use crate::ports::kv::{Diagnose, KvError};
 
 /// The store, or the finding if it can't be opened.
 fn kv(around: &Surroundings) -> Result<&dyn Kv, Vec<Finding>> {
@@ -39,7 +39,7 @@ pub(super) fn health(around: &Surroundings) -> Vec<Finding> {
 }
 
 /// Whether it takes what services write.
-fn writes(kv: &dyn Kv) -> Option<Finding> {
+fn writes(kv: &dyn Diagnose) -> Option<Finding> {
     let error = kv.probe_write().err()?;
     let advice = match &error {
         KvError::Refused { reason, .. } => refused_writes(reason),

@@ -1,4 +1,4 @@
-//! What was lost of the queue is put back; a store that lost everything says so.
+//! Lost jobs are requeued, and a store that lost its data is not initialized.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use lakemill::ports::schedule::Cursor;
 
 use super::{AT_ONCE, Fixture, IDLE, TTL, message, running, seconds};
 
-/// Walks over all active jobs; how many were put back.
+/// Checks all active jobs; returns how many were requeued.
 fn restore(f: &Fixture) -> usize {
     let (mut cursor, mut all) = (Cursor::default(), 0);
     for _ in 0..1_000 {

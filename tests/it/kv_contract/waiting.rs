@@ -1,4 +1,4 @@
-//! Jobs that were put back or deferred: when they become due, in which order, and what it costs.
+//! Requeued and deferred jobs: when they become due, in which order, and their attempts.
 
 use lakemill::domain::job::{AttemptCost, JobStatus, Waiting};
 use lakemill::ports::jobs::{CancelOutcome, ReleaseOutcome, Requeue};
