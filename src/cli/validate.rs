@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::domain::dashboard;
 use crate::domain::limits::CONFIG_BYTES_MAX;
-use crate::domain::pipeline::validate::{Place, places};
+use crate::domain::pipeline::validate::{Span, spans};
 use crate::domain::problem::{Problem, ProblemKind};
 use crate::engine::validate::validate_with_warnings;
 use crate::ports::Expressions;
@@ -66,10 +66,10 @@ pub fn report(name: &str, bytes: &[u8], expressions: &dyn Expressions, out: &mut
 
 fn show_all(name: &str, text: &str, prefix: &str, problems: &[Problem], out: &mut dyn Write) -> io::Result<()> {
     let lines: Vec<&str> = text.strip_prefix('\u{feff}').unwrap_or(text).split('\n').collect();
-    for (problem, place) in problems.iter().zip(places(text, problems)) {
+    for (problem, span) in problems.iter().zip(spans(text, problems)) {
         let (kind, message) = (kind_name(problem.kind), format!("{prefix}{}", problem.message));
-        let finding = Finding { message: &message, kind: &kind, path: &problem.path, place };
-        finding.show(name, lines.get(place.line - 1).unwrap_or(&""), out)?;
+        let finding = Finding { message: &message, kind: &kind, path: &problem.path, span };
+        finding.show(name, lines.get(span.line - 1).unwrap_or(&""), out)?;
     }
     Ok(())
 }
@@ -90,10 +90,10 @@ fn report_dashboard(name: &str, bytes: &[u8], out: &mut dyn Write) -> io::Result
     let lines: Vec<&str> = text.strip_prefix('\u{feff}').unwrap_or(&text).split('\n').collect();
     let warnings = examined.warnings.iter().map(|problem| (problem, "warning: "));
     for (problem, prefix) in examined.problems.iter().map(|problem| (problem, "")).chain(warnings) {
-        let place = Place { line: problem.line as usize, column: problem.column as usize, width: 1 };
+        let span = Span { line: problem.line as usize, column: problem.column as usize, width: 1 };
         let message = format!("{prefix}{}", problem.message);
-        let finding = Finding { message: &message, kind: problem.kind.as_str(), path: &problem.path, place };
-        finding.show(name, lines.get(place.line - 1).unwrap_or(&""), out)?;
+        let finding = Finding { message: &message, kind: problem.kind.as_str(), path: &problem.path, span };
+        finding.show(name, lines.get(span.line - 1).unwrap_or(&""), out)?;
     }
     let good = examined.problems.is_empty();
     let count = if good {
@@ -117,20 +117,20 @@ struct Finding<'a> {
     message: &'a str,
     kind: &'a str,
     path: &'a str,
-    place: Place,
+    span: Span,
 }
 
 impl Finding<'_> {
     fn show(&self, name: &str, line: &str, out: &mut dyn Write) -> io::Result<()> {
-        let place = self.place;
+        let span = self.span;
         // A syntax error's message starts with its position, for readers of the message alone.
-        let stated = format!("line {} column {}: ", place.line, place.column);
+        let stated = format!("line {} column {}: ", span.line, span.column);
         let message = self.message.strip_prefix(&stated).unwrap_or(self.message);
-        writeln!(out, "{name}:{}:{}: {message}", place.line, place.column)?;
-        let number = place.line.to_string();
+        writeln!(out, "{name}:{}:{}: {message}", span.line, span.column)?;
+        let number = span.line.to_string();
         let margin = " ".repeat(number.len());
-        let (shown, before) = excerpt(line, place.column);
-        let width = place.width.min(shown.chars().count().saturating_sub(before)).max(1);
+        let (shown, before) = excerpt(line, span.column);
+        let width = span.width.min(shown.chars().count().saturating_sub(before)).max(1);
         let at = if self.path.is_empty() { "the document" } else { self.path };
         writeln!(out, " {margin} |")?;
         writeln!(out, " {number} | {shown}")?;

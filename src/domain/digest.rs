@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn the_digest_of_nothing_is_the_known_one() {
+    fn digest_of_empty_input_is_known() {
         assert_eq!(sha256_hex(b""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
     }
 }

@@ -1,21 +1,21 @@
-//! Tags of files on file systems that keep times in whole seconds.
+//! Tags of files on file systems with whole-second times.
 //!
-//! Such a tag is the same before and after a change within the second of the one before, so it carries its second: what
-//! was read too early to rely on the tag must be read again.
+//! Such a tag doesn't change if the file changes twice within a second. It contains its second, so that a file that was read
+//! too early is read again.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 const START: &str = "stat-1s-";
 
-/// Grain of the coarsest times in use, those of FAT.
+/// The coarsest resolution in use, FAT's.
 const GRAIN: TimeDelta = TimeDelta::seconds(2);
 
-/// The tag of a file that changed last in this second since 1970. `state`: what else tells its states apart.
+/// The tag of a file that changed last in this second since 1970. `state` distinguishes its versions otherwise.
 pub fn of_second(second: i64, state: &str) -> String {
     format!("{START}{second}-{state}")
 }
 
-/// Whether a file that was read at `read_at`, and then had the tag `tag`, may have changed since without another tag.
+/// Whether a file with the tag `tag` at `read_at` may have changed since without a new tag.
 pub fn may_hide_a_change(tag: &str, read_at: DateTime<Utc>) -> bool {
     let second = tag.strip_prefix(START).and_then(|rest| rest.rsplit_once('-')?.0.parse().ok());
     let changed = second.and_then(|second| DateTime::from_timestamp(second, 0));
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tag_of_whole_seconds_is_relied_on_once_its_second_is_over() {
+    fn whole_second_tag_is_trusted_after_its_second() {
         let at = |ms: i64| DateTime::from_timestamp_millis(ms).unwrap();
         for (second, read_ms, expected) in [
             (100, 100_500, true),

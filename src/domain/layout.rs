@@ -128,12 +128,6 @@ pub fn part_name(index: usize) -> String {
     format!("part-{index:05}.parquet")
 }
 
-/// Whether a key of the lake is a CSV's, which triggers its pipeline; the case of the ending doesn't matter.
-pub fn is_csv(key: &str) -> bool {
-    let lower = key.to_lowercase();
-    [".csv", ".csv.gz", ".csv.zst"].iter().any(|ending| lower.ends_with(ending))
-}
-
 /// The workspace's settings, in the pipelines bucket.
 pub const SETTINGS_KEY: &str = "workspace/settings.json";
 
@@ -456,16 +450,6 @@ mod tests {
         }
         for fine in ["C:x", "pipelines/trips/C:x", "a/C:/x"] {
             assert_eq!(parse_new_key(fine).as_deref(), Ok(fine));
-        }
-    }
-
-    #[test]
-    fn csvs_are_known_by_their_endings_whatever_the_case() {
-        for csv in ["a.csv", "a/b.CSV", "a.csv.gz", "a.Csv.ZST", ".csv"] {
-            assert!(is_csv(csv), "{csv}");
-        }
-        for other in ["a.csv.bak", "a.tsv", "csv", "a.gz", "a.csv/b"] {
-            assert!(!is_csv(other), "{other}");
         }
     }
 

@@ -1,4 +1,8 @@
-//! Every bound of the product in one place, with the relations between them checked at compile time.
+//! Limits of the contract, of configs and of jobs, and those that several layers share; relations between them are checked
+//! at compile time.
+//!
+//! A limit of one module is next to its use. Limits of dashboards are in [`crate::domain::dashboard::limits`], those of
+//! clients in `http::limits`.
 
 /// Longest object key, in bytes (the limit of S3).
 pub const KEY_BYTES_MAX: usize = 1_024;
@@ -94,33 +98,14 @@ pub const LIST_PAGE_KEYS_MAX: usize = 1_000;
 /// A gzip or zstd source may inflate to this many times its stored size, once it is past `INFLATE_FREE_BYTES`.
 pub const INFLATE_RATIO_MAX: u64 = 1_000;
 pub const INFLATE_FREE_BYTES: u64 = 64 << 20;
-/// What a proposal for a CSV looks at unless it is told otherwise: decompressed bytes, and time in ms.
-pub const INFER_BYTES_DEFAULT: usize = 64 << 20;
-pub const INFER_MS_DEFAULT: u64 = 5_000;
-/// Decompressed bytes by which a CSV's dialect is found out; the rest of it only confirms.
-pub const SNIFF_BYTES_MAX: usize = 1 << 20;
-/// Records by which a CSV's dialect is found out.
-pub const SNIFF_RECORDS_MAX: usize = 2_000;
 /// Decompressed bytes of a source that a preview reads.
 pub const PREVIEW_BYTES_MAX: usize = 16 << 20;
 /// Rows, and as many rejects, that a preview shows.
 pub const PREVIEW_ROWS_MAX: usize = 1_000;
-/// Longest value that a preview shows whole, in bytes.
-pub const PREVIEW_VALUE_BYTES_MAX: usize = 4_096;
 /// Largest terminal record of a job that is read, in bytes: it has an entry for each source.
 pub const JOB_RECORD_BYTES_MAX: u64 = 256 << 20;
-/// Partitions whose change a job's record tells of: of one table, and of all of them together (but at least some of each).
-pub const CHANGES_SHOWN_MAX: usize = 200;
-pub const CHANGES_OF_RUN_MAX: usize = 2_000;
-/// Sources that stand with one of them.
-pub const CHANGE_SOURCES_MAX: usize = 5;
-/// Largest post of events that is read, in bytes: stores send one to some hundred records.
-pub const EVENT_BYTES_MAX: u64 = 1 << 20;
 /// Jobs of one page of a history.
 pub const HISTORY_PAGE_JOBS_MAX: usize = 200;
-/// Records of jobs that are read at once for a page of a history, and their bytes together: one alone may have more.
-pub const HISTORY_READERS_MAX: usize = 8;
-pub const HISTORY_READ_BYTES_MAX: u64 = 64 << 20;
 /// Active jobs of a pipeline that its history shows.
 pub const ACTIVE_JOBS_SHOWN_MAX: usize = 1_000;
 /// Objects of a pipeline that is exported or imported.
@@ -129,16 +114,12 @@ pub const ARCHIVE_OBJECTS_MAX: usize = 250_000;
 pub const IMPORT_BYTES_MAX: u64 = 16 << 30;
 /// Largest manifest of a table that is read, in bytes: it has an entry for each source and each file.
 pub const MANIFEST_BYTES_MAX: u64 = 512 << 20;
-/// Times that a rename looks for what was put under the old name while it copied.
-pub const RENAME_ROUNDS_MAX: usize = 8;
 /// Times that a delete looks for what was put there while it deleted.
 pub const DELETE_ROUNDS_MAX: usize = 8;
+/// Largest post of events that is read, in bytes: stores send one to some hundred records.
+pub const EVENT_BYTES_MAX: u64 = 1 << 20;
 /// Longest job id, in bytes.
 pub const JOB_ID_BYTES_MAX: usize = 64;
-/// Longest wait of a reader for the end of a table's publish, in ms.
-pub const SNAPSHOT_WAIT_MS: u64 = 5_000;
-/// Files that one query reads.
-pub const SNAPSHOT_FILES_MAX: usize = 20_000;
 /// Rows that a query answers unless it asks for another number, and at most.
 pub const QUERY_ROWS_DEFAULT: u64 = 1_000;
 pub const QUERY_ROWS_MAX: u64 = 10_000;

@@ -1,7 +1,7 @@
-//! Login throttling: the scopes in which failed logins of a client count, and how long each makes a client wait.
+//! Login throttling: scopes of failed logins and their waits.
 //!
-//! Wider scopes slow down those who have many addresses. Their waits must not lock the admin out: they don't apply to an
-//! address that has logged in lately, nor to this machine's own, and the widest one is short.
+//! Wider scopes slow down clients with many addresses. They must not lock the admin out: they don't apply to an address with
+//! a recent login or to the loopback address, and the widest wait is short.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
@@ -11,7 +11,7 @@ pub const LOGIN_MEMORY_S: u64 = 3_600;
 /// How long an address that has logged in is exempt from the wider scopes, in s.
 pub const KNOWN_LOGIN_S: u64 = 30 * 86_400;
 
-/// How failures in a scope are punished.
+/// The waits of a scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoginRule {
     /// Failures before the first wait.
@@ -28,21 +28,21 @@ pub const OF_ADDRESS: LoginRule = LoginRule { free: 5, wait_s: 15, wait_s_max: 9
 pub const OF_SITE: LoginRule = LoginRule { free: 10, wait_s: 15, wait_s_max: 900 };
 /// A /48, which an organization has, or subscribers share.
 pub const OF_ORGANIZATION: LoginRule = LoginRule { free: 20, wait_s: 15, wait_s_max: 300 };
-/// All addresses together: one guess in 10 s, however many guess.
+/// All addresses together: one guess in 10 s.
 pub const OF_ALL: LoginRule = LoginRule { free: 100, wait_s: 1, wait_s_max: 10 };
 
 const _: () = assert!(OF_ADDRESS.wait_s_max < LOGIN_MEMORY_S && LOGIN_MEMORY_S < KNOWN_LOGIN_S);
 const _: () = assert!(OF_ALL.wait_s_max < OF_ADDRESS.wait_s);
 
 impl LoginRule {
-    /// The wait after the nth failure in a row; `None`: none.
+    /// The wait after the nth consecutive failure, if any.
     pub fn wait(self, failures: u32) -> Option<Duration> {
         let beyond = failures.checked_sub(self.free)?;
         Some(Duration::from_secs((self.wait_s << beyond.min(16)).min(self.wait_s_max)))
     }
 }
 
-/// A scope in which a login counts.
+/// A scope in which failed logins count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoginScope {
     /// E.g. `192.0.2.1`, `2001:db8::/56`, `all`.
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_begin_after_free_failures_double_and_end_at_the_longest() {
+    fn waits_start_after_free_failures_and_double_to_the_maximum() {
         let seconds = |rule: LoginRule, failures| rule.wait(failures).map(|wait| wait.as_secs());
         assert_eq!((seconds(OF_ADDRESS, 0), seconds(OF_ADDRESS, 4)), (None, None));
         let waits = [5, 6, 10, 11, u32::MAX].map(|failures| seconds(OF_ADDRESS, failures));
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_one_subscriber_are_counted_together() {
+    fn addresses_of_one_subscriber_share_scopes() {
         let names = |text: &str| {
             let scopes = LoginScopes::of(text.parse().unwrap());
             scopes.iter().map(|scope| scope.name.clone()).collect::<Vec<_>>()

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_names_its_partition() {
+    fn key_contains_its_partition() {
         assert_eq!(partition_of("t", "t/a=1/b=2/part-00000.parquet"), Some("a=1/b=2"));
         assert_eq!(partition_of("t", "t/part-00000.parquet"), Some(""));
         assert_eq!(partition_of("t", "tt/part-00000.parquet"), None);

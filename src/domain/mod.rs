@@ -16,6 +16,7 @@ pub mod problem;
 pub mod reject;
 pub mod sample;
 mod schema;
+pub mod source_name;
 pub mod table_schema;
 pub mod text;
 pub mod zones;

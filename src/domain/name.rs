@@ -1,4 +1,4 @@
-//! The names that people give: pipelines, tables, columns. Each is checked once, where it enters.
+//! Names of pipelines, tables and columns, checked when they are parsed.
 
 use std::fmt;
 
@@ -59,6 +59,9 @@ macro_rules! name {
         }
     };
 }
+
+/// The characters of a [`Slug`], as a regular expression.
+pub const SLUG_PATTERN: &str = "^[a-z0-9][a-z0-9_-]*$";
 
 name!(
     /// Identifies a pipeline; also the form of a dashboard's name.

@@ -1,4 +1,4 @@
-//! What validation says about a document: all of it at once, each problem with its place.
+//! Problems of a document, each with the JSON Pointer of its node.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

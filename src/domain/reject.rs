@@ -1,4 +1,4 @@
-//! Why a row was not written.
+//! Rejected rows and their reasons.
 
 use std::fmt;
 
@@ -47,7 +47,7 @@ impl fmt::Display for RejectReason {
     }
 }
 
-/// A row that was read and not written, with its place and the reason.
+/// A rejected row with its position and reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reject {
     /// Physical line on which the record starts, counted from 1.
@@ -57,29 +57,29 @@ pub struct Reject {
     /// Bytes of the decompressed source from there to the next record: the record and its terminator, in the encoding of the
     /// source.
     pub byte_length: u64,
-    /// The column that was refused; none where the record as a whole was.
+    /// The refused column; none for a whole record.
     pub column: Option<String>,
-    /// The cell as it stands in the source, as [`Excerpt`] shows it, in at most
+    /// The cell in the source, as an [`Excerpt`] of at most
     /// [`super::limits::REJECT_VALUE_BYTES_MAX`] bytes.
     pub value: Option<String>,
     pub reason: RejectReason,
     pub message: String,
-    /// Where the message is that of an expression.
+    /// Set if an expression failed.
     pub fault: Option<ExpressionFault>,
-    /// The record as it stands in the source, in at most [`super::limits::REJECT_RAW_BYTES_MAX`] bytes.
+    /// The record in the source, in at most [`super::limits::REJECT_RAW_BYTES_MAX`] bytes.
     pub raw: Excerpt,
 }
 
 /// A row on which an expression failed. The engine explains only the first of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpressionFault {
-    /// Its place among the failures of the same chunk.
+    /// Its index among the failures of the chunk.
     pub nth: u64,
-    /// The message of a failure that is not explained.
+    /// The message if the failure isn't explained.
     pub general: String,
 }
 
-/// Marks a text that was cut.
+/// Marks a shortened text.
 const CUT: char = '…';
 
 /// Source text for people to read: bytes that are not UTF-8 are shown as U+FFFD, and a text that is too long is cut and

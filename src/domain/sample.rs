@@ -1,6 +1,6 @@
 //! The sample pipeline that comes with the program: flights that left New York City in 2013.
 
-/// A pipeline with its files, ready to be laid out.
+/// A pipeline with its files.
 #[derive(Debug, Clone, Copy)]
 pub struct Sample {
     pub slug: &'static str,
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sample_is_all_that_lies_in_its_folder_and_its_names_are_good() {
+    fn sample_has_every_file_of_its_folder_and_valid_names() {
         let lake = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/flights/lake");
         let count = |folder: &std::path::Path| {
             std::fs::read_dir(folder).unwrap().filter(|e| e.as_ref().unwrap().path().is_file()).count()

@@ -1,4 +1,4 @@
-//! The columns of a table as readers see them: those in its files, and those in the files' paths.
+//! The columns of a table: those in its files, and those in the files' paths.
 
 use serde::{Deserialize, Serialize};
 

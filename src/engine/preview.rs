@@ -17,7 +17,7 @@ use super::read::error::ReadError;
 use super::read::head::Head;
 use super::validate::validate;
 use crate::domain::job::{RunError, RunErrorCode};
-use crate::domain::limits::{PREVIEW_BYTES_MAX, PREVIEW_ROWS_MAX, PREVIEW_VALUE_BYTES_MAX};
+use crate::domain::limits::{PREVIEW_BYTES_MAX, PREVIEW_ROWS_MAX};
 use crate::domain::pipeline::Mapping;
 use crate::domain::pipeline::types::DataType;
 use crate::domain::problem::{Problem, ProblemKind};
@@ -26,6 +26,9 @@ use crate::ports::Expressions;
 use crate::ports::expressions::{
     Evaluated, EvaluationError, Evaluator, ExpressionFailure, ExpressionProblem, ExpressionSet,
 };
+
+/// Longest value that a preview shows whole, in bytes.
+const PREVIEW_VALUE_BYTES_MAX: usize = 4_096;
 
 /// What to preview.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

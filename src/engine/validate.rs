@@ -2,7 +2,7 @@
 //!
 //! Invariant: an accepted config can be run; command line, worker and web service all validate here.
 
-use crate::domain::pipeline::validate::{Draft, examine};
+use crate::domain::pipeline::validate::{ValidMapping, examine};
 use crate::domain::pipeline::{ColumnSource, Mapping, Pipeline};
 use crate::domain::problem::{Problem, ProblemKind};
 use crate::ports::Expressions;
@@ -24,14 +24,14 @@ pub fn validate_with_warnings(
 ) -> (Result<Pipeline, Vec<Problem>>, Vec<Problem>) {
     let mut examined = examine(text);
     let warnings = std::mem::take(&mut examined.warnings);
-    let with_expressions: Vec<&Draft> = examined.drafts.iter().filter(|d| d.mapping.has_expressions()).collect();
+    let with_expressions: Vec<&ValidMapping> = examined.drafts.iter().filter(|d| d.mapping.has_expressions()).collect();
     let sets: Vec<ExpressionSet> = with_expressions.iter().map(|draft| expression_set(&draft.mapping)).collect();
     let found = with_expressions.into_iter().zip(expressions.check_all(&sets));
     let problems = found.flat_map(|(draft, found)| problems(draft, found)).collect();
     (examined.conclude(text, problems), warnings)
 }
 
-fn problems(draft: &Draft, found: Result<Vec<ExpressionProblem>, ExpressionFailure>) -> Vec<Problem> {
+fn problems(draft: &ValidMapping, found: Result<Vec<ExpressionProblem>, ExpressionFailure>) -> Vec<Problem> {
     match found {
         Ok(found) => found
             .into_iter()

@@ -1,4 +1,4 @@
-//! Cells against the standard library, `chrono` and plain reckoning.
+//! Cells against the standard library, `chrono` and plain arithmetic.
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes as dt;
@@ -154,7 +154,7 @@ fn value(array: &ArrayRef, row: usize) -> i128 {
     }
 }
 
-/// Who asks about one cell hears what a run would say.
+/// A probe of one cell agrees with a run.
 fn probe(ty: DataType, cell: &str, dialect: &Dialect, taken: bool) {
     let mut probe = match ty {
         DataType::Date => CellProbe::date(&[]),

@@ -1,4 +1,4 @@
-//! What the encoder writes, read back by the `parquet` crate.
+//! Reads the encoder's output with the `parquet` crate.
 
 use std::sync::Arc;
 

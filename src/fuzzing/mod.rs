@@ -1,7 +1,7 @@
-//! What the fuzz targets of `tests/fuzz` run, a function each. It takes any bytes and panics where a promise is broken.
+//! The functions of the fuzz targets in `tests/fuzz`, one each. They take any bytes and panic on a violated invariant.
 //!
-//! No part of the product: it is there with the feature `fuzzing`, and in unit tests, which run the kept inputs
-//! (`tests/fuzz/corpus`) through the same functions. What needs the private parts of a module stands beside them.
+//! Not part of the product: compiled with the feature `fuzzing`, and in unit tests, which run the kept inputs
+//! (`tests/fuzz/corpus`). Targets that need private parts of a module are in that module.
 
 mod cells;
 mod encoder;

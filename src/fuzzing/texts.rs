@@ -1,4 +1,4 @@
-//! Names, keys and documents that come from people and from other programs.
+//! Names, keys and documents from people and other programs.
 
 use std::path::{Component, Path};
 
@@ -94,12 +94,12 @@ pub fn pipeline(input: &[u8]) {
     let examined = validate::examine(text);
     assert!(examined.problems.len() <= PROBLEMS_MAX + 1);
     let lines = text.split('\n').count();
-    let places = validate::places(text, &examined.problems);
-    assert_eq!(places.len(), examined.problems.len());
-    for (place, problem) in places.iter().zip(&examined.problems) {
-        assert!((1..=lines).contains(&place.line) && place.column >= 1 && place.width >= 1, "{problem:?}: {place:?}");
-        let characters = text.split('\n').nth(place.line - 1).unwrap_or_default().chars().count();
-        assert!(place.column <= characters + 1, "{problem:?}: {place:?}");
+    let spans = validate::spans(text, &examined.problems);
+    assert_eq!(spans.len(), examined.problems.len());
+    for (span, problem) in spans.iter().zip(&examined.problems) {
+        assert!((1..=lines).contains(&span.line) && span.column >= 1 && span.width >= 1, "{problem:?}: {span:?}");
+        let characters = text.split('\n').nth(span.line - 1).unwrap_or_default().chars().count();
+        assert!(span.column <= characters + 1, "{problem:?}: {span:?}");
     }
     for draft in &examined.drafts {
         for column in &draft.mapping.columns {

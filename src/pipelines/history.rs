@@ -15,13 +15,17 @@ use std::str::FromStr;
 
 use crate::domain::job::{Job, JobId};
 use crate::domain::layout::{job_record_key, job_records_prefix};
-use crate::domain::limits::{ACTIVE_JOBS_SHOWN_MAX, HISTORY_READ_BYTES_MAX, HISTORY_READERS_MAX, JOB_RECORD_BYTES_MAX};
+use crate::domain::limits::{ACTIVE_JOBS_SHOWN_MAX, JOB_RECORD_BYTES_MAX};
 use crate::domain::name::Slug;
 use crate::ports::ObjectStore;
 use crate::ports::jobs::JobRegistry;
 use crate::ports::kv::KvError;
 use crate::ports::store::{Bucket, ObjectMeta, StoreError, list_all};
 use crate::sync::parallel_map;
+
+/// Records of jobs read at once for a page of a history, and their bytes together; a single one may have more.
+const HISTORY_READERS_MAX: usize = 8;
+const HISTORY_READ_BYTES_MAX: u64 = 64 << 20;
 
 /// A position in the order of jobs. Clients get and return it as text (`<ms>-<job id>`).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

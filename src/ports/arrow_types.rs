@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType as Arrow, Field, Schema, TimeUnit};
 
 use crate::domain::pipeline::Mapping;
-use crate::domain::pipeline::types::DataType;
+use crate::domain::pipeline::types::{DataType, TypeClass};
 
 /// The Arrow type of a declared type.
 pub fn arrow_type(ty: DataType) -> Arrow {
@@ -35,10 +35,15 @@ pub fn arrow_type(ty: DataType) -> Arrow {
 /// Parquet.
 pub fn arrow_field(name: &str, ty: DataType, nullable: bool) -> Field {
     let field = Field::new(name, arrow_type(ty), nullable);
-    match ty {
-        DataType::Uuid => field.with_extension_type(arrow_schema::extension::Uuid),
-        DataType::Json => field.with_extension_type(arrow_schema::extension::Json::default()),
-        _ => field,
+    match ty.class() {
+        TypeClass::Uuid => field.with_extension_type(arrow_schema::extension::Uuid),
+        TypeClass::Json => field.with_extension_type(arrow_schema::extension::Json::default()),
+        TypeClass::Boolean
+        | TypeClass::Integer
+        | TypeClass::Float
+        | TypeClass::Decimal
+        | TypeClass::Text
+        | TypeClass::Temporal => field,
     }
 }
 

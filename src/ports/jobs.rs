@@ -17,7 +17,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use super::kv_error::KvResult;
-use crate::domain::job::{AttemptCost, Job, JobId, JobMessage, Waiting};
+use crate::domain::job::{AttemptCost, Job, JobId, JobMessage, WaitReason};
 use crate::domain::name::Slug;
 
 /// Identifies an entry of the stream; opaque.
@@ -124,7 +124,7 @@ pub struct Requeue<'a> {
     /// The new record; its `not_before` is replaced.
     pub job: &'a Job,
     pub delay: Duration,
-    pub reason: Waiting,
+    pub reason: WaitReason,
     pub cost: AttemptCost,
 }
 

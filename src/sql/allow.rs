@@ -171,7 +171,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Refuses members that this version doesn't know, since they could hold anything.
+    /// Refuses unknown members, which could contain anything.
     fn only(&mut self, node: &Tree, keys: &[&str]) {
         let Tree::Object(members) = node else { return };
         for (key, value) in members {
@@ -229,7 +229,7 @@ impl Walk<'_> {
     }
 
     fn function(&mut self, node: &Tree, depth: usize) {
-        // `order_bys` and the flags are there for every function, blank or not.
+        // Every function has `order_bys` and the flags.
         self.only(node, &["function_name", "schema", "children", "is_operator", "order_bys"]);
         let name = node.text("function_name").to_ascii_lowercase();
         let children = node.list("children");
@@ -251,7 +251,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Sizes must be literals within bounds.
+    /// Sizes must be literals within the limit.
     fn growth(&mut self, node: &Tree, name: &str, children: &[Tree]) {
         if let Some(message) = unbounded_format(name, children) {
             return self.refuse(node, message);
@@ -264,7 +264,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The parameters of a lambda are names inside of it, nothing else.
+    /// Adds a lambda's parameters to the scope of its body.
     fn lambda(&mut self, node: &Tree, depth: usize) {
         self.only(node, &["lhs", "expr"]);
         let lhs = node.get("lhs");

@@ -1,28 +1,27 @@
-//! Kinds and words of DuckDB's errors: rewords its messages for people.
+//! Classifies DuckDB's errors and rewords their messages for people.
 //!
-//! Invariant: no message that [`plain`] gives has a stack trace, or a path of this machine or of the one that DuckDB was
-//! built on.
+//! Invariant: no message of [`plain`] has a stack trace, or a path of this machine or of DuckDB's build machine.
 
 use crate::ports::expressions::ExpressionFailure;
 
-/// Longest message that is passed on, in characters.
+/// Longest message, in characters.
 const MESSAGE_CHARS_MAX: usize = 600;
-/// For DuckDB's own words, which name a setting that nobody may change.
+/// Replaces DuckDB's message, which names a setting that can't be changed.
 const TOO_DEEP: &str = "nested too deep; give parts of it names with `WITH`";
 
-/// Where a message of DuckDB's own failures begins to speak of its code.
+/// Starts of the parts about DuckDB's code.
 const TRACES: &[&str] = &["Stack Trace", "This error signals an assertion failure"];
 /// Kinds of error that quote values, which may look like paths.
-const OF_VALUES: &[&str] = &["Conversion", "Invalid Input", "Out of Range"];
-/// What a path of this machine is replaced by.
+const VALUE_ERRORS: &[&str] = &["Conversion", "Invalid Input", "Out of Range"];
+/// Replaces a path of this machine.
 const PATH: &str = "…";
-/// Between the kind of an error and its message.
+/// Separates the kind of an error from its message.
 const SEPARATOR: &str = " Error: ";
-/// Longest kind that is taken for one, in bytes.
+/// Longest kind, in bytes.
 const KIND_BYTES_MAX: usize = 40;
 const OUT_OF_MEMORY: &str = "Out of Memory";
-/// Kinds of error that say nothing of the values or the text at hand.
-const OWN_FAULTS: &[&str] = &[OUT_OF_MEMORY, "INTERNAL", "FATAL", "IO", "Interrupt", "INTERRUPT", "Permission"];
+/// Kinds of error that aren't about values or the text.
+const ENGINE_ERRORS: &[&str] = &[OUT_OF_MEMORY, "INTERNAL", "FATAL", "IO", "Interrupt", "INTERRUPT", "Permission"];
 
 /// A failure of DuckDB itself, not of a text or a value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -34,7 +33,7 @@ pub enum EngineFailure {
 }
 
 impl EngineFailure {
-    /// Classifies DuckDB's `message`; `what` was being done.
+    /// Classifies DuckDB's `message` during `what`.
     pub fn of(what: &str, message: &str) -> Self {
         match is_out_of_memory(message) {
             true => Self::OutOfMemory,
@@ -49,7 +48,7 @@ impl From<EngineFailure> for ExpressionFailure {
     }
 }
 
-/// The kind that a message of DuckDB begins with, such as `Binder`; `None` if it has none.
+/// The kind of a message, such as `Binder`, if it has one.
 pub fn kind(message: &str) -> Option<&str> {
     split_kind(message).map(|(kind, _)| kind)
 }
@@ -58,27 +57,27 @@ fn split_kind(message: &str) -> Option<(&str, &str)> {
     message.split_once(SEPARATOR).filter(|(kind, _)| kind.len() < KIND_BYTES_MAX && !kind.contains('\n'))
 }
 
-/// Whether a message of DuckDB tells of a lack of memory. Messages that quote values never do.
+/// Whether a message reports a lack of memory. Messages that quote values never do.
 pub fn is_out_of_memory(message: &str) -> bool {
     match kind(message) {
         Some(OUT_OF_MEMORY) => true,
-        Some(kind) if OF_VALUES.contains(&kind) => false,
+        Some(kind) if VALUE_ERRORS.contains(&kind) => false,
         Some(_) | None => message.contains("bad_alloc") || message.contains("failed to allocate"),
     }
 }
 
-/// Whether a message of DuckDB is about the engine, not about a value or a text.
-pub fn is_own_fault(message: &str) -> bool {
-    kind(message).is_none_or(|kind| OWN_FAULTS.contains(&kind)) || is_out_of_memory(message)
+/// Whether a message is about the engine, not about a value or the text.
+pub fn is_engine_error(message: &str) -> bool {
+    kind(message).is_none_or(|kind| ENGINE_ERRORS.contains(&kind)) || is_out_of_memory(message)
 }
 
-/// DuckDB's message without its kind, the quoted query (which is not the person's text), the end of a long list, stack
-/// traces and paths.
+/// DuckDB's message without its kind, the quoted query (which is generated), the end of a long list, stack traces and
+/// paths.
 pub fn plain(message: &str) -> String {
     let message = message.split("\n\nLINE ").next().unwrap_or_default();
     let message = TRACES.iter().fold(message, |message, trace| message.split(trace).next().unwrap_or_default());
     let (kind, message) = split_kind(message).unwrap_or(("", message));
-    let message = &without_paths(message, OF_VALUES.contains(&kind));
+    let message = &without_paths(message, VALUE_ERRORS.contains(&kind));
     if message.contains("max_expression_depth") {
         return TOO_DEEP.to_owned();
     }
@@ -105,8 +104,8 @@ pub fn plain(message: &str) -> String {
     }
 }
 
-/// Replaces absolute paths, and those of libraries and source files. `keeps_values`: a text that only begins like a path
-/// stays.
+/// Replaces absolute paths, and those of libraries and source files. `keeps_values`: keeps absolute paths, which may be
+/// values.
 fn without_paths(message: &str, keeps_values: bool) -> String {
     let ends = |c: char| c.is_whitespace() || "'\"`()[]<>,;=".contains(c);
     let mut text = String::with_capacity(message.len());
@@ -130,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_lose_their_kind_and_the_query() {
+    fn messages_omit_kind_and_query() {
         let raw = "Conversion Error: Could not convert string 'x' to INT32\n\nLINE 1: select cast(\n  ^";
         assert_eq!(plain(raw), "could not convert string 'x' to INT32");
         assert_eq!(
@@ -142,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lack_of_memory_is_known_by_its_kind_and_not_by_the_words_of_a_value() {
+    fn out_of_memory_is_recognized_by_kind_not_by_quoted_values() {
         for (text, expected) in [
             ("Out of Memory Error: could not allocate block of size 32.0 KiB", true),
             ("INTERNAL Error: std::bad_alloc", true),
@@ -161,14 +160,14 @@ mod tests {
             ("Conversion Error: Could not convert string 'IO Error: x' to INT32", false),
             ("Binder Error: x", false),
         ] {
-            assert_eq!(is_own_fault(text), expected, "{text}");
+            assert_eq!(is_engine_error(text), expected, "{text}");
         }
         assert_eq!(kind("Parameter Not Resolved Error: x"), Some("Parameter Not Resolved"));
         assert_eq!(kind("a text\nof lines Error: x"), None);
     }
 
     #[test]
-    fn messages_carry_no_paths_of_libraries_or_sources() {
+    fn messages_omit_paths_of_libraries_and_sources() {
         for (raw, expected) in [
             (
                 "INTERNAL Error: Attempted to access index 0 within vector of size 0\n\nStack Trace:\n\n\

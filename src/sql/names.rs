@@ -1,4 +1,4 @@
-//! The functions that expressions may use, and what to say of the others.
+//! The functions that expressions may use, and classes of others.
 //!
 //! `functions.txt` holds DuckDB's scalar functions (operators and reviewed macros too) that are deterministic, free of
 //! side effects, and read neither files nor environment, settings, catalog, time or randomness.
@@ -13,7 +13,7 @@ pub fn functions() -> impl Iterator<Item = &'static str> {
     include_str!("functions.txt").lines()
 }
 
-/// Names whose value changes from run to run.
+/// Names with another value at every run.
 const CHANGING: &[&str] = &[
     "ago",
     "current_catalog",
@@ -147,7 +147,7 @@ pub const AGGREGATES: &[&str] = &[
     "variance",
 ];
 
-/// What is known of a function's name.
+/// The class of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Known {
     Allowed,
@@ -166,7 +166,7 @@ pub fn known(name: &str) -> Known {
     }
 }
 
-/// The candidate that `name` is likely meant to be.
+/// The candidate closest to `name`, if it is close.
 pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let lower = name.to_lowercase();
     candidates
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_is_sorted_and_without_repeats() {
+    fn list_is_sorted_without_duplicates() {
         let names: Vec<_> = functions().collect();
         assert!(names.windows(2).all(|pair| pair[0] < pair[1]));
         assert!(names.iter().all(|name| known(name) == Known::Allowed));
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_of_the_pen_finds_its_name() {
+    fn misspelled_names_get_a_suggestion() {
         assert_eq!(nearest("uper", functions()), Some("upper"));
         assert_eq!(nearest("fair", ["fare", "tip"].into_iter()), None);
         assert_eq!(nearest("far", ["fare", "tip"].into_iter()), Some("fare"));

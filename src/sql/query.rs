@@ -1,35 +1,35 @@
-//! The queries of an evaluator.
+//! Builds the queries of an evaluator.
 //!
-//! Invariant: a person's text stands in them only as `(` newline text newline `)`, and only after the allow-list.
+//! Invariant: they contain a person's text only as `(` newline text newline `)`, and only after the allow-list passed it.
 
 use std::collections::BTreeSet;
 
 use super::types::sql_type;
-use crate::domain::pipeline::types::DataType;
+use crate::domain::pipeline::types::TypeClass;
 use crate::ports::expressions::{ExpressionId, ExpressionSet};
 
-/// The table function that gives the rows of the batch at hand; it takes the slot's id.
+/// The table function that serves the current batch; takes the slot's id.
 pub const BATCH_FUNCTION: &str = "lakemill_batch";
-/// Computed columns that may build on one another in a chain.
+/// Longest chain of computed columns.
 pub const LAYERS_MAX: usize = 64;
 
-/// What is known of a set after its check. Positions count the inputs first, then the computed columns.
+/// The columns that the expressions of a checked set use. Indices count the inputs first, then the computed columns.
 #[derive(Debug, Clone, Default)]
-pub struct Plan {
-    /// Positions that each computed column uses.
+pub struct ColumnUses {
+    /// Of each computed column.
     pub computed: Vec<BTreeSet<usize>>,
-    /// Positions that each predicate uses.
+    /// Of each predicate.
     pub predicates: Vec<BTreeSet<usize>>,
 }
 
-impl Plan {
+impl ColumnUses {
     /// The inputs that any expression uses.
     pub fn inputs(&self, set: &ExpressionSet) -> Vec<usize> {
         let all: BTreeSet<usize> = self.computed.iter().chain(&self.predicates).flatten().copied().collect();
         all.into_iter().filter(|at| *at < set.inputs.len()).collect()
     }
 
-    /// For each computed column, how many stand before it in its longest chain.
+    /// For each computed column, the length of its longest chain.
     pub fn depths(&self, set: &ExpressionSet) -> Vec<usize> {
         let mut depths: Vec<usize> = Vec::with_capacity(self.computed.len());
         for uses in &self.computed {
@@ -61,9 +61,9 @@ impl Plan {
 /// Builds the queries of one set over one slot.
 pub struct Queries<'a> {
     pub set: &'a ExpressionSet,
-    pub plan: &'a Plan,
+    pub uses: &'a ColumnUses,
     pub slot: u64,
-    /// Start of names that no column has.
+    /// Prefix of names that no column has.
     pub prefix: &'a str,
 }
 
@@ -81,7 +81,7 @@ impl Queries<'_> {
         format!("SELECT {} FROM {from}", outputs.join(", "))
     }
 
-    /// The same, with the columns followed by one boolean each: whether it failed. A column that failed is null.
+    /// The same, followed by a boolean for each expression: whether it failed. A failed column is null.
     pub fn diagnose(&self) -> String {
         let mut from = self.caught(|_| true);
         if !self.set.predicates.is_empty() {
@@ -98,9 +98,9 @@ impl Queries<'_> {
         format!("SELECT {} FROM {from}", outputs.join(", "))
     }
 
-    /// Row number and the value of `id` alone, so that its error is the query's; what it builds on is null if it fails.
+    /// Row number and the value of `id` only, so that its error is the query's; failed columns that it uses are null.
     pub fn single(&self, id: ExpressionId) -> String {
-        let needed = self.plan.needed(self.set, id);
+        let needed = self.uses.needed(self.set, id);
         let from = self.caught(|at| needed.contains(&at));
         let value = match id {
             ExpressionId::Computed(at) => self.computed(at),
@@ -113,10 +113,10 @@ impl Queries<'_> {
         format!("{BATCH_FUNCTION}(CAST({} AS UBIGINT))", self.slot)
     }
 
-    /// The computed columns of each depth, those that `wanted` says.
+    /// The `wanted` computed columns by depth.
     fn layers(&self, wanted: impl Fn(usize) -> bool) -> Vec<Vec<usize>> {
         let mut layers: Vec<Vec<usize>> = Vec::new();
-        for (at, depth) in self.plan.depths(self.set).into_iter().enumerate().filter(|(at, _)| wanted(*at)) {
+        for (at, depth) in self.uses.depths(self.set).into_iter().enumerate().filter(|(at, _)| wanted(*at)) {
             if layers.len() <= depth {
                 layers.resize(depth + 1, Vec::new());
             }
@@ -126,7 +126,7 @@ impl Queries<'_> {
         layers
     }
 
-    /// Computed columns with their errors caught: a struct is null only if making it failed.
+    /// Computed columns with caught errors: the struct is null only if its expression failed.
     fn caught(&self, wanted: impl Fn(usize) -> bool) -> String {
         let mut from = self.source();
         let p = self.prefix;
@@ -163,16 +163,22 @@ impl Queries<'_> {
         cast(&self.set.predicates[at], "BOOLEAN")
     }
 
-    /// The column as it leaves DuckDB: uuids as text, since that is how they pass through Arrow unmistakably.
+    /// The column as DuckDB returns it: uuids as text, since their Arrow form is ambiguous.
     fn output(&self, at: usize) -> String {
-        match self.set.computed[at].ty {
-            DataType::Uuid => format!("CAST({} AS VARCHAR)", self.name(at)),
-            _ => self.name(at),
+        match self.set.computed[at].ty.class() {
+            TypeClass::Uuid => format!("CAST({} AS VARCHAR)", self.name(at)),
+            TypeClass::Boolean
+            | TypeClass::Integer
+            | TypeClass::Float
+            | TypeClass::Decimal
+            | TypeClass::Text
+            | TypeClass::Temporal
+            | TypeClass::Json => self.name(at),
         }
     }
 }
 
-/// `text` as a part of a larger expression.
+/// `text` within a larger expression.
 pub fn enclosed(text: &str) -> String {
     format!("(\n{text}\n)")
 }
@@ -181,17 +187,17 @@ fn cast(text: &str, ty: &str) -> String {
     format!("CAST({} AS {ty})", enclosed(text))
 }
 
-/// A name in double quotes.
+/// A quoted identifier.
 pub fn identifier(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// A text in single quotes.
+/// A quoted text.
 pub fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// A start of names that none of `names` has.
+/// A prefix that none of `names` has.
 pub fn free_prefix<'a>(names: impl Iterator<Item = &'a str> + Clone) -> String {
     let mut prefix = "lakemill_".to_owned();
     let taken = |prefix: &str| {

@@ -1,4 +1,4 @@
-//! Reads the JSON in which DuckDB gives a parsed statement.
+//! Parses DuckDB's JSON form of a statement.
 //!
 //! Invariant: nesting is bounded here, by [`TREE_DEPTH_MAX`]; `serde_json` stops at 128 levels, which a sum of sixty
 //! terms already exceeds.
@@ -11,14 +11,14 @@ pub const TREE_DEPTH_MAX: usize = 1_000;
 pub enum Tree {
     Null,
     Bool(bool),
-    /// A number as it stands in the text.
+    /// The text of a number.
     Number(String),
     Text(String),
     List(Vec<Tree>),
     Object(Vec<(String, Tree)>),
 }
 
-/// The text is no JSON, or nested too deep.
+/// Why a text can't be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TreeError {
     #[error("nested too deep")]
@@ -28,7 +28,7 @@ pub enum TreeError {
 }
 
 impl Tree {
-    /// Reads one JSON text.
+    /// Parses one JSON text.
     ///
     /// # Errors
     /// See [`TreeError`].
@@ -57,13 +57,13 @@ impl Tree {
         if let Self::List(items) = self.get(key) { items } else { &[] }
     }
 
-    /// Where the node stands in the parsed text, in bytes.
+    /// The node's byte in the parsed text.
     pub fn location(&self) -> Option<usize> {
         let Self::Number(number) = self.get("query_location") else { return None };
         number.parse::<u64>().ok().filter(|n| *n < 1 << 32).map(|n| n as usize)
     }
 
-    /// Whether there is nothing in it: null, false, or empty.
+    /// Whether it is null, false, or empty.
     pub fn is_blank(&self) -> bool {
         match self {
             Self::Null | Self::Bool(false) => true,
@@ -74,7 +74,7 @@ impl Tree {
         }
     }
 
-    /// Whether a text in it is `text`, whatever the case.
+    /// Whether it contains `text`, ignoring case.
     pub fn has_text(&self, text: &str) -> bool {
         match self {
             Self::Text(own) => own.eq_ignore_ascii_case(text),
@@ -84,7 +84,7 @@ impl Tree {
         }
     }
 
-    /// Equality apart from the places in the text.
+    /// Equality without locations.
     pub fn same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::List(a), Self::List(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same(b)),
@@ -126,7 +126,7 @@ impl Reader<'_> {
         self.malformed()
     }
 
-    /// Whether `byte` comes next; if so, it is passed.
+    /// Consumes `byte` if it comes next.
     fn accept(&mut self, byte: u8) -> bool {
         self.expect(byte).is_ok()
     }
@@ -203,7 +203,7 @@ impl Reader<'_> {
             "null" => Ok(Tree::Null),
             "true" => Ok(Tree::Bool(true)),
             "false" => Ok(Tree::Bool(false)),
-            // Also `Infinity` and `NaN`, which constants may be.
+            // Constants may be `Infinity` and `NaN`.
             number if number.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '-') => {
                 Ok(Tree::Number(number.to_owned()))
             }
@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_read_as_they_stand() {
+    fn values_are_parsed_exactly() {
         let tree = Tree::parse(r#" {"a": [1, -2.5e3, "x\"\u00e9]", true, null, {}], "query_location": 7} "#).unwrap();
         assert_eq!(tree.list("a").len(), 6);
         assert_eq!(tree.list("a")[2], Tree::Text("x\"é]".into()));
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_and_garbage_are_refused() {
+    fn deep_and_malformed_texts_are_refused() {
         let deep = |n| format!("{}{}", "[".repeat(n), "]".repeat(n));
         assert!(Tree::parse(&deep(TREE_DEPTH_MAX)).is_ok());
         assert_eq!(Tree::parse(&deep(TREE_DEPTH_MAX + 2)), Err(TreeError::TooDeep));
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn places_do_not_count_when_trees_are_compared() {
+    fn comparison_ignores_locations() {
         let a = Tree::parse(r#"{"x": 1, "query_location": 3}"#).unwrap();
         let b = Tree::parse(r#"{"x": 1, "query_location": 9}"#).unwrap();
         let c = Tree::parse(r#"{"x": 2, "query_location": 3}"#).unwrap();

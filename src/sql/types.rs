@@ -1,4 +1,4 @@
-//! How declared types stand in DuckDB, and which types an expression may have for a declared one.
+//! DuckDB's names of declared types, and the types that an expression may have for a declared one.
 
 use crate::domain::pipeline::types::DataType;
 
@@ -28,9 +28,9 @@ pub fn sql_type(ty: DataType) -> String {
     .to_owned()
 }
 
-/// An expression's type, as far as the rules tell types apart.
+/// The type of an expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Found {
+enum SqlType {
     Null,
     Declared(DataType),
     /// 128-bit integers; `sum` and literals beyond 64 bits have them.
@@ -41,7 +41,7 @@ enum Found {
     Other,
 }
 
-impl Found {
+impl SqlType {
     fn parse(name: &str) -> Self {
         if let Some((_, ty)) = DataType::PLAIN.iter().find(|(_, ty)| sql_type(*ty) == name) {
             return Self::Declared(*ty);
@@ -56,7 +56,7 @@ impl Found {
     }
 }
 
-/// Digits that an integer type may have; `None` for other types.
+/// Most digits of an integer type; `None` for other types.
 fn integer_digits(ty: DataType) -> Option<u8> {
     match ty {
         DataType::Int8 | DataType::UInt8 => Some(3),
@@ -78,16 +78,16 @@ fn integer_digits(ty: DataType) -> Option<u8> {
     }
 }
 
-/// Whether a value of DuckDB's type `found` becomes `declared` without loss, or fails on the row that doesn't fit.
-/// Never true where a cast would round, cut, or guess.
+/// Whether a cast from DuckDB's type `found` to `declared` is lossless, or fails on the row that doesn't fit. False for
+/// casts that round, truncate, or guess.
 pub fn fits(found: &str, declared: DataType) -> bool {
-    let found = match Found::parse(found) {
-        Found::Null => return true,
-        Found::Declared(found) => found,
-        Found::HugeInt => return integer_digits(declared).is_some() || matches!(declared, DataType::Decimal { .. }),
-        Found::Enum => return declared == DataType::String,
-        Found::CoarseTimestamp => return declared == DataType::Timestamp,
-        Found::Other => return false,
+    let found = match SqlType::parse(found) {
+        SqlType::Null => return true,
+        SqlType::Declared(found) => found,
+        SqlType::HugeInt => return integer_digits(declared).is_some() || matches!(declared, DataType::Decimal { .. }),
+        SqlType::Enum => return declared == DataType::String,
+        SqlType::CoarseTimestamp => return declared == DataType::Timestamp,
+        SqlType::Other => return false,
     };
     if found == declared {
         return true;
@@ -126,27 +126,27 @@ pub fn fits(found: &str, declared: DataType) -> bool {
     }
 }
 
-/// What to write to get from `found` to `declared`.
+/// How to convert `found` to `declared`.
 pub fn remedy(found: &str, declared: DataType) -> String {
     let sql = sql_type(declared);
-    match (Found::parse(found), declared) {
-        (Found::Declared(DataType::Timestamp), DataType::TimestampTz) => {
+    match (SqlType::parse(found), declared) {
+        (SqlType::Declared(DataType::Timestamp), DataType::TimestampTz) => {
             "say which zone it is in: `(…) AT TIME ZONE 'Europe/Berlin'`".to_owned()
         }
-        (Found::Declared(DataType::TimestampTz), DataType::Timestamp | DataType::Date | DataType::Time) => {
+        (SqlType::Declared(DataType::TimestampTz), DataType::Timestamp | DataType::Date | DataType::Time) => {
             let cut =
                 if declared == DataType::Timestamp { String::new() } else { format!(" and `CAST(… AS {sql})`") };
             format!("say in which zone: `(…) AT TIME ZONE 'Europe/Berlin'`{cut}")
         }
-        (Found::Declared(DataType::String), DataType::Timestamp | DataType::TimestampTz) => {
+        (SqlType::Declared(DataType::String), DataType::Timestamp | DataType::TimestampTz) => {
             format!("write `strptime(…, '%Y-%m-%d %H:%M:%S')` or `CAST(… AS {sql})`")
         }
-        (Found::Declared(DataType::Float32 | DataType::Float64 | DataType::Decimal { .. }), _)
+        (SqlType::Declared(DataType::Float32 | DataType::Float64 | DataType::Decimal { .. }), _)
             if integer_digits(declared).is_some() =>
         {
             format!("write `CAST(floor(…) AS {sql})` or `CAST(… AS {sql})`, which rounds")
         }
-        (Found::Other, _) if found.ends_with(']') || found.starts_with("STRUCT") || found.starts_with("MAP") => {
+        (SqlType::Other, _) if found.ends_with(']') || found.starts_with("STRUCT") || found.starts_with("MAP") => {
             format!("take one value out of it, or write `CAST(to_json(…) AS {sql})` for its JSON text")
         }
         _ => format!("write `CAST(… AS {sql})`"),

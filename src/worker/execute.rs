@@ -12,7 +12,7 @@ use super::run::{self, Run};
 use super::shared::Shared;
 use super::state::JobEvent;
 use super::stopping::Phase;
-use crate::domain::job::{Arrival, Job, JobMessage, RunError, RunErrorCode};
+use crate::domain::job::{Job, JobMessage, ParsedEntry, RunError, RunErrorCode};
 use crate::pipelines::lease::{Moment, RunLease};
 use crate::ports::jobs::{Entry, StartOutcome, StartRequest};
 use crate::runtime::failpoint;
@@ -34,9 +34,9 @@ struct RunThreads<'a, 'scope> {
 pub(super) fn execute(shared: &Shared, entry: Entry) {
     let fields = entry.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     let (message, refused) = match JobMessage::parse(fields, entry.received_at) {
-        Arrival::Job(message) => (message, None),
-        Arrival::Refused(message, error) => (message, Some(error)),
-        Arrival::Dead(why) => return dead_letter(shared, &entry, &why),
+        ParsedEntry::Job(message) => (message, None),
+        ParsedEntry::Refused(message, error) => (message, Some(error)),
+        ParsedEntry::Invalid(why) => return dead_letter(shared, &entry, &why),
     };
     let Some(run) = start(shared, &entry, message) else { return };
     failpoint::reach("worker::started");

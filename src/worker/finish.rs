@@ -14,8 +14,8 @@ use super::retry::{OutageLog, retry_until};
 use super::run::Run;
 use super::state::JobEvent;
 use super::stopping::Phase;
-use crate::domain::job::retry::{self, Next};
-use crate::domain::job::{AttemptCost, Job, RunError, RunErrorCode, RunResult, TableResult, Waiting};
+use crate::domain::job::retry::{self, RetryDecision};
+use crate::domain::job::{AttemptCost, Job, RunError, RunErrorCode, RunResult, TableResult, WaitReason};
 use crate::domain::layout::job_record_key;
 use crate::domain::limits::JOB_WAIT_MS_MAX;
 use crate::engine::run_error::store_error;
@@ -128,13 +128,13 @@ impl Finish<'_> {
             return self.refund(job, error, &failure);
         }
         match retry::after(&error, run.start.attempt, run.shared.options.attempts_max, threads::random_unit()) {
-            Next::Fail => {
+            RetryDecision::Fail => {
                 if matches!(error.code, RunErrorCode::S3Error | RunErrorCode::DiskFull) {
                     self.retry("adding a recheck", || shared.kv.add_recheck(&run.message.pipeline));
                 }
                 self.end(job.failed(error, shared.clock.now()));
             }
-            Next::Wait { reason, delay, cost } => {
+            RetryDecision::Wait { reason, delay, cost } => {
                 self.warn(&error, "attempt failed; will retry");
                 if self.requeue(job, reason, delay, cost, Some(error)) == Some(ReleaseOutcome::Released) {
                     run.shared.state.count(JobEvent::Retried);
@@ -148,7 +148,7 @@ impl Finish<'_> {
         let dependency = failure.dependency;
         self.warn(&error, &format!("attempt failed because of the {dependency}; not counted"));
         let delay = retry::backoff(failure.refunds, threads::random_unit());
-        match self.requeue(job, Waiting::Retry, delay, AttemptCost::Zero, Some(error)) {
+        match self.requeue(job, WaitReason::Retry, delay, AttemptCost::Zero, Some(error)) {
             Some(ReleaseOutcome::Released) => self.run.shared.state.count(JobEvent::Refunded),
             Some(ReleaseOutcome::Lost) => self.refund_attempt(),
             None => {}
@@ -164,7 +164,7 @@ impl Finish<'_> {
     fn requeue_at_stop(&self, job: &Job) {
         let running = self.run.job.clone();
         let error = job.error.clone();
-        if self.requeue(running, Waiting::Retry, Duration::ZERO, AttemptCost::Zero, error)
+        if self.requeue(running, WaitReason::Retry, Duration::ZERO, AttemptCost::Zero, error)
             == Some(ReleaseOutcome::Released)
         {
             self.run.shared.state.count(JobEvent::Abandoned);
@@ -183,7 +183,7 @@ impl Finish<'_> {
             false => (retry::backoff(self.run.start.attempt, threads::random_unit()), AttemptCost::One),
         };
         let running = Job { progress: job.progress.clone(), ..self.run.job.clone() };
-        let released = self.requeue(running, Waiting::Retry, delay, cost, Some(error.clone()));
+        let released = self.requeue(running, WaitReason::Retry, delay, cost, Some(error.clone()));
         if kv_failed && released == Some(ReleaseOutcome::Lost) {
             self.refund_attempt();
         }
@@ -193,7 +193,7 @@ impl Finish<'_> {
     fn requeue(
         &self,
         running: Job,
-        reason: Waiting,
+        reason: WaitReason,
         delay: Duration,
         cost: AttemptCost,
         error: Option<RunError>,
@@ -221,7 +221,7 @@ impl Finish<'_> {
                 self.warn(&error, "record rejected by the store; job will be repeated later");
                 self.run.shared.state.breakers.suspect(Dependency::Store);
                 let running = self.run.job.clone();
-                self.requeue(running, Waiting::Retry, REJECTED_WAIT, AttemptCost::Zero, Some(error));
+                self.requeue(running, WaitReason::Retry, REJECTED_WAIT, AttemptCost::Zero, Some(error));
             }
         }
     }

@@ -51,14 +51,14 @@ fn output(name: &str, bytes: &[u8]) -> (bool, String) {
 }
 
 #[test]
-fn a_good_file_is_ok() {
+fn valid_file_is_ok() {
     assert_eq!(output("full.json", FULL.as_bytes()), (true, "full.json: ok, 1 table\n".into()));
     let none = br#"{"version": 1, "mappings": []}"#;
     assert_eq!(output("none.json", none), (true, "none.json: ok, 0 tables\n".into()));
 }
 
 #[test]
-fn every_problem_is_shown_with_its_line_and_a_caret() {
+fn problems_are_shown_with_line_and_caret() {
     let expected = "\
 broken.json:5:7: unknown field `tabel`: did you mean `table`?
    |
@@ -92,7 +92,7 @@ broken.json: 4 problems
 }
 
 #[test]
-fn syntax_errors_are_shown_where_reading_stopped() {
+fn syntax_errors_are_shown_at_the_end_of_parsing() {
     let expected = "\
 x.json:2:16: trailing comma
    |
@@ -108,7 +108,7 @@ x.json: 1 problem
 }
 
 #[test]
-fn long_lines_are_cut_around_the_problem() {
+fn long_lines_are_shortened_around_the_problem() {
     let text = format!("{{ \"version\": 1, \"description\": \"{}\", \"oops\": 1, \"mappings\": [] }}", "ü".repeat(300));
     let (_, found) = output("x", text.as_bytes());
     let lines: Vec<&str> = found.lines().collect();
@@ -118,7 +118,7 @@ fn long_lines_are_cut_around_the_problem() {
 }
 
 #[test]
-fn files_that_cant_be_read_are_named() {
+fn unreadable_files_are_named() {
     let mut out = Vec::new();
     assert!(!run(Path::new("/no/such/pipeline.json"), &Picky, &mut out).unwrap());
     let found = String::from_utf8(out).unwrap();
@@ -127,7 +127,7 @@ fn files_that_cant_be_read_are_named() {
 }
 
 #[test]
-fn a_file_is_read_from_disk() {
+fn file_is_read_from_disk() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pipeline.json");
     std::fs::write(&path, FULL).unwrap();
@@ -172,7 +172,7 @@ fn expressions_problems_point_at_their_expressions() {
 }
 
 #[test]
-fn expressions_are_checked_although_there_are_problems_elsewhere_but_not_without_the_columns() {
+fn expressions_are_checked_despite_other_problems_if_columns_are_valid() {
     let text = format!(
         r#"{{"version":1,"mappings":[{},{}]}}"#,
         mapping("t", r#","parquet":{"compression":"gzip"}"#),
@@ -192,13 +192,13 @@ fn expressions_are_checked_although_there_are_problems_elsewhere_but_not_without
 }
 
 #[test]
-fn an_engine_that_fails_makes_no_config_valid() {
+fn failed_engine_makes_no_config_valid() {
     let text = r#"{"version":1,"mappings":[{"table":"t","files":["x"],"columns":[{"name":"a","type":"int8"}],"where":"down"}]}"#;
     assert_eq!(of(text), [(ProblemKind::InvalidExpression, "/mappings/0".into())]);
 }
 
 #[test]
-fn expression_sets_hold_where_first_then_the_checks() {
+fn expression_sets_have_where_before_checks() {
     let pipeline = validate(FULL, &Picky).unwrap();
     let set = expression_set(&pipeline.mappings[0]);
     let inputs: Vec<&str> = set.inputs.iter().map(|(name, _)| name.as_str()).collect();

@@ -60,7 +60,7 @@ fn read_by(files: &[&str]) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_variable_of_a_worker_stands_in_the_docs_and_no_other_does() {
+fn docs_list_exactly_the_variables_of_a_worker() {
     let told: BTreeSet<String> = rows().into_keys().collect();
     assert_eq!(told, known());
     for (name, (_, meaning)) in rows() {
@@ -69,7 +69,7 @@ fn every_variable_of_a_worker_stands_in_the_docs_and_no_other_does() {
 }
 
 #[test]
-fn what_the_docs_call_required_is_what_is_missed() {
+fn docs_and_code_agree_on_required_variables() {
     let none = Environment { get: &|_| None, read: &|_| Err(io::Error::from(io::ErrorKind::NotFound)) };
     let missed = |error: EnvironmentError| -> BTreeSet<String> {
         error.faults.iter().map(|fault| fault.name().to_owned()).collect()
@@ -85,7 +85,7 @@ fn what_the_docs_call_required_is_what_is_missed() {
 }
 
 #[test]
-fn every_variable_that_the_web_service_has_beyond_the_workers_stands_in_its_table() {
+fn docs_list_the_variables_of_the_web_service() {
     let told: BTreeSet<String> = rows_of(&sections().1).into_keys().collect();
     let mut expected = read_by(&["web.rs"]);
     expected.insert("PORT".to_owned());
@@ -126,7 +126,7 @@ fn every_variable_that_the_web_service_has_beyond_the_workers_stands_in_its_tabl
 }
 
 #[test]
-fn the_defaults_in_the_docs_are_those_of_a_worker() {
+fn docs_and_worker_agree_on_defaults() {
     let required = |name: &str| {
         Some(match name {
             "S3_BUCKET_PIPELINES" => "pipelines",

@@ -26,7 +26,7 @@ fn minimal(change: Value) -> Value {
 }
 
 #[test]
-fn the_full_example_resolves_to_what_it_says() {
+fn full_example_resolves_as_written() {
     let pipeline = parse(FULL).unwrap_or_else(|p| panic!("{p:#?}"));
     assert_eq!((pipeline.title.as_str(), pipeline.description.as_str(), pipeline.auto_run), ("NYC trips", "", true));
     let [trips] = &pipeline.mappings[..] else { panic!("one mapping") };
@@ -61,7 +61,7 @@ fn the_full_example_resolves_to_what_it_says() {
 }
 
 #[test]
-fn every_default_is_what_the_full_example_spells_out() {
+fn full_example_spells_out_every_default() {
     let mut full: Value = serde_json::from_str(FULL).unwrap();
     let spelt_out = mapping(&full);
     for optional in ["csv", "extra_columns", "missing_columns", "duplicate_columns", "rejects", "parquet"] {
@@ -77,7 +77,7 @@ fn every_default_is_what_the_full_example_spells_out() {
 }
 
 #[test]
-fn without_a_header_columns_take_their_positions_among_those_without_expr() {
+fn columns_without_a_header_take_positions_among_those_without_expr() {
     let document = minimal(json!({
         "csv": { "header": false },
         "columns": [
@@ -121,7 +121,7 @@ fn dialects_resolve_to_bytes() {
 }
 
 #[test]
-fn the_canonical_text_is_the_same_for_other_ways_of_writing_the_same_mapping() {
+fn equivalent_mappings_have_the_same_canonical_text() {
     let plain = mapping(&minimal(json!({ "partition_by": ["id"], "columns": [
         { "name": "id", "type": "decimal(10,2)" }, { "name": "at", "type": "timestamp" }
     ] })));
@@ -138,7 +138,7 @@ fn the_canonical_text_is_the_same_for_other_ways_of_writing_the_same_mapping() {
 }
 
 #[test]
-fn the_canonical_text_changes_with_what_can_change_the_table_and_with_nothing_else() {
+fn canonical_text_changes_only_with_what_can_change_the_table() {
     let base = mapping(&minimal(json!({})));
     for same in [
         json!({ "files": ["other/*.csv"] }),
@@ -166,7 +166,7 @@ fn the_canonical_text_changes_with_what_can_change_the_table_and_with_nothing_el
 }
 
 #[test]
-fn a_byte_order_mark_and_an_editors_schema_link_are_fine() {
+fn byte_order_mark_and_schema_link_are_accepted() {
     let text = format!("\u{feff}{}", json!({ "$schema": "/schemas/pipeline.json", "version": 1.0, "mappings": [] }));
     assert!(parse(&text).is_ok());
 }
@@ -190,7 +190,7 @@ fn properties(node: &Value, at: &str, visit: &mut dyn FnMut(&str, &Value, &Value
 }
 
 #[test]
-fn the_schema_describes_every_field_and_is_closed() {
+fn schema_describes_every_field_and_is_closed() {
     let schema = schema();
     assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
     assert_eq!(schema["$id"], "/schemas/pipeline.json");
@@ -212,7 +212,7 @@ fn the_schema_describes_every_field_and_is_closed() {
 }
 
 #[test]
-fn the_schema_accepts_the_full_example_and_is_itself_a_schema() {
+fn schema_is_valid_and_accepts_the_full_example() {
     assert!(jsonschema::meta::is_valid(schema()));
     let validator = jsonschema::draft202012::new(schema()).unwrap();
     let full: Value = serde_json::from_str(FULL).unwrap();

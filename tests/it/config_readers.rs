@@ -52,7 +52,7 @@ fn at(ty: &str) -> String {
 }
 
 #[test]
-fn each_column_that_a_named_reader_refuses_or_reads_differently_is_warned_of() {
+fn columns_that_a_named_reader_misreads_give_warnings() {
     let spark = warnings(&json!({ "readers": ["spark-3.3"] }));
     for ty in ["time", "uuid"] {
         let told = spark.iter().filter(|warning| warning.starts_with(&at(ty))).collect::<Vec<_>>();
@@ -80,7 +80,7 @@ fn each_column_that_a_named_reader_refuses_or_reads_differently_is_warned_of() {
 }
 
 #[test]
-fn options_and_partitions_are_warned_of_where_they_stand() {
+fn warnings_of_options_and_partitions_are_at_their_nodes() {
     let compact = warnings(&json!({ "encodings": "compact", "compression": "lz4", "readers": ["spark-3.3"] }));
     for (path, part) in [("/mappings/0/parquet/encodings ", "compact"), ("/mappings/0/parquet/compression ", "LZ4_RAW")]
     {
@@ -95,14 +95,14 @@ fn options_and_partitions_are_warned_of_where_they_stand() {
 }
 
 #[test]
-fn readers_that_are_not_named_give_no_warning_and_right_ones_neither() {
+fn unnamed_and_correct_readers_give_no_warning() {
     assert_eq!(warnings(&json!({})), Vec::<String>::new());
     assert_eq!(warnings(&json!({ "readers": [] })), Vec::<String>::new());
     assert_eq!(warnings(&json!({ "readers": ["duckdb-2.0"] })), Vec::<String>::new());
 }
 
 #[test]
-fn every_harm_that_was_measured_is_warned_of() {
+fn every_measured_misreading_gives_a_warning() {
     for named in NAMES {
         let named_by = |codec: &str| json!({ "encodings": "compact", "compression": codec, "readers": [named.name] });
         let found: Vec<String> =
@@ -124,7 +124,7 @@ fn every_harm_that_was_measured_is_warned_of() {
 }
 
 #[test]
-fn a_name_that_is_none_is_a_problem_that_says_the_likely_one() {
+fn unknown_reader_is_a_problem_with_a_suggestion() {
     let problems = parse(&of_all_types(&json!({ "readers": ["duckdb-2.0", "spark-35"] })).to_string()).unwrap_err();
     let [problem] = &problems[..] else { panic!("{problems:#?}") };
     assert_eq!((problem.path.as_str(), problem.kind), ("/mappings/0/parquet/readers/1", ProblemKind::InvalidValue));
@@ -137,7 +137,7 @@ fn a_name_that_is_none_is_a_problem_that_says_the_likely_one() {
 }
 
 #[test]
-fn readers_change_nothing_that_a_table_is_made_of() {
+fn readers_dont_change_a_tables_fingerprint() {
     let canonical = |parquet: &Value| {
         let mut pipeline = parse(&of_all_types(parquet).to_string()).unwrap();
         pipeline.mappings.remove(0)
@@ -146,7 +146,7 @@ fn readers_change_nothing_that_a_table_is_made_of() {
 }
 
 #[test]
-fn the_command_shows_warnings_at_their_places_and_succeeds() {
+fn command_shows_warnings_at_their_positions_and_succeeds() {
     let text = "{ \"version\": 1, \"mappings\": [ { \"table\": \"t\", \"files\": [\"*.csv\"],\n  \
                 \"columns\": [ { \"name\": \"at\", \"type\": \"time\" } ],\n  \
                 \"parquet\": { \"readers\": [\"spark-4.0\"] } } ] }\n";

@@ -1,7 +1,7 @@
 //! What validation says of documents with problems: every kind, all at once, at the right node.
 
 use lakemill::domain::pipeline::document::schema;
-use lakemill::domain::pipeline::validate::{locate, parse, places};
+use lakemill::domain::pipeline::validate::{locate, parse, spans};
 use lakemill::domain::problem::{Problem, ProblemKind};
 use serde_json::{Value, json};
 
@@ -68,7 +68,7 @@ fn check_each(rows: &[(&str, Value, ProblemKind, &str, &str)]) {
 }
 
 #[test]
-fn text_that_is_no_json_is_a_syntax_problem_of_the_whole_with_line_and_column() {
+fn invalid_json_is_a_syntax_problem_with_line_and_column() {
     for (text, message) in [
         ("", "empty"),
         (" \n", "empty"),
@@ -87,7 +87,7 @@ fn text_that_is_no_json_is_a_syntax_problem_of_the_whole_with_line_and_column() 
 }
 
 #[test]
-fn another_version_is_all_that_is_said() {
+fn unsupported_version_is_the_only_problem() {
     for version in [json!(2), json!(0), json!(-1), json!(1.5), json!(1e10)] {
         let text = json!({ "version": version, "maps": 5 }).to_string();
         check(&text, &[(UnsupportedVersion, "/version", "expected 1")]);
@@ -100,7 +100,7 @@ fn another_version_is_all_that_is_said() {
 }
 
 #[test]
-fn what_is_missing_is_said_at_the_node_that_lacks_it() {
+fn missing_fields_are_reported_at_their_parent() {
     check("{}", &[(MissingField, "", "`version`"), (MissingField, "", "`mappings`")]);
     check(
         r#"{"version":1,"mappings":[{}]}"#,
@@ -119,7 +119,7 @@ fn what_is_missing_is_said_at_the_node_that_lacks_it() {
 }
 
 #[test]
-fn unknown_fields_come_with_the_likely_one() {
+fn unknown_fields_get_a_suggestion() {
     check_each(&[
         ("//tilte", json!(""), UnknownField, "//tilte", "did you mean `title`?"),
         ("/tabel", json!("x"), UnknownField, "/tabel", "unknown field `tabel`: did you mean `table`?"),
@@ -134,7 +134,7 @@ fn unknown_fields_come_with_the_likely_one() {
 }
 
 #[test]
-fn wrong_types_say_what_was_found_and_expected() {
+fn wrong_types_report_found_and_expected() {
     check("[]", &[(WrongType, "", "expected an object, found an array")]);
     check("null", &[(WrongType, "", "expected an object, found null")]);
     check_each(&[
@@ -167,7 +167,7 @@ fn wrong_types_say_what_was_found_and_expected() {
 }
 
 #[test]
-fn choices_name_the_likely_one() {
+fn choices_get_a_suggestion() {
     check_each(&[
         (
             "/csv/quotes",
@@ -218,7 +218,7 @@ fn names_follow_their_rules() {
 }
 
 #[test]
-fn what_stands_twice_is_said_at_the_second() {
+fn duplicates_are_reported_at_the_second() {
     let twice = r#"{"version": 1, "mappings": [], "title": "", "title": "x"}"#;
     check(twice, &[(Duplicate, "/title", "the member `title` stands twice")]);
     assert_eq!(locate(twice, "/title"), Some((1, 54)));
@@ -274,7 +274,7 @@ fn what_stands_twice_is_said_at_the_second() {
 }
 
 #[test]
-fn a_partition_may_take_the_name_of_a_column_that_leaves_the_files() {
+fn partition_may_take_the_name_of_a_column_outside_the_files() {
     check(&with("/mappings/0/partition_by", json!(["day", { "column": "at", "transform": "day" }])), &[]);
     let swapped = json!([{ "column": "id", "name": "name" }, { "column": "name", "name": "id" }]);
     check(&with("/mappings/0/partition_by", swapped), &[]);
@@ -305,7 +305,7 @@ fn types_of_other_systems_are_translated() {
 }
 
 #[test]
-fn formats_must_be_known_and_make_a_value_of_the_type() {
+fn formats_must_be_valid_and_determine_the_type() {
     let (at, day) = ("/columns/2/formats", "/columns/3/formats");
     check_each(&[
         (
@@ -420,7 +420,7 @@ fn columns_are_read_or_computed_with_or_without_a_header() {
 }
 
 #[test]
-fn dialects_that_contradict_themselves_are_refused() {
+fn contradictory_dialects_are_refused() {
     check_each(&[
         ("/csv/delimiter", json!(""), InvalidValue, "/csv/delimiter", "1 to 8 bytes"),
         ("/csv/delimiter", json!("123456789"), Limit, "/csv/delimiter", "has 9 bytes"),
@@ -493,7 +493,7 @@ fn globs_stay_within_the_pipelines_folder() {
 }
 
 #[test]
-fn partitions_and_sorting_need_columns_that_suit_them() {
+fn partitions_and_sorting_need_suitable_columns() {
     let by = |column: &str, transform: &str| json!([{ "column": column, "transform": transform }]);
     check_each(&[
         ("/partition_by", json!(["nmae"]), UnknownColumn, "/partition_by/0", "did you mean `Name`?"),
@@ -562,7 +562,7 @@ fn numbers_keep_to_their_ranges() {
 }
 
 #[test]
-fn there_can_be_too_many_of_anything() {
+fn every_list_has_a_limit() {
     let columns: Vec<Value> = (0..4_097).map(|i| json!({ "name": format!("c{i}"), "type": "int8" })).collect();
     check(
         &with("/mappings/0/columns", json!(columns)),
@@ -593,7 +593,7 @@ fn lists_far_beyond_their_limits_are_refused_quickly() {
 }
 
 #[test]
-fn all_problems_come_at_once_in_the_order_of_the_document() {
+fn all_problems_are_reported_in_document_order() {
     let text = r#"{ "version": 1, "titel": "x",
         "mappings": [
           { "table": "Bad Table", "files": ["/abs.csv", "ok.csv"],
@@ -628,7 +628,7 @@ fn all_problems_come_at_once_in_the_order_of_the_document() {
 }
 
 #[test]
-fn a_problem_brings_no_others_about() {
+fn problems_cause_no_further_problems() {
     let m = |rest: &str| format!("/mappings/0{rest}");
     let mut document = base();
     put(&mut document, &m("/partition_by"), json!(["gone", "at"]));
@@ -686,10 +686,10 @@ fn nodes_are_located_by_line_and_character() {
 fn problems_are_shown_at_the_value_or_the_unknown_name() {
     let text = "{ \"version\": 1,\n  \"titel\": \"x\",\n  \"mappings\": 12345 }";
     let found = problems(text);
-    let places: Vec<_> = places(text, &found).into_iter().map(|p| (p.line, p.column, p.width)).collect();
+    let places: Vec<_> = spans(text, &found).into_iter().map(|p| (p.line, p.column, p.width)).collect();
     assert_eq!(places, [(2, 3, 7), (3, 15, 5)]);
     let text = "{ \"version\": 1,\n  oops }";
-    let places = self::places(text, &problems(text));
+    let places = self::spans(text, &problems(text));
     assert_eq!((places[0].line, places[0].column), (2, 3));
 }
 

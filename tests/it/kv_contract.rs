@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use lakemill::domain::job::{Arrival, AttemptCost, Job, JobMessage, RunError, RunErrorCode, RunResult, Waiting};
+use lakemill::domain::job::{AttemptCost, Job, JobMessage, ParsedEntry, RunError, RunErrorCode, RunResult, WaitReason};
 use lakemill::domain::name::Slug;
 use lakemill::ports::Kv;
 use lakemill::ports::jobs::{
@@ -162,10 +162,10 @@ impl Fixture {
 
     /// As after a transient failure.
     pub fn requeue(&self, lease: &JobLease, delay: Duration) {
-        self.requeue_for(lease, delay, Waiting::Retry, AttemptCost::One);
+        self.requeue_for(lease, delay, WaitReason::Retry, AttemptCost::One);
     }
 
-    pub fn requeue_for(&self, lease: &JobLease, delay: Duration, reason: Waiting, cost: AttemptCost) {
+    pub fn requeue_for(&self, lease: &JobLease, delay: Duration, reason: WaitReason, cost: AttemptCost) {
         let job = self.seen(lease).waiting(reason, self.now(), Some(failure()));
         let wait = Requeue { job: &job, delay, reason, cost };
         assert_eq!(self.kv.requeue(lease, &wait).unwrap(), ReleaseOutcome::Released);
@@ -194,7 +194,7 @@ impl Fixture {
         let state = |f: &Self| (f.kv.counts().unwrap(), job(f));
         let before = state(self);
         let job = self.job(lease.pipeline.as_str()).started("late", lease.fence, 9, self.now());
-        let wait = Requeue { job: &job, delay: AT_ONCE, reason: Waiting::Retry, cost: AttemptCost::Zero };
+        let wait = Requeue { job: &job, delay: AT_ONCE, reason: WaitReason::Retry, cost: AttemptCost::Zero };
         assert_eq!(self.kv.heartbeat(lease, TTL).unwrap(), HeartbeatReply::Lost);
         assert_eq!(self.kv.update_record(lease, &job).unwrap(), HeartbeatReply::Lost);
         assert_eq!(self.kv.begin_publishing(lease).unwrap(), lakemill::ports::jobs::PublishReply::Lost);
@@ -219,8 +219,8 @@ pub fn slug(text: &str) -> Slug {
 pub fn message(entry: &Entry) -> JobMessage {
     let fields = entry.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     match JobMessage::parse(fields, entry.received_at) {
-        Arrival::Job(message) | Arrival::Refused(message, _) => message,
-        Arrival::Dead(why) => panic!("{why}"),
+        ParsedEntry::Job(message) | ParsedEntry::Refused(message, _) => message,
+        ParsedEntry::Invalid(why) => panic!("{why}"),
     }
 }
 

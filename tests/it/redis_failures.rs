@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use lakemill::adapters::redis::{RedisKv, RedisOptions, keys};
-use lakemill::domain::job::{AttemptCost, Job, JobMessage, RunResult, Waiting};
+use lakemill::domain::job::{AttemptCost, Job, JobMessage, RunResult, WaitReason};
 use lakemill::domain::name::Slug;
 use lakemill::ports::jobs::{
     EnqueueOutcome, Entry, HeartbeatReply, JobQueue, JobRegistry, PipelineLocks, ReleaseOutcome, Requeue, StartOutcome,
@@ -114,7 +114,7 @@ fn restarted_server_continues_with_its_data() {
     let (running, first) = run(&kv, "trips");
     let waiting = {
         let (job, start) = run(&kv, "later");
-        let wait = Requeue { job: &job, delay: AT_ONCE, reason: Waiting::Retry, cost: AttemptCost::One };
+        let wait = Requeue { job: &job, delay: AT_ONCE, reason: WaitReason::Retry, cost: AttemptCost::One };
         assert_eq!(kv.requeue(&start.lease, &wait).unwrap(), ReleaseOutcome::Released);
         job
     };
@@ -384,7 +384,7 @@ fn full_server_rejects_new_jobs_and_lets_running_ones_finish() {
     assert_eq!(everything(&server), before, "nothing took place");
     assert_eq!(kv.heartbeat(&start.lease, TTL).unwrap(), HeartbeatReply::Held { cancelled: false });
     assert_eq!(kv.finish(&start.lease, &ended(&running)).unwrap(), ReleaseOutcome::Released);
-    let wait = Requeue { job: &again, delay: AT_ONCE, reason: Waiting::Retry, cost: AttemptCost::One };
+    let wait = Requeue { job: &again, delay: AT_ONCE, reason: WaitReason::Retry, cost: AttemptCost::One };
     assert_eq!(kv.requeue(&retried.lease, &wait).unwrap(), ReleaseOutcome::Released);
     assert_eq!(kv.claim("w", 1, AT_ONCE).unwrap(), []);
     assert_eq!(kv.counts().unwrap().waiting, 1);

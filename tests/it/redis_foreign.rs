@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use lakemill::adapters::redis::{RedisKv, RedisOptions, keys};
-use lakemill::domain::job::{Arrival, AttemptCost, Job, JobId, JobMessage, JobStatus, RunResult, Waiting};
+use lakemill::domain::job::{AttemptCost, Job, JobId, JobMessage, JobStatus, ParsedEntry, RunResult, WaitReason};
 use lakemill::domain::login::LoginScopes;
 use lakemill::domain::name::Slug;
 use lakemill::ports::jobs::{
@@ -39,7 +39,7 @@ fn claim(kv: &RedisKv) -> Entry {
 fn message(entry: &Entry) -> JobMessage {
     let fields = entry.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     match JobMessage::parse(fields, entry.received_at) {
-        Arrival::Job(message) => message,
+        ParsedEntry::Job(message) => message,
         odd => panic!("{odd:?}"),
     }
 }
@@ -250,7 +250,7 @@ fn lost_message_is_rebuilt_from_the_record() {
     let entry = claim(&kv);
     assert_eq!(message(&entry), queued.message());
     let StartOutcome::Running(start) = start(&kv, &entry).unwrap() else { panic!("it runs") };
-    let wait = Requeue { job: &queued, delay: AT_ONCE, reason: Waiting::Retry, cost: AttemptCost::One };
+    let wait = Requeue { job: &queued, delay: AT_ONCE, reason: WaitReason::Retry, cost: AttemptCost::One };
     kv.requeue(&start.lease, &wait).unwrap();
     server.ask::<()>(&["DEL", &keys::message(&queued.job_id)]);
     assert_eq!(kv.release_due(10).unwrap(), 0, "there is nothing to put into the stream");
@@ -319,7 +319,7 @@ fn key_of_another_type_fails_its_steps_and_changes_nothing() {
     // What is in the stream was looked at.
     kv.active(&slug("waiting"), 1).unwrap();
     let ended = job.clone().completed(RunResult::default(), job.enqueued_at);
-    let wait = Requeue { job: &job, delay: AT_ONCE, reason: Waiting::Retry, cost: AttemptCost::One };
+    let wait = Requeue { job: &job, delay: AT_ONCE, reason: WaitReason::Retry, cost: AttemptCost::One };
     type Step<'a> = (&'static str, Box<dyn Fn() -> KvResult<()> + 'a>);
     let steps: Vec<Step<'_>> = vec![
         ("end", Box::new(|| kv.finish(&lease, &ended).map(drop))),

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use lakemill::adapters::redis::{RedisKv, RedisOptions};
-use lakemill::domain::job::{Arrival, AttemptCost, Job, JobMessage, RunResult, Waiting};
+use lakemill::domain::job::{AttemptCost, Job, JobMessage, ParsedEntry, RunResult, WaitReason};
 use lakemill::domain::name::Slug;
 use lakemill::ports::jobs::{
     Entry, JobQueue, JobRegistry, PipelineLocks, ReleaseOutcome, Requeue, StartOutcome, StartRequest,
@@ -35,7 +35,7 @@ fn job(pipeline: &Slug, n: i64) -> Job {
 fn message(entry: &Entry) -> JobMessage {
     let fields = entry.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     match JobMessage::parse(fields, entry.received_at) {
-        Arrival::Job(message) => message,
+        ParsedEntry::Job(message) => message,
         odd => panic!("{odd:?}"),
     }
 }
@@ -202,7 +202,7 @@ fn concurrent_workers_finish_every_job_once() {
                     watch.runs.store(false, Ordering::SeqCst);
                     if start.attempt == 1 && n % 3 == 0 {
                         let wait =
-                            Requeue { job: &job, delay: AT_ONCE, reason: Waiting::Retry, cost: AttemptCost::One };
+                            Requeue { job: &job, delay: AT_ONCE, reason: WaitReason::Retry, cost: AttemptCost::One };
                         assert_eq!(kv.requeue(lease, &wait).unwrap(), ReleaseOutcome::Released);
                     } else {
                         let last = job.clone().completed(RunResult::default(), job.enqueued_at);

@@ -26,7 +26,7 @@ fn hostile_texts_are_invalid_expressions() {
 }
 
 #[test]
-fn nothing_of_a_refused_text_was_run() {
+fn refused_text_is_not_run() {
     let path = std::env::temp_dir().join(format!("lakemill-escape-{}", std::process::id()));
     let path = path.to_str().unwrap();
     for text in [
@@ -42,7 +42,7 @@ fn nothing_of_a_refused_text_was_run() {
 }
 
 #[test]
-fn names_that_are_no_columns_are_unknown() {
+fn unknown_column_names_are_refused() {
     for text in
         ["rowid", "lakemill_row", "lakemill_batch", "a.b", "main.t.a", "t.a", "\"A B\"", "made", "b.c.d.e", "__row"]
     {
@@ -79,7 +79,7 @@ fn deep_and_long_texts_are_refused_before_a_stack_overflows() {
 }
 
 #[test]
-fn the_deepest_allowed_expression_runs_on_an_ordinary_thread() {
+fn deepest_allowed_expression_runs_on_an_ordinary_thread() {
     let sum = format!("a{}", " + a".repeat(240));
     let failing = format!("CAST(b AS BIGINT){}", " + a".repeat(230));
     let set = set(INPUTS, &[("s", "int64", &sum), ("f", "int64", &failing)], &[]);
@@ -96,7 +96,7 @@ fn the_deepest_allowed_expression_runs_on_an_ordinary_thread() {
 }
 
 #[test]
-fn functions_that_could_grow_without_bound_take_small_literal_sizes() {
+fn growing_functions_take_small_literal_sizes() {
     for text in [
         "length(repeat('x', 1000000000))",
         "length(repeat(b, a))",
@@ -125,7 +125,7 @@ fn functions_that_could_grow_without_bound_take_small_literal_sizes() {
 }
 
 #[test]
-fn an_evaluator_out_of_memory_fails_and_the_process_lives_on() {
+fn evaluator_out_of_memory_fails_and_the_process_continues() {
     let sql = lakemill::sql::sandbox::child::DuckExpressions::new(16 << 20);
     let hungry = set(&[("a", "int64")], &[("s", "string", "repeat('x', 9000) || a")], &[]);
     let batch_of = |set, rows| batch(set, vec![int64s((0..rows).map(Some))]);
@@ -136,7 +136,7 @@ fn an_evaluator_out_of_memory_fails_and_the_process_lives_on() {
 }
 
 #[test]
-fn comments_and_blanks_around_an_expression_do_no_harm() {
+fn comments_and_blanks_around_an_expression_are_accepted() {
     for text in [
         "a -- the end",
         "/* x */ a /* y */",

@@ -14,7 +14,7 @@ fn texts(values: &[&str]) -> ArrayRef {
 }
 
 #[test]
-fn the_functions_that_people_need_give_what_they_say() {
+fn common_functions_return_the_expected_values() {
     for (sql, expect) in [
         ("strftime(timezone('America/New_York', TIMESTAMPTZ '2013-07-01 12:00:00+00'), '%H:%M')", "08:00"),
         (
@@ -67,7 +67,7 @@ fn columns_may_have_any_name_and_match_without_case() {
 }
 
 #[test]
-fn computed_columns_use_those_before_them_and_no_later_ones() {
+fn computed_columns_use_only_earlier_ones() {
     let chain: Vec<(String, String)> = (0..60)
         .map(|at| (format!("c{at}"), if at == 0 { "n".to_owned() } else { format!("c{} + 1", at - 1) }))
         .collect();
@@ -82,7 +82,7 @@ fn computed_columns_use_those_before_them_and_no_later_ones() {
 }
 
 #[test]
-fn rows_that_fail_are_named_with_their_expression_and_reason() {
+fn failed_rows_are_reported_with_expression_and_reason() {
     let set = set(
         &[("s", "string"), ("n", "int64")],
         &[("i", "int32", "CAST(s AS INTEGER)"), ("j", "int64", "i + n"), ("d", "date", "CAST(s AS DATE)")],
@@ -104,7 +104,7 @@ fn rows_that_fail_are_named_with_their_expression_and_reason() {
 }
 
 #[test]
-fn many_failing_rows_in_a_large_batch_are_all_found() {
+fn all_failing_rows_of_a_large_batch_are_found() {
     let set = set(
         &[("n", "int64")],
         &[("m", "int64", "9223372036854775000 + n")],
@@ -121,7 +121,7 @@ fn many_failing_rows_in_a_large_batch_are_all_found() {
 }
 
 #[test]
-fn an_evaluator_goes_on_after_row_errors() {
+fn evaluator_continues_after_row_errors() {
     let set = set(&[("s", "string")], &[("i", "int64", "CAST(s AS BIGINT)")], &[]);
     let mut evaluator = SQL.bind(&set).unwrap();
     for round in 0..3 {
@@ -143,14 +143,14 @@ fn a_caught_error_stays_caught_when_used_twice() {
 }
 
 #[test]
-fn a_batch_that_is_not_the_sets_is_a_failure() {
+fn batch_with_other_columns_is_a_failure() {
     let set = set(&[("n", "int64")], &[("m", "int64", "n")], &[]);
     let other = crate::sql_support::set(&[("n", "string")], &[], &[]);
     assert!(SQL.bind(&set).unwrap().evaluate(&batch(&other, vec![texts(&["1"])])).is_err());
 }
 
 #[test]
-fn evaluators_work_side_by_side() {
+fn evaluators_run_in_parallel() {
     std::thread::scope(|scope| {
         for thread in 0..4_i64 {
             scope.spawn(move || {
@@ -166,7 +166,7 @@ fn evaluators_work_side_by_side() {
 }
 
 #[test]
-fn problems_say_what_was_meant() {
+fn problems_suggest_the_likely_intent() {
     let inputs = &[("fare", "decimal(10,2)"), ("vendor", "string")];
     for (sql, kind, part) in [
         ("far * 2", ProblemKind::UnknownColumn, "did you mean `fare`?"),
@@ -215,7 +215,7 @@ fn the_version_names_the_engine() {
 }
 
 #[test]
-fn a_set_without_expressions_needs_no_engine() {
+fn set_without_expressions_needs_no_engine() {
     let sql = lakemill::sql::sandbox::child::DuckExpressions::new(0);
     let empty = set(&[("n", "int64")], &[], &[]);
     assert_eq!(sql.check(&empty).unwrap(), []);

@@ -48,7 +48,7 @@ fn texts(values: Vec<Option<String>>) -> ArrayRef {
 }
 
 #[test]
-fn a_child_gives_what_the_same_process_gives_for_every_type() {
+fn child_and_in_process_results_agree_for_every_type() {
     let columns: Vec<(&str, ArrayRef)> = vec![
         ("boolean", Arc::new(BooleanArray::from(vec![Some(true), None, Some(false)]))),
         ("int64", int64s([Some(i64::MIN), None, Some(7)])),
@@ -108,7 +108,7 @@ fn with_a_cell(set: &ExpressionSet, hostile: &str) -> arrow::array::RecordBatch 
 }
 
 #[test]
-fn cells_that_end_their_process_cost_their_batch_alone_and_are_named() {
+fn cells_that_crash_their_process_fail_only_their_batch_and_are_reported() {
     let expressions = expressions();
     let deep = |levels: usize| format!("{}1{}", "{\"a\":".repeat(levels), "}".repeat(levels));
     let mut any_ended = false;
@@ -137,7 +137,7 @@ fn cells_that_end_their_process_cost_their_batch_alone_and_are_named() {
 }
 
 #[test]
-fn an_endless_expression_is_ended_at_its_processor_time_and_named() {
+fn endless_expression_is_ended_at_its_processor_time_and_reported() {
     let expressions = expressions();
     let (left, right) = ("ab".repeat(200_000), "ba".repeat(200_000));
     let set = set(&[("a", "string"), ("b", "string")], &[("n", "int64", "length(a)")], &["levenshtein(a, b) < 10"]);
@@ -150,7 +150,7 @@ fn an_endless_expression_is_ended_at_its_processor_time_and_named() {
 }
 
 #[test]
-fn checks_that_end_their_process_are_problems_of_their_expression() {
+fn checks_that_crash_their_process_are_problems_of_the_expression() {
     let expressions = expressions();
     let endless = "levenshtein(repeat(repeat('ab',2000),100),repeat(repeat('ba',2000),100))";
     let brackets = |bracket: char| format!("repeat(repeat('{bracket}',10000),100)");
@@ -181,7 +181,7 @@ fn checks_that_end_their_process_are_problems_of_their_expression() {
 }
 
 #[test]
-fn many_hostile_expressions_keep_a_check_busy_for_a_bounded_time() {
+fn hostile_expressions_bound_the_time_of_a_check() {
     let expressions = expressions();
     let endless = "levenshtein(repeat(repeat('ab',2000),100),repeat(repeat('ba',2000),100))";
     let names: Vec<String> = (0..50).map(|at| format!("c{at}")).collect();
@@ -215,7 +215,7 @@ fn ready_and_bound() -> Vec<u8> {
 }
 
 #[test]
-fn a_child_that_was_taken_over_is_believed_nothing() {
+fn replies_of_a_compromised_child_are_validated() {
     let set = set(&[("a", "int64")], &[("s", "string", "a::VARCHAR")], &["a > 0"]);
     let batch = batch(&set, vec![int64s([Some(1), Some(2)])]);
     let evaluated = |shapes: &str, errors: usize, columns: &[u8]| {
@@ -262,7 +262,7 @@ fn a_child_that_was_taken_over_is_believed_nothing() {
 }
 
 #[test]
-fn a_process_that_ends_once_costs_nothing_and_one_that_cannot_start_is_no_fault_of_the_expressions() {
+fn single_crash_is_retried_and_a_failed_start_is_unavailable() {
     let set = set(&[("a", "int64")], &[("s", "int64", "a + 1")], &[]);
     let batch = batch(&set, vec![int64s([Some(1), Some(2)])]);
     let folder = tempfile::tempdir().unwrap();
@@ -297,7 +297,7 @@ fn noted(folder: &Path) -> (PathBuf, impl Fn() -> Vec<i32>) {
 }
 
 #[test]
-fn a_run_starts_one_child_for_its_check_the_version_and_each_table() {
+fn run_starts_one_child_for_check_version_and_tables() {
     let folder = tempfile::tempdir().unwrap();
     let (program, children) = noted(folder.path());
     let expressions = expressions_with(&program, ExpressionLimits::default());
@@ -324,7 +324,7 @@ fn a_run_starts_one_child_for_its_check_the_version_and_each_table() {
 }
 
 #[test]
-fn children_of_a_run_serve_no_other_and_end_with_it() {
+fn children_of_a_run_serve_only_it_and_end_with_it() {
     let folder = tempfile::tempdir().unwrap();
     let (program, children) = noted(folder.path());
     let expressions = expressions_with(&program, ExpressionLimits::default());
@@ -343,7 +343,7 @@ fn children_of_a_run_serve_no_other_and_end_with_it() {
 }
 
 #[test]
-fn a_child_that_ended_is_not_used_again() {
+fn exited_child_is_not_reused() {
     let folder = tempfile::tempdir().unwrap();
     let (program, children) = noted(folder.path());
     let limits = ExpressionLimits { batch_cpu_seconds: 1, part_cpu_seconds: 1, ..ExpressionLimits::default() };
@@ -369,7 +369,7 @@ fn a_child_that_ended_is_not_used_again() {
 }
 
 #[test]
-fn a_child_for_expressions_reads_no_file_and_makes_no_socket_and_no_process() {
+fn child_for_expressions_reads_no_file_and_makes_no_socket_or_process() {
     let expressions = expressions();
     let mut child = expressions.child().unwrap();
     let confinement = child.confinement().unwrap();

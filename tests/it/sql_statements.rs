@@ -69,7 +69,7 @@ impl Worlds {
 }
 
 #[test]
-fn good_statements_pass_and_run_with_the_tables_they_tell_of_and_no_fewer() {
+fn valid_statements_pass_and_run_with_exactly_the_listed_tables() {
     let mut connection = locked(TABLES);
     let worlds = Worlds::new();
     let texts = texts("statements.txt");
@@ -99,7 +99,7 @@ fn good_statements_pass_and_run_with_the_tables_they_tell_of_and_no_fewer() {
 }
 
 #[test]
-fn hostile_statements_are_refused_and_leave_nothing_behind() {
+fn hostile_statements_are_refused_without_side_effects() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("secret.csv");
     std::fs::write(&file, "password\n1\n").unwrap();
@@ -172,7 +172,7 @@ fn deep_and_long_statements_are_refused_before_a_stack_overflows() {
 }
 
 #[test]
-fn long_and_deep_statements_within_the_bounds_pass_and_run() {
+fn long_and_deep_statements_within_limits_pass_and_run() {
     let mut connection = locked(TABLES);
     for sql in [
         format!("SELECT * FROM t WHERE a IN ({}1)", "1, ".repeat(20_000)),
@@ -192,7 +192,7 @@ fn long_and_deep_statements_within_the_bounds_pass_and_run() {
 }
 
 #[test]
-fn what_a_statement_does_and_takes_is_told() {
+fn kind_and_parameters_of_a_statement_are_returned() {
     let mut connection = locked(TABLES);
     let named = |names: &[&str]| Parameters::Named(names.iter().map(|name| name.to_string()).collect());
     for (sql, kind, parameters) in [
@@ -222,7 +222,7 @@ fn what_a_statement_does_and_takes_is_told() {
 }
 
 #[test]
-fn only_the_statement_itself_is_left_to_prepare() {
+fn only_the_statement_itself_is_prepared() {
     let mut connection = locked(TABLES);
     for (sql, text) in [
         ("  SELECT 1 ; -- the end", "  SELECT 1"),
@@ -235,7 +235,7 @@ fn only_the_statement_itself_is_left_to_prepare() {
 }
 
 #[test]
-fn refusals_say_where_and_what_instead() {
+fn refusals_give_position_and_alternative() {
     let mut connection = locked(TABLES);
     for (sql, kind, part, place) in [
         ("\n COPY t TO 'x'", RefusalKind::Statement, "`COPY` can't be used", Some((2, 2))),
@@ -267,7 +267,7 @@ fn refusals_say_where_and_what_instead() {
 }
 
 #[test]
-fn a_known_table_may_be_called_as_it_is() {
+fn known_table_may_have_any_name() {
     let mut connection = locked("CREATE TABLE pg_trips (a INT); CREATE TABLE \"x.csv\" (a INT);");
     let sql = "SELECT * FROM pg_trips, \"X.csv\"";
     assert!(check(&mut connection, sql).is_err());
@@ -365,7 +365,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn mutated_statements_pass_only_as_one_statement_over_the_tables_told(
+    fn mutated_statements_pass_only_as_one_statement_over_the_listed_tables(
         edits in proptest::collection::vec((any::<Index>(), proptest::collection::vec((any::<Index>(), any::<Index>(), 0..4_u8), 1..4)), 40)
     ) {
         FUZZ.with(|fuzz| {

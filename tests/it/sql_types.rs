@@ -75,7 +75,7 @@ fn every_type() -> Vec<DataType> {
 }
 
 #[test]
-fn every_type_goes_through_unchanged() {
+fn every_type_round_trips() {
     for ty in every_type() {
         let text = ty.to_string();
         let set = set(&[("x", &text)], &[("same", &text, "x"), ("again", &text, "coalesce(same, x)")], &["x IS NULL"]);
@@ -126,7 +126,7 @@ fn inputs_have_their_own_type_in_sql() {
 }
 
 #[test]
-fn a_slice_of_a_batch_is_read_from_its_own_start() {
+fn slice_of_a_batch_is_read_from_its_start() {
     let input = values(DataType::String).slice(1, 4);
     let set = set(&[("x", "string")], &[("y", "string", "x")], &[]);
     assert_eq!(evaluate(&set, vec![Arc::clone(&input)]).computed[0].as_ref(), input.as_ref());
@@ -147,7 +147,7 @@ fn narrower_integers_are_checked_row_by_row() {
 }
 
 #[test]
-fn lossy_conversions_are_type_mismatches_that_say_what_to_write() {
+fn lossy_conversions_are_type_mismatches_with_a_remedy() {
     for (input, declared, sql, part) in [
         ("float64", "int32", "x", "CAST(floor(…) AS INTEGER)"),
         ("string", "int32", "x", "CAST(… AS INTEGER)"),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lakemill::adapters::sqlite::{SqliteKv, SqliteOptions};
-use lakemill::domain::job::{AttemptCost, Job, JobId, JobMessage, Waiting};
+use lakemill::domain::job::{AttemptCost, Job, JobId, JobMessage, WaitReason};
 use lakemill::domain::limits::DEAD_ENTRIES_MAX;
 use lakemill::ports::Kv;
 use lakemill::ports::jobs::{
@@ -140,7 +140,7 @@ fn gust(kv: &SqliteKv, folder: &Path, consumer: &str, dice: &mut Dice) {
                 assert!(matches!(kv.heartbeat(&lease, TTL).unwrap(), HeartbeatReply::Held { .. }));
                 kv.update_record(&lease, &job).unwrap();
                 if dice.below(3) == 0 {
-                    let wait = Requeue { job: &job, delay: AT_ONCE, reason: Waiting::Retry, cost: AttemptCost::One };
+                    let wait = Requeue { job: &job, delay: AT_ONCE, reason: WaitReason::Retry, cost: AttemptCost::One };
                     kv.requeue(&lease, &wait).unwrap();
                 } else {
                     kv.finish(&lease, &completed(&job, chrono::Utc::now())).unwrap();

@@ -38,7 +38,7 @@ fn instants(zone: zones::Zone) -> Vec<i64> {
 }
 
 #[test]
-fn sql_has_the_offsets_of_cells_in_every_zone_and_year() {
+fn sql_and_cells_agree_on_offsets_of_every_zone_and_year() {
     const ROWS: u64 = 100_000;
     let site = Site::new();
     let mut child = site.child();
@@ -122,7 +122,7 @@ fn run_with(program: &Program, zoneinfo: &tempfile::TempDir) -> Ran {
 }
 
 #[test]
-fn newer_data_of_the_system_is_used_by_cells_and_expressions_and_older_is_not() {
+fn cells_and_expressions_use_newer_system_data_only() {
     let (newer, older) = (future_database("2999a"), future_database("2001a"));
     let table = |zone: &str| {
         let program = Program::of(&both(zone));
@@ -147,7 +147,7 @@ fn newer_data_of_the_system_is_used_by_cells_and_expressions_and_older_is_not() 
 }
 
 #[test]
-fn newer_data_makes_only_those_tables_anew_that_use_zones() {
+fn newer_data_rebuilds_only_tables_with_zones() {
     let newer = future_database("2999a");
     let program = Program::of(&json!({}));
     program.put("in/1.csv", "a,b\nx,1\n");

@@ -1,6 +1,6 @@
 //! Records of jobs: JSON under `live`, merged with the hash under `message`.
 
-use crate::domain::job::{Arrival, Job, JobMessage, JobStatus, Waiting};
+use crate::domain::job::{Job, JobMessage, JobStatus, ParsedEntry, WaitReason};
 use crate::ports::kv::KvResult;
 
 use super::error::malformed;
@@ -58,7 +58,7 @@ fn merged(parts: [Reply; PARTS]) -> KvResult<Option<Job>> {
         return Ok(Some(job));
     }
     let due = not_before.time()?;
-    let reason = reason.optional_text()?.and_then(|text| Waiting::parse(&text)).unwrap_or(Waiting::Retry);
+    let reason = reason.optional_text()?.and_then(|text| WaitReason::parse(&text)).unwrap_or(WaitReason::Retry);
     Ok(Some(job.waiting(reason, due, None)))
 }
 
@@ -86,10 +86,10 @@ fn rebuild(max_attempts: &Reply, message: [Reply; JobMessage::FIELDS.len()]) -> 
     let operation = received_at.operation();
     let fields = fields.iter().map(|(name, value)| (*name, value.as_str()));
     match JobMessage::parse(fields, chrono::DateTime::UNIX_EPOCH) {
-        Arrival::Job(message) | Arrival::Refused(message, _) => {
+        ParsedEntry::Job(message) | ParsedEntry::Refused(message, _) => {
             let max = if max_attempts.is_nil() { 0 } else { max_attempts.count()? };
             Ok(Some(Job::queued(&message, u32::try_from(max).unwrap_or(u32::MAX))))
         }
-        Arrival::Dead(why) => Err(malformed(operation, "the message of a job", &why)),
+        ParsedEntry::Invalid(why) => Err(malformed(operation, "the message of a job", &why)),
     }
 }

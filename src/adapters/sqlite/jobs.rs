@@ -5,7 +5,7 @@
 
 use rusqlite::{OptionalExtension as _, Row, params};
 
-use crate::domain::job::{Job, JobId, JobStatus, Waiting};
+use crate::domain::job::{Job, JobId, JobStatus, WaitReason};
 use crate::domain::name::Slug;
 
 use super::db::Step;
@@ -50,7 +50,7 @@ impl Active {
         let mut job = self.live()?;
         if let (Some(due), Some(reason)) = (self.due, &self.reason) {
             let found = || Fault::Malformed { expected: "a reason for waiting", found: reason.clone() };
-            job = unended(job).waiting(Waiting::parse(reason).ok_or_else(found)?, time(due), None);
+            job = unended(job).waiting(WaitReason::parse(reason).ok_or_else(found)?, time(due), None);
         } else if job.status == JobStatus::Queued {
             (job.not_before, job.reason) = (None, None);
         }
@@ -147,9 +147,9 @@ pub(super) fn enqueue(step: &Step<'_>, job: &Job) -> Outcome<bool> {
 }
 
 /// Makes the job wait. The caller has deleted its entry.
-pub(super) fn wait(step: &Step<'_>, job: &Job, due: i64, reason: Waiting) -> Outcome<()> {
+pub(super) fn wait(step: &Step<'_>, job: &Job, due: i64, reason: WaitReason) -> Outcome<()> {
     let live = text(&unended(job.clone()).waiting(reason, time(due), None))?;
-    let deferred = (reason == Waiting::PipelineBusy).then_some(step.now);
+    let deferred = (reason == WaitReason::PipelineBusy).then_some(step.now);
     step.run(
         "UPDATE jobs SET live = ?2, entry = NULL, due_ms = ?3, reason = ?4, publishing = 0,
              deferred_ms = CASE WHEN ?5 IS NULL THEN NULL ELSE coalesce(deferred_ms, ?5) END

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rusqlite::{OptionalExtension as _, params};
 
-use crate::domain::job::{JobId, Waiting};
+use crate::domain::job::{JobId, WaitReason};
 use crate::domain::name::Slug;
 use crate::ports::jobs::{JobLease, LockHolder, PipelineLock, PipelineLocks, ReleaseOutcome};
 use crate::ports::kv::{KeyLocks, KvResult};
@@ -77,7 +77,7 @@ pub(super) fn release(step: &Step<'_>, pipeline: &Slug, token: &str) -> Outcome<
         "UPDATE jobs SET due_ms = min(due_ms, ?2) WHERE job_id =
              (SELECT job_id FROM jobs WHERE pipeline = ?1 AND reason = ?3
               ORDER BY deferred_ms, enqueued_ms, job_id LIMIT 1)",
-        params![pipeline.as_str(), step.now, Waiting::PipelineBusy.as_str()],
+        params![pipeline.as_str(), step.now, WaitReason::PipelineBusy.as_str()],
     )?;
     Ok(true)
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rusqlite::{OptionalExtension as _, params};
 
-use crate::domain::job::{Job, JobMessage, Waiting, retry};
+use crate::domain::job::{Job, JobMessage, WaitReason, retry};
 use crate::ports::jobs::{JobLease, StartOutcome, StartRequest, StartedJob};
 
 use super::db::Step;
@@ -37,7 +37,7 @@ pub(super) fn start(step: &Step<'_>, request: &StartRequest<'_>) -> Outcome<Star
         let left = Duration::from_millis(lock.expires.abs_diff(step.now));
         let due = after(step.now, retry::defer_delay(left));
         entries::remove(step, number)?;
-        jobs::wait(step, &job, due, Waiting::PipelineBusy)?;
+        jobs::wait(step, &job, due, WaitReason::PipelineBusy)?;
         return Ok(StartOutcome::Deferred { until: time(due) });
     }
     let fence = locks::acquire(step, pipeline, Some(job_id), token, lock_ttl, fence_floor)?;

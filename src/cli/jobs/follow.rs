@@ -10,7 +10,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use super::table::{json_line, note, status};
 use crate::cli::services::Services;
-use crate::domain::job::{Job, JobId, JobStatus, Stage, Waiting};
+use crate::domain::job::{Job, JobId, JobStatus, Stage, WaitReason};
 use crate::domain::limits::ACTIVE_JOBS_SHOWN_MAX;
 use crate::domain::name::Slug;
 use crate::pipelines::history;
@@ -95,7 +95,7 @@ trait View {
 }
 
 /// The state of a job whose changes are shown.
-type Shown = (JobStatus, Option<(Stage, u64)>, Option<Waiting>, u32, bool);
+type Shown = (JobStatus, Option<(Stage, u64)>, Option<WaitReason>, u32, bool);
 
 fn shown(job: &Job) -> Shown {
     let progress = job.progress.as_ref().map(|progress| (progress.stage, progress.files_done));

@@ -7,7 +7,7 @@ use indicatif::HumanCount;
 
 use crate::cli::plain::plain;
 use crate::config::RECLAIM_IDLE_MS_DEFAULT;
-use crate::domain::job::{Job, JobStatus, Progress, RunErrorCode, Stage, TableResult, Waiting};
+use crate::domain::job::{Job, JobStatus, Progress, RunErrorCode, Stage, TableResult, WaitReason};
 use crate::domain::layout::pipeline_prefix;
 
 /// A job's note is cut after this many characters; `--json` has all of it.
@@ -121,9 +121,9 @@ fn waiting(job: &Job) -> String {
     let until = job.not_before.map_or_else(String::new, |time| format!(" until {}", time.format("%H:%M:%S")));
     match job.reason {
         None => String::new(),
-        Some(Waiting::PipelineBusy) => format!("waits{until}: another run of the pipeline is on"),
-        Some(Waiting::SourceBeingWritten) => format!("waits{until}: a source is still being written"),
-        Some(Waiting::Retry) => {
+        Some(WaitReason::PipelineBusy) => format!("waits{until}: another run of the pipeline is on"),
+        Some(WaitReason::SourceBeingWritten) => format!("waits{until}: a source is still being written"),
+        Some(WaitReason::Retry) => {
             let why = if job.error.is_some() { error(job) } else { "it was put back when its worker ended".to_owned() };
             format!("waits{until} for attempt {} of {}: {why}", job.attempt + 1, job.max_attempts)
         }
@@ -235,8 +235,8 @@ mod tests {
         let retry = queued("j3", false, "auto", 30).started("w", 1, 1, at(31));
         let jobs = [
             running,
-            retry.waiting(Waiting::Retry, at(100), Some(error("the store\nis away\u{1b}[2J"))),
-            queued("j2", true, "manual", 20).waiting(Waiting::PipelineBusy, at(50), None),
+            retry.waiting(WaitReason::Retry, at(100), Some(error("the store\nis away\u{1b}[2J"))),
+            queued("j2", true, "manual", 20).waiting(WaitReason::PipelineBusy, at(50), None),
             queued("j1", false, "manual", 10).started("w", 1, 1, at(11)).failed(error(&"x".repeat(500)), at(3_700)),
             queued("j0", true, "manual", 0).started("w", 1, 1, at(1)).completed(result, at(13)),
             queued("j-", false, "manual", 0),

@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 
 use crate::adapters::s3::{Entry, NotificationConfiguration, Rule, RuleKind};
 use crate::cli::plain::plain;
+use crate::domain::source_name::CSV_ENDINGS;
 
 const EVENT: &str = "s3:ObjectCreated:*";
 /// Beginning of the names of all events of that kind.
@@ -17,12 +18,10 @@ const PREFIX: &str = "pipelines/";
 const ID_PREFIX: &str = "lakemill-";
 /// Bytes of the digest of an ARN that are part of an id.
 const ID_DIGEST_BYTES: usize = 4;
-/// Suffix and id; the first is the contract's.
-const SUFFIXES: [(&str, &str); 3] = [(".csv", "csv"), (".csv.gz", "csv-gz"), (".csv.zst", "csv-zst")];
 
 /// The suffixes of keys that rules match.
-pub(super) fn suffixes(compressed: bool) -> Vec<&'static str> {
-    SUFFIXES[..if compressed { SUFFIXES.len() } else { 1 }].iter().map(|(suffix, _)| *suffix).collect()
+pub(super) fn suffixes(compressed: bool) -> &'static [&'static str] {
+    &CSV_ENDINGS[..if compressed { CSV_ENDINGS.len() } else { 1 }]
 }
 
 /// The kinds to try, the likely one first. The contract's is a queue; what is plainly a topic's ARN is tried as that.
@@ -55,12 +54,13 @@ fn is_ours_for(entry: &Entry, arn: &str) -> bool {
 fn has_our_shape(rule: &Rule) -> bool {
     let suffix = rule.suffix.as_deref().unwrap_or_default();
     rule.prefix.as_deref() == Some(PREFIX)
-        && SUFFIXES.iter().any(|(ours, _)| *ours == suffix)
+        && CSV_ENDINGS.contains(&suffix)
         && rule.events.iter().all(|event| bare(event) == bare(EVENT))
 }
 
 /// The id names the target: radosgw adds rules instead of replacing all, and deletes them by id.
-fn id_of(name: &str, arn: &str) -> String {
+fn id_of(suffix: &str, arn: &str) -> String {
+    let name = suffix.trim_start_matches('.').replace('.', "-");
     let digest = Sha256::digest(arn.as_bytes());
     let digits: String = digest.iter().take(ID_DIGEST_BYTES).map(|byte| format!("{byte:02x}")).collect();
     format!("{ID_PREFIX}{name}-{digits}")
@@ -75,10 +75,10 @@ pub(super) fn with_ours(
 ) -> NotificationConfiguration {
     let mut rules = found.clone();
     rules.retain(|entry| !is_ours_for(entry, arn));
-    for (suffix, name) in SUFFIXES.iter().filter(|(suffix, _)| suffixes(compressed).contains(suffix)) {
+    for suffix in suffixes(compressed) {
         rules.push(Rule {
             kind,
-            id: id_of(name, arn),
+            id: id_of(suffix, arn),
             arn: arn.to_owned(),
             events: vec![EVENT.to_owned()],
             prefix: Some(PREFIX.to_owned()),
@@ -90,7 +90,7 @@ pub(super) fn with_ours(
 
 /// Whether the store kept what [`with_ours`] added.
 pub(super) fn has_ours(found: &NotificationConfiguration, arn: &str, compressed: bool) -> bool {
-    suffixes(compressed).into_iter().all(|suffix| found.rules().any(|rule| rule.arn == arn && covers(rule, suffix)))
+    suffixes(compressed).iter().all(|suffix| found.rules().any(|rule| rule.arn == arn && covers(rule, suffix)))
 }
 
 /// Rules of earlier installs that [`with_ours`] takes out: those to another target or for a suffix no longer wanted, and
@@ -101,10 +101,10 @@ pub(super) fn superseded<'a>(
     compressed: bool,
 ) -> impl Iterator<Item = &'a Rule> {
     let wanted = move |rule: &Rule| {
-        let named = |(suffix, name): &(&str, &str)| {
-            rule.suffix.as_deref() == Some(*suffix) && (rule.id.is_empty() || rule.id == id_of(name, arn))
+        let named = |suffix: &&str| {
+            rule.suffix.as_deref() == Some(*suffix) && (rule.id.is_empty() || rule.id == id_of(suffix, arn))
         };
-        rule.arn == arn && SUFFIXES[..suffixes(compressed).len()].iter().any(named)
+        rule.arn == arn && suffixes(compressed).iter().any(named)
     };
     found
         .entries()
@@ -130,14 +130,14 @@ pub(super) fn overlapping<'a>(
         let suffix = rule.suffix.as_deref().unwrap_or_default();
         rule.events.iter().any(|event| bare(event).starts_with(CREATED) || bare(event) == "*")
             && (prefix.starts_with(PREFIX) || PREFIX.starts_with(prefix))
-            && suffixes(compressed).into_iter().any(|ours| ours.ends_with(suffix) || suffix.ends_with(ours))
+            && suffixes(compressed).iter().any(|ours| ours.ends_with(suffix) || suffix.ends_with(ours))
     };
     foreign(found, arn).filter_map(Entry::rule).filter(meets)
 }
 
 /// Whether a rule matches every new `.csv` of every pipeline.
 pub fn reports_new_files(found: &NotificationConfiguration) -> bool {
-    found.rules().any(|rule| covers(rule, SUFFIXES[0].0))
+    found.rules().any(|rule| covers(rule, CSV_ENDINGS[0]))
 }
 
 fn covers(rule: &Rule, suffix: &str) -> bool {

@@ -1,6 +1,6 @@
 //! Compares the columns that a document names with those that its queries return.
 
-use super::examined::{Examined, NamedQuery};
+use super::examined::{ExaminedDashboard, NamedQuery};
 use super::format::Family;
 use super::needs::{Need, needs, options_needs};
 use super::problem::DashboardProblemKind;
@@ -18,7 +18,7 @@ pub struct QueryError {
 /// The columns of a query's result, by name and type, or why they are unknown.
 pub type QueryColumns = Result<Vec<(String, String)>, QueryError>;
 
-impl Examined {
+impl ExaminedDashboard {
     /// The queries that can be bound: those without problems.
     pub fn bindable_queries(&self) -> Vec<NamedQuery> {
         let has_problem = |query: &NamedQuery| {

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::document::{Query, VERSION};
-use super::examined::{Examined, NamedQuery, Names, SourceText};
+use super::examined::{ExaminedDashboard, NamedQuery, Names, SourceText};
 use super::limits::YAML_BYTES_MAX;
 use super::problem::{DashboardProblem, DashboardProblemKind};
 use super::sql_text::scan;
@@ -15,23 +15,28 @@ use super::{references, structure};
 use crate::domain::text::Position;
 
 /// Examines a dashboard's text.
-pub fn examine(bytes: &[u8]) -> Examined {
+pub fn examine(bytes: &[u8]) -> ExaminedDashboard {
     if bytes.len() > YAML_BYTES_MAX {
         let message = format!("expected at most {YAML_BYTES_MAX} bytes, found {}", bytes.len());
-        return Examined::failed(DashboardProblem::new(DashboardProblemKind::Limit, "", message, Position::START));
+        return ExaminedDashboard::failed(DashboardProblem::new(
+            DashboardProblemKind::Limit,
+            "",
+            message,
+            Position::START,
+        ));
     }
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text.strip_prefix('\u{feff}').unwrap_or(text),
-        Err(error) => return Examined::failed(not_utf8(bytes, error.valid_up_to())),
+        Err(error) => return ExaminedDashboard::failed(not_utf8(bytes, error.valid_up_to())),
     };
     let (root, duplicates) = match yaml::read(text) {
         Ok(read) => read,
-        Err(problem) => return Examined::failed(problem),
+        Err(problem) => return ExaminedDashboard::failed(problem),
     };
-    let mut examined = Examined {
+    let mut examined = ExaminedDashboard {
         problems: duplicates,
         source: SourceText { text: text.to_owned(), root: Some(Arc::clone(&root)) },
-        ..Examined::default()
+        ..ExaminedDashboard::default()
     };
     let mut value = root.to_value();
     if let Value::Object(members) = &mut value {
@@ -57,7 +62,7 @@ pub fn examine(bytes: &[u8]) -> Examined {
     examined
 }
 
-impl Examined {
+impl ExaminedDashboard {
     /// Reads the parts without problems.
     fn take_parts(&mut self, value: &Value, broken: &[String]) -> Names {
         let is_whole = |at: &str| {

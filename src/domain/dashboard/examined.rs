@@ -82,7 +82,7 @@ impl NamedQuery {
 
 /// The result of an examination.
 #[derive(Debug, Default)]
-pub struct Examined {
+pub struct ExaminedDashboard {
     pub dashboard: Dashboard,
     pub problems: Vec<DashboardProblem>,
     /// Allowed, but probably unintended.
@@ -108,7 +108,7 @@ pub(super) struct Names {
     pub(super) in_invalid_panels: Vec<(String, String)>,
 }
 
-impl Examined {
+impl ExaminedDashboard {
     pub(super) fn failed(problem: DashboardProblem) -> Self {
         Self { problems: vec![problem], ..Self::default() }
     }

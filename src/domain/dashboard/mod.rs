@@ -27,7 +27,7 @@ mod yaml;
 pub use bind::{QueryColumns, QueryError};
 pub use document::{DashboardDocument, Query, SCHEMA_PATH, VERSION, schema};
 pub use examine::examine;
-pub use examined::{Dashboard, Examined, NamedQuery};
+pub use examined::{Dashboard, ExaminedDashboard, NamedQuery};
 pub use format::{Family, Format};
 pub use needs::{Need, needs};
 pub use panel::{Aggregate, Compare, Field, Panel};

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::format::Format;
 use super::limits::*;
+use crate::domain::name::SLUG_PATTERN;
 
 /// Declares the kinds of panel, with the fields that all have.
 macro_rules! panels {
@@ -15,7 +16,7 @@ macro_rules! panels {
             #[serde(deny_unknown_fields)]
             pub struct $name {
                 /// Unique in the dashboard: 1 to 63 of a-z, 0-9, `_` and `-`, starting with a letter or digit.
-                #[schemars(length(min = 1, max = NAME_BYTES_MAX), pattern("^[a-z0-9][a-z0-9_-]*$"))]
+                #[schemars(length(min = 1, max = NAME_BYTES_MAX), pattern(SLUG_PATTERN))]
                 pub id: String,
                 /// What stands above it.
                 #[serde(default)]

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_are_called_alike_in_answers_and_in_the_terminal() {
+    fn kinds_have_one_name_in_api_and_terminal() {
         for kind in [
             DashboardProblemKind::Syntax,
             DashboardProblemKind::UnknownColumn,

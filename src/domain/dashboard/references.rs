@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::examined::{Dashboard, Examined, Names};
+use super::examined::{Dashboard, ExaminedDashboard, Names};
 use super::limits::NAME_BYTES_MAX;
 use super::panel::Panel;
 use super::param::{
@@ -16,7 +16,7 @@ use super::yaml::child;
 use crate::domain::text::{Position, did_you_mean, quoted, suggest};
 
 /// Adds the problems between the parts.
-pub(super) fn check(examined: &mut Examined, names: &Names) {
+pub(super) fn check(examined: &mut ExaminedDashboard, names: &Names) {
     let dashboard = examined.dashboard.clone();
     let mut placeholders: Vec<(String, usize)> = Vec::new();
     let mut taken = HashSet::new();
@@ -77,7 +77,7 @@ pub(super) fn check(examined: &mut Examined, names: &Names) {
 }
 
 fn warn_of_unused(
-    examined: &mut Examined,
+    examined: &mut ExaminedDashboard,
     used: &HashSet<usize>,
     asked: &HashSet<&str>,
     names: &Names,
@@ -110,7 +110,7 @@ fn is_name(text: &str) -> bool {
 }
 
 fn unknown_placeholder(
-    examined: &mut Examined,
+    examined: &mut ExaminedDashboard,
     query: &str,
     sql: &str,
     placeholder: &super::sql_text::Placeholder,
@@ -133,19 +133,19 @@ fn unknown_placeholder(
 }
 
 /// The position in the document of a byte of a query's SQL.
-fn position_in_sql(examined: &Examined, query: &str, sql: &str, byte: usize) -> Position {
+fn position_in_sql(examined: &ExaminedDashboard, query: &str, sql: &str, byte: usize) -> Position {
     let Position { line, column } = Position::of_byte(sql, byte);
     examined.source.position_within(&format!("{query}/sql"), line, column)
 }
 
-fn known_query(examined: &mut Examined, at: &str, name: &str, names: &Names) {
+fn known_query(examined: &mut ExaminedDashboard, at: &str, name: &str, names: &Names) {
     if !names.queries.contains(name) {
         let hint = did_you_mean(suggest(name, names.queries.iter().map(String::as_str)));
         examined.add(DashboardProblemKind::UnknownQuery, at, format!("there is no query {}{hint}", quoted(name)));
     }
 }
 
-fn check_compare(examined: &mut Examined, at: &str, panel: &Panel) {
+fn check_compare(examined: &mut ExaminedDashboard, at: &str, panel: &Panel) {
     let (compare, named) = panel.compare();
     let at = |field: &str| format!("{at}/{field}");
     if compare.is_none() {
@@ -177,7 +177,7 @@ fn check_compare(examined: &mut Examined, at: &str, panel: &Panel) {
     }
 }
 
-fn check_param(examined: &mut Examined, at: &str, param: &Param, names: &Names) {
+fn check_param(examined: &mut ExaminedDashboard, at: &str, param: &Param, names: &Names) {
     match param {
         Param::Text(_) => {}
         Param::Number(number) => check_number(examined, at, number),
@@ -187,7 +187,7 @@ fn check_param(examined: &mut Examined, at: &str, param: &Param, names: &Names) 
     }
 }
 
-fn check_number(examined: &mut Examined, at: &str, param: &NumberParam) {
+fn check_number(examined: &mut ExaminedDashboard, at: &str, param: &NumberParam) {
     let mut refuse = |field: &str, message: String| {
         examined.add(DashboardProblemKind::InvalidValue, &format!("{at}/{field}"), message);
     };
@@ -205,7 +205,7 @@ fn check_number(examined: &mut Examined, at: &str, param: &NumberParam) {
     }
 }
 
-fn check_select(examined: &mut Examined, at: &str, param: &SelectParam, names: &Names) {
+fn check_select(examined: &mut ExaminedDashboard, at: &str, param: &SelectParam, names: &Names) {
     let listed: Option<Vec<&Scalar>> = match &param.options {
         Options::Query(options) => {
             known_query(examined, &format!("{at}/options/query"), &options.query, names);
@@ -245,7 +245,7 @@ fn check_select(examined: &mut Examined, at: &str, param: &SelectParam, names: &
 }
 
 /// Parses days of the document, and reports those that don't exist.
-fn days<'a>(examined: &mut Examined, fields: &[(String, Option<&'a str>)]) -> Vec<Option<chrono::NaiveDate>> {
+fn days<'a>(examined: &mut ExaminedDashboard, fields: &[(String, Option<&'a str>)]) -> Vec<Option<chrono::NaiveDate>> {
     let mut read = |(at, text): &(String, Option<&'a str>)| {
         let text = (*text)?;
         let day = parse_day(text);
@@ -261,7 +261,7 @@ fn days<'a>(examined: &mut Examined, fields: &[(String, Option<&'a str>)]) -> Ve
     fields.iter().map(&mut read).collect()
 }
 
-fn check_date(examined: &mut Examined, at: &str, param: &DateParam) {
+fn check_date(examined: &mut ExaminedDashboard, at: &str, param: &DateParam) {
     let default = match &param.default {
         Some(DayDefault::Day(day)) => Some(day.as_str()),
         Some(DayDefault::Preset(_)) | None => None,
@@ -280,7 +280,7 @@ fn check_date(examined: &mut Examined, at: &str, param: &DateParam) {
     }
 }
 
-fn check_range(examined: &mut Examined, at: &str, param: &DateRangeParam) {
+fn check_range(examined: &mut ExaminedDashboard, at: &str, param: &DateRangeParam) {
     let (start, end) = match &param.default {
         Some(RangeDefault::Days(days)) => (Some(days.start.as_str()), Some(days.end.as_str())),
         Some(RangeDefault::Preset(_)) | None => (None, None),
@@ -296,7 +296,12 @@ fn check_range(examined: &mut Examined, at: &str, param: &DateRangeParam) {
     in_order(examined, &fields[3].0, found[2], found[3]);
 }
 
-fn in_order(examined: &mut Examined, at: &str, first: Option<chrono::NaiveDate>, last: Option<chrono::NaiveDate>) {
+fn in_order(
+    examined: &mut ExaminedDashboard,
+    at: &str,
+    first: Option<chrono::NaiveDate>,
+    last: Option<chrono::NaiveDate>,
+) {
     if let (Some(first), Some(last)) = (first, last)
         && first > last
     {

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_the_core_schema_names_is_no_text() {
+    fn core_schema_resolves_scalars() {
         for (text, expected) in [
             ("", json!(null)),
             ("~", json!(null)),

@@ -24,7 +24,7 @@ fn kinds(text: &[u8]) -> Vec<DashboardProblemKind> {
 }
 
 #[test]
-fn each_bad_document_has_its_problems_with_line_and_column() {
+fn invalid_documents_report_problems_with_line_and_column() {
     let path = folder().join("bad.txt");
     let file = std::fs::read_to_string(&path).unwrap();
     let mut written = String::new();
@@ -174,7 +174,7 @@ fn nodes_are_counted_exactly() {
 }
 
 #[test]
-fn texts_may_come_as_any_system_writes_them() {
+fn line_endings_of_any_system_are_accepted() {
     let text =
         "version: 2\ntitle: Täglich\nqueries:\n  q:\n    sql: |\n      SELECT 1 AS a,\n        $b AS b\npanels: []\n";
     let place = |text: &str| {
@@ -209,7 +209,7 @@ fn day(text: &str) -> chrono::NaiveDate {
     text.parse().unwrap()
 }
 
-fn trips() -> Examined {
+fn trips() -> ExaminedDashboard {
     examine(&std::fs::read(folder().join("good/trips.yaml")).unwrap())
 }
 
@@ -218,7 +218,7 @@ fn columns(list: &[(&str, &str)]) -> QueryColumns {
 }
 
 #[test]
-fn what_queries_return_is_held_against_what_is_named() {
+fn query_columns_are_compared_with_named_columns() {
     let good = [("pickup_day", "date"), ("vendor", "string"), ("trips", "int64"), ("revenue", "decimal(38,2)")];
     let bind = |vendors: QueryColumns, daily: QueryColumns| {
         let mut examined = trips();
@@ -252,7 +252,7 @@ fn what_queries_return_is_held_against_what_is_named() {
 }
 
 #[test]
-fn what_is_chosen_is_checked_against_the_document() {
+fn choices_are_checked_against_the_document() {
     let text = std::fs::read(folder().join("good/everything.yaml")).unwrap();
     let examined = examine(&text);
     let choose = |given: serde_json::Value| {
@@ -338,7 +338,7 @@ fn what_is_chosen_is_checked_against_the_document() {
 }
 
 #[test]
-fn statements_hold_names_of_columns_quoted_and_no_values() {
+fn statements_contain_quoted_columns_and_no_values() {
     let text = "version: 2\ntitle: T\nqueries:\n  q: { sql: 'SELECT 1 AS \"a\"\"b\"; -- end' }\npanels:\n\
                 \x20 - { id: k, type: kpi, query: q, value: { field: 'a\"b', aggregate: count_distinct } }\n\
                 \x20 - { id: f, type: kpi, query: q, value: { field: 'a\"b' } }\n\
@@ -378,7 +378,7 @@ fn a_comparison_moves_one_range_and_nothing_else() {
 }
 
 #[test]
-fn what_nothing_uses_is_a_warning() {
+fn unused_parts_give_warnings() {
     let text =
         "version: 2\ntitle: T\nparams: [ { name: a, type: text } ]\nqueries:\n  q: { sql: SELECT 1 }\npanels: []\n";
     let examined = examine(text.as_bytes());
@@ -391,7 +391,7 @@ fn what_nothing_uses_is_a_warning() {
 }
 
 #[test]
-fn the_published_schema_takes_the_good_documents() {
+fn published_schema_accepts_valid_documents() {
     let validator = jsonschema::draft202012::new(schema()).unwrap();
     let document: DashboardDocument = serde_json::from_value(serde_json::json!({
         "version": 2, "title": "T", "panels": [ { "type": "markdown", "id": "a", "text": "x" } ],

@@ -1,7 +1,7 @@
 //! The stream message of a job: six fields, all strings.
 //!
-//! We write `enqueued_at` as RFC 3339 in UTC and `clean_run` as `true` or `false`. What others write is taken more
-//! widely; what can't be understood becomes a clear failure of the job where a pipeline can own it.
+//! Written with `enqueued_at` as RFC 3339 in UTC and `clean_run` as `true` or `false`. Other producers' forms are accepted
+//! too; an invalid message becomes a failed job if its pipeline is known.
 
 use std::fmt;
 
@@ -12,18 +12,19 @@ use super::run::{RunError, RunErrorCode};
 use crate::domain::layout::pipeline_prefix;
 use crate::domain::limits::{JOB_ID_BYTES_MAX, KEY_BYTES_MAX, TRIGGER_BYTES_MAX};
 use crate::domain::name::Slug;
+use crate::domain::text::clipped;
 
-/// What started a run that a person asked for.
+/// The trigger of a person's run.
 pub const TRIGGER_MANUAL: &str = "manual";
-/// What started a run that new files asked for.
+/// The trigger of an automatic run.
 pub const TRIGGER_AUTO: &str = "auto";
 
-/// Identifies a job: 1 to 64 of `A-Z`, `a-z`, `0-9`, `_` and `-`. Ours are UUIDv7.
+/// Identifies a job: 1 to 64 of `A-Z`, `a-z`, `0-9`, `_` and `-`. New ones are UUIDv7.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct JobId(String);
 
-/// A text that is no job id.
+/// The text isn't a job id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{found}` is no job id: expected 1 to 64 of A-Z, a-z, 0-9, `_` and `-`")]
 pub struct JobIdError {
@@ -31,7 +32,7 @@ pub struct JobIdError {
 }
 
 impl JobId {
-    /// A fresh one, later than all before it.
+    /// A new id, which sorts after all before it.
     pub fn mint() -> Self {
         Self(uuid::Uuid::now_v7().to_string())
     }
@@ -43,7 +44,7 @@ impl JobId {
         if fits && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-') {
             return Ok(Self(text.to_owned()));
         }
-        Err(JobIdError { found: text.chars().take(200).collect() })
+        Err(JobIdError { found: clipped(text) })
     }
 
     pub fn as_str(&self) -> &str {
@@ -70,7 +71,7 @@ impl From<JobId> for String {
     }
 }
 
-/// What is asked for.
+/// A request for a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobMessage {
     pub job_id: JobId,
@@ -82,22 +83,22 @@ pub struct JobMessage {
     pub enqueued_at: DateTime<Utc>,
 }
 
-/// What an entry of the stream turned out to be.
+/// A parsed entry of the stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Arrival {
+pub enum ParsedEntry {
     Job(JobMessage),
-    /// A job of a pipeline that can't be run as asked; it fails with the error.
+    /// A job that can't be run; it fails with the error.
     Refused(JobMessage, RunError),
-    /// No pipeline can own it; says why.
-    Dead(String),
+    /// The entry has no valid job id or pipeline.
+    Invalid(String),
 }
 
-impl Arrival {
+impl ParsedEntry {
     /// The message, if a pipeline owns the job.
     pub fn message(self) -> Option<JobMessage> {
         match self {
             Self::Job(message) | Self::Refused(message, _) => Some(message),
-            Self::Dead(_) => None,
+            Self::Invalid(_) => None,
         }
     }
 }
@@ -126,8 +127,7 @@ impl JobMessage {
         ]
     }
 
-    /// The part of [`JobMessage::prefix`] below `pipelines/<slug>/`; `""` is everything. A prefix that is not below it
-    /// counts as relative already.
+    /// The part of [`JobMessage::prefix`] below `pipelines/<slug>/`; `""` is everything. Another prefix counts as relative.
     ///
     /// # Errors
     /// `invalid_job` if the prefix is that of another pipeline.
@@ -145,20 +145,20 @@ impl JobMessage {
         }
     }
 
-    /// Reads an entry. `received_at` stands in for a missing or unreadable `enqueued_at`; unknown fields are ignored, of
-    /// several fields of one name the first counts.
-    pub fn parse<'a>(fields: impl IntoIterator<Item = (&'a str, &'a str)>, received_at: DateTime<Utc>) -> Arrival {
+    /// Parses an entry. `received_at` replaces a missing or invalid `enqueued_at`; unknown fields are ignored, and the first
+    /// of duplicate fields counts.
+    pub fn parse<'a>(fields: impl IntoIterator<Item = (&'a str, &'a str)>, received_at: DateTime<Utc>) -> ParsedEntry {
         let fields: Vec<(&str, &str)> = fields.into_iter().collect();
         let get = |name: &str| fields.iter().find(|(n, _)| *n == name).map(|(_, value)| *value);
         let job_id = match get("job_id").map(JobId::parse) {
             Some(Ok(id)) => id,
-            Some(Err(error)) => return Arrival::Dead(error.to_string()),
-            None => return Arrival::Dead("the field `job_id` is missing".into()),
+            Some(Err(error)) => return ParsedEntry::Invalid(error.to_string()),
+            None => return ParsedEntry::Invalid("the field `job_id` is missing".into()),
         };
         let pipeline = match get("pipeline").map(Slug::parse) {
             Some(Ok(slug)) => slug,
-            Some(Err(error)) => return Arrival::Dead(error.to_string()),
-            None => return Arrival::Dead("the field `pipeline` is missing".into()),
+            Some(Err(error)) => return ParsedEntry::Invalid(error.to_string()),
+            None => return ParsedEntry::Invalid("the field `pipeline` is missing".into()),
         };
         let clean_run = get("clean_run").map_or(Ok(false), truth);
         let prefix = get("prefix").map_or_else(|| pipeline_prefix(&pipeline), str::to_owned);
@@ -179,8 +179,8 @@ impl JobMessage {
             Ok(_) => message.relative_prefix().err(),
         };
         match problem {
-            Some(error) => Arrival::Refused(message, error),
-            None => Arrival::Job(message),
+            Some(error) => ParsedEntry::Refused(message, error),
+            None => ParsedEntry::Job(message),
         }
     }
 }
@@ -193,7 +193,7 @@ fn truth(text: &str) -> Result<bool, String> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "1" => Ok(true),
         "false" | "0" | "" => Ok(false),
-        _ => Err(text.chars().take(200).collect()),
+        _ => Err(clipped(text)),
     }
 }
 
@@ -208,7 +208,7 @@ fn time(text: &str) -> Option<DateTime<Utc>> {
         Ok(ms) => DateTime::from_timestamp_millis(ms),
         Err(_) => DateTime::parse_from_rfc3339(text).ok().map(|time| time.with_timezone(&Utc)),
     };
-    // RFC 3339, in which records are written, has years of four digits.
+    // RFC 3339, the form in records, has years of four digits.
     time.filter(|time| (0..=9999).contains(&time.year()))
 }
 
@@ -220,7 +220,7 @@ mod tests {
         DateTime::from_timestamp_millis(ms).unwrap()
     }
 
-    fn parse(fields: &[(&str, &str)]) -> Arrival {
+    fn parse(fields: &[(&str, &str)]) -> ParsedEntry {
         JobMessage::parse(fields.iter().copied(), at(7))
     }
 
@@ -231,12 +231,14 @@ mod tests {
         message.prefix = "pipelines/trips/2024/".into();
         let fields = message.fields();
         let read = JobMessage::parse(fields.iter().map(|(n, v)| (*n, v.as_str())), at(0));
-        assert_eq!(read, Arrival::Job(message));
+        assert_eq!(read, ParsedEntry::Job(message));
     }
 
     #[test]
     fn id_and_slug_are_enough_and_unknown_fields_are_ignored() {
-        let Arrival::Job(job) = parse(&[("pipeline", "a"), ("job_id", "J-1_x"), ("colour", "red")]) else { panic!() };
+        let ParsedEntry::Job(job) = parse(&[("pipeline", "a"), ("job_id", "J-1_x"), ("colour", "red")]) else {
+            panic!()
+        };
         assert_eq!((job.prefix.as_str(), job.clean_run, job.trigger.as_str()), ("pipelines/a/", false, "manual"));
         assert_eq!(job.enqueued_at, at(7));
     }
@@ -245,7 +247,9 @@ mod tests {
     fn truth_and_time_are_taken_in_every_common_form() {
         for (text, clean) in [("TRUE", true), ("True", true), ("1", true), ("false", false), ("0", false), ("", false)]
         {
-            let Arrival::Job(job) = parse(&[("job_id", "j"), ("pipeline", "a"), ("clean_run", text)]) else { panic!() };
+            let ParsedEntry::Job(job) = parse(&[("job_id", "j"), ("pipeline", "a"), ("clean_run", text)]) else {
+                panic!()
+            };
             assert_eq!(job.clean_run, clean, "{text}");
         }
         for (text, ms) in [
@@ -257,7 +261,7 @@ mod tests {
             ("-99999999999999", 7),
         ] {
             let fields = [("job_id", "j"), ("pipeline", "a"), ("enqueued_at", text)];
-            let Arrival::Job(job) = parse(&fields) else { panic!() };
+            let ParsedEntry::Job(job) = parse(&fields) else { panic!() };
             assert_eq!(job.enqueued_at, at(ms), "{text}");
         }
     }
@@ -272,7 +276,7 @@ mod tests {
             (vec![("job_id", long.as_str()), ("pipeline", "a")], "is no job id"),
             (vec![("job_id", "j"), ("pipeline", "../x")], "`../x` is no slug"),
         ] {
-            let Arrival::Dead(why) = parse(&fields) else { panic!("{fields:?}") };
+            let ParsedEntry::Invalid(why) = parse(&fields) else { panic!("{fields:?}") };
             assert!(why.contains(part), "{why}");
         }
     }
@@ -285,7 +289,7 @@ mod tests {
             ("prefix", "pipelines/b/", "found `pipelines/b/`"),
             ("prefix", huge.as_str(), "at most 1024 bytes"),
         ] {
-            let Arrival::Refused(job, error) = parse(&[("job_id", "j"), ("pipeline", "a"), (field, value)]) else {
+            let ParsedEntry::Refused(job, error) = parse(&[("job_id", "j"), ("pipeline", "a"), (field, value)]) else {
                 panic!("{field}={value}")
             };
             assert_eq!((job.pipeline.as_str(), error.code), ("a", RunErrorCode::InvalidJob));
@@ -304,7 +308,7 @@ mod tests {
             ("in/", "in/"),
         ] {
             let fields = [("job_id", "j"), ("pipeline", "a"), ("prefix", prefix)];
-            let Arrival::Job(job) = parse(&fields) else { panic!("{prefix}") };
+            let ParsedEntry::Job(job) = parse(&fields) else { panic!("{prefix}") };
             assert_eq!(job.relative_prefix(), Ok(relative), "{prefix}");
         }
     }

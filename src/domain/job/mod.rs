@@ -1,8 +1,7 @@
-//! A job: one run of a pipeline that somebody asked for.
+//! A job: one run of a pipeline.
 //!
-//! [`message`] is the asking, as it travels on the stream; [`record`] is what is known of the job, from `queued` to its
-//! end; [`retry`] decides what follows a failure; [`window`] when a batch of new files becomes a job; [`run`] is what the
-//! run itself says.
+//! [`message`] is its stream entry; [`record`] its state; [`retry`] the retry policy; [`window`] the debounce window of new
+//! files; [`run`] progress, result and error of the run.
 
 pub mod message;
 pub mod record;
@@ -10,7 +9,7 @@ pub mod retry;
 pub mod run;
 pub mod window;
 
-pub use message::{Arrival, JobId, JobMessage};
-pub use record::{Job, JobStatus, Waiting};
-pub use retry::{AttemptCost, Next};
+pub use message::{JobId, JobMessage, ParsedEntry};
+pub use record::{Job, JobStatus, WaitReason};
+pub use retry::{AttemptCost, RetryDecision};
 pub use run::*;

@@ -1,11 +1,11 @@
-//! What is known of a job, and how its state moves.
+//! The record of a job and its state machine.
 //!
 //! ```text
 //! queued --start--> running --complete--> completed
 //!   ^                  |-----fail-------> failed
 //!   '---retry, defer---'
 //! ```
-//! A job that is `completed` or `failed` is terminal: it never moves again. A queued one may be refused a run and fail.
+//! `completed` and `failed` are terminal. A queued job that can't be run fails without a start.
 
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
@@ -37,7 +37,8 @@ impl JobStatus {
 /// Why a queued job is not in the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Waiting {
+#[schemars(rename = "Waiting")]
+pub enum WaitReason {
     /// Another run of the pipeline holds its lock.
     PipelineBusy,
     /// After a transient failure.
@@ -46,10 +47,10 @@ pub enum Waiting {
     SourceBeingWritten,
 }
 
-impl Waiting {
+impl WaitReason {
     pub const ALL: [Self; 3] = [Self::PipelineBusy, Self::Retry, Self::SourceBeingWritten];
 
-    /// As it stands in records and in the key-value store.
+    /// The form in records and in the key-value store.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::PipelineBusy => "pipeline_busy",
@@ -106,7 +107,7 @@ pub struct Job {
     #[schemars(with = "Option<String>")]
     pub not_before: Option<DateTime<Utc>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<Waiting>,
+    pub reason: Option<WaitReason>,
     /// Of a running job whose worker has lost its lock, because it died or can't reach the key-value store: how long
     /// nothing was heard of it, in milliseconds. Another worker takes the job over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -139,7 +140,7 @@ impl Job {
         }
     }
 
-    /// The message that asks for it again.
+    /// The message that enqueues it again.
     pub fn message(&self) -> JobMessage {
         JobMessage {
             job_id: self.job_id.clone(),
@@ -151,8 +152,7 @@ impl Job {
         }
     }
 
-    /// Without the accounting of each source and the changes of each partition: of these there can be very many, and the
-    /// terminal record keeps them.
+    /// Drops the lists of sources and partition changes, which can be long; the terminal record keeps them.
     pub fn without_sources(mut self) -> Self {
         for table in self.result.iter_mut().flat_map(|result| result.tables.values_mut()) {
             table.sources = Vec::new();
@@ -183,8 +183,8 @@ impl Job {
         self
     }
 
-    /// Back to the queue, to be started no sooner than `not_before`.
-    pub fn waiting(mut self, reason: Waiting, not_before: DateTime<Utc>, error: Option<RunError>) -> Self {
+    /// Requeues it, to be started no sooner than `not_before`.
+    pub fn waiting(mut self, reason: WaitReason, not_before: DateTime<Utc>, error: Option<RunError>) -> Self {
         debug_assert!(!self.status.is_terminal());
         self.status = JobStatus::Queued;
         (self.started_at, self.worker, self.fence, self.progress) = (None, None, None, None);
@@ -264,7 +264,7 @@ mod tests {
             started.clone(),
             started.clone().completed(RunResult::default(), at(2_500)),
             started.clone().failed(lost(), at(3_000)),
-            started.waiting(Waiting::Retry, at(4_000), Some(lost())),
+            started.waiting(WaitReason::Retry, at(4_000), Some(lost())),
         ] {
             let text = serde_json::to_string(&job).unwrap();
             assert_eq!(serde_json::from_str::<Job>(&text).unwrap(), job, "{text}");
@@ -282,18 +282,18 @@ mod tests {
 
     #[test]
     fn a_waiting_job_is_queued_and_keeps_the_error_of_its_last_attempt() {
-        let job = queued().started("w", 7, 1, at(2_000)).waiting(Waiting::Retry, at(9_000), Some(lost()));
+        let job = queued().started("w", 7, 1, at(2_000)).waiting(WaitReason::Retry, at(9_000), Some(lost()));
         assert_eq!((job.status, job.attempt, job.worker.as_deref()), (JobStatus::Queued, 1, None));
-        assert_eq!((job.not_before, job.reason), (Some(at(9_000)), Some(Waiting::Retry)));
-        let again = job.started("v", 8, 2, at(9_001)).waiting(Waiting::PipelineBusy, at(9_500), None);
+        assert_eq!((job.not_before, job.reason), (Some(at(9_000)), Some(WaitReason::Retry)));
+        let again = job.started("v", 8, 2, at(9_001)).waiting(WaitReason::PipelineBusy, at(9_500), None);
         assert_eq!(again.error, Some(lost()));
         assert_eq!(again.started("v", 9, 2, at(9_501)).completed(RunResult::default(), at(9_600)).error, None);
     }
 
     #[test]
     fn reasons_are_told_as_they_are_stored() {
-        for reason in Waiting::ALL {
-            assert_eq!(Waiting::parse(reason.as_str()), Some(reason));
+        for reason in WaitReason::ALL {
+            assert_eq!(WaitReason::parse(reason.as_str()), Some(reason));
             assert_eq!(serde_json::to_value(reason).unwrap(), reason.as_str());
         }
     }

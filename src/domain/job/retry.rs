@@ -1,14 +1,14 @@
-//! What follows the failure of an attempt.
+//! Retry policy.
 
 use std::time::Duration;
 
-use super::record::Waiting;
+use super::record::WaitReason;
 use super::run::{RunError, RunErrorCode};
 use crate::domain::limits::{
     BACKOFF_FIRST_MS, BACKOFF_JITTER_PERCENT, BACKOFF_MS_MAX, DEFER_MARGIN_MS, DEFER_MS_MAX, UNSETTLED_WAIT_MS,
 };
 
-/// Whether an attempt counts.
+/// Whether a failed attempt counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttemptCost {
     One,
@@ -16,24 +16,24 @@ pub enum AttemptCost {
     Zero,
 }
 
-/// What is to be done with a job whose attempt failed.
+/// What happens to a job whose attempt failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Next {
+pub enum RetryDecision {
     Fail,
-    Wait { reason: Waiting, delay: Duration, cost: AttemptCost },
+    Wait { reason: WaitReason, delay: Duration, cost: AttemptCost },
 }
 
 /// Decides after the failure of attempt number `attempt` (from 1) of at most `attempts_max`. `jitter` is random in
 /// 0.0..1.0.
-pub fn after(error: &RunError, attempt: u32, attempts_max: u32, jitter: f64) -> Next {
+pub fn after(error: &RunError, attempt: u32, attempts_max: u32, jitter: f64) -> RetryDecision {
     if error.code == RunErrorCode::SourceBeingWritten {
         let delay = Duration::from_millis(UNSETTLED_WAIT_MS);
-        return Next::Wait { reason: Waiting::SourceBeingWritten, delay, cost: AttemptCost::Zero };
+        return RetryDecision::Wait { reason: WaitReason::SourceBeingWritten, delay, cost: AttemptCost::Zero };
     }
     if !error.code.is_transient() || attempt >= attempts_max {
-        return Next::Fail;
+        return RetryDecision::Fail;
     }
-    Next::Wait { reason: Waiting::Retry, delay: backoff(attempt, jitter), cost: AttemptCost::One }
+    RetryDecision::Wait { reason: WaitReason::Retry, delay: backoff(attempt, jitter), cost: AttemptCost::One }
 }
 
 /// 2 s × 2ⁿ, at most 60 s, ± 20%; n is 0 after the first attempt.
@@ -45,8 +45,7 @@ pub fn backoff(attempt: u32, jitter: f64) -> Duration {
     Duration::from_millis((ms - spread + offset).min(BACKOFF_MS_MAX))
 }
 
-/// How long a job waits that found the pipeline's lock taken, which lasts `lock_left` more: a second beyond it, at most
-/// 30 s.
+/// The wait of a job whose pipeline is locked for `lock_left` more: a second longer, at most 30 s.
 pub fn defer_delay(lock_left: Duration) -> Duration {
     (lock_left + Duration::from_millis(DEFER_MARGIN_MS)).min(Duration::from_millis(DEFER_MS_MAX))
 }
@@ -63,24 +62,27 @@ mod tests {
     fn transient_failures_are_tried_again_until_the_attempts_are_used_up() {
         for attempt in [1, 2] {
             let next = after(&error(RunErrorCode::S3Error), attempt, 3, 0.5);
-            let Next::Wait { reason, delay, cost } = next else { panic!("{next:?}") };
-            assert_eq!((reason, cost), (Waiting::Retry, AttemptCost::One));
+            let RetryDecision::Wait { reason, delay, cost } = next else { panic!("{next:?}") };
+            assert_eq!((reason, cost), (WaitReason::Retry, AttemptCost::One));
             assert_eq!(delay, Duration::from_secs(1 << attempt));
         }
-        assert_eq!(after(&error(RunErrorCode::S3Error), 3, 3, 0.5), Next::Fail);
+        assert_eq!(after(&error(RunErrorCode::S3Error), 3, 3, 0.5), RetryDecision::Fail);
     }
 
     #[test]
     fn permanent_failures_are_final_at_once() {
         for code in [RunErrorCode::InvalidConfig, RunErrorCode::BucketNotFound, RunErrorCode::AccessDenied] {
-            assert_eq!(after(&error(code), 1, 3, 0.5), Next::Fail);
+            assert_eq!(after(&error(code), 1, 3, 0.5), RetryDecision::Fail);
         }
     }
 
     #[test]
     fn a_source_that_is_still_written_costs_no_attempt_however_often() {
         let next = after(&error(RunErrorCode::SourceBeingWritten), 3, 3, 0.5);
-        assert!(matches!(next, Next::Wait { cost: AttemptCost::Zero, reason: Waiting::SourceBeingWritten, .. }));
+        assert!(matches!(
+            next,
+            RetryDecision::Wait { cost: AttemptCost::Zero, reason: WaitReason::SourceBeingWritten, .. }
+        ));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a run says of itself: its progress while it lasts, its result or error at its end.
+//! A run's progress, result and error.
 
 use std::collections::BTreeMap;
 
@@ -241,7 +241,7 @@ impl RunErrorCode {
 
 const _: () = assert!(RunErrorCode::ALL.len() == RunErrorCode::Internal as usize + 1, "one is missing in `ALL`");
 
-/// As it stands in records.
+/// The form in records.
 impl std::fmt::Display for RunErrorCode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.serialize(f)

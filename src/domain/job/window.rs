@@ -1,11 +1,11 @@
-//! When a batch of new files becomes a job.
+//! The debounce window of a batch of new files.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::domain::limits::{DEBOUNCE_QUIET_MS, DEBOUNCE_WAIT_MS_MAX};
 
-/// When a window is due whose first event came at `first` and whose last at `now`: after 5 s of quiet, 30 s after the
-/// first event at the latest (the contract's figures).
+/// When a window with the first event at `first` and the last at `now` is due: after 5 s of quiet, at most 30 s after the
+/// first event (the contract's figures).
 pub fn due(first: DateTime<Utc>, now: DateTime<Utc>) -> DateTime<Utc> {
     let quiet = now + TimeDelta::milliseconds(DEBOUNCE_QUIET_MS);
     quiet.min(first + TimeDelta::milliseconds(DEBOUNCE_WAIT_MS_MAX))

@@ -1,13 +1,13 @@
-//! Texts that readers which infer types from paths take for another value, where every partition has such a text.
+//! Texts that readers with type inference on paths may take for another value.
 //!
 //! DuckDB infers dates and whole numbers; Polars also floats, booleans, times and dates of many forms; pyarrow whole numbers;
-//! Spark numbers of every form, dates and timestamps. `tests/peers` reads what is let through with each.
+//! Spark numbers of every form, dates and timestamps. `tests/peers` reads the accepted texts with each.
 
 /// Digits of whole numbers that every reader has exactly.
 const WHOLE_DIGITS_MAX: usize = 18;
 
-/// Whether a reader could take `text` for a value that is written otherwise: `01` for 1, `1/2/2024` for a date. `1` and
-/// `2024-01-31` stay what they are.
+/// Whether a reader could take `text` for a value with another text: `01` for 1, `1/2/2024` for a date. `1` and `2024-01-31`
+/// round-trip.
 pub fn is_inferable(text: &str) -> bool {
     let trimmed = text.trim();
     is_word(trimmed)
@@ -25,7 +25,7 @@ fn is_word(text: &str) -> bool {
     is_one(NUMBERS) || (is_one(BOOLEANS) && !BOOLEANS.contains(&text))
 }
 
-/// Takes digits of any script from the start, and tells how many they were.
+/// Consumes leading digits of any script and returns their number.
 fn digits(text: &mut &str) -> usize {
     let rest = text.trim_start_matches(char::is_numeric);
     let count = text[..text.len() - rest.len()].chars().count();
@@ -53,7 +53,7 @@ fn is_number(text: &str) -> bool {
     matches!(rest, "" | "d" | "D" | "f" | "F")
 }
 
-/// A number as readers write it, too.
+/// A number in the form that readers write.
 fn is_plain_number(text: &str) -> bool {
     let unsigned = text.strip_prefix('-').unwrap_or(text);
     if unsigned.bytes().all(|b| b.is_ascii_digit()) {
@@ -88,7 +88,7 @@ fn is_clock_time(text: &str) -> bool {
     }
 }
 
-/// Three numbers with one sign between them, and perhaps a time behind them.
+/// Three numbers with one separator, and perhaps a time.
 fn is_date(text: &str) -> bool {
     const NUMBER_DIGITS_MAX: usize = 7;
     let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -109,7 +109,7 @@ fn is_date(text: &str) -> bool {
     rest.is_empty() || rest.starts_with(['T', ' '])
 }
 
-/// `2024-01-31` or `2024-01-31 10:00:00`, as readers write it, too.
+/// `2024-01-31` or `2024-01-31 10:00:00`, the form that readers write.
 fn is_plain_date(text: &str) -> bool {
     const DATE: &[u8] = b"0000-00-00";
     const TIME: &[u8] = b"0000-00-00 00:00:00";

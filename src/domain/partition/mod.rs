@@ -1,4 +1,4 @@
-//! Partition paths: `col=value/col=value`, percent-escaped as Hive has it.
+//! Partition paths, `col=value/col=value`, with Hive's percent-escapes.
 
 mod inferable;
 
@@ -7,7 +7,7 @@ use super::limits::PARTITION_SEGMENT_BYTES_MAX;
 /// The value that stands for null.
 pub const NULL_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
 
-/// Why a text is no value of a partition that all readers read right.
+/// Why some reader would misread a partition's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextFault {
     /// Spark can't read such a table; Hive has null there.
@@ -18,7 +18,7 @@ pub enum TextFault {
     Inferable,
 }
 
-/// What keeps `text` from being a partition's value.
+/// Why `text` can't be a partition's value, if it can't.
 pub fn text_fault(text: &str) -> Option<TextFault> {
     match text {
         "" => Some(TextFault::Empty),
@@ -27,7 +27,7 @@ pub fn text_fault(text: &str) -> Option<TextFault> {
     }
 }
 
-/// Whether readers have `name` as the name of a partition's column: DuckDB and Polars show escapes as they are.
+/// Whether `name` needs no escapes as a partition column: DuckDB and Polars don't decode them.
 pub fn is_plain_name(name: &str) -> bool {
     let mut escaped = String::with_capacity(name.len());
     escape_into(name, &mut escaped);
@@ -36,8 +36,8 @@ pub fn is_plain_name(name: &str) -> bool {
 
 /// Makes the segment `name=value`; `None` as value is null.
 ///
-/// Tables that older versions wrote have values for which there is a [`TextFault`] now. One that reads like the null mark
-/// has its first `_` escaped, so that it stays a value; an empty string is an empty value.
+/// Tables of older versions have values with a [`TextFault`]. The text of the null mark has its first `_` escaped, so that it
+/// stays a value; an empty string is an empty value.
 ///
 /// # Errors
 /// The escaped segment's length in bytes, if it exceeds [`PARTITION_SEGMENT_BYTES_MAX`].
@@ -56,21 +56,21 @@ pub fn segment(name: &str, value: Option<&str>) -> Result<String, usize> {
     if out.len() > PARTITION_SEGMENT_BYTES_MAX { Err(out.len()) } else { Ok(out) }
 }
 
-/// Reads a segment back into its name and value; `None` if it has no `=` or a broken escape.
+/// Parses a segment into name and value; `None` without `=` or with an invalid escape.
 pub fn parse_segment(segment: &str) -> Option<(String, Option<String>)> {
     let (name, value) = segment.split_once('=')?;
     let value = if value == NULL_VALUE { None } else { Some(unescape(value)?) };
     Some((unescape(name)?, value))
 }
 
-/// Whether `text` is a segment just as [`segment`] writes it.
+/// Whether `text` is a segment in the form that [`segment`] writes.
 pub fn is_segment(text: &str) -> bool {
     parse_segment(text).is_some_and(|(name, value)| segment(&name, value.as_deref()).is_ok_and(|made| made == text))
 }
 
 /// Escapes what Hive escapes, and what could not be part of an object key: ASCII control characters, and
 /// `"` `#` `%` `'` `*` `/` `:` `=` `?` `\` `{` `[` `]` `^` DEL; besides `.` and `..` as a whole, and bidirectional
-/// formatting characters. Other text stands as it is.
+/// formatting characters.
 fn escape_into(text: &str, out: &mut String) {
     let dots = text == "." || text == "..";
     for c in text.chars() {
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn segments_read_back_as_what_they_were_made_of() {
+    fn segments_round_trip() {
         for value in ["2013-01-01", "a/b", "50%", "x=y", "München", "", ".", "..", NULL_VALUE, "a b", "é:\u{202e}\0"]
         {
             let made = segment("col", Some(value)).unwrap();
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_longer_than_a_file_name_is_refused() {
+    fn segment_longer_than_a_file_name_is_refused() {
         assert_eq!(segment("c", Some(&"x".repeat(253))).map(|s| s.len()), Ok(255));
         assert_eq!(segment("c", Some(&"x".repeat(254))), Err(256));
         assert_eq!(segment("c", Some(&"/".repeat(85))), Err(257));

@@ -1,5 +1,5 @@
-//! A pipeline's config: the document as people write it ([`document`]), the rules it must meet ([`validate`]), and the
-//! checked form that the rest of the program works with (here).
+//! A pipeline's config: the document ([`document`]), its rules ([`validate`]), and the checked form of the rest of the
+//! program (here).
 //!
 //! Invariant: a [`Pipeline`] exists only if its document had no problem.
 
@@ -13,7 +13,7 @@ use super::name::{ColumnName, TableName};
 use super::zones::Zone;
 use types::DataType;
 
-/// Reads one of a mapping's `files`: `*` and `?` stay within a segment, `**` crosses segments.
+/// Compiles one of a mapping's `files`: `*` and `?` stay within a segment, `**` crosses segments.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -30,7 +30,7 @@ pub struct Pipeline {
     pub mappings: Vec<Mapping>,
 }
 
-/// How one table is made of CSV files.
+/// The mapping from CSV files to one table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mapping {
     pub table: TableName,
@@ -48,7 +48,7 @@ pub struct Mapping {
     pub duplicate_columns: DuplicateColumns,
     pub rejects: RejectLimits,
     pub partition_by: Vec<PartitionField>,
-    /// Positions in `columns`; ascending, nulls last. Never a column that an identity partition takes out of the file.
+    /// Indices in `columns`; ascending, nulls last. Never an identity partition column, which isn't in the files.
     pub sort_by: Vec<usize>,
     pub parquet: ParquetOptions,
     /// JSON, members sorted: everything of the mapping that can change the table's bytes, with defaults filled in. The
@@ -76,7 +76,7 @@ pub struct Dialect {
     pub skip_footer_rows: u64,
     pub record_terminator: RecordTerminator,
     pub blank_lines: BlankLines,
-    /// A record that starts with this byte is no record.
+    /// A line that starts with this byte is skipped.
     pub comment: Option<u8>,
     /// Label of a WHATWG encoding; a byte order mark in the source wins over it.
     pub encoding: &'static encoding_rs::Encoding,
@@ -94,7 +94,7 @@ pub struct Dialect {
     pub record_bytes_max: u64,
 }
 
-/// What a config has that says nothing of `csv`.
+/// The defaults of `csv`.
 impl Default for Dialect {
     fn default() -> Self {
         Self {
@@ -140,7 +140,7 @@ pub enum RecordTerminator {
     Cr,
 }
 
-/// What becomes of a line without any bytes.
+/// What an empty line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlankLines {
     /// It is no record.
@@ -181,7 +181,7 @@ pub enum ColumnSource {
     Expr(String),
 }
 
-/// What becomes of a row whose cell can't be read as its type.
+/// What happens to a row with a cell that doesn't fit its type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnError {
     Reject,
@@ -256,7 +256,7 @@ pub struct PartitionField {
     pub inferable_texts: InferableTexts,
 }
 
-/// What becomes of texts that readers which infer types take for another value.
+/// What happens to texts that readers with type inference misread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InferableTexts {
     Reject,
@@ -300,13 +300,13 @@ pub enum Compression {
 }
 
 impl Mapping {
-    /// Positions in `columns` of those that are stored in the files: all but the identity partition columns.
+    /// Indices of the columns in the files: all but identity partition columns.
     pub fn stored_columns(&self) -> Vec<usize> {
         let taken = |i: usize| self.partition_by.iter().any(|p| p.transform == Transform::Identity && p.column == i);
         (0..self.columns.len()).filter(|&i| !taken(i)).collect()
     }
 
-    /// Whether any row must pass through SQL.
+    /// Whether rows need SQL.
     pub fn has_expressions(&self) -> bool {
         self.filter.is_some()
             || !self.checks.is_empty()

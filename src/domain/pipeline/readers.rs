@@ -111,7 +111,7 @@ pub enum Subject {
 
 /// A place in a mapping that a row is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum MappingNode {
     Column(usize),
     Encodings,
     Compression,
@@ -119,26 +119,26 @@ pub enum Place {
 }
 
 impl Row {
-    /// The places of `mapping` that it is about.
-    pub fn places(&self, mapping: &Mapping) -> Vec<Place> {
+    /// The nodes of `mapping` that the row is about.
+    pub fn nodes(&self, mapping: &Mapping) -> Vec<MappingNode> {
         let columns = |is_meant: &dyn Fn(DataType) -> bool| -> Vec<usize> {
             mapping.stored_columns().into_iter().filter(|&i| is_meant(mapping.columns[i].ty)).collect()
         };
         match self.subject {
-            Subject::Column(is_meant) => columns(&is_meant).into_iter().map(Place::Column).collect(),
+            Subject::Column(is_meant) => columns(&is_meant).into_iter().map(MappingNode::Column).collect(),
             Subject::CompactColumn(ty) => {
                 let is_meant = mapping.parquet.encodings == Encodings::Compact && !columns(&|own| own == ty).is_empty();
-                is_meant.then_some(Place::Encodings).into_iter().collect()
+                is_meant.then_some(MappingNode::Encodings).into_iter().collect()
             }
             Subject::Compression(is_meant) => {
-                is_meant(mapping.parquet.compression).then_some(Place::Compression).into_iter().collect()
+                is_meant(mapping.parquet.compression).then_some(MappingNode::Compression).into_iter().collect()
             }
             Subject::TextPartition => {
                 let is_text = |i: &usize| {
                     let field = &mapping.partition_by[*i];
                     field.transform == Transform::Identity && mapping.columns[field.column].ty == DataType::String
                 };
-                (0..mapping.partition_by.len()).filter(is_text).map(Place::Partition).collect()
+                (0..mapping.partition_by.len()).filter(is_text).map(MappingNode::Partition).collect()
             }
         }
     }

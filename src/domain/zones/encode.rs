@@ -1,4 +1,4 @@
-//! The database as a resource bundle `zoneinfo64` of ICU, which DuckDB's functions of zones read.
+//! Encodes the database as ICU's resource bundle `zoneinfo64`, which DuckDB reads.
 //!
 //! A zone has its transitions up to [`RULES_FROM`] and from then on a rule for each year. The few kinds of rules that ICU
 //! can't hold (none is in use) have transitions up to [`TRANSITIONS_UNTIL`] instead.

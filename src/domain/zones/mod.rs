@@ -1,4 +1,4 @@
-//! The time-zone database: one for cells and for SQL.
+//! The time-zone database of cells and SQL.
 //!
 //! Invariant: a process has one database. It is the one that the program ships, unless [`install`] gave a newer one before
 //! the first use. Offsets are right for every year: after the last transition of a zone its rule goes on.

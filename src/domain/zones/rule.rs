@@ -1,4 +1,4 @@
-//! The rule at the end of TZif data (a POSIX `TZ` string) as ICU writes rules.
+//! Converts the rule at the end of TZif data (a POSIX `TZ` string) to ICU's form.
 
 /// Start and end of daylight-saving time as ICU's `SimpleTimeZone` has them: month, day, weekday, time in s, kind of time,
 /// twice, then the saving in s.

@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 
 use crate::domain::limits::TABLE_NAME_BYTES_MAX;
+use crate::domain::source_name::COMPRESSIONS;
 
 /// Bytes at which proposed column names are truncated, before a suffix that makes them unique.
 const COLUMN_BYTES_MAX: usize = 60;
-/// Extensions of compressed files, and of CSVs.
-const COMPRESSIONS: [&str; 2] = [".gz", ".zst"];
+/// Endings of delimited text.
 const KINDS: [&str; 6] = [".csv", ".tsv", ".tab", ".txt", ".psv", ".dat"];
 
 /// Snake case: letters and digits of any script in lower case, everything else `_`, camel case split into words.
@@ -83,7 +83,8 @@ fn parts(key: &str) -> KeyParts<'_> {
         key.strip_prefix("pipelines/").and_then(|rest| rest.split_once('/')).map_or(key, |(_, relative)| relative);
     let (folder, name) = relative.rsplit_once('/').unwrap_or(("", relative));
     let lower = name.to_ascii_lowercase();
-    let compression = COMPRESSIONS.iter().find(|e| lower.ends_with(**e)).map_or(0, |e| e.len());
+    let compression =
+        COMPRESSIONS.iter().find(|(ending, _)| lower.ends_with(ending)).map_or(0, |(ending, _)| ending.len());
     let plain = &lower[..lower.len() - compression];
     let kind = KINDS.iter().find(|e| plain.ends_with(**e)).map_or(0, |e| e.len());
     let (stem, endings) = name.split_at(name.len() - compression - kind);

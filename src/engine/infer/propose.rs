@@ -10,11 +10,14 @@ use super::settle::{self, Settled};
 use super::sniff::plan::{self, DialectPlan, SniffError};
 use super::survey::Survey;
 use super::{misfits, naming, suggest};
-use crate::domain::limits::{INFER_BYTES_DEFAULT, INFER_MS_DEFAULT};
 use crate::engine::read::error::ReadError;
 use crate::engine::read::head::Head;
 use crate::ports::ObjectStore;
 use crate::ports::store::{Bucket, StoreError};
+
+/// What a proposal for a CSV looks at unless it is told otherwise: decompressed bytes, and time in ms.
+const INFER_BYTES_DEFAULT: usize = 64 << 20;
+const INFER_MS_DEFAULT: u64 = 5_000;
 
 /// Limits of an inference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,6 +7,7 @@ use flate2::bufread::MultiGzDecoder;
 use super::error::ReadError;
 use super::stored::StoredBody;
 use crate::domain::limits::{INFLATE_FREE_BYTES, INFLATE_RATIO_MAX};
+use crate::domain::source_name::{SourceCompression, compression};
 
 const STORED_BUFFER_BYTES: usize = 128 << 10;
 /// Largest zstd window, as a power of two: the maximum of `zstd` without `--long`.
@@ -154,16 +155,10 @@ enum KeyExtension {
 
 impl KeyExtension {
     fn of(key: &str) -> Self {
-        let ends = |ending: &str| {
-            key.len() >= ending.len()
-                && key.as_bytes()[key.len() - ending.len()..].eq_ignore_ascii_case(ending.as_bytes())
-        };
-        if ends(".gz") {
-            Self::Gzip
-        } else if ends(".zst") {
-            Self::Zstd
-        } else {
-            Self::Plain
+        match compression(key) {
+            None => Self::Plain,
+            Some(SourceCompression::Gzip) => Self::Gzip,
+            Some(SourceCompression::Zstd) => Self::Zstd,
         }
     }
 

@@ -3,8 +3,13 @@
 use std::collections::BTreeSet;
 
 use crate::domain::job::{PartitionChange, TableChanges};
-use crate::domain::limits::{CHANGE_SOURCES_MAX, CHANGES_OF_RUN_MAX, CHANGES_SHOWN_MAX};
 use crate::domain::manifest::{Manifest, PartitionEntry};
+
+/// Partitions whose change a job's record tells of: of one table, and of all of them together (but at least some of each).
+const CHANGES_SHOWN_MAX: usize = 200;
+const CHANGES_OF_RUN_MAX: usize = 2_000;
+/// Sources that stand with one of them.
+const CHANGE_SOURCES_MAX: usize = 5;
 
 /// Partitions shown per table, even with very many tables.
 const SHOWN_MIN: usize = 10;

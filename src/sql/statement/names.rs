@@ -1,18 +1,18 @@
 //! The names that statements may use besides those of expressions: functions, relations, types.
 //!
-//! Invariant: each function was reviewed. It computes from its arguments (and the time, chance or the rows at hand)
-//! alone; it reads no file, environment, setting or catalog, changes nothing, and doesn't wait.
+//! Invariant: each function was reviewed. It computes only from its arguments, the time, randomness or the rows; it reads no
+//! file, environment, setting or catalog, changes nothing, and doesn't wait.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use super::super::names::{AGGREGATES, Known, known};
+use crate::sql::names::{AGGREGATES, Known, known};
 
 static FUNCTIONS: LazyLock<HashSet<&'static str>> = LazyLock::new(|| own_functions().collect());
 
-/// Functions that make rows, as they stand in `FROM`.
+/// Table functions, which `FROM` may call.
 pub const TABLE_FUNCTIONS: &[&str] = &["generate_series", "json_each", "json_tree", "range", "unnest"];
-/// Names that DuckDB takes for calls of functions where no column has them, quoted or not.
+/// Names that DuckDB takes for calls of functions if no column has them, quoted or not.
 const VALUE_FUNCTIONS: &[(&str, &str)] = &[
     ("current_catalog", "current_catalog"),
     ("current_date", "current_date"),
@@ -26,7 +26,7 @@ const VALUE_FUNCTIONS: &[(&str, &str)] = &[
     ("session_user", "session_user"),
     ("user", "user"),
 ];
-/// Starts of the names under which DuckDB shows its catalog and settings.
+/// Prefixes of DuckDB's catalog and settings.
 const SYSTEM_PREFIXES: &[&str] = &["duckdb_", "information_schema", "pg_", "pragma_", "sqlite_"];
 /// Types that the parser leaves to be looked up by name.
 pub const NAMED_TYPES: &[&str] = &["bitstring", "enum", "json", "list", "oid", "time_ns", "varbinary", "varint"];
@@ -80,7 +80,7 @@ fn own_functions() -> impl Iterator<Item = &'static str> {
 
 /// Every function that a statement may use outside of `FROM`.
 pub fn functions() -> impl Iterator<Item = &'static str> {
-    super::super::names::functions().chain(AGGREGATES.iter().copied()).chain(own_functions())
+    crate::sql::names::functions().chain(AGGREGATES.iter().copied()).chain(own_functions())
 }
 
 /// Whether statements may use a function, given in lower case.
@@ -88,17 +88,17 @@ pub fn is_allowed(name: &str) -> bool {
     known(name) == Known::Allowed || AGGREGATES.contains(&name) || FUNCTIONS.contains(name)
 }
 
-/// Names that, where no column has them, are functions which statements may not use.
+/// Names that call a refused function if no column has them.
 pub fn refused_values() -> impl Iterator<Item = &'static str> {
     VALUE_FUNCTIONS.iter().filter(|(_, function)| !is_allowed(function)).map(|(name, _)| *name)
 }
 
-/// Whether DuckDB takes a relation of this name (in lower case) for one of its own.
+/// Whether DuckDB has a system relation of this name (in lower case).
 pub fn is_system(name: &str) -> bool {
     SYSTEM_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Whether DuckDB could take a relation of this name for a file or an address.
+/// Whether DuckDB could take this name of a relation for a file or a URL.
 pub fn is_file(name: &str) -> bool {
     name.contains(['/', '\\', '.', '*', '?', '[', ':', '\'', '"', '~', '%'])
 }
@@ -122,15 +122,15 @@ mod tests {
     }
 
     #[test]
-    fn the_list_is_sorted_and_adds_to_the_others() {
+    fn list_is_sorted_and_disjoint_from_the_others() {
         let names: Vec<_> = own_functions().collect();
         assert!(names.windows(2).all(|pair| pair[0] < pair[1]));
         assert!(names.iter().all(|name| known(name) != Known::Allowed && !AGGREGATES.contains(name)));
     }
 
-    /// The database itself tells which bare names it takes for functions.
+    /// Asks the database which bare names it takes for functions.
     #[test]
-    fn every_bare_name_that_is_a_function_is_known() {
+    fn every_bare_function_name_is_known() {
         let database = duckdb::Connection::open_in_memory().unwrap();
         let keywords = "SELECT string_agg(DISTINCT keyword_name, chr(10)) FROM duckdb_keywords()";
         let mut names = database_functions();

@@ -1,14 +1,14 @@
-//! The nodes that a statement may be made of, and what each of their members holds.
+//! The nodes that a statement may contain, and the content of each member.
 //!
 //! Invariant: a member that isn't listed for its node must be blank. DuckDB is pinned; a version that adds members or
 //! nodes has them refused until they are listed here.
 
-use super::super::allow::{COMPARISONS, OPERATORS};
+use crate::sql::allow::{COMPARISONS, OPERATORS};
 use Holds::{
     Data, Expression, ExpressionLists, Expressions, Modifier, Modifiers, Own, Part, Parts, Query, Relation, Type,
 };
 
-/// What a member holds, and so how it is walked.
+/// The content of a member, which determines its walk.
 pub enum Holds {
     /// Names, numbers, flags and constants: nothing that is evaluated.
     Data,
@@ -24,11 +24,11 @@ pub enum Holds {
     Part(&'static [Member]),
     /// A list of such objects.
     Parts(&'static [Member]),
-    /// The node's own rule walks it.
+    /// Walked by the node's own rule.
     Own,
 }
 
-/// A member's name and what it holds.
+/// A member's name and content.
 pub type Member = (&'static str, Holds);
 
 /// Operators that statements may use besides those of expressions.
@@ -103,7 +103,7 @@ pub fn query(kind: &str) -> Option<&'static [Member]> {
     })
 }
 
-/// The members of what stands in `FROM`, besides [`RELATION`].
+/// The members of a relation in `FROM`, besides [`RELATION`].
 pub fn relation(kind: &str) -> Option<&'static [Member]> {
     Some(match kind {
         "EMPTY" => &[],
@@ -133,7 +133,7 @@ pub fn relation(kind: &str) -> Option<&'static [Member]> {
     })
 }
 
-/// Members that everything in `FROM` has.
+/// Members of every relation in `FROM`.
 pub const RELATION: &[Member] = &[("type", Data), ("alias", Data), ("query_location", Data), ("sample", Part(SAMPLE))];
 
 /// The members of `ORDER BY`, `LIMIT` and `DISTINCT`.
@@ -146,7 +146,7 @@ pub fn modifier(kind: &str) -> Option<&'static [Member]> {
     })
 }
 
-/// Members that every expression has.
+/// Members of every expression.
 pub const EXPRESSION: &[Member] = &[("class", Data), ("type", Data), ("alias", Data), ("query_location", Data)];
 
 pub const FUNCTION: &[Member] = &[

@@ -1,11 +1,11 @@
-//! Cuts a text into words and the rest, to find what stands around a statement: `EXPLAIN`, semicolons, comments.
+//! Splits a text into tokens, to remove the surroundings of a statement: `EXPLAIN`, semicolons, comments.
 //!
-//! Invariant: nothing is safe because of what is found here. The part that is cut out is analysed as DuckDB parses it,
-//! and it alone is prepared; a wrong cut makes another part, not a way past the analysis.
+//! Invariant: safety doesn't depend on this module. Only the extracted part is prepared, after DuckDB parsed it and the
+//! allow-list passed it; a wrong cut yields another part, not a bypass.
 
 use super::verdict::{Refusal, RefusalKind, StatementKind};
 
-/// A piece of the text that is neither blank nor comment.
+/// A piece of the text that is neither white space nor comment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token {
     pub kind: TokenKind,
@@ -18,18 +18,18 @@ pub struct Token {
 pub enum TokenKind {
     Word,
     Semicolon,
-    /// A quoted name or text, whole.
+    /// A whole quoted name or text.
     Quoted,
     /// One character.
     Other,
 }
 
-/// Words that begin a query whose plan can be shown.
+/// First words of queries that `EXPLAIN` accepts.
 const EXPLAINED: &[&str] =
     &["SELECT", "WITH", "FROM", "VALUES", "TABLE", "PIVOT", "PIVOT_WIDER", "UNPIVOT", "PIVOT_LONGER"];
-/// Words that begin the writing part of a statement that began with `WITH`.
+/// First words of the writing part of a `WITH` statement.
 pub const WRITING: &[&str] = &["INSERT", "UPDATE", "DELETE", "MERGE"];
-/// Words that begin other statements that only read.
+/// First words of other statements that only read.
 const READING: &[&str] = &["DESCRIBE", "DESC", "SUMMARIZE", "SHOW"];
 
 /// One statement within its text.
@@ -37,15 +37,15 @@ const READING: &[&str] = &["DESCRIBE", "DESC", "SUMMARIZE", "SHOW"];
 pub struct Cut<'a> {
     /// All of the text.
     text: &'a str,
-    /// The word `EXPLAIN`, if its plan is asked for.
+    /// The word `EXPLAIN`, if there is one.
     explain: Option<Token>,
-    /// The statement without what stands around it.
+    /// The statement without its surroundings.
     pub core: &'a str,
     /// Bytes of the text before it.
     pub offset: usize,
 }
 
-/// The tokens of `text`; what never ends is one token to the end.
+/// The tokens of `text`; unterminated text is one token.
 pub fn tokens(text: &str) -> Vec<Token> {
     let mut scanner = Scanner { text, at: 0 };
     std::iter::from_fn(|| scanner.next_token()).collect()
@@ -86,7 +86,7 @@ pub fn first_of(text: &str, tokens: &[Token], words: &[&str]) -> Option<usize> {
     tokens.iter().find(|token| words.iter().any(|word| is(text, token, word))).map(|token| token.start)
 }
 
-/// Why a statement that isn't one of the reading ones can't be used.
+/// Refuses a statement that doesn't only read.
 pub fn not_a_query(text: &str, tokens: &[Token]) -> Refusal {
     let pivot = tokens.iter().find(|token| ["PIVOT", "PIVOT_WIDER"].iter().any(|word| is(text, token, word)));
     let first = tokens.iter().find(|token| !is(text, token, "EXPLAIN"));
@@ -108,7 +108,7 @@ pub fn not_a_query(text: &str, tokens: &[Token]) -> Refusal {
 }
 
 impl Cut<'_> {
-    /// The text to prepare: the core, at its line and column, behind nothing but blanks and `EXPLAIN`.
+    /// The text to prepare: the core at its original position, after blanks and `EXPLAIN`.
     pub fn statement(&self) -> String {
         let Some(explain) = self.explain else { return blank(&self.text[..self.offset]) + self.core };
         let (before, between) = (&self.text[..explain.start], &self.text[explain.end..self.offset]);
@@ -121,7 +121,7 @@ impl Cut<'_> {
     }
 }
 
-/// As many lines and characters, all blank.
+/// Blanks with the same lines and characters.
 fn blank(text: &str) -> String {
     text.chars().map(|c| if c == '\n' { c } else { ' ' }).collect()
 }
@@ -172,13 +172,13 @@ impl Scanner<'_> {
         kind
     }
 
-    /// Passes a comment without an end.
+    /// Skips a comment without an end.
     fn unended(&mut self) -> TokenKind {
         self.at = self.text.len();
         TokenKind::Quoted
     }
 
-    /// Passes white space and comments.
+    /// Skips white space and comments.
     fn blanks(&mut self) {
         loop {
             let rest = self.rest();
@@ -197,7 +197,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Passes what is in quotes; a doubled quote is one of its characters.
+    /// Skips what is in quotes; a doubled quote is one of its characters.
     fn quoted(&mut self, quote: char, escapes: bool) -> TokenKind {
         let mut chars = self.text[self.at + 1..].char_indices().peekable();
         let start = self.at + 1;
@@ -213,7 +213,7 @@ impl Scanner<'_> {
         TokenKind::Quoted
     }
 
-    /// Passes `$tag$ … $tag$`, or the name of a parameter.
+    /// Skips `$tag$ … $tag$`, or the name of a parameter.
     fn dollar(&mut self) -> TokenKind {
         let rest = self.rest();
         let tag =
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_around_a_statement_is_cut_off() {
+    fn surroundings_of_a_statement_are_removed() {
         for (text, found) in [
             (" SELECT 1 ; ", "SELECT 1"),
             ("-- a; b\nSELECT ';' /* ; /* ; */ ; */;-- end", "SELECT ';'"),
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn several_statements_and_none_are_refused() {
+    fn zero_and_several_statements_are_refused() {
         for text in ["", ";", "-- x", "SELECT 1;;", ";SELECT 1", "SELECT 1; SELECT 2", "SELECT 1;/**/;", "SELECT 1;'"] {
             assert!(core(text).is_err(), "{text}");
         }
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_ends_is_one_token() {
+    fn unterminated_text_is_one_token() {
         for text in ["'a", "\"a;", "$x$ ; $y$", "/* ; /* */", "E'\\", "'", "$", "E'", "$é$", "/*", "--"] {
             assert!(tokens(text).len() <= 1, "{text}: {:?}", tokens(text));
         }

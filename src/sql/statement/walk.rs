@@ -1,37 +1,37 @@
-//! Walks the tree of a statement by [`super::shapes`], with the rules that need more than a node's shape: names of
-//! functions, relations and types, the scopes of `WITH`, parameters, sizes.
+//! Walks the tree of a statement by [`super::shapes`], and checks what a node's shape doesn't tell: names of functions,
+//! relations and types, scopes of `WITH`, parameters, sizes.
 
 use std::collections::BTreeSet;
 
-use super::super::allow::{GROWING, unbounded_format};
-use super::super::bounds::DEPTH_MAX;
-use super::super::names::nearest;
-use super::super::tree::Tree;
 use super::names::{NAMED_TYPES, TABLE_FUNCTIONS, TYPES, functions, is_allowed, is_file, is_system, refused_values};
 use super::shapes::{self, CTE, CTE_MAP, EXPRESSION, FUNCTION, Holds, Member, RELATION, STATEMENT, TYPE};
 use super::verdict::{Parameters, Refusal, RefusalKind, StatementKind, too_deep};
 use crate::domain::limits::QUERY_PARAMETERS_MAX;
+use crate::sql::allow::{GROWING, unbounded_format};
+use crate::sql::bounds::DEPTH_MAX;
+use crate::sql::names::nearest;
+use crate::sql::tree::Tree;
 
-/// Largest size, written out, that is asked of functions that make a value as large as an argument says.
+/// Largest size literal of growing functions.
 const SIZE_MAX: f64 = 10_000_000.0;
-/// How the parser writes `SHOW TABLES`.
+/// The parser's name of `SHOW TABLES`.
 const SHOW_TABLES: &str = "\"tables\"";
 
-/// What the tree of a statement says.
-pub struct Found {
+/// The contents of a statement.
+pub struct Contents {
     pub kind: StatementKind,
     pub tables: BTreeSet<String>,
     pub lists_tables: bool,
     pub parameters: Parameters,
 }
 
-/// Walks one statement of DuckDB's tree. `offset` is the place of what was parsed in `text`, in bytes.
-pub fn statement(node: &Tree, text: &str, offset: usize, known: &dyn Fn(&str) -> bool) -> Result<Found, Refusal> {
+/// Walks one statement of DuckDB's tree. `offset` is the first byte in `text` that was parsed.
+pub fn statement(node: &Tree, text: &str, offset: usize, known: &dyn Fn(&str) -> bool) -> Result<Contents, Refusal> {
     let mut walk = Walk {
         text,
         offset,
         known,
-        place: None,
+        location: None,
         ctes: Vec::new(),
         tables: BTreeSet::new(),
         lists_tables: false,
@@ -39,18 +39,18 @@ pub fn statement(node: &Tree, text: &str, offset: usize, known: &dyn Fn(&str) ->
         values: Vec::new(),
     };
     walk.members(node, &[STATEMENT], 0)?;
-    // With tables, only the database knows which columns there are: it has these functions replaced (`database`).
+    // With tables, only the database knows the columns; its macros refuse these functions (`database`).
     if walk.tables.is_empty()
-        && let Some((name, place)) = walk.values.iter().find(|(name, _)| !gives_name(node, name))
+        && let Some((name, location)) = walk.values.iter().find(|(name, _)| !gives_name(node, name))
     {
-        walk.place = *place;
+        walk.location = *location;
         return Err(walk.refused_function(name));
     }
     let parameters = walk.parameters()?;
-    Ok(Found { kind: kind(node.get("node")), tables: walk.tables, lists_tables: walk.lists_tables, parameters })
+    Ok(Contents { kind: kind(node.get("node")), tables: walk.tables, lists_tables: walk.lists_tables, parameters })
 }
 
-/// The kind of a statement that passed.
+/// The kind of an allowed statement.
 fn kind(query: &Tree) -> StatementKind {
     let from = query.get("from_table");
     match (from.text("type"), from.text("show_type")) {
@@ -66,21 +66,21 @@ struct Walk<'a> {
     text: &'a str,
     offset: usize,
     known: &'a dyn Fn(&str) -> bool,
-    /// Where the nearest node with a place stands, in bytes of what was parsed.
-    place: Option<usize>,
-    /// Names that `WITH` gives here, in lower case.
+    /// Location of the nearest node that has one, in bytes of what was parsed.
+    location: Option<usize>,
+    /// Names that `WITH` defines in this scope, in lower case.
     ctes: Vec<String>,
     tables: BTreeSet<String>,
     lists_tables: bool,
     parameters: BTreeSet<String>,
-    /// Bare names that are functions which may not be used, unless columns have them; with their places.
+    /// Bare names of refused functions, allowed only as columns; with their locations.
     values: Vec<(String, Option<usize>)>,
 }
 
 type Walked = Result<(), Refusal>;
 
 impl Walk<'_> {
-    /// Walks all members of an object, each as it is listed.
+    /// Walks all members of an object by their lists.
     fn members(&mut self, node: &Tree, lists: &[&[Member]], depth: usize) -> Walked {
         let Tree::Object(members) = node else { return self.refuse("this part of the statement can't be used") };
         for (key, value) in members.iter().filter(|(_, value)| !value.is_blank()) {
@@ -132,7 +132,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The names of a `WITH`: each is seen by those after it.
+    /// The names of a `WITH`; each is visible to those after it.
     fn ctes(&mut self, map: &Tree, depth: usize) -> Walked {
         if map.is_blank() {
             return Ok(());
@@ -233,7 +233,7 @@ impl Walk<'_> {
                 if let [Tree::Text(name)] = node.list("column_names")
                     && refused_values().any(|refused| refused.eq_ignore_ascii_case(name))
                 {
-                    self.values.push((name.to_ascii_lowercase(), self.place));
+                    self.values.push((name.to_ascii_lowercase(), self.location));
                 }
             }
             _ => {}
@@ -241,8 +241,7 @@ impl Walk<'_> {
         self.members(node, &[EXPRESSION, list], depth)
     }
 
-    /// The name decides, whatever stands before it: `schema.function`, or `column.function` as another way to write
-    /// `function(column)`.
+    /// Checks the name only, without its qualifier: `schema.function`, or `column.function` for `function(column)`.
     fn function(&mut self, node: &Tree) -> Walked {
         let name = node.text("function_name").to_ascii_lowercase();
         if !is_allowed(&name) {
@@ -307,9 +306,9 @@ impl Walk<'_> {
         }
     }
 
-    /// Notes the node's place; refuses it if it is too deep.
+    /// Records the node's location; refuses it if it is too deep.
     fn enter(&mut self, node: &Tree, depth: usize) -> Walked {
-        self.place = node.location().or(self.place);
+        self.location = node.location().or(self.location);
         if depth > DEPTH_MAX { Err(too_deep()) } else { Ok(()) }
     }
 
@@ -323,14 +322,14 @@ impl Walk<'_> {
 
     fn refusal(&self, kind: RefusalKind, message: impl Into<String>) -> Refusal {
         let refusal = Refusal::new(kind, message);
-        match self.place.map(|place| place.saturating_add(self.offset)).filter(|at| *at < self.text.len()) {
+        match self.location.map(|location| location.saturating_add(self.offset)).filter(|at| *at < self.text.len()) {
             Some(at) => refusal.at(self.text, at),
             None => refusal,
         }
     }
 }
 
-/// How people write what the parser calls `key`.
+/// The clause in SQL for the parser's `key`.
 fn clause(key: &str) -> String {
     match key {
         "at_clause" => "AT".to_owned(),
@@ -339,8 +338,7 @@ fn clause(key: &str) -> String {
     }
 }
 
-/// Whether a part of `node` may give a column or a lambda's parameter the name: an alias, a list of names, a text. What
-/// only uses the name doesn't.
+/// Whether a part of `node` may define a column or a lambda's parameter of that name: an alias, a list of names, a text.
 fn gives_name(node: &Tree, name: &str) -> bool {
     match node {
         Tree::Text(text) => text.eq_ignore_ascii_case(name),
@@ -354,7 +352,7 @@ fn gives_name(node: &Tree, name: &str) -> bool {
     }
 }
 
-/// Whether there is no node in it.
+/// Whether it contains no node.
 fn is_data(value: &Tree) -> bool {
     match value {
         Tree::Null | Tree::Bool(_) | Tree::Number(_) | Tree::Text(_) => true,
@@ -365,7 +363,7 @@ fn is_data(value: &Tree) -> bool {
     }
 }
 
-/// Whether a literal is larger than any size that is given.
+/// Whether a literal exceeds the largest size.
 fn is_huge(node: &Tree) -> bool {
     let Tree::Number(number) = node.get("value").get("value") else { return false };
     number.parse::<f64>().is_ok_and(|number| number > SIZE_MAX)

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::service::{Dashboards, Named, load};
 use super::validate::{require_valid, statement, today};
-use crate::domain::dashboard::{Examined, NamedQuery, Panel, Settings, examine, options_sql, panel_sql};
+use crate::domain::dashboard::{ExaminedDashboard, NamedQuery, Panel, Settings, examine, options_sql, panel_sql};
 use crate::http::{ApiError, ErrorCode, Request, Response, json_object};
 use crate::web::sql::{LimitReason, ResultColumn, RowLimits, Rows, Statement, push_rows};
 use crate::web::tables::catalog::{ConfigStatus, insert_config};
@@ -129,7 +129,7 @@ enum Source {
 }
 
 impl Plan {
-    fn of(examined: &Examined, settings: &Settings) -> Self {
+    fn of(examined: &ExaminedDashboard, settings: &Settings) -> Self {
         let mut plan = Self::default();
         let whole: BTreeMap<usize, &Panel> = examined.valid_panels().collect();
         for (index, id) in examined.panel_ids.iter().enumerate() {
@@ -163,7 +163,7 @@ impl Plan {
         self.shown.push(Shown { name: name.to_owned(), is_options, source, previous: None });
     }
 
-    fn add_panel(&mut self, panel: &Panel, examined: &Examined, settings: &Settings) {
+    fn add_panel(&mut self, panel: &Panel, examined: &ExaminedDashboard, settings: &Settings) {
         let Some(name) = panel.query() else { return };
         let source = self.source(examined, settings, name, |query| panel_sql(panel, query));
         self.add(panel.id(), false, source);
@@ -182,7 +182,7 @@ impl Plan {
 
     fn source(
         &mut self,
-        examined: &Examined,
+        examined: &ExaminedDashboard,
         settings: &Settings,
         name: &str,
         sql: impl Fn(&NamedQuery) -> String,

@@ -3,7 +3,9 @@
 use chrono::NaiveDate;
 
 use super::service::{Dashboards, Verdict, entries, load};
-use crate::domain::dashboard::{BoundValue, Examined, NamedQuery, QueryColumns, QueryError, Settings, examine};
+use crate::domain::dashboard::{
+    BoundValue, ExaminedDashboard, NamedQuery, QueryColumns, QueryError, Settings, examine,
+};
 use crate::domain::layout::{dashboard_draft_key, dashboard_key};
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode};
@@ -15,7 +17,7 @@ const DASHBOARDS_MAX: usize = 1_000;
 ///
 /// # Errors
 /// Those of the store and of binding statements.
-pub(super) fn validate(dashboards: &Dashboards, pipeline: &Slug, bytes: &[u8]) -> Result<Examined, ApiError> {
+pub(super) fn validate(dashboards: &Dashboards, pipeline: &Slug, bytes: &[u8]) -> Result<ExaminedDashboard, ApiError> {
     let mut examined = examine(bytes);
     let queries = examined.bindable_queries();
     if queries.is_empty() {
@@ -40,7 +42,7 @@ pub(super) fn validate(dashboards: &Dashboards, pipeline: &Slug, bytes: &[u8]) -
 ///
 /// # Errors
 /// `invalid_dashboard` with the problems.
-pub(super) fn require_valid(examined: Examined) -> Result<Verdict, ApiError> {
+pub(super) fn require_valid(examined: ExaminedDashboard) -> Result<Verdict, ApiError> {
     if examined.problems.is_empty() {
         return Ok(verdict(examined));
     }
@@ -49,7 +51,7 @@ pub(super) fn require_valid(examined: Examined) -> Result<Verdict, ApiError> {
     Err(ApiError::new(ErrorCode::InvalidDashboard, message).with_problems(examined.problems))
 }
 
-pub(super) fn verdict(examined: Examined) -> Verdict {
+pub(super) fn verdict(examined: ExaminedDashboard) -> Verdict {
     Verdict { ok: examined.problems.is_empty(), errors: examined.problems, warnings: examined.warnings }
 }
 

@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::service::{Arrival, HEAD_BYTES_MAX, Lake, OCTETS, Stored, find, missing, verify_stored};
+use super::service::{HEAD_BYTES_MAX, Lake, OCTETS, ParsedEntry, Stored, find, missing, verify_stored};
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::store::{Bucket, Precondition, StoreError, WriteOptions};
 use crate::runtime::failpoint;
@@ -25,7 +25,7 @@ pub fn upload(lake: &Lake, request: &mut Request) -> Result<Response, ApiError> 
     let permit = acquire(&lake.streams)?;
     let body = lake.spool.take(request.body_reader())?;
     drop(permit);
-    let arrival = Arrival::of(lake, &key)?;
+    let arrival = ParsedEntry::of(lake, &key)?;
     let options = WriteOptions { precondition, sha256: Some(&body.sha256), ..WriteOptions::default() };
     let meta = lake.store.put_file(Bucket::Lake, &key, body.path(), &options).map_err(from_store)?;
     failpoint::reach("lake::uploaded");

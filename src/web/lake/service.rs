@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::domain::digest::sha256_hex;
-use crate::domain::layout::{check_stored_key, has_empty_segment, is_csv, pipeline_of};
+use crate::domain::layout::{check_stored_key, has_empty_segment, pipeline_of};
+use crate::domain::source_name::is_csv;
 use crate::http::{ApiError, ErrorCode};
 use crate::ports::Kv;
 use crate::ports::store::{Bucket, ObjectMeta};
@@ -100,12 +101,12 @@ pub(super) fn verify_stored(lake: &Lake, key: &str) -> Result<(), ApiError> {
 }
 
 /// A new file whose pipeline is to be notified.
-pub(super) struct Arrival<'a> {
+pub(super) struct ParsedEntry<'a> {
     lake: &'a Lake,
     key: &'a str,
 }
 
-impl<'a> Arrival<'a> {
+impl<'a> ParsedEntry<'a> {
     /// Created before the file is stored, which fails if its pipeline couldn't be notified.
     ///
     /// # Errors

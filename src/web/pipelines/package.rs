@@ -164,7 +164,7 @@ pub(super) fn check_size(name: &str, size: u64) -> Result<(), Cow<'static, str>>
 
 /// Whether an object is compressed already.
 pub(super) fn is_compressed(key: &str) -> bool {
-    [".parquet", ".gz", ".zst"].iter().any(|suffix| key.ends_with(suffix))
+    key.ends_with(".parquet") || crate::domain::source_name::compression(key).is_some()
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ use super::marker::{self, PendingOperation, Stage};
 use super::remove::{delete_objects, delete_others, refuse_unreachable, undo};
 use super::service::Pipelines;
 use crate::domain::layout::{config_key, manifests_prefix, pipeline_prefix, unfinished_key};
-use crate::domain::limits::{MANIFEST_BYTES_MAX, RENAME_ROUNDS_MAX};
+use crate::domain::limits::MANIFEST_BYTES_MAX;
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::store::{Bucket, ObjectMeta, StoreError, list_all_and_skipped};
@@ -32,6 +32,9 @@ use crate::web::access;
 use crate::web::failure::{from_kv, from_store, pipeline_not_found};
 use crate::web::locks::LockedPipeline;
 use crate::web::stores::{Objects, extend_window};
+
+/// Times that a rename looks for what was put under the old name while it copied.
+const RENAME_ROUNDS_MAX: usize = 8;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]

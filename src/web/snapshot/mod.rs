@@ -16,7 +16,6 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use crate::domain::layout::pipeline_prefix;
-use crate::domain::limits::{SNAPSHOT_FILES_MAX, SNAPSHOT_WAIT_MS};
 use crate::domain::name::Slug;
 use crate::domain::table_schema::TableColumn;
 use crate::http::{ApiError, ErrorCode};
@@ -30,6 +29,10 @@ use manifest::Manifests;
 pub use selection::Span;
 use selection::{Selection, TableFile};
 
+/// Longest wait of a reader for the end of a table's publish, in ms.
+const SNAPSHOT_WAIT_MS: u64 = 5_000;
+/// Files that one query reads.
+const SNAPSHOT_FILES_MAX: usize = 20_000;
 /// Pause before a manifest is read again.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Attempts to fetch files that change during a best-effort snapshot.

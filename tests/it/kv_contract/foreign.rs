@@ -1,6 +1,6 @@
 //! Entries that other programs wrote.
 
-use lakemill::domain::job::{Arrival, JobId, JobMessage, JobStatus, Waiting};
+use lakemill::domain::job::{JobId, JobMessage, JobStatus, ParsedEntry, WaitReason};
 use lakemill::ports::jobs::{CancelOutcome, StartOutcome};
 
 use super::{AT_ONCE, ATTEMPTS_MAX, Fixture, TTL, message, running, slug};
@@ -111,7 +111,7 @@ pub fn foreign_job_of_busy_pipeline_is_deferred_with_record(f: &Fixture) {
     let entry = f.claim("b");
     assert!(matches!(f.start("b", &entry), StartOutcome::Deferred { .. }));
     let shown = f.kv.job(&slug("trips"), &JobId::parse("J-1").unwrap()).unwrap().unwrap();
-    assert_eq!((shown.status, shown.reason), (JobStatus::Queued, Some(Waiting::PipelineBusy)));
+    assert_eq!((shown.status, shown.reason), (JobStatus::Queued, Some(WaitReason::PipelineBusy)));
     assert_eq!((shown.attempt, shown.max_attempts), (0, ATTEMPTS_MAX));
     f.end(&first.lease);
     f.kv.release_due(10).unwrap();
@@ -147,7 +147,7 @@ pub fn huge_entries_are_returned_whole(f: &Fixture) {
     let entry = f.claim("a");
     assert_eq!((entry.fields.len(), entry.fields[2].1.len()), (1_003, huge.len()));
     let parsed = JobMessage::parse(entry.fields.iter().map(|(n, v)| (n.as_str(), v.as_str())), entry.received_at);
-    assert!(matches!(parsed, Arrival::Refused(..)), "the prefix is too long");
+    assert!(matches!(parsed, ParsedEntry::Refused(..)), "the prefix is too long");
     let start = running(f.start("a", &entry));
     f.end(&start.lease);
     assert_eq!(f.kv.lock_pipeline(&slug("trips"), TTL, 0).unwrap().map(|hold| hold.pipeline), Some(slug("trips")));

@@ -9,7 +9,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use lakemill::domain::job::{AttemptCost, Job, JobStatus, Waiting};
+use lakemill::domain::job::{AttemptCost, Job, JobStatus, WaitReason};
 use lakemill::ports::jobs::{
     CancelOutcome, Entry, HeartbeatReply, JobLease, PipelineLock, PublishReply, ReleaseOutcome, StartOutcome,
 };
@@ -71,7 +71,7 @@ fn step() -> impl Strategy<Value = Step> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Place {
     Stream,
-    Waiting { due: i64, deferred: bool },
+    WaitReason { due: i64, deferred: bool },
     Ended,
 }
 
@@ -239,7 +239,7 @@ impl Model {
             assert!(matches!(started, StartOutcome::Deferred { .. }), "{started:?}");
             self.leaves_the_stream(job);
             let known = &mut self.jobs[job];
-            known.place = Place::Waiting { due: now + (lock.expires - now + 1).min(DEFER_S_MAX), deferred: true };
+            known.place = Place::WaitReason { due: now + (lock.expires - now + 1).min(DEFER_S_MAX), deferred: true };
             known.publishing = false;
             return;
         }
@@ -292,9 +292,9 @@ impl Model {
         let Some((lease, job)) = self.pick_run(n) else { return };
         let delay = if long { 35 } else { 15 };
         let cost = if free { AttemptCost::Zero } else { AttemptCost::One };
-        let told = self.jobs[job].job.clone().waiting(Waiting::Retry, f.now(), Some(failure()));
+        let told = self.jobs[job].job.clone().waiting(WaitReason::Retry, f.now(), Some(failure()));
         let delayed = Duration::from_secs(delay);
-        let wait = lakemill::ports::jobs::Requeue { job: &told, delay: delayed, reason: Waiting::Retry, cost };
+        let wait = lakemill::ports::jobs::Requeue { job: &told, delay: delayed, reason: WaitReason::Retry, cost };
         let done = f.kv.requeue(&lease, &wait).unwrap();
         if !self.is_held(&lease) {
             assert_eq!(done, ReleaseOutcome::Lost);
@@ -304,7 +304,7 @@ impl Model {
         self.leaves_the_stream(job);
         let due = self.now + delay.cast_signed();
         let known = &mut self.jobs[job];
-        known.place = Place::Waiting { due, deferred: false };
+        known.place = Place::WaitReason { due, deferred: false };
         (known.running, known.publishing) = (false, false);
         known.attempts -= u32::from(free);
         self.released(f, self.pipeline_of(job));
@@ -328,10 +328,10 @@ impl Model {
     fn released(&mut self, f: &Fixture, pipeline: &'static str) {
         self.locks.remove(pipeline);
         let now = self.now;
-        let is_due = |known: &Known| matches!(known.place, Place::Waiting { due, .. } if due <= now);
+        let is_due = |known: &Known| matches!(known.place, Place::WaitReason { due, .. } if due <= now);
         let shown_due = |known: &Known| f.shown(&known.job).unwrap().not_before.is_some_and(|at| at <= f.now());
         let of_pipeline = |known: &&mut Known| {
-            known.job.pipeline.as_str() == pipeline && matches!(known.place, Place::Waiting { deferred: true, .. })
+            known.job.pipeline.as_str() == pipeline && matches!(known.place, Place::WaitReason { deferred: true, .. })
         };
         let mut deferred: Vec<&mut Known> = self.jobs.iter_mut().filter(of_pipeline).collect();
         if deferred.is_empty() {
@@ -342,7 +342,7 @@ impl Model {
             (0..deferred.len()).filter(|n| !is_due(deferred[*n]) && shown_due(deferred[*n])).collect();
         assert!(woken.len() <= 1 && before + woken.len() >= 1, "{} woken, {before} due before", woken.len());
         for n in woken {
-            deferred[n].place = Place::Waiting { due: now, deferred: true };
+            deferred[n].place = Place::WaitReason { due: now, deferred: true };
         }
     }
 
@@ -355,13 +355,13 @@ impl Model {
         let known = &mut self.jobs[n];
         let expected = match known.place {
             Place::Ended => CancelOutcome::NotActive,
-            Place::Stream | Place::Waiting { .. } if known.publishing => CancelOutcome::TooLate,
-            Place::Stream | Place::Waiting { .. } => CancelOutcome::Requested,
+            Place::Stream | Place::WaitReason { .. } if known.publishing => CancelOutcome::TooLate,
+            Place::Stream | Place::WaitReason { .. } => CancelOutcome::Requested,
         };
         assert_eq!(f.kv.cancel(&known.job.pipeline, &known.job.job_id).unwrap(), expected);
         if expected == CancelOutcome::Requested {
             known.cancel = true;
-            if let Place::Waiting { due, .. } = &mut known.place {
+            if let Place::WaitReason { due, .. } = &mut known.place {
                 *due = now.min(*due);
             }
         }
@@ -396,8 +396,8 @@ impl Model {
     fn release_due(&mut self, f: &Fixture) {
         let now = self.now;
         let due = |known: &Known| match known.place {
-            Place::Waiting { due, .. } if due <= now => Some(due),
-            Place::Waiting { .. } | Place::Stream | Place::Ended => None,
+            Place::WaitReason { due, .. } if due <= now => Some(due),
+            Place::WaitReason { .. } | Place::Stream | Place::Ended => None,
         };
         let expected: Vec<usize> = (0..self.jobs.len()).filter(|n| due(&self.jobs[*n]).is_some()).collect();
         assert_eq!(f.kv.release_due(1_000).unwrap(), expected.len());
@@ -470,7 +470,7 @@ impl Model {
     fn agrees(&self, f: &Fixture) {
         let counts = f.kv.counts().unwrap();
         let pending = self.stream.iter().filter(|e| e.pending.is_some()).count() as u64;
-        let waiting = self.jobs.iter().filter(|known| matches!(known.place, Place::Waiting { .. })).count() as u64;
+        let waiting = self.jobs.iter().filter(|known| matches!(known.place, Place::WaitReason { .. })).count() as u64;
         assert_eq!((counts.stream, counts.pending, counts.waiting), (self.stream.len() as u64, pending, waiting));
         assert_eq!(counts.windows, self.windows.len() as u64);
         for pipeline in PIPELINES {
@@ -481,7 +481,7 @@ impl Model {
             for known in expected {
                 let shown = found.iter().find(|job| job.job_id == known.job.job_id).unwrap();
                 assert_eq!(shown.attempt, known.attempts);
-                let waits = matches!(known.place, Place::Waiting { .. });
+                let waits = matches!(known.place, Place::WaitReason { .. });
                 assert_eq!(shown.not_before.is_some(), waits, "{shown:?}");
                 assert!(!waits || shown.status == JobStatus::Queued, "{shown:?}");
             }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lakemill::domain::job::{JobStatus, Waiting};
+use lakemill::domain::job::{JobStatus, WaitReason};
 use lakemill::ports::jobs::{EntryId, HeartbeatReply, StartOutcome, StartRequest};
 
 use super::{ATTEMPTS_MAX, Fixture, IDLE, TTL, message, running, seconds, slug, start, start_from};
@@ -67,7 +67,7 @@ pub fn busy_pipeline_defers_the_job_without_an_attempt(f: &Fixture) {
     let job = f.defer("trips");
     assert_eq!(f.places(), (1, 1, 1), "its entry is acknowledged and deleted");
     let shown = f.shown(&job).unwrap();
-    assert_eq!((shown.status, shown.attempt, shown.reason), (JobStatus::Queued, 0, Some(Waiting::PipelineBusy)));
+    assert_eq!((shown.status, shown.attempt, shown.reason), (JobStatus::Queued, 0, Some(WaitReason::PipelineBusy)));
     assert!(shown.not_before.is_some_and(|at| at > f.now()));
     assert_eq!(f.kv.active(&job.pipeline, 10).unwrap().len(), 2);
     f.end(&first.lease);

@@ -1,6 +1,6 @@
 //! Requeued and deferred jobs: when they become due, in which order, and their attempts.
 
-use lakemill::domain::job::{AttemptCost, JobStatus, Waiting};
+use lakemill::domain::job::{AttemptCost, JobStatus, WaitReason};
 use lakemill::ports::jobs::{CancelOutcome, ReleaseOutcome, Requeue};
 
 use super::{Fixture, TTL, failure, message, seconds, slug};
@@ -25,7 +25,7 @@ pub fn requeued_job_is_due_after_its_delay(f: &Fixture) {
 }
 
 pub fn waiting_job_shows_reason_and_due_time(f: &Fixture) {
-    for (reason, delay) in [(Waiting::Retry, 20), (Waiting::SourceBeingWritten, 5)] {
+    for (reason, delay) in [(WaitReason::Retry, 20), (WaitReason::SourceBeingWritten, 5)] {
         let (job, start) = f.run("a", "trips");
         let told = f.seen(&start.lease).waiting(reason, f.now() + chrono::TimeDelta::days(1), Some(failure()));
         let before = f.now();
@@ -52,7 +52,7 @@ pub fn free_attempt_is_refunded(f: &Fixture) {
     let mut start = f.run("a", "trips").1;
     for (cost, next) in [(AttemptCost::Zero, 1), (AttemptCost::Zero, 1), (AttemptCost::One, 2), (AttemptCost::Zero, 2)]
     {
-        f.requeue_for(&start.lease, seconds(5), Waiting::SourceBeingWritten, cost);
+        f.requeue_for(&start.lease, seconds(5), WaitReason::SourceBeingWritten, cost);
         f.advance(seconds(7));
         f.kv.release_due(10).unwrap();
         start = f.run_next("a");

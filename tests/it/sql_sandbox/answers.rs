@@ -126,7 +126,7 @@ fn bare_names_of_refused_functions_are_refused_unless_a_column_has_them() {
 }
 
 #[test]
-fn results_end_at_their_limits_and_say_so() {
+fn results_are_truncated_at_their_limits() {
     let site = Site::new();
     let mut child = site.child();
     let mut check = |sql: &str, rows: u64, bytes: u64, expect: (u64, Option<LimitReason>)| {
@@ -144,7 +144,7 @@ fn results_end_at_their_limits_and_say_so() {
 }
 
 #[test]
-fn parameters_are_bound_whatever_they_hold() {
+fn parameters_with_any_content_are_bound() {
     let site = Site::new();
     let mut child = site.child();
     let hostile =
@@ -182,7 +182,7 @@ fn parameters_are_bound_whatever_they_hold() {
 }
 
 #[test]
-fn a_parameter_that_is_missing_or_surplus_is_named() {
+fn missing_and_surplus_parameters_are_reported() {
     let site = Site::new();
     let mut child = site.child();
     let int = Value::Int(1);
@@ -214,7 +214,7 @@ fn a_parameter_that_is_missing_or_surplus_is_named() {
 }
 
 #[test]
-fn errors_say_what_and_where() {
+fn errors_have_message_and_position() {
     let site = Site::new();
     let mut child = site.child();
     for (statement, kind, message, place) in [
@@ -245,7 +245,7 @@ fn file(folder: &Path, at: usize) -> std::path::PathBuf {
 }
 
 #[test]
-fn partition_values_read_back_as_they_were_written() {
+fn partition_values_round_trip() {
     let site = Site::new();
     let texts = [
         None,
@@ -348,7 +348,7 @@ fn tables_have_the_declared_columns_in_their_order() {
 }
 
 #[test]
-fn a_file_outside_the_folder_is_no_tables() {
+fn files_outside_the_folder_are_refused() {
     let site = Site::new();
     let outside = file(site.folder.path(), 0);
     for bad in [outside.to_str().unwrap(), "../../files/0.parquet", "*.parquet", "", "https://example.com/a.parquet"] {
@@ -374,7 +374,7 @@ fn download(site: &Site, sql: &str, format: Format) -> Vec<u8> {
 }
 
 #[test]
-fn csv_is_harmless_and_whole() {
+fn csv_escapes_formulas_and_is_complete() {
     let site = Site::new();
     let sql = "SELECT * FROM (VALUES ('=1+1', -5, '', NULL, '\u{ff1d}x'), ('a,\"b\"', 1, 'c\nd', 2.50, '@')) \
                t(\"+h\", n, \"x,y\", d, e)";
@@ -400,7 +400,7 @@ fn json_is_an_array_of_objects() {
 }
 
 #[test]
-fn parquet_reads_back() {
+fn parquet_round_trips() {
     let site = Site::new();
     let sql = "SELECT i, i::VARCHAR AS s, i::DECIMAL(9,2) AS d, NULL AS z, INTERVAL 1 DAY AS v, [i] AS l, sum(i) OVER () AS h \
                FROM range(200000) t(i)";
@@ -433,7 +433,7 @@ fn parquet_keeps_every_digit_of_whole_numbers() {
 }
 
 #[test]
-fn a_download_that_fails_never_ends_cleanly() {
+fn failed_download_never_ends_cleanly() {
     let site = Site::new();
     let sql = "SELECT CASE WHEN i = 900000 THEN CAST('x' || i AS INTEGER) ELSE i END FROM range(1000000) t(i)";
     for format in [Format::Csv, Format::Json, Format::Parquet] {
@@ -457,7 +457,7 @@ fn a_download_that_fails_never_ends_cleanly() {
 }
 
 #[test]
-fn statements_are_analysed_before_any_table_is_there() {
+fn statements_are_analysed_before_tables_exist() {
     let site = Site::new();
     let mut child = site.child();
     let texts = ["SELECT $a FROM Trips JOIN shops USING (id) WHERE $B", "SELECT ?", "DROP TABLE trips"];
@@ -469,7 +469,7 @@ fn statements_are_analysed_before_any_table_is_there() {
 }
 
 #[test]
-fn every_kind_of_statement_answers_and_is_described() {
+fn every_kind_of_statement_runs_and_is_described() {
     let site = Site::new();
     let mut child = site.child();
     let path = file(site.folder.path(), 3);
@@ -494,7 +494,7 @@ fn every_kind_of_statement_answers_and_is_described() {
 }
 
 #[test]
-fn a_table_of_more_files_than_may_be_open_is_read() {
+fn table_with_more_files_than_the_open_limit_is_read() {
     let site = Site::new();
     let mut child = site.child();
     let path = file(site.folder.path(), 1);

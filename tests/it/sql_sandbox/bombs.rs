@@ -82,7 +82,7 @@ fn ends(site: &Site, sql: &str) {
 }
 
 #[test]
-fn bombs_of_time_end_by_the_deadline() {
+fn time_bombs_end_by_the_deadline() {
     let site = site();
     for sql in [
         "SELECT count(*) FROM range(1000000) a, range(1000000) b WHERE a.range * b.range = -1",
@@ -96,7 +96,7 @@ fn bombs_of_time_end_by_the_deadline() {
 }
 
 #[test]
-fn bombs_of_memory_end_in_their_memory() {
+fn memory_bombs_end_within_their_limit() {
     let site = site();
     for sql in [
         "SELECT repeat('x', 1000000000)",
@@ -121,7 +121,7 @@ fn bombs_of_memory_end_in_their_memory() {
 }
 
 #[test]
-fn bombs_of_form_are_refused_or_ended() {
+fn malformed_bombs_are_refused_or_ended() {
     let site = site();
     let deep = |open: &str, close: &str, count: usize| format!("SELECT {}1{}", open.repeat(count), close.repeat(count));
     let columns = (0..20_000).map(|at| format!("range AS c{at}")).collect::<Vec<_>>().join(", ");
@@ -144,7 +144,7 @@ fn bombs_of_form_are_refused_or_ended() {
 }
 
 #[test]
-fn a_result_that_is_read_slowly_or_not_at_all_costs_its_child_alone() {
+fn slow_reader_blocks_only_its_child() {
     let site = site();
     let endless = Statement::plain("SELECT repeat('x', 1000) FROM range(1000000000)");
     let child = site.child();

@@ -16,7 +16,7 @@ fn probe(child: &mut lakemill::sql::sandbox::Child, name: &str, payload: &str) -
 }
 
 #[test]
-fn a_child_reads_its_folder_and_nothing_else() {
+fn child_reads_only_its_folder() {
     let site = Site::new();
     let mut child = site.child();
     let other = site.child();
@@ -54,7 +54,7 @@ fn a_child_reads_its_folder_and_nothing_else() {
 }
 
 #[test]
-fn a_child_has_an_empty_environment_few_files_and_one_group() {
+fn child_has_an_empty_environment_few_files_and_one_group() {
     let site = Site::new();
     let child = site.child();
     let proc = format!("/proc/{}", child.pid().unwrap());
@@ -79,7 +79,7 @@ fn a_child_has_an_empty_environment_few_files_and_one_group() {
 }
 
 #[test]
-fn a_child_dies_with_its_parent() {
+fn child_dies_with_its_parent() {
     let folder = tempfile::tempdir().unwrap();
     let zones = lakemill::domain::zones::database().zoneinfo64();
     std::fs::write(folder.path().join("zoneinfo64.res"), zones).unwrap();
@@ -124,7 +124,7 @@ fn a_child_dies_with_its_parent() {
 }
 
 #[test]
-fn a_child_is_killed_before_its_parent_when_memory_is_short() {
+fn child_is_killed_before_its_parent_under_memory_pressure() {
     let site = Site::new();
     let child = site.child();
     let score = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).unwrap();
@@ -133,7 +133,7 @@ fn a_child_is_killed_before_its_parent_when_memory_is_short() {
 }
 
 #[test]
-fn whatever_a_child_does_the_next_is_fine() {
+fn crash_of_a_child_leaves_the_next_intact() {
     let site = Site::new();
     for (op, kind) in [
         ("probe_abort", Some(SqlErrorKind::Ended)),
@@ -157,7 +157,7 @@ fn whatever_a_child_does_the_next_is_fine() {
 }
 
 #[test]
-fn a_deadline_and_a_stop_end_a_child() {
+fn deadline_and_cancellation_end_a_child() {
     let site = Site::new();
     let endless =
         Statement::plain("SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.range + b.range = -1");
@@ -178,7 +178,7 @@ fn a_deadline_and_a_stop_end_a_child() {
 }
 
 #[test]
-fn at_most_so_many_children_work_at_a_time() {
+fn children_in_use_are_limited() {
     let site = Site::with(|options| lakemill::sql::sandbox::SandboxOptions { children_max: 2, ..options });
     let first = site.child();
     let _second = site.child();
@@ -190,7 +190,7 @@ fn at_most_so_many_children_work_at_a_time() {
 }
 
 #[test]
-fn a_program_that_cannot_be_started_is_told() {
+fn failed_start_of_the_program_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     for program in ["/nonexistent/program", "/bin/false"] {
         let options = lakemill::sql::sandbox::SandboxOptions { program: program.into(), ..options(folder.path()) };
@@ -201,7 +201,7 @@ fn a_program_that_cannot_be_started_is_told() {
 }
 
 #[test]
-fn children_leave_no_folder_and_no_process() {
+fn children_leave_no_folder_or_process() {
     let site = Site::new();
     let root = site.folder.path().join("queries");
     let mut pids = Vec::new();

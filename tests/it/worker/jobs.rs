@@ -1,6 +1,6 @@
 //! What becomes of a job: its end, or why it failed.
 
-use lakemill::domain::job::{JobStatus, RunErrorCode, Waiting};
+use lakemill::domain::job::{JobStatus, RunErrorCode, WaitReason};
 use lakemill::ports::jobs::ReleaseOutcome;
 use serde_json::json;
 
@@ -115,7 +115,7 @@ fn a_failure_that_may_pass_is_tried_again_after_a_pause(site: Site) {
     let job = site.enqueue("p");
     let worker = site.worker_with(&[("FAILPOINTS", "publish::between_puts=1*panic->off")]);
     let waiting = await_some("the job to wait", || site.seen(&job).filter(|job| job.reason.is_some()));
-    assert_eq!((waiting.status, waiting.reason, waiting.attempt), (JobStatus::Queued, Some(Waiting::Retry), 1));
+    assert_eq!((waiting.status, waiting.reason, waiting.attempt), (JobStatus::Queued, Some(WaitReason::Retry), 1));
     assert_eq!(waiting.error.unwrap().code, RunErrorCode::Panicked);
     let pause = waiting.not_before.unwrap() - chrono::Utc::now();
     assert!(pause.num_milliseconds() < 2_500, "{pause}");
@@ -141,7 +141,7 @@ fn a_job_waits_while_its_pipeline_is_held_and_loses_no_attempt(site: Site) {
     let job = site.enqueue("p");
     let _worker = site.worker();
     let waiting = await_some("the job to wait", || site.seen(&job).filter(|job| job.reason.is_some()));
-    assert_eq!((waiting.status, waiting.reason), (JobStatus::Queued, Some(Waiting::PipelineBusy)));
+    assert_eq!((waiting.status, waiting.reason), (JobStatus::Queued, Some(WaitReason::PipelineBusy)));
     assert_eq!(site.kv.release(&hold).unwrap(), ReleaseOutcome::Released);
     let end = site.await_end(&job);
     assert_eq!((end.status, end.attempt), (JobStatus::Completed, 1));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use lakemill::domain::job::{JobStatus, RunErrorCode, Waiting};
+use lakemill::domain::job::{JobStatus, RunErrorCode, WaitReason};
 use serde_json::json;
 
 use super::{three_days, three_days_made};
@@ -45,7 +45,7 @@ fn store_outage_uses_no_attempt_and_pauses_claims() {
     down.store(true, Ordering::SeqCst);
     let job = site.enqueue("p");
     let waiting = await_some("the job to wait", || site.seen(&job).filter(|job| job.reason.is_some()));
-    assert_eq!((waiting.status, waiting.reason, waiting.attempt), (JobStatus::Queued, Some(Waiting::Retry), 0));
+    assert_eq!((waiting.status, waiting.reason, waiting.attempt), (JobStatus::Queued, Some(WaitReason::Retry), 0));
     let error = waiting.error.unwrap();
     assert_eq!(error.code, RunErrorCode::S3Error);
     assert!(error.message.contains("503") || error.message.contains("SlowDown"), "{error:?}");

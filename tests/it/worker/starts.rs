@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use lakemill::domain::job::{JobStatus, RunErrorCode, Waiting};
+use lakemill::domain::job::{JobStatus, RunErrorCode, WaitReason};
 use lakemill::ports::store::Bucket;
 use serde_json::json;
 
@@ -93,7 +93,7 @@ fn rejected_record_keeps_the_job_in_the_queue() {
     let worker = site.worker();
     worker.await_log("the store refuses the record");
     let waiting = await_some("the job to wait", || site.seen(&job).filter(|job| job.reason.is_some()));
-    assert_eq!((waiting.status, waiting.reason, waiting.attempt), (JobStatus::Queued, Some(Waiting::Retry), 0));
+    assert_eq!((waiting.status, waiting.reason, waiting.attempt), (JobStatus::Queued, Some(WaitReason::Retry), 0));
     assert_eq!(waiting.error.unwrap().code, RunErrorCode::AccessDenied);
     assert!(site.record(&job).is_none() && site.read(Bucket::Warehouse, "pipelines/p/x").is_none());
     drop(worker);

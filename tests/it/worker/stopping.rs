@@ -1,6 +1,6 @@
 //! Workers that are told to end.
 
-use lakemill::domain::job::{Job, JobStatus, Waiting};
+use lakemill::domain::job::{Job, JobStatus, WaitReason};
 use rustix::process::Signal;
 
 use super::{on_both, three_days};
@@ -80,7 +80,7 @@ fn a_job_that_hangs_keeps_no_worker_past_the_drain_limit(site: Site) {
 /// The job waits, and the next worker's attempt is its first.
 fn is_back_uncharged(site: &Site, job: &Job) {
     let waiting = await_some("the job to be back", || site.seen(job));
-    assert_eq!((waiting.status, waiting.reason), (JobStatus::Queued, Some(Waiting::Retry)), "{waiting:?}");
+    assert_eq!((waiting.status, waiting.reason), (JobStatus::Queued, Some(WaitReason::Retry)), "{waiting:?}");
     let _other = site.worker();
     let end = site.await_end(job);
     assert_eq!((end.status, end.attempt), (JobStatus::Completed, 1));

@@ -1,6 +1,6 @@
-//! A mapping in one way of writing it, for fingerprints.
+//! The canonical text of a mapping, for fingerprints.
 //!
-//! Invariant: two mappings have the same canonical text exactly if the same sources give the same table (and the same
+//! Invariant: two mappings have the same canonical text if and only if the same sources give the same table (and the same
 //! failures).
 
 use std::collections::BTreeMap;
@@ -14,8 +14,8 @@ use crate::domain::pipeline::document::{
 };
 use crate::domain::pipeline::{Column, ColumnSource, Compression, Dialect, Mapping, OnFail, PartitionField};
 
-/// Everything that can change the table's bytes. Left out: `files` (which sources there are is judged on its own),
-/// the limits of rejects, and checks that only warn.
+/// Everything that can change the table's bytes; without `files` (sources are compared separately), reject limits, and
+/// checks that only warn.
 pub(super) fn canonical(mapping: &Mapping) -> String {
     let checks = mapping.checks.iter().filter(|check| check.on_fail != OnFail::Warn);
     let compression = match mapping.parquet.compression {

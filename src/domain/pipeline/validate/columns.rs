@@ -1,4 +1,4 @@
-//! The columns of a mapping: names, types, where their values come from.
+//! The columns of a mapping: names, types, sources.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! The dialect of a mapping's files: single values, and how they get along.
+//! The dialect of a mapping's files: single values and conflicts between them.
 
 use super::report::{Pointer, Report};
 use crate::domain::limits::DELIMITER_BYTES_MAX;

@@ -11,7 +11,7 @@ use crate::domain::problem::ProblemKind;
 use crate::domain::text::is_bidi_control;
 use crate::domain::text::quoted;
 
-/// Gives the globs in Unicode normal form C, as keys are; those with a problem are left out.
+/// The valid globs in Unicode normal form C, the form of keys.
 pub(super) fn resolve(files: &[String], at: &Pointer, report: &mut Report) -> Vec<String> {
     let mut seen: HashMap<String, usize> = HashMap::new();
     let mut globs = Vec::with_capacity(files.len());

@@ -1,4 +1,4 @@
-//! Patterns of dates and times: whether they can be read, and whether what they read makes a value of the type.
+//! Patterns of dates and times: whether they are valid, and determine a value of the type.
 
 use std::fmt::Write;
 
@@ -46,7 +46,7 @@ pub(super) fn check(pattern: &str, ty: DataType) -> Result<(), (ProblemKind, Str
     let parts: Vec<Part> = items.iter().map(part).collect();
     let has = |wanted: &[Part]| parts.iter().any(|p| wanted.contains(p));
     if has(&[Part::ZoneName]) {
-        let why = "reads a zone's name (`%Z`) without heeding it; use `%z` for an offset, or `timezone`";
+        let why = "reads a zone's name (`%Z`) and ignores it; use `%z` for an offset, or `timezone`";
         return refuse(ProblemKind::InvalidValue, why.into());
     }
     let surplus = match ty {

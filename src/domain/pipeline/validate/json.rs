@@ -1,4 +1,4 @@
-//! The text of a document: its syntax, members that appear twice, and where in it a node stands.
+//! Parses a document's text: syntax, duplicate members, and spans of nodes.
 
 use serde_json::{Number, Value};
 
@@ -7,7 +7,7 @@ use crate::domain::problem::{Problem, ProblemKind};
 
 /// A span of a document's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct Span {
     /// Counted from 1.
     pub line: usize,
     /// In characters, counted from 1.
@@ -16,12 +16,12 @@ pub struct Place {
     pub width: usize,
 }
 
-/// Longest way to a node by names, in bytes: problems repeat it, and each node's is built. No document that is valid has
-/// one half as long.
+/// Longest pointer to a node, in bytes: problems contain it, and one is built for each node. Valid documents stay below
+/// half of it.
 const POINTER_BYTES_MAX: usize = 1_024;
 
-/// Reads strict JSON (a leading byte order mark is skipped). Whole numbers written as floats become integers, as
-/// JSON Schema sees them.
+/// Parses strict JSON (a leading byte order mark is skipped). Whole numbers written as floats become integers, as in JSON
+/// Schema.
 ///
 /// # Errors
 /// One problem of kind `syntax`, or `limit` where the document is nested too deeply or has too long names.
@@ -34,10 +34,10 @@ pub(super) fn read(text: &str) -> Result<Value, Problem> {
         let whole = error.to_string();
         let message = whole.split(" at line ").next().unwrap_or(&whole);
         let kind = if message.starts_with("recursion limit") { ProblemKind::Limit } else { ProblemKind::Syntax };
-        let place = error_place(body, &error);
-        Problem::new(kind, "", format!("line {} column {}: {message}", place.line, place.column))
+        let span = error_span(body, &error);
+        Problem::new(kind, "", format!("line {} column {}: {message}", span.line, span.column))
     })?;
-    match settle(&mut value, 0) {
+    match normalize_numbers(&mut value, 0) {
         true => Ok(value),
         false => {
             let message = format!("a node lies deeper than names of {POINTER_BYTES_MAX} bytes in all lead");
@@ -46,16 +46,16 @@ pub(super) fn read(text: &str) -> Result<Value, Problem> {
     }
 }
 
-/// Where the syntax breaks; `None` if it doesn't.
-pub(super) fn syntax_place(text: &str) -> Option<Place> {
+/// The span of the syntax error, if there is one.
+pub(super) fn syntax_span(text: &str) -> Option<Span> {
     let body = body(text);
-    serde_json::from_str::<serde::de::IgnoredAny>(body).err().map(|error| error_place(body, &error))
+    serde_json::from_str::<serde::de::IgnoredAny>(body).err().map(|error| error_span(body, &error))
 }
 
-fn error_place(body: &str, error: &serde_json::Error) -> Place {
+fn error_span(body: &str, error: &serde_json::Error) -> Span {
     let line = body.split('\n').nth(error.line().saturating_sub(1)).unwrap_or("");
     let column = line.char_indices().take_while(|(at, _)| at + 1 < error.column().max(1)).count() + 1;
-    Place { line: error.line().max(1), column, width: 1 }
+    Span { line: error.line().max(1), column, width: 1 }
 }
 
 fn body(text: &str) -> &str {
@@ -64,7 +64,7 @@ fn body(text: &str) -> &str {
 
 /// Makes whole numbers integers; false if some node's pointer is longer than [`POINTER_BYTES_MAX`]. `pointer`: length of
 /// that of `value`.
-fn settle(value: &mut Value, pointer: usize) -> bool {
+fn normalize_numbers(value: &mut Value, pointer: usize) -> bool {
     match value {
         Value::Number(number) => {
             if let Some(float) = number.as_f64().filter(|f| number.is_f64() && f.fract() == 0.0 && f.abs() < 9e15) {
@@ -72,29 +72,29 @@ fn settle(value: &mut Value, pointer: usize) -> bool {
             }
             true
         }
-        Value::Array(items) => items.iter_mut().all(|item| settle(item, pointer + 1)),
+        Value::Array(items) => items.iter_mut().all(|item| normalize_numbers(item, pointer + 1)),
         Value::Object(members) => members.iter_mut().all(|(name, member)| {
             let pointer = pointer + 1 + name.len();
-            pointer <= POINTER_BYTES_MAX && settle(member, pointer)
+            pointer <= POINTER_BYTES_MAX && normalize_numbers(member, pointer)
         }),
         Value::Null | Value::Bool(_) | Value::String(_) => true,
     }
 }
 
-/// A node of a text that is known to be JSON.
-pub(super) struct Seen<'a> {
+/// A node of a JSON text.
+pub(super) struct VisitedNode<'a> {
     pub(super) pointer: &'a Pointer,
     /// Byte range of the member's name, with its quotes.
     pub(super) name: Option<(usize, usize)>,
     /// Byte range of the value.
     pub(super) value: (usize, usize),
     /// Whether an object had a member of this name before.
-    pub(super) again: bool,
+    pub(super) repeated: bool,
 }
 
 /// Calls `visit` for every node of `text`, inner ones first, but for those behind too long names
 /// ([`POINTER_BYTES_MAX`]). `text` must be JSON; of other text, a part is visited.
-pub(super) fn walk(text: &str, visit: &mut dyn FnMut(Seen<'_>)) {
+pub(super) fn walk(text: &str, visit: &mut dyn FnMut(VisitedNode<'_>)) {
     let at = text.len() - body(text).len();
     let mut walker = Walker { text, at, visit };
     walker.node(Some(&Pointer::default()), None, false, 0);
@@ -106,7 +106,7 @@ const DEPTH_MAX: usize = 128;
 struct Walker<'a> {
     text: &'a str,
     at: usize,
-    visit: &'a mut dyn FnMut(Seen<'_>),
+    visit: &'a mut dyn FnMut(VisitedNode<'_>),
 }
 
 impl Walker<'_> {
@@ -118,12 +118,12 @@ impl Walker<'_> {
         bytes.get(self.at).copied()
     }
 
-    /// `pointer`: `None` behind too long names.
+    /// `pointer`: `None` below a name that is too long.
     fn node(
         &mut self,
         pointer: Option<&Pointer>,
         name: Option<(usize, usize)>,
-        again: bool,
+        repeated: bool,
         depth: usize,
     ) -> Option<()> {
         let first = self.peek()?;
@@ -138,7 +138,7 @@ impl Walker<'_> {
             _ => self.scalar(),
         }
         if let Some(pointer) = pointer {
-            (self.visit)(Seen { pointer, name, value: (start, self.at), again });
+            (self.visit)(VisitedNode { pointer, name, value: (start, self.at), repeated });
         }
         Some(())
     }
@@ -157,10 +157,10 @@ impl Walker<'_> {
                     if self.peek()? == b':' {
                         self.at += 1;
                     }
-                    let again = !names.insert(name.clone());
+                    let repeated = !names.insert(name.clone());
                     let around = pointer.filter(|around| around.as_str().len() + name.len() < POINTER_BYTES_MAX);
                     let pointer = around.map(|around| around.key(&name));
-                    self.node(pointer.as_ref(), Some(span), again, depth + 1)?;
+                    self.node(pointer.as_ref(), Some(span), repeated, depth + 1)?;
                 }
                 _ => self.at += 1,
             }
@@ -208,14 +208,14 @@ impl Walker<'_> {
     }
 }
 
-/// The place of a byte range of `text`.
-pub(super) fn place((start, end): (usize, usize), text: &str) -> Place {
+/// The span of a byte range of `text`.
+pub(super) fn span((start, end): (usize, usize), text: &str) -> Span {
     let before = text.get(..start).unwrap_or("");
     let line_start = before.rfind('\n').map_or(0, |i| i + 1);
     let column = body(&before[line_start..]).chars().count() + 1;
     let span = text.get(start..end).unwrap_or("");
     let width = if span.contains('\n') { 1 } else { span.chars().count().max(1) };
-    Place { line: before.matches('\n').count() + 1, column, width }
+    Span { line: before.matches('\n').count() + 1, column, width }
 }
 
 #[cfg(test)]

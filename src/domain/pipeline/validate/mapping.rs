@@ -1,4 +1,4 @@
-//! One mapping as a whole.
+//! Validates one mapping.
 
 use std::collections::HashMap;
 
@@ -14,10 +14,10 @@ use crate::domain::pipeline::{
 use crate::domain::problem::ProblemKind::{Duplicate, InvalidValue, Limit};
 use crate::domain::text::quoted;
 
-/// Level of Zstandard where the document gives none.
+/// Default level of Zstandard.
 const ZSTD_LEVEL_DEFAULT: i32 = 1;
 
-/// Reports a table that an earlier mapping makes.
+/// Reports the table of an earlier mapping.
 pub(super) fn check_table_is_new(
     document: &MappingDocument,
     at: &Pointer,
@@ -36,8 +36,8 @@ pub(super) fn check_table_is_new(
     }
 }
 
-/// Reports everything that is wrong with a mapping. Gives it if its expressions can be checked: its table and all its
-/// columns stand, and so do its `where` and its checks; what else has a problem is left out of it.
+/// Reports every problem of a mapping. Returns it if its expressions can be checked: if its table, columns, `where` and
+/// checks are valid; other invalid parts are dropped.
 pub(super) fn resolve(document: &MappingDocument, at: &Pointer, report: &mut Report) -> Option<Mapping> {
     let csv_at = at.key("csv");
     let table = table(&document.table, &at.key("table"), report);
@@ -81,7 +81,7 @@ pub(super) fn resolve(document: &MappingDocument, at: &Pointer, report: &mut Rep
     Some(mapping)
 }
 
-/// Cells of a record where there is no header: as declared, else as many as the columns take.
+/// Cells of a record without a header: as declared, else as many as the columns need.
 fn width(csv: &Dialect, columns: &[Column], csv_at: &Pointer, report: &mut Report) -> Option<usize> {
     let positions = columns.iter().filter_map(|column| match column.source {
         ColumnSource::Position(position) => Some((position, column)),
@@ -107,7 +107,7 @@ fn table(text: &str, at: &Pointer, report: &mut Report) -> Option<TableName> {
     }
 }
 
-/// `None` if one of them can't be looked at.
+/// `None` if one of them is invalid.
 fn checks(documents: &[CheckDocument], at: &Pointer, report: &mut Report) -> Option<Vec<Check>> {
     let mut seen: HashMap<String, usize> = HashMap::new();
     let mut checks = Vec::with_capacity(documents.len());

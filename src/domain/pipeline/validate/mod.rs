@@ -1,8 +1,7 @@
-//! The rules of PipelineConfig: what a document says, or everything that is wrong with it.
+//! Validates a PipelineConfig: returns the pipeline, or every problem of the document.
 //!
-//! Invariant: all problems are given at once, each with the JSON Pointer of its node; a problem silences neither those
-//! of other nodes nor brings others about. Expressions are only looked at as text here; binding them needs a SQL
-//! engine (`engine::validate`).
+//! Invariant: all problems are reported at once, each with the JSON Pointer of its node; a problem neither hides nor causes
+//! problems of other nodes. Expressions are checked as text only; binding them needs a SQL engine (`engine::validate`).
 
 mod canonical;
 mod columns;
@@ -27,32 +26,32 @@ use super::{Mapping, Pipeline};
 use crate::domain::limits::CONFIG_BYTES_MAX;
 use crate::domain::problem::{Problem, ProblemKind};
 
-pub use json::Place;
+pub use json::Span;
 
-/// What a look at a document gave.
+/// The result of an examination.
 #[derive(Debug)]
-pub struct Examined {
-    /// In the order of the document.
+pub struct ExaminedConfig {
+    /// In document order.
     pub problems: Vec<Problem>,
-    /// What is allowed, and probably not meant, in the order of the document.
+    /// Allowed, but probably unintended; in document order.
     pub warnings: Vec<Problem>,
-    /// Mappings whose expressions can be checked, whether or not the document has problems elsewhere.
-    pub drafts: Vec<Draft>,
+    /// Mappings whose expressions can be checked, even if the document has problems elsewhere.
+    pub drafts: Vec<ValidMapping>,
     title: String,
     description: String,
     auto_run: bool,
 }
 
-/// A mapping of a document that may have problems; all its columns stand.
+/// A mapping with valid columns, of a document that may have problems.
 #[derive(Debug)]
-pub struct Draft {
+pub struct ValidMapping {
     pub mapping: Mapping,
-    /// Its place in the document's `mappings`.
+    /// Its index in the document's `mappings`.
     pub index: usize,
 }
 
-impl Examined {
-    /// The pipeline, if nothing was wrong and `more` (problems found by others) is empty.
+impl ExaminedConfig {
+    /// The pipeline, if there were no problems and `more` (those of other checks) is empty.
     ///
     /// # Errors
     /// All problems, in the order of `text`, the text that was examined.
@@ -68,7 +67,7 @@ impl Examined {
     }
 }
 
-/// Reads a PipelineConfig.
+/// Parses and validates a PipelineConfig.
 ///
 /// # Errors
 /// Every problem that can be seen without a SQL engine, in the order of the document.
@@ -76,10 +75,10 @@ pub fn parse(text: &str) -> Result<Pipeline, Vec<Problem>> {
     examine(text).conclude(text, Vec::new())
 }
 
-/// Looks at a PipelineConfig as [`parse`] does, and keeps what can be kept.
-pub fn examine(text: &str) -> Examined {
+/// Examines a PipelineConfig and keeps its valid parts.
+pub fn examine(text: &str) -> ExaminedConfig {
     let mut report = Report::default();
-    let mut examined = Examined {
+    let mut examined = ExaminedConfig {
         problems: Vec::new(),
         warnings: Vec::new(),
         drafts: Vec::new(),
@@ -103,7 +102,7 @@ pub fn examine(text: &str) -> Examined {
         examined.problems.push(problem);
         return examined;
     }
-    report_twins(text, &mut report);
+    report_duplicates(text, &mut report);
     let (document, later) = structure::check(&mut value, &mut report);
     let mut tables = HashMap::new();
     for (index, written) in document.mappings.iter().enumerate() {
@@ -111,7 +110,7 @@ pub fn examine(text: &str) -> Examined {
         mapping::check_table_is_new(written, &at, &mut tables, &mut report);
         if let Some(mapping) = mapping::resolve(written, &at, &mut report) {
             readers::check(&mapping, &written.parquet.readers, &at, &mut report);
-            examined.drafts.push(Draft { mapping, index });
+            examined.drafts.push(ValidMapping { mapping, index });
         }
     }
     later.finish(&mut report);
@@ -124,32 +123,30 @@ pub fn examine(text: &str) -> Examined {
     examined
 }
 
-/// The line and column (in characters, both counted from 1) at which the node of a JSON Pointer starts in `text`;
-/// `None` if the text has no such node.
+/// The line and column (in characters, both from 1) at which the node of a JSON Pointer starts; `None` without such a node.
 pub fn locate(text: &str, pointer: &str) -> Option<(usize, usize)> {
-    spans(text, &[pointer]).remove(pointer).map(|(_, value)| json::place(value, text)).map(|p| (p.line, p.column))
+    byte_ranges(text, &[pointer]).remove(pointer).map(|(_, value)| json::span(value, text)).map(|p| (p.line, p.column))
 }
 
-/// Where each problem is to be shown, in their order: at the value, for an unknown field at its name, for a syntax
-/// error where reading stopped.
-pub fn places(text: &str, problems: &[Problem]) -> Vec<Place> {
+/// The span of each problem: the value, the name of an unknown field, or the end of the text that could be parsed.
+pub fn spans(text: &str, problems: &[Problem]) -> Vec<Span> {
     let pointers: Vec<&str> = problems.iter().map(|p| p.path.as_str()).collect();
-    let spans = spans(text, &pointers);
-    let place = |problem: &Problem| {
-        let syntax = if problem.path.is_empty() { json::syntax_place(text) } else { None };
-        syntax.unwrap_or_else(|| match spans.get(problem.path.as_str()) {
-            Some((Some(name), _)) if problem.kind == ProblemKind::UnknownField => json::place(*name, text),
-            Some((_, value)) => json::place(*value, text),
-            None => Place { line: 1, column: 1, width: 1 },
+    let ranges = byte_ranges(text, &pointers);
+    let span = |problem: &Problem| {
+        let syntax = if problem.path.is_empty() { json::syntax_span(text) } else { None };
+        syntax.unwrap_or_else(|| match ranges.get(problem.path.as_str()) {
+            Some((Some(name), _)) if problem.kind == ProblemKind::UnknownField => json::span(*name, text),
+            Some((_, value)) => json::span(*value, text),
+            None => Span { line: 1, column: 1, width: 1 },
         })
     };
-    problems.iter().map(place).collect()
+    problems.iter().map(span).collect()
 }
 
-type Span = (usize, usize);
+type ByteRange = (usize, usize);
 
-/// The spans of name and value of each of `pointers` that the text has; of members that stand twice, the last.
-fn spans<'a>(text: &str, pointers: &[&'a str]) -> BTreeMap<&'a str, (Option<Span>, Span)> {
+/// The byte ranges of name and value of each of `pointers` in the text; the last of duplicate members.
+fn byte_ranges<'a>(text: &str, pointers: &[&'a str]) -> BTreeMap<&'a str, (Option<ByteRange>, ByteRange)> {
     let wanted: std::collections::HashSet<&'a str> = pointers.iter().copied().collect();
     let mut found = BTreeMap::new();
     json::walk(text, &mut |seen| {
@@ -162,22 +159,22 @@ fn spans<'a>(text: &str, pointers: &[&'a str]) -> BTreeMap<&'a str, (Option<Span
 
 fn sort(text: &str, problems: &mut Vec<Problem>) {
     let pointers: Vec<String> = problems.iter().map(|p| p.path.clone()).collect();
-    let spans = spans(text, &pointers.iter().map(String::as_str).collect::<Vec<_>>());
-    problems.sort_by_key(|p| spans.get(p.path.as_str()).map_or(usize::MAX, |(_, value)| value.0));
+    let ranges = byte_ranges(text, &pointers.iter().map(String::as_str).collect::<Vec<_>>());
+    problems.sort_by_key(|p| ranges.get(p.path.as_str()).map_or(usize::MAX, |(_, value)| value.0));
     problems.dedup();
 }
 
-/// A document of another version has other rules: nothing else can be said of it.
+/// The version, if it is another. Other versions have other rules, so nothing else is checked.
 fn other_version(value: &Value) -> Option<Problem> {
     let found = value.get("version").filter(|v| v.is_number() && v.as_u64() != Some(VERSION.into()))?;
     let message = format!("unsupported version `{found}`, expected {VERSION}");
     Some(Problem::new(ProblemKind::UnsupportedVersion, "/version", message))
 }
 
-/// JSON leaves open what a member that stands twice means, so it is refused.
-fn report_twins(text: &str, report: &mut Report) {
+/// Refuses duplicate members, whose meaning JSON leaves open.
+fn report_duplicates(text: &str, report: &mut Report) {
     json::walk(text, &mut |seen| {
-        if seen.again {
+        if seen.repeated {
             let name = seen.pointer.as_str().rsplit('/').next().unwrap_or_default();
             let message = format!("the member `{name}` stands twice in one object");
             report.push_always(ProblemKind::Duplicate, seen.pointer, message);

@@ -1,4 +1,4 @@
-//! What a table is partitioned and sorted by.
+//! Partition and sort columns.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use super::columns::{self, Columns};
 use super::report::{Pointer, Report};
 use crate::domain::partition::is_plain_name;
 use crate::domain::pipeline::document::{PartitionDocument, PartitionFieldDocument};
-use crate::domain::pipeline::types::DataType;
+use crate::domain::pipeline::types::{DataType, TypeClass};
 use crate::domain::pipeline::{InferableTexts, PartitionField, Transform};
 use crate::domain::problem::ProblemKind::{Duplicate, InvalidValue, TypeMismatch};
 use crate::domain::text::quoted;
@@ -101,9 +101,14 @@ fn check_type(
 ) {
     let Some(ty) = ty else { return };
     let needs = match transform {
-        Transform::Identity => match ty {
-            DataType::Float32 | DataType::Float64 | DataType::Json => "a type whose values compare exactly",
-            _ => return,
+        Transform::Identity => match ty.class() {
+            TypeClass::Float | TypeClass::Json => "a type whose values compare exactly",
+            TypeClass::Boolean
+            | TypeClass::Integer
+            | TypeClass::Decimal
+            | TypeClass::Text
+            | TypeClass::Temporal
+            | TypeClass::Uuid => return,
         },
         Transform::Year | Transform::Month | Transform::Day => match ty {
             DataType::Date | DataType::Timestamp | DataType::TimestampTz => return,
@@ -121,7 +126,7 @@ fn check_type(
     report.push(TypeMismatch, at, message);
 }
 
-/// Partition columns stand beside the stored ones in every reader's table, so no name may mean two of them.
+/// Readers show partition columns beside the stored ones, so all names must differ.
 fn check_names(fields: &[(PartitionField, Pointer)], columns: &Columns, report: &mut Report) {
     let mut seen: HashMap<String, usize> = HashMap::new();
     for (index, (field, at)) in fields.iter().enumerate() {

@@ -2,22 +2,22 @@
 
 use super::report::{Pointer, Report};
 use crate::domain::pipeline::Mapping;
-use crate::domain::pipeline::readers::{Measured, NAMES, Place, ROWS, Reading};
+use crate::domain::pipeline::readers::{MappingNode, Measured, NAMES, ROWS, Reading};
 use crate::domain::problem::ProblemKind::Reader;
 use crate::domain::text::quoted;
 
-/// `names`: as the document has them; those that the schema refused are passed over.
+/// `names`: those in the document; ones that the schema refused are skipped.
 pub(super) fn check(mapping: &Mapping, names: &[String], at: &Pointer, report: &mut Report) {
     let readers = || NAMES.iter().filter(|named| names.iter().any(|name| name == named.name));
     for row in ROWS.iter().filter(|_| !names.is_empty()) {
         let label = row.label.replace('`', "");
-        for place in row.places(mapping) {
+        for node in row.nodes(mapping) {
             for reader in readers() {
                 for (reading, versions) in readings(row.label, reader.versions()) {
                     let Some(harm) = reading.harm() else { continue };
-                    let about = about(mapping, place, &label);
+                    let about = about(mapping, node, &label);
                     let message = format!("{about}: {} {} {harm}", reader.family, versions.join(", "));
-                    report.warn(Reader, &pointer(at, place), message);
+                    report.warn(Reader, &pointer(at, node), message);
                 }
             }
         }
@@ -37,19 +37,19 @@ fn readings<'a>(label: &str, versions: impl Iterator<Item = &'a Measured>) -> Ve
     found
 }
 
-fn about(mapping: &Mapping, place: Place, label: &str) -> String {
-    match place {
-        Place::Column(column) => format!("{} ({label})", quoted(mapping.columns[column].name.as_str())),
-        Place::Partition(field) => format!("{} ({label})", quoted(mapping.partition_by[field].name.as_str())),
-        Place::Encodings | Place::Compression => label.to_owned(),
+fn about(mapping: &Mapping, node: MappingNode, label: &str) -> String {
+    match node {
+        MappingNode::Column(column) => format!("{} ({label})", quoted(mapping.columns[column].name.as_str())),
+        MappingNode::Partition(field) => format!("{} ({label})", quoted(mapping.partition_by[field].name.as_str())),
+        MappingNode::Encodings | MappingNode::Compression => label.to_owned(),
     }
 }
 
-fn pointer(at: &Pointer, place: Place) -> Pointer {
-    match place {
-        Place::Column(column) => at.key("columns").index(column).key("type"),
-        Place::Partition(field) => at.key("partition_by").index(field),
-        Place::Encodings => at.key("parquet").key("encodings"),
-        Place::Compression => at.key("parquet").key("compression"),
+fn pointer(at: &Pointer, node: MappingNode) -> Pointer {
+    match node {
+        MappingNode::Column(column) => at.key("columns").index(column).key("type"),
+        MappingNode::Partition(field) => at.key("partition_by").index(field),
+        MappingNode::Encodings => at.key("parquet").key("encodings"),
+        MappingNode::Compression => at.key("parquet").key("compression"),
     }
 }

@@ -1,4 +1,4 @@
-//! Collects problems, and keeps quiet about what another problem has already spoken of.
+//! Collects problems, and drops those that follow from another.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -41,12 +41,12 @@ impl fmt::Display for Pointer {
 pub(super) struct Report {
     problems: Vec<Problem>,
     warnings: Vec<Problem>,
-    /// Nodes that a default stands in for, because what the document has there is missing or wrong.
+    /// Nodes that a default replaces, because they are missing or invalid.
     replaced: BTreeSet<String>,
 }
 
 impl Report {
-    /// Adds a problem, unless the node was replaced and its problem is therefore known.
+    /// Adds a problem, unless the node was replaced, so that its problem is reported already.
     pub(super) fn push(&mut self, kind: ProblemKind, at: &Pointer, message: impl Into<String>) {
         if !self.is_replaced(at) {
             self.push_always(kind, at, message);
@@ -60,7 +60,7 @@ impl Report {
         }
     }
 
-    /// Adds what is allowed, and probably not meant.
+    /// Adds a warning.
     pub(super) fn warn(&mut self, kind: ProblemKind, at: &Pointer, message: impl Into<String>) {
         if self.warnings.len() < PROBLEMS_MAX {
             self.warnings.push(Problem::new(kind, at.as_str(), message));
@@ -77,7 +77,7 @@ impl Report {
         std::iter::once(0).chain(ends).any(|end| self.replaced.contains(&at.0[..end]))
     }
 
-    /// Whether anything was said of the node or one within it.
+    /// Whether the node or one within it has a problem.
     pub(super) fn speaks_of(&self, at: &Pointer) -> bool {
         self.problems
             .iter()

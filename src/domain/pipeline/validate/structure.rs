@@ -1,7 +1,7 @@
-//! Holds a document against the JSON Schema: members, types, choices, bounds.
+//! Checks a document against the JSON Schema: members, types, choices, limits.
 //!
-//! Invariant: afterwards the document deserializes. What doesn't fit was reported, taken out (the type's default
-//! stands in) and marked in the [`Report`], so that the rules that look further keep quiet about it.
+//! Invariant: afterwards the document deserializes. Invalid nodes were reported, replaced by the type's default, and marked
+//! in the [`Report`], so that later rules skip them.
 
 use std::sync::LazyLock;
 
@@ -16,18 +16,18 @@ use crate::domain::problem::ProblemKind;
 use crate::domain::schema::{node_around, types};
 use crate::domain::text::{did_you_mean, list, one_of, quoted, suggest, ticked};
 
-/// Numbers whose range lies in the nature of the thing; the other ranges are limits of this program.
+/// Numbers with a natural range; other ranges are limits of this program.
 const NATURAL_RANGES: [&str; 2] = ["max_ratio", "compression_level"];
 
 static VALIDATOR: LazyLock<Option<Validator>> = LazyLock::new(|| jsonschema::draft202012::new(schema()).ok());
 
-/// What is left to be done once the other rules have spoken.
+/// Work that is left after the other rules.
 pub(super) struct Later {
     patterns: Vec<(Pointer, String)>,
 }
 
 impl Later {
-    /// Reports values that no rule spoke of although they don't fit the schema's pattern.
+    /// Reports values that violate the schema's pattern without a problem of another rule.
     pub(super) fn finish(self, report: &mut Report) {
         for (at, message) in self.patterns {
             if !report.speaks_of(&at) {
@@ -37,7 +37,7 @@ impl Later {
     }
 }
 
-/// Reports what does not fit the schema, and gives the rest of the document.
+/// Reports violations of the schema, and returns the rest of the document.
 pub(super) fn check(value: &mut Value, report: &mut Report) -> (PipelineDocument, Later) {
     let mut findings = Vec::new();
     if let Some(validator) = VALIDATOR.as_ref() {
@@ -85,18 +85,18 @@ pub(super) fn check(value: &mut Value, report: &mut Report) -> (PipelineDocument
     (document, Later { patterns })
 }
 
-/// What becomes of the node that a finding is about.
+/// What happens to the node of a finding.
 enum Then {
     Keep,
-    /// It is cut to this many items, so that no rule has more to compare than it is made for.
+    /// Truncated to this many items, which bounds the work of other rules.
     Cut(usize),
-    /// It is replaced by its default.
+    /// Replaced by its default.
     Replace,
-    /// The other rules say it better; if none does, the finding is reported after all.
+    /// Kept, since other rules report it better; reported if none does.
     Judge,
-    /// A member is missing in it.
+    /// A member is missing.
     Lacks(String),
-    /// It is removed.
+    /// Removed.
     Drop,
 }
 
@@ -107,7 +107,7 @@ struct Finding {
     then: Then,
 }
 
-/// Removes the member, or puts an empty item where one of an array stood, so that the others keep their positions.
+/// Removes the member, or replaces an item of an array by an empty one, so that the others keep their indices.
 fn take_out(root: &mut Value, at: &Pointer) {
     let Some((parent, last)) = at.as_str().rsplit_once('/') else {
         *root = Value::Object(serde_json::Map::new());
@@ -123,12 +123,12 @@ fn take_out(root: &mut Value, at: &Pointer) {
                 *item = if objects { Value::Object(serde_json::Map::new()) } else { Value::String(String::new()) };
             }
         }
-        // A node around it was taken out before.
+        // A node around it was removed before.
         Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) | None => {}
     }
 }
 
-/// Arrays that other nodes refer into are left whole; the rules are quick on them, however long they are.
+/// Arrays that other nodes refer to stay whole; the rules are fast on long ones.
 fn cut(root: &mut Value, at: &Pointer, length: usize) {
     if let Some(Value::Array(items)) = root.pointer_mut(at.as_str()).filter(|_| !holds_objects(at.as_str())) {
         items.truncate(length);
@@ -206,12 +206,12 @@ fn find(error: &ValidationError<'_>, out: &mut Vec<Finding>) {
             let message = format!("expected text that matches `{pattern}`, found {}", quoted(&value.to_string()));
             add(ProblemKind::InvalidValue, at, message, Then::Judge);
         }
-        // The schema is ours and uses no other keyword; should it ever, the document is not waved through.
+        // The schema uses no other keyword; if it ever does, the document is refused.
         _ => add(ProblemKind::InvalidValue, at, error.to_string(), Then::Replace),
     }
 }
 
-/// Of several alternatives, speaks of the one whose type fits the value, or says what would have fitted.
+/// Of several alternatives, reports the one whose type fits the value, or lists the types that would fit.
 fn find_in_branches(at: Pointer, value: &Value, branches: &[Vec<ValidationError<'static>>], out: &mut Vec<Finding>) {
     let about_it = |e: &ValidationError<'_>| e.instance_path().as_str() == at.as_str();
     let mut types_expected: Vec<&str> = Vec::new();
@@ -251,7 +251,7 @@ fn find_in_branches(at: Pointer, value: &Value, branches: &[Vec<ValidationError<
     out.push(Finding { kind, at, message, then: Then::Replace });
 }
 
-/// A value that is none of the choices.
+/// A value outside the choices.
 fn other_choice(value: &Value, choices: &[&str]) -> (ProblemKind, String) {
     let Value::String(found) = value else {
         return (ProblemKind::WrongType, expected_found(&format!("one of {}", ticked(choices)), value));

@@ -1,9 +1,9 @@
-//! What is said of a `type` that is none.
+//! Parses types, and suggests one for an unknown name.
 
 use crate::domain::pipeline::types::DataType;
 use crate::domain::text::{did_you_mean, quoted, suggest};
 
-/// Names that other systems give our types.
+/// Names of types in other systems.
 const OTHER_NAMES: &[(&str, &str)] = &[
     ("int", "int32"),
     ("integer", "int32"),
@@ -43,10 +43,10 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("guid", "uuid"),
 ];
 
-/// Reads a type.
+/// Parses a type.
 ///
 /// # Errors
-/// What is wrong with it and what was probably meant.
+/// A message with a suggestion.
 pub(super) fn parse(text: &str) -> Result<DataType, String> {
     if let Some(ty) = DataType::parse(text) {
         return Ok(ty);

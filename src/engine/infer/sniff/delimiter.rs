@@ -1,9 +1,11 @@
 //! Finds the delimiter and quotes that split the first records into the same number of cells.
 
 use super::kind::{CellKind, CellKinds};
-use crate::domain::limits::SNIFF_RECORDS_MAX;
 use crate::domain::pipeline::Dialect;
 use crate::engine::read::records::walk;
+
+/// Records by which a CSV's dialect is found out.
+const SNIFF_RECORDS_MAX: usize = 2_000;
 
 /// A possible delimiter and its prior. A *weak* delimiter is common within values too.
 struct KnownDelimiter {

@@ -7,11 +7,13 @@ use super::delimiter::{CutRecord, DialectCut, rank};
 use super::encoding::{self, EncodingGuess};
 use super::header::{self, HeaderVerdict};
 use super::kind::CellKinds;
-use crate::domain::limits::SNIFF_BYTES_MAX;
 use crate::domain::pipeline::{Dialect, RecordTerminator};
 use crate::domain::text::counted;
 use crate::engine::cells::cell_text;
 use crate::engine::read::records::walk;
+
+/// Decompressed bytes by which a CSV's dialect is found out; the rest of it only confirms.
+const SNIFF_BYTES_MAX: usize = 1 << 20;
 
 /// Records below the first used to judge a header.
 const BELOW_MAX: usize = 200;

@@ -38,9 +38,9 @@ pub fn failure(what: &str, error: &duckdb::Error) -> EngineFailure {
 }
 
 /// Whether `error` is a failure of the engine, not of a value or a text.
-pub fn is_own_fault(error: &duckdb::Error) -> bool {
+pub fn is_engine_error(error: &duckdb::Error) -> bool {
     match error {
-        duckdb::Error::DuckDBFailure(_, Some(message)) => errors::is_own_fault(message),
+        duckdb::Error::DuckDBFailure(_, Some(message)) => errors::is_engine_error(message),
         _ => true,
     }
 }

@@ -9,8 +9,8 @@ use crate::domain::problem::ProblemKind;
 use crate::ports::expressions::{ExpressionId, ExpressionProblem, ExpressionSet};
 use crate::sql::allow::{self, InvalidExpression, Scope};
 use crate::sql::errors::{EngineFailure, plain};
-use crate::sql::query::{LAYERS_MAX, Plan, enclosed, identifier};
-use crate::sql::sandbox::child::errors::{failure, is_own_fault};
+use crate::sql::query::{ColumnUses, LAYERS_MAX, enclosed, identifier};
+use crate::sql::sandbox::child::errors::{failure, is_engine_error};
 use crate::sql::types::{fits, remedy, sql_type};
 
 /// Parts of DuckDB's messages about types.
@@ -25,19 +25,19 @@ const TYPE_MESSAGES: &[&str] = &[
     "Cannot combine types",
 ];
 
-/// The problems of all expressions of `set` except those in `skip`, and the plan, valid without problems. Calls `progress`
+/// The problems of all expressions of `set` except those in `skip`, and the columns that they use, valid without problems. Calls `progress`
 /// with the number of each expression before its check.
 pub fn analyse(
     engine: &Engine,
     set: &ExpressionSet,
     skip: &[usize],
     progress: &mut dyn FnMut(usize),
-) -> Result<(Vec<ExpressionProblem>, Plan), EngineFailure> {
+) -> Result<(Vec<ExpressionProblem>, ColumnUses), EngineFailure> {
     let names: Vec<String> =
         set.inputs.iter().map(|(name, _)| name).chain(set.computed.iter().map(|c| &c.name)).cloned().collect();
     let types: Vec<DataType> = set.inputs.iter().map(|(_, ty)| *ty).chain(set.computed.iter().map(|c| c.ty)).collect();
     let mut problems = Vec::new();
-    let mut plan = Plan::default();
+    let mut uses = ColumnUses::default();
     let mut record = |id, outcome: Result<BTreeSet<usize>, Vec<InvalidExpression>>| match outcome {
         Ok(used) => used,
         Err(refusals) => {
@@ -49,26 +49,26 @@ pub fn analyse(
     };
     for (at, computed) in set.computed.iter().enumerate() {
         if skip.contains(&at) {
-            plan.computed.push(BTreeSet::new());
+            uses.computed.push(BTreeSet::new());
             continue;
         }
         progress(at);
         let (columns, later) = names.split_at(set.inputs.len() + at);
         let table = Table { engine, scope: Scope { columns, later }, types: &types };
         let outcome = table.expression(&computed.sql, Some(computed.ty))?;
-        plan.computed.push(record(ExpressionId::Computed(at), outcome));
+        uses.computed.push(record(ExpressionId::Computed(at), outcome));
     }
     let table = Table { engine, scope: Scope { columns: &names, later: &[] }, types: &types };
     for (at, predicate) in set.predicates.iter().enumerate() {
         if skip.contains(&(set.computed.len() + at)) {
-            plan.predicates.push(BTreeSet::new());
+            uses.predicates.push(BTreeSet::new());
             continue;
         }
         progress(set.computed.len() + at);
         let outcome = table.expression(predicate, None)?;
-        plan.predicates.push(record(ExpressionId::Predicate(at), outcome));
+        uses.predicates.push(record(ExpressionId::Predicate(at), outcome));
     }
-    for (at, depth) in plan.depths(set).into_iter().enumerate() {
+    for (at, depth) in uses.depths(set).into_iter().enumerate() {
         if depth == LAYERS_MAX {
             let message = format!("builds on a chain of more than {LAYERS_MAX} computed columns");
             let kind = ProblemKind::InvalidExpression;
@@ -76,7 +76,7 @@ pub fn analyse(
         }
     }
     problems.sort_by_key(|problem| problem.id);
-    Ok((problems, plan))
+    Ok((problems, uses))
 }
 
 /// The columns that one expression is bound to.
@@ -126,7 +126,7 @@ impl Table<'_> {
         let columns = if columns.is_empty() { "1 AS lakemill_row".to_owned() } else { columns.join(", ") };
         match self.engine.text(&format!("SELECT typeof({}) FROM (SELECT {columns})", enclosed(text)), &[]) {
             Ok(found) => Ok(Ok(found)),
-            Err(error) if is_own_fault(&error) => Err(failure("binding an expression", &error)),
+            Err(error) if is_engine_error(&error) => Err(failure("binding an expression", &error)),
             Err(error) => {
                 let message = error.to_string();
                 let of_types = TYPE_MESSAGES.iter().any(|part| message.contains(part));

@@ -10,7 +10,7 @@ use crate::ports::expressions::{
 };
 use crate::sql::bounds::EVALUATOR_MEMORY_BYTES;
 use crate::sql::errors::EngineFailure;
-use crate::sql::query::Plan;
+use crate::sql::query::ColumnUses;
 use crate::sql::sandbox::child::errors::failure;
 use crate::sql::{on_deep_stack, query};
 
@@ -65,11 +65,11 @@ impl DuckExpressions {
     ) -> Result<Vec<ExpressionProblem>, EngineFailure> {
         let engine = self.take()?;
         let (problems, engine) = on_deep_stack(move || {
-            let (problems, plan) = check::analyse(&engine, set, skip, progress)?;
+            let (problems, uses) = check::analyse(&engine, set, skip, progress)?;
             if !problems.is_empty() {
                 return Ok((problems, engine));
             }
-            let evaluator = evaluator(set, engine, plan);
+            let evaluator = evaluator(set, engine, uses);
             let count = set.ids().count();
             for (number, id) in set.ids().enumerate().filter(|(number, _)| !skip.contains(number)) {
                 progress(count + number);
@@ -99,19 +99,19 @@ impl Default for DuckExpressions {
 }
 
 fn bound(set: &ExpressionSet, engine: Engine) -> Result<DuckEvaluator, EngineFailure> {
-    let (problems, plan) = check::analyse(&engine, set, &[], &mut |_| {})?;
+    let (problems, uses) = check::analyse(&engine, set, &[], &mut |_| {})?;
     if let Some(first) = problems.first() {
         return Err(EngineFailure::Other(format!("the expressions have problems: {}", first.message)));
     }
-    let evaluator = evaluator(set, engine, plan);
+    let evaluator = evaluator(set, engine, uses);
     evaluator.prepare()?;
     Ok(evaluator)
 }
 
-fn evaluator(set: &ExpressionSet, engine: Engine, plan: Plan) -> DuckEvaluator {
+fn evaluator(set: &ExpressionSet, engine: Engine, uses: ColumnUses) -> DuckEvaluator {
     let names = set.inputs.iter().map(|(name, _)| name.as_str()).chain(set.computed.iter().map(|c| c.name.as_str()));
     let prefix = query::free_prefix(names);
-    DuckEvaluator::new(engine, set.clone(), plan, prefix)
+    DuckEvaluator::new(engine, set.clone(), uses, prefix)
 }
 
 impl Expressions for DuckExpressions {

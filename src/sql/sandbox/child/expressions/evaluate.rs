@@ -18,14 +18,14 @@ use crate::ports::expressions::{
     Evaluated, EvaluationError, Evaluator, ExpressionFailure, ExpressionId, ExpressionSet, RowError, UNEXPLAINED,
 };
 use crate::sql::errors::{EngineFailure, plain};
-use crate::sql::query::{Plan, Queries};
-use crate::sql::sandbox::child::errors::{failure, is_own_fault};
+use crate::sql::query::{ColumnUses, Queries};
+use crate::sql::sandbox::child::errors::{failure, is_engine_error};
 
 /// Evaluates on an engine of its own.
 pub struct DuckEvaluator {
     engine: Engine,
     set: ExpressionSet,
-    plan: Plan,
+    uses: ColumnUses,
     prefix: String,
     slot: SlotHandle,
     /// Inputs that the expressions use.
@@ -48,12 +48,12 @@ impl From<EngineFailure> for QueryError {
 
 impl DuckEvaluator {
     /// For a checked set. Prepares nothing yet.
-    pub fn new(engine: Engine, set: ExpressionSet, plan: Plan, prefix: String) -> Self {
-        let inputs = plan.inputs(&set);
+    pub fn new(engine: Engine, set: ExpressionSet, uses: ColumnUses, prefix: String) -> Self {
+        let inputs = uses.inputs(&set);
         let columns = inputs.iter().map(|at| set.inputs[*at].clone()).collect();
         let slot = SlotHandle::new(format!("{prefix}row"), columns);
-        let evaluate = Queries { set: &set, plan: &plan, slot: slot.id, prefix: &prefix }.evaluate();
-        Self { engine, set, plan, prefix, slot, inputs, evaluate }
+        let evaluate = Queries { set: &set, uses: &uses, slot: slot.id, prefix: &prefix }.evaluate();
+        Self { engine, set, uses, prefix, slot, inputs, evaluate }
     }
 
     /// Prepares the query of all expressions; their constant parts are computed here.
@@ -77,7 +77,7 @@ impl DuckEvaluator {
     }
 
     fn queries(&self) -> Queries<'_> {
-        Queries { set: &self.set, plan: &self.plan, slot: self.slot.id, prefix: &self.prefix }
+        Queries { set: &self.set, uses: &self.uses, slot: self.slot.id, prefix: &self.prefix }
     }
 
     /// The inputs that the expressions use, as positions in the set's inputs, ascending.
@@ -198,7 +198,7 @@ fn query_error(error: &duckdb::Error, guard: &BatchGuard<'_>) -> QueryError {
     if let Some(own) = guard.failure() {
         return QueryError::Failure(EngineFailure::Other(format!("giving the batch to DuckDB: {own}")));
     }
-    if is_own_fault(error) {
+    if is_engine_error(error) {
         return QueryError::Failure(failure("evaluating", error));
     }
     QueryError::Row(plain(&error.to_string()))
