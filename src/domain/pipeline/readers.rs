@@ -224,6 +224,7 @@ pub const NAMES: &[Named] = names! {
     "clickhouse-26.9": ClickHouse "26.9",
     "fastparquet-2026.9": FastParquet "2026.9",
     "spark-3.3": Spark "3.3",
+    "spark-3.4": Spark "3.4",
     "spark-3.5": Spark "3.5",
     "spark-4.0": Spark "4.0",
 };
@@ -241,10 +242,10 @@ const COMPACT: Reading = Reading::Refuses("it does not know DELTA_LENGTH_BYTE_AR
 const SPARK_LZ4: Reading = Reading::Refuses("it does not know LZ4_RAW; choose another `compression`");
 const DUCKDB_NULL: Reading = Reading::Wrong("null reads as `__HIVE_DEFAULT_PARTITION__`, and the text `NULL` as null");
 const SPARK_DELTAS: Reading = Reading::Wrong(
-    "text in DELTA_LENGTH_BYTE_ARRAY is mixed up by versions before 3.5.9; leave `encodings` at its default",
+    "it mixes up text in DELTA_LENGTH_BYTE_ARRAY, which 3.5.9 and 4.0.5 read; leave `encodings` at its default",
 );
 const SPARK_DELTAS_FAIL: Reading = Reading::Refuses(
-    "versions before 3.5.9 fail in DELTA_LENGTH_BYTE_ARRAY, or mix it up; leave `encodings` at its default",
+    "it fails in DELTA_LENGTH_BYTE_ARRAY, or mixes it up, which 3.5.9 and 4.0.5 read; leave `encodings` at its default",
 );
 const CLICKHOUSE_DATES: Reading = Reading::Refuses("days before 1900 and after 2299 are out of its range");
 const CLICKHOUSE_NO_ZONE: Reading =
@@ -357,6 +358,19 @@ pub const MEASURED: &[Measured] = measured! {
         "json, `encodings: compact`": COMPACT,
         "string, `compression: lz4`": SPARK_LZ4,
     }
+    Spark "3.4.4" {
+        "uint8": Reading::Wider("smallint"),
+        "uint16": Reading::Wider("int"),
+        "uint32": Reading::Wider("bigint"),
+        "uint64": Reading::Wider("decimal(20,0)"),
+        "date, years 1 to 1581": SPARK_OLD,
+        "time": SPARK_UNKNOWN,
+        "timestamptz, years 1 to 1899": SPARK_OLD,
+        "uuid": SPARK_UNKNOWN,
+        "string, `encodings: compact`": SPARK_DELTAS,
+        "json, `encodings: compact`": SPARK_DELTAS_FAIL,
+        "string, `compression: lz4`": SPARK_LZ4,
+    }
     Spark "3.5.6" {
         "uint8": Reading::Wider("smallint"),
         "uint16": Reading::Wider("int"),
@@ -378,6 +392,16 @@ pub const MEASURED: &[Measured] = measured! {
         "time": SPARK_UNKNOWN,
         "timestamptz, years 1 to 1899": SPARK_OLD,
         "uuid": SPARK_UNKNOWN,
+    }
+    Spark "4.0.0" {
+        "uint8": Reading::Wider("smallint"),
+        "uint16": Reading::Wider("int"),
+        "uint32": Reading::Wider("bigint"),
+        "uint64": Reading::Wider("decimal(20,0)"),
+        "time": SPARK_UNKNOWN,
+        "uuid": SPARK_UNKNOWN,
+        "string, `encodings: compact`": SPARK_DELTAS,
+        "json, `encodings: compact`": SPARK_DELTAS_FAIL,
     }
     Spark "4.0.5" {
         "uint8": Reading::Wider("smallint"),
@@ -425,7 +449,7 @@ mod tests {
             .versions()
             .map(|measured| measured.version)
             .collect();
-        assert_eq!(spark, ["4.0.5"]);
+        assert_eq!(spark, ["4.0.0", "4.0.5"]);
     }
 
     #[test]
