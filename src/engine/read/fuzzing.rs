@@ -205,7 +205,7 @@ fn agree_in_chunks(dialect: &Dialect, text: &[u8], chunk_bytes: usize, block_byt
 /// Compares each record of the exact machine with the record that the crate finds at its start.
 ///
 /// Excludes differences: delimiters of several bytes, which the crate lacks; records with unclosed quotes, which are
-/// rejected here; and a byte order mark, which the crate drops.
+/// rejected here; blank lines, which the crate skips; and a byte order mark, which the crate drops.
 fn agree_with_the_csv_crate(dialect: &Dialect, text: &[u8]) {
     let [delimiter] = dialect.delimiter[..] else { return };
     let mut builder = csv::ReaderBuilder::new();
@@ -216,7 +216,8 @@ fn agree_with_the_csv_crate(dialect: &Dialect, text: &[u8]) {
     let mut count = 0;
     walk(dialect, text, true, |record| {
         count += 1;
-        if record.unclosed || text[record.start..].starts_with(MARKS[0]) {
+        let blank = record.start == record.end;
+        if blank || record.unclosed || text[record.start..].starts_with(MARKS[0]) {
             return count < RECORDS_MAX;
         }
         let mut reader = builder.from_reader(&text[record.start..]);
