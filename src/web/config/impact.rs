@@ -197,7 +197,7 @@ mod tests {
         let uses = vec![dashboard("q", &["x", "y", "z"])];
         let impact = compare(uses, vec![returns(&["x", "y", "w"])], vec![returns(&["x", "v"])]);
         let messages: Vec<&str> = impact.dashboards.iter().map(|one| one.message.as_str()).collect();
-        assert_eq!(messages, ["panels or options show `y`, which the query would no longer return"]);
+        assert_eq!(messages, ["panels or options use `y`, which the query would no longer return"]);
         assert_eq!(compare(vec![saved("a")], vec![returns(&["x"])], vec![returns(&["y"])]), Impact::default());
     }
 }

@@ -11,7 +11,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Tells what runs, on what, and its limits */
+        /** Shows versions, backends and limits */
         get: operations["about.get"];
         put?: never;
         post?: never;
@@ -62,7 +62,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Tells whether there is a session */
+        /** Shows whether there is a session */
         get: operations["auth.me"];
         put?: never;
         post?: never;
@@ -79,7 +79,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Tells everybody whether they have a session */
+        /** Shows whether there is a session, without requiring one */
         get: operations["session.look"];
         put?: never;
         post?: never;
@@ -96,9 +96,9 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The config as it is stored */
+        /** Shows the stored config */
         get: operations["config.get"];
-        /** Saves a config, and tells what is wrong with it */
+        /** Saves a config and reports its problems */
         put: operations["config.put"];
         post?: never;
         delete?: never;
@@ -116,7 +116,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** A worker's verdict on a config */
+        /** Validates a config by a worker */
         post: operations["config.validate"];
         delete?: never;
         options?: never;
@@ -134,7 +134,7 @@ export interface paths {
         /** Lists dashboards and drafts */
         get: operations["dashboards.list"];
         put?: never;
-        /** Creates a draft from the template */
+        /** Creates a draft from a template */
         post: operations["dashboards.create"];
         delete?: never;
         options?: never;
@@ -151,7 +151,7 @@ export interface paths {
         };
         /** The YAML of a dashboard */
         get: operations["dashboards.get"];
-        /** Saves a dashboard; one that is no draft passes the gate */
+        /** Saves a dashboard, which must be valid, or a draft */
         put: operations["dashboards.put"];
         post?: never;
         /** Deletes a dashboard and its draft */
@@ -170,7 +170,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** What the gate says of a text, or of the draft */
+        /** Validates a YAML text, or the draft */
         post: operations["dashboards.validate"];
         delete?: never;
         options?: never;
@@ -187,7 +187,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Publishes the draft, if it passes the gate */
+        /** Publishes the draft, if it is valid */
         post: operations["dashboards.publish"];
         delete?: never;
         options?: never;
@@ -204,7 +204,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** What the panels show */
+        /** Runs the queries of the panels */
         post: operations["dashboards.data"];
         delete?: never;
         options?: never;
@@ -270,7 +270,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Tells that the process answers */
+        /** Responds if the process is alive */
         get: operations["health.live"];
         put?: never;
         post?: never;
@@ -287,7 +287,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Tells whether the stores answer */
+        /** Checks whether the stores respond */
         get: operations["health.ready"];
         put?: never;
         post?: never;
@@ -304,7 +304,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Counts, for Prometheus */
+        /** Metrics in Prometheus format */
         get: operations["health.metrics"];
         put?: never;
         post?: never;
@@ -323,7 +323,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Proposes a mapping for a CSV of the lake */
+        /** Proposes a mapping for a CSV in the lake */
         post: operations["infer.propose"];
         delete?: never;
         options?: never;
@@ -338,10 +338,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists jobs, the newest first */
+        /** Lists jobs, newest first */
         get: operations["jobs.list"];
         put?: never;
-        /** Asks for a run */
+        /** Starts a run */
         post: operations["jobs.run"];
         delete?: never;
         options?: never;
@@ -356,7 +356,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Tells of a job, with its sources */
+        /** Shows a job, with its sources */
         get: operations["jobs.get"];
         put?: never;
         post?: never;
@@ -375,7 +375,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Ends a job before its time */
+        /** Cancels a job */
         post: operations["jobs.cancel"];
         delete?: never;
         options?: never;
@@ -392,7 +392,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Asks for an ended job again */
+        /** Runs an ended job again */
         post: operations["jobs.retry"];
         delete?: never;
         options?: never;
@@ -407,7 +407,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Downloads the rows for which a job failed, or shows the first of them */
+        /** Downloads a failed job's rejected rows, or shows the first of them */
         get: operations["jobs.rejects"];
         put?: never;
         post?: never;
@@ -426,7 +426,7 @@ export interface paths {
         };
         /** Lists one level of the lake */
         get: operations["lake.list"];
-        /** Uploads a file; `If-None-Match: *` keeps what is there */
+        /** Uploads a file; with `If-None-Match: *` never replaces one */
         put: operations["lake.upload"];
         /** Moves a file to a new key */
         post: operations["lake.move"];
@@ -478,7 +478,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Tells which sources made which files of a table */
+        /** Shows which sources produced which files of a table */
         get: operations["tables.lineage"];
         put?: never;
         post?: never;
@@ -498,7 +498,7 @@ export interface paths {
         /** Lists the pipelines */
         get: operations["pipelines.list"];
         put?: never;
-        /** Makes a pipeline from a template */
+        /** Creates a pipeline from a template */
         post: operations["pipelines.create"];
         delete?: never;
         options?: never;
@@ -515,7 +515,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Takes in an exported archive */
+        /** Imports an exported pipeline */
         post: operations["pipelines.import"];
         delete?: never;
         options?: never;
@@ -533,11 +533,11 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Deletes every object of a pipeline */
+        /** Deletes a pipeline */
         delete: operations["pipelines.delete"];
         options?: never;
         head?: never;
-        /** Gives a pipeline another slug */
+        /** Renames a pipeline */
         patch: operations["pipelines.rename"];
         trace?: never;
     };
@@ -548,7 +548,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Streams all of a pipeline */
+        /** Exports a pipeline */
         get: operations["pipelines.export"];
         put?: never;
         post?: never;
@@ -567,7 +567,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** What an edited config would make of a file */
+        /** Previews an unsaved config over a file */
         post: operations["preview.run"];
         delete?: never;
         options?: never;
@@ -584,7 +584,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Runs one statement over the pipeline's tables */
+        /** Runs a statement over the pipeline's tables */
         post: operations["query.run"];
         delete?: never;
         options?: never;
@@ -601,7 +601,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Runs one statement and gives its whole result as a file */
+        /** Runs a statement and downloads its complete result */
         post: operations["query.download"];
         delete?: never;
         options?: never;
@@ -618,7 +618,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Ends a running query, whichever process runs it */
+        /** Cancels a running query */
         post: operations["query.cancel"];
         delete?: never;
         options?: never;
@@ -633,10 +633,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists the saved queries by name */
+        /** Lists the saved queries, by name */
         get: operations["queries.list"];
         put?: never;
-        /** Saves a query under a new name */
+        /** Saves a new query */
         post: operations["queries.create"];
         delete?: never;
         options?: never;
@@ -651,7 +651,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Tells a saved query */
+        /** Shows a saved query */
         get: operations["queries.get"];
         /** Changes a saved query */
         put: operations["queries.update"];
@@ -670,9 +670,9 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Tells the workspace's settings */
+        /** Shows the workspace settings */
         get: operations["settings.get"];
-        /** Replaces the workspace's settings */
+        /** Replaces the workspace settings */
         put: operations["settings.put"];
         post?: never;
         delete?: never;
@@ -705,7 +705,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Gives a page of a table's rows */
+        /** Shows a page of a table's rows */
         get: operations["tables.rows"];
         put?: never;
         post?: never;
@@ -722,7 +722,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Tells each column's least, greatest and missing values */
+        /** Shows minimum, maximum and null count of each column */
         get: operations["tables.stats"];
         put?: never;
         post?: never;
@@ -898,7 +898,7 @@ export interface components {
             queue: components["schemas"]["Queue"];
             limits: components["schemas"]["Limits"];
             session: components["schemas"]["Session"];
-            /** @description What confines the processes that run SQL; null before the first has started. */
+            /** @description Confinement of the processes that run SQL; null before the first has started. */
             confinement: components["schemas"]["Confinement"] | null;
             /** @description RFC 3339. */
             server_time: string;
@@ -922,37 +922,37 @@ export interface components {
         Limits: {
             /**
              * Format: uint64
-             * @description Largest file that is uploaded.
+             * @description Largest upload, in bytes.
              */
             upload_bytes_max: number;
             /**
              * Format: uint64
-             * @description Rows that one query answers.
+             * @description Most rows of a query's result.
              */
             query_rows_max: number;
             /**
              * Format: double
-             * @description Longest time of one query, in seconds.
+             * @description Timeout of a query, in seconds.
              */
             query_timeout_s: number;
             /**
              * Format: uint64
-             * @description Largest archive that is imported.
+             * @description Largest archive to import, in bytes.
              */
             import_bytes_max: number;
         };
         Session: {
             /**
              * Format: uint64
-             * @description Seconds without a request after which a session ends.
+             * @description Seconds of inactivity after which a session ends.
              */
             idle_s: number;
             /**
              * Format: uint64
-             * @description Seconds after which it ends, whatever is done with it.
+             * @description Seconds after which a session ends even if it is used.
              */
             absolute_s: number;
-            /** @description When this one ends, whatever is done with it; RFC 3339. */
+            /** @description When this session ends at the latest; RFC 3339. */
             expires_at: string | null;
         };
         Confinement: {
@@ -972,18 +972,18 @@ export interface components {
         Authenticated: {
             authenticated: boolean;
         };
-        /** @description What was found. */
+        /** @description The findings. */
         Saved: {
-            /** @description There are no problems. */
+            /** @description Whether there are no problems. */
             ok: boolean;
             problems: components["schemas"]["Problem"][];
-            /** @description What is allowed, and probably not meant. */
+            /** @description Valid, but probably unintended. */
             warnings?: components["schemas"]["Problem"][];
-            /** @description False: the config has expressions, and no worker looked at them. */
+            /** @description False if the config has expressions and no worker checked them. */
             expressions_checked: boolean;
-            /** @description What the config breaks; null if that can't be told. */
+            /** @description What the config would break; null if unknown. */
             impact: components["schemas"]["Impact"] | null;
-            /** @description Why the impact can't be told. */
+            /** @description Why the impact is unknown. */
             impact_unknown?: string | null;
         };
         /** @description One problem; `path` is a JSON Pointer (RFC 6901) to the offending node, `""` for the whole document. */
@@ -999,14 +999,14 @@ export interface components {
             dashboards: components["schemas"]["BrokenDashboard"][];
             queries: components["schemas"]["BrokenQuery"][];
         };
-        /** @description A query of a dashboard that breaks, or that a panel can no longer show. */
+        /** @description A query of a dashboard that would break, or whose result a panel could no longer show. */
         BrokenDashboard: {
             name: string;
             draft: boolean;
             query: string;
             message: string;
         };
-        /** @description A saved query that breaks. */
+        /** @description A saved query that would break. */
         BrokenQuery: {
             id: string;
             name: string;
@@ -1016,7 +1016,7 @@ export interface components {
         Verdict: {
             ok: boolean;
             errors?: components["schemas"]["Problem"][];
-            /** @description What is allowed, and probably not meant. */
+            /** @description Valid, but probably unintended. */
             warnings?: components["schemas"]["Problem"][];
         };
         DashboardList: {
@@ -1026,14 +1026,14 @@ export interface components {
             name: string;
             published: boolean;
             draft: boolean;
-            /** @description RFC 3339: when either was saved last. */
+            /** @description When either was last saved; RFC 3339. */
             modified: string;
         };
-        /** @description What the gate says. */
+        /** @description The result of validation. */
         DashboardVerdict: {
             ok: boolean;
             errors: components["schemas"]["DashboardProblem"][];
-            /** @description What is allowed, but probably not meant. */
+            /** @description Valid, but probably unintended. */
             warnings: components["schemas"]["DashboardProblem"][];
         };
         /** @description One problem of a dashboard. */
@@ -1058,21 +1058,21 @@ export interface components {
         Done: {
             ok: boolean;
         };
-        /** @description Describes an answer, which is written as text. */
+        /** @description Describes a response, which is written as text. */
         DataAnswer: {
-            /** @description By the panels' ids; texts have none. */
+            /** @description By panel id; text panels have none. */
             panels: {
                 [key: string]: components["schemas"]["PanelResult"];
             };
-            /** @description By the names of parameters whose options come from a query: columns `value` and `label`. */
+            /** @description By the names of parameters with options from a query: columns `value` and `label`. */
             options: {
                 [key: string]: components["schemas"]["PanelResult"];
             };
-            /** @description What was chosen or stood by default. */
+            /** @description The values of all parameters. */
             params: {
                 [key: string]: unknown;
             };
-            /** @description Unless the tables were written under the config as it is. */
+            /** @description Present unless the tables were written under the current config. */
             config?: components["schemas"]["ConfigStatus"] | null;
         };
         PanelResult: components["schemas"]["PanelRows"] | components["schemas"]["PanelError"];
@@ -1083,19 +1083,19 @@ export interface components {
             row_count: number;
             truncated: boolean;
             limit_reason: components["schemas"]["LimitReason"] | null;
-            /** @description The tables were being published meanwhile. */
+            /** @description The tables were being published while they were read. */
             publishing?: boolean | null;
-            /** @description For a panel with `compare`: the same for the other days; null if nothing lies there. */
+            /** @description For a panel with `compare`: the result for the compared days; null if there are none. */
             previous?: components["schemas"]["PanelResult"] | null;
         };
         /** @description A column of a result. */
         ResultColumn: {
             name: string;
-            /** @description Our own name of the type where there is one (`int64`, `decimal(10,2)`), else DuckDB's. */
+            /** @description Lakemill's name of the type (`int64`, `decimal(10,2)`), or DuckDB's if there is none. */
             type: string;
         };
         /**
-         * @description Why rows are missing.
+         * @description The limit that truncated a result.
          * @enum {string}
          */
         LimitReason: "rows" | "bytes";
@@ -1104,18 +1104,18 @@ export interface components {
             error: string;
             message: string;
         };
-        /** @description The config beside tables that are served from their manifests. */
+        /** @description The config's status. */
         ConfigStatus: {
             state: components["schemas"]["AppliedState"];
-            /** @description Of an invalid config. */
+            /** @description Problems of an invalid config. */
             problems?: components["schemas"]["Problem"][];
         };
-        /** @description How the config relates to the stored tables. */
+        /** @description The config compared with the stored tables. */
         AppliedState: "applied" | "changed" | "not_run" | "invalid" | "missing";
         Live: {
             status: string;
         };
-        /** @description Whether what a request needs answers. */
+        /** @description Whether the stores respond. */
         Ready: {
             ready: boolean;
             /** @description The key-value store. */
@@ -1125,7 +1125,7 @@ export interface components {
         };
         /** @description A mapping proposed for one CSV of the lake. */
         Inferred: {
-            /** @description As it stands in a config. */
+            /** @description In the form of a config. */
             mapping: unknown;
             /** @description The file it was made from. */
             key: string;
@@ -1462,9 +1462,9 @@ export interface components {
         };
         /** @description A page of a history. */
         Jobs: {
-            /** @description Without the accounting of single sources. */
+            /** @description Without the accounting of each source. */
             jobs: components["schemas"]["Job"][];
-            /** @description Give it back as `before` for what comes after; null on the last page. */
+            /** @description `before` of the next page; null on the last page. */
             next: string | null;
         };
         /** @description A job as history shows it, as it lies in the store at its end, and as the live record carries it. */
@@ -1683,25 +1683,25 @@ export interface components {
         RunErrorCode: ("pipeline_config_not_found" | "bucket_not_found" | "access_denied" | "disk_full" | "cancelled" | "internal") | "invalid_config" | "no_input" | "too_many_rejects" | "row_failed" | "expression_failed" | "header_mismatch" | "unreadable_source" | "source_changed" | "clean_run_required" | "accounting_broken" | "verification_failed" | "s3_error" | "lease_lost" | "source_being_written" | "invalid_job" | "worker_lost" | "worker_stopping" | "panicked";
         /** @description Why a queued job is not in the stream. */
         Waiting: "pipeline_busy" | "retry" | "source_being_written";
-        /** @description The first rows for which a job failed. */
+        /** @description The first rejected rows of a job. */
         Rejects: {
             rows: components["schemas"]["RejectedRow"][];
             /**
              * Format: uint64
-             * @description All that there are.
+             * @description Number of all rejected rows.
              */
             total: number;
-            /** @description There are fewer rows than were asked for, since they are long. */
+            /** @description Whether the size limit truncated the rows. */
             truncated: boolean;
         };
-        /** @description A rejected row, as `_rejected_rows` has them. */
+        /** @description A rejected row, as in `_rejected_rows`. */
         RejectedRow: {
             table: string | null;
             /** @description Key relative to the pipeline's prefix. */
             source: string;
             /**
              * Format: uint64
-             * @description The physical line on which the record starts, counted from 1.
+             * @description The physical line on which the record starts, from 1.
              */
             line: number;
             /**
@@ -1725,13 +1725,13 @@ export interface components {
         /** @description A page of one level. */
         Level: {
             prefix: string;
-            /** @description Whole prefixes, each with a `/` at its end. */
+            /** @description Full prefixes, each with a trailing `/`. */
             folders: string[];
-            /** @description Also folder markers, whose keys end in `/`. */
+            /** @description Includes folder markers, whose keys end in `/`. */
             files: components["schemas"]["File"][];
-            /** @description What can't be reached, since its name is no key (not UTF-8, for example): what the names look like, the first 100. */
+            /** @description Files whose names aren't valid keys (not UTF-8, for example), as displayable text: the first 100. */
             skipped?: string[];
-            /** @description Give it back as `after` for what comes after; null on the last page. */
+            /** @description `after` of the next page; null on the last page. */
             next: string | null;
         };
         File: {
@@ -1743,25 +1743,25 @@ export interface components {
             size: number;
             /** @description RFC 3339. */
             modified: string;
-            /** @description Null where the store lists without tags. */
+            /** @description Null if the store lists without tags. */
             etag: string | null;
-            /** @description What has become of it, if that was asked for; null for a file of no pipeline. */
+            /** @description Its state, if requested; null for a file outside pipelines. */
             state?: components["schemas"]["State"] | null;
         };
-        /** @description What is known of a file of a pipeline. */
+        /** @description The state of a file. */
         State: {
             /** @description The tables whose mappings match it, in the order of the config. */
             tables: string[];
             loaded: components["schemas"]["Loaded"];
             /**
              * Format: uint64
-             * @description Rows of it that its tables rejected when they read it last; null if none has.
+             * @description Rows that its tables rejected when they last read it; null if none has.
              */
             rows_rejected: number | null;
         };
         /** @description Whether a file's rows are in its tables. */
         Loaded: "loaded" | "new" | "changed" | "unknown" | "not_read";
-        /** @description A file that is in the lake now. */
+        /** @description A stored file. */
         Stored: {
             key: string;
             /**
@@ -1772,7 +1772,7 @@ export interface components {
             etag: string | null;
         };
         DeletedFile: {
-            /** @description The key. */
+            /** @description The file's key. */
             deleted: string;
         };
         /** @description Lines of a file. */
@@ -1780,35 +1780,35 @@ export interface components {
             key: string;
             etag: string | null;
             /**
-             * @description By which the lines were decoded: that of the byte order mark, the one asked for, UTF-8, or windows-1252 where the
-             *     lines are no UTF-8.
+             * @description The encoding used: that of the byte order mark, the requested one, UTF-8, or windows-1252 if the lines aren't
+             *     valid UTF-8.
              */
             encoding: string;
             /**
              * Format: uint64
-             * @description The number of the first line, counted from 1.
+             * @description Number of the first line, from 1.
              */
             first_line: number;
-            /** @description Physical lines, without their ends; none where the file ends before. */
+            /** @description Physical lines without line endings; empty past the end of the file. */
             lines: string[];
-            /** @description Places in `lines` of those that were cut after 4,096 characters. */
+            /** @description Indices in `lines` of those cut after 4,096 characters. */
             lines_cut: number[];
-            /** @description There is, or may be, something behind the last of them. */
+            /** @description More lines follow, or may follow. */
             more: boolean;
             /**
              * Format: uint64
-             * @description Decompressed bytes that were read.
+             * @description Decompressed bytes read.
              */
             bytes_read: number;
-            /** @description What ended the reading early: `bytes`, `time`, or `text` for the size of the answer. */
+            /** @description The limit that ended the read early: `bytes`, `time`, or `text` for the size of the response. */
             limited_by: components["schemas"]["Limit"] | null;
         };
         /** @enum {string} */
         Limit: "bytes" | "time" | "text";
-        /** @description Both ways of a table's making. Keys are relative to the pipeline's prefix. */
+        /** @description A table's lineage in both directions. Keys are relative to the pipeline's prefix. */
         Lineage: {
             table: string;
-            /** @description A run is publishing the table, or one died while it did. */
+            /** @description A run is publishing the table, or died while publishing. */
             publishing: boolean;
             sources: components["schemas"]["Source"][];
             /** Format: uint64 */
@@ -1816,17 +1816,17 @@ export interface components {
             files: components["schemas"]["TableFile"][];
             /** Format: uint64 */
             files_total: number;
-            /** @description Unless the tables were written under the config as it is. */
+            /** @description Present unless the tables were written under the current config. */
             config?: components["schemas"]["ConfigStatus"] | null;
         };
-        /** @description A source as it was read last. */
+        /** @description A source, as last read. */
         Source: {
             key: string;
             etag: string | null;
             /** Format: uint64 */
             size: number;
             sha256: string;
-            /** @description RFC 3339, by the clock of the store that it was read from. */
+            /** @description RFC 3339, by the store's clock. */
             read_at: string;
             /** Format: uint64 */
             rows_read: number;
@@ -1836,13 +1836,13 @@ export interface components {
             rows_rejected: number;
             /** Format: uint64 */
             rows_filtered: number;
-            /** @description Rows that it gave each partition: the first thousand. */
+            /** @description Rows per partition: the first thousand. */
             partitions: {
                 [key: string]: number;
             };
             /** Format: uint64 */
             partitions_total: number;
-            /** @description The file of its rejected rows, if it has any. */
+            /** @description The file of its rejected rows, if any. */
             rejects: string | null;
         };
         /** @description A file of the table. */
@@ -1855,7 +1855,7 @@ export interface components {
             size: number;
             etag: string | null;
             sha256: string;
-            /** @description Keys of the sources that gave it rows: the first thousand. */
+            /** @description Keys of its sources: the first thousand. */
             sources: string[];
             /** Format: uint64 */
             sources_total: number;
@@ -1863,49 +1863,48 @@ export interface components {
             job_id: string;
             /** Format: uint64 */
             fence: number;
-            /** @description All its sources were removed from the lake; it stays until a clean run. */
+            /** @description All its sources were removed from the lake; it is kept until a clean run. */
             retained: boolean;
             /** @description It holds rejected rows. */
             rejects: boolean;
         };
-        /** @description The slugs, in order; with `details` an entry each. */
+        /** @description The slugs, in order; with `details`, an entry each. */
         Listed: string[] | components["schemas"]["Details"];
         Details: {
             pipelines: components["schemas"]["Detail"][];
-            /** @description There are more pipelines than are told of. */
+            /** @description More pipelines exist. */
             truncated: boolean;
-            /** @description Of some pipelines the recent jobs are not told, since that would take too long; ask again. */
+            /** @description Recent jobs of some pipelines are missing, since reading them would take too long; retry. */
             recent_truncated: boolean;
         };
         Detail: {
             slug: string;
-            /** @description Of the config; null if there is none that can be read. */
+            /** @description The config's title; null if there is no readable config. */
             title: string | null;
             config: components["schemas"]["ConfigState"];
             /**
              * Format: uint64
-             * @description Problems of the config that can be told without binding its expressions.
+             * @description Problems of the config, without those of its expressions.
              */
             problems: number;
             /**
              * Format: uint64
-             * @description Tables that the config declares.
+             * @description Tables of the config.
              */
             tables: number;
             auto_run: boolean;
-            /** @description The one that was enqueued last. */
+            /** @description The last enqueued job. */
             last_job: components["schemas"]["LastJob"] | null;
-            /** @description When the next job is due that waits, or the next batch of files; RFC 3339. */
+            /** @description When the next waiting job or batch of files is due; RFC 3339. */
             next_due: string | null;
             /**
              * Format: uint64
-             * @description Of all its tables after the last of the recent jobs that completed; null if there is none, or recent jobs were
-             *     not asked for.
+             * @description Rows of all tables after the last completed recent job; null if there is none, or recent jobs weren't requested.
              */
             rows: number | null;
             /** Format: uint64 */
             bytes: number | null;
-            /** @description The last jobs that have ended, the oldest first; null if they were not asked for, or take too long. */
+            /** @description The last ended jobs, oldest first; null if not requested or not read. */
             recent: components["schemas"]["RecentJob"][] | null;
         };
         /** @enum {string} */
@@ -1914,10 +1913,10 @@ export interface components {
             job_id: string;
             status: string;
             trigger: string;
-            /** @description RFC 3339, as all times. */
+            /** @description RFC 3339, like all times. */
             enqueued_at: string;
             finished_at: string | null;
-            /** @description The code of what it failed with. */
+            /** @description Error code of the failure. */
             error: string | null;
         };
         /** @description A job that has ended. */
@@ -1926,14 +1925,14 @@ export interface components {
             status: components["schemas"]["JobStatus"];
             /**
              * Format: uint64
-             * @description From its last start to its end; null if it never started.
+             * @description From the last start to the end; null if it never started.
              */
             duration_ms: number | null;
             /** @description RFC 3339. */
             finished_at: string | null;
             /**
              * Format: uint64
-             * @description Of all its tables; null if it failed.
+             * @description Rejected rows of all tables; null if it failed.
              */
             rows_rejected: number | null;
         };
@@ -1941,18 +1940,18 @@ export interface components {
             slug: string;
             template: components["schemas"]["Template"];
         };
-        /** @description What a new pipeline begins with. */
+        /** @description The initial contents of a pipeline. */
         Template: "blank" | "flights" | "from-csv";
         Imported: {
             slug: string;
             /**
              * Format: uint64
-             * @description Objects that were written.
+             * @description Objects written.
              */
             objects: number;
             /**
              * Format: uint64
-             * @description Of all of them, once inflated.
+             * @description Size of all objects, inflated.
              */
             bytes: number;
         };
@@ -1960,16 +1959,16 @@ export interface components {
             slug: string;
             /**
              * Format: uint64
-             * @description Objects that were deleted, besides the config.
+             * @description Deleted objects, besides the config.
              */
             objects: number;
         };
         Renamed: {
             slug: string;
         };
-        /** @description What the config would make of the file. */
+        /** @description The preview. */
         Previewed: {
-            /** @description The config's problems; with any, nothing was read. */
+            /** @description The config's problems; if there are any, no file was read. */
             problems: components["schemas"]["PreviewProblem"][];
             /** @description The file. */
             key: string | null;
@@ -1977,10 +1976,10 @@ export interface components {
             columns: components["schemas"]["PreviewColumn"][] | null;
             /** @description The first rows that would be written. */
             rows: unknown[][] | null;
-            /** @description The first that would be rejected. */
+            /** @description The first rows that would be rejected. */
             rejects: components["schemas"]["PreviewReject"][] | null;
             counts: components["schemas"]["PreviewCounts"] | null;
-            /** @description Checks that only warn, with the number of rows that fail them. */
+            /** @description Rows that fail each check of severity `warn`. */
             warnings: {
                 [key: string]: number;
             } | null;
@@ -1988,12 +1987,12 @@ export interface components {
             whole: boolean;
             /**
              * Format: uint64
-             * @description Decompressed bytes that were read.
+             * @description Decompressed bytes read.
              */
             bytes_read: number;
-            /** @description The file's header, where the dialect has one. */
+            /** @description The file's header, if the dialect has one. */
             header: string[] | null;
-            /** @description What would fail a run. */
+            /** @description The failure that a run would have. */
             failure: components["schemas"]["PreviewFailure"] | null;
         };
         /** @description A problem of the config. */
@@ -2050,10 +2049,10 @@ export interface components {
             message: string;
             detail?: string | null;
         };
-        /** @description The first rows of a result. Written as text, without reading the rows; this describes it. */
+        /** @description The first rows of a result. Describes the response, which is written as text without parsing the rows. */
         QueryAnswer: {
             columns: components["schemas"]["ResultColumn"][];
-            /** @description As many values as there are columns, for each row. */
+            /** @description A value per column for each row. */
             rows: unknown[][];
             /** Format: uint64 */
             row_count: number;
@@ -2063,7 +2062,7 @@ export interface components {
             elapsed_ms: number;
             /** @description The tables were being published while they were read. */
             publishing?: boolean;
-            /** @description Unless the tables were written under the config as it is. */
+            /** @description Present unless the tables were written under the current config. */
             config?: components["schemas"]["ConfigStatus"] | null;
         };
         CancelAnswer: {
@@ -2072,23 +2071,23 @@ export interface components {
         Queries: {
             queries: components["schemas"]["SavedQuery"][];
         };
-        /** @description A query that somebody keeps. */
+        /** @description A saved query. */
         SavedQuery: {
             id: string;
-            /** @description Unique in the pipeline, whatever its case. */
+            /** @description Unique in the pipeline, ignoring case. */
             name: string;
             sql: string;
             created_at: string;
             updated_at: string;
         };
         DeletedQuery: {
-            /** @description The id. */
+            /** @description The query's id. */
             deleted: string;
         };
         /** @description The workspace's settings. */
         Settings: {
             /**
-             * @description Of the person who works here.
+             * @description The user's name.
              * @default
              */
             display_name: string;
@@ -2103,12 +2102,12 @@ export interface components {
         /** @description The tables of a pipeline. */
         Tables: {
             tables: components["schemas"]["Table"][];
-            /** @description The tables are as their manifests say, whatever the config says by now. */
+            /** @description The config's status; the tables are those of the manifests. */
             config: components["schemas"]["ConfigStatus"];
         };
         Table: {
             name: string;
-            /** @description The columns of the stored files; of a table that has none, those of the config. */
+            /** @description The columns of the stored files; if there are none, those of the config. */
             schema: components["schemas"]["Column"][];
             state: components["schemas"]["TableState"];
             /** Format: uint64 */
@@ -2117,12 +2116,12 @@ export interface components {
             rows: number;
             /**
              * Format: uint64
-             * @description Of the files.
+             * @description Size of the files.
              */
             bytes: number;
-            /** @description It is no table of the config: `_rejected_rows`, where there are any. */
+            /** @description Whether it is a system table: `_rejected_rows`. */
             system: boolean;
-            /** @description A run is publishing it, or one died while it did. */
+            /** @description A run is publishing it, or died while publishing. */
             publishing: boolean;
         };
         Column: {
@@ -2130,56 +2129,56 @@ export interface components {
             type: string;
             nullable: boolean;
         };
-        /** @description How a table's files relate to the config. */
+        /** @description A table's files compared with the config. */
         TableState: "applied" | "changed" | "new" | "removed" | "unknown";
-        /** @description A page of a table. Written as text, without reading the rows; this describes it. */
+        /** @description A page of a table. Describes the response, which is written as text without parsing the rows. */
         RowsAnswer: {
             columns: components["schemas"]["ResultColumn"][];
             /** @description As many values as there are columns, for each row. */
             rows: unknown[][];
             /**
              * Format: uint64
-             * @description Rows that the filters let through, on all pages.
+             * @description Rows that pass the filters, on all pages.
              */
             total: number;
-            /** @description The page ends before its limit for its size in bytes. */
+            /** @description Whether the size limit ended the page early. */
             truncated: boolean;
             /** @description The table was being published while it was read. */
             publishing: boolean;
-            /** @description Unless the tables were written under the config as it is. */
+            /** @description Present unless the tables were written under the current config. */
             config?: components["schemas"]["ConfigStatus"] | null;
         };
-        /** @description The answer: statistics that may be kept, and how the config is now. */
+        /** @description The response: statistics, and the config's status. */
         Stats: {
             table: string;
             /**
              * Format: uint64
-             * @description Of the whole table.
+             * @description Rows of the whole table.
              */
             rows: number;
             /** Format: uint64 */
             files_read: number;
             /** Format: uint64 */
             files_total: number;
-            /** @description All files were read. */
+            /** @description Whether all files were read. */
             complete: boolean;
             columns: components["schemas"]["ColumnStats"][];
-            /** @description Unless the tables were written under the config as it is. */
+            /** @description Present unless the tables were written under the current config. */
             config?: components["schemas"]["ConfigStatus"] | null;
         };
-        /** @description A column. Values are written as rows have them. */
+        /** @description Statistics of a column. Values have the format of rows. */
         ColumnStats: {
             name: string;
             type: string;
             /**
              * Format: uint64
-             * @description Rows without a value, in the files that were read; null if a file doesn't tell.
+             * @description Null values in the files read; null if a file has no null counts.
              */
             nulls: number | null;
-            /** @description Null where there is no value, or none that can be told. NaN counts as no value. */
+            /** @description Null if there is no value, or no statistics. NaN doesn't count. */
             min: unknown;
             max: unknown;
-            /** @description `min` and `max` are values of the table; else there may be smaller or greater ones, or they are cut texts. */
+            /** @description Whether `min` and `max` are exact; otherwise there may be smaller or larger values, or they are truncated. */
             exact: boolean;
         };
         Error: {
@@ -2693,15 +2692,15 @@ export interface operations {
     "config.put": {
         parameters: {
             query?: {
-                /** @description a config with problems is 422, one whose expressions no worker could check is 502; neither is stored */
+                /** @description whether to reject a config with problems (422), or whose expressions no worker could check (502) */
                 strict?: boolean;
-                /** @description nothing is stored */
+                /** @description whether to check without saving */
                 dry_run?: boolean;
             };
             header?: {
                 /** @description Only if the object still has this tag. */
                 "If-Match"?: string;
-                /** @description Only if there is no object yet; not beside `If-Match`. */
+                /** @description Only if the object doesn't exist yet; not with `If-Match`. */
                 "If-None-Match"?: "*";
             };
             path: {
@@ -2715,7 +2714,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description what was found; `ETag` names what is stored now */
+            /** @description the findings; `ETag` is that of the stored config */
             200: {
                 headers: {
                     ETag?: string;
@@ -2841,7 +2840,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description the verdict, whatever was sent */
+            /** @description the verdict */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2926,7 +2925,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description all of them, by name */
+            /** @description the dashboards, by name */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3012,7 +3011,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    /** @description 1 to 63 of a-z, 0-9, `_` and `-`, starting with a letter or digit. */
+                    /** @description 1 to 63 characters of a-z, 0-9, `_` and `-`, starting with a letter or digit. */
                     name: string;
                 };
             };
@@ -3123,7 +3122,7 @@ export interface operations {
     "dashboards.get": {
         parameters: {
             query?: {
-                /** @description `1`: the draft */
+                /** @description whether to get the draft */
                 draft?: boolean;
             };
             header?: never;
@@ -3135,7 +3134,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the text as it was saved */
+            /** @description the YAML, as saved */
             200: {
                 headers: {
                     ETag?: string;
@@ -3213,13 +3212,13 @@ export interface operations {
     "dashboards.put": {
         parameters: {
             query?: {
-                /** @description `1`: the draft, which is saved whatever is wrong with it */
+                /** @description whether to save a draft, which may be invalid */
                 draft?: boolean;
             };
             header?: {
                 /** @description Only if the object still has this tag. */
                 "If-Match"?: string;
-                /** @description Only if there is no object yet; not beside `If-Match`. */
+                /** @description Only if the object doesn't exist yet; not with `If-Match`. */
                 "If-None-Match"?: "*";
             };
             path: {
@@ -3234,7 +3233,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description it is saved; of a draft, what is wrong with it apart from its SQL, if anything */
+            /** @description saved; with the problems of a draft, apart from its SQL */
             200: {
                 headers: {
                     ETag?: string;
@@ -3366,7 +3365,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description both are gone */
+            /** @description both are deleted */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3465,7 +3464,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description the verdict, whatever was sent */
+            /** @description the verdict */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3554,7 +3553,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description it is published */
+            /** @description the dashboard is published */
             200: {
                 headers: {
                     ETag?: string;
@@ -3679,14 +3678,14 @@ export interface operations {
             content: {
                 "application/json": {
                     /**
-                     * @description What is chosen, by the parameters' names; the rest is as the document says.
+                     * @description Chosen values by parameter name; other parameters have their defaults.
                      * @default {}
                      */
                     params?: {
                         [key: string]: unknown;
                     };
                     /**
-                     * @description The draft, not what is published.
+                     * @description Use the draft instead of the published dashboard.
                      * @default false
                      */
                     draft?: boolean;
@@ -3972,7 +3971,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description it does */
+            /** @description the process is alive */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4028,7 +4027,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description they do */
+            /** @description the stores respond */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4064,7 +4063,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description at least one doesn't */
+            /** @description at least one store fails */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4143,7 +4142,7 @@ export interface operations {
     "infer.propose": {
         parameters: {
             query: {
-                /** @description the whole key of the file, which lies under the pipeline's prefix */
+                /** @description the file's key, under the pipeline's prefix */
                 key: string;
             };
             header?: never;
@@ -4154,7 +4153,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the mapping, with what speaks for each part of it */
+            /** @description the mapping, with the evidence for each part */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4249,9 +4248,9 @@ export interface operations {
     "jobs.list": {
         parameters: {
             query?: {
-                /** @description How many at most: 1 to 200, 50 if it is missing. */
+                /** @description Page size: 1 to 200, 50 by default. */
                 limit?: number;
-                /** @description What `next` of the page before said. */
+                /** @description `next` of the previous page. */
                 before?: string;
             };
             header?: never;
@@ -4339,9 +4338,9 @@ export interface operations {
     "jobs.run": {
         parameters: {
             query?: {
-                /** @description Whether all tables are made anew. */
+                /** @description Whether to rebuild all tables. */
                 clean?: boolean;
-                /** @description Only sources under this prefix may start new work. */
+                /** @description Only process sources under this prefix. */
                 prefix?: string;
             };
             header?: never;
@@ -4533,7 +4532,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the job as it is now; it ends soon */
+            /** @description the job, which will end soon */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -4732,9 +4731,9 @@ export interface operations {
     "jobs.rejects": {
         parameters: {
             query?: {
-                /** @description `parquet` for all of them as a file, which is the default, or `json`. */
+                /** @description `parquet` (the default) for all rows as a file, or `json`. */
                 format?: string;
-                /** @description How many rows of JSON at most: 1 to 1,000, 100 if it is missing. */
+                /** @description Most rows of JSON: 1 to 1,000, 100 by default. */
                 limit?: number;
             };
             header?: never;
@@ -4746,7 +4745,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the rows and why each was rejected; the first of them, as JSON */
+            /** @description the rows, with the reason of each; the first rows, as JSON */
             200: {
                 headers: {
                     "Content-Disposition"?: string;
@@ -4834,13 +4833,13 @@ export interface operations {
     "lake.list": {
         parameters: {
             query?: {
-                /** @description What keys start with: commonly a folder, with a `/` at its end. */
+                /** @description Key prefix: usually a folder, with a trailing `/`. */
                 prefix?: string;
-                /** @description What `next` of the page before said. */
+                /** @description `next` of the previous page. */
                 after?: string;
-                /** @description How many folders and files at most: 1 to 1,000, 500 if it is missing. */
+                /** @description Page size: 1 to 1,000, 500 by default. */
                 limit?: number;
-                /** @description Whether to tell of each file which tables read it, and whether they did. */
+                /** @description Whether to include the tables that read each file, and whether they have. */
                 state?: boolean;
             };
             header?: never;
@@ -4930,7 +4929,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description the file took the place of another */
+            /** @description the file replaced another */
             200: {
                 headers: {
                     ETag?: string;
@@ -5045,7 +5044,7 @@ export interface operations {
                 "application/json": {
                     /** @description The key of an object. */
                     from: string;
-                    /** @description A key of which there is none. */
+                    /** @description The new key, which must not exist. */
                     to: string;
                 };
             };
@@ -5173,7 +5172,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description it is gone */
+            /** @description the file is deleted */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5261,7 +5260,7 @@ export interface operations {
             query: {
                 /** @description The object's key, from the root of the lake. */
                 key: string;
-                /** @description Only so many bytes of its start: 1 to 1,048,576. */
+                /** @description Only the first bytes: 1 to 1,048,576. */
                 head?: number;
             };
             header?: never;
@@ -5351,11 +5350,11 @@ export interface operations {
             query: {
                 /** @description The object's key, from the root of the lake. */
                 key: string;
-                /** @description The number of the first line, counted from 1; 1 if it is missing. */
+                /** @description Number of the first line, from 1; 1 by default. */
                 line?: number;
-                /** @description How many lines at most: 1 to 1,000, 200 if it is missing. */
+                /** @description Most lines: 1 to 1,000, 200 by default. */
                 count?: number;
-                /** @description How the file is encoded, unless a byte order mark says; found out if missing. */
+                /** @description The file's encoding, unless it has a byte order mark; detected by default. */
                 encoding?: string;
             };
             header?: never;
@@ -5454,9 +5453,9 @@ export interface operations {
                 source?: string;
                 /** @description one file, by its key below the pipeline */
                 file?: string;
-                /** @description sources, and files, of the page, at most 1000; 100 unless it is told */
+                /** @description page size, for sources and for files: at most 1000, 100 by default */
                 limit?: number;
-                /** @description sources, and files, before the page */
+                /** @description sources, and files, to skip */
                 offset?: number;
             };
             header?: never;
@@ -5554,9 +5553,9 @@ export interface operations {
     "pipelines.list": {
         parameters: {
             query?: {
-                /** @description With `1`: what each is, what it last did and what is next. */
+                /** @description Whether to include the state of each pipeline. */
                 details?: boolean;
-                /** @description With `details`: tell so many of the last ended jobs of each, at most 30; 0 if missing. */
+                /** @description With `details`: number of recent ended jobs, at most 30; 0 by default. */
                 recent?: number;
             };
             header?: never;
@@ -5642,12 +5641,12 @@ export interface operations {
                 "application/json": {
                     slug: string;
                     /**
-                     * @description What a new pipeline begins with.
+                     * @description The initial contents of a pipeline.
                      * @default blank
                      */
                     template?: "blank" | "flights" | "from-csv";
                     /**
-                     * @description For `from-csv`: a file of the lake, in the new pipeline or anywhere else; then it is copied.
+                     * @description For `from-csv`: a file of the lake, copied unless it is in the new pipeline already.
                      * @default null
                      */
                     key?: string | null;
@@ -5655,7 +5654,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description it is there */
+            /** @description the pipeline is created */
             201: {
                 headers: {
                     Location?: string;
@@ -5788,7 +5787,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description it is there */
+            /** @description the pipeline is created */
             201: {
                 headers: {
                     Location?: string;
@@ -5901,7 +5900,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description it is gone */
+            /** @description the pipeline is deleted */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6010,7 +6009,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description it has the new slug */
+            /** @description the pipeline is renamed */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6227,21 +6226,21 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    /** @description A whole config. */
+                    /** @description A complete config. */
                     config: unknown;
                     /**
-                     * @description The table that is meant; by default the first.
+                     * @description The table to preview; by default the first.
                      * @default null
                      */
                     table?: string | null;
                     /**
-                     * @description The whole key of the file; by default the first that the table's globs match.
+                     * @description The file's full key; by default the first file that the table's globs match.
                      * @default null
                      */
                     key?: string | null;
                     /**
                      * Format: uint64
-                     * @description Rows, and as many rejects: 1 to 1000, 50 by default.
+                     * @description Most rows, and most rejects: 1 to 1000, 50 by default.
                      * @default null
                      */
                     limit?: number | null;
@@ -6249,7 +6248,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description its first rows and rejects, or the config's problems */
+            /** @description the first rows and rejects, or the config's problems */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6372,16 +6371,16 @@ export interface operations {
             content: {
                 "application/json": {
                     sql: string;
-                    /** @description Values of the parameters: by name, or in their order. */
+                    /** @description Values of the parameters, by name or in order. */
                     params?: {
                         [key: string]: unknown;
                     } | unknown[];
                     /**
                      * Format: uint64
-                     * @description Rows that are wanted.
+                     * @description Most rows of the result.
                      */
                     limit?: number | null;
-                    /** @description An id under which it can be cancelled while it runs. */
+                    /** @description An id by which the query can be cancelled. */
                     query_id?: string | null;
                 };
             };
@@ -6500,7 +6499,7 @@ export interface operations {
     "query.download": {
         parameters: {
             query?: {
-                /** @description the form of the file; `csv` unless it is told */
+                /** @description format of the file; `csv` by default */
                 format?: "csv" | "parquet" | "json";
             };
             header?: never;
@@ -6513,11 +6512,11 @@ export interface operations {
             content: {
                 "application/json": {
                     sql: string;
-                    /** @description Values of the parameters: by name, or in their order. */
+                    /** @description Values of the parameters, by name or in order. */
                     params?: {
                         [key: string]: unknown;
                     } | unknown[];
-                    /** @description An id under which it can be cancelled while it runs. */
+                    /** @description An id by which the query can be cancelled. */
                     query_id?: string | null;
                 };
             };
@@ -6651,7 +6650,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description the query's end is wished */
+            /** @description the query is being cancelled */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6840,7 +6839,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    /** @description Shown on one line; unique in the pipeline, whatever its case. */
+                    /** @description One line; unique in the pipeline, ignoring case. */
                     name: string;
                     sql: string;
                 };
@@ -7052,14 +7051,14 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    /** @description Shown on one line; unique in the pipeline, whatever its case. */
+                    /** @description One line; unique in the pipeline, ignoring case. */
                     name: string;
                     sql: string;
                 };
             };
         };
         responses: {
-            /** @description the query as it is now */
+            /** @description the updated query */
             200: {
                 headers: {
                     ETag?: string;
@@ -7182,7 +7181,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description it is gone */
+            /** @description the query is deleted */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7274,7 +7273,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the settings; defaults where none were made */
+            /** @description the settings, or defaults */
             200: {
                 headers: {
                     ETag?: string;
@@ -7363,7 +7362,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description the settings as they were stored */
+            /** @description the stored settings */
             200: {
                 headers: {
                     ETag?: string;
@@ -7467,7 +7466,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the tables, in the order of the config; then those that it no longer has */
+            /** @description the tables in the config's order, then those removed from it */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7553,13 +7552,13 @@ export interface operations {
     "tables.rows": {
         parameters: {
             query?: {
-                /** @description rows of the page, at most 1000; 100 unless it is told */
+                /** @description page size: at most 1000, 100 by default */
                 limit?: number;
-                /** @description rows before the page */
+                /** @description rows to skip */
                 offset?: number;
-                /** @description columns, parted by commas; `-` before one: the greatest first */
+                /** @description columns, separated by commas; with a leading `-`, descending */
                 sort?: string;
-                /** @description `column:operator:value`; all of them must hold. Operators: `eq`, `ne`, `lt`, `le`, `gt`, `ge`, `contains`, `starts_with`, `in` and `not_in` (values between commas, or a JSON array of texts), and `is_null` and `is_not_null`, which take no value. Nulls pass `ne` and `not_in`, and none of the other comparisons. */
+                /** @description `column:operator:value`; all filters must match. Operators: `eq`, `ne`, `lt`, `le`, `gt`, `ge`, `contains`, `starts_with`, `in` and `not_in` (values between commas, or a JSON array of texts), and `is_null` and `is_not_null`, which take no value. Nulls pass `ne` and `not_in`, and none of the other comparisons. */
                 filter?: string[];
             };
             header?: never;
@@ -7666,7 +7665,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description as far as the files' footers tell */
+            /** @description the statistics, from the files' footers */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7758,7 +7757,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the file, packed if the client takes that */
+            /** @description the file, compressed if the client accepts that */
             200: {
                 headers: {
                     ETag?: string;
@@ -7769,7 +7768,7 @@ export interface operations {
                     "text/html; charset=utf-8": unknown;
                 };
             };
-            /** @description the client has it */
+            /** @description not modified */
             304: {
                 headers: {
                     ETag?: string;
@@ -7833,7 +7832,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the file, packed if the client takes that */
+            /** @description the file, compressed if the client accepts that */
             200: {
                 headers: {
                     ETag?: string;
@@ -7844,7 +7843,7 @@ export interface operations {
                     "text/html; charset=utf-8": unknown;
                 };
             };
-            /** @description the client has it */
+            /** @description not modified */
             304: {
                 headers: {
                     ETag?: string;
@@ -7908,7 +7907,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the file, packed if the client takes that */
+            /** @description the file, compressed if the client accepts that */
             200: {
                 headers: {
                     ETag?: string;
@@ -7919,7 +7918,7 @@ export interface operations {
                     "text/html; charset=utf-8": unknown;
                 };
             };
-            /** @description the client has it */
+            /** @description not modified */
             304: {
                 headers: {
                     ETag?: string;
@@ -7983,7 +7982,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the file, packed if the client takes that */
+            /** @description the file, compressed if the client accepts that */
             200: {
                 headers: {
                     ETag?: string;
@@ -7994,7 +7993,7 @@ export interface operations {
                     "text/html; charset=utf-8": unknown;
                 };
             };
-            /** @description the client has it */
+            /** @description not modified */
             304: {
                 headers: {
                     ETag?: string;
@@ -8058,7 +8057,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the file, packed if the client takes that */
+            /** @description the file, compressed if the client accepts that */
             200: {
                 headers: {
                     ETag?: string;
@@ -8069,7 +8068,7 @@ export interface operations {
                     "text/html; charset=utf-8": unknown;
                 };
             };
-            /** @description the client has it */
+            /** @description not modified */
             304: {
                 headers: {
                     ETag?: string;
@@ -8135,7 +8134,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the file, packed if the client takes that */
+            /** @description the file, compressed if the client accepts that */
             200: {
                 headers: {
                     ETag?: string;
@@ -8146,7 +8145,7 @@ export interface operations {
                     "text/html; charset=utf-8": unknown;
                 };
             };
-            /** @description the client has it */
+            /** @description not modified */
             304: {
                 headers: {
                     ETag?: string;
@@ -8212,7 +8211,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the file, packed if the client takes that */
+            /** @description the file, compressed if the client accepts that */
             200: {
                 headers: {
                     ETag?: string;
@@ -8223,7 +8222,7 @@ export interface operations {
                     "*/*": unknown;
                 };
             };
-            /** @description the client has it */
+            /** @description not modified */
             304: {
                 headers: {
                     ETag?: string;
@@ -8287,7 +8286,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the file, packed if the client takes that */
+            /** @description the file, compressed if the client accepts that */
             200: {
                 headers: {
                     ETag?: string;
@@ -8298,7 +8297,7 @@ export interface operations {
                     "text/javascript; charset=utf-8": unknown;
                 };
             };
-            /** @description the client has it */
+            /** @description not modified */
             304: {
                 headers: {
                     ETag?: string;
@@ -8362,7 +8361,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the file, packed if the client takes that */
+            /** @description the file, compressed if the client accepts that */
             200: {
                 headers: {
                     ETag?: string;
@@ -8373,7 +8372,7 @@ export interface operations {
                     "image/svg+xml": unknown;
                 };
             };
-            /** @description the client has it */
+            /** @description not modified */
             304: {
                 headers: {
                     ETag?: string;

@@ -215,7 +215,7 @@ fn expression_that_crashes_the_child_is_reported_at_its_path() {
             assert_eq!(problems.len(), 1, "{told}");
             let place = (&problems[0]["kind"], &problems[0]["path"]);
             assert_eq!(place, (&json!("invalid_expression"), &json!("/mappings/1/columns/3/expr")), "{told}");
-            assert!(problems[0]["message"].as_str().unwrap().contains("ended the process"), "{told}");
+            assert!(problems[0]["message"].as_str().unwrap().contains("crashed the process"), "{told}");
         }
     });
 }

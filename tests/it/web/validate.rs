@@ -124,7 +124,7 @@ fn worker_that_rejects_the_token_counts_as_unavailable() {
     let browser = Browser::log_in(&web);
     let message = validate(&browser, b"{}").refused(502, "worker_unavailable");
     assert!(!message.contains("401") && !message.contains(&worker.address()), "{message}");
-    told(&web, "answered with status `401`");
+    told(&web, "responded with status `401`");
     assert!(!web.has_logged("another-token"));
 }
 
@@ -161,7 +161,7 @@ fn response_of_a_foreign_server_is_not_a_verdict() {
     });
     let message = validate(&browser, b"{}").refused(502, "worker_unavailable");
     assert!(!message.contains("html"), "{message}");
-    told(&web, "no verdict");
+    told(&web, "malformed verdict");
 }
 
 #[test]
@@ -174,10 +174,10 @@ fn worker_tls_uses_only_the_configured_authorities() {
     let authorities = place.path().join("ca.pem").display().to_string();
     let web = site.web_with(&[("SVC_WORKER_URL", &url), ("SVC_CA_FILE", &authorities)]);
     validate(&Browser::log_in(&web), b"{}").refused(502, "worker_unavailable");
-    told(&web, "answered with status `");
+    told(&web, "responded with status `");
     let web = site.web_with(&[("SVC_WORKER_URL", &url)]);
     validate(&Browser::log_in(&web), b"{}").refused(502, "worker_unavailable");
-    told(&web, "can't be reached");
+    told(&web, "is unreachable");
     let key = place.path().join("server.key").display().to_string();
     let mut web = site.start("web", &[("SVC_CA_FILE", &key)]);
     assert_eq!(web.await_exit(), Some(1), "{}", web.log());
