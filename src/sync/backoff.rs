@@ -16,7 +16,7 @@ impl Backoff {
     }
 
     /// The next pause.
-    pub fn next(&mut self) -> Duration {
+    pub fn next_pause(&mut self) -> Duration {
         let pause = self.next;
         self.next = (pause * 2).min(self.max);
         pause
@@ -36,8 +36,8 @@ mod tests {
     fn pauses_double_up_to_the_maximum_until_reset() {
         let ms = Duration::from_millis;
         let mut backoff = Backoff::new(ms(5), ms(15));
-        assert_eq!([(); 4].map(|()| backoff.next()), [ms(5), ms(10), ms(15), ms(15)]);
+        assert_eq!([(); 4].map(|()| backoff.next_pause()), [ms(5), ms(10), ms(15), ms(15)]);
         backoff.reset();
-        assert_eq!(backoff.next(), ms(5));
+        assert_eq!(backoff.next_pause(), ms(5));
     }
 }

@@ -138,7 +138,7 @@ fn locked(path: &Path) -> io::Result<File> {
         if try_flock(&file)? {
             return Ok(file);
         }
-        std::thread::sleep(backoff.next());
+        std::thread::sleep(backoff.next_pause());
     }
     Err(io::Error::new(io::ErrorKind::TimedOut, format!("`{}` is locked by another process", path.display())))
 }

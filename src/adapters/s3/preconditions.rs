@@ -104,7 +104,7 @@ fn acquire<'a>(locks: &'a dyn KeyLocks, context: &OperationContext<'_>) -> Store
                 let deadline = Some(requested + (LOCK_TTL - LOCK_MARGIN));
                 return Ok(KeyLock { lock: Some((locks, name, token)), deadline });
             }
-            Ok(false) if start.elapsed() < LOCK_WAIT_MAX => std::thread::sleep(backoff.next()),
+            Ok(false) if start.elapsed() < LOCK_WAIT_MAX => std::thread::sleep(backoff.next_pause()),
             Ok(false) => {
                 let text = format!("timed out waiting for the lock on the key (after {LOCK_WAIT_MAX:?})");
                 return Err(context.transient(io::Error::new(io::ErrorKind::TimedOut, text)));

@@ -154,7 +154,7 @@ impl Supervisor {
             if state.failure.as_ref().is_none_or(|failure| failure.reason != reason) {
                 tracing::error!(reason, "SQL process failed to start; retrying");
             }
-            state.failure = Some(StartFailure { reason, retry_at: Instant::now() + state.backoff.next() });
+            state.failure = Some(StartFailure { reason, retry_at: Instant::now() + state.backoff.next_pause() });
         });
     }
 

@@ -160,6 +160,6 @@ fn wait_for<T>(
         if Instant::now() >= until {
             return Ok(None);
         }
-        std::thread::sleep(backoff.next());
+        std::thread::sleep(backoff.next_pause());
     }
 }
