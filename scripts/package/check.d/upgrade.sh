@@ -52,7 +52,7 @@ given_back() {
     job=$(inside lakemill-ctl enqueue big --clean)
     check "a job is in flight that takes long" await 60 in_flight
     check "it is told to end at once" inside systemctl restart lakemill-up
-    check "the job had been given back" says 'go back to the queue' journalctl --no-pager -u lakemill-up -o cat
+    check "the job had been given back" says 'requeue' journalctl --no-pager -u lakemill-up -o cat
     check "it ends all the same, at its first attempt" completed_at_once "$up_pipelines" "$job"
     no_drop_in lakemill-up
 }

@@ -215,7 +215,7 @@ fn pipeline_with_unreachable_object_is_neither_exported_nor_deleted() {
         browser.delete("/api/pipelines/p"),
     ] {
         let message = reply.refused(400, "invalid_key");
-        assert!(message.contains(&format!("`{key}`")) && message.contains("then repeat"), "{message}");
+        assert!(message.contains(&format!("`{key}`")) && message.contains("then retry"), "{message}");
     }
     assert_eq!((slugs(&browser), objects(&site, "q")), (vec!["p".to_owned()], BTreeMap::new()));
     // The server asks for a signature, and checks none.

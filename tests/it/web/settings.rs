@@ -90,7 +90,7 @@ fn malformed_stored_settings_become_defaults_with_a_warning() {
             site.store.put(Bucket::Pipelines, KEY, malformed.as_bytes(), &WriteOptions::default()).unwrap();
             assert_eq!(browser.get("/api/settings").ok().json(), defaults());
         }
-        web.await_log("the stored settings are malformed");
+        web.await_log("stored settings are malformed");
         let large = vec![b' '; 300 << 10];
         site.store.put(Bucket::Pipelines, KEY, &large, &WriteOptions::default()).unwrap();
         assert_eq!(browser.get("/api/settings").ok().json(), defaults());

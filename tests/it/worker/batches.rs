@@ -170,7 +170,7 @@ fn invalid_config_added_after_files_is_reported_once() {
     await_that("the job", || !site.records("p").is_empty());
     let records = site.records("p");
     assert_eq!(records[0].error.as_ref().unwrap().code, lakemill::domain::job::RunErrorCode::InvalidConfig);
-    worker.await_log("which will tell the same");
+    worker.await_log("run requested to report it");
     site.automatic_pipeline("p");
     await_that("the job of the mended config", || {
         site.records("p").iter().any(|job| job.status == JobStatus::Completed)

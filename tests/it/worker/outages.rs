@@ -89,13 +89,13 @@ fn store_outages_under_steady_flow_fail_no_job() {
         await_that("jobs to run", || site.kv.counts().unwrap().pending > 0);
         down.store(true, Ordering::SeqCst);
         flow();
-        await_that("the outage to be noticed", || times("probe failed; no job is claimed") >= outage);
+        await_that("the outage to be noticed", || times("probe failed; claims paused") >= outage);
         flow();
         await_that("nothing to be claimed", || site.kv.counts().unwrap().pending == 0);
         assert!(site.kv.counts().unwrap().stream > 0, "what came meanwhile waits in the queue");
         down.store(false, Ordering::SeqCst);
         flow();
-        await_that("claims to go on", || times("claiming jobs again") >= outage);
+        await_that("claims to go on", || times("claims resumed") >= outage);
     }
     for job in &jobs {
         let end = site.await_end(job);
@@ -134,7 +134,7 @@ fn job_that_fails_while_the_store_serves_others_uses_attempts() {
     assert_eq!((end.status, end.attempt), (JobStatus::Failed, 2), "{end:?}");
     assert_eq!(end.error.unwrap().code, RunErrorCode::S3Error);
     assert_eq!(site.await_end(&other).status, JobStatus::Completed);
-    assert!(!worker.has_logged("no job is claimed"), "one job is no reason to pause");
+    assert!(!worker.has_logged("claims paused"), "one job is no reason to pause");
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn redis_without_its_data_is_rebuilt_from_the_lake() {
     redis.start_empty();
     await_that("a job of the lost window", || site.records("p").iter().any(|job| job.trigger == "auto"));
     assert_eq!(site.records("p")[0].result.as_ref().unwrap().tables["t"].rows_written, 1);
-    worker.await_log("has lost its data");
+    worker.await_log("lost its data; comparing all pipelines");
     assert_eq!(site.records("done").len(), 1, "what was as it should be is left alone");
 }
 
@@ -260,7 +260,7 @@ fn second_loss_of_redis_data_is_recovered_as_well() {
     site.automatic_pipeline("p");
     site.put("p", "in/1.csv", "a,b\nx,1\n");
     let worker = site.worker();
-    let asked = || worker.log().matches("the lake is not what the tables are made of").count();
+    let asked = || worker.log().matches("tables don't match the lake").count();
     for times in 1..=2 {
         redis.kill();
         redis.start_empty();

@@ -68,7 +68,7 @@ fn worker_with_a_wrong_key_claims_no_jobs() {
     three_days(&site);
     for wrong in [("OBJ_SECRET_ACCESS_KEY", "wrong"), ("S3_BUCKET_PIPELINES", "mistyped")] {
         let unfit = site.worker_with(&[wrong]);
-        unfit.await_log("no job is claimed until it passes");
+        unfit.await_log("claims paused until it passes");
         assert_eq!(get(&unfit.address(), "/readyz").status, 503);
         let job = site.enqueue("p");
         let _fit = site.worker();
@@ -91,7 +91,7 @@ fn rejected_record_keeps_the_job_in_the_queue() {
     site.set("OBJ_ENDPOINT_URL", &proxy.url());
     let job = site.enqueue("p");
     let worker = site.worker();
-    worker.await_log("the store refuses the record");
+    worker.await_log("record rejected by the store");
     let waiting = await_some("the job to wait", || site.seen(&job).filter(|job| job.reason.is_some()));
     assert_eq!((waiting.status, waiting.reason, waiting.attempt), (JobStatus::Queued, Some(WaitReason::Retry), 0));
     assert_eq!(waiting.error.unwrap().code, RunErrorCode::AccessDenied);

@@ -115,7 +115,7 @@ fn window_is_logged_once_however_many_events_extend_it() {
         .filter_map(|line| line["window"].as_str().map(str::to_owned))
         .collect();
     assert!(!windows.is_empty());
-    assert_eq!(log.matches("the pipeline's window is open").count(), windows.len(), "{windows:?}");
+    assert_eq!(log.matches("debounce window opened").count(), windows.len(), "{windows:?}");
 }
 
 #[test]

@@ -75,7 +75,7 @@ fn job_larger_than_scratch_ends_as_disk_full() {
     let end = site.await_end(&site.enqueue("large"));
     assert_eq!((end.status, end.attempt), (JobStatus::Failed, 2), "{end:?}");
     assert_eq!(end.error.unwrap().code, RunErrorCode::DiskFull);
-    assert!(!worker.has_logged("no job is claimed"), "the worker is fit for others");
+    assert!(!worker.has_logged("claims paused"), "the worker is fit for others");
     assert_eq!(site.await_end(&site.enqueue("small")).status, JobStatus::Completed);
 }
 
@@ -124,7 +124,7 @@ fn worker_without_descriptors_uses_no_attempts_and_recovers() {
     // No more than it has.
     worker.limit_files(Some(3));
     let job = site.enqueue_as("p", true);
-    worker.await_log("no job is claimed until it passes");
+    worker.await_log("claims paused until it passes");
     worker.limit_files(None);
     let end = site.await_end(&job);
     assert_eq!((end.status, end.attempt), (JobStatus::Completed, 1), "{end:?}");

@@ -11,7 +11,7 @@ const PIPELINES: usize = 3;
 /// What a run says that finds no room.
 const FULL: &str = "free some space";
 /// What a worker says that claims nothing for it.
-const PAUSED: &str = "no job is claimed until it passes";
+const PAUSED: &str = "claims paused until it passes";
 /// What is told where nobody lets us mount a disk.
 pub const UNTRIED: &str = "not tried: no right to mount a disk";
 
