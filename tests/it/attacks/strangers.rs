@@ -222,12 +222,12 @@ fn leftovers_of_killed_services_are_removed_at_the_next_start() {
     let folders = |at: &std::path::Path| {
         std::fs::read_dir(at).into_iter().flatten().flatten().filter(|entry| entry.path().is_dir()).count()
     };
-    assert_eq!((temporary(), folders(&scratch)), (4, 2));
+    assert_eq!((temporary(), folders(&scratch)), (1, 2));
     worker.kill();
     web.kill();
-    assert_eq!((temporary(), folders(&scratch)), (4, 2), "left behind");
+    assert_eq!((temporary(), folders(&scratch)), (1, 2), "left behind");
     let (_worker, _web) = (site.worker(), site.web_with(&setting));
-    assert_eq!((temporary(), folders(&scratch)), (4, 2), "the living worker's, and those of the new services");
+    assert_eq!((temporary(), folders(&scratch)), (1, 2), "the living worker's, and those of the new services");
     assert_eq!(files_below(&cache.join("uploads")), Vec::<std::path::PathBuf>::new());
     assert_eq!(folders(&queries), 1);
     drop(living);

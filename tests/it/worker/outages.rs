@@ -290,7 +290,7 @@ fn run_without_its_queue_stops_and_is_repeated() {
     worker.await_log("job started");
     {
         let _paused = redis.pause();
-        worker.await_log("the lease was lost");
+        worker.await_log("lease lost");
     }
     let end = site.await_end(&job);
     assert_eq!((end.status, end.attempt), (JobStatus::Completed, 1), "the attempt was given back");

@@ -30,7 +30,7 @@ fn a_worker_told_to_end_finishes_its_job_and_takes_no_other(site: Site) {
     let mut worker = site.worker_with(&[("FAILPOINTS", "convert::piece=1*sleep(3000)->off")]);
     worker.await_log("job started");
     worker.signal(Signal::TERM);
-    worker.await_log("told to end");
+    worker.await_log("stop signal; draining");
     let next = site.enqueue("p");
     assert_eq!(worker.await_exit(), Some(0), "{}", worker.log());
     assert_eq!(site.record(&job).unwrap().status, JobStatus::Completed);
@@ -45,7 +45,7 @@ fn a_second_signal_gives_the_job_back_uncharged(site: Site) {
     let mut worker = site.worker_with(&[("FAILPOINTS", "convert::piece=sleep(1000)")]);
     worker.await_log("job started");
     worker.signal(Signal::TERM);
-    worker.await_log("told to end");
+    worker.await_log("stop signal; draining");
     worker.signal(Signal::TERM);
     assert_eq!(worker.await_exit(), Some(0), "{}", worker.log());
     is_back_uncharged(&site, &job);
