@@ -98,7 +98,7 @@ test("a filter that is none of the type says what is expected and is not asked f
   await day.fill("2024-02-31");
   await page.keyboard.press("Enter");
   await expect(day).toHaveAttribute("aria-invalid", "true");
-  await expect(day).toHaveAccessibleDescription(/found `2024-02-31`, expected a date as `2013-01-31`/);
+  await expect(day).toHaveAccessibleDescription(/found `2024-02-31`, expected a date such as `2013-01-31`/);
   await expect(page.getByLabel("Filter id", { exact: true })).not.toHaveAttribute("aria-invalid");
   await expect(page.getByRole("heading", { name: "Invalid filter on day" })).toBeVisible();
   await expectAccessible(page);

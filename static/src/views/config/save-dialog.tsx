@@ -37,9 +37,9 @@ function Refused({ failure }: { failure: ApiFailure }) {
   if (isUnchecked(failure))
     return (
       <Note tone="bad">
-        The config wasn't saved: its expressions couldn't be checked because no worker is available ({failure.message}{" "}
-        ). Try again when a worker responds at <code>SVC_WORKER_URL</code>, or save it unchecked. If an expression is
-        invalid, runs will fail.
+        Not saved: expressions couldn't be checked because no worker is available ({failure.message}). Try again when a
+        worker responds at <code>SVC_WORKER_URL</code>, or save it unchecked. If an expression is invalid, runs will
+        fail.
       </Note>
     );
   const problems = failure.problems as { message?: string; path?: string }[];

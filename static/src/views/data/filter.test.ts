@@ -19,10 +19,10 @@ describe("a filter of the address", () => {
 });
 
 it("a refusal of the service is told by the column that it is about", () => {
-  const told = "`filter` on `day`: found `2024-02-31`, expected a date as `2013-01-31`";
+  const told = "`filter` on `day`: found `2024-02-31`, expected a date such as `2013-01-31`";
   expect(refusalOf(told, ["da", "day", "day`"])).toEqual({
     column: "day",
-    why: "found `2024-02-31`, expected a date as `2013-01-31`",
+    why: "found `2024-02-31`, expected a date such as `2013-01-31`",
   });
   for (const other of ["`filter` on `days`: found `x`", "`sort` names no column `day`", ""])
     expect(refusalOf(other, ["day"])).toBeUndefined();
