@@ -13,7 +13,7 @@ test.beforeEach(async ({ api }) => api.put("/api/settings", EMPTY));
 test("names are saved, shown as they were stored, and stand in the sidebar and the title", async ({ page, api }) => {
   await page.goto("/settings");
   await expect(page.getByText("store connected")).toBeVisible();
-  await expect(page.getByText(/with DuckDB \d/)).toBeVisible();
+  await expect(page.getByText(/, DuckDB \d/)).toBeVisible();
   await expectAccessible(page);
   await page.getByRole("textbox", { name: "Workspace" }).fill("Harbour \u202e data");
   await page.getByLabel("Your name").fill("Ada");
