@@ -161,7 +161,7 @@ test("two people over one draft: who comes second sees both texts and chooses", 
   await dialog.getByRole("button", { name: "Use theirs" }).click();
   await expect(page.getByRole("heading", { name: "Theirs" })).toBeVisible();
   await page.getByRole("button", { name: "More actions for all" }).click();
-  await page.getByRole("menuitem", { name: /Discard the draft/ }).click();
+  await page.getByRole("menuitem", { name: /Discard draft/ }).click();
   await page.getByRole("button", { name: "Discard", exact: true }).click();
   await expect(page.getByRole("heading", { name: "Everything" })).toBeVisible();
 });

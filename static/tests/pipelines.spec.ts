@@ -36,7 +36,7 @@ test("an empty workspace leads to the sample, whose first run is watched to its 
     await expect(page.getByText(/^(A run is queued|Run in progress)/)).toBeVisible();
     await page.getByRole("link", { name: "Config", exact: true }).click();
     await expect(page).toHaveURL(/\/config$/);
-    await expect(bar).toContainText(/planning|converting|publishing|Waits|starting/);
+    await expect(bar).toContainText(/planning|converting|publishing|Waiting|starting/);
     await bar.click();
     await expect(page).toHaveURL(/\/jobs\/.+/);
     await expect(page.getByText(/^The run completed: 367,687 rows in/)).toBeVisible({ timeout: 60_000 });
@@ -110,7 +110,7 @@ test("deleting says what is lost and wants the slug typed", async ({ page, api }
   await page.goto("/");
   await choose(page, "del", "Delete…");
   const dialog = page.getByRole("dialog");
-  await expect(dialog).toContainText("2 files of the lake");
+  await expect(dialog).toContainText("2 files in the lake");
   await expect(dialog).toContainText("1 table");
   const button = dialog.getByRole("button", { name: "Delete del" });
   await expect(button).toBeDisabled();
