@@ -82,7 +82,7 @@ test("a job that isn't at its end is cancelled", async ({ page, api }) => {
   await page.goto(`/p/job-cancel/jobs/${job_id}`);
   await expect(page.locator("a.run-bar")).toBeVisible();
   await page.getByRole("button", { name: "Cancel", exact: true }).click();
-  await expect(page.getByText(/^The run was cancelled/)).toBeVisible({ timeout: 60_000 });
+  await expect(page.getByText(/^The run was cancelled after/)).toBeVisible({ timeout: 60_000 });
   await expect(page.getByRole("region", { name: "Failure" })).toContainText("The run was cancelled");
   await api.delete("/api/pipelines/job-cancel").catch(() => undefined);
 });
