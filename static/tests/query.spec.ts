@@ -126,7 +126,7 @@ test("a result that is cut says where, and is downloaded whole", async ({ page, 
   await expect(told(page)).toContainText("Showing the first 10,000 rows");
   const [file] = await Promise.all([
     page.waitForEvent("download"),
-    page.getByRole("button", { name: "Download all" }).click(),
+    page.getByRole("button", { name: "Download all", exact: true }).click(),
   ]);
   expect(file.suggestedFilename()).toBe("query-download-query.csv");
   const lines = (await readFile(await file.path(), "utf8")).trim().split(/\r?\n/);
