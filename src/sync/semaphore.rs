@@ -36,19 +36,14 @@ impl Semaphore {
 
     /// Acquires a permit; `None` if none is available.
     pub fn try_acquire(&self) -> Option<Permit> {
-        self.try_acquire_many(1)
+        take(&mut self.available.lock(), 1)?;
+        Some(self.permit(1))
     }
 
-    /// Acquires `count` permits; `None` if fewer are available.
-    pub fn try_acquire_many(&self, count: usize) -> Option<Permit> {
-        take(&mut self.available.lock(), count)?;
-        Some(self.permit(count))
-    }
-
-    /// Acquires `count` permits, waiting for them up to `timeout`.
-    pub fn acquire_many(&self, count: usize, timeout: Duration) -> Option<Permit> {
-        self.available.wait(timeout, |available| take(available, count))?;
-        Some(self.permit(count))
+    /// Acquires a permit, waiting for it up to `timeout`.
+    pub fn acquire(&self, timeout: Duration) -> Option<Permit> {
+        self.available.wait(timeout, |available| take(available, 1))?;
+        Some(self.permit(1))
     }
 
     fn permit(&self, count: usize) -> Permit {
@@ -102,16 +97,16 @@ mod tests {
         drop(b);
         assert!(a.try_grow_to(10));
         drop(a);
-        assert!(semaphore.try_acquire_many(10).is_some());
+        assert!(semaphore.empty().try_grow_to(10), "all permits are back");
     }
 
     #[test]
     fn waiting_thread_gets_a_released_permit() {
         let semaphore = Semaphore::new(1);
         let held = semaphore.try_acquire().unwrap();
-        assert!(semaphore.acquire_many(1, Duration::ZERO).is_none());
+        assert!(semaphore.acquire(Duration::ZERO).is_none());
         std::thread::scope(|scope| {
-            let waiter = scope.spawn(|| semaphore.acquire_many(1, Duration::from_secs(60)).is_some());
+            let waiter = scope.spawn(|| semaphore.acquire(Duration::from_secs(60)).is_some());
             drop(held);
             assert!(waiter.join().unwrap());
         });

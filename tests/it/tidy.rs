@@ -274,6 +274,22 @@ fn waits_of_tests_end(file: &Source) -> Vec<String> {
     endless.map(|(at, _)| file.offence(at, why)).collect()
 }
 
+/// Files that no `mod` line declares, so that they are not compiled.
+fn files_without_a_module(files: &[Source]) -> Vec<String> {
+    let declared: std::collections::BTreeSet<String> = files
+        .iter()
+        .flat_map(|file| {
+            let of = ["/mod.rs", "/lib.rs", "/main.rs", ".rs"].iter().find_map(|end| file.path.strip_suffix(end));
+            let folder = of.unwrap_or_default();
+            let names = file.code.lines().filter_map(|line| line.trim().strip_suffix(';')?.rsplit_once("mod "));
+            names.flat_map(move |(_, name)| [format!("{folder}/{name}.rs"), format!("{folder}/{name}/mod.rs")])
+        })
+        .collect();
+    let roots = ["src/lib.rs", "tests/it/main.rs"];
+    let lost = files.iter().filter(|file| !roots.contains(&&*file.path) && !declared.contains(&file.path));
+    lost.map(|file| file.offence(0, "no `mod` line declares this file; declare or delete it")).collect()
+}
+
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
@@ -329,6 +345,14 @@ fn files_of_a_layer_import_each_other_one_way() {
         files.iter().filter_map(|file| Some((file.path.strip_prefix("src/")?, file.product.as_str()))).collect();
     let cycles: Vec<String> = cycles::cycles(&paths).iter().map(|members| members.join(", ")).collect();
     assert!(cycles.is_empty(), "{} import cycles:\n  {}", cycles.len(), cycles.join("\n  "));
+}
+
+#[test]
+fn source_files_are_modules() {
+    for folder in ["src", "tests/it"] {
+        let offences = files_without_a_module(&files_under(folder, &["rs"]));
+        assert!(offences.is_empty(), "{}", offences.join("\n"));
+    }
 }
 
 #[test]
@@ -429,6 +453,21 @@ mod the_rules_themselves {
         check(r, "bin/lakemill.rs", "fn main() { lakemill::cli::main() }\n", &[]);
         check(r, "src/cli/mod.rs", "use crate::misc;\n", &[1]);
         check(r, "src/misc/mod.rs", "", &[1]);
+    }
+
+    #[test]
+    fn files_that_are_not_compiled_are_found() {
+        let sources = [
+            ("src/lib.rs", "pub mod a;\n#[cfg(test)]\nmod b;\n"),
+            ("src/a/mod.rs", "pub(super) mod c;\n"),
+            ("src/a/c.rs", "mod d;\n"),
+            ("src/a/c/d.rs", ""),
+            ("src/b.rs", "// mod lost;\n"),
+            ("src/a/lost.rs", ""),
+            ("src/lost.rs", ""),
+        ];
+        let offences = files_without_a_module(&sources.map(|(path, text)| Source::new(path, text)));
+        assert!(offences.len() == 2 && offences.iter().all(|offence| offence.contains("lost.rs")), "{offences:?}");
     }
 
     #[test]

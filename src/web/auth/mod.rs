@@ -101,7 +101,7 @@ impl Auth {
     /// `overloaded`.
     fn check_permit(&self) -> Result<(Permit, Permit), ApiError> {
         let login = acquire(&self.logins)?;
-        let check = self.checks.acquire_many(1, CHECK_WAIT);
+        let check = self.checks.acquire(CHECK_WAIT);
         let check = check.ok_or_else(|| ApiError::of(ErrorCode::Overloaded).with_retry_after(CHECK_WAIT))?;
         Ok((check, login))
     }

@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::service::{HEAD_BYTES_MAX, Lake, OCTETS, ParsedEntry, Stored, find, missing, verify_stored};
+use super::service::{HEAD_BYTES_MAX, Lake, NewFile, OCTETS, Stored, find, missing, verify_stored};
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::store::{Bucket, Precondition, StoreError, WriteOptions};
 use crate::runtime::failpoint;
@@ -25,12 +25,12 @@ pub fn upload(lake: &Lake, request: &mut Request) -> Result<Response, ApiError> 
     let permit = acquire(&lake.streams)?;
     let body = lake.spool.take(request.body_reader())?;
     drop(permit);
-    let arrival = ParsedEntry::of(lake, &key)?;
+    let new_file = NewFile::of(lake, &key)?;
     let options = WriteOptions { precondition, sha256: Some(&body.sha256), ..WriteOptions::default() };
     let meta = lake.store.put_file(Bucket::Lake, &key, body.path(), &options).map_err(from_store)?;
     failpoint::reach("lake::uploaded");
     verify_stored(lake, &key)?;
-    arrival.announce()?;
+    new_file.announce()?;
     tracing::info!(key, bytes = meta.size, "file uploaded");
     let response = Response::json(if before.is_some() { 200 } else { 201 }, &Stored::of(&meta));
     Ok(tagged(response, meta.etag.as_ref()))

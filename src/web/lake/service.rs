@@ -101,12 +101,12 @@ pub(super) fn verify_stored(lake: &Lake, key: &str) -> Result<(), ApiError> {
 }
 
 /// A new file whose pipeline is to be notified.
-pub(super) struct ParsedEntry<'a> {
+pub(super) struct NewFile<'a> {
     lake: &'a Lake,
     key: &'a str,
 }
 
-impl<'a> ParsedEntry<'a> {
+impl<'a> NewFile<'a> {
     /// Created before the file is stored, which fails if its pipeline couldn't be notified.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use std::io::{self, Read};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::service::{Lake, ParsedEntry, Stored, find, lock, missing, verify_stored};
+use super::service::{Lake, NewFile, Stored, find, lock, missing, verify_stored};
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::store::{BodyChanged, Bucket, ObjectMeta, ObjectReader, Precondition, StoreError, WriteOptions};
 use crate::runtime::failpoint;
@@ -40,11 +40,11 @@ pub fn transfer(lake: &Lake, request: &mut Request) -> Result<Response, ApiError
     if source.key == to {
         return Err(same());
     }
-    let arrival = ParsedEntry::of(lake, &to)?;
+    let new_file = NewFile::of(lake, &to)?;
     let target = copy(lake, &source, &to)?;
     verify_stored(lake, &to)?;
     // The source still exists, so that a failed request can be repeated.
-    arrival.announce()?;
+    new_file.announce()?;
     let lock = lock(lake, &source.key)?;
     let now = lake.store.head(Bucket::Lake, &source.key).map_err(from_store)?;
     if now.is_some_and(|now| now.etag != source.etag || now.size != source.size) {
