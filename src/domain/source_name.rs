@@ -45,11 +45,8 @@ mod tests {
     }
 
     #[test]
-    fn every_compression_has_a_csv_ending_and_the_ui_has_the_same() {
+    fn every_compression_has_a_csv_ending() {
         let compressed: Vec<String> = COMPRESSIONS.iter().map(|(ending, _)| format!(".csv{ending}")).collect();
         assert_eq!(compressed, CSV_ENDINGS[1..]);
-        let endings: Vec<String> = COMPRESSIONS.iter().map(|(ending, _)| format!("\\{ending}")).collect();
-        let pattern = format!("/\\.csv({})?$/i", endings.join("|"));
-        assert!(include_str!("../../static/src/uploads/keys.ts").contains(&pattern), "{pattern}");
     }
 }

@@ -28,7 +28,7 @@ describe("a first dashboard", () => {
 describe("a dashboard's name", () => {
   it("is like the table's, and none that is taken", () => {
     expect(freeName("sales", [])).toBe("sales");
-    expect(freeName("Ümsätze 24", ["a"])).toBe("ms-tze-24");
+    expect(freeName("Ümsätze 24", ["a"])).toBe("umsatze-24");
     expect(freeName("", ["dashboard"])).toBe("dashboard-2");
     expect(freeName("x".repeat(63), ["x".repeat(63)])).toHaveLength(63);
   });

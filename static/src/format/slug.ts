@@ -1,17 +1,17 @@
-/** Slugs identify pipelines in URLs and in the store. */
-const SLUG_CHARACTERS_MAX = 63;
+/** Slugs identify pipelines and dashboards in URLs and in the store. */
+import { SLUG_CHARACTER, SLUG_CHARACTERS_MAX, SLUG_START } from "../api/rules";
 
 export const SLUG_HINT = "a-z, 0-9, _ and -, starting with a letter or digit";
 
-/** Validates a slug like the service; undefined if valid. */
-export function slugFault(slug: string): string | undefined {
-  if (slug === "") return "Enter a slug.";
+/** Validates a slug, or a name that follows its rule, like the service; undefined if valid. */
+export function slugFault(slug: string, noun = "slug"): string | undefined {
+  if (slug === "") return `Enter a ${noun}.`;
   if (slug.length > SLUG_CHARACTERS_MAX)
     return `Use at most ${String(SLUG_CHARACTERS_MAX)} characters, not ${String(slug.length)}.`;
-  const stranger = [...slug].find((character) => !/[a-z0-9_-]/.test(character));
+  const stranger = [...slug].find((character) => !SLUG_CHARACTER.test(character));
   if (stranger !== undefined)
     return `${stranger === " " ? "A space" : `“${stranger}”`} isn't allowed. Use a-z, 0-9, _ and -.`;
-  if (!/^[a-z0-9]/.test(slug)) return "Start with a letter or digit.";
+  if (!SLUG_START.test(slug)) return "Start with a letter or digit.";
   return undefined;
 }
 

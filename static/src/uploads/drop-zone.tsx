@@ -1,18 +1,17 @@
 import { FileUp } from "lucide-preact";
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
+import { CSV_ENDINGS } from "../api/rules";
 import { Button } from "../components/button";
 import { toast } from "../components/toasts";
 import { counted } from "../format/number";
 import { chosenFiles, filesOfDrop, hasFiles, skippedMessage, type CollectedFiles } from "./files";
+import { ACCEPTED, isSource } from "./source-names";
 import "./drop-zone.css";
-
-const CSV = /(^[^.]+|\.(csv|tsv|tab|txt|psv|dat))(\.(gz|zst))?$/i;
-const ACCEPTED = ".csv,.tsv,.tab,.txt,.psv,.dat,.gz,.zst,text/csv";
 
 /** Files with a CSV extension. */
 export const csvsOf = (files: readonly File[]): File[] =>
-  files.filter((file) => CSV.test(file.name) || file.type === "text/csv");
+  files.filter((file) => isSource(file.name) || file.type === "text/csv");
 
 /** Drop zone for CSVs and folders, with a file chooser. */
 export function DropZone({
@@ -41,7 +40,7 @@ export function DropZone({
       if (csvs.length < files.length) toast.done(`${counted(files.length - csvs.length, "file")} skipped: not a CSV`);
       onFiles(csvs);
     } else if (files.length > 0)
-      toast.failed("No files added", new Error("Lakemill reads CSV files only (.csv, .csv.gz, .csv.zst)"));
+      toast.failed("No files added", new Error(`Lakemill reads CSV files only (${CSV_ENDINGS.join(", ")})`));
   };
   return (
     <div

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { chosenFiles, FILES_MAX, skippedMessage, walked } from "./files";
-import { folderOf, isCsv, joinKey, keyProblem, nameOf, pipelineOf, strayOf } from "./keys";
+import { folderOf, joinKey, keyProblem, nameOf, pipelineOf, strayOf } from "./keys";
+import { isCsv } from "./source-names";
 
 describe("keys", () => {
   it("are refused as the service refuses them", () => {

@@ -1,11 +1,8 @@
 /** Validates lake keys like the service, before anything is sent. */
 
-/** The service's upload limit, in bytes. */
-export const UPLOAD_BYTES_MAX = 104_857_600;
-const CONFIG = "pipeline.json";
-const KEY_BYTES_MAX = 1_024;
-// Control characters and bidirectional formatting characters.
-const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/;
+import { CONFIG_FILE, KEY_BYTES_MAX, KEY_FORBIDDEN } from "../api/rules";
+import { slugFault } from "../format/slug";
+import { count } from "../format/number";
 
 const encoder = new TextEncoder();
 
@@ -13,9 +10,10 @@ const encoder = new TextEncoder();
 export function keyProblem(text: string): string | undefined {
   const key = text.normalize("NFC");
   if (key === "") return "the name is empty";
-  if (encoder.encode(key).length > KEY_BYTES_MAX) return "folder and name together are longer than 1,024 bytes";
+  if (encoder.encode(key).length > KEY_BYTES_MAX)
+    return `folder and name together are longer than ${count(KEY_BYTES_MAX)} bytes`;
   if (key.includes("\\")) return "the name contains a backslash";
-  if (UNSEEN.test(key)) return "the name contains a control or bidirectional formatting character";
+  if (KEY_FORBIDDEN.test(key)) return "the name contains a control or bidirectional formatting character";
   if (key.startsWith("/")) return "the name starts with `/`";
   if (key.endsWith("/")) return "the name ends with `/`";
   const segments = key.split("/");
@@ -44,7 +42,8 @@ export function folderOf(key: string): string {
 
 /** Slug of the pipeline that a key belongs to. */
 export function pipelineOf(key: string): string | undefined {
-  return /^pipelines\/([a-z0-9][a-z0-9_-]{0,62})\/./.exec(key)?.[1];
+  const slug = /^pipelines\/([^/]+)\/./.exec(key)?.[1];
+  return slug !== undefined && slugFault(slug) === undefined ? slug : undefined;
 }
 
 /** Contains only folders of pipelines. */
@@ -55,11 +54,10 @@ export const PIPELINES = "pipelines/";
  * own `pipeline.json` are allowed.
  */
 export function strayOf(keys: readonly string[], slugs: ReadonlySet<string>): string | undefined {
-  const brought = keys.filter((key) => pipelineOf(key) !== undefined && key.split("/").slice(2).join("/") === CONFIG);
+  const brought = keys.filter(
+    (key) => pipelineOf(key) !== undefined && key.split("/").slice(2).join("/") === CONFIG_FILE,
+  );
   const known = new Set([...slugs, ...brought.map(pipelineOf)]);
   const stray = keys.find((key) => key.startsWith(PIPELINES) && !known.has(pipelineOf(key)));
   return stray === undefined ? undefined : (/^pipelines\/([^/]*)\//.exec(stray)?.[1] ?? "");
 }
-
-/** Whether a new file with this key starts a run. */
-export const isCsv = (key: string): boolean => /\.csv(\.gz|\.zst)?$/i.test(key);

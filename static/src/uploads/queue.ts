@@ -8,7 +8,9 @@
  */
 import { signal, type ReadonlySignal } from "@preact/signals";
 import type { ApiFailure } from "../api/failure";
-import { keyProblem, UPLOAD_BYTES_MAX } from "./keys";
+import { UPLOAD_BYTES_MAX } from "../api/rules";
+import { bytes } from "../format/number";
+import { keyProblem } from "./keys";
 import { Rate } from "./rate";
 
 /**
@@ -374,7 +376,7 @@ export class UploadQueue {
 
 function refusal(key: string, size: number): string | undefined {
   if (size > UPLOAD_BYTES_MAX)
-    return "larger than 104,857,600 bytes (100 MiB). Compress it with gzip or zstd, split it, or copy it to the lake's bucket directly.";
+    return `larger than ${bytes(UPLOAD_BYTES_MAX)}. Compress it with gzip or zstd, split it, or copy it to the lake's bucket directly.`;
   const problem = keyProblem(key);
   return problem === undefined ? undefined : `${problem}. Rename it and add it again.`;
 }

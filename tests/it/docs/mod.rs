@@ -9,3 +9,4 @@ mod links;
 mod markdown;
 mod reference;
 mod tried;
+mod ui_rules;

@@ -1,9 +1,6 @@
-//! Serving the browser UI, and rules that UI and service share. `static/tests` has the browser tests.
+//! Serving the browser UI. `static/tests` has the browser tests.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-
-use serde_json::Value;
 
 use crate::support::browser::Browser;
 use crate::support::site::{Kind, Site};
@@ -137,42 +134,4 @@ fn asset_names_cannot_escape_the_folder() {
         assert!((400..=404).contains(&reply.status), "{name}: {} {}", reply.status, reply.text());
         assert!(!reply.text().contains("secret"), "{name}");
     }
-}
-
-/// A source file of the UI.
-fn ui_source(path: &str) -> String {
-    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("static/src").join(path)).unwrap()
-}
-
-#[test]
-fn ui_and_service_agree_on_the_upload_limit() {
-    let keys = ui_source("uploads/keys.ts");
-    let limit = keys.lines().find_map(|line| line.strip_prefix("export const UPLOAD_BYTES_MAX = ")).unwrap();
-    let limit: u64 = limit.trim_end_matches(';').replace('_', "").parse().unwrap();
-    assert_eq!(limit, lakemill::domain::limits::UPLOAD_BYTES_MAX);
-}
-
-#[test]
-fn ui_and_service_agree_on_panel_kinds() {
-    fn collect(node: &Value, kinds: &mut BTreeSet<String>) {
-        let properties = &node["properties"];
-        if let (Value::Object(_), Some(kind)) = (&properties["id"], properties["type"]["const"].as_str()) {
-            kinds.insert(kind.to_owned());
-        }
-        match node {
-            Value::Object(fields) => fields.values().for_each(|field| collect(field, kinds)),
-            Value::Array(items) => items.iter().for_each(|item| collect(item, kinds)),
-            _ => {}
-        }
-    }
-    let mut served = BTreeSet::new();
-    collect(lakemill::domain::dashboard::schema(), &mut served);
-    let document = ui_source("views/dashboards/document.ts");
-    let (_, union) = document.split_once("export type Panel =").unwrap();
-    let (union, _) = union.split_once("export type PanelOf").unwrap();
-    let types = union.split("type: ").skip(1).map(|rest| rest.split([';', '}']).next().unwrap());
-    let mut drawn: BTreeSet<String> =
-        types.flat_map(|types| types.split('"').skip(1).step_by(2)).map(str::to_owned).collect();
-    assert!(drawn.remove("broken"), "the UI's own kind");
-    assert_eq!(drawn, served);
 }

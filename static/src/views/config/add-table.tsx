@@ -13,7 +13,7 @@ import { bytes, counted } from "../../format/number";
 import { routes } from "../../browser/routes";
 import { mappingHeads } from "./effect";
 import { matcher } from "./glob";
-import { isCsv } from "../../uploads/keys";
+import { isCsv } from "../../uploads/source-names";
 import { filesQuery, prefixOf, type PipelineFile } from "./service";
 
 const SHOWN_MAX = 200;

@@ -4,6 +4,7 @@
  * Invariant: only the service validates. Missing or invalid parts become defaults or a broken panel, so that one
  * panel never breaks the others.
  */
+import { GRID_COLUMNS, PANEL_HEIGHT_PX_MAX, PANEL_HEIGHT_PX_MIN, PANEL_KINDS } from "../../api/rules";
 import { asFailure } from "../../api/failure";
 import type { Tokens, TokensList } from "marked";
 import type { ChartField } from "../../components/chart";
@@ -66,6 +67,8 @@ export type Panel =
   | (PanelBase & { type: "broken" });
 
 export type PanelOf<T extends Panel["type"]> = Extract<Panel, { type: T }>;
+
+type PanelKind = (typeof PANEL_KINDS)[number];
 
 interface ParamBase {
   name: string;
@@ -144,17 +147,14 @@ function measure(value: unknown): Measure | undefined {
 const compareOf = (value: unknown): Compare | undefined =>
   value === "previous_period" || value === "previous_year" ? value : undefined;
 
-const HEIGHT_PX: [number, number] = [40, 4_000];
-
 function baseOf(raw: Raw, id: string): PanelBase {
-  const [least, most] = HEIGHT_PX;
   const height = number(raw.height);
   return {
     id,
     title: text(raw.title),
     description: text(raw.description),
-    width: Math.min(12, Math.max(1, Math.round(number(raw.width) ?? 12))),
-    height: height === undefined ? undefined : Math.min(most, Math.max(least, height)),
+    width: Math.min(GRID_COLUMNS, Math.max(1, Math.round(number(raw.width) ?? GRID_COLUMNS))),
+    height: height === undefined ? undefined : Math.min(PANEL_HEIGHT_PX_MAX, Math.max(PANEL_HEIGHT_PX_MIN, height)),
   };
 }
 
@@ -162,14 +162,15 @@ function panelOf(value: unknown, at: number): Panel {
   const raw = asRaw(value);
   const base = baseOf(raw, some(raw.id) ?? `panel-${at + 1}`);
   const query = some(raw.query) ?? "";
-  return panelOfType(raw, { ...base, query }) ?? { ...base, type: "broken" };
+  const kind = PANEL_KINDS.find((one) => one === raw.type);
+  return (kind && panelOfKind(kind, raw, { ...base, query })) ?? { ...base, type: "broken" };
 }
 
-function panelOfType(raw: Raw, base: PanelBase & { query: string }): Panel | undefined {
+function panelOfKind(kind: PanelKind, raw: Raw, base: PanelBase & { query: string }): Panel | undefined {
   const [x, y] = [some(raw.x), fields(raw.y, some(raw.format))];
   const series = some(raw.series);
   const compare = { compare: compareOf(raw.compare), compareParam: some(raw.compare_param) };
-  switch (raw.type) {
+  switch (kind) {
     case "kpi": {
       const value = measure(raw.value);
       const better = raw.better === "lower" || raw.better === "neither" ? raw.better : "higher";
@@ -182,7 +183,7 @@ function panelOfType(raw: Raw, base: PanelBase & { query: string }): Panel | und
       return {
         ...base,
         ...compare,
-        type: raw.type,
+        type: kind,
         x,
         y,
         series,
@@ -216,8 +217,6 @@ function panelOfType(raw: Raw, base: PanelBase & { query: string }): Panel | und
     }
     case "markdown":
       return { ...base, type: "markdown", text: text(raw.text), tokens: [] };
-    default:
-      return undefined;
   }
 }
 

@@ -7,10 +7,9 @@ import { Button } from "../../components/button";
 import { Dialog } from "../../components/dialog";
 import { SelectField, TextField } from "../../components/field";
 import { Note } from "../../components/states";
+import { slugFault } from "../../format/slug";
 import { routes } from "../../browser/routes";
 import { freeName, makeDraft } from "../../boards/make";
-
-const NAME = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 
 export function NewDashboard({ slug, taken, onClose }: { slug: string; taken: string[]; onClose: () => void }) {
   const { data } = useQuery(tablesQuery(slug));
@@ -25,11 +24,8 @@ export function NewDashboard({ slug, taken, onClose }: { slug: string; taken: st
   const tables = data?.tables.filter(({ system }) => !system) ?? [];
   const table = picked ?? tables[0]?.name ?? "";
   const name = typed ?? freeName(table, taken);
-  const problem = !NAME.test(name)
-    ? "Use 1 to 63 characters of a-z, 0-9, _ and -, starting with a letter or digit."
-    : taken.includes(name)
-      ? `A dashboard named ${name} already exists.`
-      : error;
+  const exists = taken.includes(name) ? `A dashboard named ${name} already exists.` : undefined;
+  const problem = slugFault(name, "name") ?? exists ?? error;
 
   const submit = async (event: Event) => {
     event.preventDefault();

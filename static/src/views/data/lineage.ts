@@ -1,12 +1,7 @@
 /** Finds the file that holds a row, by the partition values in its path. */
 import { plain } from "../../format/values";
+import { PARTITION_ESCAPED, PARTITION_NULL } from "../../api/rules";
 import type { Column, Row } from "../../api/types";
-
-const NULL_VALUE = "__HIVE_DEFAULT_PARTITION__";
-/**
- * Characters that Hive escapes, and those that keys can't contain: control and bidirectional formatting characters.
- */
-const ESCAPED = /["#%'*/:=?\\{[\]^\p{Cc}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
 
 function percent(text: string): string {
   return [...new TextEncoder().encode(text)]
@@ -16,7 +11,7 @@ function percent(text: string): string {
 
 function escaped(text: string): string {
   if (text === "." || text === "..") return percent(text);
-  return text.replace(ESCAPED, percent);
+  return text.replace(PARTITION_ESCAPED, percent);
 }
 
 function unescaped(text: string): string {
@@ -32,7 +27,7 @@ export function partsOf(partition: string): { name: string; value: string | null
   if (partition === "") return [];
   return partition.split("/").map((segment) => {
     const [name = "", value = ""] = segment.split(/=(.*)/s);
-    return { name: unescaped(name), value: value === NULL_VALUE ? null : unescaped(value) };
+    return { name: unescaped(name), value: value === PARTITION_NULL ? null : unescaped(value) };
   });
 }
 
@@ -50,8 +45,8 @@ export function fileOf(table: string, sibling: string, columns: readonly Column[
     const value = row[at];
     if (value === undefined) return undefined;
     const text = plain(value);
-    const mark = text === NULL_VALUE ? `%5F${NULL_VALUE.slice(1)}` : escaped(text);
-    segments.push(`${escaped(name)}=${value === null ? NULL_VALUE : mark}`);
+    const mark = text === PARTITION_NULL ? `%5F${PARTITION_NULL.slice(1)}` : escaped(text);
+    segments.push(`${escaped(name)}=${value === null ? PARTITION_NULL : mark}`);
   }
   return [table, ...segments, "part-00000.parquet"].join("/");
 }

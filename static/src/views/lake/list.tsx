@@ -4,7 +4,7 @@ import { Link } from "wouter-preact";
 import { Time } from "../../components/time";
 import { bytes } from "../../format/number";
 import { routes } from "../../browser/routes";
-import { isCsv } from "../../uploads/keys";
+import { isCsv } from "../../uploads/source-names";
 import { only, ranged, stepped, toggled, type Selection } from "./selection";
 import type { Entry } from "./level";
 import { FileState } from "./state";

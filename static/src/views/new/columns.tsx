@@ -1,32 +1,13 @@
 import { ChevronDown, ChevronRight, TriangleAlert } from "lucide-preact";
 import { useState } from "preact/hooks";
+import { COLUMN_TYPES } from "../../api/rules";
 import { IconButton } from "../../components/button";
 import { Checkbox, TextField } from "../../components/field";
 import { count, counted, share } from "../../format/number";
 import { columnProblems, type DraftColumn } from "./draft";
 import { MessageText } from "../../components/message-text";
 
-const TYPES = [
-  "string",
-  "int64",
-  "int32",
-  "int16",
-  "int8",
-  "uint64",
-  "uint32",
-  "uint16",
-  "uint8",
-  "float64",
-  "float32",
-  "decimal(18,2)",
-  "boolean",
-  "date",
-  "time",
-  "timestamp",
-  "timestamptz",
-  "uuid",
-  "json",
-];
+const TYPES = [...COLUMN_TYPES, "decimal(18,2)"];
 const SAMPLES_MAX = 3;
 
 interface Props {

@@ -10,7 +10,8 @@ import { ApiFailure, asFailure } from "../../api/failure";
 import type { Job, PipelineDetail } from "../../api/types";
 import { count, counted } from "../../format/number";
 import { uploads } from "../../uploads";
-import { isCsv, nameOf, pipelineOf } from "../../uploads/keys";
+import { nameOf, pipelineOf } from "../../uploads/keys";
+import { isCsv, variantsOf } from "../../uploads/source-names";
 import type { Batch } from "../../uploads/queue";
 import type { Source } from "./staging";
 
@@ -211,14 +212,7 @@ export function keysOf(slug: string, table: string, files: File[]): { key: strin
 
 /** Globs that match these files and later ones beside them. */
 export function globsOf(table: string, names: string[]): string[] {
-  const endings = names.map((name) => /(\.[a-z0-9]{1,4}){1,2}$/i.exec(name)?.[0] ?? "");
-  const known = endings.map((ending) => /(\.(csv|tsv|tab|txt|psv|dat))?(\.(gz|zst))?$/i.exec(ending)?.[0] ?? "");
-  // Include compressed files of the same kind.
-  const all = known.flatMap((ending) => {
-    const plain = ending.replace(/\.(gz|zst)$/i, "");
-    return plain === "" ? [ending] : [ending, plain, `${plain}.gz`, `${plain}.zst`];
-  });
-  return [...new Set(all)].map((ending) => `${table}/*${ending}`);
+  return [...new Set(names.flatMap(variantsOf))].map((ending) => `${table}/*${ending}`);
 }
 
 /** Globs of a source. A file of the lake is copied to the new pipeline, unless it is there already. */

@@ -1,4 +1,5 @@
 /** Draft of a new pipeline: the proposal with the user's changes. */
+import { COLUMN_NAME_BYTES_MAX, TABLE_NAME } from "../../api/rules";
 import type { ColumnProposal, Inferred } from "../../api/types";
 import { freeSlug, slugFault, slugFrom } from "../../format/slug";
 
@@ -202,7 +203,7 @@ export function slugProblem(slug: string, taken: ReadonlySet<string>): string | 
 }
 
 export function tableProblem(table: string): string | undefined {
-  if (/^[a-z][a-z0-9_]{0,62}$/.test(table)) return undefined;
+  if (TABLE_NAME.test(table)) return undefined;
   return "Use at most 63 lower-case letters, digits and `_`, starting with a letter.";
 }
 
@@ -214,7 +215,8 @@ export function columnProblems(columns: DraftColumn[]): Map<number, string> {
     if (!included) continue;
     const known = name.toLowerCase();
     if (name.trim() === "") problems.set(id, "Enter a column name.");
-    else if (new TextEncoder().encode(name).length > 128) problems.set(id, "Use at most 128 bytes.");
+    else if (new TextEncoder().encode(name).length > COLUMN_NAME_BYTES_MAX)
+      problems.set(id, `Use at most ${COLUMN_NAME_BYTES_MAX} bytes.`);
     else if (seen.has(known)) problems.set(id, `The column ${name} exists twice.`);
     seen.add(known);
   }

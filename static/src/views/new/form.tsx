@@ -11,7 +11,9 @@ import { bytes, counted } from "../../format/number";
 import { routes } from "../../browser/routes";
 import { useUnsaved } from "../../browser/unsaved";
 import { uploads } from "../../uploads";
-import { pipelineOf, UPLOAD_BYTES_MAX } from "../../uploads/keys";
+import { pipelineOf } from "../../uploads/keys";
+import { stemOf } from "../../uploads/source-names";
+import { UPLOAD_BYTES_MAX } from "../../api/rules";
 import { ColumnsStep } from "./columns";
 import { filesOf, keysOf, PipelineCreation, type Plan } from "./create";
 import {
@@ -32,7 +34,7 @@ import { NamingStep } from "./naming";
 import { PreviewStep } from "./preview";
 import type { Proposal } from "./proposal";
 import { ownOf, previewOf, recut, stagedGlob } from "./recut";
-import { stemOf, type Source } from "./staging";
+import type { Source } from "./staging";
 
 type Ready = Extract<Proposal, { phase: "ready" }>;
 const PREVIEW_ROWS = 50;
@@ -251,8 +253,8 @@ function SourceLine({
       )}
       {large.length > 0 && (
         <Note tone="warn">
-          {large.map(({ name }) => name).join(", ")}: larger than 100 MiB. Compress with gzip or zstd and drop the
-          compressed file, or copy the file to the lake's bucket and select it there.
+          {large.map(({ name }) => name).join(", ")}: larger than {bytes(UPLOAD_BYTES_MAX)}. Compress with gzip or zstd
+          and drop the compressed file, or copy the file to the lake's bucket and select it there.
         </Note>
       )}
     </div>

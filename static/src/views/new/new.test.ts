@@ -5,7 +5,7 @@ import { changed, columnProblems, configOf, draftOf, partitionings, slugOf, slug
 import { merged } from "./preview";
 import { guess, ownOf, snake } from "./recut";
 import { cut, sampleOfStream } from "./sample";
-import { stemOf } from "./staging";
+import { stemOf } from "../../uploads/source-names";
 
 const column = (name: string, from: string, type: string, distinct = 3) => ({
   name,

@@ -1,9 +1,12 @@
 /** Samples the start of a CSV up to a line break. */
+import { compressionOf, type Compression } from "../../uploads/source-names";
 
 /** Maximum sample size that the service reads, in bytes. */
 export const SAMPLE_BYTES_MAX = 8 << 20;
 /** How far back a cut looks for a line break. */
 const LINE_BYTES_MAX = 1 << 20;
+/** Size of a file's head that has its header. */
+const HEAD_BYTES_MAX = 64 << 10;
 const LF = 0x0a;
 const QUOTE = 0x22;
 
@@ -12,23 +15,32 @@ export interface Sample {
   /** Whether it is the whole file. */
   whole: boolean;
   /** File extension of the sample: tells the compression, and doesn't start a run. */
-  ending: ".txt" | ".txt.zst";
+  ending: `.txt${Compression | ""}`;
 }
 
-export const isGzip = (name: string): boolean => /\.gz$/i.test(name);
-export const isZstd = (name: string): boolean => /\.zst$/i.test(name);
+/** How browsers decompress; undefined: only the service does. */
+const FORMATS: Record<Compression, CompressionFormat | undefined> = { ".gz": "gzip", ".zst": undefined };
+
+/** The stream, decompressed; undefined if only the service can do that. */
+function decompressed(stream: ReadableStream<Uint8Array<ArrayBuffer>>, compression: Compression | undefined) {
+  if (compression === undefined) return stream;
+  const format = FORMATS[compression];
+  return format && stream.pipeThrough(new DecompressionStream(format));
+}
 
 /** Sample of a local file. */
 export async function sampleOf(file: File): Promise<Sample> {
-  // Only the service decompresses zstd.
-  if (isZstd(file.name)) return { body: file, whole: true, ending: ".txt.zst" };
-  if (!isGzip(file.name) && file.size <= SAMPLE_BYTES_MAX) return { body: file, whole: true, ending: ".txt" };
+  const compression = compressionOf(file.name);
+  if (compression && !FORMATS[compression]) return { body: file, whole: true, ending: `.txt${compression}` };
+  if (compression === undefined && file.size <= SAMPLE_BYTES_MAX) return { body: file, whole: true, ending: ".txt" };
   return await sampleOfStream(file.stream(), file.name);
 }
 
 /** Sample of a stream, which is read no further than needed. */
 export async function sampleOfStream(stream: ReadableStream<Uint8Array<ArrayBuffer>>, name: string): Promise<Sample> {
-  const plain = isGzip(name) ? stream.pipeThrough(new DecompressionStream("gzip")) : stream;
+  const compression = compressionOf(name);
+  const plain = decompressed(stream, compression);
+  if (!plain) return { body: await new Response(stream).blob(), whole: true, ending: `.txt${compression ?? ""}` };
   const { bytes, whole } = await start(plain, SAMPLE_BYTES_MAX);
   return { body: new Blob([whole ? bytes : bytes.slice(0, cut(bytes))]), whole, ending: ".txt" };
 }
@@ -75,11 +87,11 @@ export function cut(bytes: Uint8Array): number {
 
 /** First line of a file as Latin-1, for comparing headers. */
 export async function firstLine(file: File): Promise<string | undefined> {
-  if (isZstd(file.name)) return undefined;
   try {
-    const head = isGzip(file.name)
-      ? await start(file.stream().pipeThrough(new DecompressionStream("gzip")), 64 << 10)
-      : await start(file.slice(0, 64 << 10).stream(), 64 << 10);
+    const compression = compressionOf(file.name);
+    const plain = decompressed(compression ? file.stream() : file.slice(0, HEAD_BYTES_MAX).stream(), compression);
+    if (!plain) return undefined;
+    const head = await start(plain, HEAD_BYTES_MAX);
     const text = new TextDecoder("latin1").decode(head.bytes);
     return text.split(/\r?\n/, 1)[0];
   } catch {

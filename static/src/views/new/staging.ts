@@ -10,6 +10,7 @@ import { ApiFailure } from "../../api/failure";
 import { persisted } from "../../browser/persisted";
 import { uploadOnce } from "../../uploads/once";
 import { nameOf, pipelineOf } from "../../uploads/keys";
+import { stemOf } from "../../uploads/source-names";
 import { sampleOf, sampleOfStream, type Sample } from "./sample";
 
 /** Heartbeat interval of an open page; silent pages are gone. */
@@ -43,10 +44,6 @@ export interface Staged {
   ours: boolean;
 }
 
-/** File name without extensions. */
-export const stemOf = (name: string): string =>
-  name.replace(/\.(gz|zst)$/i, "").replace(/\.(csv|tsv|tab|txt|psv|dat)$/i, "") || "data";
-
 /** Uploads a sample. */
 export async function stage(source: Source, onSent: (sent: number, total: number) => void): Promise<Staged> {
   if (source.kind === "lake") {
@@ -63,7 +60,6 @@ export async function stage(source: Source, onSent: (sent: number, total: number
 async function sampleOfLake(key: string): Promise<Sample> {
   const response = await sendRaw(`/api/lake/object?key=${encodeURIComponent(key)}`);
   if (!response.body) throw new Error("the file is empty");
-  if (/\.zst$/i.test(key)) return { body: await response.blob(), whole: true, ending: ".txt.zst" };
   return await sampleOfStream(response.body, key);
 }
 

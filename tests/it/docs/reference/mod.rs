@@ -3,7 +3,7 @@
 //! A page is prose with parts between `<!-- made: WORDS -->` and `<!-- end -->`; what stands there is made anew by
 //!
 //! ```sh
-//! LAKEMILL_WRITE_DOCS=1 scripts/test the_reference_pages_are_what_the_schemas_say
+//! LAKEMILL_WRITE_DOCS=1 scripts/test generated_reference_pages_follow_the_schemas
 //! ```
 //!
 //! | words | what is made |
@@ -107,7 +107,7 @@ fn made(words: &str, schema: &Value, fields: &Fields<'_>) -> String {
 }
 
 #[test]
-fn the_reference_pages_are_what_the_schemas_say() {
+fn generated_reference_pages_follow_the_schemas() {
     let write = std::env::var_os("LAKEMILL_WRITE_DOCS").is_some();
     let mut stale = Vec::new();
     for (path, schema) in sources() {
@@ -121,7 +121,7 @@ fn the_reference_pages_are_what_the_schemas_say() {
             }
         }
     }
-    let remedy = "LAKEMILL_WRITE_DOCS=1 scripts/test the_reference_pages_are_what_the_schemas_say";
+    let remedy = "LAKEMILL_WRITE_DOCS=1 scripts/test generated_reference_pages_follow_the_schemas";
     assert!(stale.is_empty() || write, "{}\nmake them anew: {remedy}", stale.join("\n"));
 }
 

@@ -1,0 +1,43 @@
+/** Names of CSVs and their endings. */
+import { COMPRESSION_ENDINGS, CSV_ENDINGS } from "../api/rules";
+
+export type Compression = (typeof COMPRESSION_ENDINGS)[number];
+
+/** Endings of delimited text that the UI accepts; only `.csv` starts runs. */
+const TEXT_ENDINGS = [".csv", ".tsv", ".tab", ".txt", ".psv", ".dat"];
+
+const oneOf = (endings: readonly string[]): string => `(?:${endings.join("|").replaceAll(".", "\\.")})`;
+const TEXT = oneOf(TEXT_ENDINGS);
+const COMPRESSION = oneOf(COMPRESSION_ENDINGS);
+const COMPRESSED = new RegExp(`${COMPRESSION}$`, "i");
+const SOURCE = new RegExp(`(?:^[^.]+|${TEXT})${COMPRESSION}?$`, "i");
+const SOURCE_ENDING = new RegExp(`(?:${TEXT})?${COMPRESSION}?$`, "i");
+const STARTS_RUNS = new RegExp(`${oneOf(CSV_ENDINGS)}$`, "i");
+
+/** Value of `accept` of a file chooser. */
+export const ACCEPTED = [...TEXT_ENDINGS, ...COMPRESSION_ENDINGS, "text/csv"].join(",");
+
+/** Whether a new file with this key starts a run. */
+export const isCsv = (key: string): boolean => STARTS_RUNS.test(key);
+
+/** Whether the UI takes a file of this name for delimited text: also one without an ending. */
+export const isSource = (name: string): boolean => SOURCE.test(name);
+
+export function compressionOf(name: string): Compression | undefined {
+  const ending = COMPRESSED.exec(name)?.[0].toLowerCase();
+  return COMPRESSION_ENDINGS.find((one) => one === ending);
+}
+
+/** The name without the ending of a compression. */
+export const withoutCompression = (name: string): string => name.replace(COMPRESSED, "");
+
+/** File name without its endings. */
+export const stemOf = (name: string): string => name.replace(SOURCE_ENDING, "") || "data";
+
+/** Endings of a file of this name and of its compressed variants; as it is if the ending isn't known. */
+export function variantsOf(name: string): string[] {
+  const ending = /(\.[a-z0-9]{1,4}){1,2}$/i.exec(name)?.[0] ?? "";
+  const known = SOURCE_ENDING.exec(ending)?.[0] ?? "";
+  const plain = withoutCompression(known);
+  return plain === "" ? [known] : [known, plain, ...COMPRESSION_ENDINGS.map((compression) => plain + compression)];
+}
