@@ -86,11 +86,7 @@ fn rules() -> String {
         ("The longest slug or dashboard name.", "SLUG_CHARACTERS_MAX", slug_length.to_string()),
         ("The first character of a slug.", "SLUG_START", format!("/^[{slug_first}]/")),
         ("A character of a slug.", "SLUG_CHARACTER", format!("/^[{slug_others}]$/")),
-        (
-            "A table name.",
-            "TABLE_NAME",
-            format!("/^[{table_first}][{table_others}]{{0,{}}}$/", table_length - 1),
-        ),
+        ("A table name.", "TABLE_NAME", format!("/^[{table_first}][{table_others}]{{0,{}}}$/", table_length - 1)),
         ("The longest column name, in bytes.", "COLUMN_NAME_BYTES_MAX", COLUMN_NAME_BYTES_MAX.to_string()),
         ("Types of columns without parameters.", "COLUMN_TYPES", list(parameterless)),
         ("Endings of CSVs, which start runs.", "CSV_ENDINGS", list(CSV_ENDINGS)),
