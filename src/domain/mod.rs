@@ -17,6 +17,7 @@ pub mod reject;
 pub mod sample;
 mod schema;
 pub mod source_name;
+pub mod table_log;
 pub mod table_schema;
 pub mod text;
 pub mod zones;

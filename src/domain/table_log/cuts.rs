@@ -1,0 +1,92 @@
+//! Where segments and files of a partition end.
+//!
+//! Invariant: whether something ends after a source is decided by that source alone, so that a change of one source
+//! moves no other end.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// Sources of one file, and of one segment, on average where they are too small to end it by their text.
+const FILE_SOURCES: u64 = 65_536;
+const SEGMENT_SOURCES: u64 = 4_096;
+
+/// What ends after a source. A file's end is a segment's, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cut {
+    None,
+    Segment,
+    File,
+}
+
+/// Bytes of text of an average file and of an average segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CutTargets {
+    pub file_text_bytes: u64,
+    /// At most `file_text_bytes`.
+    pub tail_text_bytes: u64,
+}
+
+/// What ends after the source `key`, of whose text `share` bytes count for the partition: see [`text_share`]. A share of
+/// at least the target always ends it; smaller ones with a probability of `share / target`.
+pub fn cut_after(key: &str, share: u64, targets: CutTargets) -> Cut {
+    let digest = Sha256::digest(key.as_bytes());
+    let hash = digest[..8].iter().fold(0, |hash, byte| hash << 8 | u128::from(*byte));
+    let is_below = |target: u64, sources: u64| {
+        let by_text = (u128::from(share) << 64) / u128::from(target.max(1));
+        hash < by_text.max((1 << 64) / u128::from(sources))
+    };
+    if is_below(targets.file_text_bytes, FILE_SOURCES) {
+        Cut::File
+    } else if is_below(targets.tail_text_bytes, SEGMENT_SOURCES) {
+        Cut::Segment
+    } else {
+        Cut::None
+    }
+}
+
+/// The part of a source's text that counts for a partition, in bytes: that of the partition's rows among all rows read.
+pub fn text_share(text_bytes: u64, rows_in_partition: u64, rows_read: u64) -> u64 {
+    let share = u128::from(text_bytes) * u128::from(rows_in_partition) / u128::from(rows_read.max(1));
+    u64::try_from(share).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TARGETS: CutTargets = CutTargets { file_text_bytes: 256 << 20, tail_text_bytes: 16 << 20 };
+
+    /// The number of cuts of each kind among sources of this share.
+    fn cuts(sources: u64, share: u64) -> (u64, u64) {
+        let cuts = (0..sources).map(|n| cut_after(&format!("in/{n}.csv"), share, TARGETS));
+        cuts.fold((0, 0), |(segments, files), cut| {
+            (segments + u64::from(cut >= Cut::Segment), files + u64::from(cut == Cut::File))
+        })
+    }
+
+    #[test]
+    fn segments_and_files_have_their_target_on_average() {
+        let (segments, files) = cuts(25_600, 1 << 20);
+        assert!((1_440..1_760).contains(&segments), "{segments} segments of 25,600 MiB of text, expected about 1,600");
+        assert!((70..130).contains(&files), "{files} files, expected about 100");
+        let (segments, files) = cuts(655_360, 1);
+        assert!((120..200).contains(&segments), "{segments} segments of tiny sources, expected about 160");
+        assert!((3..22).contains(&files), "{files} files, expected about 10");
+    }
+
+    #[test]
+    fn large_source_always_ends_its_segment_and_file() {
+        assert_eq!(cuts(1_000, TARGETS.tail_text_bytes).0, 1_000);
+        assert_eq!(cuts(1_000, TARGETS.file_text_bytes), (1_000, 1_000));
+        assert_eq!(cuts(1_000, u64::MAX), (1_000, 1_000));
+    }
+
+    #[test]
+    fn share_is_that_of_the_rows() {
+        assert_eq!(text_share(1_000, 1, 4), 250);
+        assert_eq!(text_share(1_000, 4, 4), 1_000);
+        assert_eq!(text_share(u64::MAX, u64::MAX, u64::MAX), u64::MAX);
+        assert_eq!(text_share(30, 0, 0), 0);
+    }
+}

@@ -1,0 +1,146 @@
+//! The root of a table's manifest: a few kilobytes, whatever the size of the table.
+
+use serde::{Deserialize, Serialize};
+
+use super::entries::{RangeKey, StoredFile};
+use super::shards::ShardRef;
+use crate::domain::table_schema::StoredSchema;
+
+/// The manifest format that this version writes.
+pub const MANIFEST_VERSION: u32 = 2;
+
+/// `pipelines/<slug>/manifests/<table>.json`. Replacing it publishes the table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Root {
+    pub version: u32,
+    pub table: String,
+    /// Counts the commits, from 1.
+    pub sequence: u64,
+    /// Of the run that committed it.
+    pub fence: u64,
+    pub job_id: String,
+    /// When, RFC 3339, by the store's clock.
+    pub committed_at: String,
+    /// See `domain::plan::fingerprint`.
+    pub fingerprint: String,
+    /// The fingerprint of the names, types and partitioning alone.
+    pub layout: String,
+    pub schema: StoredSchema,
+    pub totals: Totals,
+    /// Sources, by key.
+    pub sources: Vec<ShardRef<String>>,
+    /// Data files, by partition and first source.
+    pub groups: Vec<ShardRef<RangeKey>>,
+    /// The sources of each segment, by partition and first source.
+    pub members: Vec<ShardRef<RangeKey>>,
+    /// Files of rejected rows, by source key.
+    pub rejects: Vec<ShardRef<String>>,
+    /// What earlier commits retired and is still in the store, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub retired: Vec<Retired>,
+}
+
+/// Totals of a table.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    pub sources: u64,
+    /// Sources that left the lake and whose rows were kept.
+    #[serde(default)]
+    pub archived: u64,
+    pub rows_read: u64,
+    pub rows_rejected: u64,
+    pub rows_filtered: u64,
+    /// Of the data files.
+    pub rows: u64,
+    pub files: u64,
+    pub bytes: u64,
+    pub rejects_files: u64,
+    pub rejects_bytes: u64,
+}
+
+/// The objects that one commit retired.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Retired {
+    /// The commit that retired them.
+    pub sequence: u64,
+    pub at: String,
+    /// The object that lists them; see [`RetiredObjects`].
+    pub list: String,
+}
+
+/// What is written before a run's first object appears under its final name, and deleted after its commit: the names
+/// that the run may leave behind. `pipelines/<slug>/manifests/<table>/intent.json`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Intent {
+    pub job_id: String,
+    pub fence: u64,
+    /// The sequence of the commit that it was to make.
+    pub sequence: u64,
+    /// Data files and files of rejected rows that it may write, by key.
+    pub files: Vec<String>,
+    /// Shards that it may write, by name.
+    pub shards: Vec<String>,
+    /// Files and shards that its commit retires.
+    pub retired: RetiredObjects,
+}
+
+/// Objects of the present root that a commit no longer names.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RetiredObjects {
+    pub files: Vec<String>,
+    pub shards: Vec<String>,
+}
+
+impl RetiredObjects {
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty() && self.shards.is_empty()
+    }
+}
+
+/// Why a manifest can't be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ManifestError {
+    #[error("found manifest version {found}, expected at most {MANIFEST_VERSION}: a newer Lakemill wrote it")]
+    Newer { found: u64 },
+    #[error("found manifest version {found}, expected {MANIFEST_VERSION}: the next run rebuilds the table")]
+    Older { found: u64 },
+    #[error("found no readable manifest: {reason}")]
+    Unreadable { reason: String },
+}
+
+impl Root {
+    /// # Errors
+    /// See [`ManifestError`].
+    pub fn parse(json: &[u8]) -> Result<Self, ManifestError> {
+        #[derive(Deserialize)]
+        struct Version {
+            version: u64,
+        }
+        let unreadable = |e: serde_json::Error| ManifestError::Unreadable { reason: e.to_string() };
+        let found = serde_json::from_slice::<Version>(json).map_err(unreadable)?.version;
+        match found.cmp(&u64::from(MANIFEST_VERSION)) {
+            std::cmp::Ordering::Less => Err(ManifestError::Older { found }),
+            std::cmp::Ordering::Greater => Err(ManifestError::Newer { found }),
+            std::cmp::Ordering::Equal => serde_json::from_slice(json).map_err(unreadable),
+        }
+    }
+
+    /// Deterministic.
+    pub fn to_json(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// The names of all its shards.
+    pub fn shards(&self) -> impl Iterator<Item = &str> {
+        let by_source = self.sources.iter().chain(&self.rejects).map(|shard| shard.name.as_str());
+        by_source.chain(self.groups.iter().chain(&self.members).map(|shard| shard.name.as_str()))
+    }
+}
+
+impl Totals {
+    pub fn add_file(&mut self, file: &StoredFile) {
+        self.files += 1;
+        self.rows += file.rows;
+        self.bytes += file.size;
+    }
+}
