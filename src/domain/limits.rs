@@ -79,6 +79,10 @@ pub const ROW_GROUP_ROWS_MAX: u64 = 16_777_216;
 pub const FILE_BYTES_DEFAULT: u64 = 256 << 20;
 pub const FILE_BYTES_MIN: u64 = 64 << 10;
 pub const FILE_BYTES_MAX: u64 = 4 << 30;
+/// Defaults of `parquet.file_text_bytes` and `parquet.tail_text_bytes`, and the greatest value of both.
+pub const FILE_TEXT_BYTES_DEFAULT: u64 = 256 << 20;
+pub const TAIL_TEXT_BYTES_DEFAULT: u64 = 16 << 20;
+pub const TEXT_BYTES_MAX: u64 = 1 << 40;
 /// Memory of a run unless `SVC_RUN_MEMORY_BYTES` says otherwise.
 pub const RUN_MEMORY_BYTES_DEFAULT: u64 = 512 << 20;
 /// Least memory that a run is given.

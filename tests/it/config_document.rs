@@ -4,6 +4,7 @@ use lakemill::domain::pipeline::document::schema;
 use lakemill::domain::pipeline::types::DataType;
 use lakemill::domain::pipeline::validate::parse;
 use lakemill::domain::pipeline::*;
+use lakemill::domain::table_log::cuts::CutTargets;
 use serde_json::{Value, json};
 
 const FULL: &str = include_str!("../../testdata/configs/full.json");
@@ -55,7 +56,8 @@ fn full_example_resolves_as_written() {
             compression: Compression::Zstd(1),
             encodings: Encodings::Compatible,
             row_group_rows: 1_048_576,
-            file_bytes_max: 268_435_456
+            file_bytes_max: 268_435_456,
+            cuts: CutTargets { file_text_bytes: 268_435_456, tail_text_bytes: 16_777_216 },
         }
     );
 }

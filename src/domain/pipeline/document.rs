@@ -334,6 +334,13 @@ pub struct ParquetDocument {
     /// A file is closed at the first end of a row group at or past this many bytes, 65,536 to 4,294,967,296.
     #[schemars(range(min = FILE_BYTES_MIN, max = FILE_BYTES_MAX))]
     pub file_bytes_max: u64,
+    /// Bytes of CSV text in a file on average, 1 to 1,099,511,627,776. A run replaces whole files.
+    #[schemars(range(min = 1, max = TEXT_BYTES_MAX))]
+    pub file_text_bytes: u64,
+    /// The same for the last files of a partition, which new CSVs extend; at most `file_text_bytes`. Smaller ones make adding
+    /// a CSV cheaper, and give the partition more files and row groups.
+    #[schemars(range(min = 1, max = TEXT_BYTES_MAX))]
+    pub tail_text_bytes: u64,
 }
 
 impl Default for ParquetDocument {
@@ -345,6 +352,8 @@ impl Default for ParquetDocument {
             compression_level: None,
             row_group_rows: ROW_GROUP_ROWS_DEFAULT,
             file_bytes_max: FILE_BYTES_DEFAULT,
+            file_text_bytes: FILE_TEXT_BYTES_DEFAULT,
+            tail_text_bytes: TAIL_TEXT_BYTES_DEFAULT,
         }
     }
 }

@@ -10,6 +10,7 @@ pub mod validate;
 
 use super::limits::RECORD_BYTES_DEFAULT;
 use super::name::{ColumnName, TableName};
+use super::table_log::cuts::CutTargets;
 use super::zones::Zone;
 use types::DataType;
 
@@ -279,6 +280,8 @@ pub struct ParquetOptions {
     pub row_group_rows: u64,
     /// A file is closed at the first row group end at or past this size.
     pub file_bytes_max: u64,
+    /// Where segments and files of a partition end.
+    pub cuts: CutTargets,
 }
 
 /// How values are written in pages.

@@ -7,6 +7,7 @@ use crate::domain::manifest::{FileEntry, Manifest, PartitionEntry, SourceEntry};
 use crate::domain::name::{ColumnName, TableName};
 use crate::domain::pipeline::types::DataType;
 use crate::domain::pipeline::*;
+use crate::domain::table_log::cuts::CutTargets;
 
 pub(super) fn mapping(table: &str) -> Mapping {
     let column = |name: &str, ty| Column {
@@ -42,6 +43,7 @@ pub(super) fn mapping(table: &str) -> Mapping {
             encodings: Encodings::Compatible,
             row_group_rows: 1024,
             file_bytes_max: 1 << 20,
+            cuts: CutTargets { file_text_bytes: 1 << 20, tail_text_bytes: 1 << 20 },
         },
         canonical: "{}".into(),
     }

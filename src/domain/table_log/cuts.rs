@@ -53,6 +53,8 @@ pub fn text_share(text_bytes: u64, rows_in_partition: u64, rows_read: u64) -> u6
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const TARGETS: CutTargets = CutTargets { file_text_bytes: 256 << 20, tail_text_bytes: 16 << 20 };
@@ -88,5 +90,31 @@ mod tests {
         assert_eq!(text_share(1_000, 4, 4), 1_000);
         assert_eq!(text_share(u64::MAX, u64::MAX, u64::MAX), u64::MAX);
         assert_eq!(text_share(30, 0, 0), 0);
+    }
+    proptest! {
+        #[test]
+        fn larger_shares_and_smaller_targets_never_cut_less(
+            key in "[a-z0-9/]{0,24}",
+            shares in (any::<u64>(), any::<u64>()),
+            targets in (1_u64..1 << 41, 1_u64..1 << 41),
+        ) {
+            let (smaller, larger) = (shares.0.min(shares.1), shares.0.max(shares.1));
+            let of = |file, tail| CutTargets { file_text_bytes: file, tail_text_bytes: tail };
+            let (tail, file) = (targets.0.min(targets.1), targets.0.max(targets.1));
+            let cut = |share, targets| cut_after(&key, share, targets);
+            prop_assert!(cut(smaller, of(file, tail)) <= cut(larger, of(file, tail)));
+            prop_assert!(cut(smaller, of(file, file)) <= cut(smaller, of(file, tail)));
+        }
+
+        #[test]
+        fn shares_of_all_partitions_are_at_most_the_text(
+            text in any::<u64>(),
+            rows in prop::collection::vec(0_u64..1 << 40, 1..20),
+            rejected in 0_u64..1 << 40,
+        ) {
+            let read = rows.iter().sum::<u64>() + rejected;
+            let shares: u128 = rows.iter().map(|rows| u128::from(text_share(text, *rows, read))).sum();
+            prop_assert!(shares <= u128::from(text));
+        }
     }
 }

@@ -13,6 +13,7 @@ use crate::domain::digest::hex;
 use crate::domain::limits::EXPRESSION_FAILURES_EXPLAINED_MAX;
 use crate::domain::pipeline::{Compression, Encodings, ParquetOptions};
 use crate::domain::reject::Reject;
+use crate::domain::table_log::cuts::CutTargets;
 
 /// Rejects held in memory before they are spilled, in bytes of raw text.
 const HELD_BYTES_MAX: usize = 4 << 20;
@@ -104,6 +105,7 @@ impl RejectCollector {
             encodings: Encodings::Compatible,
             row_group_rows: 65_536,
             file_bytes_max: u64::MAX,
+            cuts: CutTargets { file_text_bytes: u64::MAX, tail_text_bytes: u64::MAX },
         };
         let mut file = ParquetFile::create(scratch, &schema, properties(&options))?;
         if let Some(spill) = self.spill {

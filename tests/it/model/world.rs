@@ -14,6 +14,7 @@ use lakemill::domain::manifest::Manifest;
 use lakemill::domain::name::{ColumnName, Slug, TableName};
 use lakemill::domain::pipeline::types::DataType;
 use lakemill::domain::pipeline::*;
+use lakemill::domain::table_log::cuts::CutTargets;
 use lakemill::engine::convert::Resources;
 use lakemill::engine::run::{LocalLease, RunFailure, RunRequest, run};
 use lakemill::ports::expressions::*;
@@ -82,6 +83,7 @@ impl TableConfig {
                 encodings: Encodings::Compatible,
                 row_group_rows: 1024,
                 file_bytes_max: 1 << 20,
+                cuts: CutTargets { file_text_bytes: 1 << 20, tail_text_bytes: 1 << 20 },
             },
             canonical: format!("{self:?}"),
         }

@@ -42,6 +42,8 @@ pub(super) fn canonical(mapping: &Mapping) -> String {
             "encodings": EncodingsDocument::from(mapping.parquet.encodings),
             "row_group_rows": mapping.parquet.row_group_rows,
             "file_bytes_max": mapping.parquet.file_bytes_max,
+            "file_text_bytes": mapping.parquet.cuts.file_text_bytes,
+            "tail_text_bytes": mapping.parquet.cuts.tail_text_bytes,
         },
     }))
 }

@@ -12,6 +12,7 @@ use crate::domain::pipeline::{
     Check, Column, ColumnSource, Compression, Dialect, Mapping, ParquetOptions, RejectLimits,
 };
 use crate::domain::problem::ProblemKind::{Duplicate, InvalidValue, Limit};
+use crate::domain::table_log::cuts::CutTargets;
 use crate::domain::text::quoted;
 
 /// Default level of Zstandard.
@@ -138,5 +139,11 @@ fn parquet(document: &ParquetDocument, at: &Pointer, report: &mut Report) -> Par
         report.push(InvalidValue, &at.key("compression_level"), "only the compression `zstd` has levels");
     }
     let (row_group_rows, file_bytes_max) = (document.row_group_rows, document.file_bytes_max);
-    ParquetOptions { compression, encodings: document.encodings.into(), row_group_rows, file_bytes_max }
+    let (file_text_bytes, tail_text_bytes) = (document.file_text_bytes, document.tail_text_bytes);
+    if tail_text_bytes > file_text_bytes {
+        let message = format!("expected at most `file_text_bytes` ({file_text_bytes}), found {tail_text_bytes}");
+        report.push(InvalidValue, &at.key("tail_text_bytes"), message);
+    }
+    let cuts = CutTargets { file_text_bytes, tail_text_bytes };
+    ParquetOptions { compression, encodings: document.encodings.into(), row_group_rows, file_bytes_max, cuts }
 }
