@@ -70,6 +70,53 @@ pub fn manifest_key(slug: &Slug, table: &str) -> String {
     format!("pipelines/{slug}/manifests/{table}.json")
 }
 
+/// The prefix of the objects of a table's manifest other than its root.
+pub fn manifest_objects_prefix(slug: &Slug, table: &str) -> String {
+    format!("pipelines/{slug}/manifests/{table}/")
+}
+
+/// A shard of a table's manifest.
+pub fn manifest_shard_key(slug: &Slug, table: &str, name: &str) -> String {
+    format!("{}{name}.json.zst", manifest_objects_prefix(slug, table))
+}
+
+/// What the run with this fence may leave behind.
+pub fn manifest_intent_key(slug: &Slug, table: &str, fence: u64) -> String {
+    format!("{}{fence:020}.json", manifest_intents_prefix(slug, table))
+}
+
+/// The prefix of the intents of a table's runs.
+pub fn manifest_intents_prefix(slug: &Slug, table: &str) -> String {
+    format!("{}intent-", manifest_objects_prefix(slug, table))
+}
+
+/// The root of an earlier commit.
+pub fn manifest_root_key(slug: &Slug, table: &str, sequence: u64) -> String {
+    format!("{}root-{sequence:020}.json", manifest_objects_prefix(slug, table))
+}
+
+/// What a commit retired.
+pub fn manifest_retired_key(slug: &Slug, table: &str, sequence: u64) -> String {
+    format!("{}retired-{sequence:020}.json", manifest_objects_prefix(slug, table))
+}
+
+/// The name of a group's nth file of `count`, of which `sha256` is the SHA-256 in hex, relative to the pipeline's prefix:
+/// `trips/day=2013-01-01/part-0a1b2c3d-0123456789abcdef.parquet`, with `-<n>` where the group has several. Equal names
+/// mean equal bytes.
+pub fn relative_data_key(
+    table: impl Display,
+    partition: &str,
+    first_source: &str,
+    sha256: &str,
+    (nth, count): (usize, usize),
+) -> String {
+    let slash = if partition.is_empty() { "" } else { "/" };
+    let group = &sha256_hex(first_source.as_bytes())[..8];
+    let content = sha256.get(..16).unwrap_or(sha256);
+    let number = if count > 1 { format!("-{nth}") } else { String::new() };
+    format!("{table}/{partition}{slash}part-{group}-{content}{number}.parquet")
+}
+
 /// The prefix of all manifests of a pipeline.
 pub fn manifests_prefix(slug: &Slug) -> String {
     format!("pipelines/{slug}/manifests/")

@@ -5,6 +5,7 @@
 
 pub mod history;
 pub mod lease;
+pub mod tables;
 
 use std::collections::BTreeSet;
 use std::vec::IntoIter;

@@ -71,6 +71,7 @@ mod store_contract;
 mod supervision;
 mod supply_chain;
 mod support;
+mod table_commits;
 mod tidy;
 mod units;
 mod web;

@@ -19,16 +19,16 @@ const RANKS: &[(&str, u8)] = &[
     ("system", 1),
     ("observability", 1),
     ("pipelines", 2),
-    ("adapters", 2),
-    ("engine", 2),
-    ("sql", 2),
-    ("http", 2),
-    ("worker", 3),
-    ("web", 3),
-    ("cli", 4),
+    ("adapters", 3),
+    ("engine", 3),
+    ("sql", 3),
+    ("http", 3),
+    ("worker", 4),
+    ("web", 4),
+    ("cli", 5),
     // What fuzz targets run; no part of the product.
-    ("fuzzing", 4),
-    ("bin", 5),
+    ("fuzzing", 5),
+    ("bin", 6),
 ];
 
 /// Files that may hold `unsafe`, each with its proofs.

@@ -35,9 +35,9 @@ pub struct Root {
     pub members: Vec<ShardRef<RangeKey>>,
     /// Files of rejected rows, by source key.
     pub rejects: Vec<ShardRef<String>>,
-    /// What earlier commits retired and is still in the store, oldest first.
+    /// Commits whose retired objects are still in the store, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub retired: Vec<Retired>,
+    pub retained: Vec<Retirement>,
 }
 
 /// Totals of a table.
@@ -58,42 +58,65 @@ pub struct Totals {
     pub rejects_bytes: u64,
 }
 
-/// The objects that one commit retired.
+/// The objects that one commit retired, kept for a while.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Retired {
-    /// The commit that retired them.
+pub struct Retirement {
+    /// The commit that retired them: readers of the commit before, and only they, may need them.
     pub sequence: u64,
+    /// When, RFC 3339, by the store's clock.
     pub at: String,
-    /// The object that lists them; see [`RetiredObjects`].
-    pub list: String,
 }
 
-/// What is written before a run's first object appears under its final name, and deleted after its commit: the names
-/// that the run may leave behind. `pipelines/<slug>/manifests/<table>/intent.json`.
+/// An object in the warehouse and the entry that names it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct OwnedFile {
+    /// Relative to the pipeline's prefix.
+    pub key: String,
+    pub owner: Owner,
+}
+
+/// The entry of a manifest that names a file.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Owner {
+    Group(RangeKey),
+    /// The rejected rows of a source.
+    Rejects(String),
+}
+
+/// Objects that a run made, or that a commit no longer names.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Objects {
+    pub files: Vec<OwnedFile>,
+    /// Shards, by name.
+    pub shards: Vec<String>,
+    /// Roots of earlier commits, and lists of what they retired, by sequence.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commits: Vec<u64>,
+}
+
+/// Written before a run's first object appears under its final name, and deleted after its commit: what the run leaves
+/// behind if it dies. `pipelines/<slug>/manifests/<table>/intent-<fence>.json`: of its own for each run, so that a run that
+/// lost its lock can't replace its successor's.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Intent {
     pub job_id: String,
     pub fence: u64,
-    /// The sequence of the commit that it was to make.
+    /// The sequence of the commit.
     pub sequence: u64,
-    /// Data files and files of rejected rows that it may write, by key.
-    pub files: Vec<String>,
-    /// Shards that it may write, by name.
-    pub shards: Vec<String>,
-    /// Files and shards that its commit retires.
-    pub retired: RetiredObjects,
+    /// What it may write before the commit.
+    pub made: Objects,
+    /// What it deletes after the commit.
+    pub retired: Objects,
 }
 
-/// Objects of the present root that a commit no longer names.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RetiredObjects {
-    pub files: Vec<String>,
-    pub shards: Vec<String>,
-}
-
-impl RetiredObjects {
-    pub fn is_empty(&self) -> bool {
-        self.files.is_empty() && self.shards.is_empty()
+impl Intent {
+    /// Whether `root` is its commit, or a later one.
+    pub fn is_committed(&self, root: Option<&Root>) -> bool {
+        root.is_some_and(|root| {
+            let own = root.sequence == self.sequence && root.fence == self.fence && root.job_id == self.job_id;
+            own || root.sequence > self.sequence
+        })
     }
 }
 

@@ -80,6 +80,11 @@ impl MemoryStore {
         self
     }
 
+    /// Forgets which fences wrote, as a remote store never knows them.
+    pub fn forget_fences(&self) {
+        self.lock().fences.clear();
+    }
+
     /// A store of its own with the same objects and fences.
     pub fn fork(&self) -> Self {
         let Self { tags, listed_etags, skew, .. } = *self;

@@ -1,0 +1,155 @@
+//! Commits a table.
+
+use std::collections::BTreeSet;
+
+use super::recover::{delete_intent, delete_objects};
+use super::{FoundRoot, TableResult, TableStore};
+use crate::domain::layout::{
+    manifest_intent_key, manifest_key, manifest_retired_key, manifest_root_key, manifest_shard_key,
+};
+use crate::domain::table_log::root::{Intent, Objects, Retirement, Root};
+use crate::ports::store::{Bucket, ETag, Lease, Precondition, StoreResult, WriteOptions};
+use crate::runtime::failpoint;
+use crate::sync::parallel_map;
+
+/// Shards written at the same time.
+const PARALLEL_PUTS_MAX: usize = 16;
+
+/// The new objects of a commit.
+pub struct NewObjects<'a> {
+    /// Shards, by name, with their bytes.
+    pub shards: Vec<(String, Vec<u8>)>,
+    /// Puts all data files and files of rejected rows; the caller's part, since these may be staged. Called once.
+    pub put_files: &'a dyn Fn() -> TableResult<()>,
+    /// About how many files that are.
+    pub files: usize,
+}
+
+/// One commit of a table.
+pub struct Commit<'a> {
+    pub table: TableStore<'a>,
+    pub lease: &'a dyn Lease,
+    pub before: &'a FoundRoot,
+    /// The next root; `retained` is set by the commit.
+    pub next: Root,
+    /// What the present root names and the next doesn't, and what the run makes.
+    pub retired: Objects,
+    pub made: Objects,
+    /// Whether `retired` stays in the store, with the present root, for readers of the past.
+    pub keep_history: bool,
+    /// Retained commits whose time is over, oldest first.
+    pub expired: Vec<Retirement>,
+}
+
+impl Commit<'_> {
+    /// Writes the objects, then the root, then deletes what is no longer needed. `confirm` is asked right before each
+    /// write that can't be taken back: whether the run still holds its lock.
+    ///
+    /// # Errors
+    /// If the store or the lease fails. Until the root is written, the table is as before; what was written is deleted by
+    /// the next run. After it an error is only logged, since the table is published.
+    pub fn run<E: From<super::TableError>>(
+        mut self,
+        objects: NewObjects<'_>,
+        confirm: &dyn Fn() -> Result<(), E>,
+    ) -> Result<Root, E> {
+        let after = self.plan_deletes()?;
+        self.put_intent(&after)?;
+        failpoint::reach("commit::after_intent");
+        self.put_shards(objects.shards)?;
+        self.keep_root()?;
+        (objects.put_files)()?;
+        self.table.store.sync(objects.files).map_err(super::TableError::from)?;
+        failpoint::reach("commit::before_root");
+        confirm()?;
+        self.put_root().map_err(super::TableError::from)?;
+        failpoint::reach("commit::after_root");
+        let deleted = delete_objects(&self.table, Some(&self.next), after, self.lease);
+        if let Err(error) = deleted.and_then(|()| delete_intent(&self.table, self.intent_key(), self.lease)) {
+            let table = self.table.table;
+            tracing::warn!(table, %error, "table published, but replaced files not deleted; the next run deletes them");
+        }
+        Ok(self.next)
+    }
+
+    /// What is deleted after the commit. Sets which earlier commits the next root retains.
+    fn plan_deletes(&mut self) -> TableResult<Objects> {
+        let mut deletes = Objects::default();
+        for expired in &self.expired {
+            let key = manifest_retired_key(self.table.slug, self.table.table, expired.sequence);
+            if let Some((json, _)) = self.table.small(&key)? {
+                let objects: Objects = self.table.json(key, &json)?;
+                deletes.files.extend(objects.files);
+                deletes.shards.extend(objects.shards);
+            }
+            deletes.commits.push(expired.sequence);
+        }
+        let expired: BTreeSet<u64> = self.expired.iter().map(|expired| expired.sequence).collect();
+        let retained = self.before.readable().map(|root| root.retained.as_slice()).unwrap_or_default();
+        self.next.retained = retained.iter().filter(|one| !expired.contains(&one.sequence)).cloned().collect();
+        if self.keep_history && self.before.readable().is_some() {
+            let retirement = Retirement { sequence: self.next.sequence, at: self.next.committed_at.clone() };
+            self.next.retained.push(retirement);
+            self.made.commits.push(self.next.sequence);
+        } else {
+            deletes.files.append(&mut self.retired.files);
+            deletes.shards.append(&mut self.retired.shards);
+        }
+        Ok(deletes)
+    }
+
+    fn put_intent(&self, after: &Objects) -> TableResult<()> {
+        let intent = Intent {
+            job_id: self.next.job_id.clone(),
+            fence: self.next.fence,
+            sequence: self.next.sequence,
+            made: self.made.clone(),
+            retired: after.clone(),
+        };
+        let json = serde_json::to_vec(&intent).unwrap_or_default();
+        self.table.store.put(Bucket::Pipelines, &self.intent_key(), &json, &WriteOptions::leased(self.lease))?;
+        Ok(())
+    }
+
+    fn intent_key(&self) -> String {
+        manifest_intent_key(self.table.slug, self.table.table, self.next.fence)
+    }
+
+    fn put_shards(&self, shards: Vec<(String, Vec<u8>)>) -> TableResult<()> {
+        let put = |(name, bytes): &(String, Vec<u8>)| -> StoreResult<()> {
+            let key = manifest_shard_key(self.table.slug, self.table.table, name);
+            let options = WriteOptions { defer_sync: true, ..WriteOptions::leased(self.lease) };
+            self.table.store.put(Bucket::Pipelines, &key, bytes, &options).map(|_| ())
+        };
+        let at_a_time = if self.table.store.is_remote() { PARALLEL_PUTS_MAX } else { 1 };
+        parallel_map(&shards, at_a_time, put)?;
+        Ok(())
+    }
+
+    /// Keeps the present root and the list of what this commit retires.
+    fn keep_root(&self) -> TableResult<()> {
+        let (true, Some(root)) = (self.keep_history, self.before.readable()) else { return Ok(()) };
+        let (slug, table) = (self.table.slug, self.table.table);
+        let retired = serde_json::to_vec(&self.retired).unwrap_or_default();
+        let kept = [
+            (manifest_root_key(slug, table, root.sequence), root.to_json()),
+            (manifest_retired_key(slug, table, self.next.sequence), retired),
+        ];
+        for (key, json) in kept {
+            let options = WriteOptions { defer_sync: true, ..WriteOptions::leased(self.lease) };
+            self.table.store.put(Bucket::Pipelines, &key, &json, &options)?;
+        }
+        Ok(())
+    }
+
+    fn put_root(&self) -> StoreResult<Option<ETag>> {
+        let precondition = match self.before {
+            FoundRoot::Absent => Precondition::IfNoneMatch,
+            FoundRoot::Readable(stored) => stored.etag.clone().map_or(Precondition::None, Precondition::IfMatch),
+            FoundRoot::Unusable { etag, .. } => etag.clone().map_or(Precondition::None, Precondition::IfMatch),
+        };
+        let key = manifest_key(self.table.slug, self.table.table);
+        let options = WriteOptions::leased(self.lease).with(precondition);
+        Ok(self.table.store.put(Bucket::Pipelines, &key, &self.next.to_json(), &options)?.etag)
+    }
+}

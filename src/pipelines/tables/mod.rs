@@ -1,0 +1,216 @@
+//! The manifests of tables in the store: reading them ([`TableStore`]), committing ([`Commit`]) and removing what a run
+//! left behind that died ([`recover`]).
+//!
+//! Invariant: a table changes by one conditional write, that of its root. All objects that a root names are immutable and
+//! in the store before it is written, and are deleted only after a later root, by the run that wrote that root or by the
+//! next one.
+//!
+//! Must not: decide what a table's files are; that is `domain::table_log`.
+
+mod commit;
+mod recover;
+
+pub use commit::{Commit, NewObjects};
+pub use recover::recover;
+
+use std::io::Read;
+
+use serde::de::DeserializeOwned;
+
+use crate::domain::layout::{
+    manifest_intents_prefix, manifest_key, manifest_root_key, manifest_shard_key, pipeline_prefix,
+};
+use crate::domain::name::Slug;
+use crate::domain::table_log::entries::{GroupEntry, Members, RangeKey, SourceEntry, StoredFile};
+use crate::domain::table_log::root::{Intent, ManifestError, Root};
+use crate::domain::table_log::shards::{self, ReadShards, ShardError, ShardKey, ShardRef, ShardedMap};
+use crate::ports::ObjectStore;
+use crate::ports::store::{Bucket, ETag, StoreError, list_all};
+
+/// Bytes of a root, an intent, or another small object of a manifest.
+const SMALL_BYTES_MAX: u64 = 64 << 20;
+/// Bytes of a shard as stored.
+const SHARD_BYTES_MAX: u64 = 64 << 20;
+
+/// Why a table's manifest can't be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum TableError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("`{key}`: {error}")]
+    Manifest { key: String, error: ManifestError },
+    #[error("`{key}`: {error}")]
+    Shard { key: String, error: ShardError },
+}
+
+impl TableError {
+    /// Whether an object is missing that a root names: a later commit deleted it, and the present root must be read.
+    pub fn is_gone(&self) -> bool {
+        matches!(self, Self::Store(StoreError::NotFound { .. }))
+    }
+}
+
+pub type TableResult<T> = Result<T, TableError>;
+
+/// A root as stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredRoot {
+    pub root: Root,
+    /// If the store has one.
+    pub etag: Option<ETag>,
+}
+
+/// What is stored as the root of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FoundRoot {
+    Absent,
+    Readable(Box<StoredRoot>),
+    /// Of an earlier format, or no manifest: the table is made anew.
+    Unusable {
+        etag: Option<ETag>,
+        error: ManifestError,
+    },
+}
+
+impl FoundRoot {
+    pub fn readable(&self) -> Option<&Root> {
+        match self {
+            Self::Readable(stored) => Some(&stored.root),
+            Self::Absent | Self::Unusable { .. } => None,
+        }
+    }
+}
+
+/// A table's manifest in the store.
+#[derive(Clone, Copy)]
+pub struct TableStore<'a> {
+    pub store: &'a dyn ObjectStore,
+    pub slug: &'a Slug,
+    pub table: &'a str,
+}
+
+impl<'a> TableStore<'a> {
+    /// Reads the root.
+    ///
+    /// # Errors
+    /// If the store fails, or a newer version wrote it.
+    pub fn root(&self) -> TableResult<FoundRoot> {
+        let key = manifest_key(self.slug, self.table);
+        let Some((json, etag)) = self.small(&key)? else { return Ok(FoundRoot::Absent) };
+        match self.parse(&json) {
+            Ok(root) => Ok(FoundRoot::Readable(Box::new(StoredRoot { root, etag }))),
+            Err(error @ ManifestError::Newer { .. }) => Err(TableError::Manifest { key, error }),
+            Err(error) => Ok(FoundRoot::Unusable { etag, error }),
+        }
+    }
+
+    /// Reads the root of an earlier commit that is retained; `None` if it isn't.
+    ///
+    /// # Errors
+    /// If the store fails or the root can't be used.
+    pub fn earlier_root(&self, sequence: u64) -> TableResult<Option<Root>> {
+        let key = manifest_root_key(self.slug, self.table, sequence);
+        let Some((json, _)) = self.small(&key)? else { return Ok(None) };
+        self.parse(&json).map(Some).map_err(|error| TableError::Manifest { key, error })
+    }
+
+    fn parse(&self, json: &[u8]) -> Result<Root, ManifestError> {
+        let root = Root::parse(json)?;
+        match root.table == self.table {
+            true => Ok(root),
+            false => Err(ManifestError::Unreadable { reason: format!("it belongs to table `{}`", root.table) }),
+        }
+    }
+
+    /// The keys of the intents of runs that may have left something behind.
+    fn intents(&self) -> TableResult<Vec<String>> {
+        let objects = list_all(self.store, Bucket::Pipelines, &manifest_intents_prefix(self.slug, self.table))?;
+        Ok(objects.into_iter().map(|object| object.key).collect())
+    }
+
+    fn intent(&self, key: &str) -> TableResult<Option<Intent>> {
+        let Some((json, _)) = self.small(key)? else { return Ok(None) };
+        self.json(key.to_owned(), &json).map(Some)
+    }
+
+    fn json<T: DeserializeOwned>(&self, key: String, json: &[u8]) -> TableResult<T> {
+        serde_json::from_slice(json).map_err(|error| {
+            let error = ManifestError::Unreadable { reason: error.to_string() };
+            TableError::Manifest { key, error }
+        })
+    }
+
+    /// Reads a small object; `None` if there is none.
+    fn small(&self, key: &str) -> TableResult<Option<(Vec<u8>, Option<ETag>)>> {
+        match self.read(key, SMALL_BYTES_MAX) {
+            Ok(found) => Ok(Some(found)),
+            Err(StoreError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn read(&self, key: &str, bytes_max: u64) -> Result<(Vec<u8>, Option<ETag>), StoreError> {
+        let bucket = Bucket::Pipelines;
+        let failed = |source| StoreError::Transient { bucket, key: key.to_owned(), operation: "reading", source };
+        let object = self.store.get(bucket, key, None)?;
+        if object.meta.size > bytes_max {
+            let found = format!("it has {} bytes, expected at most {bytes_max}", object.meta.size);
+            return Err(failed(std::io::Error::other(found)));
+        }
+        let mut bytes = Vec::with_capacity(object.meta.size as usize);
+        object.body.take(bytes_max).read_to_end(&mut bytes).map_err(failed)?;
+        Ok((bytes, object.meta.etag))
+    }
+
+    /// Reads a shard.
+    ///
+    /// # Errors
+    /// If the store fails, or the object isn't the shard.
+    pub fn shard<K: ShardKey, V: DeserializeOwned>(&self, shard: &ShardRef<K>) -> TableResult<Vec<(K, V)>> {
+        let key = manifest_shard_key(self.slug, self.table, &shard.name);
+        let (bytes, _) = self.read(&key, SHARD_BYTES_MAX)?;
+        shards::decode(shard, &bytes).map_err(|error| TableError::Shard { key, error })
+    }
+
+    /// Reads shards of this table, for maps.
+    pub fn reader(&self) -> ShardReader<'a> {
+        ShardReader(*self)
+    }
+
+    fn full_key(&self, key: &str) -> String {
+        format!("{}{key}", pipeline_prefix(self.slug))
+    }
+}
+
+/// Reads the shards of a table.
+#[derive(Clone, Copy)]
+pub struct ShardReader<'a>(TableStore<'a>);
+
+impl<K: ShardKey, V: DeserializeOwned> ReadShards<K, V> for ShardReader<'_> {
+    type Error = TableError;
+
+    fn read(&mut self, shard: &ShardRef<K>) -> TableResult<Vec<(K, V)>> {
+        self.0.shard(shard)
+    }
+}
+
+/// The maps of a manifest.
+#[derive(Debug, Clone)]
+pub struct Maps {
+    pub sources: ShardedMap<String, SourceEntry>,
+    pub groups: ShardedMap<RangeKey, GroupEntry>,
+    pub members: ShardedMap<RangeKey, Members>,
+    pub rejects: ShardedMap<String, StoredFile>,
+}
+
+impl Maps {
+    /// `None`: of a table without a manifest.
+    pub fn of(root: Option<&Root>) -> Self {
+        Self {
+            sources: ShardedMap::new(root.map_or(&[], |root| &root.sources)),
+            groups: ShardedMap::new(root.map_or(&[], |root| &root.groups)),
+            members: ShardedMap::new(root.map_or(&[], |root| &root.members)),
+            rejects: ShardedMap::new(root.map_or(&[], |root| &root.rejects)),
+        }
+    }
+}

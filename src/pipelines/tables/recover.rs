@@ -1,0 +1,78 @@
+//! Removes what a run left behind that died.
+
+use std::collections::BTreeSet;
+
+use super::{Maps, TableError, TableResult, TableStore};
+use crate::domain::layout::{manifest_retired_key, manifest_root_key, manifest_shard_key};
+use crate::domain::table_log::root::{Objects, OwnedFile, Owner, Root};
+use crate::ports::store::{Bucket, Lease, WriteOptions};
+
+/// Deletes the objects that runs of the table left behind, and their intents: those that a run made if it didn't commit,
+/// those that it retired if it did. The caller holds the pipeline's lock; `root` is the present root.
+///
+/// # Errors
+/// If the store or the lease fails. Then the next call does the rest.
+pub fn recover(table: &TableStore<'_>, root: Option<&Root>, lease: &dyn Lease) -> TableResult<()> {
+    for key in table.intents()? {
+        match table.intent(&key) {
+            Ok(Some(intent)) => {
+                let left = if intent.is_committed(root) { intent.retired } else { intent.made };
+                delete_objects(table, root, left, lease)?;
+            }
+            Ok(None) => {}
+            Err(error @ TableError::Manifest { .. }) => {
+                tracing::warn!(table = table.table, %error, "intent of a run unreadable; its files may be left behind");
+            }
+            Err(error) => return Err(error),
+        }
+        delete_intent(table, key, lease)?;
+    }
+    Ok(())
+}
+
+pub(super) fn delete_intent(table: &TableStore<'_>, key: String, lease: &dyn Lease) -> TableResult<()> {
+    Ok(table.store.delete(Bucket::Pipelines, &[key], &WriteOptions::leased(lease))?)
+}
+
+/// Deletes objects of the table that `root` doesn't name.
+pub(super) fn delete_objects(
+    table: &TableStore<'_>,
+    root: Option<&Root>,
+    objects: Objects,
+    lease: &dyn Lease,
+) -> TableResult<()> {
+    let mut maps = Maps::of(root);
+    let mut files = Vec::with_capacity(objects.files.len());
+    for file in objects.files {
+        if !is_named(table, &mut maps, &file)? {
+            files.push(table.full_key(&file.key));
+        }
+    }
+    let named: BTreeSet<&str> = root.iter().flat_map(|root| root.shards()).collect();
+    let shards = objects.shards.iter().filter(|shard| !named.contains(shard.as_str()));
+    let mut manifest: Vec<String> = shards.map(|name| manifest_shard_key(table.slug, table.table, name)).collect();
+    for sequence in objects.commits {
+        // What a commit retired, only readers of the commit before needed.
+        manifest.push(manifest_retired_key(table.slug, table.table, sequence));
+        manifest.push(manifest_root_key(table.slug, table.table, sequence.saturating_sub(1)));
+    }
+    let options = WriteOptions::leased(lease);
+    for (bucket, keys) in [(Bucket::Warehouse, files), (Bucket::Pipelines, manifest)] {
+        if !keys.is_empty() {
+            table.store.delete(bucket, &keys, &options)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether the entry that owns the file names it.
+fn is_named(table: &TableStore<'_>, maps: &mut Maps, file: &OwnedFile) -> TableResult<bool> {
+    let mut reader = table.reader();
+    Ok(match &file.owner {
+        Owner::Group(key) => maps
+            .groups
+            .get(key, &mut reader)?
+            .is_some_and(|group| group.files.iter().any(|named| named.key == file.key)),
+        Owner::Rejects(source) => maps.rejects.get(source, &mut reader)?.is_some_and(|named| named.key == file.key),
+    })
+}

@@ -1,0 +1,281 @@
+//! Commits of tables: whole before and after each write, whoever dies or comes late.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lakemill::domain::digest::sha256_hex;
+use lakemill::domain::layout::{manifest_key, pipeline_prefix, relative_data_key};
+use lakemill::domain::name::Slug;
+use lakemill::domain::table_log::cuts::Cut;
+use lakemill::domain::table_log::entries::{GroupEntry, Member, RangeKey, SegmentEntry, StoredFile};
+use lakemill::domain::table_log::root::{MANIFEST_VERSION, Objects, OwnedFile, Owner, Root, Totals};
+use lakemill::domain::table_log::shards::ShardRef;
+use lakemill::domain::table_schema::StoredSchema;
+use lakemill::pipelines::tables::{Commit, FoundRoot, Maps, NewObjects, TableError, TableResult, TableStore, recover};
+use lakemill::ports::ObjectStore;
+use lakemill::ports::store::{Bucket, Lease, LeaseLost, WriteOptions};
+
+use crate::support::faulty_store::{Dies, FaultyStore};
+use crate::support::memory_store::MemoryStore;
+
+/// The contents of a table: each source is a group of its own, whose file holds this text.
+type Contents = BTreeMap<String, String>;
+type Changes<'a> = &'a [(&'a str, Option<&'a str>)];
+
+struct RunLease(Slug, u64);
+
+impl Lease for RunLease {
+    fn slug(&self) -> &Slug {
+        &self.0
+    }
+
+    fn fence(&self) -> u64 {
+        self.1
+    }
+
+    fn remaining(&self) -> Result<Duration, LeaseLost> {
+        Ok(Duration::from_secs(60))
+    }
+}
+
+fn slug() -> Slug {
+    Slug::parse("shop").unwrap()
+}
+
+fn contents(of: &[(&str, &str)]) -> Contents {
+    of.iter().map(|(source, text)| ((*source).to_owned(), (*text).to_owned())).collect()
+}
+
+fn read(store: &dyn ObjectStore, bucket: Bucket, key: &str) -> TableResult<String> {
+    let mut text = String::new();
+    store.get(bucket, key, None)?.body.read_to_string(&mut text).unwrap();
+    Ok(text)
+}
+
+/// The contents that `root` names, each file read.
+fn contents_of(table: &TableStore<'_>, root: &Root) -> TableResult<Contents> {
+    let mut found = Contents::new();
+    Maps::of(Some(root)).groups.visit(&mut table.reader(), |key, group| {
+        let file = format!("{}{}", pipeline_prefix(table.slug), group.files[0].key);
+        found.insert(key.first.clone(), read(table.store, Bucket::Warehouse, &file)?);
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+fn present(store: &dyn ObjectStore) -> Contents {
+    let slug = slug();
+    let table = TableStore { store, slug: &slug, table: "t" };
+    match table.root().unwrap() {
+        FoundRoot::Readable(stored) => contents_of(&table, &stored.root).unwrap(),
+        FoundRoot::Absent => Contents::new(),
+        FoundRoot::Unusable { error, .. } => panic!("{error}"),
+    }
+}
+
+fn entry(source: &str, text: &str) -> (GroupEntry, StoredFile) {
+    let sha256 = sha256_hex(text.as_bytes());
+    let key = relative_data_key("t", "", source, &sha256, (0, 1));
+    let file = StoredFile { key, rows: 1, size: text.len() as u64, sha256 };
+    let segment =
+        SegmentEntry { first: source.to_owned(), last: source.to_owned(), rows: 1, row_groups: 1, cut: Cut::File };
+    (GroupEntry { files: vec![file.clone()], segments: vec![segment], job_id: "j".into(), sequence: 1 }, file)
+}
+
+/// One run of a table, from its changes to its commit.
+struct Prepared {
+    before: FoundRoot,
+    next: Root,
+    made: Objects,
+    retired: Objects,
+    shards: Vec<(String, Vec<u8>)>,
+    files: Vec<(String, String)>,
+}
+
+fn prepare(table: &TableStore<'_>, fence: u64, changes: Changes<'_>) -> TableResult<Prepared> {
+    let before = table.root()?;
+    let mut maps = Maps::of(before.readable());
+    let (mut made, mut retired, mut files) = (Objects::default(), Objects::default(), Vec::new());
+    let mut reader = table.reader();
+    for (source, text) in changes {
+        let key = RangeKey::new("", source);
+        let old = maps.groups.get(&key, &mut reader)?.map(|group| group.files[0].key.clone());
+        let new = text.map(|text| entry(source, text));
+        let owner = Owner::Group(key.clone());
+        let new_key = new.as_ref().map(|(_, file)| file.key.clone());
+        if old != new_key {
+            retired.files.extend(old.map(|key| OwnedFile { key, owner: owner.clone() }));
+            if let (Some((_, file)), Some(text)) = (&new, text) {
+                files.push((file.key.clone(), (*text).to_owned()));
+                made.files.push(OwnedFile { key: file.key.clone(), owner });
+            }
+        }
+        let members = new.as_ref().map(|_| vec![Member { source: (*source).to_owned(), rows: 1, share: 1 }]);
+        maps.members.set(key.clone(), members, &mut reader)?;
+        maps.groups.set(key, new.map(|(group, _)| group), &mut reader)?;
+    }
+    let mut shards = Vec::new();
+    let mut sink = |shard: &ShardRef<RangeKey>, bytes| {
+        shards.push((shard.name.clone(), bytes));
+        Ok::<_, TableError>(())
+    };
+    let (groups, members) = (maps.groups.rewrite(&mut sink)?, maps.members.rewrite(&mut sink)?);
+    made.shards = shards.iter().map(|(name, _)| name.clone()).collect();
+    retired.shards = groups.retired.iter().chain(&members.retired).map(|shard| shard.name.clone()).collect();
+    let next = Root {
+        version: MANIFEST_VERSION,
+        table: "t".into(),
+        sequence: before.readable().map_or(0, |root| root.sequence) + 1,
+        fence,
+        job_id: format!("job-{fence}"),
+        committed_at: "2024-01-01T00:00:00Z".into(),
+        fingerprint: "f".into(),
+        layout: "l".into(),
+        schema: StoredSchema { mapping: String::new(), globs: None, columns: vec![] },
+        totals: Totals::default(),
+        sources: vec![],
+        groups: groups.shards,
+        members: members.shards,
+        rejects: vec![],
+        retained: vec![],
+    };
+    Ok(Prepared { before, next, made, retired, shards, files })
+}
+
+fn commit(
+    table: TableStore<'_>,
+    lease: &RunLease,
+    prepared: Prepared,
+    keep_history: bool,
+    expires: bool,
+) -> TableResult<Root> {
+    let Prepared { before, next, made, retired, shards, files } = prepared;
+    let put_files = || {
+        for (key, text) in &files {
+            let key = format!("{}{key}", pipeline_prefix(table.slug));
+            table.store.put(Bucket::Warehouse, &key, text.as_bytes(), &WriteOptions::leased(lease))?;
+        }
+        Ok(())
+    };
+    let retained = before.readable().map(|root| root.retained.clone()).unwrap_or_default();
+    let expired = if expires { retained } else { Vec::new() };
+    Commit { table, lease, before: &before, next, retired, made, keep_history, expired }
+        .run(NewObjects { shards, put_files: &put_files, files: files.len() }, &|| Ok::<_, TableError>(()))
+}
+
+fn run(store: &dyn ObjectStore, fence: u64, changes: Changes<'_>, keep_history: bool) -> TableResult<Root> {
+    let slug = slug();
+    let table = TableStore { store, slug: &slug, table: "t" };
+    let lease = RunLease(slug.clone(), fence);
+    recover(&table, table.root()?.readable(), &lease)?;
+    let prepared = prepare(&table, fence, changes)?;
+    commit(table, &lease, prepared, keep_history, !keep_history)
+}
+
+/// Keys of all objects that no root names; the root itself is named.
+fn unnamed(store: &MemoryStore) -> Vec<String> {
+    let slug = slug();
+    let table = TableStore { store, slug: &slug, table: "t" };
+    let found = table.root().unwrap();
+    let mut named: Vec<String> = vec![manifest_key(&slug, "t")];
+    if let Some(root) = found.readable() {
+        named.extend(root.shards().map(|name| format!("pipelines/shop/manifests/t/{name}.json.zst")));
+        Maps::of(Some(root))
+            .groups
+            .visit(&mut table.reader(), |_, group| {
+                named.extend(group.files.iter().map(|file| format!("{}{}", pipeline_prefix(&slug), file.key)));
+                Ok(())
+            })
+            .unwrap();
+    }
+    store.objects().into_keys().map(|(_, key)| key).filter(|key| !named.contains(key)).collect()
+}
+
+const FIRST: Changes<'static> = &[("a", Some("1")), ("b", Some("2")), ("c", Some("3"))];
+const SECOND: Changes<'static> = &[("a", None), ("b", Some("4")), ("d", Some("5"))];
+const THIRD: Changes<'static> = &[("b", Some("2")), ("e", Some("6"))];
+
+fn after_first() -> Contents {
+    contents(&[("a", "1"), ("b", "2"), ("c", "3")])
+}
+
+fn after_second() -> Contents {
+    contents(&[("b", "4"), ("c", "3"), ("d", "5")])
+}
+
+fn after_third() -> Contents {
+    contents(&[("b", "2"), ("c", "3"), ("d", "5"), ("e", "6")])
+}
+
+#[test]
+fn run_that_dies_at_any_write_leaves_the_table_whole_and_its_objects_are_removed() {
+    for dies in [Dies::BeforeWrite, Dies::AfterWrite] {
+        for keep_history in [false, true] {
+            let mut committed = [0, 0];
+            for at in 1.. {
+                let memory = Arc::new(MemoryStore::new());
+                run(&*memory, 1, FIRST, keep_history).unwrap();
+                let store = FaultyStore::new(Arc::clone(&memory) as Arc<dyn ObjectStore>);
+                store.crash_at_write(at, dies);
+                let died = run(&store, 2, SECOND, keep_history);
+                if !store.is_crashed() {
+                    assert!(at > 8, "a commit has more writes than {at}");
+                    break;
+                }
+                let seen = present(&*memory);
+                assert!(seen == after_first() || seen == after_second(), "write {at}, {dies:?}: {seen:?}");
+                assert!(seen == after_second() || died.is_err(), "write {at}, {dies:?}: reported but not committed");
+                committed[usize::from(seen == after_second())] += 1;
+                // The next run makes a file again that the dead one replaced.
+                run(&*memory, 3, SECOND, keep_history).unwrap();
+                run(&*memory, 4, THIRD, keep_history).unwrap();
+                assert_eq!(present(&*memory), after_third(), "write {at}, {dies:?}");
+                run(&*memory, 5, &[], false).unwrap();
+                assert_eq!(unnamed(&memory), [""; 0], "write {at}, {dies:?}, keep_history {keep_history}");
+                assert_eq!(present(&*memory), after_third());
+            }
+            assert!(committed.iter().all(|count| *count > 0), "died before and after the commit: {committed:?}");
+        }
+    }
+}
+
+#[test]
+fn writer_that_lost_its_lock_can_not_commit_and_its_objects_are_removed() {
+    let memory = Arc::new(MemoryStore::new());
+    run(&*memory, 1, FIRST, false).unwrap();
+    let slug = slug();
+    let table = TableStore { store: &*memory, slug: &slug, table: "t" };
+    let stale = prepare(&table, 2, &[("z", Some("stale"))]).unwrap();
+    run(&*memory, 3, SECOND, false).unwrap();
+    // The store doesn't know the fence of the new holder, as an S3 store doesn't: the root's tag alone refuses it.
+    memory.forget_fences();
+    let refused = commit(table, &RunLease(slug.clone(), 2), stale, false, false);
+    assert!(refused.is_err(), "{refused:?}");
+    assert_eq!(present(&*memory), after_second());
+    assert_ne!(unnamed(&memory), [""; 0], "what it wrote before it was refused");
+    run(&*memory, 4, &[], false).unwrap();
+    assert_eq!(unnamed(&memory), [""; 0]);
+    assert_eq!(present(&*memory), after_second());
+}
+
+#[test]
+fn earlier_commits_are_readable_while_they_are_retained() {
+    let memory = MemoryStore::new();
+    run(&memory, 1, FIRST, true).unwrap();
+    run(&memory, 2, SECOND, true).unwrap();
+    let third = run(&memory, 3, THIRD, true).unwrap();
+    let slug = slug();
+    let table = TableStore { store: &memory, slug: &slug, table: "t" };
+    for (sequence, expected) in [(1, after_first()), (2, after_second())] {
+        let root = table.earlier_root(sequence).unwrap().unwrap();
+        assert_eq!(contents_of(&table, &root).unwrap(), expected, "commit {sequence}");
+    }
+    assert_eq!(third.retained.iter().map(|one| one.sequence).collect::<Vec<_>>(), [2, 3]);
+    // A file of the first commit, which the second retired, is the third's again.
+    run(&memory, 4, &[], false).unwrap();
+    assert_eq!(table.earlier_root(2).unwrap(), None);
+    assert_eq!(present(&memory), after_third());
+    assert_eq!(unnamed(&memory), [""; 0]);
+}
