@@ -9,11 +9,13 @@ use lakemill::domain::digest::sha256_hex;
 use lakemill::domain::layout::{manifest_key, pipeline_prefix, relative_data_key};
 use lakemill::domain::name::Slug;
 use lakemill::domain::table_log::cuts::Cut;
-use lakemill::domain::table_log::entries::{GroupEntry, Member, RangeKey, SegmentEntry, StoredFile};
-use lakemill::domain::table_log::root::{MANIFEST_VERSION, Objects, OwnedFile, Owner, Root, Totals};
-use lakemill::domain::table_log::shards::ShardRef;
+use lakemill::domain::table_log::entries::{Member, RangeKey, SegmentEntry, StoredFile};
+use lakemill::domain::table_log::root::Root;
 use lakemill::domain::table_schema::StoredSchema;
-use lakemill::pipelines::tables::{Commit, FoundRoot, Maps, NewObjects, TableError, TableResult, TableStore, recover};
+use lakemill::pipelines::tables::{
+    Commit, Edit, Edited, FoundRoot, MadeGroup, Maps, NewObjects, RootHead, TableError, TableResult, TableStore,
+    recover,
+};
 use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{Bucket, Lease, LeaseLost, WriteOptions};
 
@@ -75,73 +77,46 @@ fn present(store: &dyn ObjectStore) -> Contents {
     }
 }
 
-fn entry(source: &str, text: &str) -> (GroupEntry, StoredFile) {
+fn made(source: &str, text: &str) -> MadeGroup {
     let sha256 = sha256_hex(text.as_bytes());
     let key = relative_data_key("t", "", source, &sha256, (0, 1));
+    let source = source.to_owned();
+    let members = vec![Member { source: source.clone(), rows: 1, share: 1 }];
+    let segment = SegmentEntry { first: source.clone(), last: source, rows: 1, row_groups: 1, cut: Cut::File };
     let file = StoredFile { key, rows: 1, size: text.len() as u64, sha256 };
-    let segment =
-        SegmentEntry { first: source.to_owned(), last: source.to_owned(), rows: 1, row_groups: 1, cut: Cut::File };
-    (GroupEntry { files: vec![file.clone()], segments: vec![segment], job_id: "j".into(), sequence: 1 }, file)
+    MadeGroup { files: vec![file], segments: vec![(segment, Some(members))] }
 }
 
-/// One run of a table, from its changes to its commit.
+/// One run of a table, up to its commit.
 struct Prepared {
     before: FoundRoot,
-    next: Root,
-    made: Objects,
-    retired: Objects,
-    shards: Vec<(String, Vec<u8>)>,
-    files: Vec<(String, String)>,
+    edited: Edited,
+    /// The texts of the files, by key.
+    files: BTreeMap<String, String>,
 }
 
 fn prepare(table: &TableStore<'_>, fence: u64, changes: Changes<'_>) -> TableResult<Prepared> {
     let before = table.root()?;
-    let mut maps = Maps::of(before.readable());
-    let (mut made, mut retired, mut files) = (Objects::default(), Objects::default(), Vec::new());
-    let mut reader = table.reader();
+    let mut edit = Edit::new(*table, &before, false, "j")?;
+    let mut files = BTreeMap::new();
     for (source, text) in changes {
-        let key = RangeKey::new("", source);
-        let old = maps.groups.get(&key, &mut reader)?.map(|group| group.files[0].key.clone());
-        let new = text.map(|text| entry(source, text));
-        let owner = Owner::Group(key.clone());
-        let new_key = new.as_ref().map(|(_, file)| file.key.clone());
-        if old != new_key {
-            retired.files.extend(old.map(|key| OwnedFile { key, owner: owner.clone() }));
-            if let (Some((_, file)), Some(text)) = (&new, text) {
-                files.push((file.key.clone(), (*text).to_owned()));
-                made.files.push(OwnedFile { key: file.key.clone(), owner });
-            }
+        let old = edit.maps.groups.get(&RangeKey::new("", source), &mut table.reader())?.cloned();
+        let replaced = old.into_iter().map(|group| ((*source).to_owned(), group)).collect();
+        let made = text.map(|text| made(source, text));
+        for (file, text) in made.iter().flat_map(|group| &group.files).zip(text) {
+            files.insert(file.key.clone(), (*text).to_owned());
         }
-        let members = new.as_ref().map(|_| vec![Member { source: (*source).to_owned(), rows: 1, share: 1 }]);
-        maps.members.set(key.clone(), members, &mut reader)?;
-        maps.groups.set(key, new.map(|(group, _)| group), &mut reader)?;
+        edit.replace_groups("", &replaced, made.into_iter().collect())?;
     }
-    let mut shards = Vec::new();
-    let mut sink = |shard: &ShardRef<RangeKey>, bytes| {
-        shards.push((shard.name.clone(), bytes));
-        Ok::<_, TableError>(())
-    };
-    let (groups, members) = (maps.groups.rewrite(&mut sink)?, maps.members.rewrite(&mut sink)?);
-    made.shards = shards.iter().map(|(name, _)| name.clone()).collect();
-    retired.shards = groups.retired.iter().chain(&members.retired).map(|shard| shard.name.clone()).collect();
-    let next = Root {
-        version: MANIFEST_VERSION,
-        table: "t".into(),
-        sequence: before.readable().map_or(0, |root| root.sequence) + 1,
+    let head = RootHead {
         fence,
         job_id: format!("job-{fence}"),
         committed_at: "2024-01-01T00:00:00Z".into(),
         fingerprint: "f".into(),
         layout: "l".into(),
         schema: StoredSchema { mapping: String::new(), globs: None, columns: vec![] },
-        totals: Totals::default(),
-        sources: vec![],
-        groups: groups.shards,
-        members: members.shards,
-        rejects: vec![],
-        retained: vec![],
     };
-    Ok(Prepared { before, next, made, retired, shards, files })
+    Ok(Prepared { edited: edit.finish(&before, head)?, before, files })
 }
 
 fn commit(
@@ -151,18 +126,20 @@ fn commit(
     keep_history: bool,
     expires: bool,
 ) -> TableResult<Root> {
-    let Prepared { before, next, made, retired, shards, files } = prepared;
+    let Prepared { before, edited: Edited { root: next, made, retired, shards }, files } = prepared;
+    let new = made.files.clone();
     let put_files = || {
-        for (key, text) in &files {
-            let key = format!("{}{key}", pipeline_prefix(table.slug));
-            table.store.put(Bucket::Warehouse, &key, text.as_bytes(), &WriteOptions::leased(lease))?;
+        for file in &new {
+            let key = format!("{}{}", pipeline_prefix(table.slug), file.key);
+            let text = files[&file.key].as_bytes();
+            table.store.put(Bucket::Warehouse, &key, text, &WriteOptions::leased(lease))?;
         }
         Ok(())
     };
     let retained = before.readable().map(|root| root.retained.clone()).unwrap_or_default();
     let expired = if expires { retained } else { Vec::new() };
     Commit { table, lease, before: &before, next, retired, made, keep_history, expired }
-        .run(NewObjects { shards, put_files: &put_files, files: files.len() }, &|| Ok::<_, TableError>(()))
+        .run(NewObjects { shards, put_files: &put_files, files: new.len() }, &|| Ok::<_, TableError>(()))
 }
 
 fn run(store: &dyn ObjectStore, fence: u64, changes: Changes<'_>, keep_history: bool) -> TableResult<Root> {
@@ -272,6 +249,7 @@ fn earlier_commits_are_readable_while_they_are_retained() {
         let root = table.earlier_root(sequence).unwrap().unwrap();
         assert_eq!(contents_of(&table, &root).unwrap(), expected, "commit {sequence}");
     }
+    assert_eq!((third.totals.files, third.totals.rows, third.totals.bytes), (4, 4, 4));
     assert_eq!(third.retained.iter().map(|one| one.sequence).collect::<Vec<_>>(), [2, 3]);
     // A file of the first commit, which the second retired, is the third's again.
     run(&memory, 4, &[], false).unwrap();

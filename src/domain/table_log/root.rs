@@ -161,9 +161,17 @@ impl Root {
 }
 
 impl Totals {
+    /// Adds a data file.
     pub fn add_file(&mut self, file: &StoredFile) {
         self.files += 1;
         self.rows += file.rows;
         self.bytes += file.size;
+    }
+
+    /// Removes a data file.
+    pub fn remove_file(&mut self, file: &StoredFile) {
+        self.files -= 1;
+        self.rows -= file.rows;
+        self.bytes -= file.size;
     }
 }

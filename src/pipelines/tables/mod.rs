@@ -8,9 +8,11 @@
 //! Must not: decide what a table's files are; that is `domain::table_log`.
 
 mod commit;
+mod edit;
 mod recover;
 
 pub use commit::{Commit, NewObjects};
+pub use edit::{Edit, Edited, MadeGroup, RootHead};
 pub use recover::recover;
 
 use std::io::Read;

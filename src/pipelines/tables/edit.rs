@@ -1,0 +1,236 @@
+//! The next manifest of a table, from the present one and what a run changed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{FoundRoot, Maps, TableError, TableResult, TableStore};
+use crate::domain::table_log::entries::{GroupEntry, Members, RangeKey, SegmentEntry, SourceEntry, StoredFile};
+use crate::domain::table_log::root::{MANIFEST_VERSION, Objects, OwnedFile, Owner, Root, Totals};
+use crate::domain::table_log::shards::{ShardKey, ShardRef, ShardedMap};
+use crate::domain::table_schema::StoredSchema;
+
+/// A group that a run made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MadeGroup {
+    pub files: Vec<StoredFile>,
+    /// In order, with the sources of those that are new.
+    pub segments: Vec<(SegmentEntry, Option<Members>)>,
+}
+
+/// What the root says besides its entries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RootHead {
+    pub fence: u64,
+    pub job_id: String,
+    /// RFC 3339.
+    pub committed_at: String,
+    pub fingerprint: String,
+    pub layout: String,
+    pub schema: StoredSchema,
+}
+
+/// The next manifest.
+#[derive(Debug)]
+pub struct Edited {
+    /// Retains nothing yet: see `Commit`.
+    pub root: Root,
+    /// New objects. Files that exist already are not among them.
+    pub made: Objects,
+    /// Objects that only the present root names.
+    pub retired: Objects,
+    /// The new shards with their bytes.
+    pub shards: Vec<(String, Vec<u8>)>,
+}
+
+/// Edits the manifest of a table.
+pub struct Edit<'a> {
+    table: TableStore<'a>,
+    sequence: u64,
+    job_id: String,
+    pub maps: Maps,
+    totals: Totals,
+    made: BTreeMap<String, Owner>,
+    retired: BTreeMap<String, Owner>,
+}
+
+impl<'a> Edit<'a> {
+    /// Edits the manifest that was found, or with `anew` makes a new one in its place.
+    ///
+    /// # Errors
+    /// If the store fails, or a shard of the present manifest can't be read.
+    pub fn new(table: TableStore<'a>, found: &FoundRoot, anew: bool, job_id: &str) -> TableResult<Self> {
+        let root = found.readable();
+        let mut edit = Self {
+            table,
+            sequence: root.map_or(0, |root| root.sequence) + 1,
+            job_id: job_id.to_owned(),
+            maps: Maps::of(root.filter(|_| !anew)),
+            totals: root.filter(|_| !anew).map(|root| root.totals).unwrap_or_default(),
+            made: BTreeMap::new(),
+            retired: BTreeMap::new(),
+        };
+        if anew && let Some(root) = root {
+            edit.retire_all(root)?;
+        }
+        Ok(edit)
+    }
+
+    fn retire_all(&mut self, root: &Root) -> TableResult<()> {
+        let (maps, mut reader) = (Maps::of(Some(root)), self.table.reader());
+        maps.groups.visit(&mut reader, |key, group| {
+            let owner = Owner::Group(key.clone());
+            self.retired.extend(group.files.iter().map(|file| (file.key.clone(), owner.clone())));
+            Ok::<_, TableError>(())
+        })?;
+        maps.rejects.visit(&mut reader, |source, file| {
+            self.retired.insert(file.key.clone(), Owner::Rejects(source.clone()));
+            Ok(())
+        })
+    }
+
+    /// Sets the entry of a source, or removes it; returns the one before.
+    ///
+    /// # Errors
+    /// If a shard can't be read.
+    pub fn set_source(&mut self, key: &str, entry: Option<SourceEntry>) -> TableResult<Option<SourceEntry>> {
+        let (key, mut reader) = (key.to_owned(), self.table.reader());
+        let before = self.maps.sources.get(&key, &mut reader)?.cloned();
+        let totals = &mut self.totals;
+        if let Some(before) = &before {
+            totals.sources -= 1;
+            totals.archived -= u64::from(before.archived);
+            totals.rows_read -= before.rows_read;
+            totals.rows_rejected -= before.rows_rejected;
+            totals.rows_filtered -= before.rows_filtered;
+        }
+        if let Some(entry) = &entry {
+            totals.sources += 1;
+            totals.archived += u64::from(entry.archived);
+            totals.rows_read += entry.rows_read;
+            totals.rows_rejected += entry.rows_rejected;
+            totals.rows_filtered += entry.rows_filtered;
+        }
+        self.maps.sources.set(key, entry, &mut reader)?;
+        Ok(before)
+    }
+
+    /// Sets the file of a source's rejected rows, or removes it.
+    ///
+    /// # Errors
+    /// If a shard can't be read.
+    pub fn set_rejects(&mut self, source: &str, file: Option<StoredFile>) -> TableResult<()> {
+        let (key, mut reader) = (source.to_owned(), self.table.reader());
+        if let Some(before) = self.maps.rejects.get(&key, &mut reader)? {
+            self.totals.rejects_files -= 1;
+            self.totals.rejects_bytes -= before.size;
+            self.retired.insert(before.key.clone(), Owner::Rejects(key.clone()));
+        }
+        if let Some(file) = &file {
+            self.totals.rejects_files += 1;
+            self.totals.rejects_bytes += file.size;
+            self.made.insert(file.key.clone(), Owner::Rejects(key.clone()));
+        }
+        self.maps.rejects.set(key, file, &mut reader)
+    }
+
+    /// Removes groups of a partition, by their first sources, and adds others.
+    ///
+    /// # Errors
+    /// If a shard can't be read.
+    pub fn replace_groups(
+        &mut self,
+        partition: &str,
+        replaced: &BTreeMap<String, GroupEntry>,
+        made: Vec<MadeGroup>,
+    ) -> TableResult<()> {
+        let mut reader = self.table.reader();
+        let first_of = |segment: &(SegmentEntry, Option<Members>)| segment.0.first.clone();
+        let kept: BTreeSet<String> = made
+            .iter()
+            .flat_map(|group| group.segments.iter().filter(|(_, members)| members.is_none()).map(first_of))
+            .collect();
+        for (first, group) in replaced {
+            let key = RangeKey::new(partition, first);
+            for file in &group.files {
+                self.totals.remove_file(file);
+                self.retired.insert(file.key.clone(), Owner::Group(key.clone()));
+            }
+            for segment in group.segments.iter().filter(|segment| !kept.contains(&segment.first)) {
+                self.maps.members.set(RangeKey::new(partition, &segment.first), None, &mut reader)?;
+            }
+            self.maps.groups.set(key, None, &mut reader)?;
+        }
+        for MadeGroup { files, segments } in made {
+            let Some(first) = segments.first().map(first_of) else { continue };
+            let key = RangeKey::new(partition, &first);
+            for file in &files {
+                self.totals.add_file(file);
+                self.made.insert(file.key.clone(), Owner::Group(key.clone()));
+            }
+            let mut entries = Vec::with_capacity(segments.len());
+            for (segment, members) in segments {
+                if members.is_some() {
+                    self.maps.members.set(RangeKey::new(partition, &segment.first), members, &mut reader)?;
+                }
+                entries.push(segment);
+            }
+            let (job_id, sequence) = (self.job_id.clone(), self.sequence);
+            let group = GroupEntry { files, segments: entries, job_id, sequence };
+            self.maps.groups.set(key, Some(group), &mut reader)?;
+        }
+        Ok(())
+    }
+
+    /// The next manifest. `before`: the manifest that was found.
+    ///
+    /// # Errors
+    /// If a shard can't be read.
+    pub fn finish(self, before: &FoundRoot, head: RootHead) -> TableResult<Edited> {
+        let Self { table, sequence, maps, totals, mut made, mut retired, .. } = self;
+        let unchanged: Vec<String> = made.keys().filter(|key| retired.contains_key(*key)).cloned().collect();
+        for key in unchanged {
+            made.remove(&key);
+            retired.remove(&key);
+        }
+        let mut shards = Vec::new();
+        let root = Root {
+            version: MANIFEST_VERSION,
+            table: table.table.to_owned(),
+            sequence,
+            fence: head.fence,
+            job_id: head.job_id,
+            committed_at: head.committed_at,
+            fingerprint: head.fingerprint,
+            layout: head.layout,
+            schema: head.schema,
+            totals,
+            sources: rewrite(maps.sources, &mut shards),
+            groups: rewrite(maps.groups, &mut shards),
+            members: rewrite(maps.members, &mut shards),
+            rejects: rewrite(maps.rejects, &mut shards),
+            retained: Vec::new(),
+        };
+        let named: BTreeSet<&str> = root.shards().collect();
+        let old = before.readable();
+        let old_shards: BTreeSet<&str> = old.iter().flat_map(|root| root.shards()).collect();
+        shards.retain(|(name, _)| !old_shards.contains(name.as_str()));
+        let gone = old_shards.iter().filter(|name| !named.contains(*name)).map(|name| (*name).to_owned());
+        let files = |of: BTreeMap<String, Owner>| of.into_iter().map(|(key, owner)| OwnedFile { key, owner }).collect();
+        let retired = Objects { files: files(retired), shards: gone.collect(), commits: Vec::new() };
+        let new = shards.iter().map(|(name, _)| name.clone()).collect();
+        let made = Objects { files: files(made), shards: new, commits: Vec::new() };
+        Ok(Edited { root, made, retired, shards })
+    }
+}
+
+fn rewrite<K: ShardKey, V: Clone + serde::Serialize>(
+    map: ShardedMap<K, V>,
+    shards: &mut Vec<(String, Vec<u8>)>,
+) -> Vec<ShardRef<K>> {
+    let mut sink = |shard: &ShardRef<K>, bytes| {
+        shards.push((shard.name.clone(), bytes));
+        Ok::<_, std::convert::Infallible>(())
+    };
+    match map.rewrite(&mut sink) {
+        Ok(rewritten) => rewritten.shards,
+    }
+}
