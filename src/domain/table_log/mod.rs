@@ -7,6 +7,7 @@
 //! Must not: read a CSV or the store.
 
 pub mod cuts;
+pub mod diff;
 pub mod entries;
 pub mod regroup;
 pub mod root;

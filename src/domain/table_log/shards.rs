@@ -228,7 +228,36 @@ impl<K: ShardKey, V: Clone + Serialize> ShardedMap<K, V> {
         Ok(())
     }
 
-    /// Passes every entry to `visit` in order. Shards that weren't read before are dropped again.
+    /// Every entry in order. Holds one shard that wasn't read before at a time. Ends after an error.
+    pub fn entries<'m, R: ReadShards<K, V>>(
+        &'m self,
+        read: &'m mut R,
+    ) -> impl Iterator<Item = Result<(K, V), R::Error>> + 'm {
+        let mut slots = self.slots.iter();
+        let mut shard = Vec::new().into_iter();
+        std::iter::from_fn(move || {
+            loop {
+                if let Some(entry) = shard.next() {
+                    return Some(Ok(entry));
+                }
+                let slot = slots.next()?;
+                let entries = match (&slot.entries, &slot.stored) {
+                    (Some(entries), _) => Ok(entries.clone()),
+                    (None, Some(stored)) => read.read(stored),
+                    (None, None) => Ok(Vec::new()),
+                };
+                match entries {
+                    Ok(entries) => shard = entries.into_iter(),
+                    Err(error) => {
+                        slots = [].iter();
+                        return Some(Err(error));
+                    }
+                }
+            }
+        })
+    }
+
+    /// Passes every entry to `visit` in order, as [`Self::entries`] does.
     ///
     /// # Errors
     /// If a shard can't be read, or what `visit` returns.
@@ -237,14 +266,7 @@ impl<K: ShardKey, V: Clone + Serialize> ShardedMap<K, V> {
         read: &mut R,
         mut visit: impl FnMut(&K, &V) -> Result<(), R::Error>,
     ) -> Result<(), R::Error> {
-        for slot in &self.slots {
-            match (&slot.entries, &slot.stored) {
-                (Some(entries), _) => entries.iter().try_for_each(|(key, value)| visit(key, value))?,
-                (None, Some(stored)) => read.read(stored)?.iter().try_for_each(|(key, value)| visit(key, value))?,
-                (None, None) => {}
-            }
-        }
-        Ok(())
+        self.entries(read).try_for_each(|entry| entry.and_then(|(key, value)| visit(&key, &value)))
     }
 
     /// Passes every new shard to `sink`, with its bytes; returns the shards of the changed map.
