@@ -11,6 +11,7 @@ use super::progress::Terminal;
 use super::warnings::Warnings;
 use super::{run_failure, summary};
 use crate::adapters::fs::{DOT_FILES, FsStore, Mount, OutputLock};
+use crate::domain::job::ChangedKeys;
 use crate::domain::layout::pipeline_prefix;
 use crate::domain::limits::CONFIG_BYTES_MAX;
 use crate::domain::name::Slug;
@@ -49,6 +50,7 @@ pub fn run(args: &RunArgs) -> Result<bool, String> {
         pipeline: &pipeline,
         job_id: &job_id,
         prefix: &args.prefix,
+        changed: &ChangedKeys::All,
         clean: args.clean,
         dry_run: args.dry_run,
         settle: false,

@@ -10,7 +10,7 @@ use signal_hook::iterator::{Handle, Signals};
 use super::services::{Backend, Services};
 use super::supervisor::{Notifier, Watched};
 use crate::adapters::fs::LakeWatch;
-use crate::config::{Endpoint, WorkerConfig};
+use crate::config::WorkerConfig;
 use crate::http::credentials::MetricsAccess;
 use crate::http::{AllowedHosts, Router, Server, ServerOptions, Service, StartError};
 use crate::ports::Expressions;
@@ -18,8 +18,6 @@ use crate::system::ProcessFolder;
 use crate::worker::http::{EventRejections, HealthChecks, WorkerApi, router};
 use crate::worker::{Options, Parts, Phase, State, Stopping, Worker};
 
-/// Comparing the lake of a folder with its tables needs only listings, so it is done often.
-const RECONCILE_FOLDER: Duration = Duration::from_secs(60);
 /// Handlers that run at a time.
 const HANDLERS: usize = 8;
 /// Reported to the service manager as the time of a drain without a limit.
@@ -60,7 +58,6 @@ impl Serving {
             let folder = config.scratch_dir.display();
             format!("scratch folder `{folder}`: {error}; SVC_SCRATCH_DIR names another")
         })?;
-        let folder = matches!(config.objects.endpoint, Endpoint::Folder(_));
         let options = Options {
             name,
             concurrency: config.concurrency,
@@ -68,7 +65,7 @@ impl Serving {
             lease: config.lease,
             scratch_dir: scratch.path().to_owned(),
             run_memory_bytes: config.run_memory_bytes,
-            reconcile: config.reconcile.or(folder.then_some(RECONCILE_FOLDER)),
+            reconcile: config.reconcile,
         };
         let (watch, lake_changes) = match &services.backend {
             Backend::S3(_) => (None, None),

@@ -55,6 +55,9 @@ struct Configs {
     warnings: Vec<String>,
 }
 
+/// How often the lake is compared, unless set. It needs only listings of a local folder.
+const RECONCILE_SECONDS: &str = "3600";
+
 /// Both, before anything is started.
 ///
 /// # Errors
@@ -64,6 +67,7 @@ fn configs(args: &UpArgs, embedded: &Embedded, process: &Environment<'_>) -> Res
         "PORT" => Some(OsString::from(port.to_string())),
         // The worker's address is known once it listens.
         "SVC_WORKER_URL" => None,
+        "SVC_RECONCILE_SECONDS" => embedded.variable(name, process).or_else(|| Some(RECONCILE_SECONDS.into())),
         _ => embedded.variable(name, process),
     };
     let (of_worker, of_web) = (|name: &str| of(args.worker_port, name), |name: &str| of(args.port, name));

@@ -49,6 +49,17 @@ pub(super) fn seconds(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<Dur
     move |text| parse(text).map(Duration::from_secs).map_err(|expected| format!("{expected} (seconds)"))
 }
 
+/// Seconds within `range`; 0: never.
+pub(super) fn interval(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<Option<Duration>, Expected> {
+    let parse = number(range);
+    move |text| match text {
+        "0" => Ok(None),
+        text => parse(text)
+            .map(|found| Some(Duration::from_secs(found)))
+            .map_err(|expected| format!("{expected} (seconds), or 0 for never")),
+    }
+}
+
 /// An absolute path.
 pub(super) fn absolute_path(text: &str) -> Result<PathBuf, Expected> {
     let path = PathBuf::from(text);

@@ -10,7 +10,7 @@ use super::logging::LogConfig;
 use super::object_store::ObjectStoreConfig;
 use super::secret::Secret;
 use super::server::ServerConfig;
-use super::values::{absolute_path, millis, number, seconds};
+use super::values::{absolute_path, interval, millis, number, seconds};
 use crate::domain::limits::{ATTEMPTS_DEFAULT, RUN_MEMORY_BYTES_DEFAULT, RUN_MEMORY_BYTES_MIN};
 
 const PORT_DEFAULT: u16 = 8_080;
@@ -27,6 +27,7 @@ const RECLAIM_IDLE_MS_MIN: u64 = 1_000;
 const HOUR_MS: u64 = 3_600_000;
 /// A heartbeat is at most this part of the lock's TTL, so that one may be lost without losing the lock.
 const HEARTBEATS_PER_TTL_MIN: u64 = 3;
+const RECONCILE_DEFAULT: Duration = Duration::from_secs(86_400);
 const DRAIN_SECONDS_MAX: u64 = 86_400;
 const SCRATCH_DIR_DEFAULT: &str = "/var/tmp/lakemill";
 
@@ -67,8 +68,8 @@ pub struct WorkerConfig {
     pub scratch_dir: PathBuf,
     /// `SVC_RUN_MEMORY_BYTES`: memory of one run; default 536870912, at least 67108864.
     pub run_memory_bytes: u64,
-    /// `SVC_RECONCILE_SECONDS`: how often the lake is compared with what was made of it; default never on S3, while the
-    /// file store does it every 60 s.
+    /// `SVC_RECONCILE_SECONDS`: how often the whole lake is compared with the tables; default 86400, at least 10, at most
+    /// 86400; 0: never. `lakemill up` has the default 3600.
     pub reconcile: Option<Duration>,
     /// `SVC_DRAIN_SECONDS`: how long jobs in flight may go on once the worker is told to end, before they go back to the
     /// queue, uncharged; default none, so that they all finish; at most 86400; 0: they go back at once.
@@ -100,8 +101,11 @@ impl WorkerConfig {
                 absolute_path,
             ),
             run_memory_bytes: reader.or(memory, RUN_MEMORY_BYTES_DEFAULT, number(RUN_MEMORY_BYTES_MIN..=u64::MAX)),
-            reconcile: reader
-                .optional(Var("SVC_RECONCILE_SECONDS", "how often the lake is compared"), seconds(10..=86_400)),
+            reconcile: reader.or(
+                Var("SVC_RECONCILE_SECONDS", "how often the lake is compared"),
+                Some(RECONCILE_DEFAULT),
+                interval(10..=86_400),
+            ),
             drain_max: reader.optional(
                 Var("SVC_DRAIN_SECONDS", "time of jobs in flight once the worker is told to end"),
                 seconds(0..=DRAIN_SECONDS_MAX),

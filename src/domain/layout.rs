@@ -26,8 +26,14 @@ pub fn pipeline_prefix(slug: &Slug) -> String {
 
 /// The pipeline of an object by its whole key; `None` if the key isn't that of a pipeline's object.
 pub fn pipeline_of(key: &str) -> Option<Slug> {
+    split_key(key).map(|(slug, _)| slug)
+}
+
+/// The pipeline of an object by its whole key, and the key relative to the pipeline's prefix; `None` as for
+/// [`pipeline_of`].
+pub fn split_key(key: &str) -> Option<(Slug, &str)> {
     let (slug, rest) = key.strip_prefix("pipelines/")?.split_once('/')?;
-    if rest.is_empty() { None } else { Slug::parse(slug).ok() }
+    if rest.is_empty() { None } else { Slug::parse(slug).ok().map(|slug| (slug, rest)) }
 }
 
 /// The pipeline's config.

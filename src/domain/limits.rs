@@ -142,6 +142,11 @@ pub const TRIGGER_BYTES_MAX: usize = 32;
 pub const DEBOUNCE_QUIET_MS: i64 = 5_000;
 /// Longest wait from the first event of a batch (the contract's figure), in ms.
 pub const DEBOUNCE_WAIT_MS_MAX: i64 = 30_000;
+/// Keys that a debounce window keeps of its events, and their bytes; more stand for all keys of the pipeline.
+pub const CHANGED_KEYS_MAX: usize = 4_096;
+pub const CHANGED_KEYS_BYTES_MAX: usize = 1 << 20;
+/// Life of the keys of a job, in ms; a job that waited longer looks at all keys.
+pub const CHANGED_KEYS_LIFE_MS: u64 = 7 * 86_400_000;
 /// Wait before the second attempt, in ms; it doubles from attempt to attempt.
 pub const BACKOFF_FIRST_MS: u64 = 2_000;
 pub const BACKOFF_MS_MAX: u64 = 60_000;

@@ -79,8 +79,8 @@ pub fn events(input: &[u8]) {
     let envelope = envelope.expect("what was read is JSON");
     let records = envelope["Records"].as_array().map_or(&[][..], Vec::as_slice);
     assert_eq!(told.accepted + told.ignored, records.len() as u64);
-    assert!(told.pipelines.len() as u64 <= told.accepted);
-    assert_eq!(told.accepted == 0, told.pipelines.is_empty());
+    assert!(told.changes.len() as u64 <= told.accepted);
+    assert_eq!(told.accepted == 0, told.changes.is_empty());
     let created = |record: &&Value| {
         record["eventName"].as_str().is_some_and(|name| name.contains("ObjectCreated:"))
             && record["s3"]["bucket"]["name"] == "lake"

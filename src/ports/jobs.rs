@@ -159,8 +159,9 @@ pub trait JobQueue: Send + Sync {
     /// stays pending, to be reclaimed.
     fn refund_attempt(&self, lease: &JobLease) -> KvResult<bool>;
 
-    /// Ends the job: acknowledges its entry, keeps `job` (terminal) as its record for an hour, and releases the lock. The
-    /// terminal record in the object store must be written first.
+    /// Ends the job: acknowledges its entry, keeps `job` (terminal) as its record for an hour, deletes its changed keys, and
+    /// releases the lock. The terminal record in the object store must be written first. Unless the job completed, the
+    /// waiting jobs and the next window of the pipeline look at all keys.
     fn finish(&self, lease: &JobLease, job: &Job) -> KvResult<ReleaseOutcome>;
 
     /// Moves an entry without a valid pipeline, pending for any consumer, to the dead letters.
@@ -229,11 +230,11 @@ pub trait JobRegistry: Send + Sync {
     /// How long the oldest due job has been due, including running jobs; `None` if none is due or the store doesn't know.
     fn oldest_due(&self) -> KvResult<Option<Duration>>;
 
-    /// Deletes the window and the jobs of a pipeline except a running one, and sets a tombstone: jobs that were enqueued
-    /// before it are dropped when they start.
+    /// Deletes the window and the jobs of a pipeline, with their changed keys, except a running one, and sets a tombstone:
+    /// jobs that were enqueued before it are dropped when they start.
     fn drop_pipeline(&self, pipeline: &Slug) -> KvResult<()>;
 
-    /// Removes the tombstone.
+    /// Removes the tombstone. The next window's job looks at all keys.
     fn revive_pipeline(&self, pipeline: &Slug) -> KvResult<()>;
 }
 

@@ -350,7 +350,7 @@ impl dyn ObjectStore + '_ {
 /// exist; none is lost while the receiver lives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LakeChange {
-    /// Full keys of the lake bucket (`pipelines/<slug>/…`) that were written, in order.
+    /// Full keys of the lake bucket (`pipelines/<slug>/…`) that were written or removed, in order.
     Keys(Vec<String>),
     /// Anything may have changed: every pipeline's part of the lake must be compared with its tables.
     Rescan,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::access::slug_param;
 use super::failure::{from_kv, from_store, pipeline_not_found};
+use crate::domain::job::ChangedKeys;
 use crate::domain::layout::pipeline_prefix;
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode, Request};
@@ -137,8 +138,18 @@ impl Objects {
 /// # Errors
 /// `kv_unavailable`.
 pub fn extend_window(kv: &dyn Kv, pipeline: &Slug) -> Result<(), ApiError> {
-    let since = kv.extend_windows(std::slice::from_ref(pipeline)).map_err(from_kv)?;
-    let window = since.first().map(|since| format!("{pipeline}@{}", rfc3339(*since)));
-    tracing::info!(%pipeline, window, "new files; debounce window extended");
+    record_changes(kv, &[(pipeline.clone(), ChangedKeys::All)])
+}
+
+/// As [`extend_window`], with the keys that changed in each pipeline.
+///
+/// # Errors
+/// `kv_unavailable`.
+pub fn record_changes(kv: &dyn Kv, changes: &[(Slug, ChangedKeys)]) -> Result<(), ApiError> {
+    let opened = kv.record_changes(changes).map_err(from_kv)?;
+    for ((pipeline, _), since) in changes.iter().zip(opened) {
+        let window = format!("{pipeline}@{}", rfc3339(since));
+        tracing::info!(%pipeline, window, "new files; debounce window extended");
+    }
     Ok(())
 }

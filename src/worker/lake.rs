@@ -1,6 +1,6 @@
 //! Turns change notifications of the lake into debounce windows.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
@@ -9,7 +9,8 @@ use super::reconcile::{self, Requested};
 use super::retry::OutageLog;
 use super::shared::Shared;
 use super::stopping::Phase;
-use crate::domain::layout::pipeline_of;
+use crate::domain::job::ChangedKeys;
+use crate::domain::layout::split_key;
 use crate::domain::name::Slug;
 use crate::ports::store::LakeChange;
 use crate::runtime::WatchedThread;
@@ -19,17 +20,20 @@ const CHECK_EVERY: Duration = Duration::from_millis(500);
 /// Pause after a failure.
 const PAUSE: Duration = Duration::from_secs(5);
 
+/// The changes that are not recorded yet.
+type Changes = BTreeMap<Slug, ChangedKeys>;
+
 /// Receives notifications until the worker stops or the sender is gone. Keeps those that can't be recorded yet.
 pub(super) fn run(shared: &Shared, changes: &Receiver<LakeChange>, watched: &WatchedThread) {
     let mut outage = OutageLog::new("recording changes of the lake");
-    let mut changed: BTreeSet<Slug> = BTreeSet::new();
+    let mut changed = Changes::new();
     let mut rescan = false;
     let mut requested = Requested::new();
     let mut wait = CHECK_EVERY;
     while shared.stopping.phase() == Phase::Working {
         watched.ping();
         match changes.recv_timeout(wait) {
-            Ok(LakeChange::Keys(keys)) => changed.extend(keys.iter().filter_map(|key| pipeline_of(key))),
+            Ok(LakeChange::Keys(keys)) => add(&mut changed, &keys),
             Ok(LakeChange::Rescan) => rescan = true,
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
@@ -49,19 +53,23 @@ pub(super) fn run(shared: &Shared, changes: &Receiver<LakeChange>, watched: &Wat
     }
 }
 
-fn record(
-    shared: &Shared,
-    changed: &mut BTreeSet<Slug>,
-    rescan: &mut bool,
-    requested: &mut Requested,
-) -> Result<(), String> {
+fn add(changed: &mut Changes, keys: &[String]) {
+    for (pipeline, key) in keys.iter().filter_map(|key| split_key(key)) {
+        changed.entry(pipeline).or_insert_with(ChangedKeys::none).insert(key);
+    }
+    *changed = std::mem::take(changed).into_iter().map(|(pipeline, keys)| (pipeline, keys.bounded())).collect();
+}
+
+fn record(shared: &Shared, changed: &mut Changes, rescan: &mut bool, requested: &mut Requested) -> Result<(), String> {
     if !changed.is_empty() {
-        let slugs: Vec<Slug> = changed.iter().cloned().collect();
-        let since = shared.kv.extend_windows(&slugs).map_err(|e| e.to_string())?;
-        for (pipeline, since) in slugs.iter().zip(since) {
+        let changes: Vec<_> = std::mem::take(changed).into_iter().collect();
+        let since = shared.kv.record_changes(&changes).map_err(|error| {
+            changed.extend(changes.iter().cloned());
+            error.to_string()
+        })?;
+        for ((pipeline, _), since) in changes.iter().zip(since) {
             shared.state.windows.extended(pipeline, since);
         }
-        changed.clear();
     }
     if *rescan {
         reconcile::after_lost_notifications(shared, requested)?;

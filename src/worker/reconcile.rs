@@ -67,7 +67,7 @@ impl From<KvError> for ReconcileError {
 /// Which pipelines are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Which {
-    /// Those without an active job. The others are compared the next time.
+    /// Those without an active job. The others are compared as soon as they have none.
     Idle,
     /// All: there may be no next time.
     All,
@@ -197,7 +197,9 @@ fn all(shared: &Shared, requested: &mut Requested, which: Which) -> Result<bool,
         }
         let slug = slug.map_err(|error| error.to_string())?;
         match one(shared, &slug, requested, which) {
-            Ok(Compared::Busy | Compared::Same | Compared::Requested) => {}
+            // Its job may look at some keys only.
+            Ok(Compared::Busy) => shared.kv.add_recheck(&slug).map_err(|error| error.to_string())?,
+            Ok(Compared::Same | Compared::Requested) => {}
             Err(ReconcileError::Transient(error)) => return Err(error),
             Err(ReconcileError::Pipeline(error)) => {
                 tracing::warn!(pipeline = %slug, error, "comparing the lake failed; pipeline skipped")

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::config;
 use super::observe::Watch;
 use super::shared::Shared;
-use crate::domain::job::{Job, JobMessage, RunError, RunErrorCode, RunResult};
+use crate::domain::job::message::TRIGGER_AUTO;
+use crate::domain::job::{ChangedKeys, Job, JobMessage, RunError, RunErrorCode, RunResult};
 use crate::engine::convert::Resources;
 use crate::engine::run::{CsvConverter, RunRequest, run as run_pipeline};
 use crate::pipelines::lease::RunLease;
@@ -47,10 +48,12 @@ fn attempt_unguarded(run: &Run<'_>) -> Result<RunResult, RunError> {
         memory_bytes: shared.options.run_memory_bytes,
         scratch: shared.options.scratch_dir.clone(),
     };
+    let prefix = run.message.relative_prefix()?;
     let request = RunRequest {
         pipeline: &pipeline,
         job_id: run.message.job_id.as_str(),
-        prefix: run.message.relative_prefix()?,
+        prefix,
+        changed: &changed_keys(run, prefix),
         clean: run.message.clean_run,
         dry_run: false,
         settle: true,
@@ -63,6 +66,23 @@ fn attempt_unguarded(run: &Run<'_>) -> Result<RunResult, RunError> {
         resources: &resources,
     };
     run_pipeline(&request, &CsvConverter).map_err(|failure| failure.error)
+}
+
+/// The keys that events named, for an automatic run of the whole pipeline.
+fn changed_keys(run: &Run<'_>, prefix: &str) -> ChangedKeys {
+    let JobMessage { job_id, clean_run, trigger, .. } = &run.message;
+    if *clean_run || !prefix.is_empty() || trigger != TRIGGER_AUTO {
+        return ChangedKeys::All;
+    }
+    let changed = run.shared.kv.changed_keys(job_id).unwrap_or_else(|error| {
+        tracing::warn!(%error, "reading the changed keys failed; run compares the whole lake");
+        ChangedKeys::All
+    });
+    match &changed {
+        ChangedKeys::All => tracing::debug!("run compares the whole lake"),
+        ChangedKeys::These(keys) => tracing::debug!(keys = keys.len(), "run looks at the keys of its events"),
+    }
+    changed
 }
 
 fn panicked(panic: &(dyn std::any::Any + Send)) -> RunError {

@@ -14,7 +14,7 @@ use crate::domain::job::message::TRIGGER_AUTO;
 use crate::domain::job::{Job, JobMessage};
 use crate::domain::name::Slug;
 use crate::ports::kv::{KvError, KvResult};
-use crate::ports::schedule::Cursor;
+use crate::ports::schedule::{CloseReason, Cursor};
 use crate::runtime::threads::{self, Instant};
 use crate::runtime::{WatchedThread, failpoint};
 use crate::sync::Monitor;
@@ -133,7 +133,8 @@ fn fire(shared: &Shared, slug: &Slug) -> KvResult<()> {
     // A late event must not recreate a pipeline that was deleted or renamed.
     let is_gone = text.is_err() && config::is_gone(shared, slug);
     if is_gone || !config::auto_run(&text) {
-        if shared.kv.close_window(slug)? {
+        let reason = if is_gone { CloseReason::PipelineGone } else { CloseReason::AutoRunOff };
+        if shared.kv.close_window(slug, reason)? {
             let why = if is_gone { "the pipeline does not exist" } else { "`auto_run` is false" };
             tracing::info!(pipeline = %slug, why, "new files ignored");
         }

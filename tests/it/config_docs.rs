@@ -153,6 +153,7 @@ fn docs_and_worker_agree_on_defaults() {
         ("SVC_BIND", config.server.bind.to_string()),
         ("SVC_SCRATCH_DIR", config.scratch_dir.display().to_string()),
         ("SVC_RUN_MEMORY_BYTES", config.run_memory_bytes.to_string()),
+        ("SVC_RECONCILE_SECONDS", config.reconcile.unwrap().as_secs().to_string()),
         ("SVC_LOG", format!("{:?}", config.log.level).to_lowercase()),
     ]
     .into_iter()
@@ -160,7 +161,7 @@ fn docs_and_worker_agree_on_defaults() {
     .collect();
     // What has no default is nothing, and is told as that.
     assert!(config.server.metrics_token.is_none() && config.server.trusted_proxies.is_empty());
-    assert!(config.objects.ca_file.is_none() && config.reconcile.is_none() && config.log.format.is_none());
+    assert!(config.objects.ca_file.is_none() && config.log.format.is_none());
     assert!(config.drain_max.is_none());
     for (name, (default, _)) in rows() {
         match expected.get(name.as_str()) {

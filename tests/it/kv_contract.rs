@@ -5,6 +5,7 @@
 //! time that a store gave before it with one from after it.
 
 mod cancelling;
+mod changes;
 mod claiming;
 mod dropping;
 mod ending;
@@ -70,6 +71,12 @@ pub trait Backend: Send + Sync {
 
     /// The dead entries as they are kept, oldest first: each text holds the reason and the entry's fields.
     fn dead(&self) -> Vec<String>;
+
+    /// Opens or extends a window as versions did that kept no keys.
+    fn extend_without_keys(&self, pipeline: &str);
+
+    /// Windows and jobs of which changed keys are stored.
+    fn change_sets(&self) -> usize;
 
     /// Takes all data away under the open handles, as a restart without persistence does.
     fn lose_data(&self);
@@ -382,6 +389,20 @@ macro_rules! contract {
             windows_are_per_pipeline,
             window_closes_without_a_job,
             no_pipelines_open_no_windows);
+        contract!($fixture, changes:
+            window_hands_its_keys_to_its_job,
+            event_without_keys_stands_for_all_keys,
+            keys_of_a_window_are_bounded,
+            retries_and_takeovers_keep_the_keys,
+            completed_job_leaves_no_keys,
+            window_collects_while_its_pipeline_runs,
+            job_that_did_not_complete_makes_later_ones_look_at_all,
+            closed_window_is_made_up_for_unless_its_pipeline_is_gone,
+            dropped_pipeline_leaves_no_keys,
+            window_of_an_older_version_looks_at_all,
+            lost_data_stands_for_all_keys,
+            waiting_too_long_costs_the_keys_at_most,
+            keys_racing_with_fires_reach_a_job);
         contract!($fixture, restoring:
             nothing_is_requeued_while_nothing_is_lost,
             jobs_with_lost_entries_are_requeued,

@@ -11,7 +11,7 @@ use lakemill::domain::name::Slug;
 use lakemill::ports::jobs::{
     Entry, JobQueue, JobRegistry, PipelineLocks, ReleaseOutcome, Requeue, StartOutcome, StartRequest,
 };
-use lakemill::ports::schedule::{Cursor, Schedule};
+use lakemill::ports::schedule::{CloseReason, Cursor, Schedule};
 use lakemill::runtime::Clock;
 
 use crate::support::beside;
@@ -108,7 +108,7 @@ fn events_racing_with_a_fire_belong_to_either_window() {
         assert_eq!(counts.windows, 1, "round {round}: the event is remembered");
         assert!(fired <= 1 && counts.stream == before + fired, "round {round}");
         clock.advance(Duration::from_secs(6));
-        assert!(kv.close_window(&slug("trips")).unwrap());
+        assert!(kv.close_window(&slug("trips"), CloseReason::AutoRunOff).unwrap());
     }
 }
 

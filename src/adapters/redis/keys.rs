@@ -16,6 +16,10 @@ pub const DEAD: &str = "svc:jobs:dead";
 pub const WINDOWS: &str = "svc:debounce:windows";
 /// Hash: slug to the ms of the first event of its window.
 pub const FIRST_EVENTS: &str = "svc:debounce:first";
+/// Prefix of [`window_changes`].
+pub const WINDOW_CHANGES: &str = "svc:debounce:keys:";
+/// Prefix of [`job_changes`].
+pub const JOB_CHANGES: &str = "svc:jobs:keys:";
 /// Hash: slug to the last fence.
 pub const FENCES: &str = "svc:fence";
 /// String: exists while the store is initialized.
@@ -52,6 +56,17 @@ pub fn live(job_id: &JobId) -> String {
 /// `publishing`, `cancel`; while it waits, `not_before` (ms) and `reason`.
 pub fn message(job_id: &JobId) -> String {
     format!("{MESSAGE}{job_id}")
+}
+
+/// Hash: the keys that the events of a window named, each as a field, relative to the pipeline's prefix; and in the field
+/// `""` their bytes and the due ms of the window, or `all`. Without a window: what its next one begins with.
+pub fn window_changes(pipeline: &Slug) -> String {
+    format!("{WINDOW_CHANGES}{pipeline}")
+}
+
+/// Hash with a TTL, while a job is active: as [`window_changes`], of the job's window. Missing if the job looks at all keys.
+pub fn job_changes(job_id: &JobId) -> String {
+    format!("{JOB_CHANGES}{job_id}")
 }
 
 /// Sorted set: ids of active jobs by enqueued ms.
@@ -111,6 +126,8 @@ mod tests {
         assert_eq!(live(&id), "svc:jobs:live:j-1");
         assert_eq!(message(&id), "svc:jobs:message:j-1");
         assert_eq!(active(&slug), "svc:jobs:active:trips");
+        assert_eq!(window_changes(&slug), "svc:debounce:keys:trips");
+        assert_eq!(job_changes(&id), "svc:jobs:keys:j-1");
         assert_eq!(run_lock(&slug), "svc:lock:run:trips");
         assert_eq!(session("ab"), "svc:sessions:ab");
         assert_eq!(login("2001:db8::1"), "svc:login:2001:db8::1");

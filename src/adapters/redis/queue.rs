@@ -9,7 +9,7 @@ use super::kv::RedisKv;
 use super::record::encode;
 use super::reply::Reply;
 use super::scripts::{self, Call};
-use crate::domain::job::{AttemptCost, Job};
+use crate::domain::job::{AttemptCost, Job, JobStatus};
 use crate::domain::limits::{DEAD_ENTRIES_MAX, DEFER_MARGIN_MS, DEFER_MS_MAX, LIVE_AFTER_END_MS};
 use crate::ports::jobs::{
     Entry, HeartbeatReply, JobLease, JobQueue, PublishReply, ReleaseOutcome, Requeue, StartOutcome, StartRequest,
@@ -36,7 +36,9 @@ impl JobQueue for RedisKv {
         let (live, record) = (keys::live(&message.job_id), keys::message(&message.job_id));
         let (active, lock) = (keys::active(&message.pipeline), keys::run_lock(&message.pipeline));
         let tombstone = keys::tombstone(&message.pipeline);
-        let reply = Call::new(&scripts::START, [STREAM, DELAYED, &live, &active, &record, &lock, FENCES, &tombstone])
+        let changes = keys::job_changes(&message.job_id);
+        let keys = [STREAM, DELAYED, &live, &active, &record, &lock, FENCES, &tombstone, &changes];
+        let reply = Call::new(&scripts::START, keys)
             .arg(self.now())
             .arg(GROUP)
             .arg(request.consumer)
@@ -103,8 +105,14 @@ impl JobQueue for RedisKv {
     }
 
     fn finish(&self, lease: &JobLease, job: &Job) -> KvResult<ReleaseOutcome> {
-        let call =
-            lease_call(&scripts::FINISH, self.now(), lease).arg(encode(job)).arg(LIVE_AFTER_END_MS).arg(keys::MESSAGE);
+        let call = lease_call(&scripts::FINISH, self.now(), lease)
+            .arg(encode(job))
+            .arg(LIVE_AFTER_END_MS)
+            .arg(keys::MESSAGE)
+            .arg(keys::JOB_CHANGES)
+            .arg(keys::window_changes(&lease.pipeline))
+            .arg(keys::tombstone(&lease.pipeline))
+            .arg(u8::from(job.status == JobStatus::Completed));
         release_outcome(call.run(&self.pool)?)
     }
 

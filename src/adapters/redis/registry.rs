@@ -126,14 +126,14 @@ impl JobRegistry for RedisKv {
     fn drop_pipeline(&self, pipeline: &Slug) -> KvResult<()> {
         self.adopt()?;
         let (active, lock) = (keys::active(pipeline), keys::run_lock(pipeline));
-        let tombstone = keys::tombstone(pipeline);
+        let (tombstone, changes) = (keys::tombstone(pipeline), keys::window_changes(pipeline));
         for _ in 0..DROP_STEPS_MAX {
             let call = Call::new(
                 &scripts::DROP_PIPELINE,
-                [STREAM, DELAYED, &active, WINDOWS, FIRST_EVENTS, &lock, &tombstone],
+                [STREAM, DELAYED, &active, WINDOWS, FIRST_EVENTS, &lock, &tombstone, &changes],
             );
             let call = call.arg(self.now()).arg(GROUP).arg(pipeline).arg(TOMBSTONE_MS);
-            let call = call.arg(keys::LIVE).arg(keys::MESSAGE).arg(DROP_JOBS_MAX);
+            let call = call.arg(keys::LIVE).arg(keys::MESSAGE).arg(DROP_JOBS_MAX).arg(keys::JOB_CHANGES);
             if call.run(&self.pool)?.number()? <= 0 {
                 break;
             }
@@ -142,7 +142,9 @@ impl JobRegistry for RedisKv {
     }
 
     fn revive_pipeline(&self, pipeline: &Slug) -> KvResult<()> {
-        self.delete("revive_pipeline", &keys::tombstone(pipeline))
+        let keys = [keys::tombstone(pipeline), keys::window_changes(pipeline)];
+        Call::new(&scripts::REVIVE_PIPELINE, keys.each_ref().map(String::as_str)).run(&self.pool)?;
+        Ok(())
     }
 }
 

@@ -1,24 +1,34 @@
 //! Timed work: debounce windows and waiting jobs; and the requeueing of lost jobs.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
 use super::connection::Repeat;
 use super::error::group_is_missing;
-use super::keys::{self, ACTIVE, ADOPTED, DELAYED, EPOCH, FIRST_EVENTS, GROUP, LIVE, MESSAGE, STREAM, WINDOWS};
+use super::keys::{
+    self, ACTIVE, ADOPTED, DELAYED, EPOCH, FIRST_EVENTS, GROUP, JOB_CHANGES, LIVE, MESSAGE, STREAM, WINDOW_CHANGES,
+    WINDOWS,
+};
 use super::kv::RedisKv;
 use super::registry::new_job;
 use super::reply::Reply;
 use super::scripts::{self, Call};
-use crate::domain::job::Job;
-use crate::domain::limits::{DEBOUNCE_QUIET_MS, DEBOUNCE_WAIT_MS_MAX, JOB_WAIT_MS_MAX};
+use crate::domain::job::{ChangedKeys, Job, JobId};
+use crate::domain::limits::{
+    CHANGED_KEYS_BYTES_MAX, CHANGED_KEYS_LIFE_MS, CHANGED_KEYS_MAX, DEBOUNCE_QUIET_MS, DEBOUNCE_WAIT_MS_MAX,
+    JOB_WAIT_MS_MAX,
+};
 use crate::domain::name::Slug;
 use crate::ports::kv::{KvError, KvResult};
-use crate::ports::schedule::{Cursor, Schedule};
+use crate::ports::schedule::{CloseReason, Cursor, Schedule};
 
-/// Windows that one script extends.
+/// Windows that one script extends, and keys that it adds beyond those of its first window.
 const EXTEND_MAX: usize = 500;
+const EXTEND_KEYS_MAX: usize = 1_000;
+/// Instead of a number of keys: any key may have changed.
+const ALL: &str = "all";
 /// Windows or jobs per step.
 const DUE_MAX: usize = 1_000;
 /// Keys that one step of [`Schedule::requeue_lost`] scans.
@@ -30,20 +40,41 @@ const CHECKED_MAX: usize = 1_000;
 const START: &str = "0";
 
 impl Schedule for RedisKv {
-    fn extend_windows(&self, pipelines: &[Slug]) -> KvResult<Vec<DateTime<Utc>>> {
-        let mut opened = Vec::with_capacity(pipelines.len());
-        for some in pipelines.chunks(EXTEND_MAX) {
-            let reply = Call::new(&scripts::EXTEND_WINDOWS, [WINDOWS, FIRST_EVENTS])
+    fn record_changes(&self, changes: &[(Slug, ChangedKeys)]) -> KvResult<Vec<DateTime<Utc>>> {
+        let mut opened = Vec::with_capacity(changes.len());
+        let mut rest = changes;
+        while !rest.is_empty() {
+            let (some, others) = rest.split_at(extended_at_once(rest));
+            rest = others;
+            let mut call = Call::new(&scripts::EXTEND_WINDOWS, [WINDOWS, FIRST_EVENTS])
                 .arg(self.now())
                 .arg(DEBOUNCE_QUIET_MS)
                 .arg(DEBOUNCE_WAIT_MS_MAX)
-                .args(some.iter().map(Slug::to_string))
-                .run(&self.pool)?;
-            for first in reply.list()? {
+                .arg(WINDOW_CHANGES)
+                .arg(CHANGED_KEYS_MAX)
+                .arg(CHANGED_KEYS_BYTES_MAX);
+            for (pipeline, keys) in some {
+                call = match keys {
+                    ChangedKeys::These(keys) if keys.len() <= CHANGED_KEYS_MAX => {
+                        call.arg(pipeline).arg(keys.len()).args(keys.iter().cloned())
+                    }
+                    ChangedKeys::These(_) | ChangedKeys::All => call.arg(pipeline).arg(ALL),
+                };
+            }
+            for first in call.run(&self.pool)?.list()? {
                 opened.push(first.time()?);
             }
         }
         Ok(opened)
+    }
+
+    fn changed_keys(&self, job_id: &JobId) -> KvResult<ChangedKeys> {
+        let command = ::redis::cmd("HKEYS").arg(keys::job_changes(job_id)).to_owned();
+        let reply = Reply::new("changed_keys", self.pool.request("changed_keys", Repeat::Idempotent, &command)?);
+        let fields = reply.list()?.iter().map(Reply::text).collect::<KvResult<BTreeSet<String>>>()?;
+        let is_complete = fields.contains("");
+        let keys = fields.iter().map(String::as_str).filter(|key| !key.is_empty());
+        Ok(if is_complete { keys.collect() } else { ChangedKeys::All })
     }
 
     fn window_opened_at(&self, pipeline: &Slug) -> KvResult<Option<DateTime<Utc>>> {
@@ -82,13 +113,19 @@ impl Schedule for RedisKv {
     fn fire_window(&self, job: &Job) -> KvResult<bool> {
         let (live, message) = (keys::live(&job.job_id), keys::message(&job.job_id));
         let active = keys::active(&job.pipeline);
-        let call = Call::new(&scripts::FIRE_WINDOW, [WINDOWS, FIRST_EVENTS, STREAM, &live, &active, &message]);
-        new_job(call.arg(self.now()).arg(&job.pipeline), job).run(&self.pool)?.flag()
+        let (of_window, of_job) = (keys::window_changes(&job.pipeline), keys::job_changes(&job.job_id));
+        let keys = [WINDOWS, FIRST_EVENTS, STREAM, &live, &active, &message, &of_window, &of_job];
+        let call = Call::new(&scripts::FIRE_WINDOW, keys).arg(self.now()).arg(&job.pipeline).arg(CHANGED_KEYS_LIFE_MS);
+        new_job(call, job).run(&self.pool)?.flag()
     }
 
-    fn close_window(&self, pipeline: &Slug) -> KvResult<bool> {
-        let call = Call::new(&scripts::CLOSE_WINDOW, [WINDOWS, FIRST_EVENTS]);
-        call.arg(self.now()).arg(pipeline).run(&self.pool)?.flag()
+    fn close_window(&self, pipeline: &Slug, reason: CloseReason) -> KvResult<bool> {
+        let look_at_all = match reason {
+            CloseReason::AutoRunOff => 1,
+            CloseReason::PipelineGone => 0,
+        };
+        let call = Call::new(&scripts::CLOSE_WINDOW, [WINDOWS, FIRST_EVENTS, &keys::window_changes(pipeline)]);
+        call.arg(self.now()).arg(pipeline).arg(look_at_all).run(&self.pool)?.flag()
     }
 
     fn release_due(&self, limit: usize) -> KvResult<usize> {
@@ -135,6 +172,18 @@ impl Schedule for RedisKv {
     }
 }
 
+/// How many of the changes one script records; at least 1.
+fn extended_at_once(changes: &[(Slug, ChangedKeys)]) -> usize {
+    let mut keys = 0;
+    let fits = |(_, changed): &&(Slug, ChangedKeys)| {
+        if let ChangedKeys::These(these) = changed {
+            keys += these.len();
+        }
+        keys <= EXTEND_KEYS_MAX
+    };
+    changes.iter().take(EXTEND_MAX).take_while(fits).count().max(1)
+}
+
 impl RedisKv {
     fn clamp(&self) -> KvResult<()> {
         let call = Call::new(&scripts::CLAMP, [DELAYED, WINDOWS, FIRST_EVENTS]);
@@ -158,6 +207,8 @@ impl RedisKv {
                 .arg(GROUP)
                 .arg(LIVE)
                 .arg(MESSAGE)
+                .arg(JOB_CHANGES)
+                .arg(keys::window_changes(&slug))
                 .args(some.iter().cloned())
                 .run(&self.pool)?;
             for job in reply.list()? {

@@ -80,6 +80,7 @@ scripts! {
     IS_INITIALIZED = "is_initialized", Idempotent;
     RENEW = "renew", Idempotent;
     REQUEUE_LOST = "requeue_lost", Never;
+    REVIVE_PIPELINE = "revive_pipeline", Idempotent;
     SESSION_OPEN = "session_open", Idempotent;
     SESSION_TOUCH = "session_touch", Idempotent;
     UPDATE_RECORD = "update_record", Idempotent;
@@ -183,6 +184,7 @@ mod tests {
             "GET",
             "HEXISTS",
             "HGET",
+            "HLEN",
             "HMGET",
             "LLEN",
             "MGET",

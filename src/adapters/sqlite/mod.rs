@@ -12,6 +12,7 @@
 //! release the process's locks on it.
 
 mod adopt;
+mod changes;
 mod clock;
 mod db;
 mod entries;

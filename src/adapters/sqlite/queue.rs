@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::params;
 
-use crate::domain::job::{AttemptCost, Job};
+use crate::domain::job::{AttemptCost, Job, JobStatus};
 use crate::domain::limits::{DEAD_ENTRIES_MAX, LIVE_AFTER_END_MS};
 use crate::ports::jobs::{
     Entry, HeartbeatReply, JobLease, JobQueue, PublishReply, ReleaseOutcome, Requeue, StartOutcome, StartRequest,
@@ -16,7 +16,7 @@ use super::error::Outcome;
 use super::jobs;
 use super::kv::SqliteKv;
 use super::units::{after, sql_count};
-use super::{entries, locks, start};
+use super::{changes, entries, locks, start};
 
 /// Longest wait of a claim.
 const CLAIM_WAIT_MAX: Duration = Duration::from_secs(5);
@@ -132,6 +132,9 @@ impl JobQueue for SqliteKv {
             while_leased(step, lease, || {
                 acknowledge(step, lease)?;
                 step.run("DELETE FROM jobs WHERE job_id = ?1", [lease.job_id.as_str()])?;
+                if job.status != JobStatus::Completed {
+                    changes::look_at_all(step, &lease.pipeline)?;
+                }
                 let expires = after(step.now, Duration::from_millis(LIVE_AFTER_END_MS));
                 step.run(
                     "INSERT OR REPLACE INTO ended (job_id, pipeline, live, expires_ms) VALUES (?1, ?2, ?3, ?4)",

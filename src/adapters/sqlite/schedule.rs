@@ -3,11 +3,12 @@
 use chrono::{DateTime, Utc};
 use rusqlite::{OptionalExtension as _, params};
 
-use crate::domain::job::{Job, window};
+use crate::domain::job::{ChangedKeys, Job, JobId, window};
 use crate::domain::name::Slug;
 use crate::ports::kv::KvResult;
-use crate::ports::schedule::{Cursor, Schedule};
+use crate::ports::schedule::{CloseReason, Cursor, Schedule};
 
+use super::changes;
 use super::db::Step;
 use super::error::Outcome;
 use super::jobs;
@@ -18,9 +19,10 @@ use super::units::{slug, sql_count, time};
 const CHECKED_AT_ONCE: usize = 100;
 
 /// Returns when the window was opened.
-fn extend(step: &Step<'_>, pipeline: &Slug) -> Outcome<DateTime<Utc>> {
+fn extend(step: &Step<'_>, (pipeline, changed): &(Slug, ChangedKeys)) -> Outcome<DateTime<Utc>> {
     let sql = "SELECT first_ms FROM windows WHERE pipeline = ?1";
     let first: Option<i64> = step.sql(sql)?.query_row([pipeline.as_str()], |row| row.get(0)).optional()?;
+    changes::add(step, pipeline, changed, first.is_none())?;
     let first = first.unwrap_or(step.now);
     let due = window::due(time(first), time(step.now)).timestamp_millis();
     step.run(
@@ -72,8 +74,12 @@ fn since(step: &Step<'_>, pipeline: &Slug) -> Outcome<Option<DateTime<Utc>>> {
 }
 
 impl Schedule for SqliteKv {
-    fn extend_windows(&self, pipelines: &[Slug]) -> KvResult<Vec<DateTime<Utc>>> {
-        self.db.write("extend windows", |step| pipelines.iter().map(|pipeline| extend(step, pipeline)).collect())
+    fn record_changes(&self, changes: &[(Slug, ChangedKeys)]) -> KvResult<Vec<DateTime<Utc>>> {
+        self.db.write("extend windows", |step| changes.iter().map(|change| extend(step, change)).collect())
+    }
+
+    fn changed_keys(&self, job_id: &JobId) -> KvResult<ChangedKeys> {
+        self.db.read("changed keys", |step| changes::of_job(step, job_id))
     }
 
     fn window_opened_at(&self, pipeline: &Slug) -> KvResult<Option<DateTime<Utc>>> {
@@ -103,12 +109,22 @@ impl Schedule for SqliteKv {
                 return Ok(false);
             }
             jobs::enqueue(step, job)?;
+            changes::hand_over(step, &job.pipeline, &job.job_id)?;
             Ok(true)
         })
     }
 
-    fn close_window(&self, pipeline: &Slug) -> KvResult<bool> {
-        self.db.write("close a window", |step| close(step, pipeline))
+    fn close_window(&self, pipeline: &Slug, reason: CloseReason) -> KvResult<bool> {
+        self.db.write("close a window", |step| {
+            if !close(step, pipeline)? {
+                return Ok(false);
+            }
+            match reason {
+                CloseReason::AutoRunOff => changes::change_all(step, pipeline)?,
+                CloseReason::PipelineGone => changes::forget(step, pipeline)?,
+            }
+            Ok(true)
+        })
     }
 
     fn release_due(&self, limit: usize) -> KvResult<usize> {

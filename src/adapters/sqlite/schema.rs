@@ -8,8 +8,12 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::error::{Fault, Outcome};
 
 /// From version n to n + 1.
-pub(super) const MIGRATIONS: &[&str] =
-    &[include_str!("schema.sql"), include_str!("schema_2.sql"), include_str!("schema_3.sql")];
+pub(super) const MIGRATIONS: &[&str] = &[
+    include_str!("schema.sql"),
+    include_str!("schema_2.sql"),
+    include_str!("schema_3.sql"),
+    include_str!("schema_4.sql"),
+];
 
 /// Identifies the file as this program's, in its header: `LKMK`.
 pub(super) const APPLICATION_ID: i64 = 0x4c4b_4d4b;

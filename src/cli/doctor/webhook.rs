@@ -1,5 +1,7 @@
 //! Checks whether the store notifies the worker of new files.
 
+use std::time::Duration;
+
 use super::check::Finding;
 use super::objects::{listed, without};
 use super::surroundings::Surroundings;
@@ -8,6 +10,9 @@ use crate::cli::probe::Answer;
 use crate::cli::services::Backend;
 use crate::cli::webhook::reports_new_files;
 use crate::ports::store::Bucket;
+
+/// Comparing the lake this often replaces notifications.
+const OFTEN: Duration = Duration::from_secs(3_600);
 
 pub(super) fn rule(around: &Surroundings) -> Vec<Finding> {
     let store = match around.backend() {
@@ -19,6 +24,7 @@ pub(super) fn rule(around: &Surroundings) -> Vec<Finding> {
         return vec![Finding::skipped(format!("can't be looked at: {error}"))];
     }
     let every = around.worker.as_ref().ok().and_then(|loaded| loaded.config.reconcile);
+    let every = every.filter(|every| *every <= OFTEN);
     let reconciled = every.map(|every| {
         let seconds = every.as_secs();
         format!("the store tells nobody, and the lake is looked through every {seconds} s (SVC_RECONCILE_SECONDS)")

@@ -1,14 +1,16 @@
 //! A job: one run of a pipeline.
 //!
 //! [`message`] is its stream entry; [`record`] its state; [`retry`] the retry policy; [`window`] the debounce window of new
-//! files; [`run`] progress, result and error of the run.
+//! files, [`changed_keys`] what its events named; [`run`] progress, result and error of the run.
 
+pub mod changed_keys;
 pub mod message;
 pub mod record;
 pub mod retry;
 pub mod run;
 pub mod window;
 
+pub use changed_keys::ChangedKeys;
 pub use message::{JobId, JobMessage, ParsedEntry};
 pub use record::{Job, JobStatus, WaitReason};
 pub use retry::{AttemptCost, RetryDecision};

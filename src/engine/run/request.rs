@@ -1,5 +1,6 @@
 //! The inputs of a run.
 
+use crate::domain::job::ChangedKeys;
 use crate::domain::name::Slug;
 use crate::domain::pipeline::Pipeline;
 use crate::engine::convert::Resources;
@@ -17,6 +18,8 @@ pub struct RunRequest<'a> {
     pub job_id: &'a str,
     /// Only sources whose key, relative to the pipeline's prefix, starts with it may be read as changed; `""`: all.
     pub prefix: &'a str,
+    /// The keys that events named since the last automatic run. [`ChangedKeys::All`] for any other run.
+    pub changed: &'a ChangedKeys,
     pub clean: bool,
     /// Stop before publishing and report the plan.
     pub dry_run: bool,

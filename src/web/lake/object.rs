@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::service::{HEAD_BYTES_MAX, Lake, NewFile, OCTETS, Stored, find, missing, verify_stored};
+use super::service::{Announcement, HEAD_BYTES_MAX, Lake, OCTETS, Stored, find, missing, verify_stored};
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::store::{Bucket, Precondition, StoreError, WriteOptions};
 use crate::runtime::failpoint;
@@ -25,12 +25,12 @@ pub fn upload(lake: &Lake, request: &mut Request) -> Result<Response, ApiError> 
     let permit = acquire(&lake.streams)?;
     let body = lake.spool.take(request.body_reader())?;
     drop(permit);
-    let new_file = NewFile::of(lake, &key)?;
+    let announcement = Announcement::of(lake, &[&key])?;
     let options = WriteOptions { precondition, sha256: Some(&body.sha256), ..WriteOptions::default() };
     let meta = lake.store.put_file(Bucket::Lake, &key, body.path(), &options).map_err(from_store)?;
     failpoint::reach("lake::uploaded");
     verify_stored(lake, &key)?;
-    new_file.announce()?;
+    announcement.send()?;
     tracing::info!(key, bytes = meta.size, "file uploaded");
     let response = Response::json(if before.is_some() { 200 } else { 201 }, &Stored::of(&meta));
     Ok(tagged(response, meta.etag.as_ref()))
@@ -57,7 +57,11 @@ pub struct Deleted {
 
 pub fn delete(lake: &Lake, request: &mut Request) -> Result<Response, ApiError> {
     let found = find(lake, required_query(request, "key")?)?;
+    let announcement = Announcement::of(lake, &[&found.key])?;
+    // First, since a repeated request would not find the file.
+    announcement.send()?;
     lake.store.delete(Bucket::Lake, std::slice::from_ref(&found.key), &WriteOptions::default()).map_err(from_store)?;
+    announcement.repeat();
     tracing::info!(key = found.key, "file deleted");
     Ok(Response::json(200, &Deleted { deleted: found.key }))
 }

@@ -1,12 +1,15 @@
 //! The service, and what its handlers share.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::domain::digest::sha256_hex;
-use crate::domain::layout::{check_stored_key, has_empty_segment, pipeline_of};
+use crate::domain::job::ChangedKeys;
+use crate::domain::layout::{check_stored_key, has_empty_segment, split_key};
+use crate::domain::name::Slug;
 use crate::domain::source_name::is_csv;
 use crate::http::{ApiError, ErrorCode};
 use crate::ports::Kv;
@@ -17,7 +20,7 @@ use crate::web::failure::{from_kv, from_store};
 use crate::web::locks::{Locks, NamedLock};
 use crate::web::snapshot::manifest::Manifests;
 use crate::web::spool::Spool;
-use crate::web::stores::{Objects, extend_window};
+use crate::web::stores::{Objects, record_changes};
 use crate::web::tables::catalogs::Catalogs;
 
 /// Largest head of an object that a request may ask for, in bytes.
@@ -100,32 +103,40 @@ pub(super) fn verify_stored(lake: &Lake, key: &str) -> Result<(), ApiError> {
     Err(ApiError::new(ErrorCode::PreconditionFailed, message))
 }
 
-/// A new file whose pipeline is to be notified.
-pub(super) struct NewFile<'a> {
-    lake: &'a Lake,
-    key: &'a str,
+/// CSVs that are created or deleted, and whose pipelines are to be notified.
+pub(super) struct Announcement<'a> {
+    kv: &'a dyn Kv,
+    changes: Vec<(Slug, ChangedKeys)>,
 }
 
-impl<'a> NewFile<'a> {
-    /// Created before the file is stored, which fails if its pipeline couldn't be notified.
+impl<'a> Announcement<'a> {
+    /// Created before a file is stored or deleted, which fails if its pipeline couldn't be notified.
     ///
     /// # Errors
     /// `kv_unavailable`.
-    pub(super) fn of(lake: &'a Lake, key: &'a str) -> Result<Self, ApiError> {
-        if is_csv(key) && pipeline_of(key).is_some() {
+    pub(super) fn of(lake: &'a Lake, keys: &[&str]) -> Result<Self, ApiError> {
+        let mut changes = BTreeMap::new();
+        for (pipeline, key) in keys.iter().filter(|key| is_csv(key)).filter_map(|key| split_key(key)) {
+            changes.entry(pipeline).or_insert_with(ChangedKeys::none).insert(key);
+        }
+        if !changes.is_empty() {
             lake.kv.ping().map_err(from_kv)?;
         }
-        Ok(Self { lake, key })
+        Ok(Self { kv: &*lake.kv, changes: changes.into_iter().collect() })
     }
 
-    /// Extends the debounce window of the pipeline if the file is a CSV of one.
+    /// Extends the debounce windows of the pipelines.
     ///
     /// # Errors
-    /// `kv_unavailable`: the file is stored, and the request can be repeated.
-    pub(super) fn announce(&self) -> Result<(), ApiError> {
-        match pipeline_of(self.key).filter(|_| is_csv(self.key)) {
-            Some(pipeline) => extend_window(&*self.lake.kv, &pipeline),
-            None => Ok(()),
+    /// `kv_unavailable`: the request can be repeated.
+    pub(super) fn send(&self) -> Result<(), ApiError> {
+        if self.changes.is_empty() { Ok(()) } else { record_changes(self.kv, &self.changes) }
+    }
+
+    /// Sends it again after a deletion that was announced before: a run that started meanwhile still saw the file.
+    pub(super) fn repeat(&self) {
+        if let Err(error) = self.send() {
+            tracing::warn!(%error, "announcing a deleted file again failed");
         }
     }
 }

@@ -9,7 +9,7 @@ use std::io::{self, Read};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::service::{Lake, NewFile, Stored, find, lock, missing, verify_stored};
+use super::service::{Announcement, Lake, Stored, find, lock, missing, verify_stored};
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::store::{BodyChanged, Bucket, ObjectMeta, ObjectReader, Precondition, StoreError, WriteOptions};
 use crate::runtime::failpoint;
@@ -40,11 +40,11 @@ pub fn transfer(lake: &Lake, request: &mut Request) -> Result<Response, ApiError
     if source.key == to {
         return Err(same());
     }
-    let new_file = NewFile::of(lake, &to)?;
+    let announcement = Announcement::of(lake, &[&source.key, &to])?;
     let target = copy(lake, &source, &to)?;
     verify_stored(lake, &to)?;
     // The source still exists, so that a failed request can be repeated.
-    new_file.announce()?;
+    announcement.send()?;
     let lock = lock(lake, &source.key)?;
     let now = lake.store.head(Bucket::Lake, &source.key).map_err(from_store)?;
     if now.is_some_and(|now| now.etag != source.etag || now.size != source.size) {
@@ -52,6 +52,7 @@ pub fn transfer(lake: &Lake, request: &mut Request) -> Result<Response, ApiError
     }
     failpoint::reach("lake::compared");
     lake.store.delete(Bucket::Lake, std::slice::from_ref(&source.key), &lock.options()).map_err(from_store)?;
+    announcement.repeat();
     tracing::info!(from = source.key, to, "file moved");
     Ok(Response::json(200, &Stored::of(&target)))
 }

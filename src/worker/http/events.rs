@@ -4,19 +4,20 @@
 //! URL-encoded, except by Ceph's radosgw, recognized by its `eventSource`.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::domain::layout::pipeline_of;
+use crate::domain::job::ChangedKeys;
+use crate::domain::layout::split_key;
 use crate::domain::name::Slug;
 
 /// What a notification says.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EventSummary {
-    /// Pipelines that got new objects.
-    pub pipelines: BTreeSet<Slug>,
+    /// The new objects of each pipeline.
+    pub changes: BTreeMap<Slug, ChangedKeys>,
     /// Records of new objects in the lake.
     pub accepted: u64,
     /// Records of other events, buckets and keys.
@@ -84,10 +85,13 @@ pub fn read(body: &[u8], lake_bucket: &str) -> Result<EventSummary, EventError> 
     };
     let mut summary = EventSummary::default();
     for record in records {
-        match Record::deserialize(record).ok().and_then(|record| pipeline(&record, lake_bucket)) {
-            Some(slug) => {
+        let record = Record::deserialize(record).ok().filter(|record| is_new_object(record, lake_bucket));
+        let key = record.as_ref().map(|record| key(&record.s3.object.key, &record.source));
+        match key.as_ref().and_then(|(key, is_certain)| Some((split_key(key)?, *is_certain))) {
+            Some(((slug, key), is_certain)) => {
                 summary.accepted += 1;
-                summary.pipelines.insert(slug);
+                let changed = summary.changes.entry(slug).or_insert_with(ChangedKeys::none);
+                if is_certain { changed.insert(key) } else { *changed = ChangedKeys::All }
             }
             None => summary.ignored += 1,
         }
@@ -95,23 +99,23 @@ pub fn read(body: &[u8], lake_bucket: &str) -> Result<EventSummary, EventError> 
     Ok(summary)
 }
 
-fn pipeline(record: &Record<'_>, lake_bucket: &str) -> Option<Slug> {
+fn is_new_object(record: &Record<'_>, lake_bucket: &str) -> bool {
     let name = record.name.strip_prefix("s3:").unwrap_or(&record.name);
-    if !name.starts_with("ObjectCreated:") || record.s3.bucket.name != lake_bucket {
-        return None;
-    }
-    pipeline_of(&key(&record.s3.object.key, &record.source))
+    name.starts_with("ObjectCreated:") && record.s3.bucket.name == lake_bucket
 }
 
-/// The key as stored.
-fn key<'a>(sent: &'a str, source: &str) -> Cow<'a, str> {
-    if source == "ceph:s3" || !percents_are_valid(sent) {
-        return Cow::Borrowed(sent);
+/// The key as stored, and whether that is certain: a key that can't be decoded is not.
+fn key<'a>(sent: &'a str, source: &str) -> (Cow<'a, str>, bool) {
+    if source == "ceph:s3" {
+        return (Cow::Borrowed(sent), true);
+    }
+    if !percents_are_valid(sent) {
+        return (Cow::Borrowed(sent), false);
     }
     let spaced = sent.replace('+', " ");
     match percent_encoding::percent_decode_str(&spaced).decode_utf8() {
-        Ok(decoded) => Cow::Owned(decoded.into_owned()),
-        Err(_) => Cow::Borrowed(sent),
+        Ok(decoded) => (Cow::Owned(decoded.into_owned()), true),
+        Err(_) => (Cow::Borrowed(sent), false),
     }
 }
 
@@ -150,7 +154,7 @@ mod tests {
     fn told(records: &[Value]) -> (Vec<String>, u64, u64) {
         let body = json!({ "EventName": "x", "Records": records }).to_string();
         let told = read(body.as_bytes(), "lake").unwrap();
-        (told.pipelines.iter().map(Slug::to_string).collect(), told.accepted, told.ignored)
+        (told.changes.keys().map(Slug::to_string).collect(), told.accepted, told.ignored)
     }
 
     #[test]
@@ -177,8 +181,26 @@ mod tests {
             ("aws:s3", "%ff", "%ff"),
             ("", "a%C3%A9", "aé"),
         ] {
-            assert_eq!(key(told, source), key_is, "{source} {told}");
+            assert_eq!(key(told, source).0, key_is, "{source} {told}");
         }
+    }
+
+    #[test]
+    fn keys_are_relative_to_their_pipeline_and_uncertain_ones_stand_for_all() {
+        let changes = |records: &[Value]| {
+            read(json!({ "Records": records }).to_string().as_bytes(), "lake").unwrap().changes.into_values()
+        };
+        let put = |key: &str| record("s3:ObjectCreated:Put", "aws:s3", "lake", key);
+        let mut found = changes(&[
+            put("pipelines/a/in/x+y.csv"),
+            put("pipelines/a/z.csv"),
+            put("pipelines/b/50%.csv"),
+            put("pipelines/b/z.csv"),
+            put("pipelines/c/%ff.csv"),
+            put(&format!("pipelines/d/{}", "x".repeat(5_000))),
+        ]);
+        assert_eq!(found.next(), Some(["in/x y.csv", "z.csv"].into_iter().collect()));
+        assert!(found.all(|changed| changed == ChangedKeys::All));
     }
 
     #[test]

@@ -11,7 +11,6 @@ mod rejections;
 use serde_json::json;
 
 use crate::domain::limits::{CONFIG_BYTES_MAX, EVENT_BYTES_MAX, VALIDATE_BYTES_MAX};
-use crate::domain::name::Slug;
 use crate::domain::problem::{Problem, ProblemKind};
 use crate::engine::validate::validate_with_warnings;
 use crate::http::{ApiError, BodyRule, ErrorCode, Method, Request, Response, Route, Router};
@@ -82,13 +81,13 @@ fn post_events(api: &WorkerApi, request: &mut Request) -> Result<Response, ApiEr
     })?;
     let summary = events::read(&body, &api.lake_bucket)
         .map_err(|error| reject(Rejection::InvalidBody, ErrorCode::InvalidEvent, error.to_string()))?;
-    if !summary.pipelines.is_empty() {
-        let slugs: Vec<Slug> = summary.pipelines.into_iter().collect();
+    if !summary.changes.is_empty() {
+        let changes: Vec<_> = summary.changes.into_iter().collect();
         let since = api
             .kv
-            .extend_windows(&slugs)
+            .record_changes(&changes)
             .map_err(|error| reject(Rejection::KvUnavailable, ErrorCode::KvUnavailable, error.to_string()))?;
-        for (pipeline, since) in slugs.iter().zip(since) {
+        for ((pipeline, _), since) in changes.iter().zip(since) {
             api.state.windows.extended(pipeline, since);
         }
     }

@@ -17,7 +17,7 @@ use crate::support::beside;
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// As [`beside::race`], each thread with its own handle.
-fn race<T: Send>(f: &Fixture, threads: usize, act: impl Fn(usize, &dyn Kv) -> T + Sync) -> Vec<T> {
+pub fn race<T: Send>(f: &Fixture, threads: usize, act: impl Fn(usize, &dyn Kv) -> T + Sync) -> Vec<T> {
     beside::race(threads, || f.open(), |n, kv| act(n, &**kv))
 }
 

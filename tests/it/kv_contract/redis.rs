@@ -81,6 +81,17 @@ impl Backend for Redis {
         kept
     }
 
+    fn extend_without_keys(&self, pipeline: &str) {
+        let now = self.now().timestamp_millis();
+        self.server.ask::<()>(&["HSETNX", keys::FIRST_EVENTS, pipeline, &now.to_string()]);
+        self.server.ask::<()>(&["ZADD", keys::WINDOWS, &(now + 5_000).to_string(), pipeline]);
+    }
+
+    fn change_sets(&self) -> usize {
+        let stored = |prefix: &str| self.server.ask::<Vec<String>>(&["KEYS", &format!("{prefix}*")]).len();
+        stored(keys::WINDOW_CHANGES) + stored(keys::JOB_CHANGES)
+    }
+
     fn lose_data(&self) {
         self.server.ask::<()>(&["FLUSHALL"]);
     }

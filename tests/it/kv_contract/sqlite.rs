@@ -84,6 +84,18 @@ impl Backend for SqliteBackend {
         statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
     }
 
+    fn extend_without_keys(&self, pipeline: &str) {
+        let now = self.now().timestamp_millis();
+        let sql = "INSERT OR REPLACE INTO windows (pipeline, first_ms, due_ms) VALUES (?1, ?2, ?2 + 5000)";
+        self.raw().execute(sql, (pipeline, now)).unwrap();
+    }
+
+    fn change_sets(&self) -> usize {
+        let count = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
+        let sets = self.raw().query_row("SELECT count(*) FROM change_sets", [], count).unwrap();
+        usize::try_from(sets).unwrap()
+    }
+
     fn lose_data(&self) {
         std::fs::remove_file(self.path()).unwrap();
     }

@@ -1,5 +1,7 @@
 //! Batches of new files: due after 5 s of quiet, 30 s after the first at the latest, one job each.
 
+use lakemill::ports::schedule::CloseReason;
+
 use super::{AT_ONCE, Fixture, message, seconds, slug};
 
 fn extend(f: &Fixture, pipelines: &[&str]) {
@@ -17,7 +19,7 @@ pub fn window_is_due_after_five_quiet_seconds(f: &Fixture) {
     f.advance(seconds(3));
     assert_eq!(due(f), [""; 0]);
     assert!(!f.kv.fire_window(&f.job("trips")).unwrap(), "it isn't due");
-    assert!(!f.kv.close_window(&slug("trips")).unwrap(), "it isn't due");
+    assert!(!f.kv.close_window(&slug("trips"), CloseReason::AutoRunOff).unwrap(), "it isn't due");
     extend(f, &["trips"]);
     f.advance(seconds(3));
     assert_eq!(due(f), [""; 0], "it was extended");
@@ -36,7 +38,7 @@ pub fn window_shows_its_due_time_until_closed(f: &Fixture) {
     extend(f, &["trips"]);
     assert!(f.kv.window_due_at(&trips).unwrap().unwrap() >= first + seconds(2));
     f.advance(seconds(6));
-    assert!(f.kv.close_window(&trips).unwrap());
+    assert!(f.kv.close_window(&trips, CloseReason::AutoRunOff).unwrap());
     assert_eq!(f.kv.window_due_at(&trips).unwrap(), None);
 }
 
@@ -114,11 +116,11 @@ pub fn windows_are_per_pipeline(f: &Fixture) {
 pub fn window_closes_without_a_job(f: &Fixture) {
     extend(f, &["trips"]);
     f.advance(seconds(7));
-    assert!(f.kv.close_window(&slug("trips")).unwrap());
-    assert!(!f.kv.close_window(&slug("trips")).unwrap());
+    assert!(f.kv.close_window(&slug("trips"), CloseReason::AutoRunOff).unwrap());
+    assert!(!f.kv.close_window(&slug("trips"), CloseReason::AutoRunOff).unwrap());
     assert!(!f.kv.fire_window(&f.job("trips")).unwrap());
     assert_eq!((f.kv.counts().unwrap().windows, f.places()), (0, (0, 0, 0)));
-    assert!(!f.kv.close_window(&slug("never-open")).unwrap());
+    assert!(!f.kv.close_window(&slug("never-open"), CloseReason::AutoRunOff).unwrap());
 }
 
 pub fn no_pipelines_open_no_windows(f: &Fixture) {

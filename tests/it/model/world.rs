@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use lakemill::domain::job::ChangedKeys;
 use lakemill::domain::job::{Progress, RunResult};
 use lakemill::domain::layout::pipeline_prefix;
 use lakemill::domain::manifest::Manifest;
@@ -316,6 +317,7 @@ impl World {
             pipeline: &pipeline(&self.tables),
             job_id: &job_id,
             prefix: ask.prefix,
+            changed: &ChangedKeys::All,
             clean: ask.clean,
             dry_run: ask.dry_run,
             settle: false,

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use lakemill::domain::job::ChangedKeys;
 use lakemill::domain::job::{Progress, RunResult, Stage};
 use lakemill::domain::layout::pipeline_prefix;
 use lakemill::domain::manifest::Manifest;
@@ -254,6 +255,7 @@ pub fn run_on(
         // Rejects carry it: equal bytes need equal ids.
         job_id: "job",
         prefix: "",
+        changed: &ChangedKeys::All,
         clean: how.clean,
         dry_run: false,
         settle: how.settle,

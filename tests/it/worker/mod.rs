@@ -3,6 +3,7 @@
 
 mod batches;
 mod cancelling;
+mod changes;
 mod deaths;
 mod entries;
 mod expressions;

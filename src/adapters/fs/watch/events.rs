@@ -1,12 +1,12 @@
-//! Filters kernel events for new and changed files.
+//! Filters kernel events for new, changed and removed files.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use notify::event::{AccessKind, AccessMode, CreateKind, ModifyKind, RenameMode};
+use notify::event::{AccessKind, AccessMode, CreateKind, ModifyKind, RemoveKind, RenameMode};
 use notify::{Event, EventKind};
 
-/// An event that may mean a new or changed file.
+/// An event that may mean a new, changed or removed file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum FolderEvent {
     /// A file was closed after writing.
@@ -17,6 +17,10 @@ pub(super) enum FolderEvent {
     FolderMade(PathBuf),
     /// A file or folder was renamed to this.
     MovedIn(PathBuf),
+    /// A file was removed.
+    Removed(PathBuf),
+    /// A file or folder was renamed to another name, perhaps outside of the lake.
+    MovedOut(PathBuf),
     /// The folder of a bucket was removed or renamed.
     RootGone,
     /// Events were missed.
@@ -36,10 +40,14 @@ pub(super) fn folder_event(event: notify::Result<Event>, roots: &[PathBuf]) -> O
         EventKind::Create(CreateKind::File) => make(FolderEvent::FileMade, path),
         EventKind::Create(CreateKind::Folder) => make(FolderEvent::FolderMade, path),
         EventKind::Modify(ModifyKind::Name(RenameMode::To)) => make(FolderEvent::MovedIn, path),
-        // A rename within the lake also has a `To` event.
-        EventKind::Modify(ModifyKind::Name(RenameMode::From)) | EventKind::Remove(_) => {
-            roots.contains(&path).then_some(FolderEvent::RootGone)
+        EventKind::Modify(ModifyKind::Name(RenameMode::From)) | EventKind::Remove(_) if roots.contains(&path) => {
+            Some(FolderEvent::RootGone)
         }
+        // A rename within the lake also has a `To` event.
+        EventKind::Modify(ModifyKind::Name(RenameMode::From)) => make(FolderEvent::MovedOut, path),
+        // A removed folder was empty.
+        EventKind::Remove(RemoveKind::Folder) => None,
+        EventKind::Remove(_) => make(FolderEvent::Removed, path),
         EventKind::Any | EventKind::Access(_) | EventKind::Create(_) | EventKind::Modify(_) | EventKind::Other => None,
     }
 }
@@ -52,7 +60,7 @@ pub(super) fn is_hidden(path: &Path, roots: &[PathBuf]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use notify::event::{DataChange, Flag, RemoveKind};
+    use notify::event::{DataChange, Flag};
 
     use super::*;
 
@@ -66,12 +74,13 @@ mod tests {
     const REMOVED: EventKind = EventKind::Remove(RemoveKind::Folder);
 
     #[test]
-    fn closed_and_moved_in_files_count_but_removed_ones_do_not() {
+    fn closed_moved_and_removed_files_count() {
         let path = "/d/.data/lake/pipelines/x/a.csv";
         assert_eq!(make(CLOSED, path), Some(FolderEvent::Written(path.into())));
         assert_eq!(make(MOVED_IN, path), Some(FolderEvent::MovedIn(path.into())));
+        assert_eq!(make(MOVED_OUT, path), Some(FolderEvent::MovedOut(path.into())));
+        assert_eq!(make(EventKind::Remove(RemoveKind::File), path), Some(FolderEvent::Removed(path.into())));
         for kind in [
-            MOVED_OUT,
             REMOVED,
             EventKind::Modify(ModifyKind::Data(DataChange::Any)),
             EventKind::Access(AccessKind::Open(AccessMode::Any)),
@@ -84,7 +93,7 @@ mod tests {
     #[test]
     fn dot_names_are_ignored_below_the_root_only() {
         for hidden in ["pipelines/x/.a.csv", "pipelines/.x/a.csv", ".lakemill/tmp/a"] {
-            for kind in [CLOSED, MOVED_IN, EventKind::Create(CreateKind::Folder)] {
+            for kind in [CLOSED, MOVED_IN, MOVED_OUT, EventKind::Create(CreateKind::Folder)] {
                 assert_eq!(make(kind, &format!("/d/.data/lake/{hidden}")), None);
             }
         }

@@ -1,13 +1,13 @@
-//! Watches the lake's folders for new and changed files.
+//! Watches the lake's folders for new, changed and removed files.
 //!
-//! A file is reported when it is closed after writing, moved in, linked, or found in a new folder. Files and folders whose
-//! name starts with a dot are ignored, as are the store's own folder and removals: only new objects need a run. Files that
-//! this store puts are reported too, which is harmless.
+//! A file is reported when it is closed after writing, moved in or out, removed, linked, or found in a new folder. Files and
+//! folders whose name starts with a dot are ignored, as is the store's own folder. Files that this store puts or deletes are
+//! reported too, which is harmless.
 //!
-//! Invariant: a file that appears during the watch is reported by its key, or by a later `Rescan`.
+//! Invariant: a file that appears or vanishes during the watch is reported by its key, or by a later `Rescan`.
 //!
-//! Whenever events may have been missed (the kernel's queue or ours was full, the folder was replaced, a limit left folders
-//! unwatched), all watches are set again, since new folders may have been missed too, and then a `Rescan` is reported.
+//! Whenever events may have been missed (the kernel's queue or ours was full, a folder was moved or replaced, a limit left
+//! folders unwatched), all watches are set again, since new folders may have been missed too, and then a `Rescan` is reported.
 //! While some folders can't be watched, rescans are reported periodically.
 
 mod events;
@@ -213,15 +213,23 @@ impl Watcher {
                 }
             }
             FolderEvent::FolderMade(path) => self.add_folder(&path, now),
+            FolderEvent::Removed(path) => self.report(&path, now),
+            // The files of a folder vanished with it, without events.
+            FolderEvent::MovedOut(path) if self.was_folder(&path) => self.schedule_reset(),
+            FolderEvent::MovedOut(path) => self.report(&path, now),
             FolderEvent::MovedIn(path) => match std::fs::symlink_metadata(&path) {
                 Ok(metadata) if metadata.is_dir() => self.add_folder(&path, now),
                 Ok(metadata) if metadata.is_file() => self.report(&path, now),
-                // Links and special files are not objects, and removed files need no run.
+                // Links and special files are not objects, and a removal has its own event.
                 Ok(_) | Err(_) => {}
             },
             // A new root may have the same inode, so the identity is not compared.
             FolderEvent::RootGone | FolderEvent::Lost => self.schedule_reset(),
         }
+    }
+
+    fn was_folder(&self, path: &Path) -> bool {
+        self.watches.as_ref().is_some_and(|watches| watches.watched(path))
     }
 
     fn report(&mut self, path: &Path, now: Instant) {

@@ -3,6 +3,7 @@
 //! Invariant: a folder is watched before it is read, so that no new file is missed. Links are not followed: files behind
 //! them are noticed when the lake is compared.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -38,7 +39,7 @@ pub(super) struct Watches {
     watcher: Option<RecommendedWatcher>,
     /// Disconnected once the watcher's thread has ended and released its share of the kernel's limits.
     ended: Receiver<()>,
-    watched: usize,
+    watched: BTreeSet<PathBuf>,
     folders_max: usize,
     fault: Option<WatchFault>,
 }
@@ -60,7 +61,7 @@ impl Watches {
         };
         let watcher = RecommendedWatcher::new(handler, Config::default().with_follow_symlinks(false))
             .map_err(|error| WatchFault::NoWatcher { source: io_error(error) })?;
-        let mut armed = Self { watcher: Some(watcher), ended, watched: 0, folders_max, fault: None };
+        let mut armed = Self { watcher: Some(watcher), ended, watched: BTreeSet::new(), folders_max, fault: None };
         for folder in folders.of(Bucket::Lake).filter(|folder| identity(&folder.dir).is_some()) {
             armed.watch_tree(folder, &folder.dir, &mut |_| {});
         }
@@ -85,12 +86,14 @@ impl Watches {
     /// False if no more folders can be watched.
     fn watch(&mut self, dir: &Path) -> bool {
         let Some(watcher) = &mut self.watcher else { return false };
-        if self.watched == self.folders_max {
+        if self.watched.len() >= self.folders_max && !self.watched.contains(dir) {
             self.fault = Some(WatchFault::TooManyFolders { max: self.folders_max });
             return false;
         }
         match watcher.watch(dir, RecursiveMode::NonRecursive) {
-            Ok(()) => self.watched += 1,
+            Ok(()) => {
+                self.watched.insert(dir.to_owned());
+            }
             Err(error) if matches!(error.kind, ErrorKind::MaxFilesWatch) => {
                 self.fault = Some(WatchFault::WatchLimit);
                 return false;
@@ -103,6 +106,11 @@ impl Watches {
             }
         }
         true
+    }
+
+    /// Whether the folder was watched since the watches were set.
+    pub(super) fn watched(&self, dir: &Path) -> bool {
+        self.watched.contains(dir)
     }
 
     /// Why some folders are not watched.

@@ -1,7 +1,8 @@
 -- Sets a pipeline's tombstone, and deletes its window and its jobs that are not running.
--- KEYS: 1 stream, 2 delayed, 3 active, 4 windows, 5 first events, 6 lock, 7 tombstone
+-- KEYS: 1 stream, 2 delayed, 3 active, 4 windows, 5 first events, 6 lock, 7 tombstone,
+--       8 the window's changed keys
 -- ARGV: 1 now, 2 group, 3 slug, 4 TTL of the tombstone in ms, 5 live records' prefix, 6 messages' prefix,
---       7 maximum jobs checked
+--       7 maximum jobs checked, 8 prefix of the jobs' changed keys
 -- Returns: jobs left to drop
 local bad = check(KEYS[1], 'stream', KEYS[2], 'zset', KEYS[3], 'zset', KEYS[4], 'zset', KEYS[5], 'hash', KEYS[6],
   'string')
@@ -10,6 +11,7 @@ local stream, delayed, active = KEYS[1], KEYS[2], KEYS[3]
 local holder = redis.call('GET', KEYS[6])
 redis.call('ZREM', KEYS[4], ARGV[3])
 redis.call('HDEL', KEYS[5], ARGV[3])
+redis.call('DEL', KEYS[8])
 local kept = 0
 for _, job in ipairs(redis.call('ZRANGE', active, 0, tonumber(ARGV[7]) - 1)) do
   local message = ARGV[6] .. job
@@ -21,7 +23,7 @@ for _, job in ipairs(redis.call('ZRANGE', active, 0, tonumber(ARGV[7]) - 1)) do
     if type(entry) == 'string' then remove(stream, ARGV[2], entry) end
     redis.call('ZREM', delayed, job)
     redis.call('ZREM', active, job)
-    redis.call('DEL', ARGV[5] .. job, message)
+    redis.call('DEL', ARGV[5] .. job, message, ARGV[8] .. job)
   end
 end
 redis.call('SET', KEYS[7], clock(ARGV[1]), 'PX', ARGV[4])

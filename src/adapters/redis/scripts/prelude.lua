@@ -92,6 +92,32 @@ local function add_job(stream, live, active, message, job, record, enqueued, att
   redis.call('SET', live, record)
 end
 
+-- The changed keys of a window are a hash: each key is a field; the field '' has their bytes and the due time of the window,
+-- or 'all'.
+
+-- The bytes of a window's changed keys; nil if any key may have changed. `due` is that of the window, false if it is new. A
+-- program that doesn't record keys leaves another due time, or no keys.
+local function bytes_of_changed(changed, due)
+  local state = redis.pcall('HGET', changed, '')
+  if not state and not due and redis.call('EXISTS', changed) == 0 then return 0 end
+  if type(state) ~= 'string' then return nil end
+  local bytes, seen = string.match(state, '^(%d+) (%d+)$')
+  if not bytes or due and tonumber(due) ~= tonumber(seen) then return nil end
+  return tonumber(bytes)
+end
+
+-- Any key may have changed.
+local function change_all(changed)
+  redis.call('DEL', changed)
+  redis.call('HSET', changed, '', 'all')
+end
+
+-- Makes the waiting jobs and the next window of a pipeline look at all keys. `jobs` is the prefix of the jobs' changed keys.
+local function look_at_all(active, jobs, window)
+  for _, job in ipairs(redis.call('ZRANGE', active, 0, 999)) do redis.call('DEL', jobs .. job) end
+  change_all(window)
+end
+
 -- Makes the longest deferred job of a pipeline due, except `but`.
 local function promote(active, delayed, messages, now, but)
   for _, job in ipairs(redis.call('ZRANGE', active, 0, 99)) do

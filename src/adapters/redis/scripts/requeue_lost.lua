@@ -1,6 +1,7 @@
 -- Requeues active jobs that are neither in the stream nor waiting.
 -- KEYS: 1 stream, 2 delayed, 3 active, 4 lock
--- ARGV: 1 group, 2 live records' prefix, 3 messages' prefix, 4… job ids
+-- ARGV: 1 group, 2 live records' prefix, 3 messages' prefix, 4 prefix of the jobs' changed keys, 5 the window's changed keys,
+--       6… job ids
 -- Returns: the ids of the requeued jobs
 local bad = check(KEYS[1], 'stream', KEYS[2], 'zset', KEYS[3], 'zset', KEYS[4], 'string')
 if bad then return bad end
@@ -30,7 +31,7 @@ local function in_stream(entry)
 end
 
 local requeued = {}
-for i = 4, #ARGV do
+for i = 6, #ARGV do
   local job = ARGV[i]
   local message = ARGV[3] .. job
   if redis.call('ZSCORE', active, job) and not is_for(holder, job) then
@@ -47,7 +48,8 @@ for i = 4, #ARGV do
         remove(stream, ARGV[1], entry)
         redis.call('ZREM', active, job)
         redis.call('ZREM', delayed, job)
-        redis.call('DEL', message)
+        redis.call('DEL', message, ARGV[4] .. job)
+        look_at_all(active, ARGV[4], ARGV[5])
       elseif waits then
         redis.call('HSET', message, unpack(known))
       else

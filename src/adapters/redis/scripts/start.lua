@@ -1,5 +1,6 @@
 -- Starts a claimed job: takes the pipeline's lock and counts the attempt.
--- KEYS: 1 stream, 2 delayed, 3 live, 4 active, 5 message, 6 lock, 7 fences, 8 tombstone
+-- KEYS: 1 stream, 2 delayed, 3 live, 4 active, 5 message, 6 lock, 7 fences, 8 tombstone,
+--       9 the job's changed keys
 -- ARGV: 1 now, 2 group, 3 consumer, 4 entry, 5 job id, 6 slug, 7 enqueued ms, 8 token, 9 lock TTL ms, 10 fence floor,
 --       11 defer margin ms, 12 longest defer ms, 13 maximum attempts, 14 live record of a new job,
 --       15… the message's fields: name, value
@@ -33,7 +34,7 @@ if mark and tonumber(ARGV[7]) <= mark then
   remove_all(stream, group, entry, message)
   redis.call('ZREM', active, job)
   redis.call('ZREM', delayed, job)
-  redis.call('DEL', live, message)
+  redis.call('DEL', live, message, KEYS[9])
   return {'dropped'}
 end
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use lakemill::domain::digest::sha256_hex;
+use lakemill::domain::job::ChangedKeys;
 use lakemill::domain::job::Job;
 use lakemill::domain::layout::{config_key, pipeline_prefix};
 use lakemill::domain::manifest::Manifest;
@@ -135,6 +136,7 @@ pub fn clean_store(slug: &Slug, config: &str, lake: &BTreeMap<String, Vec<u8>>) 
         pipeline: &validate(config, &*SQL).unwrap(),
         job_id: "clean",
         prefix: "",
+        changed: &ChangedKeys::All,
         clean: true,
         dry_run: false,
         settle: false,

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use lakemill::adapters::sqlite::SqliteKv;
-use lakemill::domain::job::{AttemptCost, Job, JobId};
+use lakemill::domain::job::{AttemptCost, ChangedKeys, Job, JobId};
 use lakemill::domain::login::LoginScopes;
 use lakemill::domain::name::{QueryId, Slug};
 use lakemill::ports::jobs::*;
 use lakemill::ports::kv::{Diagnose, KeyLocks, KvError, KvReport, KvResult};
 use lakemill::ports::queries::{RegisteredQuery, RunningQueries};
 use lakemill::ports::rechecks::{Recheck, Rechecks};
-use lakemill::ports::schedule::{Cursor, Schedule};
+use lakemill::ports::schedule::{CloseReason, Cursor, Schedule};
 use lakemill::ports::sessions::{Admission, LoginThrottle, Session, Sessions};
 use lakemill::ports::store::{Bucket, ObjectStore, WriteOptions};
 use lakemill::runtime::simulation;
@@ -236,10 +236,14 @@ impl PipelineLocks for SimKv {
 }
 
 impl Schedule for SimKv {
-    fn extend_windows(&self, pipelines: &[Slug]) -> KvResult<Vec<DateTime<Utc>>> {
+    fn record_changes(&self, changes: &[(Slug, ChangedKeys)]) -> KvResult<Vec<DateTime<Utc>>> {
         let forgets = self.world.mutation == Mutation::ForgetsEvents && self.world.scheduler.happens(200);
-        let act = |kv: &SqliteKv| if forgets { Ok(Vec::new()) } else { kv.extend_windows(pipelines) };
+        let act = |kv: &SqliteKv| if forgets { Ok(Vec::new()) } else { kv.record_changes(changes) };
         self.call("extend_windows", Kind::Write, act)
+    }
+
+    fn changed_keys(&self, job_id: &JobId) -> KvResult<ChangedKeys> {
+        self.call("changed_keys", Kind::Read, |kv| kv.changed_keys(job_id))
     }
 
     /// No call of its own: it only names a window in the log.
@@ -267,8 +271,8 @@ impl Schedule for SimKv {
         done
     }
 
-    fn close_window(&self, pipeline: &Slug) -> KvResult<bool> {
-        self.call("close_window", Kind::Write, |kv| kv.close_window(pipeline))
+    fn close_window(&self, pipeline: &Slug, reason: CloseReason) -> KvResult<bool> {
+        self.call("close_window", Kind::Write, |kv| kv.close_window(pipeline, reason))
     }
 
     fn release_due(&self, limit: usize) -> KvResult<usize> {

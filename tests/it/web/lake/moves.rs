@@ -1,5 +1,6 @@
 //! Moving files.
 
+use lakemill::domain::job::{ChangedKeys, Job, JobMessage};
 use lakemill::ports::store::Bucket;
 use rustix::process::Signal;
 use serde_json::json;
@@ -76,6 +77,47 @@ fn only_moving_a_csv_into_a_pipeline_extends_its_window() {
         site.kv.drop_pipeline(&slug("trips")).unwrap();
         assert_eq!(site.kv.counts().unwrap().windows, 0, "it was that pipeline's");
     });
+}
+
+#[test]
+fn requests_name_the_keys_that_they_create_and_remove() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        for name in ["moved.csv", "deleted.csv", "gone.csv", "readme.txt"] {
+            put(&site, &format!("pipelines/trips/in/{name}"), b"a\n");
+        }
+        upload(&browser, "pipelines/trips/in/new.csv", b"a\n").ok();
+        transfer(&browser, "pipelines/trips/in/moved.csv", "pipelines/other/to.csv").ok();
+        transfer(&browser, "pipelines/trips/in/gone.csv", "elsewhere.csv").ok();
+        for name in ["deleted.csv", "readme.txt"] {
+            browser.delete(&format!("/api/lake?key=pipelines/trips/in/{name}")).ok();
+        }
+        for (pipeline, expected) in
+            [("trips", &["in/deleted.csv", "in/gone.csv", "in/moved.csv", "in/new.csv"][..]), ("other", &["to.csv"])]
+        {
+            let message = JobMessage::new(slug(pipeline), false, "auto", chrono::Utc::now());
+            await_that("the window to be due", || site.kv.fire_window(&Job::queued(&message, 3)).unwrap());
+            let keys: ChangedKeys = expected.iter().copied().collect();
+            assert_eq!(site.kv.changed_keys(&message.job_id).unwrap(), keys, "{pipeline}");
+        }
+    });
+}
+
+#[test]
+fn deletion_without_a_queue_fails_and_keeps_the_file() {
+    let site = Site::new(Kind::Fleet);
+    let web = site.web();
+    let browser = Browser::log_in(&web);
+    put(&site, "pipelines/trips/a.csv", b"a\n");
+    let redis = site.redis.as_ref().unwrap();
+    let _: String = redis.ask(&["CONFIG", "SET", "maxmemory", "1"]);
+    browser.delete("/api/lake?key=pipelines/trips/a.csv").refused(503, "kv_unavailable");
+    let _: String = redis.ask(&["CONFIG", "SET", "maxmemory", "0"]);
+    assert_eq!(download(&browser, "pipelines/trips/a.csv").ok().body, b"a\n");
+    browser.delete("/api/lake?key=pipelines/trips/a.csv").ok();
+    assert_eq!(site.kv.counts().unwrap().windows, 1);
 }
 
 #[test]

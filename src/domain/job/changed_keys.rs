@@ -1,0 +1,82 @@
+//! The keys of a pipeline's CSVs that may have changed, as events named them.
+//!
+//! They are hints. A key that did not change costs a look at it. A key that no event named is found by the next
+//! comparison of the whole listing.
+
+use std::collections::BTreeSet;
+
+use crate::domain::limits::{CHANGED_KEYS_BYTES_MAX, CHANGED_KEYS_MAX, KEY_BYTES_MAX};
+
+/// Which keys a run looks at, relative to the pipeline's prefix.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChangedKeys {
+    /// Any key may have changed: the run compares the whole listing.
+    All,
+    /// Only these keys were created, replaced or removed.
+    These(BTreeSet<String>),
+}
+
+impl ChangedKeys {
+    /// No key.
+    pub const fn none() -> Self {
+        Self::These(BTreeSet::new())
+    }
+
+    /// Adds a key. An empty or overlong key identifies no object and stands for all keys.
+    pub fn insert(&mut self, key: &str) {
+        let Self::These(keys) = self else { return };
+        if key.is_empty() || key.len() > KEY_BYTES_MAX {
+            *self = Self::All;
+        } else if !keys.contains(key) {
+            keys.insert(key.to_owned());
+        }
+    }
+
+    /// All keys, if there are more than [`CHANGED_KEYS_MAX`] or they have more than [`CHANGED_KEYS_BYTES_MAX`].
+    #[must_use]
+    pub fn bounded(self) -> Self {
+        match self {
+            Self::These(keys) if fit(keys.len(), keys.iter().map(String::len).sum()) => Self::These(keys),
+            Self::These(_) | Self::All => Self::All,
+        }
+    }
+}
+
+/// Whether so many keys with so many bytes are kept.
+pub const fn fit(keys: usize, bytes: usize) -> bool {
+    keys <= CHANGED_KEYS_MAX && bytes <= CHANGED_KEYS_BYTES_MAX
+}
+
+impl<'a> FromIterator<&'a str> for ChangedKeys {
+    fn from_iter<I: IntoIterator<Item = &'a str>>(keys: I) -> Self {
+        let mut changed = Self::none();
+        keys.into_iter().for_each(|key| changed.insert(key));
+        changed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unusable_keys_stand_for_all_keys() {
+        let long = "x".repeat(KEY_BYTES_MAX + 1);
+        for key in ["", long.as_str()] {
+            assert_eq!(ChangedKeys::from_iter(["a.csv", key, "b.csv"]), ChangedKeys::All);
+        }
+        let longest = "x".repeat(KEY_BYTES_MAX);
+        assert!(matches!(ChangedKeys::from_iter([longest.as_str()]), ChangedKeys::These(keys) if keys.len() == 1));
+    }
+
+    #[test]
+    fn more_keys_or_bytes_than_are_kept_are_all_keys() {
+        let keys: Vec<String> = (0..=CHANGED_KEYS_MAX).map(|n| n.to_string()).collect();
+        let changed = |keys: &[String]| keys.iter().map(String::as_str).collect::<ChangedKeys>().bounded();
+        assert!(matches!(changed(&keys[1..]), ChangedKeys::These(_)));
+        assert_eq!(changed(&keys), ChangedKeys::All);
+        let long: Vec<String> = (0..CHANGED_KEYS_BYTES_MAX / 1_024).map(|n| format!("{n:01024}")).collect();
+        assert!(matches!(changed(&long), ChangedKeys::These(_)));
+        assert_eq!(changed(&[long, vec!["x".into()]].concat()), ChangedKeys::All);
+    }
+}
