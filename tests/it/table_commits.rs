@@ -83,7 +83,7 @@ fn made(source: &str, text: &str) -> MadeGroup {
     let source = source.to_owned();
     let members = vec![Member { source: source.clone(), rows: 1, share: 1 }];
     let segment = SegmentEntry { first: source.clone(), last: source, rows: 1, row_groups: 1, cut: Cut::File };
-    let file = StoredFile { key, rows: 1, size: text.len() as u64, sha256 };
+    let file = StoredFile { key, rows: 1, size: text.len() as u64, sha256, row_groups: 1 };
     MadeGroup { files: vec![file], segments: vec![(segment, Some(members))] }
 }
 

@@ -40,6 +40,9 @@ pub struct StoredFile {
     pub rows: u64,
     pub size: u64,
     pub sha256: String,
+    /// Of a data file.
+    #[serde(default, skip_serializing_if = "is_none_of")]
+    pub row_groups: u32,
 }
 
 /// The key of a group or a segment: its partition (`""` where there is no partitioning) and its first source.
@@ -129,6 +132,11 @@ impl From<Member> for (String, u64, u64) {
 
 /// The sources of a segment, in order.
 pub type Members = Vec<Member>;
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_none_of(count: &u32) -> bool {
+    *count == 0
+}
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(number: &u64) -> bool {
