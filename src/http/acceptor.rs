@@ -1,8 +1,8 @@
 //! Accepts connections, and holds those without a complete head, on one thread.
 //!
-//! Invariants: it never waits for one client, and a connection costs a thread only once its head is complete. At the
-//! limit it evicts the client without credentials that has been waited for longest: for a head, a body, or to read a
-//! response.
+//! Invariants: it never waits for one client. A connection counts against the limits once a byte came, and costs a thread
+//! only once its head is complete. At the limit it evicts the client without credentials that has been waited for longest:
+//! for a head, a body, or to read a response. A complete head is never evicted, even if it wasn't read yet.
 //! Must not: know what a head says.
 
 use std::io::{self, ErrorKind, Read, Write};
@@ -56,6 +56,13 @@ impl Listener for TcpListener {
     }
 }
 
+/// A connection that has sent nothing.
+struct Silent {
+    stream: TcpStream,
+    peer: SocketAddr,
+    since: Instant,
+}
+
 /// A connection without a complete head.
 struct Idle {
     connection: Connection,
@@ -79,6 +86,8 @@ pub(super) struct Acceptor<L> {
     inbox: Receiver<AcceptorMessage>,
     woken: UnixStream,
     threads: ThreadPool,
+    /// By age, the oldest first.
+    silent: Vec<Silent>,
     idle: Vec<Idle>,
     lingering: Vec<Lingering>,
     /// No accept before this.
@@ -94,6 +103,7 @@ pub(super) struct Acceptor<L> {
 /// Indexes of what is ready.
 struct Ready {
     accept: bool,
+    silent: Vec<usize>,
     idle: Vec<usize>,
     lingering: Vec<usize>,
 }
@@ -113,6 +123,7 @@ impl<L: Listener> Acceptor<L> {
             inbox,
             woken,
             threads,
+            silent: Vec::new(),
             idle: Vec::new(),
             lingering: Vec::new(),
             paused_until: None,
@@ -134,13 +145,17 @@ impl<L: Listener> Acceptor<L> {
             for at in ready.idle.into_iter().rev() {
                 self.receive(at);
             }
+            for (removed, at) in ready.silent.into_iter().enumerate() {
+                let silent = self.silent.remove(at - removed);
+                self.seat(silent);
+            }
             self.drain_inbox();
             self.expire(Instant::now());
             if ready.accept {
                 self.accept();
             }
-            if self.listener.is_none() && self.idle.is_empty() && self.lingering.is_empty() && self.shared.served() == 0
-            {
+            let is_empty = self.silent.is_empty() && self.idle.is_empty() && self.lingering.is_empty();
+            if self.listener.is_none() && is_empty && self.shared.served() == 0 {
                 // A thread sends its last message before it ends.
                 self.drain_inbox();
                 if self.lingering.is_empty() {
@@ -164,6 +179,8 @@ impl<L: Listener> Acceptor<L> {
         polled.extend(self.idle.iter().map(|idle| PollFd::new(&**idle.connection.stream.stream(), PollFlags::IN)));
         let first_lingering = polled.len();
         polled.extend(self.lingering.iter().map(|l| PollFd::new(&*l.stream, PollFlags::IN)));
+        let first_silent = polled.len();
+        polled.extend(self.silent.iter().map(|silent| PollFd::new(&silent.stream, PollFlags::IN)));
         let outcome = poll(&mut polled, timeout.as_ref());
         let failed = outcome.is_err();
         if outcome.is_err_and(|error| error != rustix::io::Errno::INTR) {
@@ -175,16 +192,18 @@ impl<L: Listener> Acceptor<L> {
         Ready {
             accept: first_idle == 2 && ready(1),
             idle: indexes(first_idle, first_lingering),
-            lingering: indexes(first_lingering, polled.len()),
+            lingering: indexes(first_lingering, first_silent),
+            silent: indexes(first_silent, polled.len()),
         }
     }
 
     fn next_deadline(&self) -> Option<Instant> {
         let idle = self.idle.iter().map(|idle| self.deadline(idle));
-        let idle_until = self.idle_until.filter(|_| !self.idle.is_empty());
+        let idle_until = self.idle_until.filter(|_| !self.idle.is_empty() || !self.silent.is_empty());
+        let silent = self.silent.first().map(|silent| silent.since + self.shared.limits.idle_time_max);
         let lingering = self.lingering.iter().map(|lingering| lingering.until);
         let handler = self.shared.next_silent_handler();
-        idle.chain(lingering).chain(self.paused_until).chain(idle_until).chain(handler).min()
+        idle.chain(silent).chain(lingering).chain(self.paused_until).chain(idle_until).chain(handler).min()
     }
 
     fn deadline(&self, idle: &Idle) -> Instant {
@@ -221,17 +240,18 @@ impl<L: Listener> Acceptor<L> {
         self.idle.push(Idle { connection, scanner: HeadScanner::default(), since, head_started });
     }
 
-    /// Reads from a client. A head that is complete or malformed goes to a thread.
-    fn receive(&mut self, at: usize) {
+    /// Reads from a client. A head that is complete or malformed goes to a thread. Returns whether the connection still
+    /// waits for its head, at the same index.
+    fn receive(&mut self, at: usize) -> bool {
         let limits = &self.shared.limits;
         let idle = &mut self.idle[at];
         loop {
             match idle.connection.stream.receive() {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return true,
                 Ok(0) | Err(_) => {
                     self.idle.swap_remove(at);
-                    return;
+                    return false;
                 }
                 Ok(_) => {
                     idle.head_started.get_or_insert_with(Instant::now);
@@ -239,7 +259,8 @@ impl<L: Listener> Acceptor<L> {
                     let scanned = idle.scanner.advance(bytes, limits.head_bytes_max, limits.head_fields_max);
                     if scanned != Scanned::Partial {
                         let connection = self.idle.swap_remove(at).connection;
-                        return self.start(connection);
+                        self.start(connection);
+                        return false;
                     }
                 }
             }
@@ -263,7 +284,10 @@ impl<L: Listener> Acceptor<L> {
         self.shared.cut_silent_handlers(now);
         if self.idle_until.is_some_and(|until| until <= now) {
             self.idle.clear();
+            self.silent.clear();
         }
+        let idle_time_max = self.shared.limits.idle_time_max;
+        self.silent.retain(|silent| silent.since + idle_time_max > now);
         for at in (0..self.idle.len()).rev() {
             if self.deadline(&self.idle[at]) <= now {
                 let Idle { connection, head_started, .. } = self.idle.swap_remove(at);
@@ -307,10 +331,27 @@ impl<L: Listener> Acceptor<L> {
         let _ = stream.set_nodelay(true);
         self.shared.metrics.accepted.fetch_add(1, Ordering::Relaxed);
         let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
-        match self.permit(peer.ip()) {
+        self.seat(Silent { stream, peer, since: Instant::now() });
+    }
+
+    /// Counts a connection from which something came against the limits, and reads it. The head often arrives with the
+    /// connection.
+    fn seat(&mut self, silent: Silent) {
+        let Silent { stream, peer, .. } = &silent;
+        match stream.peek(&mut [0]) {
+            Ok(0) => return,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                return self.hold_silent(silent);
+            }
+            Err(_) => return,
+            Ok(_) => {}
+        }
+        let permit = self.permit(peer.ip());
+        let Silent { stream, peer, .. } = silent;
+        match permit {
             Ok(permit) => {
-                self.hold(Connection { stream: BufferedConnection::new(stream), peer, served: 0, permit });
-                // The head often arrives with the connection.
+                let stream = BufferedConnection::new(stream);
+                self.hold(Connection { stream, peer, served: 0, authenticated: false, permit });
                 self.receive(self.idle.len() - 1);
             }
             Err(refusal) => {
@@ -332,9 +373,8 @@ impl<L: Listener> Acceptor<L> {
             return Err(TOO_MANY_OF_ADDRESS);
         }
         let client = || address.map(|address| shared.connections.acquire(address));
-        let open = usize::try_from(shared.metrics.open.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
         let reserved = shared.reserved_open.load(Ordering::Relaxed);
-        if open.saturating_sub(reserved) < shared.limits.connections_max || self.evict(Evict::Any) {
+        if shared.open() < shared.limits.connections_max || self.evict(Evict::Any) {
             return Ok(ConnectionPermit::new(&shared.metrics, client(), None));
         }
         if reserved >= shared.limits.probe_connections_max && !self.evict_reserved() {
@@ -343,23 +383,44 @@ impl<L: Listener> Acceptor<L> {
         Ok(ConnectionPermit::new(&shared.metrics, client(), Some(&shared.reserved_open)))
     }
 
-    /// Closes the connection that has waited for its client longest: for a head, or in an anonymous request; false if
-    /// there is none.
+    /// Keeps a connection that has sent nothing. At the limit the oldest one is closed, of one address if that has three
+    /// quarters of them.
+    fn hold_silent(&mut self, silent: Silent) {
+        let max = self.shared.limits.silent_connections_max;
+        if self.silent.len() >= max {
+            let client = subscriber(silent.peer.ip());
+            let is_own = |other: &Silent| subscriber(other.peer.ip()) == client;
+            let own = self.silent.iter().filter(|other| is_own(other)).count();
+            let oldest_own = self.silent.iter().position(is_own).filter(|_| own * 4 >= max * 3);
+            self.silent.remove(oldest_own.unwrap_or(0));
+            self.shared.metrics.evicted.fetch_add(1, Ordering::Relaxed);
+        }
+        self.silent.push(silent);
+    }
+
+    /// Closes the connection that has waited for its client longest: for a head, or in an anonymous request. Those whose
+    /// last request had credentials are closed after all others. False if there is none.
     fn evict(&mut self, which: Evict) -> bool {
         let may_be_evicted = |idle: &Idle| match which {
             Evict::Any => !idle.connection.permit.is_reserved(),
             Evict::From(address) => idle.connection.permit.address() == Some(address),
             Evict::HandlerSince(_) => false,
         };
-        let candidates = (0..self.idle.len()).filter(|at| may_be_evicted(&self.idle[*at]));
-        let oldest = candidates.min_by_key(|at| self.idle[*at].since);
-        let served = self.shared.longest_wait(which);
-        match oldest {
-            Some(at) if served.is_none_or(|since| self.idle[at].since <= since) => {
-                self.close(at);
-                true
+        loop {
+            let candidates = (0..self.idle.len()).filter(|at| may_be_evicted(&self.idle[*at]));
+            let rank = |at: usize| (self.idle[at].connection.authenticated, self.idle[at].since);
+            let first = candidates.min_by_key(|at| rank(*at));
+            let served = self.shared.longest_wait(which);
+            match first {
+                Some(at) if served.is_none_or(|since| rank(at) <= (false, since)) => {
+                    // The rest of its head may have come since the last poll; a reset would lose that request.
+                    if self.receive(at) {
+                        self.close(at);
+                        return true;
+                    }
+                }
+                Some(_) | None => return self.shared.evict(which),
             }
-            Some(_) | None => self.shared.evict(which),
         }
     }
 
@@ -392,13 +453,17 @@ impl<L: Listener> Acceptor<L> {
             return;
         }
         if self.lingering.len() >= self.shared.limits.lingering_max {
-            self.lingering.remove(0);
+            // Input that is left unread would make the system reset the client, which may lose the response.
+            if self.discard(0) {
+                self.lingering.remove(0);
+            }
         }
         let until = Instant::now() + self.shared.limits.linger_time_max;
         self.lingering.push(Lingering { stream, until, discarded: 0 });
     }
 
-    fn discard(&mut self, at: usize) {
+    /// Discards what came. Returns whether the connection still lingers, at the same index.
+    fn discard(&mut self, at: usize) -> bool {
         let mut bytes = [0; DISCARD_BYTES];
         let lingering = &mut self.lingering[at];
         for _ in 0..DISCARDS_PER_ROUND {
@@ -406,13 +471,14 @@ impl<L: Listener> Acceptor<L> {
                 Ok(read) if read > 0 && lingering.discarded < self.shared.limits.linger_bytes_max => {
                     lingering.discarded += read as u64;
                 }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return true,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Ok(_) | Err(_) => {
                     self.lingering.remove(at);
-                    return;
+                    return false;
                 }
             }
         }
+        true
     }
 }

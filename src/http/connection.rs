@@ -13,6 +13,8 @@ pub(super) struct Connection {
     pub(super) peer: SocketAddr,
     /// Requests so far.
     pub(super) served: u32,
+    /// Whether its last request had credentials.
+    pub(super) authenticated: bool,
     pub(super) permit: ConnectionPermit,
 }
 

@@ -4,14 +4,17 @@
 
 use std::time::Duration;
 
-/// Connections at a time, in any state; more are answered 503 and closed.
+/// Connections at a time from which at least a byte came; more are answered 503 and closed.
 pub const CONNECTIONS_MAX: usize = 256;
 /// Connections of one address (IPv6: one /64) at a time, except of trusted proxies; and requests forwarded by a trusted
 /// proxy, by the client it names. Three quarters: enough for a single client, and a greedy one leaves a quarter to others.
 pub const CONNECTIONS_PER_ADDRESS_MAX: usize = 192;
 /// Connections beyond [`CONNECTIONS_MAX`] for health and readiness, if no other one can be evicted.
 pub const PROBE_CONNECTIONS_MAX: usize = 16;
-/// From the accept of such a connection to the end of its head.
+/// Accepted connections that have sent nothing yet, besides those; with more, the oldest is closed, of one address if that
+/// has three quarters of them. So a client that is slow to send isn't closed because others connect and send nothing.
+pub const SILENT_CONNECTIONS_MAX: usize = 512;
+/// From the first byte of a connection for probes to the end of its head.
 pub const PROBE_HEAD_TIME_MAX: Duration = Duration::from_secs(2);
 /// Longest request head (request line, fields and the empty line), in bytes.
 pub const HEAD_BYTES_MAX: usize = 32 << 10;
@@ -64,6 +67,8 @@ pub struct GuardLimits {
     pub connections_per_address_max: usize,
     /// [`PROBE_CONNECTIONS_MAX`]
     pub probe_connections_max: usize,
+    /// [`SILENT_CONNECTIONS_MAX`]
+    pub silent_connections_max: usize,
     /// [`PROBE_HEAD_TIME_MAX`]
     pub probe_head_time_max: Duration,
     /// [`HEAD_BYTES_MAX`]
@@ -114,6 +119,7 @@ impl Default for GuardLimits {
             connections_max: CONNECTIONS_MAX,
             connections_per_address_max: CONNECTIONS_PER_ADDRESS_MAX,
             probe_connections_max: PROBE_CONNECTIONS_MAX,
+            silent_connections_max: SILENT_CONNECTIONS_MAX,
             probe_head_time_max: PROBE_HEAD_TIME_MAX,
             head_bytes_max: HEAD_BYTES_MAX,
             head_fields_max: HEAD_FIELDS_MAX,

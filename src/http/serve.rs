@@ -182,6 +182,7 @@ impl Exchange<'_> {
             return self.respond_early(connection, self.overloaded(false));
         }
         self.caller = admission.caller;
+        connection.authenticated = self.caller != Caller::Anonymous;
         self.wait_for_client(true);
         let (body, memory) = match self.take_body(&mut connection, &admission) {
             Ok(taken) => taken,
@@ -347,7 +348,9 @@ impl Exchange<'_> {
     fn respond(&mut self, connection: Connection, response: Response, permit: Option<HandlerPermit>) -> After {
         let end = BodyEnd::of(&response, &self.head);
         self.status = response.status;
-        self.keep &= end != BodyEnd::Close && !self.shared.is_stopping();
+        // A kept connection may be evicted while its client sends the next request. So it isn't kept if that is likely.
+        let is_evictable = self.caller == Caller::Anonymous && self.shared.is_crowded(connection.permit.address());
+        self.keep &= end != BodyEnd::Close && !is_evictable && !self.shared.is_stopping();
         let is_small = matches!(&response.body, Body::Bytes(bytes) if bytes.len() <= DETACHED_BYTES_MAX);
         let _permit = permit.filter(|_| !is_small);
         let with_body = self.head.method() != Method::Head;

@@ -170,6 +170,7 @@ fn leave_descriptors(limits: &mut GuardLimits) {
         let usual = limits.connections_max;
         tracing::warn!(limit = files, clients = fit, usual, "limit of open files is low; fewer connections allowed");
         limits.connections_max = fit;
+        limits.silent_connections_max = limits.silent_connections_max.min(2 * fit);
         let share = (fit * CONNECTIONS_PER_ADDRESS_MAX).div_ceil(CONNECTIONS_MAX);
         limits.connections_per_address_max = limits.connections_per_address_max.min(share);
         limits.probe_connections_max = (fit * limits.probe_connections_max).div_ceil(CONNECTIONS_MAX);

@@ -148,6 +148,20 @@ impl Shared {
         let _ = (&self.waker).write(&[0]);
     }
 
+    /// Connections that count against the limit of all.
+    pub(super) fn open(&self) -> usize {
+        let open = usize::try_from(self.metrics.open.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
+        open.saturating_sub(self.reserved_open.load(Ordering::Relaxed))
+    }
+
+    /// Whether three quarters of the connections are taken: of all, or of those that `address` may have.
+    pub(super) fn is_crowded(&self, address: Option<IpAddr>) -> bool {
+        let is_crowded = |count: usize, max: usize| count.saturating_mul(4) >= max.saturating_mul(3);
+        let of_address = address.map_or(0, |address| self.connections.count(address));
+        is_crowded(self.open(), self.limits.connections_max)
+            || is_crowded(of_address, self.limits.connections_per_address_max)
+    }
+
     /// How many connections are being served.
     pub(super) fn served(&self) -> usize {
         self.served.lock().len()

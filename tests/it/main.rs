@@ -24,6 +24,7 @@ mod docs;
 mod faults;
 mod full_disk;
 mod http_bodies;
+mod http_connections;
 mod http_guard;
 mod http_responses;
 mod http_routes;
