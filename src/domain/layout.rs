@@ -298,6 +298,26 @@ pub fn check_no_hidden_dots(key: &str, in_warehouse: bool) -> Result<(), &'stati
     check_segments(key, |segment| !is_value(segment) && hides_dots(segment))
 }
 
+/// Checks that no decoder makes steps of a key that lead out of the folder that it is relative to. Counts every step that
+/// some decoder finds, and only segments that mean one folder to all of them.
+///
+/// # Errors
+/// Some decoder leaves the folder.
+pub fn check_stays_below(key: &str) -> Result<(), &'static str> {
+    let mut depth = 0_usize;
+    for segment in key.split('/') {
+        let steps = decodings(segment).map(|text| parts(&text).filter(|part| *part == "..").count()).max();
+        depth = depth
+            .checked_sub(steps.unwrap_or(0))
+            .ok_or("it has a segment of which a decoder makes steps out of the pipeline")?;
+        let is_name = |c: char| c.is_ascii_alphanumeric() || "-_. ".contains(c);
+        if segment.chars().all(is_name) && segment.contains(|c: char| c.is_ascii_alphanumeric()) {
+            depth += 1;
+        }
+    }
+    Ok(())
+}
+
 fn portable(key: &str, hides_dots: impl Fn(&str) -> bool) -> Result<(), &'static str> {
     check_segments(key, hides_dots)?;
     // A drive, or a stream of a file, on other systems.
@@ -317,23 +337,22 @@ fn check_segments(key: &str, hides_dots: impl Fn(&str) -> bool) -> Result<(), &'
 /// Separators of paths, and characters that look like them or are mapped to them.
 const SEPARATORS: &[char] = &['/', '\\', '\u{2044}', '\u{2215}', '\u{2216}', '\u{29f5}', '\u{29f8}'];
 
-/// Whether a decoder makes a `.` or `..` segment of a part of `segment`: by percent-decoding it once or, up to
-/// [`KEY_DECODINGS_MAX`] times, again, by taking overlong UTF-8, or by replacing characters by their plain forms.
+/// Whether a decoder makes a `.` or `..` segment of a part of `segment`.
 fn hides_dots(segment: &str) -> bool {
-    let mut text = segment.to_owned();
-    // Before and after each decoding.
-    for _ in 0..=KEY_DECODINGS_MAX {
-        let plain: String = text.nfkc().collect();
-        if plain.split(SEPARATORS).any(|part| matches!(part.trim(), "." | "..")) {
-            return true;
-        }
-        let decoded = percent_decoded(&text);
-        if decoded == text {
-            return false;
-        }
-        text = decoded;
-    }
-    false
+    decodings(segment).any(|text| parts(&text).any(|part| matches!(part, "." | "..")))
+}
+
+/// The parts of a text that lenient systems take for segments of a path.
+fn parts(text: &str) -> impl Iterator<Item = &str> {
+    text.split(SEPARATORS).map(str::trim)
+}
+
+/// What decoders make of `segment`: as it is, and percent-decoded once or, up to [`KEY_DECODINGS_MAX`] times, again, taking
+/// overlong UTF-8. Characters are replaced by their plain forms.
+fn decodings(segment: &str) -> impl Iterator<Item = String> {
+    let again = |text: &String| Some(percent_decoded(text)).filter(|decoded| decoded != text);
+    let texts = std::iter::successors(Some(segment.to_owned()), again);
+    texts.take(KEY_DECODINGS_MAX + 1).map(|text| text.nfkc().collect())
 }
 
 /// Percent-decodes like the most lenient decoders: accepts `%uXXXX` and overlong UTF-8.

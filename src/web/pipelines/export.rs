@@ -79,10 +79,11 @@ fn check_keys(objects: &[(Bucket, ObjectMeta)], slug: &Slug) -> Result<(), ApiEr
     let prefix = pipeline_prefix(slug);
     let mut problems = Problems::default();
     for (bucket, object) in objects {
-        let name = entry_name(*bucket, object.key.strip_prefix(&prefix).unwrap_or(&object.key));
+        let key = object.key.strip_prefix(&prefix).unwrap_or(&object.key);
+        let name = entry_name(*bucket, key);
         let found = object_of(&name).map(drop).and_then(|()| check_size(&name, object.size));
         if let Err(why) = found {
-            problems.add(&name, format!("{why}; move or delete the object, then export again"));
+            problems.add(&format!("{bucket}/{key}"), format!("{why}; move or delete the object, then export again"));
         }
     }
     problems.check()

@@ -2,7 +2,9 @@
 //!
 //! `pipelines/…`, `lake/…` and `warehouse/…` hold the objects of the three buckets, by key relative to the pipeline's
 //! prefix. A key that isn't a portable file name (a backslash, a line break, an empty segment) is stored at
-//! `escaped/<bucket>/…`: the key with a leading `/`, percent-encoded except for letters, digits, `-`, `_` and `.`.
+//! `escaped/<bucket>/…`: the key with a leading `/`, percent-encoded except for letters, digits, `-`, `_` and `.`. A key
+//! of the lake of which a decoder makes `.` or `..` segments (`a/..%2fb.csv`) is stored at `encoded/lake/…`: its bytes in
+//! hexadecimal digits, of which no decoder makes anything.
 //! `manifest.json`, the last entry, lists the objects.
 //!
 //! Invariant: a key has exactly one name, so that no two entries are the same object.
@@ -12,8 +14,10 @@ use std::borrow::Cow;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 
+use crate::domain::digest::hex;
 use crate::domain::layout::{
-    UNFINISHED, check_no_hidden_dots, check_portable, check_portable_in_warehouse, check_stored_key, parse_key,
+    UNFINISHED, check_no_hidden_dots, check_portable, check_portable_in_warehouse, check_stays_below, check_stored_key,
+    parse_key,
 };
 use crate::domain::limits::{CONFIG_BYTES_MAX, PROBLEMS_MAX};
 use crate::http::{ApiError, ErrorCode};
@@ -89,6 +93,8 @@ impl Problems {
 
 /// The folder of entries whose names are percent-encoded keys.
 const ESCAPED: &str = "escaped/";
+/// The folder of entries whose names are keys in hexadecimal digits.
+const HEX: &str = "encoded/";
 /// Characters that are encoded. A name keeps its extension.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 
@@ -96,6 +102,7 @@ const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'
 pub(super) fn entry_name(bucket: Bucket, key: &str) -> String {
     match check_plain(bucket, key) {
         Ok(()) => format!("{bucket}/{key}"),
+        Err(_) if hides_steps(bucket, key) => format!("{HEX}{bucket}/{}", hex(key.as_bytes())),
         Err(_) => format!("{ESCAPED}{bucket}/{}", utf8_percent_encode(&format!("/{key}"), ENCODED)),
     }
 }
@@ -106,6 +113,11 @@ pub(super) fn entry_name(bucket: Bucket, key: &str) -> String {
 /// # Errors
 /// Why the name is invalid.
 pub(super) fn object_of(name: &str) -> Result<(Bucket, String), Cow<'static, str>> {
+    if let Some(encoded) = name.strip_prefix(HEX) {
+        let (bucket, digits) = in_bucket(encoded).ok_or("expected a path under `encoded/lake/`")?;
+        let key = from_hex(digits).ok_or("its key is not UTF-8 in hexadecimal digits")?;
+        return canonical(name, bucket, &key);
+    }
     let Some(escaped) = name.strip_prefix(ESCAPED) else {
         let (bucket, key) = in_bucket(name).ok_or("expected a path under `pipelines/`, `lake/` or `warehouse/`")?;
         check_plain(bucket, key)?;
@@ -115,6 +127,11 @@ pub(super) fn object_of(name: &str) -> Result<(Bucket, String), Cow<'static, str
         .ok_or("expected a path under `escaped/pipelines/`, `escaped/lake/` or `escaped/warehouse/`")?;
     let decoded = percent_decode_str(encoded).decode_utf8().map_err(|_| "its key is not UTF-8")?;
     let key = decoded.strip_prefix('/').ok_or("its key doesn't start with `%2F`")?;
+    canonical(name, bucket, key)
+}
+
+/// The object of an entry with an encoded name, if no other name is its.
+fn canonical(name: &str, bucket: Bucket, key: &str) -> Result<(Bucket, String), Cow<'static, str>> {
     check_any(bucket, key)?;
     let expected = entry_name(bucket, key);
     if expected != name {
@@ -122,6 +139,17 @@ pub(super) fn object_of(name: &str) -> Result<(Bucket, String), Cow<'static, str
         return Err(format!("expected its key to be named `{shown}`").into());
     }
     Ok((bucket, key.to_owned()))
+}
+
+fn from_hex(digits: &str) -> Option<String> {
+    let pairs = digits.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).ok());
+    let bytes = pairs.map(|pair| u8::from_str_radix(pair?, 16).ok()).collect::<Option<Vec<u8>>>()?;
+    String::from_utf8(bytes).ok()
+}
+
+/// Whether a key of the lake, where others choose the names, is one of which a decoder makes `.` or `..` segments.
+fn hides_steps(bucket: Bucket, key: &str) -> bool {
+    bucket == Bucket::Lake && check_no_hidden_dots(key, false).is_err()
 }
 
 fn in_bucket(name: &str) -> Option<(Bucket, &str)> {
@@ -143,7 +171,10 @@ fn check_any(bucket: Bucket, key: &str) -> Result<(), &'static str> {
     if !key.is_empty() {
         check_stored_key(key).map_err(|error| error.why)?;
     }
-    check_no_hidden_dots(key, bucket == Bucket::Warehouse)?;
+    match bucket {
+        Bucket::Lake => check_stays_below(key)?,
+        Bucket::Pipelines | Bucket::Warehouse => check_no_hidden_dots(key, bucket == Bucket::Warehouse)?,
+    }
     if bucket == Bucket::Pipelines && key == UNFINISHED {
         return Err("it is the marker of an unfinished pipeline");
     }
@@ -232,6 +263,23 @@ mod tests {
             "escaped/lake/%2F%E2%80%A4%E2%80%A4%2Fx",
             "escaped/warehouse/%2Ft%2F..%252f..%2F%2Fx",
             "escaped/pipelines/%2Funfinished.json",
+            // in/..%2fx.csv, which is in `encoded/`
+            "escaped/lake/%2Fin%2F..%252fx.csv",
+            // ..%2fx, in/..%2f..%2fx, in/a%2fb/..%2f..%2f..%2fx, in/../x
+            "encoded/lake/2e2e25326678",
+            "encoded/lake/696e2f2e2e2532662e2e25326678",
+            "encoded/lake/696e2f612532662f2e2e2532662e2e25326678",
+            "encoded/lake/696e2f2e2e2f78",
+            // in/x, which needs no encoding; in/..%2fx in another bucket, and with capital letters; no hexadecimal digits
+            "encoded/lake/696e2f78",
+            "encoded/warehouse/696e2f2e2e25326678",
+            "encoded/pipelines/696e2f2e2e25326678",
+            "encoded/lake/696E2F2E2E25326678",
+            "encoded/lake/696e2f2e2e2532667",
+            "encoded/lake/+9",
+            "encoded/lake/\u{661}1",
+            "encoded/lake/",
+            "encoded/696e2f2e2e25326678",
         ] {
             assert!(object_of(bad).is_err(), "{bad:?}");
         }
@@ -270,7 +318,43 @@ mod tests {
         }
     }
 
+    #[test]
+    fn keys_that_hide_steps_within_the_pipeline_are_hexadecimal() {
+        for key in ["in/..%2fb.csv", "in/%2e%2e/b.csv", "a/b/..%252f..%255cc", "in/a\\..\\x.csv", "a/%2E/b", "in/\u{ff0e}\u{ff0e}"] {
+            let name = entry_name(Bucket::Lake, key);
+            assert!(name.strip_prefix("encoded/lake/").unwrap().bytes().all(|b| b.is_ascii_hexdigit()), "{name}");
+            assert_eq!(object_of(&name), Ok((Bucket::Lake, key.to_owned())));
+        }
+        assert_eq!(entry_name(Bucket::Lake, "in/..%2fx"), "encoded/lake/696e2f2e2e25326678");
+    }
+
+    /// Where a decoder that decodes `times` times ends, in folders below the pipeline; `None` if it leaves the pipeline.
+    fn walked(key: &str, times: usize, separators: &[char]) -> Option<usize> {
+        let mut text = key.to_owned();
+        for _ in 0..times {
+            text = percent_decode_str(&text).decode_utf8_lossy().into_owned();
+        }
+        text.split(separators).try_fold(0_usize, |depth, part| match part {
+            "" | "." => Some(depth),
+            ".." => depth.checked_sub(1),
+            _ => Some(depth + 1),
+        })
+    }
+
     proptest::proptest! {
+        #[test]
+        fn no_decoder_leads_out_of_the_pipeline(
+            key in "(a|b|/|\\\\|\\.\\.|\\.|%2e|%2f|%5c|%25|2e|2f|%){1,12}",
+        ) {
+            if check_any(Bucket::Lake, &key).is_ok() {
+                for times in 0..4 {
+                    for separators in [&['/'][..], &['/', '\\']] {
+                        proptest::prop_assert!(walked(&key, times, separators).is_some(), "{}", key);
+                    }
+                }
+            }
+        }
+
         #[test]
         fn keys_round_trip_through_entry_names(
             key in "[a/.\\\\%:\n\u{202e}\u{e9}\u{301}2ef ]{0,12}",
@@ -284,8 +368,13 @@ mod tests {
                     proptest::prop_assert_eq!(object, (bucket, key));
                 }
                 Err(why) => {
-                    let hides = check_no_hidden_dots(&key, bucket == Bucket::Warehouse).is_err();
-                    proptest::prop_assert!(!stored || hides, "{}: {}", name, why);
+                    let leads_out = match bucket {
+                        Bucket::Lake => check_stays_below(&key).is_err(),
+                        Bucket::Pipelines | Bucket::Warehouse => {
+                            check_no_hidden_dots(&key, bucket == Bucket::Warehouse).is_err()
+                        }
+                    };
+                    proptest::prop_assert!(!stored || leads_out, "{}: {}", name, why);
                 }
             }
             let parts: Vec<&str> = name.split('/').collect();
@@ -294,7 +383,7 @@ mod tests {
         }
 
         #[test]
-        fn entries_are_distinct_objects(a in "(escaped/)?lake/(%2F|%2f|/|a|%5C|\\\\|%|\\.){0,6}", b in "(escaped/)?lake/(%2F|%2f|/|a|%5C|\\\\|%|\\.){0,6}") {
+        fn entries_are_distinct_objects(a in "((escaped/)?lake/(%2F|%2f|/|a|%5C|\\\\|%|\\.){0,6})|(encoded/lake/(61|2f|2F|2e){0,6})", b in "(escaped/)?lake/(%2F|%2f|/|a|%5C|\\\\|%|\\.){0,6}") {
             if let (Ok(one), Ok(other)) = (object_of(&a), object_of(&b)) {
                 proptest::prop_assert_eq!(one == other, a == b);
             }
