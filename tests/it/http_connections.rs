@@ -104,8 +104,12 @@ fn health_responds_when_all_connections_and_handlers_are_taken() {
 /// A client that the system gives no time between connecting and sending.
 #[test]
 fn clients_that_send_nothing_or_part_of_a_head_evict_no_client_that_sends_late() {
-    let limits =
-        GuardLimits { connections_max: 8, connections_per_address_max: 6, silent_connections_max: 64, ..Default::default() };
+    let limits = GuardLimits {
+        connections_max: 8,
+        connections_per_address_max: 6,
+        silent_connections_max: 64,
+        ..Default::default()
+    };
     let server = start(limits);
     let metrics = server.metrics();
     let mut late: Vec<Client> = (0..8).map(|_| server.connect()).collect();
@@ -166,7 +170,8 @@ fn connections_without_credentials_are_not_kept_when_most_are_taken() {
     let mut slow: Vec<Client> = (0..16).map(|_| server.connect()).collect();
     slow.iter_mut().for_each(|client| client.send("G"));
     wait_until("some are evicted", || server.metrics().connections().evicted >= 10);
-    known.send(format!("POST /token HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"));
+    known
+        .send(format!("POST /token HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"));
     assert_eq!(known.reply().status, 200);
 }
 

@@ -320,7 +320,14 @@ mod tests {
 
     #[test]
     fn keys_that_hide_steps_within_the_pipeline_are_hexadecimal() {
-        for key in ["in/..%2fb.csv", "in/%2e%2e/b.csv", "a/b/..%252f..%255cc", "in/a\\..\\x.csv", "a/%2E/b", "in/\u{ff0e}\u{ff0e}"] {
+        for key in [
+            "in/..%2fb.csv",
+            "in/%2e%2e/b.csv",
+            "a/b/..%252f..%255cc",
+            "in/a\\..\\x.csv",
+            "a/%2E/b",
+            "in/\u{ff0e}\u{ff0e}",
+        ] {
             let name = entry_name(Bucket::Lake, key);
             assert!(name.strip_prefix("encoded/lake/").unwrap().bytes().all(|b| b.is_ascii_hexdigit()), "{name}");
             assert_eq!(object_of(&name), Ok((Bucket::Lake, key.to_owned())));
