@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use lakemill::domain::table_log::cuts::{Cut, CutTargets, cut_after, text_share};
+
 use crate::support::lake::{Dice, How, Lake, MIB, Seen, difference};
 
 /// Threads and memory that every lake is run with, besides one thread with plenty of memory.
@@ -329,5 +331,61 @@ fn rejected_rows_are_independent_of_memory() {
         let other = lake.fresh();
         other.run(how).unwrap();
         assert_eq!(difference(&lake.warehouse(), &other.warehouse()), None, "{how:?}");
+    }
+}
+
+/// The rows of each file in order, given sources in order with their rows in the partition and bytes of text.
+fn expected_files(sources: &[(&str, u64, u64)], targets: CutTargets) -> Vec<u64> {
+    let (mut closed, mut tail, mut open) = (Vec::new(), Vec::new(), 0);
+    for (key, rows, share) in sources {
+        open += rows;
+        match cut_after(key, *share, targets) {
+            Cut::None => continue,
+            Cut::Segment => tail.push(std::mem::take(&mut open)),
+            Cut::File => {
+                closed.push(tail.drain(..).sum::<u64>() + std::mem::take(&mut open));
+            }
+        }
+    }
+    tail.extend((open > 0).then_some(open));
+    closed.into_iter().chain(tail).collect()
+}
+
+#[test]
+fn files_end_where_sources_say() {
+    let targets = CutTargets { file_text_bytes: 60_000, tail_text_bytes: 12_000 };
+    for (seed, partition_by, sort_by) in [
+        (13, r#""partition_by": ["p"],"#, ""),
+        (14, "", ""),
+        (15, r#""partition_by": ["p"],"#, r#""sort_by": ["ratio"],"#),
+    ] {
+        let mut dice = Dice::new(seed);
+        let sources = sources(90, TYPICAL_HEADER, |n, text| {
+            for id in 0..dice.below(120) {
+                let partition = dice.below(if n < 60 { 2 } else { 3 });
+                typical(&mut dice, partition, id, text);
+            }
+        });
+        let mapping = format!(
+            r#"{{ {TYPICAL}, {partition_by} {sort_by} "parquet": {{ "row_group_rows": 1024,
+                "file_text_bytes": {}, "tail_text_bytes": {} }} }}"#,
+            targets.file_text_bytes, targets.tail_text_bytes
+        );
+        let lake = check_ways(&mapping, &sources, Spills::Nothing, &WAYS);
+        let manifest = lake.manifest().unwrap();
+        let mut several = 0;
+        for (partition, entry) in &manifest.partitions {
+            let of = |(key, text): &(String, String)| {
+                let source = &manifest.sources[key];
+                let rows = source.partitions.get(partition).copied()?;
+                Some((key.as_str().to_owned(), rows, text_share(text.len() as u64, rows, source.rows_read)))
+            };
+            let of: Vec<(String, u64, u64)> = sources.iter().filter_map(of).collect();
+            let of: Vec<(&str, u64, u64)> = of.iter().map(|(key, rows, share)| (key.as_str(), *rows, *share)).collect();
+            let found: Vec<u64> = entry.files.iter().map(|file| file.rows).collect();
+            assert_eq!(found, expected_files(&of, targets), "partition `{partition}`");
+            several += usize::from(found.len() > 3);
+        }
+        assert!(several > 0);
     }
 }

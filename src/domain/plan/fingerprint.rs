@@ -4,7 +4,7 @@ use crate::domain::digest::sha256_hex;
 use crate::domain::pipeline::{Mapping, Transform};
 
 /// Raised whenever the same rows would be written as other bytes.
-pub const WRITER_FORMAT_VERSION: u32 = 5;
+pub const WRITER_FORMAT_VERSION: u32 = 6;
 
 /// What the bytes of a table depend on besides its sources. `versions` names those of the Parquet writer and, where the
 /// mapping uses them, of the SQL engine and of the time-zone data.

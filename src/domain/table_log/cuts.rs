@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 /// Sources of one file, and of one segment, on average where they are too small to end it by their text.
-const FILE_SOURCES: u64 = 65_536;
+pub const FILE_SOURCES: u64 = 65_536;
 const SEGMENT_SOURCES: u64 = 4_096;
 
 /// What ends after a source. A file's end is a segment's, too.
@@ -30,8 +30,17 @@ pub struct CutTargets {
 /// What ends after the source `key`, of whose text `share` bytes count for the partition: see [`text_share`]. A share of
 /// at least the target always ends it; smaller ones with a probability of `share / target`.
 pub fn cut_after(key: &str, share: u64, targets: CutTargets) -> Cut {
-    let digest = Sha256::digest(key.as_bytes());
-    let hash = digest[..8].iter().fold(0, |hash, byte| hash << 8 | u128::from(*byte));
+    cut_at(key_hash(key), share, targets)
+}
+
+/// The hash of a source's key that decides where something ends.
+pub fn key_hash(key: &str) -> u64 {
+    Sha256::digest(key.as_bytes())[..8].iter().fold(0, |hash, byte| hash << 8 | u64::from(*byte))
+}
+
+/// As [`cut_after`], by the hash of the key.
+pub fn cut_at(hash: u64, share: u64, targets: CutTargets) -> Cut {
+    let hash = u128::from(hash);
     let is_below = |target: u64, sources: u64| {
         let by_text = (u128::from(share) << 64) / u128::from(target.max(1));
         hash < by_text.max((1 << 64) / u128::from(sources))

@@ -6,9 +6,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::conversion::{Conversion, Converted, SourceOutcome, SourceRef};
+use super::cut_forecast::CutForecast;
+use super::encoding::Encoding;
 use super::error::{ConvertError, internal, panicked};
 use super::feed::{self, FeedItem};
-use super::partition_encoder::{EncodeTask, Encoding, PartitionEncoder, Scheduler};
+use super::partition_encoder::{EncodeTask, PartitionEncoder, Scheduler};
 use super::piece::{Piece, SourceEndInfo};
 use super::pool::{PoolTask, WorkerPool};
 use super::prefetch;
@@ -17,7 +19,9 @@ use super::row_buffer::{BufferedRows, RowBuffer, SourceRows};
 use super::rows::{ChunkConverter, ChunkRows};
 use super::sorting::Sorter;
 use super::spill::ScratchFolder;
-use super::table_writer::{QUEUED_BYTES_MAX, TableWriter};
+use super::table_writer::{EndedSource, QUEUED_BYTES_MAX, TableWriter};
+use crate::domain::source_name::compression;
+use crate::domain::table_log::cuts::key_hash;
 use crate::engine::read::buffer_pool::BufferPool;
 use crate::engine::read::reader::whole_bytes_max;
 use crate::ports::arrow_types::mapping_schema;
@@ -26,11 +30,14 @@ use crate::ports::arrow_types::mapping_schema;
 /// others.
 const TABLE_BYTES_MAX: u64 = 176 << 20;
 
+/// The assumed size of a compressed source's text over its own.
+const COMPRESSED_TEXT_RATIO: u64 = 5;
+
 /// The outcome of a piece.
 enum PieceOutcome {
     Rows(u32, ChunkRows),
     End(u32, Box<SourceEndInfo>),
-    BufferedEnd,
+    BufferedEnd(u32),
 }
 
 /// Where rows go.
@@ -43,7 +50,10 @@ enum RowSink<'a> {
 struct OutcomeCollector<'a> {
     sink: RowSink<'a>,
     only: Option<&'a BTreeSet<String>>,
+    /// The outcomes of the sources read.
     outcomes: BTreeMap<u32, SourceOutcome>,
+    /// The outcomes of buffered sources, by key.
+    buffered: &'a BTreeMap<String, SourceOutcome>,
     rejects: RejectCollector,
 }
 
@@ -141,10 +151,11 @@ impl Conversion<'_> {
         let schema = Arc::new(mapping_schema(self.mapping).project(&self.mapping.stored_columns()).map_err(internal)?);
         let options = self.mapping.parquet;
         let (threads, memory) = (self.resources.threads, self.table_bytes());
-        let encoding = Encoding::new(Arc::clone(&schema), options, threads, memory, Vec::new(), false, self.made)?;
+        let encoding = Encoding::new(Arc::clone(&schema), options, threads, memory, false, self.made)?;
         let sink = RowSink::Buffer(RowBuffer::new(&scratch, schema, memory / 2));
         let items = sources.iter().cloned().map(FeedItem::Read).collect();
-        let (sink, outcomes) = self.run(items, &encoding, &scratch, sink, None)?;
+        let none = BTreeMap::new();
+        let (sink, outcomes) = self.run(items, &encoding, &scratch, sink, None, &none)?;
         let rows = match sink {
             RowSink::Buffer(buffer) => buffer.finish(),
             RowSink::Table(_) => Vec::new(),
@@ -182,24 +193,17 @@ impl Conversion<'_> {
         let memory = self.table_bytes();
         let memory = memory.saturating_sub(buffered_bytes).max(memory / 4);
         let (threads, in_place) = (self.resources.threads, !self.store.is_remote());
-        let encoding = Encoding::new(
-            Arc::clone(&schema),
-            self.mapping.parquet,
-            threads,
-            memory,
-            keys.clone(),
-            in_place,
-            self.made,
-        )?;
+        let encoding = Encoding::new(Arc::clone(&schema), self.mapping.parquet, threads, memory, in_place, self.made)?;
         let sorter = (!self.mapping.sort_by.is_empty()).then(|| {
             let stored = self.mapping.stored_columns();
             let span = |column: &usize| stored.iter().position(|s| s == column).unwrap_or_default();
             Sorter::new(&schema, self.mapping.sort_by.iter().map(span).collect())
         });
-        let table = TableWriter::new(&encoding, &scratch, sorter, memory);
-        let (sink, mut outcomes) = self.run(items, &encoding, &scratch, RowSink::Table(table), only)?;
+        let forecast = CutForecast::new(self.mapping.parquet.cuts, &text_estimates(&items, &known));
+        let table = TableWriter::new(&encoding, &scratch, sorter, memory, forecast);
+        let (sink, mut outcomes) = self.run(items, &encoding, &scratch, RowSink::Table(table), only, &known)?;
         let partitions = match sink {
-            RowSink::Table(table) => table.into_files(),
+            RowSink::Table(table) => table.into_groups(&keys),
             RowSink::Buffer(_) => BTreeMap::new(),
         };
         let mut all = Vec::with_capacity(keys.len());
@@ -209,7 +213,7 @@ impl Conversion<'_> {
                 None => all.extend(outcomes.remove(&(at as u32))),
             }
         }
-        Ok(Converted { sources: all, partitions })
+        Ok(Converted { sources: all, keys, partitions })
     }
 
     /// Runs `items` through the pool; returns the sink once everything is encoded.
@@ -220,9 +224,11 @@ impl Conversion<'_> {
         scratch: &'s ScratchFolder,
         sink: RowSink<'s>,
         only: Option<&'s BTreeSet<String>>,
+        buffered: &'s BTreeMap<String, SourceOutcome>,
     ) -> Result<(RowSink<'s>, BTreeMap<u32, SourceOutcome>), ConvertError> {
         let keys: Vec<String> = items.iter().map(|item| item.key().to_owned()).collect();
-        let collector = OutcomeCollector { sink, only, outcomes: BTreeMap::new(), rejects: RejectCollector::new() };
+        let (outcomes, rejects) = (BTreeMap::new(), RejectCollector::new());
+        let collector = OutcomeCollector { sink, only, outcomes, buffered, rejects };
         let collector = Mutex::new(collector);
         let pool: ConversionPool = WorkerPool::new(self.in_flight_max());
         let scheduler = PoolScheduler { pool: &pool, encoding, scratch };
@@ -281,7 +287,7 @@ impl Conversion<'_> {
                         }
                         Piece::Rows(parts) => PieceOutcome::Rows(source, ChunkRows { parts, ..ChunkRows::default() }),
                         Piece::End(end) => PieceOutcome::End(source, end),
-                        Piece::BufferedEnd => PieceOutcome::BufferedEnd,
+                        Piece::BufferedEnd => PieceOutcome::BufferedEnd(source),
                     };
                     if pool.deliver(sequence, outcome) {
                         let mut collector = collector.lock();
@@ -316,7 +322,7 @@ impl Conversion<'_> {
                     rows.parts.retain(|(path, _)| only.contains(path.as_ref()));
                 }
                 match &mut collector.sink {
-                    RowSink::Table(table) => table.add(source, rows.parts, scheduler),
+                    RowSink::Table(table) => table.add(rows.parts, scheduler),
                     RowSink::Buffer(buffer) => buffer.add(rows.parts),
                 }
             }
@@ -336,14 +342,23 @@ impl Conversion<'_> {
                     outcome.rows.note = Some("the file is empty: it has no rows".to_owned());
                 }
                 self.progress.source_done();
-                match &mut collector.sink {
-                    RowSink::Table(_) => Ok(()),
-                    RowSink::Buffer(buffer) => buffer.finish_source(),
-                }
+                collector.end_source(source, key, scheduler)
             }
-            PieceOutcome::BufferedEnd => Ok(()),
+            PieceOutcome::BufferedEnd(source) => collector.end_source(source, &keys[source as usize], scheduler),
         }
     }
+}
+
+/// The hash of the key and the estimated bytes of text of each item.
+fn text_estimates(items: &[FeedItem], buffered: &BTreeMap<String, SourceOutcome>) -> Vec<(u64, u64)> {
+    let text = |item: &FeedItem| match item {
+        FeedItem::Read(source) if compression(&source.key).is_some() => {
+            source.size.saturating_mul(COMPRESSED_TEXT_RATIO)
+        }
+        FeedItem::Read(source) => source.size,
+        FeedItem::Buffered(key, _) => buffered.get(key).map_or(0, |outcome| outcome.text_bytes),
+    };
+    items.iter().map(|item| (key_hash(item.key()), text(item))).collect()
 }
 
 impl OutcomeCollector<'_> {
@@ -353,6 +368,21 @@ impl OutcomeCollector<'_> {
             outcome.rows.source = key.to_owned();
         }
         outcome
+    }
+
+    /// Ends a source whose outcome is complete.
+    fn end_source(&mut self, source: u32, key: &str, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
+        let table = match &mut self.sink {
+            RowSink::Table(table) => table,
+            RowSink::Buffer(buffer) => return buffer.finish_source(),
+        };
+        let Some(outcome) = self.outcomes.get(&source).or_else(|| self.buffered.get(key)) else {
+            return Err(internal("a source ended without an outcome"));
+        };
+        let (text_bytes, rows_read) = (outcome.text_bytes, outcome.rows.rows_read);
+        let ended = EndedSource { at: source, hash: key_hash(key), text_bytes, rows_read };
+        let built = outcome.partitions.iter().filter(|(path, _)| self.only.is_none_or(|only| only.contains(*path)));
+        table.end_source(&ended, built.map(|(path, rows)| (path.as_str(), *rows)), scheduler)
     }
 
     fn count(&mut self, source: u32, key: &str, rows: &ChunkRows) {

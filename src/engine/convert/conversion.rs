@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use super::members::Members;
 use crate::domain::job::SourceResult;
 use crate::domain::name::Slug;
 use crate::domain::pipeline::Mapping;
+use crate::domain::table_log::cuts::Cut;
 use crate::ports::observer::Stop;
 use crate::ports::store::ETag;
 use crate::ports::{Expressions, ObjectStore};
@@ -61,8 +63,36 @@ pub struct SourceOutcome {
 pub struct Converted {
     /// One for each source, in key order.
     pub sources: Vec<SourceOutcome>,
-    /// The files of each built partition that has rows, in order of part number.
-    pub partitions: BTreeMap<String, Vec<SpooledFile>>,
+    /// The key of every source that may have rows in `partitions`, in order.
+    pub keys: Vec<String>,
+    /// The groups of each built partition that has rows, in order.
+    pub partitions: BTreeMap<String, Vec<BuiltGroup>>,
+}
+
+/// A group: the segments in one data file.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct BuiltGroup {
+    /// One, or several where it was larger than `file_bytes_max`.
+    pub files: Vec<SpooledFile>,
+    /// In order.
+    pub segments: Vec<BuiltSegment>,
+}
+
+/// A segment: sources whose rows were encoded together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BuiltSegment {
+    pub members: Members,
+    pub rows: u64,
+    pub row_groups: usize,
+    /// What ends after its last source.
+    pub cut: Cut,
+}
+
+impl Converted {
+    /// The files of a partition in order.
+    pub fn files<'c>(groups: &'c [BuiltGroup]) -> impl Iterator<Item = &'c SpooledFile> {
+        groups.iter().flat_map(|group| &group.files)
+    }
 }
 
 /// Threads, memory and scratch of a run.

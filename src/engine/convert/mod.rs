@@ -2,13 +2,18 @@
 //!
 //! Must not: write to the store.
 
+mod assemble;
 mod build;
 mod conversion;
+mod cut_forecast;
+mod encoding;
 mod error;
 mod feed;
+mod group_files;
 mod hashing_file;
 mod head_rows;
 mod measure;
+mod members;
 mod parquet_file;
 mod partition_encoder;
 mod partitions;
@@ -25,10 +30,13 @@ mod source_layout;
 mod spill;
 mod table_writer;
 
+pub use assemble::RowGroups;
 pub use conversion::{
-    Conversion, ConvertProgress, Converted, MadeFile, Resources, SourceOutcome, SourceRef, SpooledFile,
+    BuiltGroup, BuiltSegment, Conversion, ConvertProgress, Converted, MadeFile, Resources, SourceOutcome, SourceRef,
+    SpooledFile,
 };
 pub use error::ConvertError;
 pub use head_rows::{HeadBatch, HeadRows};
+pub use members::{Member, Members};
 pub use rejects::rejects_schema;
 pub use row_buffer::BufferedRows;

@@ -4,7 +4,7 @@
 //! the job.
 
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -84,10 +84,6 @@ impl ParquetFile {
         self.writer.bytes_written() as u64
     }
 
-    pub(super) fn rows(&self) -> u64 {
-        self.rows
-    }
-
     /// Appends a row group of finished column chunks, in column order.
     pub(super) fn append(&mut self, chunks: Vec<ColumnChunk>, rows: u64) -> Result<(), ConvertError> {
         if chunks.iter().map(|chunk| chunk.pages.len()).sum::<u64>() >= BACKGROUND_HASH_BYTES_MIN {
@@ -103,29 +99,29 @@ impl ParquetFile {
         Ok(())
     }
 
-    /// Appends the only row group of `draft` byte for byte.
-    pub(super) fn append_draft(&mut self, draft: &SpooledFile) -> Result<(), ConvertError> {
-        let file = File::open(&draft.path).map_err(|e| scratch_error(&draft.path, &e))?;
-        // Loads all metadata, since it is written again.
-        let options = ArrowReaderOptions::new()
-            .with_page_index_policy(PageIndexPolicy::Required)
-            .with_encoding_stats_as_mask(false);
-        let loaded = ArrowReaderMetadata::load(&file, options).map_err(|e| failed(&draft.path, e))?;
-        let metadata = loaded.metadata();
+    /// Appends a row group of another file byte for byte.
+    pub(super) fn append_copy(&mut self, from: &StoredRowGroups, row_group: usize) -> Result<(), ConvertError> {
+        let metadata = from.loaded.metadata();
+        let group_metadata = metadata.row_group(row_group);
+        let rows = group_metadata.num_rows() as u64;
+        if group_metadata.compressed_size() as u64 >= BACKGROUND_HASH_BYTES_MIN {
+            self.writer.inner_mut().hash_in_background();
+        }
         let mut group = self.writer.next_row_group().map_err(|e| failed(&self.path, e))?;
-        for (at, column) in metadata.row_group(0).columns().iter().enumerate() {
+        for (at, column) in group_metadata.columns().iter().enumerate() {
             let close = ColumnCloseResult {
                 bytes_written: column.compressed_size() as u64,
-                rows_written: draft.rows,
+                rows_written: rows,
                 metadata: as_first_written(column)?,
                 bloom_filter: None,
-                column_index: metadata.column_index().map(|index| index[0][at].clone()),
-                offset_index: metadata.offset_index().map(|index| index[0][at].clone()),
+                column_index: metadata.column_index().map(|index| index[row_group][at].clone()),
+                offset_index: metadata.offset_index().map(|index| index[row_group][at].clone()),
             };
-            group.append_column(&file, close).map_err(|e| failed(&self.path, e))?;
+            group.append_column(&from.file, close).map_err(|e| failed(&self.path, e))?;
         }
         group.close().map_err(|e| failed(&self.path, e))?;
-        self.rows += draft.rows;
+        self.writer.inner_mut().hash_inline();
+        self.rows += rows;
         Ok(())
     }
 
@@ -148,11 +144,33 @@ impl ParquetFile {
     }
 
     /// Writes the footer. The file is then ready to be published.
-    pub(super) fn finish(self, sources: Vec<String>) -> Result<SpooledFile, ConvertError> {
+    pub(super) fn finish(self) -> Result<SpooledFile, ConvertError> {
         let path = self.path;
         let sink = self.writer.into_inner().map_err(|e| failed(&path, e))?;
         let (size, sha256) = sink.finish().map_err(|e| scratch_error(&path, &e))?;
-        Ok(SpooledFile { path, rows: self.rows, size, sha256, sources })
+        Ok(SpooledFile { path, rows: self.rows, size, sha256, sources: Vec::new() })
+    }
+}
+
+/// A file of ours whose row groups are copied.
+pub(super) struct StoredRowGroups {
+    file: File,
+    loaded: ArrowReaderMetadata,
+}
+
+impl StoredRowGroups {
+    pub(super) fn open(path: &Path) -> Result<Self, ConvertError> {
+        let file = File::open(path).map_err(|e| scratch_error(path, &e))?;
+        // Loads all metadata, since it is written again.
+        let options = ArrowReaderOptions::new()
+            .with_page_index_policy(PageIndexPolicy::Required)
+            .with_encoding_stats_as_mask(false);
+        let loaded = ArrowReaderMetadata::load(&file, options).map_err(|e| failed(path, e))?;
+        Ok(Self { file, loaded })
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.loaded.metadata().num_row_groups()
     }
 }
 
@@ -188,7 +206,7 @@ fn as_first_written(column: &ColumnChunkMetaData) -> Result<ColumnChunkMetaData,
 }
 
 /// Extracts I/O errors wrapped by Parquet, so that a full disk is not reported as a bug.
-fn failed(path: &std::path::Path, error: ParquetError) -> ConvertError {
+fn failed(path: &Path, error: ParquetError) -> ConvertError {
     if let ParquetError::External(inner) = &error
         && let Some(io) = inner.downcast_ref::<std::io::Error>()
     {

@@ -4,46 +4,17 @@
 //! are encoded.
 
 use parking_lot::Mutex;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
-use arrow::array::{ArrayRef, RecordBatch};
-use arrow::datatypes::SchemaRef;
-use parquet::schema::types::ColumnDescPtr;
-
-use super::conversion::{MadeFile, SpooledFile};
-use super::error::{ConvertError, internal, scratch_error};
-use super::parquet_file::{ParquetFile, descriptors, properties};
+use super::conversion::SpooledFile;
+use super::encoding::{Encoding, QueuedBytes, Slab};
+use super::error::{ConvertError, internal};
+use super::group_files::{EncodedGroup, GroupFiles, PartitionFiles, SegmentEnd};
 use super::partitions::PartitionPath;
 use super::spill::ScratchFolder;
-use crate::domain::pipeline::ParquetOptions;
-use crate::engine::encode::{ColumnChunk, ColumnEncoder, PageSpill};
-
-/// The divisor of the memory for rows and encoders above which finished pages are spilled: the rest is better used by
-/// pending rows, which cost more to spill.
-const SPILL_MEMORY_SHARE: u64 = 2;
-
-/// A run of a partition's rows, cut where the data says.
-pub(super) struct Slab {
-    pub batches: Vec<RecordBatch>,
-    pub rows: usize,
-    /// Counts the slab's bytes until all groups of columns have encoded it.
-    pub queued: Option<QueuedBytes>,
-}
-
-/// Raw bytes waiting for encoders, or encoded bytes waiting to be written.
-#[derive(Debug)]
-pub(super) struct QueuedBytes {
-    all: Arc<AtomicI64>,
-    bytes: i64,
-}
-
-impl Drop for QueuedBytes {
-    fn drop(&mut self) {
-        self.all.fetch_sub(self.bytes, Ordering::Relaxed);
-    }
-}
+use crate::engine::encode::{ColumnChunk, ColumnEncoder};
 
 /// What to do after a row group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,22 +22,22 @@ pub(super) enum AfterRowGroup {
     Continue,
     /// Write it to a separate draft file, read back or kept at the end.
     Draft,
-    /// Close the last file. Only such a row group may be empty.
+    /// End the segment. The row group may be empty.
+    EndSegment(SegmentEnd),
+    /// Lay out the files of the tail. The row group is empty.
     Close,
 }
 
 /// The end of a row group.
 pub(super) struct RowGroupEnd {
     pub rows: u64,
-    /// Positions of the contributing sources.
-    pub sources: BTreeSet<u32>,
     pub after: AfterRowGroup,
     chunks: Mutex<GroupedChunks>,
 }
 
 impl RowGroupEnd {
-    pub(super) fn new(rows: u64, sources: BTreeSet<u32>, after: AfterRowGroup, groups: usize) -> Self {
-        Self { rows, sources, after, chunks: Mutex::new((0..groups).map(|_| None).collect()) }
+    pub(super) fn new(rows: u64, after: AfterRowGroup, groups: usize) -> Self {
+        Self { rows, after, chunks: Mutex::new((0..groups).map(|_| None).collect()) }
     }
 }
 
@@ -74,113 +45,6 @@ impl RowGroupEnd {
 enum Op {
     Slab(Arc<Slab>),
     End(Arc<RowGroupEnd>),
-}
-
-/// State shared by all partitions of a table.
-pub(super) struct Encoding<'a> {
-    pub schema: SchemaRef,
-    pub options: ParquetOptions,
-    /// The columns of each group, as positions in `schema`.
-    groups: Vec<Vec<usize>>,
-    /// One for each column of `schema`.
-    descriptors: Vec<ColumnDescPtr>,
-    /// Bytes held by the column encoders of all partitions.
-    pub held_bytes: AtomicI64,
-    queued_bytes: Arc<AtomicI64>,
-    /// If encoders hold more bytes than this, finished pages are spilled until their row group ends.
-    spill_threshold: i64,
-    page_spill: Mutex<Option<Arc<PageSpill>>>,
-    pub source_keys: Vec<String>,
-    /// Whether finished files are published in place and must be durable there.
-    durable_in_place: bool,
-    made: &'a MadeFile<'a>,
-}
-
-impl<'a> Encoding<'a> {
-    /// `memory_bytes`: the limit for column encoders and rows waiting for them.
-    pub(super) fn new(
-        schema: SchemaRef,
-        options: ParquetOptions,
-        threads: usize,
-        memory_bytes: u64,
-        source_keys: Vec<String>,
-        durable_in_place: bool,
-        made: &'a MadeFile<'a>,
-    ) -> Result<Self, ConvertError> {
-        let columns = schema.fields().len();
-        let count = threads.clamp(1, 16).min(columns.max(1));
-        // Round-robin, so that expensive neighbouring columns spread over the groups.
-        let groups: Vec<Vec<usize>> = (0..count).map(|g| (g..columns).step_by(count).collect()).collect();
-        let descriptors = descriptors(&schema)?;
-        Ok(Self {
-            schema,
-            options,
-            groups,
-            descriptors,
-            held_bytes: AtomicI64::new(0),
-            queued_bytes: Arc::default(),
-            spill_threshold: (memory_bytes / SPILL_MEMORY_SHARE) as i64,
-            page_spill: Mutex::default(),
-            source_keys,
-            durable_in_place,
-            made,
-        })
-    }
-
-    /// Raw bytes of slabs not yet encoded, and bytes of row groups waiting to be written.
-    pub(super) fn queued_bytes(&self) -> u64 {
-        self.queued_bytes.load(Ordering::Relaxed).max(0) as u64
-    }
-
-    pub(super) fn count_queued(&self, bytes: u64) -> QueuedBytes {
-        self.queued_bytes.fetch_add(bytes as i64, Ordering::Relaxed);
-        QueuedBytes { all: Arc::clone(&self.queued_bytes), bytes: bytes as i64 }
-    }
-
-    pub(super) fn group_count(&self) -> usize {
-        self.groups.len()
-    }
-
-    /// Encoders for one group's columns of a row group.
-    fn encoders(&self, group: usize) -> Vec<ColumnEncoder> {
-        let encoder = |&column: &usize| {
-            let data_type = self.schema.field(column).data_type();
-            let (compression, encodings) = (self.options.compression, self.options.encodings);
-            ColumnEncoder::new(Arc::clone(&self.descriptors[column]), data_type, compression, encodings)
-        };
-        self.groups[group].iter().map(encoder).collect()
-    }
-
-    /// Encodes one group's columns of a slab; returns the bytes held by their encoders.
-    fn encode(
-        &self,
-        group: usize,
-        slab: &Slab,
-        encoders: &mut [ColumnEncoder],
-        scratch: &ScratchFolder,
-    ) -> Result<i64, ConvertError> {
-        for (&column, encoder) in self.groups[group].iter().zip(encoders.iter_mut()) {
-            let pieces: Vec<ArrayRef> = slab.batches.iter().map(|batch| Arc::clone(batch.column(column))).collect();
-            encoder.write(&pieces).map_err(internal)?;
-        }
-        if self.held_bytes.load(Ordering::Relaxed) > self.spill_threshold {
-            let page_spill = self.page_spill(scratch)?;
-            for encoder in encoders.iter_mut() {
-                encoder.spill_pages(&page_spill).map_err(|error| scratch_error(page_spill.path(), &error))?;
-            }
-        }
-        Ok(encoders.iter().map(|encoder| encoder.held_bytes() as i64).sum())
-    }
-
-    fn page_spill(&self, scratch: &ScratchFolder) -> Result<Arc<PageSpill>, ConvertError> {
-        let mut page_spill = self.page_spill.lock();
-        if let Some(page_spill) = &*page_spill {
-            return Ok(Arc::clone(page_spill));
-        }
-        let path = scratch.path("pages");
-        let created = PageSpill::create(path.clone()).map_err(|error| scratch_error(&path, &error))?;
-        Ok(Arc::clone(page_spill.insert(Arc::new(created))))
-    }
 }
 
 /// A part of a partition's encoder, processed by one thread at a time.
@@ -254,14 +118,6 @@ struct Group {
     held_bytes: i64,
 }
 
-/// The files of one partition.
-#[derive(Default)]
-struct Files {
-    open: Option<(ParquetFile, BTreeSet<u32>)>,
-    done: Vec<SpooledFile>,
-    draft: Option<SpooledFile>,
-}
-
 /// Encodes one partition.
 pub(super) struct PartitionEncoder {
     path: PartitionPath,
@@ -269,7 +125,7 @@ pub(super) struct PartitionEncoder {
     row_groups: Mutex<SerialQueue<RowGroup>>,
     /// Bytes held by this partition's column encoders.
     held_bytes: AtomicI64,
-    files: Mutex<Files>,
+    files: Mutex<GroupFiles>,
     has_draft: AtomicBool,
 }
 
@@ -393,77 +249,23 @@ impl PartitionEncoder {
         end: &RowGroupEnd,
         groups: GroupedChunks,
     ) -> Result<(), ConvertError> {
-        if end.rows == 0 {
-            return self.close(encoding, &mut self.files.lock());
-        }
-        let mut chunks: Vec<Option<ColumnChunk>> = Vec::new();
-        chunks.resize_with(encoding.schema.fields().len(), || None);
-        for (columns, group) in encoding.groups.iter().zip(groups) {
-            for (column, chunk) in columns.iter().zip(group.unwrap_or_default()) {
-                chunks[*column] = Some(chunk);
-            }
-        }
-        let chunks: Vec<ColumnChunk> = chunks.into_iter().flatten().collect();
-        if chunks.len() != encoding.schema.fields().len() {
-            return Err(internal("a row group ended without all its columns"));
-        }
+        let partition = PartitionFiles { encoding, scratch, path: &self.path };
         if end.after == AfterRowGroup::Draft {
-            let mut file = self.create(encoding, scratch)?;
-            file.append(chunks, end.rows)?;
-            let draft = file.finish(contributing_keys(encoding, &end.sources))?;
+            let draft = partition.write_draft(in_column_order(encoding, groups)?, end.rows)?;
             self.files.lock().draft = Some(draft);
             self.has_draft.store(true, Ordering::Release);
             return Ok(());
         }
         let mut files = self.files.lock();
-        self.append(encoding, scratch, &mut files, &end.sources, |file| file.append(chunks, end.rows))?;
-        if end.after == AfterRowGroup::Close { self.close(encoding, &mut files) } else { Ok(()) }
-    }
-
-    /// Appends a row group to the open file, and closes the file once it is large enough.
-    fn append(
-        &self,
-        encoding: &Encoding<'_>,
-        scratch: &ScratchFolder,
-        files: &mut Files,
-        sources: &BTreeSet<u32>,
-        write: impl FnOnce(&mut ParquetFile) -> Result<(), ConvertError>,
-    ) -> Result<(), ConvertError> {
-        let (file, all) = match &mut files.open {
-            Some(open) => open,
-            None => {
-                let mut file = self.create(encoding, scratch)?;
-                if encoding.durable_in_place {
-                    file.enable_early_writeback();
-                }
-                files.open.insert((file, BTreeSet::new()))
-            }
-        };
-        write(file)?;
-        all.extend(sources);
-        if file.bytes() >= encoding.options.file_bytes_max {
-            self.close(encoding, files)?;
-        } else {
-            file.suspend()?;
+        if end.rows > 0 {
+            let chunks = in_column_order(encoding, groups)?;
+            files.append(&partition, end.rows, |file| file.append(chunks, end.rows))?;
         }
-        Ok(())
-    }
-
-    fn create(&self, encoding: &Encoding<'_>, scratch: &ScratchFolder) -> Result<ParquetFile, ConvertError> {
-        ParquetFile::create(scratch, &encoding.schema, properties(&encoding.options))
-    }
-
-    fn close(&self, encoding: &Encoding<'_>, files: &mut Files) -> Result<(), ConvertError> {
-        if let Some((file, sources)) = files.open.take() {
-            debug_assert!(file.rows() > 0);
-            self.done(encoding, files, file.finish(contributing_keys(encoding, &sources))?);
+        match end.after {
+            AfterRowGroup::Continue | AfterRowGroup::Draft => Ok(()),
+            AfterRowGroup::EndSegment(end) => files.end_segment(&partition, end),
+            AfterRowGroup::Close => files.close(&partition),
         }
-        Ok(())
-    }
-
-    fn done(&self, encoding: &Encoding<'_>, files: &mut Files, file: SpooledFile) {
-        (encoding.made)(&self.path, files.done.len(), &file);
-        files.done.push(file);
     }
 
     /// Whether the requested draft is written. Does not block: the files may be locked while a row group is written.
@@ -477,33 +279,35 @@ impl PartitionEncoder {
         self.files.lock().draft.take()
     }
 
-    /// Makes the draft, to which no rows were added, the last row group, and closes the last file.
+    /// Makes the draft, to which no rows were added, the last row group of its segment.
     pub(super) fn keep_draft(
         &self,
         encoding: &Encoding<'_>,
         scratch: &ScratchFolder,
-        sources: &BTreeSet<u32>,
+        end: SegmentEnd,
     ) -> Result<(), ConvertError> {
-        let mut files = self.files.lock();
-        let Some(draft) = files.draft.take() else { return Ok(()) };
-        if files.open.is_none() {
-            // A file of one row group has the same bytes either way.
-            self.done(encoding, &mut files, draft);
-            return Ok(());
+        let partition = PartitionFiles { encoding, scratch, path: &self.path };
+        if let Some(draft) = self.take_draft() {
+            self.files.lock().append_draft(&partition, draft)?;
         }
-        self.append(encoding, scratch, &mut files, sources, |file| file.append_draft(&draft))?;
-        let _ = std::fs::remove_file(&draft.path);
-        self.close(encoding, &mut files)
+        self.files.lock().end_segment(&partition, end)
     }
 
-    /// The files in order, once the last is closed.
-    pub(super) fn take_files(&self) -> Vec<SpooledFile> {
-        let mut files = self.files.lock();
-        debug_assert!(files.open.is_none());
-        std::mem::take(&mut files.done)
+    /// The groups in order, once the partition is closed.
+    pub(super) fn take_groups(&self) -> Vec<EncodedGroup> {
+        self.files.lock().take_groups()
     }
 }
 
-fn contributing_keys(encoding: &Encoding<'_>, sources: &BTreeSet<u32>) -> Vec<String> {
-    sources.iter().map(|&source| encoding.source_keys[source as usize].clone()).collect()
+fn in_column_order(encoding: &Encoding<'_>, groups: GroupedChunks) -> Result<Vec<ColumnChunk>, ConvertError> {
+    let columns = encoding.schema.fields().len();
+    let mut chunks: Vec<Option<ColumnChunk>> = Vec::new();
+    chunks.resize_with(columns, || None);
+    for (columns, group) in encoding.groups.iter().zip(groups) {
+        for (column, chunk) in columns.iter().zip(group.unwrap_or_default()) {
+            chunks[*column] = Some(chunk);
+        }
+    }
+    let chunks: Vec<ColumnChunk> = chunks.into_iter().flatten().collect();
+    if chunks.len() == columns { Ok(chunks) } else { Err(internal("a row group ended without all its columns")) }
 }

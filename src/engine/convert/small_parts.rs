@@ -3,8 +3,6 @@
 //! Invariant: rows of a partition keep their order and end in a batch of their own. A slice of a shared batch would
 //! keep the rows of all other partitions in memory while a small partition waits for more.
 
-use std::collections::VecDeque;
-
 use arrow::array::RecordBatch;
 use arrow::compute::{concat_batches, interleave_record_batch};
 use arrow::datatypes::SchemaRef;
@@ -26,29 +24,21 @@ struct SmallPart {
     batch: u32,
     start: u32,
     rows: u32,
-    source: u32,
 }
 
 /// The rows of one partition.
 pub(super) struct PartitionRows {
     pub partition: usize,
     pub batch: RecordBatch,
-    /// The sources and how many rows in sequence each contributed.
-    pub sources: VecDeque<(u32, usize)>,
 }
 
 impl SmallParts {
-    /// Adds rows of one chunk of `source`, by the index of the partition.
-    pub(super) fn add(
-        &mut self,
-        schema: &SchemaRef,
-        source: u32,
-        parts: &[(usize, RecordBatch)],
-    ) -> Result<(), ArrowError> {
+    /// Adds rows of one chunk, by the index of the partition.
+    pub(super) fn add(&mut self, schema: &SchemaRef, parts: &[(usize, RecordBatch)]) -> Result<(), ArrowError> {
         let (batch, mut start) = (self.batches.len() as u32, 0);
         for (partition, part) in parts {
             let rows = part.num_rows() as u32;
-            self.parts.push(SmallPart { partition: *partition, batch, start, rows, source });
+            self.parts.push(SmallPart { partition: *partition, batch, start, rows });
             start += rows;
         }
         let all = concat_batches(schema, parts.iter().map(|(_, part)| part))?;
@@ -73,8 +63,7 @@ impl SmallParts {
             let rows = |part: &SmallPart| (part.start..part.start + part.rows).map(|row| row as usize);
             let picks = parts.iter().enumerate().flat_map(|(at, part)| rows(part).map(move |row| (at, row)));
             let batch = interleave_record_batch(&of, &picks.collect::<Vec<_>>())?;
-            let sources = parts.iter().map(|part| (part.source, part.rows as usize)).collect();
-            Ok(PartitionRows { partition: parts[0].partition, batch, sources })
+            Ok(PartitionRows { partition: parts[0].partition, batch })
         };
         parts.chunk_by(|a, b| a.partition == b.partition).map(partition_rows).collect()
     }
@@ -98,12 +87,12 @@ mod tests {
             let texts: ArrayRef = Arc::new(StringArray::from_iter_values((0..1_000).map(|row| format!("{row:0>100}"))));
             let batch = RecordBatch::try_from_iter([("n", numbers), ("s", texts)]).unwrap();
             let parts = [(7, batch.slice(0, 999)), (3, batch.slice(999, 1))];
-            small_parts.add(&batch.schema(), chunk as u32, &parts).unwrap();
+            small_parts.add(&batch.schema(), &parts).unwrap();
         }
         assert_eq!(small_parts.bytes(), 2 * 1_000 * (8 + 4 + 100));
         let [few, many] = &small_parts.take().unwrap()[..] else { panic!("two partitions") };
-        assert_eq!((few.partition, &few.sources), (3, &VecDeque::from([(0, 1), (1, 1)])));
-        assert_eq!((many.partition, &many.sources), (7, &VecDeque::from([(0, 999), (1, 999)])));
+        assert_eq!((few.partition, few.batch.num_rows()), (3, 2));
+        assert_eq!(many.partition, 7);
         assert_eq!(few.batch.column(0).as_primitive::<Int64Type>().values(), &[999, 1_999]);
         assert_eq!(many.batch.num_rows(), 1_998);
         for PartitionRows { batch, .. } in [few, many] {

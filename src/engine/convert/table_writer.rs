@@ -1,25 +1,29 @@
-//! Collects the rows of a table by partition and passes them to the encoders in slabs.
+//! Collects the rows of a table by partition and passes them to the encoders in slabs, segment by segment.
 //!
-//! Invariant: the ends of slabs, row groups and files depend on the partition's rows alone, never on chunks, threads,
-//! memory or the order of arrival. Memory only decides what is spilled meanwhile.
+//! Invariant: the ends of slabs and row groups depend on the rows of their segment alone, and the ends of segments on the
+//! partition's sources alone, never on chunks, threads, memory or the order of arrival. Memory only decides what is spilled
+//! meanwhile.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use arrow::array::RecordBatch;
 
-use super::conversion::SpooledFile;
+use super::conversion::{BuiltGroup, BuiltSegment};
+use super::cut_forecast::CutForecast;
+use super::encoding::{Encoding, Slab};
 use super::error::{ConvertError, internal};
+use super::group_files::{EncodedSegment, SegmentEnd};
 use super::measure::{cut_rows, raw_bytes};
+use super::members::{Member, Members};
 use super::parquet_file::{SLAB_ROWS, read_draft};
-use super::partition_encoder::{
-    AfterRowGroup, EncodeTask, Encoding, PartitionEncoder, RowGroupEnd, Scheduler, Slab, Work,
-};
+use super::partition_encoder::{AfterRowGroup, EncodeTask, PartitionEncoder, RowGroupEnd, Scheduler, Work};
 use super::partitions::{self, PartitionPath};
 use super::small_parts::{PartitionRows, SmallParts};
 use super::sorting::{Batches, MERGED_RUNS_MAX, Sorter};
 use super::spill::{ScratchFolder, Spill};
+use crate::domain::table_log::cuts::{Cut, cut_at, text_share};
 
 /// A slab ends early at the row with which it reaches this size, in raw bytes.
 const SLAB_BYTES: u64 = 8 << 20;
@@ -39,41 +43,12 @@ const MANY_PARTITIONS: usize = 64;
 /// Pending rows with at most this many raw bytes are joined into one batch when they are spilled.
 const JOINED_BYTES_MAX: u64 = 1 << 20;
 
-/// Pending rows, and how many of them in sequence each source contributed.
-struct PendingRows {
-    batch: RecordBatch,
-    sources: VecDeque<(u32, usize)>,
-}
-
-impl PendingRows {
-    /// Splits the first `rows` off, or all if there are no more; adds their sources to `sources`.
-    fn split(mut self, rows: usize, sources: &mut BTreeSet<u32>) -> (RecordBatch, Option<Self>) {
-        let mut left = rows;
-        while let Some((source, given)) = self.sources.front_mut() {
-            if left == 0 {
-                break;
-            }
-            sources.insert(*source);
-            let taken = left.min(*given);
-            *given -= taken;
-            left -= taken;
-            if *given == 0 {
-                self.sources.pop_front();
-            }
-        }
-        let head = self.batch.slice(0, rows);
-        let rest = self.batch.num_rows() - rows;
-        let rest = (rest > 0).then(|| Self { batch: self.batch.slice(rows, rest), sources: self.sources });
-        (head, rest)
-    }
-}
-
 /// The rows of one partition outside finished row groups.
 struct PartitionState {
     path: PartitionPath,
     encoder: Arc<PartitionEncoder>,
     /// Rows not yet in a slab.
-    pending: VecDeque<PendingRows>,
+    pending: VecDeque<RecordBatch>,
     pending_rows: u64,
     /// Raw bytes.
     pending_bytes: u64,
@@ -86,10 +61,25 @@ struct PartitionState {
     /// Rows and bytes of the current row group that the encoder (or the draft) has.
     group_rows: u64,
     group_bytes: u64,
-    sources: BTreeSet<u32>,
+    /// The sources of the open segment.
+    members: Members,
+    /// The sources of each ended segment.
+    ended: Vec<Members>,
+    /// Bytes of text of its sources that count for it, and those of all sources since its first.
+    text_bytes: u64,
+    text_bytes_before: u64,
     /// The encoder's rows are in a draft; further rows are only collected.
     has_draft: bool,
     last_used: u64,
+}
+
+/// A source all of whose rows were added.
+pub(super) struct EndedSource {
+    pub at: u32,
+    /// The hash of its key.
+    pub hash: u64,
+    pub text_bytes: u64,
+    pub rows_read: u64,
 }
 
 /// Writes the partitions of one table.
@@ -104,6 +94,9 @@ pub(super) struct TableWriter<'a> {
     /// Memory held by the pending rows of all partitions.
     pending_bytes: u64,
     clock: u64,
+    forecast: CutForecast,
+    /// Bytes of text of all sources so far.
+    text_bytes: u64,
 }
 
 impl<'a> TableWriter<'a> {
@@ -113,6 +106,7 @@ impl<'a> TableWriter<'a> {
         scratch: &'a ScratchFolder,
         sorter: Option<Sorter>,
         memory_bytes: u64,
+        forecast: CutForecast,
     ) -> Self {
         // Sorting holds the keys in addition to the rows.
         let memory_bytes = if sorter.is_some() { memory_bytes / 5 * 2 } else { memory_bytes };
@@ -126,20 +120,21 @@ impl<'a> TableWriter<'a> {
             memory_bytes,
             pending_bytes: 0,
             clock: 0,
+            forecast,
+            text_bytes: 0,
         }
     }
 
-    /// Adds rows of `source`, in order.
+    /// Adds rows in order.
     pub(super) fn add(
         &mut self,
-        source: u32,
         parts: Vec<(PartitionPath, RecordBatch)>,
         scheduler: &dyn Scheduler,
     ) -> Result<(), ConvertError> {
         self.clock += 1;
         if partitions::are_small_parts(parts.iter().map(|(_, batch)| batch.num_rows()).sum(), parts.len()) {
             let parts: Vec<_> = parts.into_iter().map(|(path, batch)| (self.partition(path), batch)).collect();
-            self.small_parts.add(&self.encoding.schema, source, &parts).map_err(internal)?;
+            self.small_parts.add(&self.encoding.schema, &parts).map_err(internal)?;
             if self.small_parts.bytes() > (self.memory_bytes / 4).min(SMALL_PARTS_BYTES_MAX) {
                 self.flush_small_parts(scheduler)?;
             }
@@ -147,23 +142,22 @@ impl<'a> TableWriter<'a> {
             self.flush_small_parts(scheduler)?;
             for (path, batch) in parts {
                 let at = self.partition(path);
-                let sources = VecDeque::from([(source, batch.num_rows())]);
-                self.add_rows(at, PendingRows { batch, sources }, scheduler)?;
+                self.add_rows(at, batch, scheduler)?;
             }
         }
         self.free_memory(scheduler)
     }
 
-    fn add_rows(&mut self, at: usize, pending: PendingRows, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
+    fn add_rows(&mut self, at: usize, pending: RecordBatch, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
         self.partitions[at].push(pending);
         self.count(at);
-        if self.sorter.is_none() { self.submit(at, false, scheduler) } else { Ok(()) }
+        if self.sorter.is_none() { self.submit(at, None, scheduler) } else { Ok(()) }
     }
 
     /// Moves the collected small parts to their partitions.
     fn flush_small_parts(&mut self, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
-        for PartitionRows { partition, batch, sources } in self.small_parts.take().map_err(internal)? {
-            self.add_rows(partition, PendingRows { batch, sources }, scheduler)?;
+        for PartitionRows { partition, batch } in self.small_parts.take().map_err(internal)? {
+            self.add_rows(partition, batch, scheduler)?;
         }
         Ok(())
     }
@@ -201,33 +195,87 @@ impl<'a> TableWriter<'a> {
             spilled_bytes: 0,
             group_rows: 0,
             group_bytes: 0,
-            sources: BTreeSet::new(),
+            members: Members::default(),
+            ended: Vec::new(),
+            text_bytes: 0,
+            text_bytes_before: self.text_bytes,
             has_draft: false,
             last_used: 0,
         });
         at
     }
 
-    /// Cuts and schedules all complete slabs; with `last`, also the rest, and closes the partition's files.
-    fn submit(&mut self, at: usize, last: bool, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
+    /// Adds `source` to the open segments of its partitions, given its rows in each, and ends those that end after it.
+    pub(super) fn end_source<'p>(
+        &mut self,
+        source: &EndedSource,
+        rows: impl Iterator<Item = (&'p str, u64)>,
+        scheduler: &dyn Scheduler,
+    ) -> Result<(), ConvertError> {
+        self.text_bytes += source.text_bytes;
+        let mut ends = Vec::new();
+        for (path, rows) in rows {
+            let Some(&at) = self.by_path.get(path) else { return Err(internal("rows of a partition are missing")) };
+            let share = text_share(source.text_bytes, rows, source.rows_read);
+            let partition = &mut self.partitions[at];
+            partition.members.push(Member { source: source.at, rows, share });
+            partition.text_bytes = partition.text_bytes.saturating_add(share);
+            let cut = cut_at(source.hash, share, self.encoding.options.cuts);
+            if cut > Cut::None {
+                let all = (self.text_bytes - partition.text_bytes_before).max(1);
+                let fraction = partition.text_bytes as f64 / all as f64;
+                ends.push((at, SegmentEnd { cut, join: self.forecast.expects_file_cut(source.at, fraction) }));
+            }
+        }
+        if !ends.is_empty() {
+            self.flush_small_parts(scheduler)?;
+        }
+        for (at, end) in ends {
+            self.end_segment(at, end, scheduler)?;
+        }
+        Ok(())
+    }
+
+    /// Encodes the remaining rows of the open segment.
+    fn end_segment(&mut self, at: usize, end: SegmentEnd, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
+        let partition = &mut self.partitions[at];
+        partition.ended.push(std::mem::take(&mut partition.members));
+        if self.sorter.is_some() {
+            self.add_sorted(at, scheduler)?;
+        }
+        let partition = &mut self.partitions[at];
+        if partition.has_draft && partition.spilled_rows + partition.pending_rows == 0 {
+            partition.has_draft = false;
+            (partition.group_rows, partition.group_bytes) = (0, 0);
+            let encoder = Arc::clone(&partition.encoder);
+            scheduler.wait_for_draft(&encoder)?;
+            return encoder.keep_draft(self.encoding, self.scratch, end);
+        }
+        self.submit(at, Some(end), scheduler)?;
+        // One partition at a time, so that not all spilled rows are in memory at once.
+        if self.held_bytes() > self.memory_bytes { scheduler.wait_for_queue(0) } else { Ok(()) }
+    }
+
+    /// Cuts and schedules all complete slabs; at the end of the segment, also the rest.
+    fn submit(&mut self, at: usize, end: Option<SegmentEnd>, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
         let partition = &self.partitions[at];
         if partition.has_draft || !partition.spills.is_empty() {
-            if !last && !partition.should_unspill(self.encoding.options.row_group_rows) {
+            if end.is_none() && !partition.should_unspill(self.encoding.options.row_group_rows) {
                 return Ok(());
             }
             self.unspill(at, scheduler)?;
         }
-        self.cut_slabs(at, last, scheduler)
+        self.cut_slabs(at, end, scheduler)
     }
 
-    fn cut_slabs(&mut self, at: usize, last: bool, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
+    fn cut_slabs(&mut self, at: usize, end: Option<SegmentEnd>, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
         let row_group_rows = self.encoding.options.row_group_rows;
         let partition = &mut self.partitions[at];
         let mut tasks = Vec::new();
         loop {
             let room = (row_group_rows - partition.group_rows).min(SLAB_ROWS as u64);
             let before = partition.pending_bytes;
-            let Some(mut slab) = partition.cut(room, last) else { break };
+            let Some(mut slab) = partition.cut(room, end.is_some()) else { break };
             let bytes = before - partition.pending_bytes;
             slab.queued = Some(self.encoding.count_queued(bytes));
             partition.group_rows += slab.rows as u64;
@@ -237,8 +285,8 @@ impl<'a> TableWriter<'a> {
                 partition.end_row_group(self.encoding, AfterRowGroup::Continue, &mut tasks);
             }
         }
-        if last {
-            partition.end_row_group(self.encoding, AfterRowGroup::Close, &mut tasks);
+        if let Some(end) = end {
+            partition.end_row_group(self.encoding, AfterRowGroup::EndSegment(end), &mut tasks);
         }
         self.count(at);
         scheduler.schedule(tasks);
@@ -306,11 +354,7 @@ impl<'a> TableWriter<'a> {
         if partition.pending.is_empty() {
             return Ok(());
         }
-        let mut batches = Vec::with_capacity(partition.pending.len());
-        for PendingRows { batch, sources } in partition.pending.drain(..) {
-            partition.sources.extend(sources.iter().map(|(source, _)| source));
-            batches.push(batch);
-        }
+        let batches: Vec<RecordBatch> = partition.pending.drain(..).collect();
         let schema = &self.encoding.schema;
         let spill = match &self.sorter {
             Some(sorter) => Spill::of(self.scratch, schema, sorter.sort(batches)?)?,
@@ -361,89 +405,62 @@ impl<'a> TableWriter<'a> {
         Ok(())
     }
 
-    /// Adds spilled rows. Their sources are known already, and the current row group contains all of them.
+    /// Adds spilled rows.
     fn add_unspilled(&mut self, at: usize, batch: RecordBatch, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
-        self.partitions[at].push(PendingRows { batch, sources: VecDeque::new() });
+        self.partitions[at].push(batch);
         self.count(at);
-        self.cut_slabs(at, false, scheduler)
+        self.cut_slabs(at, None, scheduler)
     }
 
-    /// Encodes all remaining rows.
+    /// Encodes all remaining rows and lays out the files.
     pub(super) fn finish(&mut self, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
         self.flush_small_parts(scheduler)?;
-        if self.sorter.is_some() {
-            self.finish_sorted(scheduler)?;
-        } else {
-            // Rows in memory first, which makes room for spilled ones.
-            let is_spilled = |partition: &PartitionState| partition.has_draft || !partition.spills.is_empty();
-            let all = 0..self.partitions.len();
-            let (spilled, in_memory): (Vec<usize>, Vec<usize>) = all.partition(|&at| is_spilled(&self.partitions[at]));
-            for at in in_memory {
-                self.submit(at, true, scheduler)?;
-            }
-            scheduler.drain()?;
-            for at in spilled {
-                self.finish_spilled(at, scheduler)?;
-            }
+        // Rows in memory first, which makes room for spilled ones.
+        let is_spilled = |partition: &PartitionState| partition.has_draft || !partition.spills.is_empty();
+        let open = (0..self.partitions.len()).filter(|&at| !self.partitions[at].members.is_empty());
+        let (spilled, in_memory): (Vec<usize>, Vec<usize>) = open.partition(|&at| is_spilled(&self.partitions[at]));
+        for at in in_memory.into_iter().chain(spilled) {
+            self.end_segment(at, SegmentEnd { cut: Cut::None, join: false }, scheduler)?;
         }
+        let mut tasks = Vec::new();
+        for partition in &mut self.partitions {
+            partition.end_row_group(self.encoding, AfterRowGroup::Close, &mut tasks);
+        }
+        scheduler.schedule(tasks);
         scheduler.drain()
     }
 
-    /// The files of every partition with rows, after [`TableWriter::finish`].
-    pub(super) fn into_files(self) -> BTreeMap<String, Vec<SpooledFile>> {
-        self.partitions.iter().map(|p| (p.path.to_string(), p.encoder.take_files())).collect()
+    /// The groups of every partition with rows, after [`TableWriter::finish`]. `keys`: of the sources.
+    pub(super) fn into_groups(self, keys: &[String]) -> BTreeMap<String, Vec<BuiltGroup>> {
+        self.partitions.into_iter().map(|partition| (partition.path.to_string(), partition.into_groups(keys))).collect()
     }
 
-    fn finish_spilled(&mut self, at: usize, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
-        let partition = &self.partitions[at];
-        if partition.has_draft && partition.spilled_rows + partition.pending_rows == 0 {
-            let sources = partition.sources.clone();
-            return partition.encoder.keep_draft(self.encoding, self.scratch, &sources);
+    /// Sorts the rows of the open segment and adds them in order.
+    fn add_sorted(&mut self, at: usize, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
+        let Some(sorter) = self.sorter.clone() else { return Ok(()) };
+        let schema = &self.encoding.schema;
+        let partition = &mut self.partitions[at];
+        let batches: Vec<RecordBatch> = partition.pending.drain(..).collect();
+        (partition.pending_rows, partition.pending_bytes) = (0, 0);
+        (partition.spilled_rows, partition.spilled_bytes) = (0, 0);
+        let mut spills = std::mem::take(&mut partition.spills);
+        while spills.len() > MERGED_RUNS_MAX {
+            let mut fewer = Vec::with_capacity(spills.len() / MERGED_RUNS_MAX + 1);
+            for some in spills.chunks(MERGED_RUNS_MAX) {
+                let merged = sorter.merge(some.iter().map(read_run).collect::<Result<_, _>>()?)?;
+                fewer.push(Spill::of(self.scratch, schema, merged)?);
+            }
+            spills = fewer;
         }
-        self.submit(at, true, scheduler)?;
-        // One partition at a time, so that not all spilled rows are in memory at once.
-        if self.pending_bytes + self.encoding.held_bytes.load(Ordering::Relaxed).max(0) as u64 > self.memory_bytes / 2 {
-            scheduler.drain()?;
+        let mut runs = spills.iter().map(read_run).collect::<Result<Vec<_>, _>>()?;
+        if !batches.is_empty() {
+            runs.push(Box::new(sorter.sort(batches)?));
         }
-        Ok(())
-    }
-
-    fn finish_sorted(&mut self, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
-        for at in 0..self.partitions.len() {
-            let Some(sorter) = self.sorter.clone() else { return Ok(()) };
-            let schema = &self.encoding.schema;
-            let partition = &mut self.partitions[at];
-            let mut sources: BTreeSet<u32> = std::mem::take(&mut partition.sources);
-            let mut batches = Vec::new();
-            for PendingRows { batch, sources: given } in partition.pending.drain(..) {
-                sources.extend(given.iter().map(|(source, _)| source));
-                batches.push(batch);
+        for batch in sorter.merge(runs)? {
+            self.add_unspilled(at, batch?, scheduler)?;
+            if self.encoding.held_bytes.load(Ordering::Relaxed).max(0) as u64 > self.memory_bytes {
+                scheduler.wait_for_queue(0)?;
             }
-            (partition.pending_rows, partition.pending_bytes) = (0, 0);
-            let mut spills = std::mem::take(&mut partition.spills);
-            while spills.len() > MERGED_RUNS_MAX {
-                let mut fewer = Vec::with_capacity(spills.len() / MERGED_RUNS_MAX + 1);
-                for some in spills.chunks(MERGED_RUNS_MAX) {
-                    let merged = sorter.merge(some.iter().map(read_run).collect::<Result<_, _>>()?)?;
-                    fewer.push(Spill::of(self.scratch, schema, merged)?);
-                }
-                spills = fewer;
-            }
-            let mut runs = spills.iter().map(read_run).collect::<Result<Vec<_>, _>>()?;
-            if !batches.is_empty() {
-                runs.push(Box::new(sorter.sort(batches)?));
-            }
-            for batch in sorter.merge(runs)? {
-                let batch = batch?;
-                // Sorted rows have lost their sources, so every file names all sources of the partition.
-                self.partitions[at].sources.extend(&sources);
-                self.add_unspilled(at, batch, scheduler)?;
-                if self.encoding.held_bytes.load(Ordering::Relaxed).max(0) as u64 > self.memory_bytes {
-                    scheduler.drain()?;
-                }
-            }
-            self.partitions[at].sources.extend(&sources);
-            self.submit(at, true, scheduler)?;
         }
         Ok(())
     }
@@ -454,9 +471,9 @@ fn read_run(spill: &Spill) -> Result<Batches, ConvertError> {
 }
 
 impl PartitionState {
-    fn push(&mut self, pending: PendingRows) {
-        self.pending_rows += pending.batch.num_rows() as u64;
-        self.pending_bytes += raw_bytes(&pending.batch, pending.batch.num_rows());
+    fn push(&mut self, pending: RecordBatch) {
+        self.pending_rows += pending.num_rows() as u64;
+        self.pending_bytes += raw_bytes(&pending, pending.num_rows());
         self.pending.push_back(pending);
     }
 
@@ -480,10 +497,10 @@ impl PartitionState {
         let mut bytes = 0;
         while (slab.rows as u64) < room && bytes < SLAB_BYTES {
             let Some(pending) = self.pending.pop_front() else { break };
-            let rows = cut_rows(&pending.batch, (room - slab.rows as u64) as usize, SLAB_BYTES - bytes);
-            let (head, rest) = pending.split(rows, &mut self.sources);
-            if let Some(rest) = rest {
-                self.pending.push_front(rest);
+            let rows = cut_rows(&pending, (room - slab.rows as u64) as usize, SLAB_BYTES - bytes);
+            let head = pending.slice(0, rows);
+            if rows < pending.num_rows() {
+                self.pending.push_front(pending.slice(rows, pending.num_rows() - rows));
             }
             bytes += raw_bytes(&head, rows);
             slab.rows += rows;
@@ -495,11 +512,31 @@ impl PartitionState {
     }
 
     fn end_row_group(&mut self, encoding: &Encoding<'_>, after: AfterRowGroup, tasks: &mut Vec<EncodeTask>) {
-        let sources =
-            if after == AfterRowGroup::Draft { self.sources.clone() } else { std::mem::take(&mut self.sources) };
-        let end = RowGroupEnd::new(self.group_rows, sources, after, encoding.group_count());
+        let end = RowGroupEnd::new(self.group_rows, after, encoding.group_count());
         (self.group_rows, self.group_bytes) = (0, 0);
         self.schedule(self.encoder.push_end(end), tasks);
+    }
+
+    /// The groups with their sources.
+    fn into_groups(self, keys: &[String]) -> Vec<BuiltGroup> {
+        let mut members = self.ended.into_iter();
+        let mut built = Vec::new();
+        for group in self.encoder.take_groups() {
+            let segments: Vec<BuiltSegment> = (group.segments.into_iter().zip(members.by_ref()))
+                .map(|(EncodedSegment { cut, rows, row_groups }, members)| BuiltSegment {
+                    members,
+                    rows,
+                    row_groups,
+                    cut,
+                })
+                .collect();
+            let sources = segments.iter().flat_map(|segment| segment.members.iter());
+            let sources: Vec<String> = sources.map(|member| keys[member.source as usize].clone()).collect();
+            let mut files = group.files;
+            files.iter_mut().for_each(|file| file.sources.clone_from(&sources));
+            built.push(BuiltGroup { files, segments });
+        }
+        built
     }
 
     fn schedule(&self, groups: Vec<usize>, tasks: &mut Vec<EncodeTask>) {

@@ -43,8 +43,8 @@ pub(super) fn check(
             return Err(broken(table, key, &found));
         }
     }
-    for (partition, files) in &converted.partitions {
-        let written: u64 = files.iter().map(|f| f.rows).sum();
+    for (partition, groups) in &converted.partitions {
+        let written: u64 = Converted::files(groups).map(|f| f.rows).sum();
         let given: u64 = sources.values().filter_map(|s| s.partitions.get(partition)).sum();
         if written != given {
             let found = format!("partition `{partition}`: expected {given} rows, found {written} in its files");

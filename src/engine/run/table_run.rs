@@ -367,9 +367,9 @@ impl TableRun<'_> {
                 built.rejects.insert(key.clone(), FileEntry { sources: vec![key.clone()], ..entry });
             }
         }
-        for (partition, files) in converted.partitions.iter().filter(|(_, files)| !files.is_empty()) {
+        for (partition, groups) in converted.partitions.iter().filter(|(_, groups)| !groups.is_empty()) {
             let entry = |(i, file)| file_entry(relative_part_key(table, partition, i), file);
-            built.partitions.insert(partition.clone(), files.iter().enumerate().map(entry).collect());
+            built.partitions.insert(partition.clone(), Converted::files(groups).enumerate().map(entry).collect());
         }
         built
     }
@@ -380,10 +380,10 @@ impl TableRun<'_> {
         let rejects = outcomes.iter().filter_map(|(key, outcome)| {
             Some((relative_rejects_key(table, key), outcome.rejects.as_ref()?.path.clone()))
         });
-        let files = converted.partitions.iter().flat_map(|(partition, files)| {
+        let files = converted.partitions.iter().flat_map(|(partition, groups)| {
             let part =
                 move |(i, file): (usize, &SpooledFile)| (relative_part_key(table, partition, i), file.path.clone());
-            files.iter().enumerate().map(part)
+            Converted::files(groups).enumerate().map(part)
         });
         rejects.chain(files).collect()
     }

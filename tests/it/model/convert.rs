@@ -108,9 +108,9 @@ impl Converter for LineConverter {
                 let count = rows.len().min((i + 1) * ROWS_PER_FILE) - i * ROWS_PER_FILE;
                 files.push(spool(table, &format!("{n}-{i}"), &bytes, count, sources_in(&bytes))?);
             }
-            partitions.insert(partition, files);
+            partitions.insert(partition, vec![BuiltGroup { files, segments: Vec::new() }]);
         }
-        Ok(Converted { sources: outcomes, partitions })
+        Ok(Converted { sources: outcomes, keys: Vec::new(), partitions })
     }
 
     fn join_rejects(&self, parts: &[(&str, &SpooledFile)], to: &Path) -> Result<(), RunError> {
