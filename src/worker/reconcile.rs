@@ -21,6 +21,8 @@ use crate::runtime::threads::Instant;
 
 /// How often the key-value store is checked for lost data.
 const CHECK_EVERY: Duration = Duration::from_secs(5);
+/// The lock of the worker that makes the periodic comparison, for the interval.
+const PERIODIC: &str = "periodic comparison";
 /// Longest time of a comparison of all pipelines; a longer one is repeated.
 pub(super) const COMPARING_TIME_MAX: Duration = Duration::from_secs(6 * 3_600);
 
@@ -106,9 +108,14 @@ fn check(
         requested.clear();
     }
     *initialized = is_initialized;
-    let due = shared.options.reconcile.is_some_and(|every| compared.is_none_or(|at| at.elapsed() >= every));
-    if is_initialized && !due {
-        return Ok(());
+    let due = shared.options.reconcile.filter(|every| compared.is_none_or(|at| at.elapsed() >= *every));
+    match due {
+        None if is_initialized => return Ok(()),
+        Some(every) if is_initialized && !is_my_turn(shared, every, compared.is_none())? => {
+            *compared = Some(Instant::now());
+            return Ok(());
+        }
+        Some(_) | None => {}
     }
     let done = if is_initialized { all(shared, requested, Which::Idle)? } else { after_lost_data(shared, requested)? };
     // Tells the next loss of data from this one.
@@ -117,6 +124,13 @@ fn check(
         *compared = Some(Instant::now());
     }
     Ok(())
+}
+
+/// Whether this worker makes the periodic comparison: one of all workers does. Each compares when it starts, since there may
+/// have been no worker before.
+fn is_my_turn(shared: &Shared, every: Duration, starts: bool) -> Result<bool, String> {
+    let got = shared.kv.try_lock(PERIODIC, &shared.options.name, every).map_err(|error| error.to_string())?;
+    Ok(got || starts)
 }
 
 /// Without pipelines no data can have been lost.

@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use lakemill::adapters::redis::{RedisKv, RedisOptions, keys};
-use lakemill::domain::job::{AttemptCost, Job, JobId, JobMessage, JobStatus, ParsedEntry, RunResult, WaitReason};
+use lakemill::domain::job::{
+    AttemptCost, ChangedKeys, Job, JobId, JobMessage, JobStatus, ParsedEntry, RunResult, WaitReason,
+};
 use lakemill::domain::login::LoginScopes;
 use lakemill::domain::name::Slug;
 use lakemill::ports::jobs::{
@@ -367,6 +369,22 @@ fn key_of_another_type_fails_its_steps_and_changes_nothing() {
 fn enqueue_later(pipeline: &str) -> Job {
     let enqueued_at = chrono::DateTime::from_timestamp_millis(1_700_000_000_000).unwrap();
     Job::queued(&JobMessage::new(slug(pipeline), false, "manual", enqueued_at), 3)
+}
+
+#[test]
+fn changed_keys_of_another_type_stand_for_all() {
+    let (server, kv) = with_server();
+    let of_window = keys::window_changes(&slug("trips"));
+    for words in [["SET", &of_window, "x"], ["LPUSH", &of_window, "x"]] {
+        server.ask::<()>(&["DEL", &of_window]);
+        server.ask::<()>(&words);
+        kv.record_changes(&[(slug("trips"), ["a.csv"].into_iter().collect())]).unwrap();
+        assert_eq!(server.ask::<Vec<String>>(&["HGETALL", &of_window]), ["", "all"]);
+    }
+    let job = enqueue(&kv, "trips");
+    // Lost in part.
+    server.ask::<()>(&["HSET", &keys::job_changes(&job.job_id), "a.csv", ""]);
+    assert_eq!(kv.changed_keys(&job.job_id).unwrap(), ChangedKeys::All);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lakemill::adapters::sqlite::{SqliteKv, SqliteOptions};
-use lakemill::domain::job::{AttemptCost, Job, JobId, JobMessage, WaitReason};
+use lakemill::domain::job::{AttemptCost, ChangedKeys, Job, JobId, JobMessage, WaitReason};
 use lakemill::domain::limits::DEAD_ENTRIES_MAX;
 use lakemill::ports::Kv;
 use lakemill::ports::jobs::{
@@ -336,6 +336,19 @@ fn refusal(path: &Path) -> KvError {
         Ok(_) => panic!("`{}` was opened", path.display()),
         Err(error) => error,
     }
+}
+
+#[test]
+fn windows_of_version_3_look_at_all_keys() {
+    let backend = SqliteBackend::new();
+    drop(backend.sqlite().extend_windows(&[slug("trips")]).unwrap());
+    backend.raw().execute_batch("DROP TABLE changed_keys; DROP TABLE change_sets; PRAGMA user_version = 3").unwrap();
+    let kv = backend.sqlite();
+    kv.record_changes(&[(slug("trips"), ["a.csv"].into_iter().collect())]).unwrap();
+    backend.clock.advance(Duration::from_secs(7));
+    let job = queued("trips");
+    assert!(kv.fire_window(&job).unwrap());
+    assert_eq!(kv.changed_keys(&job.job_id).unwrap(), ChangedKeys::All);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use lakemill::domain::job::{AttemptCost, Job, JobStatus, WaitReason};
+use lakemill::domain::job::{AttemptCost, ChangedKeys, Job, JobStatus, WaitReason};
 use lakemill::ports::jobs::{
     CancelOutcome, Entry, HeartbeatReply, JobLease, PipelineLock, PublishReply, ReleaseOutcome, StartOutcome,
 };
@@ -79,6 +79,7 @@ enum Place {
 #[derive(Debug)]
 struct Known {
     job: Job,
+    keys: ChangedKeys,
     place: Place,
     attempts: u32,
     starts: u32,
@@ -118,6 +119,8 @@ struct Model {
     fences: BTreeMap<&'static str, u64>,
     /// First and due time.
     windows: BTreeMap<&'static str, (i64, i64)>,
+    /// What the next window's job looks at.
+    changed: BTreeMap<&'static str, ChangedKeys>,
 }
 
 fn name(consumer: usize) -> String {
@@ -146,9 +149,10 @@ impl Model {
         self.jobs.iter().position(|known| known.job.job_id == id).unwrap()
     }
 
-    fn add(&mut self, job: Job) {
+    fn add(&mut self, job: Job, keys: ChangedKeys) {
         self.jobs.push(Known {
             job,
+            keys,
             place: Place::Stream,
             attempts: 0,
             starts: 0,
@@ -174,7 +178,7 @@ impl Model {
         let mut job = f.job(pipeline(n));
         job.enqueued_at += chrono::TimeDelta::milliseconds(self.jobs.len() as i64);
         assert_eq!(f.kv.enqueue(&job).unwrap(), lakemill::ports::jobs::EnqueueOutcome::Queued);
-        self.add(job);
+        self.add(job, ChangedKeys::All);
     }
 
     fn claim(&mut self, f: &Fixture, consumer: usize, count: usize) {
@@ -312,15 +316,26 @@ impl Model {
 
     fn end(&mut self, f: &Fixture, n: usize) {
         let Some((lease, job)) = self.pick_run(n) else { return };
-        let done = f.kv.finish(&lease, &completed(&self.jobs[job].job, f.now())).unwrap();
+        let completes = n % 4 > 0;
+        let end = match completes {
+            true => completed(&self.jobs[job].job, f.now()),
+            false => self.jobs[job].job.clone().failed(failure(), f.now()),
+        };
+        let done = f.kv.finish(&lease, &end).unwrap();
         if !self.is_held(&lease) {
             assert_eq!(done, ReleaseOutcome::Lost);
             return;
         }
         assert_eq!(done, ReleaseOutcome::Released);
         self.leaves_the_stream(job);
-        self.jobs[job].place = Place::Ended;
-        self.released(f, self.pipeline_of(job));
+        (self.jobs[job].place, self.jobs[job].keys) = (Place::Ended, ChangedKeys::All);
+        let pipeline = self.pipeline_of(job);
+        if !completes {
+            self.changed.insert(pipeline, ChangedKeys::All);
+            let others = self.jobs.iter_mut().filter(|known| known.job.pipeline.as_str() == pipeline);
+            others.for_each(|known| known.keys = ChangedKeys::All);
+        }
+        self.released(f, pipeline);
     }
 
     /// The lock is free, and the longest deferred job became due: whichever it was, it is one at most, and one if there
@@ -420,7 +435,15 @@ impl Model {
     }
 
     fn extend(&mut self, f: &Fixture, n: usize) {
-        f.kv.extend_windows(&[slug(pipeline(n))]).unwrap();
+        let changed = self.changed.entry(pipeline(n)).or_insert_with(ChangedKeys::none);
+        if n % 9 == 0 {
+            f.kv.extend_windows(&[slug(pipeline(n))]).unwrap();
+            *changed = ChangedKeys::All;
+        } else {
+            let key = format!("{}.csv", n % 5);
+            f.kv.record_changes(&[(slug(pipeline(n)), [key.as_str()].into_iter().collect())]).unwrap();
+            changed.insert(&key);
+        }
         let first = self.windows.get(pipeline(n)).map_or(self.now, |(first, _)| *first);
         self.windows.insert(pipeline(n), (first, (self.now + 5).min(first + 30)));
     }
@@ -432,7 +455,8 @@ impl Model {
         assert_eq!(f.kv.fire_window(&job).unwrap(), is_due);
         if is_due {
             self.windows.remove(pipeline(n));
-            self.add(job);
+            let keys = self.changed.remove(pipeline(n)).unwrap();
+            self.add(job, keys);
         }
     }
 
@@ -473,6 +497,9 @@ impl Model {
         let waiting = self.jobs.iter().filter(|known| matches!(known.place, Place::WaitReason { .. })).count() as u64;
         assert_eq!((counts.stream, counts.pending, counts.waiting), (self.stream.len() as u64, pending, waiting));
         assert_eq!(counts.windows, self.windows.len() as u64);
+        for known in &self.jobs {
+            assert_eq!(f.kv.changed_keys(&known.job.job_id).unwrap(), known.keys);
+        }
         for pipeline in PIPELINES {
             let active = |known: &&Known| known.place != Place::Ended && known.job.pipeline.as_str() == pipeline;
             let expected: Vec<_> = self.jobs.iter().filter(active).collect();
@@ -517,7 +544,8 @@ impl Model {
         let runs = self.runs.len();
         self.start(f, 0);
         if self.runs.len() > runs {
-            self.end(f, 0);
+            // The newest run, and it completes.
+            self.end(f, 5);
         }
     }
 }

@@ -165,14 +165,16 @@ impl Play {
     /// Something new in the lake of a pipeline, and the event that tells of it.
     fn change(&self, name: &str) {
         let prefix = pipeline_prefix(&slug(name));
-        let key = format!("{prefix}in/{}.csv", self.below(4));
+        let relative = format!("in/{}.csv", self.below(4));
+        let key = format!("{prefix}{relative}");
         let rows: String =
             (0..1 + self.below(4)).map(|_| format!("{},{}\n", self.below(3), self.below(1_000))).collect();
         let body = format!("p,n\n{rows}");
         self.scheduler().tell(0, format!("changes {key}"));
         self.world.store.put(Bucket::Lake, &key, body.as_bytes(), &WriteOptions::default()).unwrap();
         // A store posts its event until it is taken.
-        while self.kv().extend_windows(&[slug(name)]).is_err() {
+        let changes = [(slug(name), [relative.as_str()].into_iter().collect())];
+        while self.kv().record_changes(&changes).is_err() {
             self.world.pause(Duration::from_millis(500));
         }
     }
