@@ -4,7 +4,7 @@ use std::io::Read;
 
 use super::shared::Shared;
 use crate::domain::job::{RunError, RunErrorCode};
-use crate::domain::layout::config_key;
+use crate::domain::layout::{config_key, unfinished_key};
 use crate::domain::limits::CONFIG_BYTES_MAX;
 use crate::domain::name::Slug;
 use crate::domain::pipeline::Pipeline;
@@ -38,9 +38,11 @@ pub(super) fn auto_run(text: &Result<String, RunError>) -> bool {
     config.ok().and_then(|config| config.get("auto_run")?.as_bool()).unwrap_or(true)
 }
 
-/// Whether a pipeline doesn't exist (any more): its folders hold nothing but records of jobs. False if the store fails.
+/// Whether a pipeline without config doesn't exist: its folders hold nothing but records of jobs, or what an unfinished
+/// create, import or rename has there. False if the store fails.
 pub(super) fn is_gone(shared: &Shared, slug: &Slug) -> bool {
     matches!(is_in_use(&*shared.store, slug, &Bucket::ALL), Ok(false))
+        || matches!(shared.store.head(Bucket::Pipelines, &unfinished_key(slug)), Ok(Some(_)))
 }
 
 /// The config as stored.

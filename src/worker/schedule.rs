@@ -11,7 +11,7 @@ use super::shared::Shared;
 use super::state::{JobEvent, window_id};
 use super::stopping::Phase;
 use crate::domain::job::message::TRIGGER_AUTO;
-use crate::domain::job::{Job, JobMessage};
+use crate::domain::job::{Job, JobMessage, RunErrorCode};
 use crate::domain::name::Slug;
 use crate::ports::kv::{KvError, KvResult};
 use crate::ports::schedule::{CloseReason, Cursor};
@@ -131,7 +131,8 @@ fn fire_guarded(shared: &Shared, guard: &FiringGuard) {
 fn fire(shared: &Shared, slug: &Slug) -> KvResult<()> {
     let text = config::read_text(shared, slug);
     // A late event must not recreate a pipeline that was deleted or renamed.
-    let is_gone = text.is_err() && config::is_gone(shared, slug);
+    let without_config = text.as_ref().is_err_and(|error| error.code == RunErrorCode::PipelineConfigNotFound);
+    let is_gone = without_config && config::is_gone(shared, slug);
     if is_gone || !config::auto_run(&text) {
         let reason = if is_gone { CloseReason::PipelineGone } else { CloseReason::AutoRunOff };
         if shared.kv.close_window(slug, reason)? {
