@@ -7,6 +7,7 @@ step_upgrade() {
     version=$(dpkg-deb -f "$package" Version)
     # An operator's own value, which has to survive.
     sed -i 's/^#SVC_LOG=info/SVC_LOG=info/' "$root/etc/lakemill/up.env"
+    touch "$system/upgrade"
     inside systemctl restart lakemill-up
     check "it answers" await 60 answers http://127.0.0.1:3000/readyz
     for _ in $(seq "$upgrade_jobs"); do jobs+=("$(inside lakemill-ctl enqueue flights --clean)"); done
@@ -14,7 +15,7 @@ step_upgrade() {
     check "the package is upgraded" inside apt-get install -y -o Dpkg::Options::=--force-confold /srv/check/new.deb
     check "the new version is there" says "$version" dpkg-query -W -f '${Version}' lakemill
     check "up is active again" await 60 unit_is lakemill-up active
-    check "it was stopped in order" says 'told to end' journalctl --no-pager -u lakemill-up
+    check "it was stopped in order" says 'stop signal; draining' journalctl --no-pager -u lakemill-up
     check "no process had to be killed" says_not 'SIGKILL' journalctl --no-pager -u lakemill-up -o cat --since "$(upgrade_began)"
     for job in "${jobs[@]}"; do
         check "job $job is completed, at its first attempt" completed_at_once "$up_pipelines" "$job"
@@ -31,7 +32,7 @@ step_upgrade() {
     check "it answers, too" await 60 answers http://127.0.0.1:3000/readyz
 }
 
-upgrade_began() { inside stat -c @%Y /srv/check/new.deb; }
+upgrade_began() { stat -c @%Y "$system/upgrade"; }
 in_flight() { says '"in_flight": *[1-9]' curl -sS http://127.0.0.1:8080/health; }
 completed_at_once() {
     local text
