@@ -43,7 +43,7 @@ pub fn arrow_field(name: &str, ty: DataType, nullable: bool) -> Field {
         | TypeClass::Float
         | TypeClass::Decimal
         | TypeClass::Text
-        | TypeClass::Temporal => field,
+        | TypeClass::Temporal(_) => field,
     }
 }
 

@@ -172,7 +172,7 @@ impl Queries<'_> {
             | TypeClass::Float
             | TypeClass::Decimal
             | TypeClass::Text
-            | TypeClass::Temporal
+            | TypeClass::Temporal(_)
             | TypeClass::Json => self.name(at),
         }
     }

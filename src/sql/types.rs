@@ -1,6 +1,6 @@
 //! DuckDB's names of declared types, and the types that an expression may have for a declared one.
 
-use crate::domain::pipeline::types::DataType;
+use crate::domain::pipeline::types::{DataType, TypeClass};
 
 /// The name of `ty` in DuckDB's dialect.
 pub fn sql_type(ty: DataType) -> String {
@@ -56,18 +56,18 @@ impl SqlType {
     }
 }
 
-/// Most digits of an integer type; `None` for other types.
-fn integer_digits(ty: DataType) -> Option<u8> {
+/// Most digits and decimal places of an exact number; `None` for other types.
+fn digits_and_scale(ty: DataType) -> Option<(u8, u8)> {
     match ty {
-        DataType::Int8 | DataType::UInt8 => Some(3),
-        DataType::Int16 | DataType::UInt16 => Some(5),
-        DataType::Int32 | DataType::UInt32 => Some(10),
-        DataType::Int64 => Some(19),
-        DataType::UInt64 => Some(20),
+        DataType::Int8 | DataType::UInt8 => Some((3, 0)),
+        DataType::Int16 | DataType::UInt16 => Some((5, 0)),
+        DataType::Int32 | DataType::UInt32 => Some((10, 0)),
+        DataType::Int64 => Some((19, 0)),
+        DataType::UInt64 => Some((20, 0)),
+        DataType::Decimal { precision, scale } => Some((precision, scale)),
         DataType::Boolean
         | DataType::Float32
         | DataType::Float64
-        | DataType::Decimal { .. }
         | DataType::String
         | DataType::Date
         | DataType::Time
@@ -84,7 +84,7 @@ pub fn fits(found: &str, declared: DataType) -> bool {
     let found = match SqlType::parse(found) {
         SqlType::Null => return true,
         SqlType::Declared(found) => found,
-        SqlType::HugeInt => return integer_digits(declared).is_some() || matches!(declared, DataType::Decimal { .. }),
+        SqlType::HugeInt => return digits_and_scale(declared).is_some(),
         SqlType::Enum => return declared == DataType::String,
         SqlType::CoarseTimestamp => return declared == DataType::Timestamp,
         SqlType::Other => return false,
@@ -92,7 +92,8 @@ pub fn fits(found: &str, declared: DataType) -> bool {
     if found == declared {
         return true;
     }
-    let found_digits = integer_digits(found);
+    let has_digits = |max: u8| digits_and_scale(found).is_some_and(|(digits, _)| digits <= max);
+    let has_scale = |max: u8| digits_and_scale(found).is_some_and(|(_, scale)| scale <= max);
     match declared {
         DataType::Int8
         | DataType::Int16
@@ -101,20 +102,10 @@ pub fn fits(found: &str, declared: DataType) -> bool {
         | DataType::UInt8
         | DataType::UInt16
         | DataType::UInt32
-        | DataType::UInt64 => found_digits.is_some() || matches!(found, DataType::Decimal { scale: 0, .. }),
-        DataType::Decimal { scale, .. } => match found {
-            DataType::Decimal { scale: found, .. } => found <= scale,
-            _ => found_digits.is_some(),
-        },
-        DataType::Float64 => match found {
-            DataType::Float32 => true,
-            DataType::Decimal { precision, .. } => precision <= 15,
-            _ => found_digits.is_some_and(|digits| digits <= 10),
-        },
-        DataType::Float32 => match found {
-            DataType::Decimal { precision, .. } => precision <= 6,
-            _ => found_digits.is_some_and(|digits| digits <= 5),
-        },
+        | DataType::UInt64 => has_scale(0),
+        DataType::Decimal { scale, .. } => has_scale(scale),
+        DataType::Float64 => found == DataType::Float32 || has_digits(f64::DIGITS as u8),
+        DataType::Float32 => has_digits(f32::DIGITS as u8),
         DataType::String => found == DataType::Json,
         DataType::Timestamp => found == DataType::Date,
         DataType::Boolean
@@ -142,7 +133,7 @@ pub fn remedy(found: &str, declared: DataType) -> String {
             format!("write `strptime(…, '%Y-%m-%d %H:%M:%S')` or `CAST(… AS {sql})`")
         }
         (SqlType::Declared(DataType::Float32 | DataType::Float64 | DataType::Decimal { .. }), _)
-            if integer_digits(declared).is_some() =>
+            if declared.class() == TypeClass::Integer =>
         {
             format!("write `CAST(floor(…) AS {sql})` or `CAST(… AS {sql})`, which rounds")
         }

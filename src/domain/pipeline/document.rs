@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::readers::NAMES;
+use super::types::DataType;
 use crate::domain::limits::*;
 
 /// The version of PipelineConfig that this program reads.
@@ -214,8 +215,8 @@ pub struct ColumnDocument {
     /// `uuid` or `json`.
     #[serde(rename = "type")]
     #[schemars(
-        pattern(r"^(boolean|u?int(8|16|32|64)|float(32|64)|string|date|time|timestamp|timestamptz|uuid|json|decimal\([ 0-9]+,[ 0-9]+\))$"),
-        extend("examples" = ["boolean", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "decimal(10,2)", "string", "date", "time", "timestamp", "timestamptz", "uuid", "json"])
+        pattern(type_pattern()),
+        extend("examples" = type_examples())
     )]
     pub ty: String,
     /// SQL that computes it from the columns before it, one row at a time; excludes `from`, `formats` and `timezone`.
@@ -571,6 +572,15 @@ fn reader_names(_: &mut SchemaGenerator) -> Schema {
 }
 
 /// A default on a field that must be given would promise what is not so; those fields have one for serde alone.
+fn type_pattern() -> String {
+    let names: Vec<&str> = DataType::PLAIN.iter().map(|(name, _)| *name).collect();
+    format!(r"^({}|decimal\([ 0-9]+,[ 0-9]+\))$", names.join("|"))
+}
+
+fn type_examples() -> Vec<&'static str> {
+    DataType::PLAIN.iter().map(|(name, _)| *name).chain(["decimal(10,2)"]).collect()
+}
+
 fn drop_defaults_of_required(schema: &mut Value) {
     let required: Vec<String> = schema["required"]
         .as_array()

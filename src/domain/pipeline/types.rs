@@ -72,7 +72,7 @@ impl DataType {
 
     /// Whether a column of the type may have `formats`.
     pub fn takes_formats(self) -> bool {
-        self.class() == TypeClass::Temporal
+        matches!(self.class(), TypeClass::Temporal(_))
     }
 
     pub fn class(self) -> TypeClass {
@@ -89,7 +89,10 @@ impl DataType {
             Self::Float32 | Self::Float64 => TypeClass::Float,
             Self::Decimal { .. } => TypeClass::Decimal,
             Self::String => TypeClass::Text,
-            Self::Date | Self::Time | Self::Timestamp | Self::TimestampTz => TypeClass::Temporal,
+            Self::Date => TypeClass::Temporal(Temporal::Date),
+            Self::Time => TypeClass::Temporal(Temporal::Time),
+            Self::Timestamp => TypeClass::Temporal(Temporal::Timestamp),
+            Self::TimestampTz => TypeClass::Temporal(Temporal::TimestampTz),
             Self::Uuid => TypeClass::Uuid,
             Self::Json => TypeClass::Json,
         }
@@ -117,9 +120,28 @@ pub enum TypeClass {
     Float,
     Decimal,
     Text,
-    Temporal,
+    Temporal(Temporal),
     Uuid,
     Json,
+}
+
+impl TypeClass {
+    /// Whether equal values always have one text, so that a value can name a partition.
+    pub fn compares_exactly(self) -> bool {
+        match self {
+            Self::Float | Self::Json => false,
+            Self::Boolean | Self::Integer | Self::Decimal | Self::Text | Self::Temporal(_) | Self::Uuid => true,
+        }
+    }
+}
+
+/// Types of dates and times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Temporal {
+    Date,
+    Time,
+    Timestamp,
+    TimestampTz,
 }
 
 #[cfg(test)]

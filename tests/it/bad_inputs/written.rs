@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::path::PathBuf;
 
+use lakemill::domain::pipeline::types::DataType;
 use parquet::basic::{LogicalType, TimeUnit, Type};
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -64,6 +65,9 @@ fn every_type_is_written_natively_and_reads_back() {
         ),
         ("json", "{\"\"a\"\": [1, null]}", "{\"a\": [1, null]}", Type::BYTE_ARRAY, Some(L::Json)),
     ];
+    for (name, _) in DataType::PLAIN {
+        assert!(types.iter().any(|(ty, ..)| ty == name), "{name}");
+    }
     let name = |at: usize| format!("c{at}");
     let columns: Vec<Value> =
         types.iter().enumerate().map(|(at, t)| json!({ "name": name(at), "type": t.0 })).collect();

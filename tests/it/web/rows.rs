@@ -1,5 +1,6 @@
 //! Pages of a table.
 
+use lakemill::domain::pipeline::types::DataType;
 use serde_json::{Value, json};
 
 use super::on_both;
@@ -37,6 +38,9 @@ fn every_type_has_a_lossless_json_form() {
             ("uuid", "6fa459ea-ee8a-3ca4-894e-db77e160355e", json!("6fa459ea-ee8a-3ca4-894e-db77e160355e")),
             ("json", "{\"\"a\"\": 1}", json!("{\"a\": 1}")),
         ];
+        for (name, _) in DataType::PLAIN {
+            assert!(types.iter().any(|(ty, ..)| ty == name), "{name}");
+        }
         let columns: Vec<Value> =
             types.iter().enumerate().map(|(at, (ty, ..))| json!({ "name": format!("c{at}"), "type": ty })).collect();
         site.pipeline("trips", &json!({ "columns": columns }));

@@ -6,7 +6,7 @@ use chrono::format::{Fixed, Item, Numeric, Parsed, StrftimeItems};
 use chrono::{DateTime, FixedOffset, NaiveDate, Timelike};
 
 use crate::domain::limits::FORMAT_BYTES_MAX;
-use crate::domain::pipeline::types::DataType;
+use crate::domain::pipeline::types::{DataType, Temporal, TypeClass};
 use crate::domain::problem::ProblemKind;
 use crate::domain::text::quoted;
 
@@ -30,6 +30,7 @@ enum Part {
 /// # Errors
 /// What is wrong with it.
 pub(super) fn check(pattern: &str, ty: DataType) -> Result<(), (ProblemKind, String)> {
+    let TypeClass::Temporal(temporal) = ty.class() else { return Ok(()) };
     let refuse = |kind, why: String| Err((kind, format!("{} {why}", quoted(pattern))));
     if pattern.len() > FORMAT_BYTES_MAX {
         let why = format!("has {} bytes, expected at most {FORMAT_BYTES_MAX}", pattern.len());
@@ -49,29 +50,29 @@ pub(super) fn check(pattern: &str, ty: DataType) -> Result<(), (ProblemKind, Str
         let why = "reads a zone's name (`%Z`) and ignores it; use `%z` for an offset, or `timezone`";
         return refuse(ProblemKind::InvalidValue, why.into());
     }
-    let surplus = match ty {
-        DataType::Date if has(&[Part::Time, Part::Instant, Part::Whole]) => Some("a time, which a date doesn't keep"),
-        DataType::Time if has(&[Part::Date, Part::Instant, Part::Whole]) => Some("a date, which a time doesn't keep"),
-        DataType::Date | DataType::Time | DataType::Timestamp if has(&[Part::Offset, Part::Whole]) => {
+    let surplus = match temporal {
+        Temporal::Date if has(&[Part::Time, Part::Instant, Part::Whole]) => Some("a time, which a date doesn't keep"),
+        Temporal::Time if has(&[Part::Date, Part::Instant, Part::Whole]) => Some("a date, which a time doesn't keep"),
+        Temporal::Date | Temporal::Time | Temporal::Timestamp if has(&[Part::Offset, Part::Whole]) => {
             Some("an offset; use the type `timestamptz`")
         }
-        _ => None,
+        Temporal::Date | Temporal::Time | Temporal::Timestamp | Temporal::TimestampTz => None,
     };
     if let Some(surplus) = surplus {
         return refuse(ProblemKind::TypeMismatch, format!("reads {surplus}"));
     }
-    if ty.takes_formats() && !reads_back(&items, ty, has(&[Part::Offset, Part::Whole])) {
-        return refuse(ProblemKind::InvalidValue, format!("doesn't determine a {ty}{}", lacks(ty, &parts)));
+    if !reads_back(&items, temporal, has(&[Part::Offset, Part::Whole])) {
+        return refuse(ProblemKind::InvalidValue, format!("doesn't determine a {ty}{}", lacks(temporal, &parts)));
     }
     Ok(())
 }
 
-fn lacks(ty: DataType, parts: &[Part]) -> &'static str {
+fn lacks(temporal: Temporal, parts: &[Part]) -> &'static str {
     let has = |part| parts.contains(&part) || parts.contains(&Part::Instant) || parts.contains(&Part::Whole);
-    match ty {
-        DataType::Timestamp | DataType::TimestampTz if !has(Part::Time) => ": it reads no time of day",
-        DataType::Timestamp | DataType::TimestampTz if !has(Part::Date) => ": it reads no date",
-        _ => "",
+    match temporal {
+        Temporal::Timestamp | Temporal::TimestampTz if !has(Part::Time) => ": it reads no time of day",
+        Temporal::Timestamp | Temporal::TimestampTz if !has(Part::Date) => ": it reads no date",
+        Temporal::Date | Temporal::Time | Temporal::Timestamp | Temporal::TimestampTz => "",
     }
 }
 
@@ -146,19 +147,19 @@ fn is_permissive_offset(fixed: &Fixed) -> bool {
 }
 
 /// Whether what the pattern writes is read back as the same value, to the minute.
-fn reads_back(items: &[Item<'_>], ty: DataType, has_offset: bool) -> bool {
+fn reads_back(items: &[Item<'_>], temporal: Temporal, has_offset: bool) -> bool {
     let Some(zone) = FixedOffset::east_opt(2 * 3_600) else { return false };
     let samples = [(2013, 10, 25, 13, 47, 58, 123_456_000), (2001, 2, 3, 4, 5, 6, 0)];
     samples.into_iter().all(|(year, month, day, hour, minute, second, nano)| {
         let naive =
             NaiveDate::from_ymd_opt(year, month, day).and_then(|d| d.and_hms_nano_opt(hour, minute, second, nano));
         naive
-            .and_then(|naive| reads_back_one(items, ty, has_offset, naive.and_local_timezone(zone).single()?))
+            .and_then(|naive| reads_back_one(items, temporal, has_offset, naive.and_local_timezone(zone).single()?))
             .is_some()
     })
 }
 
-fn reads_back_one(items: &[Item<'_>], ty: DataType, has_offset: bool, sample: DateTime<FixedOffset>) -> Option<()> {
+fn reads_back_one(items: &[Item<'_>], temporal: Temporal, has_offset: bool, sample: DateTime<FixedOffset>) -> Option<()> {
     let mut text = String::new();
     // `%#z` can be read but not written.
     let written = items.iter().map(|item| match item {
@@ -169,11 +170,11 @@ fn reads_back_one(items: &[Item<'_>], ty: DataType, has_offset: bool, sample: Da
     let mut parsed = Parsed::new();
     chrono::format::parse(&mut parsed, &text, items.iter()).ok()?;
     let to_minute = |hour, minute| hour == sample.hour() && minute == sample.minute();
-    let same = match ty {
-        DataType::Date => parsed.to_naive_date().ok()? == sample.date_naive(),
-        DataType::Time => parsed.to_naive_time().map(|t| to_minute(t.hour(), t.minute())).ok()?,
-        _ if has_offset => (parsed.to_datetime().ok()? - sample).num_minutes() == 0,
-        _ => {
+    let same = match temporal {
+        Temporal::Date => parsed.to_naive_date().ok()? == sample.date_naive(),
+        Temporal::Time => parsed.to_naive_time().map(|t| to_minute(t.hour(), t.minute())).ok()?,
+        Temporal::Timestamp | Temporal::TimestampTz if has_offset => (parsed.to_datetime().ok()? - sample).num_minutes() == 0,
+        Temporal::Timestamp | Temporal::TimestampTz => {
             let naive = parsed.to_naive_datetime_with_offset(0).ok()?;
             // Seconds since 1970 are read as UTC, the rest as it stands.
             let local = naive.date() == sample.date_naive() && to_minute(naive.hour(), naive.minute());

@@ -6,7 +6,7 @@ use super::columns::{self, Columns};
 use super::report::{Pointer, Report};
 use crate::domain::partition::is_plain_name;
 use crate::domain::pipeline::document::{PartitionDocument, PartitionFieldDocument};
-use crate::domain::pipeline::types::{DataType, TypeClass};
+use crate::domain::pipeline::types::{DataType, Temporal, TypeClass};
 use crate::domain::pipeline::{InferableTexts, PartitionField, Transform};
 use crate::domain::problem::ProblemKind::{Duplicate, InvalidValue, TypeMismatch};
 use crate::domain::text::quoted;
@@ -100,25 +100,27 @@ fn check_type(
     report: &mut Report,
 ) {
     let Some(ty) = ty else { return };
-    let needs = match transform {
-        Transform::Identity => match ty.class() {
-            TypeClass::Float | TypeClass::Json => "a type whose values compare exactly",
-            TypeClass::Boolean
-            | TypeClass::Integer
-            | TypeClass::Decimal
-            | TypeClass::Text
-            | TypeClass::Temporal
-            | TypeClass::Uuid => return,
-        },
-        Transform::Year | Transform::Month | Transform::Day => match ty {
-            DataType::Date | DataType::Timestamp | DataType::TimestampTz => return,
-            _ => "a date, timestamp or timestamptz",
-        },
-        Transform::Hour => match ty {
-            DataType::Timestamp | DataType::TimestampTz => return,
-            _ => "a timestamp or timestamptz",
-        },
+    let class = ty.class();
+    let (has_date, has_time) = match class {
+        TypeClass::Temporal(Temporal::Date) => (true, false),
+        TypeClass::Temporal(Temporal::Time) => (false, true),
+        TypeClass::Temporal(Temporal::Timestamp | Temporal::TimestampTz) => (true, true),
+        TypeClass::Boolean
+        | TypeClass::Integer
+        | TypeClass::Float
+        | TypeClass::Decimal
+        | TypeClass::Text
+        | TypeClass::Uuid
+        | TypeClass::Json => (false, false),
     };
+    let (fits, needs) = match transform {
+        Transform::Identity => (class.compares_exactly(), "a type whose values compare exactly"),
+        Transform::Year | Transform::Month | Transform::Day => (has_date, "a date, timestamp or timestamptz"),
+        Transform::Hour => (has_date && has_time, "a timestamp or timestamptz"),
+    };
+    if fits {
+        return;
+    }
     let name = columns.name(column).map_or("", |name| name.as_str());
     let transform = default_name("", transform);
     let transform = if transform.is_empty() { "identity" } else { &transform[1..] };
