@@ -135,7 +135,7 @@ pub fn json_object<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     let Some(first) = bytes.trim_ascii_start().first() else {
         return Err(refuse("the body is empty; expected a JSON object".to_owned()));
     };
-    let wrong = |why: String| refuse(format!("the body is not what it should be: {why}"));
+    let wrong = |why: String| refuse(format!("invalid request body: {why}"));
     let value = serde_json::from_slice(bytes).map_err(|error| wrong(worded(&error)))?;
     // serde would also deserialize a struct from a list of its fields.
     if *first != b'{' {
@@ -152,8 +152,6 @@ const STARTS: &[(&str, &str)] = &[
     ("invalid type: ", "found "),
     ("invalid value: ", "found "),
     ("unknown variant ", "unknown value "),
-    ("unknown field ", "unknown member "),
-    ("missing field ", "missing member "),
 ];
 /// The same for what was expected.
 const EXPECTED: &[(&str, &str)] = &[("a map", "an object"), ("struct ", "an object"), ("a sequence", "a list")];
@@ -192,19 +190,19 @@ mod tests {
 
     #[test]
     fn wrong_body_is_described_in_terms_of_json() {
-        for (body, told) in [
+        for (body, expected) in [
             ("", "the body is empty; expected a JSON object"),
             (" \n", "the body is empty; expected a JSON object"),
             ("[]", "expected"),
             ("{\"params\"", "it ends within an object at line 1 column 9"),
             ("{\"params\":[]}", ": found a list, expected an object at line 1 column 10"),
             ("7", ": found integer `7`, expected an object at line 1 column 1"),
-            ("{}", "missing member `params`"),
-            ("{\"parms\":{}}", "unknown member `parms`, expected `params`"),
+            ("{}", "missing field `params`"),
+            ("{\"parms\":{}}", "unknown field `parms`, expected `params`"),
         ] {
             let error = json_object::<Body>(body.as_bytes()).unwrap_err();
             assert_eq!(error.code(), ErrorCode::InvalidRequest);
-            assert!(error.message().contains(told), "{body}: {error}");
+            assert!(error.message().contains(expected), "{body}: {error}");
         }
     }
 }

@@ -171,7 +171,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Refuses unknown members, which could contain anything.
+    /// Refuses unknown fields, which could contain anything.
     fn only(&mut self, node: &Tree, keys: &[&str]) {
         let Tree::Object(members) = node else { return };
         for (key, value) in members {

@@ -108,7 +108,7 @@ fn every_measured_misreading_gives_a_warning() {
         let found: Vec<String> =
             ["snappy", "lz4", "none"].iter().flat_map(|codec| warnings(&named_by(codec))).collect();
         for measured in named.versions() {
-            for (label, reading) in measured.findings.iter().filter(|(label, _)| !label.starts_with("decimal")) {
+            for (label, reading) in measured.findings().filter(|(label, _)| !label.starts_with("decimal")) {
                 let (label, part) = (label.replace('`', ""), format!("{} ", measured.family));
                 let Some(harm) = reading.harm() else { continue };
                 let is_told = |warning: &&String| {

@@ -49,7 +49,7 @@ fn config_is_returned_byte_for_byte_with_a_tag_per_version() {
         let browser = Browser::log_in(&web);
         let first = "{\n\t\"zzz\": 1e400, \"version\": 1,  \"later\": {\"b\": [null, \"\\u00e9 é\"], \"a\": 1.10},\n\"mappings\": []}\r\n\n";
         let saved = browser.send("PUT", PATH, &[JSON], first.as_bytes()).ok();
-        assert_eq!(saved.json()["ok"], false, "unknown members are problems, and are kept");
+        assert_eq!(saved.json()["ok"], false, "unknown fields are problems and are kept");
         let read = browser.get(PATH).ok();
         assert_eq!((read.text().as_str(), read.header("content-type")), (first, Some("application/json")));
         assert_eq!(tag(&read), tag(&saved));

@@ -69,7 +69,7 @@ export const RUN_REMEDIES: Record<Code, Remedy> = {
     text: "Free space on the worker's disk (SVC_SCRATCH_DIR) or in the store, then run again.",
     steps: ["retry"],
   },
-  cancelled: { text: "The run was cancelled. No tables were changed.", steps: ["retry"] },
+  cancelled: { text: "Run again to build the tables.", steps: ["retry"] },
   internal: {
     text: "The pipeline isn't the cause. Run again. If this continues, check the worker log.",
     steps: ["retry"],
