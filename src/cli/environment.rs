@@ -5,7 +5,7 @@ use std::path::Path;
 use super::command_error::CommandError;
 use super::embedded::Embedded;
 use super::warnings::warn;
-use crate::config::{Environment, EnvironmentError, Loaded};
+use crate::config::{Environment, EnvironmentError, WithWarnings};
 
 /// Calls `read` with the environment of the folder `data`, or of the process.
 ///
@@ -25,7 +25,7 @@ pub fn with<T>(data: Option<&Path>, read: impl FnOnce(&Environment<'_>) -> T) ->
 /// All faults of the environment.
 pub fn load<T>(
     data: Option<&Path>,
-    from: impl FnOnce(&Environment<'_>) -> Result<Loaded<T>, EnvironmentError>,
+    from: impl FnOnce(&Environment<'_>) -> Result<WithWarnings<T>, EnvironmentError>,
 ) -> Result<T, CommandError> {
     let loaded = with(data, from)??;
     for warning in &loaded.warnings {

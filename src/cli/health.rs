@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::args::HealthArgs;
 use super::command_error::CommandError;
 use super::plain::plain;
-use super::probe::{Answer, WEB_PORT, WORKER_PORT, ask, own_address};
+use super::probe::{ProbeResult, WEB_PORT, WORKER_PORT, ask, own_address};
 use crate::config::{Environment, ListenConfig};
 
 /// Default ports of worker and web service.
@@ -31,17 +31,17 @@ pub fn run(args: &HealthArgs) -> Result<bool, CommandError> {
     let mut found = String::new();
     for url in &urls {
         found = match ask(url, "GET", &[], Duration::from_secs(args.timeout)) {
-            Answer::Http(200, _) => {
+            ProbeResult::Http(200, _) => {
                 // Nothing can be done if stderr is closed.
                 let _ = writeln!(std::io::stdout(), "{url} answers");
                 return Ok(true);
             }
-            Answer::Http(status, body) => {
+            ProbeResult::Http(status, body) => {
                 let body: String = plain(body.trim()).chars().take(500).collect();
                 format!("{url} answered with status {status}, expected 200: {body}")
             }
-            Answer::Silent(why) => format!("{url} gave no answer: {why}"),
-            Answer::Nobody => {
+            ProbeResult::Silent(why) => format!("{url} gave no answer: {why}"),
+            ProbeResult::Nobody => {
                 found = format!("nobody listens at {}", urls.join(" or "));
                 continue;
             }

@@ -11,7 +11,7 @@ pub(super) const WEB_PORT: u16 = 3_000;
 
 /// What came of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum ProbeResult {
     /// Status and the beginning of the body.
     Http(u16, String),
     /// Nobody listens.
@@ -36,7 +36,7 @@ fn agent(time_max: Duration) -> ureq::Agent {
 }
 
 /// Posts a JSON text; as [`ask`].
-pub(super) fn post(url: &str, headers: &[(&str, &str)], json: &str, time_max: Duration) -> Answer {
+pub(super) fn post(url: &str, headers: &[(&str, &str)], json: &str, time_max: Duration) -> ProbeResult {
     let mut request = agent(time_max).post(url).header("Content-Type", "application/json");
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -45,7 +45,7 @@ pub(super) fn post(url: &str, headers: &[(&str, &str)], json: &str, time_max: Du
 }
 
 /// Sends a request over a connection of its own; waits at most `time_max` for the whole answer.
-pub(super) fn ask(url: &str, method: &str, headers: &[(&str, &str)], time_max: Duration) -> Answer {
+pub(super) fn ask(url: &str, method: &str, headers: &[(&str, &str)], time_max: Duration) -> ProbeResult {
     let agent = agent(time_max);
     let mut request = if method == "HEAD" { agent.head(url) } else { agent.get(url) };
     for (name, value) in headers {
@@ -54,17 +54,17 @@ pub(super) fn ask(url: &str, method: &str, headers: &[(&str, &str)], time_max: D
     answer(request.call())
 }
 
-fn answer(sent: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Answer {
+fn answer(sent: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> ProbeResult {
     match sent {
         Ok(mut answer) => {
             let mut body = Vec::new();
             // A partial body is enough.
             let _ = answer.body_mut().as_reader().take(ANSWER_BYTES_MAX).read_to_end(&mut body);
-            Answer::Http(answer.status().as_u16(), String::from_utf8_lossy(&body).into_owned())
+            ProbeResult::Http(answer.status().as_u16(), String::from_utf8_lossy(&body).into_owned())
         }
-        Err(ureq::Error::Io(error)) if error.kind() == ErrorKind::ConnectionRefused => Answer::Nobody,
-        Err(ureq::Error::ConnectionFailed) => Answer::Nobody,
-        Err(error) => Answer::Silent(error.to_string()),
+        Err(ureq::Error::Io(error)) if error.kind() == ErrorKind::ConnectionRefused => ProbeResult::Nobody,
+        Err(ureq::Error::ConnectionFailed) => ProbeResult::Nobody,
+        Err(error) => ProbeResult::Silent(error.to_string()),
     }
 }
 

@@ -16,7 +16,7 @@ use crate::http::{AllowedHosts, Router, Server, ServerOptions, Service, StartErr
 use crate::ports::Expressions;
 use crate::system::ProcessFolder;
 use crate::worker::http::{EventRejections, HealthChecks, WorkerApi, router};
-use crate::worker::{Options, Parts, Phase, State, Stopping, Worker};
+use crate::worker::{WorkerOptions, WorkerParts, Phase, WorkerState, Stopping, Worker};
 
 /// Handlers that run at a time.
 const HANDLERS: usize = 8;
@@ -35,7 +35,7 @@ pub struct Serving {
     server: Server,
     signals: Handle,
     stopping: Arc<Stopping>,
-    state: Arc<State>,
+    state: Arc<WorkerState>,
     executors: usize,
     _watch: Option<LakeWatch>,
     _scratch: ProcessFolder,
@@ -58,7 +58,7 @@ impl Serving {
             let folder = config.scratch_dir.display();
             format!("scratch folder `{folder}`: {error}; SVC_SCRATCH_DIR names another")
         })?;
-        let options = Options {
+        let options = WorkerOptions {
             name,
             concurrency: config.concurrency,
             attempts_max: config.attempts_max,
@@ -74,14 +74,14 @@ impl Serving {
                 (Some(watch), Some(changes))
             }
         };
-        let parts = Parts {
+        let parts = WorkerParts {
             store: Arc::clone(&services.store),
             kv: Arc::clone(&services.kv),
             clock: Arc::clone(&services.clock),
             expressions: Arc::clone(&expressions),
             lake_changes,
         };
-        let state = Arc::<State>::default();
+        let state = Arc::<WorkerState>::default();
         let stopping = Arc::<Stopping>::default();
         let api = Arc::new(WorkerApi {
             store: Arc::clone(&services.store),

@@ -7,7 +7,7 @@ use crate::adapters::fs::{BucketNames, FsStore};
 use crate::adapters::redis::{RedisKv, RedisOptions};
 use crate::adapters::s3::{S3Options, S3Store};
 use crate::adapters::sqlite::{SqliteKv, SqliteOptions};
-use crate::config::{Endpoint, KvConfig, ObjectStoreConfig};
+use crate::config::{StoreEndpoint, KvConfig, ObjectStoreConfig};
 use crate::ports::{Kv, ObjectStore};
 use crate::runtime::Clock;
 use crate::runtime::SystemClock;
@@ -74,7 +74,7 @@ pub fn open_kv(kv: &KvConfig, objects: &ObjectStoreConfig) -> Result<Arc<dyn Kv>
 fn open_store(objects: &ObjectStoreConfig, clock: &Arc<dyn Clock>, kv: &Arc<dyn Kv>) -> Result<Backend, String> {
     let failed = |error: &dyn std::fmt::Display| format!("OBJ_ENDPOINT_URL: {error}");
     match (&objects.endpoint, S3Options::from_config(objects, Arc::clone(clock))) {
-        (Endpoint::Folder(root), _) => {
+        (StoreEndpoint::Folder(root), _) => {
             let names = BucketNames {
                 pipelines: objects.buckets.pipelines.clone(),
                 lake: objects.buckets.lake.clone(),
@@ -83,10 +83,10 @@ fn open_store(objects: &ObjectStoreConfig, clock: &Arc<dyn Clock>, kv: &Arc<dyn 
             let store = FsStore::open_named(root, &names).map_err(|e| failed(&e))?;
             Ok(Backend::Folder(Arc::new(store)))
         }
-        (Endpoint::S3(_), Some(options)) => {
+        (StoreEndpoint::S3(_), Some(options)) => {
             let options = options.with_locks(Arc::clone(kv) as _);
             Ok(Backend::S3(Arc::new(S3Store::open(options).map_err(|e| failed(&e))?)))
         }
-        (Endpoint::S3(url), None) => Err(failed(&format!("`{url}` is no S3 server"))),
+        (StoreEndpoint::S3(url), None) => Err(failed(&format!("`{url}` is no S3 server"))),
     }
 }

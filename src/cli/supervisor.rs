@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use sd_notify::NotifyState;
 
-use super::probe::{Answer, ask, own_address};
+use super::probe::{ProbeResult, ask, own_address};
 use crate::config::Environment;
 use crate::runtime::Watchdog;
 
@@ -60,10 +60,10 @@ impl Watched {
             let url = format!("http://{}/livez", own_address(address.ip(), address.port()));
             match ask(&url, "GET", &[], time_max / count) {
                 // An overloaded service is alive.
-                Answer::Http(200 | 503, _) => None,
-                Answer::Http(status, _) => Some(format!("{url} answered with status {status}, expected 200")),
-                Answer::Nobody => Some(format!("nothing listens at {url}")),
-                Answer::Silent(why) => Some(format!("{url} gave no answer: {why}")),
+                ProbeResult::Http(200 | 503, _) => None,
+                ProbeResult::Http(status, _) => Some(format!("{url} answered with status {status}, expected 200")),
+                ProbeResult::Nobody => Some(format!("nothing listens at {url}")),
+                ProbeResult::Silent(why) => Some(format!("{url} gave no answer: {why}")),
             }
         };
         self.addresses.iter().find_map(fault)
@@ -77,7 +77,7 @@ enum Notice {
     Stopped,
 }
 
-/// Notifies the [`Supervisor`] that the service stops.
+/// Notifies the [`ServiceNotifier`] that the service stops.
 #[derive(Clone)]
 pub(super) struct Notifier(Sender<Notice>);
 
@@ -89,7 +89,7 @@ impl Notifier {
     }
 }
 
-/// The channel to the [`Supervisor`]: a stop may come before the service is ready.
+/// The channel to the [`ServiceNotifier`]: a stop may come before the service is ready.
 pub(super) struct Notices(Sender<Notice>, Receiver<Notice>);
 
 impl Notices {
@@ -104,9 +104,9 @@ impl Notices {
 }
 
 /// Notifies the service manager until dropped. See the module.
-pub(super) struct Supervisor(Sender<Notice>);
+pub(super) struct ServiceNotifier(Sender<Notice>);
 
-impl Supervisor {
+impl ServiceNotifier {
     /// Notifies that the service is ready.
     pub(super) fn start(watched: Watched, notices: Notices) -> Self {
         let Notices(sender, notices) = notices;
@@ -123,7 +123,7 @@ impl Supervisor {
     }
 }
 
-impl Drop for Supervisor {
+impl Drop for ServiceNotifier {
     fn drop(&mut self) {
         let _ = self.0.send(Notice::Stopped);
     }

@@ -10,10 +10,10 @@ use super::command_error::CommandError;
 use super::embedded::{Addresses, Embedded, FolderLock};
 use super::serve::{Serving, check_free};
 use super::services::Services;
-use super::supervisor::{Notices, Supervisor};
+use super::supervisor::{Notices, ServiceNotifier};
 use super::web::{self, WebServing};
 use super::{demo, expressions, logging};
-use crate::config::{Environment, EnvironmentError, Loaded, WebConfig, WorkerConfig};
+use crate::config::{Environment, EnvironmentError, WithWarnings, WebConfig, WorkerConfig};
 use crate::pipelines;
 
 /// Serves until it is stopped.
@@ -83,7 +83,7 @@ fn configs(args: &UpArgs, embedded: &Embedded, process: &Environment<'_>) -> Res
             return Err(EnvironmentError { faults }.into());
         }
     };
-    let (Loaded { config: worker, mut warnings }, Loaded { config: web, warnings: more }) = (worker, web);
+    let (WithWarnings { config: worker, mut warnings }, WithWarnings { config: web, warnings: more }) = (worker, web);
     warnings.extend(more.into_iter().filter(|warning| !warnings.contains(warning)).collect::<Vec<_>>());
     Ok(Configs { worker, web, warnings })
 }
@@ -130,7 +130,7 @@ fn serve(
     };
     // Stdout may be closed.
     let _ = tell(embedded, &worker, &web, password);
-    let supervisor = Supervisor::start(worker.watched().and(web.watched()), notices);
+    let supervisor = ServiceNotifier::start(worker.watched().and(web.watched()), notices);
     worker.wait(|| web.stop());
     drop(supervisor);
     Ok(())

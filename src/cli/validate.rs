@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::domain::dashboard;
 use crate::domain::limits::CONFIG_BYTES_MAX;
-use crate::domain::pipeline::validate::{Span, spans};
+use crate::domain::pipeline::validate::{TextSpan, spans};
 use crate::domain::problem::{Problem, ProblemKind};
 use crate::engine::validate::validate_with_warnings;
 use crate::ports::Expressions;
@@ -90,7 +90,7 @@ fn report_dashboard(name: &str, bytes: &[u8], out: &mut dyn Write) -> io::Result
     let lines: Vec<&str> = text.strip_prefix('\u{feff}').unwrap_or(&text).split('\n').collect();
     let warnings = examined.warnings.iter().map(|problem| (problem, "warning: "));
     for (problem, prefix) in examined.problems.iter().map(|problem| (problem, "")).chain(warnings) {
-        let span = Span { line: problem.line as usize, column: problem.column as usize, width: 1 };
+        let span = TextSpan { line: problem.line as usize, column: problem.column as usize, width: 1 };
         let message = format!("{prefix}{}", problem.message);
         let finding = Finding { message: &message, kind: problem.kind.as_str(), path: &problem.path, span };
         finding.show(name, lines.get(span.line - 1).unwrap_or(&""), out)?;
@@ -117,7 +117,7 @@ struct Finding<'a> {
     message: &'a str,
     kind: &'a str,
     path: &'a str,
-    span: Span,
+    span: TextSpan,
 }
 
 impl Finding<'_> {

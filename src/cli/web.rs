@@ -11,17 +11,17 @@ use super::command_error::CommandError;
 use super::logging;
 use super::serve::{EXIT_STATUS_KILLED, start_server};
 use super::services::Services;
-use super::supervisor::{Notices, Supervisor, Watched};
+use super::supervisor::{Notices, ServiceNotifier, Watched};
 use crate::adapters::password::AdminPassword;
 use crate::adapters::s3::trusted;
-use crate::config::{Endpoint, Environment, EnvironmentError, Fault, KvConfig, WebConfig};
+use crate::config::{StoreEndpoint, Environment, EnvironmentError, Fault, KvConfig, WebConfig};
 use crate::http::credentials::MetricsAccess;
 use crate::http::{AllowedHosts, Server, ServerOptions};
 use crate::runtime::Watchdog;
 use crate::runtime::watchdog::RESPONSE_WAIT_MAX;
 use crate::sql::sandbox::{Sandbox, SandboxOptions};
 use crate::web::sql::{SqlParts, folders};
-use crate::web::{AuthOptions, Cache, Installation, Parts, Web, WorkerClient, router};
+use crate::web::{AuthOptions, Cache, Installation, WebParts, Web, WorkerClient, router};
 
 /// Requests that are worked on at a time, besides light ones: most wait for a store or a query.
 const HANDLERS: usize = 64;
@@ -49,7 +49,7 @@ pub fn run() -> Result<(), CommandError> {
     let notices = Notices::new();
     let notifier = notices.notifier();
     let serving = WebServing::start(&loaded.config, &services, "PORT")?;
-    let supervisor = Supervisor::start(serving.watched(), notices);
+    let supervisor = ServiceNotifier::start(serving.watched(), notices);
     signals.forever().next();
     tracing::info!("stop signal; completing requests in progress");
     notifier.stopping(LAST_REQUESTS);
@@ -79,7 +79,7 @@ impl WebServing {
         let watchdog = Arc::<Watchdog>::default();
         let trusted = trusted(&config.worker_url, config.objects.ca_file.as_deref());
         let trusted = trusted.map_err(|error| format!("SVC_CA_FILE: {error}"))?;
-        let web = Arc::new(Web::new(Parts {
+        let web = Arc::new(Web::new(WebParts {
             store: Arc::clone(&services.store),
             kv: Arc::clone(&services.kv),
             clock: Arc::clone(&services.clock),
@@ -164,8 +164,8 @@ fn hosts(config: &WebConfig) -> AllowedHosts {
 /// The description of the backends for users.
 fn installation(config: &WebConfig) -> Installation {
     let (store, endpoint) = match &config.objects.endpoint {
-        Endpoint::Folder(_) => ("folder", None),
-        Endpoint::S3(url) => ("s3", host(url)),
+        StoreEndpoint::Folder(_) => ("folder", None),
+        StoreEndpoint::S3(url) => ("s3", host(url)),
     };
     let buckets = &config.objects.buckets;
     Installation {

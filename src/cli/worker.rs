@@ -3,7 +3,7 @@
 use super::command_error::CommandError;
 use super::serve::Serving;
 use super::services::Services;
-use super::supervisor::{Notices, Supervisor};
+use super::supervisor::{Notices, ServiceNotifier};
 use super::{expressions, logging};
 use crate::config::{Environment, WorkerConfig};
 
@@ -21,7 +21,7 @@ pub fn run() -> Result<(), CommandError> {
     let notices = Notices::new();
     let expressions = expressions::processes_of_worker(loaded.config.concurrency)?;
     let serving = Serving::start(&loaded.config, &services, expressions, "PORT", notices.notifier())?;
-    let supervisor = Supervisor::start(serving.watched(), notices);
+    let supervisor = ServiceNotifier::start(serving.watched(), notices);
     serving.wait(|| {});
     drop(supervisor);
     Ok(())

@@ -58,7 +58,7 @@ const CREDENTIALS: &str = "CREDENTIALS_DIRECTORY";
 
 /// A config with warnings.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Loaded<T> {
+pub struct WithWarnings<T> {
     pub config: T,
     /// Values that were adjusted.
     pub warnings: Vec<String>,
@@ -71,14 +71,14 @@ pub(super) struct Var(pub(super) &'static str, pub(super) &'static str);
 /// The form that a malformed value should have.
 pub(super) type Expected = String;
 
-/// Reads variables. Records missing and malformed ones, using defaults for them until [`Reader::finish`].
-pub(super) struct Reader<'a> {
+/// Reads variables. Records missing and malformed ones, using defaults for them until [`VariableReader::finish`].
+pub(super) struct VariableReader<'a> {
     env: &'a Environment<'a>,
     faults: RefCell<Vec<Fault>>,
     warnings: RefCell<Vec<String>>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> VariableReader<'a> {
     pub(super) fn new(env: &'a Environment<'a>) -> Self {
         Self { env, faults: RefCell::default(), warnings: RefCell::default() }
     }
@@ -137,10 +137,10 @@ impl<'a> Reader<'a> {
 
     /// # Errors
     /// All faults, if there are any.
-    pub(super) fn finish<T>(self, config: T) -> Result<Loaded<T>, EnvironmentError> {
+    pub(super) fn finish<T>(self, config: T) -> Result<WithWarnings<T>, EnvironmentError> {
         let faults = self.faults.into_inner();
         if faults.is_empty() {
-            Ok(Loaded { config, warnings: self.warnings.into_inner() })
+            Ok(WithWarnings { config, warnings: self.warnings.into_inner() })
         } else {
             Err(EnvironmentError { faults })
         }

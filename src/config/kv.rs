@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use url::Url;
 
-use super::env::{Expected, Reader, Var};
+use super::env::{Expected, VariableReader, Var};
 use super::secret::Secret;
 use super::values::absolute_path;
 
@@ -24,7 +24,7 @@ impl Default for KvConfig {
 }
 
 impl KvConfig {
-    pub(super) fn read(reader: &Reader<'_>) -> Self {
+    pub(super) fn read(reader: &VariableReader<'_>) -> Self {
         reader.required_secret(Var("KV_URL", "where the key-value store is"), parse)
     }
 }

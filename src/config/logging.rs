@@ -1,6 +1,6 @@
 //! Level and format of the log.
 
-use super::env::{Expected, Reader, Var};
+use super::env::{Expected, VariableReader, Var};
 
 /// Least severity that is logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -39,7 +39,7 @@ const LEVELS: &[(&str, LogLevel)] = &[
 const FORMATS: &[(&str, LogFormat)] = &[("json", LogFormat::Json), ("text", LogFormat::Text)];
 
 impl LogConfig {
-    pub(super) fn read(reader: &Reader<'_>) -> Self {
+    pub(super) fn read(reader: &VariableReader<'_>) -> Self {
         Self {
             level: reader.or(Var("SVC_LOG", "least severity that is logged"), LogLevel::default(), one_of(LEVELS)),
             format: reader.optional(Var("SVC_LOG_FORMAT", "format of logs"), one_of(FORMATS)),

@@ -15,11 +15,11 @@ mod values;
 mod web;
 mod worker;
 
-pub use env::{Environment, Loaded};
+pub use env::{Environment, WithWarnings};
 pub use error::{EXIT_STATUS, EnvironmentError, Fault};
 pub use kv::KvConfig;
 pub use logging::{LogConfig, LogFormat, LogLevel};
-pub use object_store::{Buckets, Endpoint, ObjectStoreConfig};
+pub use object_store::{Buckets, StoreEndpoint, ObjectStoreConfig};
 pub use operator::OperatorConfig;
 pub use secret::Secret;
 pub use server::{AddressRange, ListenConfig, ServerConfig};

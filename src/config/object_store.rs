@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::env::{Expected, Reader, Var, secret};
+use super::env::{Expected, VariableReader, Var, secret};
 use super::secret::Secret;
 use super::values::{absolute_path, bucket, http_url, word};
 
@@ -19,7 +19,7 @@ pub struct Buckets {
 
 impl Buckets {
     /// A run deletes unknown files from a table's folder, so raw files must not be stored there.
-    fn must_differ(&self, reader: &Reader<'_>) {
+    fn must_differ(&self, reader: &VariableReader<'_>) {
         let twins = [
             ("S3_BUCKET_LAKE", "bucket of raw CSVs", &self.lake, "S3_BUCKET_PIPELINES", &self.pipelines),
             (
@@ -41,14 +41,14 @@ impl Buckets {
 
 /// Where objects are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Endpoint {
+pub enum StoreEndpoint {
     /// An S3-compatible server, without a `/` at the end.
     S3(String),
     /// A folder of this machine, `file:///…`.
     Folder(PathBuf),
 }
 
-impl Default for Endpoint {
+impl Default for StoreEndpoint {
     fn default() -> Self {
         Self::S3(String::new())
     }
@@ -59,7 +59,7 @@ impl Default for Endpoint {
 pub struct ObjectStoreConfig {
     pub buckets: Buckets,
     /// `OBJ_ENDPOINT_URL`, required.
-    pub endpoint: Endpoint,
+    pub endpoint: StoreEndpoint,
     /// `OBJ_ACCESS_KEY_ID`, required; may come from a file.
     pub access_key_id: Secret,
     /// `OBJ_SECRET_ACCESS_KEY`, required; may come from a file.
@@ -71,7 +71,7 @@ pub struct ObjectStoreConfig {
 }
 
 impl ObjectStoreConfig {
-    pub(super) fn read(reader: &Reader<'_>) -> Self {
+    pub(super) fn read(reader: &VariableReader<'_>) -> Self {
         let buckets = Buckets {
             pipelines: reader.required(Var("S3_BUCKET_PIPELINES", "bucket of pipeline configs"), bucket),
             lake: reader.required(Var("S3_BUCKET_LAKE", "bucket of raw CSVs"), bucket),
@@ -91,10 +91,10 @@ impl ObjectStoreConfig {
     }
 }
 
-fn endpoint(text: &str) -> Result<Endpoint, Expected> {
+fn endpoint(text: &str) -> Result<StoreEndpoint, Expected> {
     let expected = "`http://…`, `https://…` or `file:///…` with an absolute path";
     match text.strip_prefix("file://") {
-        Some(path) => absolute_path(path).map(Endpoint::Folder).map_err(|_| expected.into()),
-        None => http_url(text).map(Endpoint::S3).map_err(|_| expected.into()),
+        Some(path) => absolute_path(path).map(StoreEndpoint::Folder).map_err(|_| expected.into()),
+        None => http_url(text).map(StoreEndpoint::S3).map_err(|_| expected.into()),
     }
 }

@@ -1,6 +1,6 @@
 //! What the commands of an operator need: less than a service.
 
-use super::env::{Environment, Loaded, Reader};
+use super::env::{Environment, WithWarnings, VariableReader};
 use super::error::EnvironmentError;
 use super::kv::KvConfig;
 use super::object_store::ObjectStoreConfig;
@@ -18,8 +18,8 @@ pub struct OperatorConfig {
 impl OperatorConfig {
     /// # Errors
     /// Lists every variable that is missing or malformed.
-    pub fn from_env(env: &Environment<'_>) -> Result<Loaded<Self>, EnvironmentError> {
-        let reader = Reader::new(env);
+    pub fn from_env(env: &Environment<'_>) -> Result<WithWarnings<Self>, EnvironmentError> {
+        let reader = VariableReader::new(env);
         let config = Self {
             objects: ObjectStoreConfig::read(&reader),
             kv: KvConfig::read(&reader),
@@ -34,8 +34,8 @@ impl ObjectStoreConfig {
     ///
     /// # Errors
     /// Lists every variable that is missing or malformed.
-    pub fn from_env(env: &Environment<'_>) -> Result<Loaded<Self>, EnvironmentError> {
-        let reader = Reader::new(env);
+    pub fn from_env(env: &Environment<'_>) -> Result<WithWarnings<Self>, EnvironmentError> {
+        let reader = VariableReader::new(env);
         let config = Self::read(&reader);
         reader.finish(config)
     }
@@ -46,8 +46,8 @@ impl KvConfig {
     ///
     /// # Errors
     /// Lists every variable that is missing or malformed.
-    pub fn from_env(env: &Environment<'_>) -> Result<Loaded<Self>, EnvironmentError> {
-        let reader = Reader::new(env);
+    pub fn from_env(env: &Environment<'_>) -> Result<WithWarnings<Self>, EnvironmentError> {
+        let reader = VariableReader::new(env);
         let config = Self::read(&reader);
         reader.finish(config)
     }

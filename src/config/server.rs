@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::env::{Environment, Expected, Loaded, Reader, Var, secret};
+use super::env::{Environment, Expected, WithWarnings, VariableReader, Var, secret};
 use super::error::EnvironmentError;
 use super::secret::Secret;
 use super::values::number;
@@ -61,8 +61,8 @@ pub struct ListenConfig {
 impl ListenConfig {
     /// # Errors
     /// Lists every variable that is malformed.
-    pub fn from_env(env: &Environment<'_>) -> Result<Loaded<Self>, EnvironmentError> {
-        let reader = Reader::new(env);
+    pub fn from_env(env: &Environment<'_>) -> Result<WithWarnings<Self>, EnvironmentError> {
+        let reader = VariableReader::new(env);
         let config = Self { bind: bind(&reader), port: reader.optional(PORT, number(1..=u16::MAX)) };
         reader.finish(config)
     }
@@ -70,13 +70,13 @@ impl ListenConfig {
 
 const PORT: Var = Var("PORT", "port to listen on");
 
-fn bind(reader: &Reader<'_>) -> IpAddr {
+fn bind(reader: &VariableReader<'_>) -> IpAddr {
     let bind = |text: &str| text.parse().map_err(|_| "an IP address such as `127.0.0.1` or `::`".to_owned());
     reader.or(Var("SVC_BIND", "address to listen on"), IpAddr::V4(Ipv4Addr::UNSPECIFIED), bind)
 }
 
 impl ServerConfig {
-    pub(super) fn read(reader: &Reader<'_>, port: u16) -> Self {
+    pub(super) fn read(reader: &VariableReader<'_>, port: u16) -> Self {
         Self {
             bind: bind(reader),
             port: reader.or(PORT, port, number(0..=u16::MAX)),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::env::{Environment, Expected, Loaded, Reader, Var, secret};
+use super::env::{Environment, Expected, WithWarnings, VariableReader, Var, secret};
 use super::error::EnvironmentError;
 use super::kv::KvConfig;
 use super::logging::LogConfig;
@@ -75,8 +75,8 @@ pub struct WebConfig {
 impl WebConfig {
     /// # Errors
     /// Lists every variable that is missing or malformed.
-    pub fn from_env(env: &Environment<'_>) -> Result<Loaded<Self>, EnvironmentError> {
-        let reader = Reader::new(env);
+    pub fn from_env(env: &Environment<'_>) -> Result<WithWarnings<Self>, EnvironmentError> {
+        let reader = VariableReader::new(env);
         let hash_var = Var("SVC_ADMIN_PASSWORD_HASH", "hash of the password, made by `lakemill hash-password`");
         let at_least = |least: u64| number(least..=u64::MAX);
         let config = Self {
@@ -122,7 +122,7 @@ impl WebConfig {
 }
 
 impl SessionConfig {
-    fn read(reader: &Reader<'_>) -> Self {
+    fn read(reader: &VariableReader<'_>) -> Self {
         let idle_var = Var("SVC_SESSION_IDLE_S", "life of a session without a request");
         let max_var = Var("SVC_SESSION_MAX_S", "life of a session at most");
         let idle = reader.optional(idle_var, seconds(60..=YEAR_S));

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::env::{Environment, Loaded, Reader, Var, secret};
+use super::env::{Environment, WithWarnings, VariableReader, Var, secret};
 use super::error::EnvironmentError;
 use super::kv::KvConfig;
 use super::logging::LogConfig;
@@ -79,8 +79,8 @@ pub struct WorkerConfig {
 impl WorkerConfig {
     /// # Errors
     /// Lists every variable that is missing or malformed.
-    pub fn from_env(env: &Environment<'_>) -> Result<Loaded<Self>, EnvironmentError> {
-        let reader = Reader::new(env);
+    pub fn from_env(env: &Environment<'_>) -> Result<WithWarnings<Self>, EnvironmentError> {
+        let reader = VariableReader::new(env);
         let memory = Var("SVC_RUN_MEMORY_BYTES", "memory of one run");
         let config = Self {
             objects: ObjectStoreConfig::read(&reader),
@@ -116,18 +116,18 @@ impl WorkerConfig {
     }
 }
 
-pub(super) fn attempts_max(reader: &Reader<'_>) -> u32 {
+pub(super) fn attempts_max(reader: &VariableReader<'_>) -> u32 {
     let var = Var("MAX_ATTEMPTS", "starts of a job before it has failed");
     reader.or(var, ATTEMPTS_DEFAULT, number(1..=ATTEMPTS_MAX))
 }
 
-pub(super) fn lock_ttl(reader: &Reader<'_>) -> Duration {
+pub(super) fn lock_ttl(reader: &VariableReader<'_>) -> Duration {
     let var = Var("JOB_LOCK_TTL_MS", "life of the run lock");
     reader.or(var, Duration::from_millis(LOCK_TTL_MS_DEFAULT), millis(LOCK_TTL_MS_MIN..=HOUR_MS))
 }
 
 impl LeaseConfig {
-    fn read(reader: &Reader<'_>) -> Self {
+    fn read(reader: &VariableReader<'_>) -> Self {
         let lock_ttl = lock_ttl(reader);
         let heartbeat_var = Var("HEARTBEAT_MS", "heartbeat of the run lock");
         let given = reader.optional(heartbeat_var, millis(HEARTBEAT_MS_MIN..=HOUR_MS));

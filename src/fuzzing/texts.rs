@@ -4,7 +4,7 @@ use std::path::{Component, Path};
 
 use serde_json::Value;
 
-use crate::domain::dashboard::{self, Settings};
+use crate::domain::dashboard::{self, ParamSettings};
 use crate::domain::layout;
 use crate::domain::limits::{KEY_BYTES_MAX, KEY_DECODINGS_MAX, PROBLEMS_MAX};
 use crate::domain::name::{ColumnName, QueryId, Slug, TableName};
@@ -137,7 +137,7 @@ pub fn dashboard(input: &[u8]) {
     }
     let board = &examined.dashboard;
     let day = chrono::NaiveDate::from_ymd_opt(2024, 2, 29).expect("it is a day");
-    let settings = Settings::sample(board.params(), day);
+    let settings = ParamSettings::sample(board.params(), day);
     assert!(settings.bound().len() >= board.params().count());
     for query in board.queries() {
         assert!(query.sql().len() <= query.query.sql.len());

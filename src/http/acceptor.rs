@@ -19,12 +19,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::address::subscriber;
 use super::buffered::BufferedConnection;
 use super::connection::{Connection, ConnectionPermit};
-use super::refusal::Refusal;
+use super::refusal::RefusedRequest;
 use super::request_id::RequestId;
 use super::respond::refusal_bytes;
-use super::scan::{HeadScanner, Scanned};
+use super::scan::{HeadScanner, HeadState};
 use super::serve::serve_connection;
-use super::shared::{AcceptorMessage, Evict, ServedGuard, Shared};
+use super::shared::{AcceptorMessage, Evict, ServedGuard, ServerShared};
 use super::thread_pool::ThreadPool;
 
 /// Connections accepted before the open ones are polled again.
@@ -34,9 +34,9 @@ const DISCARD_BYTES: usize = 16 << 10;
 /// Reads discarded of one client before the others are polled again.
 const DISCARDS_PER_ROUND: usize = 8;
 
-const TOO_MANY: Refusal = Refusal { status: 503, message: "too many connections" };
-const TOO_MANY_OF_ADDRESS: Refusal = Refusal { status: 429, message: "too many connections from this address" };
-const HEAD_TOO_SLOW: Refusal = Refusal { status: 408, message: "the request head came too slowly" };
+const TOO_MANY: RefusedRequest = RefusedRequest { status: 503, message: "too many connections" };
+const TOO_MANY_OF_ADDRESS: RefusedRequest = RefusedRequest { status: 429, message: "too many connections from this address" };
+const HEAD_TOO_SLOW: RefusedRequest = RefusedRequest { status: 408, message: "the request head came too slowly" };
 
 /// A source of connections.
 pub(super) trait Listener: Send {
@@ -80,7 +80,7 @@ struct Lingering {
 }
 
 pub(super) struct Acceptor<L> {
-    shared: Arc<Shared>,
+    shared: Arc<ServerShared>,
     /// None once the server stops.
     listener: Option<L>,
     inbox: Receiver<AcceptorMessage>,
@@ -111,7 +111,7 @@ struct Ready {
 impl<L: Listener> Acceptor<L> {
     /// `listener` and `woken` are non-blocking.
     pub(super) fn new(
-        shared: Arc<Shared>,
+        shared: Arc<ServerShared>,
         listener: L,
         inbox: Receiver<AcceptorMessage>,
         woken: UnixStream,
@@ -257,7 +257,7 @@ impl<L: Listener> Acceptor<L> {
                     idle.head_started.get_or_insert_with(Instant::now);
                     let bytes = idle.connection.stream.buffered();
                     let scanned = idle.scanner.advance(bytes, limits.head_bytes_max, limits.head_fields_max);
-                    if scanned != Scanned::Partial {
+                    if scanned != HeadState::Partial {
                         let connection = self.idle.swap_remove(at).connection;
                         self.start(connection);
                         return false;
@@ -363,7 +363,7 @@ impl<L: Listener> Acceptor<L> {
 
     /// A permit for a connection, evicting another one if needed: of the same address if that has its share, of any
     /// address if all permits are taken. The last ones are reserved for probes.
-    fn permit(&mut self, peer: IpAddr) -> Result<ConnectionPermit, Refusal> {
+    fn permit(&mut self, peer: IpAddr) -> Result<ConnectionPermit, RefusedRequest> {
         let shared = Arc::clone(&self.shared);
         let address = (!shared.is_trusted(peer)).then(|| subscriber(peer));
         if let Some(address) = address
@@ -437,7 +437,7 @@ impl<L: Listener> Acceptor<L> {
     }
 
     /// Sends a refusal without waiting for the client.
-    fn refuse(&mut self, stream: &Arc<TcpStream>, refusal: Refusal) {
+    fn refuse(&mut self, stream: &Arc<TcpStream>, refusal: RefusedRequest) {
         let id = RequestId::new();
         let _ = (&**stream).write(&refusal_bytes(refusal, &id));
         self.shared.metrics.count(None, refusal.status, Duration::ZERO);

@@ -6,16 +6,16 @@ use subtle::ConstantTimeEq;
 use crate::config::Secret;
 
 use super::error::{ApiError, ErrorCode};
-use super::head::Head;
+use super::head::RequestHead;
 use super::router::Caller;
 
 /// `Authorization: Bearer <secret>`, once.
-pub fn bears(head: &Head, secret: &Secret) -> bool {
+pub fn bears(head: &RequestHead, secret: &Secret) -> bool {
     head.headers().only("authorization").and_then(bearer).is_some_and(|token| equal(token, secret))
 }
 
 /// The secret of a webhook: `X-Svc-Webhook-Secret: <secret>`, or `Authorization` with the secret, bare or after `Bearer`.
-pub fn bears_webhook_secret(head: &Head, secret: &Secret) -> bool {
+pub fn bears_webhook_secret(head: &RequestHead, secret: &Secret) -> bool {
     let headers = head.headers();
     let named = headers.only("x-svc-webhook-secret").is_some_and(|value| equal(value, secret));
     let authorized = headers.only("authorization").is_some_and(|value| {
@@ -46,7 +46,7 @@ impl MetricsAccess {
 
     /// # Errors
     /// `unauthorized`, with what is required.
-    pub fn authorize(&self, head: &Head) -> Result<Caller, ApiError> {
+    pub fn authorize(&self, head: &RequestHead) -> Result<Caller, ApiError> {
         let message = match self {
             Self::Token(token) if bears(head, token) => return Ok(Caller::Secret),
             Self::LocalOnly if head.is_local() => return Ok(Caller::Ambient),
@@ -76,8 +76,8 @@ fn equal(offered: &[u8], secret: &Secret) -> bool {
 mod tests {
     use super::*;
 
-    fn head(fields: &[(&str, &str)]) -> Head {
-        Head::for_test("GET", "/", fields)
+    fn head(fields: &[(&str, &str)]) -> RequestHead {
+        RequestHead::for_test("GET", "/", fields)
     }
 
     #[test]
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn metrics_need_the_token_unless_the_request_is_local_and_no_proxy_is_known() {
         let caller = |access: &MetricsAccess, fields: &[(&str, &str)], host: &str| {
-            access.authorize(&Head::for_host("GET", "/metrics", host, fields)).ok()
+            access.authorize(&RequestHead::for_host("GET", "/metrics", host, fields)).ok()
         };
         let local = MetricsAccess::new(None, false);
         for host in ["127.0.0.1:3000", "localhost", "[::1]:8080", "127.9.9.9"] {

@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use super::head::{Framing, Head};
-use super::scan::{HeadScanner, Scanned};
+use super::head::{Framing, RequestHead};
+use super::scan::{HeadScanner, HeadState};
 
 const BYTES_MAX: usize = 16 << 10;
 const FIELDS_MAX: usize = 64;
@@ -15,12 +15,12 @@ pub fn head(input: &[u8]) {
     let mut in_steps = HeadScanner::default();
     let scanned = scan.advance(bytes, BYTES_MAX, FIELDS_MAX);
     let steps = (0..bytes.len()).step_by(usize::from(step) + 1).chain([bytes.len()]);
-    let last = steps.map(|end| in_steps.advance(&bytes[..end], BYTES_MAX, FIELDS_MAX)).find(|s| *s != Scanned::Partial);
-    assert_eq!(last.unwrap_or(Scanned::Partial), scanned, "however slowly it comes");
-    let Scanned::Complete(length) = scanned else { return };
+    let last = steps.map(|end| in_steps.advance(&bytes[..end], BYTES_MAX, FIELDS_MAX)).find(|s| *s != HeadState::Partial);
+    assert_eq!(last.unwrap_or(HeadState::Partial), scanned, "however slowly it comes");
+    let HeadState::Complete(length) = scanned else { return };
 
     let peer = SocketAddr::from(([192, 0, 2, 1], 9));
-    let head = match Head::parse(&bytes[..length], FIELDS_MAX, peer, &[]) {
+    let head = match RequestHead::parse(&bytes[..length], FIELDS_MAX, peer, &[]) {
         Ok(head) => head,
         Err(refusal) => {
             assert!([400, 417, 431, 505].contains(&refusal.status), "{refusal:?}");

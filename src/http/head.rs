@@ -1,6 +1,6 @@
 //! The head of a request, parsed and checked once.
 //!
-//! Invariant: a `Head` is unambiguous: one length of the body, one host, one decoded path, and the true peer.
+//! Invariant: a `RequestHead` is unambiguous: one length of the body, one host, one decoded path, and the true peer.
 //! Must not: know routes.
 
 use std::net::{IpAddr, SocketAddr};
@@ -11,8 +11,8 @@ use super::address::client_address;
 use super::headers::Headers;
 use super::hosts::is_loopback;
 use super::method::Method;
-use super::query::Query;
-use super::refusal::{Refusal, decode, refuse};
+use super::query::QueryString;
+use super::refusal::{RefusedRequest, decode, refuse};
 use super::request_id::RequestId;
 
 /// Fields with this prefix are internal; those of clients are dropped.
@@ -32,14 +32,14 @@ pub enum Framing {
 
 /// A checked request head.
 #[derive(Debug, Clone)]
-pub struct Head {
+pub struct RequestHead {
     method: Method,
     /// As sent, after `/` and before `?`.
     raw_path: String,
     /// Of a target in absolute form.
     target_authority: Option<String>,
     segments: Vec<String>,
-    query: Query,
+    query: QueryString,
     headers: Headers,
     framing: Framing,
     peer: SocketAddr,
@@ -51,14 +51,14 @@ pub struct Head {
     pub(super) expects_continue: bool,
 }
 
-impl Head {
+impl RequestHead {
     /// Parses one head, including its empty line.
     pub(super) fn parse(
         bytes: &[u8],
         fields_max: usize,
         peer: SocketAddr,
         trusted: &[AddressRange],
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, RefusedRequest> {
         let mut fields = vec![httparse::EMPTY_HEADER; fields_max];
         let mut request = httparse::Request::new(&mut fields);
         match request.parse(bytes) {
@@ -93,7 +93,7 @@ impl Head {
             raw_path: target.path.to_owned(),
             target_authority: target.authority.map(str::to_owned),
             segments: segments(target.path)?,
-            query: Query::parse(target.query)?,
+            query: QueryString::parse(target.query)?,
             framing: framing(&headers, minor == 0)?,
             client: client_address(peer.ip(), &headers, trusted),
             id: RequestId::accept(headers.only("x-request-id")),
@@ -125,7 +125,7 @@ impl Head {
         self.segments.len() >= prefix.len() && self.segments.iter().zip(prefix).all(|(own, other)| own == other)
     }
 
-    pub fn query(&self) -> &Query {
+    pub fn query(&self) -> &QueryString {
         &self.query
     }
 
@@ -177,7 +177,7 @@ impl Head {
         Self::for_host(method, target, "x", fields)
     }
 
-    /// [`Head::for_test`], addressed to `host`.
+    /// [`RequestHead::for_test`], addressed to `host`.
     #[cfg(test)]
     pub(crate) fn for_host(method: &str, target: &str, host: &str, fields: &[(&str, &str)]) -> Self {
         let fields: String = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
@@ -187,7 +187,7 @@ impl Head {
 }
 
 /// The refusal if httparse knows no such version: another one of HTTP, or a malformed line.
-fn version_refusal(bytes: &[u8]) -> Refusal {
+fn version_refusal(bytes: &[u8]) -> RefusedRequest {
     let line = bytes.trim_ascii_start().split(|b| *b == b'\r').next().unwrap_or_default();
     let parts: Vec<&[u8]> = line.split(|b| *b == b' ').collect();
     let known = |version: &[u8]| {
@@ -195,8 +195,8 @@ fn version_refusal(bytes: &[u8]) -> Refusal {
         matches!(digits, [major, b'.', minor] if major.is_ascii_digit() && minor.is_ascii_digit())
     };
     match parts[..] {
-        [_, _, version] if known(version) => Refusal { status: 505, message: "the service speaks HTTP/1.1" },
-        _ => Refusal { status: 400, message: "the request line is malformed" },
+        [_, _, version] if known(version) => RefusedRequest { status: 505, message: "the service speaks HTTP/1.1" },
+        _ => RefusedRequest { status: 400, message: "the request line is malformed" },
     }
 }
 
@@ -209,7 +209,7 @@ struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    fn parse(text: &'a str) -> Result<Self, Refusal> {
+    fn parse(text: &'a str) -> Result<Self, RefusedRequest> {
         if !text.bytes().all(|b| (0x21..0x7f).contains(&b)) || text.contains('#') {
             return refuse(400, "the request target is malformed");
         }
@@ -237,7 +237,7 @@ impl<'a> Target<'a> {
 }
 
 /// `path` starts with `/`.
-fn segments(path: &str) -> Result<Vec<String>, Refusal> {
+fn segments(path: &str) -> Result<Vec<String>, RefusedRequest> {
     path[1..].split('/').map(decode).collect()
 }
 
@@ -245,7 +245,7 @@ fn is_host(host: &[u8]) -> bool {
     !host.is_empty() && host.iter().all(|b| b.is_ascii_alphanumeric() || b"-._:[]%~".contains(b))
 }
 
-fn check_host(headers: &Headers, http_1_0: bool, absolute: bool) -> Result<(), Refusal> {
+fn check_host(headers: &Headers, http_1_0: bool, absolute: bool) -> Result<(), RefusedRequest> {
     match (headers.all("host").count(), headers.bytes("host")) {
         (0, _) if http_1_0 => Ok(()),
         (0, _) => refuse(400, "the `Host` field is missing"),
@@ -255,7 +255,7 @@ fn check_host(headers: &Headers, http_1_0: bool, absolute: bool) -> Result<(), R
     }
 }
 
-fn framing(headers: &Headers, http_1_0: bool) -> Result<Framing, Refusal> {
+fn framing(headers: &Headers, http_1_0: bool) -> Result<Framing, RefusedRequest> {
     let (lengths, encodings) = (headers.all("content-length").count(), headers.all("transfer-encoding").count());
     match (lengths, encodings) {
         (0, 0) => Ok(Framing::None),
@@ -272,7 +272,7 @@ fn framing(headers: &Headers, http_1_0: bool) -> Result<Framing, Refusal> {
     }
 }
 
-fn length(text: &[u8]) -> Result<Framing, Refusal> {
+fn length(text: &[u8]) -> Result<Framing, RefusedRequest> {
     let digits = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
     let number = std::str::from_utf8(text).ok().filter(|_| digits).and_then(|text| text.parse::<u64>().ok());
     match number {
@@ -287,7 +287,7 @@ fn closes(headers: &Headers) -> bool {
     tokens.into_iter().any(|token| token.trim_ascii().eq_ignore_ascii_case(b"close"))
 }
 
-fn expects_continue(headers: &Headers, http_1_0: bool) -> Result<bool, Refusal> {
+fn expects_continue(headers: &Headers, http_1_0: bool) -> Result<bool, RefusedRequest> {
     match (headers.all("expect").count(), headers.bytes("expect")) {
         (0, _) => Ok(false),
         (1, Some(value)) if value.eq_ignore_ascii_case(b"100-continue") => Ok(!http_1_0),
@@ -299,8 +299,8 @@ fn expects_continue(headers: &Headers, http_1_0: bool) -> Result<bool, Refusal> 
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Head, Refusal> {
-        Head::parse(text.as_bytes(), 4, SocketAddr::from(([192, 0, 2, 1], 9)), &[])
+    fn parse(text: &str) -> Result<RequestHead, RefusedRequest> {
+        RequestHead::parse(text.as_bytes(), 4, SocketAddr::from(([192, 0, 2, 1], 9)), &[])
     }
 
     fn refused(text: &str, status: u16) {
@@ -389,7 +389,7 @@ mod tests {
     fn body_has_one_length() {
         let check = |fields: &str, expected: Option<Framing>| {
             let head = parse(&format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n"));
-            assert_eq!(head.as_ref().ok().map(Head::framing), expected, "{fields:?}");
+            assert_eq!(head.as_ref().ok().map(RequestHead::framing), expected, "{fields:?}");
             assert!(head.map_err(|r| r.status).err().is_none_or(|status| status == 400));
         };
         check("", Some(Framing::None));

@@ -1,16 +1,16 @@
 //! The query of a request target.
 
-use super::refusal::{Refusal, decode, refuse};
+use super::refusal::{RefusedRequest, decode, refuse};
 
 /// Parameters of a query.
 const PARAMETERS_MAX: usize = 1_024;
 
 /// Names and values in order, decoded once; `+` is a space. Names may repeat.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Query(Vec<(String, String)>);
+pub struct QueryString(Vec<(String, String)>);
 
-impl Query {
-    pub(super) fn parse(text: &str) -> Result<Self, Refusal> {
+impl QueryString {
+    pub(super) fn parse(text: &str) -> Result<Self, RefusedRequest> {
         let pairs: Vec<&str> = text.split('&').filter(|pair| !pair.is_empty()).take(PARAMETERS_MAX + 1).collect();
         if pairs.len() > PARAMETERS_MAX {
             return refuse(400, "the query has too many parameters");
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: &[(&str, &str)]) {
-        let query = Query::parse(text).unwrap();
+        let query = QueryString::parse(text).unwrap();
         assert_eq!(query.iter().collect::<Vec<_>>(), expected, "{text}");
     }
 
@@ -54,15 +54,15 @@ mod tests {
         check("a=1&b=x+y&a=%2B%26%3D&c=%2525", &[("a", "1"), ("b", "x y"), ("a", "+&="), ("c", "%25")]);
         check("a=b=c&%C3%A9=1", &[("a", "b=c"), ("é", "1")]);
         for malformed in ["a=%", "a=%zz", "%00=1", "a=%ff"] {
-            assert_eq!(Query::parse(malformed).map_err(|r| r.status).err(), Some(400), "{malformed}");
+            assert_eq!(QueryString::parse(malformed).map_err(|r| r.status).err(), Some(400), "{malformed}");
         }
-        assert!(Query::parse(&"a&".repeat(PARAMETERS_MAX)).is_ok());
-        assert!(Query::parse(&"a&".repeat(PARAMETERS_MAX + 1)).is_err());
+        assert!(QueryString::parse(&"a&".repeat(PARAMETERS_MAX)).is_ok());
+        assert!(QueryString::parse(&"a&".repeat(PARAMETERS_MAX + 1)).is_err());
     }
 
     #[test]
     fn names_may_repeat() {
-        let query = Query::parse("f=1&g=2&f=3").unwrap();
+        let query = QueryString::parse("f=1&g=2&f=3").unwrap();
         assert_eq!((query.get("f"), query.all("f").collect::<Vec<_>>()), (Some("1"), vec!["1", "3"]));
         assert_eq!(query.get("h"), None);
     }

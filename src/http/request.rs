@@ -8,25 +8,25 @@ use serde::de::DeserializeOwned;
 
 use super::body::{BodyError, RequestBody};
 use super::error::{ApiError, ErrorCode};
-use super::head::{Framing, Head};
+use super::head::{Framing, RequestHead};
 use super::headers::Headers;
 use super::method::Method;
-use super::query::Query;
+use super::query::QueryString;
 use super::request_id::RequestId;
 
 /// The values of a route's `{name}`s, decoded.
-pub type Params = Vec<(&'static str, String)>;
+pub type PathParams = Vec<(&'static str, String)>;
 
 /// An authorized request.
 #[derive(Debug)]
 pub struct Request {
-    head: Arc<Head>,
-    params: Params,
+    head: Arc<RequestHead>,
+    params: PathParams,
     body: RequestBody,
 }
 
 impl Request {
-    pub(super) fn new(head: Arc<Head>, params: Params, body: RequestBody) -> Self {
+    pub(super) fn new(head: Arc<RequestHead>, params: PathParams, body: RequestBody) -> Self {
         Self { head, params, body }
     }
 
@@ -34,7 +34,7 @@ impl Request {
         self.body
     }
 
-    pub fn head(&self) -> &Head {
+    pub fn head(&self) -> &RequestHead {
         &self.head
     }
 
@@ -52,7 +52,7 @@ impl Request {
         self.params.iter().find(|(own, _)| *own == name).map_or("", |(_, value)| value)
     }
 
-    pub fn query(&self) -> &Query {
+    pub fn query(&self) -> &QueryString {
         self.head.query()
     }
 

@@ -8,9 +8,9 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::error::{ApiError, ErrorCode};
-use super::head::Head;
+use super::head::RequestHead;
 use super::method::Method;
-use super::refusal::Refusal;
+use super::refusal::RefusedRequest;
 use super::request_id::RequestId;
 use super::response::{Body, Response, STANDARD_HEADERS};
 
@@ -41,7 +41,7 @@ pub(super) enum BodyEnd {
 }
 
 impl BodyEnd {
-    pub(super) fn of(response: &Response, head: &Head) -> Self {
+    pub(super) fn of(response: &Response, head: &RequestHead) -> Self {
         let is_head = head.method() == Method::Head;
         match response.length() {
             _ if matches!(response.status, 100..200 | 204 | 304) => Self::NoBody,
@@ -116,7 +116,7 @@ pub(super) fn send(
 }
 
 /// The response to a refused head or connection, as bytes.
-pub(super) fn refusal_bytes(refusal: Refusal, id: &RequestId) -> Vec<u8> {
+pub(super) fn refusal_bytes(refusal: RefusedRequest, id: &RequestId) -> Vec<u8> {
     let code = match refusal.status {
         503 => ErrorCode::Overloaded,
         429 => ErrorCode::TooManyRequests,

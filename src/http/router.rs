@@ -7,11 +7,11 @@
 use std::fmt;
 
 use super::error::{ApiError, ErrorCode};
-use super::head::{Framing, Head};
+use super::head::{Framing, RequestHead};
 use super::hosts::AllowedHosts;
 use super::method::Method;
 use super::pattern::Pattern;
-use super::request::{Params, Request};
+use super::request::{PathParams, Request};
 use super::response::Response;
 
 /// A service: its state, and its authorization.
@@ -23,7 +23,7 @@ pub trait Service: Send + Sync + 'static {
     ///
     /// # Errors
     /// The response, if the request ends here.
-    fn before_routing(&self, _head: &Head) -> Result<(), ApiError> {
+    fn before_routing(&self, _head: &RequestHead) -> Result<(), ApiError> {
         Ok(())
     }
 
@@ -31,7 +31,7 @@ pub trait Service: Send + Sync + 'static {
     ///
     /// # Errors
     /// The response, commonly `unauthorized`.
-    fn authorize(&self, credential: Self::Credential, head: &Head) -> Result<Caller, ApiError>;
+    fn authorize(&self, credential: Self::Credential, head: &RequestHead) -> Result<Caller, ApiError>;
 }
 
 /// How a request was authorized.
@@ -187,9 +187,9 @@ pub struct Router<S: Service> {
 
 /// An authorized request: its route, and the parameters of its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Admission {
+pub(super) struct AuthorizedRoute {
     pub(super) route: usize,
-    pub(super) params: Params,
+    pub(super) params: PathParams,
     pub(super) body: BodyRule,
     pub(super) priority: Priority,
     pub(super) caller: Caller,
@@ -220,7 +220,7 @@ impl<S: Service> Router<S> {
     ///
     /// # Errors
     /// `not_found`, or `method_not_allowed` with `Allow`.
-    pub fn find(&self, head: &Head) -> Result<(usize, Params), ApiError> {
+    pub fn find(&self, head: &RequestHead) -> Result<(usize, PathParams), ApiError> {
         let matching = || {
             let rows = self.patterns.iter().enumerate();
             rows.filter_map(|(at, pattern)| pattern.matches(head.segments()).map(|params| (at, params)))
@@ -237,10 +237,10 @@ impl<S: Service> Router<S> {
             return Err(not_allowed(methods));
         }
         let otherwise = self.otherwise.filter(|at| self.routes[*at].method == method);
-        otherwise.map(|at| (at, Params::default())).ok_or_else(|| ApiError::of(ErrorCode::NotFound))
+        otherwise.map(|at| (at, PathParams::default())).ok_or_else(|| ApiError::of(ErrorCode::NotFound))
     }
 
-    pub(super) fn admit(&self, service: &S, head: &Head, hosts: &AllowedHosts) -> Result<Admission, Denied> {
+    pub(super) fn admit(&self, service: &S, head: &RequestHead, hosts: &AllowedHosts) -> Result<AuthorizedRoute, Denied> {
         let nowhere = |error| Denied { route: None, error };
         let found = self.find(head);
         self.check_host(service, head, hosts, found.as_ref().ok().map(|(at, _)| *at))?;
@@ -253,7 +253,7 @@ impl<S: Service> Router<S> {
         match head.framing() {
             Framing::Length(length) if length > body.max() => Err(denied(too_large(body))),
             Framing::None | Framing::Length(_) | Framing::Chunked => {
-                Ok(Admission { route: at, params, body, priority, caller })
+                Ok(AuthorizedRoute { route: at, params, body, priority, caller })
             }
         }
     }
@@ -261,7 +261,7 @@ impl<S: Service> Router<S> {
 
 impl<S: Service> Router<S> {
     /// Rejects a host that is not the service's before anything else is checked, also for unknown paths.
-    fn check_host(&self, service: &S, head: &Head, hosts: &AllowedHosts, route: Option<usize>) -> Result<(), Denied> {
+    fn check_host(&self, service: &S, head: &RequestHead, hosts: &AllowedHosts, route: Option<usize>) -> Result<(), Denied> {
         let row = route.map(|at| &self.routes[at]);
         let Err(error) = hosts.check(head.authorities()) else { return Ok(()) };
         let has_secret = |row: &Route<S>| matches!(service.authorize(row.credential, head), Ok(Caller::Secret));
@@ -297,7 +297,7 @@ fn too_large(body: BodyRule) -> ApiError {
     ApiError::new(ErrorCode::PayloadTooLarge, message)
 }
 
-fn check_type(types: ContentType, head: &Head) -> Result<(), ApiError> {
+fn check_type(types: ContentType, head: &RequestHead) -> Result<(), ApiError> {
     let is = |value: &[u8], name: &str| {
         let value = value.split(|b| *b == b';').next().unwrap_or_default().trim_ascii();
         value.eq_ignore_ascii_case(name.as_bytes())
@@ -325,7 +325,7 @@ fn check_type(types: ContentType, head: &Head) -> Result<(), ApiError> {
 
 /// A service with its router, type-erased.
 pub(super) trait App: Send + Sync {
-    fn admit(&self, head: &Head, hosts: &AllowedHosts) -> Result<Admission, Denied>;
+    fn admit(&self, head: &RequestHead, hosts: &AllowedHosts) -> Result<AuthorizedRoute, Denied>;
     fn is_quick(&self, route: usize) -> bool;
     fn handle(&self, route: usize, request: &mut Request) -> Result<Response, ApiError>;
 }
@@ -337,7 +337,7 @@ pub(super) struct Bound<S: Service> {
 }
 
 impl<S: Service> App for Bound<S> {
-    fn admit(&self, head: &Head, hosts: &AllowedHosts) -> Result<Admission, Denied> {
+    fn admit(&self, head: &RequestHead, hosts: &AllowedHosts) -> Result<AuthorizedRoute, Denied> {
         self.router.admit(&self.service, head, hosts)
     }
 

@@ -2,11 +2,11 @@
 //!
 //! Invariant: a byte is examined once, however slowly it comes.
 
-use super::refusal::Refusal;
+use super::refusal::RefusedRequest;
 
 /// The state of a head so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scanned {
+pub(super) enum HeadState {
     Partial,
     /// The head ends after this many bytes.
     Complete(usize),
@@ -23,13 +23,13 @@ pub(super) enum Flaw {
 }
 
 impl Flaw {
-    pub(super) fn refusal(self) -> Refusal {
+    pub(super) fn refusal(self) -> RefusedRequest {
         let (status, message) = match self {
             Self::Control => (400, "the request head has a control character or a line that doesn't end in CR LF"),
             Self::TooLong => (431, "the request head is too long"),
             Self::TooManyFields => (431, "the request has too many header fields"),
         };
-        Refusal { status, message }
+        RefusedRequest { status, message }
     }
 }
 
@@ -44,30 +44,30 @@ pub(super) struct HeadScanner {
 
 impl HeadScanner {
     /// Continues where the last call stopped; `bytes` are those of the last call and more.
-    pub(super) fn advance(&mut self, bytes: &[u8], bytes_max: usize, fields_max: usize) -> Scanned {
+    pub(super) fn advance(&mut self, bytes: &[u8], bytes_max: usize, fields_max: usize) -> HeadState {
         while let Some(&byte) = bytes.get(self.at) {
             if self.at >= bytes_max {
-                return Scanned::Malformed(Flaw::TooLong);
+                return HeadState::Malformed(Flaw::TooLong);
             }
             let after_cr = self.at > self.line_start && bytes[self.at - 1] == b'\r';
             if after_cr != (byte == b'\n') || (byte < b' ' && !b"\t\r\n".contains(&byte)) || byte == 0x7f {
-                return Scanned::Malformed(Flaw::Control);
+                return HeadState::Malformed(Flaw::Control);
             }
             self.at += 1;
             if byte == b'\n' {
                 let empty = self.at - self.line_start == 2;
                 self.line_start = self.at;
                 if empty && self.lines > 0 {
-                    return Scanned::Complete(self.at);
+                    return HeadState::Complete(self.at);
                 }
                 self.lines += usize::from(!empty);
                 // The request line is not a field.
                 if self.lines > fields_max + 1 {
-                    return Scanned::Malformed(Flaw::TooManyFields);
+                    return HeadState::Malformed(Flaw::TooManyFields);
                 }
             }
         }
-        Scanned::Partial
+        HeadState::Partial
     }
 }
 
@@ -75,37 +75,37 @@ impl HeadScanner {
 mod tests {
     use super::*;
 
-    fn check(text: &str, expected: Scanned) {
+    fn check(text: &str, expected: HeadState) {
         let whole = HeadScanner::default().advance(text.as_bytes(), 64, 2);
         let mut drip = HeadScanner::default();
         let dripped = (1..=text.len())
             .map(|end| drip.advance(&text.as_bytes()[..end], 64, 2))
-            .find(|scanned| *scanned != Scanned::Partial)
-            .unwrap_or(Scanned::Partial);
+            .find(|scanned| *scanned != HeadState::Partial)
+            .unwrap_or(HeadState::Partial);
         assert_eq!((whole, dripped), (expected, expected), "{text:?}");
     }
 
     #[test]
     fn head_ends_at_its_empty_line() {
-        check("GET / HTTP/1.1\r\n\r\nrest", Scanned::Complete(18));
-        check("\r\n\r\nGET / HTTP/1.1\r\n\r\n", Scanned::Complete(22));
-        check("GET / HTTP/1.1\r\na: b\r\nc:\td\r\n\r\n", Scanned::Complete(30));
-        check("GET / HTTP/1.1\r\n", Scanned::Partial);
-        check("\r\n\r\n", Scanned::Partial);
-        check("", Scanned::Partial);
+        check("GET / HTTP/1.1\r\n\r\nrest", HeadState::Complete(18));
+        check("\r\n\r\nGET / HTTP/1.1\r\n\r\n", HeadState::Complete(22));
+        check("GET / HTTP/1.1\r\na: b\r\nc:\td\r\n\r\n", HeadState::Complete(30));
+        check("GET / HTTP/1.1\r\n", HeadState::Partial);
+        check("\r\n\r\n", HeadState::Partial);
+        check("", HeadState::Partial);
     }
 
     #[test]
     fn malformed_head_is_refused_at_the_first_wrong_byte() {
-        check("GET / HTTP/1.1\n\n", Scanned::Malformed(Flaw::Control));
-        check("GET / HTTP/1.1\r\n\n", Scanned::Malformed(Flaw::Control));
-        check("GET /\rX HTTP/1.1\r\n\r\n", Scanned::Malformed(Flaw::Control));
-        check("GET / HTTP/1.1\r\r\n", Scanned::Malformed(Flaw::Control));
-        check("GET / HTTP/1.1\r\na: \0\r\n\r\n", Scanned::Malformed(Flaw::Control));
-        check("GET / HTTP/1.1\r\na: \x7f\r\n\r\n", Scanned::Malformed(Flaw::Control));
-        check("\x16\x03\x01", Scanned::Malformed(Flaw::Control));
-        check("\n", Scanned::Malformed(Flaw::Control));
-        check("G / HTTP/1.1\r\na:b\r\nc:d\r\ne:f\r\n\r\n", Scanned::Malformed(Flaw::TooManyFields));
-        check(&format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(80)), Scanned::Malformed(Flaw::TooLong));
+        check("GET / HTTP/1.1\n\n", HeadState::Malformed(Flaw::Control));
+        check("GET / HTTP/1.1\r\n\n", HeadState::Malformed(Flaw::Control));
+        check("GET /\rX HTTP/1.1\r\n\r\n", HeadState::Malformed(Flaw::Control));
+        check("GET / HTTP/1.1\r\r\n", HeadState::Malformed(Flaw::Control));
+        check("GET / HTTP/1.1\r\na: \0\r\n\r\n", HeadState::Malformed(Flaw::Control));
+        check("GET / HTTP/1.1\r\na: \x7f\r\n\r\n", HeadState::Malformed(Flaw::Control));
+        check("\x16\x03\x01", HeadState::Malformed(Flaw::Control));
+        check("\n", HeadState::Malformed(Flaw::Control));
+        check("G / HTTP/1.1\r\na:b\r\nc:d\r\ne:f\r\n\r\n", HeadState::Malformed(Flaw::TooManyFields));
+        check(&format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(80)), HeadState::Malformed(Flaw::TooLong));
     }
 }

@@ -16,16 +16,16 @@ use super::buffered::ClientWriter;
 use super::connection::Connection;
 use super::error::{ApiError, ErrorCode};
 use super::handler_slots::HandlerPermit;
-use super::head::{Framing, Head};
+use super::head::{Framing, RequestHead};
 use super::method::Method;
-use super::refusal::Refusal;
+use super::refusal::RefusedRequest;
 use super::request::{Request, body_failure};
 use super::request_id::RequestId;
 use super::respond::{BodyEnd, Envelope, SendError, refusal_bytes, send};
 use super::response::{Body, Response};
-use super::router::{Admission, BodyRule, Caller, Denied, Priority};
-use super::scan::{HeadScanner, Scanned};
-use super::shared::{AcceptorMessage, Evict, ServedGuard, Shared};
+use super::router::{AuthorizedRoute, BodyRule, Caller, Denied, Priority};
+use super::scan::{HeadScanner, HeadState};
+use super::shared::{AcceptorMessage, Evict, ServedGuard, ServerShared};
 use crate::sync::Permit;
 
 /// A body is read into memory in pieces of this size.
@@ -44,7 +44,7 @@ enum After {
 
 /// Serves the request whose head is complete and those that are buffered behind it, then returns the connection to the
 /// acceptor.
-pub(super) fn serve_connection(shared: &Arc<Shared>, mut connection: Connection, guard: &ServedGuard) {
+pub(super) fn serve_connection(shared: &Arc<ServerShared>, mut connection: Connection, guard: &ServedGuard) {
     if connection.stream.stream().set_nonblocking(false).is_err() {
         return;
     }
@@ -59,7 +59,7 @@ pub(super) fn serve_connection(shared: &Arc<Shared>, mut connection: Connection,
             }
             After::Close => return,
         }
-        if scan(shared, &connection) == Scanned::Partial {
+        if scan(shared, &connection) == HeadState::Partial {
             connection.stream.compact();
             if connection.stream.stream().set_nonblocking(true).is_ok() {
                 shared.tell_acceptor(AcceptorMessage::Idle(connection));
@@ -69,24 +69,24 @@ pub(super) fn serve_connection(shared: &Arc<Shared>, mut connection: Connection,
     }
 }
 
-fn scan(shared: &Shared, connection: &Connection) -> Scanned {
+fn scan(shared: &ServerShared, connection: &Connection) -> HeadState {
     let limits = &shared.limits;
     HeadScanner::default().advance(connection.stream.buffered(), limits.head_bytes_max, limits.head_fields_max)
 }
 
-fn serve(shared: &Arc<Shared>, mut connection: Connection, guard: &ServedGuard) -> After {
+fn serve(shared: &Arc<ServerShared>, mut connection: Connection, guard: &ServedGuard) -> After {
     let limits = &shared.limits;
     let start = Instant::now();
     connection.served += 1;
     let head = match scan(shared, &connection) {
-        Scanned::Complete(end) => {
+        HeadState::Complete(end) => {
             let bytes = &connection.stream.buffered()[..end];
-            let head = Head::parse(bytes, limits.head_fields_max, connection.peer, &shared.trusted_proxies);
+            let head = RequestHead::parse(bytes, limits.head_fields_max, connection.peer, &shared.trusted_proxies);
             connection.stream.consume(end);
             head
         }
-        Scanned::Malformed(flaw) => Err(flaw.refusal()),
-        Scanned::Partial => return After::Keep(connection),
+        HeadState::Malformed(flaw) => Err(flaw.refusal()),
+        HeadState::Partial => return After::Keep(connection),
     };
     match head {
         Ok(head) => {
@@ -102,11 +102,11 @@ fn serve(shared: &Arc<Shared>, mut connection: Connection, guard: &ServedGuard) 
     }
 }
 
-fn refuse(shared: &Shared, stream: &TcpStream, refusal: Refusal, start: Instant) {
+fn refuse(shared: &ServerShared, stream: &TcpStream, refusal: RefusedRequest, start: Instant) {
     let id = RequestId::new();
     let written = ClientWriter::new(stream, &shared.limits).write_all(&refusal_bytes(refusal, &id));
     shared.metrics.count(None, refusal.status, start.elapsed());
-    let Refusal { status, message } = refusal;
+    let RefusedRequest { status, message } = refusal;
     tracing::info!(request_id = %id, status, reason = message, answered = written.is_ok(), "malformed request");
 }
 
@@ -125,9 +125,9 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
 
 /// One request and its response.
 struct Exchange<'a> {
-    shared: &'a Arc<Shared>,
+    shared: &'a Arc<ServerShared>,
     guard: &'a ServedGuard,
-    head: Arc<Head>,
+    head: Arc<RequestHead>,
     start: Instant,
     route: Option<usize>,
     caller: Caller,
@@ -258,7 +258,7 @@ impl Exchange<'_> {
     }
 
     /// Routes and authorizes the request; the service may panic.
-    fn admit(&mut self) -> Result<Admission, Response> {
+    fn admit(&mut self) -> Result<AuthorizedRoute, Response> {
         let admitted = catch_unwind(AssertUnwindSafe(|| self.shared.app.admit(&self.head, &self.shared.hosts)));
         let panicked = |panic: Box<dyn std::any::Any + Send>| {
             Err(Denied { route: None, error: ApiError::internal(panic_text(panic.as_ref())) })
@@ -279,7 +279,7 @@ impl Exchange<'_> {
     fn take_body(
         &self,
         connection: &mut Connection,
-        admission: &Admission,
+        admission: &AuthorizedRoute,
     ) -> Result<(RequestBody, Option<Permit>), Early> {
         let is_stream = matches!(admission.body, BodyRule::Stream { .. });
         if self.has_no_body() && !is_stream {

@@ -23,7 +23,7 @@ use super::hosts::AllowedHosts;
 use super::limits::{CONNECTIONS_MAX, CONNECTIONS_PER_ADDRESS_MAX, GuardLimits};
 use super::metrics::HttpMetrics;
 use super::router::{App, Bound, Router, Service};
-use super::shared::{AcceptorMessage, Parts, Shared};
+use super::shared::{AcceptorMessage, ServerParts, ServerShared};
 use super::thread_pool::ThreadPool;
 
 /// Connections that the system queues before they are accepted.
@@ -76,7 +76,7 @@ pub enum StartError {
 
 /// A running server. Dropped, it stops at once.
 pub struct Server {
-    shared: Arc<Shared>,
+    shared: Arc<ServerShared>,
     address: SocketAddr,
     threads: ThreadPool,
     acceptor: Option<JoinHandle<()>>,
@@ -108,7 +108,7 @@ impl Server {
         let handlers = HandlerSlots::new(handlers.max(1), RESERVED_HANDLERS, PROBE_HANDLERS);
         let connections_max = limits.connections_max + limits.probe_connections_max;
         let threads = ThreadPool::new("http-connection", SERVING_STACK_BYTES, connections_max);
-        let shared = Shared::new(Parts { app, limits, trusted_proxies, hosts, metrics, handlers, acceptor, waker });
+        let shared = ServerShared::new(ServerParts { app, limits, trusted_proxies, hosts, metrics, handlers, acceptor, waker });
         let (ended, acceptor_ended) = bounded(1);
         let acceptor = Acceptor::new(Arc::clone(&shared), listener, inbox, woken, threads.clone());
         let builder = Builder::new().name("http-acceptor".into()).stack_size(ACCEPTOR_STACK_BYTES);
@@ -218,7 +218,7 @@ mod tests {
     use std::os::fd::BorrowedFd;
     use std::sync::atomic::AtomicUsize;
 
-    use super::super::{ApiError, Caller, Head, Method, Response, Route};
+    use super::super::{ApiError, Caller, RequestHead, Method, Response, Route};
     use super::*;
 
     const PATIENCE: Duration = Duration::from_secs(30);
@@ -228,7 +228,7 @@ mod tests {
     impl Service for Nothing {
         type Credential = ();
 
-        fn authorize(&self, (): (), _: &Head) -> Result<Caller, ApiError> {
+        fn authorize(&self, (): (), _: &RequestHead) -> Result<Caller, ApiError> {
             Ok(Caller::Anonymous)
         }
     }

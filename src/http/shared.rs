@@ -73,7 +73,7 @@ impl ServedConnection {
     }
 }
 
-pub(super) struct Shared {
+pub(super) struct ServerShared {
     pub(super) app: Arc<dyn App>,
     pub(super) limits: Arc<GuardLimits>,
     pub(super) trusted_proxies: Vec<AddressRange>,
@@ -95,8 +95,8 @@ pub(super) struct Shared {
     served: Mutex<HashMap<u64, ServedConnection>>,
 }
 
-/// The parts of [`Shared`] that come from outside.
-pub(super) struct Parts {
+/// The parts of [`ServerShared`] that come from outside.
+pub(super) struct ServerParts {
     pub(super) app: Arc<dyn App>,
     pub(super) limits: GuardLimits,
     pub(super) trusted_proxies: Vec<AddressRange>,
@@ -107,9 +107,9 @@ pub(super) struct Parts {
     pub(super) waker: UnixStream,
 }
 
-impl Shared {
-    pub(super) fn new(parts: Parts) -> Arc<Self> {
-        let Parts { app, limits, trusted_proxies, hosts, metrics, handlers, acceptor, waker } = parts;
+impl ServerShared {
+    pub(super) fn new(parts: ServerParts) -> Arc<Self> {
+        let ServerParts { app, limits, trusted_proxies, hosts, metrics, handlers, acceptor, waker } = parts;
         Arc::new(Self {
             app,
             body_memory: Semaphore::new(usize::try_from(limits.buffered_bytes_max).unwrap_or(usize::MAX)),
@@ -216,13 +216,13 @@ impl Shared {
 
 /// An entry among the connections that are being served, removed when dropped.
 pub(super) struct ServedGuard {
-    shared: Arc<Shared>,
+    shared: Arc<ServerShared>,
     number: u64,
 }
 
 impl ServedGuard {
     /// `address`: the subscriber whose limit the connection counts against, if any.
-    pub(super) fn new(shared: &Arc<Shared>, number: u64, client: &Arc<TcpStream>, address: Option<IpAddr>) -> Self {
+    pub(super) fn new(shared: &Arc<ServerShared>, number: u64, client: &Arc<TcpStream>, address: Option<IpAddr>) -> Self {
         let client = Arc::clone(client);
         let entry = ServedConnection { client, address, evictable_since: None, handler_active_at: None };
         shared.served.lock().insert(number, entry);

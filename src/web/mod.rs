@@ -1,6 +1,6 @@
 //! The web service: the browser's JSON API, one service per resource, and the UI.
 //!
-//! A service is a struct with what its handlers need; [`Web`] builds them from [`Parts`] and holds no more than them.
+//! A service is a struct with what its handlers need; [`Web`] builds them from [`WebParts`] and holds no more than them.
 //!
 //! Invariants:
 //! - a process keeps no state but caches, so that any number of processes serve one installation;
@@ -56,7 +56,7 @@ pub use preview::OPERATION as PREVIEW_OPERATION;
 pub use worker_client::{WorkerClient, WorkerClientError};
 
 use crate::http::credentials::MetricsAccess;
-use crate::http::{ApiError, Caller, Head, HttpMetrics, Router, Service};
+use crate::http::{ApiError, Caller, RequestHead, HttpMetrics, Router, Service};
 use crate::ports::{Kv, ObjectStore};
 use crate::runtime::Clock;
 use crate::sync::Semaphore;
@@ -70,13 +70,13 @@ use dashboards::Dashboards;
 use health::Health;
 use infer::Inference;
 use jobs::Jobs;
-use lake::Lake;
+use lake::LakeService;
 use locks::Locks;
 use openapi::Documents;
 use parquet::UnreadableFiles;
 use pipelines::{PipelineOptions, Pipelines};
 use preview::Previews;
-use query::Queries;
+use query::QueryService;
 use saved_queries::SavedQueries;
 use settings::SettingsService;
 use snapshot::Snapshots;
@@ -90,7 +90,7 @@ use tables::footers::Footers;
 use ui::Ui;
 
 /// What the service is built from.
-pub struct Parts {
+pub struct WebParts {
     pub store: Arc<dyn ObjectStore>,
     pub kv: Arc<dyn Kv>,
     pub clock: Arc<dyn Clock>,
@@ -121,10 +121,10 @@ pub struct Web {
     health: Health,
     inference: Inference,
     jobs: Jobs,
-    lake: Lake,
+    lake: LakeService,
     pipelines: Pipelines,
     previews: Previews,
-    queries: Queries,
+    queries: QueryService,
     saved_queries: Arc<SavedQueries>,
     settings: SettingsService,
     tables: Tables,
@@ -132,8 +132,8 @@ pub struct Web {
 }
 
 impl Web {
-    pub fn new(parts: Parts) -> Self {
-        let Parts { kv, clock, worker, installation, import_bytes_max, .. } = parts;
+    pub fn new(parts: WebParts) -> Self {
+        let WebParts { kv, clock, worker, installation, import_bytes_max, .. } = parts;
         let SqlParts { sandbox, children_max, cache, timeout } = parts.sql;
         let store = Objects::new(parts.store);
         let sandbox = Arc::new(sandbox);
@@ -199,7 +199,7 @@ impl Web {
                 unreadable,
                 streams: streams.clone(),
             },
-            lake: Lake {
+            lake: LakeService {
                 store: store.clone(),
                 kv: Arc::clone(&kv),
                 locks: Arc::clone(&locks),
@@ -216,7 +216,7 @@ impl Web {
                 PipelineOptions { scratch_dir: parts.scratch_dir, import_bytes_max },
             ),
             previews: Previews { store: store.clone(), sql: Arc::clone(&sql) },
-            queries: Queries::new(Arc::clone(&sql), children_max),
+            queries: QueryService::new(Arc::clone(&sql), children_max),
             settings: SettingsService { store },
             tables: Tables::new(catalogs, manifests, snapshots, footers, sql),
             ui: Ui::new(parts.ui_dir),
@@ -236,12 +236,12 @@ impl Service for Web {
     type Credential = Credential;
 
     /// Without a session, `/api/` doesn't even tell whether a path exists.
-    fn before_routing(&self, head: &Head) -> Result<(), ApiError> {
+    fn before_routing(&self, head: &RequestHead) -> Result<(), ApiError> {
         self.auth.check_origin(head)?;
         if is_behind_session(head) { self.auth.check_session(head) } else { Ok(()) }
     }
 
-    fn authorize(&self, credential: Credential, head: &Head) -> Result<Caller, ApiError> {
+    fn authorize(&self, credential: Credential, head: &RequestHead) -> Result<Caller, ApiError> {
         match credential {
             Credential::Nothing => Ok(Caller::Anonymous),
             // Checked before routing.
@@ -252,7 +252,7 @@ impl Service for Web {
     }
 }
 
-fn is_behind_session(head: &Head) -> bool {
+fn is_behind_session(head: &RequestHead) -> bool {
     head.is_under(API) && !head.is_under(&["api", "auth"])
 }
 

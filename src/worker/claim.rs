@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::retry::OutageLog;
-use super::shared::Shared;
+use super::shared::WorkerShared;
 use super::stopping::Phase;
 use super::{execute, probe};
 use crate::ports::jobs::Entry;
@@ -72,7 +72,7 @@ impl ExecutorQueue {
 }
 
 /// Executes entries until the queue is closed.
-pub(super) fn execute_all(shared: &Shared, queue: &ExecutorQueue) {
+pub(super) fn execute_all(shared: &WorkerShared, queue: &ExecutorQueue) {
     while let Some(entry) = queue.next() {
         let id = entry.id.0.clone();
         if catch_unwind(AssertUnwindSafe(|| execute::execute(shared, entry))).is_err() {
@@ -82,7 +82,7 @@ pub(super) fn execute_all(shared: &Shared, queue: &ExecutorQueue) {
 }
 
 /// Claims entries until the worker stops, then closes the queue.
-pub(super) fn run(shared: &Shared, queue: ExecutorQueue, watched: &WatchedThread) {
+pub(super) fn run(shared: &WorkerShared, queue: ExecutorQueue, watched: &WatchedThread) {
     let guard = CloseGuard(queue);
     let queue = &guard.0;
     let every = (shared.options.lease.reclaim_idle / 4).clamp(RECLAIM_EVERY_MIN, RECLAIM_EVERY_MAX);
@@ -119,7 +119,7 @@ pub(super) fn run(shared: &Shared, queue: ExecutorQueue, watched: &WatchedThread
 }
 
 /// Up to `count` entries, first those whose worker stopped sending heartbeats.
-fn take(shared: &Shared, count: usize, reclaim: bool) -> KvResult<Vec<Entry>> {
+fn take(shared: &WorkerShared, count: usize, reclaim: bool) -> KvResult<Vec<Entry>> {
     let name = &shared.options.name;
     if reclaim {
         let found = shared.kv.reclaim(name, count, shared.options.lease.reclaim_idle)?;

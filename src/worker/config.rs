@@ -20,7 +20,7 @@ const PROBLEMS_LISTED: usize = 20;
 
 /// # Errors
 /// `pipeline_config_not_found`, `invalid_config` with its problems, or the store's error.
-pub(super) fn read(shared: &Shared, expressions: &dyn Expressions, slug: &Slug) -> Result<Pipeline, RunError> {
+pub(super) fn read(shared: &WorkerShared, expressions: &dyn Expressions, slug: &Slug) -> Result<Pipeline, RunError> {
     check(expressions, slug, &read_text(shared, slug)?)
 }
 
@@ -40,7 +40,7 @@ pub(super) fn auto_run(text: &Result<String, RunError>) -> bool {
 
 /// Whether a pipeline without config doesn't exist: its folders hold nothing but records of jobs, or what an unfinished
 /// create, import or rename has there. False if the store fails.
-pub(super) fn is_gone(shared: &Shared, slug: &Slug) -> bool {
+pub(super) fn is_gone(shared: &WorkerShared, slug: &Slug) -> bool {
     matches!(is_in_use(&*shared.store, slug, &Bucket::ALL), Ok(false))
         || matches!(shared.store.head(Bucket::Pipelines, &unfinished_key(slug)), Ok(Some(_)))
 }
@@ -49,7 +49,7 @@ pub(super) fn is_gone(shared: &Shared, slug: &Slug) -> bool {
 ///
 /// # Errors
 /// `pipeline_config_not_found`, `invalid_config` if it is not UTF-8 or too large, or the store's error.
-pub(super) fn read_text(shared: &Shared, slug: &Slug) -> Result<String, RunError> {
+pub(super) fn read_text(shared: &WorkerShared, slug: &Slug) -> Result<String, RunError> {
     let key = config_key(slug);
     let reader = match shared.store.get(Bucket::Pipelines, &key, None) {
         Ok(reader) => reader,

@@ -9,7 +9,7 @@ use super::heartbeat::{ShutdownGuard, ShutdownSignal, heartbeat, report_progress
 use super::observe::Watch;
 use super::retry::retry_until;
 use super::run::{self, Run};
-use super::shared::Shared;
+use super::shared::WorkerShared;
 use super::state::JobEvent;
 use super::stopping::Phase;
 use crate::domain::job::{Job, JobMessage, ParsedEntry, RunError, RunErrorCode};
@@ -31,7 +31,7 @@ struct RunThreads<'a, 'scope> {
 
 /// Executes an entry. If the key-value store fails, the entry stays claimed, and another worker reclaims it after a time
 /// without heartbeats.
-pub(super) fn execute(shared: &Shared, entry: Entry) {
+pub(super) fn execute(shared: &WorkerShared, entry: Entry) {
     let fields = entry.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     let (message, refused) = match JobMessage::parse(fields, entry.received_at) {
         ParsedEntry::Job(message) => (message, None),
@@ -65,7 +65,7 @@ pub(super) fn execute(shared: &Shared, entry: Entry) {
     });
 }
 
-fn dead_letter(shared: &Shared, entry: &Entry, why: &str) {
+fn dead_letter(shared: &WorkerShared, entry: &Entry, why: &str) {
     tracing::warn!(entry = entry.id.0, why, "entry has no valid pipeline; moved to the dead letters");
     match shared.kv.dead_letter(entry, why) {
         Ok(()) => shared.state.count(JobEvent::Dead),
@@ -74,7 +74,7 @@ fn dead_letter(shared: &Shared, entry: &Entry, why: &str) {
 }
 
 /// Takes the lock and starts the job. `None`: there is nothing to run here.
-fn start<'a>(shared: &'a Shared, entry: &Entry, message: JobMessage) -> Option<Run<'a>> {
+fn start<'a>(shared: &'a WorkerShared, entry: &Entry, message: JobMessage) -> Option<Run<'a>> {
     let (job_id, pipeline) = (message.job_id.as_str(), message.pipeline.as_str());
     let lock_ttl = shared.options.lease.lock_ttl;
     let fence_floor = shared.store.highest_fence(&message.pipeline).unwrap_or_else(|error| {

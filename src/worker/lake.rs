@@ -7,7 +7,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError};
 
 use super::reconcile::{self, Requested};
 use super::retry::OutageLog;
-use super::shared::Shared;
+use super::shared::WorkerShared;
 use super::stopping::Phase;
 use crate::domain::job::ChangedKeys;
 use crate::domain::layout::split_key;
@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_secs(5);
 type Changes = BTreeMap<Slug, ChangedKeys>;
 
 /// Receives notifications until the worker stops or the sender is gone. Keeps those that can't be recorded yet.
-pub(super) fn run(shared: &Shared, changes: &Receiver<LakeChange>, watched: &WatchedThread) {
+pub(super) fn run(shared: &WorkerShared, changes: &Receiver<LakeChange>, watched: &WatchedThread) {
     let mut outage = OutageLog::new("recording changes of the lake");
     let mut changed = Changes::new();
     let mut rescan = false;
@@ -60,7 +60,7 @@ fn add(changed: &mut Changes, keys: &[String]) {
     *changed = std::mem::take(changed).into_iter().map(|(pipeline, keys)| (pipeline, keys.bounded())).collect();
 }
 
-fn record(shared: &Shared, changed: &mut Changes, rescan: &mut bool, requested: &mut Requested) -> Result<(), String> {
+fn record(shared: &WorkerShared, changed: &mut Changes, rescan: &mut bool, requested: &mut Requested) -> Result<(), String> {
     if !changed.is_empty() {
         let changes: Vec<_> = std::mem::take(changed).into_iter().collect();
         let since = shared.kv.record_changes(&changes).map_err(|error| {

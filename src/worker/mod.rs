@@ -47,14 +47,14 @@ use crate::sync::Monitor;
 pub use breaker::{Breakers, Dependency};
 use exclusive::ExclusiveGate;
 use refunds::Refunds;
-pub use shared::Options;
-use shared::Shared;
-pub use state::{Counts, State};
+pub use shared::WorkerOptions;
+use shared::WorkerShared;
+pub use state::{WorkerCounts, WorkerState};
 pub use stopping::{Phase, Stopping};
 
 /// The ports that a worker uses.
 #[derive(Clone)]
-pub struct Parts {
+pub struct WorkerParts {
     pub store: Arc<dyn ObjectStore>,
     pub kv: Arc<dyn Kv>,
     pub clock: Arc<dyn Clock>,
@@ -65,7 +65,7 @@ pub struct Parts {
 
 /// A running worker.
 pub struct Worker {
-    shared: Arc<Shared>,
+    shared: Arc<WorkerShared>,
     /// The claimer and the executors.
     threads: Vec<threads::Thread>,
     /// How many service threads run.
@@ -98,9 +98,9 @@ impl Worker {
     ///
     /// # Errors
     /// If a thread can't be started.
-    pub fn start(parts: Parts, options: Options, state: Arc<State>, stopping: Arc<Stopping>) -> std::io::Result<Self> {
+    pub fn start(parts: WorkerParts, options: WorkerOptions, state: Arc<WorkerState>, stopping: Arc<Stopping>) -> std::io::Result<Self> {
         let lake_changes = parts.lake_changes;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(WorkerShared {
             store: parts.store,
             kv: parts.kv,
             clock: parts.clock,
@@ -150,7 +150,7 @@ impl Worker {
         &mut self,
         name: &'static str,
         waiting_max: Duration,
-        body: impl Fn(&Shared, &WatchedThread) + Send + 'static,
+        body: impl Fn(&WorkerShared, &WatchedThread) + Send + 'static,
     ) -> std::io::Result<()> {
         let (shared, guard) = (Arc::clone(&self.shared), ServiceGuard::new(&self.services));
         let watched = shared.state.watchdog.watch(name, waiting_max);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::retry::retry_until;
-use super::shared::Shared;
+use super::shared::WorkerShared;
 use super::stopping::{Phase, Stopping};
 use crate::domain::job::{Job, Progress};
 use crate::pipelines::lease::{Moment, RunLease};
@@ -35,7 +35,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn new(shared: &Shared, held: JobLease, lease: Arc<RunLease>, cancelled: bool) -> Self {
+    pub(super) fn new(shared: &WorkerShared, held: JobLease, lease: Arc<RunLease>, cancelled: bool) -> Self {
         Self {
             kv: shared.kv.clone(),
             clock: Arc::clone(&shared.clock),

@@ -13,7 +13,7 @@ use rustix::fs::{FallocateFlags, fallocate, statvfs};
 use rustix::io::Errno;
 
 use super::breaker::Dependency;
-use super::shared::Shared;
+use super::shared::WorkerShared;
 use super::stopping::Phase;
 use crate::domain::job::{JobId, RunError, RunErrorCode};
 use crate::domain::layout::probe_key;
@@ -33,7 +33,7 @@ const DESCRIPTORS: usize = 32;
 const MEMORY_BYTES: usize = 64 << 20;
 
 /// Whether jobs may be claimed. Probes suspected dependencies, and failed ones when they are due.
-pub(super) fn may_claim(shared: &Shared, watched: &WatchedThread) -> bool {
+pub(super) fn may_claim(shared: &WorkerShared, watched: &WatchedThread) -> bool {
     let breakers = &shared.state.breakers;
     for dependency in Dependency::ALL {
         if shared.stopping.phase() != Phase::Working {
@@ -60,7 +60,7 @@ pub(super) struct DependencyFailure {
 /// Probes the dependencies that may have caused `error` of an attempt that began at `began`, and returns the one that
 /// fails. Claims pause if a probe fails.
 pub(super) fn failed_dependency(
-    shared: &Shared,
+    shared: &WorkerShared,
     job: &JobId,
     error: &RunError,
     began: Instant,
@@ -104,7 +104,7 @@ fn suspects(code: RunErrorCode) -> &'static [Dependency] {
     }
 }
 
-fn probe(shared: &Shared, dependency: Dependency) -> Result<(), String> {
+fn probe(shared: &WorkerShared, dependency: Dependency) -> Result<(), String> {
     match dependency {
         Dependency::Store => store(&*shared.store).map_err(|error| error.to_string()),
         Dependency::Kv => shared.kv.probe_write().map_err(|error| error.to_string()),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::breaker::Dependency;
 use super::config;
 use super::retry::OutageLog;
-use super::shared::Shared;
+use super::shared::WorkerShared;
 use super::stopping::Phase;
 use crate::domain::job::{RunError, RunErrorCode};
 use crate::domain::name::Slug;
@@ -76,7 +76,7 @@ enum Which {
 }
 
 /// Compares until the worker stops.
-pub(super) fn run(shared: &Shared, watched: &WatchedThread) {
+pub(super) fn run(shared: &WorkerShared, watched: &WatchedThread) {
     let mut outage = OutageLog::new("comparing the lake with the tables");
     let mut requested = Requested::new();
     let mut compared: Option<Instant> = None;
@@ -97,7 +97,7 @@ pub(super) fn run(shared: &Shared, watched: &WatchedThread) {
 }
 
 fn check(
-    shared: &Shared,
+    shared: &WorkerShared,
     requested: &mut Requested,
     compared: &mut Option<Instant>,
     initialized: &mut bool,
@@ -134,7 +134,7 @@ fn is_my_turn(shared: &Shared, every: Duration, starts: bool) -> Result<bool, St
 }
 
 /// Without pipelines no data can have been lost.
-fn log_lost_data(shared: &Shared) -> Result<(), String> {
+fn log_lost_data(shared: &WorkerShared) -> Result<(), String> {
     match pipelines::any(&*shared.store).map_err(|e| e.to_string())? {
         false => tracing::info!("key-value store is empty; no pipelines yet"),
         true => tracing::info!("key-value store is new or lost its data; comparing all pipelines"),
@@ -145,7 +145,7 @@ fn log_lost_data(shared: &Shared) -> Result<(), String> {
 /// Compares every pipeline, then marks the key-value store as initialized; false if that has to be repeated. A lock that no
 /// other worker uses detects whether the store lost its data again meanwhile, and with it the extended windows: then
 /// the lock is gone as well.
-fn after_lost_data(shared: &Shared, requested: &mut Requested) -> Result<bool, String> {
+fn after_lost_data(shared: &WorkerShared, requested: &mut Requested) -> Result<bool, String> {
     let name = format!("comparing by {}", shared.options.name);
     let token = uuid::Uuid::new_v4().to_string();
     let failed = |error: KvError| error.to_string();
@@ -167,13 +167,13 @@ fn after_lost_data(shared: &Shared, requested: &mut Requested) -> Result<bool, S
 ///
 /// # Errors
 /// A store failed; retry.
-pub(super) fn after_lost_notifications(shared: &Shared, requested: &mut Requested) -> Result<(), String> {
+pub(super) fn after_lost_notifications(shared: &WorkerShared, requested: &mut Requested) -> Result<(), String> {
     all(shared, requested, Which::Idle).map(drop)
 }
 
 /// Compares pipelines with a job that failed, on any worker, because of the store or a full disk, once no circuit breaker
 /// is open here.
-fn recheck(shared: &Shared) -> Result<(), String> {
+fn recheck(shared: &WorkerShared) -> Result<(), String> {
     for _ in 0..RECHECKS_PER_ROUND {
         if shared.stopping.phase() != Phase::Working || !shared.state.breakers.open().is_empty() {
             break;
@@ -204,7 +204,7 @@ fn recheck(shared: &Shared) -> Result<(), String> {
 
 /// Extends the windows of `auto_run` pipelines whose tables don't match their lake; false if the worker stopped before all
 /// were compared. Skips pipelines that can't be compared.
-fn all(shared: &Shared, requested: &mut Requested, which: Which) -> Result<bool, String> {
+fn all(shared: &WorkerShared, requested: &mut Requested, which: Which) -> Result<bool, String> {
     for slug in pipelines::slugs(&*shared.store, Bucket::Pipelines) {
         if shared.stopping.phase() != Phase::Working {
             return Ok(false);
@@ -233,7 +233,7 @@ enum Compared {
     Requested,
 }
 
-fn one(shared: &Shared, slug: &Slug, requested: &mut Requested, which: Which) -> Result<Compared, ReconcileError> {
+fn one(shared: &WorkerShared, slug: &Slug, requested: &mut Requested, which: Which) -> Result<Compared, ReconcileError> {
     let text = config::read_text(shared, slug);
     if !config::auto_run(&text) {
         return Ok(Compared::Same);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::config;
 use super::observe::Watch;
-use super::shared::Shared;
+use super::shared::WorkerShared;
 use crate::domain::job::message::TRIGGER_AUTO;
 use crate::domain::job::{ChangedKeys, Job, JobMessage, RunError, RunErrorCode, RunResult};
 use crate::engine::convert::Resources;
@@ -16,7 +16,7 @@ use crate::runtime::threads::Instant;
 
 /// A started job.
 pub(super) struct Run<'a> {
-    pub(super) shared: &'a Shared,
+    pub(super) shared: &'a WorkerShared,
     pub(super) start: StartedJob,
     pub(super) message: JobMessage,
     pub(super) job: Job,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::config;
 use super::retry::OutageLog;
-use super::shared::Shared;
+use super::shared::WorkerShared;
 use super::state::{JobEvent, window_id};
 use super::stopping::Phase;
 use crate::domain::job::message::TRIGGER_AUTO;
@@ -32,7 +32,7 @@ const REQUEUE_LOST_EVERY: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Fires due windows until the worker stops. Each has its own thread, since reading a config may hang.
-pub(super) fn windows(shared: &Arc<Shared>, watched: &WatchedThread) {
+pub(super) fn windows(shared: &Arc<WorkerShared>, watched: &WatchedThread) {
     let firing = Arc::new(Monitor::new(Firing::default()));
     repeat(shared, watched, "firing due windows", || due_windows(shared, &firing, watched));
     watched.waiting(|| firing.wait(FIRING_END_MAX, |firing| firing.pipelines.is_empty().then_some(())));
@@ -58,7 +58,7 @@ impl Drop for FiringGuard {
 }
 
 /// Releases waiting jobs and requeues lost ones until the worker stops. Never waits for the object store.
-pub(super) fn waiting(shared: &Shared, watched: &WatchedThread) {
+pub(super) fn waiting(shared: &WorkerShared, watched: &WatchedThread) {
     let mut lost = LostJobs { cursor: Cursor::default(), at: Instant::now() };
     let mut published: Option<Instant> = None;
     repeat(shared, watched, "releasing due jobs", || {
@@ -72,7 +72,7 @@ pub(super) fn waiting(shared: &Shared, watched: &WatchedThread) {
     });
 }
 
-fn repeat(shared: &Shared, watched: &WatchedThread, what: &'static str, mut step: impl FnMut() -> KvResult<()>) {
+fn repeat(shared: &WorkerShared, watched: &WatchedThread, what: &'static str, mut step: impl FnMut() -> KvResult<()>) {
     let mut outage = OutageLog::new(what);
     let mut wait = TICK;
     while !shared.stopping.wait_for(Phase::Drain, wait) {
@@ -92,7 +92,7 @@ fn repeat(shared: &Shared, watched: &WatchedThread, what: &'static str, mut step
 
 /// Starts firing due windows. Skips pipelines whose window is being fired; without a free thread, the rest waits for the
 /// next step.
-fn due_windows(shared: &Arc<Shared>, firing: &Arc<Monitor<Firing>>, watched: &WatchedThread) -> KvResult<()> {
+fn due_windows(shared: &Arc<WorkerShared>, firing: &Arc<Monitor<Firing>>, watched: &WatchedThread) -> KvResult<()> {
     for slug in watched.waiting(|| shared.kv.due_windows(BATCH))? {
         if shared.stopping.phase() != Phase::Working {
             return Ok(());
@@ -116,7 +116,7 @@ fn due_windows(shared: &Arc<Shared>, firing: &Arc<Monitor<Firing>>, watched: &Wa
     firing.lock().failed.take().map_or(Ok(()), Err)
 }
 
-fn fire_guarded(shared: &Shared, guard: &FiringGuard) {
+fn fire_guarded(shared: &WorkerShared, guard: &FiringGuard) {
     let pipeline = &guard.pipeline;
     match catch_unwind(AssertUnwindSafe(|| fire(shared, pipeline))) {
         Ok(Ok(())) => {}
@@ -128,7 +128,7 @@ fn fire_guarded(shared: &Shared, guard: &FiringGuard) {
     }
 }
 
-fn fire(shared: &Shared, slug: &Slug) -> KvResult<()> {
+fn fire(shared: &WorkerShared, slug: &Slug) -> KvResult<()> {
     let text = config::read_text(shared, slug);
     // A late event must not recreate a pipeline that was deleted or renamed.
     let without_config = text.as_ref().is_err_and(|error| error.code == RunErrorCode::PipelineConfigNotFound);
@@ -156,7 +156,7 @@ fn fire(shared: &Shared, slug: &Slug) -> KvResult<()> {
 }
 
 /// Publishes the maximum of attempts, which queued jobs show, also after the key-value store lost its data.
-fn publish_attempts_max(shared: &Shared) -> KvResult<()> {
+fn publish_attempts_max(shared: &WorkerShared) -> KvResult<()> {
     let attempts_max = shared.options.attempts_max;
     match shared.kv.attempts_max() {
         Ok(Some(known)) if known == attempts_max => Ok(()),
@@ -173,7 +173,7 @@ struct LostJobs {
 }
 
 impl LostJobs {
-    fn requeue(&mut self, shared: &Shared) -> KvResult<()> {
+    fn requeue(&mut self, shared: &WorkerShared) -> KvResult<()> {
         if self.at.elapsed() < REQUEUE_LOST_EVERY {
             return Ok(());
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::exclusive::ExclusiveGate;
 use super::refunds::Refunds;
-use super::state::State;
+use super::state::WorkerState;
 use super::stopping::Stopping;
 use crate::config::LeaseConfig;
 use crate::ports::{Expressions, Kv, ObjectStore};
@@ -14,7 +14,7 @@ use crate::runtime::Clock;
 
 /// Options of a worker.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct WorkerOptions {
     /// Identifies this process among all workers; never used by two at a time.
     pub name: String,
     /// Jobs at a time, from 1.
@@ -31,14 +31,14 @@ pub struct Options {
 }
 
 /// See the module.
-pub(super) struct Shared {
+pub(super) struct WorkerShared {
     pub(super) store: Arc<dyn ObjectStore>,
     pub(super) kv: Arc<dyn Kv>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) expressions: Arc<dyn Expressions>,
-    pub(super) options: Options,
+    pub(super) options: WorkerOptions,
     pub(super) stopping: Arc<Stopping>,
-    pub(super) state: Arc<State>,
+    pub(super) state: Arc<WorkerState>,
     pub(super) gate: ExclusiveGate,
     pub(super) refunds: Refunds,
 }

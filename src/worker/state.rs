@@ -22,7 +22,7 @@ const LOGGED_WINDOWS_MAX: usize = 10_000;
 
 /// Counters since the start, and jobs in flight.
 #[derive(Debug)]
-pub struct State {
+pub struct WorkerState {
     in_flight: AtomicU64,
     completed: AtomicU64,
     failed: AtomicU64,
@@ -50,9 +50,9 @@ pub struct State {
     pub(super) windows: LoggedWindows,
 }
 
-/// A snapshot of [`State`].
+/// A snapshot of [`WorkerState`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
+pub struct WorkerCounts {
     /// Jobs that are running.
     pub in_flight: u64,
     pub completed: u64,
@@ -97,7 +97,7 @@ pub enum JobEvent {
     Fired,
 }
 
-impl Default for State {
+impl Default for WorkerState {
     fn default() -> Self {
         let [in_flight, completed, failed, deferred, retried, refunded, abandoned, lost, dead, fired] =
             [const { AtomicU64::new(0) }; 10];
@@ -129,7 +129,7 @@ impl Default for State {
     }
 }
 
-impl State {
+impl WorkerState {
     pub(super) fn count(&self, event: JobEvent) {
         let counter = match event {
             JobEvent::Completed => &self.completed,
@@ -180,9 +180,9 @@ impl State {
         InFlight(self)
     }
 
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> WorkerCounts {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Counts {
+        WorkerCounts {
             in_flight: get(&self.in_flight),
             completed: get(&self.completed),
             failed: get(&self.failed),
@@ -205,7 +205,7 @@ impl State {
 
 /// A job in flight.
 #[derive(Debug)]
-pub(super) struct InFlight<'a>(&'a State);
+pub(super) struct InFlight<'a>(&'a WorkerState);
 
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {

@@ -30,8 +30,8 @@ fn load<T>(
     own: Changes<'_>,
     changes: Changes<'_>,
     files: Changes<'_>,
-    from: fn(&Environment<'_>) -> Result<Loaded<T>, EnvironmentError>,
-) -> Result<Loaded<T>, EnvironmentError> {
+    from: fn(&Environment<'_>) -> Result<WithWarnings<T>, EnvironmentError>,
+) -> Result<WithWarnings<T>, EnvironmentError> {
     let vars: HashMap<&str, OsString> =
         REQUIRED.iter().chain(own).chain(changes).map(|(k, v)| (*k, OsString::from(v))).collect();
     let get = |name: &str| vars.get(name).cloned();
@@ -43,20 +43,20 @@ fn load<T>(
     from(&Environment { get: &get, read: &read })
 }
 
-fn worker(changes: Changes<'_>) -> Result<Loaded<WorkerConfig>, EnvironmentError> {
+fn worker(changes: Changes<'_>) -> Result<WithWarnings<WorkerConfig>, EnvironmentError> {
     load(OF_WORKER, changes, &[], WorkerConfig::from_env)
 }
 
-fn web(changes: Changes<'_>) -> Result<Loaded<WebConfig>, EnvironmentError> {
+fn web(changes: Changes<'_>) -> Result<WithWarnings<WebConfig>, EnvironmentError> {
     load(OF_WEB, changes, &[], WebConfig::from_env)
 }
 
 #[test]
 fn required_variables_are_sufficient() {
-    let Loaded { config, warnings } = worker(&[]).unwrap();
+    let WithWarnings { config, warnings } = worker(&[]).unwrap();
     assert!(warnings.is_empty());
     assert_eq!(config.objects.buckets.lake, "svc-lake");
-    assert_eq!(config.objects.endpoint, Endpoint::S3("http://127.0.0.1:9000".into()));
+    assert_eq!(config.objects.endpoint, StoreEndpoint::S3("http://127.0.0.1:9000".into()));
     assert_eq!(config.objects.secret_access_key.reveal(), "hush-key");
     assert_eq!((config.server.port, config.server.bind.to_string()), (8_080, "0.0.0.0".into()));
     assert_eq!((config.concurrency, config.attempts_max), (1, 3));
@@ -220,7 +220,7 @@ fn slow_heartbeat_is_clamped_with_a_warning() {
         ("60000", "50000", 20_000, true),
         ("90000", "1000", 1_000, false),
     ] {
-        let Loaded { config, warnings } = worker(&[("JOB_LOCK_TTL_MS", ttl), ("HEARTBEAT_MS", heartbeat)]).unwrap();
+        let WithWarnings { config, warnings } = worker(&[("JOB_LOCK_TTL_MS", ttl), ("HEARTBEAT_MS", heartbeat)]).unwrap();
         assert_eq!(config.lease.heartbeat, Duration::from_millis(expected_ms), "{ttl} {heartbeat}");
         assert!(2 * config.lease.heartbeat < config.lease.lock_ttl);
         assert_eq!(
@@ -233,9 +233,9 @@ fn slow_heartbeat_is_clamped_with_a_warning() {
 
 #[test]
 fn reclaim_waits_for_the_lock_to_expire() {
-    let Loaded { config, warnings } = worker(&[("JOB_LOCK_TTL_MS", "300000")]).unwrap();
+    let WithWarnings { config, warnings } = worker(&[("JOB_LOCK_TTL_MS", "300000")]).unwrap();
     assert_eq!((config.lease.reclaim_idle, warnings.len()), (Duration::from_millis(330_000), 0));
-    let Loaded { config, warnings } = worker(&[("SVC_RECLAIM_IDLE_MS", "5000")]).unwrap();
+    let WithWarnings { config, warnings } = worker(&[("SVC_RECLAIM_IDLE_MS", "5000")]).unwrap();
     assert_eq!(config.lease.reclaim_idle, Duration::from_millis(120_000));
     assert!(warnings[0].contains("raised to `120000`"), "{warnings:?}");
 }
@@ -245,7 +245,7 @@ fn embedded_backends_have_urls() {
     let changes =
         [("OBJ_ENDPOINT_URL", "file:///var/lib/lakemill/objects"), ("KV_URL", "sqlite:///var/lib/lakemill/kv.db")];
     let config = worker(&changes).unwrap().config;
-    assert_eq!(config.objects.endpoint, Endpoint::Folder("/var/lib/lakemill/objects".into()));
+    assert_eq!(config.objects.endpoint, StoreEndpoint::Folder("/var/lib/lakemill/objects".into()));
     assert_eq!(config.kv, KvConfig::Sqlite("/var/lib/lakemill/kv.db".into()));
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use lakemill::config::Secret;
 use lakemill::http::{
-    ApiError, BodyRule, Caller, ContentType, ErrorCode, GuardLimits, Head, Method, PEER_HEADER, Request, Response,
+    ApiError, BodyRule, Caller, ContentType, ErrorCode, GuardLimits, RequestHead, Method, PEER_HEADER, Request, Response,
     Route, Router, Server, ServerOptions, Service, credentials,
 };
 use lakemill::observability::METRICS_CONTENT_TYPE;
@@ -67,11 +67,11 @@ pub enum Ask {
 impl Service for Seen {
     type Credential = Ask;
 
-    fn before_routing(&self, head: &Head) -> Result<(), ApiError> {
+    fn before_routing(&self, head: &RequestHead) -> Result<(), ApiError> {
         if head.is_under(&["closed"]) { Err(ApiError::of(ErrorCode::Unauthorized)) } else { Ok(()) }
     }
 
-    fn authorize(&self, credential: Ask, head: &Head) -> Result<Caller, ApiError> {
+    fn authorize(&self, credential: Ask, head: &RequestHead) -> Result<Caller, ApiError> {
         assert!(!self.panic_in_authorize.load(Ordering::SeqCst), "a service's bug");
         let secret = Secret::new(TOKEN);
         let ok = match credential {

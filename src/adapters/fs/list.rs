@@ -9,11 +9,11 @@ use crate::ports::store::{Bucket, ListPage, StoreResult};
 
 use super::error::invalid_key;
 use super::folder::Folders;
-use super::snapshot::Snapshots;
+use super::snapshot::FolderSnapshots;
 use super::walk::{From, Walk};
 
 /// What to list.
-pub(super) struct Query<'a> {
+pub(super) struct WalkQuery<'a> {
     pub(super) bucket: Bucket,
     pub(super) prefix: &'a str,
     pub(super) delimiter: Option<char>,
@@ -23,8 +23,8 @@ pub(super) struct Query<'a> {
 /// One page. A token is `k` and the last listed key, or `p` and the last listed prefix.
 pub(super) fn page(
     folders: &Folders,
-    snapshots: &Snapshots,
-    query: &Query<'_>,
+    snapshots: &FolderSnapshots,
+    query: &WalkQuery<'_>,
     after: Option<&str>,
 ) -> StoreResult<ListPage> {
     let limit = query.limit.clamp(1, LIST_PAGE_KEYS_MAX);
@@ -66,7 +66,7 @@ pub(super) fn page(
     Ok(page)
 }
 
-fn group(query: &Query<'_>, key: &str) -> Option<String> {
+fn group(query: &WalkQuery<'_>, key: &str) -> Option<String> {
     let delimiter = query.delimiter?;
     let rest = key.strip_prefix(query.prefix)?;
     let end = query.prefix.len() + rest.find(delimiter)? + delimiter.len_utf8();

@@ -29,7 +29,7 @@ const LOCK_PAUSE_MAX: Duration = Duration::from_millis(20);
 const FENCE_DIGITS: usize = 20;
 
 /// The locks of a store.
-pub(super) struct Locks {
+pub(super) struct StoreLocks {
     /// `None` if the store is read-only.
     dir: Option<PathBuf>,
     keys: [Mutex<()>; KEY_LOCKS],
@@ -60,7 +60,7 @@ impl From<LeaseLost> for FenceError {
     }
 }
 
-impl Locks {
+impl StoreLocks {
     pub(super) fn new(dir: Option<PathBuf>) -> Self {
         Self { dir, keys: std::array::from_fn(|_| Mutex::new(())), fences: std::array::from_fn(|_| Mutex::new(())) }
     }

@@ -14,7 +14,7 @@ use crate::ports::store::{
 };
 
 use super::being_written;
-use super::list::{self, Query};
+use super::list::{self, WalkQuery};
 use super::read;
 use super::stage;
 use super::store::FsStore;
@@ -28,7 +28,7 @@ impl ObjectStore for FsStore {
         after: Option<&str>,
         limit: usize,
     ) -> StoreResult<ListPage> {
-        list::page(&self.folders, &self.snapshots, &Query { bucket, prefix, delimiter, limit }, after)
+        list::page(&self.folders, &self.snapshots, &WalkQuery { bucket, prefix, delimiter, limit }, after)
     }
 
     fn head(&self, bucket: Bucket, key: &str) -> StoreResult<Option<ObjectMeta>> {

@@ -19,20 +19,20 @@ const KEPT_MAX: usize = 4;
 
 /// A name in a folder; a subfolder's ends in `/`, so that it sorts as a key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Entry {
+pub(super) struct FolderEntry {
     pub(super) name: Box<str>,
     pub(super) is_link: bool,
     /// Whether the name is UTF-8; otherwise `name` is a lossy conversion.
     pub(super) is_text: bool,
 }
 
-impl Entry {
+impl FolderEntry {
     pub(super) fn is_folder(&self) -> bool {
         self.name.ends_with('/')
     }
 }
 
-pub(super) type Entries = Arc<Vec<Entry>>;
+pub(super) type Entries = Arc<Vec<FolderEntry>>;
 
 struct Kept {
     path: PathBuf,
@@ -45,13 +45,13 @@ struct Kept {
 /// another process adds in the clock tick in which the folder was read may be missing from later pages of that listing,
 /// never from its first.
 #[derive(Default)]
-pub(super) struct Snapshots {
+pub(super) struct FolderSnapshots {
     /// Writes and deletes of this store.
     changes: AtomicU64,
     kept: Mutex<Vec<Kept>>,
 }
 
-impl Snapshots {
+impl FolderSnapshots {
     pub(super) fn object_changed(&self) {
         self.changes.fetch_add(1, Ordering::SeqCst);
     }
@@ -91,14 +91,14 @@ pub(super) fn entry(folder: &Folder, fd: &OwnedFd, path: &Path, name: &str) -> E
     Arc::new(entry.into_iter().collect())
 }
 
-fn read_entries(folder: &Folder, fd: &OwnedFd, path: &Path) -> io::Result<Vec<Entry>> {
+fn read_entries(folder: &Folder, fd: &OwnedFd, path: &Path) -> io::Result<Vec<FolderEntry>> {
     let mut entries = Vec::new();
     for entry in Dir::read_from(fd)? {
         let entry = entry?;
         let Ok(name) = entry.file_name().to_str() else {
             let name = entry.file_name().to_string_lossy();
             tracing::warn!(folder = %path.display(), %name, "file skipped: its name is not UTF-8");
-            entries.push(Entry { name: name.into(), is_link: false, is_text: false });
+            entries.push(FolderEntry { name: name.into(), is_link: false, is_text: false });
             continue;
         };
         if matches!(name, "." | "..") {
@@ -110,7 +110,7 @@ fn read_entries(folder: &Folder, fd: &OwnedFd, path: &Path) -> io::Result<Vec<En
     Ok(entries)
 }
 
-fn classified(folder: &Folder, fd: impl AsFd, path: &Path, name: &str, listed: FileType) -> Option<Entry> {
+fn classified(folder: &Folder, fd: impl AsFd, path: &Path, name: &str, listed: FileType) -> Option<FolderEntry> {
     let stat = |flags| statat(&fd, name, flags).map_or(FileType::Unknown, |s| FileType::from_raw_mode(s.st_mode));
     let own = if listed == FileType::Unknown { stat(AtFlags::SYMLINK_NOFOLLOW) } else { listed };
     let is_link = own == FileType::Symlink;
@@ -120,8 +120,8 @@ fn classified(folder: &Folder, fd: impl AsFd, path: &Path, name: &str, listed: F
         own
     };
     match kind {
-        FileType::RegularFile => Some(Entry { name: name.into(), is_link, is_text: true }),
-        FileType::Directory => Some(Entry { name: format!("{name}/").into(), is_link, is_text: true }),
+        FileType::RegularFile => Some(FolderEntry { name: name.into(), is_link, is_text: true }),
+        FileType::Directory => Some(FolderEntry { name: format!("{name}/").into(), is_link, is_text: true }),
         // Sockets, devices, pipes, broken links and links that are not followed.
         _ => {
             if folder.follows_links() && !folder.hides(name) {

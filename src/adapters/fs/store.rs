@@ -7,18 +7,18 @@ use crate::runtime::{Clock, SystemClock};
 
 use super::being_written::FirstSeen;
 use super::folder::{BucketNames, Folders, Mount, MountError, OWN_FOLDER};
-use super::lock::Locks;
-use super::snapshot::Snapshots;
+use super::lock::StoreLocks;
+use super::snapshot::FolderSnapshots;
 use super::stage;
 use super::sync::{DeferredSync, DirectorySync};
 
 /// An [`ObjectStore`](crate::ports::ObjectStore) over folders. Any number of processes may use the same ones.
 pub struct FsStore {
     pub(super) folders: Arc<Folders>,
-    pub(super) locks: Locks,
+    pub(super) locks: StoreLocks,
     pub(super) directories: DirectorySync,
     pub(super) deferred: DeferredSync,
-    pub(super) snapshots: Snapshots,
+    pub(super) snapshots: FolderSnapshots,
     pub(super) first_seen: FirstSeen,
     pub(super) clock: Arc<dyn Clock>,
 }
@@ -71,10 +71,10 @@ impl FsStore {
         }
         Self {
             folders: Arc::new(folders),
-            locks: Locks::new(state),
+            locks: StoreLocks::new(state),
             directories: DirectorySync::default(),
             deferred: DeferredSync::default(),
-            snapshots: Snapshots::default(),
+            snapshots: FolderSnapshots::default(),
             first_seen: FirstSeen::default(),
             clock: Arc::new(SystemClock),
         }

@@ -13,7 +13,7 @@ use super::error::store_error;
 use super::etag::{Signature, Tag, is_regular};
 use super::folder::{DIRECTORY, Folder, check_key, is_absent};
 use super::read;
-use super::snapshot::{self, Entries, Snapshots};
+use super::snapshot::{self, Entries, FolderSnapshots};
 
 /// Nesting of linked folders, which bounds the paths that links between siblings create.
 const LINKS_DEEP_MAX: usize = 4;
@@ -97,7 +97,7 @@ struct Level {
 
 pub(super) struct Walk<'a> {
     folder: &'a Folder,
-    snapshots: &'a Snapshots,
+    snapshots: &'a FolderSnapshots,
     prefix: &'a str,
     from: From,
     /// Whether cached folders may be used.
@@ -110,7 +110,7 @@ impl<'a> Walk<'a> {
     /// `None` if the folder has no key with that prefix.
     pub(super) fn start(
         folder: &'a Folder,
-        snapshots: &'a Snapshots,
+        snapshots: &'a FolderSnapshots,
         prefix: &'a str,
         from: From,
         again: bool,

@@ -8,7 +8,7 @@ use super::connection::Repeat;
 use super::keys::{self, DELAYED, FENCES};
 use super::kv::RedisKv;
 use super::queue::release_outcome;
-use super::reply::Reply;
+use super::reply::OperationReply;
 use super::scripts::{self, Call};
 use crate::domain::name::Slug;
 use crate::ports::jobs::{LockHolder, PipelineLock, PipelineLocks, ReleaseOutcome};
@@ -21,7 +21,7 @@ impl PipelineLocks for RedisKv {
     fn lock_holder(&self, pipeline: &Slug) -> KvResult<Option<LockHolder>> {
         let mut command = ::redis::cmd("GET");
         command.arg(keys::run_lock(pipeline));
-        let reply = Reply::new("lock_holder", self.pool.request("lock_holder", Repeat::Idempotent, &command)?);
+        let reply = OperationReply::new("lock_holder", self.pool.request("lock_holder", Repeat::Idempotent, &command)?);
         let holder = |token: String| {
             if token.starts_with(OPERATION_PREFIX) { LockHolder::Other } else { LockHolder::Run { token } }
         };

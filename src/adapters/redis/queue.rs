@@ -7,7 +7,7 @@ use serde_json::json;
 use super::keys::{self, DEAD, DELAYED, FENCES, GROUP, STREAM};
 use super::kv::RedisKv;
 use super::record::encode;
-use super::reply::Reply;
+use super::reply::OperationReply;
 use super::scripts::{self, Call};
 use crate::domain::job::{AttemptCost, Job, JobStatus};
 use crate::domain::limits::{DEAD_ENTRIES_MAX, DEFER_MARGIN_MS, DEFER_MS_MAX, LIVE_AFTER_END_MS};
@@ -164,7 +164,7 @@ fn lease_call(source: &'static scripts::Source, now: i64, lease: &JobLease) -> C
         .arg(&lease.token)
 }
 
-fn heartbeat_reply(reply: Reply) -> KvResult<HeartbeatReply> {
+fn heartbeat_reply(reply: OperationReply) -> KvResult<HeartbeatReply> {
     match reply.text()?.as_str() {
         "held" => Ok(HeartbeatReply::Held { cancelled: false }),
         "cancelled" => Ok(HeartbeatReply::Held { cancelled: true }),
@@ -173,7 +173,7 @@ fn heartbeat_reply(reply: Reply) -> KvResult<HeartbeatReply> {
     }
 }
 
-pub(super) fn release_outcome(reply: Reply) -> KvResult<ReleaseOutcome> {
+pub(super) fn release_outcome(reply: OperationReply) -> KvResult<ReleaseOutcome> {
     match reply.text()?.as_str() {
         "done" => Ok(ReleaseOutcome::Released),
         "lost" => Ok(ReleaseOutcome::Lost),
@@ -181,7 +181,7 @@ pub(super) fn release_outcome(reply: Reply) -> KvResult<ReleaseOutcome> {
     }
 }
 
-fn started(reply: Reply, request: &StartRequest<'_>, token: String) -> KvResult<StartOutcome> {
+fn started(reply: OperationReply, request: &StartRequest<'_>, token: String) -> KvResult<StartOutcome> {
     let [word, first, attempt, lost, cancelled] = reply.parts()?;
     match word.text()?.as_str() {
         "running" => {
@@ -194,7 +194,7 @@ fn started(reply: Reply, request: &StartRequest<'_>, token: String) -> KvResult<
                 token,
                 fence: first.count()?,
             };
-            let small = |reply: &Reply| Ok(u32::try_from(reply.count()?).unwrap_or(u32::MAX));
+            let small = |reply: &OperationReply| Ok(u32::try_from(reply.count()?).unwrap_or(u32::MAX));
             let (attempt, lost_starts) = (small(&attempt)?, small(&lost)?);
             Ok(StartOutcome::Running(StartedJob { lease, attempt, lost_starts, cancelled: cancelled.flag()? }))
         }

@@ -4,7 +4,7 @@ use crate::domain::job::{Job, JobMessage, JobStatus, ParsedEntry, WaitReason};
 use crate::ports::kv::KvResult;
 
 use super::error::malformed;
-use super::reply::Reply;
+use super::reply::OperationReply;
 
 /// Replies about a job: its live record, seven fields of its hash, and the fields of its message.
 pub(super) const PARTS: usize = 8 + JobMessage::FIELDS.len();
@@ -18,7 +18,7 @@ pub(super) fn encode(job: &Job) -> String {
 /// `silence`: ms since the last heartbeat of a claimed job that doesn't hold the lock. `parts`: the live record, then of
 /// the message's hash: `not_before`, `reason`, `attempts`, `max_attempts`, `running`, `worker`, `started_at`, and the
 /// fields of the message. `None` if all are missing.
-pub(super) fn decode(silence: Reply, parts: [Reply; PARTS]) -> KvResult<Option<Job>> {
+pub(super) fn decode(silence: OperationReply, parts: [OperationReply; PARTS]) -> KvResult<Option<Job>> {
     let attempts_max = if parts[4].is_nil() { None } else { u32::try_from(parts[4].count()?).ok() };
     let Some(mut job) = merged(parts)? else { return Ok(None) };
     if let Some(attempts_max) = attempts_max.filter(|_| !job.status.is_terminal()) {
@@ -30,7 +30,7 @@ pub(super) fn decode(silence: Reply, parts: [Reply; PARTS]) -> KvResult<Option<J
     Ok(Some(job))
 }
 
-fn merged(parts: [Reply; PARTS]) -> KvResult<Option<Job>> {
+fn merged(parts: [OperationReply; PARTS]) -> KvResult<Option<Job>> {
     let [live, not_before, reason, attempts, max_attempts, running, worker, started_at, message @ ..] = parts;
     let job = match live.optional_text()? {
         Some(text) => Some(parse(live.operation(), &text)?),
@@ -72,7 +72,7 @@ fn parse(operation: &'static str, text: &str) -> KvResult<Job> {
 }
 
 /// Rebuilds a job without a live record from its message.
-fn rebuild(max_attempts: &Reply, message: [Reply; JobMessage::FIELDS.len()]) -> KvResult<Option<Job>> {
+fn rebuild(max_attempts: &OperationReply, message: [OperationReply; JobMessage::FIELDS.len()]) -> KvResult<Option<Job>> {
     let [job_id, received_at] = [&message[0], &message[5]];
     if job_id.is_nil() {
         return Ok(None);

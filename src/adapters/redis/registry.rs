@@ -6,7 +6,7 @@ use super::connection::Repeat;
 use super::keys::{self, DEAD, DELAYED, FIRST_EVENTS, GROUP, STREAM, WINDOWS};
 use super::kv::RedisKv;
 use super::record::{PARTS, decode, encode};
-use super::reply::Reply;
+use super::reply::OperationReply;
 use super::scripts::{self, Call};
 use crate::domain::job::{Job, JobId};
 use crate::domain::limits::TOMBSTONE_MS;
@@ -37,7 +37,7 @@ impl JobRegistry for RedisKv {
         const OPERATION: &str = "attempts_max";
         let mut get = ::redis::cmd("GET");
         let reply =
-            Reply::new(OPERATION, self.pool.request(OPERATION, Repeat::Idempotent, get.arg(keys::ATTEMPTS_MAX))?);
+            OperationReply::new(OPERATION, self.pool.request(OPERATION, Repeat::Idempotent, get.arg(keys::ATTEMPTS_MAX))?);
         if reply.is_nil() {
             return Ok(None);
         }

@@ -8,12 +8,12 @@ use crate::ports::kv::{KvError, KvResult};
 
 /// A reply to an operation.
 #[derive(Debug)]
-pub(super) struct Reply {
+pub(super) struct OperationReply {
     operation: &'static str,
     value: Value,
 }
 
-impl Reply {
+impl OperationReply {
     pub(super) fn new(operation: &'static str, value: Value) -> Self {
         Self { operation, value }
     }
@@ -88,8 +88,8 @@ impl Reply {
 mod tests {
     use super::*;
 
-    fn reply(value: Value) -> Reply {
-        Reply::new("test", value)
+    fn reply(value: Value) -> OperationReply {
+        OperationReply::new("test", value)
     }
 
     #[test]

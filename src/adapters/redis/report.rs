@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use super::connection::Repeat;
 use super::keys;
 use super::kv::RedisKv;
-use super::reply::Reply;
+use super::reply::OperationReply;
 use super::scripts::{self, Call};
 use crate::ports::kv::{Diagnose, KvError, KvFinding, KvReport, KvResult};
 
@@ -26,7 +26,7 @@ const NO_PERMISSION: &str = "NOPERM";
 
 impl Diagnose for RedisKv {
     fn ping(&self) -> KvResult<()> {
-        let reply = Reply::new("ping", self.pool.request("ping", Repeat::Idempotent, &::redis::cmd("PING"))?);
+        let reply = OperationReply::new("ping", self.pool.request("ping", Repeat::Idempotent, &::redis::cmd("PING"))?);
         if reply.text()? == "PONG" { Ok(()) } else { Err(reply.unexpected("`PONG`")) }
     }
 
@@ -50,7 +50,7 @@ impl Diagnose for RedisKv {
     }
 
     fn time(&self) -> KvResult<Option<DateTime<Utc>>> {
-        let reply = Reply::new("time", self.pool.request("time", Repeat::Idempotent, &::redis::cmd("TIME"))?);
+        let reply = OperationReply::new("time", self.pool.request("time", Repeat::Idempotent, &::redis::cmd("TIME"))?);
         let [seconds, micros] = reply.parts()?;
         Ok(DateTime::from_timestamp_micros(
             seconds.number()?.saturating_mul(1_000_000).saturating_add(micros.number()?),
@@ -61,7 +61,7 @@ impl Diagnose for RedisKv {
 impl RedisKv {
     fn info(&self) -> KvResult<HashMap<String, String>> {
         let text =
-            Reply::new(OPERATION, self.pool.request(OPERATION, Repeat::Idempotent, &::redis::cmd("INFO"))?).text()?;
+            OperationReply::new(OPERATION, self.pool.request(OPERATION, Repeat::Idempotent, &::redis::cmd("INFO"))?).text()?;
         let pairs = text.lines().filter_map(|line| line.split_once(':'));
         Ok(pairs.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect())
     }
@@ -77,7 +77,7 @@ impl RedisKv {
                 Err(KvError::Refused { .. }) => return Ok(None),
                 Err(error) => return Err(error),
             };
-            let [name, value] = Reply::new(OPERATION, value).parts()?;
+            let [name, value] = OperationReply::new(OPERATION, value).parts()?;
             if let (Some(name), Some(value)) = (name.optional_text()?, value.optional_text()?) {
                 settings.insert(name, value);
             }

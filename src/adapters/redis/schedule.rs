@@ -13,7 +13,7 @@ use super::keys::{
 };
 use super::kv::RedisKv;
 use super::registry::new_job;
-use super::reply::Reply;
+use super::reply::OperationReply;
 use super::scripts::{self, Call};
 use crate::domain::job::{ChangedKeys, Job, JobId};
 use crate::domain::limits::{
@@ -80,7 +80,7 @@ impl Schedule for RedisKv {
     fn window_opened_at(&self, pipeline: &Slug) -> KvResult<Option<DateTime<Utc>>> {
         let command = ::redis::cmd("HGET").arg(FIRST_EVENTS).arg(pipeline.as_str()).to_owned();
         let first =
-            Reply::new("window_opened_at", self.pool.request("window_opened_at", Repeat::Idempotent, &command)?);
+            OperationReply::new("window_opened_at", self.pool.request("window_opened_at", Repeat::Idempotent, &command)?);
         if first.is_nil() { Ok(None) } else { first.time().map(Some) }
     }
 
@@ -106,7 +106,7 @@ impl Schedule for RedisKv {
 
     fn window_due_at(&self, pipeline: &Slug) -> KvResult<Option<DateTime<Utc>>> {
         let command = ::redis::cmd("ZSCORE").arg(WINDOWS).arg(pipeline.as_str()).to_owned();
-        let due = Reply::new("window_due_at", self.pool.request("window_due_at", Repeat::Idempotent, &command)?);
+        let due = OperationReply::new("window_due_at", self.pool.request("window_due_at", Repeat::Idempotent, &command)?);
         if due.is_nil() { Ok(None) } else { due.time().map(Some) }
     }
 
@@ -144,7 +144,7 @@ impl Schedule for RedisKv {
         let mut scan = ::redis::cmd("SCAN");
         scan.arg(at).arg("MATCH").arg(format!("{ACTIVE}*")).arg("COUNT").arg(SCAN_COUNT);
         let value = self.pool.request("requeue_lost", Repeat::Idempotent, &scan)?;
-        let [next, found] = Reply::new("requeue_lost", value).parts()?;
+        let [next, found] = OperationReply::new("requeue_lost", value).parts()?;
         let mut requeued = 0;
         for key in found.list()? {
             let key = key.text()?;
@@ -199,8 +199,8 @@ impl RedisKv {
         let Ok(slug) = Slug::parse(key.strip_prefix(ACTIVE).unwrap_or_default()) else { return Ok(0) };
         let mut range = ::redis::cmd("ZRANGE");
         range.arg(key).arg(0).arg(CHECKED_MAX - 1);
-        let ids = Reply::new("requeue_lost", self.pool.request("requeue_lost", Repeat::Idempotent, &range)?).list()?;
-        let ids = ids.iter().map(Reply::text).collect::<KvResult<Vec<String>>>()?;
+        let ids = OperationReply::new("requeue_lost", self.pool.request("requeue_lost", Repeat::Idempotent, &range)?).list()?;
+        let ids = ids.iter().map(OperationReply::text).collect::<KvResult<Vec<String>>>()?;
         let mut requeued = 0;
         for some in ids.chunks(CHECKED_AT_ONCE) {
             let reply = Call::new(&scripts::REQUEUE_LOST, [STREAM, DELAYED, key, &keys::run_lock(&slug)])
@@ -233,7 +233,7 @@ impl RedisKv {
             Err(error) if error.detail().is_some_and(|text| text.contains("no such key")) => return Ok(()),
             Err(error) => return Err(self.pool.kv_error("requeue_lost", &error)),
         };
-        for consumer in Reply::new("requeue_lost", value).list()? {
+        for consumer in OperationReply::new("requeue_lost", value).list()? {
             let properties = consumer.list()?;
             let get = |name: &str| {
                 let at = properties.chunks(2).find(|pair| pair[0].text().is_ok_and(|text| text == name))?;

@@ -10,7 +10,7 @@ use ::redis::{Cmd, RedisError, Script, Value};
 
 use super::connection::{Pool, Repeat};
 use super::error::script_is_missing;
-use super::reply::Reply;
+use super::reply::OperationReply;
 use crate::domain::job::JobMessage;
 use crate::ports::kv::KvResult;
 
@@ -129,10 +129,10 @@ impl Call {
         self.args(fields.into_iter().flat_map(|(name, value)| [name.to_owned(), value]))
     }
 
-    pub(super) fn run(self, pool: &Pool) -> KvResult<Reply> {
+    pub(super) fn run(self, pool: &Pool) -> KvResult<OperationReply> {
         let name = self.source.name;
         let value = self.evaluate(pool).map_err(|error| pool.kv_error(name, &error))?;
-        Ok(Reply::new(name, value))
+        Ok(OperationReply::new(name, value))
     }
 
     /// Loads the script again if the server restarted or its scripts were flushed.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::keys;
 use super::kv::RedisKv;
-use super::reply::Reply;
+use super::reply::OperationReply;
 use super::scripts::{self, Call};
 use crate::domain::login::{KNOWN_LOGIN_S, LOGIN_MEMORY_S, LoginScope, LoginScopes};
 use crate::ports::kv::KvResult;
@@ -51,7 +51,7 @@ fn login_keys(client: &LoginScopes) -> impl Iterator<Item = String> {
     std::iter::once(known).chain(client.iter().map(|scope| keys::login(&scope.name)))
 }
 
-fn session(reply: Reply) -> KvResult<Session> {
+fn session(reply: OperationReply) -> KvResult<Session> {
     let [created, ends] = reply.parts()?;
     Ok(Session { created_at: created.time()?, ends_at: ends.time()? })
 }

@@ -9,7 +9,7 @@ use super::connection::Repeat;
 use super::error::group_is_missing;
 use super::keys::{ADOPTED, EPOCH, GROUP, STREAM};
 use super::kv::RedisKv;
-use super::reply::Reply;
+use super::reply::OperationReply;
 use super::scripts::{Call, GROUP as CREATE_GROUP, SWEEP};
 use crate::ports::jobs::{Entry, EntryId};
 use crate::ports::kv::KvResult;
@@ -44,7 +44,7 @@ impl RedisKv {
             outcome => outcome,
         };
         match reply {
-            Ok(value) => first_stream(Reply::new(OPERATION, value)),
+            Ok(value) => first_stream(OperationReply::new(OPERATION, value)),
             // Deleted again: the next claim creates it.
             Err(error) if group_is_missing(&error) => Ok(Vec::new()),
             Err(error) => Err(self.pool.kv_error(OPERATION, &error)),
@@ -57,7 +57,7 @@ impl RedisKv {
         for _ in 0..RECLAIM_STEPS_MAX {
             let command = autoclaim(consumer, count - entries.len(), idle, &at);
             let reply = match self.pool.try_request(Repeat::Never, &command, Duration::ZERO) {
-                Ok(value) => Reply::new("reclaim", value),
+                Ok(value) => OperationReply::new("reclaim", value),
                 // Without a group nothing is pending.
                 Err(error) if group_is_missing(&error) => break,
                 // Returns the claimed entries, which would otherwise idle for another period.
@@ -112,14 +112,14 @@ fn millis(duration: Duration) -> u64 {
 }
 
 /// `[[stream, entries]]`, or nil after a timeout.
-fn first_stream(reply: Reply) -> KvResult<Vec<Entry>> {
+fn first_stream(reply: OperationReply) -> KvResult<Vec<Entry>> {
     let Some(stream) = reply.list()?.into_iter().next() else { return Ok(Vec::new()) };
     let [_name, entries] = stream.parts()?;
     entries.list()?.into_iter().filter_map(|reply| entry(reply).transpose()).collect()
 }
 
 /// `[id, [name, value, …]]`; `None` if the content was deleted.
-pub(super) fn entry(reply: Reply) -> KvResult<Option<Entry>> {
+pub(super) fn entry(reply: OperationReply) -> KvResult<Option<Entry>> {
     if reply.is_nil() {
         return Ok(None);
     }
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn entry_keeps_its_fields_in_order_and_accepts_any_bytes() {
         let fields = vec![bulk(b"b"), bulk(b"1"), bulk(b"a\xff"), bulk(b"\x00")];
-        let reply = Reply::new("test", Value::Array(vec![bulk(b"1700000000123-4"), Value::Array(fields)]));
+        let reply = OperationReply::new("test", Value::Array(vec![bulk(b"1700000000123-4"), Value::Array(fields)]));
         let entry = entry(reply).unwrap().unwrap();
         assert_eq!(entry.id, EntryId("1700000000123-4".into()));
         assert_eq!(entry.received_at.timestamp_millis(), 1_700_000_000_123);
@@ -160,11 +160,11 @@ mod tests {
 
     #[test]
     fn entry_without_content_is_none_and_an_invalid_reply_malformed() {
-        assert_eq!(entry(Reply::new("test", Value::Nil)).unwrap(), None);
+        assert_eq!(entry(OperationReply::new("test", Value::Nil)).unwrap(), None);
         let gone = Value::Array(vec![bulk(b"1-0"), Value::Nil]);
-        assert_eq!(entry(Reply::new("test", gone)).unwrap(), None);
+        assert_eq!(entry(OperationReply::new("test", gone)).unwrap(), None);
         let odd = Value::Array(vec![bulk(b"x"), Value::Array(vec![])]);
-        assert!(entry(Reply::new("test", odd)).is_err());
-        assert!(first_stream(Reply::new("test", Value::Okay)).is_err());
+        assert!(entry(OperationReply::new("test", odd)).is_err());
+        assert!(first_stream(OperationReply::new("test", Value::Okay)).is_err());
     }
 }

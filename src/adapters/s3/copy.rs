@@ -14,7 +14,7 @@ use super::error::OperationContext;
 use super::failure::RequestError;
 use super::key;
 use super::list::parse_time;
-use super::multipart::{Upload, copy_source};
+use super::multipart::{MultipartUpload, copy_source};
 use super::preconditions::{Enforcement, FinalRequest};
 use super::request::{Payload, S3Request, UploadBody, quoted};
 use super::response::WriteResult;
@@ -136,7 +136,7 @@ impl S3Store {
         options: &WriteOptions<'_>,
     ) -> StoreResult<ObjectMeta> {
         let write_id = uuid::Uuid::new_v4().to_string();
-        let mut upload = Upload::start(self, context.bucket, context.key, options.lease, &write_id)?;
+        let mut upload = MultipartUpload::start(self, context.bucket, context.key, options.lease, &write_id)?;
         let name = self.client.options.name_of(from.bucket);
         let parts = upload.copy_from((name, from.key), from.size, &from.tag).map_err(|error| match error {
             // The target's precondition is not checked yet: it is the source's.

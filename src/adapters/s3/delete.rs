@@ -14,7 +14,7 @@ use crate::domain::limits::LIST_PAGE_KEYS_MAX;
 use crate::ports::store::{Bucket, StoreResult, WriteOptions};
 
 use super::error::OperationContext;
-use super::failure::{ErrorElement, Rejection, RequestError};
+use super::failure::{ErrorElement, StoreRejection, RequestError};
 use super::key;
 use super::request::{Payload, S3Request};
 use super::store::S3Store;
@@ -98,7 +98,7 @@ impl S3Store {
             "InternalError" | "SlowDown" | "ServiceUnavailable" => 503,
             _ => 403,
         };
-        Err(context.error(RequestError::rejected(Rejection::new(status, error))))
+        Err(context.error(RequestError::rejected(StoreRejection::new(status, error))))
     }
 }
 

@@ -4,7 +4,7 @@ use std::io;
 
 use crate::ports::store::{Bucket, LeaseLost, StoreError};
 
-use super::failure::{Rejection, RequestError};
+use super::failure::{StoreRejection, RequestError};
 
 /// What an operation works on, for its errors.
 #[derive(Clone, Copy)]
@@ -56,7 +56,7 @@ impl OperationContext<'_> {
         }
     }
 
-    fn refused(&self, rejection: &Rejection) -> StoreError {
+    fn refused(&self, rejection: &StoreRejection) -> StoreError {
         match (rejection.status, rejection.code.as_str()) {
             (_, "NoSuchBucket") => self.bucket_not_found(),
             (_, "NoSuchKey") | (404, "" | "NotFound" | "ObjectNotFound") => self.not_found(),
@@ -102,7 +102,7 @@ mod tests {
     fn of(status: u16, code: &str) -> StoreError {
         let context = OperationContext { bucket: Bucket::Lake, name: "svc-lake", key: "k", operation: "reading" };
         let rejection =
-            Rejection { status, code: code.to_owned(), message: "m".to_owned(), request_id: "7".to_owned() };
+            StoreRejection { status, code: code.to_owned(), message: "m".to_owned(), request_id: "7".to_owned() };
         context.error(RequestError::rejected(rejection))
     }
 

@@ -31,7 +31,7 @@ fn first<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error>
 
 /// The store rejected the request.
 #[derive(Debug)]
-pub(super) struct Rejection {
+pub(super) struct StoreRejection {
     pub(super) status: u16,
     /// S3's code, or empty.
     pub(super) code: String,
@@ -39,7 +39,7 @@ pub(super) struct Rejection {
     pub(super) request_id: String,
 }
 
-impl Rejection {
+impl StoreRejection {
     pub(super) fn new(status: u16, error: &ErrorElement) -> Self {
         Self {
             status,
@@ -62,7 +62,7 @@ impl Rejection {
     }
 }
 
-impl fmt::Display for Rejection {
+impl fmt::Display for StoreRejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "status {}", self.status)?;
         if !self.code.is_empty() {
@@ -89,7 +89,7 @@ pub(super) fn one_line(text: &str) -> String {
 pub(super) enum RequestError {
     /// `repeated`: an earlier attempt, whose response was lost, may have taken effect. `expired`: the request carried a
     /// lease, and its signature had expired.
-    Rejected { rejection: Rejection, repeated: bool, expired: bool },
+    Rejected { rejection: StoreRejection, repeated: bool, expired: bool },
     /// No response, an incomplete one, or an invalid one. The request may have taken effect if it was `sent`. `quick`:
     /// a retry is cheap and may succeed.
     NoResponse { source: io::Error, sent: bool, quick: bool },
@@ -108,7 +108,7 @@ impl fmt::Display for RequestError {
 }
 
 impl RequestError {
-    pub(super) fn rejected(rejection: Rejection) -> Self {
+    pub(super) fn rejected(rejection: StoreRejection) -> Self {
         Self::Rejected { rejection, repeated: false, expired: false }
     }
 
@@ -228,14 +228,14 @@ mod tests {
             request_id: "4X".to_owned(),
             key: None,
         };
-        let rejection = Rejection::new(403, &element);
+        let rejection = StoreRejection::new(403, &element);
         assert_eq!(rejection.to_string(), "status 403 `AccessDenied`: Access Denied (request 4X)");
         assert!(!rejection.is_expiry(false) && rejection.is_expiry(true));
     }
 
     #[test]
     fn expiry_is_recognized_in_every_wording() {
-        let rejection = |status, code: &str, message: &str| Rejection {
+        let rejection = |status, code: &str, message: &str| StoreRejection {
             status,
             code: code.to_owned(),
             message: message.to_owned(),

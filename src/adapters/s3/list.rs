@@ -21,7 +21,7 @@ use super::store::S3Store;
 pub(super) const LISTING_BYTES_MAX: u64 = 16 << 20;
 
 /// What to list.
-pub(super) struct Query<'a> {
+pub(super) struct ListQuery<'a> {
     pub(super) bucket: Bucket,
     pub(super) prefix: &'a str,
     pub(super) delimiter: Option<char>,
@@ -65,7 +65,7 @@ struct Page {
 impl S3Store {
     /// Requests pages until one of ours is full: invalid keys (a `..` segment) are reported separately, and stores may
     /// return less than the limit.
-    pub(super) fn list_page(&self, query: &Query<'_>, after: Option<&str>) -> StoreResult<ListPage> {
+    pub(super) fn list_page(&self, query: &ListQuery<'_>, after: Option<&str>) -> StoreResult<ListPage> {
         let mut listed = ListPage::default();
         if !key::is_valid_prefix(query.prefix) {
             return Ok(listed);
@@ -95,7 +95,7 @@ impl S3Store {
         }
     }
 
-    fn store_page(&self, query: &Query<'_>, after: Option<&str>, limit: usize) -> StoreResult<Page> {
+    fn store_page(&self, query: &ListQuery<'_>, after: Option<&str>, limit: usize) -> StoreResult<Page> {
         let context = self.context(query.bucket, query.prefix, "listing");
         let request = |encoded: bool| {
             let mut request = S3Request::new(Method::GET, query.bucket, "", context.operation)

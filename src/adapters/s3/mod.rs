@@ -36,7 +36,7 @@ mod write;
 mod xml;
 
 pub use conditions::Conditions;
-pub use notification::{Entry, NotificationConfiguration, NotificationError, Rule, RuleKind};
+pub use notification::{ConfigurationElement, NotificationConfiguration, NotificationError, Rule, RuleKind};
 pub use options::{S3OpenError, S3Options, Timeouts};
 pub use store::S3Store;
 pub use tls::config as trusted;

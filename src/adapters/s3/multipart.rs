@@ -28,7 +28,7 @@ const PARTS_MAX: u64 = 10_000;
 const PARTS_AT_ONCE_MAX: usize = 4;
 const RESPONSE_BYTES_MAX: u64 = 64 << 10;
 
-pub(super) struct Upload<'a> {
+pub(super) struct MultipartUpload<'a> {
     pub(super) store: &'a S3Store,
     pub(super) bucket: Bucket,
     pub(super) key: String,
@@ -37,7 +37,7 @@ pub(super) struct Upload<'a> {
     open: bool,
 }
 
-impl<'a> Upload<'a> {
+impl<'a> MultipartUpload<'a> {
     /// Starts an upload; the object will have this write id.
     pub(super) fn start(
         store: &'a S3Store,
@@ -150,7 +150,7 @@ impl<'a> Upload<'a> {
     }
 }
 
-impl Drop for Upload<'_> {
+impl Drop for MultipartUpload<'_> {
     fn drop(&mut self) {
         if !self.open {
             return;

@@ -59,13 +59,13 @@ pub struct Rule {
 
 /// One element of a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct ConfigurationElement {
     /// The element as read.
     text: String,
     rule: Option<Rule>,
 }
 
-impl Entry {
+impl ConfigurationElement {
     /// The rule; `None` for unknown elements.
     pub fn rule(&self) -> Option<&Rule> {
         self.rule.as_ref()
@@ -82,7 +82,7 @@ impl Entry {
 pub struct NotificationConfiguration {
     /// The root's start tag.
     root: String,
-    entries: Vec<Entry>,
+    entries: Vec<ConfigurationElement>,
 }
 
 /// Why a configuration can't be read.
@@ -119,12 +119,12 @@ impl NotificationConfiguration {
         if !root.contains("Notification") {
             return Err(wrong(format!("a `{root}`")));
         }
-        let entry = |text: &str| Entry { text: text.to_owned(), rule: parse_rule(text) };
+        let entry = |text: &str| ConfigurationElement { text: text.to_owned(), rule: parse_rule(text) };
         let entries = elements.into_iter().map(entry).collect();
         Ok(Self { root: start_tag.map_or_else(|| EMPTY.to_owned(), str::to_owned), entries })
     }
 
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[ConfigurationElement] {
         &self.entries
     }
 
@@ -134,15 +134,15 @@ impl NotificationConfiguration {
 
     /// The rules among the entries.
     pub fn rules(&self) -> impl Iterator<Item = &Rule> {
-        self.entries.iter().filter_map(Entry::rule)
+        self.entries.iter().filter_map(ConfigurationElement::rule)
     }
 
     pub fn push(&mut self, rule: Rule) {
-        self.entries.push(Entry { text: text_of(&rule), rule: Some(rule) });
+        self.entries.push(ConfigurationElement { text: text_of(&rule), rule: Some(rule) });
     }
 
     /// Removes the entries for which `keep` is false.
-    pub fn retain(&mut self, keep: impl FnMut(&Entry) -> bool) {
+    pub fn retain(&mut self, keep: impl FnMut(&ConfigurationElement) -> bool) {
         self.entries.retain(keep);
     }
 
@@ -311,7 +311,7 @@ mod tests {
              </NotificationConfiguration>"
         );
         let mut rules = NotificationConfiguration::parse(document.as_bytes()).unwrap();
-        assert_eq!(rules.entries().iter().map(Entry::text).collect::<Vec<_>>(), [foreign, bridge]);
+        assert_eq!(rules.entries().iter().map(ConfigurationElement::text).collect::<Vec<_>>(), [foreign, bridge]);
         assert_eq!(rules.rules().map(|rule| rule.id.as_str()).collect::<Vec<_>>(), ["x"]);
         rules.push(ours());
         let written = rules.to_xml();

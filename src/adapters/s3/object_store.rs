@@ -12,7 +12,7 @@ use crate::ports::store::{
 };
 
 use super::key;
-use super::list::Query;
+use super::list::ListQuery;
 use super::request::UploadBody;
 use super::store::S3Store;
 
@@ -25,7 +25,7 @@ impl ObjectStore for S3Store {
         after: Option<&str>,
         limit: usize,
     ) -> StoreResult<ListPage> {
-        self.list_page(&Query { bucket, prefix, delimiter, limit }, after)
+        self.list_page(&ListQuery { bucket, prefix, delimiter, limit }, after)
     }
 
     fn head(&self, bucket: Bucket, key: &str) -> StoreResult<Option<ObjectMeta>> {

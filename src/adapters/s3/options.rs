@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::config::{Buckets, Endpoint, ObjectStoreConfig, Secret};
+use crate::config::{Buckets, StoreEndpoint, ObjectStoreConfig, Secret};
 use crate::ports::kv::KeyLocks;
 use crate::ports::store::Bucket;
 use crate::runtime::Clock;
@@ -97,8 +97,8 @@ impl S3Options {
     /// From the configuration; `None` if it names a folder.
     pub fn from_config(config: &ObjectStoreConfig, clock: Arc<dyn Clock>) -> Option<Self> {
         let endpoint = match &config.endpoint {
-            Endpoint::S3(url) => url,
-            Endpoint::Folder(_) => return None,
+            StoreEndpoint::S3(url) => url,
+            StoreEndpoint::Folder(_) => return None,
         };
         let (id, secret) = (config.access_key_id.clone(), config.secret_access_key.clone());
         let mut options = Self::new(endpoint, &config.region, id, secret, config.buckets.clone(), clock);
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn configuration_names_a_store_or_a_folder() {
         let mut config = ObjectStoreConfig {
-            endpoint: Endpoint::S3("https://s3.example:9000".to_owned()),
+            endpoint: StoreEndpoint::S3("https://s3.example:9000".to_owned()),
             region: "r".to_owned(),
             ca_file: Some(PathBuf::from("/etc/ca.pem")),
             ..ObjectStoreConfig::default()
@@ -149,7 +149,7 @@ mod tests {
         let options = S3Options::from_config(&config, Arc::new(SystemClock)).unwrap();
         assert_eq!((options.endpoint.as_str(), options.region.as_str()), ("https://s3.example:9000", "r"));
         assert_eq!((options.name_of(Bucket::Lake), &options.ca_file), ("my-lake", &config.ca_file));
-        config.endpoint = Endpoint::Folder(PathBuf::from("/srv/objects"));
+        config.endpoint = StoreEndpoint::Folder(PathBuf::from("/srv/objects"));
         assert!(S3Options::from_config(&config, Arc::new(SystemClock)).is_none());
     }
 }

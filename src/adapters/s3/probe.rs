@@ -9,8 +9,8 @@ use crate::ports::store::{Bucket, ETag, ObjectMeta, Precondition, StoreResult, W
 use super::conditions::Conditions;
 use super::error::OperationContext;
 use super::failure::RequestError;
-use super::list::Query;
-use super::multipart::Upload;
+use super::list::ListQuery;
+use super::multipart::MultipartUpload;
 use super::read::HeadResult;
 use super::request::{Payload, S3Request, UploadBody, WRITE_ID_HEADER};
 use super::store::S3Store;
@@ -67,7 +67,7 @@ impl Probe<'_> {
     fn run(&self) -> StoreResult<Conditions> {
         let (bucket, key) = (self.context.bucket, self.context.key);
         let Outcome::Done(tag) = self.put(&Precondition::None)? else { return Err(self.context.missing("success")) };
-        let query = Query { bucket, prefix: key, delimiter: None, limit: 1 };
+        let query = ListQuery { bucket, prefix: key, delimiter: None, limit: 1 };
         let listed = self.store.list_page(&query, None)?;
         let listed_etags = listed.objects.first().is_some_and(|object| object.etag.is_some());
         let put = self.put_is_conditional(tag)?;
@@ -130,7 +130,7 @@ impl Probe<'_> {
 
     fn complete(&self, precondition: &Precondition) -> StoreResult<Outcome> {
         let write_id = uuid::Uuid::new_v4().to_string();
-        let mut upload = Upload::start(self.store, self.context.bucket, self.context.key, None, &write_id)?;
+        let mut upload = MultipartUpload::start(self.store, self.context.bucket, self.context.key, None, &write_id)?;
         let parts = upload.send(&UploadBody::Bytes(b"probe"), &|| true)?;
         self.outcome_of(&write_id, true, upload.complete(&parts, precondition, None))
     }

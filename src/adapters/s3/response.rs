@@ -10,7 +10,7 @@ use ureq::http::{HeaderMap, Response, StatusCode};
 
 use crate::ports::store::ETag;
 
-use super::failure::{ErrorElement, Rejection, RequestError, describe, one_line};
+use super::failure::{ErrorElement, StoreRejection, RequestError, describe, one_line};
 use super::options::Timeouts;
 use super::store_clock::parse_date;
 use super::xml::Document;
@@ -76,7 +76,7 @@ impl StoreResponse {
         }
         if document.root == "Error" {
             let error: ErrorElement = document.read().map_err(RequestError::invalid_response)?;
-            return Err(RequestError::rejected(Rejection::new(500, &error)));
+            return Err(RequestError::rejected(StoreRejection::new(500, &error)));
         }
         Err(RequestError::invalid_response(format!("expected a `{root}`, found a `{}`", document.root)))
     }
@@ -87,7 +87,7 @@ impl StoreResponse {
     }
 
     /// Reads an error response; without a body (HEAD) only its status is known.
-    pub(super) fn into_rejection(self) -> Rejection {
+    pub(super) fn into_rejection(self) -> StoreRejection {
         let status = self.status.as_u16();
         let id = one_line(self.header("x-amz-request-id").unwrap_or_default());
         let mut bytes = Vec::new();
@@ -95,10 +95,10 @@ impl StoreResponse {
         let _ = self.into_reader().take(ERROR_BYTES_MAX).read_to_end(&mut bytes);
         let document = Document::parse(&bytes).ok().filter(|document| document.root == "Error");
         let mut rejection = match document.and_then(|document| document.read().ok()) {
-            Some(error) => Rejection::new(status, &error),
+            Some(error) => StoreRejection::new(status, &error),
             None => {
                 let (code, message) = (String::new(), one_line(&String::from_utf8_lossy(&bytes)));
-                Rejection { status, code, message, request_id: String::new() }
+                StoreRejection { status, code, message, request_id: String::new() }
             }
         };
         if rejection.request_id.is_empty() {

@@ -20,7 +20,7 @@ use crate::ports::store::{
 use super::error::OperationContext;
 use super::failure::RequestError;
 use super::key;
-use super::multipart::Upload;
+use super::multipart::MultipartUpload;
 use super::preconditions::{Enforcement, FinalRequest};
 use super::request::{S3Request, UploadBody, WRITE_ID_HEADER};
 use super::store::S3Store;
@@ -41,7 +41,7 @@ pub(super) type Written = (Option<ETag>, Option<DateTime<Utc>>);
 
 /// A multipart upload whose parts are sent.
 struct SentParts<'a> {
-    upload: Upload<'a>,
+    upload: MultipartUpload<'a>,
     parts: Vec<ETag>,
     write_id: String,
     size: u64,
@@ -61,7 +61,7 @@ impl StagedFile for SentParts<'_> {
         if let Some(lease) = options.lease {
             lease.remaining()?;
         }
-        let Upload { store, bucket, .. } = self.upload;
+        let MultipartUpload { store, bucket, .. } = self.upload;
         let enforcement = store.enforcement(bucket, &options.precondition, FinalRequest::Complete)?;
         self.complete(enforcement, options)
     }
@@ -120,7 +120,7 @@ impl S3Store {
         keep_going: &(dyn Fn() -> bool + Sync),
     ) -> StoreResult<SentParts<'s>> {
         let write_id = uuid::Uuid::new_v4().to_string();
-        let upload = Upload::start(self, bucket, key, lease, &write_id)?;
+        let upload = MultipartUpload::start(self, bucket, key, lease, &write_id)?;
         let parts = upload.send(body, keep_going)?;
         Ok(SentParts { upload, parts, write_id, size: body.length() })
     }
@@ -175,7 +175,7 @@ impl S3Store {
     /// Completes an upload under the precondition.
     pub(super) fn complete_upload(
         &self,
-        upload: &mut Upload<'_>,
+        upload: &mut MultipartUpload<'_>,
         parts: &[ETag],
         enforcement: Enforcement,
         context: &OperationContext<'_>,

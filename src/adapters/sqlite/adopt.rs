@@ -1,7 +1,7 @@
 //! Adopts jobs that other programs added to the stream: creates their rows before jobs are read.
 
-use super::db::Step;
-use super::error::Outcome;
+use super::db::KvTransaction;
+use super::error::StepResult;
 use super::kv::SqliteKv;
 use super::{entries, jobs, start};
 use crate::domain::job::{Job, JobMessage};
@@ -36,12 +36,12 @@ impl SqliteKv {
 }
 
 /// Whether the stream has entries that were not checked.
-fn any_new(step: &Step<'_>) -> Outcome<bool> {
+fn any_new(step: &KvTransaction<'_>) -> StepResult<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM stream WHERE id > (SELECT entry FROM adopted))";
     Ok(step.sql(sql)?.query_row([], |row| row.get(0))?)
 }
 
-fn adopt_some(step: &Step<'_>) -> Outcome<()> {
+fn adopt_some(step: &KvTransaction<'_>) -> StepResult<()> {
     let attempts_max = jobs::attempts_max(step)?.unwrap_or(ATTEMPTS_DEFAULT);
     for entry in entries::after_adopted(step, ENTRIES_MAX)? {
         let Some(number) = entries::number(&entry.id) else { continue };

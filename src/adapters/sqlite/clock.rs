@@ -8,13 +8,13 @@ use rusqlite::Connection;
 
 use crate::runtime::Clock;
 
-use super::error::Outcome;
+use super::error::StepResult;
 
 /// How far the stored value may lag behind, in ms.
 const SLACK_MS: i64 = 1_000;
 
 /// The store's time in ms; with `keep`, updates the stored value.
-pub(super) fn now(conn: &Connection, clock: &dyn Clock, keep: bool) -> Outcome<i64> {
+pub(super) fn now(conn: &Connection, clock: &dyn Clock, keep: bool) -> StepResult<i64> {
     let wall = clock.now().timestamp_millis();
     let boot = i64::try_from(clock.since_boot().as_millis()).unwrap_or(i64::MAX / 2);
     let (offset, high): (i64, i64) = conn

@@ -16,7 +16,7 @@ use crate::ports::kv::KvResult;
 use crate::runtime::{Clock, SystemClock, failpoint};
 use crate::sync::Monitor;
 
-use super::error::{BUSY_MS_MAX, Fault, Outcome, read_only};
+use super::error::{BUSY_MS_MAX, StepError, StepResult, read_only};
 use super::file::{self, FileId};
 use super::{clock, schema};
 
@@ -57,7 +57,7 @@ struct Opened {
 }
 
 /// A running transaction.
-pub(super) struct Step<'a> {
+pub(super) struct KvTransaction<'a> {
     tx: Transaction<'a>,
     /// The store's time, in ms.
     pub(super) now: i64,
@@ -66,18 +66,18 @@ pub(super) struct Step<'a> {
     wakes_claims: Cell<bool>,
 }
 
-impl Step<'_> {
-    pub(super) fn sql(&self, text: &str) -> Outcome<CachedStatement<'_>> {
+impl KvTransaction<'_> {
+    pub(super) fn sql(&self, text: &str) -> StepResult<CachedStatement<'_>> {
         Ok(self.tx.prepare_cached(text)?)
     }
 
     /// Runs a statement; returns the number of changed rows.
-    pub(super) fn run(&self, text: &str, params: impl rusqlite::Params) -> Outcome<usize> {
+    pub(super) fn run(&self, text: &str, params: impl rusqlite::Params) -> StepResult<usize> {
         Ok(self.sql(text)?.execute(params)?)
     }
 
     /// Deletes some expired rows of a table with a column `expires_ms`; called by every insert into it.
-    pub(super) fn delete_expired(&self, table: &str, key: &str) -> Outcome<()> {
+    pub(super) fn delete_expired(&self, table: &str, key: &str) -> StepResult<()> {
         let sql = format!(
             "DELETE FROM {table} WHERE ({key}) IN
                  (SELECT {key} FROM {table} WHERE expires_ms <= ?1 ORDER BY expires_ms LIMIT {EXPIRED_AT_ONCE})"
@@ -103,7 +103,7 @@ impl Db {
     }
 
     /// Runs a step that writes.
-    pub(super) fn write<T>(&self, operation: &'static str, step: impl FnOnce(&Step<'_>) -> Outcome<T>) -> KvResult<T> {
+    pub(super) fn write<T>(&self, operation: &'static str, step: impl FnOnce(&KvTransaction<'_>) -> StepResult<T>) -> KvResult<T> {
         let transact = || self.transact(operation, TransactionBehavior::Immediate, step);
         let (value, wakes_claims) = failpoint::unstopped(transact)?;
         if wakes_claims {
@@ -113,7 +113,7 @@ impl Db {
     }
 
     /// Runs a step that only reads: it never waits for another process.
-    pub(super) fn read<T>(&self, operation: &'static str, step: impl FnOnce(&Step<'_>) -> Outcome<T>) -> KvResult<T> {
+    pub(super) fn read<T>(&self, operation: &'static str, step: impl FnOnce(&KvTransaction<'_>) -> StepResult<T>) -> KvResult<T> {
         Ok(self.transact(operation, TransactionBehavior::Deferred, step)?.0)
     }
 
@@ -126,16 +126,16 @@ impl Db {
         &self,
         operation: &'static str,
         behavior: TransactionBehavior,
-        step: impl FnOnce(&Step<'_>) -> Outcome<T>,
+        step: impl FnOnce(&KvTransaction<'_>) -> StepResult<T>,
     ) -> KvResult<(T, bool)> {
         let mut slot = self.opened.lock();
         let outcome = self.connection(&mut slot).and_then(|conn| {
             let writes = matches!(behavior, TransactionBehavior::Immediate);
             let tx = conn.transaction_with_behavior(behavior)?;
             let now = clock::now(&tx, &*self.clock, writes)?;
-            let step_ = Step { tx, now, wall: self.clock.now().timestamp_millis(), wakes_claims: Cell::new(false) };
+            let step_ = KvTransaction { tx, now, wall: self.clock.now().timestamp_millis(), wakes_claims: Cell::new(false) };
             let value = step(&step_)?;
-            let Step { tx, wakes_claims, .. } = step_;
+            let KvTransaction { tx, wakes_claims, .. } = step_;
             tx.commit()?;
             Ok((value, wakes_claims.get()))
         });
@@ -148,7 +148,7 @@ impl Db {
         })
     }
 
-    fn connection<'a>(&self, slot: &'a mut Option<Opened>) -> Outcome<&'a mut Connection> {
+    fn connection<'a>(&self, slot: &'a mut Option<Opened>) -> StepResult<&'a mut Connection> {
         if slot.as_ref().is_some_and(|opened| Some(opened.file) != file::id(&self.path)) {
             *slot = None;
         }
@@ -158,7 +158,7 @@ impl Db {
         }
     }
 
-    fn open(&self) -> Outcome<Opened> {
+    fn open(&self) -> StepResult<Opened> {
         file::prepare(&self.path)?;
         // The opened file is the one that has this identity before and after.
         let before = file::id(&self.path);
@@ -166,7 +166,7 @@ impl Db {
         let file = file::id(&self.path).filter(|file| before == Some(*file));
         let file = file.ok_or_else(|| std::io::Error::other("the file was replaced while it was being opened"))?;
         if conn.is_readonly("main")? {
-            return Err(Fault::Refused(read_only(&self.path.display().to_string())));
+            return Err(StepError::Refused(read_only(&self.path.display().to_string())));
         }
         // The last connection must not delete the log: by then the path may belong to another file.
         conn.file_control(None::<&str>, FileControl::PersistWal(&mut 1))?;
@@ -183,7 +183,7 @@ impl Db {
 }
 
 /// Opens a connection with a busy handler, without further settings.
-pub(super) fn connect(db: &Db, mode: OpenFlags) -> Outcome<Connection> {
+pub(super) fn connect(db: &Db, mode: OpenFlags) -> StepResult<Connection> {
     let flags = mode | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_PRIVATE_CACHE;
     let mut conn = Connection::open_with_flags(&db.path, flags)?;
     conn.busy_handler(Some(wait_for_lock))?;
@@ -204,13 +204,13 @@ fn wait_for_lock(attempts: i32) -> bool {
 }
 
 /// Enables the write-ahead log, permanently for the file. The busy handler doesn't apply here.
-fn enable_wal(conn: &Connection) -> Outcome<()> {
+fn enable_wal(conn: &Connection) -> StepResult<()> {
     for attempts in 0.. {
-        let mode = conn.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0)).map_err(Fault::from);
+        let mode = conn.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0)).map_err(StepError::from);
         match mode {
             Ok(mode) if mode.eq_ignore_ascii_case("wal") => return Ok(()),
             Ok(mode) => {
-                return Err(Fault::Refused(format!(
+                return Err(StepError::Refused(format!(
                     "the file system doesn't support a write-ahead log (journal_mode stays `{mode}`): put the file on a \
                      disk of this machine"
                 )));

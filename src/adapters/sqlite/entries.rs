@@ -5,8 +5,8 @@ use rusqlite::{OptionalExtension as _, params};
 use crate::domain::job::JobMessage;
 use crate::ports::jobs::{Entry, EntryId};
 
-use super::db::Step;
-use super::error::Outcome;
+use super::db::KvTransaction;
+use super::error::StepResult;
 use super::units::{sql_count, time};
 
 /// The fields of a message as stored: a JSON array of pairs.
@@ -15,7 +15,7 @@ pub(super) fn encode_fields(message: &JobMessage) -> String {
 }
 
 /// Appends the entry of a job that has a row.
-pub(super) fn add(step: &Step<'_>, fields: &str) -> Outcome<i64> {
+pub(super) fn add(step: &KvTransaction<'_>, fields: &str) -> StepResult<i64> {
     step.run("INSERT INTO stream (fields, received_ms) VALUES (?1, ?2)", params![fields, step.now])?;
     step.wake_claims();
     let entry = step.last_id();
@@ -25,23 +25,23 @@ pub(super) fn add(step: &Step<'_>, fields: &str) -> Outcome<i64> {
 }
 
 /// Entries that were not checked for adoption, including claimed ones, in order.
-pub(super) fn after_adopted(step: &Step<'_>, count: usize) -> Outcome<Vec<Entry>> {
+pub(super) fn after_adopted(step: &KvTransaction<'_>, count: usize) -> StepResult<Vec<Entry>> {
     let sql = "SELECT id, fields, received_ms FROM stream WHERE id > (SELECT entry FROM adopted) ORDER BY id LIMIT ?1";
     taken(step, sql, params![sql_count(count)])
 }
 
 /// Deletes an entry, pending or not; false if it doesn't exist.
-pub(super) fn remove(step: &Step<'_>, id: i64) -> Outcome<bool> {
+pub(super) fn remove(step: &KvTransaction<'_>, id: i64) -> StepResult<bool> {
     Ok(step.run("DELETE FROM stream WHERE id = ?1", [id])? > 0)
 }
 
 /// Whether the stream has unclaimed entries.
-pub(super) fn any_unclaimed(step: &Step<'_>) -> Outcome<bool> {
+pub(super) fn any_unclaimed(step: &KvTransaction<'_>) -> StepResult<bool> {
     Ok(step.sql("SELECT EXISTS (SELECT 1 FROM stream WHERE consumer IS NULL)")?.query_row([], |row| row.get(0))?)
 }
 
 /// Claims unclaimed entries for a consumer, the oldest first.
-pub(super) fn claim(step: &Step<'_>, consumer: &str, count: usize) -> Outcome<Vec<Entry>> {
+pub(super) fn claim(step: &KvTransaction<'_>, consumer: &str, count: usize) -> StepResult<Vec<Entry>> {
     let sql = "UPDATE stream SET consumer = ?1, seen_ms = ?2, deliveries = deliveries + 1
                WHERE id IN (SELECT id FROM stream WHERE consumer IS NULL ORDER BY id LIMIT ?3)
                RETURNING id, fields, received_ms";
@@ -49,7 +49,7 @@ pub(super) fn claim(step: &Step<'_>, consumer: &str, count: usize) -> Outcome<Ve
 }
 
 /// Claims entries without a heartbeat since `before` for a consumer, the longest idle first.
-pub(super) fn reclaim(step: &Step<'_>, consumer: &str, count: usize, before: i64) -> Outcome<Vec<Entry>> {
+pub(super) fn reclaim(step: &KvTransaction<'_>, consumer: &str, count: usize, before: i64) -> StepResult<Vec<Entry>> {
     let sql = "UPDATE stream SET consumer = ?1, seen_ms = ?2, deliveries = deliveries + 1
                WHERE id IN (SELECT id FROM stream WHERE consumer IS NOT NULL AND seen_ms <= ?4
                             ORDER BY seen_ms, id LIMIT ?3)
@@ -57,7 +57,7 @@ pub(super) fn reclaim(step: &Step<'_>, consumer: &str, count: usize, before: i64
     taken(step, sql, params![consumer, step.now, sql_count(count), before])
 }
 
-fn taken(step: &Step<'_>, sql: &str, params: impl rusqlite::Params) -> Outcome<Vec<Entry>> {
+fn taken(step: &KvTransaction<'_>, sql: &str, params: impl rusqlite::Params) -> StepResult<Vec<Entry>> {
     let mut statement = step.sql(sql)?;
     let rows = statement.query_map(params, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     let mut rows: Vec<(i64, String, i64)> = rows.collect::<Result<_, _>>()?;
@@ -72,14 +72,14 @@ fn taken(step: &Step<'_>, sql: &str, params: impl rusqlite::Params) -> Outcome<V
 }
 
 /// The entry's number, if it is pending for the consumer.
-pub(super) fn pending_for(step: &Step<'_>, entry: &EntryId, consumer: &str) -> Outcome<Option<i64>> {
+pub(super) fn pending_for(step: &KvTransaction<'_>, entry: &EntryId, consumer: &str) -> StepResult<Option<i64>> {
     let Some(id) = number(entry) else { return Ok(None) };
     let sql = "SELECT id FROM stream WHERE id = ?1 AND consumer = ?2";
     Ok(step.sql(sql)?.query_row(params![id, consumer], |row| row.get(0)).optional()?)
 }
 
 /// Keeps the entry claimed by the consumer, if it exists.
-pub(super) fn heartbeat(step: &Step<'_>, entry: &EntryId, consumer: &str) -> Outcome<()> {
+pub(super) fn heartbeat(step: &KvTransaction<'_>, entry: &EntryId, consumer: &str) -> StepResult<()> {
     let sql = "UPDATE stream SET consumer = ?2, seen_ms = ?3 WHERE id = ?1";
     step.run(sql, params![number(entry), consumer, step.now])?;
     Ok(())

@@ -12,28 +12,28 @@ pub(super) const BUSY_MS_MAX: u64 = 5_000;
 
 /// Why a step failed; it had no effect, unless the disk failed during the commit.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(super) enum StepError {
     Sql(rusqlite::Error),
     Io(io::Error),
     Refused(String),
     Malformed { expected: &'static str, found: String },
 }
 
-pub(super) type Outcome<T> = Result<T, Fault>;
+pub(super) type StepResult<T> = Result<T, StepError>;
 
-impl From<rusqlite::Error> for Fault {
+impl From<rusqlite::Error> for StepError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sql(error)
     }
 }
 
-impl From<io::Error> for Fault {
+impl From<io::Error> for StepError {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
     }
 }
 
-impl Fault {
+impl StepError {
     fn code(&self) -> Option<ErrorCode> {
         match self {
             Self::Sql(error) => error.sqlite_error_code(),
@@ -124,7 +124,7 @@ mod tests {
 
     fn kv_error(code: i32) -> KvError {
         let error = rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None);
-        Fault::from(error).into_kv_error("finish", Path::new("kv.db"))
+        StepError::from(error).into_kv_error("finish", Path::new("kv.db"))
     }
 
     #[test]
@@ -134,7 +134,7 @@ mod tests {
             (io::ErrorKind::StorageFull, "refused: no space left for `kv.db`"),
             (io::ErrorKind::NotADirectory, "can't be reached: `kv.db`: "),
         ] {
-            let found = Fault::from(io::Error::from(kind)).into_kv_error("open", Path::new("kv.db")).to_string();
+            let found = StepError::from(io::Error::from(kind)).into_kv_error("open", Path::new("kv.db")).to_string();
             assert!(found.contains(text), "{found}");
         }
     }

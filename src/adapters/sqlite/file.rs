@@ -11,7 +11,7 @@ use std::path::Path;
 
 use parking_lot::Mutex;
 
-use super::error::{Fault, Outcome};
+use super::error::{StepError, StepResult};
 
 /// Identifies the file at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,14 +27,14 @@ pub(super) fn id(path: &Path) -> Option<FileId> {
 }
 
 /// Creates the file and its folder if missing; rejects network file systems.
-pub(super) fn prepare(path: &Path) -> Outcome<()> {
+pub(super) fn prepare(path: &Path) -> StepResult<()> {
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
         Some(_) | None => Path::new("."),
     };
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     if let Some(kind) = network_kind(folder)? {
-        return Err(Fault::Refused(format!(
+        return Err(StepError::Refused(format!(
             "`{}` is on a network file system ({kind}), whose locks are unreliable: put the file on a disk of \
              this machine, or use Redis where several machines share the queue",
             path.display()
@@ -43,7 +43,7 @@ pub(super) fn prepare(path: &Path) -> Outcome<()> {
     create(path)
 }
 
-fn create(path: &Path) -> Outcome<()> {
+fn create(path: &Path) -> StepResult<()> {
     // Closing a file releases the process's locks on it. So it is opened here only if it is new, when no thread can have
     // opened it through SQLite.
     static CREATING: Mutex<()> = Mutex::new(());

@@ -8,8 +8,8 @@ use rusqlite::{OptionalExtension as _, Row, params};
 use crate::domain::job::{Job, JobId, JobStatus, WaitReason};
 use crate::domain::name::Slug;
 
-use super::db::Step;
-use super::error::{Fault, Outcome};
+use super::db::KvTransaction;
+use super::error::{StepError, StepResult};
 use super::units::time;
 use super::{entries, locks};
 
@@ -41,15 +41,15 @@ impl Active {
     }
 
     /// The live record as written.
-    pub(super) fn live(&self) -> Outcome<Job> {
+    pub(super) fn live(&self) -> StepResult<Job> {
         parsed(&self.live)
     }
 
     /// The job's current state.
-    pub(super) fn current(&self, step: &Step<'_>) -> Outcome<Job> {
+    pub(super) fn current(&self, step: &KvTransaction<'_>) -> StepResult<Job> {
         let mut job = self.live()?;
         if let (Some(due), Some(reason)) = (self.due, &self.reason) {
-            let found = || Fault::Malformed { expected: "a reason for waiting", found: reason.clone() };
+            let found = || StepError::Malformed { expected: "a reason for waiting", found: reason.clone() };
             job = unended(job).waiting(WaitReason::parse(reason).ok_or_else(found)?, time(due), None);
         } else if job.status == JobStatus::Queued {
             (job.not_before, job.reason) = (None, None);
@@ -67,7 +67,7 @@ impl Active {
     }
 
     /// Time since its last heartbeat, if its lock has expired.
-    fn silent_ms(&self, step: &Step<'_>, job: &Job) -> Outcome<Option<u64>> {
+    fn silent_ms(&self, step: &KvTransaction<'_>, job: &Job) -> StepResult<Option<u64>> {
         let holder = locks::current(step, &job.pipeline)?.and_then(|lock| lock.job_id);
         if holder.as_deref() == Some(job.job_id.as_str()) {
             return Ok(None);
@@ -79,7 +79,7 @@ impl Active {
 }
 
 /// The maximum attempts that workers last set.
-pub(super) fn attempts_max(step: &Step<'_>) -> Outcome<Option<u32>> {
+pub(super) fn attempts_max(step: &KvTransaction<'_>) -> StepResult<Option<u32>> {
     Ok(step.sql("SELECT attempts_max FROM attempts")?.query_row([], |row| row.get(0)).optional()?)
 }
 
@@ -88,31 +88,31 @@ pub(super) fn unended(job: Job) -> Job {
     if job.status.is_terminal() { Job::queued(&job.message(), job.max_attempts) } else { job }
 }
 
-pub(super) fn parsed(live: &str) -> Outcome<Job> {
+pub(super) fn parsed(live: &str) -> StepResult<Job> {
     serde_json::from_str(live).map_err(|error| {
         let shown: String = live.chars().take(200).collect();
-        Fault::Malformed { expected: "the JSON of a job", found: format!("{shown}: {error}") }
+        StepError::Malformed { expected: "the JSON of a job", found: format!("{shown}: {error}") }
     })
 }
 
-pub(super) fn text(job: &Job) -> Outcome<String> {
-    serde_json::to_string(job).map_err(|error| Fault::Refused(format!("a job that can't be encoded: {error}")))
+pub(super) fn text(job: &Job) -> StepResult<String> {
+    serde_json::to_string(job).map_err(|error| StepError::Refused(format!("a job that can't be encoded: {error}")))
 }
 
 /// The active job with this id, of any pipeline.
-pub(super) fn find(step: &Step<'_>, job_id: &JobId) -> Outcome<Option<Active>> {
+pub(super) fn find(step: &KvTransaction<'_>, job_id: &JobId) -> StepResult<Option<Active>> {
     let sql = format!("SELECT {COLUMNS} WHERE job_id = ?1");
     Ok(step.sql(&sql)?.query_row([job_id.as_str()], Active::read).optional()?)
 }
 
 /// As [`find`], of one pipeline.
-pub(super) fn find_of(step: &Step<'_>, pipeline: &Slug, job_id: &JobId) -> Outcome<Option<Active>> {
+pub(super) fn find_of(step: &KvTransaction<'_>, pipeline: &Slug, job_id: &JobId) -> StepResult<Option<Active>> {
     let sql = format!("SELECT {COLUMNS} WHERE job_id = ?1 AND pipeline = ?2");
     Ok(step.sql(&sql)?.query_row([job_id.as_str(), pipeline.as_str()], Active::read).optional()?)
 }
 
 /// The active jobs of a pipeline, oldest first.
-pub(super) fn of_pipeline(step: &Step<'_>, pipeline: &Slug, limit: i64) -> Outcome<Vec<Active>> {
+pub(super) fn of_pipeline(step: &KvTransaction<'_>, pipeline: &Slug, limit: i64) -> StepResult<Vec<Active>> {
     let sql = format!("SELECT {COLUMNS} WHERE pipeline = ?1 ORDER BY enqueued_ms, job_id LIMIT ?2");
     let mut statement = step.sql(&sql)?;
     let rows = statement.query_map(params![pipeline.as_str(), limit], Active::read)?;
@@ -120,7 +120,7 @@ pub(super) fn of_pipeline(step: &Step<'_>, pipeline: &Slug, limit: i64) -> Outco
 }
 
 /// Inserts the row of a job that is not active yet.
-pub(super) fn insert(step: &Step<'_>, job: &Job, entry: Option<i64>) -> Outcome<()> {
+pub(super) fn insert(step: &KvTransaction<'_>, job: &Job, entry: Option<i64>) -> StepResult<()> {
     step.run("DELETE FROM ended WHERE job_id = ?1", [job.job_id.as_str()])?;
     step.run(
         "INSERT INTO jobs (job_id, pipeline, enqueued_ms, fields, live, entry) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -137,7 +137,7 @@ pub(super) fn insert(step: &Step<'_>, job: &Job, entry: Option<i64>) -> Outcome<
 }
 
 /// Enqueues a job; false if one with its id is active.
-pub(super) fn enqueue(step: &Step<'_>, job: &Job) -> Outcome<bool> {
+pub(super) fn enqueue(step: &KvTransaction<'_>, job: &Job) -> StepResult<bool> {
     if find(step, &job.job_id)?.is_some() {
         return Ok(false);
     }
@@ -147,7 +147,7 @@ pub(super) fn enqueue(step: &Step<'_>, job: &Job) -> Outcome<bool> {
 }
 
 /// Makes the job wait. The caller has deleted its entry.
-pub(super) fn wait(step: &Step<'_>, job: &Job, due: i64, reason: WaitReason) -> Outcome<()> {
+pub(super) fn wait(step: &KvTransaction<'_>, job: &Job, due: i64, reason: WaitReason) -> StepResult<()> {
     let live = text(&unended(job.clone()).waiting(reason, time(due), None))?;
     let deferred = (reason == WaitReason::PipelineBusy).then_some(step.now);
     step.run(
@@ -160,7 +160,7 @@ pub(super) fn wait(step: &Step<'_>, job: &Job, due: i64, reason: WaitReason) -> 
 }
 
 /// Moves a waiting job, or one whose entry was lost, to the stream.
-pub(super) fn to_stream(step: &Step<'_>, job_id: &str, fields: &str) -> Outcome<()> {
+pub(super) fn to_stream(step: &KvTransaction<'_>, job_id: &str, fields: &str) -> StepResult<()> {
     let entry = entries::add(step, fields)?;
     let sql = "UPDATE jobs SET entry = ?2, due_ms = NULL, reason = NULL WHERE job_id = ?1";
     step.run(sql, params![job_id, entry])?;

@@ -12,8 +12,8 @@ use crate::domain::name::Slug;
 use crate::ports::jobs::{JobLease, LockHolder, PipelineLock, PipelineLocks, ReleaseOutcome};
 use crate::ports::kv::{KeyLocks, KvResult};
 
-use super::db::Step;
-use super::error::{Fault, Outcome};
+use super::db::KvTransaction;
+use super::error::{StepError, StepResult};
 use super::kv::SqliteKv;
 use super::units::after;
 
@@ -23,7 +23,7 @@ pub(super) struct Lock {
     pub(super) expires: i64,
 }
 
-pub(super) fn current(step: &Step<'_>, pipeline: &Slug) -> Outcome<Option<Lock>> {
+pub(super) fn current(step: &KvTransaction<'_>, pipeline: &Slug) -> StepResult<Option<Lock>> {
     let sql = "SELECT job_id, expires_ms FROM locks WHERE pipeline = ?1 AND expires_ms > ?2";
     let read = |row: &rusqlite::Row<'_>| Ok(Lock { job_id: row.get(0)?, expires: row.get(1)? });
     Ok(step.sql(sql)?.query_row(params![pipeline.as_str(), step.now], read).optional()?)
@@ -31,16 +31,16 @@ pub(super) fn current(step: &Step<'_>, pipeline: &Slug) -> Outcome<Option<Lock>>
 
 /// Acquires the lock, which must be free, under `token`; returns its fence.
 pub(super) fn acquire(
-    step: &Step<'_>,
+    step: &KvTransaction<'_>,
     pipeline: &Slug,
     job_id: Option<&JobId>,
     token: &str,
     ttl: Duration,
     floor: u64,
-) -> Outcome<u64> {
+) -> StepResult<u64> {
     let last = "SELECT last FROM fences WHERE pipeline = ?1";
     let last: Option<i64> = step.sql(last)?.query_row([pipeline.as_str()], |row| row.get(0)).optional()?;
-    let too_high = || Fault::Malformed { expected: "a fence below 2^63 - 1", found: floor.to_string() };
+    let too_high = || StepError::Malformed { expected: "a fence below 2^63 - 1", found: floor.to_string() };
     let floor = i64::try_from(floor).ok().and_then(|floor| floor.checked_add(1)).ok_or_else(too_high)?;
     let next = last.unwrap_or(0).checked_add(1).ok_or_else(too_high)?;
     let fence = next.max(floor).max(step.now.saturating_mul(1_000));
@@ -56,19 +56,19 @@ pub(super) fn acquire(
 }
 
 /// Whether the lease's lock is valid.
-pub(super) fn is_held(step: &Step<'_>, lease: &JobLease) -> Outcome<bool> {
+pub(super) fn is_held(step: &KvTransaction<'_>, lease: &JobLease) -> StepResult<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM locks WHERE pipeline = ?1 AND token = ?2 AND expires_ms > ?3)";
     Ok(step.sql(sql)?.query_row(params![lease.pipeline.as_str(), lease.token, step.now], |row| row.get(0))?)
 }
 
 /// Extends the lock to `ttl` from now; false if it expired or has another holder.
-pub(super) fn extend(step: &Step<'_>, pipeline: &Slug, token: &str, ttl: Duration) -> Outcome<bool> {
+pub(super) fn extend(step: &KvTransaction<'_>, pipeline: &Slug, token: &str, ttl: Duration) -> StepResult<bool> {
     let sql = "UPDATE locks SET expires_ms = ?4 WHERE pipeline = ?1 AND token = ?2 AND expires_ms > ?3";
     Ok(step.run(sql, params![pipeline.as_str(), token, step.now, after(step.now, ttl)])? > 0)
 }
 
 /// Releases the lock and makes the longest deferred job due; false if it expired or has another holder.
-pub(super) fn release(step: &Step<'_>, pipeline: &Slug, token: &str) -> Outcome<bool> {
+pub(super) fn release(step: &KvTransaction<'_>, pipeline: &Slug, token: &str) -> StepResult<bool> {
     let sql = "DELETE FROM locks WHERE pipeline = ?1 AND token = ?2 AND expires_ms > ?3";
     if step.run(sql, params![pipeline.as_str(), token, step.now])? == 0 {
         return Ok(false);

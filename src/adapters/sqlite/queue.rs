@@ -11,8 +11,8 @@ use crate::ports::jobs::{
 };
 use crate::ports::kv::KvResult;
 
-use super::db::Step;
-use super::error::Outcome;
+use super::db::KvTransaction;
+use super::error::StepResult;
 use super::jobs;
 use super::kv::SqliteKv;
 use super::units::{after, sql_count};
@@ -25,7 +25,7 @@ const CLAIM_WAIT_MAX: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Runs `act` if the lease is valid.
-fn while_leased(step: &Step<'_>, lease: &JobLease, act: impl FnOnce() -> Outcome<()>) -> Outcome<ReleaseOutcome> {
+fn while_leased(step: &KvTransaction<'_>, lease: &JobLease, act: impl FnOnce() -> StepResult<()>) -> StepResult<ReleaseOutcome> {
     if !locks::is_held(step, lease)? {
         return Ok(ReleaseOutcome::Lost);
     }
@@ -33,12 +33,12 @@ fn while_leased(step: &Step<'_>, lease: &JobLease, act: impl FnOnce() -> Outcome
     Ok(ReleaseOutcome::Released)
 }
 
-fn heartbeat_reply(step: &Step<'_>, lease: &JobLease) -> Outcome<HeartbeatReply> {
+fn heartbeat_reply(step: &KvTransaction<'_>, lease: &JobLease) -> StepResult<HeartbeatReply> {
     let active = jobs::find(step, &lease.job_id)?;
     Ok(HeartbeatReply::Held { cancelled: active.is_some_and(|active| active.cancel) })
 }
 
-fn acknowledge(step: &Step<'_>, lease: &JobLease) -> Outcome<()> {
+fn acknowledge(step: &KvTransaction<'_>, lease: &JobLease) -> StepResult<()> {
     if let Some(number) = entries::number(&lease.entry) {
         entries::remove(step, number)?;
     }

@@ -10,7 +10,7 @@ use rusqlite::OpenFlags;
 use crate::ports::kv::{Diagnose, KeyLocks as _, KvFinding, KvReport, KvResult};
 
 use super::db::{Db, connect};
-use super::error::Outcome;
+use super::error::StepResult;
 use super::kv::SqliteKv;
 
 /// Less free space than this is reported, in bytes.
@@ -59,7 +59,7 @@ impl Diagnose for SqliteKv {
 }
 
 /// Uses a separate connection, since the check reads the whole file.
-fn integrity(db: &Db) -> Outcome<Option<KvFinding>> {
+fn integrity(db: &Db) -> StepResult<Option<KvFinding>> {
     let conn = connect(db, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     let mut statement = conn.prepare(&format!("PRAGMA quick_check({CHECK_ROWS_MAX})"))?;
     let rows: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;

@@ -9,8 +9,8 @@ use crate::ports::kv::KvResult;
 use crate::ports::schedule::{CloseReason, Cursor, Schedule};
 
 use super::changes;
-use super::db::Step;
-use super::error::Outcome;
+use super::db::KvTransaction;
+use super::error::StepResult;
 use super::jobs;
 use super::kv::SqliteKv;
 use super::units::{slug, sql_count, time};
@@ -19,7 +19,7 @@ use super::units::{slug, sql_count, time};
 const CHECKED_AT_ONCE: usize = 100;
 
 /// Returns when the window was opened.
-fn extend(step: &Step<'_>, (pipeline, changed): &(Slug, ChangedKeys)) -> Outcome<DateTime<Utc>> {
+fn extend(step: &KvTransaction<'_>, (pipeline, changed): &(Slug, ChangedKeys)) -> StepResult<DateTime<Utc>> {
     let sql = "SELECT first_ms FROM windows WHERE pipeline = ?1";
     let first: Option<i64> = step.sql(sql)?.query_row([pipeline.as_str()], |row| row.get(0)).optional()?;
     changes::add(step, pipeline, changed, first.is_none())?;
@@ -33,7 +33,7 @@ fn extend(step: &Step<'_>, (pipeline, changed): &(Slug, ChangedKeys)) -> Outcome
 }
 
 /// Closes a due window; false if it is not due.
-fn close(step: &Step<'_>, pipeline: &Slug) -> Outcome<bool> {
+fn close(step: &KvTransaction<'_>, pipeline: &Slug) -> StepResult<bool> {
     let sql = "DELETE FROM windows WHERE pipeline = ?1 AND due_ms <= ?2";
     Ok(step.run(sql, params![pipeline.as_str(), step.now])? > 0)
 }
@@ -48,7 +48,7 @@ struct Checked {
 }
 
 /// Checks the next jobs after `from`. A running job needs no entry.
-fn check(step: &Step<'_>, from: &str) -> Outcome<Checked> {
+fn check(step: &KvTransaction<'_>, from: &str) -> StepResult<Checked> {
     let sql = "SELECT job_id, fields, due_ms IS NULL
                    AND NOT EXISTS (SELECT 1 FROM stream WHERE id = jobs.entry)
                    AND NOT EXISTS (SELECT 1 FROM locks WHERE pipeline = jobs.pipeline AND job_id = jobs.job_id
@@ -67,7 +67,7 @@ fn check(step: &Step<'_>, from: &str) -> Outcome<Checked> {
     Ok(checked)
 }
 
-fn since(step: &Step<'_>, pipeline: &Slug) -> Outcome<Option<DateTime<Utc>>> {
+fn since(step: &KvTransaction<'_>, pipeline: &Slug) -> StepResult<Option<DateTime<Utc>>> {
     let sql = "SELECT first_ms FROM windows WHERE pipeline = ?1";
     let first: Option<i64> = step.sql(sql)?.query_row([pipeline.as_str()], |row| row.get(0)).optional()?;
     Ok(first.map(time))
@@ -128,7 +128,7 @@ impl Schedule for SqliteKv {
     }
 
     fn release_due(&self, limit: usize) -> KvResult<usize> {
-        let due = |step: &Step<'_>| -> Outcome<Vec<(String, String)>> {
+        let due = |step: &KvTransaction<'_>| -> StepResult<Vec<(String, String)>> {
             let sql =
                 "SELECT job_id, fields FROM jobs WHERE due_ms <= ?1 ORDER BY due_ms, enqueued_ms, job_id LIMIT ?2";
             let mut statement = step.sql(sql)?;

@@ -5,7 +5,7 @@
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::error::{Fault, Outcome};
+use super::error::{StepError, StepResult};
 
 /// From version n to n + 1.
 pub(super) const MIGRATIONS: &[&str] = &[
@@ -18,12 +18,12 @@ pub(super) const MIGRATIONS: &[&str] = &[
 /// Identifies the file as this program's, in its header: `LKMK`.
 pub(super) const APPLICATION_ID: i64 = 0x4c4b_4d4b;
 
-fn pragma(conn: &Connection, name: &str) -> Outcome<i64> {
+fn pragma(conn: &Connection, name: &str) -> StepResult<i64> {
     Ok(conn.pragma_query_value(None, name, |row| row.get(0))?)
 }
 
 /// Migrates the file to the latest version.
-pub(super) fn migrate(conn: &mut Connection) -> Outcome<()> {
+pub(super) fn migrate(conn: &mut Connection) -> StepResult<()> {
     let latest = MIGRATIONS.len();
     if found(conn)? == latest {
         return Ok(());
@@ -39,20 +39,20 @@ pub(super) fn migrate(conn: &mut Connection) -> Outcome<()> {
 }
 
 /// The version of the file, 0 if it is empty.
-fn found(conn: &Connection) -> Outcome<usize> {
+fn found(conn: &Connection) -> StepResult<usize> {
     let version = pragma(conn, "user_version")?;
     let owner = pragma(conn, "application_id")?;
     if owner != APPLICATION_ID {
         let objects: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
         if objects > 0 || version != 0 || owner != 0 {
             let found = format!("one with application_id {owner} and user_version {version}");
-            return Err(Fault::Malformed { expected: "an SQLite file of this program, or none", found });
+            return Err(StepError::Malformed { expected: "an SQLite file of this program, or none", found });
         }
     }
     let latest = MIGRATIONS.len();
     match usize::try_from(version) {
         Ok(version) if version <= latest => Ok(version),
-        Ok(_) | Err(_) => Err(Fault::Refused(format!(
+        Ok(_) | Err(_) => Err(StepError::Refused(format!(
             "the file has version {version}, this program supports up to {latest}: start the newer program that wrote it"
         ))),
     }

@@ -8,8 +8,8 @@ use crate::domain::login::{KNOWN_LOGIN_S, LOGIN_MEMORY_S, LoginScope, LoginScope
 use crate::ports::kv::KvResult;
 use crate::ports::sessions::{Admission, LoginThrottle, Session, Sessions};
 
-use super::db::Step;
-use super::error::Outcome;
+use super::db::KvTransaction;
+use super::error::StepResult;
 use super::kv::SqliteKv;
 use super::units::{after, time};
 
@@ -117,13 +117,13 @@ fn known(client: &LoginScopes) -> String {
 }
 
 /// Failures of a scope, and until when it must wait; `None` if it has none.
-fn failures(step: &Step<'_>, scope: &str) -> Outcome<Option<(u32, i64)>> {
+fn failures(step: &KvTransaction<'_>, scope: &str) -> StepResult<Option<(u32, i64)>> {
     let sql = "SELECT failures, waits_until_ms FROM logins WHERE address = ?1 AND expires_ms > ?2";
     let row = step.sql(sql)?.query_row(params![scope, step.now], |row| Ok((row.get(0)?, row.get(1)?)));
     Ok(row.optional()?)
 }
 
-fn set(step: &Step<'_>, scope: &str, failures: u32, waits_until: i64, expires: i64) -> Outcome<()> {
+fn set(step: &KvTransaction<'_>, scope: &str, failures: u32, waits_until: i64, expires: i64) -> StepResult<()> {
     step.run(
         "INSERT OR REPLACE INTO logins (address, failures, waits_until_ms, expires_ms) VALUES (?1, ?2, ?3, ?4)",
         params![scope, failures, waits_until, expires],

@@ -7,13 +7,13 @@ use rusqlite::{OptionalExtension as _, params};
 use crate::domain::job::{Job, JobMessage, WaitReason, retry};
 use crate::ports::jobs::{JobLease, StartOutcome, StartRequest, StartedJob};
 
-use super::db::Step;
-use super::error::Outcome;
+use super::db::KvTransaction;
+use super::error::StepResult;
 use super::jobs;
 use super::units::{after, time};
 use super::{entries, locks};
 
-pub(super) fn start(step: &Step<'_>, request: &StartRequest<'_>) -> Outcome<StartOutcome> {
+pub(super) fn start(step: &KvTransaction<'_>, request: &StartRequest<'_>) -> StepResult<StartOutcome> {
     let StartRequest { entry, consumer, message, token, lock_ttl, fence_floor, attempts_max } = *request;
     let JobMessage { job_id, pipeline, .. } = message;
     if let Some(start) = repeated(step, request)? {
@@ -65,7 +65,7 @@ pub(super) fn start(step: &Step<'_>, request: &StartRequest<'_>) -> Outcome<Star
 }
 
 /// The earlier start with this token, if its lock is valid.
-fn repeated(step: &Step<'_>, request: &StartRequest<'_>) -> Outcome<Option<StartedJob>> {
+fn repeated(step: &KvTransaction<'_>, request: &StartRequest<'_>) -> StepResult<Option<StartedJob>> {
     let JobMessage { job_id, pipeline, .. } = request.message;
     let sql = "SELECT jobs.running, jobs.attempts, jobs.lost, jobs.cancel FROM locks JOIN jobs USING (job_id)
                WHERE locks.pipeline = ?1 AND locks.token = ?2 AND locks.expires_ms > ?3 AND jobs.running IS NOT NULL";
@@ -85,7 +85,7 @@ fn repeated(step: &Step<'_>, request: &StartRequest<'_>) -> Outcome<Option<Start
 }
 
 /// Whether the pipeline was deleted or renamed after the job was enqueued.
-pub(super) fn is_dropped(step: &Step<'_>, message: &JobMessage) -> Outcome<bool> {
+pub(super) fn is_dropped(step: &KvTransaction<'_>, message: &JobMessage) -> StepResult<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM tombstones WHERE pipeline = ?1 AND marked_ms >= ?2 AND expires_ms > ?3)";
     let enqueued = message.enqueued_at.timestamp_millis();
     let params = params![message.pipeline.as_str(), enqueued, step.now];
@@ -93,13 +93,13 @@ pub(super) fn is_dropped(step: &Step<'_>, message: &JobMessage) -> Outcome<bool>
 }
 
 /// Whether a job of another pipeline has the id.
-fn id_is_taken(step: &Step<'_>, message: &JobMessage) -> Outcome<bool> {
+fn id_is_taken(step: &KvTransaction<'_>, message: &JobMessage) -> StepResult<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM jobs WHERE job_id = ?1 AND pipeline <> ?2)";
     Ok(step.sql(sql)?.query_row(params![message.job_id.as_str(), message.pipeline.as_str()], |row| row.get(0))?)
 }
 
 /// The job's record. Inserts the row of a job that another program enqueued; deletes another entry of the job.
-fn find_or_insert(step: &Step<'_>, message: &JobMessage, entry: i64, attempts_max: u32) -> Outcome<Job> {
+fn find_or_insert(step: &KvTransaction<'_>, message: &JobMessage, entry: i64, attempts_max: u32) -> StepResult<Job> {
     match jobs::find(step, &message.job_id)? {
         Some(active) => {
             if let Some(other) = active.entry.filter(|other| *other != entry) {

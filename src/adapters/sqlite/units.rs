@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 
 use crate::domain::name::Slug;
 
-use super::error::{Fault, Outcome};
+use super::error::{StepError, StepResult};
 
 pub(super) fn time(ms: i64) -> DateTime<Utc> {
     DateTime::from_timestamp_millis(ms).unwrap_or(DateTime::<Utc>::MAX_UTC)
@@ -23,6 +23,6 @@ pub(super) fn sql_count(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-pub(super) fn slug(name: &str) -> Outcome<Slug> {
-    Slug::parse(name).map_err(|error| Fault::Malformed { expected: "a slug", found: error.found })
+pub(super) fn slug(name: &str) -> StepResult<Slug> {
+    Slug::parse(name).map_err(|error| StepError::Malformed { expected: "a slug", found: error.found })
 }

@@ -11,14 +11,14 @@ use super::surroundings::Surroundings;
 const CHECK_TIME_MAX: Duration = Duration::from_secs(40);
 
 /// A row of the table of checks.
-pub(super) struct Check {
+pub(super) struct CheckSpec {
     pub(super) name: &'static str,
     /// Gives at least one finding.
-    pub(super) run: fn(&Surroundings) -> Vec<Finding>,
+    pub(super) run: fn(&Surroundings) -> Vec<CheckResult>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Level {
+pub(super) enum Severity {
     Ok,
     /// Could not or need not be checked.
     Skipped,
@@ -28,7 +28,7 @@ pub(super) enum Level {
     Problem,
 }
 
-impl Level {
+impl Severity {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -41,44 +41,44 @@ impl Level {
 
 /// A finding of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Finding {
-    pub(super) level: Level,
+pub(super) struct CheckResult {
+    pub(super) level: Severity,
     pub(super) message: String,
     /// What to do.
     pub(super) advice: Option<String>,
 }
 
-impl Finding {
+impl CheckResult {
     pub(super) fn ok(message: impl Into<String>) -> Self {
-        Self { level: Level::Ok, message: message.into(), advice: None }
+        Self { level: Severity::Ok, message: message.into(), advice: None }
     }
 
     pub(super) fn skipped(message: impl Into<String>) -> Self {
-        Self { level: Level::Skipped, message: message.into(), advice: None }
+        Self { level: Severity::Skipped, message: message.into(), advice: None }
     }
 
     pub(super) fn warning(message: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { level: Level::Warning, message: message.into(), advice: Some(advice.into()) }
+        Self { level: Severity::Warning, message: message.into(), advice: Some(advice.into()) }
     }
 
     pub(super) fn problem(message: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { level: Level::Problem, message: message.into(), advice: Some(advice.into()) }
+        Self { level: Severity::Problem, message: message.into(), advice: Some(advice.into()) }
     }
 }
 
 /// A check that runs on its own thread.
-pub(super) struct Running {
+pub(super) struct RunningCheck {
     name: &'static str,
-    findings: Receiver<Vec<Finding>>,
+    findings: Receiver<Vec<CheckResult>>,
     deadline: Instant,
 }
 
-impl Running {
-    pub(super) fn start(check: &'static Check, surroundings: &Arc<Surroundings>) -> Self {
+impl RunningCheck {
+    pub(super) fn start(check: &'static CheckSpec, surroundings: &Arc<Surroundings>) -> Self {
         Self::start_within(check, surroundings, CHECK_TIME_MAX)
     }
 
-    fn start_within(check: &'static Check, surroundings: &Arc<Surroundings>, time: Duration) -> Self {
+    fn start_within(check: &'static CheckSpec, surroundings: &Arc<Surroundings>, time: Duration) -> Self {
         let (give, findings) = crossbeam_channel::bounded(1);
         let surroundings = Arc::clone(surroundings);
         let body = move || drop(give.send((check.run)(&surroundings)));
@@ -92,15 +92,15 @@ impl Running {
     }
 
     /// Waits for the findings. A hanging thread is left behind.
-    pub(super) fn findings(self) -> Vec<Finding> {
+    pub(super) fn findings(self) -> Vec<CheckResult> {
         let report = "tell the makers of Lakemill";
         match self.findings.recv_deadline(self.deadline) {
             Ok(findings) if !findings.is_empty() => findings,
-            Ok(_) => vec![Finding::problem("the check found nothing at all", report)],
+            Ok(_) => vec![CheckResult::problem("the check found nothing at all", report)],
             Err(RecvTimeoutError::Timeout) => {
-                vec![Finding::problem("no answer in time", "see whether what it asks is reachable, and not overloaded")]
+                vec![CheckResult::problem("no answer in time", "see whether what it asks is reachable, and not overloaded")]
             }
-            Err(RecvTimeoutError::Disconnected) => vec![Finding::problem("the check itself failed", report)],
+            Err(RecvTimeoutError::Disconnected) => vec![CheckResult::problem("the check itself failed", report)],
         }
     }
 }
@@ -109,10 +109,10 @@ impl Running {
 mod tests {
     use super::*;
 
-    static GOOD: Check = Check { name: "good", run: |_| vec![Finding::ok("fine")] };
-    static PANICS: Check = Check { name: "panics", run: |_| panic!("a check that panics on purpose") };
-    static EMPTY: Check = Check { name: "empty", run: |_| Vec::new() };
-    static HANGS: Check = Check {
+    static GOOD: CheckSpec = CheckSpec { name: "good", run: |_| vec![CheckResult::ok("fine")] };
+    static PANICS: CheckSpec = CheckSpec { name: "panics", run: |_| panic!("a check that panics on purpose") };
+    static EMPTY: CheckSpec = CheckSpec { name: "empty", run: |_| Vec::new() };
+    static HANGS: CheckSpec = CheckSpec {
         name: "hangs",
         run: |_| loop {
             std::thread::park();
@@ -125,16 +125,16 @@ mod tests {
             get: &|_| None,
             read: &|_| Err(std::io::ErrorKind::NotFound.into()),
         }));
-        let start = |check, ms| Running::start_within(check, &nothing, Duration::from_millis(ms));
+        let start = |check, ms| RunningCheck::start_within(check, &nothing, Duration::from_millis(ms));
         let running =
             [start(&HANGS, 50), start(&PANICS, 60_000), start(&EMPTY, 60_000), start(&GOOD, 60_000)].into_iter();
-        let found: Vec<(Level, String)> =
-            running.flat_map(Running::findings).map(|finding| (finding.level, finding.message)).collect();
+        let found: Vec<(Severity, String)> =
+            running.flat_map(RunningCheck::findings).map(|finding| (finding.level, finding.message)).collect();
         let expected = [
-            (Level::Problem, "no answer in time"),
-            (Level::Problem, "the check itself failed"),
-            (Level::Problem, "the check found nothing at all"),
-            (Level::Ok, "fine"),
+            (Severity::Problem, "no answer in time"),
+            (Severity::Problem, "the check itself failed"),
+            (Severity::Problem, "the check found nothing at all"),
+            (Severity::Ok, "fine"),
         ];
         assert_eq!(found, expected.map(|(level, message)| (level, message.to_owned())));
     }

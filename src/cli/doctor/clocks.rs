@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 
-use super::check::Finding;
+use super::check::CheckResult;
 use super::surroundings::Surroundings;
 use crate::cli::services::{Backend, Services};
 use crate::ports::ObjectStore;
@@ -13,7 +13,7 @@ const SKEW_FREE_S: i64 = 5;
 /// Above about this skew, requests signed to expire with a lease are rejected.
 const SKEW_S_MAX: i64 = 60;
 
-pub(super) fn skew(around: &Surroundings) -> Vec<Finding> {
+pub(super) fn skew(around: &Surroundings) -> Vec<CheckResult> {
     let mut findings = Vec::new();
     if let Ok(Backend::S3(store)) = around.backend() {
         // Every response has the time, also a rejection.
@@ -25,37 +25,37 @@ pub(super) fn skew(around: &Surroundings) -> Vec<Finding> {
         findings.extend(kv.time().ok().flatten().map(|time| judge("the key-value store", now() - time)));
     }
     if findings.is_empty() {
-        findings.push(Finding::skipped("neither store has told the time of another clock"));
+        findings.push(CheckResult::skipped("neither store has told the time of another clock"));
     }
     findings
 }
 
-fn judge(whose: &str, ahead: TimeDelta) -> Finding {
+fn judge(whose: &str, ahead: TimeDelta) -> CheckResult {
     let seconds = ahead.num_seconds();
     let far = seconds.abs();
     let told = format!("this clock is {far} s {} that of {whose}", if seconds < 0 { "behind" } else { "ahead of" });
     let advice = "set both clocks by NTP";
     match far {
-        0..=SKEW_FREE_S => Finding::ok(format!("within {SKEW_FREE_S} s of {whose}'s")),
-        _ if far <= SKEW_S_MAX => Finding::warning(told, advice),
-        _ => Finding::problem(told, advice),
+        0..=SKEW_FREE_S => CheckResult::ok(format!("within {SKEW_FREE_S} s of {whose}'s")),
+        _ if far <= SKEW_S_MAX => CheckResult::warning(told, advice),
+        _ => CheckResult::problem(told, advice),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::check::Level;
+    use super::super::check::Severity;
     use super::*;
 
     #[test]
     fn clock_skew_is_judged_in_both_directions() {
         for (seconds, level) in [
-            (0, Level::Ok),
-            (-5, Level::Ok),
-            (6, Level::Warning),
-            (-60, Level::Warning),
-            (61, Level::Problem),
-            (-4_000, Level::Problem),
+            (0, Severity::Ok),
+            (-5, Severity::Ok),
+            (6, Severity::Warning),
+            (-60, Severity::Warning),
+            (61, Severity::Problem),
+            (-4_000, Severity::Problem),
         ] {
             assert_eq!(judge("x", TimeDelta::seconds(seconds)).level, level, "{seconds}");
         }

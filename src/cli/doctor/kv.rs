@@ -1,37 +1,37 @@
 //! The key-value store: whether it answers and is safe, and what waits in it.
 
-use super::check::Finding;
+use super::check::CheckResult;
 use super::surroundings::{Missing, Surroundings};
 use crate::ports::Kv;
 use crate::ports::kv::{Diagnose, KvError};
 
 /// The store, or the finding if it can't be opened.
-fn kv(around: &Surroundings) -> Result<&dyn Kv, Vec<Finding>> {
+fn kv(around: &Surroundings) -> Result<&dyn Kv, Vec<CheckResult>> {
     around.kv().map_err(|missing| {
         vec![match missing {
-            Missing::NotNamed => Finding::skipped("the environment doesn't say where the key-value store is"),
-            Missing::NotMade(path) => Finding::ok(format!("`{path}` is not there yet: the first worker makes it")),
-            Missing::CannotBeOpened(why) => Finding::problem(why, "correct KV_URL"),
+            Missing::NotNamed => CheckResult::skipped("the environment doesn't say where the key-value store is"),
+            Missing::NotMade(path) => CheckResult::ok(format!("`{path}` is not there yet: the first worker makes it")),
+            Missing::CannotBeOpened(why) => CheckResult::problem(why, "correct KV_URL"),
         }]
     })
 }
 
-pub(super) fn health(around: &Surroundings) -> Vec<Finding> {
+pub(super) fn health(around: &Surroundings) -> Vec<CheckResult> {
     let kv = match kv(around) {
         Ok(kv) => kv,
         Err(findings) => return findings,
     };
     let unreachable = "see whether the server of KV_URL runs, can be reached from here, and takes its credentials";
     if let Err(error) = kv.ping() {
-        return vec![Finding::problem(error.to_string(), unreachable)];
+        return vec![CheckResult::problem(error.to_string(), unreachable)];
     }
     match kv.report() {
-        Err(error) => vec![Finding::problem(error.to_string(), unreachable)],
+        Err(error) => vec![CheckResult::problem(error.to_string(), unreachable)],
         Ok(report) => {
-            let answers = Finding::ok(format!("{} answers", report.server));
+            let answers = CheckResult::ok(format!("{} answers", report.server));
             let findings = report.findings.into_iter().map(|finding| match finding.fatal {
-                true => Finding::problem(finding.problem, finding.advice),
-                false => Finding::warning(finding.problem, finding.advice),
+                true => CheckResult::problem(finding.problem, finding.advice),
+                false => CheckResult::warning(finding.problem, finding.advice),
             });
             std::iter::once(answers).chain(writes(kv)).chain(findings).collect()
         }
@@ -39,14 +39,14 @@ pub(super) fn health(around: &Surroundings) -> Vec<Finding> {
 }
 
 /// Whether it takes what services write.
-fn writes(kv: &dyn Diagnose) -> Option<Finding> {
+fn writes(kv: &dyn Diagnose) -> Option<CheckResult> {
     let error = kv.probe_write().err()?;
     let advice = match &error {
         KvError::Refused { reason, .. } => refused_writes(reason),
         KvError::Unavailable { .. } => "see whether the server of KV_URL stays reachable",
         KvError::Malformed { .. } => "see what writes under `svc:` beside Lakemill",
     };
-    Some(Finding::problem(format!("it answers, but takes no writes: {error}"), advice))
+    Some(CheckResult::problem(format!("it answers, but takes no writes: {error}"), advice))
 }
 
 /// What to do about a store that refuses writes, by what its reason contains.
@@ -65,23 +65,23 @@ fn refused_writes(reason: &str) -> &'static str {
     known.map_or("let it be written: no job can be taken or ended, and nobody can log in", |(_, advice)| advice)
 }
 
-pub(super) fn queue(around: &Surroundings) -> Vec<Finding> {
+pub(super) fn queue(around: &Surroundings) -> Vec<CheckResult> {
     let kv = match around.kv() {
         Ok(kv) => kv,
-        Err(_) => return vec![Finding::skipped("there is no key-value store to look at")],
+        Err(_) => return vec![CheckResult::skipped("there is no key-value store to look at")],
     };
     let counts = match kv.counts() {
         Ok(counts) => counts,
-        Err(error) => return vec![Finding::skipped(format!("can't be counted: {error}"))],
+        Err(error) => return vec![CheckResult::skipped(format!("can't be counted: {error}"))],
     };
     let queued = counts.stream.saturating_sub(counts.pending);
     let told = format!("{queued} queued, {} running, {} waiting until due", counts.pending, counts.waiting);
-    let mut findings = vec![Finding::ok(told)];
+    let mut findings = vec![CheckResult::ok(told)];
     if counts.dead > 0 {
         let message =
             format!("{} entries that no pipeline can own are kept in svc:jobs:dead, with the reason", counts.dead);
         let advice = "correct what puts them into the stream, then delete the list";
-        findings.push(Finding::warning(message, advice));
+        findings.push(CheckResult::warning(message, advice));
     }
     findings
 }

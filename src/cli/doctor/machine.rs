@@ -7,9 +7,9 @@ use indicatif::HumanBytes;
 use rustix::process::{Resource, getrlimit};
 
 use super::cgroup;
-use super::check::Finding;
+use super::check::CheckResult;
 use super::surroundings::Surroundings;
-use crate::config::{Endpoint, Loaded, WorkerConfig};
+use crate::config::{StoreEndpoint, WithWarnings, WorkerConfig};
 use crate::system::free_bytes;
 
 /// Memory of a worker besides its runs, and of the expression process of each processor, as in
@@ -25,7 +25,7 @@ const TMPFS: u64 = 0x0102_1994;
 const NO_WORKER: &str = "the worker's environment is not complete";
 
 fn config(around: &Surroundings) -> Option<&WorkerConfig> {
-    around.worker.as_ref().ok().map(|Loaded { config, .. }| config)
+    around.worker.as_ref().ok().map(|WithWarnings { config, .. }| config)
 }
 
 /// Memory of all runs of a worker.
@@ -33,36 +33,36 @@ fn runs_bytes(config: &WorkerConfig) -> u64 {
     config.run_memory_bytes.saturating_mul(config.concurrency as u64)
 }
 
-pub(super) fn scratch(around: &Surroundings) -> Vec<Finding> {
-    let Some(config) = config(around) else { return vec![Finding::skipped(NO_WORKER)] };
+pub(super) fn scratch(around: &Surroundings) -> Vec<CheckResult> {
+    let Some(config) = config(around) else { return vec![CheckResult::skipped(NO_WORKER)] };
     let folder = &config.scratch_dir;
     let shown = folder.display();
     let correct = "let the service's user write there, or name another folder in SVC_SCRATCH_DIR";
     let there = match existing(folder) {
         Some(there) if there.is_dir() => there,
         Some(file) => {
-            return vec![Finding::problem(format!("`{shown}`: `{}` is no folder", file.display()), correct)];
+            return vec![CheckResult::problem(format!("`{shown}`: `{}` is no folder", file.display()), correct)];
         }
-        None => return vec![Finding::problem(format!("`{shown}` is not there"), correct)],
+        None => return vec![CheckResult::problem(format!("`{shown}` is not there"), correct)],
     };
     let mut findings = Vec::new();
     // An unnamed file, so that nothing is left.
     findings.push(match tempfile::tempfile_in(&there) {
-        Ok(_) if there == *folder => Finding::ok(format!("`{shown}` can be written by this user")),
-        Ok(_) => Finding::ok(format!("`{shown}` is not there yet, and can be made by this user")),
-        Err(error) => Finding::problem(format!("`{}`: {error}", there.display()), correct),
+        Ok(_) if there == *folder => CheckResult::ok(format!("`{shown}` can be written by this user")),
+        Ok(_) => CheckResult::ok(format!("`{shown}` is not there yet, and can be made by this user")),
+        Err(error) => CheckResult::problem(format!("`{}`: {error}", there.display()), correct),
     });
     if let Some(free) = free_bytes(&there)
         && free < runs_bytes(config)
     {
         let (free, need) = (HumanBytes(free), HumanBytes(runs_bytes(config)));
-        findings.push(Finding::warning(
+        findings.push(CheckResult::warning(
             format!("`{shown}` has {free} left; runs spool what they don't keep in memory, often more than {need}"),
             "free some space, or name a folder on a larger disk in SVC_SCRATCH_DIR",
         ));
     }
     if rustix::fs::statfs(&there).is_ok_and(|found| u64::try_from(found.f_type) == Ok(TMPFS)) {
-        findings.push(Finding::warning(
+        findings.push(CheckResult::warning(
             format!("`{shown}` lies in memory (tmpfs): what runs spool takes memory too"),
             "name a folder on a disk in SVC_SCRATCH_DIR",
         ));
@@ -75,50 +75,50 @@ pub(super) fn existing(folder: &Path) -> Option<PathBuf> {
     folder.ancestors().find(|path| path.exists()).map(Path::to_owned)
 }
 
-pub(super) fn descriptors(_: &Surroundings) -> Vec<Finding> {
+pub(super) fn descriptors(_: &Surroundings) -> Vec<CheckResult> {
     vec![judge_descriptors(getrlimit(Resource::Nofile).current)]
 }
 
 /// `None`: without a limit.
-fn judge_descriptors(limit: Option<u64>) -> Finding {
+fn judge_descriptors(limit: Option<u64>) -> CheckResult {
     match limit {
-        Some(limit) if limit < DESCRIPTORS_MIN => Finding::warning(
+        Some(limit) if limit < DESCRIPTORS_MIN => CheckResult::warning(
             format!("this process may open {limit} file descriptors, expected at least {DESCRIPTORS_MIN}"),
             "raise the limit: `LimitNOFILE=65536` in the service's unit, or `ulimit -n` where it is started",
         ),
-        Some(limit) => Finding::ok(format!("{limit} may be open")),
-        None => Finding::ok("any number may be open"),
+        Some(limit) => CheckResult::ok(format!("{limit} may be open")),
+        None => CheckResult::ok("any number may be open"),
     }
 }
 
 /// Of objects in folders: whether others than the service's user and group can get at them.
-pub(super) fn data_folder(around: &Surroundings) -> Vec<Finding> {
-    let Ok(Loaded { config, .. }) = &around.objects else {
-        return vec![Finding::skipped("the environment doesn't say where the object store is")];
+pub(super) fn data_folder(around: &Surroundings) -> Vec<CheckResult> {
+    let Ok(WithWarnings { config, .. }) = &around.objects else {
+        return vec![CheckResult::skipped("the environment doesn't say where the object store is")];
     };
-    let Endpoint::Folder(root) = &config.endpoint else {
-        return vec![Finding::skipped("the objects lie in no folder of this machine")];
+    let StoreEndpoint::Folder(root) = &config.endpoint else {
+        return vec![CheckResult::skipped("the objects lie in no folder of this machine")];
     };
     let shown = root.display();
     let mode = |path: &Path| std::fs::metadata(path).map(|found| found.permissions().mode() & 0o777);
-    let Ok(own) = mode(root) else { return vec![Finding::skipped(format!("`{shown}` is not there yet"))] };
+    let Ok(own) = mode(root) else { return vec![CheckResult::skipped(format!("`{shown}` is not there yet"))] };
     let reachable = root.ancestors().skip(1).all(|folder| mode(folder).is_ok_and(|mode| mode & 0o001 != 0));
     let advice = format!("chmod o-rwx {shown}");
     vec![match own & 0o007 {
-        0 => Finding::ok(format!("`{shown}` is its user's and group's alone")),
-        _ if !reachable => Finding::ok(format!("`{shown}` lies where others can't get")),
+        0 => CheckResult::ok(format!("`{shown}` is its user's and group's alone")),
+        _ if !reachable => CheckResult::ok(format!("`{shown}` lies where others can't get")),
         others if others & 0o002 != 0 => {
-            Finding::problem(format!("`{shown}` has the mode {own:o}: every user may change its objects"), advice)
+            CheckResult::problem(format!("`{shown}` has the mode {own:o}: every user may change its objects"), advice)
         }
         _ => {
-            Finding::warning(format!("`{shown}` has the mode {own:o}: every user of this machine may read it"), advice)
+            CheckResult::warning(format!("`{shown}` has the mode {own:o}: every user of this machine may read it"), advice)
         }
     }]
 }
 
-pub(super) fn memory(around: &Surroundings) -> Vec<Finding> {
-    let Some(config) = config(around) else { return vec![Finding::skipped(NO_WORKER)] };
-    let Some(has) = memory_bytes() else { return vec![Finding::skipped("the machine doesn't tell its memory")] };
+pub(super) fn memory(around: &Surroundings) -> Vec<CheckResult> {
+    let Some(config) = config(around) else { return vec![CheckResult::skipped(NO_WORKER)] };
+    let Some(has) = memory_bytes() else { return vec![CheckResult::skipped("the machine doesn't tell its memory")] };
     let text = format!(
         "{} of SVC_RUN_MEMORY_BYTES × {} of WORKER_CONCURRENCY",
         HumanBytes(config.run_memory_bytes),
@@ -129,13 +129,13 @@ pub(super) fn memory(around: &Surroundings) -> Vec<Finding> {
     vec![judge(runs_bytes(config).saturating_add(processes), has, &text)]
 }
 
-fn judge(runs: u64, has: u64, text: &str) -> Finding {
+fn judge(runs: u64, has: u64, text: &str) -> CheckResult {
     let told = format!("{text} of the {} that this process may use", HumanBytes(has));
     let advice = "lower one of them: a worker that takes too much is killed, and its jobs start again";
     match runs.saturating_add(WORKER_BYTES) {
-        need if need > has => Finding::problem(told, advice),
-        need if need / 100 > has / 10_000 * MEMORY_PERCENT_MAX => Finding::warning(told, advice),
-        _ => Finding::ok(told),
+        need if need > has => CheckResult::problem(told, advice),
+        need if need / 100 > has / 10_000 * MEMORY_PERCENT_MAX => CheckResult::warning(told, advice),
+        _ => CheckResult::ok(told),
     }
 }
 
@@ -149,18 +149,18 @@ fn memory_bytes() -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::check::Level;
+    use super::super::check::Severity;
     use super::*;
 
     #[test]
     fn memory_is_judged_by_what_is_left() {
         const GIB: u64 = 1 << 30;
         for (runs, has, level) in [
-            (GIB / 2, 4 * GIB, Level::Ok),
-            (5 * GIB / 2, 4 * GIB, Level::Ok),
-            (7 * GIB / 2, 4 * GIB, Level::Warning),
-            (4 * GIB, 4 * GIB, Level::Problem),
-            (u64::MAX, 4 * GIB, Level::Problem),
+            (GIB / 2, 4 * GIB, Severity::Ok),
+            (5 * GIB / 2, 4 * GIB, Severity::Ok),
+            (7 * GIB / 2, 4 * GIB, Severity::Warning),
+            (4 * GIB, 4 * GIB, Severity::Problem),
+            (u64::MAX, 4 * GIB, Severity::Problem),
         ] {
             assert_eq!(judge(runs, has, "").level, level, "{runs} of {has}");
         }

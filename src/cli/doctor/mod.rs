@@ -28,31 +28,31 @@ use super::command_error::CommandError;
 use super::embedded::Embedded;
 use super::plain::plain;
 use crate::config::Environment;
-use check::{Check, Finding, Level, Running};
+use check::{CheckSpec, CheckResult, Severity, RunningCheck};
 use surroundings::Surroundings;
 
 /// In the order of the report.
-const CHECKS: &[Check] = &[
-    Check { name: "worker environment", run: settings::worker },
-    Check { name: "web environment", run: settings::web },
-    Check { name: "secrets", run: secrets::strength },
-    Check { name: "buckets", run: objects::buckets },
-    Check { name: "objects", run: objects::round_trip },
-    Check { name: "store features", run: objects::features },
-    Check { name: "key-value store", run: kv::health },
-    Check { name: "queue", run: kv::queue },
-    Check { name: "clock", run: clocks::skew },
-    Check { name: "scratch", run: machine::scratch },
-    Check { name: "cache", run: web::cache },
-    Check { name: "memory", run: machine::memory },
-    Check { name: "file descriptors", run: machine::descriptors },
-    Check { name: "data folder", run: machine::data_folder },
-    Check { name: "sandbox", run: web::sandbox },
-    Check { name: "worker", run: worker::answers },
-    Check { name: "refused events", run: worker::refused_events },
-    Check { name: "web service", run: web::answers },
-    Check { name: "shared secrets", run: peers::secrets },
-    Check { name: "webhook", run: webhook::rule },
+const CHECKS: &[CheckSpec] = &[
+    CheckSpec { name: "worker environment", run: settings::worker },
+    CheckSpec { name: "web environment", run: settings::web },
+    CheckSpec { name: "secrets", run: secrets::strength },
+    CheckSpec { name: "buckets", run: objects::buckets },
+    CheckSpec { name: "objects", run: objects::round_trip },
+    CheckSpec { name: "store features", run: objects::features },
+    CheckSpec { name: "key-value store", run: kv::health },
+    CheckSpec { name: "queue", run: kv::queue },
+    CheckSpec { name: "clock", run: clocks::skew },
+    CheckSpec { name: "scratch", run: machine::scratch },
+    CheckSpec { name: "cache", run: web::cache },
+    CheckSpec { name: "memory", run: machine::memory },
+    CheckSpec { name: "file descriptors", run: machine::descriptors },
+    CheckSpec { name: "data folder", run: machine::data_folder },
+    CheckSpec { name: "sandbox", run: web::sandbox },
+    CheckSpec { name: "worker", run: worker::answers },
+    CheckSpec { name: "refused events", run: worker::refused_events },
+    CheckSpec { name: "web service", run: web::answers },
+    CheckSpec { name: "shared secrets", run: peers::secrets },
+    CheckSpec { name: "webhook", run: webhook::rule },
 ];
 
 /// False if there is a problem.
@@ -65,22 +65,22 @@ pub fn run(args: &DoctorArgs) -> Result<bool, CommandError> {
         Some(root) => Surroundings::of_folder(&Embedded::open(root)?, &process)?,
         None => Surroundings::of(&process),
     });
-    let running: Vec<Running> = CHECKS.iter().map(|check| Running::start(check, &surroundings)).collect();
+    let running: Vec<RunningCheck> = CHECKS.iter().map(|check| RunningCheck::start(check, &surroundings)).collect();
     let mut out = std::io::stdout().lock();
     let written = if args.json { write_json(running, &mut out) } else { write_text(running, &mut out) };
     Ok(written.map_err(|error| error.to_string())?)
 }
 
-fn write_text(running: Vec<Running>, out: &mut dyn Write) -> std::io::Result<bool> {
+fn write_text(running: Vec<RunningCheck>, out: &mut dyn Write) -> std::io::Result<bool> {
     let width = CHECKS.iter().map(|check| check.name.len()).max().unwrap_or_default();
     let (mut problems, mut warnings) = (0, 0);
     for check in running {
         let name = check.name();
-        for Finding { level, message, advice } in check.findings() {
+        for CheckResult { level, message, advice } in check.findings() {
             let advice = advice.map_or_else(String::new, |advice| format!(" → {advice}"));
             writeln!(out, "{:<7}  {name:<width$}  {}", level.name(), plain(&format!("{message}{advice}")))?;
-            problems += usize::from(level == Level::Problem);
-            warnings += usize::from(level == Level::Warning);
+            problems += usize::from(level == Severity::Problem);
+            warnings += usize::from(level == Severity::Warning);
         }
     }
     let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
@@ -91,12 +91,12 @@ fn write_text(running: Vec<Running>, out: &mut dyn Write) -> std::io::Result<boo
     Ok(problems == 0)
 }
 
-fn write_json(running: Vec<Running>, out: &mut dyn Write) -> std::io::Result<bool> {
+fn write_json(running: Vec<RunningCheck>, out: &mut dyn Write) -> std::io::Result<bool> {
     let (mut ok, mut checks) = (true, Vec::new());
     for check in running {
         let name = check.name();
         for finding in check.findings() {
-            ok &= finding.level != Level::Problem;
+            ok &= finding.level != Severity::Problem;
             let (level, message, advice) = (finding.level.name(), finding.message, finding.advice);
             checks.push(json!({ "check": name, "level": level, "message": message, "advice": advice }));
         }

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use super::check::Finding;
+use super::check::CheckResult;
 use super::surroundings::{Missing, Surroundings};
 use crate::cli::services::Backend;
 use crate::config::Buckets;
@@ -13,15 +13,15 @@ use crate::ports::store::{Bucket, StoreError, StoreResult, WriteOptions};
 const NOT_NAMED: &str = "the environment doesn't say where the object store is";
 
 /// The store, or the finding if it can't be opened.
-fn store(around: &Surroundings) -> Result<&dyn ObjectStore, Vec<Finding>> {
+fn store(around: &Surroundings) -> Result<&dyn ObjectStore, Vec<CheckResult>> {
     around.store().map_err(|missing| vec![without(missing)])
 }
 
-pub(super) fn without(missing: Missing) -> Finding {
+pub(super) fn without(missing: Missing) -> CheckResult {
     match missing {
-        Missing::NotNamed => Finding::skipped(NOT_NAMED),
-        Missing::NotMade(what) => Finding::skipped(format!("`{what}` is not made yet")),
-        Missing::CannotBeOpened(why) => Finding::problem(why, "correct OBJ_ENDPOINT_URL, or SVC_CA_FILE"),
+        Missing::NotNamed => CheckResult::skipped(NOT_NAMED),
+        Missing::NotMade(what) => CheckResult::skipped(format!("`{what}` is not made yet")),
+        Missing::CannotBeOpened(why) => CheckResult::problem(why, "correct OBJ_ENDPOINT_URL, or SVC_CA_FILE"),
     }
 }
 
@@ -49,7 +49,7 @@ pub(super) fn listed(store: &dyn ObjectStore, bucket: Bucket) -> StoreResult<()>
     store.list(bucket, "", None, None, 1).map(drop)
 }
 
-pub(super) fn buckets(around: &Surroundings) -> Vec<Finding> {
+pub(super) fn buckets(around: &Surroundings) -> Vec<CheckResult> {
     let store = match store(around) {
         Ok(store) => store,
         Err(findings) => return findings,
@@ -57,7 +57,7 @@ pub(super) fn buckets(around: &Surroundings) -> Vec<Finding> {
     let mut findings = Vec::new();
     for bucket in Bucket::ALL {
         match listed(store, bucket) {
-            Ok(()) => findings.push(Finding::ok(format!("{} can be listed", named(around, bucket)))),
+            Ok(()) => findings.push(CheckResult::ok(format!("{} can be listed", named(around, bucket)))),
             // The others would say the same, each after its time.
             Err(error @ StoreError::Transient { .. }) => return vec![of_error(bucket, &error)],
             Err(error) => findings.push(of_error(bucket, &error)),
@@ -66,7 +66,7 @@ pub(super) fn buckets(around: &Surroundings) -> Vec<Finding> {
     findings
 }
 
-fn of_error(bucket: Bucket, error: &StoreError) -> Finding {
+fn of_error(bucket: Bucket, error: &StoreError) -> CheckResult {
     let advice = match error {
         StoreError::BucketNotFound { .. } => format!("make it, or correct {}", variable(bucket)),
         StoreError::AccessDenied { .. } => {
@@ -80,7 +80,7 @@ fn of_error(bucket: Bucket, error: &StoreError) -> Finding {
         }
         StoreError::LeaseLost(_) => "set the clock right".to_owned(),
     };
-    Finding::problem(error.to_string(), advice)
+    CheckResult::problem(error.to_string(), advice)
 }
 
 /// What to do about a store that gives no answer; `why` is what the connection said.
@@ -96,7 +96,7 @@ fn unreachable_store(why: &str) -> &'static str {
     }
 }
 
-pub(super) fn round_trip(around: &Surroundings) -> Vec<Finding> {
+pub(super) fn round_trip(around: &Surroundings) -> Vec<CheckResult> {
     let store = match store(around) {
         Ok(store) => store,
         Err(findings) => return findings,
@@ -104,14 +104,14 @@ pub(super) fn round_trip(around: &Surroundings) -> Vec<Finding> {
     let mut findings = Vec::new();
     for bucket in Bucket::ALL {
         if listed(store, bucket).is_err() {
-            findings.push(Finding::skipped(format!("{} can't be listed", named(around, bucket))));
+            findings.push(CheckResult::skipped(format!("{} can't be listed", named(around, bucket))));
             continue;
         }
         findings.push(match put_get_delete(store, bucket) {
-            Ok(true) => Finding::ok(format!("{} takes an object, gives it back and deletes it", named(around, bucket))),
+            Ok(true) => CheckResult::ok(format!("{} takes an object, gives it back and deletes it", named(around, bucket))),
             Ok(false) => {
                 let message = format!("{} doesn't give back what it was given", named(around, bucket));
-                Finding::problem(message, "the store is broken, or something changes objects on the way; use another")
+                CheckResult::problem(message, "the store is broken, or something changes objects on the way; use another")
             }
             Err(error) => of_error(bucket, &error),
         });
@@ -134,19 +134,19 @@ fn put_get_delete(store: &dyn ObjectStore, bucket: Bucket) -> StoreResult<bool> 
     Ok(read? && store.head(bucket, &key)?.is_none())
 }
 
-pub(super) fn features(around: &Surroundings) -> Vec<Finding> {
+pub(super) fn features(around: &Surroundings) -> Vec<CheckResult> {
     let backend = match around.backend() {
         Ok(backend) => backend,
         Err(missing) => return vec![without(missing)],
     };
     let store = match backend {
-        Backend::Folder(_) => return vec![Finding::ok("a folder of this machine: writes are conditional")],
+        Backend::Folder(_) => return vec![CheckResult::ok("a folder of this machine: writes are conditional")],
         Backend::S3(store) => store,
     };
     let (mut unconditional, mut tagless) = (Vec::new(), Vec::new());
     for bucket in Bucket::ALL {
         if let Err(error) = listed(&**store, bucket) {
-            return vec![Finding::skipped(format!("can't be probed: {error}"))];
+            return vec![CheckResult::skipped(format!("can't be probed: {error}"))];
         }
         match store.conditions(bucket) {
             Ok(conditions) => {
@@ -162,16 +162,16 @@ pub(super) fn features(around: &Surroundings) -> Vec<Finding> {
     }
     let mut findings = Vec::new();
     if !unconditional.is_empty() {
-        findings.push(Finding::warning(
+        findings.push(CheckResult::warning(
             format!("the store does not keep to If-Match and If-None-Match in {}", unconditional.join(", ")),
             "nothing need be done: a look at the object under a short lock stands in, which is slower, and not proof \
              against other programs that write there; a newer version of the store may keep to them",
         ));
     } else {
-        findings.push(Finding::ok("writes are conditional (If-Match, If-None-Match)"));
+        findings.push(CheckResult::ok("writes are conditional (If-Match, If-None-Match)"));
     }
     if !tagless.is_empty() {
-        findings.push(Finding::warning(
+        findings.push(CheckResult::warning(
             format!("listings have no ETags in {}", tagless.join(", ")),
             "nothing need be done: size and time are compared, and a HEAD is sent in doubt, which is slower",
         ));

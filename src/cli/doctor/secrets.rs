@@ -1,9 +1,9 @@
 //! Whether secrets are worth their name. Never shows one.
 
-use super::check::Finding;
+use super::check::CheckResult;
 use super::surroundings::Surroundings;
 use crate::adapters::password::PasswordHash;
-use crate::config::{KvConfig, Loaded, Secret};
+use crate::config::{KvConfig, WithWarnings, Secret};
 
 /// Shorter ones can be guessed by trying.
 const SECRET_BYTES_MIN: usize = 16;
@@ -12,22 +12,22 @@ const KNOWN: &[&str] =
     &["admin", "changeme", "change-me", "example", "lakemill", "minioadmin", "password", "secret", "test", "token"];
 const NEW_ONE: &str = "make a new one, e.g. by `openssl rand -hex 32`, and give it to whoever has the old one";
 
-pub(super) fn strength(around: &Surroundings) -> Vec<Finding> {
+pub(super) fn strength(around: &Surroundings) -> Vec<CheckResult> {
     let secrets = secrets(around);
     if secrets.is_empty() {
-        return vec![Finding::skipped("the environment is not complete")];
+        return vec![CheckResult::skipped("the environment is not complete")];
     }
-    let mut findings: Vec<Finding> = secrets.iter().filter_map(|(name, secret)| weak(name, secret)).collect();
+    let mut findings: Vec<CheckResult> = secrets.iter().filter_map(|(name, secret)| weak(name, secret)).collect();
     for (at, (name, secret)) in secrets.iter().enumerate() {
         for (other, _) in secrets[at + 1..].iter().filter(|(_, theirs)| theirs == secret) {
             let message = format!("{name} and {other} are the same, so that whoever has one has both");
-            findings.push(Finding::warning(message, NEW_ONE));
+            findings.push(CheckResult::warning(message, NEW_ONE));
         }
     }
     findings.extend(password_hash(around));
     findings.extend(open_redis(around));
     if findings.is_empty() {
-        findings.push(Finding::ok("long enough, and no two the same"));
+        findings.push(CheckResult::ok("long enough, and no two the same"));
     }
     findings.extend(metrics(around));
     findings
@@ -36,38 +36,38 @@ pub(super) fn strength(around: &Surroundings) -> Vec<Finding> {
 /// Those that are ours to judge, with their variables.
 fn secrets(around: &Surroundings) -> Vec<(&'static str, &Secret)> {
     let mut secrets = Vec::new();
-    if let Ok(Loaded { config, .. }) = &around.worker {
+    if let Ok(WithWarnings { config, .. }) = &around.worker {
         secrets.push(("SVC_WORKER_TOKEN", &config.worker_token));
         secrets.push(("SVC_WEBHOOK_SECRET", &config.webhook_secret));
         secrets.extend(config.server.metrics_token.as_ref().map(|token| ("SVC_METRICS_TOKEN", token)));
-    } else if let Ok(Loaded { config, .. }) = &around.web {
+    } else if let Ok(WithWarnings { config, .. }) = &around.web {
         secrets.push(("SVC_WORKER_TOKEN", &config.worker_token));
         secrets.extend(config.server.metrics_token.as_ref().map(|token| ("SVC_METRICS_TOKEN", token)));
     }
     secrets
 }
 
-fn weak(name: &str, secret: &Secret) -> Option<Finding> {
+fn weak(name: &str, secret: &Secret) -> Option<CheckResult> {
     let text = secret.reveal();
     let bare = text.trim().trim_end_matches(|c: char| c.is_ascii_digit() || "!.-_".contains(c)).to_ascii_lowercase();
     if KNOWN.contains(&bare.as_str()) {
-        return Some(Finding::problem(format!("{name} is a text that anybody would try"), NEW_ONE));
+        return Some(CheckResult::problem(format!("{name} is a text that anybody would try"), NEW_ONE));
     }
     let found = text.len();
     (found < SECRET_BYTES_MIN)
-        .then(|| Finding::warning(format!("{name} has {found} bytes, expected at least {SECRET_BYTES_MIN}"), NEW_ONE))
+        .then(|| CheckResult::warning(format!("{name} has {found} bytes, expected at least {SECRET_BYTES_MIN}"), NEW_ONE))
 }
 
 /// A bcrypt hash has no parameters to judge here.
-fn password_hash(around: &Surroundings) -> Option<Finding> {
+fn password_hash(around: &Surroundings) -> Option<CheckResult> {
     let hash = around.web.as_ref().ok()?.config.password_hash.reveal();
     let error = PasswordHash::parse(hash).err().filter(|_| hash.starts_with("$argon2id$"))?;
     let advice = "make one by `lakemill hash-password`";
-    Some(Finding::problem(format!("SVC_ADMIN_PASSWORD_HASH: {error}"), advice))
+    Some(CheckResult::problem(format!("SVC_ADMIN_PASSWORD_HASH: {error}"), advice))
 }
 
 /// A Redis of another machine that asks for no password is anybody's.
-fn open_redis(around: &Surroundings) -> Option<Finding> {
+fn open_redis(around: &Surroundings) -> Option<CheckResult> {
     let url = match &around.kv.as_ref().ok()?.config {
         KvConfig::Redis(url) => url::Url::parse(url.reveal()).ok()?,
         KvConfig::Sqlite(_) => return None,
@@ -82,13 +82,13 @@ fn open_redis(around: &Surroundings) -> Option<Finding> {
     };
     (!here && url.password().is_none_or(str::is_empty)).then(|| {
         let message = "KV_URL has no password, and the server is no address of this machine alone";
-        Finding::warning(message, "give the server a password (`requirepass` or an ACL), and KV_URL too")
+        CheckResult::warning(message, "give the server a password (`requirepass` or an ACL), and KV_URL too")
     })
 }
 
-fn metrics(around: &Surroundings) -> Option<Finding> {
+fn metrics(around: &Surroundings) -> Option<CheckResult> {
     let config = &around.worker.as_ref().ok()?.config;
     config.server.metrics_token.is_none().then(|| {
-        Finding::ok("without SVC_METRICS_TOKEN /metrics answers this machine only, and nobody behind a proxy; set it to scrape then")
+        CheckResult::ok("without SVC_METRICS_TOKEN /metrics answers this machine only, and nobody behind a proxy; set it to scrape then")
     })
 }

@@ -1,29 +1,29 @@
 //! The environments of the two services.
 
-use super::check::Finding;
+use super::check::CheckResult;
 use super::surroundings::Surroundings;
-use crate::config::{EnvironmentError, Fault, Loaded, WebConfig};
+use crate::config::{EnvironmentError, Fault, WithWarnings, WebConfig};
 
 /// The variable by which a machine shows that it is to run a worker, and a web service.
 const OF_WORKER: &str = "SVC_WEBHOOK_SECRET";
 const OF_WEB: &str = "SVC_ADMIN_PASSWORD_HASH";
 const LIST: &str = "docs/configuration.md lists every variable";
 
-pub(super) fn worker(around: &Surroundings) -> Vec<Finding> {
+pub(super) fn worker(around: &Surroundings) -> Vec<CheckResult> {
     let web_alone = lacks(&around.worker, OF_WORKER) && !lacks(&around.web, OF_WEB);
     if web_alone {
-        return vec![Finding::skipped(format!("{OF_WORKER} is missing: this is no environment of `lakemill worker`"))];
+        return vec![CheckResult::skipped(format!("{OF_WORKER} is missing: this is no environment of `lakemill worker`"))];
     }
     of("worker", &around.worker, &[])
 }
 
-pub(super) fn web(around: &Surroundings) -> Vec<Finding> {
+pub(super) fn web(around: &Surroundings) -> Vec<CheckResult> {
     if lacks(&around.web, OF_WEB) && around.is_folder {
         let message = format!("the folder has no password of its own, and {OF_WEB} is not set");
-        return vec![Finding::skipped(format!("{message}: give `doctor` the environment that `up` has"))];
+        return vec![CheckResult::skipped(format!("{message}: give `doctor` the environment that `up` has"))];
     }
     if lacks(&around.web, OF_WEB) {
-        return vec![Finding::skipped(format!("{OF_WEB} is missing: this is no environment of `lakemill web`"))];
+        return vec![CheckResult::skipped(format!("{OF_WEB} is missing: this is no environment of `lakemill web`"))];
     }
     let told = around.worker.as_ref().err().map_or(&[][..], |error| &error.faults);
     let mut findings = of("web", &around.web, told);
@@ -32,10 +32,10 @@ pub(super) fn web(around: &Surroundings) -> Vec<Finding> {
 }
 
 /// A proxy passes the host on that browsers name.
-fn hosts(config: &WebConfig) -> Option<Finding> {
+fn hosts(config: &WebConfig) -> Option<CheckResult> {
     let has_no_name = config.public_url.is_none() && config.server.allowed_hosts.is_empty();
     (has_no_name && !config.server.trusted_proxies.is_empty()).then(|| {
-        Finding::warning(
+        CheckResult::warning(
             "SVC_TRUSTED_PROXIES is set, but no name of the service: requests for one are answered 421",
             "set SVC_PUBLIC_URL to the origin that browsers see",
         )
@@ -43,24 +43,24 @@ fn hosts(config: &WebConfig) -> Option<Finding> {
 }
 
 /// `told`: faults that were already reported for another service.
-fn of<T>(service: &str, config: &Result<Loaded<T>, EnvironmentError>, told: &[Fault]) -> Vec<Finding> {
+fn of<T>(service: &str, config: &Result<WithWarnings<T>, EnvironmentError>, told: &[Fault]) -> Vec<CheckResult> {
     match config {
-        Ok(Loaded { warnings, .. }) if warnings.is_empty() => vec![Finding::ok("complete")],
-        Ok(Loaded { warnings, .. }) => {
+        Ok(WithWarnings { warnings, .. }) if warnings.is_empty() => vec![CheckResult::ok("complete")],
+        Ok(WithWarnings { warnings, .. }) => {
             let advice = "set what it was changed to, so that the environment says what is done";
-            warnings.iter().map(|warning| Finding::warning(warning.clone(), advice)).collect()
+            warnings.iter().map(|warning| CheckResult::warning(warning.clone(), advice)).collect()
         }
         Err(error) => {
             let own: Vec<&Fault> = error.faults.iter().filter(|fault| !told.contains(fault)).collect();
             match own.is_empty() {
-                true => vec![Finding::problem(format!("`lakemill {service}` can't start"), "mend the problems above")],
+                true => vec![CheckResult::problem(format!("`lakemill {service}` can't start"), "mend the problems above")],
                 false => own.into_iter().map(of_fault).collect(),
             }
         }
     }
 }
 
-fn of_fault(fault: &Fault) -> Finding {
+fn of_fault(fault: &Fault) -> CheckResult {
     let name = fault.name();
     let advice = match fault {
         Fault::Missing { .. } => format!("set {name}; {LIST}"),
@@ -68,10 +68,10 @@ fn of_fault(fault: &Fault) -> Finding {
         Fault::Unreadable { .. } => "make the file readable to this user, or name another".to_owned(),
         Fault::Ambiguous { .. } => "unset one of them".to_owned(),
     };
-    Finding::problem(fault.to_string(), advice)
+    CheckResult::problem(fault.to_string(), advice)
 }
 
-fn lacks<T>(config: &Result<Loaded<T>, EnvironmentError>, name: &str) -> bool {
+fn lacks<T>(config: &Result<WithWarnings<T>, EnvironmentError>, name: &str) -> bool {
     let missing = |fault: &Fault| fault.name() == name && matches!(fault, Fault::Missing { .. });
     config.as_ref().is_err_and(|error| error.faults.iter().any(missing))
 }

@@ -10,17 +10,17 @@ use serde_json::Value;
 use crate::adapters::fs::{BucketNames, FsStore};
 use crate::adapters::s3::{S3Options, S3Store, Timeouts};
 use crate::cli::embedded::Embedded;
-use crate::cli::probe::{Answer, WORKER_PORT, ask, own_address};
+use crate::cli::probe::{ProbeResult, WORKER_PORT, ask, own_address};
 use crate::cli::services::{Backend, Services, open_kv};
 use crate::config::{
-    Endpoint, Environment, EnvironmentError, KvConfig, Loaded, ObjectStoreConfig, WebConfig, WorkerConfig,
+    StoreEndpoint, Environment, EnvironmentError, KvConfig, WithWarnings, ObjectStoreConfig, WebConfig, WorkerConfig,
 };
 use crate::ports::{Kv, ObjectStore};
 
 /// Longest wait for an answer of the web service.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
 
-type Config<T> = Result<Loaded<T>, EnvironmentError>;
+type Config<T> = Result<WithWarnings<T>, EnvironmentError>;
 
 /// See the module.
 pub(super) struct Surroundings {
@@ -100,7 +100,7 @@ impl Surroundings {
     }
 
     pub(super) fn backend(&self) -> Result<&Backend, Missing> {
-        let Ok(Loaded { config, .. }) = &self.objects else { return Err(Missing::NotNamed) };
+        let Ok(WithWarnings { config, .. }) = &self.objects else { return Err(Missing::NotNamed) };
         let opened = self.backend.get_or_init(|| open_backend(config));
         opened.as_ref().map_err(|error| Missing::CannotBeOpened(error.clone()))
     }
@@ -113,7 +113,7 @@ impl Surroundings {
     }
 
     pub(super) fn kv(&self) -> Result<&dyn Kv, Missing> {
-        let Ok(Loaded { config, .. }) = &self.kv else { return Err(Missing::NotNamed) };
+        let Ok(WithWarnings { config, .. }) = &self.kv else { return Err(Missing::NotNamed) };
         if let KvConfig::Sqlite(path) = config
             && !path.exists()
         {
@@ -129,7 +129,7 @@ impl Surroundings {
 fn open_backend(objects: &ObjectStoreConfig) -> Result<Backend, String> {
     let failed = |error: &dyn std::fmt::Display| error.to_string();
     match (&objects.endpoint, S3Options::from_config(objects, Services::clock())) {
-        (Endpoint::S3(_), Some(mut options)) => {
+        (StoreEndpoint::S3(_), Some(mut options)) => {
             let (short, long) = (Duration::from_secs(5), Duration::from_secs(10));
             options.timeouts = Timeouts {
                 resolve: short,
@@ -142,8 +142,8 @@ fn open_backend(objects: &ObjectStoreConfig) -> Result<Backend, String> {
             };
             S3Store::open(options).map(|store| Backend::S3(Arc::new(store))).map_err(|error| failed(&error))
         }
-        (Endpoint::S3(url), None) => Err(format!("`{url}` is no S3 server")),
-        (Endpoint::Folder(root), _) => {
+        (StoreEndpoint::S3(url), None) => Err(format!("`{url}` is no S3 server")),
+        (StoreEndpoint::Folder(root), _) => {
             let buckets = objects.buckets.clone();
             let names = BucketNames { pipelines: buckets.pipelines, lake: buckets.lake, warehouse: buckets.warehouse };
             let store = FsStore::open_named(root, &names).map_err(|error| failed(&error))?;
@@ -165,8 +165,8 @@ pub(super) enum WebService {
 pub(super) fn web_service_at(at: SocketAddr) -> WebService {
     let body = |body: &str| serde_json::from_str::<Value>(body).unwrap_or_default();
     match ask(&format!("http://{at}/session"), "GET", &[], ANSWER_TIME_MAX) {
-        Answer::Http(200, text) if body(&text)["authenticated"].is_boolean() => WebService::Healthy,
-        Answer::Http(503, text) if body(&text)["error"].is_string() => WebService::WithoutKv,
-        Answer::Http(..) | Answer::Nobody | Answer::Silent(_) => WebService::None,
+        ProbeResult::Http(200, text) if body(&text)["authenticated"].is_boolean() => WebService::Healthy,
+        ProbeResult::Http(503, text) if body(&text)["error"].is_string() => WebService::WithoutKv,
+        ProbeResult::Http(..) | ProbeResult::Nobody | ProbeResult::Silent(_) => WebService::None,
     }
 }

@@ -6,53 +6,53 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::check::Finding;
+use super::check::CheckResult;
 use super::surroundings::{Surroundings, WebService, web_service_at};
-use crate::cli::probe::{self, Answer, own_address};
-use crate::config::Loaded;
+use crate::cli::probe::{self, ProbeResult, own_address};
+use crate::config::WithWarnings;
 
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
 /// Older rejected events are ignored.
 const REFUSED_EVENTS_AGE_MAX: Duration = Duration::from_secs(86_400);
 
-pub(super) fn answers(around: &Surroundings) -> Vec<Finding> {
-    let Ok(Loaded { config, .. }) = &around.worker else {
-        return vec![Finding::skipped("the worker's environment is not complete")];
+pub(super) fn answers(around: &Surroundings) -> Vec<CheckResult> {
+    let Ok(WithWarnings { config, .. }) = &around.worker else {
+        return vec![CheckResult::skipped("the worker's environment is not complete")];
     };
     let server = &config.server;
     let (bind, port) = (server.bind, server.port);
     let Some(at) = around.worker_address() else {
-        return vec![Finding::skipped("PORT is 0: the worker takes any free one, which its log tells")];
+        return vec![CheckResult::skipped("PORT is 0: the worker takes any free one, which its log tells")];
     };
     if around.shares_port() && web_service_at(own_address(bind, port)) != WebService::None {
         return vec![elsewhere(port, at)];
     }
     // A worker that runs has the port, so that whether it is free is asked first.
     vec![match TcpListener::bind((bind, port)) {
-        Ok(_) => Finding::ok(format!("none runs here; port {port} is free for one")),
+        Ok(_) => CheckResult::ok(format!("none runs here; port {port} is free for one")),
         Err(error) => match error.kind() {
             ErrorKind::AddrInUse | ErrorKind::PermissionDenied => match ask(at, "GET", "/health") {
-                Answer::Http(status, body) => judge(port, status, &body),
-                Answer::Nobody if error.kind() == ErrorKind::PermissionDenied => Finding::warning(
+                ProbeResult::Http(status, body) => judge(port, status, &body),
+                ProbeResult::Nobody if error.kind() == ErrorKind::PermissionDenied => CheckResult::warning(
                     format!("none runs here, and this user may not listen at port {port}"),
                     "set PORT to 1024 or more, or let the service's user listen there",
                 ),
-                Answer::Nobody => taken(port, "listens at another address"),
-                Answer::Silent(why) => taken(port, &format!("does not answer as a worker does: {why}")),
+                ProbeResult::Nobody => taken(port, "listens at another address"),
+                ProbeResult::Silent(why) => taken(port, &format!("does not answer as a worker does: {why}")),
             },
             ErrorKind::AddrNotAvailable => {
-                Finding::problem(format!("SVC_BIND `{bind}` is no address of this machine"), "correct SVC_BIND")
+                CheckResult::problem(format!("SVC_BIND `{bind}` is no address of this machine"), "correct SVC_BIND")
             }
-            _ => Finding::problem(format!("listening at port {port}: {error}"), "correct PORT and SVC_BIND"),
+            _ => CheckResult::problem(format!("listening at port {port}: {error}"), "correct PORT and SVC_BIND"),
         },
     }]
 }
 
 /// Where `port`, the shared PORT, is the web service's.
-fn elsewhere(port: u16, at: SocketAddr) -> Finding {
+fn elsewhere(port: u16, at: SocketAddr) -> CheckResult {
     match ask(at, "GET", "/health") {
-        Answer::Http(status, body) if is_worker(&body) => judge(at.port(), status, &body),
-        Answer::Http(..) | Answer::Nobody | Answer::Silent(_) => Finding::skipped(format!(
+        ProbeResult::Http(status, body) if is_worker(&body) => judge(at.port(), status, &body),
+        ProbeResult::Http(..) | ProbeResult::Nobody | ProbeResult::Silent(_) => CheckResult::skipped(format!(
             "the web service has PORT {port}, and no worker answers at {at}: `PORT=… lakemill doctor` with the \
              worker's port looks at it"
         )),
@@ -60,36 +60,36 @@ fn elsewhere(port: u16, at: SocketAddr) -> Finding {
 }
 
 /// Posts of events that the worker of this machine rejected lately, as its metrics say.
-pub(super) fn refused_events(around: &Surroundings) -> Vec<Finding> {
-    let Ok(Loaded { config, .. }) = &around.worker else {
-        return vec![Finding::skipped("the worker's environment is not complete")];
+pub(super) fn refused_events(around: &Surroundings) -> Vec<CheckResult> {
+    let Ok(WithWarnings { config, .. }) = &around.worker else {
+        return vec![CheckResult::skipped("the worker's environment is not complete")];
     };
     let Some(at) = around.worker_address().filter(|at| answers_at(*at)) else {
-        return vec![Finding::skipped("no worker answers here; see lakemill_events_refused_total of each")];
+        return vec![CheckResult::skipped("no worker answers here; see lakemill_events_refused_total of each")];
     };
     let bearer = config.server.metrics_token.as_ref().map(|token| format!("Bearer {}", token.reveal()));
     let headers: Vec<(&str, &str)> = bearer.iter().map(|bearer| ("Authorization", bearer.as_str())).collect();
     vec![match probe::ask(&format!("http://{at}/metrics"), "GET", &headers, ANSWER_TIME_MAX) {
-        Answer::Http(200, metrics) => judge_events(&metrics),
-        Answer::Http(status, _) => Finding::skipped(format!("the worker answers /metrics with status {status}")),
-        Answer::Nobody => Finding::skipped("no worker answers here"),
-        Answer::Silent(why) => Finding::skipped(format!("the worker's metrics can't be read: {why}")),
+        ProbeResult::Http(200, metrics) => judge_events(&metrics),
+        ProbeResult::Http(status, _) => CheckResult::skipped(format!("the worker answers /metrics with status {status}")),
+        ProbeResult::Nobody => CheckResult::skipped("no worker answers here"),
+        ProbeResult::Silent(why) => CheckResult::skipped(format!("the worker's metrics can't be read: {why}")),
     }]
 }
 
-fn judge_events(metrics: &str) -> Finding {
+fn judge_events(metrics: &str) -> CheckResult {
     const TOTAL: &str = "lakemill_events_refused_total{reason=\"";
     let age = metrics.lines().find_map(|line| line.strip_prefix("lakemill_events_refused_age_seconds ")?.parse().ok());
     let age: f64 = age.unwrap_or(f64::INFINITY);
     if age > REFUSED_EVENTS_AGE_MAX.as_secs_f64() {
-        return Finding::ok("the worker that runs here rejected no event within a day");
+        return CheckResult::ok("the worker that runs here rejected no event within a day");
     }
     let counted = |line: &str| {
         let (reason, count) = line.strip_prefix(TOTAL)?.split_once("\"} ")?;
         (count != "0").then(|| format!("{count} {reason}"))
     };
     let counts: Vec<String> = metrics.lines().filter_map(counted).collect();
-    Finding::warning(
+    CheckResult::warning(
         format!("the worker that runs here rejected events ({}), the last {age:.0} s ago", counts.join(", ")),
         "give the store's webhook target SVC_WEBHOOK_SECRET; the worker's log (`event rejected`) has the addresses",
     )
@@ -102,7 +102,7 @@ fn is_worker(body: &str) -> bool {
 
 /// Whether a worker answers there.
 pub(super) fn answers_at(at: SocketAddr) -> bool {
-    matches!(ask(at, "GET", "/health"), Answer::Http(_, body) if is_worker(&body))
+    matches!(ask(at, "GET", "/health"), ProbeResult::Http(_, body) if is_worker(&body))
 }
 
 /// Whether a service of this machine can listen there.
@@ -110,41 +110,41 @@ pub(super) fn is_of_this_machine(bind: IpAddr) -> bool {
     !TcpListener::bind((bind, 0)).is_err_and(|error| error.kind() == ErrorKind::AddrNotAvailable)
 }
 
-fn judge(port: u16, status: u16, body: &str) -> Finding {
+fn judge(port: u16, status: u16, body: &str) -> CheckResult {
     let is_worker = is_worker(body);
     let body: Value = serde_json::from_str(body).unwrap_or_default();
     match (status, is_worker) {
-        (200, true) => Finding::ok(format!("one answers at port {port}, {} jobs in flight", body["in_flight"])),
+        (200, true) => CheckResult::ok(format!("one answers at port {port}, {} jobs in flight", body["in_flight"])),
         (_, true) => {
             let advice = "see the check of the key-value store, and the worker's log";
-            Finding::problem(format!("the one at port {port} can't reach its key-value store"), advice)
+            CheckResult::problem(format!("the one at port {port} can't reach its key-value store"), advice)
         }
         (_, false) => taken(port, &format!("answers /health with status {status}")),
     }
 }
 
-fn taken(port: u16, what: &str) -> Finding {
-    Finding::problem(format!("port {port} is taken by something that {what}"), "end it, or set PORT to another")
+fn taken(port: u16, what: &str) -> CheckResult {
+    CheckResult::problem(format!("port {port} is taken by something that {what}"), "end it, or set PORT to another")
 }
 
 /// Sends a request to a worker.
-pub(super) fn ask(at: SocketAddr, method: &str, path: &str) -> Answer {
+pub(super) fn ask(at: SocketAddr, method: &str, path: &str) -> ProbeResult {
     probe::ask(&format!("http://{at}{path}"), method, &[], ANSWER_TIME_MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::doctor::check::Level;
+    use crate::cli::doctor::check::Severity;
 
     #[test]
     fn events_that_were_rejected_lately_are_a_warning_with_their_reasons() {
         let counts = "lakemill_events_refused_total{reason=\"no_secret\"} 0\n\
                       lakemill_events_refused_total{reason=\"wrong_secret\"} 1000\n";
-        assert_eq!(judge_events(counts).level, Level::Ok);
-        assert_eq!(judge_events(&format!("{counts}lakemill_events_refused_age_seconds 90000\n")).level, Level::Ok);
+        assert_eq!(judge_events(counts).level, Severity::Ok);
+        assert_eq!(judge_events(&format!("{counts}lakemill_events_refused_age_seconds 90000\n")).level, Severity::Ok);
         let found = judge_events(&format!("{counts}lakemill_events_refused_age_seconds 12.5\n"));
-        assert!(found.level == Level::Warning && found.message.contains("(1000 wrong_secret)"), "{}", found.message);
+        assert!(found.level == Severity::Warning && found.message.contains("(1000 wrong_secret)"), "{}", found.message);
         assert!(found.advice.unwrap().contains("SVC_WEBHOOK_SECRET"));
     }
 }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::rules;
 use super::store::{INSTEAD, describe, is_rejection, read};
-use crate::adapters::s3::{Entry, NotificationConfiguration, Rule, RuleKind, S3Store};
+use crate::adapters::s3::{ConfigurationElement, NotificationConfiguration, Rule, RuleKind, S3Store};
 use crate::ports::store::Bucket;
 
 const AFTER: &str = "\
@@ -27,7 +27,7 @@ pub(super) struct Installed {
     /// Rules of earlier installs that are gone.
     replaced: Vec<Rule>,
     /// Entries of others, which stayed.
-    kept: Vec<Entry>,
+    kept: Vec<ConfigurationElement>,
     /// Those of `kept` that match some of the same files.
     overlapping: Vec<Rule>,
 }
@@ -104,7 +104,7 @@ fn verify(
     if !rules::has_ours(after, arn, compressed) {
         return Err("the store lost the new rule when older ones were deleted: install it again".to_owned());
     }
-    let has = |entry: &Entry| match entry.rule() {
+    let has = |entry: &ConfigurationElement| match entry.rule() {
         Some(rule) => after.rules().any(|other| other == rule),
         None => after.entries().iter().any(|other| other.text() == entry.text()),
     };

@@ -12,7 +12,7 @@ use super::command_error::CommandError;
 use super::environment;
 use super::services::Services;
 use crate::adapters::s3::{NotificationConfiguration, S3Options, S3Store};
-use crate::config::{Endpoint, ObjectStoreConfig};
+use crate::config::{StoreEndpoint, ObjectStoreConfig};
 use crate::ports::store::Bucket;
 
 use store::read;
@@ -47,10 +47,10 @@ pub fn run(command: &WebhookCommand) -> Result<bool, CommandError> {
 /// `None` if the object store is a folder.
 fn open(objects: &ObjectStoreConfig) -> Result<Option<Arc<S3Store>>, String> {
     match (&objects.endpoint, S3Options::from_config(objects, Services::clock())) {
-        (Endpoint::S3(_), Some(options)) => {
+        (StoreEndpoint::S3(_), Some(options)) => {
             S3Store::open(options).map(|store| Some(Arc::new(store))).map_err(|error| error.to_string())
         }
-        (Endpoint::Folder(_), _) | (Endpoint::S3(_), None) => Ok(None),
+        (StoreEndpoint::Folder(_), _) | (StoreEndpoint::S3(_), None) => Ok(None),
     }
 }
 

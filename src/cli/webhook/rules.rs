@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use sha2::{Digest, Sha256};
 
-use crate::adapters::s3::{Entry, NotificationConfiguration, Rule, RuleKind};
+use crate::adapters::s3::{ConfigurationElement, NotificationConfiguration, Rule, RuleKind};
 use crate::cli::plain::plain;
 use crate::domain::source_name::CSV_ENDINGS;
 
@@ -42,12 +42,12 @@ pub(super) fn kind_name(kind: RuleKind) -> &'static str {
 }
 
 /// Whether an install made the rule: by its id, or, where the store keeps no ids, by its filter and events.
-pub(super) fn is_ours(entry: &Entry) -> bool {
+pub(super) fn is_ours(entry: &ConfigurationElement) -> bool {
     entry.rule().is_some_and(|rule| rule.id.starts_with(ID_PREFIX) || (rule.id.is_empty() && has_our_shape(rule)))
 }
 
 /// As [`is_ours`]; so is a rule of another id that does the same for the same target.
-fn is_ours_for(entry: &Entry, arn: &str) -> bool {
+fn is_ours_for(entry: &ConfigurationElement, arn: &str) -> bool {
     is_ours(entry) || entry.rule().is_some_and(|rule| rule.arn == arn && has_our_shape(rule))
 }
 
@@ -110,12 +110,12 @@ pub(super) fn superseded<'a>(
         .entries()
         .iter()
         .filter(move |entry| is_ours_for(entry, arn))
-        .filter_map(Entry::rule)
+        .filter_map(ConfigurationElement::rule)
         .filter(move |r| !wanted(r))
 }
 
 /// The entries of others than an install to `arn`.
-pub(super) fn foreign<'a>(found: &'a NotificationConfiguration, arn: &'a str) -> impl Iterator<Item = &'a Entry> {
+pub(super) fn foreign<'a>(found: &'a NotificationConfiguration, arn: &'a str) -> impl Iterator<Item = &'a ConfigurationElement> {
     found.entries().iter().filter(move |entry| !is_ours_for(entry, arn))
 }
 
@@ -132,7 +132,7 @@ pub(super) fn overlapping<'a>(
             && (prefix.starts_with(PREFIX) || PREFIX.starts_with(prefix))
             && suffixes(compressed).iter().any(|ours| ours.ends_with(suffix) || suffix.ends_with(ours))
     };
-    foreign(found, arn).filter_map(Entry::rule).filter(meets)
+    foreign(found, arn).filter_map(ConfigurationElement::rule).filter(meets)
 }
 
 /// Whether a rule matches every new `.csv` of every pipeline.
@@ -152,7 +152,7 @@ fn bare(event: &str) -> &str {
 }
 
 /// An entry on one line.
-pub(super) fn line(entry: &Entry) -> String {
+pub(super) fn line(entry: &ConfigurationElement) -> String {
     plain(&entry.rule().map_or_else(|| entry.text().to_owned(), told))
 }
 

@@ -1,7 +1,7 @@
 //! Compares the columns that a document names with those that its queries return.
 
 use super::examined::{ExaminedDashboard, NamedQuery};
-use super::format::Family;
+use super::format::ValueClass;
 use super::needs::{Need, needs, options_needs};
 use super::problem::DashboardProblemKind;
 use super::yaml::child;
@@ -69,11 +69,11 @@ impl ExaminedDashboard {
                 self.add(DashboardProblemKind::UnknownColumn, &at, message);
                 continue;
             };
-            let Some(family) = need.family.filter(|family| *family != Family::of(ty)) else { continue };
+            let Some(family) = need.family.filter(|family| *family != ValueClass::of(ty)) else { continue };
             let expected = match family {
-                Family::Number => "numbers",
-                Family::Time => "days or times",
-                Family::Other => "something else",
+                ValueClass::Number => "numbers",
+                ValueClass::Time => "days or times",
+                ValueClass::Other => "something else",
             };
             let column = quoted(&need.column);
             let message = format!("the column {column} is of type `{ty}`, expected {expected}, since {}", need.purpose);

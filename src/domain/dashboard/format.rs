@@ -55,14 +55,14 @@ pub enum Format {
 
 /// What a column holds, as far as panels care.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Family {
+pub enum ValueClass {
     Number,
     /// A day, a time of day, or both.
     Time,
     Other,
 }
 
-impl Family {
+impl ValueClass {
     /// Of a type by our name of it (`int64`, `decimal(10,2)`) or, where there is none, DuckDB's (`HUGEINT`).
     pub fn of(ty: &str) -> Self {
         let ty = ty.to_ascii_lowercase();
@@ -81,7 +81,7 @@ impl Family {
 
 impl Format {
     /// What a column must hold to be written so; `None`: anything.
-    pub fn needs(self) -> Option<Family> {
+    pub fn needs(self) -> Option<ValueClass> {
         match self {
             Self::Text | Self::Year => None,
             Self::Number
@@ -99,8 +99,8 @@ impl Format {
             | Self::Gbp0
             | Self::Bytes
             | Self::DurationS
-            | Self::DurationMs => Some(Family::Number),
-            Self::Date | Self::Datetime | Self::Time | Self::Month => Some(Family::Time),
+            | Self::DurationMs => Some(ValueClass::Number),
+            Self::Date | Self::Datetime | Self::Time | Self::Month => Some(ValueClass::Time),
         }
     }
 }
@@ -112,13 +112,13 @@ mod tests {
     #[test]
     fn types_are_known_by_both_of_their_names() {
         for ty in ["int8", "uint64", "float64", "decimal(38,4)", "HUGEINT", "BIGINT", "DECIMAL(18,2)"] {
-            assert_eq!(Family::of(ty), Family::Number, "{ty}");
+            assert_eq!(ValueClass::of(ty), ValueClass::Number, "{ty}");
         }
         for ty in ["date", "time", "timestamp", "timestamptz", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"] {
-            assert_eq!(Family::of(ty), Family::Time, "{ty}");
+            assert_eq!(ValueClass::of(ty), ValueClass::Time, "{ty}");
         }
         for ty in ["string", "boolean", "json", "uuid", "BIGINT[]", "DATE[]", "INTERVAL", "STRUCT(a INTEGER)"] {
-            assert_eq!(Family::of(ty), Family::Other, "{ty}");
+            assert_eq!(ValueClass::of(ty), ValueClass::Other, "{ty}");
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Dashboards, version 2: the document ([`DashboardDocument`]), its problems ([`examine`]), chosen parameters
-//! ([`Settings`]), and the statements of its panels.
+//! ([`ParamSettings`]), and the statements of its panels.
 //!
 //! Invariants: the stored text is read and never rewritten. A parameter's value is bound to a statement, never put into
 //! its text.
@@ -28,13 +28,13 @@ pub use bind::{QueryColumns, QueryError};
 pub use document::{DashboardDocument, Query, SCHEMA_PATH, VERSION, schema};
 pub use examine::examine;
 pub use examined::{Dashboard, ExaminedDashboard, NamedQuery};
-pub use format::{Family, Format};
+pub use format::{ValueClass, Format};
 pub use needs::{Need, needs};
 pub use panel::{Aggregate, Compare, Field, Panel};
 pub use param::{Options, OptionsQuery, Param};
 pub use preset::{DayPreset, DayRange, RangePreset};
 pub use problem::{DashboardProblem, DashboardProblemKind};
-pub use settings::{BoundValue, Setting, Settings};
+pub use settings::{BoundValue, Setting, ParamSettings};
 pub use sql_text::{Placeholder, scan};
 pub use statements::{options_sql, panel_sql};
 

@@ -1,6 +1,6 @@
 //! The columns that panels and options need of a query's result.
 
-use super::format::Family;
+use super::format::ValueClass;
 use super::format::Format;
 use super::panel::{Aggregate, Field, Panel};
 use super::param::OptionsQuery;
@@ -12,7 +12,7 @@ pub struct Need {
     pub at: String,
     pub column: String,
     /// What it must hold; `None`: anything.
-    pub family: Option<Family>,
+    pub family: Option<ValueClass>,
     /// What it is needed for, as a message says it.
     pub purpose: &'static str,
 }
@@ -21,7 +21,7 @@ pub struct Need {
 struct Needs(Vec<Need>);
 
 impl Needs {
-    fn add(&mut self, at: impl Into<String>, column: &str, family: Option<Family>, purpose: &'static str) {
+    fn add(&mut self, at: impl Into<String>, column: &str, family: Option<ValueClass>, purpose: &'static str) {
         self.0.push(Need { at: at.into(), column: column.to_owned(), family, purpose });
     }
 
@@ -30,7 +30,7 @@ impl Needs {
     }
 
     /// `least`: what its use needs besides its format.
-    fn field(&mut self, at: &str, field: &Field, least: Option<Family>) {
+    fn field(&mut self, at: &str, field: &Field, least: Option<ValueClass>) {
         let at = match field {
             Field::Name(_) => at.to_owned(),
             Field::Shown(_) => format!("{at}/field"),
@@ -38,7 +38,7 @@ impl Needs {
         self.formatted(&at, field.name(), field.format(), least);
     }
 
-    fn formatted(&mut self, at: &str, column: &str, format: Option<Format>, least: Option<Family>) {
+    fn formatted(&mut self, at: &str, column: &str, format: Option<Format>, least: Option<ValueClass>) {
         match (least, format.and_then(Format::needs)) {
             (Some(family), _) => self.add(at, column, Some(family), "it is drawn or summed up"),
             (None, Some(family)) => self.add(at, column, Some(family), "its format says so"),
@@ -46,7 +46,7 @@ impl Needs {
         }
     }
 
-    fn fields(&mut self, at: &str, fields: &[Field], least: Option<Family>) {
+    fn fields(&mut self, at: &str, fields: &[Field], least: Option<ValueClass>) {
         for (index, field) in fields.iter().enumerate() {
             self.field(&format!("{at}/{index}"), field, least);
         }
@@ -62,7 +62,7 @@ impl Needs {
     fn aggregate(&mut self, at: &str, column: &str, aggregate: Aggregate, format: Option<Format>) {
         match aggregate {
             Aggregate::Sum | Aggregate::Avg | Aggregate::Median => {
-                self.add(at, column, Some(Family::Number), "it is summed up");
+                self.add(at, column, Some(ValueClass::Number), "it is summed up");
             }
             Aggregate::Count | Aggregate::CountDistinct => self.named(at, column),
             Aggregate::Min | Aggregate::Max | Aggregate::First | Aggregate::Last => {
@@ -72,7 +72,7 @@ impl Needs {
     }
 }
 
-const NUMBER: Option<Family> = Some(Family::Number);
+const NUMBER: Option<ValueClass> = Some(ValueClass::Number);
 
 /// The columns that a panel needs.
 pub fn needs(panel: &Panel) -> Vec<Need> {

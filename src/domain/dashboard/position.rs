@@ -4,7 +4,7 @@ use serde_saphyr::granit_parser::ScalarStyle;
 
 use super::examined::SourceText;
 use super::problem::DashboardProblemKind;
-use super::yaml::Content;
+use super::yaml::NodeContent;
 use crate::domain::text::Position;
 
 impl SourceText {
@@ -41,7 +41,7 @@ impl SourceText {
     pub(super) fn position_within(&self, pointer: &str, line: u32, column: u32) -> Position {
         let Some(root) = &self.root else { return Position::START };
         let (node, _) = root.find(pointer);
-        let Content::Scalar(_, style) = &node.content else { return node.position };
+        let NodeContent::Scalar(_, style) = &node.content else { return node.position };
         let inner = match style {
             ScalarStyle::Literal => self.position_in_block(node.position, line, column),
             // Exact for a quoted text of one line without escapes, a guess for others.

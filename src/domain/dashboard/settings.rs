@@ -33,9 +33,9 @@ pub enum Setting {
 
 /// The choice of each parameter, in the document's order.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Settings(Vec<(String, Setting)>);
+pub struct ParamSettings(Vec<(String, Setting)>);
 
-impl Settings {
+impl ParamSettings {
     /// The `given` values by name, and defaults for the others.
     ///
     /// # Errors

@@ -6,18 +6,18 @@ use super::examined::{Dashboard, NamedQuery};
 use super::panel::{Aggregate, Compare, Panel};
 use super::param::{OptionsQuery, Param};
 use super::preset::DayRange;
-use super::settings::{BoundValue, Settings};
+use super::settings::{BoundValue, ParamSettings};
 
 impl NamedQuery {
     /// The chosen values that it takes.
-    pub fn bound(&self, settings: &Settings) -> Vec<(String, BoundValue)> {
+    pub fn bound(&self, settings: &ParamSettings) -> Vec<(String, BoundValue)> {
         settings.bound().into_iter().filter(|(name, _)| self.takes(name)).collect()
     }
 }
 
 impl Dashboard {
     /// The settings of a panel's comparison: `settings` with its date range moved. `None` without a comparison or target.
-    pub fn compared(&self, panel: &Panel, settings: &Settings) -> Option<(Settings, DayRange)> {
+    pub fn compared(&self, panel: &Panel, settings: &ParamSettings) -> Option<(ParamSettings, DayRange)> {
         let (compare, named) = panel.compare();
         let query = self.query(panel.query()?)?;
         let compare = compare?;

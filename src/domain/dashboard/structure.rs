@@ -20,7 +20,7 @@ static VALIDATOR: LazyLock<Option<Validator>> = LazyLock::new(|| jsonschema::dra
 const DAY_PATTERN: &str = "^[0-9]{4}-";
 
 /// Something that doesn't fit.
-pub(super) struct Finding {
+pub(super) struct StructureFault {
     pub(super) kind: DashboardProblemKind,
     /// A JSON Pointer.
     pub(super) at: String,
@@ -28,7 +28,7 @@ pub(super) struct Finding {
 }
 
 /// Everything that doesn't fit the schema.
-pub(super) fn check(value: &Value) -> Vec<Finding> {
+pub(super) fn check(value: &Value) -> Vec<StructureFault> {
     let mut findings = Findings(Vec::new());
     if let Some(validator) = VALIDATOR.as_ref() {
         for error in validator.iter_errors(value) {
@@ -43,12 +43,12 @@ pub(super) fn check(value: &Value) -> Vec<Finding> {
     findings
 }
 
-struct Findings(Vec<Finding>);
+struct Findings(Vec<StructureFault>);
 
 impl Findings {
     fn add(&mut self, kind: DashboardProblemKind, at: impl Into<String>, message: impl Into<String>) {
         if self.0.len() < PROBLEMS_MAX {
-            self.0.push(Finding { kind, at: at.into(), message: message.into() });
+            self.0.push(StructureFault { kind, at: at.into(), message: message.into() });
         }
     }
 

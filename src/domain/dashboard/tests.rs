@@ -201,7 +201,7 @@ fn words_of_other_yamls_are_text() {
     assert_eq!(shown(text.as_bytes()), "");
     let examined = examine(text.as_bytes());
     assert_eq!(examined.dashboard.title, "no");
-    let settings = Settings::choose(examined.dashboard.params(), &serde_json::Map::new(), day("2024-01-01")).unwrap();
+    let settings = ParamSettings::choose(examined.dashboard.params(), &serde_json::Map::new(), day("2024-01-01")).unwrap();
     assert_eq!(settings.bound(), [("a".to_owned(), BoundValue::Text("no".into()))]);
 }
 
@@ -257,7 +257,7 @@ fn choices_are_checked_against_the_document() {
     let examined = examine(&text);
     let choose = |given: serde_json::Value| {
         let serde_json::Value::Object(given) = given else { panic!("{given}") };
-        Settings::choose(examined.dashboard.params(), &given, day("2024-03-31"))
+        ParamSettings::choose(examined.dashboard.params(), &given, day("2024-03-31"))
     };
     let get = |given: serde_json::Value, name: &str| {
         let bound = choose(given).unwrap().bound();
@@ -366,13 +366,13 @@ fn statements_contain_quoted_columns_and_no_values() {
 fn a_comparison_moves_one_range_and_nothing_else() {
     let examined = trips();
     let dashboard = &examined.dashboard;
-    let settings = Settings::choose(dashboard.params(), &serde_json::Map::new(), day("2024-03-31")).unwrap();
+    let settings = ParamSettings::choose(dashboard.params(), &serde_json::Map::new(), day("2024-03-31")).unwrap();
     let panel = dashboard.panels().next().unwrap();
     let (moved, range) = dashboard.compared(panel, &settings).unwrap();
     assert_eq!((range.start, range.end), (day("2024-02-01"), day("2024-03-01")));
     assert_eq!(moved.bound()[2..], settings.bound()[2..]);
     let given = serde_json::json!({ "period": "all" }).as_object().unwrap().clone();
-    let settings = Settings::choose(dashboard.params(), &given, day("2024-03-31")).unwrap();
+    let settings = ParamSettings::choose(dashboard.params(), &given, day("2024-03-31")).unwrap();
     assert!(dashboard.compared(panel, &settings).is_none());
     assert_eq!(dashboard.columns_needed("daily"), ["pickup_day", "revenue", "trips", "vendor"]);
 }

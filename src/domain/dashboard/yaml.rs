@@ -18,7 +18,7 @@ use crate::domain::text::Position;
 /// A node with its position.
 #[derive(Debug)]
 pub(super) struct Node {
-    pub(super) content: Content,
+    pub(super) content: NodeContent,
     pub(super) position: Position,
     /// Nodes, keys included, once aliases are expanded.
     nodes: usize,
@@ -28,15 +28,15 @@ pub(super) struct Node {
 }
 
 #[derive(Debug)]
-pub(super) enum Content {
+pub(super) enum NodeContent {
     Scalar(Value, ScalarStyle),
     List(Vec<Arc<Node>>),
-    Map(Vec<Entry>),
+    Map(Vec<MappingMember>),
 }
 
 /// A member of a mapping.
 #[derive(Debug, Clone)]
-pub(super) struct Entry {
+pub(super) struct MappingMember {
     pub(super) name: String,
     pub(super) position: Position,
     pub(super) value: Arc<Node>,
@@ -72,15 +72,15 @@ fn syntax(error: &ScanError) -> DashboardProblem {
 impl Node {
     fn scalar(value: Value, style: ScalarStyle, position: Position) -> Self {
         let bytes = value.as_str().map_or(8, str::len);
-        Self { content: Content::Scalar(value, style), position, nodes: 1, bytes, height: 1 }
+        Self { content: NodeContent::Scalar(value, style), position, nodes: 1, bytes, height: 1 }
     }
 
     /// The tree as JSON, its aliases expanded.
     pub(super) fn to_value(&self) -> Value {
         match &self.content {
-            Content::Scalar(value, _) => value.clone(),
-            Content::List(items) => Value::Array(items.iter().map(|item| item.to_value()).collect()),
-            Content::Map(entries) => {
+            NodeContent::Scalar(value, _) => value.clone(),
+            NodeContent::List(items) => Value::Array(items.iter().map(|item| item.to_value()).collect()),
+            NodeContent::Map(entries) => {
                 let members = entries.iter().map(|entry| (entry.name.clone(), entry.value.to_value()));
                 Value::Object(members.collect::<Map<_, _>>())
             }
@@ -93,12 +93,12 @@ impl Node {
         for part in pointer.split('/').skip(1) {
             let part = part.replace("~1", "/").replace("~0", "~");
             let (next, its_name) = match &node.content {
-                Content::Scalar(..) => break,
-                Content::List(items) => match part.parse().ok().and_then(|index: usize| items.get(index)) {
+                NodeContent::Scalar(..) => break,
+                NodeContent::List(items) => match part.parse().ok().and_then(|index: usize| items.get(index)) {
                     Some(item) => (item, None),
                     None => break,
                 },
-                Content::Map(entries) => match entries.iter().find(|entry| entry.name == part) {
+                NodeContent::Map(entries) => match entries.iter().find(|entry| entry.name == part) {
                     Some(entry) => (&entry.value, Some(entry.position)),
                     None => break,
                 },
@@ -118,7 +118,7 @@ struct OpenNode {
 
 enum OpenContent {
     List(Vec<Arc<Node>>),
-    Map { entries: Vec<Entry>, names: HashSet<String>, key: Option<Key>, merged: Vec<Arc<Node>> },
+    Map { entries: Vec<MappingMember>, names: HashSet<String>, key: Option<Key>, merged: Vec<Arc<Node>> },
 }
 
 /// A key whose value hasn't come.
@@ -148,7 +148,7 @@ impl Budget {
     /// without members must be looked at.
     fn take(&mut self, maps: &[Arc<Node>]) -> Option<()> {
         for map in maps {
-            let Content::Map(entries) = &map.content else { continue };
+            let NodeContent::Map(entries) = &map.content else { continue };
             self.members = self.members.checked_sub(1 + entries.len())?;
             let bytes = entries.iter().map(|entry| entry.name.len()).sum();
             self.bytes = self.bytes.checked_sub(bytes)?;
@@ -284,8 +284,8 @@ impl Composer {
                 }
                 Some(Key { merges: true, .. }) => {
                     let maps = match &node.content {
-                        Content::List(items) => items.as_slice(),
-                        Content::Map(_) | Content::Scalar(..) => std::slice::from_ref(&node),
+                        NodeContent::List(items) => items.as_slice(),
+                        NodeContent::Map(_) | NodeContent::Scalar(..) => std::slice::from_ref(&node),
                     };
                     if self.budget.take(maps).is_none() {
                         let message = format!(
@@ -294,7 +294,7 @@ impl Composer {
                         );
                         return Err(self.refuse(DashboardProblemKind::Limit, &message, position));
                     }
-                    if !maps.iter().all(|map| matches!(map.content, Content::Map(_))) {
+                    if !maps.iter().all(|map| matches!(map.content, NodeContent::Map(_))) {
                         return Err(self.refuse(
                             DashboardProblemKind::WrongType,
                             "expected a mapping after `<<`",
@@ -304,7 +304,7 @@ impl Composer {
                     merged.extend(maps.iter().map(Arc::clone));
                 }
                 Some(Key { twin: true, .. }) => {}
-                Some(Key { name, position, .. }) => entries.push(Entry { name, position, value: node }),
+                Some(Key { name, position, .. }) => entries.push(MappingMember { name, position, value: node }),
             },
         }
         Ok(())
@@ -314,14 +314,14 @@ impl Composer {
     fn end(&mut self) -> Result<(), DashboardProblem> {
         let Some(OpenNode { position, anchor, content }) = self.open.pop() else { return Ok(()) };
         let content = match content {
-            OpenContent::List(items) => Content::List(items),
+            OpenContent::List(items) => NodeContent::List(items),
             OpenContent::Map { mut entries, mut names, merged, .. } => {
                 for map in &merged {
-                    if let Content::Map(more) = &map.content {
+                    if let NodeContent::Map(more) = &map.content {
                         entries.extend(more.iter().filter(|entry| names.insert(entry.name.clone())).cloned());
                     }
                 }
-                Content::Map(entries)
+                NodeContent::Map(entries)
             }
         };
         let node = Node::collection(content, position);
@@ -370,7 +370,7 @@ impl Composer {
 }
 
 impl Node {
-    fn collection(content: Content, position: Position) -> Self {
+    fn collection(content: NodeContent, position: Position) -> Self {
         let (mut nodes, mut bytes, mut height) = (1_usize, 0_usize, 1);
         let mut count = |child: &Self, names: usize, name_bytes: usize| {
             nodes = nodes.saturating_add(child.nodes + names);
@@ -378,9 +378,9 @@ impl Node {
             height = height.max(child.height + 1);
         };
         match &content {
-            Content::Scalar(..) => {}
-            Content::List(items) => items.iter().for_each(|item| count(item, 0, 0)),
-            Content::Map(entries) => entries.iter().for_each(|entry| count(&entry.value, 1, entry.name.len())),
+            NodeContent::Scalar(..) => {}
+            NodeContent::List(items) => items.iter().for_each(|item| count(item, 0, 0)),
+            NodeContent::Map(entries) => entries.iter().for_each(|entry| count(&entry.value, 1, entry.name.len())),
         }
         Self { content, position, nodes, bytes, height }
     }

@@ -193,14 +193,14 @@ pub const ROWS: &[Row] = rows! {
 
 /// A name that `parquet.readers` may have: a family from a version on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Named {
+pub struct ReaderName {
     pub name: &'static str,
     pub family: Family,
     /// The oldest version that is meant.
     pub floor: &'static str,
 }
 
-impl Named {
+impl ReaderName {
     /// The measured versions that it means.
     pub fn versions(&self) -> impl Iterator<Item = &'static Measured> {
         let (family, floor) = (self.family, numbers(self.floor));
@@ -214,12 +214,12 @@ fn numbers(version: &str) -> Vec<u32> {
 
 macro_rules! names {
     ($($name:literal: $family:ident $floor:literal,)*) => {
-        &[$(Named { name: $name, family: Family::$family, floor: $floor },)*]
+        &[$(ReaderName { name: $name, family: Family::$family, floor: $floor },)*]
     };
 }
 
 /// The closed list of `parquet.readers`.
-pub const NAMES: &[Named] = names! {
+pub const NAMES: &[ReaderName] = names! {
     "duckdb-1.1": DuckDb "1.1",
     "duckdb-2.0": DuckDb "2.0",
     "polars-1.9": Polars "1.9",
@@ -419,7 +419,7 @@ mod tests {
             assert!(named.versions().next().is_some(), "{}", named.name);
         }
         for measured in MEASURED {
-            let is_meant = |named: &Named| named.versions().any(|version| version.version == measured.version);
+            let is_meant = |named: &ReaderName| named.versions().any(|version| version.version == measured.version);
             assert!(NAMES.iter().any(is_meant), "{} {}", measured.family, measured.version);
         }
         let spark: Vec<&str> = NAMES

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use jiff::tz::{Dst, TimeZone};
 
-use super::rule::{Rule, YearlyRule};
+use super::rule::{DaylightRule, YearlyRule};
 
 /// From this year on rules hold. The last explicit transitions of any zone are in 2087.
 const RULES_FROM: i16 = 2100;
@@ -77,10 +77,10 @@ pub fn bundle<'a>(
 
 /// Rules that zones share, with their names.
 #[derive(Default)]
-struct Rules(BTreeMap<Rule, String>);
+struct Rules(BTreeMap<DaylightRule, String>);
 
 impl Rules {
-    fn name(&mut self, rule: Rule) -> String {
+    fn name(&mut self, rule: DaylightRule) -> String {
         let next = format!("rule-{:04}", self.0.len());
         self.0.entry(rule).or_insert(next).clone()
     }

@@ -2,14 +2,14 @@
 
 /// Start and end of daylight-saving time as ICU's `SimpleTimeZone` has them: month, day, weekday, time in s, kind of time,
 /// twice, then the saving in s.
-pub type Rule = [i32; 11];
+pub type DaylightRule = [i32; 11];
 
 /// What holds after the last transition, where it isn't one offset for ever.
 #[derive(Debug, PartialEq, Eq)]
 pub enum YearlyRule {
     Rule {
         standard: i32,
-        rule: Rule,
+        rule: DaylightRule,
     },
     /// ICU has no such rule.
     Beyond,
@@ -38,7 +38,7 @@ fn yearly(offsets: &str, rules: &str) -> Option<YearlyRule> {
         saving @ 1.. => (standard, saving, [start, end]),
         saving => (daylight, -saving, [end, start]),
     };
-    let mut rule: Rule = [0; 11];
+    let mut rule: DaylightRule = [0; 11];
     rule[..5].copy_from_slice(&start);
     rule[5..10].copy_from_slice(&end);
     rule[10] = saving;

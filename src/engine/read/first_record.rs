@@ -1,6 +1,6 @@
 //! Inspects the header or the first record.
 
-use super::machine::{CellSink, Machine, State};
+use super::machine::{CellSink, Machine, RecordState};
 use super::record_index::unescape;
 use super::records::walk;
 use crate::domain::pipeline::{Dialect, RecordTerminator};
@@ -11,7 +11,7 @@ const LONE_CR_LINES_MAX: usize = 100;
 /// The cells of the record at `at`, unescaped and trimmed; `text` contains the whole record. Stray quotes are text.
 pub(super) fn cells(machine: &Machine, dialect: &Dialect, text: &[u8], at: usize) -> Vec<String> {
     let mut ranges = Ranges(Vec::new());
-    machine.advance(text, at, State::CellStart, true, &mut ranges);
+    machine.advance(text, at, RecordState::CellStart, true, &mut ranges);
     let content = |(start, end, escaped): &(usize, usize, bool)| {
         let mut content = Vec::new();
         if *escaped {
@@ -27,7 +27,7 @@ pub(super) fn cells(machine: &Machine, dialect: &Dialect, text: &[u8], at: usize
 /// Whether an unquoted cell of the record has a CR, as in a source with lone CR line endings read as LF.
 pub(super) fn has_lone_cr(machine: &Machine, text: &[u8]) -> bool {
     let mut lone = UnquotedCr { text, found: false };
-    machine.advance(text, 0, State::CellStart, true, &mut lone);
+    machine.advance(text, 0, RecordState::CellStart, true, &mut lone);
     lone.found
 }
 
@@ -53,7 +53,7 @@ pub(super) fn is_lines_of_lone_cr(dialect: &Dialect, text: &[u8]) -> bool {
 /// The number of cells of the record at `at`.
 pub(super) fn width(machine: &Machine, text: &[u8], at: usize) -> usize {
     let mut count = Count(0);
-    machine.advance(text, at, State::CellStart, true, &mut count);
+    machine.advance(text, at, RecordState::CellStart, true, &mut count);
     count.0
 }
 

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use super::chunk::{Chunk, Oversize};
-use super::machine::{Gap, Machine, NoCells, RecordEnd, State, Step};
+use super::machine::{Gap, Machine, NoCells, RecordEnd, RecordState, Step};
 use super::rules::too_long_message;
 use crate::domain::limits::REJECT_RAW_BYTES_MAX;
 use crate::domain::pipeline::Dialect;
@@ -47,7 +47,7 @@ impl FooterCutter {
             let mut at = 0;
             while let Gap::Record(start) = machine.skip_gaps(&chunk.text, at, true) {
                 records += 1;
-                match machine.advance(&chunk.text, start, State::CellStart, true, &mut NoCells) {
+                match machine.advance(&chunk.text, start, RecordState::CellStart, true, &mut NoCells) {
                     Step::Ended(record) => {
                         at = record.next;
                         unclosed |= record.unclosed;

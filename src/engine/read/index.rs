@@ -3,7 +3,7 @@
 //! Invariant: a [`RecordIndex`] agrees with the exact machine, however it was made; its good records are valid UTF-8.
 
 use super::chunk::Chunk;
-use super::machine::{CellSink, Gap, Machine, State, Step};
+use super::machine::{CellSink, Gap, Machine, RecordState, Step};
 use super::record_index::{BLOCK_FIELDS_MAX, Field, Malformed, RecordIndex};
 use super::rules::RowRules;
 use super::scan::Scanner;
@@ -93,7 +93,7 @@ impl Indexer {
                 return;
             };
             let mut cells = FieldCollector(&mut out.fields);
-            match self.machine.advance(text, start, State::CellStart, true, &mut cells) {
+            match self.machine.advance(text, start, RecordState::CellStart, true, &mut cells) {
                 Step::Ended(record) => {
                     self.rules.push_exact(chunk, start, &record, out);
                     *pos = record.next;

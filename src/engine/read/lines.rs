@@ -43,7 +43,7 @@ pub enum LinesLimit {
 
 /// Lines of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lines {
+pub struct SourceLines {
     /// Without line endings.
     pub lines: Vec<String>,
     /// Indexes in `lines` of truncated lines.
@@ -66,7 +66,7 @@ pub fn lines(
     stored_size: u64,
     wanted: &LinesWanted,
     go_on: &dyn Fn() -> bool,
-) -> Result<Lines, ReadError> {
+) -> Result<SourceLines, ReadError> {
     let inflate = Inflate::open(key, body, stored_size)?;
     let mut decode = Decode::open(inflate, wanted.encoding.unwrap_or(UTF_8), b'\n')?;
     let mut collector = LineCollector::new(wanted);
@@ -179,7 +179,7 @@ impl LineCollector {
         self.text_bytes += part.len().min(room);
     }
 
-    fn finish(self, ended: bool, bytes_read: u64, decoder: &'static Encoding, told: bool) -> Lines {
+    fn finish(self, ended: bool, bytes_read: u64, decoder: &'static Encoding, told: bool) -> SourceLines {
         let encoding = match told || decoder != UTF_8 || is_utf8(&self.kept) {
             true => decoder,
             false => WINDOWS_1252,
@@ -202,7 +202,7 @@ impl LineCollector {
             lines.push(end.map_or_else(|| whole.clone(), |end| whole[..end].to_owned()));
         }
         let more = self.behind || !ended;
-        Lines { lines, cut, encoding: encoding.name(), more, bytes_read, limit: self.limit }
+        SourceLines { lines, cut, encoding: encoding.name(), more, bytes_read, limit: self.limit }
     }
 }
 
@@ -228,12 +228,12 @@ mod tests {
 
     use super::*;
 
-    fn of(bytes: &[u8], first: u64, count: usize) -> Lines {
+    fn of(bytes: &[u8], first: u64, count: usize) -> SourceLines {
         let wanted = LinesWanted { first, count, encoding: None, bytes_max: 1 << 30, text_bytes_max: 1 << 20 };
         read(bytes, &wanted)
     }
 
-    fn read(bytes: &[u8], wanted: &LinesWanted) -> Lines {
+    fn read(bytes: &[u8], wanted: &LinesWanted) -> SourceLines {
         lines("a.csv", Box::new(Cursor::new(bytes.to_vec())), bytes.len() as u64, wanted, &|| true).unwrap()
     }
 

@@ -15,7 +15,7 @@ use crate::domain::pipeline::{BlankLines, Dialect, RecordTerminator};
 
 /// The state within a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum RecordState {
     CellStart,
     Unquoted,
     Quoted,
@@ -42,7 +42,7 @@ pub(super) enum Step {
     /// Continue at `at` in `state` with more input; everything before `at` is processed.
     More {
         at: usize,
-        state: State,
+        state: RecordState,
     },
 }
 
@@ -163,18 +163,18 @@ impl Machine {
 
     /// Runs from `at` in `state` to the end of the record (or comment). `at_end`: no more input follows `text`.
     ///
-    /// Cells are reported only whole. Callers that need cells start at the record with `State::CellStart` and treat
+    /// Cells are reported only whole. Callers that need cells start at the record with `RecordState::CellStart` and treat
     /// `Step::More` as incomplete.
     #[inline]
-    pub fn advance<C: CellSink>(&self, text: &[u8], at: usize, state: State, at_end: bool, cells: &mut C) -> Step {
+    pub fn advance<C: CellSink>(&self, text: &[u8], at: usize, state: RecordState, at_end: bool, cells: &mut C) -> Step {
         let mut run = CellRun { pos: at, cell: at, quoted: false, escaped: false, stray: None };
         let mut state = state;
         loop {
             let transition = match state {
-                State::CellStart => self.cell_start(text, &mut run, at_end),
-                State::Unquoted => self.unquoted(text, &mut run, at_end, cells),
-                State::Quoted => self.quoted(text, &mut run, at_end, cells),
-                State::Comment => self.comment(text, &mut run, at_end),
+                RecordState::CellStart => self.cell_start(text, &mut run, at_end),
+                RecordState::Unquoted => self.unquoted(text, &mut run, at_end, cells),
+                RecordState::Quoted => self.quoted(text, &mut run, at_end, cells),
+                RecordState::Comment => self.comment(text, &mut run, at_end),
             };
             match transition {
                 Transition::To(next) => state = next,
@@ -196,11 +196,11 @@ impl Machine {
                 run.pos += 1;
                 run.cell = run.pos;
                 run.quoted = true;
-                Transition::To(State::Quoted)
+                Transition::To(RecordState::Quoted)
             }
             Some(_) | None => {
                 run.cell = run.pos;
-                Transition::To(State::Unquoted)
+                Transition::To(RecordState::Unquoted)
             }
         }
     }
@@ -234,7 +234,7 @@ impl Machine {
                 DelimiterMatch::Yes => {
                     cells.cell(run.cell, run.pos, run.quoted, run.escaped);
                     run.pos += self.delimiter.len();
-                    return Transition::To(State::CellStart);
+                    return Transition::To(RecordState::CellStart);
                 }
                 DelimiterMatch::No => run.pos += 1,
                 DelimiterMatch::Undecided => return Transition::More,
@@ -249,7 +249,7 @@ impl Machine {
 
     #[inline]
     fn quoted<C: CellSink>(&self, text: &[u8], run: &mut CellRun, at_end: bool, cells: &mut C) -> Transition {
-        let Some(quote) = self.quote else { return Transition::To(State::Unquoted) };
+        let Some(quote) = self.quote else { return Transition::To(RecordState::Unquoted) };
         loop {
             let found = match self.escape {
                 None => memchr::memchr(quote, &text[run.pos..]),
@@ -284,7 +284,7 @@ impl Machine {
                 AfterQuote::Delimiter => {
                     cells.cell(run.cell, at, true, run.escaped);
                     run.pos = at + 1 + self.delimiter.len();
-                    return Transition::To(State::CellStart);
+                    return Transition::To(RecordState::CellStart);
                 }
                 AfterQuote::Record { next } => {
                     cells.cell(run.cell, at, true, run.escaped);
@@ -294,7 +294,7 @@ impl Machine {
                     run.stray.get_or_insert(at + 1);
                     run.escaped = true;
                     run.pos = at + 1;
-                    return Transition::To(State::Unquoted);
+                    return Transition::To(RecordState::Unquoted);
                 }
             }
         }
@@ -376,7 +376,7 @@ struct CellRun {
 }
 
 enum Transition {
-    To(State),
+    To(RecordState),
     More,
     Ended { end: usize, next: usize, unclosed: bool },
 }

@@ -12,7 +12,7 @@ use super::decode::Decode;
 use super::first_record::{self, LoneCr};
 use super::footer::FooterCutter;
 use super::inflate::{Inflate, is_compressed};
-use super::machine::{Gap, Machine, NoCells, RecordEnd, State, Step, newline};
+use super::machine::{Gap, Machine, NoCells, RecordEnd, RecordState, Step, newline};
 use super::rules::{too_long_message, unclosed_message};
 use super::sha256::Hash;
 use super::split::Splitter;
@@ -276,7 +276,7 @@ impl SourceReader {
                 continue;
             }
             if Some(text[0]) == self.dialect.comment {
-                self.skipped_bytes += self.stream_record(State::Comment, |_| {})?.bytes;
+                self.skipped_bytes += self.stream_record(RecordState::Comment, |_| {})?.bytes;
                 continue;
             }
             return self.oversize().map(Some);
@@ -287,7 +287,7 @@ impl SourceReader {
     fn oversize(&mut self) -> Result<Chunk, ReadError> {
         let mut chunk = self.window.empty_chunk();
         let (mut raw, mut length) = (Vec::new(), 0);
-        let passed = self.stream_record(State::CellStart, |text| {
+        let passed = self.stream_record(RecordState::CellStart, |text| {
             raw.extend_from_slice(&text[..text.len().min(REJECT_RAW_BYTES_MAX - raw.len())]);
             length += text.len() as u64;
         })?;
@@ -330,7 +330,7 @@ impl SourceReader {
 
     /// Skips the record (or comment) at the window's start, of any length, passing its bytes without the terminator to
     /// `seen`.
-    fn stream_record(&mut self, state: State, mut seen: impl FnMut(&[u8])) -> Result<SkippedRecord, ReadError> {
+    fn stream_record(&mut self, state: RecordState, mut seen: impl FnMut(&[u8])) -> Result<SkippedRecord, ReadError> {
         let mut state = state;
         let mut bytes = 0;
         loop {
@@ -399,7 +399,7 @@ impl SourceReader {
                 Gap::Record(_) => return Ok(true),
                 Gap::Comment(_) => {
                     let mut lone_cr = LoneCr::default();
-                    self.skipped_bytes += self.stream_record(State::Comment, |text| lone_cr.see(text))?.bytes;
+                    self.skipped_bytes += self.stream_record(RecordState::Comment, |text| lone_cr.see(text))?.bytes;
                     if self.window.ended() && self.window.text().is_empty() {
                         self.refuse_lone_cr(&lone_cr)?;
                     }
@@ -414,7 +414,7 @@ impl SourceReader {
     fn front(&mut self) -> Result<FirstRecord, ReadError> {
         loop {
             let text = self.window.text();
-            match self.machine.advance(text, 0, State::CellStart, self.window.ended(), &mut NoCells) {
+            match self.machine.advance(text, 0, RecordState::CellStart, self.window.ended(), &mut NoCells) {
                 Step::Ended(record) if record.end <= self.record_bytes_max => return Ok(FirstRecord::Whole(record)),
                 Step::Ended(_) => return Ok(FirstRecord::TooLong),
                 Step::More { .. } if text.len() > self.record_bytes_max + TERMINATOR_BYTES_MAX => {

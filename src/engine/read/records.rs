@@ -1,6 +1,6 @@
 //! Walks over the records of a text with the exact machine, to see how a dialect splits it.
 
-use super::machine::{CellSink, Gap, Machine, State, Step, newline};
+use super::machine::{CellSink, Gap, Machine, RecordState, Step, newline};
 use super::record_index::Field;
 use crate::domain::pipeline::Dialect;
 
@@ -29,7 +29,7 @@ pub fn walk(dialect: &Dialect, text: &[u8], at_end: bool, mut see: impl FnMut(&R
             Gap::Comment(stop) | Gap::More(stop) => return stop,
         };
         fields.0.clear();
-        match machine.advance(text, start, State::CellStart, at_end, &mut fields) {
+        match machine.advance(text, start, RecordState::CellStart, at_end, &mut fields) {
             Step::More { .. } => return start,
             Step::Ended(record) => {
                 let (end, next) = (record.end, record.next);

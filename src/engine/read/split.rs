@@ -1,6 +1,6 @@
 //! Finds the end of the last whole record of a text.
 
-use super::machine::{Gap, Machine, NoCells, State, Step};
+use super::machine::{Gap, Machine, NoCells, RecordState, Step};
 use super::scan::{Block, BlockSink, Scanner};
 
 #[derive(Debug, Clone)]
@@ -45,7 +45,7 @@ impl Splitter {
         let mut boundary = boundary;
         while boundary <= until {
             boundary = match self.machine.skip_gaps(text, boundary, false) {
-                Gap::Record(at) => match self.machine.advance(text, at, State::CellStart, false, &mut NoCells) {
+                Gap::Record(at) => match self.machine.advance(text, at, RecordState::CellStart, false, &mut NoCells) {
                     Step::Ended(record) => record.next,
                     Step::More { .. } => return (at, false),
                 },

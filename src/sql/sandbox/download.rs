@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::client::{CancelHandle, Child, parse_reply};
 use super::error::SandboxError;
 use super::frame::{FrameKind, MESSAGE_BYTES_MAX, PIECE_BYTES_MAX};
-use super::task::{Format, Reply, Statement, Task};
+use super::task::{ExportFormat, Reply, Statement, Task};
 
 impl Child {
     /// Runs a statement and streams its whole result as a file. A slow reader blocks it, until `deadline`.
@@ -16,7 +16,7 @@ impl Child {
     pub fn download(
         mut self,
         statement: &Statement,
-        format: Format,
+        format: ExportFormat,
         deadline: Instant,
     ) -> Result<Download, SandboxError> {
         match self.ask(&Task::Download { statement: statement.clone(), format }, deadline)? {

@@ -9,11 +9,11 @@ use super::error::SandboxError;
 use crate::system::ProcessFolder;
 
 /// The folder of this process; removed when dropped.
-pub struct Folders {
+pub struct ChildFolders {
     own: ProcessFolder,
 }
 
-impl Folders {
+impl ChildFolders {
     /// Makes this process's folder below `root` and removes those of dead processes.
     ///
     /// # Errors
@@ -87,12 +87,12 @@ mod tests {
     #[test]
     fn leftovers_are_removed_and_live_folders_stay() {
         let root = tempfile::tempdir().unwrap();
-        let living = Folders::open(root.path()).unwrap();
+        let living = ChildFolders::open(root.path()).unwrap();
         let child = living.child().unwrap();
         let dead = root.path().join("dead");
         fs::create_dir_all(dead.join("child/t")).unwrap();
         fs::write(root.path().join("dead.lock"), "").unwrap();
-        let second = Folders::open(root.path()).unwrap();
+        let second = ChildFolders::open(root.path()).unwrap();
         assert!(child.is_dir() && !dead.exists());
         drop(living);
         assert!(!child.exists() && second.own.path().is_dir());

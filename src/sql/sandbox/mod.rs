@@ -37,7 +37,7 @@ pub use frame::ROWS_BYTES_MAX;
 pub use pool::Sandbox;
 pub use staged_path::staged_path;
 pub use task::{
-    Analysis, Confined, Confinement, Format, LimitReason, Params, Relation, RelationColumn, ResultColumn, RowLimits,
+    Analysis, Confined, Confinement, ExportFormat, LimitReason, StatementParams, Relation, RelationColumn, ResultColumn, RowLimits,
     Statement, Value,
 };
 

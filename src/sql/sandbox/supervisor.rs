@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use super::SandboxOptions;
 use super::error::SandboxError;
-use super::folders::Folders;
+use super::folders::ChildFolders;
 use super::landlock;
 use super::process::Process;
 use super::task::{Confined, Confinement};
@@ -28,8 +28,8 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The children of a sandbox; shared by the sandbox, its thread and borrowed children.
 pub struct Supervisor {
-    pub folders: Option<Folders>,
-    pub state: Monitor<State>,
+    pub folders: Option<ChildFolders>,
+    pub state: Monitor<SupervisorState>,
     options: SandboxOptions,
     zones: ProcessFolder,
     landlock: bool,
@@ -38,7 +38,7 @@ pub struct Supervisor {
     confinement_warned: AtomicBool,
 }
 
-pub struct State {
+pub struct SupervisorState {
     /// Set by the sandbox when it is dropped.
     pub closed: bool,
     /// Set by the thread when no child is left.
@@ -69,10 +69,10 @@ impl Supervisor {
         let options =
             SandboxOptions { threads: options.threads.max(1), children_max: options.children_max.max(1), ..options };
         Ok(Self {
-            folders: options.folder.as_deref().map(Folders::open).transpose()?,
+            folders: options.folder.as_deref().map(ChildFolders::open).transpose()?,
             options,
             zones: zones::write()?,
-            state: Monitor::new(State {
+            state: Monitor::new(SupervisorState {
                 closed: false,
                 finished: false,
                 borrowed: 0,
@@ -166,7 +166,7 @@ impl Supervisor {
             // The kernel may take long to end a process.
             watched.waiting(|| self.reap());
             if self.state.lock().closed {
-                if self.state.update(State::finish) {
+                if self.state.update(SupervisorState::finish) {
                     return;
                 }
                 self.state.wait(CHECK_INTERVAL, |state| (!state.returned.is_empty()).then_some(()));
@@ -175,7 +175,7 @@ impl Supervisor {
             let pause = self.start_after(&self.state.lock());
             if pause == Some(Duration::ZERO) {
                 let start = || {
-                    let folder = self.folders.as_ref().map(Folders::child).transpose()?;
+                    let folder = self.folders.as_ref().map(ChildFolders::child).transpose()?;
                     Process::start(&self.options, folder, self.zones.path())
                 };
                 match watched.waiting(start) {
@@ -184,7 +184,7 @@ impl Supervisor {
                 }
                 continue;
             }
-            let has_work = |state: &mut State| {
+            let has_work = |state: &mut SupervisorState| {
                 let start = self.start_after(state) == Some(Duration::ZERO);
                 (start || state.closed || !state.returned.is_empty()).then_some(())
             };
@@ -197,7 +197,7 @@ impl Supervisor {
     }
 
     /// How long until the next start; `None` if there are enough children.
-    fn start_after(&self, state: &State) -> Option<Duration> {
+    fn start_after(&self, state: &SupervisorState) -> Option<Duration> {
         let free = self.options.children_max.saturating_sub(state.in_use);
         let wanted = self.options.warm.max(state.waiting.min(free));
         let retry_at = state.failure.as_ref().map(|failure| failure.retry_at);
@@ -219,7 +219,7 @@ impl Supervisor {
     }
 }
 
-impl State {
+impl SupervisorState {
     fn take_warm(&mut self, children_max: usize) -> Option<Process> {
         while self.in_use < children_max {
             let process = self.warm.pop_front()?;

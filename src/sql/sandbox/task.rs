@@ -14,25 +14,25 @@ use crate::ports::expressions::{ExpressionProblem, ExpressionSet};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Statement {
     pub sql: String,
-    pub params: Params,
+    pub params: StatementParams,
 }
 
 impl Statement {
     /// A statement without parameters.
     pub fn plain(sql: impl Into<String>) -> Self {
-        Self { sql: sql.into(), params: Params::default() }
+        Self { sql: sql.into(), params: StatementParams::default() }
     }
 }
 
 /// Values for `$name`, or for `?` and `$1` in their order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Params {
+pub enum StatementParams {
     Named(BTreeMap<String, Value>),
     Positional(Vec<Value>),
 }
 
-impl Default for Params {
+impl Default for StatementParams {
     fn default() -> Self {
         Self::Positional(Vec::new())
     }
@@ -127,7 +127,7 @@ pub enum LimitReason {
 /// The form of a download.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Format {
+pub enum ExportFormat {
     Csv,
     Parquet,
     Json,
@@ -153,7 +153,7 @@ pub(super) enum Task {
     },
     Download {
         statement: Statement,
-        format: Format,
+        format: ExportFormat,
     },
     Call {
         name: String,

@@ -30,7 +30,7 @@ pub use verdict::{AllowedStatement, Parameters, Refusal, RefusalKind, StatementK
 pub const SERIALIZE: &str = "SELECT CAST(json_serialize_sql(CAST(? AS VARCHAR)) AS VARCHAR)";
 
 /// A database that parses.
-pub trait Parser: Send {
+pub trait SqlParser: Send {
     /// Runs [`SERIALIZE`] for `sql`.
     ///
     /// # Errors
@@ -51,7 +51,7 @@ pub fn position_of_parameter(sql: &str, name: &str) -> Option<Position> {
 /// # Errors
 /// DuckDB itself fails.
 pub fn analyse(
-    parser: &mut impl Parser,
+    parser: &mut impl SqlParser,
     sql: &str,
     known: &(dyn Fn(&str) -> bool + Sync),
 ) -> Result<Result<AllowedStatement, Refusal>, EngineFailure> {
@@ -63,7 +63,7 @@ pub fn analyse(
 /// # Errors
 /// DuckDB itself fails.
 pub fn analyse_here(
-    parser: &impl Parser,
+    parser: &impl SqlParser,
     sql: &str,
     known: &dyn Fn(&str) -> bool,
 ) -> Result<Result<AllowedStatement, Refusal>, EngineFailure> {

@@ -18,7 +18,7 @@ const SIZE_MAX: f64 = 10_000_000.0;
 const SHOW_TABLES: &str = "\"tables\"";
 
 /// The contents of a statement.
-pub struct Contents {
+pub struct StatementContents {
     pub kind: StatementKind,
     pub tables: BTreeSet<String>,
     pub lists_tables: bool,
@@ -26,7 +26,7 @@ pub struct Contents {
 }
 
 /// Walks one statement of DuckDB's tree. `offset` is the first byte in `text` that was parsed.
-pub fn statement(node: &Tree, text: &str, offset: usize, known: &dyn Fn(&str) -> bool) -> Result<Contents, Refusal> {
+pub fn statement(node: &Tree, text: &str, offset: usize, known: &dyn Fn(&str) -> bool) -> Result<StatementContents, Refusal> {
     let mut walk = Walk {
         text,
         offset,
@@ -47,7 +47,7 @@ pub fn statement(node: &Tree, text: &str, offset: usize, known: &dyn Fn(&str) ->
         return Err(walk.refused_function(name));
     }
     let parameters = walk.parameters()?;
-    Ok(Contents { kind: kind(node.get("node")), tables: walk.tables, lists_tables: walk.lists_tables, parameters })
+    Ok(StatementContents { kind: kind(node.get("node")), tables: walk.tables, lists_tables: walk.lists_tables, parameters })
 }
 
 /// The kind of an allowed statement.

@@ -17,7 +17,7 @@ use super::failure::{acquire, from_kv};
 use crate::config::SessionConfig;
 use crate::domain::digest::sha256_hex;
 use crate::domain::login::LoginScopes;
-use crate::http::{ApiError, ErrorCode, Head, Headers, Request, Response};
+use crate::http::{ApiError, ErrorCode, RequestHead, Headers, Request, Response};
 use crate::ports::Kv;
 use crate::ports::sessions::{Admission, Session};
 use crate::sync::{Permit, Semaphore};
@@ -67,7 +67,7 @@ impl Auth {
     ///
     /// # Errors
     /// `forbidden_origin`.
-    pub fn check_origin(&self, head: &Head) -> Result<(), ApiError> {
+    pub fn check_origin(&self, head: &RequestHead) -> Result<(), ApiError> {
         self.origin.check(head)
     }
 
@@ -75,7 +75,7 @@ impl Auth {
     ///
     /// # Errors
     /// `unauthorized`, `kv_unavailable`.
-    pub fn check_session(&self, head: &Head) -> Result<(), ApiError> {
+    pub fn check_session(&self, head: &RequestHead) -> Result<(), ApiError> {
         let session = self.session(head.headers())?;
         let message = "not logged in, or the session has ended";
         session.map(drop).ok_or_else(|| ApiError::new(ErrorCode::Unauthorized, message))

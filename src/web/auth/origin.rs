@@ -3,7 +3,7 @@
 //! Browsers state a request's origin: current ones in `Sec-Fetch-Site`, all in `Origin` for unsafe methods. A client that
 //! sends neither is not a browser, so no foreign page controls it.
 
-use crate::http::{ApiError, ErrorCode, Head, Method};
+use crate::http::{ApiError, ErrorCode, RequestHead, Method};
 
 /// The service's origin as browsers see it.
 #[derive(Debug, Clone)]
@@ -24,7 +24,7 @@ impl Origin {
 
     /// # Errors
     /// `forbidden_origin`.
-    pub fn check(&self, head: &Head) -> Result<(), ApiError> {
+    pub fn check(&self, head: &RequestHead) -> Result<(), ApiError> {
         let unsafe_method = match head.method() {
             Method::Get | Method::Head | Method::Options => false,
             Method::Post | Method::Put | Method::Patch | Method::Delete | Method::Other => true,
@@ -35,7 +35,7 @@ impl Origin {
         Err(ApiError::of(ErrorCode::ForbiddenOrigin))
     }
 
-    fn is_own(&self, head: &Head) -> bool {
+    fn is_own(&self, head: &RequestHead) -> bool {
         let headers = head.headers();
         let mut sites = headers.all("sec-fetch-site").peekable();
         if sites.peek().is_some() {
@@ -44,7 +44,7 @@ impl Origin {
         headers.all("origin").all(|origin| self.names_us(origin, head))
     }
 
-    fn names_us(&self, origin: &[u8], head: &Head) -> bool {
+    fn names_us(&self, origin: &[u8], head: &RequestHead) -> bool {
         let Ok(origin) = std::str::from_utf8(origin) else { return false };
         if let Some(public) = &self.public_url
             && origin.eq_ignore_ascii_case(public)
@@ -64,7 +64,7 @@ mod tests {
     fn check(method: &str, fields: &[(&str, &str)], expected: bool) {
         let origin = Origin::new(Some("https://lake.example".into()));
         // Its `Host` is `x`.
-        let head = Head::for_test(method, "/api/settings", fields);
+        let head = RequestHead::for_test(method, "/api/settings", fields);
         assert_eq!(origin.check(&head).is_ok(), expected, "{method} {fields:?}");
     }
 

@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::service::{Dashboards, Named, load};
+use super::service::{Dashboards, NamedDashboard, load};
 use super::validate::{require_valid, statement, today};
-use crate::domain::dashboard::{ExaminedDashboard, NamedQuery, Panel, Settings, examine, options_sql, panel_sql};
+use crate::domain::dashboard::{ExaminedDashboard, NamedQuery, Panel, ParamSettings, examine, options_sql, panel_sql};
 use crate::http::{ApiError, ErrorCode, Request, Response, json_object};
 use crate::web::sql::{LimitReason, ResultColumn, RowLimits, Rows, Statement, push_rows};
 use crate::web::tables::catalog::{ConfigStatus, insert_config};
@@ -79,7 +79,7 @@ struct PanelError {
 pub(super) fn data(dashboards: &Dashboards, request: &mut Request) -> Result<Response, ApiError> {
     let body = request.body_bytes()?;
     let wanted: DataRequest = if body.is_empty() { DataRequest::default() } else { json_object(&body)? };
-    let named = Named::of(dashboards, request)?;
+    let named = NamedDashboard::of(dashboards, request)?;
     let key = named.key(wanted.draft);
     let what = if wanted.draft { "draft" } else { "published dashboard" };
     let (_, bytes) = load(dashboards, &key)?.ok_or_else(|| named.missing(what))?;
@@ -88,7 +88,7 @@ pub(super) fn data(dashboards: &Dashboards, request: &mut Request) -> Result<Res
         require_valid(examined)?;
         return Err(ApiError::internal("a dashboard without problems can't be read"));
     }
-    let settings = Settings::choose(examined.dashboard.params(), &wanted.params, today(dashboards))
+    let settings = ParamSettings::choose(examined.dashboard.params(), &wanted.params, today(dashboards))
         .map_err(|messages| ApiError::new(ErrorCode::InvalidRequest, messages.join("; ")))?;
     let mut plan = Plan::of(&examined, &settings);
     let share = BYTES_MAX / plan.results().max(1);
@@ -129,7 +129,7 @@ enum Source {
 }
 
 impl Plan {
-    fn of(examined: &ExaminedDashboard, settings: &Settings) -> Self {
+    fn of(examined: &ExaminedDashboard, settings: &ParamSettings) -> Self {
         let mut plan = Self::default();
         let whole: BTreeMap<usize, &Panel> = examined.valid_panels().collect();
         for (index, id) in examined.panel_ids.iter().enumerate() {
@@ -163,7 +163,7 @@ impl Plan {
         self.shown.push(Shown { name: name.to_owned(), is_options, source, previous: None });
     }
 
-    fn add_panel(&mut self, panel: &Panel, examined: &ExaminedDashboard, settings: &Settings) {
+    fn add_panel(&mut self, panel: &Panel, examined: &ExaminedDashboard, settings: &ParamSettings) {
         let Some(name) = panel.query() else { return };
         let source = self.source(examined, settings, name, |query| panel_sql(panel, query));
         self.add(panel.id(), false, source);
@@ -183,7 +183,7 @@ impl Plan {
     fn source(
         &mut self,
         examined: &ExaminedDashboard,
-        settings: &Settings,
+        settings: &ParamSettings,
         name: &str,
         sql: impl Fn(&NamedQuery) -> String,
     ) -> Source {

@@ -1,7 +1,7 @@
 //! Lists, creates, reads, saves and deletes dashboards.
 
 use super::service::{
-    DashboardEntry, DashboardList, Dashboards, Done, Entry, Named, NewDashboard, YAML, entries, load,
+    DashboardEntry, DashboardList, Dashboards, Done, DashboardObjects, NamedDashboard, NewDashboard, YAML, entries, load,
 };
 use super::validate::{require_valid, validate, verdict};
 use crate::domain::dashboard::{TEMPLATE, examine};
@@ -12,7 +12,7 @@ use crate::web::access::{flag_query, if_match_or_none, slug, tagged};
 use crate::web::failure::from_store;
 use crate::web::locks::NamedLock;
 
-fn shown(name: String, entry: &Entry) -> DashboardEntry {
+fn shown(name: String, entry: &DashboardObjects) -> DashboardEntry {
     DashboardEntry { name, published: entry.published, draft: entry.draft, modified: rfc3339(entry.modified) }
 }
 
@@ -25,7 +25,7 @@ pub(super) fn list(dashboards: &Dashboards, request: &mut Request) -> Result<Res
 pub(super) fn create(dashboards: &Dashboards, request: &mut Request) -> Result<Response, ApiError> {
     let wanted: NewDashboard = request.json()?;
     let name = slug(&wanted.name)?;
-    let named = Named { pipeline: dashboards.store.existing(request, "pipeline")?, name };
+    let named = NamedDashboard { pipeline: dashboards.store.existing(request, "pipeline")?, name };
     let taken = || ApiError::new(ErrorCode::AlreadyExists, format!("there is already a dashboard `{}`", named.name));
     let lock = named.lock(dashboards)?;
     if dashboards.store.head(Bucket::Pipelines, &named.published()).map_err(from_store)?.is_some() {
@@ -39,13 +39,13 @@ pub(super) fn create(dashboards: &Dashboards, request: &mut Request) -> Result<R
             put => put.map_err(from_store),
         }
     })?;
-    let entry = Entry { published: false, draft: true, modified: meta.modified };
+    let entry = DashboardObjects { published: false, draft: true, modified: meta.modified };
     Ok(tagged(Response::json(201, &shown(named.name.to_string(), &entry)), meta.etag.as_ref()))
 }
 
 pub(super) fn get(dashboards: &Dashboards, request: &mut Request) -> Result<Response, ApiError> {
     let draft = flag_query(request, "draft")?;
-    let named = Named::of(dashboards, request)?;
+    let named = NamedDashboard::of(dashboards, request)?;
     let what = if draft { "draft" } else { "published dashboard" };
     let (meta, bytes) = load(dashboards, &named.key(draft))?.ok_or_else(|| named.missing(what))?;
     Ok(tagged(Response::bytes(200, YAML, bytes), meta.etag.as_ref()))
@@ -54,7 +54,7 @@ pub(super) fn get(dashboards: &Dashboards, request: &mut Request) -> Result<Resp
 pub(super) fn put(dashboards: &Dashboards, request: &mut Request) -> Result<Response, ApiError> {
     let draft = flag_query(request, "draft")?;
     let condition = if_match_or_none(request)?;
-    let named = Named::of(dashboards, request)?;
+    let named = NamedDashboard::of(dashboards, request)?;
     let bytes = request.body_bytes()?;
     let key = named.key(draft);
     // Checked before validation, which takes longer.
@@ -76,7 +76,7 @@ pub(super) fn put(dashboards: &Dashboards, request: &mut Request) -> Result<Resp
 }
 
 pub(super) fn delete(dashboards: &Dashboards, request: &mut Request) -> Result<Response, ApiError> {
-    let named = Named::of(dashboards, request)?;
+    let named = NamedDashboard::of(dashboards, request)?;
     let keys = [named.draft(), named.published()];
     let mut exists = false;
     for key in &keys {

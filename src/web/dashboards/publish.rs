@@ -2,7 +2,7 @@
 //!
 //! An interrupted publication leaves the published dashboard and an equal draft; publishing again completes it.
 
-use super::service::{Dashboards, Named, Verdict, load};
+use super::service::{Dashboards, NamedDashboard, Verdict, load};
 use super::validate::{self, require_valid, verdict};
 use crate::domain::dashboard::limits::YAML_BYTES_MAX;
 use crate::domain::dashboard::{DashboardProblem, DashboardProblemKind};
@@ -33,7 +33,7 @@ fn is_about_the_name(code: ErrorCode) -> bool {
 fn validated(dashboards: &Dashboards, request: &mut Request) -> Result<Verdict, ApiError> {
     // One byte past the limit marks it as too large.
     let (mut bytes, _) = request.body_start(YAML_BYTES_MAX + 1)?;
-    let named = Named::of(dashboards, request)?;
+    let named = NamedDashboard::of(dashboards, request)?;
     if bytes.is_empty() {
         let saved = match load(dashboards, &named.draft())? {
             Some(draft) => Some(draft),
@@ -46,7 +46,7 @@ fn validated(dashboards: &Dashboards, request: &mut Request) -> Result<Verdict, 
 
 pub(super) fn publish(dashboards: &Dashboards, request: &mut Request) -> Result<Response, ApiError> {
     let condition = if_match(request)?;
-    let named = Named::of(dashboards, request)?;
+    let named = NamedDashboard::of(dashboards, request)?;
     let Some((draft, bytes)) = load(dashboards, &named.draft())? else {
         return already_published(dashboards, &named, &condition);
     };
@@ -74,7 +74,7 @@ pub(super) fn publish(dashboards: &Dashboards, request: &mut Request) -> Result<
 }
 
 /// Without a draft, an already published dashboard is a success, so that the request can be repeated.
-fn already_published(dashboards: &Dashboards, named: &Named, condition: &IfMatch) -> Result<Response, ApiError> {
+fn already_published(dashboards: &Dashboards, named: &NamedDashboard, condition: &IfMatch) -> Result<Response, ApiError> {
     let published = dashboards.store.head(Bucket::Pipelines, &named.published()).map_err(from_store)?;
     let meta = published.ok_or_else(|| named.missing("draft"))?;
     if *condition != IfMatch::Anything {

@@ -30,12 +30,12 @@ pub struct Dashboards {
 }
 
 /// The dashboard that a request names; its pipeline exists.
-pub(super) struct Named {
+pub(super) struct NamedDashboard {
     pub(super) pipeline: Slug,
     pub(super) name: Slug,
 }
 
-impl Named {
+impl NamedDashboard {
     /// # Errors
     /// `invalid_slug`, `pipeline_not_found`, and those of the store.
     pub(super) fn of(dashboards: &Dashboards, request: &Request) -> Result<Self, ApiError> {
@@ -72,9 +72,9 @@ pub(super) fn load(dashboards: &Dashboards, key: &str) -> Result<Option<(ObjectM
 }
 
 /// All dashboards of a pipeline, by name.
-pub(super) fn entries(dashboards: &Dashboards, pipeline: &Slug) -> Result<BTreeMap<String, Entry>, ApiError> {
+pub(super) fn entries(dashboards: &Dashboards, pipeline: &Slug) -> Result<BTreeMap<String, DashboardObjects>, ApiError> {
     let prefix = dashboards_prefix(pipeline);
-    let mut entries: BTreeMap<String, Entry> = BTreeMap::new();
+    let mut entries: BTreeMap<String, DashboardObjects> = BTreeMap::new();
     for object in list_all(&*dashboards.store, Bucket::Pipelines, &prefix).map_err(from_store)? {
         let Some(file) = object.key.strip_prefix(&prefix).and_then(|file| file.strip_suffix(".yaml")) else { continue };
         let (name, draft) = file.strip_suffix(".draft").map_or((file, false), |name| (name, true));
@@ -90,7 +90,7 @@ pub(super) fn entries(dashboards: &Dashboards, pipeline: &Slug) -> Result<BTreeM
 
 /// The objects that exist of a dashboard.
 #[derive(Default)]
-pub(super) struct Entry {
+pub(super) struct DashboardObjects {
     pub(super) published: bool,
     pub(super) draft: bool,
     pub(super) modified: chrono::DateTime<chrono::Utc>,

@@ -4,7 +4,7 @@ use chrono::NaiveDate;
 
 use super::service::{Dashboards, Verdict, entries, load};
 use crate::domain::dashboard::{
-    BoundValue, ExaminedDashboard, NamedQuery, QueryColumns, QueryError, Settings, examine,
+    BoundValue, ExaminedDashboard, NamedQuery, QueryColumns, QueryError, ParamSettings, examine,
 };
 use crate::domain::layout::{dashboard_draft_key, dashboard_key};
 use crate::domain::name::Slug;
@@ -24,7 +24,7 @@ pub(super) fn validate(dashboards: &Dashboards, pipeline: &Slug, bytes: &[u8]) -
     if queries.is_empty() {
         return Ok(examined);
     }
-    let sample = Settings::sample(examined.dashboard.params(), today(dashboards));
+    let sample = ParamSettings::sample(examined.dashboard.params(), today(dashboards));
     let statements: Vec<Statement> =
         queries.iter().map(|query| statement(query, query.sql().to_owned(), &sample)).collect();
     let described = dashboards.sql.describe(&dashboards.sql.shapes(pipeline)?, &statements)?;
@@ -62,7 +62,7 @@ pub(super) fn today(dashboards: &Dashboards) -> NaiveDate {
 }
 
 /// A statement derived from a query, with its parameters from the settings.
-pub(super) fn statement(query: &NamedQuery, sql: String, settings: &Settings) -> Statement {
+pub(super) fn statement(query: &NamedQuery, sql: String, settings: &ParamSettings) -> Statement {
     let params = query.bound(settings).into_iter().map(|(name, value)| (name, param(value))).collect();
     Statement { sql, params }
 }
@@ -108,7 +108,7 @@ pub fn statements(dashboards: &Dashboards, pipeline: &Slug) -> Result<Vec<UsedSt
         for (_, draft, key) in objects.into_iter().filter(|(exists, ..)| *exists) {
             let Some((_, bytes)) = load(dashboards, &key)? else { continue };
             let examined = examine(&bytes);
-            let sample = Settings::sample(examined.dashboard.params(), today(dashboards));
+            let sample = ParamSettings::sample(examined.dashboard.params(), today(dashboards));
             used.extend(examined.bindable_queries().into_iter().map(|query| UsedStatement {
                 dashboard: name.clone(),
                 draft,

@@ -14,8 +14,8 @@ use crate::ports::store::{BodyChanged, Bucket, ETag, ObjectMeta, StoreError};
 use crate::sync::Semaphore;
 use crate::web::access::{clipped, number_query, optional_query};
 use crate::web::failure::{acquire, from_store};
-use crate::web::parquet::rejects::{OPERATION, Rejects, Request as Wanted};
-use crate::web::parquet::{ReadError, Reader};
+use crate::web::parquet::rejects::{OPERATION, Rejects, RejectsRequest as Wanted};
+use crate::web::parquet::{ParquetReadError, Reader};
 use crate::web::sql::failure::from_sandbox;
 use crate::web::streams::{attachment, streamed};
 
@@ -86,8 +86,8 @@ fn show(jobs: &Jobs, pipeline: &Slug, id: &JobId, limit: usize) -> Result<Respon
     stage(jobs, &meta, &path)?;
     match Reader::new(&jobs.sandbox, &path).call::<Rejects>(OPERATION, &Wanted { limit }) {
         Ok(rejects) => Ok(Response::json(200, &rejects.cut(limit))),
-        Err(ReadError::Failed(error)) => Err(error),
-        Err(ReadError::Unreadable(reason)) => {
+        Err(ParquetReadError::Failed(error)) => Err(error),
+        Err(ParquetReadError::Unreadable(reason)) => {
             jobs.unreadable.add(&key, &etag, &reason);
             Err(unreadable(&reason))
         }

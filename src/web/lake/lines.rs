@@ -7,7 +7,7 @@ use encoding_rs::Encoding;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::service::{Lake, find, missing};
+use super::service::{LakeService, find, missing};
 use crate::engine::read::error::ReadError;
 use crate::engine::read::lines::{LinesLimit, LinesWanted, lines as read};
 use crate::http::{ApiError, ErrorCode, Request, Response};
@@ -63,7 +63,7 @@ enum Limit {
 }
 
 /// `GET /api/lake/lines`
-pub fn lines(lake: &Lake, request: &mut Request) -> Result<Response, ApiError> {
+pub fn lines(lake: &LakeService, request: &mut Request) -> Result<Response, ApiError> {
     let key = required_query(request, "key")?;
     let first = number_query(request, "line", 1..=LINE_MAX)?.unwrap_or(1);
     let count = number_query(request, "count", 1..=LINES_MAX)?.unwrap_or(LINES_DEFAULT);

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use unicode_normalization::{UnicodeNormalization, is_nfc};
 
-use super::service::Lake;
+use super::service::LakeService;
 use super::state::{State, states};
 use crate::domain::digest::sha256_hex;
 use crate::domain::limits::LIST_PAGE_KEYS_MAX;
@@ -55,7 +55,7 @@ impl File {
     }
 }
 
-pub fn list(lake: &Lake, request: &mut Request) -> Result<Response, ApiError> {
+pub fn list(lake: &LakeService, request: &mut Request) -> Result<Response, ApiError> {
     let given = optional_query(request, "prefix")?.unwrap_or_default();
     check_prefix(given)?;
     let normal: String = given.nfc().collect();

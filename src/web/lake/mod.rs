@@ -16,12 +16,12 @@ use super::endpoint::Endpoint;
 use crate::domain::limits::UPLOAD_BYTES_MAX;
 use crate::http::{ContentType, ErrorCode};
 
-pub use service::Lake;
+pub use service::LakeService;
 use service::{OCTETS, Stored};
 
 /// Largest request to move an object, in bytes.
 const MOVE_BYTES_MAX: u64 = 16 << 10;
-pub(super) fn endpoints() -> Vec<Endpoint<Lake>> {
+pub(super) fn endpoints() -> Vec<Endpoint<LakeService>> {
     const KEY: &str = "The object's key, from the root of the lake.";
     vec![
         Endpoint::get("/api/lake", "lake.list", "Lists one level of the lake", list::list)
@@ -57,7 +57,7 @@ pub(super) fn endpoints() -> Vec<Endpoint<Lake>> {
         Endpoint::delete("/api/lake", "lake.delete", "Deletes a file", object::delete)
             .query::<String>("key", KEY)
             .required()
-            .answers::<object::Deleted>(200, "the file is deleted")
+            .answers::<object::DeletedObjects>(200, "the file is deleted")
             .errors(&[ErrorCode::InvalidKey, ErrorCode::ObjectNotFound]),
         Endpoint::get("/api/lake/object", "lake.download", "Downloads a file", object::download)
             .query::<String>("key", KEY)

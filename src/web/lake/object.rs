@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::service::{Announcement, HEAD_BYTES_MAX, Lake, OCTETS, Stored, find, missing, verify_stored};
+use super::service::{Announcement, HEAD_BYTES_MAX, LakeService, OCTETS, Stored, find, missing, verify_stored};
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::store::{Bucket, Precondition, StoreError, WriteOptions};
 use crate::runtime::failpoint;
@@ -13,11 +13,11 @@ use crate::web::access::{clipped, new_key, number_query, required_query, tagged}
 use crate::web::failure::{acquire, from_store};
 use crate::web::streams::{attachment, streamed};
 
-pub fn upload(lake: &Lake, request: &mut Request) -> Result<Response, ApiError> {
+pub fn upload(lake: &LakeService, request: &mut Request) -> Result<Response, ApiError> {
     let key = new_key(required_query(request, "key")?)?;
     let precondition = if_none_match(request)?;
     // Checked before the body is read, so that the client needn't send it.
-    let before = lake.store.head(Bucket::Lake, &key).map_err(from_store)?;
+    let before = lake.store.head(Bucket::LakeService, &key).map_err(from_store)?;
     if before.is_some() && precondition == Precondition::IfNoneMatch {
         let message = format!("the lake has an object `{key}` already");
         return Err(ApiError::new(ErrorCode::PreconditionFailed, message));
@@ -27,7 +27,7 @@ pub fn upload(lake: &Lake, request: &mut Request) -> Result<Response, ApiError> 
     drop(permit);
     let announcement = Announcement::of(lake, &[&key])?;
     let options = WriteOptions { precondition, sha256: Some(&body.sha256), ..WriteOptions::default() };
-    let meta = lake.store.put_file(Bucket::Lake, &key, body.path(), &options).map_err(from_store)?;
+    let meta = lake.store.put_file(Bucket::LakeService, &key, body.path(), &options).map_err(from_store)?;
     failpoint::reach("lake::uploaded");
     verify_stored(lake, &key)?;
     announcement.send()?;
@@ -50,23 +50,23 @@ fn if_none_match(request: &Request) -> Result<Precondition, ApiError> {
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "DeletedFile")]
-pub struct Deleted {
+pub struct DeletedObjects {
     /// The file's key.
     deleted: String,
 }
 
-pub fn delete(lake: &Lake, request: &mut Request) -> Result<Response, ApiError> {
+pub fn delete(lake: &LakeService, request: &mut Request) -> Result<Response, ApiError> {
     let found = find(lake, required_query(request, "key")?)?;
     let announcement = Announcement::of(lake, &[&found.key])?;
     // First, since a repeated request would not find the file.
     announcement.send()?;
-    lake.store.delete(Bucket::Lake, std::slice::from_ref(&found.key), &WriteOptions::default()).map_err(from_store)?;
+    lake.store.delete(Bucket::LakeService, std::slice::from_ref(&found.key), &WriteOptions::default()).map_err(from_store)?;
     announcement.repeat();
     tracing::info!(key = found.key, "file deleted");
-    Ok(Response::json(200, &Deleted { deleted: found.key }))
+    Ok(Response::json(200, &DeletedObjects { deleted: found.key }))
 }
 
-pub fn download(lake: &Lake, request: &mut Request) -> Result<Response, ApiError> {
+pub fn download(lake: &LakeService, request: &mut Request) -> Result<Response, ApiError> {
     let key = required_query(request, "key")?;
     let head = number_query(request, "head", 1..=HEAD_BYTES_MAX)?;
     let found = find(lake, key)?;
@@ -75,11 +75,11 @@ pub fn download(lake: &Lake, request: &mut Request) -> Result<Response, ApiError
         error => from_store(error),
     };
     let (response, etag) = if let Some(bytes) = head {
-        let start = lake.store.get_range(Bucket::Lake, &found.key, 0..bytes, None).map_err(gone)?;
+        let start = lake.store.get_range(Bucket::LakeService, &found.key, 0..bytes, None).map_err(gone)?;
         (Response::bytes(200, OCTETS, start), found.etag)
     } else {
         let permit = acquire(&lake.streams)?;
-        let reader = lake.store.get(Bucket::Lake, &found.key, None).map_err(gone)?;
+        let reader = lake.store.get(Bucket::LakeService, &found.key, None).map_err(gone)?;
         (streamed(200, OCTETS, reader.body, Some(reader.meta.size), permit), reader.meta.etag)
     };
     let name = found.key.rsplit('/').next().unwrap_or(&found.key);

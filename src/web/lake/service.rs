@@ -27,7 +27,7 @@ use crate::web::tables::catalogs::Catalogs;
 pub(super) const HEAD_BYTES_MAX: u64 = 1 << 20;
 
 /// The service.
-pub struct Lake {
+pub struct LakeService {
     pub store: Objects,
     pub kv: Arc<dyn Kv>,
     pub locks: Arc<Locks>,
@@ -61,21 +61,21 @@ impl Stored {
 ///
 /// # Errors
 /// `invalid_key`, `object_not_found`, `s3_error`, `bucket_not_found`.
-pub(super) fn find(lake: &Lake, text: &str) -> Result<ObjectMeta, ApiError> {
+pub(super) fn find(lake: &LakeService, text: &str) -> Result<ObjectMeta, ApiError> {
     check_stored_key(text).map_err(|error| ApiError::new(ErrorCode::InvalidKey, error.to_string()))?;
     // Stores that keep objects in folders fail on keys with empty segments, or return another object.
     let may_exist = !has_empty_segment(text) || is_listed(lake, text)?;
-    let found = if may_exist { lake.store.head(Bucket::Lake, text).map_err(from_store)? } else { None };
+    let found = if may_exist { lake.store.head(Bucket::LakeService, text).map_err(from_store)? } else { None };
     if let Some(found) = found {
         return Ok(found);
     }
     let normal = key(text)?;
-    let found = if text == normal { None } else { lake.store.head(Bucket::Lake, &normal).map_err(from_store)? };
+    let found = if text == normal { None } else { lake.store.head(Bucket::LakeService, &normal).map_err(from_store)? };
     found.ok_or_else(|| missing(text))
 }
 
-fn is_listed(lake: &Lake, key: &str) -> Result<bool, ApiError> {
-    let page = lake.store.list(Bucket::Lake, key, None, None, 1).map_err(from_store)?;
+fn is_listed(lake: &LakeService, key: &str) -> Result<bool, ApiError> {
+    let page = lake.store.list(Bucket::LakeService, key, None, None, 1).map_err(from_store)?;
     Ok(page.objects.first().is_some_and(|object| object.key == key))
 }
 
@@ -84,7 +84,7 @@ pub(super) fn missing(key: &str) -> ApiError {
 }
 
 /// The lock under which a move checks its source once more and deletes it.
-pub(super) fn lock<'a>(lake: &'a Lake, key: &str) -> Result<NamedLock<'a>, ApiError> {
+pub(super) fn lock<'a>(lake: &'a LakeService, key: &str) -> Result<NamedLock<'a>, ApiError> {
     // Hashed, since names of locks are short.
     lake.locks.named(&format!("lake/{}", sha256_hex(key.as_bytes())))
 }
@@ -94,9 +94,9 @@ pub(super) fn lock<'a>(lake: &'a Lake, key: &str) -> Result<NamedLock<'a>, ApiEr
 ///
 /// # Errors
 /// `precondition_failed` if it was deleted; `overloaded`, `s3_error`, `bucket_not_found`, `kv_unavailable`.
-pub(super) fn verify_stored(lake: &Lake, key: &str) -> Result<(), ApiError> {
+pub(super) fn verify_stored(lake: &LakeService, key: &str) -> Result<(), ApiError> {
     let _lock = lock(lake, key)?;
-    if lake.store.head(Bucket::Lake, key).map_err(from_store)?.is_some() {
+    if lake.store.head(Bucket::LakeService, key).map_err(from_store)?.is_some() {
         return Ok(());
     }
     let message = format!("`{key}` was moved or deleted by a concurrent request; check it and retry");
@@ -114,7 +114,7 @@ impl<'a> Announcement<'a> {
     ///
     /// # Errors
     /// `kv_unavailable`.
-    pub(super) fn of(lake: &'a Lake, keys: &[&str]) -> Result<Self, ApiError> {
+    pub(super) fn of(lake: &'a LakeService, keys: &[&str]) -> Result<Self, ApiError> {
         let mut changes = BTreeMap::new();
         for (pipeline, key) in keys.iter().filter(|key| is_csv(key)).filter_map(|key| split_key(key)) {
             changes.entry(pipeline).or_insert_with(ChangedKeys::none).insert(key);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::service::Lake;
+use super::service::LakeService;
 use crate::domain::layout::{pipeline_of, pipeline_prefix};
 use crate::domain::manifest::SourceEntry;
 use crate::domain::name::Slug;
@@ -59,7 +59,7 @@ pub enum Loaded {
 ///
 /// # Errors
 /// `s3_error`, `bucket_not_found`.
-pub fn states(lake: &Lake, files: &[ObjectMeta]) -> Result<Vec<Option<State>>, ApiError> {
+pub fn states(lake: &LakeService, files: &[ObjectMeta]) -> Result<Vec<Option<State>>, ApiError> {
     let mut view: Option<PipelineView<'_>> = None;
     let mut states = Vec::with_capacity(files.len());
     for file in files {
@@ -82,7 +82,7 @@ pub fn states(lake: &Lake, files: &[ObjectMeta]) -> Result<Vec<Option<State>>, A
 
 /// A pipeline's config and manifests.
 struct PipelineView<'a> {
-    lake: &'a Lake,
+    lake: &'a LakeService,
     slug: Slug,
     prefix: String,
     /// `None`: there is none, so no file is read.
@@ -99,7 +99,7 @@ enum Comparison {
 }
 
 impl<'a> PipelineView<'a> {
-    fn of(lake: &'a Lake, slug: Slug) -> Result<Self, ApiError> {
+    fn of(lake: &'a LakeService, slug: Slug) -> Result<Self, ApiError> {
         let config = lake.catalogs.declared(&slug)?;
         let prefix = pipeline_prefix(&slug);
         Ok(Self { lake, slug, prefix, config, manifests: Vec::new() })
@@ -182,7 +182,7 @@ fn compare(entry: &SourceEntry, file: &ObjectMeta, etag: Option<&str>) -> Compar
 
 /// Requests the tags of files whose state depends on them.
 fn resolve_by_tag(
-    lake: &Lake,
+    lake: &LakeService,
     files: &[ObjectMeta],
     states: &mut [Option<State>],
     view: Option<&PipelineView<'_>>,

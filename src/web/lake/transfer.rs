@@ -9,7 +9,7 @@ use std::io::{self, Read};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::service::{Announcement, Lake, Stored, find, lock, missing, verify_stored};
+use super::service::{Announcement, LakeService, Stored, find, lock, missing, verify_stored};
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::store::{BodyChanged, Bucket, ObjectMeta, ObjectReader, Precondition, StoreError, WriteOptions};
 use crate::runtime::failpoint;
@@ -29,7 +29,7 @@ pub struct Move {
     to: String,
 }
 
-pub fn transfer(lake: &Lake, request: &mut Request) -> Result<Response, ApiError> {
+pub fn transfer(lake: &LakeService, request: &mut Request) -> Result<Response, ApiError> {
     let Move { from, to } = request.json()?;
     let to = new_key(&to)?;
     let same = || ApiError::new(ErrorCode::InvalidRequest, "`from` and `to` are the same key");
@@ -46,20 +46,20 @@ pub fn transfer(lake: &Lake, request: &mut Request) -> Result<Response, ApiError
     // The source still exists, so that a failed request can be repeated.
     announcement.send()?;
     let lock = lock(lake, &source.key)?;
-    let now = lake.store.head(Bucket::Lake, &source.key).map_err(from_store)?;
+    let now = lake.store.head(Bucket::LakeService, &source.key).map_err(from_store)?;
     if now.is_some_and(|now| now.etag != source.etag || now.size != source.size) {
         return Err(changed(&source.key));
     }
     failpoint::reach("lake::compared");
-    lake.store.delete(Bucket::Lake, std::slice::from_ref(&source.key), &lock.options()).map_err(from_store)?;
+    lake.store.delete(Bucket::LakeService, std::slice::from_ref(&source.key), &lock.options()).map_err(from_store)?;
     announcement.repeat();
     tracing::info!(from = source.key, to, "file moved");
     Ok(Response::json(200, &Stored::of(&target)))
 }
 
-fn copy(lake: &Lake, source: &ObjectMeta, to: &str) -> Result<ObjectMeta, ApiError> {
+fn copy(lake: &LakeService, source: &ObjectMeta, to: &str) -> Result<ObjectMeta, ApiError> {
     let options = WriteOptions::default().with(Precondition::IfNoneMatch);
-    match lake.store.copy((Bucket::Lake, &source.key), (Bucket::Lake, to), &options) {
+    match lake.store.copy((Bucket::LakeService, &source.key), (Bucket::LakeService, to), &options) {
         Ok(meta) => Ok(meta),
         Err(StoreError::PreconditionFailed { .. }) => match same_bytes(lake, source, to)? {
             Some(target) => Ok(target),
@@ -77,8 +77,8 @@ fn changed(key: &str) -> ApiError {
 }
 
 /// The target, if it has the source's bytes.
-fn same_bytes(lake: &Lake, source: &ObjectMeta, to: &str) -> Result<Option<ObjectMeta>, ApiError> {
-    let open = |key: &str| match lake.store.get(Bucket::Lake, key, None) {
+fn same_bytes(lake: &LakeService, source: &ObjectMeta, to: &str) -> Result<Option<ObjectMeta>, ApiError> {
+    let open = |key: &str| match lake.store.get(Bucket::LakeService, key, None) {
         Ok(reader) => Ok(Some(reader)),
         Err(StoreError::NotFound { .. }) => Ok(None),
         Err(error) => Err(from_store(error)),

@@ -18,7 +18,7 @@ pub(super) const CRASHED: &str = "its reader crashed, or exceeded its memory or 
 
 /// Why a file wasn't read.
 #[derive(Debug)]
-pub enum ReadError {
+pub enum ParquetReadError {
     /// The file is at fault: its problem.
     Unreadable(String),
     Failed(ApiError),
@@ -27,17 +27,17 @@ pub enum ReadError {
 /// Calls an operation of a child with the file in its folder.
 ///
 /// # Errors
-/// [`ReadError::Unreadable`] if the child rejects the file, crashes, or times out.
-pub fn call<A: DeserializeOwned>(child: &mut Child, operation: &str, request: &impl Serialize) -> Result<A, ReadError> {
-    let payload = serde_json::to_value(request).map_err(|error| ReadError::Failed(ApiError::internal(error)))?;
+/// [`ParquetReadError::Unreadable`] if the child rejects the file, crashes, or times out.
+pub fn call<A: DeserializeOwned>(child: &mut Child, operation: &str, request: &impl Serialize) -> Result<A, ParquetReadError> {
+    let payload = serde_json::to_value(request).map_err(|error| ParquetReadError::Failed(ApiError::internal(error)))?;
     let answer = child.call(operation, &payload, Instant::now() + OPERATION_TIME_MAX).map_err(|error| match error {
-        SandboxError::Failed { message } => ReadError::Unreadable(clipped(&message)),
-        SandboxError::Protocol { .. } => ReadError::Unreadable(CRASHED.to_owned()),
-        SandboxError::Sql(error) if error.kind != SqlErrorKind::Cancelled => ReadError::Unreadable(CRASHED.to_owned()),
+        SandboxError::Failed { message } => ParquetReadError::Unreadable(clipped(&message)),
+        SandboxError::Protocol { .. } => ParquetReadError::Unreadable(CRASHED.to_owned()),
+        SandboxError::Sql(error) if error.kind != SqlErrorKind::Cancelled => ParquetReadError::Unreadable(CRASHED.to_owned()),
         error @ (SandboxError::Sql(_)
         | SandboxError::Busy { .. }
         | SandboxError::Start { .. }
-        | SandboxError::Folder { .. }) => ReadError::Failed(from_sandbox(error)),
+        | SandboxError::Folder { .. }) => ParquetReadError::Failed(from_sandbox(error)),
     })?;
-    serde_json::from_value(answer).map_err(|_| ReadError::Unreadable(CRASHED.to_owned()))
+    serde_json::from_value(answer).map_err(|_| ParquetReadError::Unreadable(CRASHED.to_owned()))
 }

@@ -11,13 +11,13 @@ use crate::domain::pipeline::types::DataType;
 use crate::ports::arrow_types::arrow_type;
 use crate::sql::sandbox::{Child, RelationColumn};
 
-use super::call::{CRASHED, ReadError, call};
+use super::call::{CRASHED, ParquetReadError, call};
 
 /// The operation's name.
 pub const OPERATION: &str = "parquet_columns";
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Request {
+pub(super) struct ColumnsRequest {
     /// Relative to the child's folder.
     file: String,
 }
@@ -26,16 +26,16 @@ pub(super) struct Request {
 ///
 /// # Errors
 /// Those of [`call`].
-pub fn of_file(child: &mut Child, file: &str) -> Result<Vec<RelationColumn>, ReadError> {
-    let columns: Vec<RelationColumn> = call(child, OPERATION, &Request { file: file.to_owned() })?;
+pub fn of_file(child: &mut Child, file: &str) -> Result<Vec<RelationColumn>, ParquetReadError> {
+    let columns: Vec<RelationColumn> = call(child, OPERATION, &ColumnsRequest { file: file.to_owned() })?;
     match columns.len() <= COLUMNS_MAX {
         true => Ok(columns),
-        false => Err(ReadError::Unreadable(CRASHED.to_owned())),
+        false => Err(ParquetReadError::Unreadable(CRASHED.to_owned())),
     }
 }
 
 /// Runs in the child.
-pub(super) fn read(request: Request) -> Result<Vec<RelationColumn>, String> {
+pub(super) fn read(request: ColumnsRequest) -> Result<Vec<RelationColumn>, String> {
     let file = File::open(&request.file).map_err(|error| error.to_string())?;
     let metadata = ArrowReaderMetadata::load(&file, Default::default()).map_err(|error| error.to_string())?;
     Ok(stored(metadata.schema()))

@@ -39,7 +39,7 @@ pub enum FooterError {
 
 /// A request to a child about footers in one file.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Request {
+pub struct FootersRequest {
     /// Offset and length of each.
     pub footers: Vec<(u64, u64)>,
     /// The columns to summarise, without partitions.
@@ -55,7 +55,7 @@ pub struct FooterSummary {
     /// Bounds of each column over all footers read.
     pub bounds: Vec<Bounds>,
     pub read: u64,
-    /// Indices in [`Request::footers`], ascending, with the problem.
+    /// Indices in [`FootersRequest::footers`], ascending, with the problem.
     pub unreadable: Vec<(usize, String)>,
 }
 
@@ -67,7 +67,7 @@ impl FooterSummary {
     }
 
     /// Whether it is a valid answer to `request`.
-    pub fn is_answer_to(&self, request: &Request) -> bool {
+    pub fn is_answer_to(&self, request: &FootersRequest) -> bool {
         let ascending = self.unreadable.windows(2).all(|pair| pair[0].0 < pair[1].0);
         let inside = self.unreadable.last().is_none_or(|(at, _)| *at < request.footers.len());
         let short = |value: &Value| match value {
@@ -122,7 +122,7 @@ pub fn bytes<E>(
 }
 
 /// Runs in the child: parses the footers in its file.
-pub(super) fn read(request: Request) -> Result<FooterSummary, String> {
+pub(super) fn read(request: FootersRequest) -> Result<FooterSummary, String> {
     let file = File::open(FILE).map_err(|error| error.to_string())?;
     let mut columns = request.columns;
     let mut fold = None;

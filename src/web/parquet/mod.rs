@@ -25,7 +25,7 @@ use crate::ports::store::ETag;
 use crate::sql::sandbox::child::OpFn;
 use crate::sql::sandbox::{Child, Sandbox};
 
-pub use call::ReadError;
+pub use call::ParquetReadError;
 use call::{FILE, call};
 
 /// The operations of children; the program registers them.
@@ -66,10 +66,10 @@ impl<'a> Reader<'a> {
 
     /// # Errors
     /// Those of [`call`]; the next call uses a new child.
-    pub fn call<A: DeserializeOwned>(&mut self, operation: &str, request: &impl Serialize) -> Result<A, ReadError> {
+    pub fn call<A: DeserializeOwned>(&mut self, operation: &str, request: &impl Serialize) -> Result<A, ParquetReadError> {
         let mut child = match self.child.take() {
             Some(child) => child,
-            None => self.child().map_err(ReadError::Failed)?,
+            None => self.child().map_err(ParquetReadError::Failed)?,
         };
         let answer = call(&mut child, operation, request)?;
         self.child = Some(child);

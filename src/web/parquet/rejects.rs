@@ -20,7 +20,7 @@ const BATCH_ROWS: usize = 100;
 
 /// A request for rows.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Request {
+pub struct RejectsRequest {
     pub limit: usize,
 }
 
@@ -64,7 +64,7 @@ impl Rejects {
 }
 
 /// Runs in the child.
-pub(super) fn read(request: Request) -> Result<Rejects, String> {
+pub(super) fn read(request: RejectsRequest) -> Result<Rejects, String> {
     first_rows(Path::new(FILE), request.limit)
 }
 

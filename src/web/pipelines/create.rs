@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::marker::{self, Begun, PendingOperation, Stage};
+use super::marker::{self, Begun, PendingOperation, OperationStage};
 use super::remove::{delete_others, undo};
 use super::service::Pipelines;
 use crate::domain::layout::{config_key, dashboard_key, pipeline_prefix};
@@ -53,7 +53,7 @@ pub(super) struct Created {
 }
 
 /// The contents of a template. Keys are relative to the pipeline's prefix.
-pub(super) struct Contents<'a> {
+pub(super) struct TemplateContents<'a> {
     pub(super) config: Cow<'a, str>,
     /// Lake files.
     pub(super) files: &'a [(&'a str, &'a [u8])],
@@ -72,7 +72,7 @@ pub(super) fn create(pipelines: &Pipelines, request: &mut Request) -> Result<Res
         (Template::Blank, None) => (blank(&slug), None),
         (Template::Flights, None) => {
             let (files, dashboards) = (FLIGHTS.files, FLIGHTS.dashboards);
-            (Contents { config: FLIGHTS.config.into(), files, dashboards, copy: None }, None)
+            (TemplateContents { config: FLIGHTS.config.into(), files, dashboards, copy: None }, None)
         }
         (Template::FromCsv, Some(key)) => {
             let key = access::key(&key)?;
@@ -106,16 +106,16 @@ impl Template {
     }
 }
 
-fn blank(slug: &Slug) -> Contents<'static> {
+fn blank(slug: &Slug) -> TemplateContents<'static> {
     let config = json!({ "version": VERSION, "title": slug.as_str(), "mappings": [] });
-    Contents { config: format!("{config:#}").into(), files: &[], dashboards: &[], copy: None }
+    TemplateContents { config: format!("{config:#}").into(), files: &[], dashboards: &[], copy: None }
 }
 
 /// The template `from-csv`: one table of the file `key`, which is copied unless it is in the pipeline already.
 ///
 /// # Errors
 /// `object_not_found`; `invalid_config` if no config can be proposed; `s3_error`, `bucket_not_found`.
-fn from_csv(pipelines: &Pipelines, slug: &Slug, key: &str) -> Result<Contents<'static>, ApiError> {
+fn from_csv(pipelines: &Pipelines, slug: &Slug, key: &str) -> Result<TemplateContents<'static>, ApiError> {
     let prefix = pipeline_prefix(slug);
     let (name, copied) = match key.strip_prefix(&prefix) {
         Some(own) => (own, false),
@@ -125,7 +125,7 @@ fn from_csv(pipelines: &Pipelines, slug: &Slug, key: &str) -> Result<Contents<'s
     config["mappings"][0]["files"] = json!([globset::escape(name)]);
     let config = serde_json::to_string_pretty(&config).map_err(ApiError::internal)?;
     let copy = copied.then(|| (key.to_owned(), name.to_owned()));
-    Ok(Contents { config: config.into(), files: &[], dashboards: &[], copy })
+    Ok(TemplateContents { config: config.into(), files: &[], dashboards: &[], copy })
 }
 
 fn proposal(pipelines: &Pipelines, key: &str, title: &str) -> Result<serde_json::Value, ApiError> {
@@ -142,7 +142,7 @@ fn proposal(pipelines: &Pipelines, key: &str, title: &str) -> Result<serde_json:
 struct Create<'a> {
     pipelines: &'a Pipelines,
     locked: &'a LockedPipeline,
-    contents: &'a Contents<'a>,
+    contents: &'a TemplateContents<'a>,
     operation: &'a PendingOperation,
 }
 
@@ -194,7 +194,7 @@ impl Create<'_> {
             store.put(Bucket::Pipelines, &key, text.as_bytes(), &self.locked.options()).map_err(from_store)?;
             reach("create::between_writes");
         }
-        marker::advance(&self.pipelines.store, self.locked, self.operation, Stage::Made)?;
+        marker::advance(&self.pipelines.store, self.locked, self.operation, OperationStage::Made)?;
         reach("make::made");
         let config = self.contents.config.as_bytes();
         match store.put(Bucket::Pipelines, &config_key(slug), config, &self.locked.create()) {

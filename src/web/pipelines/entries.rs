@@ -52,16 +52,16 @@ const DIRECTORY_BYTES_MAX: u64 = (ARCHIVE_OBJECTS_MAX as u64 + 1) * (46 + 256);
 
 /// How an entry is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Method {
+pub(super) enum CompressionMethod {
     Stored,
     Deflated,
 }
 
 /// A file of the archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct ArchiveEntry {
     pub(super) name: String,
-    pub(super) method: Method,
+    pub(super) method: CompressionMethod,
     pub(super) crc: u32,
     /// Bytes in the archive.
     pub(super) packed: u64,
@@ -111,7 +111,7 @@ struct Directory {
 ///
 /// # Errors
 /// The file can't be read.
-pub(super) fn read(file: &File, problems: &mut Problems) -> io::Result<Vec<Entry>> {
+pub(super) fn read(file: &File, problems: &mut Problems) -> io::Result<Vec<ArchiveEntry>> {
     let Some(directory) = find(file, problems)? else { return Ok(Vec::new()) };
     let config = Config { archive_offset: ArchiveOffset::Known(0) };
     let archive = match ZipArchive::with_config(config, BufReader::new(file)) {
@@ -227,7 +227,7 @@ impl Head {
 ///
 /// # Errors
 /// Why it can't be an object of a pipeline.
-fn described(entry: &ZipFileEntry<'_>, central: &Head) -> Result<Entry, &'static str> {
+fn described(entry: &ZipFileEntry<'_>, central: &Head) -> Result<ArchiveEntry, &'static str> {
     let mut fields = Fields(&central.fixed[8..]);
     let (flags, method) = (fields.u16(), fields.u16());
     let (mut sizes, mut place) = (Fields(&central.fixed[20..]), Fields(&central.fixed[34..]));
@@ -245,8 +245,8 @@ fn described(entry: &ZipFileEntry<'_>, central: &Head) -> Result<Entry, &'static
         return Err("it is encrypted");
     }
     let method = match method {
-        0 => Method::Stored,
-        8 => Method::Deflated,
+        0 => CompressionMethod::Stored,
+        8 => CompressionMethod::Deflated,
         _ => return Err("unsupported compression method, expected stored or deflated"),
     };
     let is_folder = name.ends_with('/');
@@ -268,7 +268,7 @@ fn described(entry: &ZipFileEntry<'_>, central: &Head) -> Result<Entry, &'static
     if is_folder && size != 0 {
         return Err("it is a folder with contents");
     }
-    Ok(Entry { name: name.to_owned(), method, crc, packed, size, head, start: 0 })
+    Ok(ArchiveEntry { name: name.to_owned(), method, crc, packed, size, head, start: 0 })
 }
 
 /// Whether 32-bit fields and the extra field of 64-bit sizes agree with these numbers: each in one of them, or equal in
@@ -287,7 +287,7 @@ fn says(numbers: &[(u32, u64)], large: Option<&[u8]>, is_said: impl Fn(u64, u64)
 
 /// Locates the bytes of an entry after its local header, which must agree with the directory. They end where the next
 /// header begins.
-fn locate(file: &File, entry: &mut Entry, central: &Head, next: u64) -> io::Result<Result<(), &'static str>> {
+fn locate(file: &File, entry: &mut ArchiveEntry, central: &Head, next: u64) -> io::Result<Result<(), &'static str>> {
     const OTHERWISE: Result<(), &str> = Err("its local header disagrees with the directory");
     let Some(local) = Head::local(file, entry.head, next)? else {
         return Ok(Err("its bytes overlap another entry, or are outside the archive"));
@@ -415,7 +415,7 @@ mod tests {
         file
     }
 
-    fn read_all(bytes: &[u8]) -> Result<Vec<Entry>, String> {
+    fn read_all(bytes: &[u8]) -> Result<Vec<ArchiveEntry>, String> {
         let mut problems = Problems::default();
         let entries = read(&file(bytes), &mut problems).unwrap();
         if problems.is_empty() { Ok(entries) } else { Err(format!("{problems:?}")) }

@@ -17,7 +17,7 @@ use zip::{CompressionMethod, DateTime, ZipWriter};
 
 use super::marker;
 use super::package::{
-    FORMAT, MANIFEST, Manifest, PackedObject, Problems, check_size, entry_name, is_compressed, object_of,
+    FORMAT, MANIFEST, ArchiveManifest, PackedObject, Problems, check_size, entry_name, is_compressed, object_of,
 };
 use super::remove::refuse_unreachable;
 use super::service::Pipelines;
@@ -219,7 +219,7 @@ impl Archive {
     fn finish(&mut self, mut zip: ZipWriter<StreamWriter<Pending>>) -> io::Result<()> {
         let manifests = manifests_prefix(&self.slug);
         let after = list_all(&*self.store, Bucket::Pipelines, &manifests).map_err(io::Error::other)?;
-        let manifest = Manifest {
+        let manifest = ArchiveManifest {
             format: FORMAT,
             slug: self.slug.to_string(),
             changed_during_export: self.changed || after != self.tables,

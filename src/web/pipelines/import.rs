@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::inspect::{Inspected, inspect};
-use super::marker::{self, Begun, PendingOperation, Stage};
+use super::marker::{self, Begun, PendingOperation, OperationStage};
 use super::remove::{delete_others, undo};
 use super::service::Pipelines;
 use super::unpack::{Unpacking, check_keys};
@@ -117,7 +117,7 @@ impl Import<'_> {
         let written = revived
             .and_then(|()| unpacking.write())
             .and_then(|()| if begun == Begun::Resumed { self.delete_stale(locked) } else { Ok(()) })
-            .and_then(|()| marker::advance(&self.pipelines.store, locked, operation, Stage::Made))
+            .and_then(|()| marker::advance(&self.pipelines.store, locked, operation, OperationStage::Made))
             .and_then(|()| {
                 reach("make::made");
                 unpacking.write_config()

@@ -12,8 +12,8 @@ use flate2::Crc;
 use flate2::bufread::DeflateDecoder;
 use sha2::{Digest, Sha256};
 
-use super::entries::{self, Entry, Method};
-use super::package::{CONFIG, FORMAT, MANIFEST, Manifest, Problems, check_size, object_of};
+use super::entries::{self, ArchiveEntry, CompressionMethod};
+use super::package::{CONFIG, FORMAT, MANIFEST, ArchiveManifest, Problems, check_size, object_of};
 use crate::domain::digest::hex;
 use crate::domain::limits::{ARCHIVE_OBJECTS_MAX, INFLATE_FREE_BYTES};
 use crate::domain::name::Slug;
@@ -33,7 +33,7 @@ pub(super) struct Packed {
     /// Relative to the pipeline's prefix.
     pub(super) key: String,
     pub(super) sha256: String,
-    pub(super) entry: Entry,
+    pub(super) entry: ArchiveEntry,
 }
 
 impl Packed {
@@ -67,7 +67,7 @@ pub(super) fn inspect(file: &File, bytes_max: u64) -> Result<Inspected, ApiError
     problems.check()?;
     check_sizes(&entries, bytes_max, &mut problems)?;
     let manifest = entries.iter().position(|entry| entry.name == MANIFEST).map(|at| entries.remove(at));
-    let objects: Vec<(Bucket, String, Entry)> = entries
+    let objects: Vec<(Bucket, String, ArchiveEntry)> = entries
         .into_iter()
         .filter_map(|entry| match object_of(&entry.name) {
             Ok((bucket, key)) => Some((bucket, key, entry)),
@@ -95,7 +95,7 @@ pub(super) fn inspect(file: &File, bytes_max: u64) -> Result<Inspected, ApiError
 }
 
 /// Checks the sizes in the directory before anything is inflated.
-fn check_sizes(entries: &[Entry], bytes_max: u64, problems: &mut Problems) -> Result<(), ApiError> {
+fn check_sizes(entries: &[ArchiveEntry], bytes_max: u64, problems: &mut Problems) -> Result<(), ApiError> {
     let mut total = 0_u64;
     for entry in entries {
         total = total.saturating_add(entry.size);
@@ -103,7 +103,7 @@ fn check_sizes(entries: &[Entry], bytes_max: u64, problems: &mut Problems) -> Re
         if entry.size > most {
             problems.add(&entry.name, format!("it inflates to more than {RATIO_MAX} times its size"));
         }
-        if entry.method == Method::Stored && entry.size != entry.packed {
+        if entry.method == CompressionMethod::Stored && entry.size != entry.packed {
             problems.add(&entry.name, "its sizes are inconsistent");
         }
     }
@@ -115,7 +115,7 @@ fn check_sizes(entries: &[Entry], bytes_max: u64, problems: &mut Problems) -> Re
     Ok(())
 }
 
-fn read_manifest(file: &File, entry: &Entry, problems: &mut Problems) -> Result<Manifest, ApiError> {
+fn read_manifest(file: &File, entry: &ArchiveEntry, problems: &mut Problems) -> Result<ArchiveManifest, ApiError> {
     let mut json = Vec::new();
     if entry.size > MANIFEST_BYTES_MAX {
         problems.add(MANIFEST, "it is too large");
@@ -137,8 +137,8 @@ fn read_manifest(file: &File, entry: &Entry, problems: &mut Problems) -> Result<
 /// Inflates every object and compares it with the manifest.
 fn check_objects(
     file: &File,
-    objects: Vec<(Bucket, String, Entry)>,
-    manifest: Manifest,
+    objects: Vec<(Bucket, String, ArchiveEntry)>,
+    manifest: ArchiveManifest,
     problems: &mut Problems,
 ) -> Result<Vec<Packed>, ApiError> {
     let mut expected = HashMap::new();
@@ -219,12 +219,12 @@ impl Read for Section<'_> {
 }
 
 /// Reads the bytes of an entry; fails with `InvalidData` if they don't match the directory.
-pub(super) fn contents<'a>(file: &'a File, entry: &Entry) -> Contents<'a> {
+pub(super) fn contents<'a>(file: &'a File, entry: &ArchiveEntry) -> Contents<'a> {
     let section = Section { file, at: entry.start, end: entry.start.saturating_add(entry.packed) };
     let bytes = BufReader::with_capacity(BUFFER_BYTES, section);
     let inner = match entry.method {
-        Method::Stored => Inner::Stored(bytes),
-        Method::Deflated => Inner::Deflated(DeflateDecoder::new(bytes)),
+        CompressionMethod::Stored => Inner::Stored(bytes),
+        CompressionMethod::Deflated => Inner::Deflated(DeflateDecoder::new(bytes)),
     };
     Contents { inner, left: entry.size, crc: Crc::new(), expected: entry.crc, packed: entry.packed, done: false }
 }
@@ -306,8 +306,8 @@ pub fn fuzz_archive(input: &[u8]) {
         let Ok(name) = entry.name().map(std::borrow::Cow::into_owned) else { return };
         if !name.ends_with('/') {
             let method = match entry.compression() {
-                zip::CompressionMethod::Stored => Some(Method::Stored),
-                zip::CompressionMethod::Deflated => Some(Method::Deflated),
+                zip::CompressionMethod::Stored => Some(CompressionMethod::Stored),
+                zip::CompressionMethod::Deflated => Some(CompressionMethod::Deflated),
                 _ => None,
             };
             let sizes = (entry.compressed_size(), entry.size(), entry.crc32());

@@ -23,7 +23,7 @@ const MARKER_BYTES_MAX: u64 = 64 << 10;
 pub struct OperationMarker {
     #[serde(flatten)]
     pub operation: PendingOperation,
-    pub stage: Stage,
+    pub stage: OperationStage,
 }
 
 /// An operation that was requested and isn't complete.
@@ -56,7 +56,7 @@ pub enum PendingOperation {
 /// Progress of an operation. A config found before `Made` was stored by someone else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stage {
+pub enum OperationStage {
     /// Objects may be missing.
     Making,
     /// All objects but the config exist.
@@ -84,7 +84,7 @@ pub fn read(store: &Objects, slug: &Slug) -> Result<Option<OperationMarker>, Api
     let key = unfinished_key(slug);
     let unknown = |why: &dyn std::fmt::Display| {
         tracing::warn!(pipeline = %slug, key, why = %why, "marker of an unfinished pipeline is unreadable");
-        Some(OperationMarker { operation: PendingOperation::Unknown, stage: Stage::Making })
+        Some(OperationMarker { operation: PendingOperation::Unknown, stage: OperationStage::Making })
     };
     match store.head(Bucket::Pipelines, &key).map_err(from_store)? {
         None => return Ok(None),
@@ -130,13 +130,13 @@ pub fn begin(store: &Objects, locked: &LockedPipeline, operation: &PendingOperat
             if marker.is_complete(store, slug)? {
                 return Ok(Begun::Complete);
             }
-            advance(store, locked, operation, Stage::Making)?;
+            advance(store, locked, operation, OperationStage::Making)?;
             Ok(Begun::Resumed)
         }
         Some(_) => Err(unfinished(slug)),
         None if is_taken(store, slug, operation)? => Err(already_exists(slug)),
         None => {
-            put(store, operation, Stage::Making, &locked.create(), slug)?;
+            put(store, operation, OperationStage::Making, &locked.create(), slug)?;
             reach("make::marked");
             Ok(Begun::New)
         }
@@ -166,7 +166,7 @@ pub fn advance(
     store: &Objects,
     locked: &LockedPipeline,
     operation: &PendingOperation,
-    stage: Stage,
+    stage: OperationStage,
 ) -> Result<(), ApiError> {
     put(store, operation, stage, &locked.options(), locked.slug())
 }
@@ -174,7 +174,7 @@ pub fn advance(
 fn put(
     store: &Objects,
     operation: &PendingOperation,
-    stage: Stage,
+    stage: OperationStage,
     options: &WriteOptions<'_>,
     slug: &Slug,
 ) -> Result<(), ApiError> {
@@ -193,12 +193,12 @@ impl OperationMarker {
     /// `s3_error`, `bucket_not_found`.
     pub fn is_complete(&self, store: &Objects, slug: &Slug) -> Result<bool, ApiError> {
         match self.stage {
-            Stage::Making => Ok(false),
-            Stage::Made => {
+            OperationStage::Making => Ok(false),
+            OperationStage::Made => {
                 let config = store.head(Bucket::Pipelines, &config_key(slug)).map_err(from_store)?;
                 Ok(config.is_some())
             }
-            Stage::Moved => Ok(true),
+            OperationStage::Moved => Ok(true),
         }
     }
 }
@@ -219,7 +219,7 @@ pub fn remove(store: &Objects, locked: &LockedPipeline) -> Result<(), ApiError> 
 /// # Errors
 /// `s3_error`, `bucket_not_found`, `pipeline_busy`.
 pub fn mark_leaving(store: &Objects, from: &LockedPipeline, to: &Slug) -> Result<(), ApiError> {
-    advance(store, from, &PendingOperation::Leave { to: to.clone() }, Stage::Made)?;
+    advance(store, from, &PendingOperation::Leave { to: to.clone() }, OperationStage::Made)?;
     reach("rename::leaving");
     Ok(())
 }

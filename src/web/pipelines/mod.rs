@@ -59,7 +59,7 @@ pub(super) fn endpoints() -> Vec<Endpoint<Pipelines>> {
             .errors(&[ErrorCode::InvalidSlug, ErrorCode::InvalidArchive, ErrorCode::AlreadyExists])
             .errors(KV),
         Endpoint::delete(PIPELINE, "pipelines.delete", "Deletes a pipeline", remove::delete)
-            .answers::<remove::Deleted>(200, "the pipeline is deleted")
+            .answers::<remove::DeletedPipeline>(200, "the pipeline is deleted")
             .errors(&[ErrorCode::InvalidSlug, ErrorCode::PipelineNotFound])
             // An object that no request can name.
             .errors(&[ErrorCode::InvalidKey])

@@ -34,7 +34,7 @@ pub(super) const CONFIG: &str = "pipeline.json";
 /// The archive's manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Manifest {
+pub(super) struct ArchiveManifest {
     pub(super) format: u32,
     /// The exported pipeline's slug.
     pub(super) slug: String,
@@ -59,7 +59,7 @@ pub(super) struct PackedObject {
 
 /// A problem of an archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Problem {
+pub(super) struct ArchiveProblem {
     kind: &'static str,
     message: String,
     /// The entry's name; `""` for the archive.
@@ -68,12 +68,12 @@ pub(super) struct Problem {
 
 /// The problems of an archive, up to a limit.
 #[derive(Debug, Default)]
-pub(super) struct Problems(Vec<Problem>);
+pub(super) struct Problems(Vec<ArchiveProblem>);
 
 impl Problems {
     pub(super) fn add(&mut self, path: &str, message: impl Into<String>) {
         if self.0.len() < PROBLEMS_MAX {
-            self.0.push(Problem { kind: "invalid_archive", message: message.into(), path: clipped(path) });
+            self.0.push(ArchiveProblem { kind: "invalid_archive", message: message.into(), path: clipped(path) });
         }
     }
 

@@ -25,7 +25,7 @@ const PAGES_MAX: usize = 10_000;
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "DeletedPipeline")]
-pub(super) struct Deleted {
+pub(super) struct DeletedPipeline {
     slug: String,
     /// Deleted objects, besides the config.
     objects: u64,
@@ -36,7 +36,7 @@ pub(super) fn delete(pipelines: &Pipelines, request: &mut Request) -> Result<Res
     let slug = pipelines.store.existing(request, "slug")?;
     let objects = pipelines.locks.with_pipeline_locks(&[&slug], |locked| delete_all(pipelines, &locked[0]))?;
     tracing::info!(pipeline = %slug, objects, request_id = request.id().as_str(), "pipeline deleted");
-    Ok(Response::json(200, &Deleted { slug: slug.to_string(), objects }))
+    Ok(Response::json(200, &DeletedPipeline { slug: slug.to_string(), objects }))
 }
 
 fn delete_all(pipelines: &Pipelines, locked: &LockedPipeline) -> Result<u64, ApiError> {

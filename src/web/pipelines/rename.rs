@@ -19,7 +19,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::copying::{Copied, copy_objects, delete_unchanged, replace_tags};
-use super::marker::{self, PendingOperation, Stage};
+use super::marker::{self, PendingOperation, OperationStage};
 use super::remove::{delete_objects, delete_others, refuse_unreachable, undo};
 use super::service::Pipelines;
 use crate::domain::layout::{config_key, manifests_prefix, pipeline_prefix, unfinished_key};
@@ -128,12 +128,12 @@ impl Rename<'_> {
             })?;
             self.from.check()?;
             marker::mark_leaving(&pipelines.store, self.from, to)?;
-            marker::advance(&pipelines.store, self.to, &operation, Stage::Made)?;
+            marker::advance(&pipelines.store, self.to, &operation, OperationStage::Made)?;
             reach("make::made");
             pipelines.kv.revive_pipeline(to).map_err(from_kv)?;
             self.move_config()?;
         }
-        marker::advance(&pipelines.store, self.to, &operation, Stage::Moved)?;
+        marker::advance(&pipelines.store, self.to, &operation, OperationStage::Moved)?;
         reach("rename::moved");
         if marker::is_leaving(&pipelines.store, from, to)? {
             self.finish(&mut copies)?;

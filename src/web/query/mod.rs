@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::domain::limits::{QUERY_BODY_BYTES_MAX, QUERY_ROWS_BYTES_MAX, QUERY_ROWS_DEFAULT, QUERY_ROWS_MAX};
 use crate::http::{ApiError, ErrorCode, Request, Response};
-use crate::sql::sandbox::{Download, Format};
+use crate::sql::sandbox::{Download, ExportFormat};
 use crate::sync::{Permit, Semaphore};
 use crate::web::access::{clipped, optional_query, slug_param};
 use crate::web::endpoint::Endpoint;
@@ -30,19 +30,19 @@ use params::{Params, parse_body, query};
 /// Largest request to cancel, in bytes.
 const CANCEL_BYTES_MAX: u64 = 4 << 10;
 /// The service.
-pub struct Queries {
+pub struct QueryService {
     sql: Arc<Sql>,
     downloads: Semaphore,
 }
 
-impl Queries {
+impl QueryService {
     /// At most half of the children serve downloads.
     pub fn new(sql: Arc<Sql>, children_max: usize) -> Self {
         Self { sql, downloads: Semaphore::new(children_max.div_ceil(2)) }
     }
 }
 
-pub(super) fn endpoints() -> Vec<Endpoint<Queries>> {
+pub(super) fn endpoints() -> Vec<Endpoint<QueryService>> {
     let query = "/api/p/{pipeline}/query";
     vec![
         Endpoint::post(query, "query.run", "Runs a statement over the pipeline's tables", run)
@@ -139,7 +139,7 @@ enum DownloadFormat {
     Json,
 }
 
-fn run(queries: &Queries, request: &mut Request) -> Result<Response, ApiError> {
+fn run(queries: &QueryService, request: &mut Request) -> Result<Response, ApiError> {
     let started = Instant::now();
     let pipeline = slug_param(request, "pipeline")?;
     let query_request: QueryRequest = parse_body(request)?;
@@ -158,14 +158,14 @@ fn run(queries: &Queries, request: &mut Request) -> Result<Response, ApiError> {
     Ok(Response::bytes(200, "application/json", rows_json(&outcome?, &more).into_bytes()))
 }
 
-fn cancel(queries: &Queries, request: &mut Request) -> Result<Response, ApiError> {
+fn cancel(queries: &QueryService, request: &mut Request) -> Result<Response, ApiError> {
     let pipeline = slug_param(request, "pipeline")?;
     let CancelRequest { query_id: id } = request.json()?;
     queries.sql.registry.cancel(&pipeline, &query_id(&id)?)?;
     Ok(Response::json(200, &CancelAnswer { cancelled: true }))
 }
 
-fn download(queries: &Queries, request: &mut Request) -> Result<Response, ApiError> {
+fn download(queries: &QueryService, request: &mut Request) -> Result<Response, ApiError> {
     let pipeline = slug_param(request, "pipeline")?;
     let (format, extension, content_type) = format(request)?;
     let DownloadRequest { sql: text, params, query_id: id } = parse_body(request)?;
@@ -192,11 +192,11 @@ fn download(queries: &Queries, request: &mut Request) -> Result<Response, ApiErr
     Ok(Response::reader(200, content_type, body, None).with_header("Content-Disposition", name))
 }
 
-fn format(request: &Request) -> Result<(Format, &'static str, &'static str), ApiError> {
+fn format(request: &Request) -> Result<(ExportFormat, &'static str, &'static str), ApiError> {
     match optional_query(request, "format")? {
-        None | Some("csv") => Ok((Format::Csv, "csv", "text/csv; charset=utf-8")),
-        Some("parquet") => Ok((Format::Parquet, "parquet", "application/vnd.apache.parquet")),
-        Some("json") => Ok((Format::Json, "json", "application/json")),
+        None | Some("csv") => Ok((ExportFormat::Csv, "csv", "text/csv; charset=utf-8")),
+        Some("parquet") => Ok((ExportFormat::Parquet, "parquet", "application/vnd.apache.parquet")),
+        Some("json") => Ok((ExportFormat::Json, "json", "application/json")),
         Some(other) => {
             let message =
                 format!("query parameter `format` is `{}`, expected `csv`, `parquet` or `json`", clipped(other));

@@ -13,7 +13,7 @@ use crate::http::{ApiError, ErrorCode};
 use crate::sql::sandbox::{Analysis, Child, Relation, SqlError};
 use crate::sync::Permit;
 use crate::web::cache::{Cache, StagedTable};
-use crate::web::parquet::ReadError;
+use crate::web::parquet::ParquetReadError;
 use crate::web::snapshot::Span;
 use crate::web::tables::catalog::Catalog;
 
@@ -51,10 +51,10 @@ pub struct TablesRequest<'a> {
     pub span: Option<Span>,
 }
 
-pub(super) fn unreadable(file: &str, table: &str, error: ReadError) -> ApiError {
+pub(super) fn unreadable(file: &str, table: &str, error: ParquetReadError) -> ApiError {
     match error {
-        ReadError::Unreadable(reason) => ApiError::internal(format!("`{file}` of table `{table}`: {reason}")),
-        ReadError::Failed(error) => error,
+        ParquetReadError::Unreadable(reason) => ApiError::internal(format!("`{file}` of table `{table}`: {reason}")),
+        ParquetReadError::Failed(error) => error,
     }
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::domain::pipeline::types::DataType;
-use crate::sql::sandbox::{self, Params};
+use crate::sql::sandbox::{self, StatementParams};
 
 /// One statement with its parameters.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -102,9 +102,9 @@ pub fn statement(statement: &Statement) -> sandbox::Statement {
     }
     let count = statement.params.len();
     let params = if by_position.len() == count && by_position.keys().copied().eq(1..=count) {
-        Params::Positional(by_position.into_values().collect())
+        StatementParams::Positional(by_position.into_values().collect())
     } else {
-        Params::Named(statement.params.iter().map(|(name, param)| (name.clone(), value(param))).collect())
+        StatementParams::Named(statement.params.iter().map(|(name, param)| (name.clone(), value(param))).collect())
     };
     sandbox::Statement { sql: statement.sql.clone(), params }
 }
@@ -166,10 +166,10 @@ mod tests {
             statement(&Statement { sql: String::new(), params }).params
         };
         let text = |text: &str| sandbox::Value::Text(text.to_owned());
-        assert_eq!(params(&["2", "1"]), Params::Positional(vec![text("1"), text("2")]));
-        assert_eq!(params(&[]), Params::Positional(Vec::new()));
+        assert_eq!(params(&["2", "1"]), StatementParams::Positional(vec![text("1"), text("2")]));
+        assert_eq!(params(&[]), StatementParams::Positional(Vec::new()));
         for named in [&["1", "3"][..], &["1", "a"], &["01"]] {
-            assert!(matches!(params(named), Params::Named(_)), "{named:?}");
+            assert!(matches!(params(named), StatementParams::Named(_)), "{named:?}");
         }
     }
 }

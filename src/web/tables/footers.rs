@@ -15,8 +15,8 @@ use crate::ports::store::{Bucket, StoreError};
 use crate::sql::sandbox::{RelationColumn, Sandbox, StagingFolder};
 use crate::sync::parallel_map;
 use crate::web::failure::from_store;
-use crate::web::parquet::footer::{FooterError, FooterSummary, OPERATION, Request, bytes};
-use crate::web::parquet::{ReadError, Reader, UnreadableFiles};
+use crate::web::parquet::footer::{FooterError, FooterSummary, OPERATION, FootersRequest, bytes};
+use crate::web::parquet::{ParquetReadError, Reader, UnreadableFiles};
 use crate::web::snapshot::selection::{TableFile, table_files};
 use crate::web::sql::failure::from_sandbox;
 use crate::web::stores::Objects;
@@ -79,15 +79,15 @@ impl Footers {
         let mut reader = Reader::new(&self.sandbox, &path);
         let mut ask = |fetched: &[&Fetched<'_>]| -> Result<Result<FooterSummary, String>, ApiError> {
             let footers = fetched.iter().map(|footer| (footer.offset, footer.length)).collect();
-            let request = Request { footers, columns: columns.clone(), columns_of_first };
+            let request = FootersRequest { footers, columns: columns.clone(), columns_of_first };
             if request.footers.is_empty() {
                 return Ok(Ok(FooterSummary::empty(request.columns)));
             }
             match reader.call::<FooterSummary>(OPERATION, &request) {
                 Ok(summary) if summary.is_answer_to(&request) => Ok(Ok(summary)),
                 Ok(_) => Ok(Err("malformed answer from its reader".to_owned())),
-                Err(ReadError::Unreadable(reason)) => Ok(Err(reason)),
-                Err(ReadError::Failed(error)) => Err(error),
+                Err(ParquetReadError::Unreadable(reason)) => Ok(Err(reason)),
+                Err(ParquetReadError::Failed(error)) => Err(error),
             }
         };
         let remember = |footer: &Fetched<'_>, reason: &str| {

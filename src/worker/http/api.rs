@@ -6,17 +6,17 @@ use std::sync::{Arc, OnceLock};
 use super::rejections::{EventRejections, Rejection};
 use crate::config::Secret;
 use crate::http::credentials::{MetricsAccess, bears, bears_webhook_secret};
-use crate::http::{ApiError, Caller, ErrorCode, Head, HttpMetrics, Service};
+use crate::http::{ApiError, Caller, ErrorCode, RequestHead, HttpMetrics, Service};
 use crate::observability::CachedHealthCheck;
 use crate::ports::jobs::QueueCounts;
 use crate::ports::kv::KvError;
 use crate::ports::{Expressions, Kv, ObjectStore};
-use crate::worker::state::State;
+use crate::worker::state::WorkerState;
 use crate::worker::stopping::Stopping;
 
 /// What a route requires of its callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Credential {
+pub enum WorkerCredential {
     Nothing,
     /// `SVC_WORKER_TOKEN`.
     WorkerToken,
@@ -31,7 +31,7 @@ pub struct WorkerApi {
     pub store: Arc<dyn ObjectStore>,
     pub kv: Arc<dyn Kv>,
     pub expressions: Arc<dyn Expressions>,
-    pub state: Arc<State>,
+    pub state: Arc<WorkerState>,
     pub stopping: Arc<Stopping>,
     /// The lake's bucket, as events name it.
     pub lake_bucket: String,
@@ -48,19 +48,19 @@ pub struct WorkerApi {
 }
 
 impl Service for WorkerApi {
-    type Credential = Credential;
+    type Credential = WorkerCredential;
 
-    fn authorize(&self, credential: Credential, head: &Head) -> Result<Caller, ApiError> {
+    fn authorize(&self, credential: WorkerCredential, head: &RequestHead) -> Result<Caller, ApiError> {
         let has_secret = match credential {
-            Credential::Nothing => return Ok(Caller::Anonymous),
-            Credential::WorkerToken => bears(head, &self.worker_token),
-            Credential::WebhookSecret => bears_webhook_secret(head, &self.webhook_secret),
-            Credential::Metrics => return self.metrics_access.authorize(head),
+            WorkerCredential::Nothing => return Ok(Caller::Anonymous),
+            WorkerCredential::WorkerToken => bears(head, &self.worker_token),
+            WorkerCredential::WebhookSecret => bears_webhook_secret(head, &self.webhook_secret),
+            WorkerCredential::Metrics => return self.metrics_access.authorize(head),
         };
         if has_secret {
             return Ok(Caller::Secret);
         }
-        if credential == Credential::WebhookSecret {
+        if credential == WorkerCredential::WebhookSecret {
             let headers = head.headers();
             let sent = ["authorization", "x-svc-webhook-secret"].iter().any(|name| headers.bytes(name).is_some());
             let reason = if sent { Rejection::WrongSecret } else { Rejection::NoSecret };

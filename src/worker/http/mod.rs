@@ -15,7 +15,7 @@ use crate::domain::problem::{Problem, ProblemKind};
 use crate::engine::validate::validate_with_warnings;
 use crate::http::{ApiError, BodyRule, ErrorCode, Method, Request, Response, Route, Router};
 
-use api::Credential;
+use api::WorkerCredential;
 pub use api::{HealthChecks, WorkerApi};
 pub use rejections::{EventRejections, Rejection};
 
@@ -23,15 +23,15 @@ pub use rejections::{EventRejections, Rejection};
 pub fn router() -> Router<WorkerApi> {
     let route = |method, pattern, credential, handler| Route::<WorkerApi>::new(method, pattern, credential, handler);
     Router::new(vec![
-        route(Method::Get, "/", Credential::Nothing, root).probe(),
-        route(Method::Get, "/health", Credential::Nothing, health::health).probe(),
-        route(Method::Get, "/livez", Credential::Nothing, health::live).probe(),
-        route(Method::Get, "/readyz", Credential::Nothing, health::ready).probe(),
-        route(Method::Get, "/metrics", Credential::Metrics, metrics::metrics).reserved(),
-        route(Method::Post, "/config/validate", Credential::WorkerToken, validate_config)
+        route(Method::Get, "/", WorkerCredential::Nothing, root).probe(),
+        route(Method::Get, "/health", WorkerCredential::Nothing, health::health).probe(),
+        route(Method::Get, "/livez", WorkerCredential::Nothing, health::live).probe(),
+        route(Method::Get, "/readyz", WorkerCredential::Nothing, health::ready).probe(),
+        route(Method::Get, "/metrics", WorkerCredential::Metrics, metrics::metrics).reserved(),
+        route(Method::Post, "/config/validate", WorkerCredential::WorkerToken, validate_config)
             .with_body(BodyRule::stream(VALIDATE_BYTES_MAX))
             .for_any_host(),
-        route(Method::Post, "/events/s3", Credential::WebhookSecret, post_events)
+        route(Method::Post, "/events/s3", WorkerCredential::WebhookSecret, post_events)
             .with_body(BodyRule::any(EVENT_BYTES_MAX))
             .for_any_host()
             .reserved(),

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use arrow::array::{ArrayRef, Int64Array, StringArray};
 use lakemill::domain::partition::segment;
-use lakemill::sql::sandbox::{Format, LimitReason, RowLimits, SqlErrorKind, Statement, Value};
+use lakemill::sql::sandbox::{ExportFormat, LimitReason, RowLimits, SqlErrorKind, Statement, Value};
 use serde_json::json;
 
 use super::setup::*;
@@ -366,7 +366,7 @@ fn files_outside_the_folder_are_refused() {
     }
 }
 
-fn download(site: &Site, sql: &str, format: Format) -> Vec<u8> {
+fn download(site: &Site, sql: &str, format: ExportFormat) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut from = site.child().download(&Statement::plain(sql), format, soon()).unwrap();
     from.read_to_end(&mut bytes).unwrap();
@@ -378,9 +378,9 @@ fn csv_escapes_formulas_and_is_complete() {
     let site = Site::new();
     let sql = "SELECT * FROM (VALUES ('=1+1', -5, '', NULL, '\u{ff1d}x'), ('a,\"b\"', 1, 'c\nd', 2.50, '@')) \
                t(\"+h\", n, \"x,y\", d, e)";
-    let text = String::from_utf8(download(&site, sql, Format::Csv)).unwrap();
+    let text = String::from_utf8(download(&site, sql, ExportFormat::Csv)).unwrap();
     assert_eq!(text, "'+h,n,\"x,y\",d,e\r\n'=1+1,-5,\"\",,'\u{ff1d}x\r\n\"a,\"\"b\"\"\",1,\"c\nd\",2.50,'@\r\n");
-    let lines = String::from_utf8(download(&site, "SELECT * FROM range(300000)", Format::Csv)).unwrap();
+    let lines = String::from_utf8(download(&site, "SELECT * FROM range(300000)", ExportFormat::Csv)).unwrap();
     assert_eq!(lines.lines().count(), 300_001);
     assert!(lines.ends_with("299999\r\n"));
 }
@@ -388,14 +388,14 @@ fn csv_escapes_formulas_and_is_complete() {
 #[test]
 fn json_is_an_array_of_objects() {
     let site = Site::new();
-    let bytes = download(&site, "SELECT i AS a, i::DECIMAL(5,1) AS a, [i] AS b FROM range(3) t(i)", Format::Json);
+    let bytes = download(&site, "SELECT i AS a, i::DECIMAL(5,1) AS a, [i] AS b FROM range(3) t(i)", ExportFormat::Json);
     let found: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
     let names: Vec<&String> = found[0].as_object().unwrap().keys().collect();
     assert_eq!(names.len(), 3, "{names:?}");
     assert_eq!(found[2][names[0]], json!(2));
     assert_eq!(found[2][names[1]], json!("2.0"));
     assert_eq!(found[2][names[2]], json!([2]));
-    let none = download(&site, "SELECT 1 WHERE false", Format::Json);
+    let none = download(&site, "SELECT 1 WHERE false", ExportFormat::Json);
     assert_eq!(serde_json::from_slice::<serde_json::Value>(&none).unwrap(), json!([]));
 }
 
@@ -405,7 +405,7 @@ fn parquet_round_trips() {
     let sql = "SELECT i, i::VARCHAR AS s, i::DECIMAL(9,2) AS d, NULL AS z, INTERVAL 1 DAY AS v, [i] AS l, sum(i) OVER () AS h \
                FROM range(200000) t(i)";
     let path = site.folder.path().join("d.parquet");
-    std::fs::write(&path, download(&site, sql, Format::Parquet)).unwrap();
+    std::fs::write(&path, download(&site, sql, ExportFormat::Parquet)).unwrap();
     let mut child = site.child();
     let names = ["i", "s", "d", "v"].map(|name| column(name, if name == "i" { "int64" } else { "string" }, false));
     define(&mut child, "t", names.to_vec(), &[("t/p.parquet", &path)]);
@@ -419,7 +419,7 @@ fn parquet_keeps_every_digit_of_whole_numbers() {
     let site = Site::new();
     let sql = "SELECT 170141183460469231731687303715884105727::HUGEINT AS h, 7::HUGEINT AS few, '101'::BIT AS b";
     let path = site.folder.path().join("d.parquet");
-    std::fs::write(&path, download(&site, sql, Format::Parquet)).unwrap();
+    std::fs::write(&path, download(&site, sql, ExportFormat::Parquet)).unwrap();
     let mut child = site.child();
     let names = ["h", "few", "b"].map(|name| column(name, "string", false));
     define(&mut child, "t", names.to_vec(), &[("t/p.parquet", &path)]);
@@ -427,7 +427,7 @@ fn parquet_keeps_every_digit_of_whole_numbers() {
     assert_eq!(found, json!([["170141183460469231731687303715884105727", "7", "101"]]));
     let late = "SELECT CASE WHEN i = 900000 THEN 170141183460469231731687303715884105727::HUGEINT ELSE i END \
                 FROM range(1000000) t(i)";
-    let mut from = site.child().download(&Statement::plain(late), Format::Parquet, soon()).unwrap();
+    let mut from = site.child().download(&Statement::plain(late), ExportFormat::Parquet, soon()).unwrap();
     let error = from.read_to_end(&mut Vec::new()).unwrap_err();
     assert!(error.to_string().contains("cast it to VARCHAR"), "{error}");
 }
@@ -436,7 +436,7 @@ fn parquet_keeps_every_digit_of_whole_numbers() {
 fn failed_download_never_ends_cleanly() {
     let site = Site::new();
     let sql = "SELECT CASE WHEN i = 900000 THEN CAST('x' || i AS INTEGER) ELSE i END FROM range(1000000) t(i)";
-    for format in [Format::Csv, Format::Json, Format::Parquet] {
+    for format in [ExportFormat::Csv, ExportFormat::Json, ExportFormat::Parquet] {
         match site.child().download(&Statement::plain(sql), format, soon()) {
             Err(error) => assert_eq!(error.sql_kind(), Some(SqlErrorKind::Failed), "{error}"),
             Ok(mut from) => {
@@ -446,12 +446,12 @@ fn failed_download_never_ends_cleanly() {
             }
         }
     }
-    let error = refusal(site.child().download(&Statement::plain("SELECT nope"), Format::Csv, soon()).map(|_| ()));
+    let error = refusal(site.child().download(&Statement::plain("SELECT nope"), ExportFormat::Csv, soon()).map(|_| ()));
     assert_eq!(error.kind, SqlErrorKind::InvalidSql);
     // Its deadline ends it too, however slowly it is read.
     let deadline = Instant::now() + std::time::Duration::from_secs(3);
     let endless = Statement::plain("SELECT * FROM range(1000000000000)");
-    if let Ok(mut from) = site.child().download(&endless, Format::Csv, deadline) {
+    if let Ok(mut from) = site.child().download(&endless, ExportFormat::Csv, deadline) {
         assert!(std::io::copy(&mut from, &mut std::io::sink()).is_err());
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use lakemill::sql::sandbox::{Format, RowLimits, SandboxError, SandboxOptions, SqlErrorKind, Statement};
+use lakemill::sql::sandbox::{ExportFormat, RowLimits, SandboxError, SandboxOptions, SqlErrorKind, Statement};
 
 use super::setup::*;
 
@@ -149,9 +149,9 @@ fn slow_reader_blocks_only_its_child() {
     let endless = Statement::plain("SELECT repeat('x', 1000) FROM range(1000000000)");
     let child = site.child();
     let watch = Watch::start(child.pid().unwrap());
-    let unread = child.download(&endless, Format::Csv, Instant::now() + Duration::from_secs(2)).unwrap();
+    let unread = child.download(&endless, ExportFormat::Csv, Instant::now() + Duration::from_secs(2)).unwrap();
     site.works();
-    let mut other = site.child().download(&endless, Format::Json, Instant::now() + Duration::from_secs(2)).unwrap();
+    let mut other = site.child().download(&endless, ExportFormat::Json, Instant::now() + Duration::from_secs(2)).unwrap();
     let mut piece = [0; 1_000];
     let failed = loop {
         match std::io::Read::read(&mut other, &mut piece) {

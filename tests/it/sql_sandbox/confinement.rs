@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use lakemill::sql::sandbox::{Format, Sandbox, SandboxError, SqlErrorKind, Statement};
+use lakemill::sql::sandbox::{ExportFormat, Sandbox, SandboxError, SqlErrorKind, Statement};
 use serde_json::{Value, json};
 
 use super::setup::*;
@@ -211,7 +211,7 @@ fn children_leave_no_folder_or_process() {
         std::fs::write(child.folder().unwrap().join("x"), "x").unwrap();
     }
     let mut from =
-        site.child().download(&Statement::plain("SELECT * FROM range(1000000000)"), Format::Csv, soon()).unwrap();
+        site.child().download(&Statement::plain("SELECT * FROM range(1000000000)"), ExportFormat::Csv, soon()).unwrap();
     from.read_exact(&mut [0; 1_000]).unwrap();
     drop(from);
     let Site { sandbox, folder } = site;

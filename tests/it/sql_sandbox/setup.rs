@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use arrow::array::{ArrayRef, RecordBatch};
 use lakemill::sql::sandbox::{
-    Child, Params, Relation, RelationColumn, RowLimits, Rows, Sandbox, SandboxError, SandboxOptions, SqlError,
+    Child, StatementParams, Relation, RelationColumn, RowLimits, Rows, Sandbox, SandboxError, SandboxOptions, SqlError,
     Statement, Value,
 };
 use parquet::arrow::ArrowWriter;
@@ -82,11 +82,11 @@ pub fn refusal<T: std::fmt::Debug>(outcome: Result<T, SandboxError>) -> SqlError
 pub fn named(sql: &str, values: &[(&str, Value)]) -> Statement {
     let values: BTreeMap<String, Value> =
         values.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
-    Statement { sql: sql.to_owned(), params: Params::Named(values) }
+    Statement { sql: sql.to_owned(), params: StatementParams::Named(values) }
 }
 
 pub fn positional(sql: &str, values: &[Value]) -> Statement {
-    Statement { sql: sql.to_owned(), params: Params::Positional(values.to_vec()) }
+    Statement { sql: sql.to_owned(), params: StatementParams::Positional(values.to_vec()) }
 }
 
 pub fn column(name: &str, ty: &str, partition: bool) -> RelationColumn {

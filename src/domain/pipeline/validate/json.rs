@@ -7,7 +7,7 @@ use crate::domain::problem::{Problem, ProblemKind};
 
 /// A span of a document's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
+pub struct TextSpan {
     /// Counted from 1.
     pub line: usize,
     /// In characters, counted from 1.
@@ -47,15 +47,15 @@ pub(super) fn read(text: &str) -> Result<Value, Problem> {
 }
 
 /// The span of the syntax error, if there is one.
-pub(super) fn syntax_span(text: &str) -> Option<Span> {
+pub(super) fn syntax_span(text: &str) -> Option<TextSpan> {
     let body = body(text);
     serde_json::from_str::<serde::de::IgnoredAny>(body).err().map(|error| error_span(body, &error))
 }
 
-fn error_span(body: &str, error: &serde_json::Error) -> Span {
+fn error_span(body: &str, error: &serde_json::Error) -> TextSpan {
     let line = body.split('\n').nth(error.line().saturating_sub(1)).unwrap_or("");
     let column = line.char_indices().take_while(|(at, _)| at + 1 < error.column().max(1)).count() + 1;
-    Span { line: error.line().max(1), column, width: 1 }
+    TextSpan { line: error.line().max(1), column, width: 1 }
 }
 
 fn body(text: &str) -> &str {
@@ -209,13 +209,13 @@ impl Walker<'_> {
 }
 
 /// The span of a byte range of `text`.
-pub(super) fn span((start, end): (usize, usize), text: &str) -> Span {
+pub(super) fn span((start, end): (usize, usize), text: &str) -> TextSpan {
     let before = text.get(..start).unwrap_or("");
     let line_start = before.rfind('\n').map_or(0, |i| i + 1);
     let column = body(&before[line_start..]).chars().count() + 1;
     let span = text.get(start..end).unwrap_or("");
     let width = if span.contains('\n') { 1 } else { span.chars().count().max(1) };
-    Span { line: before.matches('\n').count() + 1, column, width }
+    TextSpan { line: before.matches('\n').count() + 1, column, width }
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ use super::{Mapping, Pipeline};
 use crate::domain::limits::CONFIG_BYTES_MAX;
 use crate::domain::problem::{Problem, ProblemKind};
 
-pub use json::Span;
+pub use json::TextSpan;
 
 /// The result of an examination.
 #[derive(Debug)]
@@ -129,7 +129,7 @@ pub fn locate(text: &str, pointer: &str) -> Option<(usize, usize)> {
 }
 
 /// The span of each problem: the value, the name of an unknown field, or the end of the text that could be parsed.
-pub fn spans(text: &str, problems: &[Problem]) -> Vec<Span> {
+pub fn spans(text: &str, problems: &[Problem]) -> Vec<TextSpan> {
     let pointers: Vec<&str> = problems.iter().map(|p| p.path.as_str()).collect();
     let ranges = byte_ranges(text, &pointers);
     let span = |problem: &Problem| {
@@ -137,7 +137,7 @@ pub fn spans(text: &str, problems: &[Problem]) -> Vec<Span> {
         syntax.unwrap_or_else(|| match ranges.get(problem.path.as_str()) {
             Some((Some(name), _)) if problem.kind == ProblemKind::UnknownField => json::span(*name, text),
             Some((_, value)) => json::span(*value, text),
-            None => Span { line: 1, column: 1, width: 1 },
+            None => TextSpan { line: 1, column: 1, width: 1 },
         })
     };
     problems.iter().map(span).collect()

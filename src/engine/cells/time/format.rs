@@ -13,7 +13,7 @@ use chrono::{Datelike, NaiveDate, NaiveTime, Timelike};
 
 use super::calendar::MICROS_A_SECOND;
 use super::layout::Layout;
-use super::moment::Moment;
+use super::moment::ParsedMoment;
 use super::zone::ZoneName;
 use crate::engine::cells::fault::FaultKind;
 
@@ -22,7 +22,7 @@ const DAYS_FROM_CE: i32 = 719_163;
 /// Digits of a second's fraction down to nanoseconds.
 const NANOSECOND_DIGITS: usize = 9;
 
-pub(super) struct Format {
+pub(super) struct DateTimeFormat {
     fields: Vec<FormatField>,
     layout: Option<Layout>,
 }
@@ -95,7 +95,7 @@ fn width(numeric: &Numeric) -> Option<usize> {
     }
 }
 
-impl Format {
+impl DateTimeFormat {
     /// A pattern with an unknown specifier matches no cell; validation refuses it.
     pub fn new(pattern: &str) -> Self {
         let items: Vec<Item<'static>> = StrftimeItems::new(pattern).map(Item::to_owned).collect();
@@ -105,12 +105,12 @@ impl Format {
 
     /// Reads the whole of `text`, if its fields have fixed positions; `None` is undecided.
     #[inline(always)]
-    pub fn quick(&mut self, text: &[u8]) -> Option<Moment> {
+    pub fn quick(&mut self, text: &[u8]) -> Option<ParsedMoment> {
         self.layout.as_mut()?.read(text)
     }
 
     /// Reads the whole of `text`.
-    pub fn read(&mut self, text: &[u8]) -> Result<Moment, FaultKind> {
+    pub fn read(&mut self, text: &[u8]) -> Result<ParsedMoment, FaultKind> {
         match self.quick(text) {
             Some(moment) => Ok(moment),
             None => strptime(&self.fields, text),
@@ -119,7 +119,7 @@ impl Format {
 }
 
 /// Reads `text` through `chrono`, item by item.
-pub(super) fn strptime(fields: &[FormatField], text: &[u8]) -> Result<Moment, FaultKind> {
+pub(super) fn strptime(fields: &[FormatField], text: &[u8]) -> Result<ParsedMoment, FaultKind> {
     let mut rest = std::str::from_utf8(text).map_err(|_| FaultKind::Syntax)?;
     let mut parsed = Parsed::new();
     let (mut zone, mut impossible) = (None, false);
@@ -170,7 +170,7 @@ pub(super) fn strptime(fields: &[FormatField], text: &[u8]) -> Result<Moment, Fa
     if impossible {
         return Err(FaultKind::NoSuchTime);
     }
-    Ok(Moment { zone, ..moment(&parsed)? })
+    Ok(ParsedMoment { zone, ..moment(&parsed)? })
 }
 
 /// Splits off a field with an exact number of digits. Blanks may replace leading zeros if the pattern says so (`%e`).
@@ -219,7 +219,7 @@ fn fault(error: ParseError) -> FaultKind {
     }
 }
 
-fn moment(parsed: &Parsed) -> Result<Moment, FaultKind> {
+fn moment(parsed: &Parsed) -> Result<ParsedMoment, FaultKind> {
     if parsed.second() == Some(60) {
         return Err(FaultKind::LeapSecond);
     }
@@ -233,14 +233,14 @@ fn moment(parsed: &Parsed) -> Result<Moment, FaultKind> {
     if parsed.timestamp().is_some() {
         let local = parsed.to_naive_datetime_with_offset(offset.unwrap_or(0)).map_err(fault)?;
         let (days, micros) = (Some(days(local.date())), Some(micros(local.time())));
-        return Ok(Moment { days, micros, offset, epoch: true, zone: None });
+        return Ok(ParsedMoment { days, micros, offset, epoch: true, zone: None });
     }
     let has_time = [parsed.hour_div_12(), parsed.hour_mod_12(), parsed.minute(), parsed.second(), parsed.nanosecond()]
         .iter()
         .any(Option::is_some);
     let date = if has_date(parsed) { Some(parsed.to_naive_date().map_err(fault)?) } else { None };
     let time = if has_time { Some(parsed.to_naive_time().map_err(fault)?) } else { None };
-    Ok(Moment { days: date.map(days), micros: time.map(micros), offset, epoch: false, zone: None })
+    Ok(ParsedMoment { days: date.map(days), micros: time.map(micros), offset, epoch: false, zone: None })
 }
 
 fn has_date(parsed: &Parsed) -> bool {
@@ -275,7 +275,7 @@ fn micros(time: NaiveTime) -> i64 {
 /// Panics if fields at fixed places of `text` are read differently than `chrono` reads them, whatever the pattern.
 #[cfg(any(test, feature = "fuzzing"))]
 pub fn check_format(pattern: &str, text: &str) {
-    if Format::new(pattern).layout.is_some() {
+    if DateTimeFormat::new(pattern).layout.is_some() {
         check_layout(pattern, text);
     }
 }
@@ -283,7 +283,7 @@ pub fn check_format(pattern: &str, text: &str) {
 /// As [`check_format`], for patterns that must have a layout.
 #[cfg(any(test, feature = "fuzzing"))]
 pub fn check_layout(pattern: &str, text: &str) {
-    let mut format = Format::new(pattern);
+    let mut format = DateTimeFormat::new(pattern);
     let layout = format.layout.as_mut().unwrap_or_else(|| panic!("`{pattern}` has no layout"));
     // Twice, to use the cached date as well.
     for _ in 0..2 {
@@ -311,7 +311,7 @@ mod tests {
             ("%H:%M", "23:59"),
             ("%Y%m%d%H%M%S", "20240229235959"),
         ] {
-            let mut format = Format::new(pattern);
+            let mut format = DateTimeFormat::new(pattern);
             let read = format.layout.as_mut().and_then(|layout| layout.read(text.as_bytes()));
             assert!(read.is_some(), "`{text}` by `{pattern}`");
             check_layout(pattern, text);
@@ -323,7 +323,7 @@ mod tests {
         for pattern in
             ["%b %d %Y", "%Y-%m", "%s", "%I:%M %p", "%H:%M%.f", "%Y-%m-%d %Y", "%j", "%Q", "", "%S", "%z", "%S%f"]
         {
-            assert!(Format::new(pattern).layout.is_none(), "{pattern}");
+            assert!(DateTimeFormat::new(pattern).layout.is_none(), "{pattern}");
         }
     }
 }

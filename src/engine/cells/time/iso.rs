@@ -4,7 +4,7 @@
 //! sixth must be zeros; timestamps a date, `T` or one space, and a time; offsets `Z`, `+hh:mm`, `+hhmm` or `+hh`.
 
 use super::calendar::{self, DateCache, MICROS_A_SECOND, two};
-use super::moment::Moment;
+use super::moment::ParsedMoment;
 use crate::engine::cells::fault::FaultKind;
 
 /// Reads the whole of `text` as a date, in days since 1970.
@@ -42,7 +42,7 @@ pub(super) fn time(text: &[u8]) -> Result<i64, FaultKind> {
 
 /// Reads the whole of `text` as a timestamp, with or without offset.
 #[inline(always)]
-pub(super) fn moment(text: &[u8], dates: &mut DateCache) -> Result<Moment, FaultKind> {
+pub(super) fn moment(text: &[u8], dates: &mut DateCache) -> Result<ParsedMoment, FaultKind> {
     let Some((ten, rest)) = text.split_first_chunk() else { return Err(FaultKind::Syntax) };
     let days = date10(ten, dates)?;
     let rest = match rest {
@@ -55,7 +55,7 @@ pub(super) fn moment(text: &[u8], dates: &mut DateCache) -> Result<Moment, Fault
         [] => None,
         _ => Some(offset(rest).ok_or(FaultKind::Syntax)?),
     };
-    Ok(Moment { days: Some(days), micros: Some(micros), offset, ..Moment::default() })
+    Ok(ParsedMoment { days: Some(days), micros: Some(micros), offset, ..ParsedMoment::default() })
 }
 
 /// Reads a time of day; returns the rest.

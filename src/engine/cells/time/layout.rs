@@ -7,7 +7,7 @@ use chrono::format::{Fixed, Item, Numeric, StrftimeItems};
 
 use super::calendar::{self, DateCache, two};
 use super::iso;
-use super::moment::Moment;
+use super::moment::ParsedMoment;
 
 pub(super) struct Layout {
     /// Bytes of the part with fixed positions; a fraction, literals and an offset may follow.
@@ -170,7 +170,7 @@ impl Layout {
     }
 
     #[inline(always)]
-    pub fn read(&mut self, text: &[u8]) -> Option<Moment> {
+    pub fn read(&mut self, text: &[u8]) -> Option<ParsedMoment> {
         let (head, tail) = text.split_at_checked(self.len)?;
         if !matches(head, &self.literals) {
             return None;
@@ -187,13 +187,13 @@ impl Layout {
             None => None,
         };
         if tail.is_empty() && self.suffix.is_empty() && self.offset == OffsetForm::None {
-            return Some(Moment { days, micros, ..Moment::default() });
+            return Some(ParsedMoment { days, micros, ..ParsedMoment::default() });
         }
         let (fraction, tail) = self.fraction.read(tail)?;
         micros = micros.map(|micros| micros + fraction);
         let tail = tail.strip_prefix(&self.suffix[..])?;
         let offset = self.offset.read(tail)?;
-        Some(Moment { days, micros, offset, ..Moment::default() })
+        Some(ParsedMoment { days, micros, offset, ..ParsedMoment::default() })
     }
 }
 

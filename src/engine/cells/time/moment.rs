@@ -6,7 +6,7 @@ use crate::engine::cells::fault::FaultKind;
 
 /// The date and time in a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Moment {
+pub(super) struct ParsedMoment {
     /// Since 1970-01-01.
     pub days: Option<i32>,
     /// Since midnight.
@@ -19,7 +19,7 @@ pub(super) struct Moment {
     pub zone: Option<ZoneName>,
 }
 
-impl Moment {
+impl ParsedMoment {
     pub fn has_offset(&self) -> bool {
         self.offset.is_some() || self.zone.is_some()
     }

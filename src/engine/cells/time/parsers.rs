@@ -4,9 +4,9 @@ use arrow::array::{ArrayRef, Date32Array, Time64MicrosecondArray, TimestampMicro
 use arrow::buffer::NullBuffer;
 
 use super::calendar::{DateCache, MICROS_A_SECOND};
-use super::format::Format;
+use super::format::DateTimeFormat;
 use super::iso;
-use super::moment::Moment;
+use super::moment::ParsedMoment;
 use super::zone::LocalZone;
 use crate::domain::zones::Zone as NamedZone;
 use crate::engine::cells::fault::FaultKind;
@@ -16,9 +16,9 @@ use crate::engine::cells::typed::{Parser, primitive};
 /// Tries the formats in order.
 #[inline(always)]
 fn by_formats<T>(
-    formats: &mut [Format],
+    formats: &mut [DateTimeFormat],
     text: &[u8],
-    mut take: impl FnMut(Moment) -> Result<T, FaultKind>,
+    mut take: impl FnMut(ParsedMoment) -> Result<T, FaultKind>,
 ) -> Result<T, FaultKind> {
     if let Some(moment) = formats.first_mut().and_then(|first| first.quick(text))
         && let Ok(value) = take(moment)
@@ -30,9 +30,9 @@ fn by_formats<T>(
 
 #[inline(never)]
 fn by_each_format<T>(
-    formats: &mut [Format],
+    formats: &mut [DateTimeFormat],
     text: &[u8],
-    take: &mut dyn FnMut(Moment) -> Result<T, FaultKind>,
+    take: &mut dyn FnMut(ParsedMoment) -> Result<T, FaultKind>,
 ) -> Result<T, FaultKind> {
     let several = formats.len() > 1;
     let mut first = None;
@@ -47,13 +47,13 @@ fn by_each_format<T>(
     Err(first.unwrap_or(if several { FaultKind::NoFormat } else { FaultKind::Syntax }))
 }
 
-fn compiled(formats: &[String]) -> Vec<Format> {
-    formats.iter().map(|f| Format::new(f)).collect()
+fn compiled(formats: &[String]) -> Vec<DateTimeFormat> {
+    formats.iter().map(|f| DateTimeFormat::new(f)).collect()
 }
 
 /// `date`.
 pub struct DateParser {
-    formats: Vec<Format>,
+    formats: Vec<DateTimeFormat>,
     dates: DateCache,
 }
 
@@ -62,7 +62,7 @@ impl DateParser {
         Self { formats: compiled(formats), dates: DateCache::default() }
     }
 
-    fn take(moment: Moment) -> Result<i32, FaultKind> {
+    fn take(moment: ParsedMoment) -> Result<i32, FaultKind> {
         if moment.has_offset() {
             return Err(FaultKind::OffsetGiven);
         }
@@ -91,7 +91,7 @@ impl Parser for DateParser {
 
 /// `time`.
 pub struct TimeParser {
-    formats: Vec<Format>,
+    formats: Vec<DateTimeFormat>,
 }
 
 impl TimeParser {
@@ -99,7 +99,7 @@ impl TimeParser {
         Self { formats: compiled(formats) }
     }
 
-    fn take(moment: Moment) -> Result<i64, FaultKind> {
+    fn take(moment: ParsedMoment) -> Result<i64, FaultKind> {
         if moment.has_offset() {
             return Err(FaultKind::OffsetGiven);
         }
@@ -128,7 +128,7 @@ impl Parser for TimeParser {
 
 /// `timestamp`.
 pub struct TimestampParser {
-    formats: Vec<Format>,
+    formats: Vec<DateTimeFormat>,
     dates: DateCache,
 }
 
@@ -138,7 +138,7 @@ impl TimestampParser {
     }
 
     #[inline(always)]
-    fn take(moment: Moment) -> Result<i64, FaultKind> {
+    fn take(moment: ParsedMoment) -> Result<i64, FaultKind> {
         if moment.has_offset() { Err(FaultKind::OffsetGiven) } else { moment.local_micros() }
     }
 }
@@ -161,7 +161,7 @@ impl Parser for TimestampParser {
 
 /// `timestamptz`.
 pub struct TimestampTzParser {
-    formats: Vec<Format>,
+    formats: Vec<DateTimeFormat>,
     dates: DateCache,
     zone: LocalZone,
 }
@@ -173,7 +173,7 @@ impl TimestampTzParser {
     }
 
     #[inline(always)]
-    fn take(zone: &mut LocalZone, moment: Moment) -> Result<i64, FaultKind> {
+    fn take(zone: &mut LocalZone, moment: ParsedMoment) -> Result<i64, FaultKind> {
         let local = moment.local_micros()?;
         let offset = match moment.offset {
             Some(offset) => offset,

@@ -8,7 +8,7 @@ use super::errors::{REFUSED, failure};
 use crate::sql::bounds::PARSER_DEPTH_MAX;
 use crate::sql::errors::EngineFailure;
 use crate::sql::query::literal;
-use crate::sql::statement::{Parser, SERIALIZE, refused_values};
+use crate::sql::statement::{SqlParser, SERIALIZE, refused_values};
 
 /// Opens an instance that reads files below `folder` only. It caches no files: they are local, and a child serves one
 /// unit of work.
@@ -42,7 +42,7 @@ pub fn open(folder: &Path, memory_bytes: u64, threads: usize) -> duckdb::Result<
     Ok(connection)
 }
 
-impl Parser for Connection {
+impl SqlParser for Connection {
     fn tree(&self, sql: &str) -> Result<String, EngineFailure> {
         self.query_row(SERIALIZE, [sql], |row| row.get(0)).map_err(|error| failure("parsing a statement", &error))
     }

@@ -19,7 +19,7 @@ use super::output::Output;
 use super::result::ResultStream;
 use crate::sql::sandbox::error::{SqlError, SqlErrorKind};
 use crate::sql::sandbox::frame::{self, FrameKind, PIECE_BYTES_MAX};
-use crate::sql::sandbox::task::{Format, Reply};
+use crate::sql::sandbox::task::{ExportFormat, Reply};
 
 /// Longest text of one row, in bytes.
 const ROW_BYTES_MAX: usize = 64 << 20;
@@ -34,14 +34,14 @@ const FORMULA: &[char] = &['=', '+', '-', '@', '\u{2212}'];
 const BREAKS: &[char] = &['\t', '\r', '\n', '\0'];
 
 /// Writes the rest of `stream`.
-pub fn write(stream: &mut ResultStream<'_>, format: Format, out: &mut Output) -> Result<(), TaskError> {
+pub fn write(stream: &mut ResultStream<'_>, format: ExportFormat, out: &mut Output) -> Result<(), TaskError> {
     let first = stream.next()?;
     out.reply(&Reply::Started)?;
     let mut writer = FrameWriter { out, buffer: Vec::with_capacity(PIECE_BYTES_MAX) };
     match format {
-        Format::Csv => csv(stream, first, &mut writer)?,
-        Format::Json => json(stream, first, &mut writer)?,
-        Format::Parquet => parquet(stream, first, &mut writer)?,
+        ExportFormat::Csv => csv(stream, first, &mut writer)?,
+        ExportFormat::Json => json(stream, first, &mut writer)?,
+        ExportFormat::Parquet => parquet(stream, first, &mut writer)?,
     }
     writer.flush().map_err(TaskError::Pipe)
 }

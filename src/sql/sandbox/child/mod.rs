@@ -40,7 +40,7 @@ use expressions::ExpressionServer;
 use failure::{ChildError, TaskError};
 use operations::call;
 use output::Output;
-use session::Session;
+use session::DuckSession;
 
 /// Serves tasks until the parent closes its side. The working folder is the child's own.
 pub fn main(args: ChildArgs, ops: &[(&'static str, OpFn)]) -> ExitCode {
@@ -72,7 +72,7 @@ fn serve(args: ChildArgs, ops: &[(&'static str, OpFn)]) -> Result<(), ChildError
 
 /// What a child is for.
 enum Work {
-    Statements(Box<Session>),
+    Statements(Box<DuckSession>),
     Expressions(Box<ExpressionServer>),
 }
 
@@ -80,7 +80,7 @@ fn answer(args: &ChildArgs, confinement: Confinement, ops: &[(&'static str, OpFn
     let mut work = if args.expressions {
         Work::Expressions(Box::new(ExpressionServer::open(args)?))
     } else {
-        Work::Statements(Box::new(Session::open(args)?))
+        Work::Statements(Box::new(DuckSession::open(args)?))
     };
     let mut out = Output;
     out.reply(&Reply::Ready { confinement })?;
@@ -121,7 +121,7 @@ fn serve_expressions(
 }
 
 fn serve_statement(
-    session: &mut Session,
+    session: &mut DuckSession,
     task: Task,
     ops: &[(&'static str, OpFn)],
     out: &mut Output,

@@ -7,17 +7,17 @@ use chrono::{NaiveDate, NaiveDateTime};
 
 use super::failure::TaskError;
 use crate::sql::query::{identifier, literal};
-use crate::sql::sandbox::task::{Params, Value};
+use crate::sql::sandbox::task::{StatementParams, Value};
 
 /// The arguments for parameters called `names`.
 ///
 /// # Errors
 /// A value is missing, surplus, or malformed.
-pub fn arguments(names: &[String], params: &Params) -> Result<String, TaskError> {
+pub fn arguments(names: &[String], params: &StatementParams) -> Result<String, TaskError> {
     let by_position = |name: &str| name.parse::<usize>().ok().filter(|at| *at > 0);
     let mut out: Vec<String> = Vec::with_capacity(names.len());
     match params {
-        Params::Named(values) => {
+        StatementParams::Named(values) => {
             for name in names {
                 let value = values.iter().find(|(given, _)| given.eq_ignore_ascii_case(name)).map(|(_, value)| value);
                 let value = value.ok_or_else(|| match by_position(name) {
@@ -32,7 +32,7 @@ pub fn arguments(names: &[String], params: &Params) -> Result<String, TaskError>
                 return Err(TaskError::invalid(format!("there is no parameter `${surplus}` in the statement")));
             }
         }
-        Params::Positional(values) => {
+        StatementParams::Positional(values) => {
             if let Some(name) = names.iter().find(|name| by_position(name).is_none()) {
                 return Err(TaskError::invalid(format!("the parameter `${name}` has no value")));
             }
@@ -56,10 +56,10 @@ pub fn arguments(names: &[String], params: &Params) -> Result<String, TaskError>
 }
 
 /// The first of the named parameters that has no value.
-pub fn missing<'a>(names: &'a [String], params: &Params) -> Option<&'a str> {
+pub fn missing<'a>(names: &'a [String], params: &StatementParams) -> Option<&'a str> {
     let has_value = |name: &str| match params {
-        Params::Named(values) => values.keys().any(|given| given.eq_ignore_ascii_case(name)),
-        Params::Positional(values) => name.parse::<usize>().is_ok_and(|at| (1..=values.len()).contains(&at)),
+        StatementParams::Named(values) => values.keys().any(|given| given.eq_ignore_ascii_case(name)),
+        StatementParams::Positional(values) => name.parse::<usize>().is_ok_and(|at| (1..=values.len()).contains(&at)),
     };
     names.iter().map(String::as_str).find(|name| !has_value(name))
 }

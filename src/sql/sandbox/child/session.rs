@@ -16,7 +16,7 @@ use super::result::{JsonRows, ResultStream, first_rows};
 use super::{database, download, parameters, relations};
 use crate::sql::query::enclosed;
 use crate::sql::sandbox::error::{SqlError, SqlErrorKind};
-use crate::sql::sandbox::task::{Analysis, Format, Relation, ResultColumn, RowLimits, Statement};
+use crate::sql::sandbox::task::{Analysis, ExportFormat, Relation, ResultColumn, RowLimits, Statement};
 use crate::sql::sandbox::zones;
 use crate::sql::statement::position_of_parameter;
 
@@ -26,7 +26,7 @@ const PREPARED: &str = "lakemill_statement";
 const CAUSE_RUNS_MAX: u32 = 3;
 
 /// A child's DuckDB.
-pub struct Session {
+pub struct DuckSession {
     connection: Connection,
     folder: PathBuf,
     /// Names of the tables, in lower case.
@@ -49,7 +49,7 @@ enum Purpose {
     Columns,
 }
 
-impl Session {
+impl DuckSession {
     pub fn open(args: &ChildArgs) -> Result<Self, ChildError> {
         let folder = std::env::current_dir()?;
         let connection = database::open(&folder, args.memory_bytes, args.threads)
@@ -186,7 +186,7 @@ impl Session {
         self.run(&bound, |reading| Ok((reading.columns(), first_rows(reading, limits)?)))
     }
 
-    pub fn download(&mut self, statement: &Statement, format: Format, out: &mut Output) -> Result<(), TaskError> {
+    pub fn download(&mut self, statement: &Statement, format: ExportFormat, out: &mut Output) -> Result<(), TaskError> {
         let bound = self.bind(statement, Purpose::Rows)?;
         self.run(&bound, |reading| download::write(reading, format, out))
     }

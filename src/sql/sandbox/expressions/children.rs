@@ -55,13 +55,13 @@ impl Default for ExpressionLimits {
 
 /// The children of checks and evaluators.
 pub struct Children {
-    pub shared: Arc<Shared>,
+    pub shared: Arc<SharedChildren>,
     /// Idle children of the run; `None` outside a run, where each child ends with its task.
     idle: Option<Mutex<Vec<Child>>>,
 }
 
 /// Shared by all runs.
-pub struct Shared {
+pub struct SharedChildren {
     options: SandboxOptions,
     pub limits: ExpressionLimits,
     /// Started on first use.
@@ -76,7 +76,7 @@ pub struct Versions {
 
 impl Children {
     pub fn new(options: SandboxOptions, limits: ExpressionLimits) -> Self {
-        let shared = Shared { options, limits, sandbox: Mutex::default(), version: OnceLock::new() };
+        let shared = SharedChildren { options, limits, sandbox: Mutex::default(), version: OnceLock::new() };
         Self { shared: Arc::new(shared), idle: None }
     }
 
@@ -117,7 +117,7 @@ impl Children {
     }
 }
 
-impl Shared {
+impl SharedChildren {
     pub fn borrowed(&self) -> u64 {
         self.sandbox.lock().as_ref().map_or(0, |sandbox| sandbox.borrowed())
     }

@@ -12,7 +12,7 @@ use arrow::array::{ArrayRef, RecordBatch};
 use arrow::buffer::Buffer;
 use arrow::datatypes::DataType as Arrow;
 
-use super::children::{Children, REPLY_BYTES_MAX, Shared, TaskFailure};
+use super::children::{Children, REPLY_BYTES_MAX, SharedChildren, TaskFailure};
 use crate::ports::arrow_types::arrow_type;
 use crate::ports::expressions::{
     Evaluated, EvaluationEnded, EvaluationError, Evaluator, ExpressionFailure, ExpressionId, ExpressionSet, RowError,
@@ -165,7 +165,7 @@ enum PartOutcome {
 
 /// Evaluates parts of a batch, up to a limit.
 struct Bisection<'a> {
-    shared: &'a Shared,
+    shared: &'a SharedChildren,
     left: u32,
     until: Instant,
     /// Bound to the set of the last part, if that succeeded.
@@ -209,11 +209,11 @@ struct BoundChild {
 }
 
 impl BoundChild {
-    fn start(shared: &Shared, set: &ExpressionSet) -> Result<Self, SandboxError> {
+    fn start(shared: &SharedChildren, set: &ExpressionSet) -> Result<Self, SandboxError> {
         Self::bind(shared.child()?, shared, set)
     }
 
-    fn bind(mut child: Child, shared: &Shared, set: &ExpressionSet) -> Result<Self, SandboxError> {
+    fn bind(mut child: Child, shared: &SharedChildren, set: &ExpressionSet) -> Result<Self, SandboxError> {
         let limits = &shared.limits;
         let task = Task::Bind { set: set.clone(), cpu_seconds: limits.batch_cpu_seconds };
         match child.ask(&task, Instant::now() + limits.batch_wall)? {

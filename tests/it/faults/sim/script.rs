@@ -13,7 +13,7 @@ use lakemill::ports::jobs::{EnqueueOutcome, JobRegistry};
 use lakemill::ports::schedule::Schedule;
 use lakemill::ports::store::{Bucket, WriteOptions};
 use lakemill::sql::sandbox::child::DuckExpressions;
-use lakemill::worker::{Options, Parts, State, Stopping, Worker};
+use lakemill::worker::{WorkerOptions, WorkerParts, WorkerState, Stopping, Worker};
 
 use super::kv::SimKv;
 use super::scheduler::Scheduler;
@@ -139,14 +139,14 @@ impl Play {
         let name = format!("worker-{}", self.number());
         let process = self.scheduler().process(&name);
         let stopping = Arc::new(Stopping::default());
-        let parts = Parts {
+        let parts = WorkerParts {
             store: Arc::new(SimStore { world: Arc::clone(&world), process }),
             kv: Arc::new(SimKv { world: Arc::clone(&world), process }),
             clock: Arc::new(ProcessClock { scheduler: world.scheduler.clone(), process }),
             expressions: Arc::clone(&EXPRESSIONS) as _,
             lake_changes: None,
         };
-        let options = Options {
+        let options = WorkerOptions {
             name,
             concurrency: 1 + self.below(2) as usize,
             attempts_max: self.attempts_max,
@@ -157,7 +157,7 @@ impl Play {
         };
         let told = Arc::clone(&stopping);
         self.scheduler().begin(process, move || {
-            Worker::start(parts, options, Arc::new(State::default()), told).unwrap().join();
+            Worker::start(parts, options, Arc::new(WorkerState::default()), told).unwrap().join();
         });
         Slot { process, stopping, back_at: None }
     }
