@@ -16,7 +16,7 @@ use crate::http::{AllowedHosts, Router, Server, ServerOptions, Service, StartErr
 use crate::ports::Expressions;
 use crate::system::ProcessFolder;
 use crate::worker::http::{EventRejections, HealthChecks, WorkerApi, router};
-use crate::worker::{WorkerOptions, WorkerParts, Phase, WorkerState, Stopping, Worker};
+use crate::worker::{Phase, Stopping, Worker, WorkerOptions, WorkerParts, WorkerState};
 
 /// Handlers that run at a time.
 const HANDLERS: usize = 8;

@@ -7,7 +7,7 @@ use crate::adapters::fs::{BucketNames, FsStore};
 use crate::adapters::redis::{RedisKv, RedisOptions};
 use crate::adapters::s3::{S3Options, S3Store};
 use crate::adapters::sqlite::{SqliteKv, SqliteOptions};
-use crate::config::{StoreEndpoint, KvConfig, ObjectStoreConfig};
+use crate::config::{KvConfig, ObjectStoreConfig, StoreEndpoint};
 use crate::ports::{Kv, ObjectStore};
 use crate::runtime::Clock;
 use crate::runtime::SystemClock;

@@ -13,7 +13,7 @@ use super::services::Services;
 use super::supervisor::{Notices, ServiceNotifier};
 use super::web::{self, WebServing};
 use super::{demo, expressions, logging};
-use crate::config::{Environment, EnvironmentError, WithWarnings, WebConfig, WorkerConfig};
+use crate::config::{Environment, EnvironmentError, WebConfig, WithWarnings, WorkerConfig};
 use crate::pipelines;
 
 /// Serves until it is stopped.

@@ -14,14 +14,14 @@ use super::services::Services;
 use super::supervisor::{Notices, ServiceNotifier, Watched};
 use crate::adapters::password::AdminPassword;
 use crate::adapters::s3::trusted;
-use crate::config::{StoreEndpoint, Environment, EnvironmentError, Fault, KvConfig, WebConfig};
+use crate::config::{Environment, EnvironmentError, Fault, KvConfig, StoreEndpoint, WebConfig};
 use crate::http::credentials::MetricsAccess;
 use crate::http::{AllowedHosts, Server, ServerOptions};
 use crate::runtime::Watchdog;
 use crate::runtime::watchdog::RESPONSE_WAIT_MAX;
 use crate::sql::sandbox::{Sandbox, SandboxOptions};
 use crate::web::sql::{SqlParts, folders};
-use crate::web::{AuthOptions, Cache, Installation, WebParts, Web, WorkerClient, router};
+use crate::web::{AuthOptions, Cache, Installation, Web, WebParts, WorkerClient, router};
 
 /// Requests that are worked on at a time, besides light ones: most wait for a store or a query.
 const HANDLERS: usize = 64;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use url::Url;
 
-use super::env::{Expected, VariableReader, Var};
+use super::env::{Expected, Var, VariableReader};
 use super::secret::Secret;
 use super::values::absolute_path;
 

@@ -1,6 +1,6 @@
 //! Level and format of the log.
 
-use super::env::{Expected, VariableReader, Var};
+use super::env::{Expected, Var, VariableReader};
 
 /// Least severity that is logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -19,7 +19,7 @@ pub use env::{Environment, WithWarnings};
 pub use error::{EXIT_STATUS, EnvironmentError, Fault};
 pub use kv::KvConfig;
 pub use logging::{LogConfig, LogFormat, LogLevel};
-pub use object_store::{Buckets, StoreEndpoint, ObjectStoreConfig};
+pub use object_store::{Buckets, ObjectStoreConfig, StoreEndpoint};
 pub use operator::OperatorConfig;
 pub use secret::Secret;
 pub use server::{AddressRange, ListenConfig, ServerConfig};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::env::{Expected, VariableReader, Var, secret};
+use super::env::{Expected, Var, VariableReader, secret};
 use super::secret::Secret;
 use super::values::{absolute_path, bucket, http_url, word};
 

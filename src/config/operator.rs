@@ -1,6 +1,6 @@
 //! What the commands of an operator need: less than a service.
 
-use super::env::{Environment, WithWarnings, VariableReader};
+use super::env::{Environment, VariableReader, WithWarnings};
 use super::error::EnvironmentError;
 use super::kv::KvConfig;
 use super::object_store::ObjectStoreConfig;

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::env::{Environment, Expected, WithWarnings, VariableReader, Var, secret};
+use super::env::{Environment, Expected, Var, VariableReader, WithWarnings, secret};
 use super::error::EnvironmentError;
 use super::secret::Secret;
 use super::values::number;

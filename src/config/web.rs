@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::env::{Environment, Expected, WithWarnings, VariableReader, Var, secret};
+use super::env::{Environment, Expected, Var, VariableReader, WithWarnings, secret};
 use super::error::EnvironmentError;
 use super::kv::KvConfig;
 use super::logging::LogConfig;

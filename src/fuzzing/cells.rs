@@ -11,7 +11,7 @@ use crate::domain::reject::RejectReason;
 use crate::engine::cells::{CellProbe, ColumnBuilder, cell_text, check_format, decimal_by_digits, number_shape};
 use crate::engine::read::chunk::Chunk;
 use crate::engine::read::index::Indexer;
-use crate::engine::read::record_index::{Field, RecordIndex};
+use crate::engine::read::record_index::{FieldRange, RecordIndex};
 
 const CELLS_MAX: usize = 64;
 const TYPES: [&str; 22] = [
@@ -111,7 +111,7 @@ fn build(column: &Column, dialect: &Dialect, cells: &[&str]) -> (Vec<Option<i128
     for cell in cells {
         let start = text.len();
         text.extend_from_slice(cell.as_bytes());
-        index.fields.push(Field::new(start, text.len(), false, false));
+        index.fields.push(FieldRange::new(start, text.len(), false, false));
         index.records.push((start as u32, text.len() as u32));
         text.push(b'\n');
     }

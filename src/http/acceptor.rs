@@ -35,7 +35,8 @@ const DISCARD_BYTES: usize = 16 << 10;
 const DISCARDS_PER_ROUND: usize = 8;
 
 const TOO_MANY: RefusedRequest = RefusedRequest { status: 503, message: "too many connections" };
-const TOO_MANY_OF_ADDRESS: RefusedRequest = RefusedRequest { status: 429, message: "too many connections from this address" };
+const TOO_MANY_OF_ADDRESS: RefusedRequest =
+    RefusedRequest { status: 429, message: "too many connections from this address" };
 const HEAD_TOO_SLOW: RefusedRequest = RefusedRequest { status: 408, message: "the request head came too slowly" };
 
 /// A source of connections.

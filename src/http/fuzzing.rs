@@ -15,7 +15,8 @@ pub fn head(input: &[u8]) {
     let mut in_steps = HeadScanner::default();
     let scanned = scan.advance(bytes, BYTES_MAX, FIELDS_MAX);
     let steps = (0..bytes.len()).step_by(usize::from(step) + 1).chain([bytes.len()]);
-    let last = steps.map(|end| in_steps.advance(&bytes[..end], BYTES_MAX, FIELDS_MAX)).find(|s| *s != HeadState::Partial);
+    let last =
+        steps.map(|end| in_steps.advance(&bytes[..end], BYTES_MAX, FIELDS_MAX)).find(|s| *s != HeadState::Partial);
     assert_eq!(last.unwrap_or(HeadState::Partial), scanned, "however slowly it comes");
     let HeadState::Complete(length) = scanned else { return };
 

@@ -54,7 +54,7 @@ mod thread_pool;
 pub use address::client_address;
 pub use body::{BodyError, ClientBody};
 pub use error::{ApiError, ErrorCode};
-pub use head::{Framing, RequestHead, PEER_HEADER};
+pub use head::{Framing, PEER_HEADER, RequestHead};
 pub use headers::Headers;
 pub use hosts::{AllowedHosts, HostName};
 pub use limits::GuardLimits;

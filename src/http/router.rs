@@ -240,7 +240,12 @@ impl<S: Service> Router<S> {
         otherwise.map(|at| (at, PathParams::default())).ok_or_else(|| ApiError::of(ErrorCode::NotFound))
     }
 
-    pub(super) fn admit(&self, service: &S, head: &RequestHead, hosts: &AllowedHosts) -> Result<AuthorizedRoute, Denied> {
+    pub(super) fn admit(
+        &self,
+        service: &S,
+        head: &RequestHead,
+        hosts: &AllowedHosts,
+    ) -> Result<AuthorizedRoute, Denied> {
         let nowhere = |error| Denied { route: None, error };
         let found = self.find(head);
         self.check_host(service, head, hosts, found.as_ref().ok().map(|(at, _)| *at))?;
@@ -261,7 +266,13 @@ impl<S: Service> Router<S> {
 
 impl<S: Service> Router<S> {
     /// Rejects a host that is not the service's before anything else is checked, also for unknown paths.
-    fn check_host(&self, service: &S, head: &RequestHead, hosts: &AllowedHosts, route: Option<usize>) -> Result<(), Denied> {
+    fn check_host(
+        &self,
+        service: &S,
+        head: &RequestHead,
+        hosts: &AllowedHosts,
+        route: Option<usize>,
+    ) -> Result<(), Denied> {
         let row = route.map(|at| &self.routes[at]);
         let Err(error) = hosts.check(head.authorities()) else { return Ok(()) };
         let has_secret = |row: &Route<S>| matches!(service.authorize(row.credential, head), Ok(Caller::Secret));

@@ -108,7 +108,8 @@ impl Server {
         let handlers = HandlerSlots::new(handlers.max(1), RESERVED_HANDLERS, PROBE_HANDLERS);
         let connections_max = limits.connections_max + limits.probe_connections_max;
         let threads = ThreadPool::new("http-connection", SERVING_STACK_BYTES, connections_max);
-        let shared = ServerShared::new(ServerParts { app, limits, trusted_proxies, hosts, metrics, handlers, acceptor, waker });
+        let shared =
+            ServerShared::new(ServerParts { app, limits, trusted_proxies, hosts, metrics, handlers, acceptor, waker });
         let (ended, acceptor_ended) = bounded(1);
         let acceptor = Acceptor::new(Arc::clone(&shared), listener, inbox, woken, threads.clone());
         let builder = Builder::new().name("http-acceptor".into()).stack_size(ACCEPTOR_STACK_BYTES);
@@ -218,7 +219,7 @@ mod tests {
     use std::os::fd::BorrowedFd;
     use std::sync::atomic::AtomicUsize;
 
-    use super::super::{ApiError, Caller, RequestHead, Method, Response, Route};
+    use super::super::{ApiError, Caller, Method, RequestHead, Response, Route};
     use super::*;
 
     const PATIENCE: Duration = Duration::from_secs(30);

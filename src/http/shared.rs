@@ -222,7 +222,12 @@ pub(super) struct ServedGuard {
 
 impl ServedGuard {
     /// `address`: the subscriber whose limit the connection counts against, if any.
-    pub(super) fn new(shared: &Arc<ServerShared>, number: u64, client: &Arc<TcpStream>, address: Option<IpAddr>) -> Self {
+    pub(super) fn new(
+        shared: &Arc<ServerShared>,
+        number: u64,
+        client: &Arc<TcpStream>,
+        address: Option<IpAddr>,
+    ) -> Self {
         let client = Arc::clone(client);
         let entry = ServedConnection { client, address, evictable_since: None, handler_active_at: None };
         shared.served.lock().insert(number, entry);

@@ -10,7 +10,7 @@ use super::counts::Counts;
 use super::endpoint::{Credential, Endpoint};
 use super::stores::Objects;
 use crate::http::credentials::MetricsAccess;
-use crate::http::{ApiError, Caller, RequestHead, HttpMetrics, Request, Response};
+use crate::http::{ApiError, Caller, HttpMetrics, Request, RequestHead, Response};
 use crate::observability::health_check::{MAX_AGE, PendingCheck};
 use crate::observability::{CachedHealthCheck, METRICS_CONTENT_TYPE, MetricKind, MetricsText, write_process};
 use crate::ports::Kv;

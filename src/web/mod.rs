@@ -56,7 +56,7 @@ pub use preview::OPERATION as PREVIEW_OPERATION;
 pub use worker_client::{WorkerClient, WorkerClientError};
 
 use crate::http::credentials::MetricsAccess;
-use crate::http::{ApiError, Caller, RequestHead, HttpMetrics, Router, Service};
+use crate::http::{ApiError, Caller, HttpMetrics, RequestHead, Router, Service};
 use crate::ports::{Kv, ObjectStore};
 use crate::runtime::Clock;
 use crate::sync::Semaphore;

@@ -98,7 +98,12 @@ impl Worker {
     ///
     /// # Errors
     /// If a thread can't be started.
-    pub fn start(parts: WorkerParts, options: WorkerOptions, state: Arc<WorkerState>, stopping: Arc<Stopping>) -> std::io::Result<Self> {
+    pub fn start(
+        parts: WorkerParts,
+        options: WorkerOptions,
+        state: Arc<WorkerState>,
+        stopping: Arc<Stopping>,
+    ) -> std::io::Result<Self> {
         let lake_changes = parts.lake_changes;
         let shared = Arc::new(WorkerShared {
             store: parts.store,

@@ -233,7 +233,12 @@ enum Compared {
     Requested,
 }
 
-fn one(shared: &WorkerShared, slug: &Slug, requested: &mut Requested, which: Which) -> Result<Compared, ReconcileError> {
+fn one(
+    shared: &WorkerShared,
+    slug: &Slug,
+    requested: &mut Requested,
+    which: Which,
+) -> Result<Compared, ReconcileError> {
     let text = config::read_text(shared, slug);
     if !config::auto_run(&text) {
         return Ok(Compared::Same);

@@ -220,7 +220,8 @@ fn slow_heartbeat_is_clamped_with_a_warning() {
         ("60000", "50000", 20_000, true),
         ("90000", "1000", 1_000, false),
     ] {
-        let WithWarnings { config, warnings } = worker(&[("JOB_LOCK_TTL_MS", ttl), ("HEARTBEAT_MS", heartbeat)]).unwrap();
+        let WithWarnings { config, warnings } =
+            worker(&[("JOB_LOCK_TTL_MS", ttl), ("HEARTBEAT_MS", heartbeat)]).unwrap();
         assert_eq!(config.lease.heartbeat, Duration::from_millis(expected_ms), "{ttl} {heartbeat}");
         assert!(2 * config.lease.heartbeat < config.lease.lock_ttl);
         assert_eq!(

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use lakemill::config::Secret;
 use lakemill::http::{
-    ApiError, BodyRule, Caller, ContentType, ErrorCode, GuardLimits, RequestHead, Method, PEER_HEADER, Request, Response,
-    Route, Router, Server, ServerOptions, Service, credentials,
+    ApiError, BodyRule, Caller, ContentType, ErrorCode, GuardLimits, Method, PEER_HEADER, Request, RequestHead,
+    Response, Route, Router, Server, ServerOptions, Service, credentials,
 };
 use lakemill::observability::METRICS_CONTENT_TYPE;
 use serde_json::json;

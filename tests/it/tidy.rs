@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 mod cycles;
 mod lexer;
+mod names;
 
 /// The layers and their ranks: a layer imports itself and those of lower rank, never a sibling.
 const RANKS: &[(&str, u8)] = &[

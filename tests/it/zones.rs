@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use jiff::tz::{AmbiguousOffset, Offset};
 use lakemill::domain::zones;
-use lakemill::sql::sandbox::{RowLimits, Statement};
+use lakemill::sql::sandbox::{ParameterizedStatement, RowLimits};
 use serde_json::{Value, json};
 
 use crate::sql_sandbox::setup::{Site, json as rows_of, soon};
@@ -54,7 +54,7 @@ fn sql_and_cells_agree_on_offsets_of_every_zone_and_year() {
             "SELECT epoch_us(l) // 1000000 - s, epoch_us(timezone('{name}', l)) // 1000000 FROM (
              SELECT s, timezone('{name}', to_timestamp(s)) AS l FROM (SELECT unnest([{list}]::BIGINT[]) AS s))"
         );
-        let rows = rows_of(child.rows(&Statement::plain(&sql), limits, soon()));
+        let rows = rows_of(child.rows(&ParameterizedStatement::plain(&sql), limits, soon()));
         let rows = rows.as_array().unwrap();
         assert_eq!(rows.len(), seconds.len(), "{name}");
         for (second, row) in seconds.iter().zip(rows) {

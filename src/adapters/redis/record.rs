@@ -72,7 +72,10 @@ fn parse(operation: &'static str, text: &str) -> KvResult<Job> {
 }
 
 /// Rebuilds a job without a live record from its message.
-fn rebuild(max_attempts: &OperationReply, message: [OperationReply; JobMessage::FIELDS.len()]) -> KvResult<Option<Job>> {
+fn rebuild(
+    max_attempts: &OperationReply,
+    message: [OperationReply; JobMessage::FIELDS.len()],
+) -> KvResult<Option<Job>> {
     let [job_id, received_at] = [&message[0], &message[5]];
     if job_id.is_nil() {
         return Ok(None);

@@ -36,8 +36,10 @@ impl JobRegistry for RedisKv {
     fn attempts_max(&self) -> KvResult<Option<u32>> {
         const OPERATION: &str = "attempts_max";
         let mut get = ::redis::cmd("GET");
-        let reply =
-            OperationReply::new(OPERATION, self.pool.request(OPERATION, Repeat::Idempotent, get.arg(keys::ATTEMPTS_MAX))?);
+        let reply = OperationReply::new(
+            OPERATION,
+            self.pool.request(OPERATION, Repeat::Idempotent, get.arg(keys::ATTEMPTS_MAX))?,
+        );
         if reply.is_nil() {
             return Ok(None);
         }

@@ -61,7 +61,8 @@ impl Diagnose for RedisKv {
 impl RedisKv {
     fn info(&self) -> KvResult<HashMap<String, String>> {
         let text =
-            OperationReply::new(OPERATION, self.pool.request(OPERATION, Repeat::Idempotent, &::redis::cmd("INFO"))?).text()?;
+            OperationReply::new(OPERATION, self.pool.request(OPERATION, Repeat::Idempotent, &::redis::cmd("INFO"))?)
+                .text()?;
         let pairs = text.lines().filter_map(|line| line.split_once(':'));
         Ok(pairs.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect())
     }

@@ -79,8 +79,10 @@ impl Schedule for RedisKv {
 
     fn window_opened_at(&self, pipeline: &Slug) -> KvResult<Option<DateTime<Utc>>> {
         let command = ::redis::cmd("HGET").arg(FIRST_EVENTS).arg(pipeline.as_str()).to_owned();
-        let first =
-            OperationReply::new("window_opened_at", self.pool.request("window_opened_at", Repeat::Idempotent, &command)?);
+        let first = OperationReply::new(
+            "window_opened_at",
+            self.pool.request("window_opened_at", Repeat::Idempotent, &command)?,
+        );
         if first.is_nil() { Ok(None) } else { first.time().map(Some) }
     }
 
@@ -106,7 +108,8 @@ impl Schedule for RedisKv {
 
     fn window_due_at(&self, pipeline: &Slug) -> KvResult<Option<DateTime<Utc>>> {
         let command = ::redis::cmd("ZSCORE").arg(WINDOWS).arg(pipeline.as_str()).to_owned();
-        let due = OperationReply::new("window_due_at", self.pool.request("window_due_at", Repeat::Idempotent, &command)?);
+        let due =
+            OperationReply::new("window_due_at", self.pool.request("window_due_at", Repeat::Idempotent, &command)?);
         if due.is_nil() { Ok(None) } else { due.time().map(Some) }
     }
 
@@ -199,7 +202,8 @@ impl RedisKv {
         let Ok(slug) = Slug::parse(key.strip_prefix(ACTIVE).unwrap_or_default()) else { return Ok(0) };
         let mut range = ::redis::cmd("ZRANGE");
         range.arg(key).arg(0).arg(CHECKED_MAX - 1);
-        let ids = OperationReply::new("requeue_lost", self.pool.request("requeue_lost", Repeat::Idempotent, &range)?).list()?;
+        let ids = OperationReply::new("requeue_lost", self.pool.request("requeue_lost", Repeat::Idempotent, &range)?)
+            .list()?;
         let ids = ids.iter().map(OperationReply::text).collect::<KvResult<Vec<String>>>()?;
         let mut requeued = 0;
         for some in ids.chunks(CHECKED_AT_ONCE) {

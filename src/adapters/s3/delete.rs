@@ -14,7 +14,7 @@ use crate::domain::limits::LIST_PAGE_KEYS_MAX;
 use crate::ports::store::{Bucket, StoreResult, WriteOptions};
 
 use super::error::OperationContext;
-use super::failure::{ErrorElement, StoreRejection, RequestError};
+use super::failure::{ErrorElement, RequestError, StoreRejection};
 use super::key;
 use super::request::{Payload, S3Request};
 use super::store::S3Store;

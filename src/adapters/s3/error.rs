@@ -4,7 +4,7 @@ use std::io;
 
 use crate::ports::store::{Bucket, LeaseLost, StoreError};
 
-use super::failure::{StoreRejection, RequestError};
+use super::failure::{RequestError, StoreRejection};
 
 /// What an operation works on, for its errors.
 #[derive(Clone, Copy)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::config::{Buckets, StoreEndpoint, ObjectStoreConfig, Secret};
+use crate::config::{Buckets, ObjectStoreConfig, Secret, StoreEndpoint};
 use crate::ports::kv::KeyLocks;
 use crate::ports::store::Bucket;
 use crate::runtime::Clock;

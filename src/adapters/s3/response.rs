@@ -10,7 +10,7 @@ use ureq::http::{HeaderMap, Response, StatusCode};
 
 use crate::ports::store::ETag;
 
-use super::failure::{ErrorElement, StoreRejection, RequestError, describe, one_line};
+use super::failure::{ErrorElement, RequestError, StoreRejection, describe, one_line};
 use super::options::Timeouts;
 use super::store_clock::parse_date;
 use super::xml::Document;

@@ -103,7 +103,11 @@ impl Db {
     }
 
     /// Runs a step that writes.
-    pub(super) fn write<T>(&self, operation: &'static str, step: impl FnOnce(&KvTransaction<'_>) -> StepResult<T>) -> KvResult<T> {
+    pub(super) fn write<T>(
+        &self,
+        operation: &'static str,
+        step: impl FnOnce(&KvTransaction<'_>) -> StepResult<T>,
+    ) -> KvResult<T> {
         let transact = || self.transact(operation, TransactionBehavior::Immediate, step);
         let (value, wakes_claims) = failpoint::unstopped(transact)?;
         if wakes_claims {
@@ -113,7 +117,11 @@ impl Db {
     }
 
     /// Runs a step that only reads: it never waits for another process.
-    pub(super) fn read<T>(&self, operation: &'static str, step: impl FnOnce(&KvTransaction<'_>) -> StepResult<T>) -> KvResult<T> {
+    pub(super) fn read<T>(
+        &self,
+        operation: &'static str,
+        step: impl FnOnce(&KvTransaction<'_>) -> StepResult<T>,
+    ) -> KvResult<T> {
         Ok(self.transact(operation, TransactionBehavior::Deferred, step)?.0)
     }
 
@@ -133,7 +141,8 @@ impl Db {
             let writes = matches!(behavior, TransactionBehavior::Immediate);
             let tx = conn.transaction_with_behavior(behavior)?;
             let now = clock::now(&tx, &*self.clock, writes)?;
-            let step_ = KvTransaction { tx, now, wall: self.clock.now().timestamp_millis(), wakes_claims: Cell::new(false) };
+            let step_ =
+                KvTransaction { tx, now, wall: self.clock.now().timestamp_millis(), wakes_claims: Cell::new(false) };
             let value = step(&step_)?;
             let KvTransaction { tx, wakes_claims, .. } = step_;
             tx.commit()?;
@@ -206,7 +215,8 @@ fn wait_for_lock(attempts: i32) -> bool {
 /// Enables the write-ahead log, permanently for the file. The busy handler doesn't apply here.
 fn enable_wal(conn: &Connection) -> StepResult<()> {
     for attempts in 0.. {
-        let mode = conn.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0)).map_err(StepError::from);
+        let mode =
+            conn.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0)).map_err(StepError::from);
         match mode {
             Ok(mode) if mode.eq_ignore_ascii_case("wal") => return Ok(()),
             Ok(mode) => {

@@ -25,7 +25,11 @@ const CLAIM_WAIT_MAX: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Runs `act` if the lease is valid.
-fn while_leased(step: &KvTransaction<'_>, lease: &JobLease, act: impl FnOnce() -> StepResult<()>) -> StepResult<ReleaseOutcome> {
+fn while_leased(
+    step: &KvTransaction<'_>,
+    lease: &JobLease,
+    act: impl FnOnce() -> StepResult<()>,
+) -> StepResult<ReleaseOutcome> {
     if !locks::is_held(step, lease)? {
         return Ok(ReleaseOutcome::Lost);
     }

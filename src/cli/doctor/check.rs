@@ -98,7 +98,10 @@ impl RunningCheck {
             Ok(findings) if !findings.is_empty() => findings,
             Ok(_) => vec![CheckResult::problem("the check found nothing at all", report)],
             Err(RecvTimeoutError::Timeout) => {
-                vec![CheckResult::problem("no answer in time", "see whether what it asks is reachable, and not overloaded")]
+                vec![CheckResult::problem(
+                    "no answer in time",
+                    "see whether what it asks is reachable, and not overloaded",
+                )]
             }
             Err(RecvTimeoutError::Disconnected) => vec![CheckResult::problem("the check itself failed", report)],
         }

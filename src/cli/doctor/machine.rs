@@ -110,9 +110,10 @@ pub(super) fn data_folder(around: &Surroundings) -> Vec<CheckResult> {
         others if others & 0o002 != 0 => {
             CheckResult::problem(format!("`{shown}` has the mode {own:o}: every user may change its objects"), advice)
         }
-        _ => {
-            CheckResult::warning(format!("`{shown}` has the mode {own:o}: every user of this machine may read it"), advice)
-        }
+        _ => CheckResult::warning(
+            format!("`{shown}` has the mode {own:o}: every user of this machine may read it"),
+            advice,
+        ),
     }]
 }
 

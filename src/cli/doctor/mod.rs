@@ -28,7 +28,7 @@ use super::command_error::CommandError;
 use super::embedded::Embedded;
 use super::plain::plain;
 use crate::config::Environment;
-use check::{CheckSpec, CheckResult, Severity, RunningCheck};
+use check::{CheckResult, CheckSpec, RunningCheck, Severity};
 use surroundings::Surroundings;
 
 /// In the order of the report.

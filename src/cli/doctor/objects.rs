@@ -108,10 +108,15 @@ pub(super) fn round_trip(around: &Surroundings) -> Vec<CheckResult> {
             continue;
         }
         findings.push(match put_get_delete(store, bucket) {
-            Ok(true) => CheckResult::ok(format!("{} takes an object, gives it back and deletes it", named(around, bucket))),
+            Ok(true) => {
+                CheckResult::ok(format!("{} takes an object, gives it back and deletes it", named(around, bucket)))
+            }
             Ok(false) => {
                 let message = format!("{} doesn't give back what it was given", named(around, bucket));
-                CheckResult::problem(message, "the store is broken, or something changes objects on the way; use another")
+                CheckResult::problem(
+                    message,
+                    "the store is broken, or something changes objects on the way; use another",
+                )
             }
             Err(error) => of_error(bucket, &error),
         });

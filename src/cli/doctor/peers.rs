@@ -7,7 +7,7 @@ use super::check::CheckResult;
 use super::surroundings::Surroundings;
 use super::worker;
 use crate::cli::probe::{ProbeResult, post};
-use crate::config::{WithWarnings, Secret, WebConfig};
+use crate::config::{Secret, WebConfig, WithWarnings};
 
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
 /// What stores send to try a webhook: it changes nothing.
@@ -34,7 +34,9 @@ fn webhook(at: SocketAddr, secret: &Secret) -> Option<CheckResult> {
     }
     let headers = [("X-Svc-Webhook-Secret", secret.reveal())];
     match post(&format!("http://{at}/events/s3"), &headers, TEST_EVENT, ANSWER_TIME_MAX) {
-        ProbeResult::Http(200, _) => Some(CheckResult::ok(format!("the worker at http://{at} takes SVC_WEBHOOK_SECRET"))),
+        ProbeResult::Http(200, _) => {
+            Some(CheckResult::ok(format!("the worker at http://{at} takes SVC_WEBHOOK_SECRET")))
+        }
         ProbeResult::Http(401, _) => Some(CheckResult::problem(
             format!("the worker at http://{at} refuses SVC_WEBHOOK_SECRET of this environment"),
             "if it is the worker of another installation on this machine, set PORT to that of this one's; else give \

@@ -3,7 +3,7 @@
 use super::check::CheckResult;
 use super::surroundings::Surroundings;
 use crate::adapters::password::PasswordHash;
-use crate::config::{KvConfig, WithWarnings, Secret};
+use crate::config::{KvConfig, Secret, WithWarnings};
 
 /// Shorter ones can be guessed by trying.
 const SECRET_BYTES_MIN: usize = 16;
@@ -54,8 +54,9 @@ fn weak(name: &str, secret: &Secret) -> Option<CheckResult> {
         return Some(CheckResult::problem(format!("{name} is a text that anybody would try"), NEW_ONE));
     }
     let found = text.len();
-    (found < SECRET_BYTES_MIN)
-        .then(|| CheckResult::warning(format!("{name} has {found} bytes, expected at least {SECRET_BYTES_MIN}"), NEW_ONE))
+    (found < SECRET_BYTES_MIN).then(|| {
+        CheckResult::warning(format!("{name} has {found} bytes, expected at least {SECRET_BYTES_MIN}"), NEW_ONE)
+    })
 }
 
 /// A bcrypt hash has no parameters to judge here.

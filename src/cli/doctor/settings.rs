@@ -2,7 +2,7 @@
 
 use super::check::CheckResult;
 use super::surroundings::Surroundings;
-use crate::config::{EnvironmentError, Fault, WithWarnings, WebConfig};
+use crate::config::{EnvironmentError, Fault, WebConfig, WithWarnings};
 
 /// The variable by which a machine shows that it is to run a worker, and a web service.
 const OF_WORKER: &str = "SVC_WEBHOOK_SECRET";
@@ -12,7 +12,9 @@ const LIST: &str = "docs/configuration.md lists every variable";
 pub(super) fn worker(around: &Surroundings) -> Vec<CheckResult> {
     let web_alone = lacks(&around.worker, OF_WORKER) && !lacks(&around.web, OF_WEB);
     if web_alone {
-        return vec![CheckResult::skipped(format!("{OF_WORKER} is missing: this is no environment of `lakemill worker`"))];
+        return vec![CheckResult::skipped(format!(
+            "{OF_WORKER} is missing: this is no environment of `lakemill worker`"
+        ))];
     }
     of("worker", &around.worker, &[])
 }
@@ -53,7 +55,9 @@ fn of<T>(service: &str, config: &Result<WithWarnings<T>, EnvironmentError>, told
         Err(error) => {
             let own: Vec<&Fault> = error.faults.iter().filter(|fault| !told.contains(fault)).collect();
             match own.is_empty() {
-                true => vec![CheckResult::problem(format!("`lakemill {service}` can't start"), "mend the problems above")],
+                true => {
+                    vec![CheckResult::problem(format!("`lakemill {service}` can't start"), "mend the problems above")]
+                }
                 false => own.into_iter().map(of_fault).collect(),
             }
         }

@@ -13,7 +13,7 @@ use crate::cli::embedded::Embedded;
 use crate::cli::probe::{ProbeResult, WORKER_PORT, ask, own_address};
 use crate::cli::services::{Backend, Services, open_kv};
 use crate::config::{
-    StoreEndpoint, Environment, EnvironmentError, KvConfig, WithWarnings, ObjectStoreConfig, WebConfig, WorkerConfig,
+    Environment, EnvironmentError, KvConfig, ObjectStoreConfig, StoreEndpoint, WebConfig, WithWarnings, WorkerConfig,
 };
 use crate::ports::{Kv, ObjectStore};
 

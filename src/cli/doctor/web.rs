@@ -11,7 +11,7 @@ use super::machine::existing;
 use super::surroundings::{Surroundings, WebService, web_service_at};
 use crate::cli::expressions::processes;
 use crate::cli::probe::{WEB_PORT, own_address};
-use crate::config::{WithWarnings, WebConfig};
+use crate::config::{WebConfig, WithWarnings};
 use crate::sql::sandbox::{Confined, Confinement};
 use crate::system::free_bytes;
 
@@ -74,7 +74,9 @@ pub(super) fn cache(around: &Surroundings) -> Vec<CheckResult> {
     let correct = "let the service's user write there, or name another folder in SVC_CACHE_DIR";
     let there = match existing(folder) {
         Some(there) if there.is_dir() => there,
-        Some(file) => return vec![CheckResult::problem(format!("`{shown}`: `{}` is no folder", file.display()), correct)],
+        Some(file) => {
+            return vec![CheckResult::problem(format!("`{shown}`: `{}` is no folder", file.display()), correct)];
+        }
         None => return vec![CheckResult::problem(format!("`{shown}` is not there"), correct)],
     };
     // An unnamed file, so that nothing is left.

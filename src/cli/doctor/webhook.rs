@@ -17,7 +17,9 @@ const OFTEN: Duration = Duration::from_secs(3_600);
 pub(super) fn rule(around: &Surroundings) -> Vec<CheckResult> {
     let store = match around.backend() {
         Ok(Backend::S3(store)) => store,
-        Ok(Backend::Folder(_)) => return vec![CheckResult::ok("not needed: the worker watches the lake's folder itself")],
+        Ok(Backend::Folder(_)) => {
+            return vec![CheckResult::ok("not needed: the worker watches the lake's folder itself")];
+        }
         Err(missing) => return vec![without(missing)],
     };
     if let Err(error) = listed(&**store, Bucket::Lake) {

@@ -71,7 +71,9 @@ pub(super) fn refused_events(around: &Surroundings) -> Vec<CheckResult> {
     let headers: Vec<(&str, &str)> = bearer.iter().map(|bearer| ("Authorization", bearer.as_str())).collect();
     vec![match probe::ask(&format!("http://{at}/metrics"), "GET", &headers, ANSWER_TIME_MAX) {
         ProbeResult::Http(200, metrics) => judge_events(&metrics),
-        ProbeResult::Http(status, _) => CheckResult::skipped(format!("the worker answers /metrics with status {status}")),
+        ProbeResult::Http(status, _) => {
+            CheckResult::skipped(format!("the worker answers /metrics with status {status}"))
+        }
         ProbeResult::Nobody => CheckResult::skipped("no worker answers here"),
         ProbeResult::Silent(why) => CheckResult::skipped(format!("the worker's metrics can't be read: {why}")),
     }]

@@ -12,7 +12,7 @@ use super::command_error::CommandError;
 use super::environment;
 use super::services::Services;
 use crate::adapters::s3::{NotificationConfiguration, S3Options, S3Store};
-use crate::config::{StoreEndpoint, ObjectStoreConfig};
+use crate::config::{ObjectStoreConfig, StoreEndpoint};
 use crate::ports::store::Bucket;
 
 use store::read;

@@ -115,7 +115,10 @@ pub(super) fn superseded<'a>(
 }
 
 /// The entries of others than an install to `arn`.
-pub(super) fn foreign<'a>(found: &'a NotificationConfiguration, arn: &'a str) -> impl Iterator<Item = &'a ConfigurationElement> {
+pub(super) fn foreign<'a>(
+    found: &'a NotificationConfiguration,
+    arn: &'a str,
+) -> impl Iterator<Item = &'a ConfigurationElement> {
     found.entries().iter().filter(move |entry| !is_ours_for(entry, arn))
 }
 

@@ -28,13 +28,13 @@ pub use bind::{QueryColumns, QueryError};
 pub use document::{DashboardDocument, Query, SCHEMA_PATH, VERSION, schema};
 pub use examine::examine;
 pub use examined::{Dashboard, ExaminedDashboard, NamedQuery};
-pub use format::{ValueClass, Format};
+pub use format::{Format, ValueClass};
 pub use needs::{Need, needs};
 pub use panel::{Aggregate, Compare, Field, Panel};
 pub use param::{Options, OptionsQuery, Param};
 pub use preset::{DayPreset, DayRange, RangePreset};
 pub use problem::{DashboardProblem, DashboardProblemKind};
-pub use settings::{BoundValue, Setting, ParamSettings};
+pub use settings::{BoundValue, ParamSettings, Setting};
 pub use sql_text::{Placeholder, scan};
 pub use statements::{options_sql, panel_sql};
 

@@ -1,7 +1,7 @@
 //! The columns that panels and options need of a query's result.
 
-use super::format::ValueClass;
 use super::format::Format;
+use super::format::ValueClass;
 use super::panel::{Aggregate, Field, Panel};
 use super::param::OptionsQuery;
 

@@ -201,7 +201,8 @@ fn words_of_other_yamls_are_text() {
     assert_eq!(shown(text.as_bytes()), "");
     let examined = examine(text.as_bytes());
     assert_eq!(examined.dashboard.title, "no");
-    let settings = ParamSettings::choose(examined.dashboard.params(), &serde_json::Map::new(), day("2024-01-01")).unwrap();
+    let settings =
+        ParamSettings::choose(examined.dashboard.params(), &serde_json::Map::new(), day("2024-01-01")).unwrap();
     assert_eq!(settings.bound(), [("a".to_owned(), BoundValue::Text("no".into()))]);
 }
 

@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 
 use crate::domain::pipeline::Dialect;
-use crate::engine::read::record_index::Field;
+use crate::engine::read::record_index::FieldRange;
 use crate::engine::read::record_index::unescape;
 
 /// The text of a cell without quotes and escapes, not trimmed. Empty if the record has no such cell.
-pub fn cell_text<'a>(text: &'a [u8], field: Field, dialect: &Dialect) -> Cow<'a, [u8]> {
+pub fn cell_text<'a>(text: &'a [u8], field: FieldRange, dialect: &Dialect) -> Cow<'a, [u8]> {
     if field.is_absent() {
         return Cow::Borrowed(&[]);
     }

@@ -15,7 +15,7 @@ use super::word::{Digits, FOUR_BYTES_MAX, Four, PortableDigits};
 use crate::domain::limits::JSON_DEPTH_MAX;
 use crate::domain::pipeline::Dialect;
 use crate::engine::avx2::Avx2;
-use crate::engine::read::record_index::Field;
+use crate::engine::read::record_index::FieldRange;
 use crate::engine::read::record_index::unescape;
 
 /// Parses the cells of one type.
@@ -103,7 +103,7 @@ impl CellRules {
     }
 
     /// The cell's text, or `None` for a null.
-    fn resolve<'a>(&self, text: &'a [u8], field: Field, scratch: &'a mut Vec<u8>) -> Option<Cell<'a>> {
+    fn resolve<'a>(&self, text: &'a [u8], field: FieldRange, scratch: &'a mut Vec<u8>) -> Option<Cell<'a>> {
         if field.is_absent() {
             return None;
         }
@@ -125,7 +125,7 @@ impl CellRules {
 /// The cells of one column in one block.
 pub(super) struct Cells<'a> {
     pub text: &'a [u8],
-    pub fields: &'a [Field],
+    pub fields: &'a [FieldRange],
     pub width: usize,
     /// Less than `width`.
     pub position: usize,
@@ -180,7 +180,7 @@ impl Cells<'_> {
 /// Cells that need no further checks. The loop contains nothing else, so that its state stays in registers.
 struct PlainCells<'a> {
     text: &'a [u8],
-    records: ChunksExact<'a, Field>,
+    records: ChunksExact<'a, FieldRange>,
     position: usize,
     null_lengths: u64,
 }
@@ -231,7 +231,7 @@ impl<'a> Iterator for TextCells<'a> {
 /// As [`PlainCells`], four at a time.
 struct Fours<'a> {
     text: &'a [u8],
-    records: ChunksExact<'a, Field>,
+    records: ChunksExact<'a, FieldRange>,
     position: usize,
     /// Bit `len` is set if cells of that length are included.
     lengths: u64,

@@ -12,7 +12,7 @@ use crate::domain::pipeline::{Check, Mapping, OnError};
 use crate::domain::reject::{Excerpt, ExpressionFault, Reject, RejectReason};
 use crate::engine::cells::{CellFault, cell_text};
 use crate::engine::read::reader::Chunk;
-use crate::engine::read::record_index::{Field, Malformed};
+use crate::engine::read::record_index::{FieldRange, Malformed};
 use crate::ports::expressions::UNEXPLAINED;
 
 /// The byte range of a record in its chunk, without its terminator.
@@ -93,7 +93,7 @@ impl<'a> RowOutcomes<'a> {
         &mut self,
         column: usize,
         fault: &CellFault,
-        field: Option<Field>,
+        field: Option<FieldRange>,
         span: RowSpan,
     ) -> Result<(), ConvertError> {
         let rule = &self.mapping.columns[column];

@@ -125,7 +125,7 @@ fn expected(dialect: &Dialect, text: &[u8], width: usize) -> Vec<CheckedRecord> 
     all
 }
 
-fn cell(text: &[u8], field: super::record_index::Field, dialect: &Dialect) -> Option<Vec<u8>> {
+fn cell(text: &[u8], field: super::record_index::FieldRange, dialect: &Dialect) -> Option<Vec<u8>> {
     if field.is_absent() {
         return None;
     }

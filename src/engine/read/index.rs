@@ -4,7 +4,7 @@
 
 use super::chunk::Chunk;
 use super::machine::{CellSink, Gap, Machine, RecordState, Step};
-use super::record_index::{BLOCK_FIELDS_MAX, Field, Malformed, RecordIndex};
+use super::record_index::{BLOCK_FIELDS_MAX, FieldRange, Malformed, RecordIndex};
 use super::rules::RowRules;
 use super::scan::Scanner;
 use super::structure::Structure;
@@ -104,12 +104,12 @@ impl Indexer {
     }
 }
 
-struct FieldCollector<'a>(&'a mut Vec<Field>);
+struct FieldCollector<'a>(&'a mut Vec<FieldRange>);
 
 impl CellSink for FieldCollector<'_> {
     #[inline]
     fn cell(&mut self, start: usize, end: usize, quoted: bool, escaped: bool) {
-        self.0.push(Field::new(start, end, quoted, escaped));
+        self.0.push(FieldRange::new(start, end, quoted, escaped));
     }
 }
 

@@ -166,7 +166,14 @@ impl Machine {
     /// Cells are reported only whole. Callers that need cells start at the record with `RecordState::CellStart` and treat
     /// `Step::More` as incomplete.
     #[inline]
-    pub fn advance<C: CellSink>(&self, text: &[u8], at: usize, state: RecordState, at_end: bool, cells: &mut C) -> Step {
+    pub fn advance<C: CellSink>(
+        &self,
+        text: &[u8],
+        at: usize,
+        state: RecordState,
+        at_end: bool,
+        cells: &mut C,
+    ) -> Step {
         let mut run = CellRun { pos: at, cell: at, quoted: false, escaped: false, stray: None };
         let mut state = state;
         loop {

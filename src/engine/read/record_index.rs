@@ -8,7 +8,7 @@ pub(super) const BLOCK_FIELDS_MAX: usize = 1 << 20;
 
 /// The range of a cell in its chunk, without quotes. 8 bytes, since a block has many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Field {
+pub struct FieldRange {
     pub(super) start: u32,
     pub(super) end_and_flags: u32,
 }
@@ -17,7 +17,7 @@ pub(super) const QUOTED: u32 = 1 << 30;
 const ESCAPED: u32 = 1 << 31;
 const END_MASK: u32 = QUOTED - 1;
 
-impl Field {
+impl FieldRange {
     /// A cell missing in a short record (`ragged_rows: pad`); it is null.
     pub const ABSENT: Self = Self { start: u32::MAX, end_and_flags: ESCAPED };
 
@@ -79,7 +79,7 @@ pub struct Malformed {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct RecordIndex {
     /// `width` fields per record, record after record.
-    pub fields: Vec<Field>,
+    pub fields: Vec<FieldRange>,
     /// Start and end (without terminator) of each good record in the chunk.
     pub records: Vec<(u32, u32)>,
     pub width: usize,
@@ -97,7 +97,7 @@ impl RecordIndex {
     }
 
     #[inline]
-    pub fn field(&self, row: usize, column: usize) -> Field {
+    pub fn field(&self, row: usize, column: usize) -> FieldRange {
         self.fields[row * self.width + column]
     }
 
@@ -111,7 +111,7 @@ impl RecordIndex {
     }
 }
 
-/// Appends the text of `content`, the range of an escaped [`Field`], to `out`.
+/// Appends the text of `content`, the range of an escaped [`FieldRange`], to `out`.
 ///
 /// Doubled quotes become one; an escape byte is dropped. Text after a closing quote (`quotes: lenient`, `"abc"def`) is
 /// kept, the closing quote dropped.
@@ -152,22 +152,22 @@ mod tests {
 
     #[test]
     fn plain_and_quoted_ranges_exclude_other_cells() {
-        assert_eq!(Field::new(3, 7, false, false).plain(), Some(3..7));
-        assert_eq!(Field::new(3, 3, false, false).plain(), Some(3..3));
-        assert_eq!(Field::new(0, END_MASK as usize, false, false).plain(), Some(0..END_MASK as usize));
+        assert_eq!(FieldRange::new(3, 7, false, false).plain(), Some(3..7));
+        assert_eq!(FieldRange::new(3, 3, false, false).plain(), Some(3..3));
+        assert_eq!(FieldRange::new(0, END_MASK as usize, false, false).plain(), Some(0..END_MASK as usize));
         for (start, end) in [(0, 0), (3, 7), (END_MASK as usize, END_MASK as usize)] {
             for (quoted, escaped) in [(true, false), (false, true), (true, true)] {
-                assert_eq!(Field::new(start, end, quoted, escaped).plain(), None, "{start}..{end}");
+                assert_eq!(FieldRange::new(start, end, quoted, escaped).plain(), None, "{start}..{end}");
             }
         }
-        assert_eq!(Field::ABSENT.plain(), None);
-        assert_eq!(Field::ABSENT.quoted(), None);
+        assert_eq!(FieldRange::ABSENT.plain(), None);
+        assert_eq!(FieldRange::ABSENT.quoted(), None);
         for end in [3, 7, END_MASK as usize] {
-            assert_eq!(Field::new(3, end, true, false).quoted(), Some(3..end));
+            assert_eq!(FieldRange::new(3, end, true, false).quoted(), Some(3..end));
             for (quoted, escaped) in [(false, false), (false, true), (true, true)] {
-                assert_eq!(Field::new(3, end, quoted, escaped).quoted(), None, "3..{end}");
+                assert_eq!(FieldRange::new(3, end, quoted, escaped).quoted(), None, "3..{end}");
             }
         }
-        assert!(!Field::ABSENT.is_quoted());
+        assert!(!FieldRange::ABSENT.is_quoted());
     }
 }

@@ -1,7 +1,7 @@
 //! Walks over the records of a text with the exact machine, to see how a dialect splits it.
 
 use super::machine::{CellSink, Gap, Machine, RecordState, Step, newline};
-use super::record_index::Field;
+use super::record_index::FieldRange;
 use crate::domain::pipeline::Dialect;
 
 /// One record under a dialect.
@@ -12,7 +12,7 @@ pub struct Record<'a> {
     pub end: usize,
     /// Where the next record may start.
     pub next: usize,
-    pub fields: &'a [Field],
+    pub fields: &'a [FieldRange],
     pub stray: bool,
     pub unclosed: bool,
 }
@@ -50,11 +50,11 @@ pub fn walk(dialect: &Dialect, text: &[u8], at_end: bool, mut see: impl FnMut(&R
     }
 }
 
-struct Collected(Vec<Field>);
+struct Collected(Vec<FieldRange>);
 
 impl CellSink for Collected {
     fn cell(&mut self, start: usize, end: usize, quoted: bool, escaped: bool) {
-        self.0.push(Field::new(start, end, quoted, escaped));
+        self.0.push(FieldRange::new(start, end, quoted, escaped));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::chunk::Chunk;
 use super::machine::{Machine, RecordEnd};
-use super::record_index::{BLOCK_FIELDS_MAX, Field, Malformed, QUOTED, RecordIndex};
+use super::record_index::{BLOCK_FIELDS_MAX, FieldRange, Malformed, QUOTED, RecordIndex};
 use super::structure::Structure;
 use crate::domain::pipeline::{BlankLines, Dialect, Quotes, RaggedRows};
 use crate::domain::reject::RejectReason;
@@ -51,7 +51,7 @@ impl RowRules {
         } else if cells != self.width && self.ragged != RaggedRows::Pad {
             (RejectReason::RaggedRow, ragged_message(cells, self.width))
         } else {
-            out.fields.resize(first + self.width, Field::ABSENT);
+            out.fields.resize(first + self.width, FieldRange::ABSENT);
             out.records.push((start as u32, record.end as u32));
             return;
         };
@@ -106,7 +106,7 @@ impl RowRules {
         match self.blank_lines {
             BlankLines::Skip => out.blank_lines += 1,
             BlankLines::Null => {
-                out.fields.resize(out.fields.len() + self.width, Field::ABSENT);
+                out.fields.resize(out.fields.len() + self.width, FieldRange::ABSENT);
                 out.records.push((start as u32, start as u32));
             }
             BlankLines::Reject => {
@@ -138,7 +138,7 @@ impl RowRules {
                 Some(quote) => push_escaped(text, quote, start, end, cells, doubled, out),
                 None => push_plain(start, end, cells, out),
             }
-            out.fields.resize(first + self.width, Field::ABSENT);
+            out.fields.resize(first + self.width, FieldRange::ABSENT);
             out.records.push((start as u32, end as u32));
             return;
         };
@@ -156,11 +156,11 @@ impl RowRules {
 fn push_plain(start: usize, end: usize, cells: &[u32], out: &mut RecordIndex) {
     let mut start = start as u32;
     out.fields.extend(cells.iter().map(|&delimiter| {
-        let field = Field { start, end_and_flags: delimiter };
+        let field = FieldRange { start, end_and_flags: delimiter };
         start = delimiter + 1;
         field
     }));
-    out.fields.push(Field { start, end_and_flags: end as u32 });
+    out.fields.push(FieldRange { start, end_and_flags: end as u32 });
 }
 
 /// Pushes the cells of a record without doubled quotes.
@@ -169,7 +169,7 @@ fn push_quoted(text: &[u8], quote: u8, start: usize, end: usize, cells: &[u32], 
     let mut start = start as u32;
     let field = |start: u32, end: u32| {
         let quoted = u32::from(end > start && text[start as usize] == quote);
-        Field { start: start + quoted, end_and_flags: (end - quoted) | (quoted * QUOTED) }
+        FieldRange { start: start + quoted, end_and_flags: (end - quoted) | (quoted * QUOTED) }
     };
     out.fields.extend(cells.iter().map(|&delimiter| {
         let field = field(start, delimiter);
@@ -199,7 +199,7 @@ fn push_escaped<D: Iterator<Item = u32>>(
         }
         let quote_bytes = usize::from(quoted);
         let content = start as usize + quote_bytes..cell_end as usize - quote_bytes;
-        out.fields.push(Field::new(content.start, content.end, quoted, escaped));
+        out.fields.push(FieldRange::new(content.start, content.end, quoted, escaped));
         start = cell_end + 1;
     }
 }

@@ -14,7 +14,9 @@ use super::frame::{FrameKind, MESSAGE_BYTES_MAX, ROWS_BYTES_MAX};
 use super::process::{KillHandle, Process};
 use super::staged_path::staged_path;
 use super::supervisor::Supervisor;
-use super::task::{Analysis, Confinement, LimitReason, Relation, Reply, ResultColumn, RowLimits, Statement, Task};
+use super::task::{
+    Analysis, Confinement, LimitReason, ParameterizedStatement, Relation, Reply, ResultColumn, RowLimits, Task,
+};
 
 /// Longest text of a version, in bytes.
 pub(super) const VERSION_BYTES_MAX: usize = 4_096;
@@ -42,7 +44,7 @@ impl CancelHandle {
 
 /// The first rows of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rows {
+pub struct ResultRows {
     pub columns: Vec<ResultColumn>,
     /// JSON: an array of `row_count` arrays of as many values as there are columns.
     pub rows: String,
@@ -162,7 +164,11 @@ impl Child {
     ///
     /// # Errors
     /// As for [`Child::analyse`]; the statement isn't allowed or doesn't bind.
-    pub fn describe(&mut self, statement: &Statement, deadline: Instant) -> Result<Vec<ResultColumn>, SandboxError> {
+    pub fn describe(
+        &mut self,
+        statement: &ParameterizedStatement,
+        deadline: Instant,
+    ) -> Result<Vec<ResultColumn>, SandboxError> {
         match self.ask(&Task::Describe { statement: statement.clone() }, deadline)? {
             Reply::Described { columns } => Ok(columns),
             other => Err(self.unexpected_reply(&other, "columns")),
@@ -173,7 +179,12 @@ impl Child {
     ///
     /// # Errors
     /// As for [`Child::describe`]; the statement fails, or it crashes the process.
-    pub fn rows(&mut self, statement: &Statement, limits: RowLimits, deadline: Instant) -> Result<Rows, SandboxError> {
+    pub fn rows(
+        &mut self,
+        statement: &ParameterizedStatement,
+        limits: RowLimits,
+        deadline: Instant,
+    ) -> Result<ResultRows, SandboxError> {
         let limits = RowLimits { bytes: limits.bytes.min(ROWS_BYTES_MAX), ..limits };
         match self.ask(&Task::Rows { statement: statement.clone(), limits }, deadline)? {
             Reply::Rows { columns, row_count, limit_reason } if row_count <= limits.rows => {
@@ -182,7 +193,7 @@ impl Child {
                 let (_, bytes) = process.receive(&[(FrameKind::Rows, bound)], deadline)?;
                 let rows = check_rows(bytes, columns.len(), row_count)
                     .ok_or_else(|| process.protocol_error("text that is not its rows".to_owned(), "rows as JSON"))?;
-                Ok(Rows { columns, rows, row_count, truncated: limit_reason.is_some(), limit_reason })
+                Ok(ResultRows { columns, rows, row_count, truncated: limit_reason.is_some(), limit_reason })
             }
             other => Err(self.unexpected_reply(&other, "rows")),
         }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::client::{CancelHandle, Child, parse_reply};
 use super::error::SandboxError;
 use super::frame::{FrameKind, MESSAGE_BYTES_MAX, PIECE_BYTES_MAX};
-use super::task::{ExportFormat, Reply, Statement, Task};
+use super::task::{ExportFormat, ParameterizedStatement, Reply, Task};
 
 impl Child {
     /// Runs a statement and streams its whole result as a file. A slow reader blocks it, until `deadline`.
@@ -15,7 +15,7 @@ impl Child {
     /// As for [`Child::rows`] until the first byte is there; afterwards the reader fails.
     pub fn download(
         mut self,
-        statement: &Statement,
+        statement: &ParameterizedStatement,
         format: ExportFormat,
         deadline: Instant,
     ) -> Result<Download, SandboxError> {

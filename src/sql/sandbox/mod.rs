@@ -28,7 +28,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 pub use child::json_value;
-pub use client::{CancelHandle, Child, Rows};
+pub use client::{CancelHandle, Child, ResultRows};
 pub use download::Download;
 pub use error::{SandboxError, SqlError, SqlErrorKind};
 pub use expressions::{ExpressionLimits, SandboxExpressions};
@@ -37,8 +37,8 @@ pub use frame::ROWS_BYTES_MAX;
 pub use pool::Sandbox;
 pub use staged_path::staged_path;
 pub use task::{
-    Analysis, Confined, Confinement, ExportFormat, LimitReason, StatementParams, Relation, RelationColumn, ResultColumn, RowLimits,
-    Statement, Value,
+    Analysis, Confined, Confinement, ExportFormat, LimitReason, ParameterizedStatement, Relation, RelationColumn,
+    ResultColumn, RowLimits, StatementParams, Value,
 };
 
 pub use crate::domain::text::Position;

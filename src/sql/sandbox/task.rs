@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::columns::ColumnShape;
@@ -12,12 +13,12 @@ use crate::ports::expressions::{ExpressionProblem, ExpressionSet};
 
 /// A statement with the values of its parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Statement {
+pub struct ParameterizedStatement {
     pub sql: String,
     pub params: StatementParams,
 }
 
-impl Statement {
+impl ParameterizedStatement {
     /// A statement without parameters.
     pub fn plain(sql: impl Into<String>) -> Self {
         Self { sql: sql.into(), params: StatementParams::default() }
@@ -43,9 +44,9 @@ impl Default for StatementParams {
 #[serde(rename_all = "snake_case")]
 pub enum Value {
     Null,
-    Bool(bool),
-    Int(i64),
-    /// Beyond the range of `Int`.
+    Boolean(bool),
+    Integer(i64),
+    /// Beyond the range of `Integer`.
     Unsigned(u64),
     /// As bits, since JSON has no NaN.
     Float(#[serde(with = "bits")] f64),
@@ -100,10 +101,10 @@ pub struct Analysis {
 }
 
 /// A column of a result.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ResultColumn {
     pub name: String,
-    /// The config's name of the type if it has one, else DuckDB's in lower case.
+    /// Lakemill's name of the type (`int64`, `decimal(10,2)`), or DuckDB's in lower case if there is none.
     #[serde(rename = "type")]
     pub ty: String,
 }
@@ -117,7 +118,7 @@ pub struct RowLimits {
 }
 
 /// Why a result is truncated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitReason {
     Rows,
@@ -145,14 +146,14 @@ pub(super) enum Task {
         relations: Vec<Relation>,
     },
     Describe {
-        statement: Statement,
+        statement: ParameterizedStatement,
     },
     Rows {
-        statement: Statement,
+        statement: ParameterizedStatement,
         limits: RowLimits,
     },
     Download {
-        statement: Statement,
+        statement: ParameterizedStatement,
         format: ExportFormat,
     },
     Call {

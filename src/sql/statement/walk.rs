@@ -26,7 +26,12 @@ pub struct StatementContents {
 }
 
 /// Walks one statement of DuckDB's tree. `offset` is the first byte in `text` that was parsed.
-pub fn statement(node: &Tree, text: &str, offset: usize, known: &dyn Fn(&str) -> bool) -> Result<StatementContents, Refusal> {
+pub fn statement(
+    node: &Tree,
+    text: &str,
+    offset: usize,
+    known: &dyn Fn(&str) -> bool,
+) -> Result<StatementContents, Refusal> {
     let mut walk = Walk {
         text,
         offset,
@@ -47,7 +52,12 @@ pub fn statement(node: &Tree, text: &str, offset: usize, known: &dyn Fn(&str) ->
         return Err(walk.refused_function(name));
     }
     let parameters = walk.parameters()?;
-    Ok(StatementContents { kind: kind(node.get("node")), tables: walk.tables, lists_tables: walk.lists_tables, parameters })
+    Ok(StatementContents {
+        kind: kind(node.get("node")),
+        tables: walk.tables,
+        lists_tables: walk.lists_tables,
+        parameters,
+    })
 }
 
 /// The kind of an allowed statement.

@@ -17,7 +17,7 @@ use super::failure::{acquire, from_kv};
 use crate::config::SessionConfig;
 use crate::domain::digest::sha256_hex;
 use crate::domain::login::LoginScopes;
-use crate::http::{ApiError, ErrorCode, RequestHead, Headers, Request, Response};
+use crate::http::{ApiError, ErrorCode, Headers, Request, RequestHead, Response};
 use crate::ports::Kv;
 use crate::ports::sessions::{Admission, Session};
 use crate::sync::{Permit, Semaphore};

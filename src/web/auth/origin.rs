@@ -3,7 +3,7 @@
 //! Browsers state a request's origin: current ones in `Sec-Fetch-Site`, all in `Origin` for unsafe methods. A client that
 //! sends neither is not a browser, so no foreign page controls it.
 
-use crate::http::{ApiError, ErrorCode, RequestHead, Method};
+use crate::http::{ApiError, ErrorCode, Method, RequestHead};
 
 /// The service's origin as browsers see it.
 #[derive(Debug, Clone)]

@@ -1,7 +1,8 @@
 //! Lists, creates, reads, saves and deletes dashboards.
 
 use super::service::{
-    DashboardEntry, DashboardList, Dashboards, Done, DashboardObjects, NamedDashboard, NewDashboard, YAML, entries, load,
+    DashboardEntry, DashboardList, DashboardObjects, Dashboards, Done, NamedDashboard, NewDashboard, YAML, entries,
+    load,
 };
 use super::validate::{require_valid, validate, verdict};
 use crate::domain::dashboard::{TEMPLATE, examine};

@@ -74,7 +74,11 @@ pub(super) fn publish(dashboards: &Dashboards, request: &mut Request) -> Result<
 }
 
 /// Without a draft, an already published dashboard is a success, so that the request can be repeated.
-fn already_published(dashboards: &Dashboards, named: &NamedDashboard, condition: &IfMatch) -> Result<Response, ApiError> {
+fn already_published(
+    dashboards: &Dashboards,
+    named: &NamedDashboard,
+    condition: &IfMatch,
+) -> Result<Response, ApiError> {
     let published = dashboards.store.head(Bucket::Pipelines, &named.published()).map_err(from_store)?;
     let meta = published.ok_or_else(|| named.missing("draft"))?;
     if *condition != IfMatch::Anything {

@@ -72,7 +72,10 @@ pub(super) fn load(dashboards: &Dashboards, key: &str) -> Result<Option<(ObjectM
 }
 
 /// All dashboards of a pipeline, by name.
-pub(super) fn entries(dashboards: &Dashboards, pipeline: &Slug) -> Result<BTreeMap<String, DashboardObjects>, ApiError> {
+pub(super) fn entries(
+    dashboards: &Dashboards,
+    pipeline: &Slug,
+) -> Result<BTreeMap<String, DashboardObjects>, ApiError> {
     let prefix = dashboards_prefix(pipeline);
     let mut entries: BTreeMap<String, DashboardObjects> = BTreeMap::new();
     for object in list_all(&*dashboards.store, Bucket::Pipelines, &prefix).map_err(from_store)? {

@@ -4,7 +4,7 @@ use chrono::NaiveDate;
 
 use super::service::{Dashboards, Verdict, entries, load};
 use crate::domain::dashboard::{
-    BoundValue, ExaminedDashboard, NamedQuery, QueryColumns, QueryError, ParamSettings, examine,
+    BoundValue, ExaminedDashboard, NamedQuery, ParamSettings, QueryColumns, QueryError, examine,
 };
 use crate::domain::layout::{dashboard_draft_key, dashboard_key};
 use crate::domain::name::Slug;
@@ -74,7 +74,7 @@ fn param(value: BoundValue) -> Param {
         BoundValue::Integer(value) => Param::Integer(value),
         BoundValue::Float(value) => Param::Float(value),
         BoundValue::Text(value) => Param::Text(value),
-        BoundValue::Date(value) => Param::Date(value),
+        BoundValue::Date(value) => Param::Date(value.to_string()),
         BoundValue::List(values) => Param::List(values.into_iter().map(param).collect()),
     }
 }

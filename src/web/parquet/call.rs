@@ -28,12 +28,18 @@ pub enum ParquetReadError {
 ///
 /// # Errors
 /// [`ParquetReadError::Unreadable`] if the child rejects the file, crashes, or times out.
-pub fn call<A: DeserializeOwned>(child: &mut Child, operation: &str, request: &impl Serialize) -> Result<A, ParquetReadError> {
+pub fn call<A: DeserializeOwned>(
+    child: &mut Child,
+    operation: &str,
+    request: &impl Serialize,
+) -> Result<A, ParquetReadError> {
     let payload = serde_json::to_value(request).map_err(|error| ParquetReadError::Failed(ApiError::internal(error)))?;
     let answer = child.call(operation, &payload, Instant::now() + OPERATION_TIME_MAX).map_err(|error| match error {
         SandboxError::Failed { message } => ParquetReadError::Unreadable(clipped(&message)),
         SandboxError::Protocol { .. } => ParquetReadError::Unreadable(CRASHED.to_owned()),
-        SandboxError::Sql(error) if error.kind != SqlErrorKind::Cancelled => ParquetReadError::Unreadable(CRASHED.to_owned()),
+        SandboxError::Sql(error) if error.kind != SqlErrorKind::Cancelled => {
+            ParquetReadError::Unreadable(CRASHED.to_owned())
+        }
         error @ (SandboxError::Sql(_)
         | SandboxError::Busy { .. }
         | SandboxError::Start { .. }

@@ -66,7 +66,11 @@ impl<'a> Reader<'a> {
 
     /// # Errors
     /// Those of [`call`]; the next call uses a new child.
-    pub fn call<A: DeserializeOwned>(&mut self, operation: &str, request: &impl Serialize) -> Result<A, ParquetReadError> {
+    pub fn call<A: DeserializeOwned>(
+        &mut self,
+        operation: &str,
+        request: &impl Serialize,
+    ) -> Result<A, ParquetReadError> {
         let mut child = match self.child.take() {
             Some(child) => child,
             None => self.child().map_err(ParquetReadError::Failed)?,

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::marker::{self, Begun, PendingOperation, OperationStage};
+use super::marker::{self, Begun, OperationStage, PendingOperation};
 use super::remove::{delete_others, undo};
 use super::service::Pipelines;
 use crate::domain::layout::{config_key, dashboard_key, pipeline_prefix};

@@ -17,7 +17,7 @@ use zip::{CompressionMethod, DateTime, ZipWriter};
 
 use super::marker;
 use super::package::{
-    FORMAT, MANIFEST, ArchiveManifest, PackedObject, Problems, check_size, entry_name, is_compressed, object_of,
+    ArchiveManifest, FORMAT, MANIFEST, PackedObject, Problems, check_size, entry_name, is_compressed, object_of,
 };
 use super::remove::refuse_unreachable;
 use super::service::Pipelines;

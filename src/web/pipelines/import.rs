@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::inspect::{Inspected, inspect};
-use super::marker::{self, Begun, PendingOperation, OperationStage};
+use super::marker::{self, Begun, OperationStage, PendingOperation};
 use super::remove::{delete_others, undo};
 use super::service::Pipelines;
 use super::unpack::{Unpacking, check_keys};

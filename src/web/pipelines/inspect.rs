@@ -13,7 +13,7 @@ use flate2::bufread::DeflateDecoder;
 use sha2::{Digest, Sha256};
 
 use super::entries::{self, ArchiveEntry, CompressionMethod};
-use super::package::{CONFIG, FORMAT, MANIFEST, ArchiveManifest, Problems, check_size, object_of};
+use super::package::{ArchiveManifest, CONFIG, FORMAT, MANIFEST, Problems, check_size, object_of};
 use crate::domain::digest::hex;
 use crate::domain::limits::{ARCHIVE_OBJECTS_MAX, INFLATE_FREE_BYTES};
 use crate::domain::name::Slug;

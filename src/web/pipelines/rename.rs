@@ -19,7 +19,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::copying::{Copied, copy_objects, delete_unchanged, replace_tags};
-use super::marker::{self, PendingOperation, OperationStage};
+use super::marker::{self, OperationStage, PendingOperation};
 use super::remove::{delete_objects, delete_others, refuse_unreachable, undo};
 use super::service::Pipelines;
 use crate::domain::layout::{config_key, manifests_prefix, pipeline_prefix, unfinished_key};

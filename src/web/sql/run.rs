@@ -13,11 +13,11 @@ use super::borrow::{
 };
 use super::cancellation::{Cancellation, QueryRegistry};
 use super::failure::{cancelled, from_sandbox, survives};
-use super::types::{LimitReason, ResultColumn, RowLimits, Rows, Statement, TableShape, statement};
+use super::types::{RowLimits, Rows, Statement, TableShape, statement};
 use crate::domain::name::{QueryId, Slug};
 use crate::http::{ApiError, ErrorCode};
 use crate::ports::Kv;
-use crate::sql::sandbox::{self, Relation, Sandbox};
+use crate::sql::sandbox::{Relation, ResultRows, Sandbox};
 use crate::sync::{Permit, Semaphore};
 use crate::web::cache::Deadline;
 use crate::web::counts::Counts;
@@ -40,7 +40,7 @@ const CHILD_WAIT: Duration = Duration::from_secs(10);
 type Outcome = Result<Rows, ApiError>;
 
 /// The outcomes of statements, and the catalog they used.
-pub struct RunResult {
+pub struct QueryOutcomes {
     pub outcomes: Vec<Outcome>,
     pub catalog: Arc<Catalog>,
 }
@@ -188,7 +188,7 @@ impl Sql {
         statements: &[Statement],
         limits: RowLimits,
         query_id: Option<&str>,
-    ) -> Result<RunResult, ApiError> {
+    ) -> Result<QueryOutcomes, ApiError> {
         let announcement = query_id.map(|id| self.registry.announce(pipeline, &self::query_id(id)?)).transpose()?;
         let cancellation = announcement.as_ref().map(|query| query.cancellation.clone()).unwrap_or_default();
         let began = Instant::now();
@@ -211,7 +211,7 @@ impl Sql {
             Ok(outcomes) => outcomes.iter().for_each(|outcome| self.counts.statement(outcome)),
             Err(error) => statements.iter().for_each(|_| self.counts.statement::<()>(&Err(error.clone()))),
         }
-        Ok(RunResult { outcomes: outcomes?, catalog })
+        Ok(QueryOutcomes { outcomes: outcomes?, catalog })
     }
 }
 
@@ -283,8 +283,7 @@ impl Work<'_> {
         };
         for (nth, at) in allowed.iter().enumerate() {
             let deadline = (Instant::now() + self.sql.timeout).min(self.until);
-            let limits = sandbox::RowLimits { rows: self.limits.rows, bytes: self.limits.bytes };
-            match borrowed.child.rows(&statement(&self.statements[*at]), limits, deadline) {
+            match borrowed.child.rows(&statement(&self.statements[*at]), self.limits, deadline) {
                 Ok(found) => self.outcomes[*at] = Some(Ok(rows(found, opened.publishing))),
                 Err(error) => {
                     let goes_on = survives(&error);
@@ -310,16 +309,7 @@ impl Work<'_> {
     }
 }
 
-fn rows(found: sandbox::Rows, publishing: bool) -> Rows {
-    let column = |column: sandbox::ResultColumn| ResultColumn { name: column.name, ty: column.ty };
-    Rows {
-        columns: found.columns.into_iter().map(column).collect(),
-        rows: found.rows,
-        row_count: found.row_count,
-        limit_reason: found.limit_reason.map(|reason| match reason {
-            sandbox::LimitReason::Rows => LimitReason::Rows,
-            sandbox::LimitReason::Bytes => LimitReason::Bytes,
-        }),
-        publishing,
-    }
+fn rows(found: ResultRows, publishing: bool) -> Rows {
+    let ResultRows { columns, rows, row_count, limit_reason, .. } = found;
+    Rows { columns, rows, row_count, limit_reason, publishing }
 }

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::domain::pipeline::types::DataType;
 use crate::sql::sandbox::{self, StatementParams};
+pub use crate::sql::sandbox::{LimitReason, ResultColumn, RowLimits, Value as Param};
 
 /// One statement with its parameters.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -15,30 +14,6 @@ pub struct Statement {
     pub sql: String,
     /// By name, without `$`; bound, never part of the text.
     pub params: Vec<(String, Param)>,
-}
-
-/// A parameter's value.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Param {
-    Null,
-    Boolean(bool),
-    Integer(i64),
-    /// Larger than `Integer`.
-    Unsigned(u64),
-    Float(f64),
-    Text(String),
-    /// `2013-01-31`.
-    Date(chrono::NaiveDate),
-    List(Vec<Param>),
-}
-
-/// A column of a result.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ResultColumn {
-    pub name: String,
-    /// Lakemill's name of the type (`int64`, `decimal(10,2)`), or DuckDB's if there is none.
-    #[serde(rename = "type")]
-    pub ty: String,
 }
 
 /// The rows of a result, up to limits.
@@ -51,22 +26,6 @@ pub struct Rows {
     pub limit_reason: Option<LimitReason>,
     /// The tables were being published while they were read.
     pub publishing: bool,
-}
-
-/// The limit that truncated a result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum LimitReason {
-    Rows,
-    Bytes,
-}
-
-/// Limits of a result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RowLimits {
-    pub rows: u64,
-    /// Bytes of the rows as JSON.
-    pub bytes: u64,
 }
 
 /// A table's name and columns.
@@ -93,33 +52,20 @@ pub struct SqlProblem {
 }
 
 /// Converts a statement. Parameters named `1`, `2`, … without gaps are positional.
-pub fn statement(statement: &Statement) -> sandbox::Statement {
-    let mut by_position: BTreeMap<usize, sandbox::Value> = BTreeMap::new();
+pub fn statement(statement: &Statement) -> sandbox::ParameterizedStatement {
+    let mut by_position: BTreeMap<usize, Param> = BTreeMap::new();
     for (name, param) in &statement.params {
         if let Some(position) = name.parse::<usize>().ok().filter(|position| position.to_string() == *name) {
-            by_position.insert(position, value(param));
+            by_position.insert(position, param.clone());
         }
     }
     let count = statement.params.len();
     let params = if by_position.len() == count && by_position.keys().copied().eq(1..=count) {
         StatementParams::Positional(by_position.into_values().collect())
     } else {
-        StatementParams::Named(statement.params.iter().map(|(name, param)| (name.clone(), value(param))).collect())
+        StatementParams::Named(statement.params.iter().map(|(name, param)| (name.clone(), param.clone())).collect())
     };
-    sandbox::Statement { sql: statement.sql.clone(), params }
-}
-
-fn value(param: &Param) -> sandbox::Value {
-    match param {
-        Param::Null => sandbox::Value::Null,
-        Param::Boolean(value) => sandbox::Value::Bool(*value),
-        Param::Integer(value) => sandbox::Value::Int(*value),
-        Param::Unsigned(value) => sandbox::Value::Unsigned(*value),
-        Param::Float(value) => sandbox::Value::Float(*value),
-        Param::Text(value) => sandbox::Value::Text(value.clone()),
-        Param::Date(value) => sandbox::Value::Date(value.to_string()),
-        Param::List(values) => sandbox::Value::List(values.iter().map(self::value).collect()),
-    }
+    sandbox::ParameterizedStatement { sql: statement.sql.clone(), params }
 }
 
 /// Typical size of the fields around rows.
@@ -165,7 +111,7 @@ mod tests {
             let params = names.iter().map(|name| ((*name).to_owned(), Param::Text((*name).to_owned()))).collect();
             statement(&Statement { sql: String::new(), params }).params
         };
-        let text = |text: &str| sandbox::Value::Text(text.to_owned());
+        let text = |text: &str| Param::Text(text.to_owned());
         assert_eq!(params(&["2", "1"]), StatementParams::Positional(vec![text("1"), text("2")]));
         assert_eq!(params(&[]), StatementParams::Positional(Vec::new()));
         for named in [&["1", "3"][..], &["1", "a"], &["01"]] {

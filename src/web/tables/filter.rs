@@ -189,7 +189,7 @@ fn typed(value: &str, ty: DataType) -> Option<(Param, String)> {
         DataType::Float64 => Some((Param::Float(value.parse().ok()?), sql)),
         DataType::Decimal { precision, scale } => as_text(decimal(value, precision, scale)),
         DataType::String | DataType::Json => Some((text(), "VARCHAR".to_owned())),
-        DataType::Date => Some((Param::Date(NaiveDate::parse_from_str(value, "%Y-%m-%d").ok()?), sql)),
+        DataType::Date => Some((Param::Date(NaiveDate::parse_from_str(value, "%Y-%m-%d").ok()?.to_string()), sql)),
         DataType::Time => as_text(NaiveTime::parse_from_str(value, "%H:%M:%S%.f").ok().map(drop)),
         DataType::Timestamp => as_text(is_timestamp(value).then_some(())),
         DataType::TimestampTz => {

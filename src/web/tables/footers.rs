@@ -15,7 +15,7 @@ use crate::ports::store::{Bucket, StoreError};
 use crate::sql::sandbox::{RelationColumn, Sandbox, StagingFolder};
 use crate::sync::parallel_map;
 use crate::web::failure::from_store;
-use crate::web::parquet::footer::{FooterError, FooterSummary, OPERATION, FootersRequest, bytes};
+use crate::web::parquet::footer::{FooterError, FooterSummary, FootersRequest, OPERATION, bytes};
 use crate::web::parquet::{ParquetReadError, Reader, UnreadableFiles};
 use crate::web::snapshot::selection::{TableFile, table_files};
 use crate::web::sql::failure::from_sandbox;

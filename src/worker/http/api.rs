@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use super::rejections::{EventRejections, Rejection};
 use crate::config::Secret;
 use crate::http::credentials::{MetricsAccess, bears, bears_webhook_secret};
-use crate::http::{ApiError, Caller, ErrorCode, RequestHead, HttpMetrics, Service};
+use crate::http::{ApiError, Caller, ErrorCode, HttpMetrics, RequestHead, Service};
 use crate::observability::CachedHealthCheck;
 use crate::ports::jobs::QueueCounts;
 use crate::ports::kv::KvError;

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use arrow::array::{ArrayRef, Int64Array, StringArray};
 use lakemill::domain::partition::segment;
-use lakemill::sql::sandbox::{ExportFormat, LimitReason, RowLimits, SqlErrorKind, Statement, Value};
+use lakemill::sql::sandbox::{ExportFormat, LimitReason, ParameterizedStatement, RowLimits, SqlErrorKind, Value};
 use serde_json::json;
 
 use super::setup::*;
@@ -59,10 +59,11 @@ fn values_keep_every_digit() {
         ("SELECT MAP {1: 'a'}", "map(int32, string)", json!({"1": "a"})),
         ("SELECT 'a'::ENUM('a', 'b')", "enum", json!("a")),
     ] {
-        let rows = child.rows(&Statement::plain(sql), LIMITS, soon()).unwrap_or_else(|e| panic!("{sql}: {e}"));
+        let rows =
+            child.rows(&ParameterizedStatement::plain(sql), LIMITS, soon()).unwrap_or_else(|e| panic!("{sql}: {e}"));
         let found: serde_json::Value = serde_json::from_str(&rows.rows).unwrap();
         assert_eq!((&found, rows.columns[0].ty.as_str()), (&json!([[expect]]), ty), "{sql}");
-        let described = child.describe(&Statement::plain(sql), soon()).unwrap();
+        let described = child.describe(&ParameterizedStatement::plain(sql), soon()).unwrap();
         assert_eq!(described, rows.columns, "{sql}");
     }
 }
@@ -77,7 +78,7 @@ fn bare_names_of_refused_functions_are_refused_unless_a_column_has_them() {
     let path = parquet(&site.folder.path().join("t.parquet"), &names.map(|name| (name, Arc::clone(&numbers))));
     let columns = names.map(|name| column(name, "int64", false)).to_vec();
     define(&mut child, "t", columns, &[("t/part-00000.parquet", &path)]);
-    let mut rows = |sql: &str| child.rows(&Statement::plain(sql), LIMITS, soon());
+    let mut rows = |sql: &str| child.rows(&ParameterizedStatement::plain(sql), LIMITS, soon());
     for sql in [
         "SELECT current_user",
         "SELECT \"current_user\"",
@@ -130,7 +131,7 @@ fn results_are_truncated_at_their_limits() {
     let site = Site::new();
     let mut child = site.child();
     let mut check = |sql: &str, rows: u64, bytes: u64, expect: (u64, Option<LimitReason>)| {
-        let found = child.rows(&Statement::plain(sql), RowLimits { rows, bytes }, soon()).unwrap();
+        let found = child.rows(&ParameterizedStatement::plain(sql), RowLimits { rows, bytes }, soon()).unwrap();
         assert_eq!((found.row_count, found.limit_reason), expect, "{sql}");
         assert!(found.rows.len() as u64 <= bytes);
     };
@@ -163,17 +164,21 @@ fn parameters_with_any_content_are_bound() {
     }
     for (value, expect, ty) in [
         (Value::Null, json!(null), "\"NULL\""),
-        (Value::Bool(true), json!(true), "BOOLEAN"),
-        (Value::Int(i64::MIN), json!(i64::MIN.to_string()), "BIGINT"),
+        (Value::Boolean(true), json!(true), "BOOLEAN"),
+        (Value::Integer(i64::MIN), json!(i64::MIN.to_string()), "BIGINT"),
         (Value::Unsigned(u64::MAX), json!(u64::MAX.to_string()), "UBIGINT"),
-        (Value::List(vec![Value::Int(1), Value::Unsigned(u64::MAX)]), json!(["1", u64::MAX.to_string()]), "HUGEINT[]"),
+        (
+            Value::List(vec![Value::Integer(1), Value::Unsigned(u64::MAX)]),
+            json!(["1", u64::MAX.to_string()]),
+            "HUGEINT[]",
+        ),
         (Value::Float(1.5e-300), json!(1.5e-300), "DOUBLE"),
         (Value::Float(f64::NAN), json!("NaN"), "DOUBLE"),
         (Value::Float(f64::NEG_INFINITY), json!("-Infinity"), "DOUBLE"),
         (Value::Date("2013-01-31".into()), json!("2013-01-31"), "DATE"),
         (Value::Timestamp("2013-01-31T05:06:07.000001".into()), json!("2013-01-31T05:06:07.000001"), "TIMESTAMP"),
         (Value::List(vec![]), json!([]), "VARCHAR[]"),
-        (Value::List(vec![Value::Int(1), Value::Null]), json!([1, null]), "BIGINT[]"),
+        (Value::List(vec![Value::Integer(1), Value::Null]), json!([1, null]), "BIGINT[]"),
         (Value::List(vec![Value::Date("2013-01-31".into())]), json!(["2013-01-31"]), "DATE[]"),
     ] {
         let found = json(child.rows(&positional("SELECT ?, typeof($1)", std::slice::from_ref(&value)), LIMITS, soon()));
@@ -185,7 +190,7 @@ fn parameters_with_any_content_are_bound() {
 fn missing_and_surplus_parameters_are_reported() {
     let site = Site::new();
     let mut child = site.child();
-    let int = Value::Int(1);
+    let int = Value::Integer(1);
     for (statement, message) in [
         (named("SELECT $a + $b", &[("a", int.clone())]), "the parameter `$b` has no value"),
         (named("SELECT $a", &[("a", int.clone()), ("b", int.clone())]), "there is no parameter `$b` in the statement"),
@@ -193,13 +198,13 @@ fn missing_and_surplus_parameters_are_reported() {
         (positional("SELECT ? + ?", std::slice::from_ref(&int)), "the parameter at position 2 has no value"),
         (positional("SELECT 1", std::slice::from_ref(&int)), "there is no parameter at position 1 in the statement"),
         (positional("SELECT $a", std::slice::from_ref(&int)), "the parameter `$a` has no value"),
-        (Statement::plain("SELECT $a"), "the parameter `$a` has no value"),
+        (ParameterizedStatement::plain("SELECT $a"), "the parameter `$a` has no value"),
         (
             named("SELECT $a", &[("a", Value::Date("2013-02-30".into()))]),
             "the parameter `$a`: expected a date like `2013-01-31`, found `2013-02-30`",
         ),
         (
-            named("SELECT $a", &[("a", Value::List(vec![int.clone(), Value::Bool(true)]))]),
+            named("SELECT $a", &[("a", Value::List(vec![int.clone(), Value::Boolean(true)]))]),
             "the parameter `$a`: the values of a list are of different kinds",
         ),
         (
@@ -210,7 +215,11 @@ fn missing_and_surplus_parameters_are_reported() {
         let error = refusal(child.rows(&statement, LIMITS, soon()));
         assert_eq!((error.kind, error.message.as_str()), (SqlErrorKind::InvalidSql, message), "{statement:?}");
     }
-    assert_eq!(json(child.rows(&Statement::plain("SELECT 1"), LIMITS, soon())), json!([[1]]), "the child lives on");
+    assert_eq!(
+        json(child.rows(&ParameterizedStatement::plain("SELECT 1"), LIMITS, soon())),
+        json!([[1]]),
+        "the child lives on"
+    );
 }
 
 #[test]
@@ -218,14 +227,39 @@ fn errors_have_message_and_position() {
     let site = Site::new();
     let mut child = site.child();
     for (statement, kind, message, place) in [
-        (Statement::plain("SELECT 1,\n  nope FROM range(1)"), SqlErrorKind::InvalidSql, "nope", Some((2, 3))),
-        (named("SELECT $a,\n  nope FROM range(1)", &[("a", Value::Int(1))]), SqlErrorKind::InvalidSql, "nope", None),
-        (Statement::plain("SELECT CAST('x' AS INTEGER)"), SqlErrorKind::Failed, "could not convert", Some((1, 8))),
-        (Statement::plain("/* a */ SELECT nope FROM range(1) -- b"), SqlErrorKind::InvalidSql, "nope", Some((1, 16))),
-        (Statement::plain("EXPLAIN SELECT nope FROM range(1)"), SqlErrorKind::InvalidSql, "nope", Some((1, 16))),
-        (Statement::plain("COPY t TO 'x'"), SqlErrorKind::InvalidSql, "", None),
-        (Statement::plain("SELECT 1; SELECT 2"), SqlErrorKind::InvalidSql, "", None),
-        (Statement::plain("SELECT * FROM missing"), SqlErrorKind::InvalidSql, "missing", None),
+        (
+            ParameterizedStatement::plain("SELECT 1,\n  nope FROM range(1)"),
+            SqlErrorKind::InvalidSql,
+            "nope",
+            Some((2, 3)),
+        ),
+        (
+            named("SELECT $a,\n  nope FROM range(1)", &[("a", Value::Integer(1))]),
+            SqlErrorKind::InvalidSql,
+            "nope",
+            None,
+        ),
+        (
+            ParameterizedStatement::plain("SELECT CAST('x' AS INTEGER)"),
+            SqlErrorKind::Failed,
+            "could not convert",
+            Some((1, 8)),
+        ),
+        (
+            ParameterizedStatement::plain("/* a */ SELECT nope FROM range(1) -- b"),
+            SqlErrorKind::InvalidSql,
+            "nope",
+            Some((1, 16)),
+        ),
+        (
+            ParameterizedStatement::plain("EXPLAIN SELECT nope FROM range(1)"),
+            SqlErrorKind::InvalidSql,
+            "nope",
+            Some((1, 16)),
+        ),
+        (ParameterizedStatement::plain("COPY t TO 'x'"), SqlErrorKind::InvalidSql, "", None),
+        (ParameterizedStatement::plain("SELECT 1; SELECT 2"), SqlErrorKind::InvalidSql, "", None),
+        (ParameterizedStatement::plain("SELECT * FROM missing"), SqlErrorKind::InvalidSql, "missing", None),
     ] {
         let error = refusal(child.rows(&statement, LIMITS, soon()));
         assert_eq!(error.kind, kind, "{error:?}");
@@ -234,7 +268,7 @@ fn errors_have_message_and_position() {
             assert_eq!(error.position.map(|p| (p.line, p.column)), place, "{error:?}");
         }
     }
-    let error = refusal(child.describe(&Statement::plain("SELECT 1,\n  nope FROM range(1)"), soon()));
+    let error = refusal(child.describe(&ParameterizedStatement::plain("SELECT 1,\n  nope FROM range(1)"), soon()));
     assert_eq!(error.position.map(|p| (p.line, p.column)), Some((2, 3)), "{error:?}");
 }
 
@@ -278,15 +312,18 @@ fn partition_values_round_trip() {
         .collect();
     let files: Vec<(&str, &Path)> = files.iter().map(|(key, path)| (key.as_str(), path.as_path())).collect();
     define(&mut child, "t", vec![column("the part=", "string", true), column("n", "int64", false)], &files);
-    let found =
-        json(child.rows(&Statement::plain("SELECT \"the part=\" FROM t WHERE n % 10 = 0 ORDER BY n"), LIMITS, soon()));
+    let found = json(child.rows(
+        &ParameterizedStatement::plain("SELECT \"the part=\" FROM t WHERE n % 10 = 0 ORDER BY n"),
+        LIMITS,
+        soon(),
+    ));
     let expect: Vec<_> = texts.iter().map(|text| json!([text])).collect();
     assert_eq!(found, json!(expect));
     for text in texts.into_iter().flatten() {
         let one = named("SELECT count(*) FROM t WHERE \"the part=\" = $x", &[("x", Value::Text(text.into()))]);
         assert_eq!(json(child.rows(&one, LIMITS, soon())), json!([[2]]), "{text:?}");
     }
-    let nulls = Statement::plain("SELECT count(*) FROM t WHERE \"the part=\" IS NULL");
+    let nulls = ParameterizedStatement::plain("SELECT count(*) FROM t WHERE \"the part=\" IS NULL");
     assert_eq!(json(child.rows(&nulls, LIMITS, soon())), json!([[2]]));
 }
 
@@ -316,7 +353,7 @@ fn partition_columns_have_their_declared_types() {
         let files: Vec<(&str, &Path)> = keys.iter().map(|key| (key.as_str(), path.as_path())).collect();
         define(&mut child, &name, vec![column("n", "int64", false), column("c", ty, true)], &files);
         let sql = format!("SELECT c FROM {name} GROUP BY c ORDER BY c NULLS LAST");
-        let rows = child.rows(&Statement::plain(sql), LIMITS, soon()).unwrap();
+        let rows = child.rows(&ParameterizedStatement::plain(sql), LIMITS, soon()).unwrap();
         assert_eq!(rows.columns[0].ty, ty);
         assert_eq!(json(Ok(rows)), json!([[expect], [null]]), "{ty}");
     }
@@ -333,10 +370,10 @@ fn tables_have_the_declared_columns_in_their_order() {
     define(&mut child, "t", columns(), &[("t/part-00000.parquet", &path)]);
     define(&mut child, "empty", columns(), &[]);
     assert_eq!(
-        json(child.rows(&Statement::plain("SELECT * FROM t ORDER BY 1"), LIMITS, soon())),
+        json(child.rows(&ParameterizedStatement::plain("SELECT * FROM t ORDER BY 1"), LIMITS, soon())),
         json!([[1, "x"], [2, "y"]])
     );
-    let empty = child.rows(&Statement::plain("SELECT * FROM empty"), LIMITS, soon()).unwrap();
+    let empty = child.rows(&ParameterizedStatement::plain("SELECT * FROM empty"), LIMITS, soon()).unwrap();
     let found: Vec<_> = empty.columns.iter().map(|c| (c.name.as_str(), c.ty.as_str())).collect();
     assert_eq!((found, empty.row_count), (vec![("we\"ird ", "int32"), ("a", "string")], 0));
     // As dashboards ask.
@@ -368,7 +405,7 @@ fn files_outside_the_folder_are_refused() {
 
 fn download(site: &Site, sql: &str, format: ExportFormat) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let mut from = site.child().download(&Statement::plain(sql), format, soon()).unwrap();
+    let mut from = site.child().download(&ParameterizedStatement::plain(sql), format, soon()).unwrap();
     from.read_to_end(&mut bytes).unwrap();
     bytes
 }
@@ -410,7 +447,7 @@ fn parquet_round_trips() {
     let names = ["i", "s", "d", "v"].map(|name| column(name, if name == "i" { "int64" } else { "string" }, false));
     define(&mut child, "t", names.to_vec(), &[("t/p.parquet", &path)]);
     let sql = "SELECT count(*), sum(i), max(s), min(d), min(v) FROM t";
-    let found = json(child.rows(&Statement::plain(sql), LIMITS, soon()));
+    let found = json(child.rows(&ParameterizedStatement::plain(sql), LIMITS, soon()));
     assert_eq!(found, json!([[200000, 19999900000_i64, "99999", "0.00", "P1D"]]));
 }
 
@@ -423,11 +460,11 @@ fn parquet_keeps_every_digit_of_whole_numbers() {
     let mut child = site.child();
     let names = ["h", "few", "b"].map(|name| column(name, "string", false));
     define(&mut child, "t", names.to_vec(), &[("t/p.parquet", &path)]);
-    let found = json(child.rows(&Statement::plain("SELECT h, few, b FROM t"), LIMITS, soon()));
+    let found = json(child.rows(&ParameterizedStatement::plain("SELECT h, few, b FROM t"), LIMITS, soon()));
     assert_eq!(found, json!([["170141183460469231731687303715884105727", "7", "101"]]));
     let late = "SELECT CASE WHEN i = 900000 THEN 170141183460469231731687303715884105727::HUGEINT ELSE i END \
                 FROM range(1000000) t(i)";
-    let mut from = site.child().download(&Statement::plain(late), ExportFormat::Parquet, soon()).unwrap();
+    let mut from = site.child().download(&ParameterizedStatement::plain(late), ExportFormat::Parquet, soon()).unwrap();
     let error = from.read_to_end(&mut Vec::new()).unwrap_err();
     assert!(error.to_string().contains("cast it to VARCHAR"), "{error}");
 }
@@ -437,7 +474,7 @@ fn failed_download_never_ends_cleanly() {
     let site = Site::new();
     let sql = "SELECT CASE WHEN i = 900000 THEN CAST('x' || i AS INTEGER) ELSE i END FROM range(1000000) t(i)";
     for format in [ExportFormat::Csv, ExportFormat::Json, ExportFormat::Parquet] {
-        match site.child().download(&Statement::plain(sql), format, soon()) {
+        match site.child().download(&ParameterizedStatement::plain(sql), format, soon()) {
             Err(error) => assert_eq!(error.sql_kind(), Some(SqlErrorKind::Failed), "{error}"),
             Ok(mut from) => {
                 let error = std::io::copy(&mut from, &mut std::io::sink()).unwrap_err();
@@ -446,11 +483,13 @@ fn failed_download_never_ends_cleanly() {
             }
         }
     }
-    let error = refusal(site.child().download(&Statement::plain("SELECT nope"), ExportFormat::Csv, soon()).map(|_| ()));
+    let error = refusal(
+        site.child().download(&ParameterizedStatement::plain("SELECT nope"), ExportFormat::Csv, soon()).map(|_| ()),
+    );
     assert_eq!(error.kind, SqlErrorKind::InvalidSql);
     // Its deadline ends it too, however slowly it is read.
     let deadline = Instant::now() + std::time::Duration::from_secs(3);
-    let endless = Statement::plain("SELECT * FROM range(1000000000000)");
+    let endless = ParameterizedStatement::plain("SELECT * FROM range(1000000000000)");
     if let Ok(mut from) = site.child().download(&endless, ExportFormat::Csv, deadline) {
         assert!(std::io::copy(&mut from, &mut std::io::sink()).is_err());
     }
@@ -483,13 +522,13 @@ fn every_kind_of_statement_runs_and_is_described() {
         "SHOW TABLES",
         "EXPLAIN FROM t",
     ] {
-        let statement = Statement::plain(sql);
+        let statement = ParameterizedStatement::plain(sql);
         let rows = child.rows(&statement, LIMITS, soon()).unwrap_or_else(|error| panic!("{sql}: {error}"));
         assert!(rows.row_count > 0, "{sql}");
         assert_eq!(child.describe(&statement, soon()).unwrap(), rows.columns, "{sql}");
         assert!(!rows.rows.contains(site.folder.path().to_str().unwrap()), "{sql}: {}", rows.rows);
     }
-    let grouped = named("SELECT n FROM t WHERE n > $low GROUP BY ALL", &[("LOW", Value::Int(30))]);
+    let grouped = named("SELECT n FROM t WHERE n > $low GROUP BY ALL", &[("LOW", Value::Integer(30))]);
     assert_eq!(json(child.rows(&grouped, LIMITS, soon())), json!([[31]]));
 }
 
@@ -501,8 +540,8 @@ fn table_with_more_files_than_the_open_limit_is_read() {
     let keys: Vec<String> = (0..700).map(|at| format!("t/d={at}/p.parquet")).collect();
     let files: Vec<(&str, &Path)> = keys.iter().map(|key| (key.as_str(), path.as_path())).collect();
     define(&mut child, "t", vec![column("n", "int64", false), column("d", "int32", true)], &files);
-    let all = Statement::plain("SELECT count(*), sum(n), sum(d) FROM t");
+    let all = ParameterizedStatement::plain("SELECT count(*), sum(n), sum(d) FROM t");
     assert_eq!(json(child.rows(&all, LIMITS, soon())), json!([[1400, 14700, 489300]]));
-    let one = Statement::plain("SELECT count(*) FROM t WHERE d = 7");
+    let one = ParameterizedStatement::plain("SELECT count(*) FROM t WHERE d = 7");
     assert_eq!(json(child.rows(&one, LIMITS, soon())), json!([[2]]));
 }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use lakemill::sql::sandbox::{ExportFormat, RowLimits, SandboxError, SandboxOptions, SqlErrorKind, Statement};
+use lakemill::sql::sandbox::{
+    ExportFormat, ParameterizedStatement, RowLimits, SandboxError, SandboxOptions, SqlErrorKind,
+};
 
 use super::setup::*;
 
@@ -57,7 +59,8 @@ fn ends(site: &Site, sql: &str) {
     let mut child = site.child();
     let watch = Watch::start(child.pid().unwrap());
     let began = Instant::now();
-    let outcome = child.rows(&Statement::plain(sql), RowLimits { rows: 1_000, bytes: 8 * MIB }, began + DEADLINE);
+    let outcome =
+        child.rows(&ParameterizedStatement::plain(sql), RowLimits { rows: 1_000, bytes: 8 * MIB }, began + DEADLINE);
     let shown: String = sql.chars().take(100).collect();
     assert!(began.elapsed() < DEADLINE + GRACE, "{shown}");
     match &outcome {
@@ -146,12 +149,13 @@ fn malformed_bombs_are_refused_or_ended() {
 #[test]
 fn slow_reader_blocks_only_its_child() {
     let site = site();
-    let endless = Statement::plain("SELECT repeat('x', 1000) FROM range(1000000000)");
+    let endless = ParameterizedStatement::plain("SELECT repeat('x', 1000) FROM range(1000000000)");
     let child = site.child();
     let watch = Watch::start(child.pid().unwrap());
     let unread = child.download(&endless, ExportFormat::Csv, Instant::now() + Duration::from_secs(2)).unwrap();
     site.works();
-    let mut other = site.child().download(&endless, ExportFormat::Json, Instant::now() + Duration::from_secs(2)).unwrap();
+    let mut other =
+        site.child().download(&endless, ExportFormat::Json, Instant::now() + Duration::from_secs(2)).unwrap();
     let mut piece = [0; 1_000];
     let failed = loop {
         match std::io::Read::read(&mut other, &mut piece) {

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use lakemill::sql::sandbox::{ExportFormat, Sandbox, SandboxError, SqlErrorKind, Statement};
+use lakemill::sql::sandbox::{ExportFormat, ParameterizedStatement, Sandbox, SandboxError, SqlErrorKind};
 use serde_json::{Value, json};
 
 use super::setup::*;
@@ -145,7 +145,7 @@ fn crash_of_a_child_leaves_the_next_intact() {
         let error = child.call(op, &Value::Null, soon()).unwrap_err();
         assert_eq!(error.sql_kind(), kind, "{op}: {error}");
         assert_eq!(kind.is_none(), matches!(error, SandboxError::Protocol { .. }), "{op}: {error}");
-        assert!(child.rows(&Statement::plain("SELECT 1"), LIMITS, soon()).is_err(), "it is dead");
+        assert!(child.rows(&ParameterizedStatement::plain("SELECT 1"), LIMITS, soon()).is_err(), "it is dead");
         site.works();
     }
     let mut child = site.child();
@@ -159,8 +159,9 @@ fn crash_of_a_child_leaves_the_next_intact() {
 #[test]
 fn deadline_and_cancellation_end_a_child() {
     let site = Site::new();
-    let endless =
-        Statement::plain("SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.range + b.range = -1");
+    let endless = ParameterizedStatement::plain(
+        "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.range + b.range = -1",
+    );
     let mut child = site.child();
     let error = refusal(child.rows(&endless, LIMITS, Instant::now() + Duration::from_millis(300)));
     assert_eq!(error.kind, SqlErrorKind::Timeout);
@@ -210,8 +211,10 @@ fn children_leave_no_folder_or_process() {
         pids.push(child.pid().unwrap());
         std::fs::write(child.folder().unwrap().join("x"), "x").unwrap();
     }
-    let mut from =
-        site.child().download(&Statement::plain("SELECT * FROM range(1000000000)"), ExportFormat::Csv, soon()).unwrap();
+    let mut from = site
+        .child()
+        .download(&ParameterizedStatement::plain("SELECT * FROM range(1000000000)"), ExportFormat::Csv, soon())
+        .unwrap();
     from.read_exact(&mut [0; 1_000]).unwrap();
     drop(from);
     let Site { sandbox, folder } = site;

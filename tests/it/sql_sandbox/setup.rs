@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use arrow::array::{ArrayRef, RecordBatch};
 use lakemill::sql::sandbox::{
-    Child, StatementParams, Relation, RelationColumn, RowLimits, Rows, Sandbox, SandboxError, SandboxOptions, SqlError,
-    Statement, Value,
+    Child, ParameterizedStatement, Relation, RelationColumn, ResultRows, RowLimits, Sandbox, SandboxError,
+    SandboxOptions, SqlError, StatementParams, Value,
 };
 use parquet::arrow::ArrowWriter;
 use tempfile::TempDir;
@@ -54,8 +54,8 @@ impl Site {
     }
 
     /// The rows of a statement in a child of its own.
-    pub fn rows(&self, sql: &str) -> Result<Rows, SandboxError> {
-        self.child().rows(&Statement::plain(sql), LIMITS, soon())
+    pub fn rows(&self, sql: &str) -> Result<ResultRows, SandboxError> {
+        self.child().rows(&ParameterizedStatement::plain(sql), LIMITS, soon())
     }
 
     pub fn json(&self, sql: &str) -> serde_json::Value {
@@ -68,7 +68,7 @@ impl Site {
     }
 }
 
-pub fn json(rows: Result<Rows, SandboxError>) -> serde_json::Value {
+pub fn json(rows: Result<ResultRows, SandboxError>) -> serde_json::Value {
     serde_json::from_str(&rows.unwrap().rows).unwrap()
 }
 
@@ -79,14 +79,14 @@ pub fn refusal<T: std::fmt::Debug>(outcome: Result<T, SandboxError>) -> SqlError
     }
 }
 
-pub fn named(sql: &str, values: &[(&str, Value)]) -> Statement {
+pub fn named(sql: &str, values: &[(&str, Value)]) -> ParameterizedStatement {
     let values: BTreeMap<String, Value> =
         values.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
-    Statement { sql: sql.to_owned(), params: StatementParams::Named(values) }
+    ParameterizedStatement { sql: sql.to_owned(), params: StatementParams::Named(values) }
 }
 
-pub fn positional(sql: &str, values: &[Value]) -> Statement {
-    Statement { sql: sql.to_owned(), params: StatementParams::Positional(values.to_vec()) }
+pub fn positional(sql: &str, values: &[Value]) -> ParameterizedStatement {
+    ParameterizedStatement { sql: sql.to_owned(), params: StatementParams::Positional(values.to_vec()) }
 }
 
 pub fn column(name: &str, ty: &str, partition: bool) -> RelationColumn {

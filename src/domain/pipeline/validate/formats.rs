@@ -159,7 +159,12 @@ fn reads_back(items: &[Item<'_>], temporal: Temporal, has_offset: bool) -> bool 
     })
 }
 
-fn reads_back_one(items: &[Item<'_>], temporal: Temporal, has_offset: bool, sample: DateTime<FixedOffset>) -> Option<()> {
+fn reads_back_one(
+    items: &[Item<'_>],
+    temporal: Temporal,
+    has_offset: bool,
+    sample: DateTime<FixedOffset>,
+) -> Option<()> {
     let mut text = String::new();
     // `%#z` can be read but not written.
     let written = items.iter().map(|item| match item {
@@ -173,7 +178,9 @@ fn reads_back_one(items: &[Item<'_>], temporal: Temporal, has_offset: bool, samp
     let same = match temporal {
         Temporal::Date => parsed.to_naive_date().ok()? == sample.date_naive(),
         Temporal::Time => parsed.to_naive_time().map(|t| to_minute(t.hour(), t.minute())).ok()?,
-        Temporal::Timestamp | Temporal::TimestampTz if has_offset => (parsed.to_datetime().ok()? - sample).num_minutes() == 0,
+        Temporal::Timestamp | Temporal::TimestampTz if has_offset => {
+            (parsed.to_datetime().ok()? - sample).num_minutes() == 0
+        }
         Temporal::Timestamp | Temporal::TimestampTz => {
             let naive = parsed.to_naive_datetime_with_offset(0).ok()?;
             // Seconds since 1970 are read as UTC, the rest as it stands.

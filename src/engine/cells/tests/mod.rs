@@ -15,7 +15,7 @@ use super::*;
 use crate::domain::name::ColumnName;
 use crate::domain::pipeline::types::DataType;
 use crate::domain::pipeline::{Column, ColumnSource, Dialect, OnError, RaggedRows};
-use crate::engine::read::record_index::{Field, RecordIndex};
+use crate::engine::read::record_index::{FieldRange, RecordIndex};
 use crate::ports::arrow_types::arrow_type;
 
 pub(super) fn dialect() -> Dialect {
@@ -53,21 +53,21 @@ pub(super) fn block(dialect: &Dialect, cells: &[&str]) -> (Vec<u8>, RecordIndex)
                 let start = text.len();
                 text.extend_from_slice(content.as_bytes());
                 let escaped = content.as_bytes().iter().any(|b| Some(*b) == dialect.escape.or(dialect.quote));
-                let field = Field::new(start, text.len(), true, escaped);
+                let field = FieldRange::new(start, text.len(), true, escaped);
                 text.push(b'"');
                 field
             }
-            None if *cell == "<absent>" => Field::ABSENT,
+            None if *cell == "<absent>" => FieldRange::ABSENT,
             None => {
                 let start = text.len();
                 text.extend_from_slice(cell.as_bytes());
-                Field::new(start, text.len(), false, false)
+                FieldRange::new(start, text.len(), false, false)
             }
         };
         text.push(b',');
-        let last = Field::new(text.len(), text.len() + 1, false, false);
+        let last = FieldRange::new(text.len(), text.len() + 1, false, false);
         text.extend_from_slice(b"x\n");
-        index.fields.extend([Field::new(record, record + 1, false, false), field, last]);
+        index.fields.extend([FieldRange::new(record, record + 1, false, false), field, last]);
         index.records.push((record as u32, text.len() as u32 - 1));
     }
     (text, index)

@@ -8,7 +8,7 @@ use super::errors::{REFUSED, failure};
 use crate::sql::bounds::PARSER_DEPTH_MAX;
 use crate::sql::errors::EngineFailure;
 use crate::sql::query::literal;
-use crate::sql::statement::{SqlParser, SERIALIZE, refused_values};
+use crate::sql::statement::{SERIALIZE, SqlParser, refused_values};
 
 /// Opens an instance that reads files below `folder` only. It caches no files: they are local, and a child serves one
 /// unit of work.

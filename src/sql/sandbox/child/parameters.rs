@@ -71,8 +71,8 @@ fn cast(text: &str, ty: &str) -> String {
 /// The DuckDB type of a value that isn't null or a list.
 fn sql_type(value: &Value) -> Option<&'static str> {
     match value {
-        Value::Bool(_) => Some("BOOLEAN"),
-        Value::Int(_) => Some("BIGINT"),
+        Value::Boolean(_) => Some("BOOLEAN"),
+        Value::Integer(_) => Some("BIGINT"),
         Value::Unsigned(_) => Some("UBIGINT"),
         Value::Float(_) => Some("DOUBLE"),
         Value::Text(_) => Some("VARCHAR"),
@@ -86,8 +86,8 @@ fn argument(value: &Value) -> Result<String, String> {
     let text = match value {
         Value::Null => return Ok("NULL".to_owned()),
         Value::List(values) => return list(values),
-        Value::Bool(value) => value.to_string(),
-        Value::Int(value) => value.to_string(),
+        Value::Boolean(value) => value.to_string(),
+        Value::Integer(value) => value.to_string(),
         Value::Unsigned(value) => value.to_string(),
         Value::Float(value) if value.is_nan() => "NaN".to_owned(),
         Value::Float(value) => format!("{value:?}"),

@@ -16,7 +16,7 @@ use super::result::{JsonRows, ResultStream, first_rows};
 use super::{database, download, parameters, relations};
 use crate::sql::query::enclosed;
 use crate::sql::sandbox::error::{SqlError, SqlErrorKind};
-use crate::sql::sandbox::task::{Analysis, ExportFormat, Relation, ResultColumn, RowLimits, Statement};
+use crate::sql::sandbox::task::{Analysis, ExportFormat, ParameterizedStatement, Relation, ResultColumn, RowLimits};
 use crate::sql::sandbox::zones;
 use crate::sql::statement::position_of_parameter;
 
@@ -58,7 +58,7 @@ impl DuckSession {
         zones.map_err(|error| ChildError::Zones(error.to_string()))?;
         let mut session = Self { connection, folder, tables: BTreeSet::new(), checked: HashMap::new() };
         // Loads what the first statement would load.
-        let _ = session.describe(&Statement::plain("SELECT 1"));
+        let _ = session.describe(&ParameterizedStatement::plain("SELECT 1"));
         session.checked.clear();
         Ok(session)
     }
@@ -106,7 +106,7 @@ impl DuckSession {
     }
 
     /// Checks the statement and binds its parameters.
-    fn bind(&mut self, statement: &Statement, purpose: Purpose) -> Result<BoundStatement, TaskError> {
+    fn bind(&mut self, statement: &ParameterizedStatement, purpose: Purpose) -> Result<BoundStatement, TaskError> {
         let allowed = self.check(&statement.sql)?;
         let arguments = parameters::arguments(&allowed.names.parameters, &statement.params)
             .map_err(|error| at_missing_parameter(error, &allowed.names.parameters, statement))?;
@@ -172,28 +172,33 @@ impl DuckSession {
         })
     }
 
-    pub fn describe(&mut self, statement: &Statement) -> Result<Vec<ResultColumn>, TaskError> {
+    pub fn describe(&mut self, statement: &ParameterizedStatement) -> Result<Vec<ResultColumn>, TaskError> {
         let bound = self.bind(statement, Purpose::Columns)?;
         self.run(&bound, |reading| Ok(reading.columns()))
     }
 
     pub fn rows(
         &mut self,
-        statement: &Statement,
+        statement: &ParameterizedStatement,
         limits: RowLimits,
     ) -> Result<(Vec<ResultColumn>, JsonRows), TaskError> {
         let bound = self.bind(statement, Purpose::Rows)?;
         self.run(&bound, |reading| Ok((reading.columns(), first_rows(reading, limits)?)))
     }
 
-    pub fn download(&mut self, statement: &Statement, format: ExportFormat, out: &mut Output) -> Result<(), TaskError> {
+    pub fn download(
+        &mut self,
+        statement: &ParameterizedStatement,
+        format: ExportFormat,
+        out: &mut Output,
+    ) -> Result<(), TaskError> {
         let bound = self.bind(statement, Purpose::Rows)?;
         self.run(&bound, |reading| download::write(reading, format, out))
     }
 }
 
 /// Moves an error without a position to the first parameter that has no value, if there is one.
-fn at_missing_parameter(error: TaskError, names: &[String], statement: &Statement) -> TaskError {
+fn at_missing_parameter(error: TaskError, names: &[String], statement: &ParameterizedStatement) -> TaskError {
     match error {
         TaskError::Sql(error) => {
             let missing = parameters::missing(names, &statement.params);

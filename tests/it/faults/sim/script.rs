@@ -13,7 +13,7 @@ use lakemill::ports::jobs::{EnqueueOutcome, JobRegistry};
 use lakemill::ports::schedule::Schedule;
 use lakemill::ports::store::{Bucket, WriteOptions};
 use lakemill::sql::sandbox::child::DuckExpressions;
-use lakemill::worker::{WorkerOptions, WorkerParts, WorkerState, Stopping, Worker};
+use lakemill::worker::{Stopping, Worker, WorkerOptions, WorkerParts, WorkerState};
 
 use super::kv::SimKv;
 use super::scheduler::Scheduler;
