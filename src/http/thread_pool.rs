@@ -12,11 +12,11 @@ use std::time::Duration;
 /// An idle thread ends after this.
 const IDLE_TIME_MAX: Duration = Duration::from_secs(5);
 
-pub(super) type PoolTask = Box<dyn FnOnce() + Send>;
+pub(super) type HandlerTask = Box<dyn FnOnce() + Send>;
 
 #[derive(Default)]
 struct State {
-    jobs: VecDeque<PoolTask>,
+    jobs: VecDeque<HandlerTask>,
     idle: usize,
     threads: usize,
     closed: bool,
@@ -46,7 +46,7 @@ impl ThreadPool {
     ///
     /// # Errors
     /// The pool is closed, or it has no thread and none could be started; the job is dropped.
-    pub(super) fn run(&self, job: PoolTask) -> io::Result<()> {
+    pub(super) fn run(&self, job: HandlerTask) -> io::Result<()> {
         let mut state = self.queue.state.lock();
         if state.closed {
             return Err(io::ErrorKind::BrokenPipe.into());

@@ -1091,11 +1091,11 @@ export interface components {
         /** @description A column of a result. */
         ResultColumn: {
             name: string;
-            /** @description Lakemill's name of the type (`int64`, `decimal(10,2)`), or DuckDB's if there is none. */
+            /** @description Lakemill's name of the type (`int64`, `decimal(10,2)`), or DuckDB's in lower case if there is none. */
             type: string;
         };
         /**
-         * @description The limit that truncated a result.
+         * @description Why a result is truncated.
          * @enum {string}
          */
         LimitReason: "rows" | "bytes";

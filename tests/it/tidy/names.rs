@@ -15,7 +15,7 @@ fn declared(line: &str) -> Option<&str> {
     let rest = if rest.starts_with('(') { rest.split_once(')')?.1 } else { rest };
     let mut words = rest.split_whitespace();
     words.next().filter(|word| KINDS.contains(word))?;
-    words.next()?.split(|c: char| !c.is_alphanumeric() && c != '_').next()
+    words.next()?.split(|c: char| !c.is_alphanumeric() && c != '_').next().filter(|name| !name.is_empty())
 }
 
 /// Types of the product whose name another file's type has, too.
