@@ -60,7 +60,12 @@ fn add(changed: &mut Changes, keys: &[String]) {
     *changed = std::mem::take(changed).into_iter().map(|(pipeline, keys)| (pipeline, keys.bounded())).collect();
 }
 
-fn record(shared: &WorkerShared, changed: &mut Changes, rescan: &mut bool, requested: &mut Requested) -> Result<(), String> {
+fn record(
+    shared: &WorkerShared,
+    changed: &mut Changes,
+    rescan: &mut bool,
+    requested: &mut Requested,
+) -> Result<(), String> {
     if !changed.is_empty() {
         let changes: Vec<_> = std::mem::take(changed).into_iter().collect();
         let since = shared.kv.record_changes(&changes).map_err(|error| {

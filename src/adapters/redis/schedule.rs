@@ -70,8 +70,9 @@ impl Schedule for RedisKv {
 
     fn changed_keys(&self, job_id: &JobId) -> KvResult<ChangedKeys> {
         let command = ::redis::cmd("HKEYS").arg(keys::job_changes(job_id)).to_owned();
-        let reply = Reply::new("changed_keys", self.pool.request("changed_keys", Repeat::Idempotent, &command)?);
-        let fields = reply.list()?.iter().map(Reply::text).collect::<KvResult<BTreeSet<String>>>()?;
+        let reply =
+            OperationReply::new("changed_keys", self.pool.request("changed_keys", Repeat::Idempotent, &command)?);
+        let fields = reply.list()?.iter().map(OperationReply::text).collect::<KvResult<BTreeSet<String>>>()?;
         let is_complete = fields.contains("");
         let keys = fields.iter().map(String::as_str).filter(|key| !key.is_empty());
         Ok(if is_complete { keys.collect() } else { ChangedKeys::All })

@@ -8,12 +8,12 @@ use crate::domain::job::changed_keys::fit;
 use crate::domain::job::{ChangedKeys, JobId};
 use crate::domain::name::Slug;
 
-use super::db::Step;
-use super::error::Outcome;
+use super::db::KvTransaction;
+use super::error::StepResult;
 use super::units::sql_count;
 
 /// Adds keys to the set of a pipeline's window. `is_new`: the window had no event before.
-pub(super) fn add(step: &Step<'_>, pipeline: &Slug, changed: &ChangedKeys, is_new: bool) -> Outcome<()> {
+pub(super) fn add(step: &KvTransaction<'_>, pipeline: &Slug, changed: &ChangedKeys, is_new: bool) -> StepResult<()> {
     let sql = "SELECT id, keys, bytes FROM change_sets WHERE pipeline = ?1 AND job_id IS NULL AND NOT is_all";
     let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?));
     let count_of = |found: i64| usize::try_from(found).unwrap_or(usize::MAX);
@@ -40,26 +40,26 @@ pub(super) fn add(step: &Step<'_>, pipeline: &Slug, changed: &ChangedKeys, is_ne
     Ok(())
 }
 
-fn has_set(step: &Step<'_>, pipeline: &Slug) -> Outcome<bool> {
+fn has_set(step: &KvTransaction<'_>, pipeline: &Slug) -> StepResult<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM change_sets WHERE pipeline = ?1 AND job_id IS NULL)";
     Ok(step.sql(sql)?.query_row([pipeline.as_str()], |row| row.get(0))?)
 }
 
 /// Makes the job of the next window look at all keys.
-pub(super) fn change_all(step: &Step<'_>, pipeline: &Slug) -> Outcome<()> {
+pub(super) fn change_all(step: &KvTransaction<'_>, pipeline: &Slug) -> StepResult<()> {
     forget(step, pipeline)?;
     step.run("INSERT INTO change_sets (pipeline, is_all) VALUES (?1, 1)", [pipeline.as_str()])?;
     Ok(())
 }
 
 /// Deletes the set of the pipeline's window.
-pub(super) fn forget(step: &Step<'_>, pipeline: &Slug) -> Outcome<()> {
+pub(super) fn forget(step: &KvTransaction<'_>, pipeline: &Slug) -> StepResult<()> {
     step.run("DELETE FROM change_sets WHERE pipeline = ?1 AND job_id IS NULL", [pipeline.as_str()])?;
     Ok(())
 }
 
 /// Makes the waiting jobs and the next window of a pipeline look at all keys, unless the pipeline was deleted.
-pub(super) fn look_at_all(step: &Step<'_>, pipeline: &Slug) -> Outcome<()> {
+pub(super) fn look_at_all(step: &KvTransaction<'_>, pipeline: &Slug) -> StepResult<()> {
     let sql = "SELECT EXISTS (SELECT 1 FROM tombstones WHERE pipeline = ?1 AND expires_ms > ?2)";
     if step.sql(sql)?.query_row(params![pipeline.as_str(), step.now], |row| row.get(0))? {
         return Ok(());
@@ -69,7 +69,7 @@ pub(super) fn look_at_all(step: &Step<'_>, pipeline: &Slug) -> Outcome<()> {
 }
 
 /// Hands the keys of the pipeline's window, which has been closed, to its job.
-pub(super) fn hand_over(step: &Step<'_>, pipeline: &Slug, job_id: &JobId) -> Outcome<()> {
+pub(super) fn hand_over(step: &KvTransaction<'_>, pipeline: &Slug, job_id: &JobId) -> StepResult<()> {
     step.run(
         "UPDATE change_sets SET job_id = ?2 WHERE pipeline = ?1 AND job_id IS NULL AND NOT is_all",
         [pipeline.as_str(), job_id.as_str()],
@@ -78,7 +78,7 @@ pub(super) fn hand_over(step: &Step<'_>, pipeline: &Slug, job_id: &JobId) -> Out
 }
 
 /// The keys of a job.
-pub(super) fn of_job(step: &Step<'_>, job_id: &JobId) -> Outcome<ChangedKeys> {
+pub(super) fn of_job(step: &KvTransaction<'_>, job_id: &JobId) -> StepResult<ChangedKeys> {
     let sql = "SELECT id FROM change_sets WHERE job_id = ?1";
     let set: Option<i64> = step.sql(sql)?.query_row([job_id.as_str()], |row| row.get(0)).optional()?;
     let Some(set) = set else { return Ok(ChangedKeys::All) };

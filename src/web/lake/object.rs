@@ -17,7 +17,7 @@ pub fn upload(lake: &LakeService, request: &mut Request) -> Result<Response, Api
     let key = new_key(required_query(request, "key")?)?;
     let precondition = if_none_match(request)?;
     // Checked before the body is read, so that the client needn't send it.
-    let before = lake.store.head(Bucket::LakeService, &key).map_err(from_store)?;
+    let before = lake.store.head(Bucket::Lake, &key).map_err(from_store)?;
     if before.is_some() && precondition == Precondition::IfNoneMatch {
         let message = format!("the lake has an object `{key}` already");
         return Err(ApiError::new(ErrorCode::PreconditionFailed, message));
@@ -27,7 +27,7 @@ pub fn upload(lake: &LakeService, request: &mut Request) -> Result<Response, Api
     drop(permit);
     let announcement = Announcement::of(lake, &[&key])?;
     let options = WriteOptions { precondition, sha256: Some(&body.sha256), ..WriteOptions::default() };
-    let meta = lake.store.put_file(Bucket::LakeService, &key, body.path(), &options).map_err(from_store)?;
+    let meta = lake.store.put_file(Bucket::Lake, &key, body.path(), &options).map_err(from_store)?;
     failpoint::reach("lake::uploaded");
     verify_stored(lake, &key)?;
     announcement.send()?;
@@ -60,7 +60,7 @@ pub fn delete(lake: &LakeService, request: &mut Request) -> Result<Response, Api
     let announcement = Announcement::of(lake, &[&found.key])?;
     // First, since a repeated request would not find the file.
     announcement.send()?;
-    lake.store.delete(Bucket::LakeService, std::slice::from_ref(&found.key), &WriteOptions::default()).map_err(from_store)?;
+    lake.store.delete(Bucket::Lake, std::slice::from_ref(&found.key), &WriteOptions::default()).map_err(from_store)?;
     announcement.repeat();
     tracing::info!(key = found.key, "file deleted");
     Ok(Response::json(200, &DeletedObjects { deleted: found.key }))
@@ -75,11 +75,11 @@ pub fn download(lake: &LakeService, request: &mut Request) -> Result<Response, A
         error => from_store(error),
     };
     let (response, etag) = if let Some(bytes) = head {
-        let start = lake.store.get_range(Bucket::LakeService, &found.key, 0..bytes, None).map_err(gone)?;
+        let start = lake.store.get_range(Bucket::Lake, &found.key, 0..bytes, None).map_err(gone)?;
         (Response::bytes(200, OCTETS, start), found.etag)
     } else {
         let permit = acquire(&lake.streams)?;
-        let reader = lake.store.get(Bucket::LakeService, &found.key, None).map_err(gone)?;
+        let reader = lake.store.get(Bucket::Lake, &found.key, None).map_err(gone)?;
         (streamed(200, OCTETS, reader.body, Some(reader.meta.size), permit), reader.meta.etag)
     };
     let name = found.key.rsplit('/').next().unwrap_or(&found.key);

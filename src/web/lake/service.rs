@@ -65,17 +65,17 @@ pub(super) fn find(lake: &LakeService, text: &str) -> Result<ObjectMeta, ApiErro
     check_stored_key(text).map_err(|error| ApiError::new(ErrorCode::InvalidKey, error.to_string()))?;
     // Stores that keep objects in folders fail on keys with empty segments, or return another object.
     let may_exist = !has_empty_segment(text) || is_listed(lake, text)?;
-    let found = if may_exist { lake.store.head(Bucket::LakeService, text).map_err(from_store)? } else { None };
+    let found = if may_exist { lake.store.head(Bucket::Lake, text).map_err(from_store)? } else { None };
     if let Some(found) = found {
         return Ok(found);
     }
     let normal = key(text)?;
-    let found = if text == normal { None } else { lake.store.head(Bucket::LakeService, &normal).map_err(from_store)? };
+    let found = if text == normal { None } else { lake.store.head(Bucket::Lake, &normal).map_err(from_store)? };
     found.ok_or_else(|| missing(text))
 }
 
 fn is_listed(lake: &LakeService, key: &str) -> Result<bool, ApiError> {
-    let page = lake.store.list(Bucket::LakeService, key, None, None, 1).map_err(from_store)?;
+    let page = lake.store.list(Bucket::Lake, key, None, None, 1).map_err(from_store)?;
     Ok(page.objects.first().is_some_and(|object| object.key == key))
 }
 
@@ -96,7 +96,7 @@ pub(super) fn lock<'a>(lake: &'a LakeService, key: &str) -> Result<NamedLock<'a>
 /// `precondition_failed` if it was deleted; `overloaded`, `s3_error`, `bucket_not_found`, `kv_unavailable`.
 pub(super) fn verify_stored(lake: &LakeService, key: &str) -> Result<(), ApiError> {
     let _lock = lock(lake, key)?;
-    if lake.store.head(Bucket::LakeService, key).map_err(from_store)?.is_some() {
+    if lake.store.head(Bucket::Lake, key).map_err(from_store)?.is_some() {
         return Ok(());
     }
     let message = format!("`{key}` was moved or deleted by a concurrent request; check it and retry");

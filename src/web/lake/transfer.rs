@@ -46,12 +46,12 @@ pub fn transfer(lake: &LakeService, request: &mut Request) -> Result<Response, A
     // The source still exists, so that a failed request can be repeated.
     announcement.send()?;
     let lock = lock(lake, &source.key)?;
-    let now = lake.store.head(Bucket::LakeService, &source.key).map_err(from_store)?;
+    let now = lake.store.head(Bucket::Lake, &source.key).map_err(from_store)?;
     if now.is_some_and(|now| now.etag != source.etag || now.size != source.size) {
         return Err(changed(&source.key));
     }
     failpoint::reach("lake::compared");
-    lake.store.delete(Bucket::LakeService, std::slice::from_ref(&source.key), &lock.options()).map_err(from_store)?;
+    lake.store.delete(Bucket::Lake, std::slice::from_ref(&source.key), &lock.options()).map_err(from_store)?;
     announcement.repeat();
     tracing::info!(from = source.key, to, "file moved");
     Ok(Response::json(200, &Stored::of(&target)))
@@ -59,7 +59,7 @@ pub fn transfer(lake: &LakeService, request: &mut Request) -> Result<Response, A
 
 fn copy(lake: &LakeService, source: &ObjectMeta, to: &str) -> Result<ObjectMeta, ApiError> {
     let options = WriteOptions::default().with(Precondition::IfNoneMatch);
-    match lake.store.copy((Bucket::LakeService, &source.key), (Bucket::LakeService, to), &options) {
+    match lake.store.copy((Bucket::Lake, &source.key), (Bucket::Lake, to), &options) {
         Ok(meta) => Ok(meta),
         Err(StoreError::PreconditionFailed { .. }) => match same_bytes(lake, source, to)? {
             Some(target) => Ok(target),
@@ -78,7 +78,7 @@ fn changed(key: &str) -> ApiError {
 
 /// The target, if it has the source's bytes.
 fn same_bytes(lake: &LakeService, source: &ObjectMeta, to: &str) -> Result<Option<ObjectMeta>, ApiError> {
-    let open = |key: &str| match lake.store.get(Bucket::LakeService, key, None) {
+    let open = |key: &str| match lake.store.get(Bucket::Lake, key, None) {
         Ok(reader) => Ok(Some(reader)),
         Err(StoreError::NotFound { .. }) => Ok(None),
         Err(error) => Err(from_store(error)),
