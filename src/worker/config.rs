@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use super::shared::Shared;
+use super::shared::WorkerShared;
 use crate::domain::job::{RunError, RunErrorCode};
 use crate::domain::layout::{config_key, unfinished_key};
 use crate::domain::limits::CONFIG_BYTES_MAX;

@@ -128,7 +128,7 @@ fn check(
 
 /// Whether this worker makes the periodic comparison: one of all workers does. Each compares when it starts, since there may
 /// have been no worker before.
-fn is_my_turn(shared: &Shared, every: Duration, starts: bool) -> Result<bool, String> {
+fn is_my_turn(shared: &WorkerShared, every: Duration, starts: bool) -> Result<bool, String> {
     let got = shared.kv.try_lock(PERIODIC, &shared.options.name, every).map_err(|error| error.to_string())?;
     Ok(got || starts)
 }

@@ -21,34 +21,34 @@ pub enum Holds {
     Modifier,
     Modifiers,
     /// An object of these members.
-    Part(&'static [Member]),
+    Part(&'static [ShapeMember]),
     /// A list of such objects.
-    Parts(&'static [Member]),
+    Parts(&'static [ShapeMember]),
     /// Walked by the node's own rule.
     Own,
 }
 
 /// A member's name and content.
-pub type Member = (&'static str, Holds);
+pub type ShapeMember = (&'static str, Holds);
 
 /// Operators that statements may use besides those of expressions.
 const STATEMENT_OPERATORS: &[&str] = &["GROUPING_FUNCTION", "OPERATOR_UNPACK"];
 
-pub const STATEMENT: &[Member] = &[("node", Query), ("named_param_map", Data)];
-const SAMPLE: &[Member] =
+pub const STATEMENT: &[ShapeMember] = &[("node", Query), ("named_param_map", Data)];
+const SAMPLE: &[ShapeMember] =
     &[("sample_size", Data), ("is_percentage", Data), ("method", Data), ("seed", Data), ("repeatable", Data)];
-const ORDER: &[Member] = &[("type", Data), ("null_order", Data), ("expression", Expression)];
-const CASE_CHECK: &[Member] = &[("when_expr", Expression), ("then_expr", Expression)];
-const REPLACEMENT: &[Member] = &[("key", Data), ("value", Expression)];
-const PIVOT_ENTRY: &[Member] = &[("values", Data), ("star_expr", Expression), ("alias", Data)];
-const PIVOT_COLUMN: &[Member] =
+const ORDER: &[ShapeMember] = &[("type", Data), ("null_order", Data), ("expression", Expression)];
+const CASE_CHECK: &[ShapeMember] = &[("when_expr", Expression), ("then_expr", Expression)];
+const REPLACEMENT: &[ShapeMember] = &[("key", Data), ("value", Expression)];
+const PIVOT_ENTRY: &[ShapeMember] = &[("values", Data), ("star_expr", Expression), ("alias", Data)];
+const PIVOT_COLUMN: &[ShapeMember] =
     &[("pivot_expressions", Expressions), ("unpivot_names", Data), ("entries", Parts(PIVOT_ENTRY))];
-pub const CTE_MAP: &[Member] = &[("map", Own)];
-pub const CTE: &[Member] = &[("key", Data), ("value", Part(CTE_VALUE))];
-const CTE_VALUE: &[Member] =
+pub const CTE_MAP: &[ShapeMember] = &[("map", Own)];
+pub const CTE: &[ShapeMember] = &[("key", Data), ("value", Part(CTE_VALUE))];
+const CTE_VALUE: &[ShapeMember] =
     &[("aliases", Data), ("query", Part(STATEMENT)), ("materialized", Data), ("key_targets", Expressions)];
-pub const TYPE: &[Member] = &[("id", Data), ("type_info", Part(TYPE_INFO))];
-const TYPE_INFO: &[Member] = &[
+pub const TYPE: &[ShapeMember] = &[("id", Data), ("type_info", Part(TYPE_INFO))];
+const TYPE_INFO: &[ShapeMember] = &[
     ("type", Data),
     ("alias", Data),
     ("width", Data),
@@ -60,10 +60,10 @@ const TYPE_INFO: &[Member] = &[
     ("name", Data),
     ("user_type_modifiers", Data),
 ];
-const FIELD: &[Member] = &[("first", Data), ("second", Type)];
+const FIELD: &[ShapeMember] = &[("first", Data), ("second", Type)];
 
 /// The members of a query's node.
-pub fn query(kind: &str) -> Option<&'static [Member]> {
+pub fn query(kind: &str) -> Option<&'static [ShapeMember]> {
     Some(match kind {
         "SELECT_NODE" => &[
             ("type", Data),
@@ -104,7 +104,7 @@ pub fn query(kind: &str) -> Option<&'static [Member]> {
 }
 
 /// The members of a relation in `FROM`, besides [`RELATION`].
-pub fn relation(kind: &str) -> Option<&'static [Member]> {
+pub fn relation(kind: &str) -> Option<&'static [ShapeMember]> {
     Some(match kind {
         "EMPTY" => &[],
         "BASE_TABLE" => &[("schema_name", Data), ("table_name", Data), ("column_name_alias", Data)],
@@ -134,10 +134,11 @@ pub fn relation(kind: &str) -> Option<&'static [Member]> {
 }
 
 /// Members of every relation in `FROM`.
-pub const RELATION: &[Member] = &[("type", Data), ("alias", Data), ("query_location", Data), ("sample", Part(SAMPLE))];
+pub const RELATION: &[ShapeMember] =
+    &[("type", Data), ("alias", Data), ("query_location", Data), ("sample", Part(SAMPLE))];
 
 /// The members of `ORDER BY`, `LIMIT` and `DISTINCT`.
-pub fn modifier(kind: &str) -> Option<&'static [Member]> {
+pub fn modifier(kind: &str) -> Option<&'static [ShapeMember]> {
     Some(match kind {
         "ORDER_MODIFIER" => &[("type", Data), ("orders", Parts(ORDER))],
         "LIMIT_MODIFIER" | "LIMIT_PERCENT_MODIFIER" => &[("type", Data), ("limit", Expression), ("offset", Expression)],
@@ -147,9 +148,9 @@ pub fn modifier(kind: &str) -> Option<&'static [Member]> {
 }
 
 /// Members of every expression.
-pub const EXPRESSION: &[Member] = &[("class", Data), ("type", Data), ("alias", Data), ("query_location", Data)];
+pub const EXPRESSION: &[ShapeMember] = &[("class", Data), ("type", Data), ("alias", Data), ("query_location", Data)];
 
-pub const FUNCTION: &[Member] = &[
+pub const FUNCTION: &[ShapeMember] = &[
     ("function_name", Data),
     ("schema", Data),
     ("catalog", Data),
@@ -161,7 +162,7 @@ pub const FUNCTION: &[Member] = &[
 ];
 
 /// The members of an expression, besides [`EXPRESSION`].
-pub fn expression(class: &str, kind: &str) -> Option<&'static [Member]> {
+pub fn expression(class: &str, kind: &str) -> Option<&'static [ShapeMember]> {
     Some(match (class, kind) {
         ("CONSTANT", "VALUE_CONSTANT") => &[("value", Data)],
         ("COLUMN_REF", "COLUMN_REF") => &[("column_names", Data)],

@@ -34,7 +34,7 @@ const READING: &[&str] = &["DESCRIBE", "DESC", "SUMMARIZE", "SHOW"];
 
 /// One statement within its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cut<'a> {
+pub struct StatementCut<'a> {
     /// All of the text.
     text: &'a str,
     /// The word `EXPLAIN`, if there is one.
@@ -52,7 +52,7 @@ pub fn tokens(text: &str) -> Vec<Token> {
 }
 
 /// Finds the one statement of `text`.
-pub fn cut<'a>(text: &'a str, tokens: &[Token]) -> Result<Cut<'a>, Refusal> {
+pub fn cut<'a>(text: &'a str, tokens: &[Token]) -> Result<StatementCut<'a>, Refusal> {
     let body = match tokens {
         [body @ .., last] if last.kind == TokenKind::Semicolon => body,
         all => all,
@@ -65,13 +65,13 @@ pub fn cut<'a>(text: &'a str, tokens: &[Token]) -> Result<Cut<'a>, Refusal> {
         return Err(Refusal::new(RefusalKind::Statement, message).at(text, semicolon.start));
     }
     if !is(text, first, "EXPLAIN") {
-        return Ok(Cut { text, explain: None, core: &text[first.start..last.end], offset: first.start });
+        return Ok(StatementCut { text, explain: None, core: &text[first.start..last.end], offset: first.start });
     }
     let Some(next) = body.get(1) else {
         return Err(Refusal::new(RefusalKind::Statement, "`EXPLAIN` needs a query after it").at(text, first.start));
     };
     if EXPLAINED.iter().any(|word| is(text, next, word)) {
-        return Ok(Cut { text, explain: Some(*first), core: &text[next.start..last.end], offset: next.start });
+        return Ok(StatementCut { text, explain: Some(*first), core: &text[next.start..last.end], offset: next.start });
     }
     let message = if is(text, next, "ANALYZE") || is(text, next, "ANALYSE") {
         "`EXPLAIN ANALYZE` can't be used; `EXPLAIN` shows the plan".to_owned()
@@ -107,7 +107,7 @@ pub fn not_a_query(text: &str, tokens: &[Token]) -> Refusal {
     Refusal::new(RefusalKind::Statement, message).at(text, culprit.start)
 }
 
-impl Cut<'_> {
+impl StatementCut<'_> {
     /// The text to prepare: the core at its original position, after blanks and `EXPLAIN`.
     pub fn statement(&self) -> String {
         let Some(explain) = self.explain else { return blank(&self.text[..self.offset]) + self.core };

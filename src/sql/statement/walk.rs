@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::names::{NAMED_TYPES, TABLE_FUNCTIONS, TYPES, functions, is_allowed, is_file, is_system, refused_values};
-use super::shapes::{self, CTE, CTE_MAP, EXPRESSION, FUNCTION, Holds, Member, RELATION, STATEMENT, TYPE};
+use super::shapes::{self, CTE, CTE_MAP, EXPRESSION, FUNCTION, Holds, RELATION, STATEMENT, ShapeMember, TYPE};
 use super::verdict::{Parameters, Refusal, RefusalKind, StatementKind, too_deep};
 use crate::domain::limits::QUERY_PARAMETERS_MAX;
 use crate::sql::allow::{GROWING, unbounded_format};
@@ -91,7 +91,7 @@ type Walked = Result<(), Refusal>;
 
 impl Walk<'_> {
     /// Walks all members of an object by their lists.
-    fn members(&mut self, node: &Tree, lists: &[&[Member]], depth: usize) -> Walked {
+    fn members(&mut self, node: &Tree, lists: &[&[ShapeMember]], depth: usize) -> Walked {
         let Tree::Object(members) = node else { return self.refuse("this part of the statement can't be used") };
         for (key, value) in members.iter().filter(|(_, value)| !value.is_blank()) {
             match lists.iter().copied().flatten().find(|(name, _)| name == key) {

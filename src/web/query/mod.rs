@@ -19,8 +19,8 @@ use crate::web::endpoint::Endpoint;
 use crate::web::failure::acquire;
 use crate::web::sql::failure::{SQL_ERRORS, from_sandbox};
 use crate::web::sql::{
-    Announcement, DOWNLOAD_MAX, LimitReason, OpenedTables, ResultColumn, RowLimits, Sql, TIMEOUTS_MAX, TablesRequest,
-    may_list_tables, query_id, rows_json, statement, tables_or_error,
+    DOWNLOAD_MAX, LimitReason, OpenedTables, QueryAnnouncement, ResultColumn, RowLimits, Sql, TIMEOUTS_MAX,
+    TablesRequest, may_list_tables, query_id, rows_json, statement, tables_or_error,
 };
 use crate::web::streams::attachment;
 use crate::web::tables::catalog::{ConfigStatus, insert_config};
@@ -209,7 +209,7 @@ fn format(request: &Request) -> Result<(ExportFormat, &'static str, &'static str
 struct Body {
     download: Download,
     _opened: OpenedTables,
-    _announcement: Option<Announcement>,
+    _announcement: Option<QueryAnnouncement>,
     _permits: (Arc<Permit>, Permit),
 }
 

@@ -76,7 +76,7 @@ struct Shared {
 }
 
 /// A registered query, unregistered when dropped.
-pub struct Announcement {
+pub struct QueryAnnouncement {
     shared: Arc<Shared>,
     query: RegisteredQuery,
     pub cancellation: Cancellation,
@@ -91,7 +91,7 @@ impl QueryRegistry {
     ///
     /// # Errors
     /// `already_exists` if a query with that id runs, `kv_unavailable`.
-    pub fn announce(&self, pipeline: &Slug, id: &QueryId) -> Result<Announcement, ApiError> {
+    pub fn announce(&self, pipeline: &Slug, id: &QueryId) -> Result<QueryAnnouncement, ApiError> {
         let announced = self.shared.kv.register_query(pipeline, id, self.ttl).map_err(from_kv)?;
         let query = announced
             .ok_or_else(|| ApiError::new(ErrorCode::AlreadyExists, format!("a query with the id `{id}` is running")))?;
@@ -110,7 +110,7 @@ impl QueryRegistry {
             }
         }
         drop(state);
-        Ok(Announcement { shared: Arc::clone(&self.shared), query, cancellation })
+        Ok(QueryAnnouncement { shared: Arc::clone(&self.shared), query, cancellation })
     }
 
     /// Cancels a query, whichever process runs it.
@@ -170,7 +170,7 @@ impl Shared {
     }
 }
 
-impl Drop for Announcement {
+impl Drop for QueryAnnouncement {
     fn drop(&mut self) {
         self.shared.state().queries.remove(&self.query.token);
         if let Err(error) = self.shared.kv.unregister_query(&self.query) {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use borrow::{BorrowedChild, OpenedTables, TablesRequest, may_list_tables, tables_or_error};
-pub use cancellation::{Announcement, Cancellation};
+pub use cancellation::{Cancellation, QueryAnnouncement};
 pub use run::{DOWNLOAD_MAX, Limits, Sql, TIMEOUTS_MAX, query_id};
 pub use types::{
     LimitReason, Param, ResultColumn, RowLimits, Rows, ShapeColumn, SqlProblem, Statement, TableShape,
