@@ -10,7 +10,11 @@ use super::batches::post;
 use super::on_both;
 use crate::support::site::{Kind, Service, Site, await_some, await_that, slug};
 
-on_both!(keys_of_events_reach_the_job_and_go_with_it, cancelled_job_makes_the_next_one_look_at_all);
+on_both!(
+    keys_of_events_reach_the_job_and_go_with_it,
+    cancelled_job_makes_the_next_one_look_at_all,
+    workers_that_die_while_they_fire_lose_no_keys,
+);
 
 fn these(keys: &[&str]) -> ChangedKeys {
     keys.iter().copied().collect()
@@ -79,6 +83,19 @@ fn cancelled_job_makes_the_next_one_look_at_all(site: Site) {
     site.kv.release(&lock).unwrap();
     await_that("both ends", || is_quiet(&site));
     worker.await_log("run compares the whole lake");
+}
+
+fn workers_that_die_while_they_fire_lose_no_keys(site: Site) {
+    site.automatic_pipeline("p");
+    site.kv.record_changes(&[(slug("p"), these(&["in/1.csv", "in/2.csv"]))]).unwrap();
+    for place in ["worker::before_fire", "worker::fired"] {
+        assert_eq!(site.kv.counts().unwrap().windows, 1, "{place}");
+        let mut worker =
+            site.spawn(&[("FAILPOINTS", &format!("{place}=return(kill)")), ("SVC_RECONCILE_SECONDS", "0")]);
+        assert_eq!(worker.await_exit(), None, "{place}");
+    }
+    let job = jobs(&site, 1).remove(0);
+    assert_eq!(site.kv.changed_keys(&job.job_id).unwrap(), these(&["in/1.csv", "in/2.csv"]));
 }
 
 #[test]

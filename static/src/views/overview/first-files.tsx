@@ -30,7 +30,7 @@ export function FirstFiles({ slug }: { slug: string }) {
           <h3>Webhooks</h3>
           <p class="secondary">
             <code>lakemill webhook install</code> sets up an S3 store to notify Lakemill of new CSVs, so that runs start
-            automatically. A local folder is checked every minute.
+            automatically. A local folder is watched.
           </p>
         </li>
       </ul>

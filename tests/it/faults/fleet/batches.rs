@@ -103,10 +103,12 @@ pub fn events(seed: u64, time: Duration) -> Told {
     while began.elapsed() < time {
         let n = came.len();
         let body = format!("p,n\n1,{n}\n");
-        let key = format!("pipelines/p0/in/event-{}.csv", n % 20);
+        let relative = format!("in/event-{}.csv", n % 20);
+        let key = format!("pipelines/p0/{relative}");
         round.site.store.put(Bucket::Lake, &key, body.as_bytes(), &WriteOptions::default()).unwrap();
         came.push(chrono::Utc::now().timestamp_millis());
-        round.site.kv.extend_windows(std::slice::from_ref(&name)).unwrap();
+        let changed = [relative.as_str()].into_iter().collect();
+        round.site.kv.record_changes(&[(name.clone(), changed)]).unwrap();
         let next = Duration::from_secs(n as u64 + 1);
         round.pass(next.saturating_sub(began.elapsed()));
     }
