@@ -9,7 +9,7 @@ const ANSWER_BYTES_MAX: u64 = 64 << 10;
 pub(super) const WORKER_PORT: u16 = 8_080;
 pub(super) const WEB_PORT: u16 = 3_000;
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ProbeResult {
     /// Status and the beginning of the body.

@@ -1,4 +1,4 @@
-//! What the commands of an operator need: less than a service.
+//! Config of operator commands.
 
 use super::env::{Environment, VariableReader, WithWarnings};
 use super::error::EnvironmentError;
@@ -11,7 +11,7 @@ use super::worker::attempts_max;
 pub struct OperatorConfig {
     pub objects: ObjectStoreConfig,
     pub kv: KvConfig,
-    /// `MAX_ATTEMPTS`: starts of a job before it has failed for good; default 3, at most 100.
+    /// `MAX_ATTEMPTS`: attempts of a job before it fails permanently; default 3, at most 100.
     pub attempts_max: u32,
 }
 

@@ -61,7 +61,7 @@ pub struct WorkerConfig {
     pub webhook_secret: Secret,
     /// `WORKER_CONCURRENCY`: jobs at a time; default 1, at most 64.
     pub concurrency: usize,
-    /// `MAX_ATTEMPTS`: starts of a job before it has failed for good; default 3, at most 100.
+    /// `MAX_ATTEMPTS`: attempts of a job before it fails permanently; default 3, at most 100.
     pub attempts_max: u32,
     pub lease: LeaseConfig,
     /// `SVC_SCRATCH_DIR`: folder for what runs spool; default `/var/tmp/lakemill`.
@@ -71,7 +71,7 @@ pub struct WorkerConfig {
     /// `SVC_RECONCILE_SECONDS`: how often the whole lake is compared with the tables; default 86400, at least 10, at most
     /// 86400; 0: never. `lakemill up` has the default 3600.
     pub reconcile: Option<Duration>,
-    /// `SVC_DRAIN_SECONDS`: how long jobs in flight may go on once the worker is told to end, before they go back to the
+    /// `SVC_DRAIN_SECONDS`: how long jobs in flight may continue once the worker is stopping, before they go back to the
     /// queue, uncharged; default none, so that they all finish; at most 86400; 0: they go back at once.
     pub drain_max: Option<Duration>,
 }

@@ -101,7 +101,7 @@ pub fn manifest_root_key(slug: &Slug, table: &str, sequence: u64) -> String {
     format!("{}root-{sequence:020}.json", manifest_objects_prefix(slug, table))
 }
 
-/// What a commit retired.
+/// Files that a commit retired.
 pub fn manifest_retired_key(slug: &Slug, table: &str, sequence: u64) -> String {
     format!("{}retired-{sequence:020}.json", manifest_objects_prefix(slug, table))
 }

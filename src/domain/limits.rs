@@ -168,7 +168,7 @@ pub const DEAD_ENTRIES_MAX: usize = 10_000;
 /// Life of the mark of a deleted or renamed pipeline, in ms; jobs older than the mark are dropped.
 pub const TOMBSTONE_MS: u64 = 86_400_000;
 
-/// Starts of a job before it has failed for good, unless `MAX_ATTEMPTS` says otherwise.
+/// Attempts of a job before it fails permanently, unless `MAX_ATTEMPTS` says otherwise.
 pub const ATTEMPTS_DEFAULT: u32 = 3;
 /// Pause between two comparisons of a pipeline whose job failed for a dependency, in ms; it doubles from the first to the
 /// longest.

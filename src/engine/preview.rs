@@ -53,12 +53,12 @@ pub struct PreviewRequest {
     pub rows_max: usize,
 }
 
-/// What the config would make of the source.
+/// A preview of a run with the config.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct PreviewAnswer {
     /// The config's problems; with any, nothing was read.
     pub problems: Vec<PreviewProblem>,
-    /// What would fail the run: a header that doesn't fit, a source that can't be read, a row that must not be.
+    /// Why the run would fail: a wrong header, an unreadable source, or a row that violates a check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<PreviewFailure>,
     pub table: String,

@@ -89,7 +89,7 @@ fn object_changing_at_every_read_fails_the_run() {
     assert_eq!(lake.store.written(), [""; 0]);
 }
 
-/// What is done to a file while it is read.
+/// Changes of a file while it is read.
 #[derive(Debug, Clone, Copy)]
 enum Change {
     Append,

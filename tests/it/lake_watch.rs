@@ -1,4 +1,4 @@
-//! Files that come into the lake's folder are noticed, whatever way they come.
+//! Files are noticed, however they enter the lake's folder.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};

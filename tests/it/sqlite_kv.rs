@@ -1,4 +1,4 @@
-//! What only the key-value store in an SQLite file has: a file with a mode, a version and a place, other processes that
+//! Specific to the key-value store in an SQLite file: a file with a mode, a version and a place, other processes that
 //! are killed in the middle of a step, and a disk that fills.
 
 use std::collections::{BTreeMap, BTreeSet};

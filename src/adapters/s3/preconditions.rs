@@ -1,4 +1,4 @@
-//! Who enforces a write's precondition: the store, or a lock and a check where the store ignores it.
+//! Enforces preconditions of writes: by the store, or by a lock and a check where the store ignores them.
 //!
 //! The emulation keeps conditional writers of this program apart. A writer that sets no precondition, or another
 //! program, can still write between its check and its write.

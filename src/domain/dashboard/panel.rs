@@ -18,11 +18,11 @@ macro_rules! panels {
                 /// Unique in the dashboard: 1 to 63 of a-z, 0-9, `_` and `-`, starting with a letter or digit.
                 #[schemars(length(min = 1, max = NAME_BYTES_MAX), pattern(SLUG_PATTERN))]
                 pub id: String,
-                /// What stands above it.
+                /// The heading.
                 #[serde(default)]
                 #[schemars(length(max = TITLE_CHARS_MAX))]
                 pub title: String,
-                /// What it shows, for those who ask.
+                /// Shown on request.
                 #[serde(default)]
                 #[schemars(length(max = DESCRIPTION_CHARS_MAX))]
                 pub description: String,
@@ -280,7 +280,7 @@ pub struct Measure {
     /// The column's name.
     #[schemars(length(min = 1, max = FIELD_CHARS_MAX))]
     pub field: String,
-    /// What is made of all its values; none: the first row's value.
+    /// The aggregate over all rows; none: the first row's value.
     #[serde(default)]
     pub aggregate: Option<Aggregate>,
     /// How it is written.
@@ -295,7 +295,7 @@ pub struct PivotMeasure {
     /// The column's name.
     #[schemars(length(min = 1, max = FIELD_CHARS_MAX))]
     pub field: String,
-    /// What is made of its values.
+    /// The aggregate of its values.
     #[serde(default)]
     pub aggregate: Aggregate,
     /// What people read.
@@ -307,7 +307,7 @@ pub struct PivotMeasure {
     pub format: Option<Format>,
 }
 
-/// What is made of the values of a column; nulls are left out.
+/// Aggregates the values of a column, without nulls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Aggregate {

@@ -33,7 +33,7 @@ macro_rules! params {
             }
         )*
 
-        /// Something that people choose, and that queries take.
+        /// A parameter of the queries, with its control.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(tag = "type", rename_all = "snake_case")]
         pub enum Param {
@@ -85,7 +85,7 @@ impl OptionDocument {
 params! {
     /// A text.
     Text => TextParam {
-        /// What it is unless somebody chooses; none: null.
+        /// The default; none: null.
         #[serde(default)]
         #[schemars(length(max = VALUE_CHARS_MAX))]
         default: Option<String>,
@@ -96,7 +96,7 @@ params! {
     }
     /// A number: a DOUBLE, or a BIGINT with `integer`.
     Number => NumberParam {
-        /// What it is unless somebody chooses; none: null.
+        /// The default; none: null.
         #[serde(default)]
         default: Option<f64>,
         /// The least that can be chosen.
@@ -115,9 +115,9 @@ params! {
     }
     /// One of several values, or, with `multiple`, some of them: a list. Nothing chosen is null.
     Select => SelectParam {
-        /// What can be chosen.
+        /// The options.
         options: Options,
-        /// What is chosen unless somebody chooses; with `multiple` a list.
+        /// The default; with `multiple` a list.
         #[serde(default)]
         default: Option<Choice>,
         /// Whether several can be chosen.
@@ -158,7 +158,7 @@ params! {
     }
 }
 
-/// What can be chosen.
+/// The options.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Options {

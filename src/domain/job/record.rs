@@ -64,7 +64,7 @@ impl WaitReason {
     }
 }
 
-/// A job as history shows it, as it lies in the store at its end, and as the live record carries it.
+/// A job in the history, the terminal record, and the live record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Job {
     #[schemars(with = "String")]

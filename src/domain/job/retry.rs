@@ -16,7 +16,7 @@ pub enum AttemptCost {
     Zero,
 }
 
-/// What happens to a job whose attempt failed.
+/// The outcome of a failed attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RetryDecision {
     Fail,

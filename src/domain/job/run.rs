@@ -51,7 +51,7 @@ pub struct SourceResult {
     pub note: Option<String>,
 }
 
-/// What a run did to one table.
+/// The result of a run for one table.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct TableResult {
     /// Rows that the table holds in all after the run.
@@ -116,7 +116,7 @@ pub struct PartitionChanges {
     pub delete: Vec<String>,
 }
 
-/// What a completed run did, per table.
+/// The result of a completed run, per table.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RunResult {
     pub tables: BTreeMap<String, TableResult>,
@@ -201,7 +201,7 @@ pub enum RunErrorCode {
     InvalidJob,
     /// Workers died or were killed with the job, as often as it may start.
     WorkerLost,
-    /// The worker was told to end before the run did.
+    /// The worker was stopped during the run.
     WorkerStopping,
     /// A bug: the run panicked.
     Panicked,

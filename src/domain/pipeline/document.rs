@@ -82,17 +82,17 @@ pub struct MappingDocument {
     /// What must be true of every row.
     #[schemars(length(max = CHECKS_MAX))]
     pub checks: Vec<CheckDocument>,
-    /// What becomes of columns of a file that the config doesn't name.
+    /// How to treat columns of a file that the config doesn't name.
     pub extra_columns: ExtraColumnsDocument,
-    /// What becomes of columns of the config that a file doesn't have.
+    /// How to treat columns of the config that a file doesn't have.
     pub missing_columns: MissingColumnsDocument,
-    /// What becomes of a file without any content (0 bytes) where a header is expected.
+    /// How to treat an empty file (0 bytes) where a header is expected.
     pub empty_files: EmptyFilesDocument,
-    /// What becomes of a file that has a column twice.
+    /// How to treat a file that has a column twice.
     pub duplicate_columns: DuplicateColumnsDocument,
-    /// How many rejected rows a run bears: more than max(`max_rows`, `max_ratio` × rows read) fail it.
+    /// How many rejected rows a run tolerates: more than max(`max_rows`, `max_ratio` × rows read) fail it.
     pub rejects: RejectsDocument,
-    /// What the table is partitioned by, from the outermost folder in. A column's name alone partitions by its value.
+    /// The partition columns, from the outermost folder in. A column's name alone partitions by its value.
     #[schemars(length(max = PARTITION_COLUMNS_MAX))]
     pub partition_by: Vec<PartitionDocument>,
     /// Columns that the rows of a file are sorted by, ascending, nulls last; rows that are equal in them, and all rows
@@ -113,7 +113,7 @@ pub struct CsvDocument {
     /// The byte around cells that hold delimiters or line breaks; null: cells are never quoted.
     #[schemars(length(min = 1, max = 1))]
     pub quote: Option<String>,
-    /// What becomes of a quote in the middle of a cell.
+    /// How to treat a quote in the middle of a cell.
     pub quotes: QuotesDocument,
     /// The byte that makes the next one plain text within quotes; null: a quote within quotes is doubled.
     #[schemars(length(min = 1, max = 1))]
@@ -135,7 +135,7 @@ pub struct CsvDocument {
     pub skip_footer_rows: u64,
     /// What ends a record.
     pub record_terminator: RecordTerminatorDocument,
-    /// What becomes of lines without any bytes. Those before the header are always skipped.
+    /// How to treat empty lines. Those before the header are always skipped.
     pub blank_lines: BlankLinesDocument,
     /// A line that starts with this byte is skipped; null: there are no comments.
     #[schemars(length(min = 1, max = 1))]
@@ -162,7 +162,7 @@ pub struct CsvDocument {
     /// Cells that mean false, compared exactly.
     #[schemars(length(min = 1, max = TOKENS_MAX))]
     pub false_values: Vec<String>,
-    /// What becomes of records with more or fewer cells than there are columns.
+    /// How to treat records with more or fewer cells than columns.
     pub ragged_rows: RaggedRowsDocument,
     /// The longest record in bytes, 1,024 to 67,108,864; a longer one is rejected.
     #[schemars(range(min = RECORD_BYTES_MIN, max = RECORD_BYTES_MAX))]
@@ -232,7 +232,7 @@ pub struct ColumnDocument {
     pub timezone: Option<String>,
     /// Whether it may be null; a null in a column that may not be rejects the row.
     pub nullable: bool,
-    /// What becomes of a row whose cell can't be read as the type, or whose `expr` fails.
+    /// How to treat a row whose cell can't be parsed as the type, or whose `expr` fails.
     pub on_error: OnErrorDocument,
 }
 
@@ -274,11 +274,11 @@ pub struct CheckDocument {
     /// SQL over the columns; a row for which it is false or null fails the check.
     #[schemars(length(min = 1, max = EXPRESSION_BYTES_MAX), extend("examples" = ["fare < 5000"]))]
     pub assert: String,
-    /// What becomes of a row that fails it.
+    /// How to treat a row that fails the check.
     pub on_fail: OnFailDocument,
 }
 
-/// How many rejected rows a run bears.
+/// How many rejected rows a run tolerates.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RejectsDocument {
@@ -305,12 +305,12 @@ pub enum PartitionDocument {
 pub struct PartitionFieldDocument {
     /// The column.
     pub column: String,
-    /// What is taken of its values.
+    /// The transform of its values.
     pub transform: TransformDocument,
     /// The name in the path. Default: the column's for `identity`, else `<column>_<transform>`.
     #[schemars(length(min = 1, max = COLUMN_NAME_BYTES_MAX))]
     pub name: Option<String>,
-    /// What becomes of texts that readers which infer types from paths take for another value, such as `01` for 1.
+    /// How to treat texts that readers with type inference on paths take for another value, such as `01` for 1.
     pub inferable_texts: InferableTextsDocument,
 }
 
@@ -392,7 +392,7 @@ macro_rules! choice {
 }
 
 choice! {
-    /// What becomes of a quote in the middle of a cell.
+    /// How to treat a quote in the middle of a cell.
     QuotesDocument => Quotes {
         /// It rejects the row.
         Strict,
@@ -412,7 +412,7 @@ choice! {
 }
 
 choice! {
-    /// What becomes of lines without any bytes.
+    /// How to treat empty lines.
     BlankLinesDocument => BlankLines {
         /// They are skipped and counted.
         Skip,
@@ -424,7 +424,7 @@ choice! {
 }
 
 choice! {
-    /// What becomes of records with more or fewer cells than there are columns.
+    /// How to treat records with more or fewer cells than columns.
     RaggedRowsDocument => RaggedRows {
         /// They are rejected.
         Reject,
@@ -436,7 +436,7 @@ choice! {
 }
 
 choice! {
-    /// What becomes of a row whose cell can't be read.
+    /// How to treat a row whose cell can't be parsed.
     OnErrorDocument => OnError {
         /// The row is rejected.
         Reject,
@@ -448,7 +448,7 @@ choice! {
 }
 
 choice! {
-    /// What becomes of a row that fails a check.
+    /// How to treat a row that fails a check.
     OnFailDocument => OnFail {
         /// The row is rejected.
         Reject,
@@ -460,7 +460,7 @@ choice! {
 }
 
 choice! {
-    /// What becomes of columns of a file that the config doesn't name.
+    /// How to treat columns of a file that the config doesn't name.
     ExtraColumnsDocument => ExtraColumns {
         /// They are not read.
         Ignore,
@@ -470,7 +470,7 @@ choice! {
 }
 
 choice! {
-    /// What becomes of columns of the config that a file doesn't have.
+    /// How to treat columns of the config that a file doesn't have.
     MissingColumnsDocument => MissingColumns {
         /// They fail the run.
         Fail,
@@ -480,7 +480,7 @@ choice! {
 }
 
 choice! {
-    /// What becomes of a file without any content (0 bytes) where a header is expected.
+    /// How to treat an empty file (0 bytes) where a header is expected.
     EmptyFilesDocument => EmptyFiles {
         /// It has no rows, and a note in the job's record.
         Load,
@@ -490,7 +490,7 @@ choice! {
 }
 
 choice! {
-    /// What becomes of a file that has a column twice.
+    /// How to treat a file that has a column twice.
     DuplicateColumnsDocument => DuplicateColumns {
         /// It fails the run.
         Fail,
@@ -511,7 +511,7 @@ choice! {
 }
 
 choice! {
-    /// What becomes of texts that readers which infer types from paths take for another value.
+    /// How to treat texts that readers with type inference on paths take for another value.
     InferableTextsDocument => InferableTexts {
         /// The row is rejected.
         Reject,
@@ -521,7 +521,7 @@ choice! {
 }
 
 choice! {
-    /// What is taken of a partition column's values.
+    /// The transform of a partition column's values.
     TransformDocument => Transform {
         /// The value itself; the column leaves the file, since the path has it.
         Identity,

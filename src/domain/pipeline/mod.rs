@@ -17,7 +17,7 @@ use types::DataType;
 /// Compiles one of a mapping's `files`: `*` and `?` stay within a segment, `**` crosses segments.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The problem.
 pub fn compile_glob(glob: &str) -> Result<globset::Glob, globset::Error> {
     globset::GlobBuilder::new(glob).literal_separator(true).build()
 }
@@ -141,7 +141,7 @@ pub enum RecordTerminator {
     Cr,
 }
 
-/// What an empty line is.
+/// How to treat an empty line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlankLines {
     /// It is no record.
@@ -168,7 +168,7 @@ pub struct Column {
     pub on_error: OnError,
     /// strftime patterns as `chrono` has them; empty: ISO 8601.
     pub formats: Vec<String>,
-    /// What a value without an offset means, for `timestamptz`; `None`: UTC.
+    /// The zone of values without an offset, for `timestamptz`; `None`: UTC.
     pub timezone: Option<Zone>,
 }
 
@@ -182,7 +182,7 @@ pub enum ColumnSource {
     Expr(String),
 }
 
-/// What happens to a row with a cell that doesn't fit its type.
+/// How to treat a row with a cell that doesn't fit its type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnError {
     Reject,

@@ -1,4 +1,4 @@
-//! What is proposed for a CSV, with the evidence for each part of it.
+//! The proposal for a CSV, with the evidence for each part.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use crate::domain::pipeline::document::{CsvDocument, FromDocument, VERSION};
 /// A mapping proposed for one CSV of the lake.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Proposal {
-    /// The file it was made from.
+    /// The sampled file.
     pub key: String,
     /// A name for the table.
     pub table: String,
@@ -20,19 +20,19 @@ pub struct Proposal {
     pub csv: Value,
     /// The same with the defaults filled in.
     pub csv_full: CsvDocument,
-    /// What speaks for each item of `csv`.
+    /// The evidence for each item of `csv`.
     pub findings: Vec<Finding>,
     pub columns: Vec<ColumnProposal>,
     /// Partitioning and sorting that would suit the file. Not part of [`Proposal::mapping`].
     pub suggestions: Vec<Suggestion>,
-    /// How much of the file was looked at.
+    /// How much of the file was sampled.
     pub sample: SampleInfo,
-    /// What a person should look at.
+    /// Warnings to review.
     pub warnings: Vec<String>,
 }
 
 impl Proposal {
-    /// The mapping, as it stands in a config.
+    /// The mapping in the form of a config.
     pub fn mapping(&self) -> Value {
         let mut mapping = Map::new();
         mapping.insert("table".into(), json!(self.table));
@@ -79,26 +79,26 @@ pub enum Item {
     RecordBytesMax,
 }
 
-/// What was found out about one item of the dialect.
+/// A detected item of the dialect, with its evidence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     pub item: Item,
-    /// As it stands in `csv`.
+    /// In the form of `csv`.
     pub value: Value,
-    /// What speaks for it.
+    /// The evidence.
     pub why: String,
-    /// What else was tried, or what it is made of (each null token), best first.
+    /// Alternatives, or the parts (each null token), best first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub candidates: Vec<Candidate>,
 }
 
-/// One value that an item might have.
+/// A possible value of an item.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Candidate {
     pub value: Value,
     /// Records (or cells) that agree with it.
     pub count: u64,
-    /// Out of so many.
+    /// The number of records (or cells) compared.
     pub of: u64,
     pub why: String,
 }
@@ -142,7 +142,7 @@ impl ColumnProposal {
     }
 }
 
-/// What speaks for a column's type.
+/// The evidence for a column's type.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ColumnEvidence {
     /// In one sentence.
@@ -224,7 +224,7 @@ pub struct Alternative {
     pub why: String,
 }
 
-/// What a suggestion is for.
+/// The purpose of a suggestion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SuggestionKind {
@@ -236,12 +236,12 @@ pub enum SuggestionKind {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Suggestion {
     pub kind: SuggestionKind,
-    /// As it stands in the mapping.
+    /// In the form of the mapping.
     pub value: Value,
     pub why: String,
 }
 
-/// How much of the file was looked at.
+/// How much of the file was sampled.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SampleInfo {
     /// Decompressed bytes.

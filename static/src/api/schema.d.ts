@@ -1127,7 +1127,7 @@ export interface components {
         Inferred: {
             /** @description In the form of a config. */
             mapping: unknown;
-            /** @description The file it was made from. */
+            /** @description The sampled file. */
             key: string;
             /** @description A name for the table. */
             table: string;
@@ -1137,14 +1137,14 @@ export interface components {
             csv: unknown;
             /** @description The same with the defaults filled in. */
             csv_full: components["schemas"]["CsvDocument"];
-            /** @description What speaks for each item of `csv`. */
+            /** @description The evidence for each item of `csv`. */
             findings: components["schemas"]["Finding"][];
             columns: components["schemas"]["ColumnProposal"][];
             /** @description Partitioning and sorting that would suit the file. Not part of [`Proposal::mapping`]. */
             suggestions: components["schemas"]["Suggestion"][];
-            /** @description How much of the file was looked at. */
+            /** @description How much of the file was sampled. */
             sample: components["schemas"]["SampleInfo"];
-            /** @description What a person should look at. */
+            /** @description Warnings to review. */
             warnings: string[];
         };
         /** @description The dialect of a mapping's files. */
@@ -1160,7 +1160,7 @@ export interface components {
              */
             quote: string | null;
             /**
-             * @description What becomes of a quote in the middle of a cell.
+             * @description How to treat a quote in the middle of a cell.
              * @default strict
              */
             quotes: components["schemas"]["QuotesDocument"];
@@ -1205,7 +1205,7 @@ export interface components {
              */
             record_terminator: components["schemas"]["RecordTerminatorDocument"];
             /**
-             * @description What becomes of lines without any bytes. Those before the header are always skipped.
+             * @description How to treat empty lines. Those before the header are always skipped.
              * @default skip
              */
             blank_lines: components["schemas"]["BlankLinesDocument"];
@@ -1265,7 +1265,7 @@ export interface components {
              */
             false_values: string[];
             /**
-             * @description What becomes of records with more or fewer cells than there are columns.
+             * @description How to treat records with more or fewer cells than columns.
              * @default reject
              */
             ragged_rows: components["schemas"]["RaggedRowsDocument"];
@@ -1276,22 +1276,22 @@ export interface components {
              */
             record_bytes_max: number;
         };
-        /** @description What becomes of a quote in the middle of a cell. */
+        /** @description How to treat a quote in the middle of a cell. */
         QuotesDocument: "strict" | "lenient";
         /** @description What ends a record. */
         RecordTerminatorDocument: "auto" | "cr";
-        /** @description What becomes of lines without any bytes. */
+        /** @description How to treat empty lines. */
         BlankLinesDocument: "skip" | "null" | "reject";
-        /** @description What becomes of records with more or fewer cells than there are columns. */
+        /** @description How to treat records with more or fewer cells than columns. */
         RaggedRowsDocument: "reject" | "pad" | "fail";
-        /** @description What was found out about one item of the dialect. */
+        /** @description A detected item of the dialect, with its evidence. */
         Finding: {
             item: components["schemas"]["Item"];
-            /** @description As it stands in `csv`. */
+            /** @description In the form of `csv`. */
             value: unknown;
-            /** @description What speaks for it. */
+            /** @description The evidence. */
             why: string;
-            /** @description What else was tried, or what it is made of (each null token), best first. */
+            /** @description Alternatives, or the parts (each null token), best first. */
             candidates?: components["schemas"]["Candidate"][];
         };
         /**
@@ -1299,7 +1299,7 @@ export interface components {
          * @enum {string}
          */
         Item: "encoding" | "record_terminator" | "delimiter" | "trailing_delimiter" | "quote" | "quotes" | "escape" | "comment" | "skip_rows" | "skip_footer_rows" | "header" | "null_values" | "quoted_nulls" | "trim" | "decimal" | "thousands" | "booleans" | "ragged_rows" | "record_bytes_max";
-        /** @description One value that an item might have. */
+        /** @description A possible value of an item. */
         Candidate: {
             value: unknown;
             /**
@@ -1309,7 +1309,7 @@ export interface components {
             count: number;
             /**
              * Format: uint64
-             * @description Out of so many.
+             * @description The number of records (or cells) compared.
              */
             of: number;
             why: string;
@@ -1328,7 +1328,7 @@ export interface components {
         };
         /** @description Where a column's values come from. */
         FromDocument: string | string[] | number;
-        /** @description What speaks for a column's type. */
+        /** @description The evidence for a column's type. */
         ColumnEvidence: {
             /** @description In one sentence. */
             why: string;
@@ -1413,16 +1413,16 @@ export interface components {
         /** @description An item of `partition_by` or `sort_by`. */
         Suggestion: {
             kind: components["schemas"]["SuggestionKind"];
-            /** @description As it stands in the mapping. */
+            /** @description In the form of the mapping. */
             value: unknown;
             why: string;
         };
         /**
-         * @description What a suggestion is for.
+         * @description The purpose of a suggestion.
          * @enum {string}
          */
         SuggestionKind: "partition_by" | "sort_by";
-        /** @description How much of the file was looked at. */
+        /** @description How much of the file was sampled. */
         SampleInfo: {
             /**
              * Format: uint64
@@ -1467,7 +1467,7 @@ export interface components {
             /** @description `before` of the next page; null on the last page. */
             next: string | null;
         };
-        /** @description A job as history shows it, as it lies in the store at its end, and as the live record carries it. */
+        /** @description A job in the history, the terminal record, and the live record. */
         Job: {
             job_id: string;
             pipeline: string;
@@ -1547,7 +1547,7 @@ export interface components {
          * @enum {string}
          */
         Stage: "planning" | "converting" | "publishing" | "finishing";
-        /** @description What a completed run did, per table. */
+        /** @description The result of a completed run, per table. */
         RunResult: {
             tables: {
                 [key: string]: components["schemas"]["TableResult"];
@@ -1561,7 +1561,7 @@ export interface components {
              */
             skipped_files?: string[];
         };
-        /** @description What a run did to one table. */
+        /** @description The result of a run for one table. */
         TableResult: {
             /**
              * Format: uint64

@@ -39,7 +39,7 @@ fn canaries(session: &str, hash: &str) -> Vec<(&'static str, String)> {
     texts.map(|(name, text)| (name, text.to_owned())).to_vec()
 }
 
-/// What was said, and by whom.
+/// Responses, each with its origin.
 #[derive(Default)]
 struct Said(Vec<(String, Vec<u8>)>);
 

@@ -75,7 +75,7 @@ enum Place {
     Ended,
 }
 
-/// A job as the model has it.
+/// A job in the model.
 #[derive(Debug)]
 struct Known {
     job: Job,

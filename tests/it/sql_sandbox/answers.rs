@@ -1,4 +1,4 @@
-//! What a child answers.
+//! Replies of child processes.
 
 use std::io::Read;
 use std::path::Path;

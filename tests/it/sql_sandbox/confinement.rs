@@ -1,4 +1,4 @@
-//! What a child is kept from, and how it ends.
+//! Confinement of child processes, and their end.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};

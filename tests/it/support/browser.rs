@@ -1,4 +1,4 @@
-//! Somebody who uses the web service, over HTTP. Every answer is held against the OpenAPI document.
+//! An HTTP client of the web service. Checks every response against the OpenAPI document.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -36,12 +36,12 @@ pub struct Reply {
 }
 
 impl Browser {
-    /// Somebody without a session.
+    /// A client without a session.
     pub fn stranger(web: &Service) -> Self {
         Self { address: web.address(), cookie: None }
     }
 
-    /// Somebody who has logged in.
+    /// A client with a session.
     pub fn log_in(web: &Service) -> Self {
         let mut browser = Self::stranger(web);
         let reply = browser.post("/api/auth/login", &serde_json::json!({ "password": PASSWORD })).ok();

@@ -22,7 +22,7 @@ pub fn check(method: &str, path: &str, status: u16, content_type: Option<&str>, 
     let path = path.split('?').next().unwrap_or_default();
     let is_error = |code: u16| status == code && body_of(body).is_some_and(|body| body["error"].is_string());
     let Some(operation) = operation(method, path) else {
-        // The page, which tells a browser that nothing is there.
+        // The 404 page.
         let is_page = status == 404 && content_type.is_some_and(|sent| sent.starts_with("text/html"));
         assert!(
             is_page || is_error(404) || is_error(405) || is_error(401) || is_error(400) || is_error(403),

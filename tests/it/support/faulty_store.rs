@@ -1,4 +1,4 @@
-//! A store that fails as it is told, over one that doesn't.
+//! A store that injects faults into another store.
 //!
 //! Every put, copy and deleted key is one write; they are counted from 1 over all buckets, as are the GETs (ranges
 //! too). Faults are told by that count, so that a test can go through all of them.

@@ -30,7 +30,7 @@ pub static SQL: LazyLock<DuckExpressions> = LazyLock::new(DuckExpressions::defau
 
 pub const MIB: u64 = 1 << 20;
 
-/// Numbers that look random and are the same every time.
+/// Deterministic pseudo-random numbers.
 #[derive(Debug, Clone)]
 pub struct Dice(u64);
 

@@ -695,7 +695,7 @@ fn failed_export_breaks_the_connection() {
     file.set_len(1 << 20).unwrap();
     drop(file);
     let mut rest = Vec::new();
-    // Somebody has cut the object short meanwhile.
+    // The object was truncated in the meantime.
     let ended = connection.read_to_end(&mut rest);
     assert!(ended.is_err() || !rest.ends_with(b"0\r\n\r\n"), "it ended as if it were whole");
 }

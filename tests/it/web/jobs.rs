@@ -415,7 +415,7 @@ fn runs_are_enqueued_without_the_object_store() {
     });
 }
 
-/// As a program of somebody else enqueues a job.
+/// Enqueues a job like another program.
 fn xadd(site: &Site, id: &str, pipeline: &str) {
     let words = ["XADD", "svc:jobs:stream", "*", "job_id", id, "pipeline", pipeline, "clean_run", "true"];
     let _: redis::Value = site.redis.as_ref().unwrap().ask(&words);

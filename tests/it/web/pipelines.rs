@@ -240,7 +240,7 @@ fn pipeline_is_created_from_a_csv_inside_or_outside_it() {
             assert_eq!(end.status, JobStatus::Completed, "{end:?}");
             assert_eq!(site.warehouse(slug).len(), 1, "{slug}");
         }
-        // A pipeline that has more than files is one.
+        // A prefix with more than files is a pipeline.
         create("own", "pipelines/own/in/people [1].csv").refused(409, "already_exists");
         site.put("tables", "a.csv", csv);
         let table = "pipelines/tables/t/part-00000.parquet";

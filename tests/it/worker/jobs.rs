@@ -1,4 +1,4 @@
-//! What becomes of a job: its end, or why it failed.
+//! Outcomes of jobs.
 
 use lakemill::domain::job::{JobStatus, RunErrorCode, WaitReason};
 use lakemill::ports::jobs::ReleaseOutcome;

@@ -1,4 +1,4 @@
-//! Workers that are told to end.
+//! Stopping of workers.
 
 use lakemill::domain::job::{Job, JobStatus, WaitReason};
 use rustix::process::Signal;

@@ -1,4 +1,4 @@
-//! What the worker answers over HTTP.
+//! The worker's HTTP API.
 
 use serde_json::{Value, json};
 

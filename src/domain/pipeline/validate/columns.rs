@@ -13,7 +13,7 @@ use crate::domain::problem::ProblemKind::{Duplicate, InvalidValue, Limit, TypeMi
 use crate::domain::text::{did_you_mean, quoted, suggest};
 use crate::domain::zones::{self, Zone};
 
-/// What is known of a mapping's columns.
+/// The columns of a mapping, as far as they are valid.
 pub(super) struct Columns {
     /// `None`: the name has a problem.
     names: Vec<Option<ColumnName>>,

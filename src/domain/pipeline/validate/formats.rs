@@ -28,7 +28,7 @@ enum Part {
 /// Checks one pattern for a type that takes patterns.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The problem.
 pub(super) fn check(pattern: &str, ty: DataType) -> Result<(), (ProblemKind, String)> {
     let TypeClass::Temporal(temporal) = ty.class() else { return Ok(()) };
     let refuse = |kind, why: String| Err((kind, format!("{} {why}", quoted(pattern))));

@@ -18,7 +18,7 @@ use crate::domain::pipeline::types::DataType as Declared;
 use crate::domain::pipeline::{Compression, Encodings};
 use crate::ports::arrow_types::arrow_field;
 
-/// Numbers that look random and are the same every time.
+/// Deterministic pseudo-random numbers.
 pub(super) struct Dice(pub u64);
 
 impl Dice {

@@ -276,7 +276,7 @@ impl World {
         self.late.lock().unwrap().push(Late { at, bucket, what });
     }
 
-    /// What was on its way and is due takes place. Gives how many are still on their way.
+    /// Applies requests in flight that are due. Returns the number still in flight.
     pub fn land(&self) -> usize {
         let now = self.scheduler.now();
         let mut late = self.late.lock().unwrap();
@@ -315,7 +315,7 @@ impl World {
         self.landed.lock().unwrap().iter().any(|key| key.starts_with(&format!("pipelines/{pipeline}/")))
     }
 
-    /// How long a call is on its way.
+    /// The latency of a call.
     fn latency(&self) -> Duration {
         if self.weather().odds.error == 0 {
             return Duration::from_millis(1);
@@ -349,7 +349,7 @@ impl World {
         Fate::Good
     }
 
-    /// The answer is on its way back.
+    /// The response is in flight.
     pub fn come_back(&self, process: usize) {
         let odds = self.weather().odds;
         if odds.error > 0 && self.scheduler.below(4) == 0 {
