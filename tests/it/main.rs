@@ -69,6 +69,7 @@ mod sql_types;
 mod sqlite_kv;
 mod staging;
 mod store_contract;
+mod stored_rows;
 mod supervision;
 mod supply_chain;
 mod support;

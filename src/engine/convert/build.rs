@@ -1,15 +1,20 @@
 //! Runs a conversion: feeds sources in key order, processes them on the pool, and writes partitions or buffers rows.
 
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::conversion::{Conversion, Converted, SourceOutcome, SourceRef};
+use arrow::datatypes::SchemaRef;
+
+use super::assemble::{FileFormat, RowGroups};
+use super::build_feed::BuildFeed;
+use super::conversion::{Conversion, Converted, SourceOutcome, SourceRef, SpooledFile};
 use super::cut_forecast::CutForecast;
 use super::encoding::Encoding;
 use super::error::{ConvertError, internal, panicked};
-use super::feed::{self, FeedItem};
+use super::feed;
+use super::inputs::{BuildInputs, BuildLayout, ReadSource};
 use super::partition_encoder::{EncodeTask, PartitionEncoder, Scheduler};
 use super::piece::{Piece, SourceEndInfo};
 use super::pool::{PoolTask, WorkerPool};
@@ -19,25 +24,24 @@ use super::row_buffer::{BufferedRows, RowBuffer, SourceRows};
 use super::rows::{ChunkConverter, ChunkRows};
 use super::sorting::Sorter;
 use super::spill::ScratchFolder;
+use super::stored_rows::StoredPiece;
 use super::table_writer::{EndedSource, QUEUED_BYTES_MAX, TableWriter};
-use crate::domain::source_name::compression;
 use crate::domain::table_log::cuts::key_hash;
 use crate::engine::read::buffer_pool::BufferPool;
 use crate::engine::read::reader::whole_bytes_max;
 use crate::ports::arrow_types::mapping_schema;
+use crate::sync::parallel_map;
 
 /// Spilling pending rows is cheap, so holding more than this, or a third of the run's memory, only takes memory from
 /// others.
 const TABLE_BYTES_MAX: u64 = 176 << 20;
-
-/// The assumed size of a compressed source's text over its own.
-const COMPRESSED_TEXT_RATIO: u64 = 5;
 
 /// The outcome of a piece.
 enum PieceOutcome {
     Rows(u32, ChunkRows),
     End(u32, Box<SourceEndInfo>),
     BufferedEnd(u32),
+    Stored(StoredPiece),
 }
 
 /// Where rows go.
@@ -49,11 +53,10 @@ enum RowSink<'a> {
 /// Collects the outcomes of pieces in order.
 struct OutcomeCollector<'a> {
     sink: RowSink<'a>,
-    only: Option<&'a BTreeSet<String>>,
-    /// The outcomes of the sources read.
+    /// The partitions that rows of a source are for, where these are not all.
+    only: HashMap<u32, Arc<BTreeSet<String>>>,
+    /// Those of buffered sources are complete from the beginning.
     outcomes: BTreeMap<u32, SourceOutcome>,
-    /// The outcomes of buffered sources, by key.
-    buffered: &'a BTreeMap<String, SourceOutcome>,
     rejects: RejectCollector,
 }
 
@@ -148,87 +151,79 @@ impl Conversion<'_> {
     /// See [`ConvertError`].
     pub fn buffer(&self, sources: &[SourceRef]) -> Result<BufferedRows, ConvertError> {
         let scratch = ScratchFolder::new(&self.resources.scratch);
-        let schema = Arc::new(mapping_schema(self.mapping).project(&self.mapping.stored_columns()).map_err(internal)?);
-        let options = self.mapping.parquet;
-        let (threads, memory) = (self.resources.threads, self.table_bytes());
-        let encoding = Encoding::new(Arc::clone(&schema), options, threads, memory, false, self.made)?;
-        let sink = RowSink::Buffer(RowBuffer::new(&scratch, schema, memory / 2));
-        let items = sources.iter().cloned().map(FeedItem::Read).collect();
-        let none = BTreeMap::new();
-        let (sink, outcomes) = self.run(items, &encoding, &scratch, sink, None, &none)?;
+        let memory = self.table_bytes();
+        let encoding = self.encoding(memory, BuildLayout::default())?;
+        let sink = RowSink::Buffer(RowBuffer::new(&scratch, Arc::clone(&encoding.schema), memory / 2));
+        let read = sources.iter().map(|source| ReadSource { source: source.clone(), only: None }).collect();
+        let feed = BuildFeed::new(BuildInputs { read, ..BuildInputs::default() }, &encoding);
+        let (sink, outcomes) = self.run(feed, &encoding, &scratch, sink)?;
         let rows = match sink {
             RowSink::Buffer(buffer) => buffer.finish(),
             RowSink::Table(_) => Vec::new(),
         };
-        Ok(BufferedRows { sources: outcomes.into_values().collect(), rows })
+        Ok(BufferedRows { sources: outcomes, rows })
     }
 
-    /// Builds partitions from `sources` (read now, in key order) and `buffered` (read before). Rows are ordered by
-    /// source key and byte offset. With `only`, builds these partitions and merely counts the rows of others.
+    /// The columns that are stored, as opposed to those that are only partitioned by.
+    pub(super) fn stored_schema(&self) -> Result<SchemaRef, ConvertError> {
+        Ok(Arc::new(mapping_schema(self.mapping).project(&self.mapping.stored_columns()).map_err(internal)?))
+    }
+
+    fn encoding(&self, memory: u64, layout: BuildLayout) -> Result<Encoding<'_>, ConvertError> {
+        let (threads, in_place) = (self.resources.threads, !self.store.is_remote());
+        Encoding::new(self.stored_schema()?, self.mapping.parquet, threads, memory, in_place, layout, self.made)
+    }
+
+    /// Builds partitions, or segments of them. Rows are ordered by source key and byte offset.
     ///
     /// # Errors
     /// See [`ConvertError`].
-    pub fn build(
-        &self,
-        sources: &[SourceRef],
-        buffered: Option<BufferedRows>,
-        only: Option<&BTreeSet<String>>,
-    ) -> Result<Converted, ConvertError> {
+    pub fn build(&self, inputs: BuildInputs) -> Result<Converted, ConvertError> {
         let scratch = ScratchFolder::new(&self.resources.scratch);
-        let schema = Arc::new(mapping_schema(self.mapping).project(&self.mapping.stored_columns()).map_err(internal)?);
-        let mut items: Vec<(String, FeedItem)> =
-            sources.iter().map(|s| (s.key.clone(), FeedItem::Read(s.clone()))).collect();
-        let mut known = BTreeMap::new();
-        let mut buffered_bytes = 0;
-        if let Some(buffered) = buffered {
-            buffered_bytes = buffered.rows.iter().map(SourceRows::bytes).sum();
-            for (outcome, rows) in buffered.sources.into_iter().zip(buffered.rows) {
-                let key = outcome.rows.source.clone();
-                items.push((key.clone(), FeedItem::Buffered(key, rows)));
-                known.insert(outcome.rows.source.clone(), outcome);
-            }
-        }
-        items.sort_by(|a, b| a.0.cmp(&b.0));
-        let (keys, items): (Vec<String>, Vec<FeedItem>) = items.into_iter().unzip();
+        let buffered_bytes = inputs.buffered.iter().flat_map(|buffered| &buffered.rows).map(SourceRows::bytes).sum();
         let memory = self.table_bytes();
         let memory = memory.saturating_sub(buffered_bytes).max(memory / 4);
-        let (threads, in_place) = (self.resources.threads, !self.store.is_remote());
-        let encoding = Encoding::new(Arc::clone(&schema), self.mapping.parquet, threads, memory, in_place, self.made)?;
+        let encoding = self.encoding(memory, inputs.layout)?;
         let sorter = (!self.mapping.sort_by.is_empty()).then(|| {
             let stored = self.mapping.stored_columns();
             let span = |column: &usize| stored.iter().position(|s| s == column).unwrap_or_default();
-            Sorter::new(&schema, self.mapping.sort_by.iter().map(span).collect())
+            Sorter::new(&encoding.schema, self.mapping.sort_by.iter().map(span).collect())
         });
-        let forecast = CutForecast::new(self.mapping.parquet.cuts, &text_estimates(&items, &known));
+        let feed = BuildFeed::new(inputs, &encoding);
+        let keys = Arc::clone(&feed.keys);
+        let forecast = CutForecast::new(self.mapping.parquet.cuts, &feed.text_estimates());
         let table = TableWriter::new(&encoding, &scratch, sorter, memory, forecast);
-        let (sink, mut outcomes) = self.run(items, &encoding, &scratch, RowSink::Table(table), only, &known)?;
+        let (sink, sources) = self.run(feed, &encoding, &scratch, RowSink::Table(table))?;
         let partitions = match sink {
             RowSink::Table(table) => table.into_groups(&keys),
             RowSink::Buffer(_) => BTreeMap::new(),
         };
-        let mut all = Vec::with_capacity(keys.len());
-        for (at, key) in keys.iter().enumerate() {
-            match known.remove(key) {
-                Some(outcome) => all.push(outcome),
-                None => all.extend(outcomes.remove(&(at as u32))),
-            }
-        }
-        Ok(Converted { sources: all, keys, partitions })
+        Ok(Converted { sources, keys, partitions })
     }
 
-    /// Runs `items` through the pool; returns the sink once everything is encoded.
+    /// Makes the files of groups from row groups, which are copied byte for byte.
+    ///
+    /// # Errors
+    /// If scratch fails, or a file is not one of ours.
+    pub fn assemble(&self, groups: &[Vec<RowGroups>]) -> Result<Vec<Vec<SpooledFile>>, ConvertError> {
+        let scratch = ScratchFolder::new(&self.resources.scratch);
+        let (schema, durable_in_place) = (self.stored_schema()?, !self.store.is_remote());
+        let format =
+            FileFormat { schema: &schema, options: &self.mapping.parquet, scratch: &scratch, durable_in_place };
+        parallel_map(groups, self.resources.threads, |parts| format.assemble(parts))
+    }
+
+    /// Runs `feed` through the pool; returns the sink once everything is encoded, and the outcomes of all sources in key
+    /// order.
     fn run<'s>(
         &self,
-        items: Vec<FeedItem>,
+        feed: BuildFeed,
         encoding: &'s Encoding<'s>,
         scratch: &'s ScratchFolder,
         sink: RowSink<'s>,
-        only: Option<&'s BTreeSet<String>>,
-        buffered: &'s BTreeMap<String, SourceOutcome>,
-    ) -> Result<(RowSink<'s>, BTreeMap<u32, SourceOutcome>), ConvertError> {
-        let keys: Vec<String> = items.iter().map(|item| item.key().to_owned()).collect();
-        let (outcomes, rejects) = (BTreeMap::new(), RejectCollector::new());
-        let collector = OutcomeCollector { sink, only, outcomes, buffered, rejects };
+    ) -> Result<(RowSink<'s>, Vec<SourceOutcome>), ConvertError> {
+        let BuildFeed { keys, sources, stored, only, buffered } = feed;
+        let collector = OutcomeCollector { sink, only, outcomes: buffered, rejects: RejectCollector::new() };
         let collector = Mutex::new(collector);
         let pool: ConversionPool = WorkerPool::new(self.in_flight_max());
         let scheduler = PoolScheduler { pool: &pool, encoding, scratch };
@@ -247,7 +242,8 @@ impl Conversion<'_> {
             for _ in 0..self.resources.threads {
                 scope.spawn(worker);
             }
-            let fed = feed::feed(self, items, &buffers, |sequence, source, piece| pool.push(sequence, (source, piece)));
+            let push = |sequence, source, piece| pool.push(sequence, (source, piece));
+            let fed = feed::feed(self, sources, stored, &buffers, push);
             let ended = fed.and_then(|()| pool.drain()).and_then(|()| match &mut collector.lock().sink {
                 RowSink::Table(table) => table.finish(&scheduler),
                 RowSink::Buffer(_) => Ok(()),
@@ -256,7 +252,7 @@ impl Conversion<'_> {
             ended.map_err(|error| pool.take_failure().unwrap_or(error))
         })?;
         let collector = collector.into_inner();
-        Ok((collector.sink, collector.outcomes))
+        Ok((collector.sink, collector.outcomes.into_values().collect()))
     }
 
     /// The loop of one thread.
@@ -288,6 +284,7 @@ impl Conversion<'_> {
                         Piece::Rows(parts) => PieceOutcome::Rows(source, ChunkRows { parts, ..ChunkRows::default() }),
                         Piece::End(end) => PieceOutcome::End(source, end),
                         Piece::BufferedEnd => PieceOutcome::BufferedEnd(source),
+                        Piece::Stored(piece) => PieceOutcome::Stored(piece),
                     };
                     if pool.deliver(sequence, outcome) {
                         let mut collector = collector.lock();
@@ -318,7 +315,7 @@ impl Conversion<'_> {
                     collector.count(source, &keys[source as usize], &rows);
                     collector.rejects.add(std::mem::take(&mut rows.rejects), rows.failures, scheduler.scratch)?;
                 }
-                if let Some(only) = collector.only {
+                if let Some(only) = collector.only.get(&source) {
                     rows.parts.retain(|(path, _)| only.contains(path.as_ref()));
                 }
                 match &mut collector.sink {
@@ -345,20 +342,15 @@ impl Conversion<'_> {
                 collector.end_source(source, key, scheduler)
             }
             PieceOutcome::BufferedEnd(source) => collector.end_source(source, &keys[source as usize], scheduler),
+            PieceOutcome::Stored(piece) => {
+                self.progress.check().map_err(ConvertError::Stopped)?;
+                match &mut collector.sink {
+                    RowSink::Table(table) => table.add_stored(piece, scheduler),
+                    RowSink::Buffer(_) => Err(internal("stored rows are not buffered")),
+                }
+            }
         }
     }
-}
-
-/// The hash of the key and the estimated bytes of text of each item.
-fn text_estimates(items: &[FeedItem], buffered: &BTreeMap<String, SourceOutcome>) -> Vec<(u64, u64)> {
-    let text = |item: &FeedItem| match item {
-        FeedItem::Read(source) if compression(&source.key).is_some() => {
-            source.size.saturating_mul(COMPRESSED_TEXT_RATIO)
-        }
-        FeedItem::Read(source) => source.size,
-        FeedItem::Buffered(key, _) => buffered.get(key).map_or(0, |outcome| outcome.text_bytes),
-    };
-    items.iter().map(|item| (key_hash(item.key()), text(item))).collect()
 }
 
 impl OutcomeCollector<'_> {
@@ -376,12 +368,13 @@ impl OutcomeCollector<'_> {
             RowSink::Table(table) => table,
             RowSink::Buffer(buffer) => return buffer.finish_source(),
         };
-        let Some(outcome) = self.outcomes.get(&source).or_else(|| self.buffered.get(key)) else {
+        let Some(outcome) = self.outcomes.get(&source) else {
             return Err(internal("a source ended without an outcome"));
         };
         let (text_bytes, rows_read) = (outcome.text_bytes, outcome.rows.rows_read);
         let ended = EndedSource { at: source, hash: key_hash(key), text_bytes, rows_read };
-        let built = outcome.partitions.iter().filter(|(path, _)| self.only.is_none_or(|only| only.contains(*path)));
+        let only = self.only.get(&source);
+        let built = outcome.partitions.iter().filter(|(path, _)| only.is_none_or(|only| only.contains(*path)));
         table.end_source(&ended, built.map(|(path, rows)| (path.as_str(), *rows)), scheduler)
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::members::Members;
 use crate::domain::job::SourceResult;
@@ -64,7 +65,7 @@ pub struct Converted {
     /// One for each source, in key order.
     pub sources: Vec<SourceOutcome>,
     /// The key of every source that may have rows in `partitions`, in order.
-    pub keys: Vec<String>,
+    pub keys: Arc<[String]>,
     /// The groups of each built partition that has rows, in order.
     pub partitions: BTreeMap<String, Vec<BuiltGroup>>,
 }

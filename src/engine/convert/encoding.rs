@@ -10,6 +10,7 @@ use parquet::schema::types::ColumnDescPtr;
 
 use super::conversion::MadeFile;
 use super::error::{ConvertError, internal, scratch_error};
+use super::inputs::BuildLayout;
 use super::parquet_file::descriptors;
 use super::spill::ScratchFolder;
 use crate::domain::pipeline::ParquetOptions;
@@ -56,6 +57,8 @@ pub(super) struct Encoding<'a> {
     page_spill: Mutex<Option<Arc<PageSpill>>>,
     /// Whether finished files are published in place and must be durable there.
     pub durable_in_place: bool,
+    /// Whether each segment is a group.
+    pub segments_apart: bool,
     pub made: &'a MadeFile<'a>,
 }
 
@@ -67,6 +70,7 @@ impl<'a> Encoding<'a> {
         threads: usize,
         memory_bytes: u64,
         durable_in_place: bool,
+        layout: BuildLayout,
         made: &'a MadeFile<'a>,
     ) -> Result<Self, ConvertError> {
         let columns = schema.fields().len();
@@ -84,6 +88,7 @@ impl<'a> Encoding<'a> {
             spill_threshold: (memory_bytes / SPILL_MEMORY_SHARE) as i64,
             page_spill: Mutex::default(),
             durable_in_place,
+            segments_apart: layout == BuildLayout::Segments,
             made,
         })
     }

@@ -20,6 +20,7 @@ use super::piece::{Piece, SourceEndInfo, replay};
 use super::prefetch::{self, Prefetcher};
 use super::row_buffer::SourceRows;
 use super::source_layout::{self, SourceLayout};
+use super::stored_rows::StoredRows;
 use crate::domain::layout::pipeline_prefix;
 use crate::engine::read::buffer_pool::BufferPool;
 use crate::engine::read::reader::SourceReader;
@@ -32,16 +33,17 @@ const QUEUED_CHUNKS_MAX: usize = 1;
 /// A source of rows, in key order.
 pub(super) enum FeedItem {
     Read(SourceRef),
-    Buffered(String, SourceRows),
+    Buffered(SourceRows),
 }
 
-impl FeedItem {
-    pub(super) fn key(&self) -> &str {
-        match self {
-            Self::Read(source) => &source.key,
-            Self::Buffered(key, _) => key,
-        }
-    }
+/// A source of a build.
+pub(super) struct FedSource {
+    /// Its index among the keys of the build.
+    pub at: u32,
+    pub key: String,
+    pub item: FeedItem,
+    /// Partitions with stored rows in which it has, or may have, rows.
+    pub touched: Vec<String>,
 }
 
 /// Sources read in parallel. With a remote store, one more than the worker threads, since readers wait for the network;
@@ -89,25 +91,27 @@ fn groups(jobs: Vec<SourceJob>, in_pairs: impl Fn(&SourceRef) -> bool) -> Vec<Re
     groups
 }
 
-/// Passes every piece of `items` to `push` in order, with its sequence number and the index of its source; stops when
-/// `push` returns false. Text is read into `buffers`.
+/// Passes every piece of `sources` and `stored` to `push` in order, with its sequence number and the index of its source;
+/// stops when `push` returns false. Text is read into `buffers`.
 pub(super) fn feed(
     conversion: &Conversion<'_>,
-    items: Vec<FeedItem>,
+    sources: Vec<FedSource>,
+    stored: StoredRows,
     buffers: &Arc<BufferPool>,
     mut push: impl FnMut(u64, u32, Piece) -> bool,
 ) -> Result<(), ConvertError> {
     let mut jobs: Vec<SourceJob> = Vec::new();
-    let mut streams: Vec<SourceStream> = Vec::with_capacity(items.len());
-    for item in items {
-        streams.push(match item {
-            FeedItem::Buffered(_, rows) => SourceStream::Buffered(rows),
+    let mut streams: Vec<SourceStream> = Vec::with_capacity(sources.len());
+    for FedSource { at, key, item, touched } in sources {
+        let rows = match item {
+            FeedItem::Buffered(rows) => StreamRows::Buffered(rows),
             FeedItem::Read(source) => {
                 let (sender, receiver) = bounded(QUEUED_CHUNKS_MAX);
                 jobs.push(SourceJob { source, sender, at: jobs.len() });
-                SourceStream::Read(receiver)
+                StreamRows::Read(receiver)
             }
-        });
+        };
+        streams.push(SourceStream { at, key, rows, touched });
     }
     let prefetcher = conversion.store.is_remote().then(|| {
         let sources = jobs.iter().map(|job| job.source.clone()).collect();
@@ -145,10 +149,10 @@ pub(super) fn feed(
             });
         }
         let mut sequence = 0;
-        drain(streams, |at, piece| {
+        drain(streams, stored, |at, piece| {
             failpoint::reach("convert::piece");
             sequence += 1;
-            push(sequence - 1, at as u32, piece)
+            push(sequence - 1, at, piece)
         })
     })
 }
@@ -165,41 +169,55 @@ impl Drop for StopOnDrop<'_> {
     }
 }
 
-enum SourceStream {
+enum StreamRows {
     Buffered(SourceRows),
     Read(Receiver<Message>),
 }
 
-/// Drains the streams in order; dropping a stream ends its reader.
-fn drain(streams: Vec<SourceStream>, mut push: impl FnMut(usize, Piece) -> bool) -> Result<(), ConvertError> {
-    for (at, stream) in streams.into_iter().enumerate() {
-        match stream {
-            SourceStream::Buffered(rows) => {
-                if !replay(rows, |piece| push(at, piece))? {
-                    return Ok(());
-                }
-            }
-            SourceStream::Read(receiver) => {
-                let mut ended = false;
-                for message in receiver {
-                    let piece = message?;
-                    ended = matches!(piece, Piece::End(_));
-                    if !push(at, piece) {
-                        return Ok(());
-                    }
-                    // Does not wait for the sender to close: its reader may have another source of its group to read
-                    // first.
-                    if ended {
-                        break;
-                    }
-                }
-                if !ended {
-                    return Err(internal("a source_read thread stopped"));
-                }
+struct SourceStream {
+    at: u32,
+    key: String,
+    rows: StreamRows,
+    touched: Vec<String>,
+}
+
+/// Drains the streams in order, each after the stored rows before it in its partitions; dropping a stream ends its reader.
+fn drain(
+    streams: Vec<SourceStream>,
+    mut stored: StoredRows,
+    mut push: impl FnMut(u32, Piece) -> bool,
+) -> Result<(), ConvertError> {
+    for SourceStream { at, key, rows, touched } in streams {
+        for partition in touched {
+            if !stored.feed_before(&partition, &key, &mut |piece| push(at, Piece::Stored(piece)))? {
+                return Ok(());
             }
         }
+        let goes_on = match rows {
+            StreamRows::Buffered(rows) => replay(rows, |piece| push(at, piece))?,
+            StreamRows::Read(receiver) => receive(receiver, |piece| push(at, piece))?,
+        };
+        if !goes_on {
+            return Ok(());
+        }
     }
-    Ok(())
+    stored.feed_rest(&mut |piece| push(0, Piece::Stored(piece))).map(drop)
+}
+
+/// Passes a source's pieces to `push` until it returns false; returns whether it did not.
+fn receive(receiver: Receiver<Message>, mut push: impl FnMut(Piece) -> bool) -> Result<bool, ConvertError> {
+    for message in receiver {
+        let piece = message?;
+        let ended = matches!(piece, Piece::End(_));
+        if !push(piece) {
+            return Ok(false);
+        }
+        // Does not wait for the sender to close: its reader may have another source of its group to read first.
+        if ended {
+            return Ok(true);
+        }
+    }
+    Err(internal("a source_read thread stopped"))
 }
 
 /// Groups of sources, taken by readers in order.

@@ -111,16 +111,18 @@ impl GroupFiles {
         self.close_file(true)?;
         // The first segment of a group begins with the same files whatever follows.
         if self.segments.is_empty() && self.pieces.iter().all(|piece| piece.is_full) {
-            self.report_last(partition);
+            let Some(mut piece) = self.pieces.pop() else { return Ok(()) };
+            self.report(partition, &piece.file);
+            piece.is_made = true;
+            self.pieces.push(piece);
         }
         Ok(())
     }
 
-    fn report_last(&mut self, partition: &PartitionFiles<'_>) {
-        if let Some(piece) = self.pieces.last_mut() {
-            (partition.encoding.made)(partition.path, self.made, &piece.file);
+    fn report(&mut self, partition: &PartitionFiles<'_>, file: &SpooledFile) {
+        if !partition.encoding.segments_apart {
+            (partition.encoding.made)(partition.path, self.made, file);
             self.made += 1;
-            piece.is_made = true;
         }
     }
 
@@ -153,7 +155,7 @@ impl GroupFiles {
     pub(super) fn end_segment(&mut self, partition: &PartitionFiles<'_>, end: SegmentEnd) -> Result<(), ConvertError> {
         let (rows, row_groups) = (std::mem::take(&mut self.rows), std::mem::take(&mut self.row_groups));
         self.segments.push(EncodedSegment { cut: end.cut, rows, row_groups });
-        if end.cut == Cut::File {
+        if end.cut == Cut::File || partition.encoding.segments_apart {
             self.close_file(false)?;
             let segments = std::mem::take(&mut self.segments);
             self.lay_out(partition, vec![segments])
@@ -183,8 +185,7 @@ impl GroupFiles {
             let mut files = Vec::new();
             for (file, is_made) in layout.take(partition, row_groups)? {
                 if !is_made {
-                    (partition.encoding.made)(partition.path, self.made, &file);
-                    self.made += 1;
+                    self.report(partition, &file);
                 }
                 files.push(file);
             }
@@ -262,6 +263,7 @@ mod tests {
     use super::*;
     use crate::domain::pipeline::{Compression, Encodings, ParquetOptions};
     use crate::domain::table_log::cuts::CutTargets;
+    use crate::engine::convert::inputs::BuildLayout;
 
     const CUTS: CutTargets = CutTargets { file_text_bytes: 1, tail_text_bytes: 1 };
 
@@ -286,7 +288,8 @@ mod tests {
             made.lock().push(file.sha256.clone());
             assert_eq!(made.lock().len(), at + 1);
         };
-        let encoding = Encoding::new(batch(0, 1).schema(), options, 1, 1 << 20, false, &add).unwrap();
+        let encoding =
+            Encoding::new(batch(0, 1).schema(), options, 1, 1 << 20, false, BuildLayout::Groups, &add).unwrap();
         let path = "p=1".into();
         let partition = PartitionFiles { encoding: &encoding, scratch: &scratch, path: &path };
         let (mut files, mut at) = (GroupFiles::default(), 0);

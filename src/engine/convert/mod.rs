@@ -4,6 +4,7 @@
 
 mod assemble;
 mod build;
+mod build_feed;
 mod conversion;
 mod cut_forecast;
 mod encoding;
@@ -12,6 +13,7 @@ mod feed;
 mod group_files;
 mod hashing_file;
 mod head_rows;
+mod inputs;
 mod measure;
 mod members;
 mod parquet_file;
@@ -28,6 +30,7 @@ mod small_parts;
 mod sorting;
 mod source_layout;
 mod spill;
+mod stored_rows;
 mod table_writer;
 
 pub use assemble::RowGroups;
@@ -37,6 +40,7 @@ pub use conversion::{
 };
 pub use error::ConvertError;
 pub use head_rows::{HeadBatch, HeadRows};
+pub use inputs::{BuildInputs, BuildLayout, ReadSource, StoredSegment, StoredSource};
 pub use members::{Member, Members};
 pub use rejects::rejects_schema;
 pub use row_buffer::BufferedRows;

@@ -8,6 +8,7 @@ use super::error::ConvertError;
 use super::partitions::PartitionPath;
 use super::row_buffer::SourceRows;
 use super::source_layout::SourceLayout;
+use super::stored_rows::StoredPiece;
 use crate::engine::read::chunk::Chunk;
 
 /// A piece of a source. Only chunks are expensive; the others take the same path to keep the order.
@@ -16,6 +17,7 @@ pub(super) enum Piece {
     Rows(Vec<(PartitionPath, RecordBatch)>),
     End(Box<SourceEndInfo>),
     BufferedEnd,
+    Stored(StoredPiece),
 }
 
 /// What is known of a source once it is read.

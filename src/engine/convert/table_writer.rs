@@ -23,6 +23,7 @@ use super::partitions::{self, PartitionPath};
 use super::small_parts::{PartitionRows, SmallParts};
 use super::sorting::{Batches, MERGED_RUNS_MAX, Sorter};
 use super::spill::{ScratchFolder, Spill};
+use super::stored_rows::{StoredEnd, StoredPiece};
 use crate::domain::table_log::cuts::{Cut, cut_at, text_share};
 
 /// A slab ends early at the row with which it reaches this size, in raw bytes.
@@ -217,15 +218,9 @@ impl<'a> TableWriter<'a> {
         for (path, rows) in rows {
             let Some(&at) = self.by_path.get(path) else { return Err(internal("rows of a partition are missing")) };
             let share = text_share(source.text_bytes, rows, source.rows_read);
-            let partition = &mut self.partitions[at];
-            partition.members.push(Member { source: source.at, rows, share });
-            partition.text_bytes = partition.text_bytes.saturating_add(share);
-            let cut = cut_at(source.hash, share, self.encoding.options.cuts);
-            if cut > Cut::None {
-                let all = (self.text_bytes - partition.text_bytes_before).max(1);
-                let fraction = partition.text_bytes as f64 / all as f64;
-                ends.push((at, SegmentEnd { cut, join: self.forecast.expects_file_cut(source.at, fraction) }));
-            }
+            ends.extend(
+                self.add_member(at, Member { source: source.at, rows, share }, source.hash).map(|end| (at, end)),
+            );
         }
         if !ends.is_empty() {
             self.flush_small_parts(scheduler)?;
@@ -234,6 +229,33 @@ impl<'a> TableWriter<'a> {
             self.end_segment(at, end, scheduler)?;
         }
         Ok(())
+    }
+
+    /// Adds stored rows, and the sources that end with them.
+    pub(super) fn add_stored(&mut self, piece: StoredPiece, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
+        let StoredPiece { path, batch, ends } = piece;
+        let at = self.partition(Arc::clone(&path));
+        self.add(vec![(path, batch)], scheduler)?;
+        for StoredEnd { member, hash } in ends {
+            if let Some(end) = self.add_member(at, member, hash) {
+                self.end_segment(at, end, scheduler)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a source to the open segment; returns the segment's end, if it ends there.
+    fn add_member(&mut self, at: usize, member: Member, hash: u64) -> Option<SegmentEnd> {
+        let partition = &mut self.partitions[at];
+        partition.members.push(member);
+        partition.text_bytes = partition.text_bytes.saturating_add(member.share);
+        let cut = cut_at(hash, member.share, self.encoding.options.cuts);
+        if cut == Cut::None {
+            return None;
+        }
+        let all = (self.text_bytes - partition.text_bytes_before).max(1);
+        let fraction = partition.text_bytes as f64 / all as f64;
+        Some(SegmentEnd { cut, join: self.forecast.expects_file_cut(member.source, fraction) })
     }
 
     /// Encodes the remaining rows of the open segment.

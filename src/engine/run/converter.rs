@@ -12,7 +12,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::domain::job::{RunError, RunErrorCode};
 use crate::engine::convert::{
-    BufferedRows, Conversion, ConvertError, Converted, SourceOutcome, SourceRef, SpooledFile,
+    BufferedRows, BuildInputs, Conversion, ConvertError, Converted, ReadSource, SourceOutcome, SourceRef, SpooledFile,
 };
 use crate::engine::run_error::scratch_error;
 
@@ -73,7 +73,9 @@ impl Converter for CsvConverter {
         buffered: Option<BufferedRows>,
         only: Option<&BTreeSet<String>>,
     ) -> Result<Converted, ConvertError> {
-        table.build(sources, buffered, only)
+        let only = only.cloned().map(Arc::new);
+        let read = sources.iter().map(|source| ReadSource { source: source.clone(), only: only.clone() }).collect();
+        table.build(BuildInputs { read, buffered, ..BuildInputs::default() })
     }
 }
 

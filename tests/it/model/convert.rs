@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 
 use lakemill::domain::digest::sha256_hex;
 use lakemill::domain::job::{RunError, RunErrorCode, SourceResult};
@@ -110,7 +111,7 @@ impl Converter for LineConverter {
             }
             partitions.insert(partition, vec![BuiltGroup { files, segments: Vec::new() }]);
         }
-        Ok(Converted { sources: outcomes, keys: Vec::new(), partitions })
+        Ok(Converted { sources: outcomes, keys: Arc::default(), partitions })
     }
 
     fn join_rejects(&self, parts: &[(&str, &SpooledFile)], to: &Path) -> Result<(), RunError> {
