@@ -95,8 +95,9 @@ pub struct MappingDocument {
     /// The partition columns, from the outermost folder in. A column's name alone partitions by its value.
     #[schemars(length(max = PARTITION_COLUMNS_MAX))]
     pub partition_by: Vec<PartitionDocument>,
-    /// Columns that the rows of a file are sorted by, ascending, nulls last; rows that are equal in them, and all rows
-    /// where it is empty, stand in the order of their sources.
+    /// Columns that the rows of a segment are sorted by, ascending, nulls last. A file has one segment or several, of about
+    /// `parquet.tail_text_bytes` of CSV text each. Rows that are equal in these columns, and all rows where it is empty, stand
+    /// in the order of their sources.
     #[schemars(length(max = SORT_COLUMNS_MAX))]
     pub sort_by: Vec<String>,
     /// How the Parquet files are written.
