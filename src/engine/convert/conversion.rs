@@ -91,7 +91,7 @@ pub struct BuiltSegment {
 
 impl Converted {
     /// The files of a partition in order.
-    pub fn files<'c>(groups: &'c [BuiltGroup]) -> impl Iterator<Item = &'c SpooledFile> {
+    pub fn files(groups: &[BuiltGroup]) -> impl Iterator<Item = &SpooledFile> {
         groups.iter().flat_map(|group| &group.files)
     }
 }

@@ -316,7 +316,7 @@ impl Model {
 
     fn end(&mut self, f: &Fixture, n: usize) {
         let Some((lease, job)) = self.pick_run(n) else { return };
-        let completes = n % 4 > 0;
+        let completes = !n.is_multiple_of(4);
         let end = match completes {
             true => completed(&self.jobs[job].job, f.now()),
             false => self.jobs[job].job.clone().failed(failure(), f.now()),
@@ -436,7 +436,7 @@ impl Model {
 
     fn extend(&mut self, f: &Fixture, n: usize) {
         let changed = self.changed.entry(pipeline(n)).or_insert_with(ChangedKeys::none);
-        if n % 9 == 0 {
+        if n.is_multiple_of(9) {
             f.kv.extend_windows(&[slug(pipeline(n))]).unwrap();
             *changed = ChangedKeys::All;
         } else {
