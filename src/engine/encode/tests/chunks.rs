@@ -54,7 +54,7 @@ fn encoded_bytes_are_stable_within_a_format_version() {
     all.extend(chunk.pages.get_bytes(0, chunk.pages.len() as usize).unwrap());
     assert_eq!(
         (WRITER_FORMAT_VERSION, sha256_hex(&all).as_str()),
-        (5, "de603b79bcb7cc81b0a4c2707ea48b210421610db0b83e5bc97841aa7c9d5f02")
+        (6, "de603b79bcb7cc81b0a4c2707ea48b210421610db0b83e5bc97841aa7c9d5f02")
     );
 }
 
