@@ -83,7 +83,7 @@ test("a job that isn't at its end is cancelled", async ({ page, api }) => {
   await expect(page.locator("a.run-bar")).toBeVisible();
   await page.getByRole("button", { name: "Cancel", exact: true }).click();
   await expect(page.getByText(/^The run was cancelled after/)).toBeVisible({ timeout: 60_000 });
-  await expect(page.getByRole("region", { name: "Failure" })).toContainText("The run was cancelled");
+  await expect(page.getByRole("region", { name: "Failure" })).toContainText("the run was cancelled");
   await api.delete("/api/pipelines/job-cancel").catch(() => undefined);
 });
 
