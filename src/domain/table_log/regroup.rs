@@ -383,10 +383,8 @@ mod tests {
                 counts.1 += regrouped.made.len();
                 self.commit(partition, regrouped, versions, &mut groups, &mut members, &objects);
             }
-            self.groups =
-                groups.rewrite(&mut |shard, bytes| store(&mut self.objects, &shard.name, bytes)).unwrap().shards;
-            self.members =
-                members.rewrite(&mut |shard, bytes| store(&mut self.objects, &shard.name, bytes)).unwrap().shards;
+            self.groups = groups.rewrite(&mut |shard, bytes| store(&mut self.objects, &shard.name, bytes)).unwrap();
+            self.members = members.rewrite(&mut |shard, bytes| store(&mut self.objects, &shard.name, bytes)).unwrap();
             counts
         }
 

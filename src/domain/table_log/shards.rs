@@ -5,7 +5,6 @@
 //!
 //! Must not: hold more shards in memory than were asked for.
 
-use std::collections::BTreeSet;
 use std::io::Read;
 
 use serde::de::DeserializeOwned;
@@ -110,23 +109,12 @@ struct Slot<K, V> {
 #[derive(Debug, Clone)]
 pub struct ShardedMap<K, V> {
     slots: Vec<Slot<K, V>>,
-    /// Stored shards of slots that are gone.
-    dropped: Vec<ShardRef<K>>,
-}
-
-/// The shards of a map after its changes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rewritten<K> {
-    /// All, in order.
-    pub shards: Vec<ShardRef<K>>,
-    /// Those that are no longer listed.
-    pub retired: Vec<ShardRef<K>>,
 }
 
 impl<K: ShardKey, V: Clone + Serialize> ShardedMap<K, V> {
     pub fn new(shards: &[ShardRef<K>]) -> Self {
         let slot = |shard: &ShardRef<K>| Slot { stored: Some(shard.clone()), entries: None, changed: false };
-        Self { slots: shards.iter().map(slot).collect(), dropped: Vec::new() }
+        Self { slots: shards.iter().map(slot).collect() }
     }
 
     /// The slot that has `key` if any has; `None` of an empty map.
@@ -222,8 +210,7 @@ impl<K: ShardKey, V: Clone + Serialize> ShardedMap<K, V> {
         let slot = &mut self.slots[at];
         slot.changed = true;
         if slot.entries.as_ref().is_some_and(Vec::is_empty) {
-            let gone = self.slots.remove(at);
-            self.dropped.extend(gone.stored);
+            self.slots.remove(at);
         }
         Ok(())
     }
@@ -269,33 +256,29 @@ impl<K: ShardKey, V: Clone + Serialize> ShardedMap<K, V> {
         self.entries(read).try_for_each(|entry| entry.and_then(|(key, value)| visit(&key, &value)))
     }
 
-    /// Passes every new shard to `sink`, with its bytes; returns the shards of the changed map.
+    /// Passes every new shard to `sink`, with its bytes; returns all shards of the changed map, in order.
     ///
     /// # Errors
     /// What `sink` returns.
-    pub fn rewrite<E>(self, sink: &mut ShardSink<'_, K, E>) -> Result<Rewritten<K>, E> {
-        let mut all = Rewritten { shards: Vec::with_capacity(self.slots.len()), retired: Vec::new() };
-        let mut old: Vec<ShardRef<K>> = self.dropped;
+    pub fn rewrite<E>(self, sink: &mut ShardSink<'_, K, E>) -> Result<Vec<ShardRef<K>>, E> {
+        let mut shards = Vec::with_capacity(self.slots.len());
         let mut joined: Vec<(K, V)> = Vec::new();
         let last = self.slots.len().saturating_sub(1);
         for (at, slot) in self.slots.into_iter().enumerate() {
             // A small shard is joined with the next if that is rewritten anyway.
             if !joined.is_empty() && (!slot.changed || joined.len() >= SHARD_ENTRIES_MIN) {
-                write_shards(std::mem::take(&mut joined), false, &mut all.shards, sink)?;
+                write_shards(std::mem::take(&mut joined), false, &mut shards, sink)?;
             }
             if slot.changed {
-                old.extend(slot.stored);
                 joined.extend(slot.entries.into_iter().flatten());
             } else {
-                all.shards.extend(slot.stored);
+                shards.extend(slot.stored);
             }
             if at == last {
-                write_shards(std::mem::take(&mut joined), true, &mut all.shards, sink)?;
+                write_shards(std::mem::take(&mut joined), true, &mut shards, sink)?;
             }
         }
-        let listed: BTreeSet<&str> = all.shards.iter().map(|shard| shard.name.as_str()).collect();
-        old.retain(|shard| !listed.contains(shard.name.as_str()));
-        Ok(Rewritten { retired: old, ..all })
+        Ok(shards)
     }
 }
 
@@ -413,7 +396,7 @@ impl<K: ShardKey> ShardWriter<K> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::{BTreeMap, HashMap};
+    use std::collections::{BTreeMap, BTreeSet, HashMap};
 
     use proptest::prelude::*;
 
@@ -450,12 +433,16 @@ mod tests {
         found
     }
 
+    fn names(shards: &[ShardRef<String>]) -> BTreeSet<&str> {
+        shards.iter().map(|shard| shard.name.as_str()).collect()
+    }
+
     /// Applies changes; returns the shards, how many were read, and how many are new.
     fn change(
         shards: &[ShardRef<String>],
         changes: &[(u32, Option<u64>)],
         objects: &mut Objects,
-    ) -> (Rewritten<String>, usize, usize) {
+    ) -> (Vec<ShardRef<String>>, usize, usize) {
         let (mut reads, mut new) = (0, 0);
         let mut map = ShardedMap::new(shards);
         {
@@ -483,12 +470,12 @@ mod tests {
         assert_eq!(shards.len(), 100_000_usize.div_ceil(SHARD_ENTRIES_MAX));
         let (changed, reads, new) = change(&shards, &[(50_001, Some(7)), (1_000_000, Some(8))], &mut objects);
         assert_eq!((reads, new), (2, 3), "one shard is full and becomes two, the last has room");
-        assert_eq!(changed.retired.len(), 2);
+        assert_eq!((&names(&shards) - &names(&changed)).len(), 2, "those that were touched are no longer listed");
         map.insert(key(50_001), 7);
         map.insert(key(1_000_000), 8);
-        assert_eq!(all(&changed.shards, &objects), map);
-        let (unchanged, reads, new) = change(&changed.shards, &[(50_003, None)], &mut objects);
-        assert_eq!((reads, new, unchanged.shards.len()), (1, 0, changed.shards.len()), "nothing was there to remove");
+        assert_eq!(all(&changed, &objects), map);
+        let (unchanged, reads, new) = change(&changed, &[(50_003, None)], &mut objects);
+        assert_eq!((reads, new, unchanged.len()), (1, 0, changed.len()), "nothing was there to remove");
     }
 
     #[test]
@@ -497,7 +484,7 @@ mod tests {
         let map: BTreeMap<String, u64> = (0..20_000).map(|n| (key(n * 10), 0)).collect();
         let mut shards = write(&map, &mut objects);
         for n in 0..400 {
-            shards = change(&shards, &[(1_001 + n * 3, Some(1))], &mut objects).0.shards;
+            shards = change(&shards, &[(1_001 + n * 3, Some(1))], &mut objects).0;
         }
         let (last, others) = shards.split_last().unwrap();
         assert!(others.iter().all(|shard| shard.entries as usize > SHARD_ENTRIES_MAX / 3), "{shards:?}");
@@ -547,19 +534,14 @@ mod tests {
             let mut objects = Objects::new();
             let (mut model, mut shards) = (BTreeMap::new(), Vec::new());
             for step in steps {
-                let before: BTreeSet<String> = shards.iter().map(|s: &ShardRef<String>| s.name.clone()).collect();
-                let (rewritten, ..) = change(&shards, &step, &mut objects);
+                shards = change(&shards, &step, &mut objects).0;
                 for (number, value) in step {
                     match value {
                         Some(value) => drop(model.insert(key(number), value)),
                         None => drop(model.remove(&key(number))),
                     }
                 }
-                prop_assert_eq!(&all(&rewritten.shards, &objects), &model);
-                let after: BTreeSet<String> = rewritten.shards.iter().map(|s| s.name.clone()).collect();
-                let retired: BTreeSet<String> = rewritten.retired.iter().map(|s| s.name.clone()).collect();
-                prop_assert_eq!(retired, &before - &after);
-                shards = rewritten.shards;
+                prop_assert_eq!(&all(&shards, &objects), &model);
             }
         }
     }

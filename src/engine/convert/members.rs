@@ -1,5 +1,7 @@
 //! The sources of a segment.
 
+use crate::engine::encode::{put_varint, take_varint};
+
 /// A source of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Member {
@@ -22,7 +24,7 @@ impl Members {
     /// Adds a source after all others.
     pub fn push(&mut self, member: Member) {
         for number in [u64::from(member.source - self.last), member.rows, member.share] {
-            push_number(&mut self.bytes, number);
+            put_varint(number, &mut self.bytes);
         }
         self.last = member.source;
     }
@@ -34,31 +36,9 @@ impl Members {
     pub fn iter(&self) -> impl Iterator<Item = Member> + '_ {
         let (mut rest, mut source) = (&self.bytes[..], 0);
         std::iter::from_fn(move || {
-            source += take_number(&mut rest)? as u32;
-            Some(Member { source, rows: take_number(&mut rest)?, share: take_number(&mut rest)? })
+            source += take_varint(&mut rest)? as u32;
+            Some(Member { source, rows: take_varint(&mut rest)?, share: take_varint(&mut rest)? })
         })
-    }
-}
-
-/// Appends 7 bits per byte, the lowest first; all bytes but the last have the highest bit set.
-fn push_number(bytes: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        bytes.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    bytes.push(number as u8);
-}
-
-fn take_number(bytes: &mut &[u8]) -> Option<u64> {
-    let (mut number, mut shift) = (0, 0);
-    loop {
-        let (byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        number |= u64::from(byte & 0x7f) << shift;
-        shift += 7;
-        if byte & 0x80 == 0 {
-            return Some(number);
-        }
     }
 }
 

@@ -180,11 +180,19 @@ pub(super) fn read_draft(
     rows: u64,
     schema: &SchemaRef,
 ) -> Result<impl Iterator<Item = Result<RecordBatch, ConvertError>> + use<>, ConvertError> {
-    let file = File::open(&draft.path).map_err(|e| scratch_error(&draft.path, &e))?;
-    let options = ArrowReaderOptions::new().with_schema(Arc::clone(schema));
-    let reader = ParquetRecordBatchReaderBuilder::try_new_with_options(file, options).map_err(internal)?;
+    let reader = open_rows(&draft.path, schema)?;
     let reader = reader.with_batch_size(rows.clamp(1, SLAB_ROWS as u64) as usize).build().map_err(internal)?;
     Ok(reader.map(|batch| batch.map_err(internal)))
+}
+
+/// Opens a file of ours, to read rows of this schema.
+pub(super) fn open_rows(
+    path: &Path,
+    schema: &SchemaRef,
+) -> Result<ParquetRecordBatchReaderBuilder<File>, ConvertError> {
+    let file = File::open(path).map_err(|e| scratch_error(path, &e))?;
+    let options = ArrowReaderOptions::new().with_schema(Arc::clone(schema));
+    ParquetRecordBatchReaderBuilder::try_new_with_options(file, options).map_err(internal)
 }
 
 /// The metadata of a column chunk as first written. Reading loses only the flag that writes the statistics of signed

@@ -3,18 +3,17 @@
 //! Invariant: a reader holds at most one batch, and few readers are open at a time; a closed one continues at its row.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fs::File;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 
 use super::assemble::RowGroups;
-use super::error::{ConvertError, internal, scratch_error};
+use super::error::{ConvertError, internal};
 use super::inputs::{StoredSegment, StoredSource};
 use super::members::Member;
-use super::parquet_file::SLAB_ROWS;
+use super::parquet_file::{SLAB_ROWS, open_rows};
 use super::partitions::PartitionPath;
 use crate::domain::table_log::cuts::{Cut, CutTargets, cut_at, key_hash};
 
@@ -232,7 +231,7 @@ impl OpenReader {
         while row > 0
             && let Some(part) = parts.front_mut()
         {
-            let builder = builder(part, schema)?;
+            let builder = open_rows(&part.path, schema)?;
             while row > 0 && !part.range.is_empty() {
                 let rows = builder.metadata().row_group(part.range.start).num_rows() as u64;
                 if rows > row {
@@ -265,15 +264,10 @@ impl OpenReader {
             };
             if self.batch.is_none() {
                 let part = self.parts.pop_front().ok_or_else(|| internal("a stored segment has too few rows"))?;
-                let reader = builder(&part, schema)?.with_row_groups(part.range.collect()).with_batch_size(batch_rows);
+                let reader =
+                    open_rows(&part.path, schema)?.with_row_groups(part.range.collect()).with_batch_size(batch_rows);
                 self.reader = Some(reader.build().map_err(internal)?);
             }
         }
     }
-}
-
-fn builder(part: &RowGroups, schema: &SchemaRef) -> Result<ParquetRecordBatchReaderBuilder<File>, ConvertError> {
-    let file = File::open(&part.path).map_err(|e| scratch_error(&part.path, &e))?;
-    let options = ArrowReaderOptions::new().with_schema(Arc::clone(schema));
-    ParquetRecordBatchReaderBuilder::try_new_with_options(file, options).map_err(internal)
 }

@@ -68,7 +68,7 @@ fn packer<T: Copy + Into<u64>>(width: usize) -> Packer<T> {
 }
 
 /// Appends an unsigned LEB128 number.
-pub(super) fn put_varint(mut value: u64, out: &mut Vec<u8>) {
+pub fn put_varint(mut value: u64, out: &mut Vec<u8>) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -81,17 +81,16 @@ pub(super) fn put_zigzag(value: i64, out: &mut Vec<u8>) {
     put_varint(((value << 1) ^ (value >> 63)) as u64, out);
 }
 
-/// Reads and removes a number written by [`put_varint`].
-#[cfg(test)]
-pub(super) fn varint(bytes: &mut &[u8]) -> u64 {
+/// Removes a number written by [`put_varint`]; `None` at the end.
+pub fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
     let (mut value, mut shift) = (0, 0);
     loop {
-        let byte = bytes[0];
-        *bytes = &bytes[1..];
+        let (byte, rest) = bytes.split_first()?;
+        *bytes = rest;
         value |= u64::from(byte & 0x7f) << shift;
         shift += 7;
-        if byte < 0x80 {
-            return value;
+        if *byte < 0x80 {
+            return Some(value);
         }
     }
 }

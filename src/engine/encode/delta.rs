@@ -77,19 +77,19 @@ pub(super) fn put_deltas<T: Delta>(values: &[T], out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::bits::varint;
+    use super::super::bits::take_varint;
     use super::*;
 
     fn zigzag(bytes: &mut &[u8]) -> i64 {
-        let value = varint(bytes);
+        let value = take_varint(bytes).unwrap();
         (value >> 1) as i64 ^ -((value & 1) as i64)
     }
 
     /// By the letter of the format.
     fn read(mut bytes: &[u8]) -> Vec<i64> {
         let bytes = &mut bytes;
-        assert_eq!((varint(bytes), varint(bytes)), (128, 4));
-        let count = varint(bytes) as usize;
+        assert_eq!((take_varint(bytes), take_varint(bytes)), (Some(128), Some(4)));
+        let count = take_varint(bytes).unwrap() as usize;
         let mut last = zigzag(bytes);
         let mut values = vec![last; count.min(1)];
         while values.len() < count {

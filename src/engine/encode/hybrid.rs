@@ -54,14 +54,14 @@ fn put_packed(codes: &[u32], width: usize, out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::bits::varint;
+    use super::super::bits::take_varint;
     use super::*;
 
     /// By the letter of the format.
     fn read(mut bytes: &[u8], width: usize, count: usize) -> Vec<u32> {
         let mut codes = Vec::new();
         while codes.len() < count {
-            let head = varint(&mut bytes);
+            let head = take_varint(&mut bytes).unwrap();
             if head & 1 == 0 {
                 let mut value = [0; 4];
                 let (now, rest) = bytes.split_at(width.div_ceil(8));

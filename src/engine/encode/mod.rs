@@ -20,6 +20,7 @@ mod page_spill;
 mod page_writer;
 mod values;
 
+pub use bits::{put_varint, take_varint};
 pub use codec::codec;
 pub use column_chunk::{ChunkBytes, ColumnChunk};
 pub use column_encoder::ColumnEncoder;

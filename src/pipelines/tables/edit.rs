@@ -231,6 +231,6 @@ fn rewrite<K: ShardKey, V: Clone + serde::Serialize>(
         Ok::<_, std::convert::Infallible>(())
     };
     match map.rewrite(&mut sink) {
-        Ok(rewritten) => rewritten.shards,
+        Ok(shards) => shards,
     }
 }
