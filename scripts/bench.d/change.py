@@ -9,17 +9,15 @@ import argparse
 import json
 import os
 import shutil
-import subprocess
 import sys
-import tempfile
 import time
 
+from process import apart
+from scale import HEADER, Folder
 from terminal import listed, print_table
 
 DISTINCT = 8
 DAYS = 28
-HEADER = b"id,at,site,reading,note\n"
-COLUMNS = [("id", "int64"), ("at", "timestamp"), ("site", "string"), ("reading", "float64"), ("note", "string")]
 
 
 def text(seed, megabytes):
@@ -31,61 +29,24 @@ def text(seed, megabytes):
     at = np.datetime_as_string(at)
     site, reading = g.integers(0, 100, rows).tolist(), g.integers(-99_999, 999_999, rows).tolist()
     line = lambda r: f"{r},{at[r]},s{site[r]:05d},{reading[r] / 100:.2f},{'' if r % 7 else 'checked by hand'}\n"
-    return HEADER + "".join(map(line, range(rows))).encode()
+    return "".join(map(line, range(rows))).encode()
 
 
-class Table:
-    """A lake of one table, and where its Parquet goes."""
+def link(folder, name, source):
+    """A source with the bytes of another file; a link, as long as the file system allows more of them."""
+    path = os.path.join(folder.input, name)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    try:
+        os.link(source, path)
+    except OSError:
+        shutil.copyfile(source, path)
 
-    def __init__(self, folder, partitioned):
-        self.folder, self.lake, self.output = folder, os.path.join(folder, "lake"), os.path.join(folder, "out")
-        os.makedirs(self.lake)
-        mapping = {"table": "t", "files": ["**/*.csv"], "columns": [{"name": n, "type": t} for n, t in COLUMNS]}
-        if partitioned:
-            mapping["partition_by"] = [{"column": "at", "transform": "day"}]
-        with open(os.path.join(folder, "pipeline.json"), "w", encoding="utf-8") as file:
-            json.dump({"version": 1, "title": "change", "mappings": [mapping]}, file)
 
-    def path(self, name):
-        return os.path.join(self.lake, name)
-
-    def link(self, name, source):
-        """A source with the bytes of another file; a link, as long as the file system allows more of them."""
-        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
-        try:
-            os.link(source, self.path(name))
-        except OSError:
-            shutil.copyfile(source, self.path(name))
-
-    def write(self, name, content):
-        """A new file, whatever was there."""
-        path = self.path(name)
-        if os.path.exists(path):
-            os.unlink(path)
-        with open(path, "wb") as file:
-            file.write(content)
-
-    def run(self, program, threads):
-        """Figures of one run."""
-        line = [program, "run", os.path.join(self.folder, "pipeline.json"), "--input", self.lake, "--output", self.output,
-                "--threads", str(threads), "--json", "--quiet"]
-        with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as printed:
-            begin = time.monotonic()
-            child = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=printed, stderr=said)
-            _, status, usage = os.wait4(child.pid, 0)
-            wall = time.monotonic() - begin
-            child.returncode = os.waitstatus_to_exitcode(status)
-            for file in (said, printed):
-                file.seek(0)
-            if child.returncode:
-                raise RuntimeError(f"`{program} run` ended with {child.returncode}: {said.read()[-2000:].decode(errors='replace')}")
-            result = json.load(printed)
-        return {"wall": wall, "cpu": usage.ru_utime + usage.ru_stime, "peak": usage.ru_maxrss / 1024, **self.figures(result)}
-
-    @staticmethod
-    def figures(result):
-        table = (result.get("result") or result)["tables"]["t"]
-        return {"read": table["sources_read"], "rows": table["rows_written"], "files": table["files"]}
+def replace(folder, name, content):
+    """A new file, whatever was there: a link's other names keep their bytes."""
+    if os.path.exists(os.path.join(folder.input, name)):
+        os.unlink(os.path.join(folder.input, name))
+    folder.write(name, content)
 
 
 def name(at):
@@ -104,27 +65,37 @@ SETS = {
 DEFAULT_SETS = ["plain", "days", "tiny"]
 
 
+def one_row(seed):
+    return f"{seed},2023-02-{seed % DAYS + 1:02d}T00:00:00,s1,1.5,\n".encode()
+
+
 def make(folder, count, megabytes, partitioned):
-    table = Table(folder, partitioned)
+    folder.config(**({"partition_by": [{"column": "at", "transform": "day"}]} if partitioned else {}))
     for seed in range(DISTINCT):
-        with open(os.path.join(folder, f"{seed}"), "wb") as file:
-            file.write(text(seed, megabytes) if megabytes else HEADER + f"{seed},2023-02-0{seed + 1}T00:00:00,s1,1.5,\n".encode())
+        with open(os.path.join(folder.path, f"{seed}"), "wb") as file:
+            file.write(HEADER + (text(seed, megabytes) if megabytes else one_row(seed)))
     for at in range(count):
-        table.link(name(2 * at), os.path.join(folder, f"{at % DISTINCT}"))
+        link(folder, name(2 * at), os.path.join(folder.path, f"{at % DISTINCT}"))
 
 
 def steps(count, megabytes):
-    """The changes in turn: what they are called, and what they do to a table's lake. Sources have even numbers."""
-    content = lambda seed: text(seed, megabytes) if megabytes else HEADER + f"{seed},2023-02-09T00:00:00,s2,2.5,\n".encode()
+    """The changes in turn: what they are called, and what they do to a lake. Sources have even numbers."""
+    content = lambda seed: text(seed, megabytes) if megabytes else one_row(seed)
     middle = count // 2
     return [
-        ("first run", lambda table: None),
-        ("nothing changed", lambda table: None),
-        ("one added at the end", lambda table: table.write(name(2 * count), content(101))),
-        ("one late in the middle", lambda table: table.write(name(2 * (middle - count // 8) + 1), content(102))),
-        ("one changed", lambda table: table.write(name(2 * middle), content(103))),
-        ("one removed", lambda table: os.unlink(table.path(name(2 * (middle + count // 8))))),
+        ("first run", lambda folder: None),
+        ("nothing changed", lambda folder: None),
+        ("one added at the end", lambda folder: replace(folder, name(2 * count), content(101))),
+        ("one late in the middle", lambda folder: replace(folder, name(2 * (middle - count // 8) + 1), content(102))),
+        ("one changed", lambda folder: replace(folder, name(2 * middle), content(103))),
+        ("one removed", lambda folder: os.unlink(os.path.join(folder.input, name(2 * (middle + count // 8))))),
     ]
+
+
+def measure(folder, program, threads):
+    figures, result = folder.result(program, threads)
+    table = result["tables"]["t"]
+    return {**figures, "read": table["sources_read"], "rows": table["rows_written"], "files": table["files"]}
 
 
 def main():
@@ -143,31 +114,15 @@ def main():
         count = count // 10 if args.quick else count
         work = os.path.join(args.work, "change")
         shutil.rmtree(work, ignore_errors=True)
-        tables = []
-        for at, program in enumerate(args.lakemill):
-            folder = os.path.join(work, str(at))
-            # In a process of its own, since a child's peak memory counts from its parent's.
-            pid = os.fork()
-            if pid == 0:
-                os.makedirs(folder)
-                make(folder, count, megabytes, partitioned)
-                os._exit(0)
-            _, status = os.waitpid(pid, 0)
-            if status:
-                raise RuntimeError("making the lake failed")
-            table = Table.__new__(Table)
-            table.folder, table.lake, table.output = folder, os.path.join(folder, "lake"), os.path.join(folder, "out")
-            tables.append((program, table))
+        folders = [(program, Folder(os.path.join(work, str(at)))) for at, program in enumerate(args.lakemill)]
+        for _, folder in folders:
+            apart(make, folder, count, megabytes, partitioned)
         for what, change in steps(count, megabytes):
-            for program, table in tables:
-                pid = os.fork()
-                if pid == 0:
-                    change(table)
-                    os._exit(0)
-                os.waitpid(pid, 0)
+            for _, folder in folders:
+                apart(change, folder)
             # Files that changed less than 2 s ago are read again by the next run.
             time.sleep(2.1)
-            found = [(program, table.run(program, threads)) for program, table in tables]
+            found = [(program, measure(folder, program, threads)) for program, folder in folders]
             for program, run in found:
                 row = {"set": which, "sources": count, "what": what, "program": program, "load": os.getloadavg()[0], **run}
                 rows.append(row)

@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 
+from process import apart
 from scale import BLOCK_ROWS, HEADER, SITES, block
 from terminal import print_table
 
@@ -136,14 +137,7 @@ def main():
         raise OSError(ctypes.get_errno(), "prctl")
     table = os.path.join(args.work, f"expressions-{rows}")
     if not os.path.exists(os.path.join(table, "complete")):
-        # In a process of its own, whose memory is not this one's.
-        pid = os.fork()
-        if pid == 0:
-            make_table(table, rows)
-            os._exit(0)
-        _, status = os.waitpid(pid, 0)
-        if status:
-            raise RuntimeError("generating the table failed")
+        apart(make_table, table, rows)
     sets = {f"{rows:,} rows": table, "flights": args.flights}
     runs = []
     for turn in range(rounds):

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import time
+import traceback
 
 START_SECONDS_MAX = 30
 STOP_SECONDS_MAX = 60
@@ -119,6 +120,21 @@ class Process:
                     kib[name] += int(words[1]) if words[0] == "Rss:" else -int(words[1])
         found = {key: value / 1024 for key, value in kib.items()}
         return {**found, "threads": len(os.listdir(f"/proc/{self.pid}/task"))}
+
+
+def apart(act, *args):
+    """Calls a function in a process of its own: a child's peak memory counts from its parent's."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            act(*args)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    _, status = os.waitpid(pid, 0)
+    if status:
+        raise RuntimeError(f"`{act.__name__}` failed in its process")
 
 
 def free_port():

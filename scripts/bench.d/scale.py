@@ -59,12 +59,16 @@ class Folder:
 
     def run(self, lakemill, threads, cores=None):
         """Wall and CPU seconds, and peak memory in MiB, of one run; on so many of the cores, or on all."""
+        return {**self.result(lakemill, threads, cores)[0], "bytes": self.bytes()}
+
+    def result(self, lakemill, threads, cores=None):
+        """The figures of one run, and its result."""
         allowed = sorted(os.sched_getaffinity(0))[:cores]
         line = [lakemill, "run", os.path.join(self.path, "pipeline.json"), "--input", self.input, "--output", self.output,
-                "--threads", str(threads)]
-        with open(os.path.join(self.path, "said"), "w+b") as said:
+                "--threads", str(threads), "--json"]
+        with open(os.path.join(self.path, "said"), "w+b") as said, open(os.path.join(self.path, "result"), "w+b") as result:
             begin = time.monotonic()
-            child = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=said, stderr=said,
+            child = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=result, stderr=said,
                                      preexec_fn=lambda: os.sched_setaffinity(0, allowed))
             _, status, usage = os.wait4(child.pid, 0)
             wall = time.monotonic() - begin
@@ -72,7 +76,9 @@ class Folder:
             if child.returncode:
                 said.seek(0)
                 raise RuntimeError(f"`lakemill run` ended with {child.returncode}: {said.read()[-2000:].decode(errors='replace')}")
-        return {"wall": wall, "cpu": usage.ru_utime + usage.ru_stime, "peak": usage.ru_maxrss / 1024, "bytes": self.bytes()}
+            result.seek(0)
+            figures = {"wall": wall, "cpu": usage.ru_utime + usage.ru_stime, "peak": usage.ru_maxrss / 1024}
+            return figures, json.load(result)
 
 
 def rows(folder, count):
