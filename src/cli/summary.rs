@@ -34,18 +34,6 @@ pub fn of(result: &RunResult, dry_run: bool, prefix: &str, elapsed: Duration) ->
             let count = counted(table.partitions_deleted, "partition");
             let _ = writeln!(out, "table `{name}`: {count} deleted, since no row is in there any more");
         }
-        if table.partitions_lost > 0 {
-            let count = counted(table.partitions_lost, "partition");
-            let _ = writeln!(
-                out,
-                "warning: table `{name}`: somebody else changed or deleted files of {count} without sources"
-            );
-        }
-        if table.partitions_retained > 0 {
-            let (verb, them) = if table.partitions_retained == 1 { ("has", "it") } else { ("have", "them") };
-            let count = counted(table.partitions_retained, "partition");
-            let _ = writeln!(out, "table `{name}`: {count} {verb} no source any more; --clean deletes {them}");
-        }
     }
     for table in &result.dropped {
         let what = if dry_run { "would be" } else { "was" };

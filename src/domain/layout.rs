@@ -158,10 +158,11 @@ pub fn relative_rejects_prefix(table: impl Display) -> String {
     format!("{REJECTED_ROWS_TABLE}/table={table}/")
 }
 
-/// The file of one source's rejected rows, relative to the pipeline's prefix: named by the first 32 hex digits of the
-/// SHA-256 of the source's key.
-pub fn relative_rejects_key(table: impl Display, source: &str) -> String {
-    format!("{}{}.parquet", relative_rejects_prefix(table), &sha256_hex(source.as_bytes())[..32])
+/// The file of one source's rejected rows, of which `sha256` is the SHA-256 in hex, relative to the pipeline's prefix.
+/// Equal names mean equal bytes.
+pub fn relative_rejects_key(table: impl Display, source: &str, sha256: &str) -> String {
+    let content = sha256.get(..16).unwrap_or(sha256);
+    format!("{}{}-{content}.parquet", relative_rejects_prefix(table), &sha256_hex(source.as_bytes())[..32])
 }
 
 /// The nth file of a partition (`""`: no partitioning), relative to the pipeline's prefix.

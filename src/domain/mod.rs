@@ -7,7 +7,6 @@ pub mod job;
 pub mod layout;
 pub mod limits;
 pub mod login;
-pub mod manifest;
 pub mod name;
 pub mod partition;
 pub mod pipeline;

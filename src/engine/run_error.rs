@@ -4,6 +4,8 @@ use std::io;
 use std::path::Path;
 
 use crate::domain::job::{RunError, RunErrorCode};
+use crate::domain::table_log::root::ManifestError;
+use crate::pipelines::tables::TableError;
 use crate::ports::store::StoreError;
 
 /// A store error as run error, with its object.
@@ -27,6 +29,24 @@ pub fn store_error(error: StoreError) -> RunError {
         }
     };
     RunError { code, message, detail: advice.map(str::to_owned), path }
+}
+
+/// An error of a table's manifest as run error.
+pub fn table_error(error: TableError) -> RunError {
+    match error {
+        TableError::Store(error) => store_error(error),
+        TableError::Manifest { key, error: error @ ManifestError::Newer { .. } } => {
+            RunError::new(RunErrorCode::Internal, error.to_string())
+                .path(key)
+                .detail("run it with that version or a later one")
+        }
+        TableError::Manifest { ref key, .. } | TableError::Shard { ref key, .. } => {
+            let key = key.clone();
+            RunError::new(RunErrorCode::Internal, error.to_string())
+                .path(key)
+                .detail("do a clean run, which makes the manifest anew")
+        }
+    }
 }
 
 /// An I/O error on a scratch file.

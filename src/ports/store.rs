@@ -306,11 +306,12 @@ pub trait LocalStore: Send + Sync {
     }
 
     /// Hard-links an object's file to `into`; false if that is not possible, and the caller must read the object instead.
-    /// The link keeps the bytes of this tag whatever happens to the object. It must not be written.
+    /// The link keeps the bytes that the object has (of this tag, if one is given) whatever happens to it. It must not be
+    /// written.
     ///
     /// # Errors
     /// `NotFound` and `PreconditionFailed`, as [`ObjectStore::get`].
-    fn link(&self, _bucket: Bucket, _key: &str, _etag: &ETag, _into: &Path) -> StoreResult<bool> {
+    fn link(&self, _bucket: Bucket, _key: &str, _etag: Option<&ETag>, _into: &Path) -> StoreResult<bool> {
         Ok(false)
     }
 
@@ -335,7 +336,7 @@ impl dyn ObjectStore + '_ {
 
     /// # Errors
     /// As [`LocalStore::link`].
-    pub fn link(&self, bucket: Bucket, key: &str, etag: &ETag, into: &Path) -> StoreResult<bool> {
+    pub fn link(&self, bucket: Bucket, key: &str, etag: Option<&ETag>, into: &Path) -> StoreResult<bool> {
         self.local().map_or(Ok(false), |local| local.link(bucket, key, etag, into))
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode};
 use crate::pipelines::history::HistoryError;
+use crate::pipelines::tables::TableError;
 use crate::ports::kv::KvError;
 use crate::ports::store::StoreError;
 use crate::sync::{Permit, Semaphore};
@@ -60,4 +61,14 @@ pub fn from_history(error: HistoryError) -> ApiError {
 
 pub fn pipeline_not_found(slug: &Slug) -> ApiError {
     ApiError::new(ErrorCode::PipelineNotFound, format!("there is no pipeline `{slug}`"))
+}
+
+/// An error of a table's manifest.
+pub fn from_table(error: TableError) -> ApiError {
+    match error {
+        TableError::Store(error) => from_store(error),
+        error @ (TableError::Manifest { .. } | TableError::Shard { .. }) => {
+            ApiError::new(ErrorCode::S3Error, format!("{error}; do a clean run"))
+        }
+    }
 }

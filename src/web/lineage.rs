@@ -1,6 +1,6 @@
 //! `…/tables/{table}/lineage`: the sources of each file of a table, and the files of each source.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,14 +11,18 @@ use super::tables::Tables;
 use super::tables::catalog::ConfigStatus;
 use super::tables::table_param;
 use crate::domain::layout::REJECTED_ROWS_TABLE;
-use crate::domain::manifest::{FileEntry, Manifest, PartitionEntry, SourceEntry};
+use crate::domain::table_log::entries::{GroupEntry, RangeKey, SourceEntry, StoredFile};
+use crate::domain::table_log::root::Root;
 use crate::http::{ApiError, ErrorCode, Request, Response};
+use crate::pipelines::tables::{Maps, TableResult, TableStore};
 
 /// Default and largest page size, for sources and for files.
 const PAGE_DEFAULT: u64 = 100;
 const PAGE_MAX: u64 = 1_000;
 /// Largest offset.
 const OFFSET_MAX: u64 = 1 << 53;
+/// Attempts, each because a commit came between.
+const TRIES_MAX: u32 = 10;
 /// Most names within one entry.
 const NAMES_MAX: usize = 1_000;
 
@@ -46,8 +50,6 @@ pub(super) fn endpoints() -> Vec<Endpoint<Tables>> {
 #[derive(Debug, Default, Serialize, JsonSchema)]
 struct Lineage {
     table: String,
-    /// A run is publishing the table, or died while publishing.
-    publishing: bool,
     sources: Vec<Source>,
     sources_total: u64,
     files: Vec<TableFile>,
@@ -84,26 +86,16 @@ struct TableFile {
     partition: String,
     rows: u64,
     size: u64,
-    etag: Option<String>,
     sha256: String,
     /// Keys of its sources: the first thousand.
     sources: Vec<String>,
     sources_total: u64,
     /// The run that wrote it.
     job_id: String,
-    fence: u64,
-    /// All its sources were removed from the lake; it is kept until a clean run.
-    retained: bool,
+    /// The commit that added it; null for a file of rejected rows.
+    commit: Option<u64>,
     /// It holds rejected rows.
     rejects: bool,
-}
-
-/// A file with its partition.
-struct Entry<'a> {
-    partition: &'a str,
-    file: &'a FileEntry,
-    /// `None`: a file of rejects.
-    of: Option<&'a PartitionEntry>,
 }
 
 fn lineage(tables: &Tables, request: &mut Request) -> Result<Response, ApiError> {
@@ -118,107 +110,222 @@ fn lineage(tables: &Tables, request: &mut Request) -> Result<Response, ApiError>
         let message = format!("`{REJECTED_ROWS_TABLE}` has no lineage of its own; see the lineage of each table");
         return Err(ApiError::new(ErrorCode::TableNotFound, message));
     }
-    let found = tables.manifests.get(&pipeline, &table.name)?;
-    let known = found.as_ref().and_then(|found| found.value.as_ref().as_ref());
-    let narrowed = source.or(file);
-    let config = catalog.config.notable().cloned();
-    let Some(known) = known else {
-        return match narrowed {
-            Some(key) => Err(unknown(key)),
-            None => Ok(Response::json(200, &Lineage { table: table.name.clone(), config, ..Lineage::default() })),
+    let page = Page { offset, limit: limit as usize };
+    let of = Subject { source, file };
+    for _ in 0..TRIES_MAX {
+        let found = tables.manifests.get(&pipeline, &table.name)?;
+        let Some(root) = found.as_ref().and_then(|found| found.value.as_ref().as_ref()) else {
+            return match source.or(file) {
+                Some(key) => Err(unknown(key)),
+                None => Ok(Response::json(200, &named(&table.name, &catalog.config, Lineage::default()))),
+            };
         };
-    };
-    let manifest = &known.manifest;
-    let (sources, files) = narrow(manifest, source, file)?;
-    let page = |total: usize| {
-        let start = usize::try_from(offset).map_or(total, |offset| offset.min(total));
-        start..usize::try_from(limit).map_or(total, |limit| start.saturating_add(limit).min(total))
-    };
-    let lineage = Lineage {
-        table: table.name.clone(),
-        publishing: manifest.publishing.is_some(),
-        sources: sources[page(sources.len())].iter().map(|(key, entry)| source_of(manifest, key, entry)).collect(),
-        sources_total: sources.len() as u64,
-        files: files[page(files.len())].iter().map(file_of).collect(),
-        files_total: files.len() as u64,
-        config,
-    };
-    Ok(Response::json(200, &lineage))
+        let read =
+            tables.manifests.read(&pipeline, root, |store, maps| Manifest { store, root, maps }.lineage(of, page))?;
+        match read {
+            Some(Some(lineage)) => return Ok(Response::json(200, &named(&table.name, &catalog.config, lineage))),
+            Some(None) => return Err(unknown(source.or(file).unwrap_or_default())),
+            // A commit came between.
+            None => {}
+        }
+    }
+    Err(ApiError::new(ErrorCode::Overloaded, "the table is published too often to be read; try again"))
 }
 
-type Narrowed<'a> = (Vec<(&'a str, &'a SourceEntry)>, Vec<Entry<'a>>);
-
-/// The sources and files that match the request.
-fn narrow<'a>(manifest: &'a Manifest, source: Option<&str>, file: Option<&str>) -> Result<Narrowed<'a>, ApiError> {
-    if let Some(source) = source
-        && !manifest.sources.contains_key(source)
-        && !manifest.files().any(|file| file.sources.iter().any(|own| own == source))
-    {
-        return Err(unknown(source));
-    }
-    let data = manifest
-        .partitions
-        .iter()
-        .flat_map(|(partition, entry)| entry.files.iter().map(move |file| Entry { partition, file, of: Some(entry) }));
-    let rejects = manifest.rejects.values().map(|file| Entry { partition: "", file, of: None });
-    let mut files: Vec<Entry<'a>> = data
-        .chain(rejects)
-        .filter(|entry| source.is_none_or(|source| entry.file.sources.iter().any(|own| own == source)))
-        .filter(|entry| file.is_none_or(|file| entry.file.key == file))
-        .collect();
-    files.sort_by(|a, b| a.file.key.cmp(&b.file.key));
-    if let Some(file) = file
-        && files.is_empty()
-    {
-        return Err(unknown(file));
-    }
-    let contributors: BTreeSet<&str> = match file {
-        Some(_) => files.iter().flat_map(|entry| &entry.file.sources).map(String::as_str).collect(),
-        None => BTreeSet::new(),
-    };
-    let sources = manifest
-        .sources
-        .iter()
-        .map(|(key, entry)| (key.as_str(), entry))
-        .filter(|(key, _)| source.is_none_or(|source| *key == source))
-        .filter(|(key, _)| file.is_none() || contributors.contains(key))
-        .collect();
-    Ok((sources, files))
+fn named(table: &str, config: &ConfigStatus, lineage: Lineage) -> Lineage {
+    Lineage { table: table.to_owned(), config: config.notable().cloned(), ..lineage }
 }
 
-fn source_of(manifest: &Manifest, key: &str, entry: &SourceEntry) -> Source {
-    Source {
-        key: key.to_owned(),
-        etag: entry.etag.clone(),
-        size: entry.size,
-        sha256: entry.sha256.clone(),
-        read_at: entry.read_at.clone(),
-        rows_read: entry.rows_read,
-        rows_written: entry.rows_written,
-        rows_rejected: entry.rows_rejected,
-        rows_filtered: entry.rows_filtered,
-        partitions: entry.partitions.iter().take(NAMES_MAX).map(|(name, rows)| (name.clone(), *rows)).collect(),
-        partitions_total: entry.partitions.len() as u64,
-        rejects: manifest.rejects.get(key).map(|file| file.key.clone()),
+#[derive(Clone, Copy)]
+struct Page {
+    offset: u64,
+    limit: usize,
+}
+
+/// What the lineage is asked of: one source, one file, or everything.
+#[derive(Clone, Copy)]
+struct Subject<'a> {
+    source: Option<&'a str>,
+    file: Option<&'a str>,
+}
+
+/// A table's manifest.
+struct Manifest<'a> {
+    store: &'a TableStore<'a>,
+    root: &'a Root,
+    maps: Maps,
+}
+
+impl Manifest<'_> {
+    /// `None` if the manifest has no such source or file.
+    fn lineage(mut self, of: Subject<'_>, page: Page) -> TableResult<Option<Lineage>> {
+        match of {
+            Subject { source: Some(source), file } => self.of_source(source, file, page),
+            Subject { source: None, file: Some(file) } => self.of_file(file, page),
+            Subject { source: None, file: None } => self.all(page).map(Some),
+        }
+    }
+
+    fn all(&mut self, page: Page) -> TableResult<Lineage> {
+        let sources = self.maps.sources.page(page.offset, page.limit, &mut self.store.reader())?;
+        let sources = sources.into_iter().map(|(key, entry)| self.source(key, entry)).collect::<TableResult<_>>()?;
+        let totals = self.root.totals;
+        let (mut files, mut before) = (Vec::new(), 0);
+        for entry in self.maps.groups.clone().entries(&mut self.store.reader()) {
+            let (key, group) = entry?;
+            for file in &group.files {
+                if before >= page.offset && files.len() < page.limit {
+                    files.push(self.data_file(&key, &group, file)?);
+                }
+                before += 1;
+            }
+            if files.len() >= page.limit {
+                break;
+            }
+        }
+        let start = page.offset.saturating_sub(totals.files);
+        let rejects = self.maps.rejects.page(start, page.limit - files.len(), &mut self.store.reader())?;
+        files.extend(rejects.iter().map(|(source, file)| rejects_file(source, file)));
+        let files_total = totals.files + totals.rejects_files;
+        Ok(Lineage { sources, sources_total: totals.sources, files, files_total, ..Lineage::default() })
+    }
+
+    fn of_source(&mut self, source: &str, file: Option<&str>, page: Page) -> TableResult<Option<Lineage>> {
+        let key = source.to_owned();
+        let Some(entry) = self.maps.sources.get(&key, &mut self.store.reader())?.cloned() else { return Ok(None) };
+        let mut files = Vec::new();
+        for partition in entry.partitions.keys() {
+            let at = RangeKey::new(partition, source);
+            let group = self.maps.groups.floor(&at, &mut self.store.reader())?;
+            let Some((key, group)) = group.map(|(key, group)| (key.clone(), group.clone())) else { continue };
+            for file in &group.files {
+                files.push(self.data_file(&key, &group, file)?);
+            }
+        }
+        let rejects = self.maps.rejects.get(&key, &mut self.store.reader())?;
+        files.extend(rejects.map(|rejects| rejects_file(source, rejects)));
+        files.retain(|found| file.is_none_or(|file| found.key == file));
+        if file.is_some() && files.is_empty() {
+            return Ok(None);
+        }
+        let files_total = files.len() as u64;
+        let files = paged(files, page);
+        let sources = paged(vec![self.source(key, entry)?], page);
+        Ok(Some(Lineage { sources, sources_total: 1, files, files_total, ..Lineage::default() }))
+    }
+
+    fn of_file(&mut self, file: &str, page: Page) -> TableResult<Option<Lineage>> {
+        let mut found = None;
+        let partition = partition_of(self.store.table, file);
+        if let Some(partition) = partition {
+            let mut at = RangeKey::new(partition, "");
+            while let Some((key, group)) = self.maps.groups.after(&at, &mut self.store.reader())? {
+                if key.partition != partition {
+                    break;
+                }
+                at = key.clone();
+                if let Some(file) = group.files.iter().find(|named| named.key == file) {
+                    found = Some((key.clone(), group.clone(), file.clone()));
+                    break;
+                }
+            }
+        }
+        let (names, shown) = match found {
+            Some((key, group, file)) => (self.members(&key, &group)?, self.data_file(&key, &group, &file)?),
+            None => {
+                let mut rejects = None;
+                self.maps.rejects.visit(&mut self.store.reader(), |source, named| {
+                    if named.key == file {
+                        rejects = Some((source.clone(), named.clone()));
+                    }
+                    Ok(())
+                })?;
+                let Some((source, named)) = rejects else { return Ok(None) };
+                let shown = rejects_file(&source, &named);
+                (vec![source], shown)
+            }
+        };
+        let sources_total = names.len() as u64;
+        let mut sources = Vec::new();
+        for name in paged(names, page) {
+            if let Some(entry) = self.maps.sources.get(&name, &mut self.store.reader())?.cloned() {
+                sources.push(self.source(name, entry)?);
+            }
+        }
+        let files = paged(vec![shown], page);
+        Ok(Some(Lineage { sources, sources_total, files, files_total: 1, ..Lineage::default() }))
+    }
+
+    /// The sources of a group, in order.
+    fn members(&mut self, key: &RangeKey, group: &GroupEntry) -> TableResult<Vec<String>> {
+        let mut names = Vec::new();
+        for segment in &group.segments {
+            let at = RangeKey::new(&key.partition, &segment.first);
+            let members = self.maps.members.get(&at, &mut self.store.reader())?;
+            names.extend(members.into_iter().flatten().map(|member| member.source.clone()));
+        }
+        Ok(names)
+    }
+
+    fn source(&mut self, key: String, entry: SourceEntry) -> TableResult<Source> {
+        let rejects = self.maps.rejects.get(&key, &mut self.store.reader())?.map(|file| file.key.clone());
+        let partitions_total = entry.partitions.len() as u64;
+        Ok(Source {
+            key,
+            etag: entry.etag,
+            size: entry.size,
+            sha256: entry.sha256,
+            read_at: entry.read_at,
+            rows_read: entry.rows_read,
+            rows_written: entry.rows_written,
+            rows_rejected: entry.rows_rejected,
+            rows_filtered: entry.rows_filtered,
+            partitions: entry.partitions.into_iter().take(NAMES_MAX).collect(),
+            partitions_total,
+            rejects,
+        })
+    }
+
+    fn data_file(&mut self, key: &RangeKey, group: &GroupEntry, file: &StoredFile) -> TableResult<TableFile> {
+        let sources = self.members(key, group)?;
+        Ok(TableFile {
+            key: file.key.clone(),
+            partition: key.partition.clone(),
+            rows: file.rows,
+            size: file.size,
+            sha256: file.sha256.clone(),
+            sources_total: sources.len() as u64,
+            sources: sources.into_iter().take(NAMES_MAX).collect(),
+            job_id: group.job_id.clone(),
+            commit: Some(group.sequence),
+            rejects: false,
+        })
     }
 }
 
-fn file_of(entry: &Entry<'_>) -> TableFile {
-    let Entry { partition, file, of } = entry;
+fn rejects_file(source: &str, file: &StoredFile) -> TableFile {
     TableFile {
         key: file.key.clone(),
-        partition: (*partition).to_owned(),
+        partition: String::new(),
         rows: file.rows,
         size: file.size,
-        etag: file.etag.clone(),
         sha256: file.sha256.clone(),
-        sources: file.sources.iter().take(NAMES_MAX).cloned().collect(),
-        sources_total: file.sources.len() as u64,
-        job_id: of.map(|entry| entry.job_id.clone()).unwrap_or_default(),
-        fence: of.map(|entry| entry.fence).unwrap_or_default(),
-        retained: of.is_some_and(|entry| entry.retained),
-        rejects: of.is_none(),
+        sources: vec![source.to_owned()],
+        sources_total: 1,
+        job_id: String::new(),
+        commit: None,
+        rejects: true,
     }
+}
+
+fn paged<T>(all: Vec<T>, page: Page) -> Vec<T> {
+    all.into_iter().skip(usize::try_from(page.offset).unwrap_or(usize::MAX)).take(page.limit).collect()
+}
+
+/// The partition of a file of `table` (`""` directly under the table); `None` for a file elsewhere.
+fn partition_of<'a>(table: &str, key: &'a str) -> Option<&'a str> {
+    let path = key.strip_prefix(table)?.strip_prefix('/')?;
+    Some(path.rsplit_once('/').map_or("", |(partition, _)| partition))
 }
 
 fn unknown(key: &str) -> ApiError {

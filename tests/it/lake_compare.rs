@@ -7,6 +7,7 @@ use chrono::TimeDelta;
 use lakemill::domain::job::RunErrorCode;
 use lakemill::domain::name::Slug;
 use lakemill::engine::run::{Difference, difference, differs};
+use lakemill::pipelines::tables::TableStore;
 use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{Bucket, WriteOptions};
 use lakemill::runtime::SystemClock;
@@ -107,15 +108,16 @@ fn manifest_of_a_newer_version_is_an_error() {
 }
 
 #[test]
-fn interrupted_publish_differs_until_repaired() {
+fn intent_of_a_dead_run_differs_until_a_run_removes_it() {
     let lake = published();
     lake.put("a.csv", "p,n\na,2\n");
-    // The mark, the file; then it dies before the manifest.
+    // The intent and a shard; then it dies before the root.
     lake.store.crash_at_write(lake.store.writes() + 2, Dies::AfterWrite);
     lake.run(how()).unwrap_err();
     let lake = lake.with_a_sound_store();
-    assert!(lake.manifest().unwrap().publishing.is_some());
-    // As if nothing but the mark were left.
+    let table = TableStore { store: &lake.store, slug: &lake.slug, table: "t" };
+    assert!(table.needs_recovery().unwrap());
+    // As if nothing but the intent were left.
     lake.put("a.csv", "p,n\na,1\n");
     assert!(compare(&lake).is_some());
     lake.run(how()).unwrap();

@@ -146,8 +146,8 @@ fn empty_remote_source_has_no_rows() {
 
 #[test]
 fn source_changed_between_parts_is_planned_again() {
-    // The first GET is for the lease, the second for the manifest.
-    for get in [3, 4, 6] {
+    // The first GET is for the manifest's root, which isn't there yet.
+    for get in [2, 3, 5] {
         let lake = Lake::new(MAPPING);
         lake.put("a.csv", csv(1, 300_000));
         let lake = lake.far_away(1);
@@ -156,7 +156,7 @@ fn source_changed_between_parts_is_planned_again() {
             memory.put(Bucket::Lake, &key, csv(2, 200_000).as_bytes(), &WriteOptions::default()).unwrap();
         });
         lake.run(how()).unwrap();
-        assert!(lake.manifest().unwrap().partitions.contains_key("p=p2"), "{get}");
+        assert!(lake.manifest().unwrap().partitions().contains("p=p2"), "{get}");
         assert_same_as_near_by(&lake);
     }
 }

@@ -126,7 +126,7 @@ fn commit(
     keep_history: bool,
     expires: bool,
 ) -> TableResult<Root> {
-    let Prepared { before, edited: Edited { root: next, made, retired, shards }, files } = prepared;
+    let Prepared { before, edited: Edited { root: next, made, retired, shards, .. }, files } = prepared;
     let new = made.files.clone();
     let put_files = || {
         for file in &new {
@@ -134,7 +134,7 @@ fn commit(
             let text = files[&file.key].as_bytes();
             table.store.put(Bucket::Warehouse, &key, text, &WriteOptions::leased(lease))?;
         }
-        Ok(())
+        Ok::<_, TableError>(())
     };
     let retained = before.readable().map(|root| root.retained.clone()).unwrap_or_default();
     let expired = if expires { retained } else { Vec::new() };

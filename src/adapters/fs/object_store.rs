@@ -107,8 +107,8 @@ impl LocalStore for FsStore {
         Ok(being_written::is_being_written(&object, (bucket, key), &self.first_seen, &*self.clock))
     }
 
-    fn link(&self, bucket: Bucket, key: &str, etag: &ETag, into: &Path) -> StoreResult<bool> {
-        let (path, object) = read::open_existing(&self.folders, bucket, key, Some(etag))?;
+    fn link(&self, bucket: Bucket, key: &str, etag: Option<&ETag>, into: &Path) -> StoreResult<bool> {
+        let (path, object) = read::open_existing(&self.folders, bucket, key, etag)?;
         object.link(&path, into)
     }
 

@@ -521,9 +521,9 @@ fn only_own_files_are_linked_since_others_may_change_in_place() {
     let tag = |key: &str| store.head(WAREHOUSE, key).unwrap().unwrap().etag.unwrap();
     fs::write(root.path().join("warehouse/theirs"), "x").unwrap();
     let into = root.path().join("link");
-    assert!(!store.link(WAREHOUSE, "theirs", &tag("theirs"), &into).unwrap());
+    assert!(!store.link(WAREHOUSE, "theirs", Some(&tag("theirs")), &into).unwrap());
     assert!(!into.exists());
     put(&store, WAREHOUSE, "ours", "x").unwrap();
-    assert!(store.link(WAREHOUSE, "ours", &tag("ours"), &into).unwrap());
-    store.link(WAREHOUSE, "ours", &tag("ours"), &into).unwrap_err();
+    assert!(store.link(WAREHOUSE, "ours", Some(&tag("ours")), &into).unwrap());
+    store.link(WAREHOUSE, "ours", Some(&tag("ours")), &into).unwrap_err();
 }

@@ -62,12 +62,6 @@ pub struct TableResult {
     pub partitions_unchanged: u64,
     #[serde(default)]
     pub partitions_deleted: u64,
-    /// Partitions that stay although all their sources were removed, until a clean run.
-    #[serde(default)]
-    pub partitions_retained: u64,
-    /// Retained partitions of which someone else changed or deleted files.
-    #[serde(default)]
-    pub partitions_lost: u64,
     /// Files and bytes that the table has after the run.
     pub files: u64,
     pub bytes: u64,

@@ -43,10 +43,51 @@ fn digest(parts: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::mapping;
     use super::*;
-    use crate::domain::name::ColumnName;
+    use crate::domain::name::{ColumnName, TableName};
     use crate::domain::pipeline::types::DataType;
+    use crate::domain::pipeline::*;
+    use crate::domain::table_log::cuts::CutTargets;
+
+    fn mapping(table: &str) -> Mapping {
+        let column = |name: &str, ty| Column {
+            name: ColumnName::parse(name).unwrap(),
+            ty,
+            source: ColumnSource::Header(vec![name.into()]),
+            nullable: true,
+            on_error: OnError::Reject,
+            formats: vec![],
+            timezone: None,
+        };
+        Mapping {
+            table: TableName::parse(table).unwrap(),
+            files: vec!["*.csv".into()],
+            csv: Dialect::default(),
+            columns: vec![column("p", DataType::Date), column("v", DataType::String)],
+            filter: None,
+            checks: vec![],
+            extra_columns: ExtraColumns::Ignore,
+            missing_columns: MissingColumns::Fail,
+            empty_files: EmptyFiles::Load,
+            duplicate_columns: DuplicateColumns::Fail,
+            rejects: RejectLimits { max_rows: 0, max_ratio: 0.0 },
+            partition_by: vec![PartitionField {
+                column: 0,
+                transform: Transform::Identity,
+                name: ColumnName::parse("p").unwrap(),
+                inferable_texts: InferableTexts::Reject,
+            }],
+            sort_by: vec![],
+            parquet: ParquetOptions {
+                compression: Compression::None,
+                encodings: Encodings::Compatible,
+                row_group_rows: 1024,
+                file_bytes_max: 1 << 20,
+                cuts: CutTargets { file_text_bytes: 1 << 20, tail_text_bytes: 1 << 20 },
+            },
+            canonical: "{}".into(),
+        }
+    }
 
     #[test]
     fn the_fingerprint_follows_the_mapping_and_the_versions() {

@@ -35,6 +35,10 @@ pub struct Root {
     pub members: Vec<ShardRef<RangeKey>>,
     /// Files of rejected rows, by source key.
     pub rejects: Vec<ShardRef<String>>,
+    /// Whether its files may have been made by others, as after an import: they are read in child processes only, and the
+    /// next run that changes the table makes it anew.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_foreign: bool,
     /// Commits whose retired objects are still in the store, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub retained: Vec<Retirement>,
@@ -54,6 +58,8 @@ pub struct Totals {
     pub rows: u64,
     pub files: u64,
     pub bytes: u64,
+    /// Partitions with rows; 1 where there is no partitioning.
+    pub partitions: u64,
     pub rejects_files: u64,
     pub rejects_bytes: u64,
 }

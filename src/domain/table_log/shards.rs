@@ -244,6 +244,31 @@ impl<K: ShardKey, V: Clone + Serialize> ShardedMap<K, V> {
         })
     }
 
+    /// At most `count` entries from the `start`th on. Reads the shards that have them.
+    ///
+    /// # Errors
+    /// If a shard can't be read.
+    pub fn page<R: ReadShards<K, V>>(&self, start: u64, count: usize, read: &mut R) -> Result<Vec<(K, V)>, R::Error> {
+        let (mut page, mut before) = (Vec::new(), 0);
+        for slot in &self.slots {
+            let len = match (&slot.entries, &slot.stored) {
+                (Some(entries), _) => entries.len() as u64,
+                (None, stored) => stored.as_ref().map_or(0, |stored| stored.entries),
+            };
+            if page.len() < count && start < before + len {
+                let entries = match (&slot.entries, &slot.stored) {
+                    (Some(entries), _) => entries.clone(),
+                    (None, Some(stored)) => read.read(stored)?,
+                    (None, None) => Vec::new(),
+                };
+                let skip = usize::try_from(start.saturating_sub(before)).unwrap_or(usize::MAX);
+                page.extend(entries.into_iter().skip(skip).take(count - page.len()));
+            }
+            before += len;
+        }
+        Ok(page)
+    }
+
     /// Passes every entry to `visit` in order, as [`Self::entries`] does.
     ///
     /// # Errors

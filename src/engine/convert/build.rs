@@ -195,7 +195,7 @@ impl Conversion<'_> {
         let table = TableWriter::new(&encoding, &scratch, sorter, memory, forecast);
         let (sink, sources) = self.run(feed, &encoding, &scratch, RowSink::Table(table))?;
         let partitions = match sink {
-            RowSink::Table(table) => table.into_groups(&keys),
+            RowSink::Table(table) => table.into_groups(),
             RowSink::Buffer(_) => BTreeMap::new(),
         };
         Ok(Converted { sources, keys, partitions })

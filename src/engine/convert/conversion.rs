@@ -32,8 +32,7 @@ pub struct SpooledFile {
     pub size: u64,
     /// Hex.
     pub sha256: String,
-    /// Keys of the sources that contributed rows, in order.
-    pub sources: Vec<String>,
+    pub row_groups: usize,
 }
 
 /// The outcome of one source.

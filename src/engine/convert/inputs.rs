@@ -8,15 +8,20 @@ use super::conversion::SourceRef;
 use super::row_buffer::BufferedRows;
 
 /// The rows of a build, in key order: those of CSVs and those of segments that an earlier build wrote.
-#[derive(Default)]
-pub struct BuildInputs {
+pub struct BuildInputs<B = BufferedRows> {
     /// Read now.
     pub read: Vec<ReadSource>,
     /// Read before.
-    pub buffered: Option<BufferedRows>,
+    pub buffered: Option<B>,
     /// Segments with stored rows.
     pub stored: Vec<StoredSegment>,
     pub layout: BuildLayout,
+}
+
+impl<B> Default for BuildInputs<B> {
+    fn default() -> Self {
+        Self { read: Vec::new(), buffered: None, stored: Vec::new(), layout: BuildLayout::default() }
+    }
 }
 
 /// A source to read.

@@ -53,6 +53,7 @@ pub(super) struct ParquetFile {
     path: PathBuf,
     writer: SerializedFileWriter<HashingFile>,
     rows: u64,
+    row_groups: usize,
 }
 
 impl ParquetFile {
@@ -65,7 +66,7 @@ impl ParquetFile {
         let sink = HashingFile::create(path.clone()).map_err(|e| scratch_error(&path, &e))?;
         let root = ArrowSchemaConverter::new().convert(schema).map_err(internal)?.root_schema_ptr();
         let writer = SerializedFileWriter::new(sink, root, properties).map_err(|e| failed(&path, e))?;
-        Ok(Self { path, writer, rows: 0 })
+        Ok(Self { path, writer, rows: 0, row_groups: 0 })
     }
 
     /// Starts writeback while the file grows, for files that must be durable in place.
@@ -96,6 +97,7 @@ impl ParquetFile {
         group.close().map_err(|e| failed(&self.path, e))?;
         self.writer.inner_mut().hash_inline();
         self.rows += rows;
+        self.row_groups += 1;
         Ok(())
     }
 
@@ -122,6 +124,7 @@ impl ParquetFile {
         group.close().map_err(|e| failed(&self.path, e))?;
         self.writer.inner_mut().hash_inline();
         self.rows += rows;
+        self.row_groups += 1;
         Ok(())
     }
 
@@ -148,7 +151,7 @@ impl ParquetFile {
         let path = self.path;
         let sink = self.writer.into_inner().map_err(|e| failed(&path, e))?;
         let (size, sha256) = sink.finish().map_err(|e| scratch_error(&path, &e))?;
-        Ok(SpooledFile { path, rows: self.rows, size, sha256, sources: Vec::new() })
+        Ok(SpooledFile { path, rows: self.rows, size, sha256, row_groups: self.row_groups })
     }
 }
 

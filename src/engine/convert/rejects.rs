@@ -118,7 +118,7 @@ impl RejectCollector {
         if !self.held.is_empty() {
             file.write_row_group(&batch(&self.held, source, sha256, job_id)?, &options)?;
         }
-        Ok(Some(SpooledFile { sources: vec![source.to_owned()], ..file.finish()? }))
+        Ok(Some(file.finish()?))
     }
 }
 

@@ -452,9 +452,9 @@ impl<'a> TableWriter<'a> {
         scheduler.drain()
     }
 
-    /// The groups of every partition with rows, after [`TableWriter::finish`]. `keys`: of the sources.
-    pub(super) fn into_groups(self, keys: &[String]) -> BTreeMap<String, Vec<BuiltGroup>> {
-        self.partitions.into_iter().map(|partition| (partition.path.to_string(), partition.into_groups(keys))).collect()
+    /// The groups of every partition with rows, after [`TableWriter::finish`].
+    pub(super) fn into_groups(self) -> BTreeMap<String, Vec<BuiltGroup>> {
+        self.partitions.into_iter().map(|partition| (partition.path.to_string(), partition.into_groups())).collect()
     }
 
     /// Sorts the rows of the open segment and adds them in order.
@@ -540,7 +540,7 @@ impl PartitionState {
     }
 
     /// The groups with their sources.
-    fn into_groups(self, keys: &[String]) -> Vec<BuiltGroup> {
+    fn into_groups(self) -> Vec<BuiltGroup> {
         let mut members = self.ended.into_iter();
         let mut built = Vec::new();
         for group in self.encoder.take_groups() {
@@ -552,11 +552,7 @@ impl PartitionState {
                     cut,
                 })
                 .collect();
-            let sources = segments.iter().flat_map(|segment| segment.members.iter());
-            let sources: Vec<String> = sources.map(|member| keys[member.source as usize].clone()).collect();
-            let mut files = group.files;
-            files.iter_mut().for_each(|file| file.sources.clone_from(&sources));
-            built.push(BuiltGroup { files, segments });
+            built.push(BuiltGroup { files: group.files, segments });
         }
         built
     }

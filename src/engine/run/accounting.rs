@@ -3,20 +3,15 @@
 use std::collections::BTreeMap;
 
 use super::prepared::PreparedTable;
+use super::update::UpdatedPartition;
 use crate::domain::job::{RunError, RunErrorCode};
-use crate::engine::convert::{Converted, SourceOutcome};
+use crate::engine::convert::SourceOutcome;
 
-/// Checks that every byte and every row read is accounted for, source by source and partition by partition.
+/// Checks that every byte and every row read is accounted for, source by source.
 ///
 /// Each byte of a source's text belongs to its header, to a line or record skipped by the config, to a comment, to a
 /// blank line, or to a record counted as a row. Each row is written, rejected or filtered.
-///
-/// `sources`: all sources read. Built partitions hold exactly the rows that these contributed.
-pub(super) fn check(
-    table: &str,
-    sources: &BTreeMap<String, SourceOutcome>,
-    converted: &Converted,
-) -> Result<(), RunError> {
+pub(super) fn check(table: &str, sources: &BTreeMap<String, SourceOutcome>) -> Result<(), RunError> {
     for (key, outcome) in sources {
         let rows = &outcome.rows;
         if outcome.text_bytes != outcome.counted_bytes {
@@ -43,15 +38,55 @@ pub(super) fn check(
             return Err(broken(table, key, &found));
         }
     }
-    for (partition, groups) in &converted.partitions {
-        let written: u64 = Converted::files(groups).map(|f| f.rows).sum();
-        let given: u64 = sources.values().filter_map(|s| s.partitions.get(partition)).sum();
-        if written != given {
-            let found = format!("partition `{partition}`: expected {given} rows, found {written} in its files");
-            return Err(broken(table, partition, &found));
+    Ok(())
+}
+
+/// Checks that the groups of a table have exactly the rows of its sources. `is_whole`: no source but `sources` has rows in
+/// them.
+pub(super) fn check_groups(
+    table: &str,
+    sources: &BTreeMap<String, SourceOutcome>,
+    partitions: &[UpdatedPartition],
+    is_whole: bool,
+) -> Result<(), RunError> {
+    let mut placed: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    for UpdatedPartition { partition, made, .. } in partitions {
+        for group in made {
+            let written: u64 = group.files.iter().map(|file| file.rows).sum();
+            let expected: u64 = group.segments.iter().map(|(segment, _)| segment.rows).sum();
+            let members = group.segments.iter().filter_map(|(segment, members)| Some((segment, members.as_ref()?)));
+            for (segment, members) in members {
+                let rows: u64 = members.iter().map(|member| member.rows).sum();
+                if rows != segment.rows {
+                    let found =
+                        format!("partition `{partition}`: expected {rows} rows in a segment, found {}", segment.rows);
+                    return Err(broken(table, partition, &found));
+                }
+                for member in members {
+                    *placed.entry((&member.source, partition)).or_default() += member.rows;
+                }
+            }
+            if written != expected {
+                let found = format!("partition `{partition}`: expected {expected} rows, found {written} in its files");
+                return Err(broken(table, partition, &found));
+            }
         }
     }
-    Ok(())
+    let mut known = 0;
+    for (key, outcome) in sources {
+        for (partition, rows) in &outcome.partitions {
+            let found = placed.get(&(key.as_str(), partition.as_str())).copied().unwrap_or_default();
+            known += 1;
+            if found != *rows {
+                let found = format!("partition `{partition}`: expected {rows} rows, found {found} in its segments");
+                return Err(broken(table, key, &found));
+            }
+        }
+    }
+    match is_whole && placed.len() != known {
+        true => Err(broken(table, table, "its segments have rows of sources that have none")),
+        false => Ok(()),
+    }
 }
 
 fn broken(table: &str, path: &str, found: &str) -> RunError {
@@ -63,16 +98,13 @@ fn broken(table: &str, path: &str, found: &str) -> RunError {
 /// Checks the reject limits of every table over all its current sources, read now or earlier.
 pub(super) fn judge_rejects(tables: &[PreparedTable]) -> Result<(), RunError> {
     let mut exceeded = Vec::new();
-    for table in tables.iter().filter(|t| !t.is_unchanged) {
-        let sources = table.next.sources.values();
-        let (rejected, read) = sources.fold((0, 0), |(r, n), s| (r + s.rows_rejected, n + s.rows_read));
+    for table in tables.iter().filter(|table| table.edited.is_some()) {
+        let (rejected, read) = (table.totals.rows_rejected, table.totals.rows_read);
         let limits = table.limits;
         if !limits.allow(rejected, read) {
             exceeded.push(format!(
                 "table `{}`: {rejected} of {read} rows rejected, expected at most {} rows or a ratio of {}",
-                table.name(),
-                limits.max_rows,
-                limits.max_ratio
+                table.name, limits.max_rows, limits.max_ratio
             ));
         }
     }

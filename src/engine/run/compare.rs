@@ -4,22 +4,23 @@
 //!
 //! Must not: read a CSV or the warehouse, only one listing of the lake and the manifests; write anything.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 
 use super::lake::Lake;
-use super::manifests::{self, FoundManifest};
 use crate::domain::digest::hex;
 use crate::domain::job::RunError;
-use crate::domain::manifest::Manifest;
+use crate::domain::layout::pipeline_prefix;
 use crate::domain::name::Slug;
-use crate::domain::pipeline::{Mapping, Pipeline};
-use crate::domain::plan::{ListedObject, Listing, changed_sources, needs_head};
-use crate::engine::run_error::store_error;
+use crate::domain::pipeline::Pipeline;
+use crate::domain::table_log::diff::{Difference as SourceDifference, Differences, ListedSource, compare};
+use crate::domain::table_log::entries::SourceEntry;
+use crate::engine::run_error::{store_error, table_error};
+use crate::pipelines::tables::{Maps, TableError, TableStore};
 use crate::ports::ObjectStore;
-use crate::ports::store::{Bucket, ObjectMeta};
+use crate::ports::store::Bucket;
 
 /// A difference between lake and tables. Equal values mean the same files against the same manifests. A run that keeps
 /// failing leaves the same difference, so callers can tell that they already requested a run for it.
@@ -35,7 +36,7 @@ pub fn differs(store: &dyn ObjectStore, slug: &Slug, pipeline: &Pipeline) -> Res
 }
 
 /// The differences that an incremental run would find: sources that are new, changed (size, ETag) or removed; a table
-/// with sources whose manifest is missing or unreadable; the publish intent of an interrupted run.
+/// with sources whose manifest is missing or unreadable; what a run left behind that died.
 ///
 /// Also `None` if no source matches any table, since the requested run would fail with `no_input`. A changed config and
 /// changed files in the warehouse are not differences.
@@ -49,10 +50,10 @@ pub fn difference(store: &dyn ObjectStore, slug: &Slug, pipeline: &Pipeline) -> 
     let mut hasher = Sha256::new();
     let mut differ = false;
     for mapping in &pipeline.mappings {
-        let objects = lake.matching(mapping)?;
-        any = any || !objects.is_empty();
-        let found = manifests::read(store, slug, mapping.table.as_str())?;
-        if let Some(how) = table_difference(store, mapping, &objects, found.as_ref())? {
+        let sources = lake.sources(mapping)?;
+        any = any || !sources.is_empty();
+        let table = TableStore { store, slug, table: mapping.table.as_str() };
+        if let Some(how) = table_difference(&table, sources)? {
             differ = true;
             hasher.update(how);
         }
@@ -61,52 +62,42 @@ pub fn difference(store: &dyn ObjectStore, slug: &Slug, pipeline: &Pipeline) -> 
 }
 
 /// A text unique to the difference.
-fn table_difference(
-    store: &dyn ObjectStore,
-    mapping: &Mapping,
-    objects: &BTreeMap<&str, &ObjectMeta>,
-    found: Option<&FoundManifest>,
-) -> Result<Option<String>, RunError> {
-    let manifest = found.and_then(|f| f.manifest.as_ref());
-    let sources = listing(store, objects, manifest)?;
-    let differing: BTreeSet<String> = changed_sources(manifest, &sources);
-    let mark = manifest.and_then(|m| m.publishing.as_ref());
-    if differing.is_empty() && mark.is_none() {
+fn table_difference(table: &TableStore<'_>, sources: Vec<ListedSource>) -> Result<Option<String>, RunError> {
+    let found = table.root().map_err(table_error)?;
+    let maps = Maps::of(found.readable());
+    let mut states = Vec::new();
+    let mut reader = table.reader();
+    let listing = sources.into_iter().map(Ok::<_, TableError>);
+    for difference in Differences::new(listing, maps.sources.entries(&mut reader)) {
+        match difference.map_err(table_error)? {
+            SourceDifference::Unknown(listed, entry) => states.extend(looked_up(table, listed, *entry)?),
+            difference => states.push(state(&difference)),
+        }
+    }
+    let needs_recovery = table.needs_recovery().map_err(table_error)?;
+    if states.is_empty() && !needs_recovery {
         return Ok(None);
     }
-    let state = |key: &String| {
-        let object = objects.get(key.as_str());
-        (key.clone(), object.map(|o| (o.size, o.modified)), sources.get(key).and_then(|s| s.etag.clone()))
-    };
-    let states: Vec<_> = differing.iter().map(state).collect();
-    let mark = mark.map(|m| (&m.job_id, m.fence));
+    let root = found.readable().map(|root| (root.sequence, root.fence));
     // Debug output quotes strings, so no two states have the same text.
-    Ok(Some(format!("{:?}\n", (mapping.table.as_str(), found.map(|f| &f.etag), mark, states))))
+    Ok(Some(format!("{:?}\n", (table.table, root, needs_recovery, states))))
 }
 
-/// As [`Lake::sources`], with a HEAD only where nothing else shows whether a source of the manifest changed.
-fn listing(
-    store: &dyn ObjectStore,
-    objects: &BTreeMap<&str, &ObjectMeta>,
-    manifest: Option<&Manifest>,
-) -> Result<Listing, RunError> {
-    let mut sources = Listing::new();
-    for (key, object) in objects {
-        let entry = manifest.and_then(|m| m.sources.get(*key));
-        let known = entry.filter(|e| e.size == object.size);
-        let listed = match (&object.etag, known) {
-            (Some(etag), _) => ListedObject { size: object.size, etag: Some(etag.0.clone()) },
-            (None, None) => ListedObject { size: object.size, etag: None },
-            (None, Some(known)) if !needs_head(entry, object.size, object.modified) => {
-                ListedObject { size: object.size, etag: known.etag.clone() }
-            }
-            (None, Some(_)) => match store.head(Bucket::Lake, &object.key).map_err(store_error)? {
-                Some(head) => ListedObject { size: head.size, etag: head.etag.map(|e| e.0) },
-                // Deleted since the listing.
-                None => continue,
-            },
-        };
-        sources.insert((*key).to_owned(), listed);
+fn state(difference: &SourceDifference) -> String {
+    match difference {
+        SourceDifference::New(listed)
+        | SourceDifference::Changed(listed)
+        | SourceDifference::Returned(listed, _)
+        | SourceDifference::Unknown(listed, _) => format!("{listed:?}"),
+        SourceDifference::Removed(key, _) => format!("{key:?}"),
     }
-    Ok(sources)
+}
+
+/// The state of a source that only a HEAD tells from its entry; `None` if it is unchanged, or gone since the listing.
+fn looked_up(table: &TableStore<'_>, listed: ListedSource, entry: SourceEntry) -> Result<Option<String>, RunError> {
+    let key = format!("{}{}", pipeline_prefix(table.slug), listed.key);
+    let Some(head) = table.store.head(Bucket::Lake, &key).map_err(store_error)? else { return Ok(None) };
+    let etag = head.etag.map(|etag| etag.0);
+    let listed = ListedSource { size: head.size, etag, modified: head.modified, ..listed };
+    Ok(compare(listed, Some(entry)).map(|difference| state(&difference)))
 }

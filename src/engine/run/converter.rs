@@ -1,6 +1,5 @@
 //! The conversion as the run uses it, and joining of reject files.
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::domain::job::{RunError, RunErrorCode};
 use crate::engine::convert::{
-    BufferedRows, BuildInputs, Conversion, ConvertError, Converted, ReadSource, SourceOutcome, SourceRef, SpooledFile,
+    BufferedRows, BuildInputs, Conversion, ConvertError, Converted, RowGroups, SourceOutcome, SourceRef, SpooledFile,
 };
 use crate::engine::run_error::scratch_error;
 
@@ -34,13 +33,17 @@ pub trait Converter {
     ///
     /// # Errors
     /// See [`ConvertError`].
-    fn build(
+    fn build(&self, table: &Conversion<'_>, inputs: BuildInputs<Self::Buffered>) -> Result<Converted, ConvertError>;
+
+    /// See [`Conversion::assemble`].
+    ///
+    /// # Errors
+    /// See [`ConvertError`].
+    fn assemble(
         &self,
         table: &Conversion<'_>,
-        sources: &[SourceRef],
-        buffered: Option<Self::Buffered>,
-        only: Option<&BTreeSet<String>>,
-    ) -> Result<Converted, ConvertError>;
+        groups: &[Vec<RowGroups>],
+    ) -> Result<Vec<Vec<SpooledFile>>, ConvertError>;
 
     /// Joins the rejects of several tables in order into one file, with the table name as first column.
     ///
@@ -66,16 +69,16 @@ impl Converter for CsvConverter {
         &buffered.sources
     }
 
-    fn build(
+    fn build(&self, table: &Conversion<'_>, inputs: BuildInputs) -> Result<Converted, ConvertError> {
+        table.build(inputs)
+    }
+
+    fn assemble(
         &self,
         table: &Conversion<'_>,
-        sources: &[SourceRef],
-        buffered: Option<BufferedRows>,
-        only: Option<&BTreeSet<String>>,
-    ) -> Result<Converted, ConvertError> {
-        let only = only.cloned().map(Arc::new);
-        let read = sources.iter().map(|source| ReadSource { source: source.clone(), only: only.clone() }).collect();
-        table.build(BuildInputs { read, buffered, ..BuildInputs::default() })
+        groups: &[Vec<RowGroups>],
+    ) -> Result<Vec<Vec<SpooledFile>>, ConvertError> {
+        table.assemble(groups)
     }
 }
 
@@ -133,7 +136,7 @@ mod tests {
         let mut writer = ArrowWriter::try_new(File::create(&path).unwrap(), schema.clone(), None).unwrap();
         writer.write(&RecordBatch::try_new(schema, vec![column]).unwrap()).unwrap();
         writer.close().unwrap();
-        SpooledFile { path, rows: lines.len() as u64, size: 1, sha256: String::new(), sources: vec![] }
+        SpooledFile { path, rows: lines.len() as u64, size: 1, sha256: String::new(), row_groups: 1 }
     }
 
     #[test]
@@ -160,7 +163,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
         std::fs::write(&path, b"junk").unwrap();
-        let file = SpooledFile { path, rows: 1, size: 4, sha256: String::new(), sources: vec![] };
+        let file = SpooledFile { path, rows: 1, size: 4, sha256: String::new(), row_groups: 1 };
         let error = concatenate(&[("t", &file)], &folder.path().join("all")).unwrap_err();
         assert_eq!(error.code, RunErrorCode::Internal);
     }

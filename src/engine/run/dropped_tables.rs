@@ -5,12 +5,14 @@
 
 use std::collections::BTreeSet;
 
-use super::manifests;
 use super::request::RunRequest;
 use crate::domain::job::RunError;
-use crate::domain::layout::{REJECTED_ROWS_TABLE, manifest_key, pipeline_prefix, rejects_prefix, table_prefix};
+use crate::domain::layout::{
+    REJECTED_ROWS_TABLE, manifest_key, manifest_objects_prefix, pipeline_prefix, rejects_prefix, table_prefix,
+};
 use crate::domain::limits::LIST_PAGE_KEYS_MAX;
 use crate::engine::run_error::store_error;
+use crate::pipelines::tables::tables;
 use crate::ports::store::{Bucket, StoreResult, WriteOptions, list_all};
 
 /// A table to delete.
@@ -24,7 +26,7 @@ pub(super) struct DroppedTable {
 /// Finds dropped tables by their manifests, folders and reject folders.
 pub(super) fn find(request: &RunRequest<'_>) -> Result<Vec<DroppedTable>, RunError> {
     let (store, slug) = (request.store, request.slug());
-    let known: BTreeSet<String> = manifests::tables(store, slug).map_err(store_error)?.into_iter().collect();
+    let known: BTreeSet<String> = tables(store, slug).map_err(store_error)?.into_iter().collect();
     let mut names = known.clone();
     let warehouse = pipeline_prefix(slug);
     names.extend(folders(request, &warehouse).map_err(store_error)?);
@@ -48,13 +50,21 @@ fn with_keys(request: &RunRequest<'_>, table: String) -> StoreResult<DroppedTabl
     Ok(DroppedTable { table, keys })
 }
 
-/// Whether a path in a table's folder is named by a run: `col=value/…/part-00000.parquet`, or the rejects file of a
-/// source.
+/// Whether a path in a table's folder is named by a run: `col=value/…/part-0a1b2c3d-0123456789abcdef.parquet`, or the
+/// rejects file of a source; or as 0.1 named them, without the hash of the content.
 fn is_ours(path: &str) -> bool {
     let (folders, name) = path.rsplit_once('/').map_or((None, path), |(folders, name)| (Some(folders), name));
     let Some(stem) = name.strip_suffix(".parquet") else { return false };
-    let is_part = stem.strip_prefix("part-").is_some_and(|n| n.len() >= 5 && n.bytes().all(|b| b.is_ascii_digit()));
-    let is_rejects = folders.is_none() && stem.len() == 32 && stem.bytes().all(|b| b.is_ascii_hexdigit());
+    let is_hex = |text: &str, len: usize| text.len() == len && text.bytes().all(|b| b.is_ascii_hexdigit());
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let is_part = stem.strip_prefix("part-").is_some_and(|name| match &name.split('-').collect::<Vec<_>>()[..] {
+        [number] => number.len() >= 5 && is_number(number),
+        [group, content] => is_hex(group, 8) && is_hex(content, 16),
+        [group, content, number] => is_hex(group, 8) && is_hex(content, 16) && is_number(number),
+        _ => false,
+    });
+    let source = stem.split_once('-').map_or(stem, |(source, content)| if is_hex(content, 16) { source } else { stem });
+    let is_rejects = folders.is_none() && is_hex(source, 32);
     is_rejects || (is_part && folders.is_none_or(|f| f.split('/').all(|segment| segment.contains('='))))
 }
 
@@ -64,6 +74,10 @@ pub(super) fn delete(request: &RunRequest<'_>, dropped: &DroppedTable) -> Result
     let options = WriteOptions::leased(request.lease);
     let manifest = manifest_key(request.slug(), &dropped.table);
     request.store.delete(Bucket::Pipelines, &[manifest], &options).map_err(store_error)?;
+    let objects = manifest_objects_prefix(request.slug(), &dropped.table);
+    let objects = list_all(request.store, Bucket::Pipelines, &objects).map_err(store_error)?;
+    let objects: Vec<String> = objects.into_iter().map(|object| object.key).collect();
+    request.store.delete(Bucket::Pipelines, &objects, &options).map_err(store_error)?;
     if dropped.keys.is_empty() {
         return Ok(());
     }
@@ -93,6 +107,9 @@ mod tests {
     #[test]
     fn only_names_assigned_by_runs_are_ours() {
         let rejects = format!("{}.parquet", "0af1".repeat(8));
+        let content = format!("{}-0123456789abcdef.parquet", "0af1".repeat(8));
+        assert!(is_ours(&content) && is_ours("d=1/part-0a1b2c3d-0123456789abcdef-12.parquet"));
+        assert!(is_ours("part-0a1b2c3d-0123456789abcdef.parquet") && !is_ours("part-0a1b2c3d-0123.parquet"));
         for ours in ["part-00000.parquet", "d=1/part-123456.parquet", "a=/b=x y/part-00001.parquet", &rejects] {
             assert!(is_ours(ours), "{ours}");
         }

@@ -30,7 +30,7 @@ pub(super) fn keep<C: Converter>(
     error: RunError,
 ) -> RunFailure {
     let parts: Vec<(&str, &SpooledFile)> =
-        tables.iter().flat_map(|t| t.rejects.iter().map(|file| (t.name(), file))).collect();
+        tables.iter().flat_map(|t| t.rejects.iter().map(|file| (t.name.as_str(), file))).collect();
     let advice = format!("{}correct the files or the mapping, or raise `rejects`", samples(&parts));
     if request.dry_run || parts.is_empty() {
         return error.detail(advice).into();

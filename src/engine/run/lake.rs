@@ -5,19 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, Utc};
 use globset::{GlobSet, GlobSetBuilder};
 
-use super::request::{PARALLEL_HEADS_MAX, RunRequest};
+use super::request::RunRequest;
 use crate::domain::job::{RunError, RunErrorCode};
 use crate::domain::layout::{has_empty_segment, pipeline_prefix};
 use crate::domain::limits::{SKIPPED_KEYS_MAX, UNSETTLED_WAIT_MS};
-use crate::domain::manifest::Manifest;
 use crate::domain::name::Slug;
 use crate::domain::pipeline::{Mapping, compile_glob};
-use crate::domain::plan::{ListedObject, Listing, needs_head};
-use crate::engine::convert::SourceRef;
+use crate::domain::table_log::diff::ListedSource;
 use crate::engine::run_error::store_error;
 use crate::ports::ObjectStore;
-use crate::ports::store::{Bucket, ETag, ObjectMeta, list_all_and_skipped};
-use crate::sync::parallel_map;
+use crate::ports::store::{Bucket, ObjectMeta, list_all_and_skipped};
 
 /// A listing of the lake.
 pub(super) struct Lake {
@@ -86,45 +83,18 @@ impl Lake {
         Ok(objects.filter(|(key, _)| globs.is_match(key)).collect())
     }
 
-    /// The sources of one table with their ETags. If the listing has none, the manifest's is used for a source that
-    /// can't have changed since it was read, otherwise a HEAD.
-    pub fn sources(
-        &self,
-        store: &dyn ObjectStore,
-        mapping: &Mapping,
-        manifest: Option<&Manifest>,
-    ) -> Result<Listing, RunError> {
-        let mut sources = Listing::new();
-        let mut unknown = Vec::new();
-        for (key, object) in self.matching(mapping)? {
-            let entry = manifest.and_then(|m| m.sources.get(key));
-            let etag = match &object.etag {
-                Some(etag) => Some(etag.0.clone()),
-                None if self.suspects.contains_key(key) || needs_head(entry, object.size, object.modified) => {
-                    unknown.push((key, object));
-                    continue;
-                }
-                None => entry.and_then(|e| e.etag.clone()),
-            };
-            sources.insert(key.to_owned(), ListedObject { size: object.size, etag });
-        }
-        let heads = parallel_map(&unknown, PARALLEL_HEADS_MAX, |(_, object)| store.head(Bucket::Lake, &object.key));
-        for ((key, _), head) in unknown.iter().zip(heads.map_err(store_error)?) {
-            // Deleted since the listing.
-            let listed = head.map(|h| ListedObject { size: h.size, etag: h.etag.map(|e| e.0) });
-            sources.extend(listed.map(|l| ((*key).to_owned(), l)));
-        }
-        Ok(sources)
+    /// The sources of a table, in key order.
+    pub fn sources(&self, mapping: &Mapping) -> Result<Vec<ListedSource>, RunError> {
+        let source = |(key, object): (&str, &ObjectMeta)| {
+            let (mut etag, mut modified) = (object.etag.as_ref().map(|etag| etag.0.clone()), object.modified);
+            if self.suspects.contains_key(key) {
+                // It was found to differ from its listing: only a HEAD tells what it is.
+                (etag, modified) = (None, DateTime::<Utc>::MAX_UTC);
+            }
+            ListedSource { key: key.to_owned(), size: object.size, etag, modified }
+        };
+        Ok(self.matching(mapping)?.into_iter().map(source).collect())
     }
-}
-
-/// The sources in the form of the conversion; `keys` are keys of `sources`.
-pub(super) fn source_refs(sources: &Listing, keys: &BTreeSet<String>) -> Vec<SourceRef> {
-    let of = |key: &String| {
-        let listed = sources.get(key)?;
-        Some(SourceRef { key: key.clone(), etag: listed.etag.clone().map(ETag), size: listed.size })
-    };
-    keys.iter().filter_map(of).collect()
 }
 
 /// Asks the store whether each source is complete, if the request says so. `sources`: keys relative to the pipeline's

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use super::manifests;
 use crate::domain::job::RunError;
-use crate::domain::manifest::Manifest;
 use crate::domain::name::Slug;
 use crate::engine::run_error::store_error;
+use crate::pipelines::tables::{TableStore, tables};
 use crate::ports::ObjectStore;
 use crate::ports::store::{Lease, LeaseLost};
 use crate::runtime::Clock;
@@ -27,9 +26,9 @@ impl LocalLease {
     /// If the store fails.
     pub fn next(store: &dyn ObjectStore, slug: &Slug, clock: &dyn Clock) -> Result<Self, RunError> {
         let mut last = 0;
-        for table in manifests::tables(store, slug).map_err(store_error)? {
-            if let Ok(Some(found)) = manifests::read(store, slug, &table) {
-                last = last.max(found.manifest.as_ref().map_or(0, Manifest::highest_fence));
+        for table in tables(store, slug).map_err(store_error)? {
+            if let Ok(found) = (TableStore { store, slug, table: &table }).root() {
+                last = last.max(found.readable().map_or(0, |root| root.fence));
             }
         }
         let now = u64::try_from(clock.now().timestamp_micros()).unwrap_or(0);

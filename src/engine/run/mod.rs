@@ -20,7 +20,6 @@
 //!   nor a publish intent knows is deleted, with a warning in the log and a count in the result.
 
 mod accounting;
-mod changes;
 mod compare;
 mod converter;
 mod dropped_tables;
@@ -28,15 +27,18 @@ mod failed_rejects;
 mod failure;
 mod lake;
 mod lease;
-mod manifests;
 mod output;
 mod prepare;
 mod prepared;
 mod progress;
 mod publish;
 mod request;
+mod result;
+mod sources;
 mod stager;
+mod stored_files;
 mod table_run;
+mod update;
 
 pub use compare::{Difference, difference, differs};
 pub use converter::{Converter, CsvConverter};
@@ -79,7 +81,7 @@ fn run_in<C: Converter>(
         .map_err(|error| failed_rejects::keep(request, converter, &prepared, scratch, error))?;
     let dropped = if request.clean { dropped_tables::find(request)? } else { Vec::new() };
     let mut result = RunResult {
-        tables: prepared.iter().map(|t| (t.name().to_owned(), t.result.clone())).collect(),
+        tables: prepared.iter().map(|t| (t.name.clone(), t.result.clone())).collect(),
         dropped: dropped.iter().map(|d| d.table.clone()).collect(),
         skipped_files,
     };

@@ -16,11 +16,11 @@ use crate::sync::parallel_map;
 const PARALLEL_PUTS_MAX: usize = 16;
 
 /// The new objects of a commit.
-pub struct NewObjects<'a> {
+pub struct NewObjects<'a, E> {
     /// Shards, by name, with their bytes.
     pub shards: Vec<(String, Vec<u8>)>,
     /// Puts all data files and files of rejected rows; the caller's part, since these may be staged. Called once.
-    pub put_files: &'a dyn Fn() -> TableResult<()>,
+    pub put_files: &'a dyn Fn() -> Result<(), E>,
     /// About how many files that are.
     pub files: usize,
 }
@@ -50,7 +50,7 @@ impl Commit<'_> {
     /// the next run. After it an error is only logged, since the table is published.
     pub fn run<E: From<super::TableError>>(
         mut self,
-        objects: NewObjects<'_>,
+        objects: NewObjects<'_, E>,
         confirm: &dyn Fn() -> Result<(), E>,
     ) -> Result<Root, E> {
         let after = self.plan_deletes()?;

@@ -37,8 +37,20 @@ pub struct Edited {
     pub made: Objects,
     /// Objects that only the present root names.
     pub retired: Objects,
+    /// Keys of files that were made again with the same bytes.
+    pub unchanged: BTreeSet<String>,
     /// The new shards with their bytes.
     pub shards: Vec<(String, Vec<u8>)>,
+    /// The partitions whose files differ from the present ones, in order.
+    pub partitions: Vec<PartitionRows>,
+}
+
+/// The rows of a partition before and after a commit; 0: it has no files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartitionRows {
+    pub partition: String,
+    pub before: u64,
+    pub after: u64,
 }
 
 /// Edits the manifest of a table.
@@ -50,6 +62,10 @@ pub struct Edit<'a> {
     totals: Totals,
     made: BTreeMap<String, Owner>,
     retired: BTreeMap<String, Owner>,
+    /// Rows before and after, of the partitions touched.
+    rows: BTreeMap<String, (u64, u64)>,
+    /// Whether nothing of the present manifest stays.
+    anew: bool,
 }
 
 impl<'a> Edit<'a> {
@@ -67,6 +83,8 @@ impl<'a> Edit<'a> {
             totals: root.filter(|_| !anew).map(|root| root.totals).unwrap_or_default(),
             made: BTreeMap::new(),
             retired: BTreeMap::new(),
+            rows: BTreeMap::new(),
+            anew,
         };
         if anew && let Some(root) = root {
             edit.retire_all(root)?;
@@ -79,6 +97,7 @@ impl<'a> Edit<'a> {
         maps.groups.visit(&mut reader, |key, group| {
             let owner = Owner::Group(key.clone());
             self.retired.extend(group.files.iter().map(|file| (file.key.clone(), owner.clone())));
+            self.rows.entry(key.partition.clone()).or_default().0 += group.rows();
             Ok::<_, TableError>(())
         })?;
         maps.rejects.visit(&mut reader, |source, file| {
@@ -143,6 +162,15 @@ impl<'a> Edit<'a> {
         made: Vec<MadeGroup>,
     ) -> TableResult<()> {
         let mut reader = self.table.reader();
+        if !self.rows.contains_key(partition) {
+            let rows = self.partition_rows(partition)?;
+            self.rows.insert(partition.to_owned(), (rows, rows));
+        }
+        let removed: u64 = replaced.values().map(GroupEntry::rows).sum();
+        let added: u64 = made.iter().flat_map(|group| &group.segments).map(|(segment, _)| segment.rows).sum();
+        if let Some((_, after)) = self.rows.get_mut(partition) {
+            *after = *after + added - removed;
+        }
         let first_of = |segment: &(SegmentEntry, Option<Members>)| segment.0.first.clone();
         let kept: BTreeSet<String> = made
             .iter()
@@ -180,16 +208,48 @@ impl<'a> Edit<'a> {
         Ok(())
     }
 
+    fn partition_rows(&mut self, partition: &str) -> TableResult<u64> {
+        let (mut at, mut rows) = (RangeKey::new(partition, ""), 0);
+        while let Some((key, group)) = self.maps.groups.after(&at, &mut self.table.reader())? {
+            if key.partition != partition {
+                break;
+            }
+            rows += group.rows();
+            at = key.clone();
+        }
+        Ok(rows)
+    }
+
     /// The next manifest. `before`: the manifest that was found.
     ///
     /// # Errors
     /// If a shard can't be read.
     pub fn finish(self, before: &FoundRoot, head: RootHead) -> TableResult<Edited> {
-        let Self { table, sequence, maps, totals, mut made, mut retired, .. } = self;
-        let unchanged: Vec<String> = made.keys().filter(|key| retired.contains_key(*key)).cloned().collect();
-        for key in unchanged {
-            made.remove(&key);
-            retired.remove(&key);
+        let Self { table, sequence, maps, mut totals, mut made, mut retired, rows, anew: rebuilt, .. } = self;
+        let unchanged: BTreeSet<String> = made.keys().filter(|key| retired.contains_key(*key)).cloned().collect();
+        unchanged.iter().for_each(|key| drop(retired.remove(key)));
+        let partition_of = |owner: &Owner| match owner {
+            Owner::Group(key) => Some(key.partition.clone()),
+            Owner::Rejects(_) => None,
+        };
+        let is_unchanged = |key: &String| unchanged.contains(key);
+        let new = made.iter().filter(|(key, _)| !is_unchanged(key)).map(|(_, owner)| owner);
+        let changed: BTreeSet<String> = new.chain(retired.values()).filter_map(partition_of).collect();
+        // A table that is made anew is written whole, whatever others did to its files.
+        if !rebuilt {
+            made.retain(|key, _| !unchanged.contains(key));
+        }
+        let is_new = before.readable().is_none() || rebuilt;
+        if is_new {
+            totals.partitions = 0;
+        }
+        let mut partitions = Vec::with_capacity(changed.len());
+        for (partition, (before, after)) in rows {
+            totals.partitions += u64::from(after > 0);
+            totals.partitions -= u64::from(before > 0 && !is_new);
+            if changed.contains(&partition) {
+                partitions.push(PartitionRows { partition, before, after });
+            }
         }
         let mut shards = Vec::new();
         let root = Root {
@@ -207,6 +267,7 @@ impl<'a> Edit<'a> {
             groups: rewrite(maps.groups, &mut shards),
             members: rewrite(maps.members, &mut shards),
             rejects: rewrite(maps.rejects, &mut shards),
+            is_foreign: false,
             retained: Vec::new(),
         };
         let named: BTreeSet<&str> = root.shards().collect();
@@ -218,7 +279,7 @@ impl<'a> Edit<'a> {
         let retired = Objects { files: files(retired), shards: gone.collect(), commits: Vec::new() };
         let new = shards.iter().map(|(name, _)| name.clone()).collect();
         let made = Objects { files: files(made), shards: new, commits: Vec::new() };
-        Ok(Edited { root, made, retired, shards })
+        Ok(Edited { root, made, retired, unchanged, shards, partitions })
     }
 }
 

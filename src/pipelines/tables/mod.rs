@@ -10,24 +10,27 @@
 mod commit;
 mod edit;
 mod recover;
+mod retag;
 
 pub use commit::{Commit, NewObjects};
-pub use edit::{Edit, Edited, MadeGroup, RootHead};
+pub use edit::{Edit, Edited, MadeGroup, PartitionRows, RootHead};
 pub use recover::recover;
+pub use retag::put_retagged;
 
 use std::io::Read;
 
 use serde::de::DeserializeOwned;
 
 use crate::domain::layout::{
-    manifest_intents_prefix, manifest_key, manifest_root_key, manifest_shard_key, pipeline_prefix,
+    manifest_intents_prefix, manifest_key, manifest_root_key, manifest_shard_key, manifests_prefix, pipeline_prefix,
 };
+use crate::domain::limits::LIST_PAGE_KEYS_MAX;
 use crate::domain::name::Slug;
 use crate::domain::table_log::entries::{GroupEntry, Members, RangeKey, SourceEntry, StoredFile};
 use crate::domain::table_log::root::{Intent, ManifestError, Root};
 use crate::domain::table_log::shards::{self, ReadShards, ShardError, ShardKey, ShardRef, ShardedMap};
 use crate::ports::ObjectStore;
-use crate::ports::store::{Bucket, ETag, StoreError, list_all};
+use crate::ports::store::{Bucket, ETag, ObjectMeta, StoreError, StoreResult, list_all};
 
 /// Bytes of a root, an intent, or another small object of a manifest.
 const SMALL_BYTES_MAX: u64 = 64 << 20;
@@ -83,6 +86,25 @@ impl FoundRoot {
     }
 }
 
+/// The tables with a manifest, in order.
+///
+/// # Errors
+/// If the store fails.
+pub fn tables(store: &dyn ObjectStore, slug: &Slug) -> StoreResult<Vec<String>> {
+    let prefix = manifests_prefix(slug);
+    let mut names = Vec::new();
+    let mut after = None;
+    loop {
+        let page = store.list(Bucket::Pipelines, &prefix, Some('/'), after.as_deref(), LIST_PAGE_KEYS_MAX)?;
+        let name = |object: &ObjectMeta| Some(object.key.strip_prefix(&prefix)?.strip_suffix(".json")?.to_owned());
+        names.extend(page.objects.iter().filter_map(name));
+        match page.next {
+            Some(next) => after = Some(next),
+            None => return Ok(names),
+        }
+    }
+}
+
 /// A table's manifest in the store.
 #[derive(Clone, Copy)]
 pub struct TableStore<'a> {
@@ -128,6 +150,14 @@ impl<'a> TableStore<'a> {
     fn intents(&self) -> TableResult<Vec<String>> {
         let objects = list_all(self.store, Bucket::Pipelines, &manifest_intents_prefix(self.slug, self.table))?;
         Ok(objects.into_iter().map(|object| object.key).collect())
+    }
+
+    /// Whether a run may have left something behind.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub fn needs_recovery(&self) -> TableResult<bool> {
+        Ok(!self.intents()?.is_empty())
     }
 
     fn intent(&self, key: &str) -> TableResult<Option<Intent>> {

@@ -15,7 +15,7 @@ const BUFFER_BYTES: usize = 256 << 10;
 /// Attempts to read a body that breaks off.
 const TRIES_MAX: u32 = 2;
 
-/// Fetches a file under its tag.
+/// Fetches a file.
 pub(super) fn fetch(
     store: &dyn ObjectStore,
     file: &WantedFile,
@@ -48,41 +48,39 @@ fn attempt(
     temporary: &std::path::Path,
     deadline: Deadline<'_>,
 ) -> Result<(), CacheError> {
-    let reader =
-        store.get(Bucket::Warehouse, &file.key, Some(&file.etag)).map_err(|error| changed(&file.key, error))?;
+    let reader = store.get(Bucket::Warehouse, &file.key, None).map_err(|error| gone(&file.key, error))?;
     if reader.meta.size != file.size {
-        return Err(CacheError::Changed { key: file.key.clone() });
+        return Err(CacheError::Gone { key: file.key.clone() });
     }
     let local = |source| CacheError::Io { what: "writing", path: temporary.to_owned(), source };
     let mut out = File::create(temporary).map_err(local)?;
     let (mut body, mut buffer, mut length) = (reader.body, vec![0; BUFFER_BYTES], 0_u64);
-    let mut hash = (!file.sha256.is_empty()).then(Sha256::new);
+    let mut hash = Sha256::new();
     loop {
         deadline.check()?;
         match body.read(&mut buffer) {
             Ok(0) => break,
             Ok(read) => {
                 out.write_all(&buffer[..read]).map_err(local)?;
-                if let Some(hash) = &mut hash {
-                    hash.update(&buffer[..read]);
-                }
+                hash.update(&buffer[..read]);
                 length += read as u64;
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) if BodyChanged::is_in(&error) => return Err(CacheError::Changed { key: file.key.clone() }),
+            Err(error) if BodyChanged::is_in(&error) => return Err(CacheError::Gone { key: file.key.clone() }),
             Err(source) => return Err(broken(file, source)),
         }
     }
-    if length != file.size {
-        return Err(CacheError::Changed { key: file.key.clone() });
+    match length == file.size && hex(&hash.finalize()) == file.sha256 {
+        true => Ok(()),
+        false => Err(CacheError::Gone { key: file.key.clone() }),
     }
-    match hash.map(|hash| hex(&hash.finalize())) {
-        Some(found) if found != file.sha256 => {
-            let message = format!("SHA-256 of the content is `{found}`, expected `{}`", file.sha256);
-            Err(broken(file, io::Error::new(io::ErrorKind::InvalidData, message)))
-        }
-        Some(_) | None => Ok(()),
-    }
+}
+
+/// Checks a file that was linked, which another program may have replaced.
+pub(super) fn check_size(file: &WantedFile) -> Result<(), CacheError> {
+    let found = fs::metadata(&file.into);
+    let found = found.map_err(|source| CacheError::Io { what: "reading", path: file.into.clone(), source })?;
+    if found.len() == file.size { Ok(()) } else { Err(CacheError::Gone { key: file.key.clone() }) }
 }
 
 fn broken(file: &WantedFile, source: io::Error) -> CacheError {
@@ -90,12 +88,10 @@ fn broken(file: &WantedFile, source: io::Error) -> CacheError {
     StoreError::Transient { bucket, key, operation: "reading", source }.into()
 }
 
-/// Maps a deleted or replaced object to [`CacheError::Changed`], other errors to the store's failure.
-pub(super) fn changed(key: &str, error: StoreError) -> CacheError {
+/// Maps a missing object to [`CacheError::Gone`], other errors to the store's failure.
+pub(super) fn gone(key: &str, error: StoreError) -> CacheError {
     match error {
-        StoreError::NotFound { .. } | StoreError::PreconditionFailed { .. } => {
-            CacheError::Changed { key: key.to_owned() }
-        }
+        StoreError::NotFound { .. } | StoreError::PreconditionFailed { .. } => CacheError::Gone { key: key.to_owned() },
         error => CacheError::Store(error),
     }
 }

@@ -1,8 +1,8 @@
-//! A disk cache of warehouse files for queries: keyed by tag, bounded, with LRU eviction.
+//! A disk cache of warehouse files for queries: bounded, with LRU eviction.
 //!
 //! Invariants:
 //! - the total size, files being fetched included, never exceeds the limit;
-//! - a file gets its name only once it is complete, under the requested tag;
+//! - a file gets its name only once it is complete and has the hash that the manifest names;
 //! - a pinned file stays until its query ends. A query pins all its files in one step, or doesn't wait while it holds pins,
 //!   so that queries never deadlock.
 //!
@@ -174,13 +174,13 @@ impl Cache {
         let mut names = vec![BTreeSet::new(); groups.len()];
         for (group, file) in groups.iter().enumerate().flat_map(|(at, files)| files.iter().map(move |file| (at, file)))
         {
-            match store.link(Bucket::Warehouse, &file.key, &file.etag, &file.into) {
-                Ok(true) => {}
+            match store.link(Bucket::Warehouse, &file.key, None, &file.into) {
+                Ok(true) => fetch::check_size(file)?,
                 Ok(false) => {
                     names[group].insert(file.name());
                     through.entry(file.name()).or_insert_with(Vec::new).push(file);
                 }
-                Err(error) => return Err(fetch::changed(&file.key, error)),
+                Err(error) => return Err(fetch::gone(&file.key, error)),
             }
             deadline.check()?;
         }
@@ -316,7 +316,7 @@ impl Cache {
                 }
                 Some(_) => {}
                 // Pinned files always have an entry.
-                None => return Err(CacheError::Changed { key: file.key.clone() }),
+                None => return Err(CacheError::Gone { key: file.key.clone() }),
             }
             self.wait(&mut state);
         }

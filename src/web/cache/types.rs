@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use crate::domain::digest::sha256_hex;
-use crate::ports::store::{ETag, StoreError};
+use crate::ports::store::StoreError;
 
 /// A file that a query will read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WantedFile {
+    /// Of an immutable object.
     pub key: String,
-    pub etag: ETag,
-    /// Hex, if known.
+    /// Hex.
     pub sha256: String,
     pub size: u64,
     /// Target path, in an existing folder on the file system of the cache.
@@ -20,9 +20,9 @@ pub struct WantedFile {
 }
 
 impl WantedFile {
-    /// The file's name in the cache. It includes the content's digest, so that it is unique whatever tags a store uses.
+    /// The file's name in the cache.
     pub(super) fn name(&self) -> Name {
-        Name(sha256_hex(format!("{}\n{}\n{}", self.key, self.etag.0, self.sha256).as_bytes()), self.size)
+        Name(sha256_hex(format!("{}\n{}", self.key, self.sha256).as_bytes()), self.size)
     }
 }
 
@@ -45,9 +45,9 @@ pub enum CacheError {
     /// Other queries occupied the cache during the whole wait.
     #[error("the cache is occupied by other queries")]
     Busy,
-    /// The object was replaced or deleted.
-    #[error("`{key}` has changed")]
-    Changed { key: String },
+    /// The object was deleted, or isn't the one that the manifest names.
+    #[error("`{key}` is missing or was replaced by another program")]
+    Gone { key: String },
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error("{what} `{}`: {source}", .path.display())]

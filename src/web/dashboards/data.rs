@@ -60,9 +60,6 @@ struct PanelRows {
     row_count: u64,
     truncated: bool,
     limit_reason: Option<LimitReason>,
-    /// The tables were being published while they were read.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    publishing: Option<bool>,
     /// For a panel with `compare`: the result for the compared days; null if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     previous: Option<Box<PanelResult>>,

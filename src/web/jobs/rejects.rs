@@ -77,7 +77,7 @@ fn show(jobs: &Jobs, pipeline: &Slug, id: &JobId, limit: usize) -> Result<Respon
         return Err(ApiError::new(ErrorCode::QueryTooLarge, message));
     }
     let etag = meta.etag.clone().unwrap_or(ETag(String::new()));
-    if let Some(reason) = jobs.unreadable.reason(&key, &etag) {
+    if let Some(reason) = jobs.unreadable.reason(&key, &etag.0) {
         return Err(unreadable(&reason));
     }
     let _permit = acquire(&CALLS)?;
@@ -88,7 +88,7 @@ fn show(jobs: &Jobs, pipeline: &Slug, id: &JobId, limit: usize) -> Result<Respon
         Ok(rejects) => Ok(Response::json(200, &rejects.cut(limit))),
         Err(ParquetReadError::Failed(error)) => Err(error),
         Err(ParquetReadError::Unreadable(reason)) => {
-            jobs.unreadable.add(&key, &etag, &reason);
+            jobs.unreadable.add(&key, &etag.0, &reason);
             Err(unreadable(&reason))
         }
     }
@@ -102,9 +102,7 @@ fn unreadable(reason: &str) -> ApiError {
 /// Links or copies the object to `path`.
 fn stage(jobs: &Jobs, meta: &ObjectMeta, path: &Path) -> Result<(), ApiError> {
     let (bucket, key) = (Bucket::Pipelines, meta.key.as_str());
-    if let Some(etag) = &meta.etag
-        && jobs.store.link(bucket, key, etag, path).map_err(from_store)?
-    {
+    if meta.etag.is_some() && jobs.store.link(bucket, key, meta.etag.as_ref(), path).map_err(from_store)? {
         return Ok(());
     }
     let internal = |error: io::Error| ApiError::internal(format!("`{}`: {error}", path.display()));

@@ -10,15 +10,16 @@ use serde::Serialize;
 
 use super::service::LakeService;
 use crate::domain::layout::{pipeline_of, pipeline_prefix};
-use crate::domain::manifest::SourceEntry;
 use crate::domain::name::Slug;
-use crate::domain::plan::needs_head;
+use crate::domain::table_log::diff::{Difference, ListedSource, compare};
+use crate::domain::table_log::entries::SourceEntry;
+use crate::domain::table_log::root::Root;
 use crate::http::{ApiError, ErrorCode};
+use crate::pipelines::tables::Maps;
 use crate::ports::store::{Bucket, ObjectMeta};
 use crate::sync::parallel_map;
 use crate::web::cache::parsed::Cached;
 use crate::web::failure::from_store;
-use crate::web::snapshot::manifest::LoadedManifest;
 use crate::web::tables::catalogs::Declared;
 
 /// Most HEAD requests per page, for files of which the listing doesn't tell whether they changed.
@@ -76,7 +77,7 @@ pub fn states(lake: &LakeService, files: &[ObjectMeta]) -> Result<Vec<Option<Sta
             None => None,
         });
     }
-    resolve_by_tag(lake, files, &mut states, view.as_ref())?;
+    resolve_by_tag(lake, files, &mut states, view.as_mut())?;
     Ok(states)
 }
 
@@ -87,8 +88,14 @@ struct PipelineView<'a> {
     prefix: String,
     /// `None`: there is none, so no file is read.
     config: Option<Arc<Declared>>,
-    /// By table, loaded when needed.
-    manifests: Vec<(String, Option<Cached<Option<LoadedManifest>>>)>,
+    /// By table, read when needed.
+    manifests: Vec<(String, Option<LoadedManifest>)>,
+}
+
+/// A table's manifest, with the shards read so far.
+struct LoadedManifest {
+    root: Cached<Option<Root>>,
+    maps: Maps,
 }
 
 /// A file compared with a table's record of it.
@@ -112,19 +119,17 @@ impl<'a> PipelineView<'a> {
         let Some(tables) = config.reading(key) else { return Ok(none(Loaded::Unknown)) };
         let mut state = none(if tables.is_empty() { Loaded::NotRead } else { Loaded::Current });
         for table in tables.iter().take(TABLES_MAX) {
-            let (loaded, rejected) = match self.manifest(table)? {
-                Err(()) => (Loaded::Unknown, None),
-                Ok(None) => (Loaded::New, None),
-                Ok(Some(known)) => match known.manifest.sources.get(key) {
-                    None => (Loaded::New, None),
-                    Some(entry) => {
-                        let loaded = match compare(entry, file, file.etag.as_ref().map(|tag| tag.0.as_str())) {
-                            Comparison::Known(loaded) => loaded,
-                            Comparison::NeedsTag => Loaded::Unknown,
-                        };
-                        (loaded, Some(entry.rows_rejected))
-                    }
-                },
+            let (loaded, rejected) = match self.entry(table, key)? {
+                FoundEntry::Unknown => (Loaded::Unknown, None),
+                FoundEntry::Absent => (Loaded::New, None),
+                FoundEntry::Read(entry) => {
+                    let rejected = entry.rows_rejected;
+                    let loaded = match compared(key, *entry, file) {
+                        Comparison::Known(loaded) => loaded,
+                        Comparison::NeedsTag => Loaded::Unknown,
+                    };
+                    (loaded, Some(rejected))
+                }
             };
             state.loaded = state.loaded.max(loaded);
             if let Some(rejected) = rejected {
@@ -135,48 +140,72 @@ impl<'a> PipelineView<'a> {
         Ok(state)
     }
 
-    /// A table's manifest; the inner error if it is unreadable.
-    fn manifest(&mut self, table: &str) -> Result<Result<Option<&LoadedManifest>, ()>, ApiError> {
+    /// Whether a file's state depends on its tag, which the listing lacks.
+    fn needs_tag(&mut self, file: &ObjectMeta, state: &State) -> Result<bool, ApiError> {
+        if file.etag.is_some() || state.loaded != Loaded::Unknown {
+            return Ok(false);
+        }
+        let key = file.key.strip_prefix(&self.prefix).unwrap_or_default().to_owned();
+        for table in state.tables.iter().take(TABLES_MAX) {
+            if let FoundEntry::Read(entry) = self.entry(table, &key)?
+                && matches!(compared(&key, *entry, file), Comparison::NeedsTag)
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// A table's entry of a source.
+    fn entry(&mut self, table: &str, key: &str) -> Result<FoundEntry, ApiError> {
         let at = match self.manifests.iter().position(|(name, _)| name == table) {
             Some(at) => at,
             None => {
-                let found = match self.lake.manifests.get(&self.slug, table) {
-                    Ok(found) => found,
-                    Err(error) if error.code() == ErrorCode::InvalidConfig => return Ok(Err(())),
+                let root = match self.lake.manifests.get(&self.slug, table) {
+                    Ok(root) => root,
+                    Err(error) if error.code() == ErrorCode::InvalidConfig => return Ok(FoundEntry::Unknown),
                     Err(error) => return Err(error),
                 };
-                self.manifests.push((table.to_owned(), found));
+                let loaded = root.map(|root| {
+                    let maps = Maps::of(root.value.as_ref().as_ref());
+                    LoadedManifest { root, maps }
+                });
+                self.manifests.push((table.to_owned(), loaded));
                 self.manifests.len() - 1
             }
         };
-        Ok(Ok(self.manifests[at].1.as_ref().and_then(|found| found.value.as_ref().as_ref())))
-    }
-
-    /// Whether a file's state depends on its tag, which the listing lacks.
-    fn needs_tag(&self, file: &ObjectMeta, state: &State) -> bool {
-        let key = file.key.strip_prefix(&self.prefix).unwrap_or_default();
-        let open = |table: &String| {
-            let entry = self.entry(table, key);
-            entry.is_some_and(|entry| matches!(compare(entry, file, None), Comparison::NeedsTag))
-        };
-        file.etag.is_none() && state.loaded == Loaded::Unknown && state.tables.iter().any(open)
-    }
-
-    fn entry(&self, table: &str, key: &str) -> Option<&SourceEntry> {
-        let (_, found) = self.manifests.iter().find(|(name, _)| name == table)?;
-        found.as_ref()?.value.as_ref().as_ref()?.manifest.sources.get(key)
+        let Some(LoadedManifest { root, maps }) = &mut self.manifests[at].1 else { return Ok(FoundEntry::Absent) };
+        let Some(root) = root.value.as_ref() else { return Ok(FoundEntry::Absent) };
+        let key = key.to_owned();
+        let found = self
+            .lake
+            .manifests
+            .read(&self.slug, root, |table, _| Ok(maps.sources.get(&key, &mut table.reader())?.cloned()))?;
+        Ok(match found {
+            // A later commit deleted the shard; the next request reads its root.
+            None => FoundEntry::Unknown,
+            Some(None) => FoundEntry::Absent,
+            Some(Some(entry)) => FoundEntry::Read(Box::new(entry)),
+        })
     }
 }
 
+/// What a table's manifest says about a file.
+enum FoundEntry {
+    Absent,
+    Read(Box<SourceEntry>),
+    /// The manifest can't be read.
+    Unknown,
+}
+
 /// Compares a file as a run does.
-fn compare(entry: &SourceEntry, file: &ObjectMeta, etag: Option<&str>) -> Comparison {
-    let is = |same| Comparison::Known(if same { Loaded::Current } else { Loaded::Changed });
-    match (etag, &entry.etag) {
-        _ if entry.size != file.size => is(false),
-        (Some(now), Some(then)) => is(now == then),
-        _ if !needs_head(Some(entry), file.size, file.modified) => is(true),
-        (None, Some(_)) => Comparison::NeedsTag,
-        (_, None) => is(false),
+fn compared(key: &str, entry: SourceEntry, file: &ObjectMeta) -> Comparison {
+    let etag = file.etag.as_ref().map(|tag| tag.0.clone());
+    let listed = ListedSource { key: key.to_owned(), size: file.size, etag, modified: file.modified };
+    match compare(listed, Some(entry)) {
+        None | Some(Difference::Returned(..)) => Comparison::Known(Loaded::Current),
+        Some(Difference::Unknown(..)) => Comparison::NeedsTag,
+        Some(_) => Comparison::Known(Loaded::Changed),
     }
 }
 
@@ -185,32 +214,24 @@ fn resolve_by_tag(
     lake: &LakeService,
     files: &[ObjectMeta],
     states: &mut [Option<State>],
-    view: Option<&PipelineView<'_>>,
+    view: Option<&mut PipelineView<'_>>,
 ) -> Result<(), ApiError> {
     let Some(view) = view else { return Ok(()) };
-    let open: Vec<usize> = files
-        .iter()
-        .enumerate()
-        .filter(|(at, file)| states.get(*at).and_then(Option::as_ref).is_some_and(|state| view.needs_tag(file, state)))
-        .map(|(at, _)| at)
-        .take(HEADS_MAX)
-        .collect();
+    let mut open = Vec::new();
+    for (at, file) in files.iter().enumerate() {
+        if let Some(Some(state)) = states.get(at)
+            && open.len() < HEADS_MAX
+            && view.needs_tag(file, state)?
+        {
+            open.push(at);
+        }
+    }
     let heads =
         parallel_map(&open, HEADS_AT_ONCE, |at| lake.store.head(Bucket::Lake, &files[*at].key)).map_err(from_store)?;
     for (at, head) in open.into_iter().zip(heads) {
         // A file deleted since the listing stays unknown.
-        let (Some(head), Some(Some(state))) = (head, states.get_mut(at)) else { continue };
-        let tag = head.etag.as_ref().map(|tag| tag.0.as_str());
-        let key = head.key.strip_prefix(&view.prefix).unwrap_or_default();
-        let loaded = state.tables.iter().take(TABLES_MAX).map(|table| match view.entry(table, key) {
-            None if !view.manifests.iter().any(|(name, _)| name == table) => Loaded::Unknown,
-            None => Loaded::New,
-            Some(entry) => match compare(entry, &head, tag) {
-                Comparison::Known(loaded) => loaded,
-                Comparison::NeedsTag => Loaded::Unknown,
-            },
-        });
-        state.loaded = loaded.max().unwrap_or(Loaded::Unknown);
+        let (Some(head), Some(state)) = (head, states.get_mut(at)) else { continue };
+        *state = Some(view.state(&head)?);
     }
     Ok(())
 }

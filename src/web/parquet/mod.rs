@@ -21,7 +21,6 @@ use serde_json::Value;
 
 use super::sql::failure::from_sandbox;
 use crate::http::ApiError;
-use crate::ports::store::ETag;
 use crate::sql::sandbox::child::OpFn;
 use crate::sql::sandbox::{Child, Sandbox};
 
@@ -90,24 +89,21 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Unreadable files by key and tag, with the reason.
+/// Unreadable files by key and version, with the reason.
 #[derive(Default)]
 pub struct UnreadableFiles(Mutex<HashMap<(String, String), (Instant, String)>>);
 
 impl UnreadableFiles {
     /// Why the object was recently unreadable.
-    pub fn reason(&self, key: &str, etag: &ETag) -> Option<String> {
+    pub fn reason(&self, key: &str, version: &str) -> Option<String> {
         let known = self.0.lock();
-        let (since, reason) = known.get(&(key.to_owned(), etag.0.clone()))?;
+        let (since, reason) = known.get(&(key.to_owned(), version.to_owned()))?;
         (since.elapsed() < UNREADABLE_TTL).then(|| reason.clone())
     }
 
-    /// Records an unreadable object, unless it has no tag, by which a change would be noticed.
-    pub fn add(&self, key: &str, etag: &ETag, reason: &str) {
+    /// Records an unreadable object. `version`: its tag, or the hash of its content.
+    pub fn add(&self, key: &str, version: &str, reason: &str) {
         tracing::warn!(key, reason, "Parquet file is unreadable");
-        if etag.0.is_empty() {
-            return;
-        }
         let mut known = self.0.lock();
         if known.len() >= UNREADABLE_MAX {
             known.retain(|_, (since, _)| since.elapsed() < UNREADABLE_TTL);
@@ -115,6 +111,6 @@ impl UnreadableFiles {
         if known.len() >= UNREADABLE_MAX {
             known.clear();
         }
-        known.insert((key.to_owned(), etag.0.clone()), (Instant::now(), reason.to_owned()));
+        known.insert((key.to_owned(), version.to_owned()), (Instant::now(), reason.to_owned()));
     }
 }

@@ -1,11 +1,10 @@
-//! Copies objects of one pipeline to another, and replaces tags in manifests.
+//! Copies objects of one pipeline to another.
 //!
 //! Each object is checked again after it was copied, and before it is deleted.
 
 use std::collections::BTreeMap;
 
 use crate::domain::layout::pipeline_prefix;
-use crate::domain::manifest::{FileEntry, Manifest, SourceEntry};
 use crate::http::ApiError;
 use crate::ports::ObjectStore;
 use crate::ports::store::{Bucket, ObjectMeta, StoreError};
@@ -126,55 +125,4 @@ fn copy_one(
     }
     let source = std::io::Error::other("the object keeps changing while it is copied");
     Err(StoreError::Transient { bucket, key: object.key.clone(), operation: "copying", source })
-}
-
-/// A tag that no object has.
-const NO_TAG: &str = "none";
-
-/// Replaces the tags of a manifest whose objects were copied or rewritten; `None` if it is unreadable, so that the next run
-/// rebuilds it.
-///
-/// `source` and `file` return the current tag of an object of the lake or the warehouse, by its key relative to the
-/// pipeline's prefix, if it has the bytes that the entry describes. Others get a tag that no object has, so that the next
-/// run reads or repairs them.
-pub(super) fn replace_tags(
-    json: &[u8],
-    source: impl Fn(&str, &SourceEntry) -> Option<String>,
-    file: impl Fn(&FileEntry) -> Option<String>,
-) -> Option<Vec<u8>> {
-    let mut manifest = Manifest::parse(json).ok()?;
-    for (key, entry) in &mut manifest.sources {
-        entry.etag = Some(source(key, entry).unwrap_or_else(|| NO_TAG.to_owned()));
-    }
-    let files = manifest.partitions.values_mut().flat_map(|partition| &mut partition.files);
-    for entry in files.chain(manifest.rejects.values_mut()) {
-        entry.etag = Some(file(entry).unwrap_or_else(|| NO_TAG.to_owned()));
-    }
-    Some(manifest.to_json())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tags_are_replaced_only_for_known_bytes() {
-        let entry = |key: &str, etag: &str| FileEntry {
-            key: key.to_owned(),
-            rows: 1,
-            size: 1,
-            etag: Some(etag.to_owned()),
-            sha256: String::new(),
-            sources: vec![],
-        };
-        let mut manifest = Manifest::new("t", "f", "l");
-        manifest.rejects.insert("a".into(), entry("_rejected_rows/a", "old"));
-        manifest.rejects.insert("b".into(), entry("_rejected_rows/b", "old"));
-        let known = |file: &FileEntry| file.key.ends_with('a').then(|| "new".to_owned());
-        let rebuilt = replace_tags(&manifest.to_json(), |_, _| None, known).unwrap();
-        let rebuilt = Manifest::parse(&rebuilt).unwrap();
-        assert_eq!(rebuilt.rejects["a"].etag.as_deref(), Some("new"));
-        assert_eq!(rebuilt.rejects["b"].etag.as_deref(), Some(NO_TAG));
-        assert!(super::replace_tags(b"{", |_, _| None, |_| None).is_none());
-    }
 }

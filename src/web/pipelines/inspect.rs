@@ -41,8 +41,10 @@ impl Packed {
         self.bucket == Bucket::Pipelines && self.key == CONFIG
     }
 
-    pub(super) fn is_manifest(&self) -> bool {
-        self.bucket == Bucket::Pipelines && self.key.starts_with("manifests/")
+    /// The table whose manifest's root it is.
+    pub(super) fn root_of(&self) -> Option<&str> {
+        let name = self.key.strip_prefix("manifests/").filter(|_| self.bucket == Bucket::Pipelines)?;
+        name.strip_suffix(".json").filter(|name| !name.contains('/'))
     }
 }
 

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::copying::{Copied, copy_objects, delete_unchanged, replace_tags};
+use super::copying::{Copied, copy_objects, delete_unchanged};
 use super::marker::{self, OperationStage, PendingOperation};
 use super::remove::{delete_objects, delete_others, refuse_unreachable, undo};
 use super::service::Pipelines;
@@ -26,10 +26,11 @@ use crate::domain::layout::{config_key, manifests_prefix, pipeline_prefix, unfin
 use crate::domain::limits::MANIFEST_BYTES_MAX;
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode, Request, Response};
+use crate::pipelines::tables::{TableStore, put_retagged};
 use crate::ports::store::{Bucket, ObjectMeta, StoreError, list_all_and_skipped};
 use crate::runtime::failpoint::reach;
 use crate::web::access;
-use crate::web::failure::{from_kv, from_store, pipeline_not_found};
+use crate::web::failure::{from_kv, from_store, from_table, pipeline_not_found};
 use crate::web::locks::LockedPipeline;
 use crate::web::stores::{Objects, extend_window};
 
@@ -168,17 +169,19 @@ impl Rename<'_> {
         let (manifests, plain): (Vec<_>, Vec<_>) = rest
             .into_iter()
             .filter(|object| !self.is_config_or_marker(&object.key))
-            .partition(|object| self.is_manifest(object));
+            .partition(|object| self.root_of(object).is_some());
         let plain = self.copy_of(Bucket::Pipelines, &plain)?;
-        for manifest in &manifests {
-            self.copy_manifest(manifest, &lake, &files)?;
+        for root in &manifests {
+            self.copy_root(root, &lake)?;
         }
         if progress == Progress::Copying {
             // Copies of an earlier attempt whose originals are gone. In the lake they may be uploads, and stay.
             delete_others(&self.pipelines.store, self.to, Bucket::Warehouse, |key| files.contains_key(key))?;
             let prefix = pipeline_prefix(self.from.slug());
             let is_current = |key: &str| {
-                plain.contains_key(key) || manifests.iter().any(|object| object.key.strip_prefix(&prefix) == Some(key))
+                plain.contains_key(key)
+                    || key.starts_with("manifests/")
+                    || manifests.iter().any(|object| object.key.strip_prefix(&prefix) == Some(key))
             };
             delete_others(&self.pipelines.store, self.to, Bucket::Pipelines, is_current)?;
         }
@@ -209,24 +212,18 @@ impl Rename<'_> {
         copy_objects(&*self.pipelines.store, bucket, objects, self.from, self.to)
     }
 
-    fn copy_manifest(
-        &self,
-        object: &ObjectMeta,
-        lake: &BTreeMap<String, Copied>,
-        files: &BTreeMap<String, Copied>,
-    ) -> Result<(), ApiError> {
-        let Some((_, json)) = self.pipelines.store.read(Bucket::Pipelines, &object.key, MANIFEST_BYTES_MAX)? else {
+    /// Copies the root of a table's manifest; the rest of it was copied before.
+    fn copy_root(&self, object: &ObjectMeta, lake: &BTreeMap<String, Copied>) -> Result<(), ApiError> {
+        let (Some(table), Some((_, json))) =
+            (self.root_of(object), self.pipelines.store.read(Bucket::Pipelines, &object.key, MANIFEST_BYTES_MAX)?)
+        else {
             return Ok(());
         };
-        let tag = |copied: Option<&Copied>, size: u64, etag: Option<&str>| copied?.tag_of_copy_of(size, etag);
-        let replaced = replace_tags(
-            &json,
-            |key, entry| tag(lake.get(key), entry.size, entry.etag.as_deref()),
-            |entry| tag(files.get(&entry.key), entry.size, entry.etag.as_deref()),
-        );
-        let key = self.new_key(&object.key);
-        let body = replaced.unwrap_or(json);
-        self.pipelines.store.put(Bucket::Pipelines, &key, &body, &self.to.options()).map(drop).map_err(from_store)
+        let table = TableStore { store: &*self.pipelines.store, slug: self.to.slug(), table };
+        put_retagged(&table, &json, false, &self.to.options(), |key, entry| {
+            lake.get(key)?.tag_of_copy_of(entry.size, entry.etag.as_deref())
+        })
+        .map_err(from_table)
     }
 
     /// The key that an object of the old name has under the new one.
@@ -246,6 +243,12 @@ impl Rename<'_> {
 
     fn is_manifest(&self, object: &ObjectMeta) -> bool {
         object.key.starts_with(&manifests_prefix(self.from.slug()))
+    }
+
+    /// The table whose root the object is.
+    fn root_of<'k>(&self, object: &'k ObjectMeta) -> Option<&'k str> {
+        let name = object.key.strip_prefix(&manifests_prefix(self.from.slug()))?.strip_suffix(".json")?;
+        (!name.contains('/')).then_some(name)
     }
 
     /// Deletes the old name, now that the new one has the pipeline.

@@ -8,17 +8,17 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use super::copying::replace_tags;
 use super::inspect::{Inspected, Packed, contents};
 use super::package::Problems;
 use crate::domain::layout::{has_empty_segment, pipeline_prefix, probe_key};
 use crate::domain::limits::{KEY_BYTES_MAX, MANIFEST_BYTES_MAX};
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode};
+use crate::pipelines::tables::{TableStore, put_retagged};
 use crate::ports::ObjectStore;
 use crate::ports::store::{Bucket, ObjectMeta, StoreError, WriteOptions, list_all};
 use crate::runtime::failpoint::reach;
-use crate::web::failure::from_store;
+use crate::web::failure::{from_store, from_table};
 use crate::web::locks::LockedPipeline;
 use crate::web::spool::write_error;
 
@@ -137,14 +137,14 @@ impl<'a> Unpacking<'a> {
     pub(super) fn write(&mut self) -> Result<(), ApiError> {
         let mut now: HashMap<(Bucket, &'a str), Written<'a>> = HashMap::new();
         let inspected = self.inspected;
-        for object in inspected.objects.iter().filter(|object| !object.is_config() && !object.is_manifest()) {
+        for object in inspected.objects.iter().filter(|object| !object.is_config() && object.root_of().is_none()) {
             let meta = self.put(object)?;
             let tag = meta.etag.map(|tag| tag.0);
             now.insert((object.bucket, &object.key), Written { sha256: &object.sha256, size: object.entry.size, tag });
             reach("import::between_writes");
         }
-        for object in inspected.objects.iter().filter(|object| object.is_manifest()) {
-            self.put_manifest(object, &now)?;
+        for object in inspected.objects.iter().filter(|object| object.root_of().is_some()) {
+            self.put_root(object, &now)?;
         }
         reach("import::written");
         Ok(())
@@ -163,23 +163,19 @@ impl<'a> Unpacking<'a> {
         Ok(())
     }
 
-    fn put_manifest(&mut self, object: &Packed, now: &HashMap<(Bucket, &str), Written<'_>>) -> Result<(), ApiError> {
-        if object.entry.size > MANIFEST_BYTES_MAX {
+    /// Stores the root of a table's manifest; the rest of it is stored.
+    fn put_root(&mut self, object: &Packed, now: &HashMap<(Bucket, &str), Written<'_>>) -> Result<(), ApiError> {
+        let Some(table) = object.root_of().filter(|_| object.entry.size <= MANIFEST_BYTES_MAX) else {
             return self.put(object).map(drop);
-        }
-        let json = self.read(object)?;
-        let tag = |bucket, key: &str, size: u64, sha256: &str| {
-            let now = now.get(&(bucket, key)).filter(|now| now.size == size && now.sha256 == sha256)?;
-            now.tag.clone()
         };
-        let replaced = replace_tags(
-            &json,
-            |key, entry| tag(Bucket::Lake, key, entry.size, &entry.sha256),
-            |entry| tag(Bucket::Warehouse, &entry.key, entry.size, &entry.sha256),
-        );
-        let key = self.key(object);
-        let put = self.store.put(object.bucket, &key, &replaced.unwrap_or(json), &self.locked.options());
-        put.map(drop).map_err(put_error)
+        let json = self.read(object)?;
+        self.key(object);
+        let table = TableStore { store: &*self.store, slug: self.locked.slug(), table };
+        put_retagged(&table, &json, true, &self.locked.options(), |key, entry| {
+            let now = now.get(&(Bucket::Lake, key))?;
+            (now.size == entry.size && now.sha256 == entry.sha256).then(|| now.tag.clone()).flatten()
+        })
+        .map_err(from_table)
     }
 
     fn put(&mut self, object: &Packed) -> Result<ObjectMeta, ApiError> {

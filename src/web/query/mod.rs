@@ -109,9 +109,6 @@ struct QueryAnswer {
     truncated: bool,
     limit_reason: Option<LimitReason>,
     elapsed_ms: u64,
-    /// The tables were being published while they were read.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    publishing: bool,
     /// Present unless the tables were written under the current config.
     #[serde(skip_serializing_if = "Option::is_none")]
     config: Option<ConfigStatus>,

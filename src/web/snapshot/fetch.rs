@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::selection::TableFile;
+use super::selection::{Span, TableFile};
 use super::{FetchError, PendingTable, Snapshots, TableSnapshot};
 use crate::domain::layout::pipeline_prefix;
 use crate::domain::name::Slug;
@@ -38,19 +38,18 @@ impl Snapshots {
             outcome => outcome,
         };
         let staged = staged.map_err(|error| match error {
-            CacheError::Changed { key } => FetchError::Changed { key },
+            CacheError::Gone { key } => FetchError::Gone { key },
             error => FetchError::Failed(from_cache(error)),
         })?;
-        let (mut relations, mut rows, mut unsure) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut relations, mut rows) = (Vec::new(), Vec::new());
         for one in pending {
             let files =
                 one.files.iter().map(|file| file.staged_path(&one.table.name)).collect::<Result<Vec<_>, _>>()?;
-            unsure.push(one.best_effort && !one.table.is_system());
             relations.push(Relation { name: one.table.name.clone(), columns: relation_columns(&one.columns), files });
             rows.push(one.rows);
         }
         let skipped = pending.first().map_or(0, |one| one.skipped);
-        Ok(TableSnapshot { relations, unsure, rows, skipped, publishing: false, staged })
+        Ok(TableSnapshot { relations, rows, skipped, staged })
     }
 
     fn part(&self, pipeline: &Slug, one: &PendingTable<'_>, reuse: bool) -> Result<Part, ApiError> {
@@ -90,19 +89,17 @@ impl Snapshots {
 
 impl PendingTable<'_> {
     /// Drops files without requested rows. Files of system tables may each lack columns, so all are kept.
-    pub(super) fn narrow(&mut self) {
-        (self.rows, self.skipped) = (self.files.iter().map(|file| file.rows).sum(), 0);
-        let span = self.span.filter(|_| !self.table.is_system());
-        let Some((range, skipped)) = span.and_then(|span| span.of(&self.files)) else { return };
+    pub(super) fn narrow(&mut self, span: Option<Span>) {
+        let Some(span) = span.filter(|_| !self.table.is_system()) else { return };
+        let (range, skipped) = span.of(&self.files);
         if range.len() < self.files.len() {
-            (self.files, self.skipped, self.exact) = (self.files[range].to_vec(), skipped, false);
+            (self.files, self.skipped, self.is_whole) = (self.files[range].to_vec(), skipped, false);
         }
     }
 
-    /// The key under which later queries find the files; `None` if the manifests don't determine them.
+    /// The key under which later queries find the files; `None` if these are only a part of the table.
     fn key(&self) -> Option<StagedTableKey> {
-        (self.exact && !self.best_effort)
-            .then(|| StagedTableKey { table: self.known_as.clone(), state: self.state.clone() })
+        self.is_whole.then(|| StagedTableKey { table: self.known_as.clone(), state: self.state.clone() })
     }
 }
 
@@ -124,8 +121,7 @@ fn wanted(
             made = parent.to_owned();
         }
         let key = format!("{}{}", pipeline_prefix(pipeline), file.key);
-        let (etag, sha256) = (file.etag.clone(), file.sha256.clone());
-        all.push(WantedFile { key, etag, sha256, size: file.size, into });
+        all.push(WantedFile { key, sha256: file.sha256.clone(), size: file.size, into });
     }
     Ok(all)
 }

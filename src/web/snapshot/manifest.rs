@@ -1,44 +1,47 @@
-//! Reads manifests, cached by tag.
+//! Reads manifests: roots cached by tag, lists of files by root.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
-use crate::domain::layout::{manifest_key, manifests_prefix};
-use crate::domain::limits::MANIFEST_BYTES_MAX;
-use crate::domain::manifest::{FileEntry, Manifest, ManifestError};
+use parking_lot::Mutex;
+
+use crate::domain::layout::manifest_key;
 use crate::domain::name::{Slug, TableName};
+use crate::domain::table_log::entries::StoredFile;
+use crate::domain::table_log::root::{ManifestError, Root};
 use crate::http::{ApiError, ErrorCode};
-use crate::ports::store::{Bucket, ETag, list_all};
+use crate::pipelines::tables::{Maps, TableError, TableStore, tables};
+use crate::ports::store::{Bucket, ETag};
 use crate::sync::parallel_map;
 use crate::web::cache::parsed::{Cached, Parsed};
-use crate::web::failure::from_store;
+use crate::web::failure::{from_store, from_table};
 use crate::web::stores::Objects;
 
-/// Concurrent HEAD requests, where a listing lacks tags.
+/// Concurrent HEAD requests.
 const HEADS_AT_ONCE: usize = 8;
+/// Bytes of a root.
+const ROOT_BYTES_MAX: u64 = 64 << 20;
+/// Files of all cached lists.
+const CACHED_FILES_MAX: usize = 500_000;
 
 /// Totals of a table's files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Totals {
+pub struct FileTotals {
     pub files: u64,
     pub rows: u64,
     pub bytes: u64,
 }
 
-/// A parsed manifest, with its totals.
-#[derive(Debug)]
-pub struct LoadedManifest {
-    pub manifest: Manifest,
-    pub table: Totals,
-    pub rejects: Totals,
-}
+impl FileTotals {
+    /// Of the data files.
+    pub fn of(root: &Root) -> Self {
+        Self { files: root.totals.files, rows: root.totals.rows, bytes: root.totals.bytes }
+    }
 
-impl Totals {
-    fn of<'a>(files: impl Iterator<Item = &'a FileEntry>) -> Self {
-        files.fold(Self::default(), |sum, file| Self {
-            files: sum.files + 1,
-            rows: sum.rows + file.rows,
-            bytes: sum.bytes + file.size,
-        })
+    /// Of the files of rejected rows.
+    pub fn of_rejects(root: &Root) -> Self {
+        let totals = root.totals;
+        Self { files: totals.rejects_files, rows: totals.rows_rejected, bytes: totals.rejects_bytes }
     }
 
     pub fn and(self, other: Self) -> Self {
@@ -46,55 +49,69 @@ impl Totals {
     }
 }
 
-/// Parses a manifest; an unreadable one is `None`, since the next run rebuilds the table.
+/// Parses a root; an unusable one is `None`, since the next run makes the table anew.
 ///
 /// # Errors
 /// `invalid_config` if a newer version wrote it.
-fn parse(bytes: &[u8]) -> Result<Option<LoadedManifest>, ApiError> {
-    match Manifest::parse(bytes) {
-        Ok(manifest) => {
-            let table = Totals::of(manifest.partitions.values().flat_map(|partition| &partition.files));
-            let rejects = Totals::of(manifest.rejects.values());
-            Ok(Some(LoadedManifest { manifest, table, rejects }))
-        }
+fn parse(bytes: &[u8]) -> Result<Option<Root>, ApiError> {
+    match Root::parse(bytes) {
+        Ok(root) => Ok(Some(root)),
         Err(error @ ManifestError::Newer { .. }) => {
             Err(ApiError::new(ErrorCode::InvalidConfig, format!("this version can't read a manifest: {error}")))
         }
-        Err(error @ ManifestError::Unreadable { .. }) => {
-            tracing::warn!(%error, "manifest is unreadable; table is empty until its next run");
+        Err(error @ (ManifestError::Older { .. } | ManifestError::Unreadable { .. })) => {
+            tracing::warn!(%error, "manifest is not usable; table is empty until its next run");
             Ok(None)
         }
     }
 }
 
-/// The value of a manifest that exceeds the size limit.
+/// The value of a root that exceeds the size limit.
 #[expect(clippy::unnecessary_wraps, reason = "a parser of `Parsed`")]
-fn larger(bytes_max: u64) -> Result<Option<LoadedManifest>, ApiError> {
+fn larger(bytes_max: u64) -> Result<Option<Root>, ApiError> {
     tracing::warn!(bytes_max, "manifest exceeds size limit; table is empty until its next run");
     Ok(None)
+}
+
+/// Which files of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FileKind {
+    Data,
+    Rejects,
+}
+
+/// The files of a root.
+type Files = Arc<Vec<StoredFile>>;
+
+#[derive(Default)]
+struct FileLists {
+    /// By table and kind: the root's tag and its files.
+    lists: HashMap<(String, FileKind), (ETag, Files)>,
+    files: usize,
 }
 
 /// Reads manifests.
 pub struct Manifests {
     pub(super) store: Objects,
-    cache: Parsed<Option<LoadedManifest>>,
+    roots: Parsed<Option<Root>>,
+    files: Mutex<FileLists>,
 }
 
 impl Manifests {
     pub fn new(store: Objects) -> Self {
-        Self { store, cache: Parsed::new(MANIFEST_BYTES_MAX, parse, larger) }
+        Self { store, roots: Parsed::new(ROOT_BYTES_MAX, parse, larger), files: Mutex::default() }
     }
 
-    /// A table's current manifest; `None` if there is no readable one.
-    pub fn get(&self, pipeline: &Slug, table: &str) -> Result<Option<Cached<Option<LoadedManifest>>>, ApiError> {
-        let found = self.cache.get(&self.store, &manifest_key(pipeline, table))?;
-        Ok(found.filter(|found| found.value.as_ref().as_ref().is_some_and(|known| known.manifest.table == table)))
+    /// A table's present root; `None` if there is no usable one.
+    pub fn get(&self, pipeline: &Slug, table: &str) -> Result<Option<Cached<Option<Root>>>, ApiError> {
+        let found = self.roots.get(&self.store, &manifest_key(pipeline, table))?;
+        Ok(found.filter(|found| found.value.as_ref().as_ref().is_some_and(|root| root.table == table)))
     }
 
-    /// All manifests of a pipeline, by table, including those of tables removed from the config.
-    pub fn all(&self, pipeline: &Slug) -> Result<BTreeMap<String, Cached<Option<LoadedManifest>>>, ApiError> {
+    /// The roots of all tables of a pipeline, by table, including those removed from the config.
+    pub fn all(&self, pipeline: &Slug) -> Result<BTreeMap<String, Cached<Option<Root>>>, ApiError> {
         let mut all = BTreeMap::new();
-        for (name, _) in self.listed(pipeline)? {
+        for name in self.tables(pipeline)? {
             if let Some(found) = self.get(pipeline, &name)? {
                 all.insert(name, found);
             }
@@ -102,27 +119,83 @@ impl Manifests {
         Ok(all)
     }
 
-    /// The tags of all manifests, by table.
+    /// The tags of all roots, by table.
     pub fn tags(&self, pipeline: &Slug) -> Result<BTreeMap<String, ETag>, ApiError> {
-        let listed = self.listed(pipeline)?;
-        let tag = |(name, listed): &(String, Option<ETag>)| match listed {
-            Some(tag) => Ok(Some(tag.clone())),
-            None => self.store.head(Bucket::Pipelines, &manifest_key(pipeline, name)).map(|meta| meta?.etag),
-        };
-        let tags = parallel_map(&listed, HEADS_AT_ONCE, tag).map_err(from_store)?;
+        let tables = self.tables(pipeline)?;
+        let tag = |name: &String| self.store.head(Bucket::Pipelines, &manifest_key(pipeline, name));
+        let tags = parallel_map(&tables, HEADS_AT_ONCE, tag).map_err(from_store)?;
         // Those without a tag were deleted meanwhile.
-        Ok(listed.into_iter().zip(tags).filter_map(|((name, _), tag)| Some((name, tag?))).collect())
+        Ok(tables.into_iter().zip(tags).filter_map(|(name, meta)| Some((name, meta?.etag?))).collect())
     }
 
-    /// The tables with a manifest, and its tag if listings have tags.
-    fn listed(&self, pipeline: &Slug) -> Result<Vec<(String, Option<ETag>)>, ApiError> {
-        let prefix = manifests_prefix(pipeline);
-        let listed = list_all(&*self.store, Bucket::Pipelines, &prefix).map_err(from_store)?;
-        let named = listed.into_iter().filter_map(|object| {
-            let name = object.key.strip_prefix(&prefix)?.strip_suffix(".json")?;
-            // Other programs may have stored other objects there.
-            TableName::parse(name).is_ok().then(|| (name.to_owned(), object.etag))
-        });
-        Ok(named.collect())
+    /// The tables with a manifest.
+    fn tables(&self, pipeline: &Slug) -> Result<Vec<String>, ApiError> {
+        let mut names = tables(&*self.store, pipeline).map_err(from_store)?;
+        // Other programs may have stored other objects there.
+        names.retain(|name| TableName::parse(name).is_ok());
+        Ok(names)
+    }
+
+    /// Reads a part of a table's manifest; `None` if a later commit deleted something of it.
+    pub fn read<T>(
+        &self,
+        pipeline: &Slug,
+        root: &Root,
+        read: impl FnOnce(&TableStore<'_>, Maps) -> Result<T, TableError>,
+    ) -> Result<Option<T>, ApiError> {
+        let table = TableStore { store: &*self.store, slug: pipeline, table: &root.table };
+        match read(&table, Maps::of(Some(root))) {
+            Ok(found) => Ok(Some(found)),
+            Err(error) if error.is_gone() => Ok(None),
+            Err(error) => Err(from_table(error)),
+        }
+    }
+
+    /// The files that a root names, in the order of partitions and sources; `None` if a later commit deleted some of the
+    /// manifest.
+    pub fn files(
+        &self,
+        pipeline: &Slug,
+        found: &Cached<Option<Root>>,
+        kind: FileKind,
+    ) -> Result<Option<Files>, ApiError> {
+        let Some(root) = found.value.as_ref() else { return Ok(Some(Files::default())) };
+        let of = (format!("{pipeline}/{}", root.table), kind);
+        if let Some((_, files)) = self.files.lock().lists.get(&of).filter(|(tag, _)| *tag == found.etag) {
+            return Ok(Some(Arc::clone(files)));
+        }
+        let files = self.read(pipeline, root, |table, maps| {
+            let mut files = Vec::new();
+            match kind {
+                FileKind::Data => maps.groups.visit(&mut table.reader(), |_, group| {
+                    files.extend(group.files.iter().cloned());
+                    Ok(())
+                })?,
+                FileKind::Rejects => maps.rejects.visit(&mut table.reader(), |_, file| {
+                    files.push(file.clone());
+                    Ok(())
+                })?,
+            }
+            Ok(files)
+        })?;
+        let Some(files) = files.map(Arc::new) else { return Ok(None) };
+        self.files.lock().insert(of, found.etag.clone(), &files);
+        Ok(Some(files))
+    }
+}
+
+impl FileLists {
+    fn insert(&mut self, of: (String, FileKind), tag: ETag, files: &Files) {
+        if let Some((_, before)) = self.lists.remove(&of) {
+            self.files -= before.len();
+        }
+        if files.len() > CACHED_FILES_MAX {
+            return;
+        }
+        if self.files + files.len() > CACHED_FILES_MAX {
+            *self = Self::default();
+        }
+        self.files += files.len();
+        self.lists.insert(of, (tag, Arc::clone(files)));
     }
 }

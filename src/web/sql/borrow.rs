@@ -33,11 +33,10 @@ pub struct BorrowedChild {
 /// Tables in a child's folder.
 pub struct OpenedTables {
     pub relations: Vec<Relation>,
-    /// Rows of each table with files, if known without reading.
-    pub rows: Vec<Option<u64>>,
+    /// Rows of each table with files.
+    pub rows: Vec<u64>,
     /// Rows before the present files, if only a span was requested.
     pub skipped: u64,
-    pub publishing: bool,
 }
 
 /// The tables that a child needs.
@@ -59,10 +58,8 @@ pub(super) fn unreadable(file: &str, table: &str, error: ParquetReadError) -> Ap
 }
 
 /// Moves tables' files out of a dead child's folder, for the next query of the same tables.
-pub(super) fn give_back(cache: &Arc<Cache>, folder: &Path, staged: Vec<(String, StagedTable)>, publishing: bool) {
+pub(super) fn give_back(cache: &Arc<Cache>, folder: &Path, staged: Vec<(String, StagedTable)>) {
     for (name, table) in staged {
-        // Files of a table that was being published may be of two versions.
-        let table = if publishing { table.not_reusable() } else { table };
         if std::fs::rename(folder.join(&name), table.path().join(&name)).is_ok() {
             cache.return_staged(table);
         }

@@ -93,7 +93,7 @@ pub fn from_cache(error: CacheError) -> ApiError {
         error @ CacheError::TimedOut => ApiError::new(ErrorCode::QueryTimeout, error.to_string()),
         CacheError::Stopped => cancelled(),
         CacheError::Store(error) => from_store(error),
-        error @ (CacheError::Changed { .. } | CacheError::Io { .. }) => ApiError::internal(error),
+        error @ (CacheError::Gone { .. } | CacheError::Io { .. }) => ApiError::internal(error),
     }
 }
 

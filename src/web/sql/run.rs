@@ -8,8 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::borrow::{
-    BorrowedChild, OpenedTables, PREPARE_MAX, TablesRequest, give_back, may_be_of_one, may_list_tables,
-    tables_or_error, unreadable,
+    BorrowedChild, OpenedTables, PREPARE_MAX, TablesRequest, give_back, may_be_of_one, may_list_tables, tables_or_error,
 };
 use super::cancellation::{Cancellation, QueryRegistry};
 use super::failure::{cancelled, from_sandbox, survives};
@@ -21,10 +20,9 @@ use crate::sql::sandbox::{Relation, ResultRows, Sandbox};
 use crate::sync::{Permit, Semaphore};
 use crate::web::cache::Deadline;
 use crate::web::counts::Counts;
-use crate::web::failure::{RETRY_AFTER, acquire};
-use crate::web::parquet::columns::of_file;
+use crate::web::failure::acquire;
 use crate::web::snapshot::{Snapshots, TableSnapshot};
-use crate::web::tables::catalog::{Catalog, of_published, relation_columns};
+use crate::web::tables::catalog::{Catalog, relation_columns};
 use crate::web::tables::catalogs::Catalogs;
 
 /// Timeout of all statements of a request, in multiples of one statement's.
@@ -143,19 +141,12 @@ impl Sql {
         let permit = Arc::clone(&borrowed.permit);
         let deadline = Deadline { until, stopped: &|| cancellation.is_cancelled() };
         let (kept, snapshot) = borrowed.while_idle(|| self.snapshots.take(pipeline, &tables, span, deadline));
-        let TableSnapshot { mut relations, unsure, rows, skipped, publishing, staged } = snapshot?;
+        let TableSnapshot { mut relations, rows, skipped, staged } = snapshot?;
         let mut borrowed = match kept {
             Some(borrowed) => borrowed,
             None => self.child(&permit, cancellation)?,
         };
         borrowed.take_over(&relations, &staged)?;
-        for (relation, _) in relations.iter_mut().zip(unsure).filter(|(_, unsure)| *unsure) {
-            if let Some(first) = relation.files.first() {
-                let stored =
-                    of_file(&mut borrowed.child, first).map_err(|error| unreadable(first, &relation.name, error))?;
-                relation.columns = of_published(stored, first, &relation.columns);
-            }
-        }
         let own: Vec<String> = relations.iter().map(|relation| relation.name.clone()).collect();
         if all {
             let others = catalog.tables.iter().filter(|table| !is_named(&table.name));
@@ -165,15 +156,11 @@ impl Sql {
                 files: Vec::new(),
             }));
         }
-        borrowed.child.define(&relations, Instant::now() + PREPARE_MAX).map_err(|error| match error {
-            // Old and new files may not match.
-            error if publishing => ApiError::caused(ErrorCode::Overloaded, error).with_retry_after(RETRY_AFTER),
-            error => from_sandbox(error),
-        })?;
+        borrowed.child.define(&relations, Instant::now() + PREPARE_MAX).map_err(from_sandbox)?;
         // Files that failed to be defined aren't reused.
         let (cache, staged) = (Arc::clone(self.snapshots.cache()), own.into_iter().zip(staged).collect());
-        borrowed.child.on_exit(move |folder| give_back(&cache, folder, staged, publishing));
-        Ok((borrowed, OpenedTables { relations, rows, skipped, publishing }))
+        borrowed.child.on_exit(move |folder| give_back(&cache, folder, staged));
+        Ok((borrowed, OpenedTables { relations, rows, skipped }))
     }
 
     /// Runs statements over the pipeline's tables. One that fails, times out or crashes doesn't affect the others.
@@ -277,14 +264,14 @@ impl Work<'_> {
         }
         let wanted = TablesRequest { pipeline: self.pipeline, catalog: &self.catalog, named: &tables, all, span: None };
         let opened = self.sql.open(borrowed, &wanted, self.until, self.cancellation);
-        let (mut borrowed, opened) = match opened {
+        let (mut borrowed, _) = match opened {
             Ok(opened) => opened,
             Err(error) => return self.retry_alone(&allowed, error),
         };
         for (nth, at) in allowed.iter().enumerate() {
             let deadline = (Instant::now() + self.sql.timeout).min(self.until);
             match borrowed.child.rows(&statement(&self.statements[*at]), self.limits, deadline) {
-                Ok(found) => self.outcomes[*at] = Some(Ok(rows(found, opened.publishing))),
+                Ok(found) => self.outcomes[*at] = Some(Ok(rows(found))),
                 Err(error) => {
                     let goes_on = survives(&error);
                     self.outcomes[*at] = Some(Err(from_sandbox(error)));
@@ -309,7 +296,7 @@ impl Work<'_> {
     }
 }
 
-fn rows(found: ResultRows, publishing: bool) -> Rows {
+fn rows(found: ResultRows) -> Rows {
     let ResultRows { columns, rows, row_count, limit_reason, .. } = found;
-    Rows { columns, rows, row_count, limit_reason, publishing }
+    Rows { columns, rows, row_count, limit_reason }
 }

@@ -24,8 +24,6 @@ pub struct Rows {
     pub rows: String,
     pub row_count: u64,
     pub limit_reason: Option<LimitReason>,
-    /// The tables were being published while they were read.
-    pub publishing: bool,
 }
 
 /// A table's name and columns.
@@ -85,9 +83,6 @@ pub fn push_rows(text: &mut String, rows: &Rows, more: &Map<String, Value>) {
     head.insert("row_count".into(), rows.row_count.into());
     head.insert("truncated".into(), rows.limit_reason.is_some().into());
     head.insert("limit_reason".into(), serde_json::to_value(rows.limit_reason).unwrap_or_default());
-    if rows.publishing {
-        head.insert("publishing".into(), true.into());
-    }
     head.extend(more.iter().map(|(name, value)| (name.clone(), value.clone())));
     push_object_with_rows(text, head, &rows.rows);
 }

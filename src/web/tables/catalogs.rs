@@ -6,22 +6,17 @@ use std::sync::{Arc, OnceLock};
 use globset::{GlobSet, GlobSetBuilder};
 use parking_lot::Mutex;
 
-use super::catalog::{
-    AppliedState, Catalog, CatalogTable, ConfigStatus, TableState, rejected_rows, relation_columns, with_partitions,
-};
+use super::catalog::{AppliedState, Catalog, CatalogTable, ConfigStatus, TableState, rejected_rows};
 use super::footers::Footers;
 use crate::domain::layout::config_key;
 use crate::domain::limits::CONFIG_BYTES_MAX;
-use crate::domain::manifest::{FileEntry, Manifest};
 use crate::domain::name::Slug;
-use crate::domain::pipeline::types::DataType;
 use crate::domain::pipeline::validate::parse as parse_config;
 use crate::domain::pipeline::{Mapping, compile_glob};
 use crate::domain::plan::layout;
 use crate::domain::problem::{Problem, ProblemKind};
-use crate::domain::table_schema::{TableColumn, columns_of, mapping_digest};
+use crate::domain::table_schema::{StoredSchema, TableColumn, columns_of, mapping_digest};
 use crate::http::{ApiError, ErrorCode};
-use crate::sql::sandbox::RelationColumn;
 use crate::web::cache::parsed::Parsed;
 use crate::web::failure::pipeline_not_found;
 use crate::web::snapshot::manifest::Manifests;
@@ -109,34 +104,15 @@ fn larger(bytes_max: u64) -> Result<Declared, ApiError> {
 /// A stored table, from its manifest.
 struct Stored {
     name: String,
-    /// `None`: unknown without reading a file or the config; see [`Catalogs::stored_columns`].
-    columns: Option<Vec<TableColumn>>,
-    mapping: Option<String>,
-    globs: Option<Vec<String>>,
-    layout: String,
-    first_file: Option<FileEntry>,
+    schema: StoredSchema,
 }
 
 impl Stored {
-    fn of(name: &str, manifest: &Manifest) -> Self {
-        let schema = manifest.schema.as_ref();
-        let mut files = manifest.partitions.values().flat_map(|partition| &partition.files);
-        Self {
-            name: name.to_owned(),
-            columns: schema.map(|schema| schema.columns.clone()),
-            mapping: schema.map(|schema| schema.mapping.clone()),
-            globs: schema.and_then(|schema| schema.globs.clone()),
-            layout: manifest.layout.clone(),
-            first_file: files.next().cloned(),
-        }
-    }
-
-    /// Whether the files were written under this mapping, from the sources that it takes. Earlier manifests have no globs;
-    /// those of 0.1 only names, types and partitions.
+    /// Whether the files were written under this mapping, from the sources that it takes. A run with a prefix leaves globs
+    /// unknown.
     fn is_of(&self, declared: &DeclaredTable) -> bool {
-        let same_globs = self.globs.as_ref().is_none_or(|globs| *globs == declared.files);
-        same_globs
-            && self.mapping.as_ref().map_or(self.layout == declared.layout, |mapping| *mapping == declared.mapping)
+        let same_globs = self.schema.globs.as_ref().is_none_or(|globs| *globs == declared.files);
+        same_globs && self.schema.mapping == declared.mapping
     }
 }
 
@@ -203,7 +179,8 @@ impl Catalogs {
             match self.manifests.get(pipeline, table) {
                 Ok(Some(found)) => {
                     same &= found.etag == *tag;
-                    stored.extend(found.value.as_ref().as_ref().map(|known| Stored::of(table, &known.manifest)));
+                    let schema = found.value.as_ref().as_ref().map(|root| root.schema.clone());
+                    stored.extend(schema.map(|schema| Stored { name: table.clone(), schema }));
                 }
                 Ok(None) => same = false,
                 // Written by a newer version: reported when the table is read.
@@ -211,7 +188,7 @@ impl Catalogs {
                 Err(error) => return Err(error),
             }
         }
-        let catalog = Arc::new(self.catalog_of(pipeline, config.as_ref().map(|found| &*found.value), stored)?);
+        let catalog = Arc::new(Self::catalog_of(config.as_ref().map(|found| &*found.value), stored));
         // A manifest that changed since it was listed belongs to another state.
         if same {
             self.cache.insert(pipeline, state, &catalog);
@@ -219,7 +196,7 @@ impl Catalogs {
         Ok(catalog)
     }
 
-    fn catalog_of(&self, pipeline: &Slug, config: Option<&Declared>, stored: Vec<Stored>) -> Result<Catalog, ApiError> {
+    fn catalog_of(config: Option<&Declared>, stored: Vec<Stored>) -> Catalog {
         let has_stored = !stored.is_empty();
         let (declared, others) = match config {
             Some(Declared::Valid { tables, .. }) => (tables.as_slice(), TableState::Removed),
@@ -235,7 +212,7 @@ impl Catalogs {
                 },
                 Some(stored) => CatalogTable {
                     name: stored.name.clone(),
-                    columns: self.stored_columns(pipeline, stored, Some(declared))?,
+                    columns: stored.schema.columns.clone(),
                     state: if stored.is_of(declared) { TableState::Applied } else { TableState::Changed },
                 },
             });
@@ -250,11 +227,7 @@ impl Catalogs {
             Some(Declared::Valid { .. }) => AppliedState::Applied,
         };
         for stored in stored.iter().filter(|stored| !declared.iter().any(|declared| declared.name == stored.name)) {
-            let columns = self.stored_columns(pipeline, stored, None)?;
-            // A manifest of 0.1 without files: its columns are unknown.
-            if columns.is_empty() {
-                continue;
-            }
+            let columns = stored.schema.columns.clone();
             tables.push(CatalogTable { name: stored.name.clone(), columns, state: others });
         }
         tables.push(rejected_rows());
@@ -262,33 +235,8 @@ impl Catalogs {
             Some(Declared::Invalid(problems)) => problems.clone(),
             Some(Declared::Valid { .. }) | None => Vec::new(),
         };
-        Ok(Catalog { tables, config: ConfigStatus { state, problems } })
+        Catalog { tables, config: ConfigStatus { state, problems } }
     }
-
-    /// The columns of a stored table. Manifests of 0.1 lack them: until the next run adds them, they are those of the
-    /// config if it has the same layout, else those of the first file.
-    fn stored_columns(
-        &self,
-        pipeline: &Slug,
-        stored: &Stored,
-        declared: Option<&DeclaredTable>,
-    ) -> Result<Vec<TableColumn>, ApiError> {
-        if let Some(columns) = &stored.columns {
-            return Ok(columns.clone());
-        }
-        let declared_columns = declared.map(|declared| declared.columns.as_slice()).unwrap_or_default();
-        let other = declared.is_none_or(|declared| declared.layout != stored.layout);
-        let Some(file) = stored.first_file.as_ref().filter(|_| other) else { return Ok(declared_columns.to_vec()) };
-        let Some(found) = self.footers.file_columns(pipeline, file)? else { return Ok(declared_columns.to_vec()) };
-        let found = with_partitions(found, &file.key, &relation_columns(declared_columns));
-        Ok(found.into_iter().map(table_column).collect())
-    }
-}
-
-/// A column of a file; a type that configs don't have is read as text.
-fn table_column(column: RelationColumn) -> TableColumn {
-    let RelationColumn { name, ty, nullable, partition } = column;
-    TableColumn { name, ty: DataType::parse(&ty).unwrap_or(DataType::String), nullable, partition }
 }
 
 #[cfg(test)]

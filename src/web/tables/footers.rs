@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use crate::domain::layout::pipeline_prefix;
-use crate::domain::manifest::FileEntry;
 use crate::domain::name::Slug;
 use crate::http::ApiError;
 use crate::ports::store::{Bucket, StoreError};
@@ -17,7 +16,7 @@ use crate::sync::parallel_map;
 use crate::web::failure::from_store;
 use crate::web::parquet::footer::{FooterError, FooterSummary, FootersRequest, OPERATION, bytes};
 use crate::web::parquet::{ParquetReadError, Reader, UnreadableFiles};
-use crate::web::snapshot::selection::{TableFile, table_files};
+use crate::web::snapshot::selection::TableFile;
 use crate::web::sql::failure::from_sandbox;
 use crate::web::stores::Objects;
 
@@ -51,16 +50,6 @@ impl Footers {
         Self { store, sandbox, unreadable }
     }
 
-    /// The columns of a file of a table, without its partitions; `None` if the file changed or is unreadable.
-    ///
-    /// # Errors
-    /// `s3_error`, `bucket_not_found`, `overloaded`, `internal`.
-    pub fn file_columns(&self, pipeline: &Slug, file: &FileEntry) -> Result<Option<Vec<RelationColumn>>, ApiError> {
-        let files = table_files(&self.store, pipeline, std::iter::once(file))?;
-        let summary = self.read(pipeline, &files.iter().collect::<Vec<_>>(), Vec::new(), true)?;
-        Ok((summary.read > 0).then_some(summary.columns))
-    }
-
     /// Summarises the footers of `files` over `columns`, or, if `columns_of_first`, over the columns of the first readable
     /// file. Changed and unreadable files are skipped.
     ///
@@ -91,7 +80,7 @@ impl Footers {
             }
         };
         let remember = |footer: &Fetched<'_>, reason: &str| {
-            self.unreadable.add(&key_of(pipeline, footer.file), &footer.file.etag, reason);
+            self.unreadable.add(&key_of(pipeline, footer.file), &footer.file.sha256, reason);
         };
         let all: Vec<&Fetched<'_>> = fetched.iter().collect();
         let (asked, summary) = match ask(&all)? {
@@ -137,10 +126,10 @@ impl Footers {
         let fetched = parallel_map(files, FOOTERS_AT_ONCE, |file| -> Result<Option<Fetched<'a>>, ApiError> {
             let file: &'a TableFile = file;
             let key = key_of(pipeline, file);
-            if Instant::now() >= until || self.unreadable.reason(&key, &file.etag).is_some() {
+            if Instant::now() >= until || self.unreadable.reason(&key, &file.sha256).is_some() {
                 return Ok(None);
             }
-            let range = |range| match self.store.get_range(Bucket::Warehouse, &key, range, Some(&file.etag)) {
+            let range = |range| match self.store.get_range(Bucket::Warehouse, &key, range, None) {
                 Ok(bytes) => Ok(Some(bytes)),
                 Err(StoreError::NotFound { .. } | StoreError::PreconditionFailed { .. }) => Ok(None),
                 Err(error) => Err(from_store(error)),
@@ -149,7 +138,7 @@ impl Footers {
                 Ok(bytes) => bytes,
                 Err(FooterError::Changed) => return Ok(None),
                 Err(FooterError::Malformed(reason)) => {
-                    self.unreadable.add(&key, &file.etag, &reason);
+                    self.unreadable.add(&key, &file.sha256, &reason);
                     return Ok(None);
                 }
             };

@@ -16,7 +16,7 @@ use crate::domain::table_schema::TableColumn;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::web::access::slug_param;
 use crate::web::endpoint::Endpoint;
-use crate::web::snapshot::manifest::Totals;
+use crate::web::snapshot::manifest::FileTotals;
 
 use catalog::{CatalogTable, ConfigStatus, TableState};
 pub use service::{Tables, table_param};
@@ -58,8 +58,6 @@ struct Table {
     bytes: u64,
     /// Whether it is a system table: `_rejected_rows`.
     system: bool,
-    /// A run is publishing it, or died while publishing.
-    publishing: bool,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -73,23 +71,22 @@ struct Column {
 fn list(service: &Tables, request: &mut Request) -> Result<Response, ApiError> {
     let pipeline = slug_param(request, "pipeline")?;
     let catalog = service.catalogs.catalog(&pipeline)?;
-    let (mut tables, mut rejects) = (Vec::new(), Totals::default());
+    let (mut tables, mut rejects) = (Vec::new(), FileTotals::default());
     for (name, found) in service.manifests.all(&pipeline)? {
-        rejects = rejects.and(found.value.as_ref().as_ref().map(|known| known.rejects).unwrap_or_default());
+        rejects = rejects.and(found.value.as_ref().as_ref().map(FileTotals::of_rejects).unwrap_or_default());
         tables.push((name, found.value));
     }
     let of = |table: &CatalogTable| {
         let known = tables.iter().find(|(name, _)| *name == table.name);
         let known = known.and_then(|(_, known)| known.as_ref().as_ref());
-        let publishing = known.is_some_and(|known| known.manifest.publishing.is_some());
-        let totals = known.map(|known| known.table).unwrap_or_default();
-        summarize(table, if table.is_system() { rejects } else { totals }, publishing)
+        let totals = known.map(FileTotals::of).unwrap_or_default();
+        summarize(table, if table.is_system() { rejects } else { totals })
     };
     let shown = catalog.tables.iter().filter(|table| !table.is_system() || rejects.files > 0);
     Ok(Response::json(200, &TableList { tables: shown.map(of).collect(), config: catalog.config.clone() }))
 }
 
-fn summarize(table: &CatalogTable, totals: Totals, publishing: bool) -> Table {
+fn summarize(table: &CatalogTable, totals: FileTotals) -> Table {
     let column = |column: &TableColumn| Column {
         name: column.name.clone(),
         ty: column.ty.to_string(),
@@ -103,6 +100,5 @@ fn summarize(table: &CatalogTable, totals: Totals, publishing: bool) -> Table {
         rows: totals.rows,
         bytes: totals.bytes,
         system: table.is_system(),
-        publishing,
     }
 }

@@ -55,8 +55,6 @@ struct RowsAnswer {
     total: u64,
     /// Whether the size limit ended the page early.
     truncated: bool,
-    /// The table was being published while it was read.
-    publishing: bool,
     /// Present unless the tables were written under the current config.
     #[serde(skip_serializing_if = "Option::is_none")]
     config: Option<ConfigStatus>,
@@ -86,8 +84,8 @@ fn rows(tables: &Tables, request: &mut Request) -> Result<Response, ApiError> {
         _ if complete => page.offset + found.row_count,
         Some(count) => counted(&one(count, 1)?.rows)?,
         None => match opened.rows.first() {
-            Some(Some(rows)) => *rows,
-            Some(None) | None => counted(&one(&all(&table.name), 1)?.rows)?,
+            Some(rows) => *rows,
+            None => counted(&one(&all(&table.name), 1)?.rows)?,
         },
     };
     let columns: Vec<ResultColumn> =
@@ -96,7 +94,6 @@ fn rows(tables: &Tables, request: &mut Request) -> Result<Response, ApiError> {
     head.insert("columns".into(), serde_json::to_value(columns).unwrap_or_default());
     head.insert("total".into(), total.into());
     head.insert("truncated".into(), found.truncated.into());
-    head.insert("publishing".into(), opened.publishing.into());
     insert_config(&mut head, &catalog.config);
     let mut body = String::with_capacity(found.rows.len());
     push_object_with_rows(&mut body, head, &found.rows);

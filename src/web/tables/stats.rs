@@ -72,7 +72,7 @@ fn stats(tables: &Tables, request: &mut Request) -> Result<Response, ApiError> {
     }
     let _permit = acquire(&CALLS)?;
     let stats = Arc::new(compute(tables, &pipeline, table, &selection)?);
-    if stats.complete && !selection.marked {
+    if stats.complete {
         tables.stats.insert(name, selection.state, table, &stats);
     }
     Ok(answer(stats, &catalog.config))
@@ -99,7 +99,7 @@ fn compute(tables: &Tables, pipeline: &Slug, table: &CatalogTable, selection: &S
     });
     Ok(Stats {
         table: table.name.clone(),
-        rows: files.iter().filter_map(|file| file.rows).sum(),
+        rows: files.iter().map(|file| file.rows).sum(),
         files_read,
         files_total: files.len() as u64,
         complete,
@@ -126,7 +126,7 @@ fn partition_bounds(name: &str, ty: &str, files: &[TableFile]) -> Bounds {
     for file in files {
         match in_path(name, &file.key) {
             Some(Some(text)) => drop(texts.insert(text)),
-            Some(None) => nulls = nulls.zip(file.rows).map(|(sum, rows)| sum + rows),
+            Some(None) => nulls = nulls.map(|sum: u64| sum + file.rows),
             None => whole = false,
         }
     }
@@ -163,17 +163,10 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::ports::store::ETag;
 
     #[test]
     fn files_beyond_the_limit_are_sampled_evenly() {
-        let file = |n: usize| TableFile {
-            key: format!("{n:06}"),
-            size: 1,
-            etag: ETag("e".into()),
-            sha256: String::new(),
-            rows: None,
-        };
+        let file = |n: usize| TableFile { key: format!("{n:06}"), size: 1, sha256: String::new(), rows: 1 };
         let files: Vec<TableFile> = (0..FILES_MAX * 3).map(file).collect();
         let few = sample(&files);
         assert_eq!((few.len(), &few[0].key, &few[FILES_MAX - 1].key), (FILES_MAX, &files[0].key, &files[5_997].key));
@@ -185,9 +178,8 @@ mod tests {
         let file = |path: &&str| TableFile {
             key: format!("t/{path}/part-00000.parquet"),
             size: 1,
-            etag: ETag("e".into()),
             sha256: String::new(),
-            rows: Some(3),
+            rows: 3,
         };
         let files: Vec<TableFile> = paths.iter().map(file).collect();
         let Bounds { min, max, nulls, exact } = partition_bounds("p", ty, &files);

@@ -1,20 +1,23 @@
-//! A converter of `partition,value` lines. A line without a comma is rejected, one that is `-` filtered. Files are text
-//! and hold at most two rows, so that partitions have several.
+//! A converter of `partition,value` lines. A line without a comma is rejected, one that is `-` filtered. Files are text:
+//! each segment is one row group, which begins with a line of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use lakemill::domain::digest::sha256_hex;
 use lakemill::domain::job::{RunError, RunErrorCode, SourceResult};
 use lakemill::domain::layout::pipeline_prefix;
 use lakemill::domain::pipeline::Mapping;
+use lakemill::domain::table_log::cuts::{Cut, cut_after, text_share};
 use lakemill::engine::convert::*;
 use lakemill::engine::run::Converter;
 use lakemill::ports::store::{Bucket, StoreError};
 
-const ROWS_PER_FILE: usize = 2;
+/// The first byte of a row group.
+const ROW_GROUP: char = '#';
 
 /// What one source means to one mapping.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,10 +26,33 @@ pub struct Parsed {
     pub rows: Vec<(String, String)>,
     pub rejected: Vec<String>,
     pub filtered: u64,
+    pub text_bytes: u64,
+}
+
+/// The rows of one source in one partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceRows {
+    pub source: String,
+    pub rows: Vec<String>,
+    pub share: u64,
+}
+
+impl Parsed {
+    /// The rows by partition.
+    pub fn by_partition(&self, key: &str) -> BTreeMap<String, SourceRows> {
+        let read = (self.rows.len() + self.rejected.len()) as u64 + self.filtered;
+        let mut all: BTreeMap<String, SourceRows> = BTreeMap::new();
+        for (partition, row) in &self.rows {
+            let new = || SourceRows { source: key.to_owned(), rows: Vec::new(), share: 0 };
+            all.entry(partition.clone()).or_insert_with(new).rows.push(row.clone());
+        }
+        all.values_mut().for_each(|of| of.share = text_share(self.text_bytes, of.rows.len() as u64, read));
+        all
+    }
 }
 
 pub fn parse(mapping: &Mapping, key: &str, text: &str) -> Parsed {
-    let mut parsed = Parsed::default();
+    let mut parsed = Parsed { text_bytes: text.len() as u64, ..Parsed::default() };
     for (line, record) in text.lines().enumerate().filter(|(_, r)| !r.is_empty()) {
         match record.split_once(',') {
             Some((p, value)) => {
@@ -40,20 +66,57 @@ pub fn parse(mapping: &Mapping, key: &str, text: &str) -> Parsed {
     parsed
 }
 
-/// The files of a partition, given its rows in order.
-pub fn encode(mapping: &Mapping, rows: &[String]) -> Vec<Vec<u8>> {
-    let encode = |rows: &[String]| format!("{}\n{}\n", mapping.canonical, rows.join("\n")).into_bytes();
-    rows.chunks(ROWS_PER_FILE).map(encode).collect()
+/// The sources of each segment of a partition, and what ends after it.
+pub fn segments(mapping: &Mapping, sources: Vec<SourceRows>) -> Vec<(Vec<SourceRows>, Cut)> {
+    let mut segments: Vec<(Vec<SourceRows>, Cut)> = Vec::new();
+    for source in sources {
+        let cut = cut_after(&source.source, source.share, mapping.parquet.cuts);
+        match segments.last_mut().filter(|(_, ended)| *ended == Cut::None) {
+            Some((members, ended)) => {
+                members.push(source);
+                *ended = cut;
+            }
+            None => segments.push((vec![source], cut)),
+        }
+    }
+    segments
+}
+
+/// The groups of a partition's segments.
+pub fn groups<T>(segments: Vec<(T, Cut)>) -> Vec<Vec<(T, Cut)>> {
+    let closed = segments.iter().rposition(|(_, cut)| *cut == Cut::File).map_or(0, |at| at + 1);
+    let mut groups: Vec<Vec<(T, Cut)>> = Vec::new();
+    let mut is_open = false;
+    for (at, (segment, cut)) in segments.into_iter().enumerate() {
+        match groups.last_mut().filter(|_| is_open) {
+            Some(group) => group.push((segment, cut)),
+            None => groups.push(vec![(segment, cut)]),
+        }
+        is_open = at < closed && cut != Cut::File;
+    }
+    groups
+}
+
+/// A segment's row group.
+pub fn encode(mapping: &Mapping, sources: &[SourceRows]) -> String {
+    let rows: String = sources.iter().flat_map(|source| &source.rows).map(|row| format!("{row}\n")).collect();
+    format!("{ROW_GROUP}{}\n{rows}", mapping.canonical)
 }
 
 pub fn encode_rejects(mapping: &Mapping, rejected: &[String]) -> Vec<u8> {
     format!("rejects {}\n{}\n", mapping.canonical, rejected.join("\n")).into_bytes()
 }
 
-/// The sources that have rows in a file of [`encode`].
-pub fn sources_in(bytes: &[u8]) -> BTreeSet<String> {
-    let text = String::from_utf8_lossy(bytes);
-    text.lines().skip(1).filter_map(|row| row.split_once('|')).map(|(key, _)| key.to_owned()).collect()
+/// The row groups of a file.
+fn row_groups(text: &str) -> Vec<String> {
+    let mut groups: Vec<String> = Vec::new();
+    for line in text.lines() {
+        match groups.last_mut().filter(|_| !line.starts_with(ROW_GROUP)) {
+            Some(group) => *group += &format!("{line}\n"),
+            None => groups.push(format!("{line}\n")),
+        }
+    }
+    groups
 }
 
 pub struct LineConverter;
@@ -80,38 +143,61 @@ impl Converter for LineConverter {
         &buffered.outcomes
     }
 
-    fn build(
-        &self,
-        table: &Conversion<'_>,
-        sources: &[SourceRef],
-        buffered: Option<BufferedLines>,
-        only: Option<&BTreeSet<String>>,
-    ) -> Result<Converted, ConvertError> {
-        let buffered = buffered.unwrap_or(BufferedLines { parsed: BTreeMap::new(), outcomes: Vec::new() });
-        let mut parsed = buffered.parsed;
+    fn build(&self, table: &Conversion<'_>, inputs: BuildInputs<BufferedLines>) -> Result<Converted, ConvertError> {
+        let buffered = inputs.buffered.unwrap_or(BufferedLines { parsed: BTreeMap::new(), outcomes: Vec::new() });
         let mut outcomes = buffered.outcomes;
-        for source in sources {
-            let (rows, outcome) = read(table, source)?;
-            parsed.insert(source.key.clone(), rows);
+        let mut rows: BTreeMap<String, BTreeMap<String, SourceRows>> = BTreeMap::new();
+        let mut add = |partition: String, of: SourceRows| {
+            let twice = rows.entry(partition).or_default().insert(of.source.clone(), of);
+            assert_eq!(twice, None, "a source's rows were given twice");
+        };
+        for (key, parsed) in &buffered.parsed {
+            parsed.by_partition(key).into_iter().for_each(|(partition, of)| add(partition, of));
+        }
+        for ReadSource { source, only } in inputs.read {
+            let (parsed, outcome) = read(table, &source)?;
             outcomes.push(outcome);
+            let wanted = |partition: &String| only.as_ref().is_none_or(|only| only.contains(partition));
+            let own = parsed.by_partition(&source.key).into_iter().filter(|(partition, _)| wanted(partition));
+            own.for_each(|(partition, of)| add(partition, of));
+        }
+        for StoredSegment { partition, parts, sources } in inputs.stored {
+            let text: String = parts.iter().map(part).collect();
+            let mut lines = text.lines().filter(|line| !line.starts_with(ROW_GROUP)).map(str::to_owned);
+            for StoredSource { key, rows, share, keep } in sources {
+                let rows: Vec<String> = lines.by_ref().take(rows as usize).collect();
+                assert!(rows.iter().all(|row| row.starts_with(&format!("{key}|"))), "{rows:?} are not of `{key}`");
+                if keep {
+                    add(partition.clone(), SourceRows { source: key, rows, share });
+                }
+            }
+            assert_eq!(lines.next(), None, "a stored segment has more rows than its sources");
         }
         outcomes.sort_by(|a, b| a.rows.source.cmp(&b.rows.source));
-        let mut rows: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for (partition, row) in parsed.into_values().flat_map(|p| p.rows) {
-            if only.is_none_or(|only| only.contains(&partition)) {
-                rows.entry(partition).or_default().push(row);
-            }
-        }
-        let mut partitions = BTreeMap::new();
-        for (n, (partition, rows)) in rows.into_iter().enumerate() {
-            let mut files = Vec::new();
-            for (i, bytes) in encode(table.mapping, &rows).into_iter().enumerate() {
-                let count = rows.len().min((i + 1) * ROWS_PER_FILE) - i * ROWS_PER_FILE;
-                files.push(spool(table, &format!("{n}-{i}"), &bytes, count, sources_in(&bytes))?);
-            }
-            partitions.insert(partition, vec![BuiltGroup { files, segments: Vec::new() }]);
-        }
-        Ok(Converted { sources: outcomes, keys: Arc::default(), partitions })
+        let keys: BTreeSet<String> = rows.values().flat_map(BTreeMap::keys).cloned().collect();
+        let keys: Arc<[String]> = keys.into_iter().collect();
+        let partitions = rows.into_iter().map(|(partition, of)| {
+            let segments = segments(table.mapping, of.into_values().collect());
+            let groups = match inputs.layout {
+                BuildLayout::Groups => groups(segments),
+                BuildLayout::Segments => segments.into_iter().map(|segment| vec![segment]).collect(),
+            };
+            Ok((partition, groups.iter().map(|group| built(table, group, &keys)).collect::<Result<_, ConvertError>>()?))
+        });
+        Ok(Converted { sources: outcomes, partitions: partitions.collect::<Result<_, ConvertError>>()?, keys })
+    }
+
+    fn assemble(
+        &self,
+        table: &Conversion<'_>,
+        groups: &[Vec<RowGroups>],
+    ) -> Result<Vec<Vec<SpooledFile>>, ConvertError> {
+        let file = |parts: &Vec<RowGroups>| {
+            let text: String = parts.iter().map(part).collect();
+            let rows = text.lines().filter(|line| !line.starts_with(ROW_GROUP)).count();
+            Ok(vec![spool(table, &text, rows, row_groups(&text).len())?])
+        };
+        groups.iter().map(file).collect()
     }
 
     fn join_rejects(&self, parts: &[(&str, &SpooledFile)], to: &Path) -> Result<(), RunError> {
@@ -122,6 +208,31 @@ impl Converter for LineConverter {
         std::fs::write(to, all).unwrap();
         Ok(())
     }
+}
+
+fn part(part: &RowGroups) -> String {
+    let text = std::fs::read_to_string(&part.path).unwrap();
+    row_groups(&text)[part.range.clone()].concat()
+}
+
+fn built(
+    table: &Conversion<'_>,
+    group: &[(Vec<SourceRows>, Cut)],
+    keys: &[String],
+) -> Result<BuiltGroup, ConvertError> {
+    let mut segments = Vec::new();
+    for (sources, cut) in group {
+        let mut members = Members::default();
+        for of in sources {
+            let source = keys.binary_search(&of.source).unwrap() as u32;
+            members.push(Member { source, rows: of.rows.len() as u64, share: of.share });
+        }
+        let rows = sources.iter().map(|of| of.rows.len() as u64).sum();
+        segments.push(BuiltSegment { members, rows, row_groups: 1, cut: *cut });
+    }
+    let text: String = group.iter().map(|(sources, _)| encode(table.mapping, sources)).collect();
+    let rows = segments.iter().map(|segment| segment.rows as usize).sum();
+    Ok(BuiltGroup { files: vec![spool(table, &text, rows, segments.len())?], segments })
 }
 
 fn read(table: &Conversion<'_>, source: &SourceRef) -> Result<(Parsed, SourceOutcome), ConvertError> {
@@ -143,8 +254,7 @@ fn read(table: &Conversion<'_>, source: &SourceRef) -> Result<(Parsed, SourceOut
         None
     } else {
         let bytes = encode_rejects(table.mapping, &parsed.rejected);
-        let name = format!("rejects-{}", sha256_hex(source.key.as_bytes()));
-        Some(spool(table, &name, &bytes, parsed.rejected.len(), BTreeSet::from([source.key.clone()]))?)
+        Some(spool(table, &String::from_utf8(bytes).unwrap(), parsed.rejected.len(), 1)?)
     };
     let (written, rejected) = (parsed.rows.len() as u64, parsed.rejected.len() as u64);
     let outcome = SourceOutcome {
@@ -169,20 +279,10 @@ fn read(table: &Conversion<'_>, source: &SourceRef) -> Result<(Parsed, SourceOut
     Ok((parsed, outcome))
 }
 
-fn spool(
-    table: &Conversion<'_>,
-    name: &str,
-    bytes: &[u8],
-    rows: usize,
-    sources: BTreeSet<String>,
-) -> Result<SpooledFile, ConvertError> {
-    let path = table.resources.scratch.join(name);
-    std::fs::write(&path, bytes).unwrap();
-    Ok(SpooledFile {
-        path,
-        rows: rows as u64,
-        size: bytes.len() as u64,
-        sha256: sha256_hex(bytes),
-        sources: sources.into_iter().collect(),
-    })
+fn spool(table: &Conversion<'_>, text: &str, rows: usize, row_groups: usize) -> Result<SpooledFile, ConvertError> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let path = table.resources.scratch.join(format!("file-{}", NUMBER.fetch_add(1, Ordering::Relaxed)));
+    std::fs::write(&path, text).unwrap();
+    let (size, sha256) = (text.len() as u64, sha256_hex(text.as_bytes()));
+    Ok(SpooledFile { path, rows: rows as u64, size, sha256, row_groups })
 }

@@ -124,7 +124,7 @@ fn play(world: &mut World, oracle: &mut Oracle, step: &Step) -> Result<(), Strin
         Step::Remove { source } => world.remove(source),
         Step::Config { tables } => world.tables.clone_from(tables),
         Step::Wait { ms } => world.clock.advance(*ms),
-        Step::Tamper { nth, how } => tamper(world, *nth, *how),
+        Step::Tamper { nth, how } => tamper(world, oracle, *nth, *how),
         Step::Run { prefix, clean, outage, dry_first, again } => {
             let ask = Ask { prefix, clean: *clean, dry_run: false };
             if *dry_first {
@@ -167,10 +167,12 @@ fn unchanged(world: &World, oracle: &mut Oracle) -> Result<(), String> {
     Ok(())
 }
 
-fn tamper(world: &World, nth: u64, how: Tampering) {
+fn tamper(world: &World, oracle: &mut Oracle, nth: u64, how: Tampering) {
     let objects = world.memory.objects();
     let warehouse: Vec<_> = objects.iter().filter(|((bucket, _), _)| *bucket == Bucket::Warehouse).collect();
     let Some(((bucket, key), object)) = warehouse.get(nth as usize % warehouse.len().max(1)) else { return };
+    let relative = key.strip_prefix(&world.key("")).unwrap_or(key);
+    oracle.tamper(relative);
     match how {
         Tampering::Delete => world.unseed(*bucket, key),
         Tampering::Append => {
@@ -181,7 +183,9 @@ fn tamper(world: &World, nth: u64, how: Tampering) {
         }
         Tampering::Stray => {
             let folder = key.rsplit_once('/').map_or("", |(folder, _)| folder);
-            world.seed(*bucket, &format!("{folder}/part-77777.parquet"), b"?");
+            let stray = format!("{folder}/part-77777.parquet");
+            oracle.tamper(stray.strip_prefix(&world.key("")).unwrap_or(&stray));
+            world.seed(*bucket, &stray, b"?");
         }
     }
 }

@@ -11,7 +11,6 @@ use chrono::{DateTime, TimeDelta, Utc};
 use lakemill::domain::job::ChangedKeys;
 use lakemill::domain::job::{Progress, RunResult};
 use lakemill::domain::layout::pipeline_prefix;
-use lakemill::domain::manifest::Manifest;
 use lakemill::domain::name::{ColumnName, Slug, TableName};
 use lakemill::domain::pipeline::types::DataType;
 use lakemill::domain::pipeline::*;
@@ -26,6 +25,7 @@ use lakemill::runtime::Clock;
 
 use super::convert::LineConverter;
 use crate::support::faulty_store::{Dies, FaultyStore};
+use crate::support::manifests::Manifest;
 use crate::support::memory_store::{MemoryStore, Tags};
 
 /// The knobs of the config that a test turns.
@@ -84,7 +84,7 @@ impl TableConfig {
                 encodings: Encodings::Compatible,
                 row_group_rows: 1024,
                 file_bytes_max: 1 << 20,
-                cuts: CutTargets { file_text_bytes: 1 << 20, tail_text_bytes: 1 << 20 },
+                cuts: CutTargets { file_text_bytes: 60, tail_text_bytes: 12 },
             },
             canonical: format!("{self:?}"),
         }
@@ -336,9 +336,7 @@ impl World {
     }
 
     pub fn manifest(&self, table: &str) -> Option<Manifest> {
-        let key = self.key(&format!("manifests/{table}.json"));
-        let object = self.memory.objects().remove(&(Bucket::Pipelines, key))?;
-        Some(Manifest::parse(&object.bytes).expect("manifests are readable"))
+        Manifest::read(&*self.memory, &self.slug, table)
     }
 
     /// The texts of the warehouse, by key relative to the pipeline's prefix.

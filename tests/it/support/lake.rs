@@ -11,7 +11,6 @@ use chrono::{DateTime, TimeDelta, Utc};
 use lakemill::domain::job::ChangedKeys;
 use lakemill::domain::job::{Progress, RunResult, Stage};
 use lakemill::domain::layout::pipeline_prefix;
-use lakemill::domain::manifest::Manifest;
 use lakemill::domain::name::Slug;
 use lakemill::domain::pipeline::Pipeline;
 use lakemill::engine::convert::Resources;
@@ -24,6 +23,7 @@ use lakemill::runtime::Clock;
 use lakemill::sql::sandbox::child::DuckExpressions;
 
 use super::faulty_store::FaultyStore;
+use super::manifests::Manifest;
 use super::memory_store::MemoryStore;
 
 pub static SQL: LazyLock<DuckExpressions> = LazyLock::new(DuckExpressions::default);
@@ -229,8 +229,7 @@ impl Lake {
 
     /// The manifest of table `t`.
     pub fn manifest(&self) -> Option<Manifest> {
-        let objects = self.memory.contents(Bucket::Pipelines);
-        objects.get(&self.key("manifests/t.json")).map(|json| Manifest::parse(json).unwrap())
+        Manifest::read(&*self.memory, &self.slug, "t")
     }
 }
 

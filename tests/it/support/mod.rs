@@ -12,6 +12,7 @@ pub mod http_client;
 pub mod http_proxy;
 pub mod key_locks;
 pub mod lake;
+pub mod manifests;
 pub mod memory_store;
 pub mod moved_clock;
 pub mod parquet_bombs;

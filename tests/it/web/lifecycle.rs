@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 
 use lakemill::domain::job::{Job, JobStatus};
 use lakemill::domain::layout::pipeline_prefix;
-use lakemill::domain::manifest::Manifest;
+use lakemill::domain::table_log::root::Root;
+use lakemill::pipelines::tables::tables;
 use lakemill::ports::store::{Bucket, WriteOptions, list_all};
 use serde_json::json;
 
 use super::on_both;
 use crate::support::browser::{Browser, Reply};
+use crate::support::manifests::Manifest;
 use crate::support::site::{Site, await_some, slug};
 
 /// Every object of a pipeline, by `<bucket>/<key relative to the pipeline>`.
@@ -25,18 +27,28 @@ pub fn objects(site: &Site, pipeline: &str) -> BTreeMap<String, Vec<u8>> {
     objects
 }
 
-/// [`objects`] with manifests whose tags are blank, and without records of jobs.
+/// [`objects`] without records of jobs, and with the sources of manifests in place of the shards that have their tags.
 pub fn content(site: &Site, pipeline: &str) -> BTreeMap<String, Vec<u8>> {
     let mut objects = objects(site, pipeline);
     objects.retain(|key, _| !key.starts_with("pipelines/jobs/"));
-    for (_, bytes) in objects.iter_mut().filter(|(key, _)| key.starts_with("pipelines/manifests/")) {
-        let mut manifest = Manifest::parse(bytes).unwrap();
+    let name = slug(pipeline);
+    for table in tables(&*site.store, &name).unwrap() {
+        let mut manifest = Manifest::read(&*site.store, &name, &table).unwrap();
+        for shard in std::mem::take(&mut manifest.root.sources) {
+            objects.remove(&format!("pipelines/manifests/{table}/{}.json.zst", shard.name));
+        }
         manifest.sources.values_mut().for_each(|source| source.etag = None);
-        let files = manifest.partitions.values_mut().flat_map(|partition| &mut partition.files);
-        files.chain(manifest.rejects.values_mut()).for_each(|file| file.etag = None);
-        *bytes = manifest.to_json();
+        let root = Root { is_foreign: false, ..manifest.root };
+        let sources = serde_json::to_vec(&manifest.sources).unwrap();
+        objects.insert(format!("pipelines/manifests/{table}.json"), [root.to_json(), sources].concat());
     }
     objects
+}
+
+/// The only file of a partition of table `t`, by its key in [`content`].
+pub fn file_of(content: &BTreeMap<String, Vec<u8>>, partition: &str) -> Option<String> {
+    let prefix = format!("warehouse/t/{partition}/part-");
+    content.keys().find(|key| key.starts_with(&prefix)).cloned()
 }
 
 pub fn slugs(browser: &Browser) -> Vec<String> {
@@ -146,19 +158,18 @@ fn rename_preserves_mismatches_with_the_manifest() {
         let good = content(&site, "old");
         // A source was changed since, and a file of a table is broken; of the same sizes.
         site.put("old", "in/1.csv", "a,b\nx,1\ny,7\n");
-        let file = "pipelines/old/t/a=z/part-00000.parquet";
-        assert!(site.read(Bucket::Warehouse, file).is_none(), "its row is a reject");
-        let file = "pipelines/old/t/a=x/part-00000.parquet";
-        let bytes = site.read(Bucket::Warehouse, file).unwrap();
-        let broken = vec![0; bytes.len()];
-        site.store.put(Bucket::Warehouse, file, &broken, &WriteOptions::default()).unwrap();
+        assert_eq!(file_of(&good, "a=z"), None, "its row is a reject");
+        let x = file_of(&good, "a=x").unwrap();
+        let broken = vec![0; good[&x].len()];
+        let key = x.replace("warehouse/", "pipelines/old/");
+        site.store.put(Bucket::Warehouse, &key, &broken, &WriteOptions::default()).unwrap();
         let browser = Browser::log_in(&web);
         rename(&browser, "old", "new").ok();
         let end = site.await_end(&site.enqueue("new"));
         assert_eq!(end.status, JobStatus::Completed, "{end:?}");
         let after = content(&site, "new");
-        assert_eq!(after["warehouse/t/a=x/part-00000.parquet"], good["warehouse/t/a=x/part-00000.parquet"]);
-        assert_ne!(after["warehouse/t/a=y/part-00000.parquet"], good["warehouse/t/a=y/part-00000.parquet"]);
+        assert_eq!(after[&x], good[&x], "the changed source has rows beside those of the broken file");
+        assert_ne!(file_of(&after, "a=y"), file_of(&good, "a=y"));
     });
 }
 

@@ -4,8 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use lakemill::domain::layout::manifest_key;
-use lakemill::domain::manifest::{Manifest, PublishIntent};
 use lakemill::ports::store::{Bucket, WriteOptions};
 use serde_json::{Value, json};
 
@@ -14,64 +12,30 @@ use super::tables::Ran;
 use crate::support::beside::{Body, beside};
 use crate::support::browser::Browser;
 use crate::support::http_proxy::Act;
+use crate::support::manifests::Manifest;
 use crate::support::program::mapping;
 use crate::support::s3_server::s3s_fs;
 use crate::support::site::{Kind, Site, await_that, slug};
-
-fn manifest(ran: &Ran) -> Manifest {
-    let key = manifest_key(&slug("trips"), "t");
-    Manifest::parse(&ran.site.read(Bucket::Pipelines, &key).unwrap()).unwrap()
-}
-
-fn write(ran: &Ran, manifest: &Manifest) {
-    let key = manifest_key(&slug("trips"), "t");
-    ran.site.store.put(Bucket::Pipelines, &key, &manifest.to_json(), &WriteOptions::default()).unwrap();
-}
 
 fn query(browser: &Browser, sql: &str) -> Value {
     browser.post("/api/p/trips/query", &json!({ "sql": sql })).ok().json()
 }
 
 #[test]
-fn query_waits_for_a_publish_and_then_reports_it() {
+fn missing_file_is_reported_until_a_clean_run_makes_it_anew() {
     on_both(|kind| {
         let ran = Ran::new(kind);
-        let whole = manifest(&ran);
-        let mark = PublishIntent {
-            job_id: "j".into(),
-            fence: whole.highest_fence(),
-            partitions: whole.partitions.keys().cloned().collect(),
-            rejects: Default::default(),
-            files: Vec::new(),
-        };
-        let marked = Manifest { publishing: Some(mark), ..whole.clone() };
-        write(&ran, &marked);
-        // The mark goes while it is waited for.
-        std::thread::scope(|scope| {
-            let waits = scope.spawn(|| query(&ran.browser, "SELECT count(*) FROM t"));
-            std::thread::sleep(Duration::from_millis(700));
-            write(&ran, &whole);
-            let told = waits.join().unwrap();
-            assert_eq!((&told["rows"], told.get("publishing")), (&json!([[3]]), None));
-        });
-        // The mark stays, as one that a dead run left.
-        write(&ran, &marked);
-        let told = query(&ran.browser, "SELECT count(*) FROM t");
-        assert_eq!((&told["rows"], &told["publishing"]), (&json!([[3]]), &json!(true)));
-        let told = ran.get("tables/t/rows");
-        assert_eq!((&told["total"], &told["publishing"]), (&json!(3), &json!(true)));
-        assert_eq!(ran.get("tables")["tables"][0]["publishing"], true);
-        let other = query(&ran.browser, "SELECT count(*) FROM _rejected_rows");
-        assert_eq!(other.get("publishing"), None);
-        // A file that is gone, as in the middle of a publish, leaves the others readable.
-        let gone = "pipelines/trips/t/day=2013-01-01/part-00000.parquet".to_owned();
+        let manifest = Manifest::read(&*ran.site.store, &slug("trips"), "t").unwrap();
+        let file = manifest.files().next().unwrap().key.clone();
+        let gone = format!("pipelines/trips/{file}");
         ran.site.store.delete(Bucket::Warehouse, &[gone], &WriteOptions::default()).unwrap();
-        let told = query(&ran.browser, "SELECT count(*) FROM t");
-        assert_eq!((&told["rows"], &told["publishing"]), (&json!([[2]]), &json!(true)));
-        // The next run repairs it.
-        ran.run();
-        let told = query(&ran.browser, "SELECT count(*) FROM t");
-        assert_eq!((&told["rows"], told.get("publishing")), (&json!([[3]]), None));
+        let refused = ran.browser.post("/api/p/trips/query", &json!({ "sql": "SELECT count(*) FROM t" }));
+        let message = refused.refused(502, "s3_error");
+        assert!(message.contains(&file) && message.contains("clean run"), "{message}");
+        assert_eq!(query(&ran.browser, "SELECT 1")["rows"], json!([[1]]));
+        let job = ran.site.await_end(&ran.site.enqueue_as("trips", true));
+        assert_eq!(job.error, None);
+        assert_eq!(query(&ran.browser, "SELECT count(*) FROM t")["rows"], json!([[3]]));
     });
 }
 
@@ -83,10 +47,8 @@ fn readers_see_consistent_tables_during_runs() {
             let mut seen = 0;
             while body.is_on() || seen == 0 {
                 let told = query(&ran.browser, "SELECT count(DISTINCT a), count(*) FROM t");
-                if told.get("publishing").is_none() {
-                    let row = &told["rows"][0];
-                    assert!(*row == json!([3, 3]) || row[0] == 1 && row[1] == 40, "{told}");
-                }
+                let row = &told["rows"][0];
+                assert!(*row == json!([3, 3]) || row[0] == 1 && row[1] == 40, "{told}");
                 seen += 1;
             }
         };

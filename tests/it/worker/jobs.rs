@@ -10,7 +10,7 @@ use crate::support::site::{PATIENCE, Site, await_some, await_that, slug};
 on_both!(
     a_job_runs_to_its_record_and_the_tables_are_the_same_everywhere,
     a_second_run_has_nothing_to_do,
-    a_clean_run_takes_away_what_no_source_feeds,
+    rows_of_removed_sources_are_removed,
     an_invalid_config_fails_at_once_with_its_problems,
     a_pipeline_without_config_fails_at_once,
     a_run_without_sources_fails_at_once,
@@ -56,7 +56,7 @@ fn a_second_run_has_nothing_to_do(site: Site) {
     assert_eq!(site.warehouse("p"), before);
 }
 
-fn a_clean_run_takes_away_what_no_source_feeds(site: Site) {
+fn rows_of_removed_sources_are_removed(site: Site) {
     three_days(&site);
     let _worker = site.worker();
     site.await_end(&site.enqueue("p"));
@@ -64,8 +64,8 @@ fn a_clean_run_takes_away_what_no_source_feeds(site: Site) {
     let options = lakemill::ports::store::WriteOptions::default();
     site.store.delete(lakemill::ports::store::Bucket::Lake, &[source], &options).unwrap();
     let kept = site.await_end(&site.enqueue("p"));
-    assert_eq!(kept.result.unwrap().tables["t"].partitions_retained, 1);
-    assert_eq!(site.warehouse("p").len(), 3);
+    assert_eq!(kept.result.unwrap().tables["t"].partitions_deleted, 1);
+    assert_eq!(site.warehouse("p").len(), 2);
     let clean = site.await_end(&site.enqueue_as("p", true));
     assert!(clean.clean_run && clean.status == JobStatus::Completed);
     assert_eq!(site.warehouse("p").len(), 2);

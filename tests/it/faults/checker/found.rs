@@ -7,17 +7,18 @@ use lakemill::domain::digest::sha256_hex;
 use lakemill::domain::job::ChangedKeys;
 use lakemill::domain::job::Job;
 use lakemill::domain::layout::{config_key, pipeline_prefix};
-use lakemill::domain::manifest::Manifest;
 use lakemill::domain::name::Slug;
 use lakemill::engine::convert::Resources;
 use lakemill::engine::run::{CsvConverter, LocalLease, RunRequest, run};
 use lakemill::engine::validate::validate;
+use lakemill::pipelines::tables::{TableStore, tables};
 use lakemill::ports::jobs::QueueCounts;
 use lakemill::ports::store::{Bucket, WriteOptions, list_all};
 use lakemill::ports::{Kv, ObjectStore};
 
 use crate::model::world::Unobserved;
 use crate::support::lake::{SQL, Ticks, quick_folder};
+use crate::support::manifests::Manifest;
 use crate::support::memory_store::MemoryStore;
 
 /// Jobs of a pipeline that are looked at.
@@ -28,6 +29,8 @@ const ACTIVE_MAX: usize = 10_000;
 pub struct Made {
     /// By `pipeline/table`.
     pub manifests: BTreeMap<String, Manifest>,
+    /// Tables of which a dead run's intent is left, by `pipeline/table`.
+    pub intents: Vec<String>,
     /// SHA-256 of each object of the warehouse, by key.
     pub objects: BTreeMap<String, String>,
     /// The same of a clean run of the same lake into an empty warehouse.
@@ -84,15 +87,14 @@ impl Made {
         let prefix = pipeline_prefix(slug);
         let lake = objects(store, Bucket::Lake, &prefix);
         let hash = |(key, bytes): (String, Vec<u8>)| (key, sha256_hex(&bytes));
-        let table = |(key, bytes): (String, Vec<u8>)| {
-            let name = key.rsplit('/').next()?.strip_suffix(".json")?.to_owned();
-            Some((format!("{slug}/{name}"), Manifest::parse(&bytes).expect("a manifest is readable")))
-        };
-        let manifests = objects(store, Bucket::Pipelines, &format!("{prefix}manifests/"));
+        let names = tables(store, slug).unwrap();
+        let manifest = |name: &String| Some((format!("{slug}/{name}"), Manifest::read(store, slug, name)?));
+        let is_left = |name: &&String| TableStore { store, slug, table: name }.needs_recovery().unwrap();
         let lines = |bytes: &[u8]| String::from_utf8_lossy(bytes).lines().count() as u64;
         let rows = |(key, bytes): (&String, &Vec<u8>)| (key[prefix.len()..].to_owned(), lines(bytes) - 1);
         Self {
-            manifests: manifests.into_iter().filter_map(table).collect(),
+            manifests: names.iter().filter_map(manifest).collect(),
+            intents: names.iter().filter(is_left).map(|name| format!("{slug}/{name}")).collect(),
             objects: objects(store, Bucket::Warehouse, &prefix).into_iter().map(hash).collect(),
             expected: clean_run(store, slug, &lake, known),
             lake: lake.iter().map(rows).collect(),

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use lakemill::domain::manifest::Manifest;
+use lakemill::domain::table_log::root::Root;
 use lakemill::ports::store::Bucket;
 
 /// A write that the store took.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Written {
-    /// `pipeline/table`, and the fence of who wrote: the mark's while a publish is under way.
+    /// `pipeline/table`, and the fence of who committed.
     Manifest {
         table: String,
         fence: u64,
@@ -27,9 +27,8 @@ impl Written {
             return Some(Self::Record { job: job.to_owned() });
         }
         let table = rest.strip_prefix("manifests/")?.strip_suffix(".json")?;
-        let manifest = Manifest::parse(bytes).ok()?;
-        let fence = manifest.publishing.map_or(manifest.fence, |mark| mark.fence);
-        Some(Self::Manifest { table: format!("{pipeline}/{table}"), fence })
+        let root = Root::parse(bytes).ok().filter(|_| !table.contains('/'))?;
+        Some(Self::Manifest { table: format!("{pipeline}/{table}"), fence: root.fence })
     }
 }
 

@@ -30,8 +30,8 @@ pub enum Violation {
     Overlap { table: String, fence: u64, after: u64 },
     /// The table isn't as the last of those that wrote to it left it.
     NotOfHighestFence { table: String, fence: u64, highest: u64 },
-    /// A table still bears the mark of a publish.
-    MarkLeft { table: String },
+    /// The intent of a run is left.
+    IntentLeft { table: String },
     /// What a run from nothing makes isn't there, or there are other bytes.
     Differs { key: String },
     /// What a run from nothing doesn't make is there.
@@ -121,9 +121,8 @@ fn commits(history: &History, found: &Found) -> Vec<Violation> {
     }
     for (table, manifest) in found.made.values().flat_map(|made| &made.manifests) {
         let highest = highest.get(table.as_str()).copied().unwrap_or(0);
-        let files = manifest.partitions.values().map(|p| p.fence).max().unwrap_or(0);
-        let fence = manifest.fence.max(files);
-        if manifest.fence < highest || files > manifest.fence {
+        let fence = manifest.root.fence;
+        if fence < highest {
             all.push(Violation::NotOfHighestFence { table: table.clone(), fence, highest });
         }
     }
@@ -133,11 +132,7 @@ fn commits(history: &History, found: &Found) -> Vec<Violation> {
 /// The tables of a pipeline against what a run from nothing makes of its lake.
 fn tables(made: &Made) -> Vec<Violation> {
     let mut all = Vec::new();
-    for (table, manifest) in &made.manifests {
-        if manifest.publishing.is_some() {
-            all.push(Violation::MarkLeft { table: table.clone() });
-        }
-    }
+    all.extend(made.intents.iter().map(|table| Violation::IntentLeft { table: table.clone() }));
     for (key, bytes) in &made.expected {
         if made.objects.get(key) != Some(bytes) {
             all.push(Violation::Differs { key: key.clone() });

@@ -2,34 +2,61 @@
 
 use chrono::Utc;
 use lakemill::domain::job::{Job, JobMessage, RunResult};
-use lakemill::domain::manifest::{Manifest, PartitionEntry, SourceEntry};
 use lakemill::domain::name::Slug;
+use lakemill::domain::table_log::entries::SourceEntry;
+use lakemill::domain::table_log::root::{MANIFEST_VERSION, Root, Totals};
+use lakemill::domain::table_schema::StoredSchema;
 
 use super::{Found, History, Made, Violation, Written, violations};
+use crate::support::manifests::Manifest;
 
 fn job(attempt: u32) -> Job {
     let message = JobMessage::new(Slug::parse("p").unwrap(), false, "manual", Utc::now());
     Job::queued(&message, 3).started("w", 7, attempt, Utc::now())
 }
 
+fn root(fence: u64) -> Root {
+    Root {
+        version: MANIFEST_VERSION,
+        table: "t".into(),
+        sequence: 1,
+        fence,
+        job_id: "j".into(),
+        committed_at: String::new(),
+        fingerprint: String::new(),
+        layout: String::new(),
+        schema: StoredSchema { mapping: String::new(), globs: None, columns: vec![] },
+        totals: Totals::default(),
+        sources: vec![],
+        groups: vec![],
+        members: vec![],
+        rejects: vec![],
+        is_foreign: false,
+        retained: vec![],
+    }
+}
+
 fn manifest(fence: u64) -> Manifest {
-    let mut manifest = Manifest::new("t", "f", "l");
-    manifest.fence = fence;
     let source = SourceEntry {
         etag: None,
         size: 1,
         sha256: String::new(),
         read_at: String::new(),
+        text_bytes: 1,
         rows_read: 5,
         rows_written: 4,
         rows_rejected: 1,
         rows_filtered: 0,
         partitions: [(String::new(), 4)].into(),
+        archived: false,
     };
-    manifest.sources.insert("in/a.csv".into(), source);
-    let partition = PartitionEntry { files: vec![], retained: false, job_id: "j".into(), fence };
-    manifest.partitions.insert(String::new(), partition);
-    manifest
+    Manifest {
+        root: root(fence),
+        sources: [("in/a.csv".into(), source)].into(),
+        groups: Default::default(),
+        members: Default::default(),
+        rejects: Default::default(),
+    }
 }
 
 fn commit(fence: u64) -> Written {
@@ -48,6 +75,7 @@ fn sound() -> (History, Found) {
     let objects = [("k".to_owned(), "hash".to_owned())];
     let made = Made {
         manifests: [("p/t".to_owned(), manifest(7))].into(),
+        intents: vec![],
         objects: objects.clone().into(),
         expected: objects.into(),
         lake: [("in/a.csv".to_owned(), 5)].into(),
@@ -123,19 +151,12 @@ fn a_table_of_another_than_the_highest_fence_is_told() {
     let behind = |history: &mut History, _: &mut Found| history.written.push(commit(8));
     let told_of = [Violation::NotOfHighestFence { table: "p/t".into(), fence: 7, highest: 8 }];
     assert_eq!(told(behind), told_of);
-    let ahead = |_: &mut History, found: &mut Found| {
-        set_manifest(found, |manifest| manifest.partitions.get_mut("").unwrap().fence = 9);
-    };
-    assert_eq!(told(ahead), [Violation::NotOfHighestFence { table: "p/t".into(), fence: 9, highest: 7 }]);
 }
 
 #[test]
-fn a_mark_other_bytes_and_files_too_few_or_too_many_are_told() {
-    let marked = |_: &mut History, found: &mut Found| {
-        let mark = serde_json::json!({ "job_id": "j", "fence": 7, "partitions": [] });
-        set_manifest(found, |manifest| manifest.publishing = Some(serde_json::from_value(mark).unwrap()));
-    };
-    assert_eq!(told(marked), [Violation::MarkLeft { table: "p/t".into() }]);
+fn intents_other_bytes_and_files_too_few_or_too_many_are_told() {
+    let left = |_: &mut History, found: &mut Found| made(found).intents.push("p/t".into());
+    assert_eq!(told(left), [Violation::IntentLeft { table: "p/t".into() }]);
     let differs = |_: &mut History, found: &mut Found| {
         made(found).objects.insert("k".into(), "other".into());
     };
@@ -170,12 +191,9 @@ fn whatever_is_left_in_the_queue_is_told() {
 #[test]
 fn writes_are_told_apart_by_their_keys() {
     use lakemill::ports::store::Bucket;
-    let marked = serde_json::json!({ "job_id": "j", "fence": 9, "partitions": [] });
-    let plain = manifest(7);
-    let during = Manifest { publishing: Some(serde_json::from_value(marked).unwrap()), ..plain.clone() };
     let of = |key: &str, bytes: &[u8]| Written::of(Bucket::Pipelines, key, bytes);
-    assert_eq!(of("pipelines/p/manifests/t.json", &plain.to_json()), Some(commit(7)));
-    assert_eq!(of("pipelines/p/manifests/t.json", &during.to_json()), Some(commit(9)));
+    assert_eq!(of("pipelines/p/manifests/t.json", &root(7).to_json()), Some(commit(7)));
+    assert_eq!(of("pipelines/p/manifests/t/intent-7.json", &root(7).to_json()), None);
     assert_eq!(of("pipelines/p/jobs/j.json", b"{}"), Some(Written::Record { job: "j".into() }));
     assert_eq!(of("pipelines/p/jobs/j.rejected.parquet", b""), None);
     assert_eq!(of("pipelines/p/pipeline.json", b"{}"), None);

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use lakemill::domain::layout::{manifest_key, pipeline_prefix};
-use lakemill::domain::manifest::Manifest;
+use lakemill::pipelines::tables::{TableStore, put_retagged};
 use lakemill::ports::store::{Bucket, WriteOptions};
 
 use super::round::Round;
@@ -71,15 +71,20 @@ fn lay_out(round: &mut Round, pipelines: usize) {
     let first = slug("p0");
     let lake = [(source("p0"), body.to_vec())].into();
     let clean = clean_store(&first, &Round::config().to_string(), &lake);
-    let made = &clean.contents(Bucket::Pipelines)[&manifest_key(&first, "t")];
-    let mut manifest = Manifest::parse(made).unwrap();
+    let (own, root) = (pipeline_prefix(&first), manifest_key(&first, "t"));
+    let made = clean.contents(Bucket::Pipelines);
     for _ in 0..pipelines {
         let name = round.pipeline();
         let store = &round.site.store;
-        let put = |bucket, key: &str, body: &[u8]| store.put(bucket, key, body, &WriteOptions::default()).unwrap();
-        let tag = put(Bucket::Lake, &source(&name), body).etag;
-        manifest.sources.get_mut(SOURCE).unwrap().etag = tag.map(|tag| tag.0);
-        put(Bucket::Pipelines, &manifest_key(&slug(&name), "t"), &manifest.to_json());
+        let options = WriteOptions::default();
+        let put = |bucket, key: &str, body: &[u8]| store.put(bucket, key, body, &options).unwrap();
+        let tag = put(Bucket::Lake, &source(&name), body).etag.map(|tag| tag.0);
+        let slug = slug(&name);
+        for (key, bytes) in made.iter().filter(|(key, _)| key.contains("/manifests/") && **key != root) {
+            put(Bucket::Pipelines, &format!("{}{}", pipeline_prefix(&slug), &key[own.len()..]), bytes);
+        }
+        let table = TableStore { store: &**store, slug: &slug, table: "t" };
+        put_retagged(&table, &made[&root], false, &options, |_, _| tag.clone()).unwrap();
     }
 }
 
