@@ -247,7 +247,7 @@ fn one(
         return Ok(Compared::Busy);
     }
     let found = match text.and_then(|text| config::check(&*shared.expressions, slug, &text)) {
-        Ok(pipeline) => difference(&*shared.store, slug, &pipeline)?.map(Reason::Differs),
+        Ok(pipeline) => difference(&*shared.store, slug, &pipeline, &shared.options.scratch_dir)?.map(Reason::Differs),
         Err(error) if error.code == RunErrorCode::InvalidConfig => Some(Reason::InvalidConfig(error)),
         // Without a config there is nothing to run.
         Err(error) if error.code == RunErrorCode::PipelineConfigNotFound => None,

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use lakemill::domain::job::RunErrorCode;
+use lakemill::domain::job::{RunError, RunErrorCode};
 use lakemill::domain::name::Slug;
-use lakemill::engine::run::{Difference, difference, differs};
+use lakemill::domain::pipeline::Pipeline;
+use lakemill::engine::run::{self, Difference};
 use lakemill::pipelines::tables::TableStore;
 use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{Bucket, WriteOptions};
@@ -16,6 +17,14 @@ use crate::support::faulty_store::{Dies, FaultyStore};
 use crate::support::lake::{How, Lake, MIB, Ticks, pipeline, quick_folder, run_on};
 use crate::support::memory_store::{MemoryStore, Tags};
 use crate::support::moved_clock::MovedClock;
+
+fn difference(store: &dyn ObjectStore, slug: &Slug, pipeline: &Pipeline) -> Result<Option<Difference>, RunError> {
+    run::difference(store, slug, pipeline, &std::env::temp_dir())
+}
+
+fn differs(store: &dyn ObjectStore, slug: &Slug, pipeline: &Pipeline) -> Result<bool, RunError> {
+    run::differs(store, slug, pipeline, &std::env::temp_dir())
+}
 
 const MAPPING: &str = r#"{ "columns": [ { "name": "p", "type": "string" }, { "name": "n", "type": "int64" } ],
     "partition_by": ["p"] }"#;

@@ -83,7 +83,7 @@ fn locate(files: &[SpooledFile], counts: &[usize]) -> Vec<Vec<RowGroups>> {
 }
 
 fn members(converted: &Converted, segment: &BuiltSegment) -> Vec<(String, u64, u64)> {
-    let member = |member: Member| (converted.keys[member.source as usize].clone(), member.rows, member.share);
+    let member = |member: Member| (converted.keys.get(member.source as usize).to_owned(), member.rows, member.share);
     segment.members.iter().map(member).collect()
 }
 
@@ -121,10 +121,13 @@ impl Table {
         let prefix = self.lake.key("");
         let keys: Vec<String> = self.lake.memory.contents(Bucket::Lake).into_keys().collect();
         let source = |key: &String| self.source(key.strip_prefix(&prefix).unwrap()).unwrap();
-        let read = keys.iter().map(|key| ReadSource { source: source(key), only: None }).collect();
-        let inputs = BuildInputs { read, ..BuildInputs::default() };
-        let converted = self.with(dice, |conversion| conversion.build(inputs)).unwrap();
-        assert!(converted.sources.iter().all(|source| source.rows.rows_rejected == 0));
+        let read: Vec<SourceRef> = keys.iter().map(source).collect();
+        let inputs = BuildInputs::all(&Arc::new(read.iter().collect()));
+        let mut outcome = |outcome: SourceOutcome| {
+            assert_eq!(outcome.rows.rows_rejected, 0);
+            Ok(())
+        };
+        let converted = self.with(dice, |conversion| conversion.build(inputs, &mut outcome)).unwrap();
         let layout = |groups: &Vec<BuiltGroup>| {
             let group = |group: &BuiltGroup| {
                 let segments = group.segments.iter().map(|segment| members(&converted, segment)).collect();
@@ -175,6 +178,7 @@ impl Table {
     /// Builds what `changed` changes.
     fn update(&mut self, dice: &mut Dice, changed: &BTreeSet<String>) {
         let present: Vec<SourceRef> = changed.iter().filter_map(|key| self.source(key)).collect();
+        let present = Arc::new(present.iter().collect::<SourceList>());
         let buffered = self.with(dice, |conversion| conversion.buffer(&present)).unwrap();
         let mut new: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for source in &buffered.sources {
@@ -198,12 +202,11 @@ impl Table {
             }
             kept.insert(partition.clone(), taken.kept);
         }
-        let read = read
-            .into_iter()
-            .map(|(key, only)| ReadSource { source: self.source(&key).unwrap(), only: Some(Arc::new(only)) });
-        let (read, layout) = (read.collect(), BuildLayout::Segments);
-        let inputs = BuildInputs { read, buffered: Some(buffered), stored, layout };
-        let converted = self.with(dice, |conversion| conversion.build(inputs)).unwrap();
+        let sources: Vec<SourceRef> = read.keys().map(|key| self.source(key).unwrap()).collect();
+        let only = read.into_iter().map(|(key, only)| (key, Arc::new(only))).collect();
+        let (read, layout) = (Arc::new(sources.iter().collect()), BuildLayout::Segments);
+        let inputs = BuildInputs { read, only, buffered: Some(buffered), stored, layout };
+        let converted = self.with(dice, |conversion| conversion.build(inputs, &mut |_| Ok(()))).unwrap();
         for (partition, groups) in &converted.partitions {
             for group in groups {
                 let [segment] = &group.segments[..] else { panic!("{group:?}") };

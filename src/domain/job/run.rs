@@ -67,6 +67,7 @@ pub struct TableResult {
     pub bytes: u64,
     pub sources_read: u64,
     pub sources_skipped: u64,
+    /// The sources read, at most 10,000: first those with rejected rows or a note.
     pub sources: Vec<SourceResult>,
     /// Checks with `on_fail: warn` that failed, by name, with the number of rows.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]

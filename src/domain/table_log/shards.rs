@@ -215,6 +215,26 @@ impl<K: ShardKey, V: Clone + Serialize> ShardedMap<K, V> {
         Ok(())
     }
 
+    /// Passes full shards of a map that only grows at its end to `sink`, with their bytes, and forgets their entries; no key
+    /// before the last shard's may be looked up any more.
+    ///
+    /// # Errors
+    /// What `sink` returns.
+    pub fn spill<E>(&mut self, sink: &mut ShardSink<'_, K, E>) -> Result<(), E> {
+        let Some(entries) = self.slots.last_mut().and_then(|slot| slot.entries.as_mut()) else { return Ok(()) };
+        if entries.len() < 2 * SHARD_ENTRIES_MAX {
+            return Ok(());
+        }
+        let rest = entries.split_off(SHARD_ENTRIES_MAX);
+        let full = std::mem::replace(entries, rest);
+        let mut shards = Vec::new();
+        write_shards(full, true, &mut shards, sink)?;
+        let last = self.slots.len() - 1;
+        let stored = |shard| Slot { stored: Some(shard), entries: None, changed: false };
+        self.slots.splice(last..last, shards.into_iter().map(stored));
+        Ok(())
+    }
+
     /// Every entry in order. Holds one shard that wasn't read before at a time. Ends after an error.
     pub fn entries<'m, R: ReadShards<K, V>>(
         &'m self,

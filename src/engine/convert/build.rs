@@ -9,12 +9,12 @@ use arrow::datatypes::SchemaRef;
 
 use super::assemble::{FileFormat, RowGroups};
 use super::build_feed::BuildFeed;
-use super::conversion::{Conversion, Converted, SourceOutcome, SourceRef, SpooledFile};
+use super::conversion::{Conversion, Converted, OutcomeSink, SourceOutcome, SpooledFile};
 use super::cut_forecast::CutForecast;
 use super::encoding::Encoding;
 use super::error::{ConvertError, internal, panicked};
 use super::feed;
-use super::inputs::{BuildInputs, BuildLayout, ReadSource};
+use super::inputs::{BuildInputs, BuildLayout};
 use super::partition_encoder::{EncodeTask, PartitionEncoder, Scheduler};
 use super::piece::{Piece, SourceEndInfo};
 use super::pool::{PoolTask, WorkerPool};
@@ -23,9 +23,11 @@ use super::rejects::RejectCollector;
 use super::row_buffer::{BufferedRows, RowBuffer, SourceRows};
 use super::rows::{ChunkConverter, ChunkRows};
 use super::sorting::Sorter;
+use super::source_list::SourceList;
 use super::spill::ScratchFolder;
 use super::stored_rows::StoredPiece;
 use super::table_writer::{EndedSource, QUEUED_BYTES_MAX, TableWriter};
+use super::text_list::TextList;
 use crate::domain::table_log::cuts::key_hash;
 use crate::engine::read::buffer_pool::BufferPool;
 use crate::engine::read::reader::whole_bytes_max;
@@ -51,13 +53,15 @@ enum RowSink<'a> {
 }
 
 /// Collects the outcomes of pieces in order.
-struct OutcomeCollector<'a> {
+struct OutcomeCollector<'a, 'r> {
     sink: RowSink<'a>,
     /// The partitions that rows of a source are for, where these are not all.
-    only: HashMap<u32, Arc<BTreeSet<String>>>,
-    /// Those of buffered sources are complete from the beginning.
+    only: Arc<HashMap<u32, Arc<BTreeSet<String>>>>,
+    /// Of the source that is being read, and of buffered ones.
     outcomes: BTreeMap<u32, SourceOutcome>,
     rejects: RejectCollector,
+    /// Takes the outcomes of sources that were read.
+    read: &'r mut OutcomeSink<'r>,
 }
 
 type ConversionPool = WorkerPool<(u32, Piece), PieceOutcome>;
@@ -149,14 +153,18 @@ impl Conversion<'_> {
     ///
     /// # Errors
     /// See [`ConvertError`].
-    pub fn buffer(&self, sources: &[SourceRef]) -> Result<BufferedRows, ConvertError> {
+    pub fn buffer(&self, sources: &Arc<SourceList>) -> Result<BufferedRows, ConvertError> {
         let scratch = ScratchFolder::new(&self.resources.scratch);
         let memory = self.table_bytes();
         let encoding = self.encoding(memory, BuildLayout::default())?;
         let sink = RowSink::Buffer(RowBuffer::new(&scratch, Arc::clone(&encoding.schema), memory / 2));
-        let read = sources.iter().map(|source| ReadSource { source: source.clone(), only: None }).collect();
-        let feed = BuildFeed::new(BuildInputs { read, ..BuildInputs::default() }, &encoding);
-        let (sink, outcomes) = self.run(feed, &encoding, &scratch, sink)?;
+        let feed = BuildFeed::new(BuildInputs::all(sources), &encoding);
+        let mut outcomes = Vec::with_capacity(sources.len());
+        let mut keep = |outcome| {
+            outcomes.push(outcome);
+            Ok(())
+        };
+        let sink = self.run(feed, &encoding, &scratch, sink, &mut keep)?;
         let rows = match sink {
             RowSink::Buffer(buffer) => buffer.finish(),
             RowSink::Table(_) => Vec::new(),
@@ -174,11 +182,12 @@ impl Conversion<'_> {
         Encoding::new(self.stored_schema()?, self.mapping.parquet, threads, memory, in_place, layout, self.made)
     }
 
-    /// Builds partitions, or segments of them. Rows are ordered by source key and byte offset.
+    /// Builds partitions, or segments of them. Rows are ordered by source key and byte offset. `read` takes the outcomes of
+    /// the sources that are read.
     ///
     /// # Errors
     /// See [`ConvertError`].
-    pub fn build(&self, inputs: BuildInputs) -> Result<Converted, ConvertError> {
+    pub fn build(&self, inputs: BuildInputs, read: &mut OutcomeSink<'_>) -> Result<Converted, ConvertError> {
         let scratch = ScratchFolder::new(&self.resources.scratch);
         let buffered_bytes = inputs.buffered.iter().flat_map(|buffered| &buffered.rows).map(SourceRows::bytes).sum();
         let memory = self.table_bytes();
@@ -193,12 +202,12 @@ impl Conversion<'_> {
         let keys = Arc::clone(&feed.keys);
         let forecast = CutForecast::new(self.mapping.parquet.cuts, &feed.text_estimates());
         let table = TableWriter::new(&encoding, &scratch, sorter, memory, forecast);
-        let (sink, sources) = self.run(feed, &encoding, &scratch, RowSink::Table(table))?;
+        let sink = self.run(feed, &encoding, &scratch, RowSink::Table(table), read)?;
         let partitions = match sink {
             RowSink::Table(table) => table.into_groups(),
             RowSink::Buffer(_) => BTreeMap::new(),
         };
-        Ok(Converted { sources, keys, partitions })
+        Ok(Converted { keys, partitions })
     }
 
     /// Makes the files of groups from row groups, which are copied byte for byte.
@@ -213,17 +222,20 @@ impl Conversion<'_> {
         parallel_map(groups, self.resources.threads, |parts| format.assemble(parts))
     }
 
-    /// Runs `feed` through the pool; returns the sink once everything is encoded, and the outcomes of all sources in key
-    /// order.
+    /// Runs `feed` through the pool; returns the sink once everything is encoded. `read` takes the outcomes of the sources
+    /// that are read.
     fn run<'s>(
         &self,
         feed: BuildFeed,
         encoding: &'s Encoding<'s>,
         scratch: &'s ScratchFolder,
         sink: RowSink<'s>,
-    ) -> Result<(RowSink<'s>, Vec<SourceOutcome>), ConvertError> {
-        let BuildFeed { keys, sources, stored, only, buffered } = feed;
-        let collector = OutcomeCollector { sink, only, outcomes: buffered, rejects: RejectCollector::new() };
+        read: &mut OutcomeSink<'_>,
+    ) -> Result<RowSink<'s>, ConvertError> {
+        let mut feed = feed;
+        let (keys, only) = (Arc::clone(&feed.keys), Arc::clone(&feed.only));
+        let outcomes = std::mem::take(&mut feed.buffered);
+        let collector = OutcomeCollector { sink, only, outcomes, rejects: RejectCollector::new(), read };
         let collector = Mutex::new(collector);
         let pool: ConversionPool = WorkerPool::new(self.in_flight_max());
         let scheduler = PoolScheduler { pool: &pool, encoding, scratch };
@@ -243,7 +255,7 @@ impl Conversion<'_> {
                 scope.spawn(worker);
             }
             let push = |sequence, source, piece| pool.push(sequence, (source, piece));
-            let fed = feed::feed(self, sources, stored, &buffers, push);
+            let fed = feed::feed(self, feed, &buffers, push);
             let ended = fed.and_then(|()| pool.drain()).and_then(|()| match &mut collector.lock().sink {
                 RowSink::Table(table) => table.finish(&scheduler),
                 RowSink::Buffer(_) => Ok(()),
@@ -251,17 +263,16 @@ impl Conversion<'_> {
             // A failed thread is the cause of any error here.
             ended.map_err(|error| pool.take_failure().unwrap_or(error))
         })?;
-        let collector = collector.into_inner();
-        Ok((collector.sink, collector.outcomes.into_values().collect()))
+        Ok(collector.into_inner().sink)
     }
 
     /// The loop of one thread.
     fn work(
         &self,
-        keys: &[String],
+        keys: &TextList,
         pool: &ConversionPool,
         scheduler: &PoolScheduler<'_>,
-        collector: &Mutex<OutcomeCollector<'_>>,
+        collector: &Mutex<OutcomeCollector<'_, '_>>,
         buffers: &BufferPool,
     ) -> Result<(), ConvertError> {
         let mut converter: Option<ChunkConverter<'_>> = None;
@@ -277,7 +288,7 @@ impl Conversion<'_> {
                                 Some(converter) => converter,
                                 None => converter.insert(ChunkConverter::new(self.mapping, self.expressions)?),
                             };
-                            let rows = converter.convert(&keys[source as usize], &chunk, &layout)?;
+                            let rows = converter.convert(keys.get(source as usize), &chunk, &layout)?;
                             buffers.put(chunk.text);
                             PieceOutcome::Rows(source, rows)
                         }
@@ -302,9 +313,9 @@ impl Conversion<'_> {
 
     fn collect_outcome(
         &self,
-        collector: &mut OutcomeCollector<'_>,
+        collector: &mut OutcomeCollector<'_, '_>,
         outcome: PieceOutcome,
-        keys: &[String],
+        keys: &TextList,
         scheduler: &PoolScheduler<'_>,
     ) -> Result<(), ConvertError> {
         match outcome {
@@ -312,7 +323,7 @@ impl Conversion<'_> {
                 self.progress.check().map_err(ConvertError::Stopped)?;
                 self.progress.rows(rows.rows_read, rows.rows_written, rows.rows_rejected);
                 if rows.counted_bytes > 0 {
-                    collector.count(source, &keys[source as usize], &rows);
+                    collector.count(source, keys.get(source as usize), &rows);
                     collector.rejects.add(std::mem::take(&mut rows.rejects), rows.failures, scheduler.scratch)?;
                 }
                 if let Some(only) = collector.only.get(&source) {
@@ -324,7 +335,7 @@ impl Conversion<'_> {
                 }
             }
             PieceOutcome::End(source, end) => {
-                let key = &keys[source as usize];
+                let key = keys.get(source as usize);
                 let rejects = std::mem::replace(&mut collector.rejects, RejectCollector::new());
                 let rejects = rejects.finish(scheduler.scratch, key, &end.sha256, self.job_id)?;
                 let outcome = collector.outcome(source, key);
@@ -339,9 +350,13 @@ impl Conversion<'_> {
                     outcome.rows.note = Some("the file is empty: it has no rows".to_owned());
                 }
                 self.progress.source_done();
-                collector.end_source(source, key, scheduler)
+                collector.end_source(source, key, scheduler)?;
+                match collector.outcomes.remove(&source) {
+                    Some(outcome) => (collector.read)(outcome),
+                    None => Ok(()),
+                }
             }
-            PieceOutcome::BufferedEnd(source) => collector.end_source(source, &keys[source as usize], scheduler),
+            PieceOutcome::BufferedEnd(source) => collector.end_source(source, keys.get(source as usize), scheduler),
             PieceOutcome::Stored(piece) => {
                 self.progress.check().map_err(ConvertError::Stopped)?;
                 match &mut collector.sink {
@@ -353,7 +368,7 @@ impl Conversion<'_> {
     }
 }
 
-impl OutcomeCollector<'_> {
+impl OutcomeCollector<'_, '_> {
     fn outcome(&mut self, source: u32, key: &str) -> &mut SourceOutcome {
         let outcome = self.outcomes.entry(source).or_default();
         if outcome.rows.source.is_empty() {

@@ -1,80 +1,138 @@
 //! Puts the inputs of a build in key order.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
-use super::conversion::SourceOutcome;
+use super::conversion::{SourceOutcome, SourceRef};
 use super::encoding::Encoding;
-use super::feed::{FedSource, FeedItem};
-use super::inputs::{BuildInputs, ReadSource};
+use super::inputs::BuildInputs;
+use super::row_buffer::SourceRows;
+use super::source_list::SourceList;
 use super::stored_rows::{StoredFormat, StoredRows};
+use super::text_list::TextList;
 use crate::domain::source_name::compression;
 use crate::domain::table_log::cuts::key_hash;
 
 /// The assumed size of a compressed source's text over its own.
 const COMPRESSED_TEXT_RATIO: u64 = 5;
 
+/// A source of rows.
+pub(super) enum FeedItem {
+    /// To be read, with its index among the sources to read.
+    Read(SourceRef, usize),
+    Buffered(SourceRows),
+}
+
+/// A source of a build.
+pub(super) struct FedSource {
+    /// Its index among the keys of the build.
+    pub at: u32,
+    pub item: FeedItem,
+    /// Partitions in which it has, or may have, rows, if there are stored ones.
+    pub touched: Vec<String>,
+}
+
+/// The partitions that rows of a source are for, where these are not all.
+type Only = HashMap<u32, Arc<BTreeSet<String>>>;
+
 /// The inputs of a build, in order. Sources are numbered by their index in `keys`.
 pub(super) struct BuildFeed {
     /// Of all sources, those of stored rows too.
-    pub keys: Arc<[String]>,
-    pub sources: Vec<FedSource>,
+    pub keys: Arc<TextList>,
+    pub read: Arc<SourceList>,
     pub stored: StoredRows,
-    /// The partitions that rows of a source are for, where these are not all.
-    pub only: HashMap<u32, Arc<BTreeSet<String>>>,
+    pub only: Arc<Only>,
     /// The outcomes of buffered sources.
     pub buffered: BTreeMap<u32, SourceOutcome>,
+    rows: VecDeque<FedSource>,
 }
 
 impl BuildFeed {
     pub(super) fn new(inputs: BuildInputs, encoding: &Encoding<'_>) -> Self {
-        let buffered = inputs.buffered.unwrap_or_default();
-        let stored_keys = inputs.stored.iter().flat_map(|segment| &segment.sources).map(|source| &source.key);
-        let mut keys: Vec<String> = (inputs.read.iter().map(|read| &read.source.key))
-            .chain(buffered.sources.iter().map(|outcome| &outcome.rows.source))
-            .chain(stored_keys)
-            .cloned()
-            .collect();
-        keys.sort();
-        keys.dedup();
-        let keys: Arc<[String]> = keys.into();
-        let at = |key: &String| keys.partition_point(|other| other < key) as u32;
+        let BuildInputs { read, only, buffered, stored, .. } = inputs;
+        let buffered = buffered.unwrap_or_default();
+        let keys = match buffered.sources.is_empty() && stored.is_empty() {
+            true => Arc::clone(read.keys()),
+            false => {
+                let stored_keys = stored.iter().flat_map(|segment| &segment.sources).map(|source| source.key.as_str());
+                let buffered_keys = buffered.sources.iter().map(|outcome| outcome.rows.source.as_str());
+                let mut keys: Vec<&str> = read.keys().iter().chain(buffered_keys).chain(stored_keys).collect();
+                keys.sort_unstable();
+                keys.dedup();
+                Arc::new(keys.into_iter().collect::<TextList>())
+            }
+        };
+        let at = |key: &str| keys.position(key).unwrap_or_default() as u32;
         let format =
             StoredFormat { schema: Arc::clone(&encoding.schema), cuts: encoding.options.cuts, keys: Arc::clone(&keys) };
-        let stored = StoredRows::new(format, inputs.stored);
-        let touched = |partitions: &mut dyn Iterator<Item = &String>| -> Vec<String> {
-            if stored.is_empty() { Vec::new() } else { partitions.filter(|p| stored.has(p)).cloned().collect() }
-        };
-        let (mut sources, mut only, mut outcomes) = (Vec::new(), HashMap::new(), BTreeMap::new());
-        for ReadSource { source, only: partitions } in inputs.read {
-            let (at, key) = (at(&source.key), source.key.clone());
-            let touched = touched(&mut partitions.iter().flat_map(|partitions| partitions.iter()));
-            sources.push(FedSource { at, key, item: FeedItem::Read(source), touched });
-            only.extend(partitions.map(|partitions| (at, partitions)));
-        }
-        for (outcome, rows) in buffered.sources.into_iter().zip(buffered.rows) {
-            let (at, key) = (at(&outcome.rows.source), outcome.rows.source.clone());
-            let touched = touched(&mut outcome.partitions.keys());
-            sources.push(FedSource { at, key, item: FeedItem::Buffered(rows), touched });
+        let only = Arc::new(only.into_iter().map(|(key, partitions)| (at(&key), partitions)).collect());
+        let (mut rows, mut outcomes) = (VecDeque::new(), BTreeMap::new());
+        for (outcome, buffered) in buffered.sources.into_iter().zip(buffered.rows) {
+            let touched = match stored.is_empty() {
+                true => Vec::new(),
+                false => outcome.partitions.keys().cloned().collect(),
+            };
+            let at = at(&outcome.rows.source);
+            rows.push_back(FedSource { at, item: FeedItem::Buffered(buffered), touched });
             outcomes.insert(at, outcome);
         }
-        sources.sort_by_key(|source| source.at);
-        Self { keys, sources, stored, only, buffered: outcomes }
+        Self { stored: StoredRows::new(format, stored), keys, read, only, buffered: outcomes, rows }
     }
 
     /// The hash of the key and the estimated bytes of text of each source; none of stored rows.
     pub(super) fn text_estimates(&self) -> Vec<(u64, u64)> {
-        let mut estimates: Vec<(u64, u64)> = self.keys.iter().map(|_| (u64::MAX, 0)).collect();
-        for source in &self.sources {
-            let text = match &source.item {
-                FeedItem::Read(read) if compression(&read.key).is_some() => {
-                    read.size.saturating_mul(COMPRESSED_TEXT_RATIO)
-                }
-                FeedItem::Read(read) => read.size,
-                FeedItem::Buffered(_) => self.buffered.get(&source.at).map_or(0, |outcome| outcome.text_bytes),
+        let mut estimates = vec![(u64::MAX, 0); self.keys.len()];
+        for (nth, source) in self.read.iter().enumerate() {
+            let text = match compression(&source.key) {
+                Some(_) => source.size.saturating_mul(COMPRESSED_TEXT_RATIO),
+                None => source.size,
             };
-            estimates[source.at as usize] = (key_hash(&source.key), text);
+            estimates[read_at(&self.keys, &self.read, nth)] = (key_hash(&source.key), text);
+        }
+        for (at, outcome) in &self.buffered {
+            estimates[*at as usize] = (key_hash(&outcome.rows.source), outcome.text_bytes);
         }
         estimates
+    }
+
+    /// The sources with rows to feed, in key order.
+    pub(super) fn take_sources(&mut self) -> FedSources {
+        FedSources {
+            keys: Arc::clone(&self.keys),
+            read: Arc::clone(&self.read),
+            only: Arc::clone(&self.only),
+            next: 0,
+            rows: std::mem::take(&mut self.rows),
+        }
+    }
+}
+
+/// The index among `keys` of the `nth` source to read.
+fn read_at(keys: &Arc<TextList>, read: &SourceList, nth: usize) -> usize {
+    if Arc::ptr_eq(keys, read.keys()) { nth } else { keys.position(read.keys().get(nth)).unwrap_or_default() }
+}
+
+/// Sources in key order.
+pub(super) struct FedSources {
+    keys: Arc<TextList>,
+    read: Arc<SourceList>,
+    only: Arc<Only>,
+    /// The next source to read.
+    next: usize,
+    rows: VecDeque<FedSource>,
+}
+
+impl Iterator for FedSources {
+    type Item = FedSource;
+
+    fn next(&mut self) -> Option<FedSource> {
+        let at = (self.next < self.read.len()).then(|| read_at(&self.keys, &self.read, self.next) as u32);
+        if self.rows.front().is_some_and(|rows| at.is_none_or(|at| rows.at < at)) {
+            return self.rows.pop_front();
+        }
+        let (at, source) = at.zip(self.read.get(self.next))?;
+        self.next += 1;
+        let touched = self.only.get(&at).map(|partitions| partitions.iter().cloned().collect()).unwrap_or_default();
+        Some(FedSource { at, item: FeedItem::Read(source, self.next - 1), touched })
     }
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::error::ConvertError;
 use super::members::Members;
+use super::text_list::TextList;
 use crate::domain::job::SourceResult;
 use crate::domain::name::Slug;
 use crate::domain::pipeline::Mapping;
@@ -58,13 +60,14 @@ pub struct SourceOutcome {
     pub counted_bytes: u64,
 }
 
+/// Takes the outcome of each source that is read, in key order, as the source ends.
+pub type OutcomeSink<'a> = dyn FnMut(SourceOutcome) -> Result<(), ConvertError> + Send + 'a;
+
 /// The result of a conversion.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Converted {
-    /// One for each source, in key order.
-    pub sources: Vec<SourceOutcome>,
     /// The key of every source that may have rows in `partitions`, in order.
-    pub keys: Arc<[String]>,
+    pub keys: Arc<TextList>,
     /// The groups of each built partition that has rows, in order.
     pub partitions: BTreeMap<String, Vec<BuiltGroup>>,
 }

@@ -4,16 +4,17 @@
 //! Invariant: a reader is never more than a few chunks ahead, and prefetching has its own bound (`prefetch`), so queued
 //! data is bounded for any number of sources.
 
+use std::collections::VecDeque;
 use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use std::thread::Builder;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
+use super::build_feed::{BuildFeed, FedSource, FedSources, FeedItem};
 use super::conversion::{Conversion, SourceRef};
 use super::error::{ConvertError, internal, opening_failed, panicked, reading_failed};
 use super::piece::{Piece, SourceEndInfo, replay};
@@ -21,6 +22,7 @@ use super::prefetch::{self, Prefetcher};
 use super::row_buffer::SourceRows;
 use super::source_layout::{self, SourceLayout};
 use super::stored_rows::StoredRows;
+use super::text_list::TextList;
 use crate::domain::layout::pipeline_prefix;
 use crate::engine::read::buffer_pool::BufferPool;
 use crate::engine::read::reader::SourceReader;
@@ -30,21 +32,8 @@ use crate::runtime::failpoint;
 /// Chunks of one source that may be queued.
 const QUEUED_CHUNKS_MAX: usize = 1;
 
-/// A source of rows, in key order.
-pub(super) enum FeedItem {
-    Read(SourceRef),
-    Buffered(SourceRows),
-}
-
-/// A source of a build.
-pub(super) struct FedSource {
-    /// Its index among the keys of the build.
-    pub at: u32,
-    pub key: String,
-    pub item: FeedItem,
-    /// Partitions with stored rows in which it has, or may have, rows.
-    pub touched: Vec<String>,
-}
+/// Sources for each reader that are handed out before they are drained.
+const SOURCES_AHEAD: usize = 4;
 
 /// Sources read in parallel. With a remote store, one more than the worker threads, since readers wait for the network;
 /// otherwise no more, since readers compete with the workers for cores and cache.
@@ -91,39 +80,21 @@ fn groups(jobs: Vec<SourceJob>, in_pairs: impl Fn(&SourceRef) -> bool) -> Vec<Re
     groups
 }
 
-/// Passes every piece of `sources` and `stored` to `push` in order, with its sequence number and the index of its source;
-/// stops when `push` returns false. Text is read into `buffers`.
+/// Passes every piece of the sources and stored rows of `build` to `push` in order, with its sequence number and the index
+/// of its source; stops when `push` returns false. Text is read into `buffers`.
 pub(super) fn feed(
     conversion: &Conversion<'_>,
-    sources: Vec<FedSource>,
-    stored: StoredRows,
+    mut build: BuildFeed,
     buffers: &Arc<BufferPool>,
     mut push: impl FnMut(u64, u32, Piece) -> bool,
 ) -> Result<(), ConvertError> {
-    let mut jobs: Vec<SourceJob> = Vec::new();
-    let mut streams: Vec<SourceStream> = Vec::with_capacity(sources.len());
-    for FedSource { at, key, item, touched } in sources {
-        let rows = match item {
-            FeedItem::Buffered(rows) => StreamRows::Buffered(rows),
-            FeedItem::Read(source) => {
-                let (sender, receiver) = bounded(QUEUED_CHUNKS_MAX);
-                jobs.push(SourceJob { source, sender, at: jobs.len() });
-                StreamRows::Read(receiver)
-            }
-        };
-        streams.push(SourceStream { at, key, rows, touched });
-    }
-    let prefetcher = conversion.store.is_remote().then(|| {
-        let sources = jobs.iter().map(|job| job.source.clone()).collect();
-        Prefetcher::new(sources, conversion.resources.memory_bytes)
-    });
+    let sources = build.take_sources();
+    let BuildFeed { keys, read: list, stored, .. } = build;
+    let prefetcher =
+        conversion.store.is_remote().then(|| Prefetcher::new(Arc::clone(&list), conversion.resources.memory_bytes));
     let prefetcher = prefetcher.as_ref();
-    // With prefetching readers wait for data, and the first source of a pair must not wait for the second.
-    let in_pairs = |source: &SourceRef| {
-        prefetcher.is_none() && SourceReader::is_faster_in_pairs(&source.key, source.size, conversion.chunk_bytes())
-    };
-    let queue = ReadQueue::new(groups(jobs, in_pairs));
-    let readers = readers(conversion.resources.threads, conversion.store.is_remote()).min(queue.groups.len());
+    let readers = readers(conversion.resources.threads, conversion.store.is_remote()).min(list.len());
+    let queue = ReadQueue::default();
     std::thread::scope(|scope| {
         // Should this thread panic, the others must not wait for it.
         let _stop = StopOnDrop(&queue, prefetcher);
@@ -148,8 +119,13 @@ pub(super) fn feed(
                 }
             });
         }
+        // With prefetching readers wait for data, and the first source of a pair must not wait for the second.
+        let in_pairs = |source: &SourceRef| {
+            prefetcher.is_none() && SourceReader::is_faster_in_pairs(&source.key, source.size, conversion.chunk_bytes())
+        };
+        let streams = Streams { sources, ahead: VecDeque::new(), ahead_max: readers * SOURCES_AHEAD, queue: &queue };
         let mut sequence = 0;
-        drain(streams, stored, |at, piece| {
+        drain(streams, in_pairs, &keys, stored, |at, piece| {
             failpoint::reach("convert::piece");
             sequence += 1;
             push(sequence - 1, at, piece)
@@ -176,20 +152,54 @@ enum StreamRows {
 
 struct SourceStream {
     at: u32,
-    key: String,
     rows: StreamRows,
     touched: Vec<String>,
 }
 
+/// The streams of sources in order. Few of them exist at a time: readers get the next sources as earlier ones are drained.
+struct Streams<'q> {
+    sources: FedSources,
+    ahead: VecDeque<SourceStream>,
+    ahead_max: usize,
+    queue: &'q ReadQueue,
+}
+
+impl Streams<'_> {
+    fn next(&mut self, in_pairs: impl Fn(&SourceRef) -> bool) -> Option<SourceStream> {
+        // Many at a time, so that adjacent ones can be paired.
+        if self.ahead.len() <= self.ahead_max / 2 {
+            let mut jobs = Vec::new();
+            while self.ahead.len() <= self.ahead_max
+                && let Some(FedSource { at, item, touched }) = self.sources.next()
+            {
+                let rows = match item {
+                    FeedItem::Buffered(rows) => StreamRows::Buffered(rows),
+                    FeedItem::Read(source, at) => {
+                        let (sender, receiver) = bounded(QUEUED_CHUNKS_MAX);
+                        jobs.push(SourceJob { source, sender, at });
+                        StreamRows::Read(receiver)
+                    }
+                };
+                self.ahead.push_back(SourceStream { at, rows, touched });
+            }
+            self.queue.add(groups(jobs, in_pairs));
+        }
+        self.ahead.pop_front()
+    }
+}
+
 /// Drains the streams in order, each after the stored rows before it in its partitions; dropping a stream ends its reader.
 fn drain(
-    streams: Vec<SourceStream>,
+    mut streams: Streams<'_>,
+    in_pairs: impl Fn(&SourceRef) -> bool,
+    keys: &TextList,
     mut stored: StoredRows,
     mut push: impl FnMut(u32, Piece) -> bool,
 ) -> Result<(), ConvertError> {
-    for SourceStream { at, key, rows, touched } in streams {
+    while let Some(SourceStream { at, rows, touched }) = streams.next(&in_pairs) {
         for partition in touched {
-            if !stored.feed_before(&partition, &key, &mut |piece| push(at, Piece::Stored(piece)))? {
+            let key = keys.get(at as usize);
+            if !stored.feed_before(&partition, key, &mut |piece| push(at, Piece::Stored(piece)))? {
                 return Ok(());
             }
         }
@@ -221,23 +231,48 @@ fn receive(receiver: Receiver<Message>, mut push: impl FnMut(Piece) -> bool) -> 
 }
 
 /// Groups of sources, taken by readers in order.
+#[derive(Default)]
 struct ReadQueue {
-    groups: Vec<Mutex<ReadGroup>>,
-    next: AtomicUsize,
+    state: Mutex<ReadQueueState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct ReadQueueState {
+    groups: VecDeque<ReadGroup>,
+    is_stopped: bool,
 }
 
 impl ReadQueue {
-    fn new(groups: Vec<ReadGroup>) -> Self {
-        Self { groups: groups.into_iter().map(Mutex::new).collect(), next: AtomicUsize::new(0) }
+    fn add(&self, groups: Vec<ReadGroup>) {
+        if !groups.is_empty() {
+            self.state.lock().groups.extend(groups);
+            self.changed.notify_all();
+        }
     }
 
+    /// Waits for the next group; `None` once the queue is stopped.
     fn next(&self) -> Option<ReadGroup> {
-        let at = self.next.fetch_add(1, Ordering::Relaxed);
-        Some(std::mem::take(&mut *self.groups.get(at)?.lock()))
+        let mut state = self.state.lock();
+        loop {
+            if state.is_stopped {
+                return None;
+            }
+            match state.groups.pop_front() {
+                Some(group) => return Some(group),
+                None => self.changed.wait(&mut state),
+            }
+        }
     }
 
     fn stop(&self) {
-        self.next.store(self.groups.len(), Ordering::Relaxed);
+        let mut state = self.state.lock();
+        state.is_stopped = true;
+        // Their receivers must see that nobody reads them.
+        let left = std::mem::take(&mut state.groups);
+        drop(state);
+        drop(left);
+        self.changed.notify_all();
     }
 }
 
@@ -254,7 +289,7 @@ fn open(
     prefetched: Option<(&Arc<Prefetcher>, usize)>,
 ) -> Result<SourceBody, ConvertError> {
     if let Some((prefetcher, at)) = prefetched.filter(|_| prefetch::is_prefetched(source)) {
-        return Ok(SourceBody { body: Box::new(prefetcher.open(at)?), etag: source.etag.clone() });
+        return Ok(SourceBody { body: Box::new(prefetcher.open(at, source.size)?), etag: source.etag.clone() });
     }
     let key = format!("{}{}", pipeline_prefix(conversion.slug), source.key);
     let object = conversion

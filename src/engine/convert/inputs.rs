@@ -1,16 +1,19 @@
 //! What a build makes partitions of.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::assemble::RowGroups;
-use super::conversion::SourceRef;
 use super::row_buffer::BufferedRows;
+use super::source_list::SourceList;
 
 /// The rows of a build, in key order: those of CSVs and those of segments that an earlier build wrote.
 pub struct BuildInputs<B = BufferedRows> {
     /// Read now.
-    pub read: Vec<ReadSource>,
+    pub read: Arc<SourceList>,
+    /// The partitions that the rows of a source are for, by key; its other rows are only counted. All for a source that
+    /// isn't here.
+    pub only: BTreeMap<String, Arc<BTreeSet<String>>>,
     /// Read before.
     pub buffered: Option<B>,
     /// Segments with stored rows.
@@ -18,18 +21,12 @@ pub struct BuildInputs<B = BufferedRows> {
     pub layout: BuildLayout,
 }
 
-impl<B> Default for BuildInputs<B> {
-    fn default() -> Self {
-        Self { read: Vec::new(), buffered: None, stored: Vec::new(), layout: BuildLayout::default() }
+impl<B> BuildInputs<B> {
+    /// All rows of `sources`.
+    pub fn all(sources: &Arc<SourceList>) -> Self {
+        let read = Arc::clone(sources);
+        Self { read, only: BTreeMap::new(), buffered: None, stored: Vec::new(), layout: BuildLayout::default() }
     }
-}
-
-/// A source to read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReadSource {
-    pub source: SourceRef,
-    /// The partitions that its rows are for; its other rows are only counted. `None`: all.
-    pub only: Option<Arc<BTreeSet<String>>>,
 }
 
 /// What the files of a build are.

@@ -29,18 +29,22 @@ mod rows;
 mod small_parts;
 mod sorting;
 mod source_layout;
+mod source_list;
 mod spill;
 mod stored_rows;
 mod table_writer;
+mod text_list;
 
 pub use assemble::RowGroups;
 pub use conversion::{
-    BuiltGroup, BuiltSegment, Conversion, ConvertProgress, Converted, MadeFile, Resources, SourceOutcome, SourceRef,
-    SpooledFile,
+    BuiltGroup, BuiltSegment, Conversion, ConvertProgress, Converted, MadeFile, OutcomeSink, Resources, SourceOutcome,
+    SourceRef, SpooledFile,
 };
 pub use error::ConvertError;
 pub use head_rows::{HeadBatch, HeadRows};
-pub use inputs::{BuildInputs, BuildLayout, ReadSource, StoredSegment, StoredSource};
+pub use inputs::{BuildInputs, BuildLayout, StoredSegment, StoredSource};
 pub use members::{Member, Members};
 pub use rejects::rejects_schema;
 pub use row_buffer::BufferedRows;
+pub use source_list::SourceList;
+pub use text_list::TextList;

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::conversion::{Conversion, SourceRef};
 use super::error::{ConvertError, internal, opening_failed, panicked};
+use super::source_list::SourceList;
 use crate::domain::layout::pipeline_prefix;
 use crate::ports::store::{BodyChanged, Bucket, StoreError};
 
@@ -36,7 +37,7 @@ pub(super) fn prefetch_bytes_max(memory_bytes: u64) -> u64 {
 
 /// Prefetches the sources of a conversion; sources are addressed by their index.
 pub(super) struct Prefetcher {
-    sources: Vec<SourceRef>,
+    sources: Arc<SourceList>,
     arrived: Vec<SourceParts>,
     part_bytes: u64,
     prefetch_bytes_max: u64,
@@ -109,16 +110,16 @@ impl Drop for Reservation {
 
 impl Prefetcher {
     /// `sources` in reading order.
-    pub(super) fn new(sources: Vec<SourceRef>, memory_bytes: u64) -> Arc<Self> {
+    pub(super) fn new(sources: Arc<SourceList>, memory_bytes: u64) -> Arc<Self> {
         let prefetch_bytes_max = prefetch_bytes_max(memory_bytes);
-        let arrived = sources.iter().map(|_| SourceParts::default()).collect();
+        let arrived = (0..sources.len()).map(|_| SourceParts::default()).collect();
         let (part_bytes, stopped) = (prefetch_bytes_max / PREFETCHED_PARTS, AtomicBool::new(false));
         Arc::new(Self { sources, arrived, part_bytes, prefetch_bytes_max, budget: Arc::default(), stopped })
     }
 
     /// The number of threads to run.
     pub(super) fn threads(&self) -> usize {
-        let parts = self.sources.iter().map(|s| self.parts(s)).fold(0u64, u64::saturating_add);
+        let parts = self.sources.iter().map(|s| self.parts(&s)).fold(0u64, u64::saturating_add);
         usize::try_from(parts).unwrap_or(usize::MAX).min(PREFETCH_THREADS_MAX)
     }
 
@@ -166,7 +167,7 @@ impl Prefetcher {
     fn next(&self, state: &mut BudgetState) -> NextPart {
         while let Some(source) = self.sources.get(state.next.0) {
             let (at, start) = state.next;
-            if !is_prefetched(source) {
+            if !is_prefetched(&source) {
                 state.next = (at + 1, 0);
                 continue;
             }
@@ -183,7 +184,7 @@ impl Prefetcher {
     }
 
     fn get(&self, conversion: &Conversion<'_>, at: usize, range: &Range<u64>) -> Result<Vec<u8>, ConvertError> {
-        let source = &self.sources[at];
+        let source = self.sources.get(at).ok_or_else(|| internal("a source was fetched that does not exist"))?;
         let key = format!("{}{}", pipeline_prefix(conversion.slug), source.key);
         // Asks for one byte more at the end, to detect a source that grew.
         let end = if range.end == source.size { range.end + 1 } else { range.end };
@@ -201,10 +202,10 @@ impl Prefetcher {
     ///
     /// # Errors
     /// Why that part could not be fetched.
-    pub(super) fn open(self: &Arc<Self>, source: usize) -> Result<PrefetchedBody, ConvertError> {
+    pub(super) fn open(self: &Arc<Self>, source: usize, size: u64) -> Result<PrefetchedBody, ConvertError> {
         let first = self.wait_for_part(source, 0)?;
         let next = first.bytes.len() as u64;
-        Ok(PrefetchedBody { prefetcher: Arc::clone(self), source, part: Some(first), read: 0, next })
+        Ok(PrefetchedBody { prefetcher: Arc::clone(self), source, size, part: Some(first), read: 0, next })
     }
 
     /// Waits for a part.
@@ -253,6 +254,7 @@ fn fetching_failed(key: &str, error: StoreError) -> ConvertError {
 pub(super) struct PrefetchedBody {
     prefetcher: Arc<Prefetcher>,
     source: usize,
+    size: u64,
     part: Option<FetchedPart>,
     /// Bytes read of the part.
     read: usize,
@@ -275,7 +277,7 @@ impl Read for PrefetchedBody {
             // Releases the reservation for later parts.
             self.part = None;
             self.read = 0;
-            if self.next >= self.prefetcher.sources[self.source].size {
+            if self.next >= self.size {
                 return Ok(0);
             }
             let part = self.prefetcher.wait_for_part(self.source, self.next).map_err(io::Error::other)?;
@@ -292,6 +294,10 @@ mod tests {
 
     fn source(key: &str, size: u64) -> SourceRef {
         SourceRef { key: key.to_owned(), etag: Some(ETag("t".to_owned())), size }
+    }
+
+    fn list(sources: &[SourceRef]) -> Arc<SourceList> {
+        Arc::new(sources.iter().collect())
     }
 
     /// Parts by their source, and their room.
@@ -319,7 +325,7 @@ mod tests {
         let part = prefetch_bytes_max(MEMORY) / PREFETCHED_PARTS;
         let untagged = SourceRef { etag: None, ..source("b", 7) };
         let sources = vec![source("a", part * 5 / 2), untagged, source("c", 0), source("d", part * 100)];
-        let prefetcher = Prefetcher::new(sources, MEMORY);
+        let prefetcher = Prefetcher::new(list(&sources), MEMORY);
         assert_eq!(prefetcher.threads(), PREFETCH_THREADS_MAX);
         let ((started, mut reservation), ended) = start_all(&prefetcher);
         assert_eq!(started[..4], [(0, 0..part), (0, part..part * 2), (0, part * 2..part * 5 / 2), (2, 0..0)]);
@@ -343,7 +349,7 @@ mod tests {
 
     #[test]
     fn threads_do_not_exceed_parts() {
-        let threads = |sources| Prefetcher::new(sources, 64 << 20).threads();
+        let threads = |sources: Vec<SourceRef>| Prefetcher::new(list(&sources), 64 << 20).threads();
         assert_eq!(threads(vec![source("a", 10), source("b", 0)]), 2);
         assert_eq!(threads(vec![source("a", PART_BYTES_MIN * 3 + 1)]), 4);
         assert_eq!(threads(vec![SourceRef { etag: None, ..source("a", 10) }]), 0);

@@ -15,6 +15,7 @@ use super::inputs::{StoredSegment, StoredSource};
 use super::members::Member;
 use super::parquet_file::{SLAB_ROWS, open_rows};
 use super::partitions::PartitionPath;
+use super::text_list::TextList;
 use crate::domain::table_log::cuts::{Cut, CutTargets, cut_at, key_hash};
 
 /// Bytes of a batch, by the mean size of its rows.
@@ -41,7 +42,7 @@ pub(super) struct StoredFormat {
     pub schema: SchemaRef,
     pub cuts: CutTargets,
     /// The keys of all sources of the build, in order.
-    pub keys: Arc<[String]>,
+    pub keys: Arc<TextList>,
 }
 
 /// The stored segments of a build.
@@ -62,14 +63,6 @@ impl StoredRows {
             segments.entry(partition).or_default().push_back(SegmentReader::new(segment, &format.schema));
         }
         Self { format, segments, open: 0 }
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.segments.is_empty()
-    }
-
-    pub(super) fn has(&self, partition: &str) -> bool {
-        self.segments.contains_key(partition)
     }
 
     /// Passes the partition's rows of sources before `key` to `push`, in order, until it returns false.
@@ -219,7 +212,7 @@ impl SegmentReader {
 }
 
 fn end(format: &StoredFormat, source: &StoredSource) -> Result<StoredEnd, ConvertError> {
-    let at = format.keys.binary_search(&source.key).map_err(|_| internal("a stored source has no key"))?;
+    let at = format.keys.position(&source.key).ok_or_else(|| internal("a stored source has no key"))?;
     let member = Member { source: at as u32, rows: source.rows, share: source.share };
     Ok(StoredEnd { member, hash: key_hash(&source.key) })
 }

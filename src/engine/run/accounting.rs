@@ -1,92 +1,128 @@
 //! Checks the accounting of a conversion before anything is published.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::prepared::PreparedTable;
-use super::update::UpdatedPartition;
+use super::update::UpdatedGroup;
 use crate::domain::job::{RunError, RunErrorCode};
 use crate::engine::convert::SourceOutcome;
 
-/// Checks that every byte and every row read is accounted for, source by source.
+/// Checks that every byte and every row read of a source is accounted for.
 ///
-/// Each byte of a source's text belongs to its header, to a line or record skipped by the config, to a comment, to a
-/// blank line, or to a record counted as a row. Each row is written, rejected or filtered.
-pub(super) fn check(table: &str, sources: &BTreeMap<String, SourceOutcome>) -> Result<(), RunError> {
-    for (key, outcome) in sources {
-        let rows = &outcome.rows;
-        if outcome.text_bytes != outcome.counted_bytes {
-            let (read, counted) = (outcome.text_bytes, outcome.counted_bytes);
-            let found = format!("read {read} bytes of text, but {counted} belong to rows or to what is skipped");
-            return Err(broken(table, key, &found));
-        }
-        let sum = rows.rows_written + rows.rows_rejected + rows.rows_filtered;
-        if rows.rows_read != sum {
-            let found = format!(
-                "read {}, but wrote {}, rejected {} and filtered {}",
-                rows.rows_read, rows.rows_written, rows.rows_rejected, rows.rows_filtered
-            );
-            return Err(broken(table, key, &found));
-        }
-        let placed: u64 = outcome.partitions.values().sum();
-        if placed != rows.rows_written {
-            let found = format!("wrote {} rows, but {placed} have a partition", rows.rows_written);
-            return Err(broken(table, key, &found));
-        }
-        let kept = outcome.rejects.as_ref().map_or(0, |f| f.rows);
-        if kept != rows.rows_rejected {
-            let found = format!("rejected {} rows, but stored {kept} of them", rows.rows_rejected);
-            return Err(broken(table, key, &found));
-        }
+/// Each byte of its text belongs to its header, to a line or record skipped by the config, to a comment, to a blank line,
+/// or to a record counted as a row. Each row is written, rejected or filtered.
+pub(super) fn check(table: &str, outcome: &SourceOutcome) -> Result<(), RunError> {
+    let (key, rows) = (&outcome.rows.source, &outcome.rows);
+    if outcome.text_bytes != outcome.counted_bytes {
+        let (read, counted) = (outcome.text_bytes, outcome.counted_bytes);
+        let found = format!("read {read} bytes of text, but {counted} belong to rows or to what is skipped");
+        return Err(broken(table, key, &found));
+    }
+    let sum = rows.rows_written + rows.rows_rejected + rows.rows_filtered;
+    if rows.rows_read != sum {
+        let found = format!(
+            "read {}, but wrote {}, rejected {} and filtered {}",
+            rows.rows_read, rows.rows_written, rows.rows_rejected, rows.rows_filtered
+        );
+        return Err(broken(table, key, &found));
+    }
+    let placed: u64 = outcome.partitions.values().sum();
+    if placed != rows.rows_written {
+        let found = format!("wrote {} rows, but {placed} have a partition", rows.rows_written);
+        return Err(broken(table, key, &found));
+    }
+    let kept = outcome.rejects.as_ref().map_or(0, |f| f.rows);
+    if kept != rows.rows_rejected {
+        let found = format!("rejected {} rows, but stored {kept} of them", rows.rows_rejected);
+        return Err(broken(table, key, &found));
     }
     Ok(())
 }
 
-/// Checks that the groups of a table have exactly the rows of its sources. `is_whole`: no source but `sources` has rows in
-/// them.
-pub(super) fn check_groups(
-    table: &str,
-    sources: &BTreeMap<String, SourceOutcome>,
-    partitions: &[UpdatedPartition],
-    is_whole: bool,
-) -> Result<(), RunError> {
-    let mut placed: BTreeMap<(&str, &str), u64> = BTreeMap::new();
-    for UpdatedPartition { partition, made, .. } in partitions {
-        for group in made {
-            let written: u64 = group.files.iter().map(|file| file.rows).sum();
-            let expected: u64 = group.segments.iter().map(|(segment, _)| segment.rows).sum();
-            let members = group.segments.iter().filter_map(|(segment, members)| Some((segment, members.as_ref()?)));
-            for (segment, members) in members {
-                let rows: u64 = members.iter().map(|member| member.rows).sum();
-                if rows != segment.rows {
-                    let found =
-                        format!("partition `{partition}`: expected {rows} rows in a segment, found {}", segment.rows);
-                    return Err(broken(table, partition, &found));
-                }
-                for member in members {
-                    *placed.entry((&member.source, partition)).or_default() += member.rows;
-                }
+/// The rows that sources have in a partition: their number, and a sum of hashes of each source with its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct PartitionSum {
+    rows: u64,
+    hashes: u64,
+}
+
+impl PartitionSum {
+    fn add(&mut self, source: &str, rows: u64) {
+        let mut hasher = DefaultHasher::new();
+        (source, rows).hash(&mut hasher);
+        self.rows += rows;
+        self.hashes = self.hashes.wrapping_add(hasher.finish());
+    }
+}
+
+/// Compares the rows of sources that were read with those in the groups that were made. Its memory depends on the number of
+/// partitions alone.
+#[derive(Debug, Default)]
+pub(super) struct RowsPlaced {
+    expected: BTreeMap<String, PartitionSum>,
+    found: BTreeMap<String, PartitionSum>,
+}
+
+impl RowsPlaced {
+    /// Adds a source that was read.
+    pub fn expect(&mut self, outcome: &SourceOutcome) {
+        for (partition, rows) in &outcome.partitions {
+            sum_of(&mut self.expected, partition).add(&outcome.rows.source, *rows);
+        }
+    }
+
+    /// Adds a group that was made. `was_read`: whether a source is among those that were read.
+    ///
+    /// # Errors
+    /// If its files have other rows than its segments, or a segment other rows than its sources.
+    pub fn add(
+        &mut self,
+        table: &str,
+        partition: &str,
+        group: &UpdatedGroup,
+        was_read: impl Fn(&str) -> bool,
+    ) -> Result<(), RunError> {
+        let written: u64 = group.files.iter().map(|file| file.rows).sum();
+        let expected: u64 = group.segments.iter().map(|(segment, _)| segment.rows).sum();
+        let members = group.segments.iter().filter_map(|(segment, members)| Some((segment, members.as_ref()?)));
+        for (segment, members) in members {
+            let rows: u64 = members.iter().map(|member| member.rows).sum();
+            if rows != segment.rows {
+                let found =
+                    format!("partition `{partition}`: expected {rows} rows in a segment, found {}", segment.rows);
+                return Err(broken(table, partition, &found));
             }
-            if written != expected {
-                let found = format!("partition `{partition}`: expected {expected} rows, found {written} in its files");
+            let sum = sum_of(&mut self.found, partition);
+            members.iter().filter(|member| was_read(&member.source)).for_each(|m| sum.add(&m.source, m.rows));
+        }
+        if written != expected {
+            let found = format!("partition `{partition}`: expected {expected} rows, found {written} in its files");
+            return Err(broken(table, partition, &found));
+        }
+        Ok(())
+    }
+
+    /// Checks that the groups have exactly the rows of the sources that were read.
+    pub fn check(&self, table: &str) -> Result<(), RunError> {
+        for partition in self.expected.keys().chain(self.found.keys()) {
+            let sum = |of: &BTreeMap<String, PartitionSum>| of.get(partition).copied().unwrap_or_default();
+            let (expected, found) = (sum(&self.expected), sum(&self.found));
+            if expected != found {
+                let found = format!(
+                    "partition `{partition}`: expected {} rows of the sources read, found {} in its segments, or other \
+                     sources",
+                    expected.rows, found.rows
+                );
                 return Err(broken(table, partition, &found));
             }
         }
+        Ok(())
     }
-    let mut known = 0;
-    for (key, outcome) in sources {
-        for (partition, rows) in &outcome.partitions {
-            let found = placed.get(&(key.as_str(), partition.as_str())).copied().unwrap_or_default();
-            known += 1;
-            if found != *rows {
-                let found = format!("partition `{partition}`: expected {rows} rows, found {found} in its segments");
-                return Err(broken(table, key, &found));
-            }
-        }
-    }
-    match is_whole && placed.len() != known {
-        true => Err(broken(table, table, "its segments have rows of sources that have none")),
-        false => Ok(()),
-    }
+}
+
+fn sum_of<'m>(sums: &'m mut BTreeMap<String, PartitionSum>, partition: &str) -> &'m mut PartitionSum {
+    sums.entry(partition.to_owned()).or_default()
 }
 
 fn broken(table: &str, path: &str, found: &str) -> RunError {

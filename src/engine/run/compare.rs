@@ -4,7 +4,8 @@
 //!
 //! Must not: read a CSV or the warehouse, only one listing of the lake and the manifests; write anything.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
@@ -18,7 +19,7 @@ use crate::domain::pipeline::Pipeline;
 use crate::domain::table_log::diff::{Difference as SourceDifference, Differences, ListedSource, compare};
 use crate::domain::table_log::entries::SourceEntry;
 use crate::engine::run_error::{store_error, table_error};
-use crate::pipelines::tables::{Maps, TableError, TableStore};
+use crate::pipelines::tables::{Maps, TableStore};
 use crate::ports::ObjectStore;
 use crate::ports::store::Bucket;
 
@@ -31,8 +32,8 @@ pub struct Difference(String);
 ///
 /// # Errors
 /// As [`difference`].
-pub fn differs(store: &dyn ObjectStore, slug: &Slug, pipeline: &Pipeline) -> Result<bool, RunError> {
-    Ok(difference(store, slug, pipeline)?.is_some())
+pub fn differs(store: &dyn ObjectStore, slug: &Slug, pipeline: &Pipeline, scratch: &Path) -> Result<bool, RunError> {
+    Ok(difference(store, slug, pipeline, scratch)?.is_some())
 }
 
 /// The differences that an incremental run would find: sources that are new, changed (size, ETag) or removed; a table
@@ -42,16 +43,20 @@ pub fn differs(store: &dyn ObjectStore, slug: &Slug, pipeline: &Pipeline) -> Res
 /// changed files in the warehouse are not differences.
 ///
 /// # Errors
-/// If the store fails, or a manifest is of a newer version.
-pub fn difference(store: &dyn ObjectStore, slug: &Slug, pipeline: &Pipeline) -> Result<Option<Difference>, RunError> {
+/// If the store or `scratch`, an existing folder, fails, or a manifest is of a newer version.
+pub fn difference(
+    store: &dyn ObjectStore,
+    slug: &Slug,
+    pipeline: &Pipeline,
+    scratch: &Path,
+) -> Result<Option<Difference>, RunError> {
     // The time is only used in manifests, and none is written here.
-    let lake = Lake::list(store, slug, DateTime::<Utc>::UNIX_EPOCH, BTreeMap::new())?;
+    let lake = Lake::list(store, slug, DateTime::<Utc>::UNIX_EPOCH, scratch, BTreeSet::new())?;
     let mut any = false;
     let mut hasher = Sha256::new();
     let mut differ = false;
     for mapping in &pipeline.mappings {
-        let sources = lake.sources(mapping)?;
-        any = any || !sources.is_empty();
+        let sources = lake.sources(mapping)?.inspect(|_| any = true);
         let table = TableStore { store, slug, table: mapping.table.as_str() };
         if let Some(how) = table_difference(&table, sources)? {
             differ = true;
@@ -62,25 +67,31 @@ pub fn difference(store: &dyn ObjectStore, slug: &Slug, pipeline: &Pipeline) -> 
 }
 
 /// A text unique to the difference.
-fn table_difference(table: &TableStore<'_>, sources: Vec<ListedSource>) -> Result<Option<String>, RunError> {
+fn table_difference(
+    table: &TableStore<'_>,
+    sources: impl Iterator<Item = Result<ListedSource, RunError>>,
+) -> Result<Option<String>, RunError> {
     let found = table.root().map_err(table_error)?;
     let maps = Maps::of(found.readable());
-    let mut states = Vec::new();
+    let mut states = Sha256::new();
+    let mut differs = false;
     let mut reader = table.reader();
-    let listing = sources.into_iter().map(Ok::<_, TableError>);
-    for difference in Differences::new(listing, maps.sources.entries(&mut reader)) {
-        match difference.map_err(table_error)? {
-            SourceDifference::Unknown(listed, entry) => states.extend(looked_up(table, listed, *entry)?),
-            difference => states.push(state(&difference)),
-        }
+    let entries = maps.sources.entries(&mut reader).map(|entry| entry.map_err(table_error));
+    for difference in Differences::new(sources, entries) {
+        let state = match difference? {
+            SourceDifference::Unknown(listed, entry) => looked_up(table, listed, *entry)?,
+            difference => Some(state(&difference)),
+        };
+        // Debug output quotes strings, so no two states have the same text.
+        states.update(state.as_deref().unwrap_or_default());
+        differs |= state.is_some();
     }
     let needs_recovery = table.needs_recovery().map_err(table_error)?;
-    if states.is_empty() && !needs_recovery {
+    if !differs && !needs_recovery {
         return Ok(None);
     }
     let root = found.readable().map(|root| (root.sequence, root.fence));
-    // Debug output quotes strings, so no two states have the same text.
-    Ok(Some(format!("{:?}\n", (table.table, root, needs_recovery, states))))
+    Ok(Some(format!("{:?}\n", (table.table, root, needs_recovery, hex(&states.finalize())))))
 }
 
 fn state(difference: &SourceDifference) -> String {

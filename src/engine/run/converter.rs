@@ -11,7 +11,8 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::domain::job::{RunError, RunErrorCode};
 use crate::engine::convert::{
-    BufferedRows, BuildInputs, Conversion, ConvertError, Converted, RowGroups, SourceOutcome, SourceRef, SpooledFile,
+    BufferedRows, BuildInputs, Conversion, ConvertError, Converted, OutcomeSink, RowGroups, SourceList, SourceOutcome,
+    SpooledFile,
 };
 use crate::engine::run_error::scratch_error;
 
@@ -24,7 +25,7 @@ pub trait Converter {
     ///
     /// # Errors
     /// See [`ConvertError`].
-    fn buffer(&self, table: &Conversion<'_>, sources: &[SourceRef]) -> Result<Self::Buffered, ConvertError>;
+    fn buffer(&self, table: &Conversion<'_>, sources: &Arc<SourceList>) -> Result<Self::Buffered, ConvertError>;
 
     /// The outcome of each buffered source, in key order.
     fn outcomes<'h>(&self, buffered: &'h Self::Buffered) -> &'h [SourceOutcome];
@@ -33,7 +34,12 @@ pub trait Converter {
     ///
     /// # Errors
     /// See [`ConvertError`].
-    fn build(&self, table: &Conversion<'_>, inputs: BuildInputs<Self::Buffered>) -> Result<Converted, ConvertError>;
+    fn build(
+        &self,
+        table: &Conversion<'_>,
+        inputs: BuildInputs<Self::Buffered>,
+        read: &mut OutcomeSink<'_>,
+    ) -> Result<Converted, ConvertError>;
 
     /// See [`Conversion::assemble`].
     ///
@@ -61,7 +67,7 @@ pub struct CsvConverter;
 impl Converter for CsvConverter {
     type Buffered = BufferedRows;
 
-    fn buffer(&self, table: &Conversion<'_>, sources: &[SourceRef]) -> Result<BufferedRows, ConvertError> {
+    fn buffer(&self, table: &Conversion<'_>, sources: &Arc<SourceList>) -> Result<BufferedRows, ConvertError> {
         table.buffer(sources)
     }
 
@@ -69,8 +75,13 @@ impl Converter for CsvConverter {
         &buffered.sources
     }
 
-    fn build(&self, table: &Conversion<'_>, inputs: BuildInputs) -> Result<Converted, ConvertError> {
-        table.build(inputs)
+    fn build(
+        &self,
+        table: &Conversion<'_>,
+        inputs: BuildInputs,
+        read: &mut OutcomeSink<'_>,
+    ) -> Result<Converted, ConvertError> {
+        table.build(inputs, read)
     }
 
     fn assemble(

@@ -1,100 +1,218 @@
-//! The sources of a run: one listing of the pipeline's part of the lake, matched against the globs of each table.
+//! The sources of a run: a listing of the pipeline's part of the lake, or a look at the keys that events named, matched
+//! against the globs of each table.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use globset::{GlobSet, GlobSetBuilder};
 
-use super::request::RunRequest;
+use super::listing::{Listing, ListingWriter};
+use super::request::{PARALLEL_HEADS_MAX, RunRequest};
 use crate::domain::job::{RunError, RunErrorCode};
 use crate::domain::layout::{has_empty_segment, pipeline_prefix};
-use crate::domain::limits::{SKIPPED_KEYS_MAX, UNSETTLED_WAIT_MS};
+use crate::domain::limits::{LIST_PAGE_KEYS_MAX, SKIPPED_KEYS_MAX, UNSETTLED_WAIT_MS};
 use crate::domain::name::Slug;
 use crate::domain::pipeline::{Mapping, compile_glob};
 use crate::domain::table_log::diff::ListedSource;
+use crate::engine::convert::TextList;
 use crate::engine::run_error::store_error;
 use crate::ports::ObjectStore;
-use crate::ports::store::{Bucket, ObjectMeta, list_all_and_skipped};
+use crate::ports::store::{Bucket, ObjectMeta, StoreError};
+use crate::sync::parallel_map;
 
-/// A listing of the lake.
+/// What a run saw of the lake.
 pub(super) struct Lake {
-    /// By the store's clock, before the listing: later writes have later times.
+    /// By the store's clock, before the look: later writes have later times.
     pub listed_at: DateTime<Utc>,
-    /// Relative to the pipeline's prefix.
-    pub keys: BTreeSet<String>,
-    objects: BTreeMap<String, ObjectMeta>,
+    seen: Seen,
     /// Objects that can't be read because of their names: invalid keys, and folder markers with contents.
     skipped: BTreeSet<String>,
-    /// How often a source was found to differ from the plan, whatever its listing says.
-    suspects: BTreeMap<String, u32>,
+    /// Whether a key has an empty segment.
+    has_odd_keys: bool,
+    /// Sources that were found to differ from the plan, whatever their listing says.
+    suspects: BTreeSet<String>,
+}
+
+enum Seen {
+    /// Every object.
+    All(Listing),
+    /// These keys alone, with the objects that exist.
+    These(BTreeMap<String, Option<ListedSource>>),
 }
 
 impl Lake {
-    /// `now`: local time before the call.
+    /// Lists the pipeline's part of the lake into a file in `scratch`. `now`: local time before the call.
     pub fn list(
         store: &dyn ObjectStore,
         slug: &Slug,
         now: DateTime<Utc>,
-        suspects: BTreeMap<String, u32>,
+        scratch: &Path,
+        suspects: BTreeSet<String>,
     ) -> Result<Self, RunError> {
         let prefix = pipeline_prefix(slug);
-        let (listed, skipped) = list_all_and_skipped(store, Bucket::Lake, &prefix).map_err(store_error)?;
-        let skipped = skipped.into_iter().filter_map(|key| Some(key.strip_prefix(&prefix)?.to_owned()));
-        let relative = |o: ObjectMeta| Some((o.key.strip_prefix(&prefix)?.to_owned(), o));
-        let is_file = |(key, _): &(String, ObjectMeta)| !key.is_empty() && !key.ends_with('/');
-        let (objects, markers): (BTreeMap<String, ObjectMeta>, BTreeMap<_, _>) =
-            listed.into_iter().filter_map(relative).partition(is_file);
-        let odd_markers = markers.into_iter().filter(|(_, object)| object.size > 0).map(|(key, _)| key);
-        let skipped = skipped.chain(odd_markers).collect();
+        let mut listing = ListingWriter::create(scratch)?;
+        let (mut skipped, mut has_odd_keys, mut after) = (BTreeSet::new(), false, None);
+        let mut skip = |key: &str| {
+            if skipped.len() < SKIPPED_KEYS_MAX {
+                skipped.insert(key.to_owned());
+            }
+        };
+        loop {
+            let page = store.list(Bucket::Lake, &prefix, None, after.as_deref(), LIST_PAGE_KEYS_MAX);
+            let page = page.map_err(store_error)?;
+            page.skipped.iter().filter_map(|key| key.strip_prefix(&prefix)).for_each(&mut skip);
+            for object in page.objects {
+                let Some(source) = listed(&prefix, object) else { continue };
+                if is_file(&source.key) {
+                    has_odd_keys |= has_empty_segment(&source.key);
+                    listing.push(&source)?;
+                } else if source.size > 0 {
+                    skip(&source.key);
+                }
+            }
+            match page.next {
+                Some(next) => after = Some(next),
+                None => break,
+            }
+        }
+        let seen = Seen::All(listing.finish()?);
         let listed_at = now - store.clock_skew().unwrap_or_default();
-        Ok(Self { listed_at, keys: objects.keys().cloned().collect(), objects, skipped, suspects })
+        Ok(Self { listed_at, seen, skipped, has_odd_keys, suspects })
     }
 
-    /// Lists again after `key` differed from the plan.
-    pub fn again(self, request: &RunRequest<'_>, key: String) -> Result<Self, RunError> {
-        let mut suspects = self.suspects;
-        *suspects.entry(key).or_default() += 1;
-        Self::list(request.store, request.slug(), request.clock.now(), suspects)
+    /// Looks at these keys alone, relative to the pipeline's prefix.
+    pub fn look_at(
+        request: &RunRequest<'_>,
+        keys: &BTreeSet<String>,
+        suspects: BTreeSet<String>,
+    ) -> Result<Self, RunError> {
+        let now = request.clock.now();
+        let files: Vec<&String> = keys.iter().filter(|key| is_file(key)).collect();
+        let objects = parallel_map(&files, PARALLEL_HEADS_MAX, |key| head(request, key))?;
+        let has_odd_keys = files.iter().any(|key| has_empty_segment(key));
+        let seen = Seen::These(files.into_iter().cloned().zip(objects).collect());
+        let listed_at = now - request.store.clock_skew().unwrap_or_default();
+        Ok(Self { listed_at, seen, skipped: BTreeSet::new(), has_odd_keys, suspects })
     }
 
-    pub fn matches_any(&self, mapping: &Mapping) -> Result<bool, RunError> {
-        let globs = glob_set(mapping)?;
-        Ok(self.keys.iter().any(|key| globs.is_match(key)))
+    /// Lists again, all of it.
+    pub fn whole(self, request: &RunRequest<'_>, scratch: &Path) -> Result<Self, RunError> {
+        Self::list(request.store, request.slug(), request.clock.now(), scratch, self.suspects)
+    }
+
+    /// Looks again after `key` differed from the plan.
+    pub fn again(mut self, request: &RunRequest<'_>, key: String, scratch: &Path) -> Result<Self, RunError> {
+        self.suspects.insert(key.clone());
+        match self.seen {
+            Seen::All(_) => self.whole(request, scratch),
+            Seen::These(seen) => {
+                let keys = seen.into_keys().chain([key]).collect();
+                Self::look_at(request, &keys, self.suspects)
+            }
+        }
+    }
+
+    /// Whether every object was seen.
+    pub fn is_whole(&self) -> bool {
+        matches!(self.seen, Seen::All(_))
+    }
+
+    /// The keys that were looked at; `None`: all.
+    pub fn keys_seen(&self) -> Option<impl Iterator<Item = &String>> {
+        match &self.seen {
+            Seen::All(_) => None,
+            Seen::These(seen) => Some(seen.keys()),
+        }
+    }
+
+    /// A key of the lake, if there is any.
+    pub fn any_key(&self) -> Option<String> {
+        self.objects().next().and_then(Result::ok).map(|source| source.key)
+    }
+
+    /// Objects that were seen, in key order.
+    fn objects(&self) -> Box<dyn Iterator<Item = Result<ListedSource, RunError>> + '_> {
+        match &self.seen {
+            Seen::All(listing) => Box::new(listing.iter()),
+            Seen::These(seen) => Box::new(seen.values().flatten().cloned().map(Ok)),
+        }
     }
 
     /// Files that no table reads by accident: those with invalid keys, and those that a glob would match without an
     /// empty segment in their keys (`in//a.csv` and `in/*.csv`). At most [`SKIPPED_KEYS_MAX`].
     pub fn overlooked(&self, mappings: &[Mapping]) -> Result<Vec<String>, RunError> {
-        let odd: Vec<&String> = self.keys.iter().filter(|key| has_empty_segment(key)).collect();
         let mut overlooked = self.skipped.clone();
-        if !odd.is_empty() {
+        if self.has_odd_keys {
             let globs = mappings.iter().map(glob_set).collect::<Result<Vec<_>, _>>()?;
             let is_read = |key: &str| globs.iter().any(|globs| globs.is_match(key));
-            let near = odd.into_iter().filter(|key| !is_read(key) && is_read(&without_empty_segments(key)));
-            overlooked.extend(near.cloned());
-        }
-        Ok(overlooked.into_iter().take(SKIPPED_KEYS_MAX).collect())
-    }
-
-    /// The listed objects that match the globs of a table.
-    pub fn matching(&self, mapping: &Mapping) -> Result<BTreeMap<&str, &ObjectMeta>, RunError> {
-        let globs = glob_set(mapping)?;
-        let objects = self.objects.iter().map(|(key, object)| (key.as_str(), object));
-        Ok(objects.filter(|(key, _)| globs.is_match(key)).collect())
-    }
-
-    /// The sources of a table, in key order.
-    pub fn sources(&self, mapping: &Mapping) -> Result<Vec<ListedSource>, RunError> {
-        let source = |(key, object): (&str, &ObjectMeta)| {
-            let (mut etag, mut modified) = (object.etag.as_ref().map(|etag| etag.0.clone()), object.modified);
-            if self.suspects.contains_key(key) {
-                // It was found to differ from its listing: only a HEAD tells what it is.
-                (etag, modified) = (None, DateTime::<Utc>::MAX_UTC);
+            for object in self.objects() {
+                let ListedSource { key, .. } = object?;
+                let is_near = has_empty_segment(&key) && !is_read(&key) && is_read(&without_empty_segments(&key));
+                if is_near && overlooked.len() < SKIPPED_KEYS_MAX {
+                    overlooked.insert(key);
+                }
             }
-            ListedSource { key: key.to_owned(), size: object.size, etag, modified }
-        };
-        Ok(self.matching(mapping)?.into_iter().map(source).collect())
+        }
+        Ok(overlooked.into_iter().collect())
     }
+
+    /// The sources of a table that were seen, in key order.
+    pub fn sources<'l>(
+        &'l self,
+        mapping: &Mapping,
+    ) -> Result<impl Iterator<Item = Result<ListedSource, RunError>> + 'l, RunError> {
+        let globs = glob_set(mapping)?;
+        let is_wanted = move |object: &Result<ListedSource, RunError>| match object {
+            Ok(object) => globs.is_match(&object.key),
+            Err(_) => true,
+        };
+        Ok(self.objects().filter(is_wanted).map(|object| object.map(|source| self.suspected(source))))
+    }
+
+    fn suspected(&self, source: ListedSource) -> ListedSource {
+        match self.suspects.contains(&source.key) {
+            // It was found to differ from its listing: only a HEAD tells what it is.
+            true => ListedSource { etag: None, modified: DateTime::<Utc>::MAX_UTC, ..source },
+            false => source,
+        }
+    }
+
+    /// Some sources of a table, whether they were seen or not.
+    pub fn some_sources(
+        &self,
+        request: &RunRequest<'_>,
+        mapping: &Mapping,
+        keys: &BTreeSet<String>,
+    ) -> Result<Vec<ListedSource>, RunError> {
+        if self.is_whole() {
+            let is_wanted = |found: &Result<ListedSource, RunError>| {
+                found.as_ref().map_or(true, |source| keys.contains(&source.key))
+            };
+            return self.sources(mapping)?.filter(is_wanted).collect();
+        }
+        Self::look_at(request, keys, self.suspects.clone())?.sources(mapping)?.collect()
+    }
+}
+
+fn listed(prefix: &str, object: ObjectMeta) -> Option<ListedSource> {
+    let key = object.key.strip_prefix(prefix)?.to_owned();
+    let etag = object.etag.map(|etag| etag.0);
+    Some(ListedSource { key, size: object.size, etag, modified: object.modified })
+}
+
+fn head(request: &RunRequest<'_>, key: &str) -> Result<Option<ListedSource>, RunError> {
+    let prefix = pipeline_prefix(request.slug());
+    match request.store.head(Bucket::Lake, &format!("{prefix}{key}")) {
+        Ok(object) => Ok(object.and_then(|object| listed(&prefix, object))),
+        // Events may name what can't exist.
+        Err(StoreError::InvalidKey { .. }) => Ok(None),
+        Err(error) => Err(store_error(error)),
+    }
+}
+
+fn is_file(key: &str) -> bool {
+    !key.is_empty() && !key.ends_with('/')
 }
 
 /// Asks the store whether each source is complete, if the request says so. `sources`: keys relative to the pipeline's
@@ -102,16 +220,16 @@ impl Lake {
 ///
 /// # Errors
 /// `SourceBeingWritten` for the first source that may still be written.
-pub(super) fn check_not_being_written<'k>(
+pub(super) fn check_not_being_written(
     request: &RunRequest<'_>,
     table: &str,
-    sources: impl IntoIterator<Item = &'k String>,
+    sources: &TextList,
 ) -> Result<(), RunError> {
     if !request.settle {
         return Ok(());
     }
     let prefix = pipeline_prefix(request.slug());
-    for key in sources {
+    for key in sources.iter() {
         if request.store.is_being_written(Bucket::Lake, &format!("{prefix}{key}")).map_err(store_error)? {
             return Err(being_written(table, key));
         }

@@ -1,6 +1,6 @@
 //! Plans and converts all tables of a run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::converter::Converter;
@@ -11,7 +11,7 @@ use super::progress::RunCounters;
 use super::request::RunRequest;
 use super::stager::Stager;
 use super::table_run::{PlannedTable, TableRun};
-use crate::domain::job::{RunError, RunErrorCode, Stage};
+use crate::domain::job::{ChangedKeys, RunError, RunErrorCode, Stage};
 use crate::domain::layout::pipeline_prefix;
 use crate::domain::limits::REPLANS_MAX;
 use crate::engine::convert::{ConvertError, ConvertProgress};
@@ -26,31 +26,35 @@ pub(super) fn prepare_all<C: Converter>(
     request: &RunRequest<'_>,
     converter: &C,
     counters: &RunCounters<'_>,
-    scratch: &Path,
+    run_scratch: &Path,
     stager: &Stager<'_, '_>,
 ) -> Result<(Vec<PreparedTable>, Vec<String>), RunFailure> {
     let mappings = &request.pipeline.mappings;
     counters.stage(Stage::Planning);
     counters.mappings(mappings.len() as u64);
-    let mut lake = Lake::list(request.store, request.slug(), request.clock.now(), BTreeMap::new())?;
-    if !request.clean && !mappings.is_empty() {
-        let mut any = false;
-        for mapping in mappings {
-            any = any || lake.matches_any(mapping)?;
-        }
-        if !any {
-            return Err(no_input(request, &lake).into());
-        }
+    let (mut lake, mut planned) = plan_all(request, counters, run_scratch)?;
+    if !request.clean && !mappings.is_empty() && !any_source(&planned) {
+        return Err(no_input(request, &lake).into());
     }
-    let mut planned = plan_all(request, counters, &lake)?;
     let mut prepared = Vec::with_capacity(mappings.len());
     let mut replans = 0;
     for (index, mapping) in mappings.iter().enumerate() {
         loop {
-            let scratch = scratch.join(format!("{index}-{replans}"));
+            let scratch = run_scratch.join(format!("{index}-{replans}"));
             std::fs::create_dir_all(&scratch).map_err(|error| scratch_error(&scratch, &error))?;
             let table = TableRun { request, mapping, counters, lake: &lake };
-            match table.prepare(converter, planned.remove(&index), &scratch, stager) {
+            let plan = match planned.remove(&index) {
+                Some(plan) => plan,
+                // The lake was looked at again since.
+                None => match table.plan()? {
+                    Some(plan) => plan,
+                    None => {
+                        lake = lake.whole(request, run_scratch)?;
+                        continue;
+                    }
+                },
+            };
+            match table.prepare(converter, plan, &scratch, stager) {
                 Ok(table) => {
                     prepared.push(table);
                     break;
@@ -63,7 +67,7 @@ pub(super) fn prepare_all<C: Converter>(
                         return Err(source_changed(&key).into());
                     }
                     replans += 1;
-                    lake = lake.again(request, key)?;
+                    lake = lake.again(request, key, run_scratch)?;
                     // The remaining plans are of the previous listing.
                     planned.clear();
                 }
@@ -77,20 +81,43 @@ pub(super) fn prepare_all<C: Converter>(
     Ok((prepared, overlooked))
 }
 
-/// Plans every table, by index of its mapping, before the first is converted, so that a run that can't succeed fails
-/// before hours of work.
-fn plan_all(
-    request: &RunRequest<'_>,
-    counters: &RunCounters<'_>,
-    lake: &Lake,
-) -> Result<BTreeMap<usize, PlannedTable>, RunFailure> {
+/// Plans by the index of their mapping.
+type Plans = BTreeMap<usize, PlannedTable>;
+
+/// Looks at the keys that events named, or at the whole lake, and plans every table before the first is converted, so that a
+/// run that can't succeed fails before hours of work.
+fn plan_all(request: &RunRequest<'_>, counters: &RunCounters<'_>, scratch: &Path) -> Result<(Lake, Plans), RunFailure> {
+    if let ChangedKeys::These(keys) = request.changed {
+        let lake = Lake::look_at(request, keys, BTreeSet::new())?;
+        // Whether no table has a source at all is told by a listing alone.
+        if let Some(planned) = plan_in(request, counters, &lake)?.filter(any_source) {
+            return Ok((lake, planned));
+        }
+    }
+    let lake = list(request, scratch)?;
+    let planned = plan_in(request, counters, &lake)?.unwrap_or_default();
+    Ok((lake, planned))
+}
+
+fn list(request: &RunRequest<'_>, scratch: &Path) -> Result<Lake, RunError> {
+    Lake::list(request.store, request.slug(), request.clock.now(), scratch, BTreeSet::new())
+}
+
+fn any_source(planned: &Plans) -> bool {
+    planned.values().any(|planned| planned.sources.listed > 0)
+}
+
+/// `None` if a table needs the whole lake.
+fn plan_in(request: &RunRequest<'_>, counters: &RunCounters<'_>, lake: &Lake) -> Result<Option<Plans>, RunFailure> {
     let mappings = &request.pipeline.mappings;
     let at_a_time = if request.store.is_remote() { PARALLEL_PLANS_MAX } else { 1 };
     let planned = parallel_map(mappings, at_a_time, |mapping| {
         counters.check().map_err(failure::stopped)?;
         TableRun { request, mapping, counters, lake }.plan()
     })?;
-    Ok(planned.into_iter().enumerate().collect())
+    let count = planned.len();
+    let planned: Plans = planned.into_iter().enumerate().filter_map(|(at, planned)| Some((at, planned?))).collect();
+    Ok(Some(planned).filter(|planned| planned.len() == count))
 }
 
 fn no_input(request: &RunRequest<'_>, lake: &Lake) -> RunError {
@@ -101,7 +128,7 @@ fn no_input(request: &RunRequest<'_>, lake: &Lake) -> RunError {
         .detail(format!(
             "looked for `{}`{}; put files there or correct `files`. A clean run empties the tables instead",
             globs.join("`, `"),
-            match overlooked.first().or(lake.keys.first()) {
+            match overlooked.first().cloned().or_else(|| lake.any_key()) {
                 Some(first) => format!(", but the lake has only other files, such as `{first}`"),
                 None => ", but the lake has no files".to_owned(),
             }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::domain::job::{PartitionChange, PartitionChanges, TableChanges, TableResult};
+use crate::domain::job::{PartitionChange, PartitionChanges, SourceResult, TableChanges, TableResult};
+use crate::domain::table_log::entries::SourceEntry;
 use crate::domain::table_log::root::Totals;
 use crate::engine::convert::SourceOutcome;
 use crate::pipelines::tables::PartitionRows;
@@ -14,79 +15,110 @@ const CHANGES_OF_RUN_MAX: usize = 2_000;
 const SHOWN_MIN: usize = 10;
 /// Sources listed with each of them.
 const CHANGE_SOURCES_MAX: usize = 5;
+/// Sources that a job's record lists of a table.
+const SOURCES_MAX: usize = 10_000;
 
-/// What a run found and made.
+/// What a run did with a table, in memory that doesn't depend on the number of sources.
 #[derive(Debug, Default)]
-pub(super) struct ResultOf<'a> {
+pub(super) struct Report {
+    read: u64,
+    warnings: BTreeMap<String, u64>,
+    /// Those with rejected rows or a note.
+    notable: Vec<SourceResult>,
+    others: Vec<SourceResult>,
+    /// The first sources with rows in each partition that were read or removed.
+    sources: BTreeMap<String, Vec<String>>,
+}
+
+/// The rest of the result.
+#[derive(Debug, Default)]
+pub(super) struct ReportEnd {
     pub totals: Totals,
     pub before: Option<Totals>,
     /// Sources in the lake.
     pub listed: u64,
-    pub outcomes: Vec<&'a SourceOutcome>,
-    /// Sources that were removed, with their partitions.
-    pub removed: Vec<(&'a str, &'a BTreeMap<String, u64>)>,
+    /// The partitions whose files differ.
     pub partitions: Vec<PartitionRows>,
     /// Tables of the run.
     pub tables: usize,
 }
 
-impl ResultOf<'_> {
-    pub fn table_result(&self) -> TableResult {
-        let mut warnings: BTreeMap<String, u64> = BTreeMap::new();
-        for (check, rows) in self.outcomes.iter().flat_map(|outcome| &outcome.warnings) {
-            *warnings.entry(check.clone()).or_default() += rows;
+impl Report {
+    pub fn read(&mut self, outcome: &SourceOutcome) {
+        self.read += 1;
+        for (check, rows) in &outcome.warnings {
+            *self.warnings.entry(check.clone()).or_default() += rows;
         }
+        let is_notable = outcome.rows.rows_rejected > 0 || outcome.rows.note.is_some();
+        let list = if is_notable { &mut self.notable } else { &mut self.others };
+        if list.len() < SOURCES_MAX {
+            list.push(outcome.rows.clone());
+        }
+        self.touched(&outcome.rows.source, outcome.partitions.keys());
+    }
+
+    pub fn removed(&mut self, source: &str, entry: &SourceEntry) {
+        self.touched(source, entry.partitions.keys());
+    }
+
+    fn touched<'p>(&mut self, source: &str, partitions: impl Iterator<Item = &'p String>) {
+        for partition in partitions {
+            let first = self.sources.entry(partition.clone()).or_default();
+            let at = first.partition_point(|known| known.as_str() < source);
+            if at < CHANGE_SOURCES_MAX {
+                first.insert(at, source.to_owned());
+                first.truncate(CHANGE_SOURCES_MAX);
+            }
+        }
+    }
+
+    pub fn finish(self, end: &ReportEnd) -> TableResult {
         let of = |is_wanted: &dyn Fn(&PartitionRows) -> bool| -> Vec<String> {
-            self.partitions.iter().filter(|rows| is_wanted(rows)).map(|rows| rows.partition.clone()).collect()
+            end.partitions.iter().filter(|rows| is_wanted(rows)).map(|rows| rows.partition.clone()).collect()
         };
         let planned = PartitionChanges { write: of(&|rows| rows.after > 0), delete: of(&|rows| rows.after == 0) };
         let written = planned.write.len() as u64;
+        let changes = self.changes(end);
+        let mut sources = self.notable;
+        sources.extend(self.others);
+        sources.truncate(SOURCES_MAX);
+        sources.sort_by(|a, b| a.source.cmp(&b.source));
         TableResult {
-            rows_written: self.totals.rows,
-            rows_rejected: self.totals.rows_rejected,
-            rows_filtered: self.totals.rows_filtered,
+            rows_written: end.totals.rows,
+            rows_rejected: end.totals.rows_rejected,
+            rows_filtered: end.totals.rows_filtered,
             partitions_written: written,
-            partitions_unchanged: self.totals.partitions - written,
+            partitions_unchanged: end.totals.partitions - written,
             partitions_deleted: planned.delete.len() as u64,
-            files: self.totals.files,
-            bytes: self.totals.bytes,
-            sources_read: self.outcomes.len() as u64,
-            sources_skipped: self.listed.saturating_sub(self.outcomes.len() as u64),
-            sources: self.outcomes.iter().map(|outcome| outcome.rows.clone()).collect(),
-            warnings,
-            rows_before: self.before.map(|before| before.rows),
-            changes: self.changes(),
+            files: end.totals.files,
+            bytes: end.totals.bytes,
+            sources_read: self.read,
+            sources_skipped: end.listed.saturating_sub(self.read),
+            sources,
+            warnings: self.warnings,
+            rows_before: end.before.map(|before| before.rows),
+            changes,
             planned,
         }
     }
 
-    fn changes(&self) -> TableChanges {
+    fn changes(&self, end: &ReportEnd) -> TableChanges {
         let some = |rows: u64| Some(rows).filter(|rows| *rows > 0);
-        let mut shown: Vec<&PartitionRows> = self.partitions.iter().collect();
+        let mut shown: Vec<&PartitionRows> = end.partitions.iter().collect();
         shown.sort_by(|a, b| {
             b.before.abs_diff(b.after).cmp(&a.before.abs_diff(a.after)).then_with(|| a.partition.cmp(&b.partition))
         });
-        shown.truncate((CHANGES_OF_RUN_MAX / self.tables.max(1)).clamp(SHOWN_MIN, CHANGES_SHOWN_MAX));
+        shown.truncate((CHANGES_OF_RUN_MAX / end.tables.max(1)).clamp(SHOWN_MIN, CHANGES_SHOWN_MAX));
         let change = |rows: &PartitionRows| PartitionChange {
             partition: rows.partition.clone(),
             rows_before: some(rows.before),
             rows_after: some(rows.after),
-            sources: self.sources_of(&rows.partition),
+            sources: self.sources.get(&rows.partition).cloned().unwrap_or_default(),
         };
         TableChanges {
             partitions: shown.into_iter().map(change).collect(),
-            partitions_total: self.partitions.len() as u64,
+            partitions_total: end.partitions.len() as u64,
         }
-    }
-
-    /// The first sources with rows in the partition that were read or removed.
-    fn sources_of(&self, partition: &str) -> Vec<String> {
-        let read = self.outcomes.iter().map(|outcome| (outcome.rows.source.as_str(), &outcome.partitions));
-        let all = read.chain(self.removed.iter().copied());
-        let mut sources: Vec<&str> =
-            all.filter(|(_, partitions)| partitions.contains_key(partition)).map(|(source, _)| source).collect();
-        sources.sort_unstable();
-        sources.into_iter().take(CHANGE_SOURCES_MAX).map(str::to_owned).collect()
     }
 }
 
@@ -106,19 +138,12 @@ mod tests {
             outcome.rows.source = source.to_owned();
             outcome
         };
-        let (b, d) = (outcome("b", "p=2"), outcome("d", "p=4"));
-        let removed = BTreeMap::from([("p=3".to_owned(), 1)]);
+        let mut report = Report::default();
+        [("b", "p=2"), ("d", "p=4")].iter().for_each(|(source, partition)| report.read(&outcome(source, partition)));
+        report.touched("c", ["p=3".to_owned()].iter());
         let totals = Totals { partitions: 5, ..Totals::default() };
         let partitions = vec![rows("p=2", 7, 9), rows("p=3", 1, 0), rows("p=4", 0, 4)];
-        let result = ResultOf {
-            totals,
-            partitions,
-            outcomes: vec![&b, &d],
-            removed: vec![("c", &removed)],
-            tables: 1,
-            ..ResultOf::default()
-        };
-        let result = result.table_result();
+        let result = report.finish(&ReportEnd { totals, partitions, tables: 1, ..ReportEnd::default() });
         let changes: Vec<_> = result
             .changes
             .partitions
@@ -141,9 +166,28 @@ mod tests {
         let partitions: Vec<PartitionRows> = (0..20_000).map(|n| rows(&format!("p={n:05}"), 0, 1)).collect();
         for (tables, shown) in [(1, CHANGES_SHOWN_MAX), (20, 100), (1_000, SHOWN_MIN), (0, CHANGES_SHOWN_MAX)] {
             let totals = Totals { partitions: 20_000, ..Totals::default() };
-            let result = ResultOf { totals, partitions: partitions.clone(), tables, ..ResultOf::default() };
-            let changes = result.table_result().changes;
+            let end = ReportEnd { totals, partitions: partitions.clone(), tables, ..ReportEnd::default() };
+            let changes = Report::default().finish(&end).changes;
             assert_eq!((changes.partitions.len(), changes.partitions_total), (shown, 20_000));
         }
+    }
+
+    #[test]
+    fn few_of_many_sources_are_listed_and_first_those_with_rejected_rows() {
+        let mut report = Report::default();
+        for at in 0..SOURCES_MAX + 10 {
+            let mut outcome = SourceOutcome::default();
+            outcome.rows.source = format!("{at:06}");
+            outcome.rows.rows_rejected = u64::from(at >= SOURCES_MAX);
+            outcome.partitions.insert(String::new(), 1);
+            report.read(&outcome);
+        }
+        let partitions = vec![rows("", 0, 1)];
+        let end =
+            ReportEnd { totals: Totals { partitions: 1, ..Totals::default() }, partitions, ..ReportEnd::default() };
+        let result = report.finish(&end);
+        assert_eq!((result.sources.len(), result.sources_read), (SOURCES_MAX, SOURCES_MAX as u64 + 10));
+        assert_eq!(result.sources.iter().filter(|source| source.rows_rejected > 0).count(), 10);
+        assert_eq!(result.changes.partitions[0].sources, ["000000", "000001", "000002", "000003", "000004"]);
     }
 }

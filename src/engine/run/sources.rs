@@ -1,5 +1,7 @@
 //! Which sources of a table changed since its last commit.
 
+use std::sync::Arc;
+
 use super::lake::Lake;
 use super::request::{PARALLEL_HEADS_MAX, RunRequest};
 use crate::domain::job::RunError;
@@ -7,17 +9,20 @@ use crate::domain::layout::pipeline_prefix;
 use crate::domain::pipeline::Mapping;
 use crate::domain::table_log::diff::{Difference, Differences, ListedSource, compare};
 use crate::domain::table_log::entries::SourceEntry;
-use crate::engine::convert::SourceRef;
+use crate::engine::convert::{SourceList, SourceRef};
 use crate::engine::run_error::{store_error, table_error};
-use crate::pipelines::tables::{Maps, TableError, TableStore};
+use crate::pipelines::tables::{Maps, TableStore};
 use crate::ports::store::{Bucket, ETag};
 use crate::sync::parallel_map;
+
+/// Sources looked up by HEAD at a time.
+const BATCH_SOURCES: usize = 1_024;
 
 /// What a run does with the sources of a table, each list in key order.
 #[derive(Debug, Default)]
 pub(super) struct SourceChanges {
     /// New and changed ones.
-    pub read: Vec<SourceRef>,
+    pub read: Arc<SourceList>,
     /// Those that left the lake, as they were read.
     pub removed: Vec<(String, SourceEntry)>,
     /// Archived ones that are in the lake again, unchanged.
@@ -32,67 +37,127 @@ impl SourceChanges {
     }
 }
 
-/// Finds the sources of a table that changed. `maps`: of its manifest; `None`: all sources are read.
+/// The sources of the lake, all of which are read.
+pub(super) fn all(request: &RunRequest<'_>, mapping: &Mapping, lake: &Lake) -> Result<SourceChanges, RunError> {
+    let (mut read, mut listed) = (Reads::new(request), 0);
+    for source in lake.sources(mapping)? {
+        listed += 1;
+        read.add(source?, None)?;
+    }
+    Ok(SourceChanges { read: read.finish()?, listed, ..SourceChanges::default() })
+}
+
+/// Finds the sources of a table that changed. `maps`: of its manifest. `known`: its sources in the lake as of then.
 pub(super) fn changes(
     request: &RunRequest<'_>,
     table: &TableStore<'_>,
     mapping: &Mapping,
     lake: &Lake,
-    maps: Option<&Maps>,
+    maps: &mut Maps,
+    known: u64,
 ) -> Result<SourceChanges, RunError> {
-    let listed = lake.sources(mapping)?;
-    let mut changes = SourceChanges { listed: listed.len() as u64, ..SourceChanges::default() };
-    let mut unknown = Vec::new();
-    match maps {
-        None => unknown.extend(listed.into_iter().map(|listed| (listed, None))),
-        Some(maps) => {
-            let mut reader = table.reader();
-            let listing = listed.into_iter().map(Ok::<_, TableError>);
-            for difference in Differences::new(listing, maps.sources.entries(&mut reader)) {
-                match difference.map_err(table_error)? {
-                    Difference::New(listed) | Difference::Changed(listed) => unknown.push((listed, None)),
-                    Difference::Unknown(listed, entry) => unknown.push((listed, Some(entry))),
-                    Difference::Returned(listed, entry) => changes.returned.push((listed.key, *entry)),
-                    Difference::Removed(key, entry) => changes.removed.push((key, *entry)),
-                }
+    let (mut seen, mut added) = (0, 0);
+    let listing = lake.sources(mapping)?.inspect(|_| seen += 1);
+    let mut found = SourceChanges::default();
+    let mut read = Reads::new(request);
+    let mut reader = table.reader();
+    let mut take = |difference: Result<Difference, RunError>| -> Result<(), RunError> {
+        match difference? {
+            Difference::New(listed) => {
+                added += 1;
+                read.add(listed, None)?;
             }
+            Difference::Changed(listed) => read.add(listed, None)?,
+            Difference::Unknown(listed, entry) => read.add(listed, Some(entry))?,
+            Difference::Returned(listed, entry) => {
+                added += 1;
+                found.returned.push((listed.key, *entry));
+            }
+            Difference::Removed(key, entry) => found.removed.push((key, *entry)),
+        }
+        Ok(())
+    };
+    match lake.keys_seen() {
+        None => {
+            let entries = maps.sources.entries(&mut reader).map(|entry| entry.map_err(table_error));
+            Differences::new(listing, entries).try_for_each(&mut take)?;
+        }
+        Some(keys) => {
+            let mut entries = Vec::new();
+            for key in keys {
+                let entry = maps.sources.get(key, &mut reader).map_err(table_error)?;
+                entries.extend(entry.map(|entry| Ok((key.clone(), entry.clone()))));
+            }
+            Differences::new(listing, entries.into_iter()).try_for_each(&mut take)?;
         }
     }
     let is_wanted = |key: &str| key.starts_with(request.prefix);
-    unknown.retain(|(listed, _)| is_wanted(&listed.key));
-    changes.removed.retain(|(key, _)| is_wanted(key));
-    changes.returned.retain(|(key, _)| is_wanted(key));
-    changes.read = with_tags(request, unknown)?;
-    Ok(changes)
+    found.removed.retain(|(key, _)| is_wanted(key));
+    found.returned.retain(|(key, _)| is_wanted(key));
+    found.read = read.finish()?;
+    found.listed = if lake.is_whole() { seen } else { (known + added).saturating_sub(found.removed.len() as u64) };
+    Ok(found)
 }
 
-/// Adds tags where the listing has none, and leaves out sources whose tag says that they didn't change. A source that was
-/// deleted since the listing is left to the next run.
-pub(super) fn with_tags(
-    request: &RunRequest<'_>,
-    sources: Vec<(ListedSource, Option<Box<SourceEntry>>)>,
-) -> Result<Vec<SourceRef>, RunError> {
-    let prefix = pipeline_prefix(request.slug());
-    let heads = parallel_map(&sources, PARALLEL_HEADS_MAX, |(listed, _)| match listed.etag {
-        None => request.store.head(Bucket::Lake, &format!("{prefix}{}", listed.key)).map(Some),
-        Some(_) => Ok(None),
-    });
-    let mut read = Vec::with_capacity(sources.len());
-    for ((listed, entry), head) in sources.into_iter().zip(heads.map_err(store_error)?) {
-        let listed = match head {
-            Some(None) => continue,
-            Some(Some(head)) => {
-                let etag = head.etag.map(|etag| etag.0);
-                ListedSource { size: head.size, etag, modified: head.modified, ..listed }
-            }
-            None => listed,
-        };
-        if let Some(entry) = entry
-            && compare(listed.clone(), Some(*entry)).is_none()
-        {
-            continue;
-        }
-        read.push(SourceRef { key: listed.key, etag: listed.etag.map(ETag), size: listed.size });
+/// These sources, as they are in the lake now.
+pub(super) fn read_again(request: &RunRequest<'_>, listed: Vec<ListedSource>) -> Result<Arc<SourceList>, RunError> {
+    let mut read = Reads { everywhere: true, ..Reads::new(request) };
+    listed.into_iter().try_for_each(|listed| read.add(listed, None))?;
+    read.finish()
+}
+
+/// Sources to read, in key order.
+struct Reads<'a> {
+    request: &'a RunRequest<'a>,
+    /// Those without the request's prefix, too.
+    everywhere: bool,
+    /// Not looked up yet, with the entries of those that may not have changed.
+    batch: Vec<(ListedSource, Option<Box<SourceEntry>>)>,
+    list: SourceList,
+}
+
+impl<'a> Reads<'a> {
+    fn new(request: &'a RunRequest<'a>) -> Self {
+        Self { request, everywhere: false, batch: Vec::new(), list: SourceList::default() }
     }
-    Ok(read)
+
+    fn add(&mut self, listed: ListedSource, entry: Option<Box<SourceEntry>>) -> Result<(), RunError> {
+        if self.everywhere || listed.key.starts_with(self.request.prefix) {
+            self.batch.push((listed, entry));
+        }
+        if self.batch.len() < BATCH_SOURCES { Ok(()) } else { self.look_up() }
+    }
+
+    fn finish(mut self) -> Result<Arc<SourceList>, RunError> {
+        self.look_up()?;
+        Ok(Arc::new(self.list))
+    }
+
+    /// Adds tags where the listing has none, and leaves out sources whose tag says that they didn't change. A source that
+    /// was deleted since the listing is left to the next run.
+    fn look_up(&mut self) -> Result<(), RunError> {
+        let prefix = pipeline_prefix(self.request.slug());
+        let batch = std::mem::take(&mut self.batch);
+        let heads = parallel_map(&batch, PARALLEL_HEADS_MAX, |(listed, _)| match listed.etag {
+            None => self.request.store.head(Bucket::Lake, &format!("{prefix}{}", listed.key)).map(Some),
+            Some(_) => Ok(None),
+        });
+        for ((listed, entry), head) in batch.into_iter().zip(heads.map_err(store_error)?) {
+            let listed = match head {
+                Some(None) => continue,
+                Some(Some(head)) => {
+                    let etag = head.etag.map(|etag| etag.0);
+                    ListedSource { size: head.size, etag, modified: head.modified, ..listed }
+                }
+                None => listed,
+            };
+            if let Some(entry) = entry
+                && compare(listed.clone(), Some(*entry)).is_none()
+            {
+                continue;
+            }
+            self.list.push(&SourceRef { key: listed.key, etag: listed.etag.map(ETag), size: listed.size });
+        }
+        Ok(())
+    }
 }

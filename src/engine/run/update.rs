@@ -15,8 +15,8 @@ use crate::domain::table_log::entries::{GroupEntry, Member, Members, RangeKey, S
 use crate::domain::table_log::merge::{Merge, merge, row_groups};
 use crate::domain::table_log::regroup::{Changes, Groups, PlannedGroup, PlannedSegment, Regrouped, SegmentRef};
 use crate::engine::convert::{
-    BuildInputs, BuildLayout, BuiltGroup, BuiltSegment, Conversion, ConvertError, Converted, ReadSource, RowGroups,
-    SourceOutcome, SourceRef, SpooledFile, StoredSegment, StoredSource,
+    BuildInputs, BuildLayout, BuiltGroup, BuiltSegment, Conversion, ConvertError, Converted, RowGroups, SourceList,
+    SourceOutcome, SourceRef, SpooledFile, StoredSegment, StoredSource, TextList,
 };
 use crate::engine::run_error::{scratch_error, table_error};
 use crate::pipelines::tables::{Maps, TableStore};
@@ -42,6 +42,15 @@ pub(super) struct UpdatedGroup {
     pub files: Vec<SpooledFile>,
     /// With the sources of new segments.
     pub segments: Vec<(SegmentEntry, Option<Members>)>,
+}
+
+/// Unchanged sources whose rows come from their CSVs.
+#[derive(Default)]
+struct Reread {
+    read: SourceList,
+    /// The partitions that their rows are for.
+    only: BTreeMap<String, Arc<BTreeSet<String>>>,
+    entries: BTreeMap<String, SourceEntry>,
 }
 
 /// Why there is no update.
@@ -84,7 +93,7 @@ impl Updater<'_> {
     pub fn update<C: Converter>(
         &mut self,
         converter: &C,
-        sources: &[SourceRef],
+        sources: &Arc<SourceList>,
         removed: &[(String, SourceEntry)],
     ) -> Result<Update, NoUpdate> {
         let buffered = match sources.is_empty() {
@@ -101,10 +110,9 @@ impl Updater<'_> {
         }
         let files = self.fetch(&planned)?;
         let stored = self.stored(&planned, &files)?;
-        let (read, reread) = self.reread(&planned)?;
-        let inputs = BuildInputs { read, buffered, stored, layout: BuildLayout::Segments };
-        let converted = converter.build(self.conversion, inputs)?;
-        check_reread(&reread, &converted)?;
+        let Reread { read, only, entries } = self.reread(&planned)?;
+        let inputs = BuildInputs { read: Arc::new(read), only, buffered, stored, layout: BuildLayout::Segments };
+        let converted = converter.build(self.conversion, inputs, &mut |outcome| check_reread(&entries, &outcome))?;
         let partitions = self.assemble(converter, planned, &files, converted)?;
         Ok(Update { changed, partitions })
     }
@@ -207,27 +215,24 @@ impl Updater<'_> {
         Ok(stored)
     }
 
-    /// The unchanged sources whose rows come from their CSVs, with their entries.
-    fn reread(
-        &mut self,
-        planned: &BTreeMap<String, Planned>,
-    ) -> Result<(Vec<ReadSource>, BTreeMap<String, SourceEntry>), RunError> {
-        let mut only: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    fn reread(&mut self, planned: &BTreeMap<String, Planned>) -> Result<Reread, RunError> {
+        let mut partitions: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
         for (partition, planned) in planned {
             for source in &planned.merge.reread {
-                only.entry(source).or_default().insert(partition.clone());
+                partitions.entry(source).or_default().insert(partition.clone());
             }
         }
-        let (mut read, mut entries) = (Vec::new(), BTreeMap::new());
-        for (key, only) in only {
+        let mut reread = Reread::default();
+        for (key, partitions) in partitions {
             let key = key.to_owned();
             let entry = self.maps.sources.get(&key, &mut self.table.reader()).map_err(table_error)?.cloned();
             let entry = entry.ok_or_else(|| broken(&self.table, &key, "it has rows, but no entry"))?;
-            let source = SourceRef { key: key.clone(), etag: entry.etag.clone().map(ETag), size: entry.size };
-            read.push(ReadSource { source, only: Some(Arc::new(only)) });
-            entries.insert(key, entry);
+            let etag = entry.etag.clone().map(ETag);
+            reread.read.push(&SourceRef { key: key.clone(), etag, size: entry.size });
+            reread.only.insert(key.clone(), Arc::new(partitions));
+            reread.entries.insert(key, entry);
         }
-        Ok((read, entries))
+        Ok(reread)
     }
 
     /// Makes the files of all groups.
@@ -310,7 +315,7 @@ impl Updater<'_> {
 
 impl UpdatedGroup {
     /// A group that was built whole. `keys`: of the conversion.
-    pub fn of(group: BuiltGroup, keys: &[String]) -> Self {
+    pub fn of(group: BuiltGroup, keys: &TextList) -> Self {
         let segments: Vec<(SegmentEntry, Option<Members>)> = group
             .segments
             .iter()
@@ -327,9 +332,9 @@ impl UpdatedGroup {
     }
 }
 
-fn members_of(segment: &BuiltSegment, keys: &[String]) -> Members {
+fn members_of(segment: &BuiltSegment, keys: &TextList) -> Members {
     let members = segment.members.iter().map(|member| Member {
-        source: keys.get(member.source as usize).cloned().unwrap_or_default(),
+        source: keys.get(member.source as usize).to_owned(),
         rows: member.rows,
         share: member.share,
     });
@@ -340,7 +345,7 @@ fn members_of(segment: &BuiltSegment, keys: &[String]) -> Members {
 struct Built(BTreeMap<String, (Members, Vec<SpooledFile>)>);
 
 impl Built {
-    fn new(groups: Vec<BuiltGroup>, keys: &[String]) -> Self {
+    fn new(groups: Vec<BuiltGroup>, keys: &TextList) -> Self {
         let of = |group: BuiltGroup| {
             let members: Members = group.segments.iter().flat_map(|segment| members_of(segment, keys)).collect();
             Some((members.first()?.source.clone(), (members, group.files)))
@@ -359,20 +364,17 @@ fn parts_of(group: &GroupEntry, segment: usize, files: &BTreeMap<String, PathBuf
     row_groups(group, segment).into_iter().map(part).collect()
 }
 
-/// Checks that sources that were read again are as they were.
-fn check_reread(entries: &BTreeMap<String, SourceEntry>, converted: &Converted) -> Result<(), ConvertError> {
-    for outcome in &converted.sources {
-        let key = &outcome.rows.source;
-        let Some(entry) = entries.get(key) else { continue };
-        if entry.sha256 != outcome.sha256 {
-            return Err(ConvertError::SourceChanged { key: key.clone() });
-        }
-        if entry.partitions != outcome.partitions {
+/// Checks that a source that was read again is as it was.
+fn check_reread(entries: &BTreeMap<String, SourceEntry>, outcome: &SourceOutcome) -> Result<(), ConvertError> {
+    let key = &outcome.rows.source;
+    match entries.get(key) {
+        Some(entry) if entry.sha256 != outcome.sha256 => Err(ConvertError::SourceChanged { key: key.clone() }),
+        Some(entry) if entry.partitions != outcome.partitions => {
             let message = format!("source `{key}` gave other partitions than before");
-            return Err(RunError::new(RunErrorCode::AccountingBroken, message).path(key.as_str()).into());
+            Err(RunError::new(RunErrorCode::AccountingBroken, message).path(key.as_str()).into())
         }
+        Some(_) | None => Ok(()),
     }
-    Ok(())
 }
 
 fn broken(table: &TableStore<'_>, path: &str, found: &str) -> RunError {

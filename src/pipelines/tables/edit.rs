@@ -66,10 +66,13 @@ pub struct Edit<'a> {
     rows: BTreeMap<String, (u64, u64)>,
     /// Whether nothing of the present manifest stays.
     anew: bool,
+    /// Of what is complete.
+    shards: Vec<(String, Vec<u8>)>,
 }
 
 impl<'a> Edit<'a> {
-    /// Edits the manifest that was found, or with `anew` makes a new one in its place.
+    /// Edits the manifest that was found, or with `anew` makes a new one in its place, whose sources and groups are then added
+    /// in order.
     ///
     /// # Errors
     /// If the store fails, or a shard of the present manifest can't be read.
@@ -85,11 +88,17 @@ impl<'a> Edit<'a> {
             retired: BTreeMap::new(),
             rows: BTreeMap::new(),
             anew,
+            shards: Vec::new(),
         };
         if anew && let Some(root) = root {
             edit.retire_all(root)?;
         }
         Ok(edit)
+    }
+
+    /// Whether nothing of the present manifest stays.
+    pub const fn is_anew(&self) -> bool {
+        self.anew
     }
 
     fn retire_all(&mut self, root: &Root) -> TableResult<()> {
@@ -129,6 +138,7 @@ impl<'a> Edit<'a> {
             totals.rows_filtered += entry.rows_filtered;
         }
         self.maps.sources.set(key, entry, &mut reader)?;
+        self.spill();
         Ok(before)
     }
 
@@ -204,8 +214,19 @@ impl<'a> Edit<'a> {
             let (job_id, sequence) = (self.job_id.clone(), self.sequence);
             let group = GroupEntry { files, segments: entries, job_id, sequence };
             self.maps.groups.set(key, Some(group), &mut reader)?;
+            self.spill();
         }
         Ok(())
+    }
+
+    /// Makes shards of what is complete. A manifest that is made anew gets its entries in order, so that nothing that was
+    /// added is changed again.
+    fn spill(&mut self) {
+        if self.anew {
+            spill(&mut self.maps.sources, &mut self.shards);
+            spill(&mut self.maps.groups, &mut self.shards);
+            spill(&mut self.maps.members, &mut self.shards);
+        }
     }
 
     fn partition_rows(&mut self, partition: &str) -> TableResult<u64> {
@@ -225,7 +246,8 @@ impl<'a> Edit<'a> {
     /// # Errors
     /// If a shard can't be read.
     pub fn finish(self, before: &FoundRoot, head: RootHead) -> TableResult<Edited> {
-        let Self { table, sequence, maps, mut totals, mut made, mut retired, rows, anew: rebuilt, .. } = self;
+        let Self { table, sequence, maps, mut totals, mut made, mut retired, rows, anew: rebuilt, mut shards, .. } =
+            self;
         let unchanged: BTreeSet<String> = made.keys().filter(|key| retired.contains_key(*key)).cloned().collect();
         unchanged.iter().for_each(|key| drop(retired.remove(key)));
         let partition_of = |owner: &Owner| match owner {
@@ -251,7 +273,6 @@ impl<'a> Edit<'a> {
                 partitions.push(PartitionRows { partition, before, after });
             }
         }
-        let mut shards = Vec::new();
         let root = Root {
             version: MANIFEST_VERSION,
             table: table.table.to_owned(),
@@ -280,6 +301,16 @@ impl<'a> Edit<'a> {
         let new = shards.iter().map(|(name, _)| name.clone()).collect();
         let made = Objects { files: files(made), shards: new, commits: Vec::new() };
         Ok(Edited { root, made, retired, unchanged, shards, partitions })
+    }
+}
+
+fn spill<K: ShardKey, V: Clone + serde::Serialize>(map: &mut ShardedMap<K, V>, shards: &mut Vec<(String, Vec<u8>)>) {
+    let mut sink = |shard: &ShardRef<K>, bytes| {
+        shards.push((shard.name.clone(), bytes));
+        Ok::<_, std::convert::Infallible>(())
+    };
+    match map.spill(&mut sink) {
+        Ok(()) => {}
     }
 }
 

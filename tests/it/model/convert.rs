@@ -129,10 +129,10 @@ pub struct BufferedLines {
 impl Converter for LineConverter {
     type Buffered = BufferedLines;
 
-    fn buffer(&self, table: &Conversion<'_>, sources: &[SourceRef]) -> Result<BufferedLines, ConvertError> {
+    fn buffer(&self, table: &Conversion<'_>, sources: &Arc<SourceList>) -> Result<BufferedLines, ConvertError> {
         let mut buffered = BufferedLines { parsed: BTreeMap::new(), outcomes: Vec::new() };
-        for source in sources {
-            let (parsed, outcome) = read(table, source)?;
+        for source in sources.iter() {
+            let (parsed, outcome) = read(table, &source)?;
             buffered.parsed.insert(source.key.clone(), parsed);
             buffered.outcomes.push(outcome);
         }
@@ -143,9 +143,13 @@ impl Converter for LineConverter {
         &buffered.outcomes
     }
 
-    fn build(&self, table: &Conversion<'_>, inputs: BuildInputs<BufferedLines>) -> Result<Converted, ConvertError> {
+    fn build(
+        &self,
+        table: &Conversion<'_>,
+        inputs: BuildInputs<BufferedLines>,
+        outcomes: &mut OutcomeSink<'_>,
+    ) -> Result<Converted, ConvertError> {
         let buffered = inputs.buffered.unwrap_or(BufferedLines { parsed: BTreeMap::new(), outcomes: Vec::new() });
-        let mut outcomes = buffered.outcomes;
         let mut rows: BTreeMap<String, BTreeMap<String, SourceRows>> = BTreeMap::new();
         let mut add = |partition: String, of: SourceRows| {
             let twice = rows.entry(partition).or_default().insert(of.source.clone(), of);
@@ -154,10 +158,11 @@ impl Converter for LineConverter {
         for (key, parsed) in &buffered.parsed {
             parsed.by_partition(key).into_iter().for_each(|(partition, of)| add(partition, of));
         }
-        for ReadSource { source, only } in inputs.read {
+        for source in inputs.read.iter() {
             let (parsed, outcome) = read(table, &source)?;
-            outcomes.push(outcome);
-            let wanted = |partition: &String| only.as_ref().is_none_or(|only| only.contains(partition));
+            outcomes(outcome)?;
+            let only = inputs.only.get(&source.key);
+            let wanted = |partition: &String| only.is_none_or(|only| only.contains(partition));
             let own = parsed.by_partition(&source.key).into_iter().filter(|(partition, _)| wanted(partition));
             own.for_each(|(partition, of)| add(partition, of));
         }
@@ -173,9 +178,8 @@ impl Converter for LineConverter {
             }
             assert_eq!(lines.next(), None, "a stored segment has more rows than its sources");
         }
-        outcomes.sort_by(|a, b| a.rows.source.cmp(&b.rows.source));
-        let keys: BTreeSet<String> = rows.values().flat_map(BTreeMap::keys).cloned().collect();
-        let keys: Arc<[String]> = keys.into_iter().collect();
+        let keys: BTreeSet<&str> = rows.values().flat_map(BTreeMap::keys).map(String::as_str).collect();
+        let keys: Arc<TextList> = Arc::new(keys.into_iter().collect());
         let partitions = rows.into_iter().map(|(partition, of)| {
             let segments = segments(table.mapping, of.into_values().collect());
             let groups = match inputs.layout {
@@ -184,7 +188,7 @@ impl Converter for LineConverter {
             };
             Ok((partition, groups.iter().map(|group| built(table, group, &keys)).collect::<Result<_, ConvertError>>()?))
         });
-        Ok(Converted { sources: outcomes, partitions: partitions.collect::<Result<_, ConvertError>>()?, keys })
+        Ok(Converted { partitions: partitions.collect::<Result<_, ConvertError>>()?, keys })
     }
 
     fn assemble(
@@ -218,13 +222,13 @@ fn part(part: &RowGroups) -> String {
 fn built(
     table: &Conversion<'_>,
     group: &[(Vec<SourceRows>, Cut)],
-    keys: &[String],
+    keys: &TextList,
 ) -> Result<BuiltGroup, ConvertError> {
     let mut segments = Vec::new();
     for (sources, cut) in group {
         let mut members = Members::default();
         for of in sources {
-            let source = keys.binary_search(&of.source).unwrap() as u32;
+            let source = keys.position(&of.source).unwrap() as u32;
             members.push(Member { source, rows: of.rows.len() as u64, share: of.share });
         }
         let rows = sources.iter().map(|of| of.rows.len() as u64).sum();

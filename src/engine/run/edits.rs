@@ -1,0 +1,165 @@
+//! The next manifest of a table, made from what a run read and built.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::accounting::{self, RowsPlaced};
+use super::output;
+use super::result::{Report, ReportEnd};
+use super::update::{UpdatedGroup, UpdatedPartition};
+use crate::domain::job::{RunError, TableResult};
+use crate::domain::layout::{relative_data_key, relative_rejects_key};
+use crate::domain::table_log::entries::{SourceEntry, StoredFile};
+use crate::engine::convert::{ConvertError, SourceList, SourceOutcome, SpooledFile};
+use crate::engine::run_error::table_error;
+use crate::pipelines::tables::{Edit, Edited, FoundRoot, MadeGroup, RootHead, TableStore};
+
+/// The files that a conversion made, by their keys.
+#[derive(Default)]
+struct Made {
+    files: BTreeMap<String, SpooledFile>,
+}
+
+/// Edits of a manifest.
+pub(super) struct Edits<'a> {
+    table: TableStore<'a>,
+    edit: Edit<'a>,
+    /// All sources that the run reads.
+    sources: Arc<SourceList>,
+    /// When they were read, RFC 3339.
+    read_at: String,
+    made: Made,
+    rejects: Vec<SpooledFile>,
+    report: Report,
+    placed: RowsPlaced,
+}
+
+/// The end of an edit.
+pub(super) struct Finished {
+    pub edited: Edited,
+    /// The spooled file of every new key.
+    pub made: BTreeMap<String, SpooledFile>,
+    /// The spooled rejects of the sources read, in key order.
+    pub rejects: Vec<SpooledFile>,
+    pub result: TableResult,
+}
+
+impl<'a> Edits<'a> {
+    /// `anew`: nothing of the manifest found stays.
+    pub fn new(
+        table: TableStore<'a>,
+        found: &FoundRoot,
+        anew: bool,
+        job_id: &str,
+        sources: &Arc<SourceList>,
+        read_at: String,
+    ) -> Result<Self, RunError> {
+        let edit = Edit::new(table, found, anew, job_id).map_err(table_error)?;
+        let (sources, made, rejects) = (Arc::clone(sources), Made::default(), Vec::new());
+        let (report, placed) = (Report::default(), RowsPlaced::default());
+        Ok(Self { table, edit, sources, read_at, made, rejects, report, placed })
+    }
+
+    /// Adds a source that was read.
+    ///
+    /// # Errors
+    /// If it isn't the one that was listed, or a byte or row of it is unaccounted for.
+    pub fn read(&mut self, outcome: SourceOutcome) -> Result<(), ConvertError> {
+        let key = outcome.rows.source.clone();
+        let planned = self.sources.find(&key);
+        let tag = planned.as_ref().and_then(|planned| planned.etag.as_ref()).map(|etag| etag.0.clone());
+        let is_same_tag = tag.as_ref().zip(outcome.etag.as_ref()).is_none_or(|(planned, found)| planned == found);
+        if planned.is_none_or(|planned| planned.size != outcome.size) || !is_same_tag {
+            return Err(ConvertError::SourceChanged { key });
+        }
+        accounting::check(self.table.table, &outcome)?;
+        self.report.read(&outcome);
+        self.placed.expect(&outcome);
+        let rejects = outcome.rejects.as_ref().map(|file| self.made.rejects(self.table.table, &key, file));
+        self.edit.set_rejects(&key, rejects).map_err(table_error)?;
+        let entry = SourceEntry {
+            etag: outcome.etag.or(tag),
+            size: outcome.size,
+            sha256: outcome.sha256,
+            read_at: self.read_at.clone(),
+            text_bytes: outcome.text_bytes,
+            rows_read: outcome.rows.rows_read,
+            rows_written: outcome.rows.rows_written,
+            rows_rejected: outcome.rows.rows_rejected,
+            rows_filtered: outcome.rows.rows_filtered,
+            partitions: outcome.partitions,
+            archived: false,
+        };
+        self.edit.set_source(&key, Some(entry)).map_err(table_error)?;
+        self.rejects.extend(outcome.rejects);
+        Ok(())
+    }
+
+    /// Marks a source as being in the lake again.
+    pub fn returned(&mut self, key: &str, entry: &SourceEntry) -> Result<(), RunError> {
+        let entry = SourceEntry { archived: false, ..entry.clone() };
+        self.edit.set_source(key, Some(entry)).map(drop).map_err(table_error)
+    }
+
+    /// Removes a source.
+    pub fn removed(&mut self, key: &str, entry: &SourceEntry) -> Result<(), RunError> {
+        self.report.removed(key, entry);
+        self.edit.set_rejects(key, None).map_err(table_error)?;
+        self.edit.set_source(key, None).map(drop).map_err(table_error)
+    }
+
+    /// Replaces groups of a partition.
+    ///
+    /// # Errors
+    /// If a group that was made has other rows than its sources.
+    pub fn partition(&mut self, partition: UpdatedPartition) -> Result<(), RunError> {
+        let UpdatedPartition { partition, replaced, made } = partition;
+        let mut groups = Vec::with_capacity(made.len());
+        for group in made {
+            let was_read = |key: &str| self.sources.keys().position(key).is_some();
+            self.placed.add(self.table.table, &partition, &group, was_read)?;
+            groups.push(self.made.group(self.table.table, &partition, group));
+        }
+        self.edit.replace_groups(&partition, &replaced, groups).map_err(table_error)
+    }
+
+    /// The next manifest, and the result. `listed`: sources in the lake; `tables`: of the run.
+    ///
+    /// # Errors
+    /// If a row of a source that was read is in no group, or twice.
+    pub fn finish(self, found: &FoundRoot, head: RootHead, listed: u64, tables: usize) -> Result<Finished, RunError> {
+        let Self { table, edit, mut made, rejects, report, placed, .. } = self;
+        placed.check(table.table)?;
+        let anew = edit.is_anew();
+        let mut edited = edit.finish(found, head).map_err(table_error)?;
+        if anew {
+            output::retire_unknown(&table, &mut edited).map_err(table_error)?;
+        }
+        let new: BTreeSet<&str> = edited.made.files.iter().map(|file| file.key.as_str()).collect();
+        made.files.retain(|key, _| new.contains(key.as_str()));
+        let before = found.readable().map(|root| root.totals);
+        let (totals, partitions) = (edited.root.totals, edited.partitions.clone());
+        let result = report.finish(&ReportEnd { totals, before, listed, partitions, tables });
+        Ok(Finished { edited, made: made.files, rejects, result })
+    }
+}
+
+impl Made {
+    fn rejects(&mut self, table: &str, source: &str, file: &SpooledFile) -> StoredFile {
+        let key = relative_rejects_key(table, source, &file.sha256);
+        self.files.insert(key.clone(), file.clone());
+        StoredFile { key, rows: file.rows, size: file.size, sha256: file.sha256.clone(), row_groups: 0 }
+    }
+
+    fn group(&mut self, table: &str, partition: &str, group: UpdatedGroup) -> MadeGroup {
+        let count = group.files.len();
+        let files = group.files.into_iter().enumerate().map(|(nth, file)| {
+            let key = relative_data_key(table, partition, &group.first, &file.sha256, (nth, count));
+            let (rows, size, row_groups) = (file.rows, file.size, file.row_groups as u32);
+            let stored = StoredFile { key: key.clone(), rows, size, sha256: file.sha256.clone(), row_groups };
+            self.files.insert(key, file);
+            stored
+        });
+        MadeGroup { files: files.collect(), segments: group.segments }
+    }
+}
