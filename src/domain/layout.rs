@@ -165,21 +165,10 @@ pub fn relative_rejects_key(table: impl Display, source: &str, sha256: &str) -> 
     format!("{}{}-{content}.parquet", relative_rejects_prefix(table), &sha256_hex(source.as_bytes())[..32])
 }
 
-/// The nth file of a partition (`""`: no partitioning), relative to the pipeline's prefix.
-pub fn relative_part_key(table: impl Display, partition: &str, index: usize) -> String {
-    let slash = if partition.is_empty() { "" } else { "/" };
-    format!("{table}/{partition}{slash}{}", part_name(index))
-}
-
 /// The longest path of a partition, in bytes, that leaves valid keys for its files under any slug.
 pub fn partition_path_bytes_max(table: &str) -> usize {
-    let longest = relative_part_key(table, "", u32::MAX as usize);
+    let longest = relative_data_key(table, "", "", &sha256_hex(b""), (u32::MAX as usize, usize::MAX));
     KEY_BYTES_MAX - (PIPELINES_PREFIX.len() + SLUG_BYTES_MAX + "/".len() + longest.len() + "/".len())
-}
-
-/// `part-00000.parquet`: the name of the nth file of a partition.
-pub fn part_name(index: usize) -> String {
-    format!("part-{index:05}.parquet")
 }
 
 /// The workspace's settings, in the pipelines bucket.

@@ -116,7 +116,7 @@ pub const ACTIVE_JOBS_SHOWN_MAX: usize = 1_000;
 pub const ARCHIVE_OBJECTS_MAX: usize = 250_000;
 /// Largest archive that is taken, in bytes; `SVC_IMPORT_BYTES_MAX` sets a lower bound.
 pub const IMPORT_BYTES_MAX: u64 = 16 << 30;
-/// Largest manifest of a table that is read, in bytes: it has an entry for each source and each file.
+/// Largest root of a table's manifest that is copied, in bytes: earlier versions kept all entries in it.
 pub const MANIFEST_BYTES_MAX: u64 = 512 << 20;
 /// Times that a delete looks for what was put there while it deleted.
 pub const DELETE_ROUNDS_MAX: usize = 8;

@@ -72,6 +72,7 @@ codes! {
     QueryOutOfMemory "query_out_of_memory" 422 "the query needed too much memory"
     QueryTooLarge "query_too_large" 422 "the query reads more than the cache holds"
     QueryCancelled "query_cancelled" 422 "the query was cancelled"
+    TableDamaged "table_damaged" 422 "the table's files are not those that its manifest names; do a clean run"
     TooManyRequests "too_many_requests" 429 "too many requests; try again later"
     Internal "internal" 500 "something failed inside the service; its log says more under this request id"
     S3Error "s3_error" 502 "the object store failed; the log says more under this request id"

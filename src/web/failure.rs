@@ -68,7 +68,7 @@ pub fn from_table(error: TableError) -> ApiError {
     match error {
         TableError::Store(error) => from_store(error),
         error @ (TableError::Manifest { .. } | TableError::Shard { .. }) => {
-            ApiError::new(ErrorCode::S3Error, format!("{error}; do a clean run"))
+            ApiError::new(ErrorCode::TableDamaged, format!("{error}; do a clean run"))
         }
     }
 }

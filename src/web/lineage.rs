@@ -21,8 +21,6 @@ const PAGE_DEFAULT: u64 = 100;
 const PAGE_MAX: u64 = 1_000;
 /// Largest offset.
 const OFFSET_MAX: u64 = 1 << 53;
-/// Attempts, each because a commit came between.
-const TRIES_MAX: u32 = 10;
 /// Most names within one entry.
 const NAMES_MAX: usize = 1_000;
 
@@ -32,6 +30,7 @@ pub(super) fn endpoints() -> Vec<Endpoint<Tables>> {
         Endpoint::get(path, "tables.lineage", "Shows which sources produced which files of a table", lineage)
             .query::<String>("source", "one source, by its key below the pipeline")
             .query::<String>("file", "one file, by its key below the pipeline")
+            .query::<String>("partition", "one partition, as `day=2013-01-01`")
             .query::<u64>("limit", "page size, for sources and for files: at most 1000, 100 by default")
             .query::<u64>("offset", "sources, and files, to skip")
             .answers::<Lineage>(200, "the page")
@@ -39,6 +38,8 @@ pub(super) fn endpoints() -> Vec<Endpoint<Tables>> {
                 ErrorCode::PipelineNotFound,
                 ErrorCode::InvalidConfig,
                 ErrorCode::TableNotFound,
+                ErrorCode::TableDamaged,
+                ErrorCode::Overloaded,
                 ErrorCode::ObjectNotFound,
                 ErrorCode::S3Error,
                 ErrorCode::BucketNotFound,
@@ -104,6 +105,11 @@ fn lineage(tables: &Tables, request: &mut Request) -> Result<Response, ApiError>
     let offset = number_query(request, "offset", 0..=OFFSET_MAX)?.unwrap_or(0);
     let source = optional_query(request, "source")?;
     let file = optional_query(request, "file")?;
+    let partition = optional_query(request, "partition")?;
+    if partition.is_some() && (source.is_some() || file.is_some()) {
+        let message = "`partition` excludes `source` and `file`";
+        return Err(ApiError::new(ErrorCode::InvalidRequest, message));
+    }
     let catalog = tables.catalogs.catalog(&pipeline)?;
     let table = table_param(request, &catalog, &pipeline)?;
     if table.is_system() {
@@ -111,25 +117,17 @@ fn lineage(tables: &Tables, request: &mut Request) -> Result<Response, ApiError>
         return Err(ApiError::new(ErrorCode::TableNotFound, message));
     }
     let page = Page { offset, limit: limit as usize };
-    let of = Subject { source, file };
-    for _ in 0..TRIES_MAX {
-        let found = tables.manifests.get(&pipeline, &table.name)?;
-        let Some(root) = found.as_ref().and_then(|found| found.value.as_ref().as_ref()) else {
-            return match source.or(file) {
-                Some(key) => Err(unknown(key)),
-                None => Ok(Response::json(200, &named(&table.name, &catalog.config, Lineage::default()))),
-            };
-        };
-        let read =
-            tables.manifests.read(&pipeline, root, |store, maps| Manifest { store, root, maps }.lineage(of, page))?;
-        match read {
-            Some(Some(lineage)) => return Ok(Response::json(200, &named(&table.name, &catalog.config, lineage))),
-            Some(None) => return Err(unknown(source.or(file).unwrap_or_default())),
-            // A commit came between.
-            None => {}
-        }
-    }
-    Err(ApiError::new(ErrorCode::Overloaded, "the table is published too often to be read; try again"))
+    let of = Subject { source, file, partition };
+    let read = tables.manifests.present(&pipeline, &table.name, |found| {
+        let Some(root) = found.value.as_ref() else { return Ok(Some(None)) };
+        tables.manifests.read(&pipeline, root, |store, maps| Manifest { store, root, maps }.lineage(of, page))
+    })?;
+    let lineage = match (read.flatten(), source.or(file).or(partition)) {
+        (Some(lineage), _) => lineage,
+        (None, Some(key)) => return Err(unknown(key)),
+        (None, None) => Lineage::default(),
+    };
+    Ok(Response::json(200, &named(&table.name, &catalog.config, lineage)))
 }
 
 fn named(table: &str, config: &ConfigStatus, lineage: Lineage) -> Lineage {
@@ -142,11 +140,12 @@ struct Page {
     limit: usize,
 }
 
-/// What the lineage is asked of: one source, one file, or everything.
+/// What the lineage is asked of: one source, one file, one partition, or everything.
 #[derive(Clone, Copy)]
 struct Subject<'a> {
     source: Option<&'a str>,
     file: Option<&'a str>,
+    partition: Option<&'a str>,
 }
 
 /// A table's manifest.
@@ -157,12 +156,13 @@ struct Manifest<'a> {
 }
 
 impl Manifest<'_> {
-    /// `None` if the manifest has no such source or file.
+    /// `None` if the manifest has no such source, file or partition.
     fn lineage(mut self, of: Subject<'_>, page: Page) -> TableResult<Option<Lineage>> {
         match of {
-            Subject { source: Some(source), file } => self.of_source(source, file, page),
-            Subject { source: None, file: Some(file) } => self.of_file(file, page),
-            Subject { source: None, file: None } => self.all(page).map(Some),
+            Subject { source: Some(source), file, .. } => self.of_source(source, file, page),
+            Subject { source: None, file: Some(file), .. } => self.of_file(file, page),
+            Subject { source: None, file: None, partition: Some(partition) } => self.of_partition(partition, page),
+            Subject { source: None, file: None, partition: None } => self.all(page).map(Some),
         }
     }
 
@@ -170,8 +170,14 @@ impl Manifest<'_> {
         let sources = self.maps.sources.page(page.offset, page.limit, &mut self.store.reader())?;
         let sources = sources.into_iter().map(|(key, entry)| self.source(key, entry)).collect::<TableResult<_>>()?;
         let totals = self.root.totals;
-        let (mut files, mut before) = (Vec::new(), 0);
+        // Files of rejected rows come first.
+        let rejects = self.maps.rejects.page(page.offset, page.limit, &mut self.store.reader())?;
+        let mut files: Vec<_> = rejects.iter().map(|(source, file)| rejects_file(source, file)).collect();
+        let mut before = totals.rejects_files;
         for entry in self.maps.groups.clone().entries(&mut self.store.reader()) {
+            if files.len() >= page.limit {
+                break;
+            }
             let (key, group) = entry?;
             for file in &group.files {
                 if before >= page.offset && files.len() < page.limit {
@@ -179,13 +185,7 @@ impl Manifest<'_> {
                 }
                 before += 1;
             }
-            if files.len() >= page.limit {
-                break;
-            }
         }
-        let start = page.offset.saturating_sub(totals.files);
-        let rejects = self.maps.rejects.page(start, page.limit - files.len(), &mut self.store.reader())?;
-        files.extend(rejects.iter().map(|(source, file)| rejects_file(source, file)));
         let files_total = totals.files + totals.rejects_files;
         Ok(Lineage { sources, sources_total: totals.sources, files, files_total, ..Lineage::default() })
     }
@@ -193,7 +193,8 @@ impl Manifest<'_> {
     fn of_source(&mut self, source: &str, file: Option<&str>, page: Page) -> TableResult<Option<Lineage>> {
         let key = source.to_owned();
         let Some(entry) = self.maps.sources.get(&key, &mut self.store.reader())?.cloned() else { return Ok(None) };
-        let mut files = Vec::new();
+        let rejects = self.maps.rejects.get(&key, &mut self.store.reader())?;
+        let mut files: Vec<_> = rejects.iter().map(|rejects| rejects_file(source, rejects)).collect();
         for partition in entry.partitions.keys() {
             let at = RangeKey::new(partition, source);
             let group = self.maps.groups.floor(&at, &mut self.store.reader())?;
@@ -202,8 +203,6 @@ impl Manifest<'_> {
                 files.push(self.data_file(&key, &group, file)?);
             }
         }
-        let rejects = self.maps.rejects.get(&key, &mut self.store.reader())?;
-        files.extend(rejects.map(|rejects| rejects_file(source, rejects)));
         files.retain(|found| file.is_none_or(|file| found.key == file));
         if file.is_some() && files.is_empty() {
             return Ok(None);
@@ -246,14 +245,54 @@ impl Manifest<'_> {
             }
         };
         let sources_total = names.len() as u64;
-        let mut sources = Vec::new();
-        for name in paged(names, page) {
+        let sources = self.sources(paged(names, page))?;
+        let files = paged(vec![shown], page);
+        Ok(Some(Lineage { sources, sources_total, files, files_total: 1, ..Lineage::default() }))
+    }
+
+    fn of_partition(&mut self, partition: &str, page: Page) -> TableResult<Option<Lineage>> {
+        let (mut files, mut files_total, mut at) = (Vec::new(), 0, RangeKey::new(partition, ""));
+        while let Some((key, group)) = self.maps.groups.after(&at, &mut self.store.reader())? {
+            if key.partition != partition {
+                break;
+            }
+            let (key, group) = (key.clone(), group.clone());
+            for file in &group.files {
+                if files_total >= page.offset && files.len() < page.limit {
+                    files.push(self.data_file(&key, &group, file)?);
+                }
+                files_total += 1;
+            }
+            at = key;
+        }
+        if files_total == 0 {
+            return Ok(None);
+        }
+        let (mut names, mut sources_total, mut at) = (Vec::new(), 0, RangeKey::new(partition, ""));
+        while let Some((key, members)) = self.maps.members.after(&at, &mut self.store.reader())? {
+            if key.partition != partition {
+                break;
+            }
+            for member in members {
+                if sources_total >= page.offset && names.len() < page.limit {
+                    names.push(member.source.clone());
+                }
+                sources_total += 1;
+            }
+            at = key.clone();
+        }
+        let sources = self.sources(names)?;
+        Ok(Some(Lineage { sources, sources_total, files, files_total, ..Lineage::default() }))
+    }
+
+    fn sources(&mut self, names: Vec<String>) -> TableResult<Vec<Source>> {
+        let mut sources = Vec::with_capacity(names.len());
+        for name in names {
             if let Some(entry) = self.maps.sources.get(&name, &mut self.store.reader())?.cloned() {
                 sources.push(self.source(name, entry)?);
             }
         }
-        let files = paged(vec![shown], page);
-        Ok(Some(Lineage { sources, sources_total, files, files_total: 1, ..Lineage::default() }))
+        Ok(sources)
     }
 
     /// The sources of a group, in order.
@@ -329,6 +368,6 @@ fn partition_of<'a>(table: &str, key: &'a str) -> Option<&'a str> {
 }
 
 fn unknown(key: &str) -> ApiError {
-    let message = format!("`{}` is neither a source nor a file of the table's current version", clipped(key));
+    let message = format!("`{}` is no source, file or partition of the table's current version", clipped(key));
     ApiError::new(ErrorCode::ObjectNotFound, message)
 }

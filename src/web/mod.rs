@@ -144,7 +144,7 @@ impl Web {
         let auth = Arc::new(Auth::new(parts.auth, Arc::clone(&kv), Arc::clone(&counts)));
         let manifests = Arc::new(Manifests::new(store.clone()));
         let footers = Arc::new(Footers::new(store.clone(), Arc::clone(&sandbox), Arc::clone(&unreadable)));
-        let catalogs = Arc::new(Catalogs::new(store.clone(), Arc::clone(&manifests), Arc::clone(&footers)));
+        let catalogs = Arc::new(Catalogs::new(store.clone(), Arc::clone(&manifests)));
         let snapshots =
             Arc::new(Snapshots::new(store.clone(), Arc::clone(&manifests), Arc::clone(&cache), Arc::clone(&sandbox)));
         let sql = Arc::new(Sql::new(

@@ -10,7 +10,7 @@ const cell = (page: Page, number: number, column: number) =>
 async function imagined(page: Page, slug: string, rows: number, columns: number): Promise<number[]> {
   const offsets: number[] = [];
   const schema = Array.from({ length: columns }, (_, at) => ({ name: `c${at}`, type: "string", nullable: true }));
-  const table = { name: "t", schema, file_count: 1, rows, bytes: 1, system: false, publishing: false };
+  const table = { name: "t", schema, file_count: 1, rows, bytes: 1, system: false };
   await page.route(`**/api/p/${slug}/tables`, (route) => route.fulfill({ json: { tables: [table] } }));
   await page.route(`**/api/p/${slug}/tables/t/rows?*`, (route) => {
     const query = new URL(route.request().url()).searchParams;
@@ -20,7 +20,7 @@ async function imagined(page: Page, slug: string, rows: number, columns: number)
     const answer = Array.from({ length: count }, (_, at) =>
       Array.from({ length: columns }, (_, column) => `r${offset + at} c${column}`),
     );
-    return route.fulfill({ json: { columns: schema, rows: answer, total: rows, truncated: false, publishing: false } });
+    return route.fulfill({ json: { columns: schema, rows: answer, total: rows, truncated: false } });
   });
   return offsets;
 }

@@ -90,7 +90,9 @@ impl<'a> Edits<'a> {
             partitions: outcome.partitions,
             archived: false,
         };
-        self.edit.set_source(&key, Some(entry)).map_err(table_error)?;
+        if let Some(before) = self.edit.set_source(&key, Some(entry)).map_err(table_error)? {
+            self.report.changed(&key, &before);
+        }
         self.rejects.extend(outcome.rejects);
         Ok(())
     }
@@ -103,7 +105,7 @@ impl<'a> Edits<'a> {
 
     /// Removes a source.
     pub fn removed(&mut self, key: &str, entry: &SourceEntry) -> Result<(), RunError> {
-        self.report.removed(key, entry);
+        self.report.changed(key, entry);
         self.edit.set_rejects(key, None).map_err(table_error)?;
         self.edit.set_source(key, None).map(drop).map_err(table_error)
     }

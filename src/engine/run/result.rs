@@ -57,15 +57,16 @@ impl Report {
         self.touched(&outcome.rows.source, outcome.partitions.keys());
     }
 
-    pub fn removed(&mut self, source: &str, entry: &SourceEntry) {
-        self.touched(source, entry.partitions.keys());
+    /// A source that was changed or removed. `before`: its entry in the present manifest.
+    pub fn changed(&mut self, source: &str, before: &SourceEntry) {
+        self.touched(source, before.partitions.keys());
     }
 
     fn touched<'p>(&mut self, source: &str, partitions: impl Iterator<Item = &'p String>) {
         for partition in partitions {
             let first = self.sources.entry(partition.clone()).or_default();
             let at = first.partition_point(|known| known.as_str() < source);
-            if at < CHANGE_SOURCES_MAX {
+            if at < CHANGE_SOURCES_MAX && first.get(at).is_none_or(|known| known != source) {
                 first.insert(at, source.to_owned());
                 first.truncate(CHANGE_SOURCES_MAX);
             }
@@ -140,7 +141,9 @@ mod tests {
         };
         let mut report = Report::default();
         [("b", "p=2"), ("d", "p=4")].iter().for_each(|(source, partition)| report.read(&outcome(source, partition)));
-        report.touched("c", ["p=3".to_owned()].iter());
+        for source in ["d", "c", "d"] {
+            report.touched(source, ["p=3".to_owned()].iter());
+        }
         let totals = Totals { partitions: 5, ..Totals::default() };
         let partitions = vec![rows("p=2", 7, 9), rows("p=3", 1, 0), rows("p=4", 0, 4)];
         let result = report.finish(&ReportEnd { totals, partitions, tables: 1, ..ReportEnd::default() });
@@ -155,7 +158,7 @@ mod tests {
             [
                 ("p=4", None, Some(4), "d".to_owned()),
                 ("p=2", Some(7), Some(9), "b".to_owned()),
-                ("p=3", Some(1), None, "c".to_owned()),
+                ("p=3", Some(1), None, "c d".to_owned()),
             ]
         );
         assert_eq!((result.partitions_written, result.partitions_deleted, result.partitions_unchanged), (2, 1, 3));

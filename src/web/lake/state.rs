@@ -177,10 +177,10 @@ impl<'a> PipelineView<'a> {
         let Some(LoadedManifest { root, maps }) = &mut self.manifests[at].1 else { return Ok(FoundEntry::Absent) };
         let Some(root) = root.value.as_ref() else { return Ok(FoundEntry::Absent) };
         let key = key.to_owned();
-        let found = self
-            .lake
-            .manifests
-            .read(&self.slug, root, |table, _| Ok(maps.sources.get(&key, &mut table.reader())?.cloned()))?;
+        let manifests = &self.lake.manifests;
+        let found = manifests.read(&self.slug, root, |table, _| {
+            Ok(maps.sources.get(&key, &mut manifests.source_shards.reader(table))?.cloned())
+        })?;
         Ok(match found {
             // A later commit deleted the shard; the next request reads its root.
             None => FoundEntry::Unknown,

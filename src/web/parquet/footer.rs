@@ -16,9 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::call::FILE;
-use super::columns::stored;
 use super::fold::{Bounds, ColumnStatistics, Fold, TEXT_CHARS_MAX};
-use crate::domain::limits::COLUMNS_MAX;
 use crate::sql::sandbox::RelationColumn;
 use crate::web::access::clipped;
 
@@ -44,14 +42,11 @@ pub struct FootersRequest {
     pub footers: Vec<(u64, u64)>,
     /// The columns to summarise, without partitions.
     pub columns: Vec<RelationColumn>,
-    /// Use the columns of the first readable file instead.
-    pub columns_of_first: bool,
 }
 
 /// A summary of footers.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct FooterSummary {
-    pub columns: Vec<RelationColumn>,
     /// Bounds of each column over all footers read.
     pub bounds: Vec<Bounds>,
     pub read: u64,
@@ -61,9 +56,9 @@ pub struct FooterSummary {
 
 impl FooterSummary {
     /// The summary of no footers.
-    pub fn empty(columns: Vec<RelationColumn>) -> Self {
-        let bounds = Fold::of(&columns).finish().collect();
-        Self { columns, bounds, read: 0, unreadable: Vec::new() }
+    pub fn empty(columns: &[RelationColumn]) -> Self {
+        let bounds = Fold::of(columns).finish().collect();
+        Self { bounds, read: 0, unreadable: Vec::new() }
     }
 
     /// Whether it is a valid answer to `request`.
@@ -75,15 +70,10 @@ impl FooterSummary {
             Value::String(text) => text.chars().nth(TEXT_CHARS_MAX + 1).is_none(),
             Value::Array(_) | Value::Object(_) => false,
         };
-        let columns = match request.columns_of_first {
-            true => self.columns.len() <= COLUMNS_MAX,
-            false => self.columns == request.columns,
-        };
-        columns
-            && ascending
+        ascending
             && inside
             && self.read.checked_add(self.unreadable.len() as u64) == Some(request.footers.len() as u64)
-            && self.bounds.len() == self.columns.len()
+            && self.bounds.len() == request.columns.len()
             && self.bounds.iter().all(|bounds| short(&bounds.min) && short(&bounds.max))
     }
 }
@@ -124,25 +114,19 @@ pub fn bytes<E>(
 /// Runs in the child: parses the footers in its file.
 pub(super) fn read(request: FootersRequest) -> Result<FooterSummary, String> {
     let file = File::open(FILE).map_err(|error| error.to_string())?;
-    let mut columns = request.columns;
-    let mut fold = None;
+    let columns = request.columns;
+    let mut fold = Fold::of(&columns);
     let mut unreadable = Vec::new();
     for (at, (offset, length)) in request.footers.into_iter().enumerate() {
         let mut bytes = vec![0; usize::try_from(length.min(FOOTER_BYTES_MAX)).unwrap_or_default()];
         file.read_exact_at(&mut bytes, offset).map_err(|error| error.to_string())?;
         match Footer::parse(&bytes) {
-            Ok(footer) => {
-                if request.columns_of_first && fold.is_none() {
-                    columns = stored(&footer.schema);
-                }
-                fold.get_or_insert_with(|| Fold::of(&columns)).add(footer.columns(&columns));
-            }
+            Ok(footer) => fold.add(footer.columns(&columns)),
             Err(error) => unreadable.push((at, clipped(&error.to_string()))),
         }
     }
-    let Some(fold) = fold else { return Ok(FooterSummary { unreadable, ..FooterSummary::empty(columns) }) };
     let read = fold.files();
-    Ok(FooterSummary { columns, bounds: fold.finish().collect(), read, unreadable })
+    Ok(FooterSummary { bounds: fold.finish().collect(), read, unreadable })
 }
 
 /// A parsed footer.

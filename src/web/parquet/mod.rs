@@ -5,7 +5,6 @@
 //! children are validated as untrusted input.
 
 mod call;
-pub mod columns;
 pub mod fold;
 pub mod footer;
 pub mod rejects;
@@ -30,7 +29,6 @@ use call::{FILE, call};
 /// The operations of children; the program registers them.
 pub const OPERATIONS: &[(&str, OpFn)] = &[
     (footer::OPERATION, |payload| answer(payload, footer::read)),
-    (columns::OPERATION, |payload| answer(payload, columns::read)),
     (rejects::OPERATION, |payload| answer(payload, rejects::read)),
 ];
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::source_shards::SourceShards;
 use crate::domain::layout::manifest_key;
 use crate::domain::name::{Slug, TableName};
 use crate::domain::table_log::entries::StoredFile;
@@ -21,6 +22,8 @@ use crate::web::stores::Objects;
 const HEADS_AT_ONCE: usize = 8;
 /// Bytes of a root.
 const ROOT_BYTES_MAX: u64 = 64 << 20;
+/// Attempts to read a table, each because a commit deleted something of the one before.
+pub const TRIES_MAX: u32 = 10;
 /// Files of all cached lists.
 const CACHED_FILES_MAX: usize = 500_000;
 
@@ -73,6 +76,11 @@ fn larger(bytes_max: u64) -> Result<Option<Root>, ApiError> {
     Ok(None)
 }
 
+pub fn keeps_changing() -> ApiError {
+    let message = "the tables are published so often that no version could be read whole; try again";
+    ApiError::new(ErrorCode::Overloaded, message).with_retry_after(std::time::Duration::from_secs(1))
+}
+
 /// Which files of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FileKind {
@@ -95,11 +103,18 @@ pub struct Manifests {
     pub(super) store: Objects,
     roots: Parsed<Option<Root>>,
     files: Mutex<FileLists>,
+    /// For lookups of sources.
+    pub source_shards: SourceShards,
 }
 
 impl Manifests {
     pub fn new(store: Objects) -> Self {
-        Self { store, roots: Parsed::new(ROOT_BYTES_MAX, parse, larger), files: Mutex::default() }
+        Self {
+            store,
+            roots: Parsed::new(ROOT_BYTES_MAX, parse, larger),
+            files: Mutex::default(),
+            source_shards: SourceShards::default(),
+        }
     }
 
     /// A table's present root; `None` if there is no usable one.
@@ -129,11 +144,37 @@ impl Manifests {
     }
 
     /// The tables with a manifest.
-    fn tables(&self, pipeline: &Slug) -> Result<Vec<String>, ApiError> {
+    pub(super) fn tables(&self, pipeline: &Slug) -> Result<Vec<String>, ApiError> {
         let mut names = tables(&*self.store, pipeline).map_err(from_store)?;
         // Other programs may have stored other objects there.
         names.retain(|name| TableName::parse(name).is_ok());
         Ok(names)
+    }
+
+    /// Reads something of a table's present commit; `None` if the table has no usable manifest. Where `read` returns `None`, a
+    /// later commit deleted something, and the new root is read.
+    ///
+    /// # Errors
+    /// Those of `read`; `table_damaged` if the same root is found again, `overloaded` if a new one is found each time.
+    pub fn present<T>(
+        &self,
+        pipeline: &Slug,
+        table: &str,
+        mut read: impl FnMut(&Cached<Option<Root>>) -> Result<Option<T>, ApiError>,
+    ) -> Result<Option<T>, ApiError> {
+        let mut before: Option<ETag> = None;
+        for _ in 0..TRIES_MAX {
+            let Some(found) = self.get(pipeline, table)? else { return Ok(None) };
+            if before.as_ref() == Some(&found.etag) {
+                let message = format!("the manifest of table `{table}` is incomplete; do a clean run");
+                return Err(ApiError::new(ErrorCode::TableDamaged, message));
+            }
+            if let Some(done) = read(&found)? {
+                return Ok(Some(done));
+            }
+            before = Some(found.etag);
+        }
+        Err(keeps_changing())
     }
 
     /// Reads a part of a table's manifest; `None` if a later commit deleted something of it.

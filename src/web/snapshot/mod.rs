@@ -6,6 +6,7 @@
 mod fetch;
 pub mod manifest;
 pub mod selection;
+mod source_shards;
 
 use std::sync::Arc;
 
@@ -18,14 +19,12 @@ use crate::web::sql::failure::from_cache;
 use crate::web::stores::Objects;
 use crate::web::tables::catalog::CatalogTable;
 
-use manifest::Manifests;
+use manifest::{Manifests, TRIES_MAX, keeps_changing};
 pub use selection::Span;
 use selection::{Selection, TableFile};
 
 /// Files that one query reads.
 const SNAPSHOT_FILES_MAX: usize = 20_000;
-/// Attempts, each because a commit deleted files of the one before.
-const TRIES_MAX: u32 = 10;
 
 /// A snapshot, which keeps its files.
 pub struct TableSnapshot {
@@ -125,16 +124,10 @@ impl Snapshots {
     /// # Errors
     /// `invalid_config`, `s3_error`, `bucket_not_found`, `overloaded`, `internal`.
     pub fn select(&self, pipeline: &Slug, table: &CatalogTable) -> Result<Selection, ApiError> {
-        for _ in 0..TRIES_MAX {
-            let selected = match table.is_system() {
-                true => self.manifests.select_rejects(pipeline)?,
-                false => self.manifests.select_table(pipeline, &table.name)?,
-            };
-            if let Some(selection) = selected {
-                return Ok(selection);
-            }
+        match table.is_system() {
+            true => self.manifests.select_rejects(pipeline),
+            false => self.manifests.select_table(pipeline, &table.name),
         }
-        Err(keeps_changing())
     }
 }
 
@@ -157,12 +150,7 @@ fn too_many_files() -> ApiError {
     ApiError::new(ErrorCode::QueryTooLarge, message)
 }
 
-fn keeps_changing() -> ApiError {
-    let message = "the tables are published so often that no version could be read whole; try again";
-    ApiError::new(ErrorCode::Overloaded, message).with_retry_after(std::time::Duration::from_secs(1))
-}
-
 fn missing(key: &str) -> ApiError {
     let message = format!("the table's file `{key}` is missing or was replaced by another program; do a clean run");
-    ApiError::new(ErrorCode::S3Error, message)
+    ApiError::new(ErrorCode::TableDamaged, message)
 }

@@ -5,9 +5,11 @@ use std::ops::Range;
 use super::manifest::{FileKind, Manifests};
 use crate::domain::name::Slug;
 use crate::domain::table_log::entries::StoredFile;
+use crate::domain::table_log::root::Root;
 use crate::domain::table_schema::TableColumn;
 use crate::http::ApiError;
 use crate::sql::sandbox::staged_path;
+use crate::web::cache::parsed::Cached;
 use crate::web::tables::catalog::CatalogTable;
 
 /// A file of a table.
@@ -84,24 +86,31 @@ impl Selection {
 }
 
 impl Manifests {
-    /// `None`: a commit came between; the present root must be read.
-    pub(super) fn select_table(&self, pipeline: &Slug, table: &str) -> Result<Option<Selection>, ApiError> {
-        let Some(found) = self.get(pipeline, table)? else { return Ok(Some(Selection::empty())) };
-        let Some(files) = self.files(pipeline, &found, FileKind::Data)? else { return Ok(None) };
-        let columns = found.value.as_ref().as_ref().map(|root| root.schema.columns.clone());
-        let files = files.iter().map(TableFile::from).collect();
-        Ok(Some(Selection { files, state: found.etag.0, columns }))
+    pub(super) fn select_table(&self, pipeline: &Slug, table: &str) -> Result<Selection, ApiError> {
+        let select = |found: &Cached<Option<Root>>| {
+            let files = self.files(pipeline, found, FileKind::Data)?;
+            let columns = found.value.as_ref().as_ref().map(|root| root.schema.columns.clone());
+            Ok(files.map(|files| {
+                let files = files.iter().map(TableFile::from).collect();
+                Selection { files, state: found.etag.0.clone(), columns }
+            }))
+        };
+        Ok(self.present(pipeline, table, select)?.unwrap_or_else(Selection::empty))
     }
 
-    /// `None`: as of [`Manifests::select_table`].
-    pub(super) fn select_rejects(&self, pipeline: &Slug) -> Result<Option<Selection>, ApiError> {
+    pub(super) fn select_rejects(&self, pipeline: &Slug) -> Result<Selection, ApiError> {
         let mut selection = Selection::empty();
-        for (table, found) in self.all(pipeline)? {
-            let Some(files) = self.files(pipeline, &found, FileKind::Rejects)? else { return Ok(None) };
-            selection.files.extend(files.iter().map(TableFile::from));
-            selection.state.push_str(&format!("{table} {}\n", found.etag.0));
+        for table in self.tables(pipeline)? {
+            let select = |found: &Cached<Option<Root>>| {
+                let files = self.files(pipeline, found, FileKind::Rejects)?;
+                Ok(files.map(|files| (files, found.etag.0.clone())))
+            };
+            if let Some((files, tag)) = self.present(pipeline, &table, select)? {
+                selection.files.extend(files.iter().map(TableFile::from));
+                selection.state.push_str(&format!("{table} {tag}\n"));
+            }
         }
-        Ok(Some(selection))
+        Ok(selection)
     }
 }
 

@@ -13,7 +13,6 @@ use crate::http::{ApiError, ErrorCode};
 use crate::sql::sandbox::{Analysis, Child, Relation, SqlError};
 use crate::sync::Permit;
 use crate::web::cache::{Cache, StagedTable};
-use crate::web::parquet::ParquetReadError;
 use crate::web::snapshot::Span;
 use crate::web::tables::catalog::Catalog;
 
@@ -48,13 +47,6 @@ pub struct TablesRequest<'a> {
     pub all: bool,
     /// The rows needed of the only named table, in the order of its files.
     pub span: Option<Span>,
-}
-
-pub(super) fn unreadable(file: &str, table: &str, error: ParquetReadError) -> ApiError {
-    match error {
-        ParquetReadError::Unreadable(reason) => ApiError::internal(format!("`{file}` of table `{table}`: {reason}")),
-        ParquetReadError::Failed(error) => error,
-    }
 }
 
 /// Moves tables' files out of a dead child's folder, for the next query of the same tables.

@@ -65,6 +65,7 @@ pub const SQL_ERRORS: &[ErrorCode] = &[
     ErrorCode::QueryOutOfMemory,
     ErrorCode::QueryTooLarge,
     ErrorCode::QueryCancelled,
+    ErrorCode::TableDamaged,
     ErrorCode::Overloaded,
     ErrorCode::S3Error,
     ErrorCode::BucketNotFound,

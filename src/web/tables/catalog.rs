@@ -8,7 +8,6 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::domain::layout::REJECTED_ROWS_TABLE;
-use crate::domain::partition::parse_segment;
 use crate::domain::pipeline::types::DataType;
 use crate::domain::pipeline::{Mapping, Pipeline};
 use crate::domain::problem::Problem;
@@ -159,32 +158,6 @@ pub fn relation_columns(columns: &[TableColumn]) -> Vec<RelationColumn> {
         partition: column.partition,
     };
     columns.iter().map(column).collect()
-}
-
-/// The columns of a file, followed by the partition columns in its path, `name`. These have the type that `known` gives
-/// them, or are text.
-pub fn with_partitions(mut columns: Vec<RelationColumn>, name: &str, known: &[RelationColumn]) -> Vec<RelationColumn> {
-    for segment in name.split('/').filter(|segment| segment.contains('=')) {
-        if let Some((name, _)) = parse_segment(segment) {
-            let same = known.iter().find(|column| column.partition && column.name == name);
-            let ty = same.map_or_else(|| DataType::String.to_string(), |column| column.ty.clone());
-            columns.push(RelationColumn { name, ty, nullable: true, partition: true });
-        }
-    }
-    columns
-}
-
-/// The columns of a file of a table that is being published, which may have the old or the new schema: `known` if it
-/// matches the file, else those of [`with_partitions`].
-pub fn of_published(stored: Vec<RelationColumn>, name: &str, known: &[RelationColumn]) -> Vec<RelationColumn> {
-    let found = with_partitions(stored, name, known);
-    let fits = |column: &RelationColumn| {
-        let same = |other: &RelationColumn| {
-            (&other.name, &other.ty, other.partition) == (&column.name, &column.ty, column.partition)
-        };
-        known.iter().any(same)
-    };
-    if found.len() == known.len() && found.iter().all(fits) { known.to_vec() } else { found }
 }
 
 /// Adds the config's status to a response with rows, if it is notable.

@@ -7,13 +7,11 @@ use globset::{GlobSet, GlobSetBuilder};
 use parking_lot::Mutex;
 
 use super::catalog::{AppliedState, Catalog, CatalogTable, ConfigStatus, TableState, rejected_rows};
-use super::footers::Footers;
 use crate::domain::layout::config_key;
 use crate::domain::limits::CONFIG_BYTES_MAX;
 use crate::domain::name::Slug;
 use crate::domain::pipeline::validate::parse as parse_config;
 use crate::domain::pipeline::{Mapping, compile_glob};
-use crate::domain::plan::layout;
 use crate::domain::problem::{Problem, ProblemKind};
 use crate::domain::table_schema::{StoredSchema, TableColumn, columns_of, mapping_digest};
 use crate::http::{ApiError, ErrorCode};
@@ -43,9 +41,8 @@ pub struct DeclaredTable {
     columns: Vec<TableColumn>,
     /// Globs of its sources.
     files: Vec<String>,
-    /// Digests of the mapping, to compare with a manifest's.
+    /// Digest of the mapping, to compare with a manifest's.
     mapping: String,
-    layout: String,
 }
 
 impl Declared {
@@ -79,7 +76,6 @@ fn declared(mapping: &Mapping) -> DeclaredTable {
         columns: columns_of(mapping),
         files: mapping.files.clone(),
         mapping: mapping_digest(mapping),
-        layout: layout(mapping),
     }
 }
 
@@ -141,13 +137,12 @@ pub struct Catalogs {
     configs: Parsed<Declared>,
     cache: CatalogCache,
     manifests: Arc<Manifests>,
-    footers: Arc<Footers>,
 }
 
 impl Catalogs {
-    pub fn new(store: Objects, manifests: Arc<Manifests>, footers: Arc<Footers>) -> Self {
+    pub fn new(store: Objects, manifests: Arc<Manifests>) -> Self {
         let configs = Parsed::new(CONFIG_BYTES_MAX as u64, parse, larger);
-        Self { store, configs, cache: CatalogCache::default(), manifests, footers }
+        Self { store, configs, cache: CatalogCache::default(), manifests }
     }
 
     /// The config of a pipeline; `None` if it has none.

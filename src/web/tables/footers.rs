@@ -50,8 +50,7 @@ impl Footers {
         Self { store, sandbox, unreadable }
     }
 
-    /// Summarises the footers of `files` over `columns`, or, if `columns_of_first`, over the columns of the first readable
-    /// file. Changed and unreadable files are skipped.
+    /// Summarises the footers of `files` over `columns`. Missing and unreadable files are skipped.
     ///
     /// # Errors
     /// `s3_error`, `bucket_not_found`, `overloaded`, `internal`.
@@ -60,7 +59,6 @@ impl Footers {
         pipeline: &Slug,
         files: &[&TableFile],
         columns: Vec<RelationColumn>,
-        columns_of_first: bool,
     ) -> Result<FooterSummary, ApiError> {
         let staging = self.sandbox.staging().map_err(from_sandbox)?;
         let fetched = self.fetch(pipeline, files, &staging)?;
@@ -68,9 +66,9 @@ impl Footers {
         let mut reader = Reader::new(&self.sandbox, &path);
         let mut ask = |fetched: &[&Fetched<'_>]| -> Result<Result<FooterSummary, String>, ApiError> {
             let footers = fetched.iter().map(|footer| (footer.offset, footer.length)).collect();
-            let request = FootersRequest { footers, columns: columns.clone(), columns_of_first };
+            let request = FootersRequest { footers, columns: columns.clone() };
             if request.footers.is_empty() {
-                return Ok(Ok(FooterSummary::empty(request.columns)));
+                return Ok(Ok(FooterSummary::empty(&columns)));
             }
             match reader.call::<FooterSummary>(OPERATION, &request) {
                 Ok(summary) if summary.is_answer_to(&request) => Ok(Ok(summary)),
@@ -102,7 +100,7 @@ impl Footers {
                     }
                 }
                 let summary = ask(&readable)?;
-                (readable, summary.unwrap_or_else(|_| FooterSummary::empty(columns.clone())))
+                (readable, summary.unwrap_or_else(|_| FooterSummary::empty(&columns)))
             }
         };
         for (at, reason) in &summary.unreadable {

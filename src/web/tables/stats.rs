@@ -44,6 +44,8 @@ pub(super) fn endpoints() -> Vec<Endpoint<Tables>> {
                 ErrorCode::PipelineNotFound,
                 ErrorCode::InvalidConfig,
                 ErrorCode::TableNotFound,
+                ErrorCode::TableDamaged,
+                ErrorCode::Overloaded,
                 ErrorCode::S3Error,
                 ErrorCode::BucketNotFound,
             ]),
@@ -86,7 +88,7 @@ fn compute(tables: &Tables, pipeline: &Slug, table: &CatalogTable, selection: &S
     let files = &selection.files;
     let columns = relation_columns(&selection.columns_of(table));
     let stored = columns.iter().filter(|column| !column.partition).cloned().collect();
-    let summary = tables.footers.read(pipeline, &sample(files), stored, false)?;
+    let summary = tables.footers.read(pipeline, &sample(files), stored)?;
     let files_read = summary.read;
     let complete = files_read == files.len() as u64;
     let mut stored = summary.bounds.into_iter();

@@ -139,7 +139,7 @@ export const rowsQuery = (pipeline: string, table: string, wanted: RowsWanted) =
 export const lineageQuery = (
   pipeline: string,
   table: string,
-  query: { source?: string; file?: string; limit?: number; offset?: number } = {},
+  query: { source?: string; file?: string; partition?: string; limit?: number; offset?: number } = {},
 ) =>
   queryOptions({
     queryKey: [...keys.table(pipeline, table), "lineage", query] as const,

@@ -1083,8 +1083,6 @@ export interface components {
             row_count: number;
             truncated: boolean;
             limit_reason: components["schemas"]["LimitReason"] | null;
-            /** @description The tables were being published while they were read. */
-            publishing?: boolean | null;
             /** @description For a panel with `compare`: the result for the compared days; null if there are none. */
             previous?: components["schemas"]["PanelResult"] | null;
         };
@@ -1583,18 +1581,6 @@ export interface components {
             partitions_deleted: number;
             /**
              * Format: uint64
-             * @description Partitions that stay although all their sources were removed, until a clean run.
-             * @default 0
-             */
-            partitions_retained: number;
-            /**
-             * Format: uint64
-             * @description Retained partitions of which someone else changed or deleted files.
-             * @default 0
-             */
-            partitions_lost: number;
-            /**
-             * Format: uint64
              * @description Files and bytes that the table has after the run.
              */
             files: number;
@@ -1808,8 +1794,6 @@ export interface components {
         /** @description A table's lineage in both directions. Keys are relative to the pipeline's prefix. */
         Lineage: {
             table: string;
-            /** @description A run is publishing the table, or died while publishing. */
-            publishing: boolean;
             sources: components["schemas"]["Source"][];
             /** Format: uint64 */
             sources_total: number;
@@ -1853,7 +1837,6 @@ export interface components {
             rows: number;
             /** Format: uint64 */
             size: number;
-            etag: string | null;
             sha256: string;
             /** @description Keys of its sources: the first thousand. */
             sources: string[];
@@ -1861,10 +1844,11 @@ export interface components {
             sources_total: number;
             /** @description The run that wrote it. */
             job_id: string;
-            /** Format: uint64 */
-            fence: number;
-            /** @description All its sources were removed from the lake; it is kept until a clean run. */
-            retained: boolean;
+            /**
+             * Format: uint64
+             * @description The commit that added it; null for a file of rejected rows.
+             */
+            commit: number | null;
             /** @description It holds rejected rows. */
             rejects: boolean;
         };
@@ -2060,8 +2044,6 @@ export interface components {
             limit_reason: components["schemas"]["LimitReason"] | null;
             /** Format: uint64 */
             elapsed_ms: number;
-            /** @description The tables were being published while they were read. */
-            publishing?: boolean;
             /** @description Present unless the tables were written under the current config. */
             config?: components["schemas"]["ConfigStatus"] | null;
         };
@@ -2121,8 +2103,6 @@ export interface components {
             bytes: number;
             /** @description Whether it is a system table: `_rejected_rows`. */
             system: boolean;
-            /** @description A run is publishing it, or died while publishing. */
-            publishing: boolean;
         };
         Column: {
             name: string;
@@ -2143,8 +2123,6 @@ export interface components {
             total: number;
             /** @description Whether the size limit ended the page early. */
             truncated: boolean;
-            /** @description The table was being published while it was read. */
-            publishing: boolean;
             /** @description Present unless the tables were written under the current config. */
             config?: components["schemas"]["ConfigStatus"] | null;
         };
@@ -2183,7 +2161,7 @@ export interface components {
         };
         Error: {
             /** @enum {string} */
-            error: "invalid_request" | "invalid_slug" | "invalid_key" | "invalid_sql" | "invalid_event" | "unauthorized" | "forbidden_origin" | "not_found" | "pipeline_not_found" | "pipeline_config_not_found" | "dashboard_not_found" | "table_not_found" | "query_not_found" | "job_not_found" | "object_not_found" | "method_not_allowed" | "already_exists" | "name_taken" | "pipeline_busy" | "precondition_failed" | "payload_too_large" | "unsupported_media_type" | "misdirected_request" | "invalid_config" | "invalid_dashboard" | "invalid_archive" | "query_timeout" | "query_out_of_memory" | "query_too_large" | "query_cancelled" | "too_many_requests" | "internal" | "s3_error" | "bucket_not_found" | "worker_unavailable" | "kv_unavailable" | "overloaded";
+            error: "invalid_request" | "invalid_slug" | "invalid_key" | "invalid_sql" | "invalid_event" | "unauthorized" | "forbidden_origin" | "not_found" | "pipeline_not_found" | "pipeline_config_not_found" | "dashboard_not_found" | "table_not_found" | "query_not_found" | "job_not_found" | "object_not_found" | "method_not_allowed" | "already_exists" | "name_taken" | "pipeline_busy" | "precondition_failed" | "payload_too_large" | "unsupported_media_type" | "misdirected_request" | "invalid_config" | "invalid_dashboard" | "invalid_archive" | "query_timeout" | "query_out_of_memory" | "query_too_large" | "query_cancelled" | "table_damaged" | "too_many_requests" | "internal" | "s3_error" | "bucket_not_found" | "worker_unavailable" | "kv_unavailable" | "overloaded";
             message: string;
             problems?: Record<string, never>[];
             request_id: string;
@@ -5453,6 +5431,8 @@ export interface operations {
                 source?: string;
                 /** @description one file, by its key below the pipeline */
                 file?: string;
+                /** @description one partition, as `day=2013-01-01` */
+                partition?: string;
                 /** @description page size, for sources and for files: at most 1000, 100 by default */
                 limit?: number;
                 /** @description sources, and files, to skip */
@@ -5512,7 +5492,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description invalid_config */
+            /** @description invalid_config, table_damaged */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6458,7 +6438,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description invalid_config, query_timeout, query_out_of_memory, query_too_large, query_cancelled */
+            /** @description invalid_config, query_timeout, query_out_of_memory, query_too_large, query_cancelled, table_damaged */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6595,7 +6575,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description invalid_config, query_timeout, query_out_of_memory, query_too_large, query_cancelled */
+            /** @description invalid_config, query_timeout, query_out_of_memory, query_too_large, query_cancelled, table_damaged */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7615,7 +7595,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description invalid_config, query_timeout, query_out_of_memory, query_too_large, query_cancelled */
+            /** @description invalid_config, query_timeout, query_out_of_memory, query_too_large, query_cancelled, table_damaged */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7710,7 +7690,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description invalid_config */
+            /** @description invalid_config, table_damaged */
             422: {
                 headers: {
                     [name: string]: unknown;

@@ -52,10 +52,7 @@ export function useRun(slug: string): { run: (clean: boolean) => Promise<void>; 
 export function CleanRun({ slug, onConfirm, onClose }: { slug: string; onConfirm: () => void; onClose: () => void }) {
   return (
     <Confirm title={`Clean run of ${slug}`} action="Start clean run" onClose={onClose} onConfirm={onConfirm}>
-      <p>
-        Reads every CSV again and rebuilds every table. Then deletes partitions whose CSVs were removed from the lake,
-        and tables that are no longer in the config.
-      </p>
+      <p>Reads every CSV again and rebuilds every table. Then deletes tables that are no longer in the config.</p>
       <p class="secondary">If the run fails, no tables are changed.</p>
     </Confirm>
   );
@@ -77,7 +74,7 @@ function RunButton({ slug }: { slug: string }) {
           { label: "Run", hint: "Reads files that changed since the last run", onSelect: () => void run(false) },
           {
             label: "Clean run…",
-            hint: "Rebuilds every table and removes rows whose CSV is gone",
+            hint: "Reads every CSV again and rebuilds every table",
             onSelect: () => setAsking(true),
           },
         ]}

@@ -2,11 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use lakemill::domain::digest::sha256_hex;
+use lakemill::domain::layout::{manifest_key, manifest_shard_key, pipeline_prefix};
 use lakemill::domain::name::Slug;
 use lakemill::domain::table_log::entries::{GroupEntry, Members, RangeKey, SourceEntry, StoredFile};
 use lakemill::domain::table_log::root::Root;
+use lakemill::domain::table_log::shards::ShardRef;
 use lakemill::pipelines::tables::{FoundRoot, Maps, TableStore};
 use lakemill::ports::ObjectStore;
+use lakemill::ports::store::{Bucket, WriteOptions};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
@@ -45,6 +49,12 @@ impl Manifest {
         self.groups.values().flat_map(|group| &group.files).chain(self.rejects.values())
     }
 
+    /// The first data file of a partition, by its key relative to the pipeline's prefix.
+    pub fn file_in(&self, partition: &str) -> String {
+        let mut groups = self.groups.iter().filter(|(key, _)| key.partition == partition);
+        groups.next().unwrap().1.files[0].key.clone()
+    }
+
     pub fn rows(&self) -> u64 {
         self.groups.values().flat_map(|group| &group.files).map(|file| file.rows).sum()
     }
@@ -52,11 +62,25 @@ impl Manifest {
     pub fn partitions(&self) -> BTreeSet<&str> {
         self.groups.keys().map(|key| key.partition.as_str()).collect()
     }
+}
 
-    /// The sources of each segment of a group, in order.
-    pub fn members_of(&self, key: &RangeKey) -> Vec<&str> {
-        let segments = &self.groups[key].segments;
-        let members = segments.iter().flat_map(|s| &self.members[&RangeKey::new(&key.partition, &s.first)]);
-        members.map(|member| member.source.as_str()).collect()
+/// Replaces a data file and its entry in the manifest, as an import can.
+pub fn replace_file(store: &dyn ObjectStore, slug: &Slug, table: &str, key: &str, bytes: &[u8]) {
+    let options = WriteOptions::default();
+    store.put(Bucket::Warehouse, &format!("{}{key}", pipeline_prefix(slug)), bytes, &options).unwrap();
+    let of = TableStore { store, slug, table };
+    let FoundRoot::Readable(mut stored) = of.root().unwrap() else { panic!("`{table}` has no manifest") };
+    let mut maps = Maps::of(Some(&stored.root));
+    let groups = Manifest::of(&of, stored.root.clone()).groups;
+    let is_of = |group: &GroupEntry| group.files.iter().any(|file| file.key == key);
+    let (range, mut group) = groups.into_iter().find(|(_, group)| is_of(group)).unwrap();
+    for file in group.files.iter_mut().filter(|file| file.key == key) {
+        (file.size, file.sha256) = (bytes.len() as u64, sha256_hex(bytes));
     }
+    maps.groups.set(range, Some(group), &mut of.reader()).unwrap();
+    let mut sink = |shard: &ShardRef<RangeKey>, bytes: Vec<u8>| {
+        store.put(Bucket::Pipelines, &manifest_shard_key(slug, table, &shard.name), &bytes, &options).map(drop)
+    };
+    stored.root.groups = maps.groups.rewrite(&mut sink).unwrap();
+    store.put(Bucket::Pipelines, &manifest_key(slug, table), &stored.root.to_json(), &options).unwrap();
 }

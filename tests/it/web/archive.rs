@@ -117,19 +117,23 @@ fn import_extends_the_debounce_window() {
 }
 
 #[test]
-fn first_run_after_an_import_repairs_mismatched_tables() {
+fn first_change_after_an_import_makes_tables_anew() {
     let site = Site::new(Kind::Embedded);
     lay_out(&site, "p");
     let (_worker, web) = site.worker_and_web();
     has_run(&site, &["p"]);
     let good = content(&site, "p");
-    let file = "pipelines/p/t/a=x/part-00000.parquet";
-    let broken = vec![0; site.read(Bucket::Warehouse, file).unwrap().len()];
-    site.store.put(Bucket::Warehouse, file, &broken, &WriteOptions::default()).unwrap();
+    let file = file_of(&good, "a=x").unwrap();
+    let broken = vec![0; good[&file].len()];
+    let key = file.replace("warehouse/", "pipelines/p/");
+    site.store.put(Bucket::Warehouse, &key, &broken, &WriteOptions::default()).unwrap();
     let browser = Browser::log_in(&web);
     import_as(&browser, "q", &export(&browser, "p")).ok();
     has_run(&site, &["q"]);
-    assert_eq!(content(&site, "q")[&file_of(&good, "a=x").unwrap()], good[&file_of(&good, "a=x").unwrap()]);
+    assert_eq!(content(&site, "q")[&file], broken, "nothing has changed");
+    site.put("q", "in/9.csv", "a,b\nnew,9\n");
+    has_run(&site, &["q"]);
+    assert_eq!(content(&site, "q")[&file], good[&file]);
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn missing_file_is_reported_until_a_clean_run_makes_it_anew() {
         let gone = format!("pipelines/trips/{file}");
         ran.site.store.delete(Bucket::Warehouse, &[gone], &WriteOptions::default()).unwrap();
         let refused = ran.browser.post("/api/p/trips/query", &json!({ "sql": "SELECT count(*) FROM t" }));
-        let message = refused.refused(502, "s3_error");
+        let message = refused.refused(422, "table_damaged");
         assert!(message.contains(&file) && message.contains("clean run"), "{message}");
         assert_eq!(query(&ran.browser, "SELECT 1")["rows"], json!([[1]]));
         let job = ran.site.await_end(&ran.site.enqueue_as("trips", true));

@@ -1,12 +1,12 @@
 //! Column statistics from the footers of files.
 
-use lakemill::domain::digest::sha256_hex;
-use lakemill::domain::layout::{manifest_key, pipeline_prefix};
+use lakemill::domain::layout::pipeline_prefix;
 use lakemill::ports::store::{Bucket, WriteOptions};
 use serde_json::{Value, json};
 
 use super::on_both;
 use super::tables::Ran;
+use crate::support::manifests::replace_file;
 use crate::support::parquet_bombs;
 use crate::support::program::mapping;
 use crate::support::site::{Kind, Site, slug};
@@ -114,7 +114,8 @@ fn rejected_rows_have_statistics() {
 fn unreadable_files_make_statistics_incomplete() {
     on_both(|kind| {
         let ran = Ran::new(kind);
-        let key = format!("{}t/day=2013-01-01/part-00000.parquet", pipeline_prefix(&slug("trips")));
+        let file = ran.file_in("day=2013-01-01");
+        let key = format!("{}{file}", pipeline_prefix(&slug("trips")));
         for body in [&b"no parquet"[..], b"", b"PAR1\xff\xff\xff\x7fPAR1", b"PAR1\x04\x00\x00\x00PAR1"] {
             ran.site.store.put(Bucket::Warehouse, &key, body, &WriteOptions::default()).unwrap();
             let stats = ran.get("tables/t/stats");
@@ -135,28 +136,12 @@ fn unreadable_files_make_statistics_incomplete() {
 fn footer_that_crashes_the_child_affects_only_its_file() {
     on_both(|kind| {
         let ran = Ran::new(kind);
-        let file = |day: &str| format!("{}t/day={day}/part-00000.parquet", pipeline_prefix(&slug("trips")));
-        let key = file("2013-01-01");
         // As an import would leave it: the manifest knows the file.
-        let put = |key: &str, body: &[u8]| {
-            let meta = ran.site.store.put(Bucket::Warehouse, key, body, &WriteOptions::default()).unwrap();
-            let manifest_key = manifest_key(&slug("trips"), "t");
-            let mut manifest: Value =
-                serde_json::from_slice(&ran.site.read(Bucket::Pipelines, &manifest_key).unwrap()).unwrap();
-            let partitions = manifest["partitions"].as_object_mut().unwrap().values_mut();
-            let file = partitions
-                .flat_map(|partition| partition["files"].as_array_mut().unwrap())
-                .find(|file| key.ends_with(file["key"].as_str().unwrap()))
-                .unwrap();
-            file["size"] = json!(body.len());
-            file["etag"] = json!(meta.etag.unwrap().0);
-            file["sha256"] = json!(sha256_hex(body));
-            let manifest = serde_json::to_vec(&manifest).unwrap();
-            ran.site.store.put(Bucket::Pipelines, &manifest_key, &manifest, &WriteOptions::default()).unwrap();
-        };
+        let put = |key: &str, body: &[u8]| replace_file(&*ran.site.store, &slug("trips"), "t", key, body);
+        let (first, second) = (ran.file_in("day=2013-01-01"), ran.file_in("day=2013-01-02"));
         let read_of = |stats: &Value| (stats["files_read"].clone(), column(stats, "a")["min"].clone());
         for (what, bomb) in parquet_bombs::all() {
-            put(&key, &bomb);
+            put(&first, &bomb);
             let told = || ran.web.log().matches("Parquet file is unreadable").count();
             let before = told();
             assert_eq!(read_of(&ran.get("tables/t/stats")), (json!(1), json!("y")), "{what}");
@@ -167,14 +152,11 @@ fn footer_that_crashes_the_child_affects_only_its_file() {
             let query = json!({ "sql": "SELECT 42" });
             assert_eq!(ran.browser.post("/api/p/trips/query", &query).ok().json()["rows"], json!([[42]]), "{what}");
         }
-        // A query of files that a config of before has written asks a file for its columns.
-        let changed = mapping(&json!({ "columns": [{ "name": "new", "type": "date" }] }));
-        ran.site.configure("trips", &json!({ "version": 1, "auto_run": false, "mappings": [changed] }));
         assert!(ran.browser.get("/api/p/trips/tables/t/rows").status >= 400);
         let stats = ran.get("tables/t/stats");
         assert_eq!(read_of(&stats), (json!(1), json!("y")));
         // Several of them, and whatever is beside them.
-        put(&file("2013-01-02"), &parquet_bombs::nested(1_000_001));
+        put(&second, &parquet_bombs::nested(1_000_001));
         assert_eq!(ran.get("tables/t/stats")["files_read"], 0);
         assert_eq!(ran.get("tables/_rejected_rows/stats")["complete"], true);
     });

@@ -168,33 +168,6 @@ fn removed_table_stays_readable_until_a_clean_run() {
 }
 
 #[test]
-fn columns_come_from_config_or_files_if_the_manifest_lacks_them() {
-    on_both(|kind| {
-        let ran = Ran::new(kind);
-        let before = ran.get("tables");
-        let key = manifest_key(&slug("trips"), "t");
-        let strip = || {
-            let mut manifest: Value = serde_json::from_slice(&ran.site.read(Bucket::Pipelines, &key).unwrap()).unwrap();
-            assert!(manifest.as_object_mut().unwrap().remove("schema").is_some());
-            put(&ran, &key, manifest.to_string().as_bytes());
-        };
-        strip();
-        assert_eq!(ran.get("tables"), before, "the config has the layout of the files");
-        ran.site.pipeline("trips", &renamed());
-        let told = ran.get("tables");
-        assert_eq!(told["config"]["state"], "changed");
-        // Of a file: its own columns, then those of its path.
-        assert_eq!(names(&told["tables"][0]["schema"]), ["a", "b", "day"]);
-        assert_eq!(names(&ran.get("tables/t/rows")["columns"]), ["a", "b", "day"]);
-        ran.site.pipeline("trips", &days());
-        ran.run();
-        let manifest: Value = serde_json::from_slice(&ran.site.read(Bucket::Pipelines, &key).unwrap()).unwrap();
-        assert_eq!(names(&manifest["schema"]["columns"]), ["day", "a", "b"]);
-        assert_eq!(ran.get("tables"), before);
-    });
-}
-
-#[test]
 fn newer_manifest_fails_only_its_own_table() {
     let ran = Ran::new(Kind::Embedded);
     put(&ran, &manifest_key(&slug("trips"), "t"), br#"{ "version": 99 }"#);

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::on_both;
 use crate::support::browser::Browser;
+use crate::support::manifests::Manifest;
 use crate::support::site::{Kind, Service, Site, slug};
 
 /// A site with a pipeline `trips` that was run: table `t` of days, three rows of two sources and one reject.
@@ -43,6 +44,11 @@ impl Ran {
         assert_eq!(job.error, None, "{}", self.worker.log());
     }
 
+    /// The first data file of a partition of `t`, by its key relative to the pipeline's prefix.
+    pub fn file_in(&self, partition: &str) -> String {
+        Manifest::read(&*self.site.store, &slug("trips"), "t").unwrap().file_in(partition)
+    }
+
     pub fn get(&self, path: &str) -> Value {
         self.browser.get(&format!("/api/p/trips/{path}")).ok().json()
     }
@@ -72,7 +78,7 @@ fn tables_follow_config_and_manifests_before_and_after_a_run() {
         let table = |state: &str, files: u64, rows: u64, bytes: &Value| {
             json!({
                 "name": "t", "schema": schema, "state": state, "file_count": files, "rows": rows, "bytes": bytes,
-                "system": false, "publishing": false
+                "system": false
             })
         };
         let new = json!({ "tables": [table("new", 0, 0, &json!(0))], "config": { "state": "not_run" } });
@@ -166,16 +172,20 @@ fn lineage_works_in_both_directions_with_filters_and_pages() {
         assert_eq!(source["partitions"], json!({ "day=2013-01-01": 1, "day=2013-01-02": 1 }));
         let rejects = source["rejects"].as_str().unwrap();
         let files: Vec<&str> = all["files"].as_array().unwrap().iter().map(|f| f["key"].as_str().unwrap()).collect();
-        let second = "t/day=2013-01-02/part-00000.parquet";
-        assert_eq!(files, [rejects, "t/day=2013-01-01/part-00000.parquet", second]);
+        let (first, second) = (&ran.file_in("day=2013-01-01"), &ran.file_in("day=2013-01-02"));
+        assert_eq!(files, [rejects, first, second]);
         assert_eq!(all["files"][2]["sources"], json!(["in/a.csv", "in/b.csv"]));
         assert_eq!(all["files"][2]["job_id"].as_str().unwrap().len(), 36);
 
         let of_source = ran.get("tables/t/lineage?source=in/b.csv");
         assert_eq!(of_source["files"].as_array().unwrap().len(), 1);
         assert_eq!((&of_source["files"][0]["key"], &of_source["sources_total"]), (&json!(second), &json!(1)));
-        let of_file = ran.get("tables/t/lineage?file=t/day%3D2013-01-01/part-00000.parquet");
+        let of_file = ran.get(&format!("tables/t/lineage?file={}", first.replace('=', "%3D")));
         assert_eq!((&of_file["sources"][0]["key"], &of_file["sources_total"]), (&json!("in/a.csv"), &json!(1)));
+        let of_partition = ran.get("tables/t/lineage?partition=day%3D2013-01-02&limit=1");
+        assert_eq!((&of_partition["files"][0]["key"], &of_partition["files_total"]), (&json!(second), &json!(1)));
+        let sources = (&of_partition["sources"][0]["key"], &of_partition["sources_total"]);
+        assert_eq!(sources, (&json!("in/a.csv"), &json!(2)));
         let page = ran.get("tables/t/lineage?limit=1&offset=1");
         assert_eq!((&page["sources"][0]["key"], page["files"].as_array().unwrap().len()), (&json!("in/b.csv"), 1));
         assert_eq!(ran.get("tables/t/lineage?offset=9007199254740992")["files"], json!([]));
@@ -184,6 +194,8 @@ fn lineage_works_in_both_directions_with_filters_and_pages() {
             |query: &str, status, code| ran.browser.get(&format!("/api/p/trips/tables/{query}")).refused(status, code);
         refused("t/lineage?source=in/c.csv", 404, "object_not_found");
         refused("t/lineage?file=..%2f..%2fetc%2fpasswd", 404, "object_not_found");
+        refused("t/lineage?partition=day%3D2013-01-03", 404, "object_not_found");
+        refused("t/lineage?partition=&source=in/a.csv", 400, "invalid_request");
         refused("t/lineage?limit=0", 400, "invalid_request");
         refused("t/lineage?limit=1001", 400, "invalid_request");
         refused("nothing/lineage", 404, "table_not_found");

@@ -110,7 +110,7 @@ export function outlookText(one: Outlook): string {
     case "anew":
       return "will be rebuilt from all its files.";
     case "shape":
-      return `${one.what.join(" and ")} change; the table will be rebuilt from all its files. If CSVs of existing partitions were deleted from the lake, a clean run is required.`;
+      return `${one.what.join(" and ")} change; the table will be rebuilt from all its files.`;
     case "files":
       return "reads different files; rows of newly matching files are added, rows of files that no longer match are removed.";
     case "quiet":

@@ -90,9 +90,6 @@ export function PanelFrame({ slug, document, panel, place, answer, busy }: Frame
           {rows.limit_reason === "bytes" ? " (size limit)" : ""}.
         </p>
       )}
-      {rows?.publishing && (
-        <p class="dash-panel-note">A run published tables while this panel loaded. Refresh to update.</p>
-      )}
       {viewed && rows && <PanelData name={name} rows={rows} onClose={() => setViewed(false)} />}
     </section>
   );

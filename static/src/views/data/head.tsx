@@ -48,11 +48,6 @@ export function TableHead({
     <header class="data-head">
       <div class="row wrap">
         <h1 class="cut data-name">{table.name}</h1>
-        {table.publishing && (
-          <Badge tone="run" title="A run is writing this table">
-            publishing
-          </Badge>
-        )}
         {table.state === "removed" && (
           <Badge tone="warn" title="This table is no longer in the config. A clean run deletes it.">
             not in the config

@@ -134,11 +134,11 @@ function NoRows({ slug, table, rejected }: { slug: string; table: Table; rejecte
   const active = jobs.data?.jobs.find(isActive);
   const lake = <Link href={`~${routes.lake(`pipelines/${slug}/`)}`}>Upload CSVs</Link>;
   const config = <Link href={`~${routes.config(slug)}`}>Check its globs</Link>;
-  if (table.publishing || active)
+  if (active)
     return (
       <Empty
         title={`Run in progress: ${table.name} has no rows yet`}
-        actions={active && <Link href={`~${routes.job(slug, active.job_id)}`}>Watch the run</Link>}
+        actions={<Link href={`~${routes.job(slug, active.job_id)}`}>Watch the run</Link>}
       >
         Rows appear when the run has published the table.
       </Empty>

@@ -1,30 +1,27 @@
 import { describe, expect, it } from "vitest";
-import { fileOf, partitionText, partsOf } from "./lineage";
+import { partitionOf, partitionText, partsOf } from "./lineage";
 import { suggest } from "./suggest";
 
 const columns = ["day", "vendor", "x"].map((name) => ({ name, type: "string", nullable: true }));
 
-describe("the file that a row is in", () => {
-  it("has the row's values in its path", () => {
+describe("the partition that a row is in", () => {
+  it("has the row's values", () => {
     const sibling = "day=2013-01-01/vendor=a";
-    expect(fileOf("trips", sibling, columns, ["2013-05-05", "b c", 1])).toBe(
-      "trips/day=2013-05-05/vendor=b c/part-00000.parquet",
-    );
+    expect(partitionOf(sibling, columns, ["2013-05-05", "b c", 1])).toBe("day=2013-05-05/vendor=b c");
   });
-  it("is the only one of a table without partitions", () =>
-    expect(fileOf("trips", "", columns, ["a", "b", 1])).toBe("trips/part-00000.parquet"));
+  it("is the only one of a table without partitions", () => expect(partitionOf("", columns, ["a", "b", 1])).toBe(""));
   it("has values escaped as the service writes them", () => {
-    const of = (value: string | null) => fileOf("t", "vendor=a", columns, ["", value, 1]);
-    expect(of("a/b:c=d%")).toBe("t/vendor=a%2Fb%3Ac%3Dd%25/part-00000.parquet");
-    expect(of("..")).toBe("t/vendor=%2E%2E/part-00000.parquet");
-    expect(of("é")).toBe("t/vendor=é/part-00000.parquet");
-    expect(of("")).toBe("t/vendor=/part-00000.parquet");
-    expect(of(null)).toBe("t/vendor=__HIVE_DEFAULT_PARTITION__/part-00000.parquet");
-    expect(of("__HIVE_DEFAULT_PARTITION__")).toBe("t/vendor=%5F_HIVE_DEFAULT_PARTITION__/part-00000.parquet");
-    expect(of("\u202e")).toBe("t/vendor=%E2%80%AE/part-00000.parquet");
+    const of = (value: string | null) => partitionOf("vendor=a", columns, ["", value, 1]);
+    expect(of("a/b:c=d%")).toBe("vendor=a%2Fb%3Ac%3Dd%25");
+    expect(of("..")).toBe("vendor=%2E%2E");
+    expect(of("é")).toBe("vendor=é");
+    expect(of("")).toBe("vendor=");
+    expect(of(null)).toBe("vendor=__HIVE_DEFAULT_PARTITION__");
+    expect(of("__HIVE_DEFAULT_PARTITION__")).toBe("vendor=%5F_HIVE_DEFAULT_PARTITION__");
+    expect(of("\u202e")).toBe("vendor=%E2%80%AE");
   });
   it("is not known where a partition column isn't", () =>
-    expect(fileOf("t", "hidden=1", columns, ["", "", 1])).toBeUndefined());
+    expect(partitionOf("hidden=1", columns, ["", "", 1])).toBeUndefined());
 });
 
 describe("a partition", () => {

@@ -1,4 +1,4 @@
-/** Finds the file that holds a row, by the partition values in its path. */
+/** Finds the partition that holds a row, by its values. */
 import { plain } from "../../format/values";
 import { PARTITION_ESCAPED, PARTITION_NULL } from "../../api/rules";
 import type { Column, Row } from "../../api/types";
@@ -37,8 +37,8 @@ export const partitionText = (partition: string): string =>
     .map(({ name, value }) => `${name} = ${value ?? "null"}`)
     .join(", ");
 
-/** Key of the first file of a row's partition, built from `sibling`, another partition of the table. */
-export function fileOf(table: string, sibling: string, columns: readonly Column[], row: Row): string | undefined {
+/** A row's partition, built from `sibling`, another partition of the table. */
+export function partitionOf(sibling: string, columns: readonly Column[], row: Row): string | undefined {
   const segments: string[] = [];
   for (const { name } of partsOf(sibling)) {
     const at = columns.findIndex((column) => column.name.toLowerCase() === name.toLowerCase());
@@ -48,5 +48,5 @@ export function fileOf(table: string, sibling: string, columns: readonly Column[
     const mark = text === PARTITION_NULL ? `%5F${PARTITION_NULL.slice(1)}` : escaped(text);
     segments.push(`${escaped(name)}=${value === null ? PARTITION_NULL : mark}`);
   }
-  return [table, ...segments, "part-00000.parquet"].join("/");
+  return segments.join("/");
 }

@@ -17,7 +17,7 @@ export const LINEAGE_PAGE = 100;
 export function Partitions({ slug, table, address }: { slug: string; table: Table; address: Address }) {
   const { page, source, set } = address;
   const narrow = source ? { source } : {};
-  // Files of rejected rows sort first by key, so pages start from the end: the newest partitions come first.
+  // Files of rejected rows come first, so pages start from the end: the newest partitions come first.
   const known = useQuery(lineageQuery(slug, table.name, { limit: LINEAGE_PAGE, offset: 0, ...narrow }));
   const total = known.data?.files_total ?? 0;
   const end = Math.max(0, total - page * LINEAGE_PAGE);
@@ -79,11 +79,6 @@ export function Partitions({ slug, table, address }: { slug: string; table: Tabl
                     {partitionText(file.partition) || file.key.slice(file.key.lastIndexOf("/") + 1)}
                   </span>{" "}
                   {file.rejects && <Badge title="Rejected rows of this source">rejected rows</Badge>}
-                  {file.retained && (
-                    <Badge tone="warn" title="Its sources were deleted from the lake. It is kept until a clean run.">
-                      retained
-                    </Badge>
-                  )}
                 </td>
                 <td class="num">{count(file.rows)}</td>
                 <td class="num">{bytes(file.size)}</td>

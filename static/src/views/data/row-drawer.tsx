@@ -14,7 +14,7 @@ import { Skeleton } from "../../components/states";
 import { Time } from "../../components/time";
 import { count, counted } from "../../format/number";
 import { routes } from "../../browser/routes";
-import { fileOf, partitionText } from "./lineage";
+import { partitionOf, partitionText } from "./lineage";
 
 /** Maximum number of listed sources. */
 const SOURCES_SHOWN = 20;
@@ -108,10 +108,10 @@ function Origin({ slug, table, row }: { slug: string; table: Table; row: Row }) 
     enabled: total.data !== undefined,
   });
   const sibling = some.data?.files.find((file) => !file.rejects);
-  const file = sibling && fileOf(table.name, sibling.partition, table.schema, row);
+  const partition = sibling && partitionOf(sibling.partition, table.schema, row);
   const found = useQuery({
-    ...lineageQuery(slug, table.name, { file: file ?? "", limit: SOURCES_SHOWN }),
-    enabled: file !== undefined,
+    ...lineageQuery(slug, table.name, { partition: partition ?? "", limit: SOURCES_SHOWN }),
+    enabled: partition !== undefined,
   });
   const error = total.error ?? some.error ?? found.error;
   const made = found.data?.files[0];
@@ -126,15 +126,12 @@ function Origin({ slug, table, row }: { slug: string; table: Table; row: Row }) 
           <p class="secondary">
             {made.partition ? (
               <>
-                {" "}
-                Partition <code>{partitionText(made.partition)}</code> has {counted(made.rows, "row")} from{" "}
-                {counted(made.sources_total, "source")}:
+                Partition <code>{partitionText(made.partition)}</code>
               </>
             ) : (
-              <>
-                The table has {counted(made.rows, "row")} from {counted(made.sources_total, "source")}:
-              </>
-            )}
+              "The table"
+            )}{" "}
+            has rows from {counted(found.data.sources_total, "source")} in {counted(found.data.files_total, "file")}:
           </p>
           <ul class="data-sources">
             {found.data.sources.map((source) => (
@@ -146,10 +143,10 @@ function Origin({ slug, table, row }: { slug: string; table: Table; row: Row }) 
               </li>
             ))}
           </ul>
-          {made.sources_total > found.data.sources.length && (
-            <p class="dim">and {count(made.sources_total - found.data.sources.length)} more</p>
+          {found.data.sources_total > found.data.sources.length && (
+            <p class="dim">and {count(found.data.sources_total - found.data.sources.length)} more</p>
           )}
-          {made.job_id && (
+          {found.data.files_total === 1 && made.job_id && (
             <p class="secondary">
               Written by run <Link href={`~${routes.job(slug, made.job_id)}`}>{made.job_id.slice(0, 13)}</Link>
             </p>

@@ -5,7 +5,7 @@ import { rowsPage, rowsQuery, ROWS_PAGE } from "../../api/queries";
 import type { Row, Table } from "../../api/types";
 import { Button } from "../../components/button";
 import { Grid, usePages, type FetchPage, type GridColumn } from "../../components/grid";
-import { Empty, Failed, Note, Skeleton } from "../../components/states";
+import { Empty, Failed, Skeleton } from "../../components/states";
 import { count, counted } from "../../format/number";
 import type { Address } from "./url-state";
 import { refusalOf, type Filter, type Refusal } from "./filter";
@@ -102,9 +102,6 @@ export function Rows({ slug, table, address }: { slug: string; table: Table; add
   if (first.isPending && !narrowed) return <Skeleton lines={16} label="Rows" />;
   return (
     <div class="data-rows">
-      {first.data?.publishing && (
-        <Note tone="run">A run is publishing this table. Old and new rows may be mixed until it has completed.</Note>
-      )}
       <div class="data-grid" aria-busy={stale || first.isPending}>
         <Grid
           label={`Rows of ${table.name}`}

@@ -132,8 +132,6 @@ function facts(result: TableResult): string[] {
     [result.partitions_written, "written"],
     [result.partitions_unchanged, "unchanged"],
     [result.partitions_deleted, "deleted"],
-    [result.partitions_retained, "retained"],
-    [result.partitions_lost, "lost"],
   ];
   const told = partitions.filter(([n]) => n > 0).map(([n, what]) => `${count(n)} ${what}`);
   return [
@@ -163,17 +161,6 @@ function TableCard({ slug, name, result }: { slug: string; name: string; result:
         )}
       </header>
       <p class="secondary">{facts(result).join(" · ")}</p>
-      {result.partitions_retained > 0 && (
-        <Note>
-          {counted(result.partitions_retained, "partition")} kept although the CSVs were deleted. A clean run deletes
-          them.
-        </Note>
-      )}
-      {result.partitions_lost > 0 && (
-        <Note tone="warn">
-          Another program changed or deleted files of {counted(result.partitions_lost, "retained partition")}.
-        </Note>
-      )}
       {warnings.map(([check, rows]) => (
         <Note key={check} tone="warn">
           Check <code>{check}</code> failed for {counted(rows, "row")}.

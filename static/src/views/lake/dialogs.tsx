@@ -167,12 +167,7 @@ export function DeleteDialog({ entries, onClose }: Props) {
           <li class="dim">and {counted(files.length - SHOWN_MAX, "more file", "more files")}</li>
         )}
       </ul>
-      {slugs.length > 0 && (
-        <p>
-          Tables of {slugs.join(", ")} that read them keep rows that came from these files alone, until a clean run.
-          Where other files share a partition, the next run leaves these rows out.
-        </p>
-      )}
+      {slugs.length > 0 && <p>The next run of {slugs.join(", ")} removes their rows from the tables that read them.</p>}
       <Outcome state={state} verb="deleted" />
     </Confirm>
   );

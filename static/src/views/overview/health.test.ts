@@ -11,8 +11,6 @@ const table = (more: Partial<TableResult> = {}): TableResult =>
     partitions_written: 1,
     partitions_unchanged: 0,
     partitions_deleted: 0,
-    partitions_retained: 0,
-    partitions_lost: 0,
     files: 1,
     bytes: 10,
     sources_read: 1,

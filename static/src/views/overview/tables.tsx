@@ -53,7 +53,6 @@ export function Tables({
                           not in the config
                         </Badge>
                       )}
-                      {table.publishing && <Badge tone="run">publishing</Badge>}
                     </span>
                   </td>
                   <td class="num">{number(table.rows)}</td>

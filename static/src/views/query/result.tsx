@@ -6,7 +6,7 @@ import { guessChart } from "../../components/chart";
 import { download, downloads, FORMATS, type Format } from "../../components/download";
 import { Grid, rowsInMemory } from "../../components/grid";
 import { Menu } from "../../components/menu";
-import { Empty, Note } from "../../components/states";
+import { Empty } from "../../components/states";
 import { bytes, count, counted } from "../../format/number";
 import { duration } from "../../format/time";
 import { printed } from "../../browser/shortcuts";
@@ -106,11 +106,6 @@ function Shown({ slug, answer, sql, ms }: { slug: string; answer: QueryAnswer; s
         <Switch state={state} chartable={guessed !== undefined} />
         <Downloads slug={slug} sql={sql} />
       </div>
-      {answer.publishing && (
-        <Note tone="warn">
-          A run published tables while the query was reading them. Run the query again for consistent results.
-        </Note>
-      )}
       <div class={running ? "query-shown old" : "query-shown"}>
         {chart ? (
           <ChartPane slug={slug} guessed={guessed} answer={answer} />
