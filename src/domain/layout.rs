@@ -106,20 +106,14 @@ pub fn manifest_retired_key(slug: &Slug, table: &str, sequence: u64) -> String {
     format!("{}retired-{sequence:020}.json", manifest_objects_prefix(slug, table))
 }
 
-/// The name of a group's nth file of `count`, of which `sha256` is the SHA-256 in hex, relative to the pipeline's prefix:
-/// `trips/day=2013-01-01/part-0a1b2c3d-0123456789abcdef.parquet`, with `-<n>` where the group has several. Equal names
-/// mean equal bytes.
-pub fn relative_data_key(
-    table: impl Display,
-    partition: &str,
-    first_source: &str,
-    sha256: &str,
-    (nth, count): (usize, usize),
-) -> String {
+/// The name of a group's `nth` file, of which `sha256` is the SHA-256 in hex, relative to the pipeline's prefix:
+/// `trips/day=2013-01-01/part-0a1b2c3d-0123456789abcdef.parquet`, from the second on with `-<nth>`. Equal names mean equal
+/// bytes.
+pub fn relative_data_key(table: impl Display, partition: &str, first_source: &str, sha256: &str, nth: usize) -> String {
     let slash = if partition.is_empty() { "" } else { "/" };
     let group = &sha256_hex(first_source.as_bytes())[..8];
     let content = sha256.get(..16).unwrap_or(sha256);
-    let number = if count > 1 { format!("-{nth}") } else { String::new() };
+    let number = if nth > 0 { format!("-{nth}") } else { String::new() };
     format!("{table}/{partition}{slash}part-{group}-{content}{number}.parquet")
 }
 

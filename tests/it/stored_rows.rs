@@ -106,7 +106,7 @@ impl Table {
             expressions: &*SQL,
             resources: &resources,
             progress: &Silent,
-            made: &|_, _, _| {},
+            made: &|_, _, _, _| {},
             job_id: "job",
         })
     }

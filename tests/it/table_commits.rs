@@ -79,7 +79,7 @@ fn present(store: &dyn ObjectStore) -> Contents {
 
 fn made(source: &str, text: &str) -> MadeGroup {
     let sha256 = sha256_hex(text.as_bytes());
-    let key = relative_data_key("t", "", source, &sha256, (0, 1));
+    let key = relative_data_key("t", "", source, &sha256, 0);
     let source = source.to_owned();
     let members = vec![Member { source: source.clone(), rows: 1, share: 1 }];
     let segment = SegmentEntry { first: source.clone(), last: source, rows: 1, row_groups: 1, cut: Cut::File };

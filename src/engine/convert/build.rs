@@ -330,7 +330,7 @@ impl Conversion<'_> {
                     rows.parts.retain(|(path, _)| only.contains(path.as_ref()));
                 }
                 match &mut collector.sink {
-                    RowSink::Table(table) => table.add(rows.parts, scheduler),
+                    RowSink::Table(table) => table.add(source, rows.parts, scheduler),
                     RowSink::Buffer(buffer) => buffer.add(rows.parts),
                 }
             }

@@ -118,8 +118,9 @@ pub trait ConvertProgress: Sync {
     fn check(&self) -> Result<(), Stop>;
 }
 
-/// Called with a partition, the index of a file in it, and the file.
-pub type MadeFile<'a> = dyn Fn(&str, usize, &SpooledFile) + Sync + 'a;
+/// Called with the partition of a file, the first source of its group as an index of [`Converted::keys`], its index in the
+/// group, and the file.
+pub type MadeFile<'a> = dyn Fn(&str, u32, usize, &SpooledFile) + Sync + 'a;
 
 /// The inputs of a conversion of one table.
 pub struct Conversion<'a> {

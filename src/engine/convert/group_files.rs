@@ -20,6 +20,8 @@ pub(super) struct SegmentEnd {
     pub cut: Cut,
     /// Whether the next segment should go into the same file, because a file cut is expected after it.
     pub join: bool,
+    /// Its first source.
+    pub first: u32,
 }
 
 /// A segment that was written.
@@ -28,6 +30,8 @@ pub(super) struct EncodedSegment {
     pub cut: Cut,
     pub rows: u64,
     pub row_groups: usize,
+    /// Its first source.
+    pub first: u32,
 }
 
 /// The files of a group.
@@ -49,6 +53,13 @@ impl PartitionFiles<'_> {
     fn format(&self) -> FileFormat<'_> {
         let Encoding { schema, options, durable_in_place, .. } = self.encoding;
         FileFormat { schema, options, scratch: self.scratch, durable_in_place: *durable_in_place }
+    }
+
+    /// Reports a file of the group whose first source is `first`.
+    fn report(&self, first: u32, nth: usize, file: &SpooledFile) {
+        if !self.encoding.segments_apart {
+            (self.encoding.made)(self.path, first, nth, file);
+        }
     }
 
     /// Writes one row group to a file of its own.
@@ -82,17 +93,17 @@ pub(super) struct GroupFiles {
     rows: u64,
     row_groups: usize,
     done: Vec<EncodedGroup>,
-    /// Files reported as made.
-    made: usize,
     /// The last row group, if it was requested as a draft.
     pub draft: Option<SpooledFile>,
 }
 
 impl GroupFiles {
-    /// Appends a row group to the open file, and closes the file once it is large enough.
+    /// Appends a row group to the open file, and closes the file once it is large enough. `first`: the first source of its
+    /// segment.
     pub(super) fn append(
         &mut self,
         partition: &PartitionFiles<'_>,
+        first: u32,
         rows: u64,
         write: impl FnOnce(&mut ParquetFile) -> Result<(), ConvertError>,
     ) -> Result<(), ConvertError> {
@@ -111,30 +122,23 @@ impl GroupFiles {
         self.close_file(true)?;
         // The first segment of a group begins with the same files whatever follows.
         if self.segments.is_empty() && self.pieces.iter().all(|piece| piece.is_full) {
-            let Some(mut piece) = self.pieces.pop() else { return Ok(()) };
-            self.report(partition, &piece.file);
-            piece.is_made = true;
-            self.pieces.push(piece);
+            let nth = self.pieces.len() - 1;
+            partition.report(first, nth, &self.pieces[nth].file);
+            self.pieces[nth].is_made = true;
         }
         Ok(())
-    }
-
-    fn report(&mut self, partition: &PartitionFiles<'_>, file: &SpooledFile) {
-        if !partition.encoding.segments_apart {
-            (partition.encoding.made)(partition.path, self.made, file);
-            self.made += 1;
-        }
     }
 
     /// Appends the draft, which is the last row group of its segment.
     pub(super) fn append_draft(
         &mut self,
         partition: &PartitionFiles<'_>,
+        first: u32,
         draft: SpooledFile,
     ) -> Result<(), ConvertError> {
         if self.open.is_some() {
             let from = StoredRowGroups::open(&draft.path)?;
-            self.append(partition, draft.rows, |file| file.append_copy(&from, 0))?;
+            self.append(partition, first, draft.rows, |file| file.append_copy(&from, 0))?;
             let _ = std::fs::remove_file(&draft.path);
             return Ok(());
         }
@@ -154,7 +158,7 @@ impl GroupFiles {
 
     pub(super) fn end_segment(&mut self, partition: &PartitionFiles<'_>, end: SegmentEnd) -> Result<(), ConvertError> {
         let (rows, row_groups) = (std::mem::take(&mut self.rows), std::mem::take(&mut self.row_groups));
-        self.segments.push(EncodedSegment { cut: end.cut, rows, row_groups });
+        self.segments.push(EncodedSegment { cut: end.cut, rows, row_groups, first: end.first });
         if end.cut == Cut::File || partition.encoding.segments_apart {
             self.close_file(false)?;
             let segments = std::mem::take(&mut self.segments);
@@ -183,9 +187,10 @@ impl GroupFiles {
         for segments in groups {
             let row_groups = segments.iter().map(|segment| segment.row_groups).sum();
             let mut files = Vec::new();
-            for (file, is_made) in layout.take(partition, row_groups)? {
+            let first = segments.first().map(|segment| segment.first).unwrap_or_default();
+            for (nth, (file, is_made)) in layout.take(partition, row_groups)?.into_iter().enumerate() {
                 if !is_made {
-                    self.report(partition, &file);
+                    partition.report(first, nth, &file);
                 }
                 files.push(file);
             }
@@ -284,9 +289,8 @@ mod tests {
         let options =
             ParquetOptions { compression, encodings, row_group_rows: 1_000, file_bytes_max: 4_000, cuts: CUTS };
         let made = parking_lot::Mutex::new(Vec::new());
-        let add = |_: &str, at: usize, file: &SpooledFile| {
-            made.lock().push(file.sha256.clone());
-            assert_eq!(made.lock().len(), at + 1);
+        let add = |_: &str, first: u32, nth: usize, file: &SpooledFile| {
+            made.lock().push((first, nth, file.sha256.clone()));
         };
         let encoding =
             Encoding::new(batch(0, 1).schema(), options, 1, 1 << 20, false, BuildLayout::Groups, &add).unwrap();
@@ -300,17 +304,22 @@ mod tests {
                 if drafts[nth] && index + 1 == row_groups.len() {
                     let mut draft = partition.format().create().unwrap();
                     draft.write_row_group(&batch, &options).unwrap();
-                    files.append_draft(&partition, draft.finish().unwrap()).unwrap();
+                    files.append_draft(&partition, nth as u32, draft.finish().unwrap()).unwrap();
                 } else {
-                    files.append(&partition, *rows, |file| file.write_row_group(&batch, &options)).unwrap();
+                    files.append(&partition, nth as u32, *rows, |file| file.write_row_group(&batch, &options)).unwrap();
                 }
             }
-            files.end_segment(&partition, SegmentEnd { cut: *cut, join: joins[nth] }).unwrap();
+            files.end_segment(&partition, SegmentEnd { cut: *cut, join: joins[nth], first: nth as u32 }).unwrap();
         }
         files.close(&partition).unwrap();
         let groups = files.take_groups();
         let hashes = |group: &EncodedGroup| group.files.iter().map(|file| file.sha256.clone()).collect::<Vec<_>>();
-        let all: Vec<String> = groups.iter().flat_map(hashes).collect();
+        let all: Vec<(u32, usize, String)> = groups
+            .iter()
+            .flat_map(|group| {
+                hashes(group).into_iter().enumerate().map(|(nth, hash)| (group.segments[0].first, nth, hash))
+            })
+            .collect();
         assert_eq!(*made.lock(), all, "each file is reported once, in order");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), all.len(), "copied files are deleted");
         groups.iter().map(|group| (group.segments.clone(), hashes(group))).collect()

@@ -31,13 +31,15 @@ pub(super) enum AfterRowGroup {
 /// The end of a row group.
 pub(super) struct RowGroupEnd {
     pub rows: u64,
+    /// The first source of its segment.
+    pub first: u32,
     pub after: AfterRowGroup,
     chunks: Mutex<GroupedChunks>,
 }
 
 impl RowGroupEnd {
-    pub(super) fn new(rows: u64, after: AfterRowGroup, groups: usize) -> Self {
-        Self { rows, after, chunks: Mutex::new((0..groups).map(|_| None).collect()) }
+    pub(super) fn new(rows: u64, first: u32, after: AfterRowGroup, groups: usize) -> Self {
+        Self { rows, first, after, chunks: Mutex::new((0..groups).map(|_| None).collect()) }
     }
 }
 
@@ -259,7 +261,7 @@ impl PartitionEncoder {
         let mut files = self.files.lock();
         if end.rows > 0 {
             let chunks = in_column_order(encoding, groups)?;
-            files.append(&partition, end.rows, |file| file.append(chunks, end.rows))?;
+            files.append(&partition, end.first, end.rows, |file| file.append(chunks, end.rows))?;
         }
         match end.after {
             AfterRowGroup::Continue | AfterRowGroup::Draft => Ok(()),
@@ -288,7 +290,7 @@ impl PartitionEncoder {
     ) -> Result<(), ConvertError> {
         let partition = PartitionFiles { encoding, scratch, path: &self.path };
         if let Some(draft) = self.take_draft() {
-            self.files.lock().append_draft(&partition, draft)?;
+            self.files.lock().append_draft(&partition, end.first, draft)?;
         }
         self.files.lock().end_segment(&partition, end)
     }

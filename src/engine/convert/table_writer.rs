@@ -98,6 +98,8 @@ pub(super) struct TableWriter<'a> {
     forecast: CutForecast,
     /// Bytes of text of all sources so far.
     text_bytes: u64,
+    /// The source whose rows are being added.
+    source: u32,
 }
 
 impl<'a> TableWriter<'a> {
@@ -123,16 +125,19 @@ impl<'a> TableWriter<'a> {
             clock: 0,
             forecast,
             text_bytes: 0,
+            source: 0,
         }
     }
 
-    /// Adds rows in order.
+    /// Adds rows of a source, in order.
     pub(super) fn add(
         &mut self,
+        source: u32,
         parts: Vec<(PartitionPath, RecordBatch)>,
         scheduler: &dyn Scheduler,
     ) -> Result<(), ConvertError> {
         self.clock += 1;
+        self.source = source;
         if partitions::are_small_parts(parts.iter().map(|(_, batch)| batch.num_rows()).sum(), parts.len()) {
             let parts: Vec<_> = parts.into_iter().map(|(path, batch)| (self.partition(path), batch)).collect();
             self.small_parts.add(&self.encoding.schema, &parts).map_err(internal)?;
@@ -235,7 +240,7 @@ impl<'a> TableWriter<'a> {
     pub(super) fn add_stored(&mut self, piece: StoredPiece, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
         let StoredPiece { path, batch, ends } = piece;
         let at = self.partition(Arc::clone(&path));
-        self.add(vec![(path, batch)], scheduler)?;
+        self.add(self.source, vec![(path, batch)], scheduler)?;
         for StoredEnd { member, hash } in ends {
             if let Some(end) = self.add_member(at, member, hash) {
                 self.end_segment(at, end, scheduler)?;
@@ -255,7 +260,8 @@ impl<'a> TableWriter<'a> {
         }
         let all = (self.text_bytes - partition.text_bytes_before).max(1);
         let fraction = partition.text_bytes as f64 / all as f64;
-        Some(SegmentEnd { cut, join: self.forecast.expects_file_cut(member.source, fraction) })
+        let first = partition.first_source(self.source);
+        Some(SegmentEnd { cut, join: self.forecast.expects_file_cut(member.source, fraction), first })
     }
 
     /// Encodes the remaining rows of the open segment.
@@ -293,6 +299,7 @@ impl<'a> TableWriter<'a> {
     fn cut_slabs(&mut self, at: usize, end: Option<SegmentEnd>, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
         let row_group_rows = self.encoding.options.row_group_rows;
         let partition = &mut self.partitions[at];
+        let first = end.map_or_else(|| partition.first_source(self.source), |end| end.first);
         let mut tasks = Vec::new();
         loop {
             let room = (row_group_rows - partition.group_rows).min(SLAB_ROWS as u64);
@@ -304,11 +311,11 @@ impl<'a> TableWriter<'a> {
             partition.group_bytes += bytes;
             partition.schedule(partition.encoder.push_slab(slab), &mut tasks);
             if partition.group_rows >= row_group_rows || partition.group_bytes >= ROW_GROUP_BYTES {
-                partition.end_row_group(self.encoding, AfterRowGroup::Continue, &mut tasks);
+                partition.end_row_group(self.encoding, first, AfterRowGroup::Continue, &mut tasks);
             }
         }
         if let Some(end) = end {
-            partition.end_row_group(self.encoding, AfterRowGroup::EndSegment(end), &mut tasks);
+            partition.end_row_group(self.encoding, first, AfterRowGroup::EndSegment(end), &mut tasks);
         }
         self.count(at);
         scheduler.schedule(tasks);
@@ -364,7 +371,7 @@ impl<'a> TableWriter<'a> {
         }
         let mut tasks = Vec::new();
         let (rows, bytes) = (partition.group_rows, partition.group_bytes);
-        partition.end_row_group(self.encoding, AfterRowGroup::Draft, &mut tasks);
+        partition.end_row_group(self.encoding, partition.first_source(self.source), AfterRowGroup::Draft, &mut tasks);
         (partition.group_rows, partition.group_bytes) = (rows, bytes);
         partition.has_draft = true;
         scheduler.schedule(tasks);
@@ -442,11 +449,12 @@ impl<'a> TableWriter<'a> {
         let open = (0..self.partitions.len()).filter(|&at| !self.partitions[at].members.is_empty());
         let (spilled, in_memory): (Vec<usize>, Vec<usize>) = open.partition(|&at| is_spilled(&self.partitions[at]));
         for at in in_memory.into_iter().chain(spilled) {
-            self.end_segment(at, SegmentEnd { cut: Cut::None, join: false }, scheduler)?;
+            let first = self.partitions[at].first_source(self.source);
+            self.end_segment(at, SegmentEnd { cut: Cut::None, join: false, first }, scheduler)?;
         }
         let mut tasks = Vec::new();
         for partition in &mut self.partitions {
-            partition.end_row_group(self.encoding, AfterRowGroup::Close, &mut tasks);
+            partition.end_row_group(self.encoding, 0, AfterRowGroup::Close, &mut tasks);
         }
         scheduler.schedule(tasks);
         scheduler.drain()
@@ -533,8 +541,20 @@ impl PartitionState {
         Some(slab)
     }
 
-    fn end_row_group(&mut self, encoding: &Encoding<'_>, after: AfterRowGroup, tasks: &mut Vec<EncodeTask>) {
-        let end = RowGroupEnd::new(self.group_rows, after, encoding.group_count());
+    /// The first source of the open segment. `source`: the one whose rows are being added.
+    fn first_source(&self, source: u32) -> u32 {
+        self.members.iter().next().map_or(source, |member| member.source)
+    }
+
+    /// `first`: the first source of the row group's segment.
+    fn end_row_group(
+        &mut self,
+        encoding: &Encoding<'_>,
+        first: u32,
+        after: AfterRowGroup,
+        tasks: &mut Vec<EncodeTask>,
+    ) {
+        let end = RowGroupEnd::new(self.group_rows, first, after, encoding.group_count());
         (self.group_rows, self.group_bytes) = (0, 0);
         self.schedule(self.encoder.push_end(end), tasks);
     }
@@ -545,7 +565,7 @@ impl PartitionState {
         let mut built = Vec::new();
         for group in self.encoder.take_groups() {
             let segments: Vec<BuiltSegment> = (group.segments.into_iter().zip(members.by_ref()))
-                .map(|(EncodedSegment { cut, rows, row_groups }, members)| BuiltSegment {
+                .map(|(EncodedSegment { cut, rows, row_groups, .. }, members)| BuiltSegment {
                     members,
                     rows,
                     row_groups,

@@ -154,9 +154,8 @@ impl Made {
     }
 
     fn group(&mut self, table: &str, partition: &str, group: UpdatedGroup) -> MadeGroup {
-        let count = group.files.len();
         let files = group.files.into_iter().enumerate().map(|(nth, file)| {
-            let key = relative_data_key(table, partition, &group.first, &file.sha256, (nth, count));
+            let key = relative_data_key(table, partition, &group.first, &file.sha256, nth);
             let (rows, size, row_groups) = (file.rows, file.size, file.row_groups as u32);
             let stored = StoredFile { key: key.clone(), rows, size, sha256: file.sha256.clone(), row_groups };
             self.files.insert(key, file);

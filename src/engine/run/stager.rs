@@ -63,10 +63,13 @@ impl<'scope, 'env> Stager<'scope, 'env> {
         Self { scope, shared: Arc::new(shared) }
     }
 
-    /// Adds a file for the object `key`, relative to the pipeline.
+    /// Adds a file for the object `key`, relative to the pipeline, unless it was added before.
     pub fn add(&self, key: &str, file: &SpooledFile) {
         let key = format!("{}{key}", pipeline_prefix(self.shared.request.slug()));
         let mut state = self.shared.lock();
+        if state.files.contains_key(&file.path) {
+            return;
+        }
         state.files.insert(file.path.clone(), StagingState::Queued);
         state.queue.push_back(QueuedFile { key, path: file.path.clone(), sha256: file.sha256.clone() });
         if state.threads < THREADS_MAX && state.threads < state.queue.len() {

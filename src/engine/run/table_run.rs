@@ -15,13 +15,14 @@ use super::sources::{self, SourceChanges};
 use super::stager::Stager;
 use super::update::{NoUpdate, Update, UpdatedGroup, UpdatedPartition, Updater};
 use crate::domain::job::{RunError, RunErrorCode};
+use crate::domain::layout::relative_data_key;
 use crate::domain::pipeline::Mapping;
 use crate::domain::plan::{fingerprint, layout};
 use crate::domain::table_log::root::Root;
 use crate::domain::table_schema::StoredSchema;
 use crate::domain::zones;
 use crate::engine::convert::{
-    BuildInputs, Conversion, ConvertError, ConvertProgress, Converted, Resources, SourceList,
+    BuildInputs, Conversion, ConvertError, ConvertProgress, Converted, MadeFile, Resources, SourceList, SpooledFile,
 };
 use crate::engine::run_error::table_error;
 use crate::pipelines::tables::{FoundRoot, Maps, RootHead, TableStore, recover};
@@ -116,7 +117,7 @@ impl TableRun<'_> {
             return Ok(self.unchanged(planned));
         }
         let prepared = match planned.anew {
-            true => self.build(converter, planned, schema, scratch)?,
+            true => self.build(converter, planned, schema, scratch, stager)?,
             false => self.update(converter, planned, schema, scratch)?,
         };
         if !self.request.dry_run {
@@ -137,12 +138,19 @@ impl TableRun<'_> {
         planned: PlannedTable,
         schema: StoredSchema,
         scratch: &Path,
+        stager: &Stager<'_, '_>,
     ) -> Result<PreparedTable, ConvertError> {
         let sources = self.begin_reading(&planned.sources.read)?;
         let mut edits = self.edits(&planned)?;
+        let made = |partition: &str, first: u32, nth: usize, file: &SpooledFile| {
+            if !self.request.dry_run {
+                let first = sources.keys().get(first as usize);
+                stager.add(&relative_data_key(&self.mapping.table, partition, first, &file.sha256, nth), file);
+            }
+        };
         let converted = match sources.is_empty() {
             true => Converted::default(),
-            false => self.with_conversion(scratch, |conversion| {
+            false => self.with_conversion(scratch, &made, |conversion| {
                 converter.build(conversion, BuildInputs::all(sources), &mut |outcome| edits.read(outcome))
             })?,
         };
@@ -166,7 +174,7 @@ impl TableRun<'_> {
             let sources = self.begin_reading(&planned.sources.read)?;
             let maps = Maps::of(planned.found.readable());
             let stored = scratch.join("stored");
-            let updated = self.with_conversion(scratch, |conversion| {
+            let updated = self.with_conversion(scratch, &|_, _, _, _| {}, |conversion| {
                 let table = self.table();
                 let mut updater = Updater { table, mapping: self.mapping, conversion, maps, scratch: &stored };
                 updater.update(converter, sources, &planned.sources.removed)
@@ -233,7 +241,7 @@ impl TableRun<'_> {
         StoredSchema { globs, ..StoredSchema::of(self.mapping) }
     }
 
-    fn with_conversion<T>(&self, scratch: &Path, convert: impl FnOnce(&Conversion<'_>) -> T) -> T {
+    fn with_conversion<T>(&self, scratch: &Path, made: &MadeFile<'_>, convert: impl FnOnce(&Conversion<'_>) -> T) -> T {
         let resources = Resources { scratch: scratch.to_owned(), ..self.request.resources.clone() };
         convert(&Conversion {
             store: self.request.store,
@@ -242,7 +250,7 @@ impl TableRun<'_> {
             expressions: self.request.expressions,
             resources: &resources,
             progress: self.counters,
-            made: &|_, _, _| {},
+            made,
             job_id: self.request.job_id,
         })
     }

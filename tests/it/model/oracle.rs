@@ -335,7 +335,7 @@ impl Oracle {
             for group in groups(segments(&mapping, sources)) {
                 let first = group[0].0[0].source.clone();
                 let text: String = group.iter().map(|(segment, _)| encode(&mapping, segment)).collect();
-                let key = relative_data_key(table, &partition, &first, &sha256_hex(text.as_bytes()), (0, 1));
+                let key = relative_data_key(table, &partition, &first, &sha256_hex(text.as_bytes()), 0);
                 all.insert(key, text.into_bytes());
             }
         }
