@@ -161,7 +161,7 @@ pub fn relative_rejects_key(table: impl Display, source: &str, sha256: &str) -> 
 
 /// The longest path of a partition, in bytes, that leaves valid keys for its files under any slug.
 pub fn partition_path_bytes_max(table: &str) -> usize {
-    let longest = relative_data_key(table, "", "", &sha256_hex(b""), (u32::MAX as usize, usize::MAX));
+    let longest = relative_data_key(table, "", "", &sha256_hex(b""), u32::MAX as usize);
     KEY_BYTES_MAX - (PIPELINES_PREFIX.len() + SLUG_BYTES_MAX + "/".len() + longest.len() + "/".len())
 }
 
