@@ -83,6 +83,8 @@ pub const FILE_BYTES_MAX: u64 = 4 << 30;
 pub const FILE_TEXT_BYTES_DEFAULT: u64 = 256 << 20;
 pub const TAIL_TEXT_BYTES_DEFAULT: u64 = 16 << 20;
 pub const TEXT_BYTES_MAX: u64 = 1 << 40;
+/// Greatest `keep_history`: 3,650 days.
+pub const KEEP_HISTORY_SECONDS_MAX: u64 = 3_650 * 86_400;
 /// Memory of a run unless `SVC_RUN_MEMORY_BYTES` says otherwise.
 pub const RUN_MEMORY_BYTES_DEFAULT: u64 = 512 << 20;
 /// Least memory that a run is given.

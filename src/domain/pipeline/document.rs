@@ -11,6 +11,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use super::choices::*;
 use super::readers::NAMES;
 use super::types::DataType;
 use crate::domain::limits::*;
@@ -100,8 +101,25 @@ pub struct MappingDocument {
     /// in the order of their sources.
     #[schemars(length(max = SORT_COLUMNS_MAX))]
     pub sort_by: Vec<String>,
+    /// How to treat rows whose CSV was removed from the lake.
+    pub when_removed: WhenRemovedDocument,
+    /// How long the files that a run replaced stay, so that the table can be read as it was (`as_of`): a number with `s`,
+    /// `m`, `h` or `d`, at most `3650d`. `0s`: they are deleted once the run has published.
+    #[schemars(schema_with = "duration")]
+    pub keep_history: DurationText,
     /// How the Parquet files are written.
     pub parquet: ParquetDocument,
+}
+
+/// A duration as people write it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct DurationText(pub String);
+
+impl Default for DurationText {
+    fn default() -> Self {
+        Self("0s".into())
+    }
 }
 
 /// The dialect of a mapping's files.
@@ -360,183 +378,6 @@ impl Default for ParquetDocument {
     }
 }
 
-/// Declares an enum of the document whose first variant is the default, and its counterpart in the checked form.
-macro_rules! choice {
-    ($(#[$doc:meta])* $document:ident => $checked:ident { $(#[$first_doc:meta])* $first:ident, $($(#[$variant_doc:meta])* $variant:ident,)* }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-        #[serde(rename_all = "snake_case")]
-        pub enum $document {
-            #[default]
-            $(#[$first_doc])* $first,
-            $($(#[$variant_doc])* $variant,)*
-        }
-
-        impl From<$document> for super::$checked {
-            fn from(document: $document) -> Self {
-                match document {
-                    $document::$first => Self::$first,
-                    $($document::$variant => Self::$variant,)*
-                }
-            }
-        }
-
-        impl From<super::$checked> for $document {
-            fn from(checked: super::$checked) -> Self {
-                match checked {
-                    super::$checked::$first => Self::$first,
-                    $(super::$checked::$variant => Self::$variant,)*
-                }
-            }
-        }
-    };
-}
-
-choice! {
-    /// How to treat a quote in the middle of a cell.
-    QuotesDocument => Quotes {
-        /// It rejects the row.
-        Strict,
-        /// It is text.
-        Lenient,
-    }
-}
-
-choice! {
-    /// What ends a record.
-    RecordTerminatorDocument => RecordTerminator {
-        /// LF or CRLF.
-        Auto,
-        /// A lone CR.
-        Cr,
-    }
-}
-
-choice! {
-    /// How to treat empty lines.
-    BlankLinesDocument => BlankLines {
-        /// They are skipped and counted.
-        Skip,
-        /// Each is a row of nulls.
-        Null,
-        /// They are rejected.
-        Reject,
-    }
-}
-
-choice! {
-    /// How to treat records with more or fewer cells than columns.
-    RaggedRowsDocument => RaggedRows {
-        /// They are rejected.
-        Reject,
-        /// Short ones are filled with nulls, long ones cut.
-        Pad,
-        /// They fail the run.
-        Fail,
-    }
-}
-
-choice! {
-    /// How to treat a row whose cell can't be parsed.
-    OnErrorDocument => OnError {
-        /// The row is rejected.
-        Reject,
-        /// The cell is null.
-        Null,
-        /// The run fails.
-        Fail,
-    }
-}
-
-choice! {
-    /// How to treat a row that fails a check.
-    OnFailDocument => OnFail {
-        /// The row is rejected.
-        Reject,
-        /// The row is written and counted.
-        Warn,
-        /// The run fails.
-        Fail,
-    }
-}
-
-choice! {
-    /// How to treat columns of a file that the config doesn't name.
-    ExtraColumnsDocument => ExtraColumns {
-        /// They are not read.
-        Ignore,
-        /// They fail the run.
-        Fail,
-    }
-}
-
-choice! {
-    /// How to treat columns of the config that a file doesn't have.
-    MissingColumnsDocument => MissingColumns {
-        /// They fail the run.
-        Fail,
-        /// They are null.
-        Null,
-    }
-}
-
-choice! {
-    /// How to treat an empty file (0 bytes) where a header is expected.
-    EmptyFilesDocument => EmptyFiles {
-        /// It has no rows, and a note in the job's record.
-        Load,
-        /// It fails the run.
-        Fail,
-    }
-}
-
-choice! {
-    /// How to treat a file that has a column twice.
-    DuplicateColumnsDocument => DuplicateColumns {
-        /// It fails the run.
-        Fail,
-        /// The first one is read.
-        First,
-    }
-}
-
-choice! {
-    /// How values are written in pages.
-    EncodingsDocument => Encodings {
-        /// So that all readers read them right: text without a dictionary as `PLAIN`.
-        Compatible,
-        /// Text without a dictionary as `DELTA_LENGTH_BYTE_ARRAY`, which takes 4 to 8 % less, and which Spark before
-        /// 3.5.9 and 4.0.5 reads wrong.
-        Compact,
-    }
-}
-
-choice! {
-    /// How to treat texts that readers with type inference on paths take for another value.
-    InferableTextsDocument => InferableTexts {
-        /// The row is rejected.
-        Reject,
-        /// The row is written; readers must be given the column's type.
-        Keep,
-    }
-}
-
-choice! {
-    /// The transform of a partition column's values.
-    TransformDocument => Transform {
-        /// The value itself; the column leaves the file, since the path has it.
-        Identity,
-        /// The year of a date or timestamp.
-        Year,
-        /// Its year and month.
-        Month,
-        /// Its day.
-        Day,
-        /// Its day and hour.
-        Hour,
-    }
-}
-
 /// How pages are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -565,6 +406,10 @@ pub fn schema() -> &'static Value {
         schema
     });
     &SCHEMA
+}
+
+fn duration(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "pattern": r"^[0-9]{1,9}[smhd]$", "default": "0s", "examples": ["7d", "12h"] })
 }
 
 fn reader_names(_: &mut SchemaGenerator) -> Schema {

@@ -3,10 +3,13 @@
 //!
 //! Invariant: a [`Pipeline`] exists only if its document had no problem.
 
+mod choices;
 pub mod document;
 pub mod readers;
 pub mod types;
 pub mod validate;
+
+use std::time::Duration;
 
 use super::limits::RECORD_BYTES_DEFAULT;
 use super::name::{ColumnName, TableName};
@@ -51,9 +54,13 @@ pub struct Mapping {
     pub partition_by: Vec<PartitionField>,
     /// Indices in `columns`; ascending, nulls last. Never an identity partition column, which isn't in the files.
     pub sort_by: Vec<usize>,
+    pub when_removed: WhenRemoved,
+    /// How long files that a commit replaced stay.
+    pub keep_history: Duration,
     pub parquet: ParquetOptions,
     /// JSON, members sorted: everything of the mapping that can change the table's bytes, with defaults filled in. The
-    /// `files`, `empty_files`, the limits of rejects and checks that only warn don't belong to it.
+    /// `files`, `empty_files`, `when_removed`, `keep_history`, the limits of rejects and checks that only warn don't belong
+    /// to it.
     pub canonical: String,
 }
 
@@ -229,6 +236,14 @@ pub enum EmptyFiles {
 pub enum DuplicateColumns {
     Fail,
     First,
+}
+
+/// What happens to the rows of a source that leaves the lake.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhenRemoved {
+    RemoveRows,
+    /// They stay, and the source is archived.
+    KeepRows,
 }
 
 /// More rejects than max(`max_rows`, `max_ratio` × rows read) fail the run.

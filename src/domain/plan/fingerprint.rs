@@ -78,6 +78,8 @@ mod tests {
                 inferable_texts: InferableTexts::Reject,
             }],
             sort_by: vec![],
+            when_removed: WhenRemoved::RemoveRows,
+            keep_history: std::time::Duration::ZERO,
             parquet: ParquetOptions {
                 compression: Compression::None,
                 encodings: Encodings::Compatible,

@@ -39,11 +39,23 @@ pub struct TableConfig {
     /// Changes the bytes alone.
     pub salt: u8,
     pub max_rejects: u64,
+    pub when_removed: WhenRemoved,
+    /// Seconds.
+    pub history: u64,
 }
 
 impl TableConfig {
     pub fn new(name: &'static str) -> Self {
-        Self { name, globs: vec!["**/*.csv"], partitioned: true, wide: false, salt: 0, max_rejects: 1000 }
+        Self {
+            name,
+            globs: vec!["**/*.csv"],
+            partitioned: true,
+            wide: false,
+            salt: 0,
+            max_rejects: 1000,
+            when_removed: WhenRemoved::RemoveRows,
+            history: 0,
+        }
     }
 
     pub fn mapping(&self) -> Mapping {
@@ -79,6 +91,8 @@ impl TableConfig {
             rejects: RejectLimits { max_rows: self.max_rejects, max_ratio: 0.0 },
             partition_by: if self.partitioned { vec![partition] } else { vec![] },
             sort_by: vec![],
+            when_removed: self.when_removed,
+            keep_history: Duration::from_secs(self.history),
             parquet: ParquetOptions {
                 compression: Compression::None,
                 encodings: Encodings::Compatible,
@@ -86,7 +100,10 @@ impl TableConfig {
                 file_bytes_max: 1 << 20,
                 cuts: CutTargets { file_text_bytes: 60, tail_text_bytes: 12 },
             },
-            canonical: format!("{self:?}"),
+            canonical: format!(
+                "{:?}",
+                (self.name, &self.globs, self.partitioned, self.wide, self.salt, self.max_rejects)
+            ),
         }
     }
 }

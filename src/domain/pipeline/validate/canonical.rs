@@ -14,8 +14,8 @@ use crate::domain::pipeline::document::{
 };
 use crate::domain::pipeline::{Column, ColumnSource, Compression, Dialect, Mapping, OnFail, PartitionField};
 
-/// Everything that can change the table's bytes; without `files` (sources are compared separately), reject limits, and
-/// checks that only warn.
+/// Everything that can change the table's bytes; without `files` (sources are compared separately), `when_removed`,
+/// `keep_history`, reject limits, and checks that only warn.
 pub(super) fn canonical(mapping: &Mapping) -> String {
     let checks = mapping.checks.iter().filter(|check| check.on_fail != OnFail::Warn);
     let compression = match mapping.parquet.compression {

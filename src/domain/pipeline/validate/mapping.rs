@@ -1,11 +1,12 @@
 //! Validates one mapping.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use super::columns::{is_expression, name};
 use super::report::{Pointer, Report};
 use super::{canonical, columns, dialect, files, partitions};
-use crate::domain::limits::TABLE_NAME_BYTES_MAX;
+use crate::domain::limits::{KEEP_HISTORY_SECONDS_MAX, TABLE_NAME_BYTES_MAX};
 use crate::domain::name::TableName;
 use crate::domain::pipeline::document::{CheckDocument, CompressionDocument, MappingDocument, ParquetDocument};
 use crate::domain::pipeline::{
@@ -75,6 +76,8 @@ pub(super) fn resolve(document: &MappingDocument, at: &Pointer, report: &mut Rep
         rejects: RejectLimits { max_rows: document.rejects.max_rows, max_ratio: document.rejects.max_ratio },
         partition_by,
         sort_by,
+        when_removed: document.when_removed.into(),
+        keep_history: keep_history(&document.keep_history.0, &at.key("keep_history"), report),
         parquet,
         canonical: String::new(),
     };
@@ -126,6 +129,23 @@ fn checks(documents: &[CheckDocument], at: &Pointer, report: &mut Report) -> Opt
         }
     }
     (checks.len() == documents.len()).then_some(checks)
+}
+
+/// The schema refuses what is no duration.
+fn keep_history(text: &str, at: &Pointer, report: &mut Report) -> Duration {
+    let unit = match text.bytes().last() {
+        Some(b'm') => 60,
+        Some(b'h') => 3_600,
+        Some(b'd') => 86_400,
+        _ => 1,
+    };
+    let number = text.trim_end_matches(['s', 'm', 'h', 'd']).parse::<u64>().unwrap_or_default();
+    let seconds = number.saturating_mul(unit);
+    if seconds > KEEP_HISTORY_SECONDS_MAX {
+        let days = KEEP_HISTORY_SECONDS_MAX / 86_400;
+        report.push(Limit, at, format!("expected at most `{days}d`, found {}", quoted(text)));
+    }
+    Duration::from_secs(seconds)
 }
 
 fn parquet(document: &ParquetDocument, at: &Pointer, report: &mut Report) -> ParquetOptions {
