@@ -37,8 +37,6 @@ fn detail(error: &RunError, input: &Path) -> String {
     let detail = error.detail.as_deref().unwrap_or_default();
     let added = if error.code == RunErrorCode::NoInput {
         format!("\nthe globs are relative to `{}`; a clean run is one with `--clean`", input.display())
-    } else if error.code == RunErrorCode::CleanRunRequired {
-        "\na clean run is one with `--clean`".to_owned()
     } else if error.code == RunErrorCode::AccessDenied {
         return "allow this user to read the input and to write the output".to_owned();
     } else {

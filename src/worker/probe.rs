@@ -92,7 +92,7 @@ fn suspects(code: RunErrorCode) -> &'static [Dependency] {
         | RunErrorCode::HeaderMismatch
         | RunErrorCode::UnreadableSource
         | RunErrorCode::SourceChanged
-        | RunErrorCode::CleanRunRequired
+        | RunErrorCode::ArchivedSourcesMissing
         | RunErrorCode::AccountingBroken
         | RunErrorCode::VerificationFailed
         | RunErrorCode::LeaseLost

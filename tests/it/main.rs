@@ -1,6 +1,7 @@
 //! The tests that look at the library and the program from outside, in one binary: a file a topic.
 #![expect(clippy::unwrap_used, reason = "a test that can't go on panics, in its helpers too")]
 
+mod archived_sources;
 mod attacks;
 mod bad_inputs;
 mod changing_sources;

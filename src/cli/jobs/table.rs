@@ -180,15 +180,7 @@ fn completed(job: &Job) -> String {
 
 fn error(job: &Job) -> String {
     let Some(error) = &job.error else { return String::new() };
-    // First, so that it isn't cut off.
-    let command = command(job).map_or_else(String::new, |command| format!("`{command}` is needed: "));
-    format!("{}: {command}{}", error.code, error.message)
-}
-
-/// The call that does what the error asks for.
-fn command(job: &Job) -> Option<String> {
-    let error = job.error.as_ref()?;
-    (error.code == RunErrorCode::CleanRunRequired).then(|| format!("lakemill enqueue {} --clean", job.pipeline))
+    format!("{}: {}", error.code, error.message)
 }
 
 /// All of the error of the newest job, if it failed: what is wrong, and what to do.
@@ -198,9 +190,6 @@ pub(super) fn newest_error(jobs: &[Job]) -> Option<String> {
     let mut out = format!("{} failed: {}: {}\n", newest.job_id, error.code, plain(&error.message));
     for line in error.detail.iter().flat_map(|detail| detail.lines()) {
         let _ = writeln!(out, "  {}", plain(line));
-    }
-    if let Some(command) = command(newest) {
-        let _ = writeln!(out, "  a clean run is `{command}`");
     }
     Some(out)
 }
@@ -287,15 +276,6 @@ j-   queued     manual         2023-11-14 22:13:20
                         SVC_RECLAIM_IDLE_MS (120 s unless set)";
         assert_eq!(note(&job), expected);
         assert!(of(&[job], false, at(100)).contains(" running "), "its state remains");
-    }
-
-    #[test]
-    fn a_run_that_needs_a_clean_one_names_the_call() {
-        let error = RunError::new(RunErrorCode::CleanRunRequired, "table `t` changed").detail("`p` can't be rebuilt");
-        let job = queued("j", false, "auto", 0).started("w", 1, 1, at(1)).failed(error, at(2));
-        assert_eq!(note(&job), "clean_run_required: `lakemill enqueue trips --clean` is needed: table `t` changed");
-        let whole = newest_error(&[job]).unwrap();
-        assert!(whole.ends_with("\n  a clean run is `lakemill enqueue trips --clean`\n"), "{whole}");
     }
 
     #[test]

@@ -67,6 +67,9 @@ pub struct TableResult {
     pub bytes: u64,
     pub sources_read: u64,
     pub sources_skipped: u64,
+    /// Sources whose CSVs left the lake and whose rows the table keeps, after the run.
+    #[serde(default)]
+    pub sources_archived: u64,
     /// The sources read, at most 10,000: first those with rejected rows or a note.
     pub sources: Vec<SourceResult>,
     /// Checks with `on_fail: warn` that failed, by name, with the number of rows.
@@ -177,8 +180,8 @@ pub enum RunErrorCode {
     UnreadableSource,
     /// A source changed while it was read, again and again.
     SourceChanged,
-    /// A change of layout with retained partitions.
-    CleanRunRequired,
+    /// Rows of CSVs that left the lake, which the table keeps, would be lost.
+    ArchivedSourcesMissing,
     /// `rows_read` is not the sum of the rows written, rejected and filtered.
     AccountingBroken,
     /// What was published is not what the listing shows.
@@ -216,7 +219,7 @@ impl RunErrorCode {
         Self::HeaderMismatch,
         Self::UnreadableSource,
         Self::SourceChanged,
-        Self::CleanRunRequired,
+        Self::ArchivedSourcesMissing,
         Self::AccountingBroken,
         Self::VerificationFailed,
         Self::BucketNotFound,
@@ -264,7 +267,7 @@ impl RunErrorCode {
             | Self::ExpressionFailed
             | Self::HeaderMismatch
             | Self::UnreadableSource
-            | Self::CleanRunRequired
+            | Self::ArchivedSourcesMissing
             | Self::AccountingBroken
             | Self::BucketNotFound
             | Self::AccessDenied

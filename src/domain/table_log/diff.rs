@@ -32,7 +32,7 @@ pub enum Difference {
     Unknown(ListedSource, Box<SourceEntry>),
     /// It is in the lake again, unchanged, after its rows were kept without it.
     Returned(ListedSource, Box<SourceEntry>),
-    /// It left the lake.
+    /// It isn't in the lake, whether it just left or is archived.
     Removed(String, Box<SourceEntry>),
 }
 
@@ -103,7 +103,6 @@ where
             let difference = match self.pair()? {
                 Err(error) => return Some(Err(error)),
                 Ok((Some(listed), source)) => compare(listed, source.map(|(_, entry)| entry)),
-                Ok((None, Some((_, entry)))) if entry.archived => None,
                 Ok((None, Some((key, entry)))) => Some(Difference::Removed(key, Box::new(entry))),
                 Ok((None, None)) => None,
             };
@@ -161,7 +160,7 @@ mod tests {
             Difference::Returned(listed, _) => format!("returned {}", listed.key),
             Difference::Removed(key, _) => format!("removed {key}"),
         });
-        assert_eq!(names.collect::<Vec<_>>(), ["new a", "removed b", "changed d", "returned f"]);
+        assert_eq!(names.collect::<Vec<_>>(), ["new a", "removed b", "changed d", "removed e", "returned f"]);
     }
 
     #[test]

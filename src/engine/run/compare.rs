@@ -10,12 +10,13 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 
+use super::archive;
 use super::lake::Lake;
 use crate::domain::digest::hex;
 use crate::domain::job::RunError;
 use crate::domain::layout::pipeline_prefix;
 use crate::domain::name::Slug;
-use crate::domain::pipeline::Pipeline;
+use crate::domain::pipeline::{Mapping, Pipeline, WhenRemoved};
 use crate::domain::table_log::diff::{Difference as SourceDifference, Differences, ListedSource, compare};
 use crate::domain::table_log::entries::SourceEntry;
 use crate::engine::run_error::{store_error, table_error};
@@ -39,7 +40,7 @@ pub fn differs(store: &dyn ObjectStore, slug: &Slug, pipeline: &Pipeline, scratc
 /// The differences that an incremental run would find: sources that are new, changed (size, ETag) or removed; a table
 /// with sources whose manifest is missing or unreadable; what a run left behind that died.
 ///
-/// Also `None` if no source matches any table, since the requested run would fail with `no_input`. A changed config and
+/// Also `None` if no source matches any table, unless all tables keep the rows of removed CSVs, since the requested run would fail with `no_input`. A changed config and
 /// changed files in the warehouse are not differences.
 ///
 /// # Errors
@@ -58,21 +59,24 @@ pub fn difference(
     for mapping in &pipeline.mappings {
         let sources = lake.sources(mapping)?.inspect(|_| any = true);
         let table = TableStore { store, slug, table: mapping.table.as_str() };
-        if let Some(how) = table_difference(&table, sources)? {
+        if let Some(how) = table_difference(&table, mapping, sources)? {
             differ = true;
             hasher.update(how);
         }
     }
+    let any = any || (differ && archive::keeps_all(store, slug, &pipeline.mappings)?);
     Ok((any && differ).then(|| Difference(hex(&hasher.finalize()))))
 }
 
 /// A text unique to the difference.
 fn table_difference(
     table: &TableStore<'_>,
+    mapping: &Mapping,
     sources: impl Iterator<Item = Result<ListedSource, RunError>>,
 ) -> Result<Option<String>, RunError> {
     let found = table.root().map_err(table_error)?;
     let maps = Maps::of(found.readable());
+    let keeps = mapping.when_removed == WhenRemoved::KeepRows;
     let mut states = Sha256::new();
     let mut differs = false;
     let mut reader = table.reader();
@@ -80,6 +84,7 @@ fn table_difference(
     for difference in Differences::new(sources, entries) {
         let state = match difference? {
             SourceDifference::Unknown(listed, entry) => looked_up(table, listed, *entry)?,
+            SourceDifference::Removed(_, entry) if entry.archived && keeps => None,
             difference => Some(state(&difference)),
         };
         // Debug output quotes strings, so no two states have the same text.

@@ -97,9 +97,8 @@ impl<'a> Edits<'a> {
         Ok(())
     }
 
-    /// Marks a source as being in the lake again.
-    pub fn returned(&mut self, key: &str, entry: &SourceEntry) -> Result<(), RunError> {
-        let entry = SourceEntry { archived: false, ..entry.clone() };
+    /// Sets the entry of a source of which only the mark changes.
+    pub fn marked(&mut self, key: &str, entry: SourceEntry) -> Result<(), RunError> {
         self.edit.set_source(key, Some(entry)).map(drop).map_err(table_error)
     }
 

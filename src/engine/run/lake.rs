@@ -139,6 +139,17 @@ impl Lake {
         }
     }
 
+    /// The keys that were seen, in order.
+    pub fn keys(&self) -> impl Iterator<Item = Result<String, RunError>> + '_ {
+        self.objects().map(|object| object.map(|source| source.key))
+    }
+
+    /// Which of these keys were seen, whether a table reads them or not.
+    pub fn existing(&self, keys: &BTreeSet<&str>) -> Result<BTreeSet<String>, RunError> {
+        let is_wanted = |key: &Result<String, RunError>| key.as_ref().map_or(true, |key| keys.contains(key.as_str()));
+        self.keys().filter(is_wanted).collect()
+    }
+
     /// Files that no table reads by accident: those with invalid keys, and those that a glob would match without an
     /// empty segment in their keys (`in//a.csv` and `in/*.csv`). At most [`SKIPPED_KEYS_MAX`].
     pub fn overlooked(&self, mappings: &[Mapping]) -> Result<Vec<String>, RunError> {

@@ -20,6 +20,7 @@
 //!   nor a publish intent knows is deleted, with a warning in the log and a count in the result.
 
 mod accounting;
+mod archive;
 mod compare;
 mod converter;
 mod dropped_tables;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use super::archive;
 use super::converter::Converter;
 use super::failure::{self, RunFailure};
 use super::lake::Lake;
@@ -33,7 +34,7 @@ pub(super) fn prepare_all<C: Converter>(
     counters.stage(Stage::Planning);
     counters.mappings(mappings.len() as u64);
     let (mut lake, mut planned) = plan_all(request, counters, run_scratch)?;
-    if !request.clean && !mappings.is_empty() && !any_source(&planned) {
+    if !request.clean && !mappings.is_empty() && !any_source(&planned) && !archive::keeps_all(request.store, request.slug(), mappings)? {
         return Err(no_input(request, &lake).into());
     }
     let mut prepared = Vec::with_capacity(mappings.len());

@@ -95,6 +95,7 @@ impl Report {
             bytes: end.totals.bytes,
             sources_read: self.read,
             sources_skipped: end.listed.saturating_sub(self.read),
+            sources_archived: end.totals.archived,
             sources,
             warnings: self.warnings,
             rows_before: end.before.map(|before| before.rows),

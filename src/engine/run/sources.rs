@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use super::archive;
 use super::lake::Lake;
 use super::request::{PARALLEL_HEADS_MAX, RunRequest};
 use crate::domain::job::RunError;
 use crate::domain::layout::pipeline_prefix;
-use crate::domain::pipeline::Mapping;
+use crate::domain::pipeline::{Mapping, WhenRemoved};
 use crate::domain::table_log::diff::{Difference, Differences, ListedSource, compare};
 use crate::domain::table_log::entries::SourceEntry;
 use crate::engine::convert::{SourceList, SourceRef};
@@ -23,8 +24,10 @@ const BATCH_SOURCES: usize = 1_024;
 pub(super) struct SourceChanges {
     /// New and changed ones.
     pub read: Arc<SourceList>,
-    /// Those that left the lake, as they were read.
+    /// Those that left the table, as they were read.
     pub removed: Vec<(String, SourceEntry)>,
+    /// Those that left the lake and whose rows stay, as they were read.
+    pub archived: Vec<(String, SourceEntry)>,
     /// Archived ones that are in the lake again, unchanged.
     pub returned: Vec<(String, SourceEntry)>,
     /// Sources in the lake.
@@ -32,8 +35,20 @@ pub(super) struct SourceChanges {
 }
 
 impl SourceChanges {
+    /// Whether files of the table may change, and not only marks of its sources.
+    pub fn changes_files(&self) -> bool {
+        !self.read.is_empty() || !self.removed.is_empty()
+    }
+
+    /// The entries whose marks change, with their new marks.
+    pub fn marked(&self) -> impl Iterator<Item = (&String, SourceEntry)> {
+        let archived = self.archived.iter().map(|(key, entry)| (key, entry, true));
+        let marks = archived.chain(self.returned.iter().map(|(key, entry)| (key, entry, false)));
+        marks.map(|(key, entry, archived)| (key, SourceEntry { archived, ..entry.clone() }))
+    }
+
     pub fn is_empty(&self) -> bool {
-        self.read.is_empty() && self.removed.is_empty() && self.returned.is_empty()
+        !self.changes_files() && self.archived.is_empty() && self.returned.is_empty()
     }
 }
 
@@ -58,7 +73,8 @@ pub(super) fn changes(
 ) -> Result<SourceChanges, RunError> {
     let (mut seen, mut added) = (0, 0);
     let listing = lake.sources(mapping)?.inspect(|_| seen += 1);
-    let mut found = SourceChanges::default();
+    let (mut found, mut missing) = (SourceChanges::default(), Vec::new());
+    let keeps = mapping.when_removed == WhenRemoved::KeepRows;
     let mut read = Reads::new(request);
     let mut reader = table.reader();
     let mut take = |difference: Result<Difference, RunError>| -> Result<(), RunError> {
@@ -73,7 +89,8 @@ pub(super) fn changes(
                 added += 1;
                 found.returned.push((listed.key, *entry));
             }
-            Difference::Removed(key, entry) => found.removed.push((key, *entry)),
+            Difference::Removed(_, entry) if keeps && entry.archived => {}
+            Difference::Removed(key, entry) => missing.push((key, *entry)),
         }
         Ok(())
     };
@@ -91,11 +108,11 @@ pub(super) fn changes(
             Differences::new(listing, entries.into_iter()).try_for_each(&mut take)?;
         }
     }
-    let is_wanted = |key: &str| key.starts_with(request.prefix);
-    found.removed.retain(|(key, _)| is_wanted(key));
-    found.returned.retain(|(key, _)| is_wanted(key));
+    missing.retain(|(key, _)| key.starts_with(request.prefix));
+    let gone = missing.iter().filter(|(_, entry)| !entry.archived).count();
+    [found.archived, found.removed] = archive::divide(mapping, lake, missing)?;
     found.read = read.finish()?;
-    found.listed = if lake.is_whole() { seen } else { (known + added).saturating_sub(found.removed.len() as u64) };
+    found.listed = if lake.is_whole() { seen } else { (known + added).saturating_sub(gone as u64) };
     Ok(found)
 }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use super::archive;
 use super::converter::Converter;
 use super::edits::{Edits, Finished};
 use super::lake::{Lake, check_not_being_written};
@@ -16,7 +17,7 @@ use super::stager::Stager;
 use super::update::{NoUpdate, Update, UpdatedGroup, UpdatedPartition, Updater};
 use crate::domain::job::{RunError, RunErrorCode};
 use crate::domain::layout::relative_data_key;
-use crate::domain::pipeline::Mapping;
+use crate::domain::pipeline::{Mapping, WhenRemoved};
 use crate::domain::plan::{fingerprint, layout};
 use crate::domain::table_log::root::Root;
 use crate::domain::table_schema::StoredSchema;
@@ -78,15 +79,33 @@ impl TableRun<'_> {
         let fingerprint = fingerprint(self.mapping, &format!("{}\n{engine}{zones}", request.versions));
         let root = found.readable().filter(|root| !request.clean && root.fingerprint == fingerprint);
         let (anew, sources) = match root {
-            Some(root) if self.lake.is_whole() || root.schema == self.schema(&found) => self.changes(&table, root)?,
+            Some(root) if self.lake.is_whole() || self.is_like(root, &found) => self.changes(&table, root)?,
             _ => (true, SourceChanges::default()),
         };
         if anew && !self.lake.is_whole() {
             return Ok(None);
         }
-        let sources = if anew { sources::all(request, self.mapping, self.lake)? } else { sources };
+        let (anew, sources) = if anew { self.all(&table, &found)? } else { (false, sources) };
         check_not_being_written(request, table.table, sources.read.keys())?;
         Ok(Some(PlannedTable { anew, found, sources, fingerprint, layout: layout(self.mapping) }))
+    }
+
+    /// Whether a table can be updated by a look at some keys: no others are affected.
+    fn is_like(&self, root: &Root, found: &FoundRoot) -> bool {
+        let keeps = self.mapping.when_removed == WhenRemoved::KeepRows;
+        root.schema == self.schema(found) && (keeps || root.totals.archived == 0)
+    }
+
+    /// All sources, to make the table anew, or if its stored rows of archived sources are still right, to merge with these.
+    fn all(&self, table: &TableStore<'_>, found: &FoundRoot) -> Result<(bool, SourceChanges), RunError> {
+        let all = sources::all(self.request, self.mapping, self.lake)?;
+        let stored = found.readable().filter(|root| archive::may_merge(self.request, self.mapping, root));
+        if let Some(root) = stored.filter(|_| all.read.len() <= MERGED_SOURCES_MAX) {
+            let (_, SourceChanges { archived, removed, .. }) = self.changes(table, root)?;
+            return Ok((false, SourceChanges { archived, removed, ..all }));
+        }
+        archive::check_anew(table, self.mapping, self.lake, found, self.request.clean)?;
+        Ok((true, all))
     }
 
     /// What changed since `root` was committed, unless the table must be made anew.
@@ -94,7 +113,7 @@ impl TableRun<'_> {
         let (mut maps, known) = (Maps::of(Some(root)), root.totals.sources - root.totals.archived);
         let sources = sources::changes(self.request, table, self.mapping, self.lake, &mut maps, known)?;
         // Files of others are decoded in child processes only. A merge keeps what changed in memory; building doesn't.
-        let anew = (root.is_foreign && !sources.is_empty()) || sources.read.len() > MERGED_SOURCES_MAX;
+        let anew = (root.is_foreign && sources.changes_files()) || sources.read.len() > MERGED_SOURCES_MAX;
         Ok((anew, sources))
     }
 
@@ -172,7 +191,10 @@ impl TableRun<'_> {
     ) -> Result<PreparedTable, ConvertError> {
         loop {
             let sources = self.begin_reading(&planned.sources.read)?;
-            let maps = Maps::of(planned.found.readable());
+            let mut maps = Maps::of(planned.found.readable());
+            for (key, entry) in planned.sources.marked() {
+                maps.sources.set(key.clone(), Some(entry), &mut self.table().reader()).map_err(table_error)?;
+            }
             let stored = scratch.join("stored");
             let updated = self.with_conversion(scratch, &|_, _, _, _| {}, |conversion| {
                 let table = self.table();
@@ -183,7 +205,7 @@ impl TableRun<'_> {
                 Ok(Update { changed, partitions }) => {
                     let mut edits = self.edits(&planned)?;
                     let sources = &planned.sources;
-                    sources.returned.iter().try_for_each(|(key, entry)| edits.returned(key, entry))?;
+                    sources.marked().try_for_each(|(key, entry)| edits.marked(key, entry))?;
                     changed.into_iter().try_for_each(|outcome| edits.read(outcome))?;
                     sources.removed.iter().try_for_each(|(key, entry)| edits.removed(key, entry))?;
                     partitions.into_iter().try_for_each(|partition| edits.partition(partition))?;
@@ -208,10 +230,13 @@ impl TableRun<'_> {
             return Err(RunError::new(RunErrorCode::Internal, message).detail("do a clean run"));
         }
         let read = sources::read_again(self.request, self.lake.some_sources(self.request, self.mapping, &lost)?)?;
+        let mut gone = Vec::new();
         for key in lost.into_iter().filter(|key| read.keys().position(key).is_none()) {
             let entry = maps.sources.get(&key, &mut self.table().reader()).map_err(table_error)?.cloned();
-            sources.removed.extend(entry.map(|entry| (key, entry)));
+            gone.extend(entry.map(|entry| (key, entry)));
         }
+        archive::check_lost(self.mapping, &gone)?;
+        sources.removed.extend(gone);
         sources.read = Arc::new(sources.read.with(&read));
         Ok(())
     }

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::archive;
 use super::converter::Converter;
 use super::stored_files::{self, Fetched};
 use crate::domain::job::{RunError, RunErrorCode};
@@ -232,6 +233,7 @@ impl Updater<'_> {
             reread.only.insert(key.clone(), Arc::new(partitions));
             reread.entries.insert(key, entry);
         }
+        archive::check_reread(self.table.table, &reread.entries)?;
         Ok(reread)
     }
 

@@ -262,6 +262,7 @@ impl<'a> Edit<'a> {
             made.retain(|key, _| !unchanged.contains(key));
         }
         let is_new = before.readable().is_none() || rebuilt;
+        let is_foreign = !is_new && before.readable().is_some_and(|root| root.is_foreign);
         if is_new {
             totals.partitions = 0;
         }
@@ -288,7 +289,7 @@ impl<'a> Edit<'a> {
             groups: rewrite(maps.groups, &mut shards),
             members: rewrite(maps.members, &mut shards),
             rejects: rewrite(maps.rejects, &mut shards),
-            is_foreign: false,
+            is_foreign,
             retained: Vec::new(),
         };
         let named: BTreeSet<&str> = root.shards().collect();

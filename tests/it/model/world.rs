@@ -102,7 +102,7 @@ impl TableConfig {
             },
             canonical: format!(
                 "{:?}",
-                (self.name, &self.globs, self.partitioned, self.wide, self.salt, self.max_rejects)
+                (self.name, self.partitioned, self.wide, self.salt, self.max_rejects)
             ),
         }
     }
@@ -209,6 +209,8 @@ pub struct World {
     pub clock: Arc<TestClock>,
     pub slug: Slug,
     pub tables: Vec<TableConfig>,
+    /// Of everything the bytes of tables depend on besides.
+    pub versions: &'static str,
     ticks: Ticks,
     scratch: Arc<tempfile::TempDir>,
     jobs: AtomicU64,
@@ -227,6 +229,7 @@ impl World {
             clock,
             slug: Slug::parse("x").unwrap(),
             tables,
+            versions: "test",
             ticks: Ticks::default(),
             scratch: Arc::new(scratch.unwrap()),
             jobs: AtomicU64::new(0),
@@ -254,6 +257,7 @@ impl World {
             clock: self.clock.clone(),
             slug: self.slug.clone(),
             tables: self.tables.clone(),
+            versions: self.versions,
             ticks: Ticks(AtomicI64::new(self.ticks.0.load(Ordering::Relaxed))),
             scratch: self.scratch.clone(),
             jobs: AtomicU64::new(self.jobs.load(Ordering::Relaxed)),
@@ -338,7 +342,7 @@ impl World {
             clean: ask.clean,
             dry_run: ask.dry_run,
             settle: false,
-            versions: "test",
+            versions: self.versions,
             store: &self.store,
             expressions: &NoExpressions,
             clock: &*self.clock as &dyn Clock,

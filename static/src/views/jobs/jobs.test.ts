@@ -76,7 +76,7 @@ describe("the place of an error", () => {
   it("is a folder where no file was found", () =>
     expect(locationOf("a", error("no_input", "pipelines/a/"))).toEqual({ kind: "lake", prefix: "pipelines/a/" }));
   it("is told as it is where it is neither", () =>
-    expect(locationOf("a", error("clean_run_required", "orders"))).toEqual({ kind: "text", text: "orders" }));
+    expect(locationOf("a", error("archived_sources_missing", "orders"))).toEqual({ kind: "text", text: "orders" }));
 });
 
 describe("remedies", () => {

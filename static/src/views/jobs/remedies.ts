@@ -45,9 +45,9 @@ export const RUN_REMEDIES: Record<Code, Remedy> = {
     text: "The file kept changing while it was read. Run again when nothing writes to it.",
     steps: ["retry", "place"],
   },
-  clean_run_required: {
-    text: "Start a clean run to rebuild the table without the partitions listed, or restore their CSVs.",
-    steps: ["clean", "config"],
+  archived_sources_missing: {
+    text: "No tables were changed. Put the archived CSVs back into the lake, or set when_removed to remove_rows in the config to give their rows up.",
+    steps: ["config", "place"],
   },
   accounting_broken: {
     text: "No tables were changed. This is a bug in Lakemill: please report it with the job ID and the file.",
