@@ -43,7 +43,8 @@ impl Lost {
             1 => ("source", "has"),
             _ => ("sources", "have"),
         };
-        let message = format!("table `{table}`: {rows} rows of {sources} {these} that left the lake would be lost: {cause}");
+        let message =
+            format!("table `{table}`: {rows} rows of {sources} {these} that left the lake would be lost: {cause}");
         RunError::new(RunErrorCode::ArchivedSourcesMissing, message).path(first.as_str()).detail(format!(
             "nothing was changed. The table keeps the rows of removed CSVs, but {sources} {these}, first `{first}`, {have} \
              to be read again: put the CSVs back into the lake, or set `when_removed` to `remove_rows` to give the rows up"

@@ -34,7 +34,11 @@ pub(super) fn prepare_all<C: Converter>(
     counters.stage(Stage::Planning);
     counters.mappings(mappings.len() as u64);
     let (mut lake, mut planned) = plan_all(request, counters, run_scratch)?;
-    if !request.clean && !mappings.is_empty() && !any_source(&planned) && !archive::keeps_all(request.store, request.slug(), mappings)? {
+    if !request.clean
+        && !mappings.is_empty()
+        && !any_source(&planned)
+        && !archive::keeps_all(request.store, request.slug(), mappings)?
+    {
         return Err(no_input(request, &lake).into());
     }
     let mut prepared = Vec::with_capacity(mappings.len());

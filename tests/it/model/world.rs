@@ -100,10 +100,7 @@ impl TableConfig {
                 file_bytes_max: 1 << 20,
                 cuts: CutTargets { file_text_bytes: 60, tail_text_bytes: 12 },
             },
-            canonical: format!(
-                "{:?}",
-                (self.name, self.partitioned, self.wide, self.salt, self.max_rejects)
-            ),
+            canonical: format!("{:?}", (self.name, self.partitioned, self.wide, self.salt, self.max_rejects)),
         }
     }
 }
