@@ -4,6 +4,7 @@
 mod archived_sources;
 mod attacks;
 mod bad_inputs;
+mod changed_keys;
 mod changing_sources;
 mod cli_doctor;
 mod cli_doctor_finds;

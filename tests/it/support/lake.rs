@@ -70,17 +70,23 @@ pub struct How {
     pub memory: u64,
     pub clean: bool,
     pub settle: bool,
+    /// The keys that events named; `None`: all.
+    pub changed: Option<&'static [&'static str]>,
 }
 
 impl How {
-    pub const ROOMY: Self = Self { threads: 1, memory: 1 << 30, clean: false, settle: false };
+    pub const ROOMY: Self = Self { threads: 1, memory: 1 << 30, clean: false, settle: false, changed: None };
 
     pub fn new(threads: usize, memory: u64) -> Self {
-        Self { threads, memory, clean: false, settle: false }
+        Self { threads, memory, clean: false, settle: false, changed: None }
     }
 
     pub fn clean(self) -> Self {
         Self { clean: true, ..self }
+    }
+
+    pub fn changed(self, keys: &'static [&'static str]) -> Self {
+        Self { changed: Some(keys), ..self }
     }
 
     /// Refuses sources that somebody may still be writing.
@@ -254,7 +260,7 @@ pub fn run_on(
         // Rejects carry it: equal bytes need equal ids.
         job_id: "job",
         prefix: "",
-        changed: &ChangedKeys::All,
+        changed: &how.changed.map_or(ChangedKeys::All, |keys| keys.iter().copied().collect()),
         clean: how.clean,
         dry_run: false,
         settle: how.settle,
