@@ -6,6 +6,7 @@ Jobs are enqueued as anybody may: by a plain XADD on Redis, by the same as a row
 
 import contextlib
 import datetime
+import glob
 import hashlib
 import hmac
 import http.client
@@ -164,7 +165,7 @@ class Site:
         self.await_records(self.enqueue(len(self.slugs)), len(self.slugs))
         worker.stop()
         made = os.path.join(self.store.root, BUCKETS["warehouse"], "pipelines")
-        tables = sum(os.path.isfile(os.path.join(made, slug, "t", "part-00000.parquet")) for slug in self.slugs)
+        tables = sum(len(glob.glob(os.path.join(made, slug, "t", "part-*.parquet"))) == 1 for slug in self.slugs)
         if tables != len(self.slugs):
             raise RuntimeError(f"{self.kind}: {tables} tables were made, expected {len(self.slugs)}; {worker.said()[-2000:]}")
 

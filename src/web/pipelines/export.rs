@@ -4,7 +4,8 @@
 //! archive looks complete.
 //!
 //! An export takes no lock. If objects change meanwhile, each is consistent, but tables may not match their sources; the
-//! archive's manifest records that, and the first run after an import repairs it, since an import adopts tags by checksum.
+//! archive's manifest records that, and the first run after an import repairs it: an import adopts tags by checksum, and
+//! compares the files of each table with those that its manifest names.
 
 use parking_lot::Mutex;
 use std::io::{self, Read, Write};

@@ -13,8 +13,10 @@ use super::package::Problems;
 use crate::domain::layout::{has_empty_segment, pipeline_prefix, probe_key};
 use crate::domain::limits::{KEY_BYTES_MAX, MANIFEST_BYTES_MAX};
 use crate::domain::name::Slug;
+use crate::domain::table_log::entries::StoredFile;
+use crate::domain::table_log::root::Root;
 use crate::http::{ApiError, ErrorCode};
-use crate::pipelines::tables::{TableStore, put_retagged};
+use crate::pipelines::tables::{Maps, TableError, TableStore, put_retagged};
 use crate::ports::ObjectStore;
 use crate::ports::store::{Bucket, ObjectMeta, StoreError, WriteOptions, list_all};
 use crate::runtime::failpoint::reach;
@@ -122,6 +124,33 @@ pub(super) struct Unpacking<'a> {
     pub(super) written: Vec<(Bucket, String)>,
 }
 
+/// Whether the archive has all files that a manifest names, with their hashes. Those of an export during a publish may be
+/// missing.
+fn is_whole(table: &TableStore<'_>, root: &Root, now: &HashMap<(Bucket, &str), Written<'_>>) -> Result<bool, ApiError> {
+    let mut whole = true;
+    let mut check = |file: &StoredFile| {
+        let found = now.get(&(Bucket::Warehouse, file.key.as_str()));
+        whole &= found.is_some_and(|found| found.size == file.size && found.sha256 == file.sha256);
+    };
+    let (maps, mut reader) = (Maps::of(Some(root)), table.reader());
+    let visited = maps.groups.visit(&mut reader, |_, group| {
+        group.files.iter().for_each(&mut check);
+        Ok(())
+    });
+    let visited = visited.and_then(|()| {
+        maps.rejects.visit(&mut reader, |_, file| {
+            check(file);
+            Ok(())
+        })
+    });
+    match visited {
+        Ok(()) => Ok(whole),
+        Err(error) if error.is_gone() => Ok(false),
+        Err(TableError::Shard { .. } | TableError::Manifest { .. }) => Ok(false),
+        Err(error @ TableError::Store(_)) => Err(from_table(error)),
+    }
+}
+
 /// A written object.
 struct Written<'a> {
     sha256: &'a str,
@@ -168,9 +197,16 @@ impl<'a> Unpacking<'a> {
         let Some(table) = object.root_of().filter(|_| object.entry.size <= MANIFEST_BYTES_MAX) else {
             return self.put(object).map(drop);
         };
-        let json = self.read(object)?;
+        let mut json = self.read(object)?;
         self.key(object);
         let table = TableStore { store: &*self.store, slug: self.locked.slug(), table };
+        if let Ok(mut root) = Root::parse(&json)
+            && !is_whole(&table, &root, now)?
+        {
+            tracing::warn!(table = table.table, "imported table lacks files of its manifest; the next run rebuilds it");
+            root.fingerprint = String::new();
+            json = root.to_json();
+        }
         put_retagged(&table, &json, true, &self.locked.options(), |key, entry| {
             let now = now.get(&(Bucket::Lake, key))?;
             (now.size == entry.size && now.sha256 == entry.sha256).then(|| now.tag.clone()).flatten()

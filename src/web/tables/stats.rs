@@ -27,6 +27,7 @@ use crate::web::access::slug_param;
 use crate::web::endpoint::Endpoint;
 use crate::web::failure::acquire;
 use crate::web::parquet::fold::{Bounds, extremes};
+use crate::web::snapshot::manifest::TRIES_MAX;
 use crate::web::snapshot::selection::{Selection, TableFile};
 
 /// Most footers read for a response; of more files a sample, evenly over the table.
@@ -68,12 +69,25 @@ fn stats(tables: &Tables, request: &mut Request) -> Result<Response, ApiError> {
     let catalog = tables.catalogs.catalog(&pipeline)?;
     let table = table_param(request, &catalog, &pipeline)?;
     let name = format!("{pipeline}/{}", table.name);
-    let selection = tables.snapshots.select(&pipeline, table)?;
+    let mut selection = tables.snapshots.select(&pipeline, table)?;
     if let Some(known) = tables.stats.get(&name, &selection.state, table) {
         return Ok(answer(known, &catalog.config));
     }
     let _permit = acquire(&CALLS)?;
-    let stats = Arc::new(compute(tables, &pipeline, table, &selection)?);
+    let mut stats = compute(tables, &pipeline, table, &selection)?;
+    // A commit may have deleted files that were to be read.
+    for _ in 1..TRIES_MAX {
+        if stats.complete {
+            break;
+        }
+        let present = tables.snapshots.select(&pipeline, table)?;
+        if present.state == selection.state {
+            break;
+        }
+        selection = present;
+        stats = compute(tables, &pipeline, table, &selection)?;
+    }
+    let stats = Arc::new(stats);
     if stats.complete {
         tables.stats.insert(name, selection.state, table, &stats);
     }

@@ -16,6 +16,7 @@ const REMEDIES: Record<string, string> = {
   query_timeout: "Reduce the query: filter on a partition column, or aggregate first.",
   query_out_of_memory: "Reduce the query: filter first, select fewer columns, or sort fewer rows.",
   query_too_large: "Query fewer tables, or filter on a partition column.",
+  table_damaged: "Start a clean run of the pipeline. It rebuilds its tables from the CSVs.",
   payload_too_large: "Split the file, or write it to the store directly.",
   precondition_failed: "Someone else changed it in the meantime.",
 };

@@ -173,3 +173,56 @@ fn store_failure_during_a_query_is_reported() {
     broken.store(true, Ordering::SeqCst);
     assert_eq!(query(&browser, "SELECT count(*) FROM t")["rows"], json!([[3]]));
 }
+
+#[test]
+fn reader_starts_again_if_a_commit_deletes_what_it_reads() {
+    let ran = Ran::on(Site::new(Kind::Fleet));
+    let (held, go) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicBool::new(true)));
+    let pattern = Arc::new(parking_lot::Mutex::new(".parquet"));
+    let (upstream, rule) = (s3s_fs(), (Arc::clone(&held), Arc::clone(&go), Arc::clone(&pattern)));
+    let proxy = upstream.behind(move |request| {
+        let (held, go, pattern) = &rule;
+        let is_wanted = request.method == "GET" && request.target.contains(*pattern.lock());
+        // The first request of each read waits for a commit.
+        if is_wanted && !held.swap(true, Ordering::SeqCst) {
+            await_that("the commit", || go.load(Ordering::SeqCst));
+        }
+        Act::Forward
+    });
+    let web = ran.site.web_with(&[("OBJ_ENDPOINT_URL", &proxy.url())]);
+    let browser = Browser { address: web.address(), ..ran.browser.clone() };
+    let get = |path: &str| browser.get(&format!("/api/p/trips/{path}")).ok().json();
+    let sql = json!({ "sql": "SELECT a FROM t ORDER BY a" });
+    let download = json!({ "sql": "SELECT a FROM t ORDER BY a" });
+    let reads: [(&str, &str, &(dyn Fn() -> String + Sync)); 6] = [
+        ("query", ".parquet", &|| query(&browser, "SELECT a FROM t ORDER BY a")["rows"].to_string()),
+        ("rows", ".parquet", &|| get("tables/t/rows?sort=a")["rows"].to_string()),
+        ("download", ".parquet", &|| browser.post("/api/p/trips/query/download", &download).ok().text()),
+        ("statistics", ".parquet", &|| get("tables/t/stats").to_string()),
+        ("query of the manifest", ".json.zst", &|| browser.post("/api/p/trips/query", &sql).ok().text()),
+        ("lineage", ".json.zst", &|| get("tables/t/lineage")["files"].to_string()),
+    ];
+    for (round, (what, of, read)) in reads.into_iter().enumerate() {
+        *pattern.lock() = of;
+        go.store(false, Ordering::SeqCst);
+        let text = format!("r{round}");
+        ran.site.put("trips", "in/a.csv", format!("day,a,b\n2013-01-01,{text}-before,1\n"));
+        ran.run();
+        held.store(false, Ordering::SeqCst);
+        let told = std::thread::scope(|scope| {
+            let told = scope.spawn(read);
+            await_that("the read to begin", || held.load(Ordering::SeqCst));
+            ran.site.put(
+                "trips",
+                "in/a.csv",
+                format!("day,a,b\n2013-01-01,{text}-after,1\n2013-01-01,{text}-more,2\n"),
+            );
+            ran.run();
+            go.store(true, Ordering::SeqCst);
+            told.join().unwrap()
+        });
+        let after = ran.file_in("day=2013-01-01");
+        let expected = if what == "lineage" { after } else { format!("{text}-more") };
+        assert!(told.contains(&expected) && !told.contains("before"), "{what}: {told}");
+    }
+}
