@@ -1590,6 +1590,7 @@ export interface components {
             sources_read: number;
             /** Format: uint64 */
             sources_skipped: number;
+            /** @description The sources read, at most 10,000: first those with rejected rows or a note. */
             sources: components["schemas"]["SourceResult"][];
             /** @description Checks with `on_fail: warn` that failed, by name, with the number of rows. */
             warnings?: {

@@ -178,11 +178,11 @@ fn store_failure_during_a_query_is_reported() {
 fn reader_starts_again_if_a_commit_deletes_what_it_reads() {
     let ran = Ran::on(Site::new(Kind::Fleet));
     let (held, go) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicBool::new(true)));
-    let pattern = Arc::new(parking_lot::Mutex::new(".parquet"));
+    let pattern = Arc::new(parking_lot::Mutex::new(String::new()));
     let (upstream, rule) = (s3s_fs(), (Arc::clone(&held), Arc::clone(&go), Arc::clone(&pattern)));
     let proxy = upstream.behind(move |request| {
         let (held, go, pattern) = &rule;
-        let is_wanted = request.method == "GET" && request.target.contains(*pattern.lock());
+        let is_wanted = request.method == "GET" && request.target.contains(&*pattern.lock());
         // The first request of each read waits for a commit.
         if is_wanted && !held.swap(true, Ordering::SeqCst) {
             await_that("the commit", || go.load(Ordering::SeqCst));
@@ -203,11 +203,12 @@ fn reader_starts_again_if_a_commit_deletes_what_it_reads() {
         ("lineage", ".json.zst", &|| get("tables/t/lineage")["files"].to_string()),
     ];
     for (round, (what, of, read)) in reads.into_iter().enumerate() {
-        *pattern.lock() = of;
         go.store(false, Ordering::SeqCst);
         let text = format!("r{round}");
         ran.site.put("trips", "in/a.csv", format!("day,a,b\n2013-01-01,{text}-before,1\n"));
         ran.run();
+        let before = ran.file_in("day=2013-01-01");
+        *pattern.lock() = if of == ".parquet" { before.rsplit('/').next().unwrap_or_default() } else { of }.to_owned();
         held.store(false, Ordering::SeqCst);
         let told = std::thread::scope(|scope| {
             let told = scope.spawn(read);
@@ -222,7 +223,8 @@ fn reader_starts_again_if_a_commit_deletes_what_it_reads() {
             told.join().unwrap()
         });
         let after = ran.file_in("day=2013-01-01");
-        let expected = if what == "lineage" { after } else { format!("{text}-more") };
+        let expected = if what == "lineage" { after } else { format!("{text}-after") };
         assert!(told.contains(&expected) && !told.contains("before"), "{what}: {told}");
+        assert!(!told.contains(&before), "{what}: {told}");
     }
 }
