@@ -1,23 +1,28 @@
-"""What a change of a table costs, by the size of the table, by one program or by several in turns; see scripts/bench.
+"""What a change of a table costs, by one program or by several in turns; see scripts/bench.
 
-Each program has a lake and an output of its own, and the same changes are made to all lakes. A source of the large tables is
-a link to one of few files, so that a lake takes little of the disk and its bytes are in memory: the figures are of computing,
-not of the disk.
+Each program has a lake and an output of its own, and the same changes are made to all lakes. Most sources of a large table are
+links to few files, so that a lake takes little of the disk and its bytes are in memory: the figures are of computing, not of
+the disk. A source that a step changes or removes is a file of its own: a change of the number of a file's links changes the
+change time of all its names, and with it the ETag of all these sources.
+
+This file has the sets that `lakemill run` converts; change_jobs.py has those of a worker, and change_moments.py those that
+measure for how long readers can see a mixture of two states.
 """
 
 import argparse
 import json
 import os
 import shutil
+import signal
 import sys
 import time
 
+import change_jobs
+import change_moments
 from process import apart
 from scale import HEADER, Folder
 from terminal import listed, print_table
-
-DISTINCT = 8
-DAYS = 28
+from tiny import DAYS, DISTINCT, Links, name, one_row
 
 
 def text(seed, megabytes):
@@ -32,27 +37,6 @@ def text(seed, megabytes):
     return "".join(map(line, range(rows))).encode()
 
 
-def link(folder, name, source):
-    """A source with the bytes of another file; a link, as long as the file system allows more of them."""
-    path = os.path.join(folder.input, name)
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    try:
-        os.link(source, path)
-    except OSError:
-        shutil.copyfile(source, path)
-
-
-def replace(folder, name, content):
-    """A new file, whatever was there: a link's other names keep their bytes."""
-    if os.path.exists(os.path.join(folder.input, name)):
-        os.unlink(os.path.join(folder.input, name))
-    folder.write(name, content)
-
-
-def name(at):
-    return f"{at // 1000:04d}/{at:07d}.csv"
-
-
 # Each set: sources, MB of each (0: one row), whether it is partitioned by day.
 SETS = {
     "plain": (1_000, 1, False),
@@ -63,81 +47,117 @@ SETS = {
     "tiny-large": (1_000_000, 0, False),
 }
 DEFAULT_SETS = ["plain", "days", "tiny"]
+TABLE = [("set", "set", ""), ("sources", "sources", ","), ("run", "what", ""), ("program", "program", ""), ("wall s", "wall", ".2f"),
+         ("CPU s", "cpu", ".2f"), ("peak MiB", "peak", ".0f"), ("CSVs read", "read", ","), ("files", "files", ",")]
+NAMES = 4
 
 
-def one_row(seed):
-    return f"{seed},2023-02-{seed % DAYS + 1:02d}T00:00:00,s1,1.5,\n".encode()
+def content(seed, megabytes):
+    return text(seed, megabytes) if megabytes else one_row(seed)
+
+
+def own_sources(count):
+    """The sources that steps change or remove."""
+    return {"changed": count // 2, "removed": count // 2 + count // 8}
 
 
 def make(folder, count, megabytes, partitioned):
     folder.config(**({"partition_by": [{"column": "at", "transform": "day"}]} if partitioned else {}))
-    for seed in range(DISTINCT):
-        with open(os.path.join(folder.path, f"{seed}"), "wb") as file:
-            file.write(HEADER + (text(seed, megabytes) if megabytes else one_row(seed)))
+    contents = [HEADER + content(seed, megabytes) for seed in range(DISTINCT)]
+    links, own = Links(os.path.join(folder.path, "bytes"), contents), set(own_sources(count).values())
+    made = None
     for at in range(count):
-        link(folder, name(2 * at), os.path.join(folder.path, f"{at % DISTINCT}"))
+        path = os.path.join(folder.input, name(2 * at))
+        if os.path.dirname(path) != made:
+            made = os.path.dirname(path)
+            os.makedirs(made, exist_ok=True)
+        (shutil.copyfile if at in own else os.link)(links.file(at)[0], path)
 
 
 def steps(count, megabytes):
     """The changes in turn: what they are called, and what they do to a lake. Sources have even numbers."""
-    content = lambda seed: text(seed, megabytes) if megabytes else one_row(seed)
-    middle = count // 2
+    own = own_sources(count)
+    put = lambda at, seed: lambda folder: folder.write(name(at), content(seed, megabytes))
     return [
         ("first run", lambda folder: None),
         ("nothing changed", lambda folder: None),
-        ("one added at the end", lambda folder: replace(folder, name(2 * count), content(101))),
-        ("one late in the middle", lambda folder: replace(folder, name(2 * (middle - count // 8) + 1), content(102))),
-        ("one changed", lambda folder: replace(folder, name(2 * middle), content(103))),
-        ("one removed", lambda folder: os.unlink(os.path.join(folder.input, name(2 * (middle + count // 8))))),
+        ("one added at the end", put(2 * count, 101)),
+        ("one late in the middle", put(2 * (count // 2 - count // 8) + 1, 102)),
+        ("one changed", put(2 * own["changed"], 103)),
+        ("one removed", lambda folder: os.unlink(os.path.join(folder.input, name(2 * own["removed"])))),
     ]
 
 
-def measure(folder, program, threads):
+def measure_run(folder, program, threads):
     figures, result = folder.result(program, threads)
     table = result["tables"]["t"]
     return {**figures, "read": table["sources_read"], "rows": table["rows_written"], "files": table["files"]}
 
 
+def measure(which, args, work):
+    """The figures of each step and program."""
+    threads = int(os.environ.get("BENCH_THREADS", "2"))
+    count, megabytes, partitioned = SETS[which]
+    count = args.sources or (count // 10 if args.quick else count)
+    folders = [(program, Folder(os.path.join(work, str(at)))) for at, program in enumerate(args.lakemill)]
+    for _, folder in folders:
+        apart(make, folder, count, megabytes, partitioned)
+    for what, change in steps(count, megabytes):
+        for _, folder in folders:
+            apart(change, folder)
+        # Files that changed less than 2 s ago are read again by the next run.
+        time.sleep(2.1)
+        found = []
+        for program, folder in folders:
+            run = measure_run(folder, program, threads)
+            found.append(run["rows"])
+            yield {"sources": count, "what": what, "program": program, **run}
+        if len(set(found)) > 1:
+            raise RuntimeError(f"{which}, {what}: the programs disagree on the number of rows: {found}")
+
+
+PARTS = [sys.modules[__name__], change_jobs, change_moments]
+
+
+def cell(row, field, form):
+    return format(row[field], form) if form else str(row[field])
+
+
 def main():
     parser = argparse.ArgumentParser(allow_abbrev=False)
     parser.add_argument("--lakemill", action="append", required=True)
+    parser.add_argument("--s3s-fs", help="the S3 server, for sets with `s3` in their name")
     parser.add_argument("--work", required=True)
-    parser.add_argument("--sets", type=listed(list(SETS)), default=DEFAULT_SETS)
+    parser.add_argument("--sets", type=listed([which for part in PARTS for which in part.SETS]), default=DEFAULT_SETS)
+    parser.add_argument("--sources", type=int, help="so many sources instead of the set's number")
+    parser.add_argument("--delay-ms", type=float, default=20.0)
     parser.add_argument("--quick", action="store_true", help="a tenth of the sources")
     parser.add_argument("--markdown", action="store_true")
     parser.add_argument("--log")
     args = parser.parse_args()
-    threads = int(os.environ.get("BENCH_THREADS", "2"))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     rows = []
     for which in args.sets:
-        count, megabytes, partitioned = SETS[which]
-        count = count // 10 if args.quick else count
+        part = next(part for part in PARTS if which in part.SETS)
         work = os.path.join(args.work, "change")
         shutil.rmtree(work, ignore_errors=True)
-        folders = [(program, Folder(os.path.join(work, str(at)))) for at, program in enumerate(args.lakemill)]
-        for _, folder in folders:
-            apart(make, folder, count, megabytes, partitioned)
-        for what, change in steps(count, megabytes):
-            for _, folder in folders:
-                apart(change, folder)
-            # Files that changed less than 2 s ago are read again by the next run.
-            time.sleep(2.1)
-            found = [(program, measure(folder, program, threads)) for program, folder in folders]
-            for program, run in found:
-                row = {"set": which, "sources": count, "what": what, "program": program, "load": os.getloadavg()[0], **run}
-                rows.append(row)
-                print(f"{which} {what} {program}: wall {run['wall']:.2f} s, CPU {run['cpu']:.2f} s, peak {run['peak']:.0f} MiB, "
-                      f"{run['read']} CSVs read, {run['files']} files, load {row['load']:.1f}", file=sys.stderr, flush=True)
+        os.makedirs(work)
+        try:
+            for figures in part.measure(which, args, work):
+                row = {"set": which, **figures, "load": os.getloadavg()[0]}
+                rows.append((part, row))
+                print(*(f"{title} {cell(row, field, form)}," for title, field, form in part.TABLE), f"load {row['load']:.1f}",
+                      file=sys.stderr, flush=True)
                 if args.log:
                     with open(args.log, "a", encoding="utf-8") as log:
                         log.write(json.dumps(row) + "\n")
-            if len({run["rows"] for _, run in found}) > 1:
-                raise RuntimeError(f"{which}, {what}: the programs disagree on the number of rows: {found}")
-        shutil.rmtree(work)
-    cells = [[row["set"], f"{row['sources']:,}", row["what"], row["program"], f"{row['wall']:.2f}", f"{row['cpu']:.2f}",
-              f"{row['peak']:.0f}", f"{row['read']:,}", f"{row['files']:,}"] for row in rows]
-    print()
-    print_table(["set", "sources", "run", "program", "wall s", "CPU s", "peak MiB", "CSVs read", "files"], cells, 4, args.markdown)
+        finally:
+            shutil.rmtree(work)
+    for part in PARTS:
+        cells = [[cell(row, field, form) for _, field, form in part.TABLE] for of, row in rows if of is part]
+        if cells:
+            print()
+            print_table([title for title, *_ in part.TABLE], cells, part.NAMES, args.markdown)
 
 
 if __name__ == "__main__":

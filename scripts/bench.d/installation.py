@@ -128,6 +128,24 @@ class Folder:
             file.write(body)
 
 
+def environment(store_url, kv_url, home):
+    """The environment of a worker."""
+    return {
+        **{name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ},
+        **{f"S3_BUCKET_{name.upper()}": bucket for name, bucket in BUCKETS.items()},
+        "OBJ_ENDPOINT_URL": store_url, "OBJ_ACCESS_KEY_ID": ACCESS, "OBJ_SECRET_ACCESS_KEY": SECRET, "OBJ_REGION": REGION,
+        "KV_URL": kv_url, "SVC_WORKER_TOKEN": "token-of-the-worker-in-benches", "SVC_WEBHOOK_SECRET": WEBHOOK_SECRET,
+        "SVC_BIND": "127.0.0.1", "PORT": "0", "SVC_SCRATCH_DIR": os.path.join(home, "scratch")}
+
+
+def await_work(worker):
+    """Waits until a worker is at work; the port at which it listens."""
+    found = worker.wait_until("it to be at work", lambda: re.search(
+        r"(?:the worker is at work|worker started).*?127\.0\.0\.1:(\d+)|"
+        r"127\.0\.0\.1:(\d+).*?(?:the worker is at work|worker started)", worker.said()))
+    return int(found.group(1) or found.group(2))
+
+
 class Site:
     def __init__(self, kind, home, lakemill, s3s_fs, pipelines):
         os.mkdir(home)
@@ -138,13 +156,7 @@ class Site:
         try:
             self.kv = Sqlite(home) if kind == "embedded" else self.serve(Redis(os.path.join(home, "redis")))
             self.store = self.serve(S3(os.path.join(home, "s3"), s3s_fs)) if kind == "fleet" else Folder(home)
-            self.env = {
-                **{name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ},
-                **{f"S3_BUCKET_{name.upper()}": bucket for name, bucket in BUCKETS.items()},
-                "OBJ_ENDPOINT_URL": self.store.url, "OBJ_ACCESS_KEY_ID": ACCESS, "OBJ_SECRET_ACCESS_KEY": SECRET,
-                "OBJ_REGION": REGION, "KV_URL": self.kv.url, "SVC_WORKER_TOKEN": "token-of-the-worker-in-benches",
-                "SVC_WEBHOOK_SECRET": WEBHOOK_SECRET, "SVC_BIND": "127.0.0.1", "PORT": "0",
-                "SVC_SCRATCH_DIR": os.path.join(home, "scratch")}
+            self.env = environment(self.store.url, self.kv.url, home)
             self.prepare()
         except BaseException:
             self.close()
@@ -172,7 +184,7 @@ class Site:
     def worker(self, concurrency=1):
         """Starts one, and waits until it is at work."""
         worker = self.spawn(concurrency)
-        worker.port = self.await_work(worker)
+        worker.port = await_work(worker)
         return worker
 
     def spawn(self, concurrency):
@@ -181,12 +193,6 @@ class Site:
         worker = Process([self.lakemill, "worker"], os.path.join(self.home, f"worker-{self.count}.log"), env)
         self.workers.append(worker)
         return worker
-
-    def await_work(self, worker):
-        """The port at which it listens."""
-        found = worker.wait_until("it to be at work", lambda: re.search(r"(?:the worker is at work|worker started).*?127\.0\.0\.1:(\d+)|"
-                                                                         r"127\.0\.0\.1:(\d+).*?(?:the worker is at work|worker started)", worker.said()))
-        return int(found.group(1) or found.group(2))
 
     def enqueue(self, jobs):
         """Enqueues so many, round the pipelines; what their ids start with."""

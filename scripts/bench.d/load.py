@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 
-from installation import BUCKETS, WEBHOOK_SECRET, Site
+from installation import BUCKETS, WEBHOOK_SECRET, Site, await_work
 from posters import Posters
 from process import Process
 from terminal import listed, print_table, spread
@@ -73,7 +73,7 @@ def queue(site, web, size):
     workers = [site.spawn(CONCURRENCY) for _ in range(WORKERS)]
     memory = Memory({"worker": workers[0], "web": web, "redis": site.kv.process})
     for worker in workers:
-        site.await_work(worker)
+        await_work(worker)
     _, last = site.await_records(batch, size["jobs"], 3_600)
     held, cpu = memory.end(), sum(worker.stop() for worker in workers)
     failed = site.failures(batch, size["jobs"])

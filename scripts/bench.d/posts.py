@@ -10,6 +10,7 @@ import resource
 import socket
 import sys
 import time
+import urllib.parse
 
 
 def answer(client, buffer):
@@ -29,14 +30,19 @@ def answer(client, buffer):
         buffer += piece
 
 
+def notification(bucket, key, size):
+    """The body of an event about a new object, as a store sends it."""
+    record = {"eventVersion": "2.0", "eventSource": "minio:s3", "awsRegion": "", "eventName": "s3:ObjectCreated:Put",
+              "s3": {"s3SchemaVersion": "1.0", "bucket": {"name": bucket, "arn": f"arn:aws:s3:::{bucket}"},
+                     "object": {"key": urllib.parse.quote(key, safe=""), "size": size, "eTag": "0" * 32}}}
+    return json.dumps({"EventName": "s3:ObjectCreated:Put", "Key": f"{bucket}/{key}", "Records": [record]})
+
+
 def main():
     order = json.loads(sys.stdin.readline())
     posts = []
     for slug in order["slugs"]:
-        record = {"eventVersion": "2.0", "eventSource": "minio:s3", "awsRegion": "", "eventName": "s3:ObjectCreated:Put",
-                  "s3": {"s3SchemaVersion": "1.0", "bucket": {"name": order["bucket"], "arn": f"arn:aws:s3:::{order['bucket']}"},
-                         "object": {"key": f"pipelines%2F{slug}%2Fdata.csv", "size": 31, "eTag": "0" * 32}}}
-        body = json.dumps({"EventName": "s3:ObjectCreated:Put", "Key": f"{order['bucket']}/pipelines/{slug}/data.csv", "Records": [record]})
+        body = notification(order["bucket"], f"pipelines/{slug}/data.csv", 31)
         head = (f"POST /events/s3 HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {order['secret']}\r\n"
                 f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n")
         posts.append((head + body).encode())
@@ -68,4 +74,5 @@ def main():
     json.dump({"latencies": latencies, "cpu": cpu, "connections": connections}, sys.stdout)
 
 
-main()
+if __name__ == "__main__":
+    main()

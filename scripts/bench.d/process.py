@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -75,9 +76,18 @@ class Process:
 
     def cpu(self):
         """CPU seconds so far."""
-        with open(f"/proc/{self.pid}/stat", encoding="ascii") as file:
-            fields = file.read().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS
+        return cpu_of(self.pid)
+
+    def reset_peak(self):
+        """Makes the peak memory count from now."""
+        with open(f"/proc/{self.pid}/clear_refs", "w", encoding="ascii") as file:
+            file.write("5")
+
+    def resident(self):
+        """Resident memory in MiB: now, and the peak."""
+        with open(f"/proc/{self.pid}/status", encoding="ascii", errors="replace") as file:
+            status = file.read()
+        return [int(re.search(rf"{name}:\s*(\d+)", status).group(1)) / 1024 for name in ("VmRSS", "VmHWM")]
 
     def stop(self):
         """Asks it to end, and waits; the CPU seconds of its life."""
@@ -120,6 +130,13 @@ class Process:
                     kib[name] += int(words[1]) if words[0] == "Rss:" else -int(words[1])
         found = {key: value / 1024 for key, value in kib.items()}
         return {**found, "threads": len(os.listdir(f"/proc/{self.pid}/task"))}
+
+
+def cpu_of(pid):
+    """CPU seconds of a process so far."""
+    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def apart(act, *args):

@@ -5,6 +5,7 @@ Folders are made by a process of their own, since a child's peak memory counts f
 """
 
 import argparse
+import functools
 import json
 import os
 import shutil
@@ -63,9 +64,14 @@ class Folder:
 
     def result(self, lakemill, threads, cores=None):
         """The figures of one run, and its result."""
+        figures, printed = self.printed(lakemill, threads, cores)
+        return figures, json.loads(printed) if prints_json(lakemill) else {"tables": tables_of(printed)}
+
+    def printed(self, lakemill, threads, cores=None):
+        """The figures of one run, and what it printed."""
         allowed = sorted(os.sched_getaffinity(0))[:cores]
         line = [lakemill, "run", os.path.join(self.path, "pipeline.json"), "--input", self.input, "--output", self.output,
-                "--threads", str(threads), "--json"]
+                "--threads", str(threads), *(["--json"] if prints_json(lakemill) else [])]
         with open(os.path.join(self.path, "said"), "w+b") as said, open(os.path.join(self.path, "result"), "w+b") as result:
             begin = time.monotonic()
             child = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=result, stderr=said,
@@ -78,7 +84,25 @@ class Folder:
                 raise RuntimeError(f"`lakemill run` ended with {child.returncode}: {said.read()[-2000:].decode(errors='replace')}")
             result.seek(0)
             figures = {"wall": wall, "cpu": usage.ru_utime + usage.ru_stime, "peak": usage.ru_maxrss / 1024}
-            return figures, json.load(result)
+            return figures, result.read().decode()
+
+
+@functools.cache
+def prints_json(lakemill):
+    """Version 0.1 prints a table for people only."""
+    return "--json" in subprocess.run([lakemill, "run", "--help"], capture_output=True, text=True, check=True).stdout
+
+
+def tables_of(printed):
+    """Figures of tables as version 0.1 prints them: words in columns, where a size is a number and its unit."""
+    head, *lines = [line.split() for line in printed.splitlines()]
+    number = lambda word: int(word.replace(",", ""))
+    tables = {}
+    for words in lines:
+        if len(words) == len(head) + 1:
+            of = dict(zip(["table", "rows", "rejected", "filtered", "files", "size", "unit", "written", "unchanged", "read"], words))
+            tables[of["table"]] = {"rows_written": number(of["rows"]), "files": number(of["files"]), "sources_read": number(of["read"])}
+    return tables
 
 
 def rows(folder, count):

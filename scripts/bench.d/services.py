@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 
-from installation import BUCKETS, KINDS, WEBHOOK_SECRET, Site
+from installation import BUCKETS, KINDS, WEBHOOK_SECRET, Site, await_work
 from posters import Posters
 from terminal import listed, print_table, spread
 
@@ -34,7 +34,7 @@ def measure_jobs(site, size, fleet):
     begun = time.time()
     started = [site.spawn(concurrency) for _ in range(workers)]
     for worker in started:
-        site.await_work(worker)
+        await_work(worker)
     first, last = site.await_records(batch, size["jobs"])
     after = site.cpu()
     cpu = sum(worker.stop() for worker in started)

@@ -1,0 +1,85 @@
+"""What a change costs in a worker that an event tells of it, on a folder or an S3 server behind a delay; see scripts/bench.
+
+The first event of a pipeline makes its job look at all keys, and so is a step of its own. Jobs before it are enqueued.
+"""
+
+import os
+import time
+
+from place import Place
+from scale import COLUMNS, HEADER
+from tiny import Links, name, one_row, one_row_contents
+
+# Each set: sources of one row, whether they are on S3.
+SETS = {
+    "tiny-event": (200_000, False),
+    "tiny-event-large": (1_000_000, False),
+    "s3-event": (100_000, True),
+}
+TABLE = [("set", "set", ""), ("sources", "sources", ","), ("job", "what", ""), ("program", "program", ""), ("wall s", "run", ".3f"),
+         ("CPU s", "cpu", ".2f"), ("MiB before", "resident", ".0f"), ("peak MiB", "peak", ".0f"), ("CSVs read", "read", ","),
+         ("requests", "requests", ","), ("attempts", "attempts", "")]
+NAMES = 4
+# A CSV that changed less than 5 s ago may still be written.
+SETTLE_SECONDS = 6
+# A worker that watches a folder reports a new file by itself, and starts its job 5 s later. The event comes after that, so
+# that the file has settled when the job starts.
+EVENT_PAUSE_SECONDS = 1
+
+
+def config(auto_run):
+    columns = [{"name": column, "type": kind} for column, kind in COLUMNS]
+    return {"version": 1, "auto_run": auto_run, "mappings": [{"table": "t", "files": ["**/*.csv"], "columns": columns}]}
+
+
+def filler(count):
+    """A function that puts so many sources into a place. The one that a step changes is a file of its own."""
+    def fill(place):
+        links = Links(os.path.join(place.home, "bytes"), one_row_contents())
+        for at in range(count):
+            if at == count // 2:
+                place.change(name(2 * at), HEADER + one_row(at))
+            else:
+                path, digest = links.file(at)
+                place.link(path, name(2 * at), digest)
+    return fill
+
+
+def by_event(place, at, seed):
+    """The figures of the job after the event of a source, put now."""
+    place.change(name(at), HEADER + one_row(seed))
+    time.sleep(EVENT_PAUSE_SECONDS)
+    return place.job_of_event(name(at))
+
+
+def steps(count):
+    return [
+        ("first run", Place.job),
+        ("nothing changed", Place.job),
+        ("one added, first event", lambda place: by_event(place, 2 * count, 101)),
+        ("one added by event", lambda place: by_event(place, 2 * count + 2, 102)),
+        ("one changed by event", lambda place: by_event(place, 2 * (count // 2), 103)),
+    ]
+
+
+def measure(which, args, work):
+    """The figures of each step and program."""
+    count, is_remote = SETS[which]
+    count = args.sources or (count // 10 if args.quick else count)
+    remote = {"s3s_fs": args.s3s_fs, "delay": args.delay_ms / 1000} if is_remote else {}
+    places = []
+    try:
+        # The comparison that a worker makes when it starts must find nothing to do.
+        for at, program in enumerate(args.lakemill):
+            places.append((program, Place(program, os.path.join(work, str(at)), config(False), filler(count), **remote)))
+        time.sleep(SETTLE_SECONDS)
+        for what, act in steps(count):
+            for program, place in places:
+                if what == "one added, first event":
+                    place.configure(config(True))
+                figures = act(place)
+                table = figures.pop("record")["result"]["tables"]["t"]
+                yield {"sources": count, "what": what, "program": program, **figures, "read": table["sources_read"]}
+    finally:
+        for _, place in places:
+            place.close()
