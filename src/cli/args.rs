@@ -68,6 +68,15 @@ publishing. Needs the environment of the object store (S3_BUCKET_…, OBJ_…) a
 Exit status: 0 requested; 1 it can't be cancelled (any more); 2 invalid arguments; 78 invalid
 environment.";
 
+const VERIFY_HELP: &str = "\
+Reads every file of the tables and compares it with its SHA-256. With --repair, runs of the pipeline
+wait meanwhile; unknown files are deleted, and a run is enqueued that makes lost ones again.
+Needs the environment of the object store (S3_BUCKET_…, OBJ_…) and KV_URL, or --data.
+Exit status: 0 all is as the manifests say, or repaired; 1 it isn't, or it failed; 2 invalid
+arguments; 78 invalid environment.
+
+Example: lakemill verify flights --repair && lakemill jobs flights --follow";
+
 const HEALTH_HELP: &str = "\
 For the health check of a container: HEALTHCHECK CMD [\"lakemill\", \"health\"]
 Without --url, checks this machine at PORT and SVC_BIND; without PORT, at 8080, then at 3000. Requests
@@ -122,6 +131,9 @@ pub enum Command {
     /// Cancel a queued or running job
     #[command(after_help = CANCEL_HELP)]
     Cancel(CancelArgs),
+    /// Compare the files of a pipeline's tables with their manifests
+    #[command(after_help = VERIFY_HELP)]
+    Verify(VerifyArgs),
     /// Manage the object store's notifications of new files
     #[command(subcommand, after_help = WEBHOOK_HELP)]
     Webhook(WebhookCommand),
@@ -254,6 +266,22 @@ pub struct CancelArgs {
     /// The job's id, as shown by `lakemill jobs`
     #[arg(value_name = "JOB", value_parser = JobId::parse)]
     pub job_id: JobId,
+    /// Use the folder of `lakemill up` instead of the environment
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct VerifyArgs {
+    /// The pipeline
+    #[arg(value_name = "SLUG", value_parser = Slug::parse)]
+    pub pipeline: Slug,
+    /// Delete unknown files, and enqueue a run that makes missing and changed ones again
+    #[arg(long)]
+    pub repair: bool,
+    /// Print one JSON object per line: each fault, then a summary for each table
+    #[arg(long)]
+    pub json: bool,
     /// Use the folder of `lakemill up` instead of the environment
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,

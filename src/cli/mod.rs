@@ -17,6 +17,7 @@ mod local;
 mod logging;
 mod manual;
 mod output;
+mod pipeline_lock;
 mod plain;
 mod probe;
 mod progress;
@@ -28,6 +29,7 @@ mod supervisor;
 mod unknown;
 mod up;
 pub mod validate;
+mod verify;
 mod warnings;
 mod web;
 mod webhook;
@@ -69,6 +71,7 @@ pub fn main() -> ExitCode {
         Command::Enqueue(args) => enqueue::run(args),
         Command::Jobs(args) => jobs::run(args),
         Command::Cancel(args) => cancel::run(args),
+        Command::Verify(args) => verify::run(args),
         Command::Webhook(command) => webhook::run(command),
         Command::Doctor(args) => doctor::run(args),
         Command::Health(args) => health::run(args),

@@ -48,8 +48,9 @@ pub fn of(result: &RunResult, dry_run: bool, prefix: &str, elapsed: Duration) ->
     let read: u64 = result.tables.values().map(|t| t.sources_read).sum();
     let skipped: u64 = result.tables.values().map(|t| t.sources_skipped).sum();
     let changed: u64 = result.tables.values().map(|t| t.partitions_written).sum();
+    let deleted: u64 = result.tables.values().map(|t| t.partitions_deleted).sum();
     let seconds = elapsed.as_secs_f64();
-    let _ = match (dry_run, read + changed) {
+    let _ = match (dry_run, read + changed + deleted) {
         (true, _) => writeln!(out, "dry run: nothing was written ({seconds:.1} s)"),
         (false, 0) if !prefix.is_empty() => {
             writeln!(out, "nothing to do: no file whose path starts with `{prefix}` is new or changed ({seconds:.1} s)")

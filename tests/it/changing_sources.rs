@@ -72,8 +72,8 @@ fn object_changing_at_every_read_fails_the_run() {
     let before = lake.warehouse();
     lake.put("a.csv", csv("b", 1_000));
     lake.store.reset_counts();
-    // A manifest is read for the lease, and again before each read of the source.
-    for get in (3..50).step_by(2) {
+    // A root is read for the lease; a root and its sources before each read of the source.
+    for get in (4..60).step_by(3) {
         let (memory, key) = (lake.memory.clone(), lake.key("a.csv"));
         lake.store.during_get(get, 100, move || {
             let text = csv("c", 1_000 + get);

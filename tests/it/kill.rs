@@ -1,32 +1,48 @@
-//! `kill -9` at any moment of a run: what is published is whole at all times, and the next run ends with the right
-//! tables.
+//! `kill -9` of `lakemill run` before and after each of its writes, and at any other moment: the table is whole at all
+//! times, and the next run makes the right table and leaves nothing else.
+//!
+//! `LAKEMILL_TEST_KILLS` kills more often; from about 200 on, at every write.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
+use lakemill::adapters::fs::{DOT_FILES, FsStore, Mount};
+use lakemill::domain::layout::pipeline_prefix;
+use lakemill::ports::store::Bucket;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::support::children::Reaped as _;
 use crate::support::folders::{config, files, lakemill, published, succeed};
 use crate::support::lake::Dice;
-use crate::support::program::CALL_TIME_MAX;
+use crate::support::manifests::Manifest;
+use crate::support::site::slug;
 
-const KILLS: u64 = 100;
-const PARTITIONS: u64 = 36;
+/// Kills at writes in `scripts/test`.
+const KILLS: u64 = 14;
+/// Writes from one kill to the next there.
+const STRIDE: u64 = 9;
+/// Kills at a random moment: one for so many at a write.
+const WRITES_PER_MOMENT: u64 = 4;
+const PARTITIONS: u64 = 12;
+const SOURCES: u64 = 6;
+const ROWS_PER_SOURCE: u64 = 300;
+/// Where the store writes or deletes an object.
+const PLACES: [&str; 2] = ["fs::before_write", "fs::after_write"];
 
 const MAPPING: &str = r#"{ "columns": [
     { "name": "p", "type": "int32" }, { "name": "n", "type": "int64" }, { "name": "s", "type": "string" } ],
     "rejects": { "max_ratio": 1.0 }, "partition_by": ["p"], "parquet": { "row_group_rows": 1024 } }"#;
 
 /// Sources of the lake in its state `version`; half of them differ between the states.
-fn write_lake(lake: &Path, version: u64) {
-    for n in 0..6 {
-        let mut dice = Dice::new(n * 10 + if n % 2 == 0 { version } else { 0 });
+fn write_lake(lake: &Path, version: usize) {
+    std::fs::create_dir_all(lake).unwrap();
+    for n in 0..SOURCES {
+        let mut dice = Dice::new(n * 10 + if n % 2 == 0 { version as u64 } else { 0 });
         let mut text = "p,n,s\n".to_owned();
-        for _ in 0..2_500 {
+        for _ in 0..ROWS_PER_SOURCE {
             writeln!(text, "{},{},{:x}", dice.below(PARTITIONS), dice.roll() >> 1, dice.roll()).unwrap();
         }
         text.push_str("none,1,a row that is rejected\n");
@@ -34,123 +50,173 @@ fn write_lake(lake: &Path, version: u64) {
     }
 }
 
-fn rows(file: &Path) -> usize {
+fn rows(file: &Path) -> u64 {
     let reader = ParquetRecordBatchReaderBuilder::try_new(std::fs::File::open(file).unwrap()).unwrap();
     let expected = reader.metadata().file_metadata().num_rows();
-    let rows = reader.build().unwrap().map(|batch| batch.unwrap().num_rows()).sum();
+    let rows: usize = reader.build().unwrap().map(|batch| batch.unwrap().num_rows()).sum();
     assert_eq!(expected, rows as i64);
-    rows
+    rows as u64
 }
 
-/// A lake in one of its states, and what a clean run makes of it.
-struct Outcome {
-    /// Without the rejects, which name the run.
-    published: BTreeMap<String, String>,
-    /// Every file of the output folder.
-    names: BTreeSet<String>,
-    took: Duration,
-}
-
-fn outcome(config: &Path, lake: &Path, version: u64) -> Outcome {
-    write_lake(lake, version);
-    let output = tempfile::tempdir().unwrap();
-    let started = Instant::now();
-    succeed(&mut lakemill(config, lake, output.path()));
-    let took = started.elapsed();
-    let all = files(output.path());
-    let of_table = |(name, path): (&String, &std::path::PathBuf)| name.starts_with("t/").then(|| rows(path));
-    assert_eq!(all.iter().filter_map(of_table).sum::<usize>(), 15_000);
-    Outcome { published: table(output.path()), names: all.into_keys().collect(), took }
-}
-
+/// The files of the table, with the hashes of their bytes. Those of rejected rows name the run.
 fn table(output: &Path) -> BTreeMap<String, String> {
     published(output).into_iter().filter(|(name, _)| name.starts_with("t/")).collect()
 }
 
-/// When a run is killed.
-enum Moment {
-    /// So long after its beginning.
-    After(Duration),
-    /// Once it publishes, and so many of the table's files are new.
-    Published(usize),
-}
-
-/// What the table's files are, whatever they hold.
-fn inodes(output: &Path) -> BTreeMap<String, u64> {
-    let inode = |path: &Path| path.metadata().map_or(0, |found| found.ino());
-    files(&output.join("t")).into_iter().map(|(name, path)| (name, inode(&path))).collect()
-}
-
-/// Kills a run at `moment`.
-fn kill(command: &mut std::process::Command, output: &Path, moment: Moment) {
-    let before = inodes(output);
-    let manifest = output.join("_lakemill/manifests/t.json");
-    let publishes = || {
-        std::fs::read_to_string(&manifest)
-            .is_ok_and(|text| text.contains("\"publishing\": {") || text.contains("\"publishing\":{"))
+/// What the manifest in an output folder says.
+fn manifest(output: &Path) -> Option<Manifest> {
+    let mount = |bucket, dir: &Path| Mount {
+        bucket,
+        prefix: pipeline_prefix(&slug("local")),
+        dir: dir.to_owned(),
+        writable: false,
+        hide: vec![DOT_FILES.to_owned()],
     };
-    let renewed = || inodes(output).into_iter().filter(|(name, inode)| before.get(name) != Some(inode)).count();
-    let mut child = command.stderr(std::process::Stdio::null()).spawn_reaped().unwrap();
-    match moment {
-        Moment::After(delay) => std::thread::sleep(delay),
-        Moment::Published(files) => {
-            let until = Instant::now() + CALL_TIME_MAX;
-            while child.try_wait().unwrap().is_none() && (!publishes() || renewed() < files) {
-                assert!(Instant::now() < until, "the run did not end");
-                std::thread::yield_now();
-            }
-        }
+    let state = output.join("_lakemill");
+    if !state.is_dir() {
+        return None;
     }
-    // It may have ended by itself.
-    let _ = child.kill();
-    child.wait().unwrap();
+    let store = FsStore::mounted(vec![mount(Bucket::Warehouse, output), mount(Bucket::Pipelines, &state)]).unwrap();
+    Manifest::read(&store, &slug("local"), "t")
+}
+
+/// The files that the manifest names, without those of rejected rows.
+fn named(manifest: &Manifest) -> BTreeMap<String, String> {
+    let files = manifest.groups.values().flat_map(|group| &group.files);
+    files.map(|file| (file.key.clone(), file.sha256.clone())).collect()
+}
+
+/// Checks that the table is what the manifest says, and returns its files; none before the first commit.
+fn check_whole(output: &Path) -> BTreeMap<String, String> {
+    let Some(manifest) = manifest(output) else { return BTreeMap::new() };
+    let (named, found) = (named(&manifest), published(output));
+    for file in manifest.files() {
+        assert_eq!(found.get(&file.key), Some(&file.sha256), "`{}`", file.key);
+        assert_eq!(rows(&output.join(&file.key)), file.rows);
+    }
+    named
+}
+
+/// Checks that there is nothing but what the manifest names.
+fn check_nothing_left(output: &Path) {
+    let manifest = manifest(output).unwrap();
+    let mut named: BTreeSet<String> = manifest.files().map(|file| file.key.clone()).collect();
+    named.insert("_lakemill/manifests/t.json".into());
+    named.extend(manifest.root.shards().map(|shard| format!("_lakemill/manifests/t/{shard}.json.zst")));
+    let is_lock = |name: &str| name.contains("/locks/") || name.contains("/fence/") || name.ends_with("/run.lock");
+    let found: BTreeSet<String> = files(output).into_keys().filter(|name| !is_lock(name)).collect();
+    assert_eq!(found, named);
+}
+
+/// A way to run, of those whose writes differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    /// Into an empty folder.
+    First,
+    /// After half of the sources changed.
+    Change,
+    /// From all sources, none of which changed.
+    Clean,
+}
+
+struct Killing<'a> {
+    config: &'a Path,
+    lake: &'a Path,
+    output: &'a Path,
+    /// What a run from nothing makes of each state of the lake.
+    expected: [BTreeMap<String, String>; 2],
+    version: usize,
+}
+
+impl Killing<'_> {
+    fn command(&self) -> Command {
+        lakemill(self.config, self.lake, self.output)
+    }
+
+    /// A run of a kind, ready to be started.
+    fn prepare(&mut self, kind: Kind) -> Command {
+        match kind {
+            Kind::First => drop(std::fs::remove_dir_all(self.output)),
+            Kind::Change => self.version = 1 - self.version,
+            Kind::Clean => {}
+        }
+        write_lake(self.lake, self.version);
+        let mut command = self.command();
+        if kind == Kind::Clean {
+            command.arg("--clean");
+        }
+        command
+    }
+
+    /// What must hold after a kill, and after the run that follows it.
+    fn check(&self) {
+        let found = check_whole(self.output);
+        assert!(found.is_empty() || self.expected.contains(&found), "neither the old nor the new table: {found:?}");
+        succeed(&mut self.command());
+        assert_eq!(check_whole(self.output), self.expected[self.version]);
+        assert_eq!(table(self.output), self.expected[self.version]);
+        check_nothing_left(self.output);
+    }
+}
+
+/// Whether the process was killed.
+fn run_to_its_death(mut command: Command, place: &str, nth: u64) -> bool {
+    command.env("FAILPOINTS", format!("{place}={nth}*off->return(kill)"));
+    let status = command.stderr(std::process::Stdio::null()).output_reaped().unwrap().status;
+    assert!(status.success() || status.code().is_none(), "{status}");
+    !status.success()
 }
 
 #[test]
-fn a_killed_run_leaves_whole_files_and_the_next_run_ends_with_the_right_tables() {
+#[expect(clippy::print_stdout, reason = "figures")]
+fn run_killed_at_any_write_leaves_a_whole_table_and_the_next_run_the_right_one() {
+    let wanted = std::env::var("LAKEMILL_TEST_KILLS").map_or(KILLS, |text| text.parse().unwrap());
+    let stride = if wanted > KILLS { 1 } else { STRIDE };
     let folder = tempfile::tempdir().unwrap();
     let (lake, output) = (folder.path().join("lake"), folder.path().join("out"));
-    std::fs::create_dir(&lake).unwrap();
     let config = config(folder.path(), MAPPING);
-    let outcomes = [outcome(&config, &lake, 1), outcome(&config, &lake, 0)];
-    let took = outcomes[0].took.max(outcomes[1].took);
-    let mut dice = Dice::new(11);
-    let (mut partial, mut version) = (0, 0);
-    for round in 0..KILLS {
-        if round % 5 == 0 {
-            std::fs::remove_dir_all(&output).ok();
-        }
-        if round % 7 != 6 {
-            version = 1 - version;
-            write_lake(&lake, version);
-        }
-        let expected = &outcomes[1 - version as usize];
-        let mut command = lakemill(&config, &lake, &output);
-        if round % 7 == 6 {
-            command.arg("--clean");
-        }
-        let moment = match round % 2 {
-            0 => Moment::After(Duration::from_micros(dice.below(took.as_micros() as u64))),
-            _ => Moment::Published(dice.below(PARTITIONS) as usize),
-        };
-        kill(&mut command, &output, moment);
-
-        let found = published(&output);
-        for (name, hash) in &found {
-            if name.starts_with("t/") {
-                let known = outcomes.iter().any(|o| o.published.get(name) == Some(hash));
-                assert!(known, "round {round}: `{name}` is neither the old nor the new file");
-            } else {
-                assert_eq!(rows(&output.join(name)), 1, "round {round}: `{name}`");
+    let mut longest = Duration::ZERO;
+    let expected = [0, 1].map(|version| {
+        write_lake(&lake, version);
+        std::fs::remove_dir_all(&output).ok();
+        let started = Instant::now();
+        succeed(&mut lakemill(&config, &lake, &output));
+        longest = longest.max(started.elapsed());
+        assert_eq!(manifest(&output).unwrap().rows(), SOURCES * ROWS_PER_SOURCE);
+        table(&output)
+    });
+    assert_ne!(expected[0], expected[1]);
+    let mut killing = Killing { config: &config, lake: &lake, output: &output, expected, version: 1 };
+    let (mut dice, mut kills, mut moments) = (Dice::new(11), 0, 0);
+    let mut points: BTreeMap<(Kind, &str), u64> = BTreeMap::new();
+    'all: loop {
+        for kind in [Kind::First, Kind::Change, Kind::Clean] {
+            for place in PLACES {
+                let at = points.entry((kind, place)).or_insert_with(|| dice.below(stride));
+                let nth = *at;
+                *at += stride;
+                if run_to_its_death(killing.prepare(kind), place, nth) {
+                    kills += 1;
+                } else {
+                    // All its writes have been gone through.
+                    assert!(nth > PARTITIONS, "{kind:?} has at least a write for each partition");
+                    points.insert((kind, place), dice.below(stride));
+                }
+                killing.check();
+                if kills / WRITES_PER_MOMENT > moments {
+                    let mut child = killing.prepare(kind).stderr(std::process::Stdio::null()).spawn_reaped().unwrap();
+                    std::thread::sleep(Duration::from_micros(dice.below(longest.as_micros() as u64)));
+                    // It may have ended by itself.
+                    let _ = child.kill();
+                    child.wait().unwrap();
+                    killing.check();
+                    moments += 1;
+                }
+                if kills >= wanted {
+                    break 'all;
+                }
             }
         }
-        let is = |o: &Outcome| o.published == table(&output);
-        partial += u64::from(!outcomes.iter().any(is) && !found.is_empty());
-
-        succeed(&mut lakemill(&config, &lake, &output));
-        assert!(is(expected), "round {round}: the next run ends with the right tables");
-        let names: BTreeSet<String> = files(&output).into_keys().collect();
-        assert_eq!(names, expected.names, "round {round}: nothing is left over");
     }
-    assert!(partial >= 5, "{partial} of {KILLS} kills hit a publish");
+    println!("{kills} kills at writes, {moments} at other moments; the next writes: {points:?}");
 }

@@ -78,6 +78,7 @@ mod support;
 mod table_commits;
 mod tidy;
 mod units;
+mod verify;
 mod web;
 mod worker;
 mod zones;

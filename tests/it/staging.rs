@@ -102,7 +102,7 @@ fn files_that_a_run_writes_are_staged() {
 
         // All is made anew and written again, with the same bytes, whatever happened to the files.
         place.store.reset_counts();
-        place.run(&pipeline, how().clean()).unwrap();
+        place.run_staged(&pipeline, how().clean(), partitions as usize);
         assert_eq!(place.staged(), place.warehouse().into_keys().collect());
 
         let fresh = Place::new();
@@ -117,7 +117,7 @@ fn files_that_a_run_writes_are_staged() {
 fn staged_file_with_failed_put_is_written_by_the_next_run() {
     let (place, pipeline) = (Place::new(), pipeline(MAPPING));
     place.put("a.csv", 0..40, 20);
-    // The mark comes first.
+    // The intent and the shards come first.
     place.store.fail_write(5, |bucket, key| StoreError::DiskFull { bucket, key: key.to_owned() });
     place.run(&pipeline, how()).unwrap_err();
     assert!(place.warehouse().len() < 40);

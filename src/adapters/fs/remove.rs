@@ -7,6 +7,7 @@ use rustix::fs::{AtFlags, FileType, Mode, fsync, openat, statat, unlinkat};
 use rustix::io::Errno;
 
 use crate::ports::store::{Bucket, StoreResult, WriteOptions};
+use crate::runtime::failpoint;
 
 use super::folder::{DIRECTORY, Folder, ObjectPath, is_absent, name_of, parent_of};
 use super::store::FsStore;
@@ -20,9 +21,11 @@ impl FsStore {
             let path = self.folders.path_to_write(bucket, key)?;
             path.folder.open_root()?;
             let locks = self.lock(&path, options)?;
+            failpoint::reach("fs::before_write");
             let gone = unlink(&path)?;
             drop(locks);
             if gone {
+                failpoint::reach("fs::after_write");
                 changed.insert(parent_of(path.key), path);
             }
             Ok(())

@@ -11,6 +11,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::ports::store::{Bucket, ObjectMeta, Precondition, StagedFile, StoreError, StoreResult, WriteOptions};
+use crate::runtime::failpoint;
 
 use super::etag::{Signature, Tag};
 use super::folder::{DIRECTORY, ObjectPath, name_of, parent_of};
@@ -163,9 +164,11 @@ impl FsStore {
                 let named = self.deferred.add_directory(&path.folder.dir, parent_of(path.relative));
                 named.map_err(|errno| path.error("opening the folder of", errno.into()))?;
             }
+            failpoint::reach("fs::before_write");
             let done = rename_if(path, staged, &parent, &options.precondition)?;
             drop(locks);
             if done {
+                failpoint::reach("fs::after_write");
                 self.snapshots.object_changed();
                 if !options.defer_sync {
                     let synced = self.directories.sync_open(&path.folder.dir, parent_of(path.relative), &parent);

@@ -43,7 +43,7 @@ pub fn compare(listed: ListedSource, entry: Option<SourceEntry>) -> Option<Diffe
     if entry.size != listed.size {
         return Some(Difference::Changed(listed));
     }
-    let is_unsettled = read_at.is_none_or(|read_at| listed.modified + SETTLED_AFTER > read_at);
+    let is_unsettled = read_at.is_none_or(|read_at| listed.modified > read_at - SETTLED_AFTER);
     let is_same = match (&listed.etag, &entry.etag) {
         (_, None) => false,
         (None, Some(_)) if is_unsettled => return Some(Difference::Unknown(listed, Box::new(entry))),

@@ -39,10 +39,22 @@ pub struct StoredFile {
     pub key: String,
     pub rows: u64,
     pub size: u64,
+    /// In hex; empty if the file is marked as lost.
     pub sha256: String,
     /// Of a data file.
     #[serde(default, skip_serializing_if = "is_none_of")]
     pub row_groups: u32,
+}
+
+impl StoredFile {
+    /// The same file, which the next run that reads its sources makes again.
+    pub fn marked_lost(self) -> Self {
+        Self { sha256: String::new(), ..self }
+    }
+
+    pub fn is_marked_lost(&self) -> bool {
+        self.sha256.is_empty()
+    }
 }
 
 /// The key of a group or a segment: its partition (`""` where there is no partitioning) and its first source.

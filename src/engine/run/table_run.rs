@@ -26,7 +26,7 @@ use crate::engine::convert::{
     BuildInputs, Conversion, ConvertError, ConvertProgress, Converted, MadeFile, Resources, SourceList, SpooledFile,
 };
 use crate::engine::run_error::table_error;
-use crate::pipelines::tables::{FoundRoot, Maps, RootHead, TableStore, recover};
+use crate::pipelines::tables::{FoundRoot, Maps, RootHead, TableStore, mark_anew, recover};
 use crate::runtime::rfc3339;
 
 /// More changed sources are not merged with stored rows: the table is made anew.
@@ -59,9 +59,27 @@ impl TableRun<'_> {
     /// Finds out which sources to read, and checks that they are complete. Removes what a run left behind that died. `None`
     /// if that needs a listing of the whole lake.
     pub fn plan(&self) -> Result<Option<PlannedTable>, RunError> {
+        let found = self.table().root().map_err(table_error)?;
+        match self.plan_from(found.clone(), self.request.clean) {
+            Err(_) if !self.request.clean && self.is_broken(&found) => self.plan_from(found, true),
+            planned => planned,
+        }
+    }
+
+    /// Whether a shard of the manifest is missing or isn't what the root says. Reads all of them: asked only after a
+    /// failure.
+    fn is_broken(&self, found: &FoundRoot) -> bool {
+        let table = self.table();
+        let Ok(broken) = found.readable().map_or(Ok(None), |root| table.broken_shard(root)) else { return false };
+        if let Some(error) = &broken {
+            tracing::warn!(table = table.table, %error, "manifest not usable; table will be rebuilt");
+        }
+        broken.is_some()
+    }
+
+    fn plan_from(&self, found: FoundRoot, clean: bool) -> Result<Option<PlannedTable>, RunError> {
         let request = self.request;
         let table = self.table();
-        let found = table.root().map_err(table_error)?;
         if let FoundRoot::Unusable { error, .. } = &found {
             tracing::warn!(table = table.table, %error, "manifest not usable; table will be rebuilt");
         }
@@ -77,7 +95,7 @@ impl TableRun<'_> {
         let has_zones = self.mapping.has_expressions() || self.mapping.reads_zones();
         let zones = if has_zones { format!("\ntzdb {}", zones::database().id()) } else { String::new() };
         let fingerprint = fingerprint(self.mapping, &format!("{}\n{engine}{zones}", request.versions));
-        let root = found.readable().filter(|root| !request.clean && root.fingerprint == fingerprint);
+        let root = found.readable().filter(|root| !clean && root.fingerprint == fingerprint);
         let (anew, sources) = match root {
             Some(root) if self.lake.is_whole() || self.is_like(root, &found) => self.changes(&table, root)?,
             _ => (true, SourceChanges::default()),
@@ -137,7 +155,17 @@ impl TableRun<'_> {
         }
         let prepared = match planned.anew {
             true => self.build(converter, planned, schema, scratch, stager)?,
-            false => self.update(converter, planned, schema, scratch)?,
+            false => {
+                let (found, read) = (planned.found.clone(), Arc::clone(&planned.sources.read));
+                match self.update(converter, planned, schema, scratch) {
+                    Err(ConvertError::Failed(_)) if !self.request.dry_run && self.is_broken(&found) => {
+                        mark_anew(&self.table(), self.request.lease).map_err(table_error)?;
+                        let key = read.keys().iter().next().unwrap_or_default();
+                        return Err(ConvertError::SourceChanged { key: key.to_owned() });
+                    }
+                    updated => updated?,
+                }
+            }
         };
         if !self.request.dry_run {
             let made = prepared.edited.iter().flat_map(|edited| &edited.made.files);

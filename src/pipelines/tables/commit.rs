@@ -14,6 +14,7 @@ use crate::sync::parallel_map;
 
 /// Shards written at the same time.
 const PARALLEL_PUTS_MAX: usize = 16;
+const DELETE_TRIES_MAX: u32 = 3;
 
 /// The new objects of a commit.
 pub struct NewObjects<'a, E> {
@@ -64,12 +65,29 @@ impl Commit<'_> {
         confirm()?;
         self.put_root().map_err(super::TableError::from)?;
         failpoint::reach("commit::after_root");
-        let deleted = delete_objects(&self.table, Some(&self.next), after, self.lease);
-        if let Err(error) = deleted.and_then(|()| delete_intent(&self.table, self.intent_key(), self.lease)) {
-            let table = self.table.table;
-            tracing::warn!(table, %error, "table published, but replaced files not deleted; the next run deletes them");
-        }
+        self.clean_up(&after);
         Ok(self.next)
+    }
+
+    /// Deletes what is no longer needed. Until then, readers that list the table see replaced rows and their replacement:
+    /// it is tried again at once. Failures are only logged, since the table is published.
+    fn clean_up(&self, after: &Objects) {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let deleted = delete_objects(&self.table, Some(&self.next), after, self.lease);
+            let table = self.table.table;
+            match deleted.and_then(|()| delete_intent(&self.table, self.intent_key(), self.lease)) {
+                Ok(()) => return,
+                Err(error) if tries < DELETE_TRIES_MAX && !error.is_lease_lost() => {
+                    tracing::warn!(table, %error, "table published, but replaced files not deleted; retrying");
+                }
+                Err(error) => {
+                    tracing::warn!(table, %error, "table published, but replaced files not deleted; the next run deletes them");
+                    return;
+                }
+            }
+        }
     }
 
     /// What is deleted after the commit. Sets which earlier commits the next root retains.

@@ -62,6 +62,8 @@ pub struct Edit<'a> {
     totals: Totals,
     made: BTreeMap<String, Owner>,
     retired: BTreeMap<String, Owner>,
+    /// Keys of files that are replaced and marked as lost.
+    lost: BTreeSet<String>,
     /// Rows before and after, of the partitions touched.
     rows: BTreeMap<String, (u64, u64)>,
     /// Whether nothing of the present manifest stays.
@@ -86,12 +88,19 @@ impl<'a> Edit<'a> {
             totals: root.filter(|_| !anew).map(|root| root.totals).unwrap_or_default(),
             made: BTreeMap::new(),
             retired: BTreeMap::new(),
+            lost: BTreeSet::new(),
             rows: BTreeMap::new(),
             anew,
             shards: Vec::new(),
         };
         if anew && let Some(root) = root {
-            edit.retire_all(root)?;
+            match edit.retire_all(root) {
+                // What can't be told from the manifest is found by listing.
+                Err(error) if error.is_broken() => {
+                    tracing::warn!(table = table.table, %error, "manifest of the replaced table not readable whole");
+                }
+                retired => retired?,
+            }
         }
         Ok(edit)
     }
@@ -151,6 +160,9 @@ impl<'a> Edit<'a> {
         if let Some(before) = self.maps.rejects.get(&key, &mut reader)? {
             self.totals.rejects_files -= 1;
             self.totals.rejects_bytes -= before.size;
+            if before.is_marked_lost() {
+                self.lost.insert(before.key.clone());
+            }
             self.retired.insert(before.key.clone(), Owner::Rejects(key.clone()));
         }
         if let Some(file) = &file {
@@ -190,6 +202,9 @@ impl<'a> Edit<'a> {
             let key = RangeKey::new(partition, first);
             for file in &group.files {
                 self.totals.remove_file(file);
+                if file.is_marked_lost() {
+                    self.lost.insert(file.key.clone());
+                }
                 self.retired.insert(file.key.clone(), Owner::Group(key.clone()));
             }
             for segment in group.segments.iter().filter(|segment| !kept.contains(&segment.first)) {
@@ -246,9 +261,10 @@ impl<'a> Edit<'a> {
     /// # Errors
     /// If a shard can't be read.
     pub fn finish(self, before: &FoundRoot, head: RootHead) -> TableResult<Edited> {
-        let Self { table, sequence, maps, mut totals, mut made, mut retired, rows, anew: rebuilt, mut shards, .. } =
+        let Self { table, sequence, maps, mut totals, mut made, mut retired, lost, rows, anew: rebuilt, mut shards, .. } =
             self;
-        let unchanged: BTreeSet<String> = made.keys().filter(|key| retired.contains_key(*key)).cloned().collect();
+        let is_unchanged = |key: &&String| retired.contains_key(*key) && !lost.contains(*key);
+        let unchanged: BTreeSet<String> = made.keys().filter(is_unchanged).cloned().collect();
         unchanged.iter().for_each(|key| drop(retired.remove(key)));
         let partition_of = |owner: &Owner| match owner {
             Owner::Group(key) => Some(key.partition.clone()),

@@ -1,5 +1,5 @@
-//! The manifests of tables in the store: reading them ([`TableStore`]), committing ([`Commit`]) and removing what a run
-//! left behind that died ([`recover`]).
+//! The manifests of tables in the store: reading them ([`TableStore`]), committing ([`Commit`]), removing what a run left
+//! behind that died ([`recover`]), and comparing the store with them ([`verify()`]).
 //!
 //! Invariant: a table changes by one conditional write, that of its root. All objects that a root names are immutable and
 //! in the store before it is written, and are deleted only after a later root, by the run that wrote that root or by the
@@ -10,12 +10,16 @@
 mod commit;
 mod edit;
 mod recover;
+mod repair;
 mod retag;
+mod verify;
 
 pub use commit::{Commit, NewObjects};
 pub use edit::{Edit, Edited, MadeGroup, PartitionRows, RootHead};
 pub use recover::recover;
+pub use repair::{Marked, mark_anew, mark_lost};
 pub use retag::put_retagged;
+pub use verify::{Fault, FaultKind, Verified, verify};
 
 use std::io::Read;
 
@@ -52,6 +56,15 @@ impl TableError {
     /// Whether an object is missing that a root names: a later commit deleted it, and the present root must be read.
     pub fn is_gone(&self) -> bool {
         matches!(self, Self::Store(StoreError::NotFound { .. }))
+    }
+
+    pub fn is_lease_lost(&self) -> bool {
+        matches!(self, Self::Store(StoreError::LeaseLost(_)))
+    }
+
+    /// Whether an object that a root names is missing or isn't what it says.
+    pub fn is_broken(&self) -> bool {
+        self.is_gone() || matches!(self, Self::Shard { .. })
     }
 }
 
@@ -202,6 +215,21 @@ impl<'a> TableStore<'a> {
         let key = manifest_shard_key(self.slug, self.table, &shard.name);
         let (bytes, _) = self.read(&key, SHARD_BYTES_MAX)?;
         shards::decode(shard, &bytes).map_err(|error| TableError::Shard { key, error })
+    }
+
+    /// The first shard that is missing or isn't what the root says.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub fn broken_shard(&self, root: &Root) -> TableResult<Option<TableError>> {
+        let by_source = root.sources.iter().map(|shard| self.shard::<_, SourceEntry>(shard).map(drop));
+        let groups = root.groups.iter().map(|shard| self.shard::<_, GroupEntry>(shard).map(drop));
+        let members = root.members.iter().map(|shard| self.shard::<_, Members>(shard).map(drop));
+        let rejects = root.rejects.iter().map(|shard| self.shard::<_, StoredFile>(shard).map(drop));
+        match by_source.chain(groups).chain(members).chain(rejects).find_map(Result::err) {
+            Some(error) if !error.is_broken() => Err(error),
+            found => Ok(found),
+        }
     }
 
     /// Reads shards of this table, for maps.

@@ -17,7 +17,7 @@ pub fn recover(table: &TableStore<'_>, root: Option<&Root>, lease: &dyn Lease) -
         match table.intent(&key) {
             Ok(Some(intent)) => {
                 let left = if intent.is_committed(root) { intent.retired } else { intent.made };
-                delete_objects(table, root, left, lease)?;
+                delete_objects(table, root, &left, lease)?;
             }
             Ok(None) => {}
             Err(error @ TableError::Manifest { .. }) => {
@@ -38,20 +38,20 @@ pub(super) fn delete_intent(table: &TableStore<'_>, key: String, lease: &dyn Lea
 pub(super) fn delete_objects(
     table: &TableStore<'_>,
     root: Option<&Root>,
-    objects: Objects,
+    objects: &Objects,
     lease: &dyn Lease,
 ) -> TableResult<()> {
     let mut maps = Maps::of(root);
     let mut files = Vec::with_capacity(objects.files.len());
-    for file in objects.files {
-        if !is_named(table, &mut maps, &file)? {
+    for file in &objects.files {
+        if !is_named(table, &mut maps, file)? {
             files.push(table.full_key(&file.key));
         }
     }
     let named: BTreeSet<&str> = root.iter().flat_map(|root| root.shards()).collect();
     let shards = objects.shards.iter().filter(|shard| !named.contains(shard.as_str()));
     let mut manifest: Vec<String> = shards.map(|name| manifest_shard_key(table.slug, table.table, name)).collect();
-    for sequence in objects.commits {
+    for &sequence in &objects.commits {
         // What a commit retired, only readers of the commit before needed.
         manifest.push(manifest_retired_key(table.slug, table.table, sequence));
         manifest.push(manifest_root_key(table.slug, table.table, sequence.saturating_sub(1)));

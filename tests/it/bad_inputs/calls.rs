@@ -132,7 +132,8 @@ fn empty_or_missing_output_folder_is_accepted() {
     let mut command = lakemill();
     command.arg("run").arg(program.config()).arg("--input").arg(program.lake()).arg("--output").arg(&deep);
     call(&mut command).ok();
-    assert!(deep.join("t/part-00000.parquet").is_file());
+    let found = files(&deep);
+    assert!(found.iter().any(|file| file.starts_with("t/part-") && file.ends_with(".parquet")), "{found:?}");
 }
 
 #[test]

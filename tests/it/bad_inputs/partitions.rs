@@ -146,28 +146,23 @@ fn partitions_are_case_sensitive() {
 }
 
 #[test]
-fn partitions_of_deleted_sources_remain_until_a_clean_run() {
+fn partitions_of_removed_sources_are_deleted() {
     let program = Program::of(&by_a());
     program.put("1.csv", "a,b\nx,1\n").put("2.csv", "a,b\ny,2\n").run(&[]).ok();
     std::fs::remove_file(program.source("1.csv")).unwrap();
     let ran = program.run(&[]).ok();
-    assert!(ran.stdout.contains("1 partition has no source any more; --clean deletes it"), "{}", ran.stdout);
-    assert_eq!(program.rows("t"), ["a=x: 1", "a=y: 2"]);
-    program.run(&["--clean"]).ok();
+    assert!(ran.stdout.contains("1 partition deleted, since no row is in there any more"), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("nothing changed"), "{}", ran.stdout);
     assert_eq!(program.rows("t"), ["a=y: 2"]);
 }
 
 #[test]
-fn changed_layout_with_retained_partitions_requires_a_clean_run() {
+fn changed_partitioning_moves_the_rows_of_present_sources() {
     let program = Program::of(&by_a());
     program.put("1.csv", "a,b\nx,1\n").put("2.csv", "a,b\ny,2\n").run(&[]).ok();
     std::fs::remove_file(program.source("1.csv")).unwrap();
-    program.run(&[]).ok();
-    let before = program.published();
     program.configure(&[crate::support::program::mapping(&json!({ "partition_by": ["b"] }))]);
-    program.run(&[]).told(1, &["(clean_run_required)", "table `t`", "`a=x`", "--clean"]);
-    assert!(program.published() == before);
-    program.run(&["--clean"]).ok();
+    program.run(&[]).ok();
     assert_eq!(program.rows("t"), ["b=2: y"]);
 }
 

@@ -8,7 +8,7 @@ use lakemill::domain::name::Slug;
 use lakemill::domain::table_log::entries::{GroupEntry, Members, RangeKey, SourceEntry, StoredFile};
 use lakemill::domain::table_log::root::Root;
 use lakemill::domain::table_log::shards::ShardRef;
-use lakemill::pipelines::tables::{FoundRoot, Maps, TableStore};
+use lakemill::pipelines::tables::{FoundRoot, Maps, TableResult, TableStore};
 use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{Bucket, WriteOptions};
 
@@ -24,24 +24,29 @@ pub struct Manifest {
 impl Manifest {
     /// The present manifest of a table; `None` if it has none.
     pub fn read(store: &dyn ObjectStore, slug: &Slug, table: &str) -> Option<Self> {
+        Self::try_read(store, slug, table).unwrap()
+    }
+
+    /// As [`Manifest::read`]; an error if a shard is missing or isn't what the root says.
+    pub fn try_read(store: &dyn ObjectStore, slug: &Slug, table: &str) -> TableResult<Option<Self>> {
         let table = TableStore { store, slug, table };
-        match table.root().unwrap() {
-            FoundRoot::Absent => None,
-            FoundRoot::Readable(stored) => Some(Self::of(&table, stored.root)),
+        match table.root()? {
+            FoundRoot::Absent => Ok(None),
+            FoundRoot::Readable(stored) => Self::try_of(&table, stored.root).map(Some),
             FoundRoot::Unusable { error, .. } => panic!("{error}"),
         }
     }
 
     /// The manifest with this root.
-    pub fn of(table: &TableStore<'_>, root: Root) -> Self {
+    fn try_of(table: &TableStore<'_>, root: Root) -> TableResult<Self> {
         let (maps, mut reader) = (Maps::of(Some(&root)), table.reader());
-        Self {
-            sources: maps.sources.entries(&mut reader).map(Result::unwrap).collect(),
-            groups: maps.groups.entries(&mut reader).map(Result::unwrap).collect(),
-            members: maps.members.entries(&mut reader).map(Result::unwrap).collect(),
-            rejects: maps.rejects.entries(&mut reader).map(Result::unwrap).collect(),
+        Ok(Self {
+            sources: maps.sources.entries(&mut reader).collect::<TableResult<_>>()?,
+            groups: maps.groups.entries(&mut reader).collect::<TableResult<_>>()?,
+            members: maps.members.entries(&mut reader).collect::<TableResult<_>>()?,
+            rejects: maps.rejects.entries(&mut reader).collect::<TableResult<_>>()?,
             root,
-        }
+        })
     }
 
     /// All its files, those of rejected rows too.
@@ -71,7 +76,7 @@ pub fn replace_file(store: &dyn ObjectStore, slug: &Slug, table: &str, key: &str
     let of = TableStore { store, slug, table };
     let FoundRoot::Readable(mut stored) = of.root().unwrap() else { panic!("`{table}` has no manifest") };
     let mut maps = Maps::of(Some(&stored.root));
-    let groups = Manifest::of(&of, stored.root.clone()).groups;
+    let groups = Manifest::try_of(&of, stored.root.clone()).unwrap().groups;
     let is_of = |group: &GroupEntry| group.files.iter().any(|file| file.key == key);
     let (range, mut group) = groups.into_iter().find(|(_, group)| is_of(group)).unwrap();
     for file in group.files.iter_mut().filter(|file| file.key == key) {

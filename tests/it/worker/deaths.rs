@@ -39,7 +39,7 @@ fn killed_between_two_files(site: Site) {
 }
 
 fn killed_before_the_deletes_of_a_clean_run(site: Site) {
-    dies_at(&site, "publish::before_deletes", 2, true);
+    dies_at(&site, "commit::after_root", 2, true);
 }
 
 fn killed_between_record_and_acknowledgement(site: Site) {

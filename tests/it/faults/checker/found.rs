@@ -29,6 +29,8 @@ const ACTIVE_MAX: usize = 10_000;
 pub struct Made {
     /// By `pipeline/table`.
     pub manifests: BTreeMap<String, Manifest>,
+    /// Tables whose manifest has a shard that is missing or isn't what the root says, by `pipeline/table`.
+    pub unreadable: Vec<String>,
     /// Tables of which a dead run's intent is left, by `pipeline/table`.
     pub intents: Vec<String>,
     /// SHA-256 of each object of the warehouse, by key.
@@ -88,12 +90,20 @@ impl Made {
         let lake = objects(store, Bucket::Lake, &prefix);
         let hash = |(key, bytes): (String, Vec<u8>)| (key, sha256_hex(&bytes));
         let names = tables(store, slug).unwrap();
-        let manifest = |name: &String| Some((format!("{slug}/{name}"), Manifest::read(store, slug, name)?));
+        let (mut manifests, mut unreadable) = (BTreeMap::new(), Vec::new());
+        for name in &names {
+            let table = format!("{slug}/{name}");
+            match Manifest::try_read(store, slug, name) {
+                Ok(found) => manifests.extend(found.map(|manifest| (table, manifest))),
+                Err(_) => unreadable.push(table),
+            }
+        }
         let is_left = |name: &&String| TableStore { store, slug, table: name }.needs_recovery().unwrap();
         let lines = |bytes: &[u8]| String::from_utf8_lossy(bytes).lines().count() as u64;
         let rows = |(key, bytes): (&String, &Vec<u8>)| (key[prefix.len()..].to_owned(), lines(bytes) - 1);
         Self {
-            manifests: names.iter().filter_map(manifest).collect(),
+            manifests,
+            unreadable,
             intents: names.iter().filter(is_left).map(|name| format!("{slug}/{name}")).collect(),
             objects: objects(store, Bucket::Warehouse, &prefix).into_iter().map(hash).collect(),
             expected: clean_run(store, slug, &lake, known),

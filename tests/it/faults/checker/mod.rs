@@ -30,6 +30,8 @@ pub enum Violation {
     Overlap { table: String, fence: u64, after: u64 },
     /// The table isn't as the last of those that wrote to it left it.
     NotOfHighestFence { table: String, fence: u64, highest: u64 },
+    /// A shard of the table's manifest is missing or isn't what the root says.
+    Unreadable { table: String },
     /// The intent of a run is left.
     IntentLeft { table: String },
     /// What a run from nothing makes isn't there, or there are other bytes.
@@ -132,6 +134,7 @@ fn commits(history: &History, found: &Found) -> Vec<Violation> {
 /// The tables of a pipeline against what a run from nothing makes of its lake.
 fn tables(made: &Made) -> Vec<Violation> {
     let mut all = Vec::new();
+    all.extend(made.unreadable.iter().map(|table| Violation::Unreadable { table: table.clone() }));
     all.extend(made.intents.iter().map(|table| Violation::IntentLeft { table: table.clone() }));
     for (key, bytes) in &made.expected {
         if made.objects.get(key) != Some(bytes) {

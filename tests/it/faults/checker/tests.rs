@@ -74,6 +74,7 @@ fn sound() -> (History, Found) {
     };
     let objects = [("k".to_owned(), "hash".to_owned())];
     let made = Made {
+        unreadable: Vec::new(),
         manifests: [("p/t".to_owned(), manifest(7))].into(),
         intents: vec![],
         objects: objects.clone().into(),

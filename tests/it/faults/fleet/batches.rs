@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use lakemill::domain::layout::{manifest_key, pipeline_prefix};
+use lakemill::domain::table_log::root::Root;
 use lakemill::pipelines::tables::{TableStore, put_retagged};
 use lakemill::ports::store::{Bucket, WriteOptions};
 
@@ -63,8 +64,9 @@ pub fn raced(seed: u64, windows: usize, racers: usize, per_mille: u32) -> Told {
     told
 }
 
-/// Pipelines whose manifests know their lake but whose files are gone from the warehouse: a comparison, which each
-/// worker that comes back makes, finds nothing new and so asks for no run, but a run has all files to make.
+/// Pipelines whose manifests know their lake, but are of another config, and whose files are gone from the warehouse: a
+/// comparison, which each worker that comes back makes, finds nothing new and so asks for no run, but a run has all files
+/// to make.
 fn lay_out(round: &mut Round, pipelines: usize) {
     let body = b"p,n\n0,1\n1,2\n";
     let source = |pipeline: &str| format!("{}{SOURCE}", pipeline_prefix(&slug(pipeline)));
@@ -73,6 +75,7 @@ fn lay_out(round: &mut Round, pipelines: usize) {
     let clean = clean_store(&first, &Round::config().to_string(), &lake);
     let (own, root) = (pipeline_prefix(&first), manifest_key(&first, "t"));
     let made = clean.contents(Bucket::Pipelines);
+    let other = Root { fingerprint: "of another config".into(), ..Root::parse(&made[&root]).unwrap() }.to_json();
     for _ in 0..pipelines {
         let name = round.pipeline();
         let store = &round.site.store;
@@ -84,7 +87,7 @@ fn lay_out(round: &mut Round, pipelines: usize) {
             put(Bucket::Pipelines, &format!("{}{}", pipeline_prefix(&slug), &key[own.len()..]), bytes);
         }
         let table = TableStore { store: &**store, slug: &slug, table: "t" };
-        put_retagged(&table, &made[&root], false, &options, |_, _| tag.clone()).unwrap();
+        put_retagged(&table, &other, false, &options, |_, _| tag.clone()).unwrap();
     }
 }
 

@@ -11,26 +11,29 @@ use super::weather::holding;
 use crate::support::site::slug;
 
 /// Every failpoint of a worker.
-const PLACES: [&str; 11] = [
+const PLACES: [&str; 13] = [
     "worker::claimed",
     "worker::started",
     "convert::fetch",
     "convert::piece",
+    "commit::after_intent",
     "publish::checked",
     "publish::between_puts",
-    "publish::before_deletes",
+    "commit::before_root",
+    "commit::after_root",
     "worker::before_record",
     "worker::recorded",
     "worker::before_fire",
     "worker::fired",
 ];
-/// Before the check of the lease, between it and the PUT, between two PUTs, before deletes, before and after the
-/// record.
-const STANDING: [&str; 6] = [
+/// Before the check of the lease, between it and the PUT, between two PUTs, before and after the root, before and after
+/// the record.
+const STANDING: [&str; 7] = [
     "convert::piece",
     "publish::checked",
     "publish::between_puts",
-    "publish::before_deletes",
+    "commit::before_root",
+    "commit::after_root",
     "worker::before_record",
     "worker::recorded",
 ];
@@ -137,7 +140,7 @@ pub fn stopped_for_longer_than_the_lock(seed: u64, much: u64) -> Told {
 fn no_failpoint_of_a_worker_is_left_out() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut found = std::collections::BTreeSet::new();
-    for layer in ["worker", "engine"] {
+    for layer in ["worker", "engine", "pipelines"] {
         for (name, path) in crate::support::folders::files(&root.join(layer)) {
             if !name.ends_with(".rs") {
                 continue;

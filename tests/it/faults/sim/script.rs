@@ -181,6 +181,10 @@ impl Play {
 
     fn enqueue(&self, name: &str) {
         let clean = self.below(4) == 0;
+        self.enqueue_as(name, clean);
+    }
+
+    fn enqueue_as(&self, name: &str, clean: bool) {
         let message = JobMessage::new(slug(name), clean, "manual", lakemill::runtime::Clock::now(&self.clock()));
         let job = Job::queued(&message, self.attempts_max);
         let id = job.job_id.to_string();
@@ -359,7 +363,8 @@ impl Play {
     }
 
     /// A pipeline whose last job failed has tables that wait for the next one; so has one of which a file was written or
-    /// deleted by a write that landed after its last job: a store that holds preconditions, but no fences, can't tell.
+    /// deleted by a write that landed after its last job: a store that holds preconditions, but no fences, can't tell. A
+    /// run doesn't list its output: a clean one makes such a file again, as would `lakemill verify --repair`.
     fn repair(&self) {
         let found = Found::look(&self.world.store, &self.world.kv, &PIPELINES);
         for name in PIPELINES {
@@ -370,7 +375,11 @@ impl Play {
             if changed && !failed {
                 self.world.count(CHANGED_LATE);
             }
-            if failed || changed {
+            // What a run couldn't delete after its commit: reconciliation would have it deleted.
+            let left = !found.made[name].intents.is_empty();
+            if changed {
+                self.enqueue_as(name, true);
+            } else if failed || left {
                 self.enqueue(name);
             }
         }

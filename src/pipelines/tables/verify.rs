@@ -1,0 +1,388 @@
+//! Compares the objects of a table with its manifest.
+//!
+//! Files are listed and hashed a page at a time, and compared with as many entries at a time as [`ENTRIES_MAX`]: a larger
+//! table is listed several times.
+//!
+//! Must not: write anything.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Read;
+
+use sha2::{Digest, Sha256};
+
+use super::{FoundRoot, Maps, TableError, TableResult, TableStore};
+use crate::domain::digest::hex;
+use crate::domain::layout::{
+    manifest_key, manifest_objects_prefix, manifest_retired_key, manifest_root_key, manifest_shard_key,
+    pipeline_prefix, rejects_prefix, table_prefix,
+};
+use crate::domain::limits::LIST_PAGE_KEYS_MAX;
+use crate::domain::table_log::entries::{GroupEntry, Members, SourceEntry, StoredFile};
+use crate::domain::table_log::root::{Objects, Owner, Root};
+use crate::domain::table_log::shards::{ShardKey, ShardRef};
+use crate::ports::store::{Bucket, ListPage, ObjectMeta, StoreError};
+use crate::sync::parallel_map;
+
+/// Entries of the manifest in memory: some tens of MB.
+const ENTRIES_MAX: u64 = 200_000;
+/// Files hashed at the same time.
+const PARALLEL_HASHES_MAX: usize = 8;
+const BUFFER_BYTES: usize = 256 << 10;
+/// How often a table is verified anew because a run published it meanwhile.
+const TRIES_MAX: usize = 5;
+
+/// How an object isn't what the manifest says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FaultKind {
+    Missing,
+    Changed,
+    Unknown,
+}
+
+/// An object that isn't what the manifest says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    pub kind: FaultKind,
+    pub bucket: Bucket,
+    pub key: String,
+    /// What was found instead.
+    pub found: String,
+    /// The entry of a data file or a file of rejected rows; `None`: an object of the manifest, or unknown.
+    pub owner: Option<Owner>,
+}
+
+/// What was verified.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Verified {
+    /// Files that are what the manifest says, and their bytes.
+    pub files: u64,
+    pub bytes: u64,
+    pub shards: u64,
+    /// Whether the manifest can't be read whole: the table must be made anew.
+    pub is_broken: bool,
+}
+
+impl fmt::Display for FaultKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Missing => "missing",
+            Self::Changed => "changed",
+            Self::Unknown => "unknown",
+        })
+    }
+}
+
+/// Compares all objects of a table with its manifest. `report` gets the faults, some at a time.
+///
+/// # Errors
+/// If the store fails, or runs keep publishing the table meanwhile; those of `report`.
+pub fn verify<E: From<TableError>>(
+    table: &TableStore<'_>,
+    report: &mut dyn FnMut(&[Fault]) -> Result<(), E>,
+) -> Result<Verified, E> {
+    let mut tries = 0;
+    loop {
+        let found = table.root()?;
+        let FoundRoot::Readable(stored) = &found else {
+            if let FoundRoot::Unusable { error, .. } = &found {
+                let key = manifest_key(table.slug, table.table);
+                report(&[fault(FaultKind::Changed, Bucket::Pipelines, key, error.to_string())])?;
+            }
+            return Ok(Verified { is_broken: matches!(found, FoundRoot::Unusable { .. }), ..Verified::default() });
+        };
+        let mut verification =
+            Verification { table, root: &stored.root, retained: Retained::default(), verified: Verified::default() };
+        match verification.run(report) {
+            Ok(()) => return Ok(verification.verified),
+            Err(Interrupted::Published) if tries < TRIES_MAX => tries += 1,
+            Err(Interrupted::Published) => {
+                let key = manifest_key(table.slug, table.table);
+                let source = std::io::Error::other("runs keep publishing the table; try again later");
+                let error = StoreError::Transient { bucket: Bucket::Pipelines, key, operation: "verifying", source };
+                return Err(TableError::from(error).into());
+            }
+            Err(Interrupted::Failed(error)) => return Err(error),
+        }
+    }
+}
+
+/// Why a verification ended.
+enum Interrupted<E> {
+    /// Another root was published.
+    Published,
+    Failed(E),
+}
+
+impl<E: From<TableError>> From<TableError> for Interrupted<E> {
+    fn from(error: TableError) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// Objects that earlier commits left for readers of the past.
+#[derive(Default)]
+struct Retained {
+    /// Keys of files, relative to the pipeline's prefix.
+    files: BTreeSet<String>,
+    /// Keys of objects of the manifest.
+    manifest: BTreeSet<String>,
+}
+
+struct Verification<'a> {
+    table: &'a TableStore<'a>,
+    root: &'a Root,
+    retained: Retained,
+    verified: Verified,
+}
+
+type Report<'r, E> = &'r mut dyn FnMut(&[Fault]) -> Result<(), E>;
+
+impl Verification<'_> {
+    fn run<E: From<TableError>>(&mut self, report: Report<'_, E>) -> Result<(), Interrupted<E>> {
+        self.retain()?;
+        self.shards(report)?;
+        self.manifest_objects(report)?;
+        // Which files there are is not known then.
+        if self.verified.is_broken {
+            return Ok(());
+        }
+        let entries = self.root.totals.files + self.root.totals.rejects_files;
+        let passes = entries.div_ceil(ENTRIES_MAX).max(1);
+        (0..passes).try_for_each(|pass| self.files(pass, passes, report))
+    }
+
+    fn retain(&mut self) -> TableResult<()> {
+        let (slug, name) = (self.table.slug, self.table.table);
+        for retired in &self.root.retained {
+            let key = manifest_retired_key(slug, name, retired.sequence);
+            if let Some((json, _)) = self.table.small(&key)? {
+                let objects: Objects = self.table.json(key.clone(), &json)?;
+                self.retained.add(self.table, objects);
+            }
+            self.retained.manifest.extend([key, manifest_root_key(slug, name, retired.sequence.saturating_sub(1))]);
+        }
+        Ok(())
+    }
+
+    fn shards<E: From<TableError>>(&mut self, report: Report<'_, E>) -> Result<(), Interrupted<E>> {
+        let (table, root) = (self.table, self.root);
+        let mut faults = Vec::new();
+        let mut check = |name: &str, read: TableResult<()>| -> TableResult<()> {
+            let key = manifest_shard_key(table.slug, table.table, name);
+            match read {
+                Ok(()) => self.verified.shards += 1,
+                Err(error) if error.is_gone() => {
+                    faults.push(fault(FaultKind::Missing, Bucket::Pipelines, key, String::new()));
+                }
+                Err(TableError::Shard { error, .. }) => {
+                    faults.push(fault(FaultKind::Changed, Bucket::Pipelines, key, error.to_string()));
+                }
+                Err(error) => return Err(error),
+            }
+            Ok(())
+        };
+        for shard in &root.sources {
+            check(&shard.name, read::<_, SourceEntry>(table, shard))?;
+        }
+        for shard in &root.groups {
+            check(&shard.name, read::<_, GroupEntry>(table, shard))?;
+        }
+        for shard in &root.members {
+            check(&shard.name, read::<_, Members>(table, shard))?;
+        }
+        for shard in &root.rejects {
+            check(&shard.name, read::<_, StoredFile>(table, shard))?;
+        }
+        self.verified.is_broken = !faults.is_empty();
+        self.tell(faults, report)
+    }
+
+    /// Objects of the manifest that nothing names.
+    fn manifest_objects<E: From<TableError>>(&self, report: Report<'_, E>) -> Result<(), Interrupted<E>> {
+        let (slug, name) = (self.table.slug, self.table.table);
+        let known: BTreeSet<String> = self.root.shards().map(|shard| manifest_shard_key(slug, name, shard)).collect();
+        let is_known = |key: &str| known.contains(key) || self.retained.manifest.contains(key);
+        self.pages(Bucket::Pipelines, &manifest_objects_prefix(slug, name), |page| {
+            let unknown = page.objects.into_iter().map(|object| object.key).filter(|key| !is_known(key));
+            let unknown = unknown.map(|key| fault(FaultKind::Unknown, Bucket::Pipelines, key, String::new()));
+            self.tell(unknown.collect(), report)
+        })
+    }
+
+    /// Compares the files of one pass.
+    fn files<E: From<TableError>>(
+        &mut self,
+        pass: u64,
+        passes: u64,
+        report: Report<'_, E>,
+    ) -> Result<(), Interrupted<E>> {
+        let is_own = |key: &str| {
+            let mut hasher = DefaultHasher::new();
+            key.hash(&mut hasher);
+            hasher.finish() % passes == pass
+        };
+        let mut named = self.named(&is_own)?;
+        let pipeline = pipeline_prefix(self.table.slug);
+        let (mut files, mut bytes) = (0, 0);
+        let (slug, name) = (self.table.slug, self.table.table);
+        for prefix in [table_prefix(slug, name), rejects_prefix(slug, name)] {
+            self.pages(Bucket::Warehouse, &prefix, |page| {
+                let (mut found, mut faults) = (Vec::new(), Vec::new());
+                for object in page.objects {
+                    let Some(key) = object.key.strip_prefix(&pipeline) else { continue };
+                    // Folder markers of other tools are not files of a table.
+                    if key.ends_with('/') || !is_own(key) {
+                        continue;
+                    }
+                    match named.remove(key) {
+                        Some((owner, file)) => found.push((object, owner, file)),
+                        None if self.retained.files.contains(key) => {}
+                        None => faults.push(fault(FaultKind::Unknown, Bucket::Warehouse, object.key, String::new())),
+                    }
+                }
+                let compared =
+                    parallel_map(&found, PARALLEL_HASHES_MAX, |(object, owner, file)| self.compare(object, owner, file))?;
+                for (fault, (_, _, file)) in compared.into_iter().zip(&found) {
+                    match fault {
+                        Some(fault) => faults.push(fault),
+                        None => (files, bytes) = (files + 1, bytes + file.size),
+                    }
+                }
+                self.tell(faults, report)
+            })?;
+        }
+        let missing = named.into_iter().map(|(key, (owner, _))| {
+            let key = format!("{pipeline}{key}");
+            Fault { owner: Some(owner), ..fault(FaultKind::Missing, Bucket::Warehouse, key, String::new()) }
+        });
+        let mut missing: Vec<Fault> = missing.collect();
+        missing.sort_by(|a, b| a.key.cmp(&b.key));
+        self.verified.files += files;
+        self.verified.bytes += bytes;
+        self.tell(missing, report)
+    }
+
+    /// The files that the manifest names, of one pass.
+    fn named(&self, is_own: &dyn Fn(&str) -> bool) -> TableResult<HashMap<String, (Owner, StoredFile)>> {
+        let (maps, mut reader) = (Maps::of(Some(self.root)), self.table.reader());
+        let mut named = HashMap::new();
+        maps.groups.visit(&mut reader, |key, group| {
+            for file in group.files.iter().filter(|file| is_own(&file.key)) {
+                named.insert(file.key.clone(), (Owner::Group(key.clone()), file.clone()));
+            }
+            Ok::<_, TableError>(())
+        })?;
+        maps.rejects.visit(&mut reader, |source, file| {
+            if is_own(&file.key) {
+                named.insert(file.key.clone(), (Owner::Rejects(source.clone()), file.clone()));
+            }
+            Ok::<_, TableError>(())
+        })?;
+        Ok(named)
+    }
+
+    fn compare(&self, object: &ObjectMeta, owner: &Owner, file: &StoredFile) -> TableResult<Option<Fault>> {
+        let fault = |kind, found| Fault {
+            owner: Some(owner.clone()),
+            ..fault(kind, Bucket::Warehouse, object.key.clone(), found)
+        };
+        if object.size != file.size {
+            let found = format!("it has {} bytes, expected {}", object.size, file.size);
+            return Ok(Some(fault(FaultKind::Changed, found)));
+        }
+        Ok(match self.hash(&object.key)? {
+            None => Some(fault(FaultKind::Missing, String::new())),
+            Some(hash) if hash == file.sha256 => None,
+            Some(_) if file.is_marked_lost() => Some(fault(FaultKind::Changed, "the next run makes it again".into())),
+            Some(hash) => Some(fault(FaultKind::Changed, format!("its SHA-256 is {hash}, expected {}", file.sha256))),
+        })
+    }
+
+    fn hash(&self, key: &str) -> TableResult<Option<String>> {
+        let mut body = match self.table.store.get(Bucket::Warehouse, key, None) {
+            Ok(object) => object.body,
+            Err(StoreError::NotFound { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let (mut hash, mut buffer) = (Sha256::new(), vec![0; BUFFER_BYTES]);
+        loop {
+            match body.read(&mut buffer) {
+                Ok(0) => return Ok(Some(hex(&hash.finalize()))),
+                Ok(read) => hash.update(&buffer[..read]),
+                Err(source) => {
+                    let (bucket, key, operation) = (Bucket::Warehouse, key.to_owned(), "reading");
+                    return Err(StoreError::Transient { bucket, key, operation, source }.into());
+                }
+            }
+        }
+    }
+
+    fn pages<E: From<TableError>>(
+        &self,
+        bucket: Bucket,
+        prefix: &str,
+        mut each: impl FnMut(ListPage) -> Result<(), Interrupted<E>>,
+    ) -> Result<(), Interrupted<E>> {
+        let mut after: Option<String> = None;
+        loop {
+            let page = self.table.store.list(bucket, prefix, None, after.as_deref(), LIST_PAGE_KEYS_MAX);
+            let mut page = page.map_err(TableError::from)?;
+            after = page.next.take();
+            each(page)?;
+            if after.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reports what is still a fault: not the objects of a run in progress, nor of a commit since.
+    fn tell<E: From<TableError>>(&self, mut faults: Vec<Fault>, report: Report<'_, E>) -> Result<(), Interrupted<E>> {
+        if faults.iter().any(|fault| fault.kind == FaultKind::Unknown) {
+            let mut own = Retained::default();
+            for key in self.table.intents()? {
+                if let Some(intent) = self.table.intent(&key)? {
+                    own.add(self.table, intent.made);
+                    own.add(self.table, intent.retired);
+                }
+                own.manifest.insert(key);
+            }
+            let pipeline = pipeline_prefix(self.table.slug);
+            faults.retain(|fault| {
+                let relative = fault.key.strip_prefix(&pipeline).unwrap_or(&fault.key);
+                fault.kind != FaultKind::Unknown
+                    || !(own.files.contains(relative) || own.manifest.contains(&fault.key))
+            });
+        }
+        if faults.is_empty() {
+            return Ok(());
+        }
+        let present = self.table.root()?;
+        if present.readable().is_none_or(|root| (root.sequence, root.fence) != (self.root.sequence, self.root.fence)) {
+            return Err(Interrupted::Published);
+        }
+        report(&faults).map_err(Interrupted::Failed)
+    }
+}
+
+impl Retained {
+    fn add(&mut self, table: &TableStore<'_>, objects: Objects) {
+        self.files.extend(objects.files.into_iter().map(|file| file.key));
+        let shards = objects.shards.iter().map(|shard| manifest_shard_key(table.slug, table.table, shard));
+        self.manifest.extend(shards);
+        for sequence in objects.commits {
+            let (slug, name) = (table.slug, table.table);
+            let keys = [manifest_retired_key(slug, name, sequence), manifest_root_key(slug, name, sequence.saturating_sub(1))];
+            self.manifest.extend(keys);
+        }
+    }
+}
+
+fn fault(kind: FaultKind, bucket: Bucket, key: String, found: String) -> Fault {
+    Fault { kind, bucket, key, found, owner: None }
+}
+
+fn read<K: ShardKey, V: serde::de::DeserializeOwned>(table: &TableStore<'_>, shard: &ShardRef<K>) -> TableResult<()> {
+    table.shard::<K, V>(shard).map(drop)
+}
