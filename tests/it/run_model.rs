@@ -2,9 +2,15 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use crate::model::steps::Sequence;
 
-const SEQUENCES: u64 = 4_000;
+/// `LAKEMILL_TEST_SEQUENCES` plays more.
+const SEQUENCES: u64 = 10_000;
+/// Sequences played at a time.
+const AT_ONCE: usize = 2;
 
 fn outcome(sequence: &Sequence) -> Result<(), String> {
     catch_unwind(AssertUnwindSafe(|| sequence.play())).unwrap_or_else(|_| Err("it panicked".into()))
@@ -12,12 +18,27 @@ fn outcome(sequence: &Sequence) -> Result<(), String> {
 
 #[test]
 fn tables_match_the_model_after_any_changes_runs_and_crashes() {
-    for seed in 0..SEQUENCES {
-        let sequence = Sequence::random(seed);
-        if let Err(first) = outcome(&sequence) {
-            let shortest = sequence.shrink(|s| outcome(s).is_err());
-            let error = outcome(&shortest).err().unwrap_or(first);
-            panic!("sequence {seed} diverged: {error}\nits shortest form: {shortest:#?}");
+    let sequences = std::env::var("LAKEMILL_TEST_SEQUENCES").map_or(SEQUENCES, |text| text.parse().unwrap());
+    let next = AtomicU64::new(0);
+    let failed = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while failed.lock().unwrap().is_empty() {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= sequences {
+                        break;
+                    }
+                    if let Err(error) = outcome(&Sequence::random(seed)) {
+                        failed.lock().unwrap().push((seed, error));
+                    }
+                }
+            });
         }
+    });
+    if let Some((seed, first)) = failed.into_inner().unwrap().into_iter().min() {
+        let shortest = Sequence::random(seed).shrink(|s| outcome(s).is_err());
+        let error = outcome(&shortest).err().unwrap_or(first);
+        panic!("sequence {seed} diverged: {error}\nits shortest form: {shortest:#?}");
     }
 }

@@ -15,7 +15,7 @@ use lakemill::runtime::Clock;
 use crate::faults::sim::Scheduler;
 use crate::model::world::{Ask, Outage, ShortLease, Style, TableConfig, Unobserved, World};
 
-const CLEAN: Ask<'static> = Ask { prefix: "", clean: true, dry_run: false };
+const CLEAN: Ask<'static> = Ask { prefix: "", changed: None, clean: true, dry_run: false };
 const P: &str = "t/p=p/part";
 const Q: &str = "t/p=q/part";
 const R: &str = "t/p=r/part";

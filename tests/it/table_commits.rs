@@ -1,10 +1,12 @@
 //! Commits of tables: whole before and after each write, whoever dies or comes late.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use lakemill::adapters::fs::FsStore;
 use lakemill::domain::digest::sha256_hex;
 use lakemill::domain::layout::{manifest_key, pipeline_prefix, relative_data_key};
 use lakemill::domain::name::Slug;
@@ -20,6 +22,7 @@ use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{Bucket, Lease, LeaseLost, WriteOptions};
 
 use crate::support::faulty_store::{Dies, FaultyStore};
+use crate::support::lake::quick_folder;
 use crate::support::memory_store::MemoryStore;
 
 /// The contents of a table: each source is a group of its own, whose file holds this text.
@@ -235,6 +238,102 @@ fn writer_that_lost_its_lock_can_not_commit_and_its_objects_are_removed() {
     run(&*memory, 4, &[], false).unwrap();
     assert_eq!(unnamed(&memory), [""; 0]);
     assert_eq!(present(&*memory), after_second());
+}
+
+#[test]
+fn of_two_writers_at_once_one_commits_and_stale_ones_never_do() {
+    let stale_and_present = [[("x", "stale")], [("y", "stale too")], [("z", "present")]];
+    for round in 0..20 {
+        let memory = Arc::new(MemoryStore::new());
+        run(&*memory, 1, FIRST, false).unwrap();
+        let slug = slug();
+        let table = TableStore { store: &*memory, slug: &slug, table: "t" };
+        let prepared = |fence: u64| {
+            let changes = stale_and_present[fence as usize - 2].map(|(source, text)| (source, Some(text)));
+            (fence, prepare(&table, fence, &changes).unwrap())
+        };
+        // In even rounds the third holder of the lock has committed before the other two wake up.
+        let (mut writers, mut committed) = (vec![prepared(2), prepared(3)], Vec::new());
+        let last = prepared(4);
+        memory.forget_fences();
+        if round % 2 == 0 {
+            let (fence, prepared) = last;
+            commit(table, &RunLease(slug.clone(), fence), prepared, false, false).unwrap();
+            committed.push(fence);
+        } else {
+            writers.push(last);
+        }
+        std::thread::scope(|scope| {
+            let start = |(fence, prepared): (u64, Prepared)| {
+                let lease = RunLease(slug.clone(), fence);
+                scope.spawn(move || commit(table, &lease, prepared, false, false).is_ok().then_some(fence))
+            };
+            let threads: Vec<_> = writers.into_iter().map(start).collect();
+            committed.extend(threads.into_iter().filter_map(|thread| thread.join().unwrap()));
+        });
+        assert_eq!(committed.len(), 1, "round {round}: {committed:?}");
+        let [(source, text)] = stale_and_present[committed[0] as usize - 2];
+        let expected: Contents = after_first().into_iter().chain([(source.to_owned(), text.to_owned())]).collect();
+        assert_eq!(present(&*memory), expected);
+        run(&*memory, 5, &[], false).unwrap();
+        assert_eq!(unnamed(&memory), [""; 0]);
+        assert_eq!(present(&*memory), expected);
+    }
+}
+
+/// Each table's sources say its sequence; a reader sees one of them.
+fn read_whole(store: &dyn ObjectStore) -> u64 {
+    let slug = slug();
+    let table = TableStore { store, slug: &slug, table: "t" };
+    loop {
+        let FoundRoot::Readable(stored) = table.root().unwrap() else { return 0 };
+        let contents = match contents_of(&table, &stored.root) {
+            Ok(contents) => contents,
+            // A later commit deleted it: once more from the new root.
+            Err(error) if error.is_gone() => continue,
+            Err(error) => panic!("{error}"),
+        };
+        let sequence = stored.root.sequence;
+        assert!(contents.values().all(|text| *text == sequence.to_string()), "{sequence}: {contents:?}");
+        assert_eq!(contents.len(), 5);
+        return sequence;
+    }
+}
+
+/// `LAKEMILL_TEST_PUBLISHES` publishes more.
+#[test]
+#[expect(clippy::print_stdout, reason = "figures")]
+fn reader_beside_publishes_sees_each_table_whole() {
+    let publishes = std::env::var("LAKEMILL_TEST_PUBLISHES").map_or(60, |text| text.parse().unwrap());
+    let folder = quick_folder();
+    let stores: [Arc<dyn ObjectStore>; 2] =
+        [Arc::new(MemoryStore::new()), Arc::new(FsStore::create(folder.path()).unwrap())];
+    for store in stores {
+        let seen = AtomicU64::new(0);
+        let (mut reads, mut tables) = (0_u64, BTreeSet::new());
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for sequence in 1..=publishes {
+                    let text = sequence.to_string();
+                    let changes = ["a", "b", "c", "d", "e"].map(|source| (source, Some(text.as_str())));
+                    run(&*store, sequence, &changes, false).unwrap();
+                    // The reader goes on meanwhile, and through the next publish.
+                    while seen.load(Ordering::SeqCst) < sequence {
+                        std::thread::yield_now();
+                    }
+                }
+            });
+            while seen.load(Ordering::SeqCst) < publishes {
+                let sequence = read_whole(&*store);
+                reads += 1;
+                tables.insert(sequence);
+                seen.store(sequence, Ordering::SeqCst);
+            }
+        });
+        tables.remove(&0);
+        assert_eq!(tables.len() as u64, publishes);
+        println!("{} whole tables of {publishes} publishes, in {reads} reads", tables.len());
+    }
 }
 
 #[test]

@@ -37,7 +37,8 @@ fn site(kind: Kind) -> Site {
 
 /// The data files of the table.
 fn table(site: &Site) -> BTreeMap<String, Vec<u8>> {
-    site.warehouse("trips").into_iter().filter(|(key, _)| !key.contains("_rejected_rows")).collect()
+    let data = site.warehouse("trips").into_iter().filter(|(key, _)| !key.contains("_rejected_rows"));
+    data.map(|(key, bytes)| (format!("pipelines/trips/{key}"), bytes)).collect()
 }
 
 fn keys(site: &Site, bucket: Bucket, part: &str) -> Vec<String> {
@@ -57,7 +58,11 @@ fn put(site: &Site, key: &str, bytes: &[u8]) {
 fn faults(ran: &Ran) -> BTreeMap<String, String> {
     let lines = ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let text = |value: &Value| value.as_str().unwrap().to_owned();
-    lines.filter_map(|line| Some((text(&line["key"]), text(line.get("fault")?)))).collect()
+    let fault = |line: Value| {
+        let fault = line.get("fault")?;
+        Some((text(&line["key"]), text(fault)))
+    };
+    lines.filter_map(fault).collect()
 }
 
 /// Repairs, and lets a worker make what is lost.

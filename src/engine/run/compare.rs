@@ -80,7 +80,15 @@ fn table_difference(
     let mut states = Sha256::new();
     let mut differs = false;
     let mut reader = table.reader();
-    let entries = maps.sources.entries(&mut reader).map(|entry| entry.map_err(table_error));
+    // Sources of a lost shard are as good as new.
+    let mut is_broken = false;
+    let entries = maps.sources.entries(&mut reader).map_while(|entry| match entry {
+        Err(error) if error.is_broken() => {
+            is_broken = true;
+            None
+        }
+        entry => Some(entry.map_err(table_error)),
+    });
     for difference in Differences::new(sources, entries) {
         let state = match difference? {
             SourceDifference::Unknown(listed, entry) => looked_up(table, listed, *entry)?,
@@ -92,11 +100,11 @@ fn table_difference(
         differs |= state.is_some();
     }
     let needs_recovery = table.needs_recovery().map_err(table_error)?;
-    if !differs && !needs_recovery {
+    if !differs && !is_broken && !needs_recovery {
         return Ok(None);
     }
     let root = found.readable().map(|root| (root.sequence, root.fence));
-    Ok(Some(format!("{:?}\n", (table.table, root, needs_recovery, hex(&states.finalize())))))
+    Ok(Some(format!("{:?}\n", (table.table, root, needs_recovery, is_broken, hex(&states.finalize())))))
 }
 
 fn state(difference: &SourceDifference) -> String {

@@ -1,23 +1,23 @@
-//! Runs a pipeline: plan, convert, publish, finish.
+//! Runs a pipeline: plan, convert, merge, publish, finish.
 //!
-//! Invariant: nothing is written to the store before every table is converted and checked, except the rejects of a run
-//! that fails because of them. Then tables are published one by one ([`publish`]): an interrupted run leaves a publish
-//! intent, and the next run repairs what it names.
+//! Invariant: no table is published before every table is converted and checked; a run that fails because of rejects writes
+//! these alone. Then tables are published one by one ([`publish`]), each by one conditional write, that of its root. A run
+//! that dies leaves objects that no root names; its intents name them, and the next run deletes them.
 //!
-//! Must not: decide what to rebuild; that is `domain::plan`.
+//! Must not: decide what a table's files are; that is `domain::table_log`.
 //!
 //! Design decisions:
-//! - If a source changes while it is read, tables converted before are kept; the run continues with a new listing from
-//!   the affected table.
+//! - If a source changes while it is read, tables converted before are kept; the run continues with a new look at the
+//!   lake from the affected table.
 //! - All tables are planned before the first is converted. If requested, this checks that their changed sources are
 //!   complete.
 //! - Reject limits are checked once all tables are converted, so one run reports all tables that exceed theirs.
 //! - A table without sources has a manifest too, which records that the config was applied.
-//! - A manifest that is unreadable or of an older version is ignored: the whole table is rebuilt and its retained
-//!   partitions are deleted, since their contents are unknown. A newer version fails the run.
+//! - A manifest that is unreadable, of an older version, or misses a shard is ignored: the table is made anew, and what the
+//!   new one doesn't name is deleted. A newer version fails the run.
 //! - A clean run also deletes the folders of tables that are not in the config, with or without a manifest.
-//! - Retained partitions that differ from the manifest are compared by their bytes; a file that neither the manifest
-//!   nor a publish intent knows is deleted, with a warning in the log and a count in the result.
+//! - A run lists a table's files only if it makes the table anew. It notices a stored file that is lost once it needs its
+//!   rows, and reads the CSVs again; `pipelines::tables` finds all others on request.
 
 mod accounting;
 mod archive;

@@ -261,8 +261,19 @@ impl<'a> Edit<'a> {
     /// # Errors
     /// If a shard can't be read.
     pub fn finish(self, before: &FoundRoot, head: RootHead) -> TableResult<Edited> {
-        let Self { table, sequence, maps, mut totals, mut made, mut retired, lost, rows, anew: rebuilt, mut shards, .. } =
-            self;
+        let Self {
+            table,
+            sequence,
+            maps,
+            mut totals,
+            mut made,
+            mut retired,
+            lost,
+            rows,
+            anew: rebuilt,
+            mut shards,
+            ..
+        } = self;
         let is_unchanged = |key: &&String| retired.contains_key(*key) && !lost.contains(*key);
         let unchanged: BTreeSet<String> = made.keys().filter(is_unchanged).cloned().collect();
         unchanged.iter().for_each(|key| drop(retired.remove(key)));
@@ -273,7 +284,7 @@ impl<'a> Edit<'a> {
         let is_unchanged = |key: &String| unchanged.contains(key);
         let new = made.iter().filter(|(key, _)| !is_unchanged(key)).map(|(_, owner)| owner);
         let changed: BTreeSet<String> = new.chain(retired.values()).filter_map(partition_of).collect();
-        // A table that is made anew is written whole, whatever others did to its files.
+        // A table that is made anew is written whole, whatever others did to its objects.
         if !rebuilt {
             made.retain(|key, _| !unchanged.contains(key));
         }
@@ -311,7 +322,7 @@ impl<'a> Edit<'a> {
         let named: BTreeSet<&str> = root.shards().collect();
         let old = before.readable();
         let old_shards: BTreeSet<&str> = old.iter().flat_map(|root| root.shards()).collect();
-        shards.retain(|(name, _)| !old_shards.contains(name.as_str()));
+        shards.retain(|(name, _)| rebuilt || !old_shards.contains(name.as_str()));
         let gone = old_shards.iter().filter(|name| !named.contains(*name)).map(|name| (*name).to_owned());
         let files = |of: BTreeMap<String, Owner>| of.into_iter().map(|(key, owner)| OwnedFile { key, owner }).collect();
         let retired = Objects { files: files(retired), shards: gone.collect(), commits: Vec::new() };

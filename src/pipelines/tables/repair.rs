@@ -85,18 +85,16 @@ fn mark_group(
     }
     let files = group.files.iter().cloned().map(StoredFile::marked_lost).collect();
     let segments = group.segments.iter().map(|segment| (segment.clone(), None)).collect();
-    edit.replace_groups(&key.partition, &BTreeMap::from([(key.first.clone(), group)]), vec![MadeGroup { files, segments }])?;
+    edit.replace_groups(
+        &key.partition,
+        &BTreeMap::from([(key.first.clone(), group)]),
+        vec![MadeGroup { files, segments }],
+    )?;
     sources.append(&mut members);
     Ok(())
 }
 
-fn commit(
-    table: TableStore<'_>,
-    found: &FoundRoot,
-    root: &Root,
-    edit: Edit<'_>,
-    lease: &dyn Lease,
-) -> TableResult<()> {
+fn commit(table: TableStore<'_>, found: &FoundRoot, root: &Root, edit: Edit<'_>, lease: &dyn Lease) -> TableResult<()> {
     let head = RootHead {
         fence: lease.fence(),
         job_id: root.job_id.clone(),

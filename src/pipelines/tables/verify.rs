@@ -242,8 +242,9 @@ impl Verification<'_> {
                         None => faults.push(fault(FaultKind::Unknown, Bucket::Warehouse, object.key, String::new())),
                     }
                 }
-                let compared =
-                    parallel_map(&found, PARALLEL_HASHES_MAX, |(object, owner, file)| self.compare(object, owner, file))?;
+                let compared = parallel_map(&found, PARALLEL_HASHES_MAX, |(object, owner, file)| {
+                    self.compare(object, owner, file)
+                })?;
                 for (fault, (_, _, file)) in compared.into_iter().zip(&found) {
                     match fault {
                         Some(fault) => faults.push(fault),
@@ -351,8 +352,7 @@ impl Verification<'_> {
             let pipeline = pipeline_prefix(self.table.slug);
             faults.retain(|fault| {
                 let relative = fault.key.strip_prefix(&pipeline).unwrap_or(&fault.key);
-                fault.kind != FaultKind::Unknown
-                    || !(own.files.contains(relative) || own.manifest.contains(&fault.key))
+                fault.kind != FaultKind::Unknown || !(own.files.contains(relative) || own.manifest.contains(&fault.key))
             });
         }
         if faults.is_empty() {
@@ -373,7 +373,8 @@ impl Retained {
         self.manifest.extend(shards);
         for sequence in objects.commits {
             let (slug, name) = (table.slug, table.table);
-            let keys = [manifest_retired_key(slug, name, sequence), manifest_root_key(slug, name, sequence.saturating_sub(1))];
+            let keys =
+                [manifest_retired_key(slug, name, sequence), manifest_root_key(slug, name, sequence.saturating_sub(1))];
             self.manifest.extend(keys);
         }
     }

@@ -1,5 +1,8 @@
 //! Random sequences of what can happen to a pipeline, and how they are played.
 
+use std::collections::BTreeMap;
+
+use lakemill::domain::job::ChangedKeys;
 use lakemill::ports::store::Bucket;
 
 use super::oracle::{Oracle, SOURCES};
@@ -40,11 +43,23 @@ pub enum Step {
     Remove {
         source: &'static str,
     },
+    /// A source that was removed or replaced comes back as it was.
+    Restore {
+        source: &'static str,
+    },
+    Rename {
+        from: &'static str,
+        to: &'static str,
+    },
     Config {
         tables: Vec<TableConfig>,
     },
     Run {
         prefix: &'static str,
+        /// Keys that events named, whatever changed: some are lost, some come again, some are made up.
+        hints: Option<Vec<&'static str>>,
+        /// Others read the tables after this write of the run.
+        look_after: Option<u64>,
         clean: bool,
         outage: Option<Outage>,
         dry_first: bool,
@@ -55,6 +70,8 @@ pub enum Step {
         nth: u64,
         how: Tampering,
     },
+    /// A verification that repairs, and a run.
+    Repair,
     Wait {
         ms: i64,
     },
@@ -89,10 +106,11 @@ impl Sequence {
     pub fn play(&self) -> Result<(), String> {
         let mut world = World::new(self.style, vec![TableConfig::new("t")]);
         let mut oracle = Oracle::default();
+        let mut gone = BTreeMap::new();
         for (i, step) in self.steps.iter().enumerate() {
-            play(&mut world, &mut oracle, step).map_err(|e| format!("step {i}: {e}"))?;
+            play(&mut world, &mut oracle, &mut gone, step).map_err(|e| format!("step {i}: {e}"))?;
         }
-        play(&mut world, &mut oracle, &Step::Wait { ms: 5000 })?;
+        play(&mut world, &mut oracle, &mut gone, &Step::Wait { ms: 5000 })?;
         oracle.run(&world, Ask::default(), None).map_err(|e| format!("last run: {e}"))?;
         if world.run(Ask::default()).is_ok() {
             oracle.compare_with_clean(&world).map_err(|e| format!("at the end: {e}"))?;
@@ -116,25 +134,64 @@ impl Sequence {
     }
 }
 
-fn play(world: &mut World, oracle: &mut Oracle, step: &Step) -> Result<(), String> {
+/// The last texts of sources that were removed or replaced.
+type Gone = BTreeMap<&'static str, String>;
+
+fn play(world: &mut World, oracle: &mut Oracle, gone: &mut Gone, step: &Step) -> Result<(), String> {
     match step {
         Step::Put { source, text } => {
+            gone.extend(world.text(source).map(|text| (*source, text)));
             world.put(source, text);
         }
-        Step::Remove { source } => world.remove(source),
+        Step::Remove { source } => {
+            gone.extend(world.text(source).map(|text| (*source, text)));
+            world.remove(source);
+        }
+        Step::Restore { source } => {
+            if let Some(text) = gone.get(source) {
+                world.put(source, text);
+            }
+        }
+        Step::Rename { from, to } => {
+            if let Some(text) = world.text(from) {
+                world.remove(from);
+                world.put(to, &text);
+                gone.insert(from, text);
+            }
+        }
+        Step::Repair => repair(world, oracle)?,
         Step::Config { tables } => world.tables.clone_from(tables),
         Step::Wait { ms } => world.clock.advance(*ms),
         Step::Tamper { nth, how } => tamper(world, oracle, *nth, *how),
-        Step::Run { prefix, clean, outage, dry_first, again } => {
-            let ask = Ask { prefix, clean: *clean, dry_run: false };
+        Step::Run { prefix, hints, look_after, clean, outage, dry_first, again } => {
+            let changed = hints.as_ref().map(|keys| keys.iter().copied().collect::<ChangedKeys>());
+            let ask = Ask { prefix, changed: changed.as_ref(), clean: *clean, dry_run: false };
             if *dry_first {
                 dry(world, ask)?;
             }
-            oracle.run(world, ask, *outage)?;
+            match look_after {
+                Some(write) => oracle.run_beside_readers(world, ask, *outage, *write)?,
+                None => oracle.run(world, ask, *outage)?,
+            }
             if *again && outage.is_none() {
                 unchanged(world, oracle)?;
             }
         }
+    }
+    Ok(())
+}
+
+/// After a repair and a run all is as the manifests say.
+fn repair(world: &World, oracle: &mut Oracle) -> Result<(), String> {
+    world.repair();
+    oracle.run(world, Ask::default(), None)?;
+    if oracle.has_succeeded {
+        let faults = world.repair();
+        if faults > 0 {
+            return Err(format!("{faults} faults after a repair"));
+        }
+        world.tables.iter().for_each(|table| oracle.repaired(table.name));
+        oracle.compare_with_clean(world)?;
     }
     Ok(())
 }
@@ -192,8 +249,11 @@ fn tamper(world: &World, oracle: &mut Oracle, nth: u64, how: Tampering) {
 
 fn step(random: &mut Random) -> Step {
     match random.below(100) {
-        0..35 => Step::Put { source: random.pick(&SOURCES), text: text(random) },
-        35..45 => Step::Remove { source: random.pick(&SOURCES) },
+        0..30 => Step::Put { source: random.pick(&SOURCES), text: text(random) },
+        30..33 => Step::Restore { source: random.pick(&SOURCES) },
+        33..36 => Step::Rename { from: random.pick(&SOURCES), to: random.pick(&SOURCES) },
+        36..38 => Step::Repair,
+        38..45 => Step::Remove { source: random.pick(&SOURCES) },
         45..52 => Step::Config { tables: tables(random) },
         52..58 => Step::Tamper {
             nth: random.below(20),
@@ -206,9 +266,17 @@ fn step(random: &mut Random) -> Step {
 
 fn run_step(random: &mut Random) -> Step {
     let outage = random.one_in(3).then(|| Outage { writes: random.below(14), last_applied: random.one_in(2) });
+    let hints = random.one_in(4).then(|| {
+        let keys = SOURCES.iter().chain(&["a/9.csv", "nothing", "a/", "b//1.csv"]);
+        keys.copied().filter(|_| random.one_in(2)).collect::<Vec<_>>()
+    });
+    // Automatic runs have no prefix, and are no clean ones.
+    let is_automatic = hints.is_some();
     Step::Run {
-        prefix: if random.one_in(3) { random.pick(&["a/", "b/", "a/1", "b/2.csv"]) } else { "" },
-        clean: random.one_in(7),
+        prefix: if !is_automatic && random.one_in(3) { random.pick(&["a/", "b/", "a/1", "b/2.csv"]) } else { "" },
+        hints,
+        look_after: random.one_in(3).then(|| 1 + random.below(14)),
+        clean: !is_automatic && random.one_in(7),
         outage,
         dry_first: random.one_in(8),
         again: random.one_in(4),

@@ -1,9 +1,9 @@
 //! A pipeline with its store and clock, and how it is run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -17,6 +17,7 @@ use lakemill::domain::pipeline::*;
 use lakemill::domain::table_log::cuts::CutTargets;
 use lakemill::engine::convert::Resources;
 use lakemill::engine::run::{LocalLease, RunFailure, RunRequest, run};
+use lakemill::pipelines::tables::{Fault, FaultKind, TableError, TableStore, mark_anew, mark_lost, recover, verify};
 use lakemill::ports::expressions::*;
 use lakemill::ports::observer::{RunObserver, Stop};
 use lakemill::ports::store::{Bucket, Lease, LeaseLost, WriteOptions};
@@ -145,6 +146,8 @@ impl RunObserver for Unobserved {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ask<'a> {
     pub prefix: &'a str,
+    /// The keys that events named; `None`: all keys are looked at.
+    pub changed: Option<&'a ChangedKeys>,
     pub clean: bool,
     pub dry_run: bool,
 }
@@ -245,7 +248,7 @@ impl World {
     }
 
     /// The same world over another store.
-    fn over(&self, memory: MemoryStore) -> Self {
+    pub fn over(&self, memory: MemoryStore) -> Self {
         let memory = Arc::new(memory);
         Self {
             style: self.style,
@@ -310,8 +313,51 @@ impl World {
         self.seed(Bucket::Lake, &self.key(source), text.as_bytes());
     }
 
+    /// The text of a source.
+    pub fn text(&self, source: &str) -> Option<String> {
+        let object = self.memory.objects().remove(&(Bucket::Lake, self.key(source)))?;
+        Some(String::from_utf8_lossy(&object.bytes).into_owned())
+    }
+
     pub fn remove(&self, source: &str) {
         self.unseed(Bucket::Lake, &self.key(source));
+    }
+
+    /// What there is after the nth write from now, once it is done.
+    pub fn look_after(&self, write: u64) -> Arc<Mutex<Option<MemoryStore>>> {
+        let (seen, memory) = (Arc::new(Mutex::new(None)), self.memory.clone());
+        let sight = Arc::clone(&seen);
+        self.store.after_write(write, move || *sight.lock().unwrap() = Some(memory.fork()));
+        seen
+    }
+
+    /// Compares the tables with their manifests, has what is lost made again by the next run, and deletes what is unknown.
+    /// Returns the number of faults.
+    pub fn repair(&self) -> usize {
+        let lease = LocalLease::next(&self.store, &self.slug, &self.ticks).unwrap();
+        let mut count = 0;
+        for config in &self.tables {
+            let table = TableStore { store: &self.store, slug: &self.slug, table: config.name };
+            recover(&table, table.root().unwrap().readable(), &lease).unwrap();
+            let mut faults: Vec<Fault> = Vec::new();
+            let verified = verify(&table, &mut |found: &[Fault]| {
+                faults.extend_from_slice(found);
+                Ok::<_, TableError>(())
+            });
+            count += faults.len();
+            let is_unknown = |fault: &&Fault| fault.kind == FaultKind::Unknown;
+            for fault in faults.iter().filter(is_unknown) {
+                let options = WriteOptions::leased(&lease);
+                self.store.delete(fault.bucket, std::slice::from_ref(&fault.key), &options).unwrap();
+            }
+            if verified.unwrap().is_broken {
+                mark_anew(&table, &lease).unwrap();
+            } else {
+                let lost: BTreeSet<_> = faults.into_iter().filter_map(|fault| fault.owner).collect();
+                mark_lost(table, &lost, &lease).unwrap();
+            }
+        }
+        count
     }
 
     pub fn run(&self, ask: Ask<'_>) -> Result<RunResult, RunFailure> {
@@ -335,7 +381,7 @@ impl World {
             pipeline: &pipeline(&self.tables),
             job_id: &job_id,
             prefix: ask.prefix,
-            changed: &ChangedKeys::All,
+            changed: ask.changed.unwrap_or(&ChangedKeys::All),
             clean: ask.clean,
             dry_run: ask.dry_run,
             settle: false,

@@ -50,6 +50,7 @@ struct State {
     crash: Option<(u64, Dies)>,
     crashed: bool,
     failing_writes: BTreeMap<u64, MakeError>,
+    after_writes: BTreeMap<u64, Before>,
     before_gets: BTreeMap<u64, Before>,
     before_gets_of: BTreeMap<String, Before>,
     before_puts_of: BTreeMap<String, Before>,
@@ -125,6 +126,13 @@ impl FaultyStore {
 
     pub fn is_crashed(&self) -> bool {
         self.lock().crashed
+    }
+
+    /// Acts once the nth write from now is done.
+    pub fn after_write(&self, n: u64, act: impl FnOnce() + Send + 'static) {
+        let mut state = self.lock();
+        let nth = state.writes + n;
+        state.after_writes.insert(nth, Box::new(act));
     }
 
     /// Another process takes over: no crash is due any more.
@@ -216,7 +224,7 @@ impl FaultyStore {
         Ok(())
     }
 
-    fn verdict(&self, bucket: Bucket, key: &str, count: impl FnOnce(&mut Counts)) -> StoreResult<Verdict> {
+    fn verdict(&self, bucket: Bucket, key: &str, count: impl FnOnce(&mut Counts)) -> StoreResult<(u64, Verdict)> {
         let mut what = "put";
         self.call(bucket, key, |counts| {
             let deletes = counts.deletes;
@@ -229,18 +237,19 @@ impl FaultyStore {
         let n = state.writes;
         if let Some(error) = state.failing_writes.remove(&n) {
             drop(state);
-            return Ok(Verdict::Fail(error(bucket, key)));
+            return Ok((n, Verdict::Fail(error(bucket, key))));
         }
-        match state.crash {
+        let verdict = match state.crash {
             Some((at, dies)) if n >= at => {
                 state.crashed = true;
-                Ok(match dies {
+                match dies {
                     Dies::BeforeWrite => Verdict::Fail(died(bucket, key)),
                     Dies::AfterWrite => Verdict::DoThenDie,
-                })
+                }
             }
-            _ => Ok(Verdict::Do),
-        }
+            _ => Verdict::Do,
+        };
+        Ok((n, verdict))
     }
 
     fn write<T>(
@@ -250,11 +259,15 @@ impl FaultyStore {
         count: impl FnOnce(&mut Counts),
         act: impl FnOnce() -> StoreResult<T>,
     ) -> StoreResult<T> {
-        match self.verdict(bucket, key, count)? {
+        let (nth, verdict) = self.verdict(bucket, key, count)?;
+        let done = match verdict {
             Verdict::Do => act(),
             Verdict::DoThenDie => act().and_then(|_| Err(died(bucket, key))),
             Verdict::Fail(error) => Err(error),
-        }
+        };
+        let after = self.lock().after_writes.remove(&nth);
+        after.into_iter().for_each(|act| act());
+        done
     }
 
     fn start_get(&self, bucket: Bucket, key: &str) -> StoreResult<Option<(u64, During)>> {
