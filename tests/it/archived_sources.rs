@@ -12,7 +12,7 @@ use lakemill::ports::store::{Bucket, WriteOptions};
 use crate::model::world::{Ask, Style, TableConfig, World, pipeline};
 use crate::support::lake::{How, Lake, MIB, difference};
 
-const CLEAN: Ask<'static> = Ask { prefix: "", clean: true, dry_run: false };
+const CLEAN: Ask<'static> = Ask { prefix: "", changed: None, clean: true, dry_run: false };
 const SOURCES: [(&str, &str); 4] =
     [("a.csv", "p,1\nbad\n"), ("b.csv", "p,2\nq,2\n"), ("c.csv", "q,3\n"), ("d.csv", "p,4\nr,4\n")];
 

@@ -110,7 +110,7 @@ fn too_long_partition_path_rejects_its_row() {
     let change = json!({ "columns": columns, "partition_by": ["a", "b", "c", "d", "e"] });
     let program = Program::of(&change);
     let long = ["a", "b", "c", "d", "e"].map(|value| value.repeat(240)).join(",");
-    let fits = ["x".repeat(240), "x".repeat(240), "x".repeat(240), "x".repeat(189), "x".into()].join(",");
+    let fits = ["x".repeat(240), "x".repeat(240), "x".repeat(240), "x".repeat(163), "x".into()].join(",");
     let text = format!("a,b,c,d,e,f,g\n1,2,3,4,5,6,7\n{long},6,7\n{fits},8,9\n");
     program.put("x.csv", text).run(&[]).ok();
     let rows = program.rows("t");
