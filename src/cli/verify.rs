@@ -17,7 +17,7 @@ use crate::domain::job::message::TRIGGER_MANUAL;
 use crate::domain::job::{Job, JobMessage};
 use crate::domain::table_log::root::Owner;
 use crate::pipelines::tables::{
-    Fault, FaultKind, TableError, TableStore, Verified, mark_anew, mark_lost, recover, tables, verify,
+    TableError, TableFault, TableFaultKind, TableStore, Verified, mark_anew, mark_lost, recover, tables, verify,
 };
 use crate::ports::jobs::EnqueueOutcome;
 use crate::ports::store::{Bucket, Lease, WriteOptions};
@@ -104,7 +104,7 @@ impl TableCheck<'_> {
             recover(&self.table, self.table.root()?.readable(), lease)?;
         }
         let table = self.table;
-        let verified = verify(&table, &mut |faults: &[Fault]| self.report(faults))?;
+        let verified = verify(&table, &mut |faults: &[TableFault]| self.report(faults))?;
         self.summarize(&verified)?;
         let [missing, changed, unknown] = self.counts;
         let Some(lease) = self.lease else {
@@ -130,12 +130,12 @@ impl TableCheck<'_> {
         Ok(())
     }
 
-    fn report(&mut self, faults: &[Fault]) -> Result<(), VerifyError> {
+    fn report(&mut self, faults: &[TableFault]) -> Result<(), VerifyError> {
         for fault in faults {
             let kind = match fault.kind {
-                FaultKind::Missing => 0,
-                FaultKind::Changed => 1,
-                FaultKind::Unknown => 2,
+                TableFaultKind::Missing => 0,
+                TableFaultKind::Changed => 1,
+                TableFaultKind::Unknown => 2,
             };
             self.counts[kind] += 1;
             let found = if fault.found.is_empty() { String::new() } else { format!(": {}", fault.found) };
@@ -154,7 +154,7 @@ impl TableCheck<'_> {
         }
         let Some(lease) = self.lease else { return Ok(()) };
         for bucket in [Bucket::Warehouse, Bucket::Pipelines] {
-            let is_unknown = |fault: &&Fault| fault.kind == FaultKind::Unknown && fault.bucket == bucket;
+            let is_unknown = |fault: &&TableFault| fault.kind == TableFaultKind::Unknown && fault.bucket == bucket;
             let keys: Vec<String> = faults.iter().filter(is_unknown).map(|fault| fault.key.clone()).collect();
             if !keys.is_empty() {
                 let deleted = self.table.store.delete(bucket, &keys, &WriteOptions::leased(lease));

@@ -26,6 +26,8 @@ const KILLS: u64 = 14;
 const STRIDE: u64 = 9;
 /// Kills at a random moment: one for so many at a write.
 const WRITES_PER_MOMENT: u64 = 4;
+/// The longest time of all.
+const ALL_KILLS_MAX: Duration = Duration::from_secs(3_600);
 const PARTITIONS: u64 = 12;
 const SOURCES: u64 = 6;
 const ROWS_PER_SOURCE: u64 = 300;
@@ -189,7 +191,9 @@ fn run_killed_at_any_write_leaves_a_whole_table_and_the_next_run_the_right_one()
     let mut killing = Killing { config: &config, lake: &lake, output: &output, expected, version: 1 };
     let (mut dice, mut kills, mut moments) = (Dice::new(11), 0, 0);
     let mut points: BTreeMap<(Kind, &str), u64> = BTreeMap::new();
+    let until = Instant::now() + ALL_KILLS_MAX;
     'all: loop {
+        assert!(Instant::now() < until, "{kills} kills of {wanted}");
         for kind in [Kind::First, Kind::Change, Kind::Clean] {
             for place in PLACES {
                 let at = points.entry((kind, place)).or_insert_with(|| dice.below(stride));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lakemill::adapters::fs::FsStore;
 use lakemill::domain::digest::sha256_hex;
@@ -281,6 +281,9 @@ fn of_two_writers_at_once_one_commits_and_stale_ones_never_do() {
     }
 }
 
+/// The longest time from one publish to the next.
+const PUBLISH_MAX: Duration = Duration::from_secs(60);
+
 /// Each table's sources say its sequence; a reader sees one of them.
 fn read_whole(store: &dyn ObjectStore) -> u64 {
     let slug = slug();
@@ -318,12 +321,16 @@ fn reader_beside_publishes_sees_each_table_whole() {
                     let changes = ["a", "b", "c", "d", "e"].map(|source| (source, Some(text.as_str())));
                     run(&*store, sequence, &changes, false).unwrap();
                     // The reader goes on meanwhile, and through the next publish.
+                    let until = Instant::now() + PUBLISH_MAX;
                     while seen.load(Ordering::SeqCst) < sequence {
+                        assert!(Instant::now() < until, "table {sequence} was not seen");
                         std::thread::yield_now();
                     }
                 }
             });
+            let until = Instant::now() + PUBLISH_MAX * publishes as u32;
             while seen.load(Ordering::SeqCst) < publishes {
+                assert!(Instant::now() < until, "{reads} reads");
                 let sequence = read_whole(&*store);
                 reads += 1;
                 tables.insert(sequence);

@@ -6,7 +6,7 @@ use crate::domain::job::{PartitionChange, PartitionChanges, SourceResult, TableC
 use crate::domain::table_log::entries::SourceEntry;
 use crate::domain::table_log::root::Totals;
 use crate::engine::convert::SourceOutcome;
-use crate::pipelines::tables::PartitionRows;
+use crate::pipelines::tables::PartitionRowCounts;
 
 /// Partitions whose change a job's record lists: of one table, and of all tables together, but at least
 /// [`SHOWN_MIN`] of each.
@@ -38,7 +38,7 @@ pub(super) struct ReportEnd {
     /// Sources in the lake.
     pub listed: u64,
     /// The partitions whose files differ.
-    pub partitions: Vec<PartitionRows>,
+    pub partitions: Vec<PartitionRowCounts>,
     /// Tables of the run.
     pub tables: usize,
 }
@@ -74,7 +74,7 @@ impl Report {
     }
 
     pub fn finish(self, end: &ReportEnd) -> TableResult {
-        let of = |is_wanted: &dyn Fn(&PartitionRows) -> bool| -> Vec<String> {
+        let of = |is_wanted: &dyn Fn(&PartitionRowCounts) -> bool| -> Vec<String> {
             end.partitions.iter().filter(|rows| is_wanted(rows)).map(|rows| rows.partition.clone()).collect()
         };
         let planned = PartitionChanges { write: of(&|rows| rows.after > 0), delete: of(&|rows| rows.after == 0) };
@@ -106,12 +106,12 @@ impl Report {
 
     fn changes(&self, end: &ReportEnd) -> TableChanges {
         let some = |rows: u64| Some(rows).filter(|rows| *rows > 0);
-        let mut shown: Vec<&PartitionRows> = end.partitions.iter().collect();
+        let mut shown: Vec<&PartitionRowCounts> = end.partitions.iter().collect();
         shown.sort_by(|a, b| {
             b.before.abs_diff(b.after).cmp(&a.before.abs_diff(a.after)).then_with(|| a.partition.cmp(&b.partition))
         });
         shown.truncate((CHANGES_OF_RUN_MAX / end.tables.max(1)).clamp(SHOWN_MIN, CHANGES_SHOWN_MAX));
-        let change = |rows: &PartitionRows| PartitionChange {
+        let change = |rows: &PartitionRowCounts| PartitionChange {
             partition: rows.partition.clone(),
             rows_before: some(rows.before),
             rows_after: some(rows.after),
@@ -128,8 +128,8 @@ impl Report {
 mod tests {
     use super::*;
 
-    fn rows(partition: &str, before: u64, after: u64) -> PartitionRows {
-        PartitionRows { partition: partition.to_owned(), before, after }
+    fn rows(partition: &str, before: u64, after: u64) -> PartitionRowCounts {
+        PartitionRowCounts { partition: partition.to_owned(), before, after }
     }
 
     #[test]
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn few_changes_of_many_tables_are_listed() {
-        let partitions: Vec<PartitionRows> = (0..20_000).map(|n| rows(&format!("p={n:05}"), 0, 1)).collect();
+        let partitions: Vec<PartitionRowCounts> = (0..20_000).map(|n| rows(&format!("p={n:05}"), 0, 1)).collect();
         for (tables, shown) in [(1, CHANGES_SHOWN_MAX), (20, 100), (1_000, SHOWN_MIN), (0, CHANGES_SHOWN_MAX)] {
             let totals = Totals { partitions: 20_000, ..Totals::default() };
             let end = ReportEnd { totals, partitions: partitions.clone(), tables, ..ReportEnd::default() };

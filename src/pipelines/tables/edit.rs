@@ -42,12 +42,12 @@ pub struct Edited {
     /// The new shards with their bytes.
     pub shards: Vec<(String, Vec<u8>)>,
     /// The partitions whose files differ from the present ones, in order.
-    pub partitions: Vec<PartitionRows>,
+    pub partitions: Vec<PartitionRowCounts>,
 }
 
 /// The rows of a partition before and after a commit; 0: it has no files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PartitionRows {
+pub struct PartitionRowCounts {
     pub partition: String,
     pub before: u64,
     pub after: u64,
@@ -298,7 +298,7 @@ impl<'a> Edit<'a> {
             totals.partitions += u64::from(after > 0);
             totals.partitions -= u64::from(before > 0 && !is_new);
             if changed.contains(&partition) {
-                partitions.push(PartitionRows { partition, before, after });
+                partitions.push(PartitionRowCounts { partition, before, after });
             }
         }
         let root = Root {

@@ -15,11 +15,11 @@ mod retag;
 mod verify;
 
 pub use commit::{Commit, NewObjects};
-pub use edit::{Edit, Edited, MadeGroup, PartitionRows, RootHead};
+pub use edit::{Edit, Edited, MadeGroup, PartitionRowCounts, RootHead};
 pub use recover::recover;
 pub use repair::{Marked, mark_anew, mark_lost};
 pub use retag::put_retagged;
-pub use verify::{Fault, FaultKind, Verified, verify};
+pub use verify::{TableFault, TableFaultKind, Verified, verify};
 
 use std::io::Read;
 

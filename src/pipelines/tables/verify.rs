@@ -35,7 +35,7 @@ const TRIES_MAX: usize = 5;
 
 /// How an object isn't what the manifest says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FaultKind {
+pub enum TableFaultKind {
     Missing,
     Changed,
     Unknown,
@@ -43,8 +43,8 @@ pub enum FaultKind {
 
 /// An object that isn't what the manifest says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
-    pub kind: FaultKind,
+pub struct TableFault {
+    pub kind: TableFaultKind,
     pub bucket: Bucket,
     pub key: String,
     /// What was found instead.
@@ -64,7 +64,7 @@ pub struct Verified {
     pub is_broken: bool,
 }
 
-impl fmt::Display for FaultKind {
+impl fmt::Display for TableFaultKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Missing => "missing",
@@ -80,7 +80,7 @@ impl fmt::Display for FaultKind {
 /// If the store fails, or runs keep publishing the table meanwhile; those of `report`.
 pub fn verify<E: From<TableError>>(
     table: &TableStore<'_>,
-    report: &mut dyn FnMut(&[Fault]) -> Result<(), E>,
+    report: &mut dyn FnMut(&[TableFault]) -> Result<(), E>,
 ) -> Result<Verified, E> {
     let mut tries = 0;
     loop {
@@ -88,7 +88,7 @@ pub fn verify<E: From<TableError>>(
         let FoundRoot::Readable(stored) = &found else {
             if let FoundRoot::Unusable { error, .. } = &found {
                 let key = manifest_key(table.slug, table.table);
-                report(&[fault(FaultKind::Changed, Bucket::Pipelines, key, error.to_string())])?;
+                report(&[fault(TableFaultKind::Changed, Bucket::Pipelines, key, error.to_string())])?;
             }
             return Ok(Verified { is_broken: matches!(found, FoundRoot::Unusable { .. }), ..Verified::default() });
         };
@@ -137,7 +137,7 @@ struct Verification<'a> {
     verified: Verified,
 }
 
-type Report<'r, E> = &'r mut dyn FnMut(&[Fault]) -> Result<(), E>;
+type Report<'r, E> = &'r mut dyn FnMut(&[TableFault]) -> Result<(), E>;
 
 impl Verification<'_> {
     fn run<E: From<TableError>>(&mut self, report: Report<'_, E>) -> Result<(), Interrupted<E>> {
@@ -174,10 +174,10 @@ impl Verification<'_> {
             match read {
                 Ok(()) => self.verified.shards += 1,
                 Err(error) if error.is_gone() => {
-                    faults.push(fault(FaultKind::Missing, Bucket::Pipelines, key, String::new()));
+                    faults.push(fault(TableFaultKind::Missing, Bucket::Pipelines, key, String::new()));
                 }
                 Err(TableError::Shard { error, .. }) => {
-                    faults.push(fault(FaultKind::Changed, Bucket::Pipelines, key, error.to_string()));
+                    faults.push(fault(TableFaultKind::Changed, Bucket::Pipelines, key, error.to_string()));
                 }
                 Err(error) => return Err(error),
             }
@@ -206,7 +206,7 @@ impl Verification<'_> {
         let is_known = |key: &str| known.contains(key) || self.retained.manifest.contains(key);
         self.pages(Bucket::Pipelines, &manifest_objects_prefix(slug, name), |page| {
             let unknown = page.objects.into_iter().map(|object| object.key).filter(|key| !is_known(key));
-            let unknown = unknown.map(|key| fault(FaultKind::Unknown, Bucket::Pipelines, key, String::new()));
+            let unknown = unknown.map(|key| fault(TableFaultKind::Unknown, Bucket::Pipelines, key, String::new()));
             self.tell(unknown.collect(), report)
         })
     }
@@ -239,7 +239,9 @@ impl Verification<'_> {
                     match named.remove(key) {
                         Some((owner, file)) => found.push((object, owner, file)),
                         None if self.retained.files.contains(key) => {}
-                        None => faults.push(fault(FaultKind::Unknown, Bucket::Warehouse, object.key, String::new())),
+                        None => {
+                            faults.push(fault(TableFaultKind::Unknown, Bucket::Warehouse, object.key, String::new()))
+                        }
                     }
                 }
                 let compared = parallel_map(&found, PARALLEL_HASHES_MAX, |(object, owner, file)| {
@@ -256,9 +258,9 @@ impl Verification<'_> {
         }
         let missing = named.into_iter().map(|(key, (owner, _))| {
             let key = format!("{pipeline}{key}");
-            Fault { owner: Some(owner), ..fault(FaultKind::Missing, Bucket::Warehouse, key, String::new()) }
+            TableFault { owner: Some(owner), ..fault(TableFaultKind::Missing, Bucket::Warehouse, key, String::new()) }
         });
-        let mut missing: Vec<Fault> = missing.collect();
+        let mut missing: Vec<TableFault> = missing.collect();
         missing.sort_by(|a, b| a.key.cmp(&b.key));
         self.verified.files += files;
         self.verified.bytes += bytes;
@@ -284,20 +286,24 @@ impl Verification<'_> {
         Ok(named)
     }
 
-    fn compare(&self, object: &ObjectMeta, owner: &Owner, file: &StoredFile) -> TableResult<Option<Fault>> {
-        let fault = |kind, found| Fault {
+    fn compare(&self, object: &ObjectMeta, owner: &Owner, file: &StoredFile) -> TableResult<Option<TableFault>> {
+        let fault = |kind, found| TableFault {
             owner: Some(owner.clone()),
             ..fault(kind, Bucket::Warehouse, object.key.clone(), found)
         };
         if object.size != file.size {
             let found = format!("it has {} bytes, expected {}", object.size, file.size);
-            return Ok(Some(fault(FaultKind::Changed, found)));
+            return Ok(Some(fault(TableFaultKind::Changed, found)));
         }
         Ok(match self.hash(&object.key)? {
-            None => Some(fault(FaultKind::Missing, String::new())),
+            None => Some(fault(TableFaultKind::Missing, String::new())),
             Some(hash) if hash == file.sha256 => None,
-            Some(_) if file.is_marked_lost() => Some(fault(FaultKind::Changed, "the next run makes it again".into())),
-            Some(hash) => Some(fault(FaultKind::Changed, format!("its SHA-256 is {hash}, expected {}", file.sha256))),
+            Some(_) if file.is_marked_lost() => {
+                Some(fault(TableFaultKind::Changed, "the next run makes it again".into()))
+            }
+            Some(hash) => {
+                Some(fault(TableFaultKind::Changed, format!("its SHA-256 is {hash}, expected {}", file.sha256)))
+            }
         })
     }
 
@@ -339,8 +345,12 @@ impl Verification<'_> {
     }
 
     /// Reports what is still a fault: not the objects of a run in progress, nor of a commit since.
-    fn tell<E: From<TableError>>(&self, mut faults: Vec<Fault>, report: Report<'_, E>) -> Result<(), Interrupted<E>> {
-        if faults.iter().any(|fault| fault.kind == FaultKind::Unknown) {
+    fn tell<E: From<TableError>>(
+        &self,
+        mut faults: Vec<TableFault>,
+        report: Report<'_, E>,
+    ) -> Result<(), Interrupted<E>> {
+        if faults.iter().any(|fault| fault.kind == TableFaultKind::Unknown) {
             let mut own = Retained::default();
             for key in self.table.intents()? {
                 if let Some(intent) = self.table.intent(&key)? {
@@ -352,7 +362,8 @@ impl Verification<'_> {
             let pipeline = pipeline_prefix(self.table.slug);
             faults.retain(|fault| {
                 let relative = fault.key.strip_prefix(&pipeline).unwrap_or(&fault.key);
-                fault.kind != FaultKind::Unknown || !(own.files.contains(relative) || own.manifest.contains(&fault.key))
+                fault.kind != TableFaultKind::Unknown
+                    || !(own.files.contains(relative) || own.manifest.contains(&fault.key))
             });
         }
         if faults.is_empty() {
@@ -380,8 +391,8 @@ impl Retained {
     }
 }
 
-fn fault(kind: FaultKind, bucket: Bucket, key: String, found: String) -> Fault {
-    Fault { kind, bucket, key, found, owner: None }
+fn fault(kind: TableFaultKind, bucket: Bucket, key: String, found: String) -> TableFault {
+    TableFault { kind, bucket, key, found, owner: None }
 }
 
 fn read<K: ShardKey, V: serde::de::DeserializeOwned>(table: &TableStore<'_>, shard: &ShardRef<K>) -> TableResult<()> {

@@ -17,7 +17,9 @@ use lakemill::domain::pipeline::*;
 use lakemill::domain::table_log::cuts::CutTargets;
 use lakemill::engine::convert::Resources;
 use lakemill::engine::run::{LocalLease, RunFailure, RunRequest, run};
-use lakemill::pipelines::tables::{Fault, FaultKind, TableError, TableStore, mark_anew, mark_lost, recover, verify};
+use lakemill::pipelines::tables::{
+    TableError, TableFault, TableFaultKind, TableStore, mark_anew, mark_lost, recover, verify,
+};
 use lakemill::ports::expressions::*;
 use lakemill::ports::observer::{RunObserver, Stop};
 use lakemill::ports::store::{Bucket, Lease, LeaseLost, WriteOptions};
@@ -339,13 +341,13 @@ impl World {
         for config in &self.tables {
             let table = TableStore { store: &self.store, slug: &self.slug, table: config.name };
             recover(&table, table.root().unwrap().readable(), &lease).unwrap();
-            let mut faults: Vec<Fault> = Vec::new();
-            let verified = verify(&table, &mut |found: &[Fault]| {
+            let mut faults: Vec<TableFault> = Vec::new();
+            let verified = verify(&table, &mut |found: &[TableFault]| {
                 faults.extend_from_slice(found);
                 Ok::<_, TableError>(())
             });
             count += faults.len();
-            let is_unknown = |fault: &&Fault| fault.kind == FaultKind::Unknown;
+            let is_unknown = |fault: &&TableFault| fault.kind == TableFaultKind::Unknown;
             for fault in faults.iter().filter(is_unknown) {
                 let options = WriteOptions::leased(&lease);
                 self.store.delete(fault.bucket, std::slice::from_ref(&fault.key), &options).unwrap();
