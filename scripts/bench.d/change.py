@@ -15,6 +15,7 @@ import os
 import shutil
 import signal
 import sys
+import tempfile
 import time
 
 import change_jobs
@@ -136,13 +137,11 @@ def main():
     parser.add_argument("--log")
     args = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    os.makedirs(args.work, exist_ok=True)
     rows = []
     for which in args.sets:
         part = next(part for part in PARTS if which in part.SETS)
-        work = os.path.join(args.work, "change")
-        shutil.rmtree(work, ignore_errors=True)
-        os.makedirs(work)
-        try:
+        with tempfile.TemporaryDirectory(prefix="change-", dir=args.work) as work:
             for figures in part.measure(which, args, work):
                 row = {"set": which, **figures, "load": os.getloadavg()[0]}
                 rows.append((part, row))
@@ -151,8 +150,6 @@ def main():
                 if args.log:
                     with open(args.log, "a", encoding="utf-8") as log:
                         log.write(json.dumps(row) + "\n")
-        finally:
-            shutil.rmtree(work)
     for part in PARTS:
         cells = [[cell(row, field, form) for _, field, form in part.TABLE] for of, row in rows if of is part]
         if cells:
