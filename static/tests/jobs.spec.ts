@@ -96,7 +96,7 @@ test("a clean run says what it deletes before it starts", async ({ page, api }) 
   };
   await clean();
   const dialog = page.getByRole("dialog");
-  await expect(dialog).toContainText("Then deletes partitions whose CSVs were removed from the lake");
+  await expect(dialog).toContainText("Then deletes tables that are no longer in the config");
   await dialog.getByRole("button", { name: "Cancel" }).click();
   await clean();
   await dialog.getByRole("button", { name: "Start clean run" }).click();
