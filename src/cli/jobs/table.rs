@@ -7,7 +7,7 @@ use indicatif::HumanCount;
 
 use crate::cli::plain::plain;
 use crate::config::RECLAIM_IDLE_MS_DEFAULT;
-use crate::domain::job::{Job, JobStatus, Progress, RunErrorCode, Stage, TableResult, WaitReason};
+use crate::domain::job::{Job, JobStatus, Progress, Stage, TableResult, WaitReason};
 use crate::domain::layout::pipeline_prefix;
 
 /// A job's note is cut after this many characters; `--json` has all of it.
@@ -197,7 +197,7 @@ pub(super) fn newest_error(jobs: &[Job]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::job::{JobId, JobMessage, RunError, RunResult};
+    use crate::domain::job::{JobId, JobMessage, RunError, RunErrorCode, RunResult};
     use crate::domain::name::Slug;
 
     fn at(second: i64) -> DateTime<Utc> {

@@ -1590,6 +1590,12 @@ export interface components {
             sources_read: number;
             /** Format: uint64 */
             sources_skipped: number;
+            /**
+             * Format: uint64
+             * @description Sources whose CSVs left the lake and whose rows the table keeps, after the run.
+             * @default 0
+             */
+            sources_archived: number;
             /** @description The sources read, at most 10,000: first those with rejected rows or a note. */
             sources: components["schemas"]["SourceResult"][];
             /** @description Checks with `on_fail: warn` that failed, by name, with the number of rows. */
@@ -1667,7 +1673,7 @@ export interface components {
             path?: string | null;
         };
         /** @description The codes of [`RunError`]. */
-        RunErrorCode: ("pipeline_config_not_found" | "bucket_not_found" | "access_denied" | "disk_full" | "cancelled" | "internal") | "invalid_config" | "no_input" | "too_many_rejects" | "row_failed" | "expression_failed" | "header_mismatch" | "unreadable_source" | "source_changed" | "clean_run_required" | "accounting_broken" | "verification_failed" | "s3_error" | "lease_lost" | "source_being_written" | "invalid_job" | "worker_lost" | "worker_stopping" | "panicked";
+        RunErrorCode: ("pipeline_config_not_found" | "bucket_not_found" | "access_denied" | "disk_full" | "cancelled" | "internal") | "invalid_config" | "no_input" | "too_many_rejects" | "row_failed" | "expression_failed" | "header_mismatch" | "unreadable_source" | "source_changed" | "archived_sources_missing" | "accounting_broken" | "verification_failed" | "s3_error" | "lease_lost" | "source_being_written" | "invalid_job" | "worker_lost" | "worker_stopping" | "panicked";
         /** @description Why a queued job is not in the stream. */
         Waiting: "pipeline_busy" | "retry" | "source_being_written";
         /** @description The first rejected rows of a job. */

@@ -167,7 +167,12 @@ export function DeleteDialog({ entries, onClose }: Props) {
           <li class="dim">and {counted(files.length - SHOWN_MAX, "more file", "more files")}</li>
         )}
       </ul>
-      {slugs.length > 0 && <p>The next run of {slugs.join(", ")} removes their rows from the tables that read them.</p>}
+      {slugs.length > 0 && (
+        <p>
+          The next run of {slugs.join(", ")} removes their rows from the tables that read them, except from tables with{" "}
+          <code>when_removed: keep_rows</code>.
+        </p>
+      )}
       <Outcome state={state} verb="deleted" />
     </Confirm>
   );
