@@ -76,6 +76,7 @@ mod supervision;
 mod supply_chain;
 mod support;
 mod table_commits;
+mod table_history;
 mod tidy;
 mod units;
 mod verify;

@@ -9,6 +9,7 @@
 pub mod cuts;
 pub mod diff;
 pub mod entries;
+pub mod history;
 pub mod merge;
 pub mod regroup;
 pub mod root;

@@ -134,7 +134,7 @@ impl<'a> Edits<'a> {
         let anew = edit.is_anew();
         let mut edited = edit.finish(found, head).map_err(table_error)?;
         if anew {
-            output::retire_unknown(&table, &mut edited).map_err(table_error)?;
+            output::retire_unknown(&table, found.readable(), &mut edited).map_err(table_error)?;
         }
         let new: BTreeSet<&str> = edited.made.files.iter().map(|file| file.key.as_str()).collect();
         made.files.retain(|key, _| new.contains(key.as_str()));

@@ -1,10 +1,13 @@
 //! A converted table, ready to be published.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
 
 use crate::domain::job::TableResult;
 use crate::domain::pipeline::RejectLimits;
-use crate::domain::table_log::root::Totals;
+use crate::domain::table_log::root::{Retirement, Totals};
 use crate::engine::convert::SpooledFile;
 use crate::pipelines::tables::{Edited, FoundRoot};
 
@@ -22,5 +25,14 @@ pub(super) struct PreparedTable {
     /// The spooled rejects of the sources read, in key order.
     pub rejects: Vec<SpooledFile>,
     pub limits: RejectLimits,
+    /// How long what a commit retires stays.
+    pub keep_history: Duration,
     pub result: TableResult,
+}
+
+impl PreparedTable {
+    /// The retained commits whose time is over, oldest first. `now`: by the store's clock.
+    pub fn expired(&self, now: DateTime<Utc>) -> Vec<Retirement> {
+        self.found.readable().map(|root| root.expired(self.keep_history, now)).unwrap_or_default()
+    }
 }

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use chrono::{DateTime, Utc};
+
 use super::dropped_tables::{self, DroppedTable};
 use super::failure::{self, RunFailure};
 use super::prepared::PreparedTable;
@@ -14,10 +16,10 @@ use crate::domain::layout::pipeline_prefix;
 use crate::domain::table_log::root::{OwnedFile, Owner};
 use crate::engine::convert::SpooledFile;
 use crate::engine::run_error::{store_error, table_error};
-use crate::pipelines::tables::{Commit, NewObjects, TableError, TableStore};
+use crate::pipelines::tables::{Commit, FoundRoot, NewObjects, TableError, TableStore, expire};
 use crate::ports::observer::Stop;
 use crate::ports::store::{Bucket, WriteOptions};
-use crate::runtime::failpoint;
+use crate::runtime::{failpoint, rfc3339};
 use crate::sync::parallel_map;
 
 /// Parallel puts: each waits for the disk or the network more than it computes.
@@ -34,16 +36,18 @@ pub(super) fn publish_all(
     dropped: &[DroppedTable],
     result: &mut RunResult,
 ) -> Result<(), RunFailure> {
-    let tables: Vec<PreparedTable> = tables.into_iter().filter(|table| table.edited.is_some()).collect();
-    if tables.is_empty() && dropped.is_empty() {
+    let now = request.clock.now() - request.store.clock_skew().unwrap_or_default();
+    let (tables, unchanged): (Vec<_>, Vec<_>) = tables.into_iter().partition(|table| table.edited.is_some());
+    let unchanged: Vec<PreparedTable> = unchanged.into_iter().filter(|table| !table.expired(now).is_empty()).collect();
+    if tables.is_empty() && dropped.is_empty() && unchanged.is_empty() {
         return Ok(());
     }
     request.observer.begin_publishing().map_err(failure::stopped)?;
     counters.expect_partitions(result.tables.values().map(|table| table.partitions_written).sum());
-    let publisher = Publisher { request, counters, stager, committed: AtomicBool::new(false) };
+    let publisher = Publisher { request, counters, stager, now, committed: AtomicBool::new(false) };
     let published = tables.into_iter().try_for_each(|table| publisher.table(table));
     counters.stage(Stage::Finishing);
-    let done = published.and_then(|()| publisher.dropped(dropped));
+    let done = published.and_then(|()| publisher.expire(&unchanged)).and_then(|()| publisher.dropped(dropped));
     done.map_err(|error| match publisher.committed.into_inner() {
         true => RunFailure::from(error).partially(),
         false => error.into(),
@@ -54,6 +58,8 @@ struct Publisher<'a, 'scope, 'env> {
     request: &'a RunRequest<'a>,
     counters: &'a RunCounters<'a>,
     stager: &'a Stager<'scope, 'env>,
+    /// By the store's clock.
+    now: DateTime<Utc>,
     /// Set before the first commit: a failed one may have been applied.
     committed: AtomicBool,
 }
@@ -81,8 +87,10 @@ impl From<PublishError> for RunError {
 
 impl Publisher<'_, '_, '_> {
     fn table(&self, table: PreparedTable) -> Result<(), RunError> {
-        let PreparedTable { name, found, edited, made, .. } = table;
-        let Some(edited) = edited else { return Ok(()) };
+        let expired = table.expired(self.now);
+        let PreparedTable { name, found, edited, made, keep_history, .. } = table;
+        let Some(mut edited) = edited else { return Ok(()) };
+        edited.root.committed_at = rfc3339(self.now);
         self.may_write()?;
         let files = edited.made.files.clone();
         let put_files = || self.put_files(&files, &made);
@@ -93,8 +101,8 @@ impl Publisher<'_, '_, '_> {
             next: edited.root,
             retired: edited.retired,
             made: edited.made,
-            keep_history: false,
-            expired: Vec::new(),
+            keep_history: !keep_history.is_zero(),
+            expired,
         };
         let objects = NewObjects { shards: edited.shards, put_files: &put_files, files: files.len() };
         let confirm = || {
@@ -149,6 +157,17 @@ impl Publisher<'_, '_, '_> {
             None => self.request.store.put_file(Bucket::Warehouse, &full_key, &file.path, &options),
         };
         put.map(|_| ()).map_err(store_error)
+    }
+
+    /// Deletes the history of unchanged tables whose time is over.
+    fn expire(&self, tables: &[PreparedTable]) -> Result<(), RunError> {
+        for table in tables {
+            let FoundRoot::Readable(present) = &table.found else { continue };
+            self.may_write()?;
+            let store = TableStore { store: self.request.store, slug: self.request.slug(), table: &table.name };
+            expire(&store, present, &table.expired(self.now), self.request.lease).map_err(table_error)?;
+        }
+        Ok(())
     }
 
     fn dropped(&self, tables: &[DroppedTable]) -> Result<(), RunError> {

@@ -281,6 +281,7 @@ impl TableRun<'_> {
             made: BTreeMap::new(),
             rejects: Vec::new(),
             limits: self.mapping.rejects,
+            keep_history: self.mapping.keep_history,
             result: Report::default().finish(&end),
         }
     }
@@ -342,6 +343,7 @@ impl TableRun<'_> {
             made,
             rejects,
             limits: self.mapping.rejects,
+            keep_history: self.mapping.keep_history,
             result,
         })
     }

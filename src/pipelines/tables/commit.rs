@@ -94,12 +94,9 @@ impl Commit<'_> {
     fn plan_deletes(&mut self) -> TableResult<Objects> {
         let mut deletes = Objects::default();
         for expired in &self.expired {
-            let key = manifest_retired_key(self.table.slug, self.table.table, expired.sequence);
-            if let Some((json, _)) = self.table.small(&key)? {
-                let objects: Objects = self.table.json(key, &json)?;
-                deletes.files.extend(objects.files);
-                deletes.shards.extend(objects.shards);
-            }
+            let objects = self.table.retired(expired)?;
+            deletes.files.extend(objects.files);
+            deletes.shards.extend(objects.shards);
             deletes.commits.push(expired.sequence);
         }
         let expired: BTreeSet<u64> = self.expired.iter().map(|expired| expired.sequence).collect();

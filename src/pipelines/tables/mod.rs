@@ -9,6 +9,7 @@
 
 mod commit;
 mod edit;
+mod history;
 mod recover;
 mod repair;
 mod retag;
@@ -16,6 +17,7 @@ mod verify;
 
 pub use commit::{Commit, NewObjects};
 pub use edit::{Edit, Edited, MadeGroup, PartitionRowCounts, RootHead};
+pub use history::{NotRetained, expire};
 pub use recover::recover;
 pub use repair::{Marked, mark_anew, mark_lost};
 pub use retag::put_retagged;

@@ -34,13 +34,17 @@ pub(super) fn delete_intent(table: &TableStore<'_>, key: String, lease: &dyn Lea
     Ok(table.store.delete(Bucket::Pipelines, &[key], &WriteOptions::leased(lease))?)
 }
 
-/// Deletes objects of the table that `root` doesn't name.
+/// Deletes objects of the table that neither `root` nor a commit that it retains names.
 pub(super) fn delete_objects(
     table: &TableStore<'_>,
     root: Option<&Root>,
     objects: &Objects,
     lease: &dyn Lease,
 ) -> TableResult<()> {
+    let objects = match root {
+        Some(root) => table.without_retained(root, objects)?,
+        None => objects,
+    };
     let mut maps = Maps::of(root);
     let mut files = Vec::with_capacity(objects.files.len());
     for file in &objects.files {

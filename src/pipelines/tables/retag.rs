@@ -1,7 +1,7 @@
 //! Manifests of copied pipelines: a copied source has another tag.
 
 use super::{Maps, TableError, TableResult, TableStore};
-use crate::domain::layout::{manifest_key, manifest_shard_key};
+use crate::domain::layout::{manifest_key, manifest_retired_key, manifest_shard_key};
 use crate::domain::table_log::entries::SourceEntry;
 use crate::domain::table_log::root::Root;
 use crate::domain::table_log::shards::{ShardRef, ShardWriter};
@@ -46,10 +46,20 @@ pub fn put_retagged(
     root.sources = shards;
     root.is_foreign |= is_foreign;
     table.store.put(Bucket::Pipelines, &key, &root.to_json(), options)?;
-    if root.retained.is_empty() {
-        let unnamed = old.iter().filter(|name| root.sources.iter().all(|shard| shard.name != **name));
-        let keys: Vec<String> = unnamed.map(|name| manifest_shard_key(table.slug, table.table, name)).collect();
-        table.store.delete(Bucket::Pipelines, &keys, options)?;
+    let unnamed = old.into_iter().filter(|name| root.sources.iter().all(|shard| shard.name != *name));
+    match root.retained.last() {
+        None => {
+            let keys: Vec<String> = unnamed.map(|name| manifest_shard_key(table.slug, table.table, &name)).collect();
+            table.store.delete(Bucket::Pipelines, &keys, options)?;
+        }
+        // Earlier commits may need them.
+        Some(newest) => {
+            let mut retired = table.retired(newest)?;
+            retired.shards.extend(unnamed);
+            let json = serde_json::to_vec(&retired).unwrap_or_default();
+            let key = manifest_retired_key(table.slug, table.table, newest.sequence);
+            table.store.put(Bucket::Pipelines, &key, &json, options)?;
+        }
     }
     Ok(())
 }
