@@ -63,7 +63,11 @@ fn nothing_else(world: &World) {
     objects.extend(root.earlier().map(|sequence| manifest_root_key(&world.slug, "t", sequence)));
     objects.extend(root.retained.iter().map(|retired| manifest_retired_key(&world.slug, "t", retired.sequence)));
     let prefix = manifest_objects_prefix(&world.slug, "t");
-    let found = world.memory.objects().into_keys().filter(|(bucket, key)| *bucket == Bucket::Pipelines && key.starts_with(&prefix));
+    let found = world
+        .memory
+        .objects()
+        .into_keys()
+        .filter(|(bucket, key)| *bucket == Bucket::Pipelines && key.starts_with(&prefix));
     assert_eq!(found.map(|(_, key)| key).collect::<BTreeSet<_>>(), objects);
 }
 

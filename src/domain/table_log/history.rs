@@ -158,7 +158,8 @@ mod tests {
     #[test]
     fn oldest_retirements_expire() {
         let root = root(4, 6);
-        let expired = |keep, now| Vec::from_iter(root.expired(Duration::from_secs(keep), at(now)).iter().map(|r| r.sequence));
+        let expired =
+            |keep, now| Vec::from_iter(root.expired(Duration::from_secs(keep), at(now)).iter().map(|r| r.sequence));
         assert_eq!(expired(100, 139), [0; 0]);
         assert_eq!(expired(100, 140), [4]);
         assert_eq!(expired(100, 155), [4, 5]);

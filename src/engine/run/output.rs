@@ -11,17 +11,14 @@ use crate::sync::parallel_map;
 
 /// Adds to what a new manifest retires all objects in the table's folders that neither it nor a commit that
 /// the present root retains names: of earlier versions, of runs whose manifest is lost, and of others. New shards aren't stored yet, so that the names come from what was made.
-pub(super) fn retire_unknown(
-    table: &TableStore<'_>,
-    present: Option<&Root>,
-    edited: &mut Edited,
-) -> TableResult<()> {
+pub(super) fn retire_unknown(table: &TableStore<'_>, present: Option<&Root>, edited: &mut Edited) -> TableResult<()> {
     let pipeline = pipeline_prefix(table.slug);
     let prefixes = [table_prefix(table.slug, table.table), rejects_prefix(table.slug, table.table)];
     let at_a_time = if table.store.is_remote() { prefixes.len() } else { 1 };
     let listed = parallel_map(&prefixes, at_a_time, |prefix| list_all(table.store, Bucket::Warehouse, prefix))?;
     let retained = present.map(|root| table.retained(root)).transpose()?.unwrap_or_default();
-    let known = retained.files.iter().chain(&edited.made.files).chain(&edited.retired.files).map(|file| file.key.as_str());
+    let known =
+        retained.files.iter().chain(&edited.made.files).chain(&edited.retired.files).map(|file| file.key.as_str());
     let known: BTreeSet<&str> = known.chain(edited.unchanged.iter().map(String::as_str)).collect();
     let mut unknown = Vec::new();
     for object in listed.into_iter().flatten() {
