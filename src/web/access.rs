@@ -2,6 +2,7 @@
 
 use crate::domain::layout::{check_stored_key, parse_key, parse_new_key};
 use crate::domain::name::Slug;
+use crate::domain::table_log::history::AsOf;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::store::{ETag, ObjectMeta, Precondition};
 
@@ -83,6 +84,28 @@ pub fn optional_query<'a>(request: &'a Request, name: &str) -> Result<Option<&'a
         return Err(ApiError::new(ErrorCode::InvalidRequest, format!("query parameter `{name}` is given twice")));
     }
     Ok(first)
+}
+
+/// Describes `as_of`.
+pub const AS_OF: &str = "an RFC 3339 time, or the sequence of a commit: the table as it was; see `keep_history`";
+
+/// The query parameter `as_of`.
+///
+/// # Errors
+/// `invalid_request`.
+pub fn as_of_query(request: &Request) -> Result<Option<AsOf>, ApiError> {
+    optional_query(request, "as_of")?.map(as_of).transpose()
+}
+
+/// Parses a version of a table.
+///
+/// # Errors
+/// `invalid_request`.
+pub fn as_of(text: &str) -> Result<AsOf, ApiError> {
+    AsOf::parse(text).ok_or_else(|| {
+        let message = format!("`as_of` is `{}`, expected an RFC 3339 time or the sequence of a commit", clipped(text));
+        ApiError::new(ErrorCode::InvalidRequest, message)
+    })
 }
 
 /// Rejects unknown query parameters, for routes where ignoring a misspelt one would do something unintended.

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use crate::domain::name::Slug;
+use crate::domain::table_log::history::AsOf;
 use crate::http::{ApiError, ErrorCode};
 use crate::pipelines::history::HistoryError;
-use crate::pipelines::tables::TableError;
+use crate::pipelines::tables::{NotRetained, TableError};
 use crate::ports::kv::KvError;
 use crate::ports::store::StoreError;
 use crate::sync::{Permit, Semaphore};
@@ -61,6 +62,16 @@ pub fn from_history(error: HistoryError) -> ApiError {
 
 pub fn pipeline_not_found(slug: &Slug) -> ApiError {
     ApiError::new(ErrorCode::PipelineNotFound, format!("there is no pipeline `{slug}`"))
+}
+
+/// The error for a version of a table that isn't retained.
+pub fn version_not_found(table: &str, as_of: AsOf, found: &NotRetained) -> ApiError {
+    let NotRetained { oldest, committed_at } = found;
+    let message = format!(
+        "table `{table}` can't be read as of `{as_of}`; the oldest version is {oldest}, of {committed_at}. \
+         `keep_history` of the table says how long versions stay"
+    );
+    ApiError::new(ErrorCode::VersionNotFound, message)
 }
 
 /// An error of a table's manifest.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::access::{clipped, number_query, optional_query, slug_param};
+use super::access::{AS_OF, as_of_query, clipped, number_query, optional_query, slug_param};
 use super::endpoint::Endpoint;
 use super::tables::Tables;
 use super::tables::catalog::ConfigStatus;
@@ -33,11 +33,13 @@ pub(super) fn endpoints() -> Vec<Endpoint<Tables>> {
             .query::<String>("partition", "one partition, as `day=2013-01-01`")
             .query::<u64>("limit", "page size, for sources and for files: at most 1000, 100 by default")
             .query::<u64>("offset", "sources, and files, to skip")
+            .query::<String>("as_of", AS_OF)
             .answers::<Lineage>(200, "the page")
             .errors(&[
                 ErrorCode::PipelineNotFound,
                 ErrorCode::InvalidConfig,
                 ErrorCode::TableNotFound,
+                ErrorCode::VersionNotFound,
                 ErrorCode::TableDamaged,
                 ErrorCode::Overloaded,
                 ErrorCode::ObjectNotFound,
@@ -73,6 +75,8 @@ struct Source {
     rows_written: u64,
     rows_rejected: u64,
     rows_filtered: u64,
+    /// Its CSV left the lake, and the table keeps its rows.
+    archived: bool,
     /// Rows per partition: the first thousand.
     partitions: BTreeMap<String, u64>,
     partitions_total: u64,
@@ -106,6 +110,7 @@ fn lineage(tables: &Tables, request: &mut Request) -> Result<Response, ApiError>
     let source = optional_query(request, "source")?;
     let file = optional_query(request, "file")?;
     let partition = optional_query(request, "partition")?;
+    let as_of = as_of_query(request)?;
     if partition.is_some() && (source.is_some() || file.is_some()) {
         let message = "`partition` excludes `source` and `file`";
         return Err(ApiError::new(ErrorCode::InvalidRequest, message));
@@ -119,7 +124,9 @@ fn lineage(tables: &Tables, request: &mut Request) -> Result<Response, ApiError>
     let page = Page { offset, limit: limit as usize };
     let of = Subject { source, file, partition };
     let read = tables.manifests.present(&pipeline, &table.name, |found| {
-        let Some(root) = found.value.as_ref() else { return Ok(Some(None)) };
+        let Some(present) = found.value.as_ref() else { return Ok(Some(None)) };
+        let Some(earlier) = tables.manifests.earlier(&pipeline, present, as_of)? else { return Ok(None) };
+        let root = earlier.as_ref().unwrap_or(present);
         tables.manifests.read(&pipeline, root, |store, maps| Manifest { store, root, maps }.lineage(of, page))
     })?;
     let lineage = match (read.flatten(), source.or(file).or(partition)) {
@@ -319,6 +326,7 @@ impl Manifest<'_> {
             rows_written: entry.rows_written,
             rows_rejected: entry.rows_rejected,
             rows_filtered: entry.rows_filtered,
+            archived: entry.archived,
             partitions: entry.partitions.into_iter().take(NAMES_MAX).collect(),
             partitions_total,
             rejects,

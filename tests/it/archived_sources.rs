@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lakemill::domain::job::{RunErrorCode, RunResult};
+use lakemill::domain::job::{ChangedKeys, RunErrorCode, RunResult};
 use lakemill::domain::layout::manifest_key;
 use lakemill::domain::pipeline::WhenRemoved;
 use lakemill::engine::run::{RunFailure, differs};
@@ -238,4 +238,19 @@ fn sorted_segment_of_archived_sources_takes_later_sources_only() {
     assert!(error.message.contains("sort_by"), "{error:?}");
     lake.put("b.csv", "n\n3\n1\n");
     lake.run(how()).unwrap();
+}
+
+#[test]
+fn removal_that_an_event_names_archives_the_source() {
+    let world = world(TAGGED);
+    let before = world.warehouse();
+    world.remove("b.csv");
+    let keys = ChangedKeys::These(["b.csv".to_owned()].into());
+    let result = world.run(Ask { changed: Some(&keys), ..Ask::default() }).unwrap();
+    assert_eq!((result.tables["t"].sources_archived, world.warehouse()), (1, before));
+    assert_eq!(archived_of(&world), ["b.csv"]);
+    let mut world = world;
+    world.tables[0].when_removed = WhenRemoved::RemoveRows;
+    world.run(Ask { changed: Some(&keys), ..Ask::default() }).unwrap();
+    assert_eq!(world.manifest("t").unwrap().sources.len(), 3);
 }

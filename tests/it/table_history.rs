@@ -11,7 +11,7 @@ use lakemill::ports::store::Bucket;
 use crate::model::world::{Ask, Outage, Style, TableConfig, World};
 use crate::support::manifests::Manifest;
 
-const CLEAN: Ask<'static> = Ask { prefix: "", clean: true, dry_run: false };
+const CLEAN: Ask<'static> = Ask { prefix: "", changed: None, clean: true, dry_run: false };
 const STYLE: Style = Style { content_tags: true, listed_tags: true };
 
 /// A world that keeps history for 100 s.
@@ -44,7 +44,7 @@ fn versions(world: &World) -> BTreeMap<u64, BTreeMap<String, String>> {
     let (table, warehouse) = (table(world), world.warehouse());
     let roots = table.commits(&present(world), 0, usize::MAX).unwrap();
     let texts = |root: Root| {
-        let manifest = Manifest::of(&table, root);
+        let manifest = Manifest::try_of(&table, root).unwrap();
         let text = |key: &String| warehouse.get(key).unwrap_or_else(|| panic!("`{key}` is gone")).clone();
         manifest.files().map(|file| (file.key.clone(), text(&file.key))).collect()
     };

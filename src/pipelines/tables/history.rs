@@ -1,5 +1,6 @@
 //! Retained commits of a table: reading them, and deleting those whose time is over.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use super::recover::delete_objects;
@@ -86,16 +87,17 @@ impl TableStore<'_> {
 
     /// Leaves out objects that earlier commits need which `root` retains: a file that a commit retired is retained when a
     /// later one makes it again.
-    pub(super) fn without_retained(&self, root: &Root, mut objects: Objects) -> TableResult<Objects> {
+    pub(super) fn without_retained<'o>(&self, root: &Root, objects: &'o Objects) -> TableResult<Cow<'o, Objects>> {
         if root.retained.is_empty() || (objects.files.is_empty() && objects.shards.is_empty()) {
-            return Ok(objects);
+            return Ok(Cow::Borrowed(objects));
         }
+        let mut objects = objects.clone();
         let retained = self.retained(root)?;
         let files: BTreeSet<&str> = retained.files.iter().map(|file| file.key.as_str()).collect();
         let shards: BTreeSet<&str> = retained.shards.iter().map(String::as_str).collect();
         objects.files.retain(|file| !files.contains(file.key.as_str()));
         objects.shards.retain(|shard| !shards.contains(shard.as_str()));
-        Ok(objects)
+        Ok(Cow::Owned(objects))
     }
 }
 
@@ -117,10 +119,10 @@ pub fn expire(
         objects.files.extend(list.files);
         objects.shards.extend(list.shards);
     }
-    delete_objects(table, Some(&root), objects, lease)?;
+    delete_objects(table, Some(&root), &objects, lease)?;
     // The lists last: they tell the next call what is left.
     let commits = expired.iter().map(|retired| retired.sequence).collect();
-    delete_objects(table, Some(&root), Objects { commits, ..Objects::default() }, lease)?;
+    delete_objects(table, Some(&root), &Objects { commits, ..Objects::default() }, lease)?;
     let precondition = present.etag.clone().map_or(Precondition::None, Precondition::IfMatch);
     let options = WriteOptions::leased(lease).with(precondition);
     table.store.put(Bucket::Pipelines, &manifest_key(table.slug, table.table), &root.to_json(), &options)?;

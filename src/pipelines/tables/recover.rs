@@ -1,5 +1,6 @@
 //! Removes what a run left behind that died.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use super::{Maps, TableError, TableResult, TableStore};
@@ -43,7 +44,7 @@ pub(super) fn delete_objects(
 ) -> TableResult<()> {
     let objects = match root {
         Some(root) => table.without_retained(root, objects)?,
-        None => objects,
+        None => Cow::Borrowed(objects),
     };
     let mut maps = Maps::of(root);
     let mut files = Vec::with_capacity(objects.files.len());

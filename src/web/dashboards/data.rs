@@ -94,7 +94,7 @@ pub(super) fn data(dashboards: &Dashboards, request: &mut Request) -> Result<Res
     let mut more = Map::from_iter([("params".to_owned(), Value::Object(settings.to_json()))]);
     let mut results = Vec::new();
     if !statements.is_empty() {
-        let ran = dashboards.sql.run(&named.pipeline, &statements, limits, None)?;
+        let ran = dashboards.sql.run(&named.pipeline, &statements, limits, None, None)?;
         insert_config(&mut more, &ran.catalog.config);
         results = ran.outcomes;
     }

@@ -25,7 +25,7 @@ use crate::web::sql::{
 use crate::web::streams::attachment;
 use crate::web::tables::catalog::{ConfigStatus, insert_config};
 
-use params::{Params, parse_body, query};
+use params::{AsOfParam, Params, parse_body, query};
 
 /// Largest request to cancel, in bytes.
 const CANCEL_BYTES_MAX: u64 = 4 << 10;
@@ -49,7 +49,7 @@ pub(super) fn endpoints() -> Vec<Endpoint<QueryService>> {
             .takes::<QueryRequest>(QUERY_BODY_BYTES_MAX)
             .answers::<QueryAnswer>(200, "the first rows of the result")
             .errors(SQL_ERRORS)
-            .errors(&[ErrorCode::AlreadyExists]),
+            .errors(&[ErrorCode::AlreadyExists, ErrorCode::VersionNotFound]),
         Endpoint::post(
             "/api/p/{pipeline}/query/download",
             "query.download",
@@ -61,7 +61,7 @@ pub(super) fn endpoints() -> Vec<Endpoint<QueryService>> {
         .answers_bytes(200, "*/*", "the file")
         .header("Content-Disposition")
         .errors(SQL_ERRORS)
-        .errors(&[ErrorCode::AlreadyExists]),
+        .errors(&[ErrorCode::AlreadyExists, ErrorCode::VersionNotFound]),
         Endpoint::post("/api/p/{pipeline}/query/cancel", "query.cancel", "Cancels a running query", cancel)
             .reserved()
             .takes::<CancelRequest>(CANCEL_BYTES_MAX)
@@ -78,6 +78,8 @@ struct QueryRequest {
     /// Values of the parameters, by name or in order.
     #[serde(default)]
     params: Params,
+    /// The version of all tables: an RFC 3339 time, or the sequence of a commit if the statement reads one table.
+    as_of: Option<AsOfParam>,
     /// Most rows of the result.
     #[schemars(range(min = 0, max = 10_000))]
     limit: Option<u64>,
@@ -94,6 +96,8 @@ struct DownloadRequest {
     /// Values of the parameters, by name or in order.
     #[serde(default)]
     params: Params,
+    /// The version of all tables: an RFC 3339 time, or the sequence of a commit if the statement reads one table.
+    as_of: Option<AsOfParam>,
     /// An id by which the query can be cancelled.
     #[schemars(regex(pattern = r"^[A-Za-z0-9_-]{1,64}$"))]
     query_id: Option<String>,
@@ -147,7 +151,8 @@ fn run(queries: &QueryService, request: &mut Request) -> Result<Response, ApiErr
     }
     let limits = RowLimits { rows, bytes: QUERY_ROWS_BYTES_MAX };
     let statement = query(query_request.sql, query_request.params)?;
-    let ran = queries.sql.run(&pipeline, &[statement], limits, query_request.query_id.as_deref())?;
+    let as_of = query_request.as_of.map(AsOfParam::parse).transpose()?;
+    let ran = queries.sql.run(&pipeline, &[statement], limits, as_of, query_request.query_id.as_deref())?;
     let outcome = ran.outcomes.into_iter().next().ok_or_else(|| ApiError::internal("one statement gave no result"))?;
     let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let mut more = Map::from_iter([("elapsed_ms".to_owned(), elapsed_ms.into())]);
@@ -165,7 +170,8 @@ fn cancel(queries: &QueryService, request: &mut Request) -> Result<Response, Api
 fn download(queries: &QueryService, request: &mut Request) -> Result<Response, ApiError> {
     let pipeline = slug_param(request, "pipeline")?;
     let (format, extension, content_type) = format(request)?;
-    let DownloadRequest { sql: text, params, query_id: id } = parse_body(request)?;
+    let DownloadRequest { sql: text, params, as_of, query_id: id } = parse_body(request)?;
+    let as_of = as_of.map(AsOfParam::parse).transpose()?;
     let query = query(text, params)?;
     let sql = &queries.sql;
     let announcement = id.map(|id| sql.registry.announce(&pipeline, &query_id(&id)?)).transpose()?;
@@ -179,7 +185,7 @@ fn download(queries: &QueryService, request: &mut Request) -> Result<Response, A
     let tables = tables_or_error(verdict, &catalog.names())?;
     let until = Instant::now() + sql.timeout * TIMEOUTS_MAX;
     let all = may_list_tables(&query.sql);
-    let wanted = TablesRequest { pipeline: &pipeline, catalog: &catalog, named: &tables, all, span: None };
+    let wanted = TablesRequest { pipeline: &pipeline, catalog: &catalog, named: &tables, all, span: None, as_of };
     let (borrowed, opened) = sql.open(borrowed, &wanted, until, &cancellation)?;
     let (child, permit) = borrowed.into_parts();
     let deadline = Instant::now() + DOWNLOAD_MAX.max(sql.timeout);

@@ -6,8 +6,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::domain::limits::QUERY_PARAMETERS_MAX;
+use crate::domain::table_log::history::AsOf;
 use crate::http::{ApiError, ErrorCode, Request, json_object};
-use crate::web::access::clipped;
+use crate::web::access::{as_of, clipped};
 use crate::web::sql::{Param, Statement};
 
 /// By name (`$name`) or in order (`?`, `$1`): numbers, strings, booleans, null, and lists of these.
@@ -16,6 +17,23 @@ use crate::web::sql::{Param, Statement};
 pub(super) enum Params {
     Named(Map<String, Value>),
     Positional(Vec<Value>),
+}
+
+/// A version of tables.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "`as_of`: expected an RFC 3339 time or a sequence")]
+pub(super) enum AsOfParam {
+    Sequence(u64),
+    Text(String),
+}
+
+impl AsOfParam {
+    pub(super) fn parse(self) -> Result<AsOf, ApiError> {
+        match self {
+            Self::Sequence(sequence) => as_of(&sequence.to_string()),
+            Self::Text(text) => as_of(&text),
+        }
+    }
 }
 
 impl Default for Params {

@@ -9,13 +9,14 @@ use super::source_shards::SourceShards;
 use crate::domain::layout::manifest_key;
 use crate::domain::name::{Slug, TableName};
 use crate::domain::table_log::entries::StoredFile;
+use crate::domain::table_log::history::AsOf;
 use crate::domain::table_log::root::{ManifestError, Root};
 use crate::http::{ApiError, ErrorCode};
 use crate::pipelines::tables::{Maps, TableError, TableStore, tables};
 use crate::ports::store::{Bucket, ETag};
 use crate::sync::parallel_map;
 use crate::web::cache::parsed::{Cached, Parsed};
-use crate::web::failure::{from_store, from_table};
+use crate::web::failure::{from_store, from_table, version_not_found};
 use crate::web::stores::Objects;
 
 /// Concurrent HEAD requests.
@@ -192,6 +193,41 @@ impl Manifests {
         }
     }
 
+    /// A table's root as of a version, if that isn't the present one. `None`: a later commit deleted something.
+    ///
+    /// # Errors
+    /// `version_not_found`.
+    pub fn earlier(
+        &self,
+        pipeline: &Slug,
+        present: &Root,
+        as_of: Option<AsOf>,
+    ) -> Result<Option<Option<Root>>, ApiError> {
+        let Some(as_of) = as_of else { return Ok(Some(None)) };
+        let found = self.read(pipeline, present, |table, _| table.root_as_of(present, as_of))?;
+        let root = found.transpose().map_err(|none| version_not_found(&present.table, as_of, &none))?;
+        Ok(root.map(|root| Some(root).filter(|root| root.sequence != present.sequence)))
+    }
+
+    /// The files that a root names, in the order of partitions and sources, without the cache; `None` if a later commit
+    /// deleted some of the manifest.
+    pub fn list(&self, pipeline: &Slug, root: &Root, kind: FileKind) -> Result<Option<Vec<StoredFile>>, ApiError> {
+        self.read(pipeline, root, |table, maps| {
+            let mut files = Vec::new();
+            match kind {
+                FileKind::Data => maps.groups.visit(&mut table.reader(), |_, group| {
+                    files.extend(group.files.iter().cloned());
+                    Ok(())
+                })?,
+                FileKind::Rejects => maps.rejects.visit(&mut table.reader(), |_, file| {
+                    files.push(file.clone());
+                    Ok(())
+                })?,
+            }
+            Ok(files)
+        })
+    }
+
     /// The files that a root names, in the order of partitions and sources; `None` if a later commit deleted some of the
     /// manifest.
     pub fn files(
@@ -205,20 +241,7 @@ impl Manifests {
         if let Some((_, files)) = self.files.lock().lists.get(&of).filter(|(tag, _)| *tag == found.etag) {
             return Ok(Some(Arc::clone(files)));
         }
-        let files = self.read(pipeline, root, |table, maps| {
-            let mut files = Vec::new();
-            match kind {
-                FileKind::Data => maps.groups.visit(&mut table.reader(), |_, group| {
-                    files.extend(group.files.iter().cloned());
-                    Ok(())
-                })?,
-                FileKind::Rejects => maps.rejects.visit(&mut table.reader(), |_, file| {
-                    files.push(file.clone());
-                    Ok(())
-                })?,
-            }
-            Ok(files)
-        })?;
+        let files = self.list(pipeline, root, kind)?;
         let Some(files) = files.map(Arc::new) else { return Ok(None) };
         self.files.lock().insert(of, found.etag.clone(), &files);
         Ok(Some(files))

@@ -11,6 +11,7 @@ mod source_shards;
 use std::sync::Arc;
 
 use crate::domain::name::Slug;
+use crate::domain::table_log::history::AsOf;
 use crate::domain::table_schema::TableColumn;
 use crate::http::{ApiError, ErrorCode};
 use crate::sql::sandbox::{Relation, Sandbox};
@@ -72,19 +73,20 @@ impl Snapshots {
     /// Takes a snapshot of tables. With a `span`, files of the first table without these rows may be skipped.
     ///
     /// # Errors
-    /// `query_too_large`, `query_cancelled`, `query_timeout`, `overloaded`, `s3_error`, `bucket_not_found`, `internal`.
+    /// `version_not_found`, `query_too_large`, `query_cancelled`, `query_timeout`, `overloaded`, `s3_error`, `bucket_not_found`, `internal`.
     pub fn take(
         &self,
         pipeline: &Slug,
         tables: &[&CatalogTable],
         span: Option<Span>,
+        as_of: Option<AsOf>,
         deadline: Deadline<'_>,
     ) -> Result<TableSnapshot, ApiError> {
         let mut gone: Option<(String, Vec<String>)> = None;
         for _ in 0..TRIES_MAX {
             deadline.check().map_err(from_cache)?;
             let pending =
-                tables.iter().map(|table| self.pending(pipeline, table, span)).collect::<Result<Vec<_>, _>>()?;
+                tables.iter().map(|table| self.pending(pipeline, table, span, as_of)).collect::<Result<Vec<_>, _>>()?;
             if pending.iter().map(|one| one.files.len()).sum::<usize>() > SNAPSHOT_FILES_MAX {
                 return Err(too_many_files());
             }
@@ -108,8 +110,9 @@ impl Snapshots {
         pipeline: &Slug,
         table: &'a CatalogTable,
         span: Option<Span>,
+        as_of: Option<AsOf>,
     ) -> Result<PendingTable<'a>, ApiError> {
-        let selection = self.select(pipeline, table)?;
+        let selection = self.select(pipeline, table, as_of)?;
         let columns = selection.columns_of(table);
         let Selection { files, state, .. } = selection;
         let known_as = format!("{pipeline}/{}", table.name);
@@ -119,14 +122,14 @@ impl Snapshots {
         Ok(one)
     }
 
-    /// Selects the files of a table by its present manifests.
+    /// Selects the files of a table by its present manifest, or as of an earlier version.
     ///
     /// # Errors
     /// `invalid_config`, `s3_error`, `bucket_not_found`, `overloaded`, `internal`.
-    pub fn select(&self, pipeline: &Slug, table: &CatalogTable) -> Result<Selection, ApiError> {
+    pub fn select(&self, pipeline: &Slug, table: &CatalogTable, as_of: Option<AsOf>) -> Result<Selection, ApiError> {
         match table.is_system() {
-            true => self.manifests.select_rejects(pipeline),
-            false => self.manifests.select_table(pipeline, &table.name),
+            true => self.manifests.select_rejects(pipeline, as_of),
+            false => self.manifests.select_table(pipeline, &table.name, as_of),
         }
     }
 }

@@ -1,10 +1,12 @@
 //! Selects the files of tables.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::manifest::{FileKind, Manifests};
 use crate::domain::name::Slug;
 use crate::domain::table_log::entries::StoredFile;
+use crate::domain::table_log::history::AsOf;
 use crate::domain::table_log::root::Root;
 use crate::domain::table_schema::TableColumn;
 use crate::http::ApiError;
@@ -86,8 +88,20 @@ impl Selection {
 }
 
 impl Manifests {
-    pub(super) fn select_table(&self, pipeline: &Slug, table: &str) -> Result<Selection, ApiError> {
+    pub(super) fn select_table(
+        &self,
+        pipeline: &Slug,
+        table: &str,
+        as_of: Option<AsOf>,
+    ) -> Result<Selection, ApiError> {
         let select = |found: &Cached<Option<Root>>| {
+            if let Some(present) = found.value.as_ref() {
+                match self.earlier(pipeline, present, as_of)? {
+                    Some(None) => {}
+                    Some(Some(root)) => return self.select_earlier(pipeline, &root),
+                    None => return Ok(None),
+                }
+            }
             let files = self.files(pipeline, found, FileKind::Data)?;
             let columns = found.value.as_ref().as_ref().map(|root| root.schema.columns.clone());
             Ok(files.map(|files| {
@@ -98,10 +112,30 @@ impl Manifests {
         Ok(self.present(pipeline, table, select)?.unwrap_or_else(Selection::empty))
     }
 
-    pub(super) fn select_rejects(&self, pipeline: &Slug) -> Result<Selection, ApiError> {
+    fn select_earlier(&self, pipeline: &Slug, root: &Root) -> Result<Option<Selection>, ApiError> {
+        let files = self.list(pipeline, root, FileKind::Data)?;
+        let columns = Some(root.schema.columns.clone());
+        Ok(files.map(|files| Selection {
+            files: files.iter().map(TableFile::from).collect(),
+            state: state(root),
+            columns,
+        }))
+    }
+
+    pub(super) fn select_rejects(&self, pipeline: &Slug, as_of: Option<AsOf>) -> Result<Selection, ApiError> {
         let mut selection = Selection::empty();
         for table in self.tables(pipeline)? {
             let select = |found: &Cached<Option<Root>>| {
+                if let Some(present) = found.value.as_ref() {
+                    match self.earlier(pipeline, present, as_of)? {
+                        Some(None) => {}
+                        Some(Some(root)) => {
+                            let files = self.list(pipeline, &root, FileKind::Rejects)?;
+                            return Ok(files.map(|files| (Arc::new(files), state(&root))));
+                        }
+                        None => return Ok(None),
+                    }
+                }
                 let files = self.files(pipeline, found, FileKind::Rejects)?;
                 Ok(files.map(|files| (files, found.etag.0.clone())))
             };
@@ -112,6 +146,11 @@ impl Manifests {
         }
         Ok(selection)
     }
+}
+
+/// Identifies an earlier commit.
+fn state(root: &Root) -> String {
+    format!("{} {} {}", root.sequence, root.fence, root.committed_at)
 }
 
 #[cfg(test)]

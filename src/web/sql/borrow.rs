@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use super::SqlProblem;
 use super::failure::{from_problem, from_sandbox, problem};
 use crate::domain::name::Slug;
+use crate::domain::table_log::history::AsOf;
 use crate::http::{ApiError, ErrorCode};
 use crate::sql::sandbox::{Analysis, Child, Relation, SqlError};
 use crate::sync::Permit;
@@ -47,6 +48,8 @@ pub struct TablesRequest<'a> {
     pub all: bool,
     /// The rows needed of the only named table, in the order of its files.
     pub span: Option<Span>,
+    /// The version of all of them; `None`: the present one.
+    pub as_of: Option<AsOf>,
 }
 
 /// Moves tables' files out of a dead child's folder, for the next query of the same tables.

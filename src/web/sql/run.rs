@@ -14,6 +14,7 @@ use super::cancellation::{Cancellation, QueryRegistry};
 use super::failure::{cancelled, from_sandbox, survives};
 use super::types::{RowLimits, Rows, Statement, TableShape, statement};
 use crate::domain::name::{QueryId, Slug};
+use crate::domain::table_log::history::AsOf;
 use crate::http::{ApiError, ErrorCode};
 use crate::ports::Kv;
 use crate::sql::sandbox::{Relation, ResultRows, Sandbox};
@@ -50,6 +51,7 @@ struct Work<'a> {
     catalog: Arc<Catalog>,
     statements: &'a [Statement],
     limits: RowLimits,
+    as_of: Option<AsOf>,
     cancellation: &'a Cancellation,
     permit: Arc<Permit>,
     until: Instant,
@@ -135,12 +137,18 @@ impl Sql {
         until: Instant,
         cancellation: &Cancellation,
     ) -> Result<(BorrowedChild, OpenedTables), ApiError> {
-        let TablesRequest { pipeline, catalog, named, all, span } = *wanted;
+        let TablesRequest { pipeline, catalog, named, all, span, as_of } = *wanted;
         let is_named = |name: &str| named.iter().any(|other| other.eq_ignore_ascii_case(name));
         let tables: Vec<_> = catalog.tables.iter().filter(|table| is_named(&table.name)).collect();
+        if matches!(as_of, Some(AsOf::Sequence(_)))
+            && (tables.len() > 1 || tables.iter().any(|table| table.is_system()))
+        {
+            let message = "a sequence is a version of one table; give `as_of` a time for several";
+            return Err(ApiError::new(ErrorCode::InvalidRequest, message));
+        }
         let permit = Arc::clone(&borrowed.permit);
         let deadline = Deadline { until, stopped: &|| cancellation.is_cancelled() };
-        let (kept, snapshot) = borrowed.while_idle(|| self.snapshots.take(pipeline, &tables, span, deadline));
+        let (kept, snapshot) = borrowed.while_idle(|| self.snapshots.take(pipeline, &tables, span, as_of, deadline));
         let TableSnapshot { mut relations, rows, skipped, staged } = snapshot?;
         let mut borrowed = match kept {
             Some(borrowed) => borrowed,
@@ -164,7 +172,7 @@ impl Sql {
     }
 
     /// Runs statements over the pipeline's tables. One that fails, times out or crashes doesn't affect the others.
-    /// `query_id`: the id by which all of them can be cancelled.
+    /// `as_of`: a version of all tables. `query_id`: the id by which all of them can be cancelled.
     ///
     /// # Errors
     /// `pipeline_not_found`, `invalid_request` for a malformed id, `already_exists` for an id in use, `overloaded`,
@@ -174,6 +182,7 @@ impl Sql {
         pipeline: &Slug,
         statements: &[Statement],
         limits: RowLimits,
+        as_of: Option<AsOf>,
         query_id: Option<&str>,
     ) -> Result<QueryOutcomes, ApiError> {
         let announcement = query_id.map(|id| self.registry.announce(pipeline, &self::query_id(id)?)).transpose()?;
@@ -186,6 +195,7 @@ impl Sql {
             catalog: Arc::clone(&catalog),
             statements,
             limits,
+            as_of,
             cancellation: &cancellation,
             permit: self.permit()?,
             until: Instant::now() + self.timeout * TIMEOUTS_MAX,
@@ -262,7 +272,8 @@ impl Work<'_> {
         if allowed.is_empty() {
             return Ok(());
         }
-        let wanted = TablesRequest { pipeline: self.pipeline, catalog: &self.catalog, named: &tables, all, span: None };
+        let (pipeline, catalog, as_of) = (self.pipeline, &self.catalog, self.as_of);
+        let wanted = TablesRequest { pipeline, catalog, named: &tables, all, span: None, as_of };
         let opened = self.sql.open(borrowed, &wanted, self.until, self.cancellation);
         let (mut borrowed, _) = match opened {
             Ok(opened) => opened,

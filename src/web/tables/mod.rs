@@ -2,6 +2,7 @@
 
 pub mod catalog;
 pub mod catalogs;
+mod commits;
 mod filter;
 pub mod footers;
 mod page;
@@ -33,6 +34,7 @@ pub(super) fn endpoints() -> Vec<Endpoint<Tables>> {
             ]),
     ];
     endpoints.extend(rows::endpoints());
+    endpoints.extend(commits::endpoints());
     endpoints.extend(stats::endpoints());
     endpoints
 }

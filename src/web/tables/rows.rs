@@ -13,7 +13,7 @@ use crate::domain::limits::{PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX, QUERY_ROWS_BYTES_M
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::sql::identifier;
 use crate::sql::sandbox::{RowLimits, SandboxError, SqlErrorKind};
-use crate::web::access::{number_query, optional_query, slug_param};
+use crate::web::access::{AS_OF, as_of_query, number_query, optional_query, slug_param};
 use crate::web::endpoint::Endpoint;
 use crate::web::sql::failure::{SQL_ERRORS, from_sandbox};
 use crate::web::sql::{
@@ -39,9 +39,10 @@ pub(super) fn endpoints() -> Vec<Endpoint<Tables>> {
             .query::<String>("sort", "columns, separated by commas; with a leading `-`, descending")
             .query::<String>("filter", FILTER)
             .repeated()
+            .query::<String>("as_of", AS_OF)
             .answers::<RowsAnswer>(200, "the page")
             .errors(SQL_ERRORS)
-            .errors(&[ErrorCode::TableNotFound]),
+            .errors(&[ErrorCode::TableNotFound, ErrorCode::VersionNotFound]),
     ]
 }
 
@@ -70,7 +71,8 @@ fn rows(tables: &Tables, request: &mut Request) -> Result<Response, ApiError> {
     let child = tables.sql.child(&permit, &cancellation)?;
     let named = [table.name.clone()];
     let until = Instant::now() + tables.sql.timeout * TIMEOUTS_MAX;
-    let wanted = TablesRequest { pipeline: &pipeline, catalog: &catalog, named: &named, all: false, span: page.span() };
+    let (span, as_of) = (page.span(), as_of_query(request)?);
+    let wanted = TablesRequest { pipeline: &pipeline, catalog: &catalog, named: &named, all: false, span, as_of };
     let (mut borrowed, opened) = tables.sql.open(child, &wanted, until, &cancellation)?;
     let columns = opened.relations.first().map(|relation| relation.columns.as_slice()).unwrap_or_default();
     let statements = page.statements(&table.name, columns, opened.skipped)?;

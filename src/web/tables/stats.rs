@@ -69,7 +69,7 @@ fn stats(tables: &Tables, request: &mut Request) -> Result<Response, ApiError> {
     let catalog = tables.catalogs.catalog(&pipeline)?;
     let table = table_param(request, &catalog, &pipeline)?;
     let name = format!("{pipeline}/{}", table.name);
-    let mut selection = tables.snapshots.select(&pipeline, table)?;
+    let mut selection = tables.snapshots.select(&pipeline, table, None)?;
     if let Some(known) = tables.stats.get(&name, &selection.state, table) {
         return Ok(answer(known, &catalog.config));
     }
@@ -80,7 +80,7 @@ fn stats(tables: &Tables, request: &mut Request) -> Result<Response, ApiError> {
         if stats.complete {
             break;
         }
-        let present = tables.snapshots.select(&pipeline, table)?;
+        let present = tables.snapshots.select(&pipeline, table, None)?;
         if present.state == selection.state {
             break;
         }

@@ -715,6 +715,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/p/{pipeline}/tables/{table}/commits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the versions of a table that can be read */
+        get: operations["tables.commits"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/p/{pipeline}/tables/{table}/stats": {
         parameters: {
             query?: never;
@@ -1827,6 +1844,8 @@ export interface components {
             rows_rejected: number;
             /** Format: uint64 */
             rows_filtered: number;
+            /** @description Its CSV left the lake, and the table keeps its rows. */
+            archived: boolean;
             /** @description Rows per partition: the first thousand. */
             partitions: {
                 [key: string]: number;
@@ -2133,6 +2152,34 @@ export interface components {
             /** @description Present unless the tables were written under the current config. */
             config?: components["schemas"]["ConfigStatus"] | null;
         };
+        /** @description The versions of a table: the present one, and those that `keep_history` keeps. */
+        Commits: {
+            commits: components["schemas"]["Commit"][];
+            /** Format: uint64 */
+            total: number;
+        };
+        /** @description A version of a table. */
+        Commit: {
+            /** Format: uint64 */
+            sequence: number;
+            /** @description RFC 3339, by the store's clock. */
+            committed_at: string;
+            /** @description The run that published it. */
+            job_id: string;
+            /** Format: uint64 */
+            rows: number;
+            /** Format: uint64 */
+            files: number;
+            /** Format: uint64 */
+            bytes: number;
+            /** Format: uint64 */
+            sources: number;
+            /**
+             * Format: uint64
+             * @description Sources whose CSVs left the lake.
+             */
+            sources_archived: number;
+        };
         /** @description The response: statistics, and the config's status. */
         Stats: {
             table: string;
@@ -2168,7 +2215,7 @@ export interface components {
         };
         Error: {
             /** @enum {string} */
-            error: "invalid_request" | "invalid_slug" | "invalid_key" | "invalid_sql" | "invalid_event" | "unauthorized" | "forbidden_origin" | "not_found" | "pipeline_not_found" | "pipeline_config_not_found" | "dashboard_not_found" | "table_not_found" | "query_not_found" | "job_not_found" | "object_not_found" | "method_not_allowed" | "already_exists" | "name_taken" | "pipeline_busy" | "precondition_failed" | "payload_too_large" | "unsupported_media_type" | "misdirected_request" | "invalid_config" | "invalid_dashboard" | "invalid_archive" | "query_timeout" | "query_out_of_memory" | "query_too_large" | "query_cancelled" | "table_damaged" | "too_many_requests" | "internal" | "s3_error" | "bucket_not_found" | "worker_unavailable" | "kv_unavailable" | "overloaded";
+            error: "invalid_request" | "invalid_slug" | "invalid_key" | "invalid_sql" | "invalid_event" | "unauthorized" | "forbidden_origin" | "not_found" | "pipeline_not_found" | "pipeline_config_not_found" | "dashboard_not_found" | "table_not_found" | "version_not_found" | "query_not_found" | "job_not_found" | "object_not_found" | "method_not_allowed" | "already_exists" | "name_taken" | "pipeline_busy" | "precondition_failed" | "payload_too_large" | "unsupported_media_type" | "misdirected_request" | "invalid_config" | "invalid_dashboard" | "invalid_archive" | "query_timeout" | "query_out_of_memory" | "query_too_large" | "query_cancelled" | "table_damaged" | "too_many_requests" | "internal" | "s3_error" | "bucket_not_found" | "worker_unavailable" | "kv_unavailable" | "overloaded";
             message: string;
             problems?: Record<string, never>[];
             request_id: string;
@@ -5444,6 +5491,8 @@ export interface operations {
                 limit?: number;
                 /** @description sources, and files, to skip */
                 offset?: number;
+                /** @description an RFC 3339 time, or the sequence of a commit: the table as it was; see `keep_history` */
+                as_of?: string;
             };
             header?: never;
             path: {
@@ -5481,7 +5530,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description pipeline_not_found, table_not_found, object_not_found */
+            /** @description pipeline_not_found, table_not_found, version_not_found, object_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6362,6 +6411,8 @@ export interface operations {
                     params?: {
                         [key: string]: unknown;
                     } | unknown[];
+                    /** @description The version of all tables: an RFC 3339 time, or the sequence of a commit if the statement reads one table. */
+                    as_of?: (number | string) | null;
                     /**
                      * Format: uint64
                      * @description Most rows of the result.
@@ -6409,7 +6460,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description pipeline_not_found */
+            /** @description pipeline_not_found, version_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6503,6 +6554,8 @@ export interface operations {
                     params?: {
                         [key: string]: unknown;
                     } | unknown[];
+                    /** @description The version of all tables: an RFC 3339 time, or the sequence of a commit if the statement reads one table. */
+                    as_of?: (number | string) | null;
                     /** @description An id by which the query can be cancelled. */
                     query_id?: string | null;
                 };
@@ -6546,7 +6599,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description pipeline_not_found */
+            /** @description pipeline_not_found, version_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7547,6 +7600,8 @@ export interface operations {
                 sort?: string;
                 /** @description `column:operator:value`; all filters must match. Operators: `eq`, `ne`, `lt`, `le`, `gt`, `ge`, `contains`, `starts_with`, `in` and `not_in` (values between commas, or a JSON array of texts), and `is_null` and `is_not_null`, which take no value. Nulls pass `ne` and `not_in`, and none of the other comparisons. */
                 filter?: string[];
+                /** @description an RFC 3339 time, or the sequence of a commit: the table as it was; see `keep_history` */
+                as_of?: string;
             };
             header?: never;
             path: {
@@ -7584,7 +7639,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description pipeline_not_found, table_not_found */
+            /** @description pipeline_not_found, table_not_found, version_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7603,6 +7658,106 @@ export interface operations {
                 };
             };
             /** @description invalid_config, query_timeout, query_out_of_memory, query_too_large, query_cancelled, table_damaged */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description s3_error, bucket_not_found */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description kv_unavailable, overloaded */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    "tables.commits": {
+        parameters: {
+            query?: {
+                /** @description page size: at most 200, 50 by default */
+                limit?: number;
+                /** @description versions to skip */
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                pipeline: string;
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the versions, newest first */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Commits"];
+                };
+            };
+            /** @description invalid_request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description pipeline_not_found, table_not_found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description payload_too_large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description invalid_config, table_damaged */
             422: {
                 headers: {
                     [name: string]: unknown;

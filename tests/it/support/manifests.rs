@@ -38,7 +38,7 @@ impl Manifest {
     }
 
     /// The manifest with this root.
-    fn try_of(table: &TableStore<'_>, root: Root) -> TableResult<Self> {
+    pub fn try_of(table: &TableStore<'_>, root: Root) -> TableResult<Self> {
         let (maps, mut reader) = (Maps::of(Some(&root)), table.reader());
         Ok(Self {
             sources: maps.sources.entries(&mut reader).collect::<TableResult<_>>()?,

@@ -9,6 +9,7 @@ mod cancel;
 mod config;
 mod dashboards;
 mod fleet;
+mod history;
 mod impact;
 mod infer;
 mod jobs;
