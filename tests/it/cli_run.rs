@@ -168,6 +168,7 @@ Commands:
   enqueue        Enqueue a run of a pipeline and print the job's id
   jobs           List the jobs of a pipeline, or of all, newest first
   cancel         Cancel a queued or running job
+  verify         Compare the files of a pipeline's tables with their manifests
   webhook        Manage the object store's notifications of new files
   doctor         Check all dependencies of the services, and suggest fixes
   health         Check that a service responds, for health checks
@@ -235,7 +236,7 @@ fn help_lists_commands_and_options() {
 
 #[test]
 fn help_of_every_command_lists_exit_statuses() {
-    for words in ["run", "up", "worker", "web", "enqueue", "jobs", "webhook", "doctor", "hash-password"] {
+    for words in ["run", "up", "worker", "web", "enqueue", "jobs", "verify", "webhook", "doctor", "hash-password"] {
         let ran = call(lakemill().args([words, "--help"])).ok();
         assert!(ran.stdout.contains("\nExit status: 0 "), "{}", ran.stdout);
     }

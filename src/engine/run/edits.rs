@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::accounting::{self, RowsPlaced};
 use super::output;
-use super::result::{Report, ReportEnd};
+use super::result::{TableReport, TableReportEnd};
 use super::update::{UpdatedGroup, UpdatedPartition};
 use crate::domain::job::{RunError, TableResult};
 use crate::domain::layout::{relative_data_key, relative_rejects_key};
@@ -30,7 +30,7 @@ pub(super) struct Edits<'a> {
     read_at: String,
     made: Made,
     rejects: Vec<SpooledFile>,
-    report: Report,
+    report: TableReport,
     placed: RowsPlaced,
 }
 
@@ -56,7 +56,7 @@ impl<'a> Edits<'a> {
     ) -> Result<Self, RunError> {
         let edit = Edit::new(table, found, anew, job_id).map_err(table_error)?;
         let (sources, made, rejects) = (Arc::clone(sources), Made::default(), Vec::new());
-        let (report, placed) = (Report::default(), RowsPlaced::default());
+        let (report, placed) = (TableReport::default(), RowsPlaced::default());
         Ok(Self { table, edit, sources, read_at, made, rejects, report, placed })
     }
 
@@ -140,7 +140,7 @@ impl<'a> Edits<'a> {
         made.files.retain(|key, _| new.contains(key.as_str()));
         let before = found.readable().map(|root| root.totals);
         let (totals, partitions) = (edited.root.totals, edited.partitions.clone());
-        let result = report.finish(&ReportEnd { totals, before, listed, partitions, tables });
+        let result = report.finish(&TableReportEnd { totals, before, listed, partitions, tables });
         Ok(Finished { edited, made: made.files, rejects, result })
     }
 }

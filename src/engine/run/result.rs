@@ -20,7 +20,7 @@ const SOURCES_MAX: usize = 10_000;
 
 /// What a run did with a table, in memory that doesn't depend on the number of sources.
 #[derive(Debug, Default)]
-pub(super) struct Report {
+pub(super) struct TableReport {
     read: u64,
     warnings: BTreeMap<String, u64>,
     /// Those with rejected rows or a note.
@@ -32,7 +32,7 @@ pub(super) struct Report {
 
 /// The rest of the result.
 #[derive(Debug, Default)]
-pub(super) struct ReportEnd {
+pub(super) struct TableReportEnd {
     pub totals: Totals,
     pub before: Option<Totals>,
     /// Sources in the lake.
@@ -43,7 +43,7 @@ pub(super) struct ReportEnd {
     pub tables: usize,
 }
 
-impl Report {
+impl TableReport {
     pub fn read(&mut self, outcome: &SourceOutcome) {
         self.read += 1;
         for (check, rows) in &outcome.warnings {
@@ -73,7 +73,7 @@ impl Report {
         }
     }
 
-    pub fn finish(self, end: &ReportEnd) -> TableResult {
+    pub fn finish(self, end: &TableReportEnd) -> TableResult {
         let of = |is_wanted: &dyn Fn(&PartitionRowCounts) -> bool| -> Vec<String> {
             end.partitions.iter().filter(|rows| is_wanted(rows)).map(|rows| rows.partition.clone()).collect()
         };
@@ -104,7 +104,7 @@ impl Report {
         }
     }
 
-    fn changes(&self, end: &ReportEnd) -> TableChanges {
+    fn changes(&self, end: &TableReportEnd) -> TableChanges {
         let some = |rows: u64| Some(rows).filter(|rows| *rows > 0);
         let mut shown: Vec<&PartitionRowCounts> = end.partitions.iter().collect();
         shown.sort_by(|a, b| {
@@ -140,14 +140,14 @@ mod tests {
             outcome.rows.source = source.to_owned();
             outcome
         };
-        let mut report = Report::default();
+        let mut report = TableReport::default();
         [("b", "p=2"), ("d", "p=4")].iter().for_each(|(source, partition)| report.read(&outcome(source, partition)));
         for source in ["d", "c", "d"] {
             report.touched(source, ["p=3".to_owned()].iter());
         }
         let totals = Totals { partitions: 5, ..Totals::default() };
         let partitions = vec![rows("p=2", 7, 9), rows("p=3", 1, 0), rows("p=4", 0, 4)];
-        let result = report.finish(&ReportEnd { totals, partitions, tables: 1, ..ReportEnd::default() });
+        let result = report.finish(&TableReportEnd { totals, partitions, tables: 1, ..TableReportEnd::default() });
         let changes: Vec<_> = result
             .changes
             .partitions
@@ -170,15 +170,15 @@ mod tests {
         let partitions: Vec<PartitionRowCounts> = (0..20_000).map(|n| rows(&format!("p={n:05}"), 0, 1)).collect();
         for (tables, shown) in [(1, CHANGES_SHOWN_MAX), (20, 100), (1_000, SHOWN_MIN), (0, CHANGES_SHOWN_MAX)] {
             let totals = Totals { partitions: 20_000, ..Totals::default() };
-            let end = ReportEnd { totals, partitions: partitions.clone(), tables, ..ReportEnd::default() };
-            let changes = Report::default().finish(&end).changes;
+            let end = TableReportEnd { totals, partitions: partitions.clone(), tables, ..TableReportEnd::default() };
+            let changes = TableReport::default().finish(&end).changes;
             assert_eq!((changes.partitions.len(), changes.partitions_total), (shown, 20_000));
         }
     }
 
     #[test]
     fn few_of_many_sources_are_listed_and_first_those_with_rejected_rows() {
-        let mut report = Report::default();
+        let mut report = TableReport::default();
         for at in 0..SOURCES_MAX + 10 {
             let mut outcome = SourceOutcome::default();
             outcome.rows.source = format!("{at:06}");
@@ -187,8 +187,11 @@ mod tests {
             report.read(&outcome);
         }
         let partitions = vec![rows("", 0, 1)];
-        let end =
-            ReportEnd { totals: Totals { partitions: 1, ..Totals::default() }, partitions, ..ReportEnd::default() };
+        let end = TableReportEnd {
+            totals: Totals { partitions: 1, ..Totals::default() },
+            partitions,
+            ..TableReportEnd::default()
+        };
         let result = report.finish(&end);
         assert_eq!((result.sources.len(), result.sources_read), (SOURCES_MAX, SOURCES_MAX as u64 + 10));
         assert_eq!(result.sources.iter().filter(|source| source.rows_rejected > 0).count(), 10);

@@ -155,12 +155,14 @@ impl<'a> Reads<'a> {
     fn look_up(&mut self) -> Result<(), RunError> {
         let prefix = pipeline_prefix(self.request.slug());
         let batch = std::mem::take(&mut self.batch);
-        let heads = parallel_map(&batch, PARALLEL_HEADS_MAX, |(listed, _)| match listed.etag {
-            None => self.request.store.head(Bucket::Lake, &format!("{prefix}{}", listed.key)).map(Some),
-            Some(_) => Ok(None),
+        let untagged: Vec<&str> =
+            batch.iter().filter(|(listed, _)| listed.etag.is_none()).map(|(listed, _)| listed.key.as_str()).collect();
+        let heads = parallel_map(&untagged, PARALLEL_HEADS_MAX, |key| {
+            self.request.store.head(Bucket::Lake, &format!("{prefix}{key}"))
         });
-        for ((listed, entry), head) in batch.into_iter().zip(heads.map_err(store_error)?) {
-            let listed = match head {
+        let mut heads = heads.map_err(store_error)?.into_iter();
+        for (listed, entry) in batch {
+            let listed = match listed.etag.is_none().then(|| heads.next().flatten()) {
                 Some(None) => continue,
                 Some(Some(head)) => {
                     let etag = head.etag.map(|etag| etag.0);

@@ -11,7 +11,7 @@ use super::lake::{Lake, check_not_being_written};
 use super::prepared::PreparedTable;
 use super::progress::RunCounters;
 use super::request::RunRequest;
-use super::result::{Report, ReportEnd};
+use super::result::{TableReport, TableReportEnd};
 use super::sources::{self, SourceChanges};
 use super::stager::Stager;
 use super::update::{NoUpdate, Update, UpdatedGroup, UpdatedPartition, Updater};
@@ -272,7 +272,7 @@ impl TableRun<'_> {
     fn unchanged(&self, planned: PlannedTable) -> PreparedTable {
         let totals = planned.found.readable().map(|root| root.totals).unwrap_or_default();
         let before = planned.found.readable().map(|root| root.totals);
-        let end = ReportEnd { totals, before, listed: planned.sources.listed, ..ReportEnd::default() };
+        let end = TableReportEnd { totals, before, listed: planned.sources.listed, ..TableReportEnd::default() };
         PreparedTable {
             name: self.mapping.table.as_str().to_owned(),
             found: planned.found,
@@ -282,7 +282,7 @@ impl TableRun<'_> {
             rejects: Vec::new(),
             limits: self.mapping.rejects,
             keep_history: self.mapping.keep_history,
-            result: Report::default().finish(&end),
+            result: TableReport::default().finish(&end),
         }
     }
 
