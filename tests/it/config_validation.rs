@@ -775,3 +775,25 @@ fn schema_and_validation_agree_and_pointers_point_into_the_document() {
     }
     assert!(documents.len() > 1_500 && by_schema > 800, "{} documents, {by_schema} refused", documents.len());
 }
+
+#[test]
+fn history_and_archive_have_units_and_choices() {
+    let seconds = |value: &str| {
+        let pipeline = parse(&with("/mappings/0/keep_history", json!(value))).unwrap();
+        pipeline.mappings[0].keep_history.as_secs()
+    };
+    assert_eq!(["0s", "90s", "5m", "2h", "7d", "3650d"].map(seconds), [0, 90, 300, 7_200, 604_800, 315_360_000]);
+    check_each(&[
+        ("/keep_history", json!("3651d"), Limit, "/keep_history", "at most `3650d`"),
+        ("/keep_history", json!("7"), InvalidValue, "/keep_history", ""),
+        ("/keep_history", json!("-7d"), InvalidValue, "/keep_history", ""),
+        ("/keep_history", json!("1w"), InvalidValue, "/keep_history", ""),
+        ("/keep_history", json!(7), WrongType, "/keep_history", ""),
+        ("/when_removed", json!("keep"), InvalidValue, "/when_removed", "keep_rows"),
+    ]);
+    let canonical = |document: &str| parse(document).unwrap().mappings[0].canonical.clone();
+    for (field, value) in [("keep_history", "7d"), ("when_removed", "keep_rows")] {
+        let changed = with(&format!("/mappings/0/{field}"), json!(value));
+        assert_eq!(canonical(&changed), canonical(&base().to_string()), "it rebuilds no table");
+    }
+}

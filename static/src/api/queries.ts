@@ -107,6 +107,8 @@ export const tablesQuery = (pipeline: string) =>
 export interface RowsWanted {
   sort: string;
   filters: string[];
+  /** A version: a time or the sequence of a commit. */
+  asOf?: string;
 }
 
 /** Page size of grids. */
@@ -115,14 +117,20 @@ export const ROWS_PAGE = 200;
 export const rowsPage = (
   pipeline: string,
   table: string,
-  { sort, filters }: RowsWanted,
+  { sort, filters, asOf }: RowsWanted,
   { limit, offset, signal }: { limit: number; offset: number; signal?: AbortSignal },
 ) =>
   ask(
     api.GET("/api/p/{pipeline}/tables/{table}/rows", {
       params: {
         path: { pipeline, table },
-        query: { limit, offset, ...(sort ? { sort } : {}), ...(filters.length > 0 ? { filter: filters } : {}) },
+        query: {
+          limit,
+          offset,
+          ...(sort ? { sort } : {}),
+          ...(filters.length > 0 ? { filter: filters } : {}),
+          ...(asOf ? { as_of: asOf } : {}),
+        },
       },
       ...(signal ? { signal } : {}),
     }),
@@ -139,7 +147,7 @@ export const rowsQuery = (pipeline: string, table: string, wanted: RowsWanted) =
 export const lineageQuery = (
   pipeline: string,
   table: string,
-  query: { source?: string; file?: string; partition?: string; limit?: number; offset?: number } = {},
+  query: { source?: string; file?: string; partition?: string; as_of?: string; limit?: number; offset?: number } = {},
 ) =>
   queryOptions({
     queryKey: [...keys.table(pipeline, table), "lineage", query] as const,
@@ -147,6 +155,14 @@ export const lineageQuery = (
       ask(
         api.GET("/api/p/{pipeline}/tables/{table}/lineage", { params: { path: { pipeline, table }, query }, signal }),
       ),
+  });
+
+/** The newest versions of a table that can be read. */
+export const commitsQuery = (pipeline: string, table: string) =>
+  queryOptions({
+    queryKey: [...keys.table(pipeline, table), "commits"] as const,
+    queryFn: ({ signal }) =>
+      ask(api.GET("/api/p/{pipeline}/tables/{table}/commits", { params: { path: { pipeline, table } }, signal })),
   });
 
 export const statsQuery = (pipeline: string, table: string) =>

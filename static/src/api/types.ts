@@ -20,6 +20,7 @@ export type ColumnStats = Schemas["ColumnStats"];
 export type QueryAnswer = Schemas["QueryAnswer"];
 export type SavedQuery = Schemas["SavedQuery"];
 export type LineageSource = Schemas["Source"];
+export type Commit = Schemas["Commit"];
 export type TableFile = Schemas["TableFile"];
 export type LakeLevel = Schemas["Level"];
 export type LakeFile = Schemas["File"];

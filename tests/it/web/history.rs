@@ -108,3 +108,20 @@ fn archived_sources_are_shown() {
         assert_eq!(failed.code.to_string(), "archived_sources_missing");
     });
 }
+
+#[test]
+fn renamed_pipeline_keeps_its_versions() {
+    on_both(|kind| {
+        let ran = versions(kind);
+        let before = ran.get("tables/t/commits");
+        ran.browser.patch("/api/pipelines/trips", &json!({ "newSlug": "tours" })).ok();
+        let get = |path: &str| ran.browser.get(&format!("/api/p/tours/{path}")).ok().json();
+        assert_eq!(get("tables/t/commits"), before);
+        assert_eq!(
+            (get("tables/t/rows?as_of=1")["total"].clone(), get("tables/t/lineage?as_of=1")["sources_total"].clone()),
+            (json!(2), json!(2))
+        );
+        let body = json!({ "sql": "SELECT count(*) FROM t", "as_of": 1 });
+        assert_eq!(ran.browser.post("/api/p/tours/query", &body).ok().json()["rows"], json!([[2]]));
+    });
+}

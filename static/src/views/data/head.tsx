@@ -7,6 +7,7 @@ import { Badge } from "../../components/status";
 import { bytes, count, counted } from "../../format/number";
 import { routes, RUN_AT_ONCE } from "../../browser/routes";
 import { TABS, type Address, type Tab } from "./url-state";
+import { History } from "./history";
 import { MakeDashboard } from "./make-dashboard";
 import { download, downloads, FORMATS, type Format } from "../../components/download";
 import { statement } from "./statement";
@@ -58,6 +59,9 @@ export function TableHead({
           · {bytes(table.bytes)}
         </span>
         <span class="grow" />
+        {!table.system && (tab === "rows" || tab === "sources") && (
+          <History slug={slug} table={table} address={address} />
+        )}
         <Button
           icon={<ChartLine />}
           variant="quiet"

@@ -116,7 +116,7 @@ function TableView({ slug, table, config }: { slug: string; table: Table; config
         <ChartStrip slug={slug} table={table} onClose={() => address.set({ chart: false }, { replace: true })} />
       )}
       {tab === "rows" &&
-        (table.rows === 0 && address.filterTexts.length === 0 ? (
+        (table.rows === 0 && address.filterTexts.length === 0 && address.asOf === undefined ? (
           <NoRows slug={slug} table={table} rejected={rejected} />
         ) : (
           <Rows slug={slug} table={table} address={address} />

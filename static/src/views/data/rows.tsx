@@ -1,7 +1,7 @@
 import { keepPreviousData, useQuery } from "@tanstack/preact-query";
 import { useCallback, useMemo, useRef } from "preact/hooks";
 import { asFailure } from "../../api/failure";
-import { rowsPage, rowsQuery, ROWS_PAGE } from "../../api/queries";
+import { rowsPage, rowsQuery, ROWS_PAGE, type RowsWanted } from "../../api/queries";
 import type { Row, Table } from "../../api/types";
 import { Button } from "../../components/button";
 import { Grid, usePages, type FetchPage, type GridColumn } from "../../components/grid";
@@ -26,7 +26,7 @@ interface First {
 export async function wholePage(
   slug: string,
   table: string,
-  wanted: { sort: string; filters: string[] },
+  wanted: RowsWanted,
   page: { first: number; count: number; signal: AbortSignal },
 ): Promise<Row[]> {
   const rows: Row[] = [];
@@ -44,9 +44,12 @@ export async function wholePage(
 }
 
 /** Rows of a table by the sort and filters in the URL. */
-export function useTableRows(slug: string, table: string, sort: string, filterTexts: string[]) {
+export function useTableRows(slug: string, table: string, sort: string, filterTexts: string[], asOf = "") {
   const filterKey = JSON.stringify(filterTexts);
-  const wanted = useMemo(() => ({ sort, filters: JSON.parse(filterKey) as string[] }), [sort, filterKey]);
+  const wanted = useMemo(
+    () => ({ sort, filters: JSON.parse(filterKey) as string[], ...(asOf ? { asOf } : {}) }),
+    [sort, filterKey, asOf],
+  );
   const first = useQuery({ ...rowsQuery(slug, table, wanted), placeholderData: keepPreviousData });
   const { data, isPlaceholderData } = first;
   const fetchPage = useCallback<FetchPage>(
@@ -59,7 +62,7 @@ export function useTableRows(slug: string, table: string, sort: string, filterTe
     isPlaceholderData ? never : fetchPage,
     data ? (data.rows as Row[]) : NONE,
   );
-  const refused = useRefused(first, `${slug} ${table} ${sort} ${filterKey}`);
+  const refused = useRefused(first, `${slug} ${table} ${sort} ${filterKey} ${asOf}`);
   return { first, rows, stale: isPlaceholderData, refused };
 }
 
@@ -89,8 +92,8 @@ function Refused({ column, why, onClear }: Refusal & { onClear: () => void }) {
 }
 
 export function Rows({ slug, table, address }: { slug: string; table: Table; address: Address }) {
-  const { sort, filters, filterTexts, sortText, row, set } = address;
-  const { first, rows, stale, refused } = useTableRows(slug, table.name, sortText, filterTexts);
+  const { sort, filters, filterTexts, sortText, row, asOf, set } = address;
+  const { first, rows, stale, refused } = useTableRows(slug, table.name, sortText, filterTexts, asOf);
   // Schema of the rows: a run may have published since the tables were listed.
   const columns: GridColumn[] = first.data?.columns ?? table.schema;
   const narrowed = filterTexts.length > 0;
@@ -130,10 +133,14 @@ export function Rows({ slug, table, address }: { slug: string; table: Table; add
                 error={refused}
                 onRetry={() => void first.refetch()}
                 actions={
-                  (narrowed || sortText) && (
-                    <Button onClick={() => set({ filters: [], sort: [] }, { replace: true })}>
-                      Clear filters and sort
-                    </Button>
+                  asOf !== undefined ? (
+                    <Button onClick={() => set({ asOf: undefined }, { replace: true })}>Show current version</Button>
+                  ) : (
+                    (narrowed || sortText) && (
+                      <Button onClick={() => set({ filters: [], sort: [] }, { replace: true })}>
+                        Clear filters and sort
+                      </Button>
+                    )
                   )
                 }
               />
@@ -150,7 +157,7 @@ export function Rows({ slug, table, address }: { slug: string; table: Table; add
       <footer class="data-foot" role="status">
         {first.data && !refused && (
           <span>
-            {narrowed
+            {narrowed && asOf === undefined
               ? `${count(first.data.total)} of ${counted(table.rows, "row")}`
               : counted(first.data.total, "row")}
           </span>

@@ -2,6 +2,7 @@ import { keepPreviousData, useQuery } from "@tanstack/preact-query";
 import { Link } from "wouter-preact";
 import { lineageQuery } from "../../api/queries";
 import type { LineageSource, Table } from "../../api/types";
+import { Badge } from "../../components/status";
 import { Empty, Failed, Skeleton } from "../../components/states";
 import { Time } from "../../components/time";
 import { bytes, count } from "../../format/number";
@@ -12,9 +13,13 @@ import { LINEAGE_PAGE } from "./partitions";
 
 /** Row counts by source: read = written + rejected + filtered. */
 export function Sources({ slug, table, address }: { slug: string; table: Table; address: Address }) {
-  const { page, set } = address;
+  const { page, asOf, set } = address;
   const { data, error, refetch, isPlaceholderData } = useQuery({
-    ...lineageQuery(slug, table.name, { limit: LINEAGE_PAGE, offset: page * LINEAGE_PAGE }),
+    ...lineageQuery(slug, table.name, {
+      limit: LINEAGE_PAGE,
+      offset: page * LINEAGE_PAGE,
+      ...(asOf ? { as_of: asOf } : {}),
+    }),
     placeholderData: keepPreviousData,
   });
   if (error && !data) return <Failed title="Couldn't load the sources" error={error} onRetry={() => void refetch()} />;
@@ -64,7 +69,16 @@ function SourceRow({ slug, table, source }: { slug: string; table: string; sourc
   return (
     <tr>
       <td>
-        <Link href={`~${routes.source(slug, source.key)}`}>{source.key}</Link>
+        {source.archived ? (
+          <>
+            {source.key}{" "}
+            <Badge tone="neutral" title="The CSV was removed from the lake. The table keeps its rows.">
+              archived
+            </Badge>
+          </>
+        ) : (
+          <Link href={`~${routes.source(slug, source.key)}`}>{source.key}</Link>
+        )}
       </td>
       <td class="num">{count(source.rows_read)}</td>
       <td class="num">{count(source.rows_written)}</td>

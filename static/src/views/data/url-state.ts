@@ -25,6 +25,8 @@ export interface Address {
   reason: string | undefined;
   page: number;
   chart: boolean;
+  /** A version of the table; undefined: the present one. */
+  asOf: string | undefined;
   set: (change: Change, how?: { replace?: boolean }) => void;
 }
 
@@ -37,6 +39,7 @@ export interface Change {
   reason?: string | undefined;
   page?: number;
   chart?: boolean;
+  asOf?: string | undefined;
 }
 
 function number(text: string | null): number | undefined {
@@ -63,6 +66,10 @@ function changed(before: URLSearchParams, change: Change): URLSearchParams {
   if ("row" in change) put(params, "row", change.row === undefined ? undefined : String(change.row + 1));
   if ("source" in change) put(params, "source", change.source);
   if ("reason" in change) put(params, "reason", change.reason);
+  if ("asOf" in change) {
+    put(params, "as_of", change.asOf);
+    for (const name of ["page", "row"]) params.delete(name);
+  }
   if (change.page !== undefined) put(params, "page", change.page > 0 ? String(change.page + 1) : undefined);
   if (change.chart !== undefined) put(params, "chart", change.chart ? "1" : undefined);
   return params;
@@ -91,6 +98,7 @@ export function useAddress(columns: readonly Column[]): Address {
       reason: params.get("reason") ?? undefined,
       page: Math.max(0, (number(params.get("page")) ?? 1) - 1),
       chart: params.get("chart") === "1",
+      asOf: params.get("as_of") ?? undefined,
       set,
     };
   }, [params, columns, set]);

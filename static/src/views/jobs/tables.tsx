@@ -127,6 +127,8 @@ function Partitions({ changes, total }: { changes: PartitionChange[]; total: num
   );
 }
 
+const archived = (sources = 0): string => (sources > 0 ? `, ${counted(sources, "source")} archived` : "");
+
 function facts(result: TableResult): string[] {
   const partitions: [number, string][] = [
     [result.partitions_written, "written"],
@@ -135,7 +137,7 @@ function facts(result: TableResult): string[] {
   ];
   const told = partitions.filter(([n]) => n > 0).map(([n, what]) => `${count(n)} ${what}`);
   return [
-    `${counted(result.sources_read, "file")} read, ${count(result.sources_skipped)} unchanged`,
+    `${counted(result.sources_read, "file")} read, ${count(result.sources_skipped)} unchanged${archived(result.sources_archived)}`,
     `partitions: ${told.length > 0 ? told.join(", ") : "none"}`,
     `${counted(result.files, "Parquet file")}, ${bytes(result.bytes)}`,
   ];

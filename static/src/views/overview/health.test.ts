@@ -59,6 +59,10 @@ describe("the health of a pipeline", () => {
       /^Both tables are/,
     );
   });
+  it("tells archived sources", () =>
+    expect(healthOf(facts([completed({ a: table({ sources_archived: 3 }) })])).sentence).toBe(
+      "The table is up to date with 2 files and 3 archived sources",
+    ));
   it("says that the last run found nothing new", () =>
     expect(healthOf(facts([completed({ a: table({ partitions_written: 0 }) })])).more).toMatch(/found no changes/));
   it("tells rows that the last run rejected, and leads to the table with most", () => {

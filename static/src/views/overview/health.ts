@@ -32,6 +32,8 @@ const isActive = ({ status }: Job): boolean => status === "queued" || status ===
 interface Totals {
   tables: number;
   files: number;
+  /** Sources whose CSVs were removed and whose rows stay. */
+  archived: number;
   rows: number;
   rejected: number;
   worst: string | undefined;
@@ -40,10 +42,11 @@ interface Totals {
 /** Sums over all tables after a run. */
 export function totalsOf(result: RunResult): Totals {
   const entries = Object.entries(result.tables);
-  const totals: Totals = { tables: entries.length, files: 0, rows: 0, rejected: 0, worst: undefined };
+  const totals: Totals = { tables: entries.length, files: 0, archived: 0, rows: 0, rejected: 0, worst: undefined };
   let most = 0;
   for (const [name, table] of entries) {
     totals.files += table.sources_read + table.sources_skipped;
+    totals.archived += table.sources_archived ?? 0;
     totals.rows += table.rows_written;
     totals.rejected += table.rows_rejected;
     if (table.rows_rejected > most) [most, totals.worst] = [table.rows_rejected, name];
@@ -152,7 +155,7 @@ function next(unrun: boolean, dashboard: string | undefined): Step {
 }
 
 function ofCompleted(job: Job, { detail, dashboard }: Facts): Health {
-  const { tables, files, rows, rejected, worst } = totalsOf(job.result ?? { tables: {} });
+  const { tables, files, archived, rows, rejected, worst } = totalsOf(job.result ?? { tables: {} });
   const due = detail.next_due ? { due: detail.next_due } : {};
   if (tables === 0) return { ...ofNone({ detail: { ...detail, tables: 0 }, jobs: [] }), ...due };
   const now = job.progress?.rows_rejected ?? 0;
@@ -161,7 +164,8 @@ function ofCompleted(job: Job, { detail, dashboard }: Facts): Health {
     rejected > 0 && now === rejected
       ? `; ${count(now)} ${now === 1 ? "row was" : "rows were"} rejected in the last run`
       : some;
-  const sentence = `${tablesAre(tables)} up to date with ${counted(files, "file")}${told}`;
+  const kept = archived > 0 ? ` and ${counted(archived, "archived source")}` : "";
+  const sentence = `${tablesAre(tables)} up to date with ${counted(files, "file")}${kept}${told}`;
   const unrun =
     detail.tables !== tables
       ? ` The config now defines ${counted(detail.tables, "table")}. Run the pipeline to apply it.`
