@@ -82,7 +82,7 @@ impl Root {
     pub fn expired(&self, keep: Duration, now: DateTime<Utc>) -> Vec<Retirement> {
         let keep = TimeDelta::from_std(keep).unwrap_or(TimeDelta::MAX);
         let is_over = |retired: &Retirement| {
-            let until = time(&retired.at).and_then(|at| at.checked_add_signed(keep));
+            let until = time(&retired.at).map(|at| at.checked_add_signed(keep).unwrap_or(DateTime::<Utc>::MAX_UTC));
             until.is_none_or(|until| until <= now)
         };
         let too_many = (self.retained.len() + 1).saturating_sub(RETAINED_COMMITS_MAX);
