@@ -47,13 +47,13 @@ pub enum PasswordError {
     TooLong { found: usize },
     #[error("the system's random numbers can't be had: {why}")]
     NoRandomness { why: String },
-    #[error("the hash is no argon2id PHC string: {why}")]
+    #[error("the hash is not an argon2id PHC string: {why}")]
     NotArgon2id { why: String },
     #[error("the hash is too weak: {what}")]
     Weak { what: String },
     #[error("the hash is too costly to check: {what}")]
     Costly { what: String },
-    #[error("the hash is no bcrypt hash of the form `$2b$…`")]
+    #[error("the hash is not a bcrypt hash of the form `$2b$…`")]
     NotBcrypt,
 }
 

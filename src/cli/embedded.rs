@@ -203,7 +203,7 @@ impl Embedded {
     pub fn open(root: &Path) -> Result<Self, String> {
         match root.canonicalize() {
             Ok(found) if found.join("kv.db").is_file() => Ok(Self { root: found }),
-            Ok(_) => Err(format!("--data `{}` is no folder of `lakemill up`: it has no `kv.db`", root.display())),
+            Ok(_) => Err(format!("--data `{}` is not a folder of `lakemill up`: it has no `kv.db`", root.display())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(format!(
                 "--data `{}` isn't there: expected the folder that a `lakemill up` was started with",
                 root.display()

@@ -87,6 +87,6 @@ fn open_store(objects: &ObjectStoreConfig, clock: &Arc<dyn Clock>, kv: &Arc<dyn 
             let options = options.with_locks(Arc::clone(kv) as _);
             Ok(Backend::S3(Arc::new(S3Store::open(options).map_err(|e| failed(&e))?)))
         }
-        (StoreEndpoint::S3(url), None) => Err(failed(&format!("`{url}` is no S3 server"))),
+        (StoreEndpoint::S3(url), None) => Err(failed(&format!("`{url}` is not an S3 server"))),
     }
 }

@@ -6,7 +6,7 @@
 
 /// Longest object key, in bytes (the limit of S3).
 pub const KEY_BYTES_MAX: usize = 1_024;
-/// Files whose names are no keys that a run reports.
+/// Files whose names are not keys that a run reports.
 pub const SKIPPED_KEYS_MAX: usize = 100;
 /// Times that a segment of a key may be percent-encoded to hide a `..`; what is encoded more often is a name.
 pub const KEY_DECODINGS_MAX: usize = 4;

@@ -8,7 +8,7 @@ use super::limits::{COLUMN_NAME_BYTES_MAX, QUERY_ID_BYTES_MAX, SLUG_BYTES_MAX, T
 
 /// A name that does not fit the rule for its kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{found}` is no {kind}: expected {expected}")]
+#[error("`{found}` is not a {kind}: expected {expected}")]
 pub struct NameError {
     pub kind: &'static str,
     pub found: String,

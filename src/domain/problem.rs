@@ -9,7 +9,7 @@ use super::limits::CONFIG_BYTES_MAX;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProblemKind {
-    /// The text is no JSON.
+    /// The text is not JSON.
     Syntax,
     UnsupportedVersion,
     MissingField,

@@ -175,7 +175,7 @@ fn probe(ty: DataType, cell: &str, dialect: &Dialect, taken: bool) {
     assert_eq!(probe.check(cell.as_bytes()).is_ok(), taken, "`{cell}` as {ty}");
 }
 
-/// A number in other marks as Rust writes it; what is no number stays as it is.
+/// A number in other marks as Rust writes it; what is not a number stays as it is.
 fn plain(text: &str, decimal: u8, thousands: Option<u8>) -> Option<String> {
     let unsigned = text.trim_start_matches(['-', '+']);
     if ["nan", "inf", "infinity"].iter().any(|name| unsigned.eq_ignore_ascii_case(name)) {

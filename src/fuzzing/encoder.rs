@@ -79,7 +79,7 @@ pub fn encoder(input: &[u8]) {
     assert_eq!(at, array.len());
 }
 
-/// Bit by bit: floats that are no number are equal to nothing.
+/// Bit by bit: floats that are not numbers are equal to nothing.
 fn assert_same(found: &ArrayRef, expected: &ArrayRef) {
     use arrow::array::AsArray;
     use arrow::datatypes::{Float32Type, Float64Type};

@@ -231,7 +231,7 @@ impl<'a> Target<'a> {
             ("", Some(_)) => Ok(Self { path: "/", query, authority }),
             _ if path.starts_with('/') => Ok(Self { path, query, authority }),
             // `*` and `host:port` are for OPTIONS and CONNECT, which this server doesn't support.
-            _ => refuse(400, "the request target is no path"),
+            _ => refuse(400, "the request target is not a path"),
         }
     }
 }
@@ -278,7 +278,7 @@ fn length(text: &[u8]) -> Result<Framing, RefusedRequest> {
     match number {
         Some(0) => Ok(Framing::None),
         Some(length) => Ok(Framing::Length(length)),
-        None => refuse(400, "`Content-Length` is no number"),
+        None => refuse(400, "`Content-Length` is not a number"),
     }
 }
 

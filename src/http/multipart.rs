@@ -373,7 +373,7 @@ fn parse_head(bytes: &[u8]) -> Result<PartHead, MultipartError> {
     if fields.iter().any(encoded) {
         return Err(malformed("a part is encoded, which browsers don't do"));
     }
-    let text = std::str::from_utf8(disposition.value).map_err(|_| malformed("the name of a part is no UTF-8"))?;
+    let text = std::str::from_utf8(disposition.value).map_err(|_| malformed("the name of a part is not UTF-8"))?;
     let (kind, parameters) = text.split_once(';').unwrap_or((text, ""));
     if !kind.trim().eq_ignore_ascii_case("form-data") {
         return Err(malformed("a part is no `form-data`"));

@@ -376,6 +376,6 @@ fn partition_of<'a>(table: &str, key: &'a str) -> Option<&'a str> {
 }
 
 fn unknown(key: &str) -> ApiError {
-    let message = format!("`{}` is no source, file or partition of the table's current version", clipped(key));
+    let message = format!("`{}` is not a source, file or partition of the table's current version", clipped(key));
     ApiError::new(ErrorCode::ObjectNotFound, message)
 }

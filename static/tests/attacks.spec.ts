@@ -26,7 +26,7 @@ async function furnish(api: Api): Promise<{ job: string }> {
     "other/headers.csv": `${PAYLOADS.map(quoted).join(",")}\n${PAYLOADS.map(quoted).join(",")}\n`,
   });
   for (const [n, text] of PAYLOADS.entries()) {
-    // Some names are no keys; those are refused.
+    // Some names are not keys; those are refused.
     await api.upload(`pipelines/${SLUG}/names/${n} ${text}.csv`, "a\n1\n").catch(() => undefined);
     await api
       .post(`/api/p/${SLUG}/queries`, { name: `${n} ${text}`.slice(0, 60), sql: `-- ${text}\nSELECT 1` })

@@ -92,7 +92,7 @@ test("keys and values are completed from the schema, and a problem is marked at 
   await expectAccessible(page);
 });
 
-test("text that is no JSON is told with its line, and isn't saved", async ({ page, api }) => {
+test("text that is not JSON is told with its line, and isn't saved", async ({ page, api }) => {
   await prepared(api, "config-broken");
   const editor = await opened(page, "config-broken");
   await replace(page, editor, '"version": 1,', '"version": 1');

@@ -107,7 +107,7 @@ def fuzz(fuzzer, runner, seeds, seconds, folder):
                 try:
                     expected = less.expect()
                 except (AttributeError, IndexError, KeyError, TypeError, ValueError):
-                    # It is no valid config any more.
+                    # It is not a valid config any more.
                     return []
                 again = check(fuzzer, runner, [less], [expected], rng("settings", now[0]))[0]
                 return again if same_kind(again, wrong) else []

@@ -1,4 +1,4 @@
-"""The oracle's reader: from the bytes of a file to records with their cells and places, and to what is no record.
+"""The oracle's reader: from the bytes of a file to records with their cells and places, and to what is not a record.
 
 Written from docs/pipelines.md, for a str and with Python's `re`; it shares nothing with the program's reader.
 """
@@ -204,7 +204,7 @@ class Reader:
         self.at = end
 
     def gaps(self, skips_blank=None):
-        """Passes comments, and blank lines where these are no records. True if a record follows."""
+        """Passes comments, and blank lines where these are not records. True if a record follows."""
         skips_blank = self.tokens.blank_lines == "skip" if skips_blank is None else skips_blank
         while self.at < len(self.text):
             blank = self.tokens.blank(self.text, self.at) if skips_blank else None

@@ -268,7 +268,7 @@ fn taken_port_is_a_problem() {
 fn foreign_address_is_one_problem() {
     let site = Site::new(Kind::Fleet);
     let found = doctor(&site, &[("PORT", &free_port().to_string()), ("SVC_BIND", "192.0.2.1")]);
-    found.has("problem worker: SVC_BIND `192.0.2.1` is no address of this machine", &[]);
+    found.has("problem worker: SVC_BIND `192.0.2.1` is not an address of this machine", &[]);
     assert!(!found.lines.iter().any(|line| line.contains("GET /") || line.contains("HEAD /")), "{:?}", found.lines);
 }
 
@@ -293,7 +293,7 @@ fn unwritable_scratch_is_a_problem() {
         let found = doctor(&site, &[("SVC_SCRATCH_DIR", &locked.display().to_string())]);
         found.has("problem scratch: ", &["SVC_SCRATCH_DIR"]);
     }
-    doctor(&site, &[("SVC_SCRATCH_DIR", &within)]).has("problem scratch: ", &["is no folder"]);
+    doctor(&site, &[("SVC_SCRATCH_DIR", &within)]).has("problem scratch: ", &["is not a folder"]);
 }
 
 #[test]

@@ -284,7 +284,7 @@ fn a_disk_without_room_for_scratch_or_cache() {
     std::fs::write(&file, "").unwrap();
     let within = file.join("cache").display().to_string();
     doctor(&site, &[("SVC_ADMIN_PASSWORD_HASH", &hash), ("SVC_CACHE_DIR", &within)])
-        .has("problem cache: ", &["is no folder", "SVC_CACHE_DIR"]);
+        .has("problem cache: ", &["is not a folder", "SVC_CACHE_DIR"]);
 }
 
 #[test]

@@ -210,7 +210,7 @@ fn run_without_a_config_is_enqueued_with_a_warning() {
 #[test]
 fn invalid_arguments_enqueue_nothing() {
     let site = Site::new(Kind::Embedded);
-    operator(&site, &["enqueue", "Trips!"]).told(2, &["`Trips!` is no slug: expected 1 to 63 of a-z"]);
+    operator(&site, &["enqueue", "Trips!"]).told(2, &["`Trips!` is not a slug: expected 1 to 63 of a-z"]);
     operator(&site, &["jobs", "trips", "--limit", "201"]).told(2, &["201 is not in 1..=200"]);
     operator(&site, &["enqueue", "trips", "--prefix", "pipelines/other/"])
         .told(1, &["--prefix: prefix: expected one that starts with `pipelines/trips/`, found `pipelines/other/`"]);
@@ -285,8 +285,9 @@ fn malformed_records_are_skipped_with_a_warning() {
     let key = "pipelines/trips/jobs/broken.json";
     site.store.put(Bucket::Pipelines, key, b"{\x1b[2J", &WriteOptions::default()).unwrap();
     let id = enqueue_anyway(&site);
-    let ran =
-        operator(&site, &["jobs", "trips"]).ok().told(0, &["warning: `pipelines/trips/jobs/broken.json` is no record"]);
+    let ran = operator(&site, &["jobs", "trips"])
+        .ok()
+        .told(0, &["warning: `pipelines/trips/jobs/broken.json` is not a record"]);
     assert!(ran.stdout.contains(&id), "{}", ran.stdout);
 }
 

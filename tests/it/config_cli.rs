@@ -66,13 +66,13 @@ broken.json:5:7: unknown field `tabel`: did you mean `table`?
    |       ^^^^^^^
    = unknown_field at /mappings/0/tabel
 
-broken.json:7:17: `/trips/*.csv` is no glob of source files: expected a path relative to the pipeline's folder of the lake
+broken.json:7:17: `/trips/*.csv` is not a glob of source files: expected a path relative to the pipeline's folder of the lake
    |
  7 |       \"files\": [\"/trips/*.csv\"],
    |                 ^^^^^^^^^^^^^^
    = invalid_glob at /mappings/0/files/0
 
-broken.json:9:36: `int` is no type: did you mean `int32`?
+broken.json:9:36: `int` is not a type: did you mean `int32`?
    |
  9 |         { \"name\": \"größe\", \"type\": \"int\" },
    |                                    ^^^^^

@@ -198,7 +198,7 @@ fn choices_get_a_suggestion() {
 #[test]
 fn names_follow_their_rules() {
     check_each(&[
-        ("/table", json!("Trips"), InvalidValue, "/table", "`Trips` is no table name: expected 1 to 63"),
+        ("/table", json!("Trips"), InvalidValue, "/table", "`Trips` is not a table name: expected 1 to 63"),
         ("/table", json!("_rejected_rows"), InvalidValue, "/table", "no table name"),
         ("/table", json!(""), InvalidValue, "/table", "no table name"),
         ("/table", json!("t".repeat(64)), Limit, "/table", "63"),
@@ -297,7 +297,7 @@ fn types_of_other_systems_are_translated() {
         ("decimal(5,6)", "0 ≤ s ≤ p"),
         ("decimal(10)", "expected `decimal(p,s)`"),
         ("blob", "expected one of boolean, int8"),
-        ("", "`` is no type"),
+        ("", "`` is not a type"),
     ] {
         let text = with("/mappings/0/columns/0/type", json!(found));
         check(&text, &[(InvalidValue, "/mappings/0/columns/0/type", message)]);

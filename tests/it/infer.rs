@@ -58,7 +58,7 @@ fn refused(bytes: impl AsRef<[u8]>) -> String {
 }
 
 fn refused_as(key: &str, bytes: &[u8]) -> InferError {
-    propose(key, bytes, &PATIENT).map(|p| p.mapping()).expect_err("it is no CSV")
+    propose(key, bytes, &PATIENT).map(|p| p.mapping()).expect_err("it is not CSV")
 }
 
 fn shown(bytes: &[u8]) -> String {

@@ -198,7 +198,7 @@ fn every_function_on_the_list_exists_and_is_consistent() {
     let rows: Vec<[String; 4]> = rows.map(Result::unwrap).collect();
     for name in lakemill::sql::functions() {
         let found: Vec<_> = rows.iter().filter(|row| row[0] == name).collect();
-        assert!(found.iter().any(|row| row[1] == "scalar" || row[1] == "macro"), "{name} is no scalar function");
+        assert!(found.iter().any(|row| row[1] == "scalar" || row[1] == "macro"), "{name} is not a scalar function");
         for [_, kind, stability, definition] in found {
             assert!(matches!(kind.as_str(), "scalar" | "macro" | "table"), "{name} is {kind}");
             assert!(kind != "scalar" || stability == "CONSISTENT", "{name} is {stability}");

@@ -96,7 +96,7 @@ fn rank(layer: &str) -> Option<u8> {
 fn imports_go_down(file: &Source) -> Vec<String> {
     let Some(layer) = file.layer() else { return Vec::new() };
     let Some(own) = rank(layer) else {
-        return vec![file.offence(0, format!("`{layer}` is no layer that the ranks know"))];
+        return vec![file.offence(0, format!("`{layer}` is not a layer that the ranks know"))];
     };
     let mut offences = Vec::new();
     for (offset, other) in lexer::crate_paths(&file.product, file.depth()) {
@@ -479,7 +479,7 @@ mod the_rules_themselves {
         assert_eq!(cycles(&[parent, child]), [["web", "web::lake"]]);
         let facade = ("web/mod.rs", "mod lake;\nmod state;\npub use state::Web;\nfn f() { lake::list() }\n");
         let state = ("web/state.rs", "pub struct Web;\n");
-        assert!(cycles(&[facade, state, child]).is_empty(), "a facade is no dependency");
+        assert!(cycles(&[facade, state, child]).is_empty(), "a facade is not a dependency");
         let state = ("web/state.rs", "use crate::web::{lake::{list, other as o}};\npub struct Web;\n");
         assert_eq!(cycles(&[facade, state, child]), [["web::lake", "web::state"]]);
         let other = ("sql/mod.rs", "use crate::web::Web;\n");

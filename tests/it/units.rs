@@ -37,7 +37,7 @@ fn mib(text: &str) -> u64 {
     match &text[digits.len()..] {
         "M" | "m" | "Mi" => number,
         "G" | "g" | "Gi" => number * 1_024,
-        other => panic!("`{other}` is no unit of memory"),
+        other => panic!("`{other}` is not a unit of memory"),
     }
 }
 

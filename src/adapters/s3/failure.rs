@@ -177,7 +177,7 @@ impl RequestError {
         }
     }
 
-    /// Whether the store rejected the request with this status and one of the codes; `""` is no code.
+    /// Whether the store rejected the request with this status and one of the codes; `""` is not a code.
     pub(super) fn is(&self, status: u16, codes: &[&str]) -> bool {
         match self {
             Self::Rejected { rejection, .. } => rejection.status == status && codes.contains(&rejection.code.as_str()),

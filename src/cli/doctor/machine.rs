@@ -41,7 +41,7 @@ pub(super) fn scratch(around: &Surroundings) -> Vec<CheckResult> {
     let there = match existing(folder) {
         Some(there) if there.is_dir() => there,
         Some(file) => {
-            return vec![CheckResult::problem(format!("`{shown}`: `{}` is no folder", file.display()), correct)];
+            return vec![CheckResult::problem(format!("`{shown}`: `{}` is not a folder", file.display()), correct)];
         }
         None => return vec![CheckResult::problem(format!("`{shown}` is not there"), correct)],
     };

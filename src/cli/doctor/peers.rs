@@ -58,7 +58,7 @@ fn worker_token(config: &WebConfig) -> CheckResult {
              the same SVC_WORKER_TOKEN, and restart them",
         ),
         ProbeResult::Http(status, _) => {
-            CheckResult::warning(format!("what answers at {url} is no worker: status {status}, expected 200"), start)
+            CheckResult::warning(format!("what answers at {url} is not a worker: status {status}, expected 200"), start)
         }
         ProbeResult::Nobody => CheckResult::warning(format!("no worker answers at {url}"), start),
         ProbeResult::Silent(why) => CheckResult::warning(format!("no worker answers at {url}: {why}"), start),

@@ -82,7 +82,7 @@ fn open_redis(around: &Surroundings) -> Option<CheckResult> {
         url::Host::Ipv6(address) => address.is_loopback(),
     };
     (!here && url.password().is_none_or(str::is_empty)).then(|| {
-        let message = "KV_URL has no password, and the server is no address of this machine alone";
+        let message = "KV_URL has no password, and the server is not an address of this machine alone";
         CheckResult::warning(message, "give the server a password (`requirepass` or an ACL), and KV_URL too")
     })
 }

@@ -13,7 +13,7 @@ pub(super) fn worker(around: &Surroundings) -> Vec<CheckResult> {
     let web_alone = lacks(&around.worker, OF_WORKER) && !lacks(&around.web, OF_WEB);
     if web_alone {
         return vec![CheckResult::skipped(format!(
-            "{OF_WORKER} is missing: this is no environment of `lakemill worker`"
+            "{OF_WORKER} is missing: this is not an environment of `lakemill worker`"
         ))];
     }
     of("worker", &around.worker, &[])
@@ -25,7 +25,9 @@ pub(super) fn web(around: &Surroundings) -> Vec<CheckResult> {
         return vec![CheckResult::skipped(format!("{message}: give `doctor` the environment that `up` has"))];
     }
     if lacks(&around.web, OF_WEB) {
-        return vec![CheckResult::skipped(format!("{OF_WEB} is missing: this is no environment of `lakemill web`"))];
+        return vec![CheckResult::skipped(format!(
+            "{OF_WEB} is missing: this is not an environment of `lakemill web`"
+        ))];
     }
     let told = around.worker.as_ref().err().map_or(&[][..], |error| &error.faults);
     let mut findings = of("web", &around.web, told);

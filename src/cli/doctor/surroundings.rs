@@ -142,7 +142,7 @@ fn open_backend(objects: &ObjectStoreConfig) -> Result<Backend, String> {
             };
             S3Store::open(options).map(|store| Backend::S3(Arc::new(store))).map_err(|error| failed(&error))
         }
-        (StoreEndpoint::S3(url), None) => Err(format!("`{url}` is no S3 server")),
+        (StoreEndpoint::S3(url), None) => Err(format!("`{url}` is not an S3 server")),
         (StoreEndpoint::Folder(root), _) => {
             let buckets = objects.buckets.clone();
             let names = BucketNames { pipelines: buckets.pipelines, lake: buckets.lake, warehouse: buckets.warehouse };

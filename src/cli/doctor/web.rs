@@ -17,7 +17,7 @@ use crate::system::free_bytes;
 
 /// Of the cache's folder.
 const FOLDERS_DEEP_MAX: u32 = 4;
-const NO_WEB: &str = "this is no complete environment of `lakemill web`";
+const NO_WEB: &str = "this is not a complete environment of `lakemill web`";
 
 fn config(around: &Surroundings) -> Option<&WebConfig> {
     around.web.as_ref().ok().map(|WithWarnings { config, .. }| config)
@@ -75,7 +75,7 @@ pub(super) fn cache(around: &Surroundings) -> Vec<CheckResult> {
     let there = match existing(folder) {
         Some(there) if there.is_dir() => there,
         Some(file) => {
-            return vec![CheckResult::problem(format!("`{shown}`: `{}` is no folder", file.display()), correct)];
+            return vec![CheckResult::problem(format!("`{shown}`: `{}` is not a folder", file.display()), correct)];
         }
         None => return vec![CheckResult::problem(format!("`{shown}` is not there"), correct)],
     };

@@ -41,7 +41,7 @@ pub(super) fn answers(around: &Surroundings) -> Vec<CheckResult> {
                 ProbeResult::Silent(why) => taken(port, &format!("does not answer as a worker does: {why}")),
             },
             ErrorKind::AddrNotAvailable => {
-                CheckResult::problem(format!("SVC_BIND `{bind}` is no address of this machine"), "correct SVC_BIND")
+                CheckResult::problem(format!("SVC_BIND `{bind}` is not an address of this machine"), "correct SVC_BIND")
             }
             _ => CheckResult::problem(format!("listening at port {port}: {error}"), "correct PORT and SVC_BIND"),
         },

@@ -72,7 +72,7 @@ fn which(args: &JobsArgs) -> Which {
 /// Writes the jobs to stdout and notes to stderr.
 fn write_jobs(args: &JobsArgs, services: &Services, found: &Found) -> Result<(), CommandError> {
     for (key, why) in &found.unreadable {
-        warn(&format!("`{key}` is no record of a job, and passed over: {why}"));
+        warn(&format!("`{key}` is not a record of a job, and passed over: {why}"));
     }
     let text = match args.json {
         true => found.jobs.iter().map(table::json_line).collect(),

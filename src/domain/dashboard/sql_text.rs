@@ -19,7 +19,7 @@ pub struct Scanned {
     pub more: Option<usize>,
 }
 
-/// Looks through SQL: strings, quoted names and comments are no parameters.
+/// Looks through SQL: strings, quoted names and comments are not parameters.
 pub fn scan(sql: &str) -> Scanned {
     let bytes = sql.as_bytes();
     let mut found = Scanned { placeholders: Vec::new(), end: sql.len(), more: None };

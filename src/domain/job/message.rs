@@ -26,7 +26,7 @@ pub struct JobId(String);
 
 /// The text isn't a job id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{found}` is no job id: expected 1 to 64 of A-Z, a-z, 0-9, `_` and `-`")]
+#[error("`{found}` is not a job id: expected 1 to 64 of A-Z, a-z, 0-9, `_` and `-`")]
 pub struct JobIdError {
     pub found: String,
 }
@@ -272,9 +272,9 @@ mod tests {
         for (fields, part) in [
             (vec![], "`job_id` is missing"),
             (vec![("job_id", "j")], "`pipeline` is missing"),
-            (vec![("job_id", "a b"), ("pipeline", "a")], "`a b` is no job id"),
-            (vec![("job_id", long.as_str()), ("pipeline", "a")], "is no job id"),
-            (vec![("job_id", "j"), ("pipeline", "../x")], "`../x` is no slug"),
+            (vec![("job_id", "a b"), ("pipeline", "a")], "`a b` is not a job id"),
+            (vec![("job_id", long.as_str()), ("pipeline", "a")], "is not a job id"),
+            (vec![("job_id", "j"), ("pipeline", "../x")], "`../x` is not a slug"),
         ] {
             let ParsedEntry::Invalid(why) = parse(&fields) else { panic!("{fields:?}") };
             assert!(why.contains(part), "{why}");

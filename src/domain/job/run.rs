@@ -43,7 +43,7 @@ pub struct SourceResult {
     pub rows_written: u64,
     pub rows_rejected: u64,
     pub rows_filtered: u64,
-    /// Blank lines that were skipped (`csv.blank_lines`); they are no rows.
+    /// Blank lines that were skipped (`csv.blank_lines`); they are not rows.
     #[serde(default)]
     pub blank_lines: u64,
     /// What is to be known of it besides the counts, for example that the file is empty.
@@ -122,7 +122,7 @@ pub struct RunResult {
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub dropped: Vec<String>,
     /// Files of the pipeline's folder that no table reads and that nobody left out on purpose, the first 100: those whose
-    /// names are no keys (not UTF-8, for example), as they look, and those that `files` would match but for an empty
+    /// names are not keys (not UTF-8, for example), as they look, and those that `files` would match but for an empty
     /// segment in their keys (`in//a.csv`).
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub skipped_files: Vec<String>,

@@ -143,13 +143,13 @@ pub struct CsvDocument {
     /// have cells after the last column.
     #[schemars(range(min = 1, max = WIDTH_MAX))]
     pub width: Option<u64>,
-    /// Lines before the header (or, without one, before the first record) that are no CSV; 0 to 100,000.
+    /// Lines before the header (or, without one, before the first record) that are not CSV; 0 to 100,000.
     #[schemars(range(max = SKIP_ROWS_MAX))]
     pub skip_rows: u64,
     /// Records between the header and the data, such as a line of units; 0 to 100,000. Needs a header.
     #[schemars(range(max = SKIP_ROWS_MAX))]
     pub skip_rows_after_header: u64,
-    /// Records at the end that are no data, such as totals; 0 to 1,000.
+    /// Records at the end that are not data, such as totals; 0 to 1,000.
     #[schemars(range(max = SKIP_FOOTER_ROWS_MAX))]
     pub skip_footer_rows: u64,
     /// What ends a record.

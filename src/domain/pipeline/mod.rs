@@ -151,7 +151,7 @@ pub enum RecordTerminator {
 /// How to treat an empty line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlankLines {
-    /// It is no record.
+    /// It is not a record.
     Skip,
     /// It is a row of nulls.
     Null,

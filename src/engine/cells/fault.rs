@@ -98,7 +98,7 @@ impl CellFault {
         let why = why(self.kind, column, value);
         let why = if why.is_empty() { why } else { format!(": {why}") };
         if value.is_empty() {
-            return format!("column `{name}`: expected {ty}, found an empty cell that is no null token{why}");
+            return format!("column `{name}`: expected {ty}, found an empty cell that is not a null token{why}");
         }
         format!("column `{name}`: expected {ty}, found `{}`{why}", quoted(value))
     }

@@ -36,7 +36,7 @@ pub(super) struct ChunkRows {
     pub rows_written: u64,
     pub rows_rejected: u64,
     pub rows_filtered: u64,
-    /// Blank lines that are no rows.
+    /// Blank lines that are not rows.
     pub blank_lines: u64,
     /// Bytes of the rows that were read, and of the gaps between them.
     pub counted_bytes: u64,

@@ -250,7 +250,7 @@ pub struct SampleInfo {
     pub bytes_total: u64,
     /// Records that are rows under the proposed dialect.
     pub rows_read: u64,
-    /// Records that are no rows, which a run would reject.
+    /// Records that are not rows, which a run would reject.
     pub rows_refused: u64,
     /// Rows that a run would reject for a value that is not of its column's type: the `misfits` of all columns.
     pub rows_misfit: u64,

@@ -87,7 +87,7 @@ pub struct RecordIndex {
     pub malformed: Vec<Malformed>,
     /// Bytes of all records with their terminators, good or malformed, and of the gaps between them.
     pub counted_bytes: u64,
-    /// Blank lines that are no records.
+    /// Blank lines that are not records.
     pub blank_lines: u64,
 }
 

@@ -140,7 +140,7 @@ mod tests {
         write(&mut stream, FrameKind::Piece, b"x").unwrap();
         let mut from = stream.as_slice();
         assert_eq!(read_message(&mut from).unwrap(), Some(b"{}".to_vec()));
-        assert!(read_message(&mut from).is_err(), "a piece is no message");
+        assert!(read_message(&mut from).is_err(), "a piece is not a message");
         assert_eq!(read_message(&mut [].as_slice()).unwrap(), None);
         for bad in [b"M".as_slice(), b"X\0\0\0\0", b"M\xff\xff\xff\xff", b"M\x02\0\0\0{"] {
             assert!(read_message(&mut &*bad).is_err(), "{bad:?}");

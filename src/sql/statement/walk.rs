@@ -184,7 +184,7 @@ impl Walk<'_> {
         }
         if !(self.known)(&name) {
             if is_file(&name) || name.is_empty() {
-                let message = format!("`{written}` is no table's name; files can't be read, only the tables here");
+                let message = format!("`{written}` is not a table's name; files can't be read, only the tables here");
                 return self.refuse_table(message);
             }
             if is_system(&name) {

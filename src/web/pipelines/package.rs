@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(object_of(&long), Err("it is longer than 1,024 bytes".into()));
     }
 
-    /// Keys that are no names of files everywhere, with their entries.
+    /// Keys that are not names of files everywhere, with their entries.
     const ODD: &[(&str, &str)] = &[
         ("", "%2F"),
         ("/", "%2F%2F"),

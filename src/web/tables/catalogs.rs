@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn invalid_config_keeps_its_problems() {
-        let Declared::Invalid(problems) = parse(b"{}").unwrap() else { panic!("`{{}}` is no config") };
+        let Declared::Invalid(problems) = parse(b"{}").unwrap() else { panic!("`{{}}` is not a config") };
         assert!(!problems.is_empty());
         assert_eq!(parse(b"{}").unwrap().reading("in/a.csv"), None);
     }

@@ -1198,7 +1198,7 @@ export interface components {
             width: number | null;
             /**
              * Format: uint64
-             * @description Lines before the header (or, without one, before the first record) that are no CSV; 0 to 100,000.
+             * @description Lines before the header (or, without one, before the first record) that are not CSV; 0 to 100,000.
              * @default 0
              */
             skip_rows: number;
@@ -1210,7 +1210,7 @@ export interface components {
             skip_rows_after_header: number;
             /**
              * Format: uint64
-             * @description Records at the end that are no data, such as totals; 0 to 1,000.
+             * @description Records at the end that are not data, such as totals; 0 to 1,000.
              * @default 0
              */
             skip_footer_rows: number;
@@ -1456,7 +1456,7 @@ export interface components {
             rows_read: number;
             /**
              * Format: uint64
-             * @description Records that are no rows, which a run would reject.
+             * @description Records that are not rows, which a run would reject.
              */
             rows_refused: number;
             /**
@@ -1571,7 +1571,7 @@ export interface components {
             dropped?: string[];
             /**
              * @description Files of the pipeline's folder that no table reads and that nobody left out on purpose, the first 100: those whose
-             *     names are no keys (not UTF-8, for example), as they look, and those that `files` would match but for an empty
+             *     names are not keys (not UTF-8, for example), as they look, and those that `files` would match but for an empty
              *     segment in their keys (`in//a.csv`).
              */
             skipped_files?: string[];
@@ -1648,7 +1648,7 @@ export interface components {
             rows_filtered: number;
             /**
              * Format: uint64
-             * @description Blank lines that were skipped (`csv.blank_lines`); they are no rows.
+             * @description Blank lines that were skipped (`csv.blank_lines`); they are not rows.
              * @default 0
              */
             blank_lines: number;

@@ -30,7 +30,7 @@ const NAMES = new Set([
 ]);
 const TIMES = new Set(["time", "hhmm", "hour", "clock"]);
 const YEARS = new Set(["years", "season", "vintage", "born", "founded", "built", "since", "from", "until", "date"]);
-/** Fewer values are no evidence. */
+/** Fewer values are not evidence. */
 const VALUES_MIN = 3;
 const [YEAR_MIN, YEAR_MAX] = [1_800, 2_100];
 

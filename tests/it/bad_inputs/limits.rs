@@ -103,7 +103,7 @@ fn run_failed_by_rejects_stores_them_and_changes_nothing() {
             "u/1.csv 5@22 b=\u{1b} wrong_type w,\u{1b}",
         ]
     );
-    assert!(!ran.stderr.contains("pipelines/local"), "a key that is no path here:\n{}", ran.stderr);
+    assert!(!ran.stderr.contains("pipelines/local"), "a key that is not a path here:\n{}", ran.stderr);
 
     program.put("t/2.csv", "a,b\nok,2\nsum,12\n").put("u/1.csv", "a,b\nx,1\n").run(&[]).ok();
     assert_eq!(program.rows("t"), ["x|1", "ok|2", "sum|12"]);

@@ -1,4 +1,4 @@
-//! Records that don't fit their header, and lines that are no data.
+//! Records that don't fit their header, and lines that are not data.
 
 use serde_json::json;
 

@@ -28,7 +28,7 @@ fn faults(text: &str, current: &str) -> Vec<String> {
                 continue;
             };
             if chrono::NaiveDate::parse_from_str(date, "%Y-%m-%d").is_err() || date.len() != 10 {
-                fault(format!("`{date}` is no date"));
+                fault(format!("`{date}` is not a date"));
             }
             if versions.last().is_some_and(|newer| *newer <= version) {
                 fault(format!("`{heading}` stands below an older one"));

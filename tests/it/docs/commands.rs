@@ -421,7 +421,7 @@ fn every_page_with_commands_is_run_or_says_why_not() {
             not_run.push(page.path.clone());
         }
         for Exception { place, reason } in plan.exceptions {
-            assert!(reason.split_whitespace().count() >= 4, "{place}: `{reason}` is no reason for a reader");
+            assert!(reason.split_whitespace().count() >= 4, "{place}: `{reason}` is not a reason for a reader");
             *exceptions.entry(page.path.clone()).or_default() += 1;
         }
     }

@@ -194,14 +194,14 @@ pub fn dead_letter_keeps_its_reason(f: &Fixture) {
     f.backend.add_raw(&[(b"colour", b"blue")]);
     let first = f.claim("a");
     let second = f.claim("a");
-    f.kv.dead_letter(&first, "`not one` is no job id").unwrap();
+    f.kv.dead_letter(&first, "`not one` is not a job id").unwrap();
     // By another process than that for which it is pending.
     f.open().dead_letter(&second, "the field `job_id` is missing").unwrap();
     // Once more, as by one that had it reclaimed meanwhile.
     f.kv.dead_letter(&first, "again").unwrap();
     let dead = f.backend.dead();
     assert_eq!(dead.len(), 2, "{dead:?}");
-    for (text, parts) in dead.iter().zip([["`not one` is no job id", "red"], ["`job_id` is missing", "blue"]]) {
+    for (text, parts) in dead.iter().zip([["`not one` is not a job id", "red"], ["`job_id` is missing", "blue"]]) {
         assert!(parts.iter().all(|part| text.contains(part)), "{text}");
     }
     assert_eq!(f.kv.counts().unwrap(), QueueCounts { dead: 2, ..QueueCounts::default() });

@@ -1,4 +1,4 @@
-//! The lock on a pipeline's runs, held for something that is no run.
+//! The lock on a pipeline's runs, held for something that is not a run.
 
 use std::time::Duration;
 

@@ -73,7 +73,7 @@ pub fn release_makes_the_longest_deferred_job_due(f: &Fixture) {
     let first = f.run("a", "trips").1;
     let deferred: Vec<_> = (0..3).map(|_| f.defer("trips")).collect();
     assert_eq!(f.kv.release_due(10).unwrap(), 0);
-    // By an end, by a putting back, by the release of a hold that is no run.
+    // By an end, by a putting back, by the release of a hold that is not a run.
     f.end(&first.lease);
     assert_eq!(f.kv.release_due(10).unwrap(), 1);
     let second = f.run_next("a");

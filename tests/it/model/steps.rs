@@ -270,7 +270,7 @@ fn run_step(random: &mut Random) -> Step {
         let keys = SOURCES.iter().chain(&["a/9.csv", "nothing", "a/", "b//1.csv"]);
         keys.copied().filter(|_| random.one_in(2)).collect::<Vec<_>>()
     });
-    // Automatic runs have no prefix, and are no clean ones.
+    // Automatic runs have no prefix, and are not clean ones.
     let is_automatic = hints.is_some();
     Step::Run {
         prefix: if !is_automatic && random.one_in(3) { random.pick(&["a/", "b/", "a/1", "b/2.csv"]) } else { "" },

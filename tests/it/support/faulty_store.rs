@@ -24,7 +24,7 @@ pub enum Dies {
     AfterWrite,
 }
 
-/// Calls on a bucket. A HEAD is no GET; `deletes` counts keys.
+/// Calls on a bucket. A HEAD is not a GET; `deletes` counts keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     pub lists: u64,
@@ -382,7 +382,7 @@ impl ObjectStore for FaultyStore {
         self.write(bucket, key, |counts| counts.puts += 1, || self.inner.put_file(bucket, key, file, options))
     }
 
-    /// Staging is no write; the put of what was staged is one.
+    /// Staging is not a write; the put of what was staged is one.
     fn stage_file<'s>(
         &'s self,
         bucket: Bucket,

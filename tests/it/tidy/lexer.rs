@@ -197,7 +197,7 @@ fn string_end(bytes: &[u8], start: usize) -> usize {
     bytes.len()
 }
 
-/// The end of `r"…"`, `r#"…"#`, `br"…"`, `b"…"` or `b'…'` at `start`; none if it is no literal.
+/// The end of `r"…"`, `r#"…"#`, `br"…"`, `b"…"` or `b'…'` at `start`; none if it is not a literal.
 fn raw_string_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut at = start;
     let mut raw = false;

@@ -542,7 +542,7 @@ const WRONG: &[(&str, Change)] = &[
         e[0].size = 1 << 30;
     }),
     ("no manifest", |e| drop(e.pop())),
-    ("a manifest that is no JSON", |e| e[2] = Entry::new("manifest.json", b"{")),
+    ("a manifest that is not JSON", |e| e[2] = Entry::new("manifest.json", b"{")),
     ("a newer format", |e| {
         let mut manifest = manifest_of("p", &[]);
         manifest["format"] = json!(2);

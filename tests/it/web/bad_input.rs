@@ -190,7 +190,7 @@ fn strange() -> Vec<Value> {
     ]
 }
 
-/// `body` with each member missing, of every strange value, and with a member too many; and bodies that are no object.
+/// `body` with each member missing, of every strange value, and with a member too many; and bodies that are not object.
 fn mutated(body: &Value) -> Vec<Value> {
     let mut found = strange();
     let Value::Object(members) = body else { return found };

@@ -161,7 +161,7 @@ fn abandoned_rename_blocks_nothing() {
     browser.get("/api/p/a/export").ok();
     rename(&browser, "a", "c").ok();
     assert_eq!((slugs(&browser), is_edited(&site, "c")), (vec!["c".to_owned()], true));
-    // And the other way round: the old one goes, and what was copied of it is no pipeline.
+    // And the other way round: the old one goes, and what was copied of it is not a pipeline.
     lay_out(&site, "d");
     kill_at(&site, "rename::copied", |browser| {
         browser.try_send("PATCH", "/api/pipelines/d", &[], br#"{"newSlug":"e"}"#).is_ok()

@@ -168,7 +168,7 @@ fn response_of_a_foreign_server_is_not_a_verdict() {
 fn worker_tls_uses_only_the_configured_authorities() {
     let site = Site::new(Kind::Embedded);
     let place = tempfile::tempdir().unwrap();
-    // It is no worker, but what it says can only be read over a trusted connection.
+    // It is not a worker, but what it says can only be read over a trusted connection.
     let server = S3Server::with_tls(place.path());
     let url = format!("https://{}", server.address);
     let authorities = place.path().join("ca.pem").display().to_string();

@@ -5,7 +5,7 @@ Each value has a table of its own with two rows. The other row is in the partiti
 another type, in the same one. A reader is told that the partition column is text (`declared`), and then left to guess
 (`inferred`).
 
-An empty text and `__HIVE_DEFAULT_PARTITION__` are no values of partitions: their rows are rejected.
+An empty text and `__HIVE_DEFAULT_PARTITION__` are not values of partitions: their rows are rejected.
 """
 
 import json

@@ -176,7 +176,7 @@ fn timezone(document: &ColumnDocument, ty: Option<DataType>, at: &Pointer, repor
         None => {
             let hint = did_you_mean(suggest(text, zones::database().names()));
             let hint = if hint.is_empty() { ", such as `Europe/Berlin` or `UTC`".into() } else { hint };
-            report.push(InvalidValue, &at, format!("{} is no IANA time zone{hint}", quoted(text)));
+            report.push(InvalidValue, &at, format!("{} is not an IANA time zone{hint}", quoted(text)));
             None
         }
     }

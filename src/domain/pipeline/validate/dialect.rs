@@ -88,7 +88,7 @@ fn single_byte(text: &str, at: &Pointer, report: &mut Report) -> Option<u8> {
         return None;
     };
     if matches!(byte, b'\n' | b'\r') {
-        report.push(InvalidValue, at, "expected one ASCII character that is no line break");
+        report.push(InvalidValue, at, "expected one ASCII character that is not a line break");
         return None;
     }
     Some(*byte)
@@ -110,7 +110,7 @@ fn encoding(label: &str, at: &Pointer, report: &mut Report) -> &'static encoding
         _ => {
             let hint = did_you_mean(suggest(label, COMMON_ENCODINGS));
             let hint = if hint.is_empty() { ", such as `utf-8` or `windows-1252`".into() } else { hint };
-            let message = format!("{} is no label of the WHATWG Encoding Standard{hint}", quoted(label));
+            let message = format!("{} is not a label of the WHATWG Encoding Standard{hint}", quoted(label));
             report.push(InvalidValue, at, message);
             encoding_rs::UTF_8
         }

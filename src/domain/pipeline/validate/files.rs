@@ -20,7 +20,7 @@ pub(super) fn resolve(files: &[String], at: &Pointer, report: &mut Report) -> Ve
         let glob: String = glob.nfc().collect();
         if let Err(why) = check(&glob) {
             let kind = if glob.len() > KEY_BYTES_MAX { ProblemKind::Limit } else { ProblemKind::InvalidGlob };
-            report.push(kind, &at, format!("{} is no glob of source files: {why}", quoted(&glob)));
+            report.push(kind, &at, format!("{} is not a glob of source files: {why}", quoted(&glob)));
         } else if let Some(first) = seen.insert(glob.clone(), index) {
             report.push(ProblemKind::Duplicate, &at, format!("{} is item {first} already", quoted(&glob)));
         } else {

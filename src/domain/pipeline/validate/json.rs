@@ -203,7 +203,7 @@ impl Walker<'_> {
         while bytes.get(self.at).is_some_and(|b| !b.is_ascii_whitespace() && !b",]}".contains(b)) {
             self.at += 1;
         }
-        // Whatever stands here in text that is no JSON is stepped over, so that the walk ends.
+        // Whatever stands here in text that is not JSON is stepped over, so that the walk ends.
         self.at = self.at.max(start + 1).min(bytes.len());
     }
 }

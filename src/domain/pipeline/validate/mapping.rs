@@ -131,7 +131,7 @@ fn checks(documents: &[CheckDocument], at: &Pointer, report: &mut Report) -> Opt
     (checks.len() == documents.len()).then_some(checks)
 }
 
-/// The schema refuses what is no duration.
+/// The schema refuses what is not a duration.
 fn keep_history(text: &str, at: &Pointer, report: &mut Report) -> Duration {
     let unit = match text.bytes().last() {
         Some(b'm') => 60,

@@ -54,7 +54,7 @@ pub(super) fn parse(text: &str) -> Result<DataType, String> {
     let plain = text.trim().to_lowercase();
     let stem = plain.split('(').next().unwrap_or_default().trim_end();
     if stem == "decimal" && plain.contains('(') {
-        return Err(format!("{} is no type: expected `decimal(p,s)` with 1 ≤ p ≤ 38 and 0 ≤ s ≤ p", quoted(text)));
+        return Err(format!("{} is not a type: expected `decimal(p,s)` with 1 ≤ p ≤ 38 and 0 ≤ s ≤ p", quoted(text)));
     }
     let other = OTHER_NAMES.iter().find(|(name, _)| *name == plain || *name == stem).map(|(_, ours)| *ours);
     let ours = DataType::PLAIN.iter().map(|(name, _)| *name);
@@ -63,5 +63,5 @@ pub(super) fn parse(text: &str) -> Result<DataType, String> {
         Some(meant) => did_you_mean(Some(meant)),
         None => format!(", expected one of {}, decimal(p,s)", ours.collect::<Vec<_>>().join(", ")),
     };
-    Err(format!("{} is no type{hint}", quoted(text)))
+    Err(format!("{} is not a type{hint}", quoted(text)))
 }

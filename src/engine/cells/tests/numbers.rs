@@ -228,7 +228,7 @@ fn messages_name_expected_found_and_reason() {
         say("decimal(4,2)", "123"),
         "column `c`: expected decimal(4,2), found `123`: the type holds 2 digits before the decimal mark"
     );
-    assert_eq!(say("int32", "\"\""), "column `c`: expected int32, found an empty cell that is no null token");
+    assert_eq!(say("int32", "\"\""), "column `c`: expected int32, found an empty cell that is not a null token");
     assert!(say("int32", " 1").contains("white space"));
     assert_eq!(
         say("timestamp", "2024-01-01T00:00:00Z"),

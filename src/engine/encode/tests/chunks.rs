@@ -22,7 +22,7 @@ fn slabs(array: &ArrayRef, dice: &mut Dice) -> Vec<Vec<ArrayRef>> {
     starts.map(|start| cut(&array.slice(start, PAGE_ROWS.min(array.len() - start)), dice)).collect()
 }
 
-/// Floats by their bits: those that are no number are equal to nothing.
+/// Floats by their bits: those that are not numbers are equal to nothing.
 fn assert_same(found: &ArrayRef, expected: &ArrayRef, what: &str) {
     assert_eq!(found.len(), expected.len(), "{what}");
     let bits64 = |a: &ArrayRef| a.as_primitive::<Float64Type>().iter().map(|v| v.map(f64::to_bits)).collect::<Vec<_>>();

@@ -124,7 +124,7 @@ describe("what is drawn", () => {
     expect(middle).toEqual({ first: 998, end: 1_013 });
     expect(columnRange(offsets, 199_500, 210_000).end).toBe(2_000);
   });
-  it("are no columns where there are none", () => {
+  it("are not columns where there are none", () => {
     expect(columnRange(offsetsOf([]), 0, 500)).toEqual({ first: 0, end: 0 });
   });
 });

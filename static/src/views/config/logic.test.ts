@@ -32,7 +32,7 @@ describe("formatting", () => {
   });
 });
 
-describe("a text that is no JSON", () => {
+describe("a text that is not JSON", () => {
   it.each([
     ['{"a": 1 "b": 2}', 'expected `,` or `}`, found `"b"`', 8],
     ['{"a": }', "expected a value, found `}`", 6],

@@ -63,7 +63,7 @@ describe("a dashboard's text", () => {
     expect(read.panels[0]).toMatchObject({ type: "kpi", id: "a", width: 3, better: "higher" });
   });
 
-  it("that is no YAML says where", async () => {
+  it("that is not YAML says where", async () => {
     expect(await readDocument("a: 1\nb: [1,\nc: 2")).toMatchObject({ line: expect.any(Number) as number });
   });
 

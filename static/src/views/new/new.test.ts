@@ -88,7 +88,7 @@ describe("a draft", () => {
     expect(draftOf(inferred(), "x").rejectsMax).toBe(0);
   });
 
-  it("writes down of a dialect only what is no default", () => {
+  it("writes down of a dialect only what is not a default", () => {
     expect(changed({ delimiter: ";" }, "delimiter", ",")).toEqual({});
     expect(changed({}, "decimal", ",")).toEqual({ decimal: "," });
     expect(changed({ null_values: ["NA"] }, "null_values", [""])).toEqual({});

@@ -106,7 +106,7 @@ impl<'a> Fields<'a> {
     }
 
     pub fn variants(&self, pointer: &str) -> &'a Vec<Value> {
-        branches(self.at(pointer)).unwrap_or_else(|| panic!("`{pointer}` is no choice"))
+        branches(self.at(pointer)).unwrap_or_else(|| panic!("`{pointer}` is not a choice"))
     }
 
     /// Calls `look` with every object that has fields.
@@ -272,7 +272,7 @@ impl<'a> Fields<'a> {
     /// The values of a choice with what they mean.
     pub fn choices(&self, pointer: &str) -> String {
         let node = self.at(pointer);
-        assert!(is_choice(node), "`{pointer}` is no choice");
+        assert!(is_choice(node), "`{pointer}` is not a choice");
         choices(node)
     }
 
