@@ -3,8 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use notify::event::{AccessKind, AccessMode, CreateKind, ModifyKind, RemoveKind, RenameMode};
-use notify::{Event, EventKind};
+use rustix::fs::inotify::ReadFlags;
 
 /// An event that may mean a new, changed or removed file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,28 +26,31 @@ pub(super) enum FolderEvent {
     Lost,
 }
 
-/// `roots`: the bucket's folders.
-pub(super) fn folder_event(event: notify::Result<Event>, roots: &[PathBuf]) -> Option<FolderEvent> {
-    let Ok(event) = event else { return Some(FolderEvent::Lost) };
-    if event.need_rescan() {
+/// `path`: what the event is about, a watched folder or a name in one. `roots`: the bucket's folders.
+pub(super) fn folder_event(event: ReadFlags, path: PathBuf, roots: &[PathBuf]) -> Option<FolderEvent> {
+    if event.contains(ReadFlags::QUEUE_OVERFLOW) {
         return Some(FolderEvent::Lost);
     }
-    let path = event.paths.into_iter().next()?;
-    let make = |make: fn(PathBuf) -> FolderEvent, path: PathBuf| (!is_hidden(&path, roots)).then(|| make(path));
-    match event.kind {
-        EventKind::Access(AccessKind::Close(AccessMode::Write)) => make(FolderEvent::Written, path),
-        EventKind::Create(CreateKind::File) => make(FolderEvent::FileMade, path),
-        EventKind::Create(CreateKind::Folder) => make(FolderEvent::FolderMade, path),
-        EventKind::Modify(ModifyKind::Name(RenameMode::To)) => make(FolderEvent::MovedIn, path),
-        EventKind::Modify(ModifyKind::Name(RenameMode::From)) | EventKind::Remove(_) if roots.contains(&path) => {
-            Some(FolderEvent::RootGone)
-        }
-        // A rename within the lake also has a `To` event.
-        EventKind::Modify(ModifyKind::Name(RenameMode::From)) => make(FolderEvent::MovedOut, path),
+    let left = ReadFlags::DELETE | ReadFlags::DELETE_SELF | ReadFlags::MOVED_FROM | ReadFlags::MOVE_SELF;
+    if event.intersects(left | ReadFlags::UNMOUNT) && roots.contains(&path) {
+        return Some(FolderEvent::RootGone);
+    }
+    let make = |make: fn(PathBuf) -> FolderEvent| (!is_hidden(&path, roots)).then(|| make(path.clone()));
+    let is_folder = event.contains(ReadFlags::ISDIR);
+    if event.contains(ReadFlags::CLOSE_WRITE) {
+        make(FolderEvent::Written)
+    } else if event.contains(ReadFlags::CREATE) {
+        make(if is_folder { FolderEvent::FolderMade } else { FolderEvent::FileMade })
+    } else if event.contains(ReadFlags::MOVED_TO) {
+        make(FolderEvent::MovedIn)
+    } else if event.intersects(ReadFlags::MOVED_FROM | ReadFlags::MOVE_SELF) {
+        // A rename within the lake also has a `MOVED_TO`.
+        make(FolderEvent::MovedOut)
+    } else if event.contains(ReadFlags::DELETE) && !is_folder {
+        make(FolderEvent::Removed)
+    } else {
         // A removed folder was empty.
-        EventKind::Remove(RemoveKind::Folder) => None,
-        EventKind::Remove(_) => make(FolderEvent::Removed, path),
-        EventKind::Any | EventKind::Access(_) | EventKind::Create(_) | EventKind::Modify(_) | EventKind::Other => None,
+        None
     }
 }
 
@@ -60,51 +62,44 @@ pub(super) fn is_hidden(path: &Path, roots: &[PathBuf]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use notify::event::{DataChange, Flag};
-
     use super::*;
 
-    fn make(kind: EventKind, path: &str) -> Option<FolderEvent> {
-        folder_event(Ok(Event::new(kind).add_path(path.into())), &["/d/.data/lake".into()])
+    fn make(event: ReadFlags, path: &str) -> Option<FolderEvent> {
+        folder_event(event, path.into(), &["/d/.data/lake".into()])
     }
 
-    const CLOSED: EventKind = EventKind::Access(AccessKind::Close(AccessMode::Write));
-    const MOVED_IN: EventKind = EventKind::Modify(ModifyKind::Name(RenameMode::To));
-    const MOVED_OUT: EventKind = EventKind::Modify(ModifyKind::Name(RenameMode::From));
-    const REMOVED: EventKind = EventKind::Remove(RemoveKind::Folder);
+    const FOLDER_MADE: ReadFlags = ReadFlags::CREATE.union(ReadFlags::ISDIR);
+    const FOLDER_REMOVED: ReadFlags = ReadFlags::DELETE.union(ReadFlags::ISDIR);
 
     #[test]
     fn closed_moved_and_removed_files_count() {
         let path = "/d/.data/lake/pipelines/x/a.csv";
-        assert_eq!(make(CLOSED, path), Some(FolderEvent::Written(path.into())));
-        assert_eq!(make(MOVED_IN, path), Some(FolderEvent::MovedIn(path.into())));
-        assert_eq!(make(MOVED_OUT, path), Some(FolderEvent::MovedOut(path.into())));
-        assert_eq!(make(EventKind::Remove(RemoveKind::File), path), Some(FolderEvent::Removed(path.into())));
-        for kind in [
-            REMOVED,
-            EventKind::Modify(ModifyKind::Data(DataChange::Any)),
-            EventKind::Access(AccessKind::Open(AccessMode::Any)),
-            EventKind::Access(AccessKind::Close(AccessMode::Read)),
-        ] {
-            assert_eq!(make(kind, path), None);
+        assert_eq!(make(ReadFlags::CLOSE_WRITE, path), Some(FolderEvent::Written(path.into())));
+        assert_eq!(make(ReadFlags::MOVED_TO, path), Some(FolderEvent::MovedIn(path.into())));
+        assert_eq!(make(ReadFlags::MOVED_FROM, path), Some(FolderEvent::MovedOut(path.into())));
+        assert_eq!(make(ReadFlags::DELETE, path), Some(FolderEvent::Removed(path.into())));
+        assert_eq!(make(ReadFlags::CREATE, path), Some(FolderEvent::FileMade(path.into())));
+        assert_eq!(make(FOLDER_MADE, path), Some(FolderEvent::FolderMade(path.into())));
+        for event in [FOLDER_REMOVED, ReadFlags::DELETE_SELF, ReadFlags::IGNORED] {
+            assert_eq!(make(event, path), None);
         }
     }
 
     #[test]
     fn dot_names_are_ignored_below_the_root_only() {
         for hidden in ["pipelines/x/.a.csv", "pipelines/.x/a.csv", ".lakemill/tmp/a"] {
-            for kind in [CLOSED, MOVED_IN, MOVED_OUT, EventKind::Create(CreateKind::Folder)] {
-                assert_eq!(make(kind, &format!("/d/.data/lake/{hidden}")), None);
+            for event in [ReadFlags::CLOSE_WRITE, ReadFlags::MOVED_TO, ReadFlags::MOVED_FROM, FOLDER_MADE] {
+                assert_eq!(make(event, &format!("/d/.data/lake/{hidden}")), None);
             }
         }
-        assert!(make(CLOSED, "/d/.data/lake/a..csv").is_some());
+        assert!(make(ReadFlags::CLOSE_WRITE, "/d/.data/lake/a..csv").is_some());
     }
 
     #[test]
     fn lost_events_and_roots_are_reported() {
-        assert_eq!(make(REMOVED, "/d/.data/lake"), Some(FolderEvent::RootGone));
-        assert_eq!(make(MOVED_OUT, "/d/.data/lake"), Some(FolderEvent::RootGone));
-        assert_eq!(folder_event(Ok(Event::new(EventKind::Other).set_flag(Flag::Rescan)), &[]), Some(FolderEvent::Lost));
-        assert_eq!(folder_event(Err(notify::Error::generic("e")), &[]), Some(FolderEvent::Lost));
+        for event in [FOLDER_REMOVED, ReadFlags::DELETE_SELF, ReadFlags::MOVE_SELF, ReadFlags::MOVED_FROM] {
+            assert_eq!(make(event, "/d/.data/lake"), Some(FolderEvent::RootGone));
+        }
+        assert_eq!(folder_event(ReadFlags::QUEUE_OVERFLOW, PathBuf::new(), &[]), Some(FolderEvent::Lost));
     }
 }

@@ -11,6 +11,7 @@
 //! While some folders can't be watched, rescans are reported periodically.
 
 mod events;
+mod kernel;
 mod outbox;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, at, bounded, select};
+use rustix::fs::inotify::ReadFlags;
 
 use crate::ports::store::{Bucket, LakeChange, LakeChanges};
 
@@ -40,7 +42,7 @@ struct Tuning {
     batch: Duration,
     /// Messages queued for the receiver.
     changes_max: usize,
-    /// Events queued by the kernel watcher.
+    /// Events queued for the watch.
     events_max: usize,
     /// Watched folders; each costs about a KiB of kernel memory.
     folders_max: usize,
@@ -300,12 +302,12 @@ impl Watcher {
         self.log_faults(fault.as_ref(), &missing);
     }
 
-    /// Handles an event on the kernel watcher's thread. Must not block: that thread also sets the watches.
-    fn handler(&self) -> impl FnMut(notify::Result<notify::Event>) + Send + 'static {
+    /// Handles an event on the thread that reads them. Must not block.
+    fn handler(&self) -> impl FnMut(ReadFlags, PathBuf) + Send + 'static {
         let (event_sender, overflowed) = (self.event_sender.clone(), Arc::clone(&self.overflowed));
         let roots: Vec<PathBuf> = self.folders.of(Bucket::Lake).map(|folder| folder.dir.clone()).collect();
-        move |event| {
-            let Some(folder_event) = folder_event(event, &roots) else { return };
+        move |event, path| {
+            let Some(folder_event) = folder_event(event, path, &roots) else { return };
             if event_sender.try_send(folder_event).is_err() {
                 overflowed.store(true, Ordering::SeqCst);
                 // Wakes the thread, in case no other event follows.

@@ -7,19 +7,16 @@ use std::collections::BTreeSet;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use crossbeam_channel::{Receiver, bounded};
-use notify::{Config, ErrorKind, Event, RecommendedWatcher, RecursiveMode, Watcher};
+use rustix::fs::inotify::ReadFlags;
+use rustix::io::Errno;
 
 use crate::domain::limits::KEY_BYTES_MAX;
 use crate::ports::store::Bucket;
 
 use super::super::folder::{Folder, Folders, check_key};
 use super::events::is_hidden;
-
-/// Longest wait for the watcher's thread to end.
-const END_WAIT: Duration = Duration::from_secs(5);
+use super::kernel::KernelWatches;
 
 /// Why some folders are not watched.
 #[derive(Debug, thiserror::Error)]
@@ -36,9 +33,7 @@ pub(super) enum WatchFault {
 
 /// The watches, removed on drop.
 pub(super) struct Watches {
-    watcher: Option<RecommendedWatcher>,
-    /// Disconnected once the watcher's thread has ended and released its share of the kernel's limits.
-    ended: Receiver<()>,
+    kernel: KernelWatches,
     watched: BTreeSet<PathBuf>,
     folders_max: usize,
     fault: Option<WatchFault>,
@@ -52,16 +47,10 @@ impl Watches {
     pub(super) fn new(
         folders: &Folders,
         folders_max: usize,
-        mut handle: impl FnMut(notify::Result<Event>) + Send + 'static,
+        handle: impl FnMut(ReadFlags, PathBuf) + Send + 'static,
     ) -> Result<Self, WatchFault> {
-        let (alive, ended) = bounded::<()>(0);
-        let handler = move |event| {
-            let _ = &alive;
-            handle(event);
-        };
-        let watcher = RecommendedWatcher::new(handler, Config::default().with_follow_symlinks(false))
-            .map_err(|error| WatchFault::NoWatcher { source: io_error(error) })?;
-        let mut armed = Self { watcher: Some(watcher), ended, watched: BTreeSet::new(), folders_max, fault: None };
+        let kernel = KernelWatches::new(handle).map_err(|source| WatchFault::NoWatcher { source })?;
+        let mut armed = Self { kernel, watched: BTreeSet::new(), folders_max, fault: None };
         for folder in folders.of(Bucket::Lake).filter(|folder| identity(&folder.dir).is_some()) {
             armed.watch_tree(folder, &folder.dir, &mut |_| {});
         }
@@ -85,21 +74,20 @@ impl Watches {
 
     /// False if no more folders can be watched.
     fn watch(&mut self, dir: &Path) -> bool {
-        let Some(watcher) = &mut self.watcher else { return false };
         if self.watched.len() >= self.folders_max && !self.watched.contains(dir) {
             self.fault = Some(WatchFault::TooManyFolders { max: self.folders_max });
             return false;
         }
-        match watcher.watch(dir, RecursiveMode::NonRecursive) {
+        match self.kernel.add(dir) {
             Ok(()) => {
                 self.watched.insert(dir.to_owned());
             }
-            Err(error) if matches!(error.kind, ErrorKind::MaxFilesWatch) => {
+            Err(Errno::NOSPC) => {
                 self.fault = Some(WatchFault::WatchLimit);
                 return false;
             }
-            Err(error) => {
-                let source = io_error(error);
+            Err(errno) => {
+                let source = io::Error::from(errno);
                 if !is_gone(&source) {
                     self.fault = Some(WatchFault::Folder { dir: dir.to_owned(), source });
                 }
@@ -116,13 +104,6 @@ impl Watches {
     /// Why some folders are not watched.
     pub(super) fn fault(&mut self) -> Option<WatchFault> {
         self.fault.take()
-    }
-}
-
-impl Drop for Watches {
-    fn drop(&mut self) {
-        drop(self.watcher.take());
-        let _ = self.ended.recv_timeout(END_WAIT);
     }
 }
 
@@ -162,14 +143,4 @@ pub(super) fn identity(dir: &Path) -> Option<(u64, u64)> {
 /// Whether the name no longer exists, or is no longer a folder.
 fn is_gone(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
-}
-
-fn io_error(error: notify::Error) -> io::Error {
-    match error.kind {
-        ErrorKind::Io(source) => source,
-        ErrorKind::PathNotFound => io::ErrorKind::NotFound.into(),
-        ErrorKind::Generic(_) | ErrorKind::WatchNotFound | ErrorKind::InvalidConfig(_) | ErrorKind::MaxFilesWatch => {
-            io::Error::other(error)
-        }
-    }
 }
