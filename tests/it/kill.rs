@@ -170,7 +170,6 @@ fn run_to_its_death(mut command: Command, place: &str, nth: u64) -> bool {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "figures")]
 fn run_killed_at_any_write_leaves_a_whole_table_and_the_next_run_the_right_one() {
     let wanted = std::env::var("LAKEMILL_TEST_KILLS").map_or(KILLS, |text| text.parse().unwrap());
     let stride = if wanted > KILLS { 1 } else { STRIDE };

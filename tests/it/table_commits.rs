@@ -305,7 +305,6 @@ fn read_whole(store: &dyn ObjectStore) -> u64 {
 
 /// `LAKEMILL_TEST_PUBLISHES` publishes more.
 #[test]
-#[expect(clippy::print_stdout, reason = "figures")]
 fn reader_beside_publishes_sees_each_table_whole() {
     let publishes = std::env::var("LAKEMILL_TEST_PUBLISHES").map_or(60, |text| text.parse().unwrap());
     let folder = quick_folder();

@@ -199,7 +199,7 @@ impl<'a> Unpacking<'a> {
         };
         let mut json = self.read(object)?;
         self.key(object);
-        let table = TableStore { store: &*self.store, slug: self.locked.slug(), table };
+        let table = TableStore { store: self.store, slug: self.locked.slug(), table };
         if let Ok(mut root) = Root::parse(&json)
             && !is_whole(&table, &root, now)?
         {

@@ -161,7 +161,7 @@ impl Oracle {
                     ensure!(gets as usize == wanted, "{gets} sources were read, expected {wanted}: {expected:?}");
                 }
                 // After its commit a run deletes what it retired; if that fails, the next run does it.
-                self.check_success(world, ask, &expected, &before, &after, &result, outage.is_some())
+                self.check_success(world, ask, &expected, (&before, &after), &result, outage.is_some())
             }
             (Err(error), None) => {
                 let Some(planned) = planned else { return Err(format!("expected success, found {error:?}")) };
@@ -280,8 +280,7 @@ impl Oracle {
         world: &World,
         ask: Ask<'_>,
         expected: &BTreeMap<&str, Expected>,
-        before: &Objects,
-        after: &Objects,
+        (before, after): (&Objects, &Objects),
         result: &RunResult,
         may_leave: bool,
     ) -> Result<(), String> {
