@@ -199,20 +199,20 @@ fn choices_get_a_suggestion() {
 fn names_follow_their_rules() {
     check_each(&[
         ("/table", json!("Trips"), InvalidValue, "/table", "`Trips` is not a table name: expected 1 to 63"),
-        ("/table", json!("_rejected_rows"), InvalidValue, "/table", "no table name"),
-        ("/table", json!(""), InvalidValue, "/table", "no table name"),
+        ("/table", json!("_rejected_rows"), InvalidValue, "/table", "not a table name"),
+        ("/table", json!(""), InvalidValue, "/table", "not a table name"),
         ("/table", json!("t".repeat(64)), Limit, "/table", "63"),
-        ("/columns/0/name", json!(""), InvalidValue, "/columns/0/name", "no column name"),
-        ("/columns/0/name", json!("a\u{202e}b"), InvalidValue, "/columns/0/name", "no column name"),
+        ("/columns/0/name", json!(""), InvalidValue, "/columns/0/name", "not a column name"),
+        ("/columns/0/name", json!("a\u{202e}b"), InvalidValue, "/columns/0/name", "not a column name"),
         ("/columns/0/name", json!("é".repeat(65)), Limit, "/columns/0/name", "128 bytes"),
         ("/columns/0/name", json!("n".repeat(200)), Limit, "/columns/0/name", "128"),
-        ("/checks", json!([{ "name": "\n", "assert": "true" }]), InvalidValue, "/checks/0/name", "no check name"),
+        ("/checks", json!([{ "name": "\n", "assert": "true" }]), InvalidValue, "/checks/0/name", "not a check name"),
         (
             "/partition_by",
             json!([{ "column": "id", "name": " " }]),
             InvalidValue,
             "/partition_by/0/name",
-            "no partition name",
+            "not a partition name",
         ),
     ]);
 }
@@ -401,7 +401,7 @@ fn columns_are_read_or_computed_with_or_without_a_header() {
             json!({ "name": "x", "type": "timestamptz", "timezone": "+02:00" }),
             InvalidValue,
             "/columns/5/timezone",
-            "no IANA time zone",
+            "not an IANA time zone",
         ),
         (
             "/columns",
@@ -431,7 +431,7 @@ fn contradictory_dialects_are_refused() {
         ("/csv/quote", json!("''"), InvalidValue, "/csv/quote", "one ASCII character"),
         ("/csv/quote", json!("é"), InvalidValue, "/csv/quote", "one ASCII character"),
         ("/csv/quote", json!(""), InvalidValue, "/csv/quote", "one ASCII character"),
-        ("/csv/quote", json!("\n"), InvalidValue, "/csv/quote", "no line break"),
+        ("/csv/quote", json!("\n"), InvalidValue, "/csv/quote", "not a line break"),
         ("/csv/escape", json!("\""), InvalidValue, "/csv/escape", "leave `escape` null"),
         ("/csv/escape", json!(","), InvalidValue, "/csv/escape", "part of the delimiter"),
         ("/csv", json!({ "quote": null, "escape": "\\" }), InvalidValue, "/csv/escape", "nothing to escape"),
@@ -617,7 +617,7 @@ fn all_problems_are_reported_in_document_order() {
         text,
         &[
             (UnknownField, "/titel", "did you mean `title`?"),
-            (InvalidValue, &format!("{m}/table"), "no table name"),
+            (InvalidValue, &format!("{m}/table"), "not a table name"),
             (InvalidGlob, &format!("{m}/files/0"), "relative"),
             (InvalidValue, &format!("{m}/csv/delimiter"), ""),
             (InvalidValue, &format!("{m}/csv/encoding"), ""),

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use lakemill::domain::job::JobStatus;
+use lakemill::domain::job::message::TRIGGER_AUTO;
 use rustix::process::Signal;
 
 use super::round::Round;
@@ -206,7 +207,9 @@ fn rolling_restart(seed: u64, much: u64) -> Told {
     });
     let names = round.pipelines.clone();
     let ended = names.iter().flat_map(|name| records(&*round.site.store, &slug(name)).into_values());
-    let completed = ended.filter(|job| job.status == JobStatus::Completed && job.attempt == 1).count() as u64;
+    // A worker that compares the lake before all jobs are enqueued requests one more.
+    let asked = ended.filter(|job| job.trigger != TRIGGER_AUTO);
+    let completed = asked.filter(|job| job.status == JobStatus::Completed && job.attempt == 1).count() as u64;
     assert_eq!(completed, jobs, "each of the jobs is done at its first attempt");
     round.check()
 }
