@@ -16,7 +16,7 @@ use crate::ports::store::{Bucket, StoreError};
 use crate::sync::parallel_map;
 
 /// Files fetched at the same time from a remote store.
-const PARALLEL_FETCHES_MAX: usize = 8;
+const PARALLEL_FETCHES_MAX: usize = 32;
 const BUFFER_BYTES: usize = 256 << 10;
 
 /// A stored file.
