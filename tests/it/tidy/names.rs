@@ -9,15 +9,12 @@ const KINDS: &[&str] = &["struct", "enum", "trait", "type", "union"];
 /// Names of several types, with the reason why they share it.
 const SHARED: &[(&str, &str)] = &[
     ("Difference", "between logs and between tables"),
-    ("ManifestError", "of the manifest of either form"),
     ("Member", "of the log and of a conversion"),
     ("Members", "of the log and of a conversion"),
     ("Merge", "of segments and of sorted runs"),
     ("Objects", "of a table and of the service"),
     ("Page", "of jobs and of rows"),
-    ("SourceEntry", "in the manifest of either form"),
     ("TableResult", "of a run, and as it is listed"),
-    ("Totals", "of the log and of a snapshot"),
 ];
 
 /// The type that a line declares for other modules.
