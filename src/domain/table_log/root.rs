@@ -154,6 +154,11 @@ impl Root {
         }
     }
 
+    /// Has the next run make the table anew: no config has this fingerprint.
+    pub fn forget_fingerprint(&mut self) {
+        self.fingerprint.clear();
+    }
+
     /// Deterministic.
     pub fn to_json(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()

@@ -11,18 +11,16 @@ use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 
 use super::archive;
-use super::lake::Lake;
+use super::lake::{self, Lake};
 use crate::domain::digest::hex;
 use crate::domain::job::RunError;
-use crate::domain::layout::pipeline_prefix;
 use crate::domain::name::Slug;
 use crate::domain::pipeline::{Mapping, Pipeline, WhenRemoved};
 use crate::domain::table_log::diff::{Difference as SourceDifference, Differences, ListedSource, compare};
 use crate::domain::table_log::entries::SourceEntry;
-use crate::engine::run_error::{store_error, table_error};
+use crate::engine::run_error::table_error;
 use crate::pipelines::tables::{Maps, TableStore};
 use crate::ports::ObjectStore;
-use crate::ports::store::Bucket;
 
 /// A difference between lake and tables. Equal values mean the same files against the same manifests. A run that keeps
 /// failing leaves the same difference, so callers can tell that they already requested a run for it.
@@ -119,9 +117,6 @@ fn state(difference: &SourceDifference) -> String {
 
 /// The state of a source that only a HEAD tells from its entry; `None` if it is unchanged, or gone since the listing.
 fn looked_up(table: &TableStore<'_>, listed: ListedSource, entry: SourceEntry) -> Result<Option<String>, RunError> {
-    let key = format!("{}{}", pipeline_prefix(table.slug), listed.key);
-    let Some(head) = table.store.head(Bucket::Lake, &key).map_err(store_error)? else { return Ok(None) };
-    let etag = head.etag.map(|etag| etag.0);
-    let listed = ListedSource { size: head.size, etag, modified: head.modified, ..listed };
-    Ok(compare(listed, Some(entry)).map(|difference| state(&difference)))
+    let found = lake::head(table.store, table.slug, &listed.key)?;
+    Ok(found.and_then(|found| compare(found, Some(entry))).map(|difference| state(&difference)))
 }

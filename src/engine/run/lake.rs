@@ -89,7 +89,7 @@ impl Lake {
     ) -> Result<Self, RunError> {
         let now = request.clock.now();
         let files: Vec<&String> = keys.iter().filter(|key| is_file(key)).collect();
-        let objects = parallel_map(&files, PARALLEL_HEADS_MAX, |key| head(request, key))?;
+        let objects = parallel_map(&files, PARALLEL_HEADS_MAX, |key| head(request.store, request.slug(), key))?;
         let has_odd_keys = files.iter().any(|key| has_empty_segment(key));
         let seen = Seen::These(files.into_iter().cloned().zip(objects).collect());
         let listed_at = now - request.store.clock_skew().unwrap_or_default();
@@ -212,9 +212,10 @@ fn listed(prefix: &str, object: ObjectMeta) -> Option<ListedSource> {
     Some(ListedSource { key, size: object.size, etag, modified: object.modified })
 }
 
-fn head(request: &RunRequest<'_>, key: &str) -> Result<Option<ListedSource>, RunError> {
-    let prefix = pipeline_prefix(request.slug());
-    match request.store.head(Bucket::Lake, &format!("{prefix}{key}")) {
+/// A source as a HEAD tells it; `key` is relative to the pipeline's prefix. `None`: there is none.
+pub(super) fn head(store: &dyn ObjectStore, slug: &Slug, key: &str) -> Result<Option<ListedSource>, RunError> {
+    let prefix = pipeline_prefix(slug);
+    match store.head(Bucket::Lake, &format!("{prefix}{key}")) {
         Ok(object) => Ok(object.and_then(|object| listed(&prefix, object))),
         // Events may name what can't exist.
         Err(StoreError::InvalidKey { .. }) => Ok(None),

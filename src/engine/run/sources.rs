@@ -3,17 +3,16 @@
 use std::sync::Arc;
 
 use super::archive;
-use super::lake::Lake;
+use super::lake::{self, Lake};
 use super::request::{PARALLEL_HEADS_MAX, RunRequest};
 use crate::domain::job::RunError;
-use crate::domain::layout::pipeline_prefix;
 use crate::domain::pipeline::{Mapping, WhenRemoved};
 use crate::domain::table_log::diff::{Difference, Differences, ListedSource, compare};
 use crate::domain::table_log::entries::SourceEntry;
 use crate::engine::convert::{SourceList, SourceRef};
-use crate::engine::run_error::{store_error, table_error};
+use crate::engine::run_error::table_error;
 use crate::pipelines::tables::{Maps, TableStore};
-use crate::ports::store::{Bucket, ETag};
+use crate::ports::store::ETag;
 use crate::sync::parallel_map;
 
 /// Sources looked up by HEAD at a time.
@@ -153,21 +152,16 @@ impl<'a> Reads<'a> {
     /// Adds tags where the listing has none, and leaves out sources whose tag says that they didn't change. A source that
     /// was deleted since the listing is left to the next run.
     fn look_up(&mut self) -> Result<(), RunError> {
-        let prefix = pipeline_prefix(self.request.slug());
         let batch = std::mem::take(&mut self.batch);
         let untagged: Vec<&str> =
             batch.iter().filter(|(listed, _)| listed.etag.is_none()).map(|(listed, _)| listed.key.as_str()).collect();
-        let heads = parallel_map(&untagged, PARALLEL_HEADS_MAX, |key| {
-            self.request.store.head(Bucket::Lake, &format!("{prefix}{key}"))
-        });
-        let mut heads = heads.map_err(store_error)?.into_iter();
+        let heads =
+            parallel_map(&untagged, PARALLEL_HEADS_MAX, |key| lake::head(self.request.store, self.request.slug(), key));
+        let mut heads = heads?.into_iter();
         for (listed, entry) in batch {
             let listed = match listed.etag.is_none().then(|| heads.next().flatten()) {
                 Some(None) => continue,
-                Some(Some(head)) => {
-                    let etag = head.etag.map(|etag| etag.0);
-                    ListedSource { size: head.size, etag, modified: head.modified, ..listed }
-                }
+                Some(Some(found)) => found,
                 None => listed,
             };
             if let Some(entry) = entry

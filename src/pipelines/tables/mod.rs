@@ -224,14 +224,24 @@ impl<'a> TableStore<'a> {
     /// # Errors
     /// If the store fails.
     pub fn broken_shard(&self, root: &Root) -> TableResult<Option<TableError>> {
-        let by_source = root.sources.iter().map(|shard| self.shard::<_, SourceEntry>(shard).map(drop));
-        let groups = root.groups.iter().map(|shard| self.shard::<_, GroupEntry>(shard).map(drop));
-        let members = root.members.iter().map(|shard| self.shard::<_, Members>(shard).map(drop));
-        let rejects = root.rejects.iter().map(|shard| self.shard::<_, StoredFile>(shard).map(drop));
-        match by_source.chain(groups).chain(members).chain(rejects).find_map(Result::err) {
+        match self.read_shards(root).find_map(|(_, read)| read.err()) {
             Some(error) if !error.is_broken() => Err(error),
             found => Ok(found),
         }
+    }
+
+    /// Reads all shards, one at a time: their names, and whether they are what the root says.
+    fn read_shards<'r>(&'r self, root: &'r Root) -> impl Iterator<Item = (&'r str, TableResult<()>)> {
+        fn read<'r, K: ShardKey, V: DeserializeOwned>(
+            table: &'r TableStore<'_>,
+            shards: &'r [ShardRef<K>],
+        ) -> impl Iterator<Item = (&'r str, TableResult<()>)> {
+            shards.iter().map(|shard| (shard.name.as_str(), table.shard::<K, V>(shard).map(drop)))
+        }
+        (read::<_, SourceEntry>(self, &root.sources))
+            .chain(read::<_, GroupEntry>(self, &root.groups))
+            .chain(read::<_, Members>(self, &root.members))
+            .chain(read::<_, StoredFile>(self, &root.rejects))
     }
 
     /// Reads shards of this table, for maps.

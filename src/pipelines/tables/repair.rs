@@ -12,9 +12,6 @@ use crate::domain::table_log::entries::{RangeKey, SourceEntry, StoredFile};
 use crate::domain::table_log::root::{Owner, Root};
 use crate::ports::store::{Bucket, Lease, Precondition, WriteOptions};
 
-/// A fingerprint that no config has.
-const NO_FINGERPRINT: &str = "none";
-
 /// What a marking did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Marked {
@@ -118,10 +115,10 @@ fn commit(table: TableStore<'_>, found: &FoundRoot, root: &Root, edit: Edit<'_>,
 /// # Errors
 /// If the store or the lease fails.
 pub fn mark_anew(table: &TableStore<'_>, lease: &dyn Lease) -> TableResult<()> {
-    let FoundRoot::Readable(stored) = table.root()? else { return Ok(()) };
-    let root = Root { fingerprint: NO_FINGERPRINT.to_owned(), ..stored.root };
+    let FoundRoot::Readable(mut stored) = table.root()? else { return Ok(()) };
+    stored.root.forget_fingerprint();
     let precondition = stored.etag.map_or(Precondition::None, Precondition::IfMatch);
     let options = WriteOptions::leased(lease).with(precondition);
-    table.store.put(Bucket::Pipelines, &manifest_key(table.slug, table.table), &root.to_json(), &options)?;
+    table.store.put(Bucket::Pipelines, &manifest_key(table.slug, table.table), &stored.root.to_json(), &options)?;
     Ok(())
 }

@@ -19,9 +19,8 @@ use crate::domain::layout::{
     pipeline_prefix, rejects_prefix, table_prefix,
 };
 use crate::domain::limits::LIST_PAGE_KEYS_MAX;
-use crate::domain::table_log::entries::{GroupEntry, Members, SourceEntry, StoredFile};
+use crate::domain::table_log::entries::StoredFile;
 use crate::domain::table_log::root::{Objects, Owner, Root};
-use crate::domain::table_log::shards::{ShardKey, ShardRef};
 use crate::ports::store::{Bucket, ListPage, ObjectMeta, StoreError};
 use crate::sync::parallel_map;
 
@@ -141,7 +140,7 @@ type Report<'r, E> = &'r mut dyn FnMut(&[TableFault]) -> Result<(), E>;
 
 impl Verification<'_> {
     fn run<E: From<TableError>>(&mut self, report: Report<'_, E>) -> Result<(), Interrupted<E>> {
-        self.retain()?;
+        self.retained.add(self.table, self.table.retained(self.root)?);
         self.shards(report)?;
         self.manifest_objects(report)?;
         // Which files there are is not known then.
@@ -153,23 +152,10 @@ impl Verification<'_> {
         (0..passes).try_for_each(|pass| self.files(pass, passes, report))
     }
 
-    fn retain(&mut self) -> TableResult<()> {
-        let (slug, name) = (self.table.slug, self.table.table);
-        for retired in &self.root.retained {
-            let key = manifest_retired_key(slug, name, retired.sequence);
-            if let Some((json, _)) = self.table.small(&key)? {
-                let objects: Objects = self.table.json(key.clone(), &json)?;
-                self.retained.add(self.table, objects);
-            }
-            self.retained.manifest.extend([key, manifest_root_key(slug, name, retired.sequence.saturating_sub(1))]);
-        }
-        Ok(())
-    }
-
     fn shards<E: From<TableError>>(&mut self, report: Report<'_, E>) -> Result<(), Interrupted<E>> {
         let (table, root) = (self.table, self.root);
         let mut faults = Vec::new();
-        let mut check = |name: &str, read: TableResult<()>| -> TableResult<()> {
+        for (name, read) in table.read_shards(root) {
             let key = manifest_shard_key(table.slug, table.table, name);
             match read {
                 Ok(()) => self.verified.shards += 1,
@@ -179,21 +165,8 @@ impl Verification<'_> {
                 Err(TableError::Shard { error, .. }) => {
                     faults.push(fault(TableFaultKind::Changed, Bucket::Pipelines, key, error.to_string()));
                 }
-                Err(error) => return Err(error),
+                Err(error) => return Err(error.into()),
             }
-            Ok(())
-        };
-        for shard in &root.sources {
-            check(&shard.name, read::<_, SourceEntry>(table, shard))?;
-        }
-        for shard in &root.groups {
-            check(&shard.name, read::<_, GroupEntry>(table, shard))?;
-        }
-        for shard in &root.members {
-            check(&shard.name, read::<_, Members>(table, shard))?;
-        }
-        for shard in &root.rejects {
-            check(&shard.name, read::<_, StoredFile>(table, shard))?;
         }
         self.verified.is_broken = !faults.is_empty();
         self.tell(faults, report)
@@ -393,8 +366,4 @@ impl Retained {
 
 fn fault(kind: TableFaultKind, bucket: Bucket, key: String, found: String) -> TableFault {
     TableFault { kind, bucket, key, found, owner: None }
-}
-
-fn read<K: ShardKey, V: serde::de::DeserializeOwned>(table: &TableStore<'_>, shard: &ShardRef<K>) -> TableResult<()> {
-    table.shard::<K, V>(shard).map(drop)
 }

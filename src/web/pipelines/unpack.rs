@@ -204,7 +204,7 @@ impl<'a> Unpacking<'a> {
             && !is_whole(&table, &root, now)?
         {
             tracing::warn!(table = table.table, "imported table lacks files of its manifest; the next run rebuilds it");
-            root.fingerprint = String::new();
+            root.forget_fingerprint();
             json = root.to_json();
         }
         put_retagged(&table, &json, true, &self.locked.options(), |key, entry| {
