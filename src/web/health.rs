@@ -11,7 +11,7 @@ use super::endpoint::{Credential, Endpoint};
 use super::stores::Objects;
 use crate::http::credentials::MetricsAccess;
 use crate::http::{ApiError, Caller, HttpMetrics, Request, RequestHead, Response};
-use crate::observability::health_check::{MAX_AGE, PendingCheck};
+use crate::observability::health_check::MAX_AGE;
 use crate::observability::{CachedHealthCheck, METRICS_CONTENT_TYPE, MetricKind, MetricsText, write_process};
 use crate::ports::Kv;
 use crate::ports::store::Bucket;
@@ -29,6 +29,7 @@ pub struct Health {
     counts: Arc<Counts>,
     metrics_access: MetricsAccess,
     kv_check: Arc<CachedHealthCheck<bool>>,
+    kv_write_check: Arc<CachedHealthCheck<bool>>,
     store_check: Arc<CachedHealthCheck<bool>>,
     /// The server's counters, once it runs.
     http: OnceLock<Arc<HttpMetrics>>,
@@ -43,8 +44,9 @@ impl Health {
         counts: Arc<Counts>,
         metrics_access: MetricsAccess,
     ) -> Self {
-        let (kv_check, store_check, http) = (Arc::default(), Arc::default(), OnceLock::new());
-        Self { store, kv, sandbox, cache, counts, metrics_access, kv_check, store_check, http }
+        let (kv_check, kv_write_check) = (Arc::default(), Arc::default());
+        let (store_check, http) = (Arc::default(), OnceLock::new());
+        Self { store, kv, sandbox, cache, counts, metrics_access, kv_check, kv_write_check, store_check, http }
     }
 
     pub fn show_http(&self, metrics: Arc<HttpMetrics>) {
@@ -83,9 +85,9 @@ struct Live {
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 pub struct Ready {
     ready: bool,
-    /// The key-value store.
+    /// The key-value store accepts writes.
     kv: bool,
-    /// The object store.
+    /// The object store responds.
     store: bool,
 }
 
@@ -96,7 +98,10 @@ fn live(_: &Health, _: &mut Request) -> Result<Response, ApiError> {
 
 #[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
 fn ready(health: &Health, _: &mut Request) -> Result<Response, ApiError> {
-    let kv = begin_kv_check(health);
+    let kv = Arc::clone(&health.kv);
+    let kv = health.kv_write_check.begin(MAX_AGE, move || {
+        kv.probe_write().inspect_err(|error| tracing::warn!(%error, "not ready: key-value store failed")).is_ok()
+    });
     let store = health.store.shared();
     let store = health.store_check.begin(MAX_AGE, move || {
         let list = |bucket| store.list(bucket, "pipelines/", Some('/'), None, 1).map(drop);
@@ -108,17 +113,14 @@ fn ready(health: &Health, _: &mut Request) -> Result<Response, ApiError> {
     Ok(Response::json(if ready.ready { 200 } else { 503 }, &ready))
 }
 
-fn begin_kv_check(health: &Health) -> PendingCheck<bool> {
-    let kv = Arc::clone(&health.kv);
-    health.kv_check.begin(MAX_AGE, move || {
-        kv.ping().inspect_err(|error| tracing::warn!(%error, "not ready: key-value store failed")).is_ok()
-    })
-}
-
 #[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
 fn metrics(health: &Health, _: &mut Request) -> Result<Response, ApiError> {
     let mut text = MetricsText::new();
-    let kv = begin_kv_check(health).wait().unwrap_or(false);
+    let kv = Arc::clone(&health.kv);
+    let kv_check = health.kv_check.result(MAX_AGE, move || {
+        kv.ping().inspect_err(|error| tracing::warn!(%error, "health check failed: key-value store")).is_ok()
+    });
+    let kv = kv_check.unwrap_or(false);
     let (sandbox, cache) = (&health.sandbox, health.cache.usage());
     let gauges = [
         ("kv_up", "Whether the key-value store answers.", u64::from(kv)),

@@ -131,13 +131,13 @@ fn worker_without_descriptors_uses_no_attempts_and_recovers() {
 }
 
 #[test]
-fn redis_that_rejects_writes_makes_workers_unready() {
+fn redis_that_rejects_writes_makes_workers_and_web_services_unready() {
     let site = Site::new(Kind::Fleet);
     site.pipeline("p", &json!({}));
     site.put("p", "in/x.csv", "a,b\nx,1\n");
     let redis = site.redis.as_ref().unwrap();
-    let worker = site.worker();
-    let at = worker.address();
+    let (worker, web) = (site.worker(), site.web());
+    let (at, web) = (worker.address(), web.address());
     let closed = crate::support::redis_server::free_port().to_string();
     let kinds: [(&[&str], &[&str], &str, &str); 4] = [
         (&["CONFIG", "SET", "maxmemory", "1"], &["CONFIG", "SET", "maxmemory", "0"], "OOM", "raise `maxmemory`"),
@@ -158,6 +158,10 @@ fn redis_that_rejects_writes_makes_workers_unready() {
             let ready = get(&at, "/readyz");
             ready.status == 503 && ready.json()["kv"] == "refuses writes"
         });
+        await_that("the web service not to be ready", || {
+            let ready = get(&web, "/readyz");
+            ready.status == 503 && ready.json()["kv"] == json!(false)
+        });
         let health = get(&at, "/health");
         assert_eq!((health.status, &health.json()["kv"]), (200, &json!("ok")), "it can be reached: {code}");
         await_that("the metric", || get(&at, "/metrics").body.contains("lakemill_kv_writable 0\n"));
@@ -165,6 +169,7 @@ fn redis_that_rejects_writes_makes_workers_unready() {
         let found = crate::cli_doctor::doctor(&site, &[]);
         found.has("problem key-value store", &["takes no writes", code, advice]);
         redis.ask::<()>(mend);
+        await_that("the web service to be ready again", || get(&web, "/readyz").status == 200);
         await_that("the worker to be ready again", || get(&at, "/readyz").status == 200);
         assert!(get(&at, "/metrics").body.contains("lakemill_kv_writable "));
     }
