@@ -6,8 +6,8 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use rustix::fd::AsRawFd as _;
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, linkat, openat};
+use rustix::fd::{AsRawFd as _, OwnedFd};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, fstat, linkat, openat, openat2};
 use rustix::io::Errno;
 
 use crate::ports::store::{BodyChanged, Bucket, ETag, ObjectMeta, ObjectReader, StoreResult};
@@ -137,21 +137,15 @@ pub(super) fn meta(key: &str, signature: &Signature, tag: &Tag) -> ObjectMeta {
 
 /// Opens an object; `None` if it doesn't exist.
 pub(super) fn open(path: &ObjectPath<'_>, operation: &'static str) -> StoreResult<Option<OpenObject>> {
-    let Some(mut fd) = path.folder.open_root()? else { return Ok(None) };
-    let (parent, name) =
-        path.relative.rsplit_once('/').map_or((None, path.relative), |(parent, name)| (Some(parent), name));
-    let directory = path.folder.flags(DIRECTORY);
+    let Some(root) = path.folder.open_root()? else { return Ok(None) };
     // A named pipe must not block.
-    let file = path.folder.flags(OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK);
-    let steps = parent.into_iter().flat_map(|p| p.split('/')).map(|s| (s, directory)).chain([(name, file)]);
-    for (segment, flags) in steps {
-        fd = match openat(&fd, segment, flags, Mode::empty()) {
-            Ok(fd) => fd,
-            // ENXIO: a socket.
-            Err(errno) if is_absent(errno) || errno == Errno::NXIO => return Ok(None),
-            Err(errno) => return Err(path.error(operation, errno.into())),
-        };
-    }
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let fd = match open_below(&root, path, flags) {
+        Ok(fd) => fd,
+        // ENXIO: a socket.
+        Err(errno) if is_absent(errno) || errno == Errno::NXIO => return Ok(None),
+        Err(errno) => return Err(path.error(operation, errno.into())),
+    };
     let stat = fstat(&fd).map_err(|errno| path.error(operation, errno.into()))?;
     if !is_regular(&stat) {
         return Ok(None);
@@ -159,6 +153,32 @@ pub(super) fn open(path: &ObjectPath<'_>, operation: &'static str) -> StoreResul
     let signature = Signature::of(&stat);
     let tag = Tag::of_file(path.folder, &fd, &signature);
     Ok(Some(OpenObject { file: File::from(fd), signature, tag }))
+}
+
+/// Opens a file below a folder, by one system call where the kernel has `openat2` (5.6). Follows no links, unless the
+/// folder does.
+fn open_below(root: &OwnedFd, path: &ObjectPath<'_>, flags: OFlags) -> Result<OwnedFd, Errno> {
+    if path.folder.follows_links() {
+        return openat(root, path.relative, flags, Mode::empty());
+    }
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    match openat2(root, path.relative, flags, Mode::empty(), resolve) {
+        // PERM: of a filter of system calls that doesn't know it.
+        Err(Errno::NOSYS | Errno::PERM) => open_by_steps(root, path, flags),
+        opened => opened,
+    }
+}
+
+/// [`open_below`] for kernels without `openat2`.
+fn open_by_steps(root: &OwnedFd, path: &ObjectPath<'_>, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let open = |fd: &OwnedFd, segment, flags| openat(fd, segment, path.folder.flags(flags), Mode::empty());
+    let Some((parent, name)) = path.relative.rsplit_once('/') else { return open(root, path.relative, flags) };
+    let mut segments = parent.split('/');
+    let mut fd = open(root, segments.next().unwrap_or_default(), DIRECTORY)?;
+    for segment in segments {
+        fd = open(&fd, segment, DIRECTORY)?;
+    }
+    open(&fd, name, flags)
 }
 
 /// Opens an object that must exist, with this tag if one is given.
@@ -174,4 +194,50 @@ pub(super) fn open_existing<'a>(
         return Err(path.precondition_failed());
     }
     Ok((path, object))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::adapters::fs::folder::Mount;
+
+    #[test]
+    fn one_call_and_steps_open_the_same_files() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("a/b")).unwrap();
+        for file in ["top", "a/b/file"] {
+            std::fs::write(dir.path().join(file), file).unwrap();
+        }
+        symlink("b", dir.path().join("a/folder-link")).unwrap();
+        symlink("b/file", dir.path().join("a/file-link")).unwrap();
+        let mount = |writable| Mount {
+            bucket: Bucket::Lake,
+            prefix: String::new(),
+            dir: dir.path().into(),
+            writable,
+            hide: vec![],
+        };
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        for writable in [true, false] {
+            let folders = Folders::of_mounts(vec![mount(writable)]).unwrap();
+            for (key, is_linked, exists) in [
+                ("top", false, true),
+                ("a/b/file", false, true),
+                ("a/folder-link/file", true, true),
+                ("a/file-link", true, true),
+                ("a/b/none", false, false),
+                ("top/file", false, false),
+            ] {
+                let path = folders.path_to_read(Bucket::Lake, key).unwrap().unwrap();
+                let root = path.folder.open_root().unwrap().unwrap();
+                let opened = [open_below(&root, &path, flags), open_by_steps(&root, &path, flags)];
+                for fd in opened {
+                    assert_eq!(fd.is_ok(), exists && !(is_linked && writable), "{key}, writable: {writable}");
+                    assert!(fd.is_ok() || fd.is_err_and(is_absent), "{key}");
+                }
+            }
+        }
+    }
 }
