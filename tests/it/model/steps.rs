@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use lakemill::domain::job::ChangedKeys;
+use lakemill::domain::pipeline::WhenRemoved;
 use lakemill::ports::store::Bucket;
 
 use super::oracle::{Oracle, SOURCES};
@@ -302,8 +303,10 @@ fn tables(random: &mut Random) -> Vec<TableConfig> {
     t.wide = random.one_in(4);
     t.salt = random.below(2) as u8;
     t.max_rejects = random.pick(&[1000, 1000, 1000, 1, 0]);
+    t.when_removed = random.pick(&[WhenRemoved::RemoveRows, WhenRemoved::KeepRows]);
     let mut u = TableConfig::new("u");
     u.globs = vec!["b/*.csv"];
+    u.when_removed = random.pick(&[WhenRemoved::RemoveRows, WhenRemoved::RemoveRows, WhenRemoved::KeepRows]);
     match random.below(4) {
         0 => vec![t],
         1 => vec![u],

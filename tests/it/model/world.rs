@@ -61,6 +61,10 @@ impl TableConfig {
         }
     }
 
+    pub fn keeps_rows(&self) -> bool {
+        self.when_removed == WhenRemoved::KeepRows
+    }
+
     pub fn mapping(&self) -> Mapping {
         let column = |name: &str, ty| Column {
             name: ColumnName::parse(name).unwrap(),
@@ -271,9 +275,14 @@ impl World {
         self.over(self.memory.fork())
     }
 
+    /// The same config, and an empty store.
+    pub fn empty_store(&self) -> Self {
+        self.over(Self::empty(self.style, self.clock.clone()))
+    }
+
     /// The same lake and config, and nothing published.
     pub fn fresh(&self) -> Self {
-        let fresh = self.over(Self::empty(self.style, self.clock.clone()));
+        let fresh = self.empty_store();
         for ((bucket, key), object) in self.memory.objects() {
             if bucket == Bucket::Lake {
                 fresh.seed(bucket, &key, &object.bytes);
