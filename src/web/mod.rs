@@ -218,7 +218,7 @@ impl Web {
             previews: Previews { store: store.clone(), sql: Arc::clone(&sql) },
             queries: QueryService::new(Arc::clone(&sql), children_max),
             settings: SettingsService { store },
-            tables: Tables::new(catalogs, manifests, snapshots, footers, sql),
+            tables: Tables::new(catalogs, manifests, snapshots, footers, sql, locks, clock),
             ui: Ui::new(parts.ui_dir),
             auth,
             dashboards,

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use lakemill::domain::layout::{manifest_objects_prefix, manifest_retired_key, manifest_root_key, manifest_shard_key};
 use lakemill::domain::table_log::history::AsOf;
 use lakemill::domain::table_log::root::Root;
-use lakemill::pipelines::tables::{FoundRoot, TableStore};
+use lakemill::domain::job::ChangedKeys;
+use lakemill::pipelines::tables::{Comparison, FoundRoot, SourceChange, TableStore, compare};
 use lakemill::ports::store::Bucket;
 
 use crate::model::world::{Ask, Outage, Style, TableConfig, World};
@@ -198,4 +199,102 @@ fn interrupted_expiry_is_completed() {
             break;
         }
     }
+}
+
+/// Three versions: of the first sources, with `a.csv` changed, and with `c.csv` added and `b.csv` removed.
+fn three_versions() -> World {
+    let world = world(&[("a.csv", "p,1\n"), ("b.csv", "q,1\nbad\n")]);
+    change(&world, &[("a.csv", "p,2\n")]);
+    world.remove("b.csv");
+    change(&world, &[("c.csv", "r,3\n")]);
+    world
+}
+
+#[test]
+fn restored_version_is_the_next_one_and_outlives_its_time() {
+    let world = three_versions();
+    let before = versions(&world);
+    let root = world.restore("t", 1).unwrap();
+    assert_eq!((root.sequence, root.restored), (4, Some(1)));
+    let after = versions(&world);
+    assert_eq!(after[&4], before[&1]);
+    assert!([1, 2, 3].iter().all(|sequence| after[sequence] == before[sequence]));
+    nothing_else(&world);
+    // What the second commit retired is over; the restored version has some of it.
+    world.clock.advance(95_000);
+    let root = world.restore("t", 3).unwrap();
+    assert_eq!(root.restored, Some(3));
+    world.restore("t", 4).unwrap();
+    world.run(Ask { dry_run: true, ..Ask::default() }).unwrap();
+    assert_eq!(versions(&world)[&6], before[&1]);
+    nothing_else(&world);
+}
+
+#[test]
+fn run_after_a_restore_makes_the_table_of_the_lake() {
+    let hint = ChangedKeys::from_iter(["other.csv"]);
+    for changed in [None, Some(&hint)] {
+        let world = three_versions();
+        let before = versions(&world);
+        world.restore("t", 1).unwrap();
+        world.put("other.csv", "s,4\n");
+        world.run(Ask { changed, ..Ask::default() }).unwrap();
+        let clean = world.fresh();
+        clean.run(CLEAN).unwrap();
+        let after = versions(&world);
+        assert_eq!(after[&5], versions(&clean)[&1], "whatever keys events named");
+        assert_eq!(after[&4], before[&1]);
+        assert_eq!(present(&world).restored, None);
+        nothing_else(&world);
+    }
+}
+
+#[test]
+fn interrupted_restore_leaves_the_table_before_or_after_it() {
+    for last_applied in [false, true] {
+        for writes in 0.. {
+            let world = three_versions();
+            let before = versions(&world);
+            world.set_outage(Some(Outage { writes, last_applied }));
+            let died = world.restore("t", 1).is_err();
+            world.set_outage(None);
+            let root = present(&world);
+            let expected = if root.sequence == 4 { &before[&1] } else { &before[&3] };
+            assert_eq!(&versions(&world)[&root.sequence], expected);
+            world.run(Ask::default()).unwrap();
+            let clean = world.fresh();
+            clean.run(CLEAN).unwrap();
+            assert_eq!(versions(&world)[&present(&world).sequence], versions(&clean)[&1]);
+            nothing_else(&world);
+            if !died && root.sequence == 4 {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn commits_are_compared_by_what_differs() {
+    let world = three_versions();
+    let table = table(&world);
+    let root = |sequence| table.root_as_of(&present(&world), AsOf::Sequence(sequence)).unwrap().unwrap();
+    let compared = |before, after, most| compare(&table, &root(before), &root(after), most).unwrap();
+    let sources = |found: &Comparison| -> Vec<(String, SourceChange, u64, u64)> {
+        let one = |source: &lakemill::pipelines::tables::ChangedSource| {
+            (source.key.clone(), source.change, source.before, source.after)
+        };
+        found.sources.iter().map(one).collect()
+    };
+    let found = compared(2, 3, 10);
+    let expected = [("b.csv".into(), SourceChange::Removed, 1, 0), ("c.csv".into(), SourceChange::Added, 0, 1)];
+    assert_eq!(sources(&found), expected);
+    let partitions: Vec<(&str, u64, u64)> =
+        found.partitions.iter().map(|one| (one.partition.as_str(), one.before, one.after)).collect();
+    assert_eq!(partitions, [("p=q", 1, 0), ("p=r", 0, 1)]);
+    assert_eq!((found.added.files, found.added.rows, found.removed.files, found.removed.rows), (1, 1, 1, 1));
+    let found = compared(1, 3, 1);
+    assert_eq!((found.sources.len(), found.sources_changed), (1, 3));
+    assert_eq!((found.partitions.len(), found.partitions_changed), (1, 3));
+    assert_eq!(sources(&found), [("a.csv".into(), SourceChange::Changed, 1, 1)]);
+    assert_eq!(compared(2, 2, 10), Comparison::default());
 }

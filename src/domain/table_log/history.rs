@@ -130,6 +130,7 @@ mod tests {
             members: vec![],
             rejects: vec![],
             is_foreign: false,
+            restored: None,
             retained: (first..=sequence).map(|sequence| Retirement { sequence, at: when(sequence) }).collect(),
         }
     }

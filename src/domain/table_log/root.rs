@@ -39,6 +39,9 @@ pub struct Root {
     /// next run that changes the table makes it anew.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_foreign: bool,
+    /// The earlier commit that this one restored: the table is not what the lake says until a run has compared it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restored: Option<u64>,
     /// Commits whose retired objects are still in the store, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub retained: Vec<Retirement>,

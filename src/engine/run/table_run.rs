@@ -111,7 +111,7 @@ impl TableRun<'_> {
     /// Whether a table can be updated by a look at some keys: no others are affected.
     fn is_like(&self, root: &Root, found: &FoundRoot) -> bool {
         let keeps = self.mapping.when_removed == WhenRemoved::KeepRows;
-        root.schema == self.schema(found) && (keeps || root.totals.archived == 0)
+        root.restored.is_none() && root.schema == self.schema(found) && (keeps || root.totals.archived == 0)
     }
 
     /// All sources, to make the table anew, or if its stored rows of archived sources are still right, to merge with these.

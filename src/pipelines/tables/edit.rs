@@ -317,6 +317,7 @@ impl<'a> Edit<'a> {
             members: rewrite(maps.members, &mut shards),
             rejects: rewrite(maps.rejects, &mut shards),
             is_foreign,
+            restored: None,
             retained: Vec::new(),
         };
         let named: BTreeSet<&str> = root.shards().collect();

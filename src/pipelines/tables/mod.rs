@@ -8,18 +8,22 @@
 //! Must not: decide what a table's files are; that is `domain::table_log`.
 
 mod commit;
+mod compare;
 mod edit;
 mod history;
 mod recover;
 mod repair;
+mod restore;
 mod retag;
 mod verify;
 
 pub use commit::{Commit, NewObjects};
+pub use compare::{ChangedPartition, ChangedSource, Comparison, FileCounts, SourceChange, compare};
 pub use edit::{Edit, Edited, MadeGroup, PartitionRowCounts, RootHead};
 pub use history::{NotRetained, expire};
 pub use recover::recover;
 pub use repair::{Marked, mark_anew, mark_lost};
+pub use restore::restore;
 pub use retag::put_retagged;
 pub use verify::{TableFault, TableFaultKind, Verified, verify};
 

@@ -102,6 +102,7 @@ fn commit(table: TableStore<'_>, found: &FoundRoot, root: &Root, edit: Edit<'_>,
     };
     let mut edited = edit.finish(found, head)?;
     edited.root.is_foreign = root.is_foreign;
+    edited.root.restored = root.restored;
     let keep_history = !root.retained.is_empty();
     let (retired, made) = (edited.retired, edited.made);
     let commit =

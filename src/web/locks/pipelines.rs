@@ -32,6 +32,10 @@ impl LockedPipeline {
         &self.hold.pipeline
     }
 
+    pub fn lease(&self) -> &dyn Lease {
+        &self.lease
+    }
+
     /// For all writes to this pipeline.
     pub fn options(&self) -> WriteOptions<'_> {
         WriteOptions::leased(&self.lease)

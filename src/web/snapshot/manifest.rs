@@ -185,12 +185,17 @@ impl Manifests {
         root: &Root,
         read: impl FnOnce(&TableStore<'_>, Maps) -> Result<T, TableError>,
     ) -> Result<Option<T>, ApiError> {
-        let table = TableStore { store: &*self.store, slug: pipeline, table: &root.table };
+        let table = self.table(pipeline, &root.table);
         match read(&table, Maps::of(Some(root))) {
             Ok(found) => Ok(Some(found)),
             Err(error) if error.is_gone() => Ok(None),
             Err(error) => Err(from_table(error)),
         }
+    }
+
+    /// Opens a table's manifest.
+    pub fn table<'a>(&'a self, pipeline: &'a Slug, table: &'a str) -> TableStore<'a> {
+        TableStore { store: &*self.store, slug: pipeline, table }
     }
 
     /// A table's root as of a version, if that isn't the present one. `None`: a later commit deleted something.

@@ -13,7 +13,9 @@ use super::catalogs::Catalogs;
 use super::footers::Footers;
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode, Request};
+use crate::runtime::Clock;
 use crate::web::access::clipped;
+use crate::web::locks::Locks;
 use crate::web::snapshot::Snapshots;
 use crate::web::snapshot::manifest::Manifests;
 use crate::web::sql::Sql;
@@ -30,6 +32,8 @@ pub struct Tables {
     pub(super) snapshots: Arc<Snapshots>,
     pub(super) footers: Arc<Footers>,
     pub(super) sql: Arc<Sql>,
+    pub(super) locks: Arc<Locks>,
+    pub(super) clock: Arc<dyn Clock>,
     pub(super) stats: StatsCache,
 }
 
@@ -40,8 +44,10 @@ impl Tables {
         snapshots: Arc<Snapshots>,
         footers: Arc<Footers>,
         sql: Arc<Sql>,
+        locks: Arc<Locks>,
+        clock: Arc<dyn Clock>,
     ) -> Self {
-        Self { catalogs, manifests, snapshots, footers, sql, stats: StatsCache::default() }
+        Self { catalogs, manifests, snapshots, footers, sql, locks, clock, stats: StatsCache::default() }
     }
 }
 

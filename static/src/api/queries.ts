@@ -157,12 +157,28 @@ export const lineageQuery = (
       ),
   });
 
-/** The newest versions of a table that can be read. */
-export const commitsQuery = (pipeline: string, table: string) =>
+/** Versions on a page. */
+export const VERSIONS_PAGE = 50;
+
+/** Versions of a table that can be read, newest first. */
+export const commitsQuery = (pipeline: string, table: string, offset = 0) =>
   queryOptions({
-    queryKey: [...keys.table(pipeline, table), "commits"] as const,
-    queryFn: ({ signal }) =>
-      ask(api.GET("/api/p/{pipeline}/tables/{table}/commits", { params: { path: { pipeline, table } }, signal })),
+    queryKey: [...keys.table(pipeline, table), "commits", offset] as const,
+    queryFn: ({ signal }) => {
+      const params = { path: { pipeline, table }, query: { limit: VERSIONS_PAGE, offset } };
+      return ask(api.GET("/api/p/{pipeline}/tables/{table}/commits", { params, signal }));
+    },
+  });
+
+/** A version of a table, and what it changed. */
+export const commitQuery = (pipeline: string, table: string, sequence: number) =>
+  queryOptions({
+    queryKey: [...keys.table(pipeline, table), "commit", sequence] as const,
+    queryFn: ({ signal }) => {
+      const params = { path: { pipeline, table, sequence: String(sequence) } };
+      return ask(api.GET("/api/p/{pipeline}/tables/{table}/commits/{sequence}", { params, signal }));
+    },
+    staleTime: Infinity,
   });
 
 export const statsQuery = (pipeline: string, table: string) =>

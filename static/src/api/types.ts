@@ -21,6 +21,7 @@ export type QueryAnswer = Schemas["QueryAnswer"];
 export type SavedQuery = Schemas["SavedQuery"];
 export type LineageSource = Schemas["Source"];
 export type Commit = Schemas["Commit"];
+export type CommitChanges = Schemas["CommitChanges"];
 export type TableFile = Schemas["TableFile"];
 export type LakeLevel = Schemas["Level"];
 export type LakeFile = Schemas["File"];

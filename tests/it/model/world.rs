@@ -15,10 +15,12 @@ use lakemill::domain::name::{ColumnName, Slug, TableName};
 use lakemill::domain::pipeline::types::DataType;
 use lakemill::domain::pipeline::*;
 use lakemill::domain::table_log::cuts::CutTargets;
+use lakemill::domain::table_log::history::AsOf;
+use lakemill::domain::table_log::root::Root;
 use lakemill::engine::convert::Resources;
 use lakemill::engine::run::{LocalLease, RunFailure, RunRequest, run};
 use lakemill::pipelines::tables::{
-    TableError, TableFault, TableFaultKind, TableStore, mark_anew, mark_lost, recover, verify,
+    FoundRoot, TableError, TableFault, TableFaultKind, TableStore, mark_anew, mark_lost, recover, restore, verify,
 };
 use lakemill::ports::expressions::*;
 use lakemill::ports::observer::{RunObserver, Stop};
@@ -369,6 +371,15 @@ impl World {
             }
         }
         count
+    }
+
+    /// Makes an earlier version of a table the present one.
+    pub fn restore(&self, table: &str, sequence: u64) -> Result<Root, TableError> {
+        let lease = LocalLease::next(&self.store, &self.slug, &self.ticks).unwrap();
+        let table = TableStore { store: &self.store, slug: &self.slug, table };
+        let FoundRoot::Readable(present) = table.root()? else { panic!("the table has no manifest") };
+        let earlier = table.root_as_of(&present.root, AsOf::Sequence(sequence))?.unwrap();
+        restore(table, &present, earlier, &lease, self.clock.now())
     }
 
     pub fn run(&self, ask: Ask<'_>) -> Result<RunResult, RunFailure> {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::on_both;
 use super::tables::{Ran, days};
 use crate::support::browser::Browser;
-use crate::support::site::{Kind, Site};
+use crate::support::site::{Kind, Site, slug};
 
 /// A pipeline of two versions: `b.csv` was replaced.
 fn versions(kind: Kind) -> Ran {
@@ -123,5 +123,51 @@ fn renamed_pipeline_keeps_its_versions() {
         );
         let body = json!({ "sql": "SELECT count(*) FROM t", "as_of": 1 });
         assert_eq!(ran.browser.post("/api/p/tours/query", &body).ok().json()["rows"], json!([[2]]));
+    });
+}
+
+#[test]
+fn version_shows_what_it_changed() {
+    on_both(|kind| {
+        let ran = versions(kind);
+        let found = ran.get("tables/t/commits/2");
+        assert_eq!((&found["sequence"], &found["previous"], &found["rows"]), (&json!(2), &json!(1), &json!(3)));
+        let changes = &found["changes"];
+        assert_eq!(
+            changes["sources"],
+            json!([{ "source": "in/b.csv", "change": "changed", "rows_before": 1, "rows_after": 2 }])
+        );
+        assert_eq!((&changes["sources_changed"], &changes["partitions_changed"]), (&json!(1), &json!(2)));
+        assert_eq!(changes["files_added"]["rows"], 2);
+        let first = ran.get("tables/t/commits/1");
+        assert_eq!((&first["previous"], &first["changes"]), (&Value::Null, &Value::Null));
+        for sequence in ["3", "0", "x", "18446744073709551616"] {
+            let path = format!("/api/p/trips/tables/t/commits/{sequence}");
+            ran.browser.get(&path).refused(404, "version_not_found");
+        }
+    });
+}
+
+#[test]
+fn earlier_version_is_restored_as_a_new_one() {
+    on_both(|kind| {
+        let ran = versions(kind);
+        let all = "SELECT CAST(sum(b) AS INTEGER) FROM t";
+        let restore = |sequence: Value| {
+            ran.browser.post("/api/p/trips/tables/t/restore", &json!({ "sequence": sequence }))
+        };
+        let made = restore(json!(1)).ok().json();
+        assert_eq!((&made["sequence"], &made["restored"], &made["rows"]), (&json!(3), &json!(1), &json!(2)));
+        assert_eq!(sum(&ran.browser, all, &Value::Null), 3);
+        assert_eq!(sum(&ran.browser, all, &json!(2)), 12, "what was present stays readable");
+        assert_eq!(ran.get("tables/t/commits")["commits"][0], made);
+        restore(json!(3)).refused(400, "invalid_request");
+        restore(json!(9)).refused(404, "version_not_found");
+        restore(json!("1")).refused(400, "invalid_request");
+        ran.run();
+        assert_eq!(sum(&ran.browser, all, &Value::Null), 12, "a run makes the table of the lake again");
+        let fence = ran.site.kv.lock_pipeline(&slug("trips"), std::time::Duration::from_secs(60), 0).unwrap();
+        assert!(fence.is_some());
+        restore(json!(1)).refused(409, "pipeline_busy");
     });
 }

@@ -20,6 +20,7 @@ const WORDS: Record<Tab, string> = {
   partitions: "Partitions",
   sources: "Sources",
   rejected: "Rejected",
+  versions: "Versions",
 };
 
 /** Tabs of a table; system tables have no sources of their own. */

@@ -11,6 +11,7 @@ const commit = {
   bytes: 1,
   sources: 2,
   sources_archived: 0,
+  restored: null,
 };
 
 describe("a version of a table", () => {

@@ -16,6 +16,7 @@ import { Rejected } from "./rejected";
 import { Rows } from "./rows";
 import { Schema } from "./schema";
 import { Sources } from "./sources";
+import { Versions } from "./versions";
 import { TableList } from "./table-list";
 import "./data.css";
 
@@ -125,6 +126,7 @@ function TableView({ slug, table, config }: { slug: string; table: Table; config
       {tab === "partitions" && <Partitions slug={slug} table={table} address={address} />}
       {tab === "sources" && <Sources slug={slug} table={table} address={address} />}
       {tab === "rejected" && <Rejected slug={slug} table={table} address={address} />}
+      {tab === "versions" && <Versions slug={slug} table={table} address={address} />}
     </div>
   );
 }

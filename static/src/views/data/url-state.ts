@@ -5,7 +5,7 @@ import type { SortKey } from "../../components/grid";
 import { parseFilter, printFilter, type Filter } from "./filter";
 import { parseSort, printSort } from "./statement";
 
-export const TABS = ["rows", "schema", "partitions", "sources", "rejected"] as const;
+export const TABS = ["rows", "schema", "partitions", "sources", "rejected", "versions"] as const;
 export type Tab = (typeof TABS)[number];
 
 const isTab = (name: string | null): name is Tab => TABS.some((tab) => tab === name);

@@ -32,6 +32,7 @@ fn root(fence: u64) -> Root {
         members: vec![],
         rejects: vec![],
         is_foreign: false,
+        restored: None,
         retained: vec![],
     }
 }
