@@ -1,4 +1,5 @@
 import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/preact-query";
+import { ChevronDown, ChevronRight } from "lucide-preact";
 import { useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { api, ask } from "../../api/client";
@@ -41,7 +42,7 @@ export function Versions({ slug, table, address }: { slug: string; table: Table;
         </p>
       )}
       <div class="table-box" tabIndex={0} role="group" aria-label={`Versions of ${table.name}`}>
-        <table class="table">
+        <table class="table data-versions">
           <thead>
             <tr>
               <th class="num">Version</th>
@@ -113,7 +114,13 @@ function VersionRow({
     <>
       <tr>
         <td class="num">
-          <Button variant="quiet" aria-expanded={isOpen} onClick={onOpen} title="Show what changed">
+          <Button
+            variant="quiet"
+            icon={isOpen ? <ChevronDown /> : <ChevronRight />}
+            aria-expanded={isOpen}
+            onClick={onOpen}
+            title="Show what changed"
+          >
             {count(sequence)}
           </Button>
         </td>
