@@ -49,6 +49,13 @@ On a terminal, asks for the password twice without showing it; otherwise reads t
 standard input. Use the hash as SVC_ADMIN_PASSWORD_HASH.
 Exit status: 0 success; 1 the password can't be used; 2 invalid arguments.";
 
+const INFER_HELP: &str = "\
+Files of one shape become one table. The globs of the config are relative to the folder given, or to
+the folder of the files given. s3:// needs the environment of the object store (S3_BUCKET_…, OBJ_…).
+Exit status: 0 proposed; 1 nothing can be proposed; 2 invalid arguments; 78 invalid environment.
+
+Example: lakemill infer csvs > p.json && lakemill run p.json --input csvs --output tables";
+
 const ENQUEUE_HELP: &str = "\
 Needs the environment of the object store (S3_BUCKET_…, OBJ_…) and KV_URL, or --data.
 Exit status: 0 enqueued; 1 it failed; 2 invalid arguments; 78 invalid environment.
@@ -122,6 +129,9 @@ pub enum Command {
         /// The file to check; `-` reads standard input
         file: PathBuf,
     },
+    /// Propose a config for CSVs and print it, with the evidence on stderr
+    #[command(after_help = INFER_HELP)]
+    Infer(InferArgs),
     /// Enqueue a run of a pipeline and print the job's id
     #[command(after_help = ENQUEUE_HELP)]
     Enqueue(EnqueueArgs),
@@ -211,6 +221,19 @@ pub struct RunArgs {
     /// No progress bar
     #[arg(long, short)]
     pub quiet: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct InferArgs {
+    /// CSV files, folders, or one s3://bucket/prefix
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// Name of the table [default: by the names of the files]
+    #[arg(long, value_name = "NAME")]
+    pub table: Option<String>,
+    /// Print the config and its evidence as one JSON document
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, clap::Args)]

@@ -12,6 +12,7 @@ mod environment;
 mod expressions;
 mod hash_password;
 mod health;
+mod infer;
 mod jobs;
 mod local;
 mod logging;
@@ -68,6 +69,7 @@ pub fn main() -> ExitCode {
         Command::Validate { file } => expressions::processes(1).map_err(CommandError::Other).and_then(|expressions| {
             validate::run(file, &*expressions, &mut std::io::stdout().lock()).map_err(|e| e.to_string().into())
         }),
+        Command::Infer(args) => infer::run(args),
         Command::Enqueue(args) => enqueue::run(args),
         Command::Jobs(args) => jobs::run(args),
         Command::Cancel(args) => cancel::run(args),

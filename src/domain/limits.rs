@@ -40,6 +40,9 @@ pub const WIDTH_MAX: u64 = SOURCE_POSITION_MAX + 1;
 /// Date and time patterns of a column, and the longest of them in bytes.
 pub const FORMATS_MAX: usize = 32;
 pub const FORMAT_BYTES_MAX: usize = 256;
+/// Currency signs of a column, and the longest of them in bytes.
+pub const CURRENCIES_MAX: usize = 16;
+pub const CURRENCY_BYTES_MAX: usize = 16;
 /// Null, true or false tokens of a mapping.
 pub const TOKENS_MAX: usize = 256;
 /// Problems that one validation reports; a document with more of them is cut there.

@@ -47,6 +47,7 @@ fn column(ty: DataType) -> Column {
         nullable: true,
         on_error: OnError::Reject,
         formats: Vec::new(),
+        number_format: None,
         timezone: None,
     }
 }

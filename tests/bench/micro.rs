@@ -129,6 +129,7 @@ fn parse(bencher: Bencher<'_, '_>, ty: &str) {
         nullable: true,
         on_error: OnError::Reject,
         formats,
+        number_format: None,
         timezone: None,
     };
     let mut block = RecordIndex::default();

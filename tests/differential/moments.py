@@ -314,11 +314,15 @@ def parser(column):
         return instants.pop()
 
     def parse(text, _):
+        found = set()
         for read in [pattern.read for pattern in patterns] or [lambda text: iso(kind, text)]:
             try:
-                return value(read(text))
+                found.add(value(read(text)))
             except Misfit:
                 continue
-        raise Bad("wrong_type")
+        # Formats that read different values leave it open which is meant.
+        if len(found) != 1:
+            raise Bad("wrong_type")
+        return found.pop()
 
     return parse

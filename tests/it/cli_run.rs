@@ -165,6 +165,7 @@ Commands:
   worker         Start a worker, configured by its environment
   web            Start a web service, configured by its environment
   validate       Check a pipeline.json or a dashboard; reports all problems with line and column
+  infer          Propose a config for CSVs and print it, with the evidence on stderr
   enqueue        Enqueue a run of a pipeline and print the job's id
   jobs           List the jobs of a pipeline, or of all, newest first
   cancel         Cancel a queued or running job
@@ -236,7 +237,9 @@ fn help_lists_commands_and_options() {
 
 #[test]
 fn help_of_every_command_lists_exit_statuses() {
-    for words in ["run", "up", "worker", "web", "enqueue", "jobs", "verify", "webhook", "doctor", "hash-password"] {
+    for words in
+        ["run", "up", "worker", "web", "infer", "enqueue", "jobs", "verify", "webhook", "doctor", "hash-password"]
+    {
         let ran = call(lakemill().args([words, "--help"])).ok();
         assert!(ran.stdout.contains("\nExit status: 0 "), "{}", ran.stdout);
     }

@@ -8,6 +8,7 @@ mod changed_keys;
 mod changing_sources;
 mod cli_doctor;
 mod cli_doctor_finds;
+mod cli_infer;
 mod cli_manual;
 mod cli_operator;
 mod cli_run;

@@ -100,14 +100,17 @@ def moments(column, kind):
     of = dt.date if kind == "date" and not formats else dt.datetime
 
     def read(text):
+        if not formats:
+            return of.fromisoformat(text)
+        found = set()
         for pattern in formats:
             try:
-                return dt.datetime.strptime(text, pattern)
+                found.add(dt.datetime.strptime(text, pattern))
             except ValueError:
                 continue
-        if formats:
+        if len(found) != 1:
             raise Bad(text)
-        return of.fromisoformat(text)
+        return found.pop()
 
     if kind == "timestamptz":
         def parse(text):

@@ -46,6 +46,18 @@ choice! {
 }
 
 choice! {
+    /// How a column writes negative numbers. A minus sign before a number is read in any case.
+    NegativeDocument => Negative {
+        /// With a minus sign in front: `-95.00`.
+        Minus,
+        /// In parentheses: `(95.00)`.
+        Parentheses,
+        /// With a minus sign at the end: `95.00-`.
+        TrailingMinus,
+    }
+}
+
+choice! {
     /// What ends a record.
     RecordTerminatorDocument => RecordTerminator {
         /// LF or CRLF.

@@ -238,14 +238,19 @@ pub struct ColumnDocument {
         extend("examples" = type_examples())
     )]
     pub ty: String,
-    /// SQL that computes it from the columns before it, one row at a time; excludes `from`, `formats` and `timezone`.
+    /// SQL that computes it from the columns before it, one row at a time; excludes `from`, `formats`, `number_format` and
+    /// `timezone`.
     #[schemars(length(min = 1, max = EXPRESSION_BYTES_MAX), extend("examples" = ["CASE WHEN fare < 10 THEN 'low' ELSE 'high' END"]))]
     pub expr: Option<String>,
-    /// Patterns of dates and times, tried in order: strftime as the chrono library has it (`%.f`: a fraction of any
+    /// Patterns of dates and times: strftime as the chrono library has it (`%.f`: a fraction of any
     /// length with its dot, `%f`: the digits of one). Numbers that adjoin each other, as in `%Y%m%d`, need all their
-    /// digits. For `date`, `time`, `timestamp` and `timestamptz`; none: ISO 8601.
-    #[schemars(length(max = FORMATS_MAX), inner(length(min = 1)), extend("examples" = [["%Y-%m-%d %H:%M:%S"]]))]
+    /// digits. Or `epoch_s`, `epoch_ms`, `epoch_us`, `epoch_ns` (time since 1970 in UTC) and `excel` (a serial date of
+    /// Excel's 1900 system). For `date`, `time`, `timestamp` and `timestamptz`; none: ISO 8601.
+    #[schemars(length(max = FORMATS_MAX), inner(length(min = 1)), extend("examples" = [["%Y-%m-%d %H:%M:%S"], ["epoch_ms"]]))]
     pub formats: Vec<String>,
+    /// How numbers are written: separators, currency signs, percent signs, negatives. For integers, floats and decimals;
+    /// none: as `csv.decimal` and `csv.thousands` say, without signs.
+    pub number_format: Option<NumberFormatDocument>,
     /// For `timestamptz`: the IANA zone of values that carry no offset; none: UTC.
     #[schemars(length(min = 1), extend("examples" = ["America/New_York"]))]
     pub timezone: Option<String>,
@@ -263,11 +268,33 @@ impl Default for ColumnDocument {
             ty: String::new(),
             expr: None,
             formats: Vec::new(),
+            number_format: None,
             timezone: None,
             nullable: true,
             on_error: OnErrorDocument::default(),
         }
     }
+}
+
+/// How the numbers of a column are written.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct NumberFormatDocument {
+    /// The character before the fraction. Default: `.` where `thousands` is given, otherwise `csv.decimal`.
+    #[schemars(length(min = 1, max = 1))]
+    pub decimal: Option<String>,
+    /// The character between groups of three digits. A blank stands for all of: blank, no-break, narrow no-break and thin
+    /// space; an apostrophe for `'` and `’`. Default: none where `decimal` is given, otherwise `csv.thousands`.
+    #[schemars(length(min = 1, max = 1))]
+    pub thousands: Option<String>,
+    /// Signs of the column's currency, before or after a number, and dropped: list only signs of one currency. Longer ones
+    /// are tried first. A value may have none.
+    #[schemars(length(max = CURRENCIES_MAX), inner(length(min = 1)), extend("examples" = [["$"], ["€", "EUR"]]))]
+    pub currency: Vec<String>,
+    /// Whether values are percentages: `12.5%` is 0.125, and a value without `%` is rejected. For floats and decimals.
+    pub percent: bool,
+    /// How negative numbers are written. A minus sign in front is read in any case.
+    pub negative: NegativeDocument,
 }
 
 /// Where a column's values come from.

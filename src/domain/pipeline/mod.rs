@@ -6,6 +6,7 @@
 mod choices;
 pub mod document;
 pub mod readers;
+pub mod serial_format;
 pub mod types;
 pub mod validate;
 
@@ -173,10 +174,33 @@ pub struct Column {
     pub source: ColumnSource,
     pub nullable: bool,
     pub on_error: OnError,
-    /// strftime patterns as `chrono` has them; empty: ISO 8601.
+    /// strftime patterns as `chrono` has them, or names of [`serial_format::SerialFormat`]; empty: ISO 8601.
     pub formats: Vec<String>,
+    /// `None`: the dialect's separators, and nothing around the digits but a sign.
+    pub number_format: Option<NumberFormat>,
     /// The zone of values without an offset, for `timestamptz`; `None`: UTC.
     pub timezone: Option<Zone>,
+}
+
+/// How a column writes numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NumberFormat {
+    pub decimal: char,
+    /// A blank stands for all blanks, an apostrophe for all apostrophes.
+    pub thousands: Option<char>,
+    /// The longest first.
+    pub currency: Vec<String>,
+    /// Every value has a percent sign, and is a hundredth of what it says.
+    pub percent: bool,
+    pub negative: Negative,
+}
+
+/// How a column writes negative numbers, besides a minus sign in front.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Negative {
+    Minus,
+    Parentheses,
+    TrailingMinus,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -57,6 +57,7 @@ mod tests {
             nullable: true,
             on_error: OnError::Reject,
             formats: vec![],
+            number_format: None,
             timezone: None,
         };
         Mapping {

@@ -7,10 +7,11 @@ use super::boolean::BooleanParser;
 use super::decimal::DecimalParser;
 use super::fault::{CellFault, FaultKind};
 use super::float::{Float32Parser, Float64Parser};
+use super::formatted::FormattedParser;
 use super::integer::IntegerParser;
 use super::number::NumberStyle;
-use super::time::{DateParser, TimeParser, TimestampParser, TimestampTzParser};
-use super::typed::{CellRules, Cells, ColumnValues, FixedColumn, TextColumn};
+use super::time::{DateParser, TimeFormats, TimeParser, TimestampParser, TimestampTzParser};
+use super::typed::{CellRules, Cells, ColumnValues, FixedColumn, Parser, TextColumn};
 use super::uuid::UuidParser;
 use crate::domain::pipeline::types::DataType;
 use crate::domain::pipeline::{Column, Dialect};
@@ -79,29 +80,41 @@ impl ColumnBuilder {
     }
 }
 
+/// A column of numbers, written as the dialect or as the column's own format says.
+fn numbers<P: Parser + 'static>(
+    column: &Column,
+    dialect: &Dialect,
+    parser: impl FnOnce(NumberStyle) -> P,
+) -> Box<dyn ColumnValues> {
+    match &column.number_format {
+        None => Box::new(FixedColumn::new(parser(NumberStyle::new(dialect)))),
+        Some(format) => Box::new(FixedColumn::new(FormattedParser::new(format, parser))),
+    }
+}
+
 fn typed(column: &Column, dialect: &Dialect) -> Box<dyn ColumnValues> {
-    let style = NumberStyle::new(dialect);
+    let formats = TimeFormats { formats: &column.formats, decimal: dialect.decimal };
     match column.ty {
         DataType::Boolean => Box::new(FixedColumn::new(BooleanParser::new(dialect))),
-        DataType::Int8 => Box::new(FixedColumn::new(IntegerParser::<Int8Type>::new(style))),
-        DataType::Int16 => Box::new(FixedColumn::new(IntegerParser::<Int16Type>::new(style))),
-        DataType::Int32 => Box::new(FixedColumn::new(IntegerParser::<Int32Type>::new(style))),
-        DataType::Int64 => Box::new(FixedColumn::new(IntegerParser::<Int64Type>::new(style))),
-        DataType::UInt8 => Box::new(FixedColumn::new(IntegerParser::<UInt8Type>::new(style))),
-        DataType::UInt16 => Box::new(FixedColumn::new(IntegerParser::<UInt16Type>::new(style))),
-        DataType::UInt32 => Box::new(FixedColumn::new(IntegerParser::<UInt32Type>::new(style))),
-        DataType::UInt64 => Box::new(FixedColumn::new(IntegerParser::<UInt64Type>::new(style))),
-        DataType::Float32 => Box::new(FixedColumn::new(Float32Parser::new(style))),
-        DataType::Float64 => Box::new(FixedColumn::new(Float64Parser::new(style))),
+        DataType::Int8 => numbers(column, dialect, IntegerParser::<Int8Type>::new),
+        DataType::Int16 => numbers(column, dialect, IntegerParser::<Int16Type>::new),
+        DataType::Int32 => numbers(column, dialect, IntegerParser::<Int32Type>::new),
+        DataType::Int64 => numbers(column, dialect, IntegerParser::<Int64Type>::new),
+        DataType::UInt8 => numbers(column, dialect, IntegerParser::<UInt8Type>::new),
+        DataType::UInt16 => numbers(column, dialect, IntegerParser::<UInt16Type>::new),
+        DataType::UInt32 => numbers(column, dialect, IntegerParser::<UInt32Type>::new),
+        DataType::UInt64 => numbers(column, dialect, IntegerParser::<UInt64Type>::new),
+        DataType::Float32 => numbers(column, dialect, Float32Parser::new),
+        DataType::Float64 => numbers(column, dialect, Float64Parser::new),
         DataType::Decimal { precision, scale } => {
-            Box::new(FixedColumn::new(DecimalParser::new(style, precision, scale)))
+            numbers(column, dialect, |style| DecimalParser::new(style, precision, scale))
         }
         DataType::String => Box::new(TextColumn::new(false)),
         DataType::Json => Box::new(TextColumn::new(true)),
-        DataType::Date => Box::new(FixedColumn::new(DateParser::new(&column.formats))),
-        DataType::Time => Box::new(FixedColumn::new(TimeParser::new(&column.formats))),
-        DataType::Timestamp => Box::new(FixedColumn::new(TimestampParser::new(&column.formats))),
-        DataType::TimestampTz => Box::new(FixedColumn::new(TimestampTzParser::new(&column.formats, column.timezone))),
+        DataType::Date => Box::new(FixedColumn::new(DateParser::new(formats))),
+        DataType::Time => Box::new(FixedColumn::new(TimeParser::new(formats))),
+        DataType::Timestamp => Box::new(FixedColumn::new(TimestampParser::new(formats))),
+        DataType::TimestampTz => Box::new(FixedColumn::new(TimestampTzParser::new(formats, column.timezone))),
         DataType::Uuid => Box::new(FixedColumn::new(UuidParser)),
     }
 }

@@ -52,6 +52,10 @@ pub enum FaultKind {
     SkippedLocal,
     /// An unknown zone, or not the abbreviation of the column's zone at that time.
     ZoneName,
+    /// Two formats read different values.
+    AmbiguousFormat,
+    /// A percentage without its sign.
+    PercentMissing,
     /// None of several formats matches.
     NoFormat,
     /// JSON that nests deeper than `limits::JSON_DEPTH_MAX`.
@@ -78,6 +82,8 @@ impl FaultKind {
             | Self::AmbiguousLocal
             | Self::SkippedLocal
             | Self::ZoneName
+            | Self::AmbiguousFormat
+            | Self::PercentMissing
             | Self::NoFormat
             | Self::JsonDepth => RejectReason::WrongType,
         }
@@ -131,6 +137,10 @@ fn why(kind: FaultKind, column: &Column, value: &[u8]) -> String {
         FaultKind::ZoneName => {
             format!("its zone is unknown, or not what clocks of `{}` go by at that time", zone(column))
         }
+        FaultKind::AmbiguousFormat => {
+            format!("two of the formats {} read it as different values; keep the one that is meant", formats(column))
+        }
+        FaultKind::PercentMissing => "it has no `%`, which `number_format` expects".into(),
         FaultKind::NoFormat => format!("it fits none of the formats {}", formats(column)),
         FaultKind::JsonDepth => {
             format!("it nests deeper than {} levels", crate::domain::limits::JSON_DEPTH_MAX)
@@ -144,6 +154,9 @@ fn syntax(column: &Column, value: &[u8]) -> String {
     }
     if !column.formats.is_empty() {
         return format!("it does not fit the format {}", formats(column));
+    }
+    if column.number_format.is_some() {
+        return "it is not written as `number_format` says".into();
     }
     match column.ty {
         DataType::Date => "without `formats` a date reads `YYYY-MM-DD`".into(),

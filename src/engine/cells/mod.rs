@@ -11,6 +11,7 @@ mod column_builder;
 mod decimal;
 mod fault;
 mod float;
+mod formatted;
 mod integer;
 mod number;
 mod probe;

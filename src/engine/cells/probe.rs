@@ -5,30 +5,34 @@ use super::fault::FaultKind;
 use super::float::Float64Parser;
 use super::number::{NumberStyle, scan};
 use super::text::Cell;
-use super::time::{DateParser, TimeParser, TimestampParser, TimestampTzParser};
+use super::time::{DateParser, TimeFormats, TimeParser, TimestampParser, TimestampTzParser};
 use super::typed::{Parser, check_json};
 use super::uuid::UuidParser;
 use crate::domain::pipeline::Dialect;
+
+fn plain(formats: &[String]) -> TimeFormats<'_> {
+    TimeFormats { formats, decimal: b'.' }
+}
 
 /// Checks whether a cell (other than a null token) is valid in a column of one type.
 pub struct CellProbe(Box<dyn Check>);
 
 impl CellProbe {
     pub fn date(formats: &[String]) -> Self {
-        Self(Box::new(DateParser::new(formats)))
+        Self(Box::new(DateParser::new(plain(formats))))
     }
 
     pub fn time(formats: &[String]) -> Self {
-        Self(Box::new(TimeParser::new(formats)))
+        Self(Box::new(TimeParser::new(plain(formats))))
     }
 
     pub fn timestamp(formats: &[String]) -> Self {
-        Self(Box::new(TimestampParser::new(formats)))
+        Self(Box::new(TimestampParser::new(plain(formats))))
     }
 
     /// Values without an offset are UTC.
     pub fn timestamptz(formats: &[String]) -> Self {
-        Self(Box::new(TimestampTzParser::new(formats, None)))
+        Self(Box::new(TimestampTzParser::new(plain(formats), None)))
     }
 
     pub fn uuid() -> Self {

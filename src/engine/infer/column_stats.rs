@@ -5,10 +5,11 @@
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 
+use super::amounts::Amounts;
 use super::counterexample::{CellValue, Counterexample, shown};
 use super::numbers::{NumberProbes, Numbers};
-use super::times::{Times, day_of};
-use super::words::{TOKENS, is_boolean_word, token};
+use super::times::{SeveralFormats, Times, day_of};
+use super::words::{TOKENS, is_boolean_word, is_total, token};
 use crate::engine::cells::CellProbe;
 
 /// Limit for counting a column's distinct values.
@@ -122,12 +123,18 @@ pub(super) struct ColumnSurvey {
     pub padded: u64,
     pub first_padded: Option<Counterexample>,
     pub numbers: Numbers,
+    /// Numbers with signs around them, from the first one on.
+    pub amounts: Option<Amounts>,
     pub times: Times,
+    /// The formats that read the dates of a text column together.
+    pub several_formats: Option<SeveralFormats>,
     pub not_uuid: Option<Counterexample>,
     pub not_json: Option<Counterexample>,
     /// Words for true and false, until another value occurs.
     pub words: Vec<Vec<u8>>,
     pub not_boolean: Option<Counterexample>,
+    /// Values that say total, without repetitions.
+    pub totals: u64,
     pub distinct: Distinct,
     pub days: Distinct,
     pub samples: Vec<String>,
@@ -162,6 +169,9 @@ impl ColumnSurvey {
         }
         if self.values > 1 && self.last == trimmed && trimmed.len() <= LAST_BYTES_MAX {
             self.numbers.again();
+            if let Some(amounts) = &mut self.amounts {
+                amounts.again();
+            }
             self.times.again();
             return;
         }
@@ -174,11 +184,19 @@ impl ColumnSurvey {
     fn see_new(&mut self, value: &CellValue<'_>, probes: &mut Probes) {
         let text = value.text;
         self.distinct.add(probes.hasher.hash_one(text));
+        self.totals += u64::from(std::str::from_utf8(text).is_ok_and(is_total));
         if self.samples.len() < SAMPLES_MAX {
             let sample = shown(text);
             if !self.samples.contains(&sample) {
                 self.samples.push(sample);
             }
+        }
+        match &mut self.amounts {
+            Some(amounts) => amounts.see(value, &mut probes.numbers),
+            None if self.numbers.is_read() || self.values == 1 => {
+                self.amounts = Amounts::begin(&self.numbers, self.values - 1, value, &mut probes.numbers);
+            }
+            None => {}
         }
         self.numbers.see(value, &mut probes.numbers);
         self.times.see(value);

@@ -14,7 +14,7 @@ use super::column_stats::{ColumnSurvey, NearlyTyped, Probes, content};
 use super::counterexample::{CellValue, Counterexample};
 use super::numbers::{NumberFit, STYLES};
 use super::survey::Survey;
-use super::times::TimeFormat;
+use super::times::{self, SeveralFormats, TimeFormat};
 use super::words::is_boolean_word;
 use crate::domain::pipeline::Dialect;
 use crate::engine::read::error::ReadError;
@@ -27,6 +27,8 @@ const FITTING_PERCENT_MIN: u64 = 95;
 const TOLD_PERCENT_MIN: u64 = 80;
 /// Misfits shown.
 const SHOWN_MAX: usize = 3;
+/// Sets of formats that read a value of a column.
+const CASES_MAX: usize = 256;
 /// Searches for date formats in a column.
 const SEARCHES_MAX: u32 = 32;
 
@@ -85,6 +87,10 @@ struct FitTally {
     searches: u32,
     /// The first value, which formats found later miss.
     first: Option<Counterexample>,
+    /// For each value, as bits, the time formats that read it, with the number of such values.
+    read: BTreeMap<u64, u64>,
+    /// Whether a value has no date, or there are too many cases to count.
+    untimed: bool,
 }
 
 impl FitTally {
@@ -94,7 +100,8 @@ impl FitTally {
             .chain((0..STYLES.len()).map(CandidateType::Number))
             .chain([CandidateType::Uuid, CandidateType::Json]);
         let candidates = fits.map(|fit| TypeCandidate { fit, missed: 0, first: None }).collect();
-        Self { values: 0, misses_max: misses_max(values, TOLD_PERCENT_MIN), candidates, searches: 0, first: None }
+        let misses_max = misses_max(values, TOLD_PERCENT_MIN);
+        Self { values: 0, misses_max, candidates, searches: 0, first: None, read: BTreeMap::new(), untimed: false }
     }
 
     fn see(&mut self, value: &CellValue<'_>, probes: &mut Probes) {
@@ -113,8 +120,52 @@ impl FitTally {
         if !timed && self.searches < SEARCHES_MAX && self.values <= misses_max {
             self.search(text);
         }
+        self.see_time(text);
         self.first.get_or_insert_with(|| value.counterexample(""));
         self.values += 1;
+    }
+
+    /// Counts the formats that read a value, while every value has one.
+    fn see_time(&mut self, text: &[u8]) {
+        if self.untimed {
+            return;
+        }
+        let mut bits = self.times_that_read(text);
+        if bits == 0 && self.searches < SEARCHES_MAX {
+            self.search(text);
+            bits = self.times_that_read(text);
+        }
+        let cases = self.read.len();
+        self.untimed |= bits == 0 || cases >= CASES_MAX && !self.read.contains_key(&bits);
+        *self.read.entry(bits).or_default() += 1;
+    }
+
+    fn times_that_read(&mut self, text: &[u8]) -> u64 {
+        self.candidates
+            .iter_mut()
+            .filter_map(|candidate| match &mut candidate.fit {
+                CandidateType::Time(format) => Some(format.reads(text)),
+                CandidateType::Boolean | CandidateType::Number(_) | CandidateType::Uuid | CandidateType::Json => None,
+            })
+            .take(64)
+            .enumerate()
+            .fold(0, |bits, (at, reads)| bits | u64::from(reads) << at)
+    }
+
+    /// The formats of a column of dates in several of them.
+    fn several_formats(&self) -> Option<SeveralFormats> {
+        if self.untimed {
+            return None;
+        }
+        let formats: Vec<&TimeFormat> = self
+            .candidates
+            .iter()
+            .filter_map(|candidate| match &candidate.fit {
+                CandidateType::Time(format) => Some(format),
+                CandidateType::Boolean | CandidateType::Number(_) | CandidateType::Uuid | CandidateType::Json => None,
+            })
+            .collect();
+        times::several_formats(&formats, &self.read).filter(|found| found.formats.len() > 1)
     }
 
     fn search(&mut self, text: &[u8]) {
@@ -224,6 +275,10 @@ pub(super) fn find(
     let mut filters = BTreeMap::new();
     for (at, tally) in tallies {
         survey.columns[at].nearly_typed = tally.nearly_typed();
+        survey.columns[at].several_formats = tally.several_formats();
+        if survey.columns[at].several_formats.is_some() {
+            continue;
+        }
         filters.extend(tally.filter().map(|filter| (at, filter)));
     }
     let columns: Vec<usize> = filters.keys().copied().collect();

@@ -9,6 +9,8 @@
 //!
 //! Must not: guess silently; what the file doesn't decide is a warning.
 
+mod adjust;
+mod amounts;
 mod column_stats;
 mod confirm;
 mod counterexample;
@@ -17,11 +19,16 @@ mod naming;
 mod numbers;
 pub mod proposal;
 mod propose;
+mod roles;
+mod serials;
 mod settle;
 mod sniff;
 mod suggest;
 mod survey;
+pub mod tables;
 mod times;
+mod totals;
+mod typed;
 mod words;
 
 pub use proposal::Proposal;

@@ -91,12 +91,72 @@ fn parts(key: &str) -> KeyParts<'_> {
     KeyParts { folder, stem, endings }
 }
 
-/// The stem without the dates and numbers that distinguish the files of a table.
+/// Words of a period, before or after digits.
+const PERIODS: [&str; 5] = ["q", "h", "w", "kw", "week"];
+const MONTHS: [&str; 24] = [
+    "jan",
+    "feb",
+    "mar",
+    "apr",
+    "may",
+    "jun",
+    "jul",
+    "aug",
+    "sep",
+    "oct",
+    "nov",
+    "dec",
+    "january",
+    "february",
+    "march",
+    "april",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+    "sept",
+];
+const SEPARATORS: [char; 4] = ['-', '_', '.', ' '];
+
+/// The stem without the dates, numbers and periods that distinguish the files of a table: `sales_q1_2024` is of `sales`.
 fn series(stem: &str) -> &str {
-    let cut = stem.trim_end_matches(|c: char| c.is_ascii_digit() || "-_. ".contains(c));
-    // `utf8` or `q1` are words; a separated number belongs to a series.
-    let rest = &stem[cut.len()..];
-    if cut.is_empty() || rest.starts_with(|c: char| !c.is_ascii_digit()) { cut } else { stem }
+    let mut rest = stem.trim_end_matches(SEPARATORS);
+    while !rest.is_empty() {
+        let start = rest.rfind(SEPARATORS).map_or(0, |at| at + 1);
+        let word = &rest[start..];
+        // `utf8` or `q1` alone are words.
+        if !is_number(word) && (start == 0 || !is_period(word)) {
+            break;
+        }
+        rest = rest[..start].trim_end_matches(SEPARATORS);
+    }
+    rest
+}
+
+fn is_number(word: &str) -> bool {
+    word.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn is_period(word: &str) -> bool {
+    let word = word.to_ascii_lowercase();
+    let letters = word.trim_matches(|c: char| c.is_ascii_digit());
+    MONTHS.contains(&word.as_str()) || letters.len() < word.len() && PERIODS.contains(&letters)
+}
+
+/// What the names of a series begin with: the separator, too, if a word follows, and the word of a period that ends the
+/// name.
+fn common<'a>(start: &str, stem: &'a str) -> &'a str {
+    let separator = stem[start.len()..].chars().take_while(|c| "-_. ".contains(*c)).count();
+    let rest = &stem[start.len() + separator..];
+    let word = rest.chars().take_while(char::is_ascii_alphabetic).count();
+    match PERIODS.contains(&rest[..word].to_ascii_lowercase().as_str()) {
+        true if rest[word..].chars().all(|c| c.is_ascii_digit()) => &stem[..start.len() + separator + word],
+        _ if word > 0 => &stem[..start.len() + separator],
+        _ => &stem[..start.len()],
+    }
 }
 
 /// A table name: the file's without dates and numbers, otherwise the folder's.
@@ -123,14 +183,37 @@ pub(super) fn table(key: &str) -> String {
 
 /// A glob: the files with the same extension in the file's folder; without a folder, the files of its series.
 pub(super) fn glob(key: &str) -> String {
-    let KeyParts { folder, stem, endings } = parts(key);
+    let KeyParts { folder, endings, .. } = parts(key);
     let endings = escaped(endings);
     if !folder.is_empty() && !endings.is_empty() {
         return format!("{}/*{endings}", escaped(folder));
     }
+    series_glob(key)
+}
+
+/// A glob: the files with the same ending in the file's folder.
+pub(super) fn folder_glob(key: &str) -> String {
+    let KeyParts { folder, endings, .. } = parts(key);
+    if folder.is_empty() {
+        format!("*{}", escaped(endings))
+    } else {
+        format!("{}/*{}", escaped(folder), escaped(endings))
+    }
+}
+
+/// A glob: the files of the file's series in its folder.
+pub(super) fn series_glob(key: &str) -> String {
+    let KeyParts { folder, stem, endings } = parts(key);
+    let endings = escaped(endings);
     let start = series(stem);
-    let name = if start.is_empty() || start == stem { escaped(stem) } else { format!("{}*", escaped(start)) };
+    let name =
+        if start.is_empty() || start == stem { escaped(stem) } else { format!("{}*", escaped(common(start, stem))) };
     if folder.is_empty() { format!("{name}{endings}") } else { format!("{}/{name}{endings}", escaped(folder)) }
+}
+
+/// A glob of one file.
+pub(super) fn exactly(path: &str) -> String {
+    escaped(path)
 }
 
 /// Escapes text for a glob.

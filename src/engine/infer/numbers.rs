@@ -24,6 +24,7 @@ const LEADING_ZERO: &str = "its leading zero would be lost";
 const FLOAT_DIGITS: usize = 15;
 const FLOAT_DIGITS_MAX: usize = 17;
 const DECIMAL_DIGITS_MAX: usize = 38;
+const NANOS_DIGITS: usize = 19;
 /// Proposed precision if the values fit, with room for later ones.
 const DECIMAL_DIGITS_DEFAULT: usize = 18;
 /// Decimal places up to which a column with a money word in its name is a decimal.
@@ -146,6 +147,8 @@ impl IntegerRange {
 pub(super) struct Numbers {
     plain: u64,
     range: IntegerRange,
+    /// A number of as many digits as nanoseconds since 1970 that has no whole number of microseconds.
+    pub below_micros: bool,
     shapes: [Shape; STYLES.len()],
     ranges: [IntegerRange; STYLES.len()],
     counterexample: [Option<Counterexample>; STYLES.len()],
@@ -186,6 +189,7 @@ impl Numbers {
             Some(Ok(())) => {
                 self.plain += 1;
                 let signs = usize::from(!text[0].is_ascii_digit());
+                self.below_micros |= text.len() == NANOS_DIGITS && !text.ends_with(b"000");
                 self.range.add(integer(text), text.len() - signs);
                 return;
             }
@@ -250,6 +254,40 @@ impl Numbers {
     /// Whether the style reads every value.
     pub fn reads(&self, style: usize) -> bool {
         self.never.is_none() && self.counterexample[style].is_none() && self.plain + self.shapes[style].values > 0
+    }
+
+    /// Whether some style reads every value.
+    pub fn is_read(&self) -> bool {
+        (0..STYLES.len()).any(|style| self.reads(style))
+    }
+
+    /// Whether any value has a separator, in a style that reads all of them.
+    pub fn has_separators(&self) -> bool {
+        (0..STYLES.len()).any(|style| self.marked(style) > 0)
+    }
+
+    /// Fewest and most decimal places of the values that have a decimal separator.
+    pub fn places(&self, style: usize) -> Option<(usize, usize)> {
+        let shape = &self.shapes[style];
+        (shape.fractions > 0).then_some((shape.places_min, shape.places_max))
+    }
+
+    /// Whether a value has thousands separators.
+    pub fn is_grouped(&self, style: usize) -> bool {
+        self.shapes[style].grouped > 0
+    }
+
+    /// Most digits before the decimal separator, and after it.
+    pub fn digits(&self, style: usize) -> (usize, usize) {
+        (self.range.with(self.ranges[style]).digits_max, self.shapes[style].places_max)
+    }
+
+    /// The smallest and greatest whole part of numbers without exponents.
+    pub fn bounds(&self, style: usize) -> Option<(i128, i128)> {
+        let range = self.range.with(self.ranges[style]);
+        let shape = &self.shapes[style];
+        let told = self.reads(style) && shape.exponents == 0 && shape.named == 0 && range.min <= range.max;
+        told.then_some((range.min, range.max))
     }
 
     /// Values with a separator of the style.

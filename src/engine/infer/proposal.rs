@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::domain::limits::TITLE_CHARS_MAX;
-use crate::domain::pipeline::document::{CsvDocument, FromDocument, VERSION};
+use crate::domain::pipeline::document::{CsvDocument, FromDocument, NumberFormatDocument, VERSION};
 
 /// A mapping proposed for one CSV of the lake.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -115,9 +115,25 @@ pub struct ColumnProposal {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub formats: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number_format: Option<NumberFormatDocument>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
     pub nullable: bool,
+    /// What its numbers are, unless they may be a measure. Not part of a config.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<ColumnRole>,
     pub evidence: ColumnEvidence,
+}
+
+/// What numbers are that nobody adds up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ColumnRole {
+    /// Identifies something, such as an order.
+    Identifier,
+    /// A code such as a postal code, whose zeros in front matter.
+    Code,
+    Year,
 }
 
 impl ColumnProposal {
@@ -131,6 +147,15 @@ impl ColumnProposal {
         column.insert("type".into(), json!(self.ty));
         if !self.formats.is_empty() {
             column.insert("formats".into(), json!(self.formats));
+        }
+        if let Some(format) = &self.number_format {
+            let mut format = json!(format);
+            // What is the default is not written.
+            if let Some(members) = format.as_object_mut() {
+                let defaults = [json!(null), json!(false), json!([]), json!("minus")];
+                members.retain(|_, value| !defaults.contains(value));
+            }
+            column.insert("number_format".into(), format);
         }
         if let Some(timezone) = &self.timezone {
             column.insert("timezone".into(), json!(timezone));

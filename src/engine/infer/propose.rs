@@ -9,7 +9,7 @@ use super::proposal::{Proposal, SampleInfo};
 use super::settle::{self, Settled};
 use super::sniff::plan::{self, DialectPlan, SniffError};
 use super::survey::Survey;
-use super::{misfits, naming, suggest};
+use super::{adjust, misfits, naming, suggest};
 use crate::engine::read::error::ReadError;
 use crate::engine::read::head::Head;
 use crate::ports::ObjectStore;
@@ -88,7 +88,7 @@ fn read(key: &str, body: Box<dyn Read + Send>, size: u64, options: &InferOptions
     })?;
     let mut survey = survey_by(key, &head, &plan, &go_on)?;
     for _ in 1..PASSES_MAX {
-        if !settle::adjust(&mut plan, &survey) {
+        if !adjust::adjust(&mut plan, &survey) {
             break;
         }
         survey = survey_by(key, &head, &plan, &go_on)?;

@@ -6,20 +6,21 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
+use super::amounts::AmountType;
 use super::column_stats::{ColumnSurvey, NearlyTyped};
 use super::counterexample::Counterexample;
-use super::naming;
 use super::numbers::STYLES;
 use super::proposal::{
     Alternative, Candidate, ColumnEvidence, ColumnProposal, Finding, Item, Misfit, Misfits, RuledOut, TokenCount,
 };
 use super::sniff::plan::DialectPlan;
 use super::survey::Survey;
-use super::times::{DateOrder, TimeKind, TimeReading};
+use super::times::{DateOrder, SeveralFormats, TimeKind, TimeReading};
+use super::typed::Typed;
 use super::words::{TOKENS, booleans};
+use super::{naming, roles, serials};
 use crate::domain::limits::{COLUMNS_MAX, RECORD_BYTES_DEFAULT, RECORD_BYTES_MAX};
 use crate::domain::pipeline::document::FromDocument;
-use crate::domain::reject::RejectReason;
 use crate::domain::text::counted;
 
 /// Rows of the whole file from which a column without nulls is proposed as not nullable.
@@ -38,36 +39,6 @@ pub(super) struct Settled {
     pub texts: Vec<usize>,
     /// Positions of columns that are not text.
     pub typed: Vec<usize>,
-}
-
-/// A column's type before the dialect is settled.
-struct Typed {
-    ty: String,
-    why: String,
-    formats: Vec<String>,
-    range: Option<String>,
-    alternatives: Vec<Alternative>,
-    warnings: Vec<String>,
-    /// Dates whose order of day and month is undecided.
-    open: Option<Vec<TimeReading>>,
-}
-
-impl Typed {
-    fn new(ty: &str, why: impl Into<String>) -> Self {
-        Self {
-            ty: ty.to_owned(),
-            why: why.into(),
-            formats: Vec::new(),
-            range: None,
-            alternatives: Vec::new(),
-            warnings: Vec::new(),
-            open: None,
-        }
-    }
-
-    fn is_text(&self) -> bool {
-        self.ty == "string"
-    }
 }
 
 /// Settles everything, and updates the dialect in `plan`. `demoted`: positions of columns that stay text, with the
@@ -204,10 +175,18 @@ fn type_of(column: &ColumnSurvey, style: usize, name: &str) -> Typed {
     if !readings.is_empty() && (!compact || named_date || column.distinct.count() >= COMPACT_DATES_MIN) {
         return time_type(column, readings);
     }
+    if let Some(typed) = amount_type(column, style, name).or_else(|| serials::serial_type(column, style, name)) {
+        return typed;
+    }
     if let Some(number) = column.numbers.ty(style, name) {
+        if let Some(typed) = roles::code(&number, column, name) {
+            return typed;
+        }
         let mut typed = Typed::new(&number.ty, number.why);
         typed.range = number.range;
         typed.warnings.extend(number.warning);
+        typed.role = roles::role(&typed.ty, column, name);
+        typed.alternatives = serials::alternatives(&typed.ty, column, style);
         return typed;
     }
     if column.not_uuid.is_none() {
@@ -216,11 +195,48 @@ fn type_of(column: &ColumnSurvey, style: usize, name: &str) -> Typed {
     if column.not_json.is_none() {
         return Typed::new("json", "every value is a JSON object or array");
     }
+    if let Some(several) = &column.several_formats {
+        return several_formats(several);
+    }
     let Some(NearlyTyped { what, fitting, of, but }) = &column.nearly_typed else {
         return Typed::new("string", "no other type matches its values");
     };
     let why = format!("mixed values: {fitting} of {of} are {what}, but line {} has `{}`", but.line, but.value);
     Typed::new("string", why)
+}
+
+/// Numbers with signs around them; text with a warning if they are of several kinds.
+fn amount_type(column: &ColumnSurvey, style: usize, name: &str) -> Option<Typed> {
+    let amounts = column.amounts.as_ref()?;
+    if let Some(mixture) = amounts.mixture() {
+        let mut typed = Typed::new("string", mixture.clone());
+        typed.warnings.push(format!("{mixture}; the column stays text"));
+        return Some(typed);
+    }
+    let AmountType { ty, format, why } = amounts.ty(style, name)?;
+    let mut typed = Typed::new(&ty, why);
+    typed.number_format = Some(format);
+    Some(typed)
+}
+
+/// A column of dates in several formats.
+fn several_formats(several: &SeveralFormats) -> Typed {
+    let shares: Vec<String> = several.formats.iter().map(|(format, count)| format!("`{format}` ({count})")).collect();
+    let shares = shares.join(", ");
+    if let Some((one, other, count)) = &several.ambiguous {
+        let mut typed = Typed::new(
+            "string",
+            format!("dates in several formats, and {count} read as different days by `{one}` and `{other}`"),
+        );
+        typed.warnings.push(format!(
+            "its values are dates in several formats: {shares}; {count} read as different days by `{one}` and `{other}`, so \
+             the column stays text"
+        ));
+        return typed;
+    }
+    let mut typed = Typed::new(several.kind.name(), format!("its values are dates in several formats: {shares}"));
+    typed.formats = several.formats.iter().map(|(format, _)| format.clone()).collect();
+    typed
 }
 
 /// Reports values that are not of the type, and how to keep them.
@@ -502,8 +518,10 @@ fn proposal(
         from,
         ty: typed.ty,
         formats: typed.formats,
+        number_format: typed.number_format,
         timezone: None,
         nullable,
+        role: typed.role,
         evidence,
     }
 }
@@ -528,61 +546,3 @@ fn ruled_out(column: &ColumnSurvey, typed: &Typed, plan: &DialectPlan) -> Vec<Ru
     };
     found.into_iter().filter_map(made).collect()
 }
-
-/// Adjusts the plan by records that are not rows. Returns true if the file must be read again.
-pub(super) fn adjust(plan: &mut DialectPlan, survey: &Survey) -> bool {
-    use crate::domain::pipeline::Quotes;
-    let dialect = &mut plan.dialect;
-    let invalid = survey.count(RejectReason::InvalidEncoding);
-    if invalid > 0 && dialect.encoding == encoding_rs::UTF_8 && !plan.bom && survey.beyond_ascii < invalid {
-        plan.encoding(super::sniff::encoding::latin(invalid as usize));
-        return true;
-    }
-    if survey.count(RejectReason::RecordTooLong) > 0 && dialect.record_bytes_max < RECORD_BYTES_MAX {
-        dialect.record_bytes_max = RECORD_BYTES_MAX;
-        return true;
-    }
-    let broken = survey.count(RejectReason::StrayQuote) + survey.count(RejectReason::UnclosedQuote);
-    if broken > 0 && survey.quoted_cells == 0 && dialect.quote.is_some() {
-        dialect.quote = None;
-        dialect.escape = None;
-        let why = "quotes occur only within cells";
-        plan.findings.retain(|finding| !matches!(finding.item, Item::Quote | Item::Escape));
-        plan.findings.push(Finding { item: Item::Quote, value: json!(null), why: why.into(), candidates: Vec::new() });
-        return true;
-    }
-    let strays = survey.refused.get(&RejectReason::StrayQuote);
-    if let Some(strays) = strays.filter(|_| dialect.quotes == Quotes::Strict) {
-        dialect.quotes = Quotes::Lenient;
-        let why = format!(
-            "{} a quote within a cell, first on line {}",
-            counted(strays.count, "record has", "records have"),
-            strays.first_line
-        );
-        plan.findings.push(Finding { item: Item::Quotes, value: json!("lenient"), why, candidates: Vec::new() });
-        return true;
-    }
-    let ragged = survey.count(RejectReason::RaggedRow);
-    if (1..=FOOTER_ROWS_MAX).contains(&ragged)
-        && dialect.skip_footer_rows == 0
-        && survey.rows > 0
-        && survey.ragged_at_end()
-    {
-        dialect.skip_footer_rows = ragged;
-        let why = match ragged {
-            1 => format!("the last record has a different number of cells than the {} before it", survey.rows),
-            ragged => {
-                format!(
-                    "the last {ragged} records have a different number of cells than the {} before them",
-                    survey.rows
-                )
-            }
-        };
-        plan.findings.push(Finding { item: Item::SkipFooterRows, value: json!(ragged), why, candidates: Vec::new() });
-        return true;
-    }
-    false
-}
-
-/// Longest proposed footer, in records.
-const FOOTER_ROWS_MAX: u64 = 5;

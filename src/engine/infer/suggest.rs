@@ -7,10 +7,12 @@ use super::proposal::{ColumnProposal, Suggestion, SuggestionKind};
 use crate::domain::pipeline::document::FromDocument;
 
 /// Smaller files are not worth partitioning.
-const ROWS_MIN: u64 = 1_000;
-/// Partitions per file, and rows per partition.
+const ROWS_MIN: u64 = 25_000;
+/// Partitions per file, and rows per partition: less than a row group makes files that cost more than they save.
 const PARTITIONS_MAX: u64 = 366;
-const ROWS_A_PARTITION_MIN: u64 = 50;
+const ROWS_A_PARTITION_MIN: u64 = 10_000;
+/// Days from which dates are of more than a month.
+const DAYS_A_MONTH: u64 = 31;
 /// Distinct values of a text column for partitioning.
 const VALUES_MAX: u64 = 20;
 const VALUE_BYTES_MAX: usize = 40;
@@ -33,8 +35,12 @@ pub(super) fn suggest(
     if let Some((column, stats)) = dated {
         let days = if column.ty == "date" { &stats.distinct } else { &stats.days };
         let few = days.count() <= PARTITIONS_MAX && !days.more && days.count() > 1;
-        if rows >= ROWS_MIN {
-            let transform = if few && rows / days.count().max(1) >= ROWS_A_PARTITION_MIN { "day" } else { "month" };
+        let worth = |partitions: u64| rows / partitions.max(1) >= ROWS_A_PARTITION_MIN;
+        let transform = match few && worth(days.count()) {
+            true => Some("day"),
+            false => worth(days.count().div_ceil(DAYS_A_MONTH)).then_some("month"),
+        };
+        if let Some(transform) = transform.filter(|_| rows >= ROWS_MIN) {
             let count = if days.more { format!("more than {DISTINCT_MAX}") } else { days.count().to_string() };
             let why = format!("`{}` has {count} different days in {rows} rows", column.name);
             let value = match (transform, column.ty.as_str()) {

@@ -1,9 +1,9 @@
 //! Surveys a file in one pass: statistics of each column, and records that are not rows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::column_stats::{ColumnSurvey, Probes};
-use super::counterexample::CellValue;
+use super::counterexample::{CellValue, shown};
 use crate::domain::limits::COLUMNS_MAX;
 use crate::domain::pipeline::{Dialect, RaggedRows};
 use crate::domain::reject::RejectReason;
@@ -16,6 +16,9 @@ use crate::engine::read::record_index::RecordIndex;
 
 /// Bytes of text per chunk; the time limit is checked after each.
 const CHUNK_BYTES: usize = 1 << 20;
+
+/// Rows at the end that are kept, to find totals.
+const LAST_ROWS: usize = 8;
 
 /// Rejected records with one reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +42,8 @@ pub(super) struct Survey {
     /// The trailing ragged records: the number of rows before them, and their number.
     ragged_run: (u64, u64),
     pub quoted_cells: u64,
+    /// The last rows, of the columns looked at; cells are cut.
+    pub last_rows: VecDeque<Vec<String>>,
     /// Rows with characters beyond ASCII.
     pub beyond_ascii: u64,
     /// Bytes of the longest complete record.
@@ -106,6 +111,14 @@ impl Survey {
                 column.see(&value, field.is_quoted(), probes);
             }
         }
+        for row in rows.saturating_sub(LAST_ROWS)..rows {
+            let cells = (0..self.columns.len().min(width)).map(|at| {
+                let text = cell_text(&chunk.text, index.field(row, at), dialect);
+                shown(text.trim_ascii())
+            });
+            self.last_rows.push_back(cells.collect());
+        }
+        self.last_rows.drain(..self.last_rows.len().saturating_sub(LAST_ROWS));
         self.rows += rows as u64;
     }
 

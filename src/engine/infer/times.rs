@@ -123,6 +123,60 @@ impl TimeFormat {
     }
 }
 
+/// Formats that together read all dates of a column, each value by one of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct SeveralFormats {
+    pub kind: TimeKind,
+    /// With the number of values, the most first.
+    pub formats: Vec<(String, u64)>,
+    /// Two of them that read some values as different days, with the number of such values.
+    pub ambiguous: Option<(String, String, u64)>,
+}
+
+/// Formats of a column; more would hide a mistake.
+const SEVERAL_MAX: usize = 4;
+
+/// The formats of a column whose values each have one. `read`: for each value, as bits, the formats that read it, with
+/// the number of such values.
+pub(super) fn several_formats(
+    formats: &[&TimeFormat],
+    read: &std::collections::BTreeMap<u64, u64>,
+) -> Option<SeveralFormats> {
+    let named = |at: usize| formats[at].pattern.as_ref();
+    let kind_of = |at: usize| formats[at].kind;
+    let mut left: Vec<(u64, u64)> = read.iter().map(|(bits, count)| (*bits, *count)).collect();
+    let mut chosen: Vec<(usize, u64)> = Vec::new();
+    while !left.is_empty() {
+        let kind = chosen.first().map(|(at, _)| kind_of(*at));
+        let usable =
+            (0..formats.len()).filter(|at| named(*at).is_some() && kind.is_none_or(|kind| kind_of(*at) == kind));
+        let share =
+            |at: usize| left.iter().filter(|(bits, _)| bits >> at & 1 == 1).map(|(_, count)| count).sum::<u64>();
+        let (at, count) =
+            usable.map(|at| (at, share(at))).max_by_key(|(at, count)| (*count, std::cmp::Reverse(*at)))?;
+        if count == 0 || chosen.len() == SEVERAL_MAX {
+            return None;
+        }
+        chosen.push((at, count));
+        left.retain(|(bits, _)| bits >> at & 1 == 0);
+    }
+    let both = |a: usize, b: usize| {
+        read.iter().filter(|(bits, _)| *bits >> a & 1 == 1 && *bits >> b & 1 == 1).map(|(_, count)| count).sum::<u64>()
+    };
+    // Another order of day and month that reads the same values leaves a chosen one undecided.
+    let undecided = |a: usize, b: usize| read.keys().all(|bits| bits >> a & 1 == bits >> b & 1);
+    let pairs = chosen.iter().flat_map(|(a, _)| (0..formats.len()).map(move |b| (*a, b)));
+    let ambiguous = pairs
+        .filter(|(a, b)| a != b && kind_of(*a) == kind_of(*b) && formats[*a].contradicts(formats[*b]))
+        .map(|(a, b)| (a, b, both(a, b)))
+        .find(|(a, b, count)| *count > 0 && (chosen.iter().any(|(at, _)| at == b) || undecided(*a, *b)));
+    Some(SeveralFormats {
+        kind: kind_of(chosen.first()?.0),
+        ambiguous: ambiguous.and_then(|(a, b, count)| Some((named(a)?.clone(), named(b)?.clone(), count))),
+        formats: chosen.into_iter().filter_map(|(at, count)| Some((named(at)?.clone(), count))).collect(),
+    })
+}
+
 /// A remaining reading of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TimeReading {

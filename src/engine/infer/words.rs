@@ -1,4 +1,4 @@
-//! Words with a special meaning: null tokens, true and false.
+//! Words with a special meaning: null tokens, true and false, totals.
 
 /// A token that may mean null.
 #[derive(Debug, Clone, Copy)]
@@ -43,6 +43,16 @@ pub(super) const TOKENS: &[NullToken] = &[
     maybe("none"),
     maybe("nil"),
     maybe("NIL"),
+    maybe("NONE"),
+    maybe("N.A."),
+    maybe("n.a."),
+    maybe("k.A."),
+    maybe("#NV"),
+    maybe("#VALUE!"),
+    maybe("#REF!"),
+    maybe("#DIV/0!"),
+    maybe("\u{2013}"),
+    maybe("\u{2014}"),
     maybe("missing"),
     maybe("unknown"),
 ];
@@ -78,14 +88,39 @@ const PAIRS: &[(&str, &str)] = &[
     ("Ja", "Nein"),
     ("oui", "non"),
     ("Oui", "Non"),
+    ("OUI", "NON"),
+    ("JA", "NEIN"),
+    ("Wahr", "Falsch"),
+    ("WAHR", "FALSCH"),
+    ("ja", "nej"),
+    ("Ja", "Nej"),
+    ("ja", "nee"),
+    ("Ja", "Nee"),
     ("si", "no"),
+    ("Si", "No"),
+    ("SI", "NO"),
+    ("sí", "no"),
+    ("Sí", "No"),
+    ("SÍ", "NO"),
+    ("sì", "no"),
+    ("Sì", "No"),
+    ("sim", "não"),
+    ("Sim", "Não"),
+    ("tak", "nie"),
+    ("Tak", "Nie"),
     ("vrai", "faux"),
+    ("Vrai", "Faux"),
+    ("VRAI", "FAUX"),
+    ("vero", "falso"),
+    ("Vero", "Falso"),
+    ("verdadero", "falso"),
+    ("Verdadero", "Falso"),
 ];
 
 /// The first pairs are unambiguous, so one of their words is enough.
 const PLAIN_PAIRS: usize = 3;
 
-pub(super) const WORD_BYTES_MAX: usize = 6;
+pub(super) const WORD_BYTES_MAX: usize = 9;
 
 /// Whether `text` is from a pair.
 pub(super) fn is_boolean_word(text: &[u8]) -> bool {
@@ -116,6 +151,44 @@ pub(super) fn booleans(words: &[Vec<u8>]) -> Option<(Vec<String>, Vec<String>)> 
     let covered = words.iter().all(|word| known.0.iter().chain(&known.1).any(|k| k.as_bytes() == word));
     (whole && covered).then_some(known)
 }
+
+/// Words of lines of totals.
+const TOTALS: [&str; 26] = [
+    "total",
+    "totals",
+    "grand total",
+    "subtotal",
+    "sub-total",
+    "sum",
+    "overall",
+    "summe",
+    "gesamt",
+    "gesamtsumme",
+    "zwischensumme",
+    "insgesamt",
+    "endsumme",
+    "saldo",
+    "somme",
+    "totaux",
+    "total général",
+    "sous-total",
+    "totale",
+    "suma",
+    "total general",
+    "totaal",
+    "subtotaal",
+    "razem",
+    "totalt",
+    "итого",
+];
+
+/// Whether a cell says that its line is a total.
+pub(super) fn is_total(cell: &str) -> bool {
+    let text = cell.trim().trim_end_matches([':', '=']).trim();
+    text.len() <= TOTAL_BYTES_MAX && TOTALS.contains(&text.to_lowercase().as_str())
+}
+
+const TOTAL_BYTES_MAX: usize = 20;
 
 #[cfg(test)]
 mod tests {

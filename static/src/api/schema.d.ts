@@ -1371,12 +1371,56 @@ export interface components {
             from: components["schemas"]["FromDocument"];
             type: string;
             formats?: string[];
+            number_format?: components["schemas"]["NumberFormatDocument"] | null;
             timezone?: string | null;
             nullable: boolean;
+            /** @description What its numbers are, unless they may be a measure. Not part of a config. */
+            role?: components["schemas"]["ColumnRole"] | null;
             evidence: components["schemas"]["ColumnEvidence"];
         };
         /** @description Where a column's values come from. */
         FromDocument: string | string[] | number;
+        /** @description How the numbers of a column are written. */
+        NumberFormatDocument: {
+            /**
+             * @description The character before the fraction. Default: `.` where `thousands` is given, otherwise `csv.decimal`.
+             * @default null
+             */
+            decimal: string | null;
+            /**
+             * @description The character between groups of three digits. A blank stands for all of: blank, no-break, narrow no-break and thin
+             *     space; an apostrophe for `'` and `’`. Default: none where `decimal` is given, otherwise `csv.thousands`.
+             * @default null
+             */
+            thousands: string | null;
+            /**
+             * @description Signs of the column's currency, before or after a number, and dropped: list only signs of one currency. Longer ones
+             *     are tried first. A value may have none.
+             * @default []
+             * @example [
+             *       "$"
+             *     ]
+             * @example [
+             *       "€",
+             *       "EUR"
+             *     ]
+             */
+            currency: string[];
+            /**
+             * @description Whether values are percentages: `12.5%` is 0.125, and a value without `%` is rejected. For floats and decimals.
+             * @default false
+             */
+            percent: boolean;
+            /**
+             * @description How negative numbers are written. A minus sign in front is read in any case.
+             * @default minus
+             */
+            negative: components["schemas"]["NegativeDocument"];
+        };
+        /** @description How a column writes negative numbers. A minus sign before a number is read in any case. */
+        NegativeDocument: "minus" | "parentheses" | "trailing_minus";
+        /** @description What numbers are that nobody adds up. */
+        ColumnRole: "year" | "identifier" | "code";
         /** @description The evidence for a column's type. */
         ColumnEvidence: {
             /** @description In one sentence. */

@@ -44,7 +44,7 @@ fn flights_are_proposed_with_evidence_and_suggestions() {
     assert!(!column(&flights, "year").nullable && column(&flights, "dep_time").nullable);
     assert_eq!(column(&flights, "time_hour").ty, "timestamptz");
     let partition = flights.suggestions.iter().find(|s| s.kind == SuggestionKind::PartitionBy).unwrap();
-    assert_eq!(partition.value, serde_json::json!({ "column": "time_hour", "transform": "day" }));
+    assert_eq!(partition.value, serde_json::json!({ "column": "time_hour", "transform": "month" }));
     assert!(warned(&flights, "`NA` becomes null"));
 }
 

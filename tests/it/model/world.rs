@@ -75,6 +75,7 @@ impl TableConfig {
             nullable: true,
             on_error: OnError::Reject,
             formats: vec![],
+            number_format: None,
             timezone: None,
         };
         let partition = PartitionField {

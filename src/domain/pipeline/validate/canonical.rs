@@ -9,10 +9,12 @@ use serde_json::{Value, json};
 
 use crate::domain::pipeline::document::{
     BlankLinesDocument, DuplicateColumnsDocument, EncodingsDocument, ExtraColumnsDocument, InferableTextsDocument,
-    MissingColumnsDocument, OnErrorDocument, OnFailDocument, QuotesDocument, RaggedRowsDocument,
+    MissingColumnsDocument, NegativeDocument, OnErrorDocument, OnFailDocument, QuotesDocument, RaggedRowsDocument,
     RecordTerminatorDocument, TransformDocument,
 };
-use crate::domain::pipeline::{Column, ColumnSource, Compression, Dialect, Mapping, OnFail, PartitionField};
+use crate::domain::pipeline::{
+    Column, ColumnSource, Compression, Dialect, Mapping, NumberFormat, OnFail, PartitionField,
+};
 
 /// Everything that can change the table's bytes; without `files` (sources are compared separately), `when_removed`,
 /// `keep_history`, reject limits, and checks that only warn.
@@ -61,7 +63,7 @@ fn partitions(mapping: &Mapping) -> Vec<Value> {
 }
 
 fn column(column: &Column) -> Value {
-    json!({
+    let mut members = json!({
         "name": column.name.as_str(),
         "type": column.ty.to_string(),
         "source": match &column.source {
@@ -73,6 +75,25 @@ fn column(column: &Column) -> Value {
         "on_error": OnErrorDocument::from(column.on_error),
         "formats": column.formats,
         "timezone": column.timezone.map(|zone| zone.name()),
+    });
+    // Absent where it is not used, so that tables without it keep their text.
+    if let Some(format) = &column.number_format {
+        members["number_format"] = number_format(format);
+    }
+    if column.formats.len() > 1 {
+        // Values that two formats read differently were once read by the first.
+        members["ambiguous_formats"] = json!("reject");
+    }
+    members
+}
+
+fn number_format(format: &NumberFormat) -> Value {
+    json!({
+        "decimal": format.decimal,
+        "thousands": format.thousands,
+        "currency": format.currency,
+        "percent": format.percent,
+        "negative": NegativeDocument::from(format.negative),
     })
 }
 

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use super::report::{Pointer, Report};
-use super::{formats, types};
+use super::{formats, numbers, types};
 use crate::domain::limits::{COLUMN_NAME_BYTES_MAX, EXPRESSION_BYTES_MAX};
 use crate::domain::name::{ColumnName, NameError};
 use crate::domain::pipeline::document::{ColumnDocument, FromDocument};
 use crate::domain::pipeline::types::DataType;
-use crate::domain::pipeline::{Column, ColumnSource};
+use crate::domain::pipeline::{Column, ColumnSource, Dialect};
 use crate::domain::problem::ProblemKind::{Duplicate, InvalidValue, Limit, TypeMismatch, UnknownColumn};
 use crate::domain::text::{did_you_mean, quoted, suggest};
 use crate::domain::zones::{self, Zone};
@@ -53,6 +53,7 @@ impl Columns {
 /// `header`: whether the files have one; `None` if that has a problem.
 pub(super) fn resolve(
     documents: &[ColumnDocument],
+    csv: &Dialect,
     header: Option<bool>,
     at: &Pointer,
     report: &mut Report,
@@ -78,6 +79,7 @@ pub(super) fn resolve(
             }
         };
         check_formats(document, ty, &at, report);
+        let number_format = numbers::resolve(document, csv, ty, &at, report);
         let timezone = timezone(document, ty, &at, report);
         let source = source(document, header, position, &at, report);
         position += usize::from(document.expr.is_none());
@@ -88,6 +90,7 @@ pub(super) fn resolve(
             nullable: document.nullable,
             on_error: document.on_error.into(),
             formats: document.formats.clone(),
+            number_format,
             timezone,
         });
         columns.resolved = columns.resolved.take().zip(column).map(|(mut all, column)| {

@@ -6,6 +6,7 @@ use chrono::format::{Fixed, Item, Numeric, Parsed, StrftimeItems};
 use chrono::{DateTime, FixedOffset, NaiveDate, Timelike};
 
 use crate::domain::limits::FORMAT_BYTES_MAX;
+use crate::domain::pipeline::serial_format::SerialFormat;
 use crate::domain::pipeline::types::{DataType, Temporal, TypeClass};
 use crate::domain::problem::ProblemKind;
 use crate::domain::text::quoted;
@@ -35,6 +36,14 @@ pub(super) fn check(pattern: &str, ty: DataType) -> Result<(), (ProblemKind, Str
     if pattern.len() > FORMAT_BYTES_MAX {
         let why = format!("has {} bytes, expected at most {FORMAT_BYTES_MAX}", pattern.len());
         return refuse(ProblemKind::Limit, why);
+    }
+    if let Some(serial) = SerialFormat::parse(pattern) {
+        return match serial.suits(temporal) {
+            true => Ok(()),
+            false => {
+                refuse(ProblemKind::TypeMismatch, format!("reads a date and a time; a {ty} is not both (timestamp is)"))
+            }
+        };
     }
     let items: Vec<Item<'_>> = StrftimeItems::new(pattern).collect();
     if items.contains(&Item::Error) {

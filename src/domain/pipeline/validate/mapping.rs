@@ -47,7 +47,7 @@ pub(super) fn resolve(document: &MappingDocument, at: &Pointer, report: &mut Rep
     let csv = dialect::resolve(&document.csv, &csv_at, report);
     let header = (!report.is_replaced(&csv_at.key("header"))).then_some(csv.header);
     let columns_at = at.key("columns");
-    let mut columns = columns::resolve(&document.columns, header, &columns_at, report);
+    let mut columns = columns::resolve(&document.columns, &csv, header, &columns_at, report);
     let partition_by = partitions::resolve(&document.partition_by, &columns, &at.key("partition_by"), report);
     let sort_by = partitions::resolve_sort(&document.sort_by, &columns, &partition_by, &at.key("sort_by"), report);
     let checks = checks(&document.checks, &at.key("checks"), report);

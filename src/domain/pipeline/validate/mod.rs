@@ -10,6 +10,7 @@ mod files;
 mod formats;
 mod json;
 mod mapping;
+mod numbers;
 mod partitions;
 mod readers;
 mod report;

@@ -1,5 +1,6 @@
 //! Tables of cells and what becomes of them, for every type.
 
+mod formatted;
 mod numbers;
 mod properties;
 mod texts;
@@ -30,6 +31,7 @@ pub(super) fn column(ty: &str) -> Column {
         nullable: true,
         on_error: OnError::Reject,
         formats: Vec::new(),
+        number_format: None,
         timezone: None,
     }
 }

@@ -1,4 +1,4 @@
-//! A declared format: a strftime pattern as `chrono` reads it, refusing what `chrono` would drop or guess.
+//! A declared format: a number ([`super::serial`]), or a strftime pattern as `chrono` reads it, refusing what `chrono` would drop or guess.
 //!
 //! Stricter than `chrono` in four ways: `%Y` without a sign needs four digits (`24` is not the year 24), adjacent
 //! fields of digits have all their digits (`2024115` is not a date by `%Y%m%d`), a fraction of a second is never
@@ -14,7 +14,9 @@ use chrono::{Datelike, NaiveDate, NaiveTime, Timelike};
 use super::calendar::MICROS_A_SECOND;
 use super::layout::Layout;
 use super::moment::ParsedMoment;
+use super::serial;
 use super::zone::ZoneName;
+use crate::domain::pipeline::serial_format::SerialFormat;
 use crate::engine::cells::fault::FaultKind;
 
 /// Days from 0001-01-01 (as day 1) to 1970-01-01.
@@ -23,8 +25,14 @@ const DAYS_FROM_CE: i32 = 719_163;
 const NANOSECOND_DIGITS: usize = 9;
 
 pub(super) struct DateTimeFormat {
-    fields: Vec<FormatField>,
+    kind: FormatKind,
     layout: Option<Layout>,
+}
+
+enum FormatKind {
+    Pattern(Vec<FormatField>),
+    /// A number, with this byte before a fraction.
+    Serial(SerialFormat, u8),
 }
 
 /// An item of a pattern.
@@ -96,11 +104,15 @@ fn width(numeric: &Numeric) -> Option<usize> {
 }
 
 impl DateTimeFormat {
-    /// A pattern with an unknown specifier matches no cell; validation refuses it.
-    pub fn new(pattern: &str) -> Self {
+    /// A pattern with an unknown specifier matches no cell; validation refuses it. `decimal`: the byte before the fraction
+    /// of a number.
+    pub fn new(pattern: &str, decimal: u8) -> Self {
+        if let Some(serial) = SerialFormat::parse(pattern) {
+            return Self { kind: FormatKind::Serial(serial, decimal), layout: None };
+        }
         let items: Vec<Item<'static>> = StrftimeItems::new(pattern).map(Item::to_owned).collect();
         let layout = Layout::new(&items);
-        Self { fields: FormatField::all(items), layout }
+        Self { kind: FormatKind::Pattern(FormatField::all(items)), layout }
     }
 
     /// Reads the whole of `text`, if its fields have fixed positions; `None` is undecided.
@@ -113,7 +125,10 @@ impl DateTimeFormat {
     pub fn read(&mut self, text: &[u8]) -> Result<ParsedMoment, FaultKind> {
         match self.quick(text) {
             Some(moment) => Ok(moment),
-            None => strptime(&self.fields, text),
+            None => match &self.kind {
+                FormatKind::Pattern(fields) => strptime(fields, text),
+                FormatKind::Serial(format, decimal) => serial::read(*format, text, *decimal),
+            },
         }
     }
 }
@@ -275,7 +290,7 @@ fn micros(time: NaiveTime) -> i64 {
 /// Panics if fields at fixed places of `text` are read differently than `chrono` reads them, whatever the pattern.
 #[cfg(any(test, feature = "fuzzing"))]
 pub fn check_format(pattern: &str, text: &str) {
-    if DateTimeFormat::new(pattern).layout.is_some() {
+    if DateTimeFormat::new(pattern, b'.').layout.is_some() {
         check_layout(pattern, text);
     }
 }
@@ -283,12 +298,13 @@ pub fn check_format(pattern: &str, text: &str) {
 /// As [`check_format`], for patterns that must have a layout.
 #[cfg(any(test, feature = "fuzzing"))]
 pub fn check_layout(pattern: &str, text: &str) {
-    let mut format = DateTimeFormat::new(pattern);
+    let mut format = DateTimeFormat::new(pattern, b'.');
+    let FormatKind::Pattern(fields) = &format.kind else { panic!("`{pattern}` is a number") };
     let layout = format.layout.as_mut().unwrap_or_else(|| panic!("`{pattern}` has no layout"));
     // Twice, to use the cached date as well.
     for _ in 0..2 {
         if let Some(moment) = layout.read(text.as_bytes()) {
-            assert_eq!(Ok(moment), strptime(&format.fields, text.as_bytes()), "`{text}` by `{pattern}`");
+            assert_eq!(Ok(moment), strptime(fields, text.as_bytes()), "`{text}` by `{pattern}`");
         }
     }
 }
@@ -311,7 +327,7 @@ mod tests {
             ("%H:%M", "23:59"),
             ("%Y%m%d%H%M%S", "20240229235959"),
         ] {
-            let mut format = DateTimeFormat::new(pattern);
+            let mut format = DateTimeFormat::new(pattern, b'.');
             let read = format.layout.as_mut().and_then(|layout| layout.read(text.as_bytes()));
             assert!(read.is_some(), "`{text}` by `{pattern}`");
             check_layout(pattern, text);
@@ -323,7 +339,7 @@ mod tests {
         for pattern in
             ["%b %d %Y", "%Y-%m", "%s", "%I:%M %p", "%H:%M%.f", "%Y-%m-%d %Y", "%j", "%Q", "", "%S", "%z", "%S%f"]
         {
-            assert!(DateTimeFormat::new(pattern).layout.is_none(), "{pattern}");
+            assert!(DateTimeFormat::new(pattern, b'.').layout.is_none(), "{pattern}");
         }
     }
 }

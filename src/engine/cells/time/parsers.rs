@@ -13,14 +13,29 @@ use crate::engine::cells::fault::FaultKind;
 use crate::engine::cells::text::Cell;
 use crate::engine::cells::typed::{Parser, primitive};
 
-/// Tries the formats in order.
+/// The declared formats of a column.
+#[derive(Clone, Copy)]
+pub struct TimeFormats<'a> {
+    pub formats: &'a [String],
+    /// The byte before the fraction of a number.
+    pub decimal: u8,
+}
+
+impl TimeFormats<'_> {
+    fn compiled(self) -> Vec<DateTimeFormat> {
+        self.formats.iter().map(|format| DateTimeFormat::new(format, self.decimal)).collect()
+    }
+}
+
+/// The value that the formats read, unless two of them read different ones.
 #[inline(always)]
-fn by_formats<T>(
+fn by_formats<T: PartialEq>(
     formats: &mut [DateTimeFormat],
     text: &[u8],
     mut take: impl FnMut(ParsedMoment) -> Result<T, FaultKind>,
 ) -> Result<T, FaultKind> {
-    if let Some(moment) = formats.first_mut().and_then(|first| first.quick(text))
+    if let [only] = formats
+        && let Some(moment) = only.quick(text)
         && let Ok(value) = take(moment)
     {
         return Ok(value);
@@ -29,26 +44,23 @@ fn by_formats<T>(
 }
 
 #[inline(never)]
-fn by_each_format<T>(
+fn by_each_format<T: PartialEq>(
     formats: &mut [DateTimeFormat],
     text: &[u8],
     take: &mut dyn FnMut(ParsedMoment) -> Result<T, FaultKind>,
 ) -> Result<T, FaultKind> {
     let several = formats.len() > 1;
-    let mut first = None;
+    let (mut read, mut first) = (None, None);
     for format in formats {
         match format.read(text).and_then(&mut *take) {
-            Ok(value) => return Ok(value),
+            Ok(value) if read.as_ref().is_some_and(|other| *other != value) => return Err(FaultKind::AmbiguousFormat),
+            Ok(value) => read = Some(value),
             // A fault of the value says more than a mismatch of the form.
             Err(fault) if first.is_none() && fault != FaultKind::Syntax => first = Some(fault),
             Err(_) => {}
         }
     }
-    Err(first.unwrap_or(if several { FaultKind::NoFormat } else { FaultKind::Syntax }))
-}
-
-fn compiled(formats: &[String]) -> Vec<DateTimeFormat> {
-    formats.iter().map(|f| DateTimeFormat::new(f)).collect()
+    read.ok_or(first.unwrap_or(if several { FaultKind::NoFormat } else { FaultKind::Syntax }))
 }
 
 /// `date`.
@@ -58,8 +70,8 @@ pub struct DateParser {
 }
 
 impl DateParser {
-    pub fn new(formats: &[String]) -> Self {
-        Self { formats: compiled(formats), dates: DateCache::default() }
+    pub fn new(formats: TimeFormats<'_>) -> Self {
+        Self { formats: formats.compiled(), dates: DateCache::default() }
     }
 
     fn take(moment: ParsedMoment) -> Result<i32, FaultKind> {
@@ -95,8 +107,8 @@ pub struct TimeParser {
 }
 
 impl TimeParser {
-    pub fn new(formats: &[String]) -> Self {
-        Self { formats: compiled(formats) }
+    pub fn new(formats: TimeFormats<'_>) -> Self {
+        Self { formats: formats.compiled() }
     }
 
     fn take(moment: ParsedMoment) -> Result<i64, FaultKind> {
@@ -133,8 +145,8 @@ pub struct TimestampParser {
 }
 
 impl TimestampParser {
-    pub fn new(formats: &[String]) -> Self {
-        Self { formats: compiled(formats), dates: DateCache::default() }
+    pub fn new(formats: TimeFormats<'_>) -> Self {
+        Self { formats: formats.compiled(), dates: DateCache::default() }
     }
 
     #[inline(always)]
@@ -168,8 +180,8 @@ pub struct TimestampTzParser {
 
 impl TimestampTzParser {
     /// `zone`: the zone of values without an offset; `None`: UTC.
-    pub fn new(formats: &[String], zone: Option<NamedZone>) -> Self {
-        Self { formats: compiled(formats), dates: DateCache::default(), zone: LocalZone::new(zone) }
+    pub fn new(formats: TimeFormats<'_>, zone: Option<NamedZone>) -> Self {
+        Self { formats: formats.compiled(), dates: DateCache::default(), zone: LocalZone::new(zone) }
     }
 
     #[inline(always)]

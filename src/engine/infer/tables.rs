@@ -1,0 +1,379 @@
+//! Proposes tables for many files: groups files of one shape, looks at some of each group, and joins their proposals.
+//!
+//! Invariant: every file is in one table, or among the files left out with a reason; a table's globs find all of its files
+//! and none of another table.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::naming;
+use super::proposal::{ColumnProposal, Proposal};
+use super::propose::{InferError, InferOptions, infer};
+use crate::domain::limits::{GLOBS_MAX, MAPPINGS_MAX, TABLE_NAME_BYTES_MAX};
+use crate::domain::pipeline::compile_glob;
+use crate::domain::pipeline::document::VERSION;
+use crate::domain::pipeline::types::DataType;
+use crate::domain::source_name::is_csv;
+use crate::domain::text::counted;
+use crate::ports::ObjectStore;
+
+/// Files of a group that are looked at: the first, the last, and others between.
+const SAMPLED_MAX: usize = 4;
+/// Files whose header is looked at; of more, those at equal distances.
+const GROUPED_MAX: usize = 400;
+/// Bytes and rows for a look at a header.
+const HEADER_BYTES: usize = 64 << 10;
+
+/// A file to propose a table for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputFile {
+    pub key: String,
+    /// Relative to the folder that globs are relative to.
+    pub path: String,
+}
+
+/// Tables for the files of a folder.
+#[derive(Debug, Serialize)]
+pub struct TableProposals {
+    /// A whole PipelineConfig.
+    pub config: Value,
+    pub tables: Vec<TableProposal>,
+    /// Files without a table, with the reason.
+    pub left_out: Vec<(String, String)>,
+}
+
+/// A table, with the evidence for it.
+#[derive(Debug, Serialize)]
+pub struct TableProposal {
+    pub table: String,
+    /// All of its files, and those that were looked at.
+    pub files: usize,
+    pub sampled: Vec<String>,
+    /// The joined mapping.
+    pub mapping: Value,
+    /// Of the first file that was looked at, with the columns of all.
+    pub proposal: Proposal,
+    pub warnings: Vec<String>,
+}
+
+/// Files of one shape.
+struct Group {
+    name: String,
+    folder: String,
+    columns: BTreeSet<String>,
+    files: Vec<InputFile>,
+}
+
+impl Group {
+    /// Whether a file with these columns is one of the same table.
+    fn takes(&self, name: &str, folder: &str, columns: &BTreeSet<String>) -> bool {
+        let shared = self.columns.intersection(columns).count();
+        let same = self.columns == *columns;
+        let similar = shared * 2 >= self.columns.len().max(columns.len()) && shared > 0;
+        same && folder == self.folder || similar && name == self.name
+    }
+}
+
+/// Proposes tables for `files`. `table`: the name of the table, if it is one.
+///
+/// # Errors
+/// The store failed, or no file is a CSV.
+pub fn tables(
+    store: &dyn ObjectStore,
+    files: &[InputFile],
+    table: Option<&str>,
+    options: &InferOptions,
+) -> Result<TableProposals, InferError> {
+    let mut left_out = Vec::new();
+    let mut groups: Vec<Group> = Vec::new();
+    for file in files.iter().filter(|file| files.len() == 1 || is_csv(&file.path)) {
+        let at_header = groups.iter().map(|group| group.files.len()).sum::<usize>();
+        if at_header >= GROUPED_MAX
+            && let Some(group) = groups.iter_mut().find(|group| group.name == naming::table(&file.path))
+        {
+            group.files.push(file.clone());
+            continue;
+        }
+        match header(store, file) {
+            Ok(columns) => group(&mut groups, file, columns),
+            Err(InferError::Store(error)) => return Err(InferError::Store(error)),
+            Err(error) => left_out.push((file.path.clone(), error.to_string())),
+        }
+    }
+    left_out.extend(others(files));
+    let mut proposed: Vec<TableProposal> = Vec::new();
+    for group in &groups {
+        if proposed.len() == MAPPINGS_MAX {
+            left_out
+                .extend(group.files.iter().map(|file| (file.path.clone(), "a config has no more tables".to_owned())));
+            continue;
+        }
+        let name = free_name(&proposed, table.filter(|_| groups.len() == 1).unwrap_or(&group.name));
+        if let Some(found) = propose_group(store, group, &groups, name, options, &mut left_out)? {
+            proposed.push(found);
+        }
+    }
+    let mappings: Vec<&Value> = proposed.iter().map(|table| &table.mapping).collect();
+    Ok(TableProposals { config: json!({ "version": VERSION, "mappings": mappings }), tables: proposed, left_out })
+}
+
+fn others(files: &[InputFile]) -> impl Iterator<Item = (String, String)> + '_ {
+    let reason = |path: &str| {
+        let lower = path.to_ascii_lowercase();
+        if lower.ends_with(".xlsx") || lower.ends_with(".xls") {
+            "an Excel workbook; save its sheets as CSV"
+        } else if lower.ends_with(".zip") {
+            "a ZIP archive; extract its files"
+        } else {
+            "its name does not end in .csv, .csv.gz or .csv.zst"
+        }
+    };
+    let other = |file: &&InputFile| files.len() > 1 && !is_csv(&file.path);
+    files.iter().filter(other).map(move |file| (file.path.clone(), reason(&file.path).to_owned()))
+}
+
+/// The names of a file's columns, in lower case.
+fn header(store: &dyn ObjectStore, file: &InputFile) -> Result<BTreeSet<String>, InferError> {
+    let options = InferOptions { bytes_max: HEADER_BYTES, ..InferOptions::default() };
+    let proposal = infer(store, &file.key, &options)?;
+    Ok(proposal.columns.iter().map(|column| column.name.to_lowercase()).collect())
+}
+
+fn group(groups: &mut Vec<Group>, file: &InputFile, columns: BTreeSet<String>) {
+    let (name, folder) = (naming::table(&file.path), file.path.rsplit_once('/').map_or("", |(folder, _)| folder));
+    match groups.iter_mut().find(|group| group.takes(&name, folder, &columns)) {
+        Some(group) => {
+            group.columns.extend(columns);
+            group.files.push(file.clone());
+        }
+        None => groups.push(Group { name, folder: folder.to_owned(), columns, files: vec![file.clone()] }),
+    }
+}
+
+fn free_name(proposed: &[TableProposal], name: &str) -> String {
+    let is_free = |name: &str| proposed.iter().all(|table| table.table != name);
+    if is_free(name) {
+        return name.to_owned();
+    }
+    let base = &name[..name.floor_char_boundary(TABLE_NAME_BYTES_MAX - 4)];
+    (2..).map(|twin| format!("{base}_{twin}")).find(|name| is_free(name)).unwrap_or_else(|| name.to_owned())
+}
+
+fn propose_group(
+    store: &dyn ObjectStore,
+    group: &Group,
+    groups: &[Group],
+    name: String,
+    options: &InferOptions,
+    left_out: &mut Vec<(String, String)>,
+) -> Result<Option<TableProposal>, InferError> {
+    let mut proposals: Vec<(&InputFile, Proposal)> = Vec::new();
+    for file in spread(&group.files) {
+        match infer(store, &file.key, options) {
+            Ok(proposal) => proposals.push((file, proposal)),
+            Err(InferError::Store(error)) => return Err(InferError::Store(error)),
+            Err(error) => left_out.push((file.path.clone(), error.to_string())),
+        }
+    }
+    let sampled: Vec<String> = proposals.iter().map(|(file, _)| file.path.clone()).collect();
+    let mut proposals = proposals.into_iter().map(|(file, proposal)| (file.path.clone(), proposal));
+    let Some((first, mut proposal)) = proposals.next() else { return Ok(None) };
+    let mut warnings = Vec::new();
+    let mut csv = proposal.csv.as_object().cloned().unwrap_or_default();
+    let mut partial = false;
+    for (path, other) in proposals {
+        join_dialects(&mut csv, &other.csv, (&first, &path), &mut warnings);
+        partial |= join_columns(&mut proposal.columns, other.columns, &path, &mut warnings);
+    }
+    proposal.csv = Value::Object(csv);
+    proposal.table = name.clone();
+    proposal.files = globs(group, groups, &mut warnings);
+    let mut mapping = proposal.mapping();
+    if partial {
+        mapping["missing_columns"] = json!("null");
+    }
+    let files = group.files.len();
+    Ok(Some(TableProposal { table: name, files, sampled, mapping, proposal, warnings }))
+}
+
+/// Some of the files, at equal distances.
+fn spread(files: &[InputFile]) -> Vec<&InputFile> {
+    let most = SAMPLED_MAX.min(files.len());
+    let at = |nth: usize| if most < 2 { 0 } else { nth * (files.len() - 1) / (most - 1) };
+    (0..most).map(|nth| &files[at(nth)]).collect()
+}
+
+/// Joins what two files need: null tokens are united, and an encoding or a separator that only one needs is taken.
+fn join_dialects(csv: &mut Map<String, Value>, other: &Value, paths: (&str, &str), warnings: &mut Vec<String>) {
+    let Some(other) = other.as_object() else { return };
+    let names: BTreeSet<String> = csv.keys().chain(other.keys()).cloned().collect();
+    for name in names {
+        let (ours, theirs) = (csv.get(&name), other.get(&name));
+        if ours == theirs {
+            continue;
+        }
+        match (ours, theirs) {
+            (Some(Value::Array(ours)), Some(Value::Array(theirs))) => {
+                let more = theirs.iter().filter(|token| !ours.contains(token));
+                let joined = ours.iter().chain(more).cloned().collect();
+                csv.insert(name, Value::Array(joined));
+            }
+            // A byte order mark wins over it.
+            (Some(Value::String(ours)), None) if name == "encoding" && ours.starts_with("utf-16") => {
+                csv.remove(&name);
+            }
+            (None, Some(Value::String(theirs))) if name == "encoding" && theirs.starts_with("utf-16") => {}
+            (None, Some(theirs))
+                if matches!(
+                    name.as_str(),
+                    "null_values" | "true_values" | "false_values" | "encoding" | "trim" | "quoted_nulls" | "thousands"
+                ) =>
+            {
+                csv.insert(name, theirs.clone());
+            }
+            (Some(_), None)
+                if matches!(
+                    name.as_str(),
+                    "null_values" | "true_values" | "false_values" | "encoding" | "trim" | "quoted_nulls" | "thousands"
+                ) => {}
+            (ours, theirs) => {
+                let shown = |value: Option<&Value>| {
+                    value.map_or_else(|| "the default".to_owned(), |value| format!("`{value}`"))
+                };
+                warnings.push(format!(
+                    "`csv.{name}` is {} for `{}` and {} for `{}`; the first is taken: give the others a table of their own",
+                    shown(ours),
+                    paths.0,
+                    shown(theirs),
+                    paths.1,
+                ));
+            }
+        }
+    }
+}
+
+/// Joins the columns of another file. Returns whether a column isn't in both.
+fn join_columns(
+    columns: &mut Vec<ColumnProposal>,
+    others: Vec<ColumnProposal>,
+    path: &str,
+    warnings: &mut Vec<String>,
+) -> bool {
+    let theirs: BTreeMap<String, ColumnProposal> =
+        others.iter().map(|column| (column.name.clone(), column.clone())).collect();
+    let mut partial = false;
+    for column in columns.iter_mut() {
+        match theirs.get(&column.name) {
+            Some(other) => join_column(column, other, path, warnings),
+            None => {
+                partial = true;
+                column.nullable = true;
+            }
+        }
+    }
+    for mut other in others {
+        if !columns.iter().any(|column| column.name == other.name) {
+            warnings.push(format!("column `{}` is not in all files; `{path}` has it", other.name));
+            other.nullable = true;
+            partial = true;
+            columns.push(other);
+        }
+    }
+    partial
+}
+
+fn join_column(column: &mut ColumnProposal, other: &ColumnProposal, path: &str, warnings: &mut Vec<String>) {
+    column.nullable |= other.nullable;
+    // A column without values takes any type.
+    if other.evidence.values == 0 {
+        return;
+    }
+    if column.evidence.values == 0 {
+        let nullable = column.nullable;
+        *column = ColumnProposal { nullable, ..other.clone() };
+        return;
+    }
+    if (&column.ty, &column.formats, &column.number_format) == (&other.ty, &other.formats, &other.number_format) {
+        return;
+    }
+    let same_form = column.formats == other.formats && column.number_format == other.number_format;
+    if let Some(ty) = wider(&column.ty, &other.ty).filter(|_| same_form) {
+        column.ty = ty;
+        return;
+    }
+    if column.ty == other.ty && !column.formats.is_empty() && !other.formats.is_empty() {
+        let more = other.formats.iter().filter(|format| !column.formats.contains(format)).cloned().collect::<Vec<_>>();
+        column.formats.extend(more);
+        let formats = column.formats.join("`, `");
+        warnings.push(format!(
+            "column `{}` has dates in the formats `{formats}`; a value that two of them read as different days is rejected",
+            column.name
+        ));
+        return;
+    }
+    warnings.push(format!(
+        "column `{}` is {} in the first file and {} in `{path}`; it is read as text",
+        column.name, column.ty, other.ty
+    ));
+    column.ty = "string".into();
+    column.formats.clear();
+    column.number_format = None;
+}
+
+/// The type that holds the numbers of both.
+fn wider(one: &str, other: &str) -> Option<String> {
+    const DIGITS_MAX: u8 = 38;
+    /// Digits of the largest int64.
+    const INTEGER_DIGITS: u8 = 19;
+    let numeric = |ty: &str| match DataType::parse(ty)? {
+        DataType::Decimal { precision, scale } => Some((precision - scale, scale)),
+        DataType::Int64 => Some((INTEGER_DIGITS, 0)),
+        _ => None,
+    };
+    if one == other {
+        return Some(one.to_owned());
+    }
+    match (one, other) {
+        ("float64", "int64") | ("int64", "float64") => return Some("float64".into()),
+        ("float64", ty) | (ty, "float64") if ty.starts_with("decimal") => return Some("float64".into()),
+        _ => {}
+    }
+    let ((whole, places), (other_whole, other_places)) = (numeric(one)?, numeric(other)?);
+    let (whole, places) = (whole.max(other_whole), places.max(other_places));
+    let precision = if whole + places <= 18 { 18 } else { DIGITS_MAX };
+    (whole + places <= DIGITS_MAX).then(|| format!("decimal({precision},{places})"))
+}
+
+/// Globs that find the files of a group and no others.
+fn globs(group: &Group, groups: &[Group], warnings: &mut Vec<String>) -> Vec<String> {
+    let foreign: Vec<&str> = groups
+        .iter()
+        .filter(|other| !std::ptr::eq(*other, group))
+        .flat_map(|other| other.files.iter().map(|file| file.path.as_str()))
+        .collect();
+    let mut globs: Vec<String> = Vec::new();
+    let matches = |glob: &str, path: &str| compile_glob(glob).is_ok_and(|glob| glob.compile_matcher().is_match(path));
+    for file in &group.files {
+        if globs.iter().any(|glob| matches(glob, &file.path)) {
+            continue;
+        }
+        let wide = [naming::glob(&file.path), naming::series_glob(&file.path)];
+        let only_ours = wide.into_iter().find(|glob| !foreign.iter().any(|path| matches(glob, path)));
+        globs.push(only_ours.unwrap_or_else(|| naming::exactly(&file.path)));
+    }
+    if globs.len() > 1 && foreign.is_empty() {
+        let folders: BTreeSet<String> = group.files.iter().map(|file| naming::folder_glob(&file.path)).collect();
+        if folders.len() < globs.len() {
+            globs = folders.into_iter().collect();
+        }
+    }
+    if globs.len() > GLOBS_MAX {
+        let left = counted((globs.len() - GLOBS_MAX) as u64, "file", "files");
+        warnings
+            .push(format!("more globs than a table can have; {left} would not be read: put its files into a folder"));
+        globs.truncate(GLOBS_MAX);
+    }
+    globs
+}
