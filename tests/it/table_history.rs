@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use lakemill::domain::job::ChangedKeys;
 use lakemill::domain::layout::{manifest_objects_prefix, manifest_retired_key, manifest_root_key, manifest_shard_key};
 use lakemill::domain::table_log::history::AsOf;
 use lakemill::domain::table_log::root::Root;
-use lakemill::domain::job::ChangedKeys;
 use lakemill::pipelines::tables::{Comparison, FoundRoot, SourceChange, TableStore, compare};
 use lakemill::ports::store::Bucket;
 

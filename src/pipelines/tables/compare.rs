@@ -156,8 +156,7 @@ fn source_change(before: Option<&SourceEntry>, after: Option<&SourceEntry>) -> O
 }
 
 fn files_without<'a>(these: Option<&'a GroupEntry>, others: Option<&GroupEntry>) -> Vec<&'a StoredFile> {
-    let others: BTreeSet<&str> =
-        others.iter().flat_map(|group| &group.files).map(|file| file.key.as_str()).collect();
+    let others: BTreeSet<&str> = others.iter().flat_map(|group| &group.files).map(|file| file.key.as_str()).collect();
     these.iter().flat_map(|group| &group.files).filter(|file| !others.contains(file.key.as_str())).collect()
 }
 

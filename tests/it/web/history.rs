@@ -153,9 +153,8 @@ fn earlier_version_is_restored_as_a_new_one() {
     on_both(|kind| {
         let ran = versions(kind);
         let all = "SELECT CAST(sum(b) AS INTEGER) FROM t";
-        let restore = |sequence: Value| {
-            ran.browser.post("/api/p/trips/tables/t/restore", &json!({ "sequence": sequence }))
-        };
+        let restore =
+            |sequence: Value| ran.browser.post("/api/p/trips/tables/t/restore", &json!({ "sequence": sequence }));
         let made = restore(json!(1)).ok().json();
         assert_eq!((&made["sequence"], &made["restored"], &made["rows"]), (&json!(3), &json!(1), &json!(2)));
         assert_eq!(sum(&ran.browser, all, &Value::Null), 3);
