@@ -1,13 +1,13 @@
-//! Tells the linker where the binary finds `libduckdb.so` when it runs, and cargo that the UI's files are part of it.
+//! Sets the runtime search path of `libduckdb.so`, and rebuilds when the UI's files change.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    // The folder is there even before the UI is built: cargo takes a missing one for changed at every build.
+    // Created even if the UI isn't built: cargo treats a missing folder as changed at every build.
     let built = std::path::Path::new("static/dist");
     if std::fs::create_dir_all(built).is_ok() {
         println!("cargo:rerun-if-changed=static/dist");
     }
-    // In order: beside the binary, an installed package, the build folder (binary, test binary).
+    // Search order: beside the binary, an installed package, the build folder (binary, test binary).
     for place in ["$ORIGIN", "$ORIGIN/../lib/lakemill", "$ORIGIN/../duckdb", "$ORIGIN/../../duckdb"] {
         println!("cargo:rustc-link-arg=-Wl,-rpath,{place}");
     }

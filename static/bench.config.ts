@@ -1,14 +1,14 @@
 import { defineConfig } from "@playwright/test";
 import base from "./playwright.config.ts";
 
-/** Measurements: `scripts/bench ui`. They assert nothing about time. */
+/** Measurements: `scripts/bench ui`. No timing assertions. */
 export default defineConfig({
   ...base,
   testDir: "bench",
   testMatch: "*.bench.ts",
   timeout: 1_200_000,
   workers: 1,
-  // A trace takes pictures of all that is measured.
+  // A trace would capture everything, which distorts the measurement.
   use: { ...base.use, trace: "off" },
   reporter: [["line"]],
 });

@@ -5,10 +5,10 @@ import { brotliCompress, constants, gzip } from "node:zlib";
 import type { Plugin } from "vite";
 
 const PACKABLE = /\.(?:js|css|html|svg|json)$/;
-/** Below this, in bytes, a packed file saves no packet. */
+/** In bytes; compressing a smaller file saves no packet. */
 const BYTES_MIN = 1_024;
 
-/** Packs every file of text beside itself (`.br`, `.gz`), so that the service needn't do it at each request. */
+/** Compresses every text file (`.br`, `.gz`), so that the service needn't do it at each request. */
 export function compress(): Plugin {
   return {
     name: "lakemill-compress",

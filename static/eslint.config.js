@@ -1,7 +1,7 @@
 import hooks from "eslint-plugin-react-hooks";
 import tseslint from "typescript-eslint";
 
-/** What would put text into a page by another way than `textContent`, or run text as code. */
+/** Ways to insert text into a page other than `textContent`, or to run text as code. */
 const unsafe = [
   ["innerHTML", "outerHTML", "insertAdjacentHTML", "srcdoc"].map((name) => ({
     selector: `MemberExpression[property.name='${name}'], JSXAttribute[name.name='${name}']`,
@@ -28,7 +28,7 @@ const layers = [
   ["views"],
   ["app"],
 ];
-/** What two views need lies below them. */
+/** Code shared by two views belongs below them. */
 const sideward = { regex: "^\\.\\./(?!\\.\\./)", message: "views import nothing of one another" };
 const downward = layers.flatMap((names, rank) =>
   names.map((name) => ({
@@ -67,6 +67,6 @@ export default tseslint.config(
     },
   },
   ...downward,
-  // Playwright's fixtures are handed over by a function called `use`.
+  // Playwright passes fixtures through a function called `use`.
   { files: ["tests/**"], rules: { "react-hooks/rules-of-hooks": "off", "no-empty-pattern": "off" } },
 );

@@ -1,6 +1,6 @@
 import { defineConfig } from "@playwright/test";
 
-/** Starts of the service and of Chromium share two cores with it. */
+/** Starting the service and Chromium takes long on two shared cores. */
 const TEST_MS_MAX = 180_000;
 const EXPECT_MS_MAX = 15_000;
 
@@ -22,7 +22,7 @@ export default defineConfig({
     trace: "retain-on-failure",
     launchOptions: {
       executablePath: process.env.LAKEMILL_TEST_CHROMIUM ?? "/usr/bin/chromium",
-      // As root and without a network: no sandbox of its own, nothing asked of its makers' hosts.
+      // As root and without a network: no sandbox of its own, and no requests to its vendor's hosts.
       args: [
         "--no-sandbox",
         "--disable-gpu",

@@ -1,7 +1,7 @@
 import { defineConfig } from "@playwright/test";
 import base from "./playwright.config.ts";
 
-/** Pictures of every view: `scripts/screenshots`. */
+/** Screenshots of every view: `scripts/screenshots`. */
 export default defineConfig({
   ...base,
   testDir: "screenshots",

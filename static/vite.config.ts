@@ -1,7 +1,7 @@
 import { defineConfig } from "vitest/config";
 import { compress } from "./compress.ts";
 
-// Style sheets and scripts are files of their own, without inline code: the service's content policy allows nothing else.
+// Style sheets and scripts are separate files, without inline code, as the service's content security policy requires.
 export default defineConfig({
   plugins: [compress()],
   build: {
@@ -12,7 +12,7 @@ export default defineConfig({
     rolldownOptions: {
       output: {
         codeSplitting: {
-          // What most views need, as one file: small ones of their own pack badly.
+          // Code shared by most views in one file: small files compress poorly.
           groups: [
             {
               name: "shared",

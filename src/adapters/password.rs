@@ -45,7 +45,7 @@ pub enum PasswordError {
     TooShort { found: usize },
     #[error("the password has {found} bytes, expected at most {PASSWORD_BYTES_MAX}")]
     TooLong { found: usize },
-    #[error("the system's random numbers can't be had: {why}")]
+    #[error("the system has no random numbers: {why}")]
     NoRandomness { why: String },
     #[error("the hash is not an argon2id PHC string: {why}")]
     NotArgon2id { why: String },
@@ -119,19 +119,19 @@ impl fmt::Debug for PasswordHash {
     }
 }
 
-/// What a login's password is checked against: a hash of ours, or one that bcrypt made elsewhere.
+/// A stored hash to check a login's password against: argon2id, or bcrypt from another program.
 #[derive(Debug, Clone)]
 pub enum AdminPassword {
     Argon2id(Box<PasswordHash>),
     Bcrypt(BcryptHash),
 }
 
-/// A bcrypt hash (`$2b$`), as other programs make them. Bcrypt reads the first 72 bytes of a password alone.
+/// A bcrypt hash (`$2b$`), as created by other programs. Bcrypt uses only the first 72 bytes of a password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct BcryptHash(String);
 
 impl AdminPassword {
-    /// Takes an argon2id PHC string or a bcrypt hash.
+    /// Parses an argon2id PHC string or a bcrypt hash.
     ///
     /// # Errors
     /// `NotArgon2id`, `NotBcrypt`, `Weak`, `Costly`.
@@ -154,7 +154,7 @@ impl AdminPassword {
 impl BcryptHash {
     fn parse(text: &str) -> Result<Self, PasswordError> {
         let parts: bcrypt::HashParts = text.parse().map_err(|_| PasswordError::NotBcrypt)?;
-        // As it came, so that nothing is lost by reading and writing it.
+        // The original text.
         if parts.to_string() != text {
             return Err(PasswordError::NotBcrypt);
         }
@@ -214,7 +214,7 @@ fn check_params(params: &Params) -> Result<(), PasswordError> {
 mod tests {
     use super::*;
 
-    /// A well-formed hash of nothing in particular.
+    /// A well-formed hash of an arbitrary password.
     fn with(parameters: &str) -> String {
         format!("$argon2id$v=19${parameters}$c2FsdHNhbHRzYWx0$aGFzaGhhc2hoYXNoaGFzaGhhc2hoYXNo")
     }

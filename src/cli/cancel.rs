@@ -23,19 +23,19 @@ pub fn run(args: &CancelArgs) -> Result<bool, CommandError> {
     let (pipeline, job_id) = (&args.pipeline, &args.job_id);
     let why = match services.kv.cancel(pipeline, job_id).map_err(|error| error.to_string())? {
         CancelOutcome::Requested => {
-            writeln!(std::io::stdout(), "{job_id} is told to end").map_err(|error| error.to_string())?;
+            writeln!(std::io::stdout(), "cancellation of {job_id} requested").map_err(|error| error.to_string())?;
             // The request is recorded, whatever is known of the job.
             if let Some(silence) = services.kv.job(pipeline, job_id).ok().flatten().and_then(|job| silence(&job)) {
-                warn(&format!("its worker can't hear it now: {silence}, and ends it then"));
+                warn(&format!("its worker doesn't respond now: {silence}, and cancels it then"));
             }
             return Ok(true);
         }
-        CancelOutcome::TooLate => format!("{job_id} is publishing its tables, and goes on to its end"),
+        CancelOutcome::TooLate => format!("{job_id} is publishing its tables and can't be cancelled any more"),
         CancelOutcome::NotActive => {
             let record = history::record(&*services.store, pipeline, job_id).map_err(|error| error.to_string())?;
             match record.map(|job| job.status) {
                 Some(JobStatus::Completed) => format!("{job_id} has completed"),
-                Some(_) => format!("{job_id} has failed already"),
+                Some(_) => format!("{job_id} has failed"),
                 None => format!("the pipeline `{pipeline}` has no job {job_id}; `lakemill jobs {pipeline}` shows them"),
             }
         }

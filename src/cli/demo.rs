@@ -1,4 +1,4 @@
-//! `--demo`: lays out the sample pipeline and asks for its first run.
+//! `--demo`: creates the sample pipeline and enqueues its first run.
 
 use crate::domain::job::message::TRIGGER_MANUAL;
 use crate::domain::job::{Job, JobMessage};
@@ -9,7 +9,7 @@ use crate::ports::store::{Bucket, Precondition, StoreError, WriteOptions};
 
 use super::services::Services;
 
-/// Does nothing if the pipeline exists. `attempts_max`: of the worker that will run it.
+/// Does nothing if the pipeline exists. `attempts_max`: the limit of the worker that will run it.
 ///
 /// # Errors
 /// A message if the store or the queue fails.
@@ -31,7 +31,7 @@ pub fn provide(services: &Services, attempts_max: u32) -> Result<(), String> {
         let name = Slug::parse(name).map_err(|e| e.to_string())?;
         provide(Bucket::Pipelines, &dashboard_key(&slug, &name), text.as_bytes())?;
     }
-    // The config last: with it the pipeline is whole.
+    // The config is written last: it makes the pipeline complete.
     provide(Bucket::Pipelines, &config_key(&slug), FLIGHTS.config.as_bytes())?;
     let message = JobMessage::new(slug, false, TRIGGER_MANUAL, services.clock.now());
     let job = Job::queued(&message, attempts_max);

@@ -29,9 +29,9 @@ const WAREHOUSE: &str = "svc-warehouse";
 /// Names allowed in a folder that is adopted.
 const OWN: &[&str] =
     &["objects", "kv.db", "kv.db-wal", "kv.db-shm", "secrets", "scratch", "cache", "up.lock", "lakemill.log"];
-/// Secrets that are generated if the environment has none.
+/// Secrets to generate if the environment has none.
 const SECRETS: &[&str] = &["SVC_WORKER_TOKEN", "SVC_WEBHOOK_SECRET"];
-/// The hash of the password that is generated if the environment has none.
+/// The file with the hash of the generated password.
 const PASSWORD_HASH: &str = "SVC_ADMIN_PASSWORD_HASH";
 /// Characters of the password, without similar ones: 32, so that each has 5 bits.
 const PASSWORD_ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
@@ -83,7 +83,7 @@ impl FolderLock {
     }
 }
 
-/// See the module.
+/// The folder of a `lakemill up`.
 #[derive(Debug)]
 pub struct Embedded {
     /// Absolute.
@@ -91,7 +91,7 @@ pub struct Embedded {
 }
 
 impl Embedded {
-    /// Makes what is missing.
+    /// Creates missing folders and secrets.
     ///
     /// # Errors
     /// A message that names the folder or file.
@@ -99,7 +99,7 @@ impl Embedded {
         let failed = |path: &Path, error: io::Error| format!("--data: `{}`: {error}", path.display());
         let folder = |path: &Path, mode| DirBuilder::new().recursive(true).mode(mode).create(path);
         if root.exists() && !root.is_dir() {
-            return Err(format!("--data: `{}` is a file; expected a folder, or a new name for one", root.display()));
+            return Err(format!("--data: `{}` is a file; expected a folder, or a name for a new one", root.display()));
         }
         if let Some(above) = root.parent().filter(|above| !above.as_os_str().is_empty()) {
             std::fs::create_dir_all(above).map_err(|e| failed(above, e))?;
@@ -110,7 +110,7 @@ impl Embedded {
         if let Some(name) = foreign.filter(|_| !root.join("objects").is_dir()) {
             let name = name.to_string_lossy();
             return Err(format!(
-                "--data: `{}` is a folder of something else: it holds `{name}`; name an empty or a new one",
+                "--data: `{}` is not a data folder: it contains `{name}`; name an empty or a new folder",
                 root.display()
             ));
         }
@@ -140,20 +140,20 @@ impl Embedded {
         match ProcessLock::try_acquire(&path, 0o600).map_err(|e| failed(&e))? {
             Ok(lock) => {
                 let served = FolderLock { lock, path };
-                // Of the last start, until there are others.
+                // The addresses of the last start, until new ones are recorded.
                 let told = served.read();
                 served.write(told.split_once('\n').map_or("", |(_, addresses)| addresses))?;
                 Ok(served)
             }
             Err(holder) => Err(format!(
-                "--data: `{}` is served by another `lakemill up` already (process {}): stop it, or name another folder",
+                "--data: `{}` is used by another `lakemill up` (process {}): stop it, or name another folder",
                 self.root.display(),
                 holder.text.lines().next().unwrap_or("unknown"),
             )),
         }
     }
 
-    /// Where the services of the folder listen, or did when they were last started; `None` if they never were.
+    /// The addresses of the folder's services, now or when they were last started; `None` if they never were.
     ///
     /// # Errors
     /// A message that names the file, which only its owner can read.
@@ -168,8 +168,8 @@ impl Embedded {
         Ok(of("worker ").zip(of("web ")).map(|(worker, web)| Addresses { worker, web }))
     }
 
-    /// Makes a password if the folder has none yet; it is kept nowhere but in its hash. To get another, delete the
-    /// file of the hash.
+    /// Generates a password if the folder has none yet, and stores only its hash. Deleting the file of the hash makes
+    /// the next start generate another.
     ///
     /// # Errors
     /// A message that names the file.
@@ -181,7 +181,7 @@ impl Embedded {
         }
         let password = new_password().map_err(|e| failed(&e))?;
         let hash = PasswordHash::of(&password).map_err(|e| failed(&e))?;
-        // Whole or not at all: half a hash would lock everybody out.
+        // Atomically: a partial hash would lock everybody out.
         let mut file = tempfile::NamedTempFile::new_in(self.root.join("secrets")).map_err(|e| failed(&e))?;
         writeln!(file, "{hash}").and_then(|()| file.as_file().sync_all()).map_err(|e| failed(&e))?;
         match file.persist_noclobber(&path) {
@@ -196,18 +196,17 @@ impl Embedded {
         self.secret(PASSWORD_HASH)
     }
 
-    /// Of a folder that was made before.
+    /// Also of an existing folder.
     ///
     /// # Errors
-    /// A message if `root` is none.
+    /// A message if `root` is not such a folder.
     pub fn open(root: &Path) -> Result<Self, String> {
         match root.canonicalize() {
             Ok(found) if found.join("kv.db").is_file() => Ok(Self { root: found }),
             Ok(_) => Err(format!("--data `{}` is not a folder of `lakemill up`: it has no `kv.db`", root.display())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(format!(
-                "--data `{}` isn't there: expected the folder that a `lakemill up` was started with",
-                root.display()
-            )),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(format!("--data `{}` does not exist: expected the data folder of a `lakemill up`", root.display()))
+            }
             Err(error) => Err(format!("--data `{}`: {error}", root.display())),
         }
     }
@@ -236,8 +235,7 @@ impl Embedded {
         self.root.join("secrets").join(name)
     }
 
-    /// A variable as it is in this folder: what places anything is the folder's, the rest is the process's own where
-    /// it has it.
+    /// A variable for this folder: locations are the folder's, other variables the process's if it has them.
     pub fn variable(&self, name: &str, process: &Environment<'_>) -> Option<OsString> {
         let url = |scheme: &str, path: PathBuf| {
             let mut url = OsString::from(scheme);
@@ -280,7 +278,7 @@ fn new_password() -> Result<String, getrandom::Error> {
     Ok(groups.join("-"))
 }
 
-/// 244 random bits in hex, for the owner alone; one that is there stays.
+/// 244 random bits in hex, readable by the owner only; an existing one is kept.
 fn make_secret(path: &Path) -> io::Result<()> {
     let mut file = match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Ok(file) => file,

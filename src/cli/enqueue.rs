@@ -31,7 +31,11 @@ pub fn run(args: &EnqueueArgs) -> Result<bool, CommandError> {
     // Without the object store the run is enqueued with a warning.
     if let Ok(Some(unknown)) = unknown::message(&services, &args.pipeline) {
         let config = config_key(&args.pipeline);
-        return Err(format!("{unknown}\nA new pipeline begins with its config: put one at `{config}`").into());
+        return Err(format!(
+            "{unknown}\n\
+         A new pipeline starts with its config: create one at `{config}`"
+        )
+        .into());
     }
     let job = Job::queued(&message, config.attempts_max);
     match services.kv.enqueue(&job).map_err(|error| error.to_string())? {
@@ -58,9 +62,12 @@ fn warn_of_config(services: &Services, pipeline: &Slug) {
     let warning = match services.store.head(Bucket::Pipelines, &key) {
         Ok(Some(_)) => return,
         Ok(None) => {
-            format!("the pipeline `{pipeline}` has no config: the run will fail unless one is put at `{key}` before")
+            format!(
+                "the pipeline `{pipeline}` has no config: the run will fail unless one is created at `{key}` \
+             before"
+            )
         }
-        Err(error) => format!("whether the pipeline `{pipeline}` has a config is not known: {error}"),
+        Err(error) => format!("reading the config of the pipeline `{pipeline}` failed, so it may be missing: {error}"),
     };
     warn(&warning);
 }

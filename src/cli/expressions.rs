@@ -9,7 +9,7 @@ use crate::sql::sandbox::{ExpressionLimits, SandboxExpressions};
 /// Processes besides those of converting threads, for checks of requests and of starting jobs.
 const CHECKS_MAX: usize = 16;
 
-/// For `threads` threads that evaluate at a time. Starts nothing yet.
+/// For `threads` threads that evaluate concurrently. Starts no process yet.
 ///
 /// # Errors
 /// This program can't be found.

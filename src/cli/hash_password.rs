@@ -1,14 +1,14 @@
-//! `lakemill hash-password`: a password in, its hash out.
+//! `lakemill hash-password`: reads a password and prints its hash.
 
 use std::io::{BufRead, IsTerminal, Write};
 
 use super::command_error::CommandError;
 use crate::adapters::password::{PASSWORD_BYTES_MAX, PasswordHash};
 
-/// Reads a password and prints its hash, and nothing else, on stdout.
+/// Reads a password and prints only its hash on stdout.
 ///
 /// # Errors
-/// Says why the password can't be read or used; never shows it.
+/// If the password can't be read or used; the message never contains it.
 pub fn run(out: &mut dyn Write) -> Result<bool, CommandError> {
     let stdin = std::io::stdin();
     let password = if stdin.is_terminal() { ask()? } else { first_line(stdin.lock())? };
@@ -20,16 +20,16 @@ pub fn run(out: &mut dyn Write) -> Result<bool, CommandError> {
 fn ask() -> Result<String, CommandError> {
     let prompt = |text: &str| rpassword::prompt_password(text).map_err(|e| format!("reading the password: {e}"));
     let password = prompt("Password: ")?;
-    if prompt("Once more: ")? != password {
-        return Err(CommandError::Other("the two passwords are not the same".into()));
+    if prompt("Repeat it: ")? != password {
+        return Err(CommandError::Other("the passwords don't match".into()));
     }
     Ok(password)
 }
 
-/// The first line without its end.
+/// The first line without its line ending.
 fn first_line(from: impl BufRead) -> Result<String, String> {
     let mut line = Vec::new();
-    // Enough to see that it is too long.
+    // Enough to detect that it is too long.
     let read = from.take(PASSWORD_BYTES_MAX as u64 + 3).read_until(b'\n', &mut line);
     read.map_err(|e| format!("reading the password: {e}"))?;
     let mut line = String::from_utf8(line).map_err(|_| "the password is not UTF-8".to_owned())?;

@@ -1,4 +1,4 @@
-//! `lakemill health`: asks a service whether it answers, for the health check of a container.
+//! `lakemill health`: checks that a service responds, for the health check of a container.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -33,16 +33,16 @@ pub fn run(args: &HealthArgs) -> Result<bool, CommandError> {
         found = match ask(url, "GET", &[], Duration::from_secs(args.timeout)) {
             ProbeResult::Http(200, _) => {
                 // Nothing can be done if stderr is closed.
-                let _ = writeln!(std::io::stdout(), "{url} answers");
+                let _ = writeln!(std::io::stdout(), "{url} responds");
                 return Ok(true);
             }
             ProbeResult::Http(status, body) => {
                 let body: String = plain(body.trim()).chars().take(500).collect();
                 format!("{url} answered with status {status}, expected 200: {body}")
             }
-            ProbeResult::Silent(why) => format!("{url} gave no answer: {why}"),
+            ProbeResult::Silent(why) => format!("{url} did not respond: {why}"),
             ProbeResult::Nobody => {
-                found = format!("nobody listens at {}", urls.join(" or "));
+                found = format!("nothing listens at {}", urls.join(" or "));
                 continue;
             }
         };
@@ -56,7 +56,7 @@ fn at(address: SocketAddr) -> String {
     format!("http://{address}{PATH}")
 }
 
-/// A URL without a path is that of [`PATH`].
+/// A URL without a path gets [`PATH`].
 fn whole(url: &str) -> Result<String, String> {
     let wrong = || format!("--url: expected `http://HOST:PORT` or `https://…`, found `{url}`");
     let mut parsed = url::Url::parse(url).map_err(|_| wrong())?;

@@ -38,7 +38,7 @@ pub fn run(args: &RunArgs) -> Result<bool, String> {
     let _cleanup = args.dry_run.then(|| output::DryRunCleanup::new(&args.output));
     let _lock = OutputLock::acquire(&args.output).map_err(|e| format!("--output: {e}"))?;
     let output = args.output.canonicalize().map_err(|e| format!("--output `{}`: {e}", args.output.display()))?;
-    let terminal = Terminal::new(args.quiet).map_err(|e| format!("listening to signals: {e}"))?;
+    let terminal = Terminal::new(args.quiet).map_err(|e| format!("installing signal handlers: {e}"))?;
     Warnings::listen(terminal.bar());
     let slug = Slug::parse("local").map_err(|e| e.to_string())?;
     let store = FsStore::mounted(mounts(&slug, &input, &output)).map_err(|e| e.to_string())?;
@@ -125,7 +125,7 @@ fn mounts(slug: &Slug, input: &Path, output: &Path) -> Vec<Mount> {
     ]
 }
 
-/// The run's scratch folder, removed when dropped. The output is locked, so files found in it are of a run that died.
+/// The run's scratch folder, removed when dropped. The output is locked, so existing files in it are of a dead run.
 struct Scratch(PathBuf);
 
 impl Scratch {

@@ -31,7 +31,7 @@ fn visible() -> clap::Command {
 /// Prints the page of the program, or writes it and one for each command to `folder`.
 ///
 /// # Errors
-/// A page can't be written.
+/// If a page can't be written.
 pub fn pages(folder: Option<&Path>) -> Result<bool, CommandError> {
     match folder {
         None => {

@@ -52,12 +52,12 @@ pub fn main() -> ExitCode {
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error) => {
-            // Help and version come this way as well, with status 0.
+            // Help and version also arrive here, with status 0.
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
-    // A child uses the data of its parent.
+    // A child uses its parent's time-zone data.
     if !matches!(args.command, Command::SqlChild(_)) {
         tzdata::install_newer(&Environment::zoneinfo().unwrap_or_else(|| tzdata::FOLDER.into()));
     }

@@ -10,10 +10,10 @@ use crate::adapters::fs::OWN_FOLDER;
 /// Manifests, and rejects of failed runs, in the output folder.
 pub(super) const STATE_FOLDER: &str = "_lakemill";
 
-/// Rejects an output that is or contains the input, is not a folder, or contains files of no run.
+/// Rejects an output that is or contains the input, is not a folder, or contains files that no run wrote.
 ///
 /// # Errors
-/// What is wrong, and what to use instead.
+/// The problem, and what to use instead.
 pub fn check(output: &Path, input: &Path) -> Result<(), String> {
     let shown = output.display();
     let found = match output.canonicalize() {
@@ -29,7 +29,8 @@ pub fn check(output: &Path, input: &Path) -> Result<(), String> {
     }
     if input.starts_with(&found) {
         return Err(format!(
-            "--input `{}` lies in --output `{shown}`, whose folders are tables: name an output beside the input or in it",
+            "--input `{}` is inside --output `{shown}`, whose folders are tables: name an output beside the input or \
+             in it",
             input.display()
         ));
     }
@@ -40,8 +41,8 @@ pub fn check(output: &Path, input: &Path) -> Result<(), String> {
     let foreign = entries.flatten().map(|entry| entry.file_name()).filter(|name| !is_hidden(name)).min();
     match foreign {
         Some(name) => Err(format!(
-            "--output `{shown}` holds `{}`, which no run has made: name an empty folder, a new one, or that of an \
-             earlier run",
+            "--output `{shown}` contains `{}`, which no run created: name an empty folder, a new one, or the output \
+             of an earlier run",
             name.to_string_lossy()
         )),
         None => Ok(()),

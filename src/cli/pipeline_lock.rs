@@ -13,10 +13,10 @@ use crate::ports::jobs::{PipelineLock, ReleaseOutcome};
 use crate::ports::store::Lease;
 
 const TTL: Duration = Duration::from_secs(60);
-/// Renewals per time to live, so that one may fail.
+/// Renewals per TTL, so that one may fail.
 const RENEWALS_PER_TTL: u32 = 4;
 
-/// Runs `work` with the lock of a pipeline, which has no run meanwhile. `work` writes with the lease, which a thread
+/// Runs `work` with the lock of a pipeline, so that no run is in progress. `work` writes with the lease, which a thread
 /// renews.
 ///
 /// # Errors

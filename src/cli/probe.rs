@@ -20,7 +20,7 @@ pub(super) enum ProbeResult {
     Silent(String),
 }
 
-/// Where a service that is bound to `bind` is reached from this machine.
+/// The address at which a service bound to `bind` is reached from this machine.
 pub(super) fn own_address(bind: IpAddr, port: u16) -> SocketAddr {
     let host = match bind {
         IpAddr::V4(Ipv4Addr::UNSPECIFIED) => IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -35,7 +35,7 @@ fn agent(time_max: Duration) -> ureq::Agent {
     config.max_redirects(0).proxy(None).build().new_agent()
 }
 
-/// Posts a JSON text; as [`ask`].
+/// Posts a JSON text; like [`ask`].
 pub(super) fn post(url: &str, headers: &[(&str, &str)], json: &str, time_max: Duration) -> ProbeResult {
     let mut request = agent(time_max).post(url).header("Content-Type", "application/json");
     for (name, value) in headers {
@@ -44,7 +44,7 @@ pub(super) fn post(url: &str, headers: &[(&str, &str)], json: &str, time_max: Du
     answer(request.send(json))
 }
 
-/// Sends a request over a connection of its own; waits at most `time_max` for the whole answer.
+/// Sends a request over a new connection; waits at most `time_max` for the whole response.
 pub(super) fn ask(url: &str, method: &str, headers: &[(&str, &str)], time_max: Duration) -> ProbeResult {
     let agent = agent(time_max);
     let mut request = if method == "HEAD" { agent.head(url) } else { agent.get(url) };

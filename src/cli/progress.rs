@@ -20,7 +20,7 @@ pub struct Terminal {
 
 impl Terminal {
     /// # Errors
-    /// If the signals can't be listened to.
+    /// If signal handlers can't be installed.
     pub fn new(quiet: bool) -> std::io::Result<Self> {
         let interrupted = Arc::new(AtomicBool::new(false));
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {

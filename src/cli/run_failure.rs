@@ -8,7 +8,7 @@ use super::plain::plain;
 use crate::domain::job::{RunError, RunErrorCode};
 use crate::engine::run::RunFailure;
 
-/// Every key of a local run starts with this; the rest is a path in one of the folders.
+/// Prefix of every key of a local run; the rest is a path in one of the folders.
 const PREFIX: &str = "pipelines/local/";
 
 /// Writes `failure` of a run from `input` to `output`.
@@ -27,18 +27,22 @@ pub fn write(failure: &RunFailure, input: &Path, output: &Path, out: &mut dyn Wr
         writeln!(out, "  rejected rows: {}", plain(&file.display().to_string()))?;
     }
     if !failure.partially_published {
-        writeln!(out, "  nothing was published: the tables are as they were")?;
+        writeln!(out, "  nothing was published: the tables are unchanged")?;
     }
     Ok(())
 }
 
-/// What to do, in terms of the command line.
+/// Advice in terms of the command line.
 fn detail(error: &RunError, input: &Path) -> String {
     let detail = error.detail.as_deref().unwrap_or_default();
     let added = if error.code == RunErrorCode::NoInput {
-        format!("\nthe globs are relative to `{}`; a clean run is one with `--clean`", input.display())
+        format!(
+            "\n\
+         globs are relative to `{}`; `--clean` makes a clean run",
+            input.display()
+        )
     } else if error.code == RunErrorCode::AccessDenied {
-        return "allow this user to read the input and to write the output".to_owned();
+        return "give this user read access to the input and write access to the output".to_owned();
     } else {
         String::new()
     };

@@ -18,7 +18,7 @@ use crate::system::ProcessFolder;
 use crate::worker::http::{EventRejections, HealthChecks, WorkerApi, router};
 use crate::worker::{Phase, Stopping, Worker, WorkerOptions, WorkerParts, WorkerState};
 
-/// Handlers that run at a time.
+/// Concurrent handlers.
 const HANDLERS: usize = 8;
 /// Reported to the service manager as the time of a drain without a limit.
 const UNBOUNDED_DRAIN: Duration = Duration::from_secs(365 * 86_400);
@@ -45,7 +45,7 @@ impl Serving {
     /// `port_setting`: the name of the setting of the port. `notifier` is notified when a signal stops the worker.
     ///
     /// # Errors
-    /// What can't be started, and what to do.
+    /// What can't be started, and advice.
     pub(super) fn start(
         config: &WorkerConfig,
         services: &Services,
@@ -56,7 +56,7 @@ impl Serving {
         let name = worker_name();
         let scratch = ProcessFolder::make(&config.scratch_dir, &name).map_err(|error| {
             let folder = config.scratch_dir.display();
-            format!("scratch folder `{folder}`: {error}; SVC_SCRATCH_DIR names another")
+            format!("scratch folder `{folder}`: {error}; set another in SVC_SCRATCH_DIR")
         })?;
         let options = WorkerOptions {
             name,
@@ -108,11 +108,11 @@ impl Serving {
             hosts: AllowedHosts::of(config.server.allowed_hosts.iter().map(String::as_str)),
             ..ServerOptions::new(address, HANDLERS)
         };
-        // Listens first, so that a taken port costs no job an attempt.
+        // Listens first, so that an occupied port costs no job an attempt.
         let server = start_server(listening, router(), Arc::clone(&api), port_setting)?;
         let _ = api.http.set(server.metrics());
         let signals = stop_on_signals(Arc::clone(&stopping), config.drain_max, notifier);
-        let signals = signals.map_err(|e| format!("listening to signals: {e}"))?;
+        let signals = signals.map_err(|e| format!("installing signal handlers: {e}"))?;
         let worker = Worker::start(parts, options, Arc::clone(&state), Arc::clone(&stopping))
             .map_err(|e| format!("starting threads: {e}"))?;
         tracing::info!(address = %server.local_addr(), "worker started");
@@ -124,7 +124,7 @@ impl Serving {
         self.server.local_addr()
     }
 
-    /// What the supervisor checks.
+    /// The listeners and threads that the supervisor checks.
     pub(super) fn watched(&self) -> Watched {
         let (state, executors) = (Arc::clone(&self.state), self.executors);
         let status = move || {
@@ -158,7 +158,7 @@ impl Serving {
 /// Starts a server. `port_setting`: the name of the setting of its port.
 ///
 /// # Errors
-/// A message, and what to do.
+/// A message with advice.
 pub fn start_server<S: Service>(
     options: ServerOptions,
     router: Router<S>,
@@ -174,13 +174,13 @@ pub fn start_server<S: Service>(
 }
 
 fn taken(address: &dyn std::fmt::Display, port_setting: &str) -> String {
-    format!("can't listen on `{address}`: another program does; stop it, or set another port by {port_setting}")
+    format!("can't listen on `{address}`: another program does; stop it, or set another port in {port_setting}")
 }
 
-/// Checks that an address is free, so that of several servers none is started if another can't be.
+/// Checks that an address is free, so that no server is started if another can't be.
 ///
 /// # Errors
-/// Another program listens there. Other errors are left to [`start_server`].
+/// Another program listens there. [`start_server`] reports other errors.
 pub fn check_free(address: SocketAddr, port_setting: &str) -> Result<(), String> {
     match std::net::TcpListener::bind(address) {
         Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => Err(taken(&address, port_setting)),
@@ -238,7 +238,7 @@ fn bound_drain(stopping: &Arc<Stopping>, drain_max: Duration) {
     }
 }
 
-/// `host-pid-random`: a name that no other worker has or had.
+/// `host-pid-random`: a unique name.
 fn worker_name() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let host: String =

@@ -1,4 +1,4 @@
-//! Opens the stores that the environment names.
+//! Opens the stores named by the environment.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl Services {
     /// Opens both stores; their servers need not respond yet.
     ///
     /// # Errors
-    /// What can't be opened, and what to do.
+    /// What can't be opened, and advice.
     pub fn open(objects: &ObjectStoreConfig, kv: &KvConfig) -> Result<Self, String> {
         let clock = Self::clock();
         let kv = open_kv(kv, objects)?;

@@ -1,4 +1,4 @@
-//! What `lakemill run` says at its end.
+//! The summary that `lakemill run` prints at its end.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use indicatif::{HumanBytes, HumanCount};
 
 use crate::domain::job::{RunResult, TableResult};
 
-/// Checks, partitions and sources are listed up to this many a table.
+/// Maximum number of checks, partitions and sources listed per table.
 const LISTED_MAX: usize = 10;
 
-/// A table of the tables, then what else is worth knowing.
+/// A table of the tables, then notes.
 pub fn of(result: &RunResult, dry_run: bool, prefix: &str, elapsed: Duration) -> String {
     let mut out = String::new();
     let header = ["table", "rows", "rejected", "filtered", "files", "size", "written", "unchanged", "read", "skipped"];
@@ -32,7 +32,7 @@ pub fn of(result: &RunResult, dry_run: bool, prefix: &str, elapsed: Duration) ->
         }
         if table.partitions_deleted > 0 && !dry_run {
             let count = counted(table.partitions_deleted, "partition");
-            let _ = writeln!(out, "table `{name}`: {count} deleted, since no row is in there any more");
+            let _ = writeln!(out, "table `{name}`: {count} deleted, since they have no more rows");
         }
     }
     for table in &result.dropped {
@@ -53,11 +53,11 @@ pub fn of(result: &RunResult, dry_run: bool, prefix: &str, elapsed: Duration) ->
     let _ = match (dry_run, read + changed + deleted) {
         (true, _) => writeln!(out, "dry run: nothing was written ({seconds:.1} s)"),
         (false, 0) if !prefix.is_empty() => {
-            writeln!(out, "nothing to do: no file whose path starts with `{prefix}` is new or changed ({seconds:.1} s)")
+            writeln!(out, "nothing to do: no new or changed file whose path starts with `{prefix}` ({seconds:.1} s)")
         }
-        (false, 0) if skipped == 1 => writeln!(out, "nothing changed: 1 file is as it was ({seconds:.1} s)"),
+        (false, 0) if skipped == 1 => writeln!(out, "nothing changed: 1 file is unchanged ({seconds:.1} s)"),
         (false, 0) => {
-            writeln!(out, "nothing changed: {} are as they were ({seconds:.1} s)", counted(skipped, "file"))
+            writeln!(out, "nothing changed: {} are unchanged ({seconds:.1} s)", counted(skipped, "file"))
         }
         (false, _) => {
             let (read, changed) = (counted(read, "file"), counted(changed, "partition"));
@@ -70,7 +70,7 @@ pub fn of(result: &RunResult, dry_run: bool, prefix: &str, elapsed: Duration) ->
 /// Why a table has no rows.
 fn why_none(table: &TableResult) -> String {
     match (table.rows_filtered, table.rows_rejected) {
-        (0, 0) => "the files that were read hold none".to_owned(),
+        (0, 0) => "the files read have no rows".to_owned(),
         (filtered, 0) => format!("`where` is false or null for {}", of_all(filtered)),
         (0, 1) => "the only row was rejected".to_owned(),
         (0, rejected) => format!("all {} were rejected", counted(rejected, "row")),

@@ -32,7 +32,7 @@ const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
 
 const _: () = assert!(NOTIFY_EVERY.as_secs() * 2 < EXTEND_BY_S as u64);
 
-/// What the health check covers.
+/// The subjects of the health check.
 pub(super) struct Watched {
     /// Of each listener.
     pub(super) addresses: Vec<SocketAddr>,
@@ -63,7 +63,7 @@ impl Watched {
                 ProbeResult::Http(200 | 503, _) => None,
                 ProbeResult::Http(status, _) => Some(format!("{url} answered with status {status}, expected 200")),
                 ProbeResult::Nobody => Some(format!("nothing listens at {url}")),
-                ProbeResult::Silent(why) => Some(format!("{url} gave no answer: {why}")),
+                ProbeResult::Silent(why) => Some(format!("{url} did not respond: {why}")),
             }
         };
         self.addresses.iter().find_map(fault)
@@ -103,7 +103,7 @@ impl Notices {
     }
 }
 
-/// Notifies the service manager until dropped. See the module.
+/// Notifies the service manager until dropped.
 pub(super) struct ServiceNotifier(Sender<Notice>);
 
 impl ServiceNotifier {
@@ -133,7 +133,7 @@ impl Drop for ServiceNotifier {
 struct Supervision {
     watched: Watched,
     watchdog: Option<Duration>,
-    /// Until when stopping may take, once it has begun.
+    /// The deadline of the stop, once it has begun.
     stopping: Option<Instant>,
     /// The failure of the last health check.
     fault: Option<String>,
@@ -159,7 +159,7 @@ impl Supervision {
     fn check(&mut self) {
         let time_max = self.watchdog.map_or(ANSWER_TIME_MAX, |watchdog| watchdog / RETRIES);
         let fault = self.watched.fault(self.stopping.is_some(), time_max);
-        // A stopping service no longer listens at the end.
+        // A stopping service closes its listeners first.
         if self.fault.is_none()
             && self.stopping.is_none()
             && let Some(fault) = &fault
@@ -208,7 +208,7 @@ mod tests {
         Watched { addresses: vec![address], watchdogs: vec![Arc::clone(watchdog)], status: Box::new(String::new) }
     }
 
-    /// Answers one request with `status`.
+    /// Responds to one request with `status`.
     fn answers(status: &'static str) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -242,6 +242,6 @@ mod tests {
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         let watched = watched(silent.local_addr().unwrap(), &Arc::default());
         let fault = watched.fault(false, Duration::from_millis(50)).unwrap();
-        assert!(fault.contains("/livez gave no answer: "), "{fault}");
+        assert!(fault.contains("/livez did not respond: "), "{fault}");
     }
 }

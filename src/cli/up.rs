@@ -1,4 +1,4 @@
-//! `lakemill up`: everything in one process, on a store and a queue in one folder; nothing to install.
+//! `lakemill up`: all services in one process, with store and queue in one folder; nothing to install.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -55,13 +55,13 @@ struct Configs {
     warnings: Vec<String>,
 }
 
-/// How often the lake is compared, unless set. It needs only listings of a local folder.
+/// Interval of reconciliation, unless set. It needs only listings of a local folder.
 const RECONCILE_SECONDS: &str = "3600";
 
-/// Both, before anything is started.
+/// Both configs, before anything is started.
 ///
 /// # Errors
-/// Everything that is wrong with either, in one list.
+/// All faults of either environment, in one list.
 fn configs(args: &UpArgs, embedded: &Embedded, process: &Environment<'_>) -> Result<Configs, CommandError> {
     let of = |port: u16, name: &str| match name {
         "PORT" => Some(OsString::from(port.to_string())),
@@ -136,7 +136,7 @@ fn serve(
     Ok(())
 }
 
-/// Marks an empty queue as initialized if there are no pipelines: it has lost no data, so nothing needs to be compared.
+/// Marks an empty queue as initialized if there are no pipelines: no data was lost, so nothing needs to be compared.
 fn begin(services: &Services) -> Result<(), String> {
     if !pipelines::any(&*services.store).map_err(|e| e.to_string())? {
         services.kv.mark_initialized().map_err(|e| e.to_string())?;
@@ -147,15 +147,15 @@ fn begin(services: &Services) -> Result<(), String> {
 fn tell(embedded: &Embedded, worker: &Serving, web: &WebServing, password: &Password) -> std::io::Result<()> {
     let lake = embedded.lake().join("pipelines");
     let mut out = std::io::stdout().lock();
-    writeln!(out, "lakemill is up; Ctrl-C ends it")?;
+    writeln!(out, "lakemill is running; Ctrl-C stops it")?;
     writeln!(out, "  open         http://{}", web.address())?;
     match password {
-        Password::New(password) => writeln!(out, "  password     {password}  (shown this once; keep it)")?,
+        Password::New(password) => writeln!(out, "  password     {password}  (shown only once; keep it)")?,
         Password::Before => {
             let file = embedded.password_file();
-            writeln!(out, "  password     as it was shown first; for a new one delete {}", quoted(&file))?;
+            writeln!(out, "  password     shown at the first start; to generate a new one, delete {}", quoted(&file))?;
         }
-        Password::Given => writeln!(out, "  password     that of SVC_ADMIN_PASSWORD_HASH")?,
+        Password::Given => writeln!(out, "  password     the one of SVC_ADMIN_PASSWORD_HASH")?,
     }
     writeln!(out, "  CSVs go to   {}/<pipeline>/", lake.display())?;
     writeln!(out, "  tables are   {}/pipelines/<pipeline>/<table>/", embedded.warehouse().display())?;
@@ -165,7 +165,7 @@ fn tell(embedded: &Embedded, worker: &Serving, web: &WebServing, password: &Pass
     out.flush()
 }
 
-/// As a shell takes it.
+/// Quoted for a shell.
 fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c);

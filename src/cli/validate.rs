@@ -1,5 +1,5 @@
-//! `lakemill validate FILE`: shows every problem of a `pipeline.json`, or of a dashboard's YAML, where it is, as a compiler
-//! does.
+//! `lakemill validate FILE`: reports every problem of a `pipeline.json` or a dashboard with its position, like a
+//! compiler.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -12,9 +12,9 @@ use crate::domain::problem::{Problem, ProblemKind};
 use crate::engine::validate::validate_with_warnings;
 use crate::ports::Expressions;
 
-/// Characters of a source line that are shown.
+/// Maximum length of a source line, in characters.
 const LINE_CHARS_MAX: usize = 100;
-/// Characters before the problem that are shown of a long line.
+/// Characters shown before the problem in a long line.
 const LEAD_CHARS: usize = 30;
 
 /// Validates `file` (`-`: standard input) and writes the problems to `out`. True if there are none.
@@ -36,7 +36,7 @@ pub fn run(file: &Path, expressions: &dyn Expressions, out: &mut dyn Write) -> i
     }
 }
 
-/// Validates the content of a file that is called `name`.
+/// Validates the content of a file called `name`.
 ///
 /// # Errors
 /// `out` can't be written.
@@ -74,7 +74,7 @@ fn show_all(name: &str, text: &str, prefix: &str, problems: &[Problem], out: &mu
     Ok(())
 }
 
-/// By its name, or, for one that has no such name, by its first words.
+/// By its name or, if the name doesn't tell, by its first words.
 fn is_dashboard(name: &str, bytes: &[u8]) -> bool {
     let extension = Path::new(name).extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase);
     match extension.as_deref() {
@@ -101,18 +101,18 @@ fn report_dashboard(name: &str, bytes: &[u8], out: &mut dyn Write) -> io::Result
     } else {
         counted(examined.problems.len(), "problem")
     };
-    writeln!(out, "{name}: {count}; its SQL is not checked here, since that takes the pipeline's tables")?;
+    writeln!(out, "{name}: {count}; its SQL is not checked here, since that requires the pipeline's tables")?;
     Ok(good)
 }
 
 fn read(source: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // One byte more than is allowed, so that validation sees that it is too much.
+    // One byte more than the limit, so that validation detects a longer file.
     source.take(CONFIG_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// A problem as it is shown.
+/// A problem with its source line.
 struct Finding<'a> {
     message: &'a str,
     kind: &'a str,

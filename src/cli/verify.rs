@@ -22,10 +22,10 @@ use crate::pipelines::tables::{
 use crate::ports::jobs::EnqueueOutcome;
 use crate::ports::store::{Bucket, Lease, WriteOptions};
 
-/// Lost files that one call repairs, so that its memory is bounded.
+/// Maximum number of lost files repaired by one call, to bound its memory.
 const LOST_MAX: usize = 100_000;
 
-/// False if something isn't what the manifests say and wasn't repaired.
+/// False if a difference from the manifests was found and not repaired.
 ///
 /// # Errors
 /// The environment is invalid, the pipeline doesn't exist or is locked, or a store failed.
@@ -41,17 +41,17 @@ pub fn run(args: &VerifyArgs) -> Result<bool, CommandError> {
     };
     if outcome.to_make {
         let job_id = enqueue(args, &services, config.attempts_max)?;
-        let text = format!("run {job_id} is enqueued; it makes again what is missing or changed");
+        let text = format!("run {job_id} is enqueued; it rebuilds missing and changed files");
         print(args, &text, &json!({ "job_id": job_id }))?;
     }
     Ok(outcome.is_sound)
 }
 
-/// What was found in all tables.
+/// The totals of all tables.
 struct Outcome {
-    /// Whether nothing is left that isn't what the manifests say, but what the run makes again.
+    /// Whether all differences are resolved, or will be by the enqueued run.
     is_sound: bool,
-    /// Whether a run has something to make again.
+    /// Whether a run is needed to rebuild files.
     to_make: bool,
 }
 
@@ -118,13 +118,16 @@ impl TableCheck<'_> {
             let marked = mark_lost(table, &self.lost, lease)?;
             outcome.to_make |= marked.sources > 0;
             for key in &marked.archived {
-                let text = format!("`{key}` can't be made again: CSVs with its rows have left the lake; put them back");
+                let text = format!(
+                    "`{key}` can't be rebuilt: CSVs with its rows were removed from the lake; restore \
+                 them"
+                );
                 print(self.args, &text, &json!({ "table": table.table, "not_repairable": key }))?;
                 outcome.is_sound = false;
             }
         }
         if self.lost.len() >= LOST_MAX {
-            print(self.args, "there may be more lost files: repair again after the run", &json!({ "more": true }))?;
+            print(self.args, "more files may be lost: repair again after the run", &json!({ "more": true }))?;
             outcome.is_sound = false;
         }
         Ok(())
@@ -169,10 +172,10 @@ impl TableCheck<'_> {
         let deleted = if self.lease.is_some() && unknown > 0 { " (deleted)" } else { "" };
         let (files, bytes) = (HumanCount(verified.files), HumanBytes(verified.bytes));
         let text = match missing + changed + unknown {
-            0 => format!("table `{table}`: all is as its manifest says: {files} files, {bytes}"),
+            0 => format!("table `{table}`: all files match its manifest: {files} files, {bytes}"),
             _ => format!(
                 "table `{table}`: {missing} missing, {changed} changed, {unknown} unknown{deleted}; {files} files, \
-                 {bytes}, are as its manifest says"
+                 {bytes}, match its manifest"
             ),
         };
         let line = json!({

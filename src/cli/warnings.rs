@@ -1,4 +1,4 @@
-//! Warnings of the layers below, on stderr: what a run passed over is never passed over in silence.
+//! Prints warnings of the layers below on stderr, for instance about files that a run skipped.
 
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use tracing::{Event, Level, Metadata, Subscriber};
 
 use super::plain::plain;
 
-/// Warns on stderr; what would act on the terminal is shown instead.
+/// Warns on stderr; control characters are escaped.
 pub fn warn(text: &str) {
     // Nothing can be done if stderr is closed.
     let _ = writeln!(std::io::stderr(), "warning: {}", plain(text));
@@ -26,10 +26,10 @@ pub struct Warnings {
 }
 
 impl Warnings {
-    /// Listens from now on. A second call changes nothing.
+    /// Starts listening. A second call changes nothing.
     pub fn listen(bar: &ProgressBar) {
         let warnings = Self { bar: bar.clone(), told: Mutex::default() };
-        // The error says that somebody listens already.
+        // The error means that a subscriber is already set.
         let _ = tracing::subscriber::set_global_default(warnings);
     }
 }

@@ -23,11 +23,11 @@ use crate::sql::sandbox::{Sandbox, SandboxOptions};
 use crate::web::sql::{SqlParts, folders};
 use crate::web::{AuthOptions, Cache, Installation, Web, WebParts, WorkerClient, router};
 
-/// Requests that are worked on at a time, besides light ones: most wait for a store or a query.
+/// Concurrent handlers, besides light ones: most wait for a store or a query.
 const HANDLERS: usize = 64;
-/// Queries that run at a time, each in a process of its own.
+/// Concurrent queries, each in a process of its own.
 const QUERIES: usize = 4;
-/// Processes that are kept ready for queries: starting one takes a while.
+/// Idle processes kept for queries: starting one takes a while.
 const QUERIES_READY: usize = 4;
 /// Threads of a query at most.
 const QUERY_THREADS_MAX: usize = 4;
@@ -45,7 +45,8 @@ pub fn run() -> Result<(), CommandError> {
         tracing::warn!("{warning}");
     }
     let services = Services::open(&loaded.config.objects, &loaded.config.kv)?;
-    let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(|error| format!("listening to signals: {error}"))?;
+    let mut signals =
+        Signals::new([SIGINT, SIGTERM]).map_err(|error| format!("installing signal handlers: {error}"))?;
     let notices = Notices::new();
     let notifier = notices.notifier();
     let serving = WebServing::start(&loaded.config, &services, "PORT")?;
@@ -70,10 +71,10 @@ pub struct WebServing {
 }
 
 impl WebServing {
-    /// `port_setting`: what the port is set by.
+    /// `port_setting`: the name of the setting of the port.
     ///
     /// # Errors
-    /// What can't be started, and what to do.
+    /// What can't be started, and advice.
     pub fn start(config: &WebConfig, services: &Services, port_setting: &str) -> Result<Self, CommandError> {
         let password = password(config)?;
         let watchdog = Arc::<Watchdog>::default();
@@ -117,10 +118,10 @@ impl WebServing {
         self.server.local_addr()
     }
 
-    /// What the supervisor checks.
+    /// The listeners and threads that the supervisor checks.
     pub(super) fn watched(&self) -> Watched {
         let metrics = self.server.metrics();
-        let status = move || format!("{} browsers and other clients are connected", metrics.connections().open);
+        let status = move || format!("{} clients are connected", metrics.connections().open);
         Watched {
             addresses: vec![self.address()],
             watchdogs: vec![Arc::clone(&self.watchdog)],
@@ -128,7 +129,7 @@ impl WebServing {
         }
     }
 
-    /// Takes no more requests, and waits for those that are on.
+    /// Stops accepting requests, and waits for open ones.
     pub fn stop(self) {
         self.server.stop(LAST_REQUESTS);
         tracing::info!("web service stopped");
@@ -155,7 +156,7 @@ fn sql_parts(config: &WebConfig, watchdog: &Watchdog) -> Result<SqlParts, Comman
     Ok(SqlParts { sandbox, children_max: QUERIES, cache, timeout: config.query_timeout })
 }
 
-/// The names under which browsers may address the service.
+/// The host names under which browsers may address the service.
 fn hosts(config: &WebConfig) -> AllowedHosts {
     let public = config.public_url.as_deref().and_then(|url| url.split_once("://")).map(|(_, authority)| authority);
     AllowedHosts::of(config.server.allowed_hosts.iter().map(String::as_str).chain(public))
@@ -194,8 +195,8 @@ fn host(url: &str) -> Option<String> {
 /// An unusable hash is a malformed variable.
 pub fn password(config: &WebConfig) -> Result<AdminPassword, EnvironmentError> {
     AdminPassword::parse(config.password_hash.reveal()).map_err(|error| {
-        let (name, purpose) = ("SVC_ADMIN_PASSWORD_HASH", "hash of the password, made by `lakemill hash-password`");
-        let expected = format!("a hash that can be used, but {error}");
+        let (name, purpose) = ("SVC_ADMIN_PASSWORD_HASH", "hash of the password, from `lakemill hash-password`");
+        let expected = format!("a usable hash, but {error}");
         EnvironmentError { faults: vec![Fault::MalformedSecret { name, purpose, expected }] }
     })
 }

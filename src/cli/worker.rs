@@ -1,4 +1,4 @@
-//! `lakemill worker`: the worker of the contract, configured by its environment.
+//! `lakemill worker`: a worker configured by its environment.
 
 use super::command_error::CommandError;
 use super::serve::Serving;

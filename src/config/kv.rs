@@ -25,7 +25,7 @@ impl Default for KvConfig {
 
 impl KvConfig {
     pub(super) fn read(reader: &VariableReader<'_>) -> Self {
-        reader.required_secret(Var("KV_URL", "where the key-value store is"), parse)
+        reader.required_secret(Var("KV_URL", "URL of the key-value store"), parse)
     }
 }
 

@@ -41,8 +41,8 @@ const FORMATS: &[(&str, LogFormat)] = &[("json", LogFormat::Json), ("text", LogF
 impl LogConfig {
     pub(super) fn read(reader: &VariableReader<'_>) -> Self {
         Self {
-            level: reader.or(Var("SVC_LOG", "least severity that is logged"), LogLevel::default(), one_of(LEVELS)),
-            format: reader.optional(Var("SVC_LOG_FORMAT", "format of logs"), one_of(FORMATS)),
+            level: reader.or(Var("SVC_LOG", "minimum severity of the log"), LogLevel::default(), one_of(LEVELS)),
+            format: reader.optional(Var("SVC_LOG_FORMAT", "format of the log"), one_of(FORMATS)),
         }
     }
 }

@@ -82,7 +82,7 @@ impl ObjectStoreConfig {
         let secret_key = Var("OBJ_SECRET_ACCESS_KEY", "secret key of the object store");
         Self {
             buckets,
-            endpoint: reader.required(Var("OBJ_ENDPOINT_URL", "where the object store is"), endpoint),
+            endpoint: reader.required(Var("OBJ_ENDPOINT_URL", "URL of the object store"), endpoint),
             access_key_id: reader.required_secret(key_id, secret),
             secret_access_key: reader.required_secret(secret_key, secret),
             region: reader.required(Var("OBJ_REGION", "region of the object store"), word),

@@ -6,7 +6,7 @@ use super::kv::KvConfig;
 use super::object_store::ObjectStoreConfig;
 use super::worker::attempts_max;
 
-/// What `lakemill enqueue` and `lakemill jobs` are told by their environment: the object store and the key-value store.
+/// The environment of `lakemill enqueue` and `lakemill jobs`: the object store and the key-value store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OperatorConfig {
     pub objects: ObjectStoreConfig,

@@ -80,8 +80,8 @@ impl ServerConfig {
         Self {
             bind: bind(reader),
             port: reader.or(PORT, port, number(0..=u16::MAX)),
-            trusted_proxies: reader.or(Var("SVC_TRUSTED_PROXIES", "proxies that are believed"), Vec::new(), ranges),
-            allowed_hosts: reader.or(Var("SVC_ALLOWED_HOSTS", "names of the service"), Vec::new(), host_names),
+            trusted_proxies: reader.or(Var("SVC_TRUSTED_PROXIES", "trusted proxies"), Vec::new(), ranges),
+            allowed_hosts: reader.or(Var("SVC_ALLOWED_HOSTS", "host names of the service"), Vec::new(), host_names),
             metrics_token: reader.optional_secret(Var("SVC_METRICS_TOKEN", "bearer token of /metrics"), secret),
         }
     }

@@ -22,7 +22,13 @@ pub(super) fn bucket(text: &str) -> Result<String, Expected> {
         && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'.'))
         && text.starts_with(|c: char| c.is_ascii_alphanumeric())
         && text.ends_with(|c: char| c.is_ascii_alphanumeric());
-    if ok { Ok(text.to_owned()) } else { Err("3 to 63 of a-z, 0-9, `-` and `.`, within letters or digits".into()) }
+    if ok {
+        Ok(text.to_owned())
+    } else {
+        Err("3 to 63 of a-z, 0-9, `-` and `.`, starting and ending with a letter or \
+     digit"
+            .into())
+    }
 }
 
 /// A whole number within `range`.

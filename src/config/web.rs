@@ -51,24 +51,23 @@ pub struct WebConfig {
     pub password_hash: Secret,
     /// `SVC_WORKER_TOKEN`, required: sent to the worker; may come from a file.
     pub worker_token: Secret,
-    /// `SVC_WORKER_URL`: where a worker answers; default `http://127.0.0.1:8080`.
+    /// `SVC_WORKER_URL`: the worker's URL; default `http://127.0.0.1:8080`.
     pub worker_url: String,
     pub session: SessionConfig,
-    /// `SVC_CACHE_DIR`: folder for files that queries read, and for uploads until the store has them; default
-    /// `/var/cache/lakemill`.
+    /// `SVC_CACHE_DIR`: folder for cached files of queries, and for uploads in progress; default `/var/cache/lakemill`.
     pub cache_dir: PathBuf,
-    /// `SVC_CACHE_BYTES`: how much it holds; default 10737418240, at least 67108864.
+    /// `SVC_CACHE_BYTES`: size limit of the cache; default 10737418240, at least 67108864.
     pub cache_bytes: u64,
     /// `SVC_QUERY_MEMORY_BYTES`: memory of one query; default 1073741824, at least 67108864.
     pub query_memory_bytes: u64,
     /// `SVC_QUERY_TIMEOUT_MS`: default 30000, 100 to 3600000.
     pub query_timeout: Duration,
-    /// `SVC_IMPORT_BYTES_MAX`: largest import, as it comes and inflated; default 10737418240.
+    /// `SVC_IMPORT_BYTES_MAX`: largest import, compressed and decompressed; default 10737418240.
     pub import_bytes_max: u64,
-    /// `SVC_UI_DIR`: folder of the UI's files, read at each request instead of those in the binary; for those who work on
+    /// `SVC_UI_DIR`: folder with the UI's files, read at each request instead of the embedded ones, for development of
     /// the UI. Not set by default.
     pub ui_dir: Option<PathBuf>,
-    /// `JOB_LOCK_TTL_MS`: as of a worker; here, of what holds a pipeline while it is made, moved or deleted.
+    /// `JOB_LOCK_TTL_MS`: see the worker; here, the TTL of a pipeline's lock while it is created, renamed or deleted.
     pub lock_ttl: Duration,
 }
 
@@ -77,24 +76,24 @@ impl WebConfig {
     /// Lists every variable that is missing or malformed.
     pub fn from_env(env: &Environment<'_>) -> Result<WithWarnings<Self>, EnvironmentError> {
         let reader = VariableReader::new(env);
-        let hash_var = Var("SVC_ADMIN_PASSWORD_HASH", "hash of the password, made by `lakemill hash-password`");
+        let hash_var = Var("SVC_ADMIN_PASSWORD_HASH", "hash of the password, from `lakemill hash-password`");
         let at_least = |least: u64| number(least..=u64::MAX);
         let config = Self {
             objects: ObjectStoreConfig::read(&reader),
             kv: KvConfig::read(&reader),
             password_hash: reader.required_secret(hash_var, password_hash),
-            worker_token: reader.required_secret(Var("SVC_WORKER_TOKEN", "token that is sent to the worker"), secret),
-            worker_url: reader.or(Var("SVC_WORKER_URL", "where a worker answers"), WORKER_URL_DEFAULT.into(), http_url),
+            worker_token: reader.required_secret(Var("SVC_WORKER_TOKEN", "token for the worker"), secret),
+            worker_url: reader.or(Var("SVC_WORKER_URL", "URL of the worker"), WORKER_URL_DEFAULT.into(), http_url),
             server: ServerConfig::read(&reader, PORT_DEFAULT),
-            public_url: reader.optional(Var("SVC_PUBLIC_URL", "origin that browsers see"), origin),
+            public_url: reader.optional(Var("SVC_PUBLIC_URL", "public URL of the service"), origin),
             session: SessionConfig::read(&reader),
             cache_dir: reader.or(
-                Var("SVC_CACHE_DIR", "folder for files that queries read"),
+                Var("SVC_CACHE_DIR", "folder for cached files of queries"),
                 CACHE_DIR_DEFAULT.into(),
                 absolute_path,
             ),
             cache_bytes: reader.or(
-                Var("SVC_CACHE_BYTES", "how much the cache holds"),
+                Var("SVC_CACHE_BYTES", "size limit of the cache"),
                 CACHE_BYTES_DEFAULT,
                 at_least(64 * MIB),
             ),
@@ -104,7 +103,7 @@ impl WebConfig {
                 at_least(QUERY_MEMORY_BYTES_MIN),
             ),
             query_timeout: reader.or(
-                Var("SVC_QUERY_TIMEOUT_MS", "time of one query"),
+                Var("SVC_QUERY_TIMEOUT_MS", "timeout of a query"),
                 Duration::from_millis(QUERY_TIMEOUT_MS_DEFAULT),
                 millis(100..=HOUR_MS),
             ),
@@ -123,8 +122,8 @@ impl WebConfig {
 
 impl SessionConfig {
     fn read(reader: &VariableReader<'_>) -> Self {
-        let idle_var = Var("SVC_SESSION_IDLE_S", "life of a session without a request");
-        let max_var = Var("SVC_SESSION_MAX_S", "life of a session at most");
+        let idle_var = Var("SVC_SESSION_IDLE_S", "idle timeout of a session");
+        let max_var = Var("SVC_SESSION_MAX_S", "maximum age of a session");
         let idle = reader.optional(idle_var, seconds(60..=YEAR_S));
         let max = reader.or(max_var, Duration::from_secs(SESSION_MAX_S_DEFAULT), seconds(60..=YEAR_S));
         if let Some(idle) = idle.filter(|idle| *idle > max) {
@@ -135,7 +134,7 @@ impl SessionConfig {
     }
 }
 
-/// The shape alone; whether its parameters are strong enough is judged where it is used.
+/// Checks only the form; the parameters' strength is checked where the hash is used.
 fn password_hash(text: &str) -> Result<Secret, Expected> {
     let bcrypt = text.starts_with("$2b$") && text.len() == 60;
     let argon2id = text.starts_with("$argon2id$v=19$") && text.split('$').count() == 6;

@@ -21,11 +21,11 @@ const LOCK_TTL_MS_DEFAULT: u64 = 90_000;
 const LOCK_TTL_MS_MIN: u64 = 1_000;
 const HEARTBEAT_MS_DEFAULT: u64 = 30_000;
 const HEARTBEAT_MS_MIN: u64 = 100;
-/// What `SVC_RECLAIM_IDLE_MS` is unless set.
+/// Default of `SVC_RECLAIM_IDLE_MS`.
 pub const RECLAIM_IDLE_MS_DEFAULT: u64 = 120_000;
 const RECLAIM_IDLE_MS_MIN: u64 = 1_000;
 const HOUR_MS: u64 = 3_600_000;
-/// A heartbeat is at most this part of the lock's TTL, so that one may be lost without losing the lock.
+/// Maximum heartbeat as a fraction of the lock's TTL, so that one may be lost without losing the lock.
 const HEARTBEATS_PER_TTL_MIN: u64 = 3;
 const RECONCILE_DEFAULT: Duration = Duration::from_secs(86_400);
 const DRAIN_SECONDS_MAX: u64 = 86_400;
@@ -36,15 +36,15 @@ const _: () = assert!(HEARTBEAT_MS_DEFAULT * HEARTBEATS_PER_TTL_MIN <= LOCK_TTL_
 const _: () = assert!(HEARTBEAT_MS_MIN * HEARTBEATS_PER_TTL_MIN <= LOCK_TTL_MS_MIN);
 const _: () = assert!(LOCK_TTL_MS_DEFAULT + HEARTBEAT_MS_DEFAULT <= RECLAIM_IDLE_MS_DEFAULT);
 
-/// The run lock and what keeps it. Invariant: 2 × heartbeat < lock TTL, and lock TTL + heartbeat ≤ reclaim idle.
+/// The run lock and its timing. Invariant: 2 × heartbeat < lock TTL, and lock TTL + heartbeat ≤ reclaim idle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeaseConfig {
-    /// `JOB_LOCK_TTL_MS`: life of the run lock without a heartbeat; default 90000, 1000 to 3600000.
+    /// `JOB_LOCK_TTL_MS`: TTL of the run lock without a heartbeat; default 90000, 1000 to 3600000.
     pub lock_ttl: Duration,
     /// `HEARTBEAT_MS`: default 30000; above a third of the lock's TTL it is clamped to that, with a warning.
     pub heartbeat: Duration,
-    /// `SVC_RECLAIM_IDLE_MS`: how long a job shows no life before another worker takes it; default 120000; below lock
-    /// TTL + heartbeat it is raised to that, with a warning where it was given.
+    /// `SVC_RECLAIM_IDLE_MS`: time without a heartbeat after which another worker takes a job over; default 120000;
+    /// below lock TTL + heartbeat it is raised to that, with a warning if it was set.
     pub reclaim_idle: Duration,
 }
 
@@ -59,20 +59,20 @@ pub struct WorkerConfig {
     pub worker_token: Secret,
     /// `SVC_WEBHOOK_SECRET`, required: secret of `POST /events/s3`; may come from a file.
     pub webhook_secret: Secret,
-    /// `WORKER_CONCURRENCY`: jobs at a time; default 1, at most 64.
+    /// `WORKER_CONCURRENCY`: concurrent jobs; default 1, at most 64.
     pub concurrency: usize,
     /// `MAX_ATTEMPTS`: attempts of a job before it fails permanently; default 3, at most 100.
     pub attempts_max: u32,
     pub lease: LeaseConfig,
-    /// `SVC_SCRATCH_DIR`: folder for what runs spool; default `/var/tmp/lakemill`.
+    /// `SVC_SCRATCH_DIR`: folder for temporary files of runs; default `/var/tmp/lakemill`.
     pub scratch_dir: PathBuf,
     /// `SVC_RUN_MEMORY_BYTES`: memory of one run; default 536870912, at least 67108864.
     pub run_memory_bytes: u64,
-    /// `SVC_RECONCILE_SECONDS`: how often the whole lake is compared with the tables; default 86400, at least 10, at most
-    /// 86400; 0: never. `lakemill up` has the default 3600.
+    /// `SVC_RECONCILE_SECONDS`: interval at which the whole lake is compared with the tables; default 86400, at least
+    /// 10, at most 86400; 0: never. `lakemill up` has the default 3600.
     pub reconcile: Option<Duration>,
-    /// `SVC_DRAIN_SECONDS`: how long jobs in flight may continue once the worker is stopping, before they go back to the
-    /// queue, uncharged; default none, so that they all finish; at most 86400; 0: they go back at once.
+    /// `SVC_DRAIN_SECONDS`: how long running jobs may continue after a stop signal before they are requeued without
+    /// charging an attempt; default none, so that they all finish; at most 86400; 0: they are requeued at once.
     pub drain_max: Option<Duration>,
 }
 
@@ -88,7 +88,7 @@ impl WorkerConfig {
             worker_token: reader.required_secret(Var("SVC_WORKER_TOKEN", "token of POST /config/validate"), secret),
             webhook_secret: reader.required_secret(Var("SVC_WEBHOOK_SECRET", "secret of POST /events/s3"), secret),
             concurrency: reader.or(
-                Var("WORKER_CONCURRENCY", "jobs at a time"),
+                Var("WORKER_CONCURRENCY", "number of concurrent jobs"),
                 CONCURRENCY_DEFAULT,
                 number(1..=CONCURRENCY_MAX),
             ),
@@ -96,18 +96,18 @@ impl WorkerConfig {
             lease: LeaseConfig::read(&reader),
             server: ServerConfig::read(&reader, PORT_DEFAULT),
             scratch_dir: reader.or(
-                Var("SVC_SCRATCH_DIR", "folder for what runs spool"),
+                Var("SVC_SCRATCH_DIR", "folder for temporary files of runs"),
                 SCRATCH_DIR_DEFAULT.into(),
                 absolute_path,
             ),
             run_memory_bytes: reader.or(memory, RUN_MEMORY_BYTES_DEFAULT, number(RUN_MEMORY_BYTES_MIN..=u64::MAX)),
             reconcile: reader.or(
-                Var("SVC_RECONCILE_SECONDS", "how often the lake is compared"),
+                Var("SVC_RECONCILE_SECONDS", "interval of comparing the lake"),
                 Some(RECONCILE_DEFAULT),
                 interval(10..=86_400),
             ),
             drain_max: reader.optional(
-                Var("SVC_DRAIN_SECONDS", "time of jobs in flight once the worker is told to end"),
+                Var("SVC_DRAIN_SECONDS", "time for running jobs after a stop signal"),
                 seconds(0..=DRAIN_SECONDS_MAX),
             ),
             log: LogConfig::read(&reader),
@@ -117,12 +117,12 @@ impl WorkerConfig {
 }
 
 pub(super) fn attempts_max(reader: &VariableReader<'_>) -> u32 {
-    let var = Var("MAX_ATTEMPTS", "starts of a job before it has failed");
+    let var = Var("MAX_ATTEMPTS", "attempts of a job before it fails");
     reader.or(var, ATTEMPTS_DEFAULT, number(1..=ATTEMPTS_MAX))
 }
 
 pub(super) fn lock_ttl(reader: &VariableReader<'_>) -> Duration {
-    let var = Var("JOB_LOCK_TTL_MS", "life of the run lock");
+    let var = Var("JOB_LOCK_TTL_MS", "TTL of the run lock");
     reader.or(var, Duration::from_millis(LOCK_TTL_MS_DEFAULT), millis(LOCK_TTL_MS_MIN..=HOUR_MS))
 }
 
@@ -138,7 +138,7 @@ impl LeaseConfig {
             reader
                 .warn(format!("HEARTBEAT_MS `{given}` is clamped to `{longest}`, a third of JOB_LOCK_TTL_MS `{ttl}`"));
         }
-        let idle_var = Var("SVC_RECLAIM_IDLE_MS", "when a job without life is taken by another worker");
+        let idle_var = Var("SVC_RECLAIM_IDLE_MS", "time without a heartbeat before a job is taken over");
         let given = reader.optional(idle_var, millis(RECLAIM_IDLE_MS_MIN..=24 * HOUR_MS));
         let shortest = lock_ttl + heartbeat;
         let reclaim_idle = given.unwrap_or(Duration::from_millis(RECLAIM_IDLE_MS_DEFAULT)).max(shortest);

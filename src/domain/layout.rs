@@ -51,7 +51,7 @@ pub fn dashboard_key(slug: &Slug, name: &Slug) -> String {
     format!("{}{name}.yaml", dashboards_prefix(slug))
 }
 
-/// A dashboard's draft. Names have no dots, so this is no other dashboard's key.
+/// A dashboard's draft. Names have no dots, so this is not another dashboard's key.
 pub fn dashboard_draft_key(slug: &Slug, name: &Slug) -> String {
     format!("{}{name}.draft.yaml", dashboards_prefix(slug))
 }
@@ -71,7 +71,7 @@ pub fn saved_query_key(slug: &Slug, id: impl Display) -> String {
     format!("{}{id}.json", saved_queries_prefix(slug))
 }
 
-/// A table's manifest. Takes a string, since a table that was dropped from the config still has one.
+/// A table's manifest. Takes a string, since a table that was removed from the config still has one.
 pub fn manifest_key(slug: &Slug, table: &str) -> String {
     format!("pipelines/{slug}/manifests/{table}.json")
 }
@@ -86,7 +86,7 @@ pub fn manifest_shard_key(slug: &Slug, table: &str, name: &str) -> String {
     format!("{}{name}.json.zst", manifest_objects_prefix(slug, table))
 }
 
-/// What the run with this fence may leave behind.
+/// The intent of the run with this fence: objects that it may leave behind.
 pub fn manifest_intent_key(slug: &Slug, table: &str, fence: u64) -> String {
     format!("{}{fence:020}.json", manifest_intents_prefix(slug, table))
 }
@@ -106,9 +106,9 @@ pub fn manifest_retired_key(slug: &Slug, table: &str, sequence: u64) -> String {
     format!("{}retired-{sequence:020}.json", manifest_objects_prefix(slug, table))
 }
 
-/// The name of a group's `nth` file, of which `sha256` is the SHA-256 in hex, relative to the pipeline's prefix:
-/// `trips/day=2013-01-01/part-0a1b2c3d-0123456789abcdef.parquet`, from the second on with `-<nth>`. Equal names mean equal
-/// bytes.
+/// The name of a group's `nth` file, relative to the pipeline's prefix, with the file's SHA-256 in hex:
+/// `trips/day=2013-01-01/part-0a1b2c3d-0123456789abcdef.parquet`, from the second file on with `-<nth>`. Equal names
+/// mean equal bytes.
 pub fn relative_data_key(table: impl Display, partition: &str, first_source: &str, sha256: &str, nth: usize) -> String {
     let slash = if partition.is_empty() { "" } else { "/" };
     let group = &sha256_hex(first_source.as_bytes())[..8];
@@ -152,8 +152,8 @@ pub fn relative_rejects_prefix(table: impl Display) -> String {
     format!("{REJECTED_ROWS_TABLE}/table={table}/")
 }
 
-/// The file of one source's rejected rows, of which `sha256` is the SHA-256 in hex, relative to the pipeline's prefix.
-/// Equal names mean equal bytes.
+/// The file of one source's rejected rows, relative to the pipeline's prefix, with the file's SHA-256 in hex. Equal
+/// names mean equal bytes.
 pub fn relative_rejects_key(table: impl Display, source: &str, sha256: &str) -> String {
     let content = sha256.get(..16).unwrap_or(sha256);
     format!("{}{}-{content}.parquet", relative_rejects_prefix(table), &sha256_hex(source.as_bytes())[..32])
@@ -173,7 +173,7 @@ pub fn probe_key(id: &str) -> String {
     format!("workspace/.lakemill-probe-{id}")
 }
 
-/// Why a text isn't an object key.
+/// Why a text is not a valid object key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{found}` is not an object key: {why}")]
 pub struct KeyError {
@@ -184,7 +184,7 @@ pub struct KeyError {
 /// Checks a key from outside, decoded once, and returns it in Unicode normal form C.
 ///
 /// # Errors
-/// Refuses keys over 1,024 bytes, empty segments, `.` and `..` segments, backslashes, NUL, control and bidirectional
+/// Rejects keys over 1,024 bytes, empty segments, `.` and `..` segments, backslashes, NUL, control and bidirectional
 /// formatting characters.
 pub fn parse_key(text: &str) -> Result<String, KeyError> {
     let key: String = text.nfc().collect();
@@ -196,10 +196,10 @@ pub fn parse_key(text: &str) -> Result<String, KeyError> {
         return refuse("it is longer than 1,024 bytes");
     }
     if key.contains('\\') {
-        return refuse("it holds a backslash");
+        return refuse("it contains a backslash");
     }
     if key.chars().any(|c| c.is_control() || is_bidi_control(c)) {
-        return refuse("it holds a control or bidirectional formatting character");
+        return refuse("it contains a control or bidirectional formatting character");
     }
     if key.starts_with('/') {
         return refuse("it begins with `/`; keys begin at the lake's root without it");
@@ -217,11 +217,11 @@ pub fn parse_key(text: &str) -> Result<String, KeyError> {
     Ok(key)
 }
 
-/// Checks the key of an object that others may have stored. It may have empty segments (`in/`, `a//b.csv`) and hold any
-/// character but NUL.
+/// Checks the key of an object that another program may have stored. It may have empty segments (`in/`, `a//b.csv`) and
+/// contain any character but NUL.
 ///
 /// # Errors
-/// Refuses an empty key, one over 1,024 bytes, NUL, and `.` and `..` segments, which HTTP clients and proxies resolve.
+/// Rejects an empty key, one over 1,024 bytes, NUL, and `.` and `..` segments, which HTTP clients and proxies resolve.
 pub fn check_stored_key(key: &str) -> Result<(), KeyError> {
     let refuse = |why| Err(KeyError { found: clipped(key), why });
     if key.is_empty() {
@@ -231,7 +231,7 @@ pub fn check_stored_key(key: &str) -> Result<(), KeyError> {
         return refuse("it is longer than 1,024 bytes");
     }
     if key.contains('\0') {
-        return refuse("it holds a NUL");
+        return refuse("it contains a NUL");
     }
     if key.split('/').any(|segment| matches!(segment, "." | "..")) {
         return refuse("it has a segment `.` or `..`");
@@ -244,10 +244,10 @@ pub fn has_empty_segment(key: &str) -> bool {
     key.split('/').any(str::is_empty)
 }
 
-/// Checks the key of a new object: as [`parse_key`], and that it is portable.
+/// Checks the key of a new object: like [`parse_key`], and that it is portable.
 ///
 /// # Errors
-/// As [`parse_key`]; what [`check_portable`] refuses of the whole key, or of its part below a pipeline.
+/// See [`parse_key`] and [`check_portable`], for the whole key and its part below a pipeline.
 pub fn parse_new_key(text: &str) -> Result<String, KeyError> {
     let key = parse_key(text)?;
     let relative = pipeline_of(&key).and_then(|slug| key.strip_prefix(&pipeline_prefix(&slug)));
@@ -260,12 +260,12 @@ pub fn parse_new_key(text: &str) -> Result<String, KeyError> {
 /// Whether a key that [`parse_key`] accepts has the same meaning on other systems, for instance in an archive.
 ///
 /// # Errors
-/// Why not: a segment of which a decoder makes a `.` or `..` segment; a drive letter at the start.
+/// A segment that some decoder takes for `.` or `..`; a drive letter at the start.
 pub fn check_portable(key: &str) -> Result<(), &'static str> {
     portable(key, hides_dots)
 }
 
-/// [`check_portable`] for keys of the warehouse, where a partition's segment holds a value with any text.
+/// [`check_portable`] for keys of the warehouse, where a partition's segment contains a value with any text.
 ///
 /// # Errors
 /// As [`check_portable`].
@@ -276,14 +276,14 @@ pub fn check_portable_in_warehouse(key: &str) -> Result<(), &'static str> {
 /// Checks that no decoder finds a `.` or `..` segment in a key. Unlike [`check_portable`] it accepts a drive letter.
 ///
 /// # Errors
-/// A segment of which a decoder makes a `.` or `..` segment; in the warehouse, unless it is that of a partition.
+/// A segment that some decoder takes for `.` or `..`; in the warehouse, unless it is that of a partition.
 pub fn check_no_hidden_dots(key: &str, in_warehouse: bool) -> Result<(), &'static str> {
     let is_value = |segment: &str| in_warehouse && partition::is_segment(segment);
     check_segments(key, |segment| !is_value(segment) && hides_dots(segment))
 }
 
-/// Checks that no decoder makes steps of a key that lead out of the folder that it is relative to. Counts every step that
-/// some decoder finds, and only segments that mean one folder to all of them.
+/// Checks that no decoder's reading of a key leads out of its folder. Counts every parent step that some decoder finds,
+/// but only segments that all decoders take for one folder.
 ///
 /// # Errors
 /// Some decoder leaves the folder.
@@ -293,7 +293,7 @@ pub fn check_stays_below(key: &str) -> Result<(), &'static str> {
         let steps = decodings(segment).map(|text| parts(&text).filter(|part| *part == "..").count()).max();
         depth = depth
             .checked_sub(steps.unwrap_or(0))
-            .ok_or("it has a segment of which a decoder makes steps out of the pipeline")?;
+            .ok_or("it has a segment that decodes to steps out of the pipeline")?;
         let is_name = |c: char| c.is_ascii_alphanumeric() || "-_. ".contains(c);
         if segment.chars().all(is_name) && segment.contains(|c: char| c.is_ascii_alphanumeric()) {
             depth += 1;
@@ -313,26 +313,26 @@ fn portable(key: &str, hides_dots: impl Fn(&str) -> bool) -> Result<(), &'static
 
 fn check_segments(key: &str, hides_dots: impl Fn(&str) -> bool) -> Result<(), &'static str> {
     if key.split('/').any(hides_dots) {
-        return Err("it has a segment that holds an encoded `.` or `..`, or what looks like one");
+        return Err("it has a segment with an encoded `.` or `..`, or a look-alike of one");
     }
     Ok(())
 }
 
-/// Separators of paths, and characters that look like them or are mapped to them.
+/// Path separators, and characters that look like them or are mapped to them.
 const SEPARATORS: &[char] = &['/', '\\', '\u{2044}', '\u{2215}', '\u{2216}', '\u{29f5}', '\u{29f8}'];
 
-/// Whether a decoder makes a `.` or `..` segment of a part of `segment`.
+/// Whether some decoder takes a part of `segment` for a `.` or `..` segment.
 fn hides_dots(segment: &str) -> bool {
     decodings(segment).any(|text| parts(&text).any(|part| matches!(part, "." | "..")))
 }
 
-/// The parts of a text that lenient systems take for segments of a path.
+/// The parts of a text that lenient systems take for path segments.
 fn parts(text: &str) -> impl Iterator<Item = &str> {
     text.split(SEPARATORS).map(str::trim)
 }
 
-/// What decoders make of `segment`: as it is, and percent-decoded once or, up to [`KEY_DECODINGS_MAX`] times, again, taking
-/// overlong UTF-8. Characters are replaced by their plain forms.
+/// Readings of `segment` by decoders: unchanged, and percent-decoded up to [`KEY_DECODINGS_MAX`] times, including
+/// overlong UTF-8. Look-alike characters are replaced by their plain forms.
 fn decodings(segment: &str) -> impl Iterator<Item = String> {
     let again = |text: &String| Some(percent_decoded(text)).filter(|decoded| decoded != text);
     let texts = std::iter::successors(Some(segment.to_owned()), again);
@@ -492,7 +492,7 @@ mod tests {
             let key = format!("t/v={}/part-00000.parquet", partition::segment("v", Some(value)).unwrap().split_at(2).1);
             assert_eq!(check_portable_in_warehouse(&key), Ok(()), "{key}");
         }
-        // Not as a run writes them.
+        // Written otherwise than by a run.
         for bad in ["t/v=x%2f..%2fy/p", "t/v=a%2F..%2Fb%2e/p", "t/%2e%2e%2f=/p", "t=/../p"] {
             assert!(check_portable_in_warehouse(bad).is_err(), "{bad}");
         }

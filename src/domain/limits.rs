@@ -1,14 +1,15 @@
-//! Limits of the contract, of configs and of jobs, and those that several layers share; relations between them are checked
-//! at compile time.
+//! Limits of the contract, of configs and of jobs, and those shared by several layers; relations between them are
+//! checked at compile time.
 //!
 //! A limit of one module is next to its use. Limits of dashboards are in [`crate::domain::dashboard::limits`], those of
 //! clients in `http::limits`.
 
 /// Longest object key, in bytes (the limit of S3).
 pub const KEY_BYTES_MAX: usize = 1_024;
-/// Files whose names are not keys that a run reports.
+/// Maximum number of files with invalid keys that a run reports.
 pub const SKIPPED_KEYS_MAX: usize = 100;
-/// Times that a segment of a key may be percent-encoded to hide a `..`; what is encoded more often is a name.
+/// Maximum number of percent-decodings in the search for a hidden `..`; text that is encoded more often is a plain
+/// name.
 pub const KEY_DECODINGS_MAX: usize = 4;
 /// Longest pipeline slug or dashboard name, in bytes.
 pub const SLUG_BYTES_MAX: usize = 63;
@@ -18,10 +19,10 @@ pub const TABLE_NAME_BYTES_MAX: usize = 63;
 pub const COLUMN_NAME_BYTES_MAX: usize = 128;
 /// Largest `pipeline.json`, in bytes.
 pub const CONFIG_BYTES_MAX: usize = 4 << 20;
-/// Largest file that the API takes, in bytes (the contract's figure).
+/// Largest file that the API accepts, in bytes (the contract's figure).
 pub const UPLOAD_BYTES_MAX: u64 = 104_857_600;
-/// Largest body of a request for a verdict, in bytes: a text that is too large to be saved gets a verdict, too. Only as
-/// much of it is kept as could be saved.
+/// Largest body of a validation request, in bytes: a text that is too large to be saved is validated, too, up to the
+/// size that could be saved.
 pub const VALIDATE_BYTES_MAX: u64 = UPLOAD_BYTES_MAX;
 /// Mappings (tables) of a pipeline.
 pub const MAPPINGS_MAX: usize = 1_000;
@@ -31,11 +32,11 @@ pub const COLUMNS_MAX: usize = 4_096;
 pub const TITLE_CHARS_MAX: usize = 200;
 /// Longest description of a pipeline, in characters.
 pub const DESCRIPTION_CHARS_MAX: usize = 10_000;
-/// Names that a column may have in a header.
+/// Header names of a column.
 pub const ALIASES_MAX: usize = 64;
-/// Greatest 0-based position of a column in a source without a header.
+/// Maximum 0-based position of a column in a source without a header.
 pub const SOURCE_POSITION_MAX: u64 = 65_535;
-/// Most cells of a record without a header.
+/// Maximum number of cells of a record without a header.
 pub const WIDTH_MAX: u64 = SOURCE_POSITION_MAX + 1;
 /// Date and time patterns of a column, and the longest of them in bytes.
 pub const FORMATS_MAX: usize = 32;
@@ -45,7 +46,7 @@ pub const CURRENCIES_MAX: usize = 16;
 pub const CURRENCY_BYTES_MAX: usize = 16;
 /// Null, true or false tokens of a mapping.
 pub const TOKENS_MAX: usize = 256;
-/// Problems that one validation reports; a document with more of them is cut there.
+/// Maximum number of problems of one validation; the list is truncated there.
 pub const PROBLEMS_MAX: usize = 1_000;
 /// Names in `parquet.readers`.
 pub const READERS_MAX: usize = 32;
@@ -82,34 +83,34 @@ pub const ROW_GROUP_ROWS_MAX: u64 = 16_777_216;
 pub const FILE_BYTES_DEFAULT: u64 = 256 << 20;
 pub const FILE_BYTES_MIN: u64 = 64 << 10;
 pub const FILE_BYTES_MAX: u64 = 4 << 30;
-/// Defaults of `parquet.file_text_bytes` and `parquet.tail_text_bytes`, and the greatest value of both.
+/// Defaults of `parquet.file_text_bytes` and `parquet.tail_text_bytes`, and their common maximum.
 pub const FILE_TEXT_BYTES_DEFAULT: u64 = 256 << 20;
 pub const TAIL_TEXT_BYTES_DEFAULT: u64 = 16 << 20;
 pub const TEXT_BYTES_MAX: u64 = 1 << 40;
-/// Greatest `keep_history`: 3,650 days.
+/// Maximum `keep_history`: 3,650 days.
 pub const KEEP_HISTORY_SECONDS_MAX: u64 = 3_650 * 86_400;
-/// Memory of a run unless `SVC_RUN_MEMORY_BYTES` says otherwise.
+/// Default memory of a run, see `SVC_RUN_MEMORY_BYTES`.
 pub const RUN_MEMORY_BYTES_DEFAULT: u64 = 512 << 20;
-/// Least memory that a run is given.
+/// Minimum memory of a run.
 pub const RUN_MEMORY_BYTES_MIN: u64 = 64 << 20;
-/// A value quoted in a reject or a message is cut after this many bytes.
+/// Maximum length of a value quoted in a reject or a message, in bytes.
 pub const REJECT_VALUE_BYTES_MAX: usize = 4_096;
-/// A raw record kept in a reject is cut after this many bytes.
+/// Maximum length of a raw record stored in a reject, in bytes.
 pub const REJECT_RAW_BYTES_MAX: usize = 65_536;
-/// Failures of expressions of one source that are explained; the engine is asked for each of them.
+/// Failed expressions of one source that are explained; each costs a request to the engine.
 pub const EXPRESSION_FAILURES_EXPLAINED_MAX: u64 = 20;
-/// Times that a run plans again when its sources change under it, before it gives up as `source_changed`.
+/// Maximum number of plans of a run whose sources change meanwhile, before it fails with `source_changed`.
 pub const REPLANS_MAX: u32 = 3;
-/// Deepest nesting of a value of type `json`: what common readers take without settings.
+/// Deepest nesting of a value of type `json`: the default limit of common readers.
 pub const JSON_DEPTH_MAX: usize = 128;
 /// Keys of one page of a listing (the limit of S3).
 pub const LIST_PAGE_KEYS_MAX: usize = 1_000;
-/// A gzip or zstd source may inflate to this many times its stored size, once it is past `INFLATE_FREE_BYTES`.
+/// Maximum decompression ratio of a gzip or zstd source, beyond the first `INFLATE_FREE_BYTES`.
 pub const INFLATE_RATIO_MAX: u64 = 1_000;
 pub const INFLATE_FREE_BYTES: u64 = 64 << 20;
 /// Decompressed bytes of a source that a preview reads.
 pub const PREVIEW_BYTES_MAX: usize = 16 << 20;
-/// Rows, and as many rejects, that a preview shows.
+/// Maximum number of rows, and of rejects, in a preview.
 pub const PREVIEW_ROWS_MAX: usize = 1_000;
 /// Largest terminal record of a job that is read, in bytes: it has an entry for each source.
 pub const JOB_RECORD_BYTES_MAX: u64 = 256 << 20;
@@ -119,69 +120,70 @@ pub const HISTORY_PAGE_JOBS_MAX: usize = 200;
 pub const ACTIVE_JOBS_SHOWN_MAX: usize = 1_000;
 /// Objects of a pipeline that is exported or imported.
 pub const ARCHIVE_OBJECTS_MAX: usize = 250_000;
-/// Largest archive that is taken, in bytes; `SVC_IMPORT_BYTES_MAX` sets a lower bound.
+/// Largest archive to import, in bytes; `SVC_IMPORT_BYTES_MAX` sets a lower limit.
 pub const IMPORT_BYTES_MAX: u64 = 16 << 30;
-/// Largest root of a table's manifest that is copied, in bytes: earlier versions kept all entries in it.
+/// Largest root of a table's manifest that is copied, in bytes: earlier versions stored all entries in it.
 pub const MANIFEST_BYTES_MAX: u64 = 512 << 20;
-/// Times that a delete looks for what was put there while it deleted.
+/// Maximum number of passes of a delete that finds new objects.
 pub const DELETE_ROUNDS_MAX: usize = 8;
-/// Largest post of events that is read, in bytes: stores send one to some hundred records.
+/// Largest body of posted events, in bytes: stores send one to some hundred records.
 pub const EVENT_BYTES_MAX: u64 = 1 << 20;
 /// Longest job id, in bytes.
 pub const JOB_ID_BYTES_MAX: usize = 64;
-/// Rows that a query answers unless it asks for another number, and at most.
+/// Default and maximum number of rows in a query's response.
 pub const QUERY_ROWS_DEFAULT: u64 = 1_000;
 pub const QUERY_ROWS_MAX: u64 = 10_000;
-/// Bytes of JSON in which a query answers its rows.
+/// Maximum size of the rows in a query's response, in bytes of JSON.
 pub const QUERY_ROWS_BYTES_MAX: u64 = 16 << 20;
-/// Largest body of a query, in bytes: its text and its parameters.
+/// Largest body of a query request, in bytes: its text and its parameters.
 pub const QUERY_BODY_BYTES_MAX: u64 = 1 << 20;
-/// Rows of one page of a table, unless another number is asked for, and at most.
+/// Default and maximum number of rows in one page of a table.
 pub const PAGE_ROWS_DEFAULT: u64 = 100;
 pub const PAGE_ROWS_MAX: u64 = 1_000;
-/// Longest id that a client gives a query, in bytes.
+/// Longest query id from a client, in bytes.
 pub const QUERY_ID_BYTES_MAX: usize = 64;
-/// Longest `trigger` of a job that is kept, in bytes.
+/// Longest stored `trigger` of a job, in bytes.
 pub const TRIGGER_BYTES_MAX: usize = 32;
 /// Quiet after which a batch of new files becomes a job (the contract's figure), in ms.
 pub const DEBOUNCE_QUIET_MS: i64 = 5_000;
 /// Longest wait from the first event of a batch (the contract's figure), in ms.
 pub const DEBOUNCE_WAIT_MS_MAX: i64 = 30_000;
-/// Keys that a debounce window keeps of its events, and their bytes; more stand for all keys of the pipeline.
+/// Maximum number of keys of a debounce window, and their total bytes; beyond it the window stands for all keys of the
+/// pipeline.
 pub const CHANGED_KEYS_MAX: usize = 4_096;
 pub const CHANGED_KEYS_BYTES_MAX: usize = 1 << 20;
-/// Life of the keys of a job, in ms; a job that waited longer looks at all keys.
+/// TTL of a job's keys, in ms; a job that waited longer checks all keys.
 pub const CHANGED_KEYS_LIFE_MS: u64 = 7 * 86_400_000;
-/// Wait before the second attempt, in ms; it doubles from attempt to attempt.
+/// Wait before the second attempt, in ms; it doubles with each attempt.
 pub const BACKOFF_FIRST_MS: u64 = 2_000;
 pub const BACKOFF_MS_MAX: u64 = 60_000;
-/// Random part of a backoff, up and down, in percent.
+/// Jitter of a backoff, in percent up and down.
 pub const BACKOFF_JITTER_PERCENT: u64 = 20;
-/// A job that finds its pipeline's lock taken waits this much longer than the lock lasts, in ms.
+/// Wait of a job beyond the expiry of its pipeline's lock, in ms.
 pub const DEFER_MARGIN_MS: u64 = 1_000;
 /// Longest wait of a deferred job, in ms.
 pub const DEFER_MS_MAX: u64 = 30_000;
-/// Wait of a job of which a source is still being written, in ms: the time without a change after which a file counts
-/// as settled.
+/// Wait of a job with a source that is still being written, in ms: the time without a change after which a file counts
+/// as complete.
 pub const UNSETTLED_WAIT_MS: u64 = 5_000;
-/// Longest wait of a job for whatever reason, in ms.
+/// Longest wait of a job for any reason, in ms.
 pub const JOB_WAIT_MS_MAX: u64 = 60_000;
-/// Life of a job's live record after its end, in ms.
+/// TTL of a job's live record after its end, in ms.
 pub const LIVE_AFTER_END_MS: u64 = 3_600_000;
-/// Entries kept in the list of dead ones; older ones go.
+/// Maximum number of dead letters; the oldest are dropped.
 pub const DEAD_ENTRIES_MAX: usize = 10_000;
-/// Life of the mark of a deleted or renamed pipeline, in ms; jobs older than the mark are dropped.
+/// TTL of the tombstone of a deleted or renamed pipeline, in ms; jobs older than the tombstone are dropped.
 pub const TOMBSTONE_MS: u64 = 86_400_000;
 
-/// Attempts of a job before it fails permanently, unless `MAX_ATTEMPTS` says otherwise.
+/// Default number of attempts before a job fails permanently, see `MAX_ATTEMPTS`.
 pub const ATTEMPTS_DEFAULT: u32 = 3;
-/// Pause between two comparisons of a pipeline whose job failed for a dependency, in ms; it doubles from the first to the
-/// longest.
+/// First and longest pause between two comparisons of a pipeline whose job failed because of a dependency, in ms; it
+/// doubles each time.
 pub const RECHECK_PAUSE_FIRST_MS: u64 = 60_000;
 pub const RECHECK_PAUSE_MS_MAX: u64 = 3_600_000;
-/// Time after which a pipeline that could not be compared is due again, in ms.
+/// Delay before a failed comparison of a pipeline is repeated, in ms.
 pub const RECHECK_RETRY_MS: u64 = 5_000;
-/// Pipelines that wait for a comparison at most, and life of the list after the last that was added, in ms.
+/// Maximum number of pipelines waiting for a comparison, and TTL of the list after the last addition, in ms.
 pub const RECHECKS_MAX: usize = 10_000;
 pub const RECHECKS_LIFE_MS: u64 = 7 * 86_400_000;
 

@@ -28,7 +28,7 @@ pub const OF_ADDRESS: LoginRule = LoginRule { free: 5, wait_s: 15, wait_s_max: 9
 pub const OF_SITE: LoginRule = LoginRule { free: 10, wait_s: 15, wait_s_max: 900 };
 /// A /48, which an organization has, or subscribers share.
 pub const OF_ORGANIZATION: LoginRule = LoginRule { free: 20, wait_s: 15, wait_s_max: 300 };
-/// All addresses together: one guess in 10 s.
+/// All addresses together: one attempt per 10 s.
 pub const OF_ALL: LoginRule = LoginRule { free: 100, wait_s: 1, wait_s_max: 10 };
 
 const _: () = assert!(OF_ADDRESS.wait_s_max < LOGIN_MEMORY_S && LOGIN_MEMORY_S < KNOWN_LOGIN_S);

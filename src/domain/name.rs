@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::limits::{COLUMN_NAME_BYTES_MAX, QUERY_ID_BYTES_MAX, SLUG_BYTES_MAX, TABLE_NAME_BYTES_MAX};
 
-/// A name that does not fit the rule for its kind.
+/// A name that violates the rule for its kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{found}` is not a {kind}: expected {expected}")]
 pub struct NameError {
@@ -77,7 +77,7 @@ name!(
 );
 
 name!(
-    /// Names a table that people declare; names that start with `_` are the system's.
+    /// Names a table in a config; names that start with `_` are reserved.
     TableName,
     "table name",
     "1 to 63 of a-z, 0-9 and `_`, starting with a letter",
@@ -103,7 +103,7 @@ name!(
 );
 
 name!(
-    /// Names a query while it runs, so that it can be cancelled; its client chooses it.
+    /// Identifies a running query, so that it can be cancelled; chosen by the client.
     QueryId,
     "query id",
     "1 to 64 of A-Z, a-z, 0-9, `_` and `-`",
@@ -114,7 +114,7 @@ name!(
 );
 
 impl ColumnName {
-    /// The form under which two names count as the same.
+    /// Two names are equal if this form is.
     pub fn folded(&self) -> String {
         self.0.to_lowercase()
     }

@@ -54,10 +54,10 @@ pub struct Reject {
     pub line: u64,
     /// Offset of the record's first byte in the decompressed source.
     pub byte_offset: u64,
-    /// Bytes of the decompressed source from there to the next record: the record and its terminator, in the encoding of the
+    /// Bytes of the decompressed source up to the next record: the record and its terminator, in the encoding of the
     /// source.
     pub byte_length: u64,
-    /// The refused column; none for a whole record.
+    /// The rejected column; none for a whole record.
     pub column: Option<String>,
     /// The cell in the source, as an [`Excerpt`] of at most
     /// [`super::limits::REJECT_VALUE_BYTES_MAX`] bytes.
@@ -79,26 +79,26 @@ pub struct ExpressionFault {
     pub general: String,
 }
 
-/// Marks a shortened text.
+/// Marks a truncated text.
 const CUT: char = '…';
 
-/// Source text for people to read: bytes that are not UTF-8 are shown as U+FFFD, and a text that is too long is cut and
+/// Source text for display: bytes that are not UTF-8 are shown as U+FFFD, and a text over the limit is truncated and
 /// ends in `…`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Excerpt {
     pub text: String,
-    /// The bytes, as many as are shown, where some of them are not UTF-8.
+    /// The displayed bytes, if some of them are not UTF-8.
     pub bytes: Option<Vec<u8>>,
 }
 
 impl Excerpt {
-    /// Shows a text of `length` bytes in at most `bytes_max`. `head`: its first `bytes_max` bytes, or all.
+    /// Displays a text of `length` bytes in at most `bytes_max`. `head`: its first `bytes_max` bytes, or all.
     pub fn new(head: &[u8], length: u64, bytes_max: usize) -> Self {
         let is_cut = length > bytes_max as u64;
         let shown = if is_cut { &head[..character_start(head, bytes_max - CUT.len_utf8())] } else { head };
         let mut text = String::from_utf8_lossy(shown).into_owned();
         let bytes = (text.as_bytes() != shown).then(|| shown.to_vec());
-        // Marks of bytes that are not UTF-8 can make it longer.
+        // U+FFFD in place of invalid bytes can make it longer.
         if is_cut || text.len() > bytes_max {
             text.truncate(text.floor_char_boundary(bytes_max - CUT.len_utf8()));
             text.push(CUT);
@@ -106,13 +106,13 @@ impl Excerpt {
         Self { text, bytes }
     }
 
-    /// As [`Self::new`], of a text that is all there.
+    /// Like [`Self::new`], for a complete text.
     pub fn of(text: &[u8], bytes_max: usize) -> Self {
         Self::new(&text[..text.len().min(bytes_max)], text.len() as u64, bytes_max)
     }
 }
 
-/// The last place at or before `at` where a character may start.
+/// The last position at or before `at` where a character may start.
 fn character_start(bytes: &[u8], at: usize) -> usize {
     const CONTINUATIONS_MAX: usize = 3;
     let at = at.min(bytes.len());

@@ -1,4 +1,4 @@
-//! Helpers for messages about violations of a JSON Schema.
+//! Helpers for messages about JSON Schema violations.
 
 use jsonschema::error::TypeKind;
 use jsonschema::{JsonType, ValidationError};

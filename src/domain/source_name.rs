@@ -19,7 +19,7 @@ pub fn compression(key: &str) -> Option<SourceCompression> {
     COMPRESSIONS.into_iter().find(|(ending, _)| ends_with(key, ending)).map(|(_, compression)| compression)
 }
 
-/// Whether a key of the lake is a CSV's, which triggers its pipeline, ignoring case.
+/// Whether a key of the lake is that of a CSV, which triggers its pipeline, ignoring case.
 pub fn is_csv(key: &str) -> bool {
     CSV_ENDINGS.iter().any(|ending| ends_with(key, ending))
 }

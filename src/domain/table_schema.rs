@@ -1,4 +1,4 @@
-//! The columns of a table: those in its files, and those in the files' paths.
+//! The columns of a table: those stored in its files, and those stored in the files' paths.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,20 +23,20 @@ pub struct TableColumn {
 pub struct StoredSchema {
     /// See [`mapping_digest`].
     pub mapping: String,
-    /// The globs by which the sources were found; not known of earlier manifests.
+    /// The globs that matched the sources; unknown in earlier manifests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub globs: Option<Vec<String>>,
     pub columns: Vec<TableColumn>,
 }
 
 impl StoredSchema {
-    /// The schema of files that `mapping` makes.
+    /// The schema of files written by `mapping`.
     pub fn of(mapping: &Mapping) -> Self {
         Self { mapping: mapping_digest(mapping), globs: Some(mapping.files.clone()), columns: columns_of(mapping) }
     }
 
-    /// Adds files that were written under an earlier schema of the same layout: a column may hold nulls if it might have
-    /// held them before. `None`: the earlier schema is not known.
+    /// Merges the schema of files written under an earlier one of the same layout: a column is nullable if it was
+    /// before. `None`: the earlier schema is unknown.
     pub fn with_older_files(mut self, earlier: Option<&Self>) -> Self {
         for column in &mut self.columns {
             let same = earlier.and_then(|earlier| earlier.columns.iter().find(|other| other.name == column.name));
@@ -76,7 +76,7 @@ pub fn columns_of(mapping: &Mapping) -> Vec<TableColumn> {
         let ty = match field.transform {
             Transform::Identity => continue,
             Transform::Year => DataType::Int32,
-            // `2013-01` and `2013-01-01-05` are values of no other type.
+            // `2013-01` and `2013-01-01-05` are valid values of no other type.
             Transform::Month | Transform::Hour => DataType::String,
             Transform::Day => DataType::Date,
         };
@@ -86,7 +86,7 @@ pub fn columns_of(mapping: &Mapping) -> Vec<TableColumn> {
     columns
 }
 
-/// A type as its name in a config.
+/// A type by its name in a config.
 mod type_name {
     use serde::de::Error as _;
     use serde::{Deserialize, Deserializer, Serializer};

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Longest text that gets a suggestion, in bytes, and the candidates compared for it.
+/// Longest text that gets a suggestion, in bytes, and the maximum number of candidates compared with it.
 const SUGGEST_BYTES_MAX: usize = 64;
 const SUGGEST_CANDIDATES_MAX: usize = 1_024;
-/// Characters of a found text that a message quotes.
+/// Maximum length of a quoted text in a message, in characters.
 const QUOTED_CHARS_MAX: usize = 80;
-/// Characters of a found text that an error keeps.
+/// Maximum length of a found text in an error, in characters.
 const CLIPPED_CHARS_MAX: usize = 200;
 
 /// A position in a text; both count from 1, columns in characters.
@@ -33,7 +33,7 @@ impl Position {
     }
 }
 
-/// Characters that reorder the text around them, so that a name doesn't read as it is.
+/// Characters that reorder the text around them, so that a name is displayed as another.
 pub fn is_bidi_control(c: char) -> bool {
     matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -65,7 +65,7 @@ pub(crate) fn did_you_mean(suggestion: Option<&str>) -> String {
     suggestion.map(|s| format!(": did you mean `{s}`?")).unwrap_or_default()
 }
 
-/// A text in backticks: shortened, with control characters escaped.
+/// A text in backticks: truncated, with control characters escaped.
 pub(crate) fn quoted(text: &str) -> String {
     let escape = |c: char| c.is_control() || is_bidi_control(c);
     let mut shown = String::new();

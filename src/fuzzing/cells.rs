@@ -1,4 +1,4 @@
-//! Cells against the standard library, `chrono` and plain arithmetic.
+//! Compares cells with the standard library, `chrono` and plain arithmetic.
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes as dt;
@@ -52,8 +52,8 @@ fn column(ty: DataType) -> Column {
     }
 }
 
-/// The first byte chooses a type, or that the first line is a format; the second byte how numbers are written. Each line of
-/// the rest is a cell.
+/// The first byte chooses a type, or that the first line is a format; the second byte chooses the number format. Each
+/// line of the rest is a cell.
 pub fn cells(input: &[u8]) {
     let Some((&[kind, style], text)) = input.split_first_chunk() else { return };
     let Ok(text) = std::str::from_utf8(text) else { return };
@@ -70,7 +70,7 @@ pub fn cells(input: &[u8]) {
         let (alone, _) = build(&column(ty), &dialect, &[cell]);
         assert_eq!(alone[0], *found, "`{cell}` as {name} among others");
         probe(ty, cell, &dialect, found.is_some());
-        // Times have a point before a second's fraction, however numbers are written.
+        // Times have a point before a second's fraction, whatever the number format.
         let is_time = matches!(ty, DataType::Time | DataType::Timestamp | DataType::TimestampTz);
         let expected = if is_time || decimal == b'.' && thousands.is_none() {
             reference(ty, cell)
@@ -78,7 +78,7 @@ pub fn cells(input: &[u8]) {
             plain(cell, decimal, thousands).and_then(|cell| reference(ty, &cell))
         };
         match ty {
-            // `serde_json` also minds what numbers and escapes stand for.
+            // `serde_json` also checks numbers and escapes.
             DataType::Json => {
                 assert!(found.is_some() || serde_json::from_str::<serde_json::Value>(cell).is_err(), "`{cell}`");
             }
@@ -88,7 +88,7 @@ pub fn cells(input: &[u8]) {
     }
 }
 
-/// Declared formats: fields at fixed places are read as `chrono` reads them, whatever the pattern.
+/// Declared formats: fixed-width fields are parsed like `chrono`, whatever the pattern.
 fn formatted(kind: u8, cells: &[&str], dialect: &Dialect) {
     let [pattern, cells @ ..] = cells else { return };
     let ty = [DataType::Date, DataType::Time, DataType::Timestamp, DataType::TimestampTz][usize::from(kind & 3)];
@@ -105,7 +105,7 @@ fn formatted(kind: u8, cells: &[&str], dialect: &Dialect) {
     assert!(faults.iter().all(|message| message.contains('c')));
 }
 
-/// The value of each cell, and what is said of those without one.
+/// The value of each cell, or the message if it has none.
 fn build(column: &Column, dialect: &Dialect, cells: &[&str]) -> (Vec<Option<i128>>, Vec<String>) {
     let mut text = Vec::new();
     let mut index = RecordIndex { width: 1, ..RecordIndex::default() };
@@ -127,7 +127,7 @@ fn build(column: &Column, dialect: &Dialect, cells: &[&str]) -> (Vec<Option<i128
     (values, faults.iter().map(message).collect())
 }
 
-/// The bits of a value.
+/// The bit pattern of a value.
 fn value(array: &ArrayRef, row: usize) -> i128 {
     use dt::DataType as T;
     match array.data_type() {
@@ -155,7 +155,7 @@ fn value(array: &ArrayRef, row: usize) -> i128 {
     }
 }
 
-/// A probe of one cell agrees with a run.
+/// A single-cell probe agrees with a run.
 fn probe(ty: DataType, cell: &str, dialect: &Dialect, taken: bool) {
     let mut probe = match ty {
         DataType::Date => CellProbe::date(&[]),
@@ -176,7 +176,7 @@ fn probe(ty: DataType, cell: &str, dialect: &Dialect, taken: bool) {
     assert_eq!(probe.check(cell.as_bytes()).is_ok(), taken, "`{cell}` as {ty}");
 }
 
-/// A number in other marks as Rust writes it; what is not a number stays as it is.
+/// A number with its separators replaced by Rust's; other texts are unchanged.
 fn plain(text: &str, decimal: u8, thousands: Option<u8>) -> Option<String> {
     let unsigned = text.trim_start_matches(['-', '+']);
     if ["nan", "inf", "infinity"].iter().any(|name| unsigned.eq_ignore_ascii_case(name)) {
@@ -207,10 +207,10 @@ fn plain(text: &str, decimal: u8, thousands: Option<u8>) -> Option<String> {
     Some(format!("{sign}{}{fraction}{exponent}", groups.concat()))
 }
 
-/// What a cell in the plain marks means; `None` if it is of no such type.
+/// The value of a cell in the plain number format; `None` if it has another type.
 fn reference(ty: DataType, text: &str) -> Option<i128> {
     let within = |low: i128, high: i128| text.parse::<i128>().ok().filter(|n| (low..=high).contains(n));
-    // A number that is too large is refused, not infinite.
+    // A number that is too large is rejected, not infinite.
     let named = text.trim_start_matches(['+', '-']).starts_with(|c: char| c.is_ascii_alphabetic());
     match ty {
         DataType::Int8 => within(i8::MIN.into(), i8::MAX.into()),
@@ -234,10 +234,10 @@ fn reference(ty: DataType, text: &str) -> Option<i128> {
     }
 }
 
-/// `YYYY-MM-DD`, and nothing else that `chrono` takes.
+/// Only `YYYY-MM-DD`; `chrono` accepts more.
 fn date(text: &str) -> Option<i64> {
     let date = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?;
-    // Years of more than four digits are written with a sign.
+    // Years of more than four digits have a sign.
     (text.len() == 10 && date.format("%Y-%m-%d").to_string() == text)
         .then(|| i64::from(date.num_days_from_ce()) - 719_163)
 }
@@ -250,7 +250,7 @@ fn time(text: &str) -> Option<i64> {
     };
     let format = if clock.len() == 5 { "%H:%M" } else { "%H:%M:%S" };
     let read = NaiveTime::parse_from_str(clock, format).ok()?;
-    // `chrono` takes second 60.
+    // `chrono` accepts second 60.
     if read.format(format).to_string() != clock || read.nanosecond() != 0 {
         return None;
     }
@@ -306,8 +306,8 @@ fn uuid(text: &str) -> Option<i128> {
     if hex { u128::from_str_radix(&digits, 16).ok().map(|bits| bits as i128) } else { None }
 }
 
-/// The first byte says how many cells a record has and whether they are trimmed, the rest is the source: a row is text
-/// that the standard library takes, cell by cell, and the others say where they aren't.
+/// The first byte sets the number of cells of a record and whether they are trimmed; the rest is the source. An
+/// accepted row is valid UTF-8, cell by cell; the others report where it isn't.
 pub fn utf8(input: &[u8]) {
     let Some((&form, text)) = input.split_first() else { return };
     let dialect = Dialect {

@@ -53,7 +53,7 @@ pub fn encoder(input: &[u8]) {
     let mut encoder = ColumnEncoder::new(descriptors.column(0), array.data_type(), compression, Encodings::Compact);
     for start in (0..array.len()).step_by(slab_rows) {
         let rows = slab_rows.min(array.len() - start);
-        // In two pieces, which must make no difference.
+        // In two parts, which must not matter.
         let first = rows * usize::from(repeat & 3) / 3;
         encoder.write(&[array.slice(start, first), array.slice(start + first, rows - first)]).expect("it encodes");
         assert!(encoder.held_bytes() > 0);
@@ -79,7 +79,7 @@ pub fn encoder(input: &[u8]) {
     assert_eq!(at, array.len());
 }
 
-/// Bit by bit: floats that are not numbers are equal to nothing.
+/// Compared as bits, since NaN equals nothing.
 fn assert_same(found: &ArrayRef, expected: &ArrayRef) {
     use arrow::array::AsArray;
     use arrow::datatypes::{Float32Type, Float64Type};
@@ -98,7 +98,7 @@ fn assert_same(found: &ArrayRef, expected: &ArrayRef) {
     }
 }
 
-/// The values again and again, with nulls where `nulls` says.
+/// The values repeated, with nulls by `nulls`.
 fn array(ty: DataType, width: usize, nulls: u8, repeat: usize, bytes: &[u8]) -> ArrayRef {
     let texts: Vec<String> =
         bytes.split(|byte| *byte == b'\n').map(|text| String::from_utf8_lossy(text).into_owned()).collect();

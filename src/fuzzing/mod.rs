@@ -1,6 +1,6 @@
 //! The functions of the fuzz targets in `tests/fuzz`, one each. They take any bytes and panic on a violated invariant.
 //!
-//! Not part of the product: compiled with the feature `fuzzing`, and in unit tests, which run the kept inputs
+//! Not part of the product: compiled with the feature `fuzzing`, and in unit tests, which run the stored inputs
 //! (`tests/fuzz/corpus`). Targets that need private parts of a module are in that module.
 
 mod cells;
@@ -18,7 +18,7 @@ pub use texts::{dashboard, events, keys, names, pipeline};
 mod tests {
     use std::path::Path;
 
-    /// Runs every kept input of a target, and pieces of it.
+    /// Runs every stored input of a target, and parts of it.
     fn replay(target: &str, run: fn(&[u8])) {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/corpus").join(target);
         let mut files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();

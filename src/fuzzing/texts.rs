@@ -13,7 +13,7 @@ use crate::domain::pipeline::validate;
 use crate::engine::cells::ColumnBuilder;
 use crate::worker::http::events as worker_events;
 
-/// The whole input is a name, of any kind.
+/// The whole input is a name of any kind.
 pub fn names(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     let bounded = |max: usize| !text.is_empty() && text.len() <= max;
@@ -46,7 +46,7 @@ pub fn names(input: &[u8]) {
     }
 }
 
-/// The whole input is a key: one that is taken stays within its folder, however it is decoded.
+/// The whole input is a key: an accepted one stays within its folder, however it is decoded.
 pub fn keys(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     if let Some(slug) = layout::pipeline_of(text) {
@@ -115,7 +115,7 @@ pub fn pipeline(input: &[u8]) {
                 of.mappings.iter().map(|mapping| mapping.canonical.clone()).collect()
             };
             assert_eq!(canonical(&again), canonical(&pipeline));
-            // How a document is laid out says nothing.
+            // A document's layout has no meaning.
             let value: Value = serde_json::from_str(text.trim_start_matches('\u{feff}')).expect("it is JSON");
             let dense = validate::parse(&value.to_string()).expect("it is the same document");
             assert_eq!(canonical(&dense), canonical(&pipeline));

@@ -1,9 +1,9 @@
 //! Accepts connections, and holds those without a complete head, on one thread.
 //!
-//! Invariants: it never waits for one client. A connection counts against the limits once a byte came, and costs a thread
-//! only once its head is complete. At the limit it evicts the client without credentials that has been waited for longest:
-//! for a head, a body, or to read a response. A complete head is never evicted, even if it wasn't read yet.
-//! Must not: know what a head says.
+//! Invariants: it never waits for one client. A connection counts against the limits once a byte has arrived, and costs
+//! a thread only once its head is complete. At the limit it evicts the client without credentials that has kept the
+//! server waiting longest: for a head, a body, or to read a response. A complete head is never evicted, even before it
+//! was read. Must not: interpret a head.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -37,7 +37,7 @@ const DISCARDS_PER_ROUND: usize = 8;
 const TOO_MANY: RefusedRequest = RefusedRequest { status: 503, message: "too many connections" };
 const TOO_MANY_OF_ADDRESS: RefusedRequest =
     RefusedRequest { status: 429, message: "too many connections from this address" };
-const HEAD_TOO_SLOW: RefusedRequest = RefusedRequest { status: 408, message: "the request head came too slowly" };
+const HEAD_TOO_SLOW: RefusedRequest = RefusedRequest { status: 408, message: "the request head was sent too slowly" };
 
 /// A source of connections.
 pub(super) trait Listener: Send {
@@ -82,7 +82,7 @@ struct Lingering {
 
 pub(super) struct Acceptor<L> {
     shared: Arc<ServerShared>,
-    /// None once the server stops.
+    /// `None` once the server stops.
     listener: Option<L>,
     inbox: Receiver<AcceptorMessage>,
     woken: UnixStream,
@@ -101,7 +101,7 @@ pub(super) struct Acceptor<L> {
     next_number: u64,
 }
 
-/// Indexes of what is ready.
+/// Indexes of ready sources.
 struct Ready {
     accept: bool,
     silent: Vec<usize>,
@@ -335,7 +335,7 @@ impl<L: Listener> Acceptor<L> {
         self.seat(Silent { stream, peer, since: Instant::now() });
     }
 
-    /// Counts a connection from which something came against the limits, and reads it. The head often arrives with the
+    /// Counts a connection that sent its first byte against the limits, and reads it. The head often arrives with the
     /// connection.
     fn seat(&mut self, silent: Silent) {
         let Silent { stream, peer, .. } = &silent;
@@ -463,7 +463,7 @@ impl<L: Listener> Acceptor<L> {
         self.lingering.push(Lingering { stream, until, discarded: 0 });
     }
 
-    /// Discards what came. Returns whether the connection still lingers, at the same index.
+    /// Discards received bytes. Returns whether the connection still lingers, at the same index.
     fn discard(&mut self, at: usize) -> bool {
         let mut bytes = [0; DISCARD_BYTES];
         let lingering = &mut self.lingering[at];

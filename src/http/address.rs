@@ -13,7 +13,8 @@ use super::headers::Headers;
 const FORWARDED_MAX: usize = 64;
 
 /// The client's address: the peer's, unless the peer is a trusted proxy; then the rightmost address of
-/// `X-Forwarded-For` that isn't a trusted proxy's. Where the list is malformed or ends, the last trusted address counts.
+/// `X-Forwarded-For` that isn't a trusted proxy's. If the list is malformed or has no other address, the last trusted
+/// one counts.
 pub fn client_address(peer: IpAddr, headers: &Headers, trusted: &[AddressRange]) -> IpAddr {
     let is_trusted = |address: IpAddr| trusted.iter().any(|range| range.contains(address));
     let mut client = peer.to_canonical();
@@ -31,7 +32,7 @@ pub fn client_address(peer: IpAddr, headers: &Headers, trusted: &[AddressRange])
     client
 }
 
-/// What counts as one client: an IPv4 address, or the /64 of an IPv6 address, since a subscriber has all of it.
+/// The key of a client: an IPv4 address, or the /64 of an IPv6 address, since a subscriber has all of it.
 pub(super) fn subscriber(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

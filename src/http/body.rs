@@ -20,9 +20,9 @@ const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 pub enum BodyError {
     #[error("the body is larger than {limit} bytes")]
     TooLarge { limit: u64 },
-    #[error("the body broke off after {received} bytes")]
+    #[error("the body ended after {received} bytes")]
     Truncated { received: u64 },
-    #[error("the body came too slowly")]
+    #[error("the body was sent too slowly")]
     TooSlow,
     #[error("the chunks of the body are malformed")]
     Malformed,
@@ -129,7 +129,7 @@ impl ClientBody {
         let connection = &mut self.connection;
         if self.continue_due && !matches!(self.progress, Progress::Left(0)) {
             self.continue_due = false;
-            // A client that didn't wait has begun already.
+            // A client that doesn't wait has already begun to send.
             if connection.buffered().is_empty() {
                 ClientWriter::new(connection.stream(), &self.limits).write_all(CONTINUE)?;
             }

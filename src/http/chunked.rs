@@ -38,7 +38,7 @@ impl ChunkDecoder {
     /// Reads decoded bytes; 0 only at the end of the body (`out` must not be empty).
     ///
     /// # Errors
-    /// `InvalidData`: malformed; `UnexpectedEof`: cut off; or what `source` gives.
+    /// `InvalidData`: malformed; `UnexpectedEof`: cut off; or the error of `source`.
     pub(super) fn read(&mut self, source: &mut impl BufRead, out: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.0 {

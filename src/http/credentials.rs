@@ -51,10 +51,11 @@ impl MetricsAccess {
             Self::Token(token) if bears(head, token) => return Ok(Caller::Secret),
             Self::LocalOnly if head.is_local() => return Ok(Caller::Ambient),
             Self::Token(_) => "metrics need the bearer token SVC_METRICS_TOKEN",
-            Self::LocalOnly => "without SVC_METRICS_TOKEN metrics answer this machine alone, addressed as `localhost`",
-            Self::Nobody => {
-                "behind a proxy (SVC_PUBLIC_URL, SVC_TRUSTED_PROXIES) metrics need SVC_METRICS_TOKEN to be set"
+            Self::LocalOnly => {
+                "without SVC_METRICS_TOKEN only this machine can read metrics, addressed as \
+             `localhost`"
             }
+            Self::Nobody => "behind a proxy (SVC_PUBLIC_URL, SVC_TRUSTED_PROXIES) metrics require SVC_METRICS_TOKEN",
         };
         Err(ApiError::new(ErrorCode::Unauthorized, message))
     }

@@ -1,4 +1,4 @@
-//! Permits for handlers: a number for all requests, some more for quick ones, and some for health checks alone.
+//! Permits for handlers: a number for all requests, more for quick ones, and some for health checks only.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::router::Priority;
 use crate::sync::Monitor;
 
-/// The handlers that may run at a time.
+/// Maximum numbers of concurrent handlers.
 #[derive(Debug)]
 pub(super) struct HandlerSlots {
     state: Monitor<State>,
@@ -43,7 +43,7 @@ pub(super) struct HandlerPermit {
 
 impl HandlerSlots {
     /// `normal` slots for all requests, `reserved` more for [`Priority::Reserved`] and [`Priority::Probe`], and `probe`
-    /// for the latter alone.
+    /// for the latter only.
     pub(super) fn new(normal: usize, reserved: usize, probe: usize) -> Arc<Self> {
         let state = Monitor::new(State { free: [normal, reserved, probe], waiting: 0 });
         Arc::new(Self { state, total: normal + reserved + probe })
@@ -73,7 +73,7 @@ impl HandlerSlots {
         slot.map(permit)
     }
 
-    /// Handlers that run.
+    /// Handlers in use.
     pub(super) fn busy(&self) -> usize {
         self.total - self.state.lock().free.iter().sum::<usize>()
     }

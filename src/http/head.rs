@@ -195,7 +195,11 @@ fn version_refusal(bytes: &[u8]) -> RefusedRequest {
         matches!(digits, [major, b'.', minor] if major.is_ascii_digit() && minor.is_ascii_digit())
     };
     match parts[..] {
-        [_, _, version] if known(version) => RefusedRequest { status: 505, message: "the service speaks HTTP/1.1" },
+        [_, _, version] if known(version) => RefusedRequest {
+            status: 505,
+            message: "the service supports HTTP/1.1 \
+         only",
+        },
         _ => RefusedRequest { status: 400, message: "the request line is malformed" },
     }
 }
@@ -291,7 +295,7 @@ fn expects_continue(headers: &Headers, http_1_0: bool) -> Result<bool, RefusedRe
     match (headers.all("expect").count(), headers.bytes("expect")) {
         (0, _) => Ok(false),
         (1, Some(value)) if value.eq_ignore_ascii_case(b"100-continue") => Ok(!http_1_0),
-        _ => refuse(417, "the only expectation that is met is `100-continue`"),
+        _ => refuse(417, "the only supported expectation is `100-continue`"),
     }
 }
 

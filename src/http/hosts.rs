@@ -1,10 +1,10 @@
 //! Host names by which clients may address the service: protection from DNS rebinding.
 //!
-//! Another site can let its own name resolve to this service. The browser then treats the service as that site, which can
-//! read all responses, and `Origin` doesn't show it. `Host` does: it is the other site's name.
+//! Another site can let its own name resolve to this service. The browser then treats the service as that site, which
+//! can read all responses, and `Origin` doesn't reveal it. `Host` does: it is the other site's name.
 //!
-//! IP addresses are always allowed: they are not resolved, so no other site can have one that leads here. Ports are
-//! ignored: an attacker who controls a name controls the port as well, and port forwarding keeps working.
+//! IP addresses are always allowed: they are not resolved, so DNS rebinding can't use them. Ports are ignored: an
+//! attacker who controls a name controls the port as well, and port forwarding keeps working.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -20,7 +20,7 @@ const NAME_CHARS_MAX: usize = 255;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HostName {
     Address(IpAddr),
-    /// In lower case, without the dot that may end it.
+    /// In lower case, without a trailing dot.
     Name(String),
 }
 
@@ -70,7 +70,7 @@ impl AllowedHosts {
         Self { any: true, names: BTreeSet::new() }
     }
 
-    /// These names, e.g. `lake.example.org`. Others than names are ignored.
+    /// These names, e.g. `lake.example.org`. Other texts are ignored.
     pub fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         let names = names.into_iter().filter_map(|name| match HostName::parse(name)? {
             HostName::Name(name) => Some(name),

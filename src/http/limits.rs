@@ -4,27 +4,29 @@
 
 use std::time::Duration;
 
-/// Connections at a time from which at least a byte came; more are answered 503 and closed.
+/// Maximum number of connections from which at least a byte came; more are answered 503 and closed.
 pub const CONNECTIONS_MAX: usize = 256;
-/// Connections of one address (IPv6: one /64) at a time, except of trusted proxies; and requests forwarded by a trusted
-/// proxy, by the client it names. Three quarters: enough for a single client, and a greedy one leaves a quarter to others.
+/// Maximum number of connections of one address (IPv6: one /64), except of trusted proxies; and of requests forwarded
+/// by a trusted proxy, by the client it names. Three quarters: enough for a single client, and a greedy one leaves a
+/// quarter to others.
 pub const CONNECTIONS_PER_ADDRESS_MAX: usize = 192;
 /// Connections beyond [`CONNECTIONS_MAX`] for health and readiness, if no other one can be evicted.
 pub const PROBE_CONNECTIONS_MAX: usize = 16;
-/// Accepted connections that have sent nothing yet, besides those; with more, the oldest is closed, of one address if that
-/// has three quarters of them. So a client that is slow to send isn't closed because others connect and send nothing.
+/// Maximum number of accepted connections that have sent nothing yet, in addition; with more, the oldest is closed, of
+/// one address if that has three quarters of them. So a client that is slow to send isn't closed because others connect
+/// and send nothing.
 pub const SILENT_CONNECTIONS_MAX: usize = 512;
-/// From the first byte of a connection for probes to the end of its head.
+/// Time from the first byte of a connection for probes to the end of its head.
 pub const PROBE_HEAD_TIME_MAX: Duration = Duration::from_secs(2);
 /// Longest request head (request line, fields and the empty line), in bytes.
 pub const HEAD_BYTES_MAX: usize = 32 << 10;
 /// Fields of a request head.
 pub const HEAD_FIELDS_MAX: usize = 64;
-/// From the first byte of a head to its last.
+/// Time from the first byte of a head to its last.
 pub const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
-/// A connection without a byte of a next request is closed after this.
+/// Time without a byte of a next request after which a connection is closed.
 pub const IDLE_TIME_MAX: Duration = Duration::from_secs(30);
-/// Between two bytes of a request's body.
+/// Time between two bytes of a request's body.
 pub const BODY_STALL_MAX: Duration = Duration::from_secs(30);
 /// Time for a request's body, besides its size divided by [`BODY_RATE_MIN`].
 pub const BODY_TIME_BASE: Duration = Duration::from_secs(30);
@@ -47,7 +49,7 @@ pub const REQUESTS_PER_CONNECTION_MAX: u32 = 10_000;
 pub const LINGER_TIME_MAX: Duration = Duration::from_secs(2);
 /// Input discarded after the last response, in bytes.
 pub const LINGER_BYTES_MAX: u64 = 16 << 20;
-/// Connections at a time whose input is discarded; with more, the oldest is closed.
+/// Maximum number of connections whose input is discarded; with more, the oldest is closed.
 pub const LINGERING_MAX: usize = 64;
 /// Pause after an `accept` that failed, for example for lack of descriptors.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

@@ -86,12 +86,12 @@ impl HttpMetrics {
     /// Writes all families, with `prefix` before each name. Omits routes without requests.
     pub fn write(&self, prefix: &str, text: &mut MetricsText) {
         let counts = self.connections();
-        let gauges = [("http_connections_open", "Connections of clients that are open.", counts.open)];
+        let gauges = [("http_connections_open", "Open client connections.", counts.open)];
         let counters = [
-            ("http_connections_total", "Connections of clients that were taken.", counts.accepted),
+            ("http_connections_total", "Accepted client connections.", counts.accepted),
             ("http_connections_refused_total", "Connections refused because too many are open.", counts.refused),
-            ("http_connections_evicted_total", "Slow connections closed to make room.", counts.evicted),
-            ("http_accept_errors_total", "Failures to accept a connection.", counts.accept_errors),
+            ("http_connections_evicted_total", "Slow connections closed to make room for others.", counts.evicted),
+            ("http_accept_errors_total", "Failed attempts to accept a connection.", counts.accept_errors),
         ];
         for (name, help, value) in gauges {
             text.family(MetricKind::Gauge, &format!("{prefix}{name}"), help).sample(&[], value as f64);
@@ -104,7 +104,7 @@ impl HttpMetrics {
 
     fn write_routes(&self, prefix: &str, text: &mut MetricsText) {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        text.family(MetricKind::Counter, &format!("{prefix}http_requests_total"), "Requests answered, by route.");
+        text.family(MetricKind::Counter, &format!("{prefix}http_requests_total"), "Completed requests, by route.");
         let rows = || self.labels.iter().zip(&self.routes);
         for ((method, pattern), route) in rows() {
             for (at, class) in ["1xx", "2xx", "3xx", "4xx", "5xx"].into_iter().enumerate() {
@@ -116,7 +116,7 @@ impl HttpMetrics {
             }
         }
         let name = format!("{prefix}http_request_duration_seconds");
-        text.family(MetricKind::Histogram, &name, "From the whole head to the last byte of the answer.");
+        text.family(MetricKind::Histogram, &name, "Time from the complete head to the last byte of the response.");
         for ((method, pattern), route) in rows() {
             if route.took.count() > 0 {
                 route.took.write(&[("method", *method), ("route", *pattern)], text);

@@ -1,6 +1,6 @@
 //! HTTP server of the services.
 //!
-//! The way of a request, in the order of the modules:
+//! Path of a request, in the order of the modules:
 //!
 //! ```text
 //! acceptor       one thread: accepts, holds connections until a head is complete     shared: who is served
@@ -15,8 +15,8 @@
 //!
 //! tiny_http's own server is not used: it has no limits, and one failed `accept` ends it.
 //!
-//! Invariant: no client can use more than [`limits`] allow.
-//! Must not: know the services; they bring their routes, their state, and who may do what.
+//! Invariant: no client can use more than [`limits`] allow. Must not: know the services; they supply their routes,
+//! state and authorization.
 
 mod acceptor;
 mod address;

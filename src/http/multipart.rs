@@ -30,7 +30,7 @@ pub enum MultipartError {
     NoBoundary,
     #[error("the form is malformed: {what}")]
     Malformed { what: &'static str },
-    #[error("the form breaks off before its last delimiter")]
+    #[error("the form ends before its last delimiter")]
     Truncated,
     #[error("the form has more than {PARTS_MAX} parts")]
     TooManyParts,
@@ -169,7 +169,7 @@ impl<R: Read> Multipart<R> {
                 self.state = State::Body;
                 Ok(Some(head))
             }
-            _ => Err(MultipartError::Malformed { what: "a delimiter is followed by something else than a line's end" }),
+            _ => Err(MultipartError::Malformed { what: "a delimiter is not followed by a line ending" }),
         }
     }
 
@@ -210,7 +210,7 @@ impl<R: Read> Multipart<R> {
         if matches!(self.held(), b"" | b"\r\n") {
             return Ok(());
         }
-        Err(MultipartError::Malformed { what: "something follows its last delimiter" })
+        Err(MultipartError::Malformed { what: "data follows its last delimiter" })
     }
 
     fn take_head(&mut self) -> Result<PartHead, MultipartError> {
@@ -359,7 +359,7 @@ fn parse_head(bytes: &[u8]) -> Result<PartHead, MultipartError> {
         Ok(httparse::Status::Complete((length, fields))) if length == bytes.len() => fields,
         Ok(_) => return Err(malformed("the head of a part has an empty line within")),
         Err(httparse::Error::TooManyHeaders) => return Err(MultipartError::HeadTooLarge),
-        Err(_) => return Err(malformed("the head of a part is none")),
+        Err(_) => return Err(malformed("the head of a part is malformed")),
     };
     let mut dispositions = fields.iter().filter(|field| field.name.eq_ignore_ascii_case("content-disposition"));
     let disposition = dispositions.next().ok_or(malformed("a part has no `Content-Disposition`"))?;
@@ -371,12 +371,12 @@ fn parse_head(bytes: &[u8]) -> Result<PartHead, MultipartError> {
             && !["7bit", "8bit", "binary"].iter().any(|plain| field.value.eq_ignore_ascii_case(plain.as_bytes()))
     };
     if fields.iter().any(encoded) {
-        return Err(malformed("a part is encoded, which browsers don't do"));
+        return Err(malformed("a part has a transfer encoding, which browsers don't use"));
     }
     let text = std::str::from_utf8(disposition.value).map_err(|_| malformed("the name of a part is not UTF-8"))?;
     let (kind, parameters) = text.split_once(';').unwrap_or((text, ""));
     if !kind.trim().eq_ignore_ascii_case("form-data") {
-        return Err(malformed("a part is no `form-data`"));
+        return Err(malformed("a part is not `form-data`"));
     }
     let parameters = parameters_of(parameters).ok_or(malformed("the `Content-Disposition` of a part is malformed"))?;
     let value = |wanted: &str| parameters.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.clone());

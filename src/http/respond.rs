@@ -1,7 +1,7 @@
-//! Writes responses: tiny_http formats the head and chunks the body, this module decides what goes into them.
+//! Writes responses: tiny_http formats the head and chunks the body, this module decides their content.
 //!
-//! Invariants: every response carries the standard headers and its request id and says how its body ends; a body whose
-//! reader fails is never ended as if it were whole.
+//! Invariants: every response has the standard headers, its request id and a defined end of its body; a body whose
+//! reader fails is never ended as if it were complete.
 
 use std::cell::Cell;
 use std::io::{self, ErrorKind, Read, Write};
@@ -53,7 +53,7 @@ impl BodyEnd {
     }
 }
 
-/// What a response says besides its status, headers and body.
+/// The context of a response besides its status, headers and body.
 pub(super) struct Envelope<'a> {
     pub(super) request_id: &'a RequestId,
     pub(super) end: BodyEnd,
@@ -65,7 +65,7 @@ pub(super) struct Envelope<'a> {
 /// Why a response was not written to its end.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SendError {
-    #[error("the client took no more: {0}")]
+    #[error("the client stopped reading: {0}")]
     Client(io::Error),
     #[error("reading the body failed: {0}")]
     Body(io::Error),

@@ -92,8 +92,8 @@ impl Response {
         Ok(Self::reader(status, content_type, file, Some(length)))
     }
 
-    /// A body that is read while it is sent. With `length`, the connection ends if the reader gives fewer bytes; without,
-    /// the body is chunked, and stays incomplete if the reader fails.
+    /// A body that is read while it is sent. With `length`, the connection ends if the reader yields fewer bytes;
+    /// without, the body is chunked, and stays incomplete if the reader fails.
     pub fn reader(status: u16, content_type: &str, reader: impl Read + Send + 'static, length: Option<u64>) -> Self {
         let body = Body::Reader { reader: Box::new(reader), length };
         Self { body, ..Self::empty(status) }.with_header("Content-Type", content_type)

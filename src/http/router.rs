@@ -40,9 +40,9 @@ pub enum Caller {
     /// Not at all: the route is public. The body has [`super::limits::ANONYMOUS_BODY_TIME_MAX`], and the connection may be
     /// evicted while it waits for the client.
     Anonymous,
-    /// By what a browser attaches to requests of any page: a cookie, its address.
+    /// By credentials that a browser attaches to requests of any page: a cookie, its address.
     Ambient,
-    /// By a secret that the client itself sends. Such a request may name any host.
+    /// By a secret that the client itself sends. Such a request may use any host.
     Secret,
 }
 
@@ -138,7 +138,7 @@ pub struct Route<S: Service> {
     pub credential: S::Credential,
     pub body: BodyRule,
     pub priority: Priority,
-    /// Whether requests may name any host: the response is public, or requires a secret that browsers don't attach.
+    /// Whether requests may use any host: the response is public, or requires a secret that browsers don't attach.
     pub any_host: bool,
     pub handler: Handler<S>,
 }
@@ -302,7 +302,7 @@ fn not_allowed(mut methods: Vec<Method>) -> ApiError {
 
 fn too_large(body: BodyRule) -> ApiError {
     let message = match body {
-        BodyRule::Nothing => "this path takes no body".to_owned(),
+        BodyRule::Nothing => "this path accepts no body".to_owned(),
         BodyRule::Bytes { max, .. } | BodyRule::Stream { max, .. } => format!("the body is larger than {max} bytes"),
     };
     ApiError::new(ErrorCode::PayloadTooLarge, message)

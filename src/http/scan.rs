@@ -8,7 +8,7 @@ use super::refusal::RefusedRequest;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HeadState {
     Partial,
-    /// The head ends after this many bytes.
+    /// Maximum length of the head in bytes.
     Complete(usize),
     Malformed(Flaw),
 }

@@ -33,7 +33,7 @@ const READ_BYTES: usize = 64 << 10;
 /// A response up to this size doesn't hold its handler's slot while the client reads it.
 const DETACHED_BYTES_MAX: usize = 64 << 10;
 
-/// What to do with a connection after a response.
+/// The fate of a connection after a response.
 enum After {
     /// It may have another request.
     Keep(Connection),
@@ -275,7 +275,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// The body as the route wants it: in memory, or to be read by the handler.
+    /// The body in the form that the route requires: in memory, or to be read by the handler.
     fn take_body(
         &self,
         connection: &mut Connection,
@@ -314,7 +314,7 @@ impl Exchange<'_> {
         loop {
             let used = bytes.len();
             let left = declared.saturating_sub(used);
-            // At least one byte, to see the end.
+            // At least one byte, to detect the end.
             let room = if declared == 0 { READ_BYTES } else { left.clamp(1, READ_BYTES) };
             if declared == 0 && !memory.try_grow_to(used + room) {
                 return Err(self.overloaded(false).response);
@@ -348,7 +348,7 @@ impl Exchange<'_> {
     fn respond(&mut self, connection: Connection, response: Response, permit: Option<HandlerPermit>) -> After {
         let end = BodyEnd::of(&response, &self.head);
         self.status = response.status;
-        // A kept connection may be evicted while its client sends the next request. So it isn't kept if that is likely.
+        // A kept connection may be evicted while its client sends the next request, so it isn't kept if that is likely.
         let is_evictable = self.caller == Caller::Anonymous && self.shared.is_crowded(connection.permit.address());
         self.keep &= end != BodyEnd::Close && !is_evictable && !self.shared.is_stopping();
         let is_small = matches!(&response.body, Body::Bytes(bytes) if bytes.len() <= DETACHED_BYTES_MAX);

@@ -1,4 +1,4 @@
-//! What the threads of one server share, and the registry of connections that are being served.
+//! State shared by the threads of one server, and the registry of connections that are being served.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -39,20 +39,20 @@ pub(super) enum AcceptorMessage {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Evict {
     Any,
-    /// Those of one subscriber.
+    /// Those of one client address.
     From(IpAddr),
-    /// Those that have blocked a handler, by not reading the response, since then.
+    /// Those that have blocked a handler since then, by not reading the response.
     HandlerSince(Instant),
 }
 
 /// A connection that is being served.
 struct ServedConnection {
     client: Arc<TcpStream>,
-    /// The subscriber it comes from; none of a trusted proxy's.
+    /// The client address it counts against; none of a trusted proxy's.
     address: Option<IpAddr>,
     /// Since when an anonymous request has waited for its client: it may be evicted.
     evictable_since: Option<Instant>,
-    /// When the handler last gave something, if one runs.
+    /// Time of the last progress of its handler, if one runs.
     handler_active_at: Option<Instant>,
 }
 
@@ -78,7 +78,7 @@ pub(super) struct ServerShared {
     pub(super) limits: Arc<GuardLimits>,
     pub(super) trusted_proxies: Vec<AddressRange>,
     pub(super) hosts: AllowedHosts,
-    /// Connections by the peer's subscriber, except those of trusted proxies.
+    /// Connections by client address, except those of trusted proxies.
     pub(super) connections: Arc<ClientCounts>,
     /// Requests forwarded by trusted proxies, by the client they name.
     pub(super) forwarded: Arc<ClientCounts>,
@@ -172,13 +172,13 @@ impl ServerShared {
         self.served.lock().values().for_each(ServedConnection::cut);
     }
 
-    /// When the handler that has been silent longest exceeds its time.
+    /// When the handler that has made no progress longest exceeds its time limit.
     pub(super) fn next_silent_handler(&self) -> Option<Instant> {
         let oldest = self.served.lock().values().filter_map(|served| served.handler_active_at).min();
         oldest.and_then(|at| at.checked_add(self.limits.handler_silence_max))
     }
 
-    /// Cuts connections whose handler has been silent for too long.
+    /// Cuts connections whose handler has made no progress for too long.
     pub(super) fn cut_silent_handlers(&self, now: Instant) {
         for served in self.served.lock().values_mut() {
             let silence = served.handler_active_at.map(|at| now.saturating_duration_since(at));
@@ -193,7 +193,7 @@ impl ServerShared {
         }
     }
 
-    /// Since when the anonymous request has waited that has waited for its client longest.
+    /// The start of the longest wait of an anonymous request for its client.
     pub(super) fn longest_wait(&self, which: Evict) -> Option<Instant> {
         let served = self.served.lock();
         served.values().filter(|entry| entry.may_be_evicted(which)).filter_map(|entry| entry.evictable_since).min()
@@ -221,7 +221,7 @@ pub(super) struct ServedGuard {
 }
 
 impl ServedGuard {
-    /// `address`: the subscriber whose limit the connection counts against, if any.
+    /// `address`: the client address whose limit the connection counts against, if any.
     pub(super) fn new(
         shared: &Arc<ServerShared>,
         number: u64,
@@ -238,17 +238,17 @@ impl ServedGuard {
         self.shared.served.lock().get_mut(&self.number).map(change);
     }
 
-    /// The request waits for its client from now on, or no longer. For anonymous requests only.
+    /// Records that the request starts or stops waiting for its client. For anonymous requests only.
     pub(super) fn set_evictable(&self, evictable: bool) {
         self.update(|entry| entry.evictable_since = evictable.then(Instant::now));
     }
 
-    /// A handler runs from now on, or no longer.
+    /// Records that a handler starts or stops running.
     pub(super) fn set_handler(&self, running: bool) {
         self.update(|entry| entry.handler_active_at = running.then(Instant::now));
     }
 
-    /// The handler's response gave another piece.
+    /// Records progress of the handler's response.
     pub(super) fn handler_is_active(&self) {
         self.update(|entry| entry.handler_active_at = entry.handler_active_at.map(|_| Instant::now()));
     }

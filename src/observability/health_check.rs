@@ -19,7 +19,7 @@ struct State<T> {
     running: Option<Instant>,
 }
 
-/// The latest result of a check, and the check that is running. See the module.
+/// The latest result of a check, and the check in progress.
 #[derive(Debug)]
 pub struct CachedHealthCheck<T> {
     state: Mutex<State<T>>,

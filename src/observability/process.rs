@@ -17,7 +17,7 @@ pub fn write_process(text: &mut MetricsText) {
         (gauge, "process_resident_memory_bytes", "Memory of this process in RAM.", resident_bytes()),
         (counter, "process_cpu_seconds_total", "Processor time of this process.", stat.map(|stat| stat.cpu_s)),
         (gauge, "process_open_fds", "Open file descriptors.", open_files()),
-        (gauge, "process_max_fds", "File descriptors that may be open.", files_max()),
+        (gauge, "process_max_fds", "Limit of open file descriptors.", files_max()),
         (gauge, "process_start_time_seconds", "When this process started, in seconds since 1970.", started),
     ];
     for (kind, name, help, value) in families {
@@ -26,7 +26,7 @@ pub fn write_process(text: &mut MetricsText) {
         }
     }
     let version = [("version", env!("CARGO_PKG_VERSION"))];
-    text.family(gauge, "lakemill_build_info", "What runs.").sample(&version, 1.0);
+    text.family(gauge, "lakemill_build_info", "Version and build of the program.").sample(&version, 1.0);
 }
 
 /// Fields of `/proc/self/stat`, in seconds.

@@ -67,7 +67,7 @@ impl ExpressionSet {
                 return Err(ExpressionFailure(format!("column `{name}` is {found}, expected {ty}")));
             }
         }
-        batch.project(inputs).map_err(|error| ExpressionFailure(format!("choosing columns: {error}")))
+        batch.project(inputs).map_err(|error| ExpressionFailure(format!("selecting columns: {error}")))
     }
 
     /// The text of an expression; empty if the set doesn't have it.
@@ -167,13 +167,13 @@ pub enum EvaluationError {
 
 /// Evaluating a batch ended its process, also when retried.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("evaluating expressions ended its process: {cause}")]
+#[error("evaluating expressions crashed its process: {cause}")]
 pub struct EvaluationEnded {
     /// What happened to the process.
     pub cause: String,
     /// The smallest range of rows of the batch that is known to end it.
     pub rows: Range<usize>,
-    /// The expression that ended it, where it could be found.
+    /// The expression that ended it, if it was found.
     pub id: Option<ExpressionId>,
 }
 

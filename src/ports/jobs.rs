@@ -159,9 +159,9 @@ pub trait JobQueue: Send + Sync {
     /// stays pending, to be reclaimed.
     fn refund_attempt(&self, lease: &JobLease) -> KvResult<bool>;
 
-    /// Ends the job: acknowledges its entry, keeps `job` (terminal) as its record for an hour, deletes its changed keys, and
-    /// releases the lock. The terminal record in the object store must be written first. Unless the job completed, the
-    /// waiting jobs and the next window of the pipeline look at all keys.
+    /// Ends the job: acknowledges its entry, keeps `job` (terminal) as its record for an hour, deletes its changed
+    /// keys, and releases the lock. The terminal record in the object store must be written first. Unless the job
+    /// completed, the waiting jobs and the next window of the pipeline check all keys.
     fn finish(&self, lease: &JobLease, job: &Job) -> KvResult<ReleaseOutcome>;
 
     /// Moves an entry without a valid pipeline, pending for any consumer, to the dead letters.
@@ -182,7 +182,7 @@ pub enum EnqueueOutcome {
 /// Result of [`JobRegistry::cancel`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CancelOutcome {
-    /// The worker ends it soon; a waiting job becomes due for that.
+    /// The worker ends it soon; a waiting job becomes due for this.
     Requested,
     /// The job is already publishing.
     TooLate,
@@ -234,7 +234,7 @@ pub trait JobRegistry: Send + Sync {
     /// jobs that were enqueued before it are dropped when they start.
     fn drop_pipeline(&self, pipeline: &Slug) -> KvResult<()>;
 
-    /// Removes the tombstone. The next window's job looks at all keys.
+    /// Removes the tombstone. The next window's job checks all keys.
     fn revive_pipeline(&self, pipeline: &Slug) -> KvResult<()>;
 }
 
@@ -266,6 +266,6 @@ pub trait PipelineLocks: Send + Sync {
     /// Extends the lock to `ttl` from now.
     fn renew(&self, hold: &PipelineLock, ttl: Duration) -> KvResult<ReleaseOutcome>;
 
-    /// As [`JobQueue::requeue`] releases it.
+    /// Like a release by [`JobQueue::requeue`].
     fn release(&self, hold: &PipelineLock) -> KvResult<ReleaseOutcome>;
 }

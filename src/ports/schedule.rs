@@ -2,9 +2,9 @@
 //!
 //! Contract: as in [`super::jobs`]. A window becomes exactly one job, also under races and crashes.
 //!
-//! A window keeps the keys that its events named, and hands them to its job in the step that fires it. Whenever keys may be
-//! missing, the job looks at all: too many keys, an event without keys, an event of a program that doesn't record keys, a
-//! job of the pipeline that did not complete, or a window that was closed without a job.
+//! A window keeps the keys that its events named, and passes them to its job in the step that fires it. Whenever keys
+//! may be missing, the job checks all: too many keys, an event without keys, an event of a program that doesn't record
+//! keys, a job of the pipeline that did not complete, or a window that was closed without a job.
 
 use chrono::{DateTime, Utc};
 
@@ -19,7 +19,7 @@ pub struct Cursor(pub String);
 /// Why a window is closed without a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CloseReason {
-    /// The pipeline has no automatic runs: the job of its next window looks at all keys.
+    /// The pipeline has no automatic runs: the job of its next window checks all keys.
     AutoRunOff,
     /// The pipeline doesn't exist: nothing is kept.
     PipelineGone,
@@ -38,7 +38,7 @@ pub trait Schedule: Send + Sync {
         self.record_changes(&changes)
     }
 
-    /// The keys that a job's window handed to it: all for any other job, and if they were lost.
+    /// The keys of the job's window: all for any other job, and if they were lost.
     fn changed_keys(&self, job_id: &JobId) -> KvResult<ChangedKeys>;
 
     /// When the pipeline's window was opened; `None` if it has none.
@@ -50,11 +50,11 @@ pub trait Schedule: Send + Sync {
     /// When the pipeline's window is due; `None` if it has none.
     fn window_due_at(&self, pipeline: &Slug) -> KvResult<Option<DateTime<Utc>>>;
 
-    /// Closes a due window, enqueues `job` and hands it the window's keys, in one step. False if the window is not due, or
-    /// no longer open.
+    /// Closes a due window, enqueues `job` and passes it the window's keys, in one step. False if the window is not
+    /// due, or no longer open.
     fn fire_window(&self, job: &Job) -> KvResult<bool>;
 
-    /// Closes a due window without a job. False as for [`Schedule::fire_window`].
+    /// Closes a due window without a job. False under the same conditions as [`Schedule::fire_window`].
     fn close_window(&self, pipeline: &Slug, reason: CloseReason) -> KvResult<bool>;
 
     /// Moves up to `limit` due jobs to the stream; returns how many.

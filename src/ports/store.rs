@@ -297,7 +297,7 @@ pub trait ObjectStore: Send + Sync {
     fn request_counts(&self) -> RequestCounts;
 }
 
-/// What only a store on this machine can do. A wrapper forwards [`ObjectStore::local`] as a whole.
+/// Operations that only a store on this machine supports. A wrapper forwards [`ObjectStore::local`] as a whole.
 pub trait LocalStore: Send + Sync {
     /// Whether another process may still be writing the object in place; false for a missing object. Must cost no more
     /// than a HEAD: it is called for every source of a run.
@@ -305,9 +305,9 @@ pub trait LocalStore: Send + Sync {
         Ok(false)
     }
 
-    /// Hard-links an object's file to `into`; false if that is not possible, and the caller must read the object instead.
-    /// The link keeps the bytes that the object has (of this tag, if one is given) whatever happens to it. It must not be
-    /// written.
+    /// Hard-links an object's file to `into`; false if that is not possible, and the caller must read the object
+    /// instead. The link keeps the current bytes (of this tag, if one is given) whatever happens to the object. It must
+    /// not be written.
     ///
     /// # Errors
     /// `NotFound` and `PreconditionFailed`, as [`ObjectStore::get`].
@@ -321,7 +321,7 @@ pub trait LocalStore: Send + Sync {
     }
 }
 
-/// [`LocalStore`], with the answers that hold for every remote store.
+/// [`LocalStore`], with defaults that hold for every remote store.
 impl dyn ObjectStore + '_ {
     /// Whether calls wait for a network, so that many in parallel take hardly longer than one.
     pub fn is_remote(&self) -> bool {

@@ -1,7 +1,7 @@
 //! Detects threads that hang.
 //!
-//! A watched thread pings in each round of its loop, and marks its waits for others: a slow or unavailable store is no
-//! hang. What it waits for has its own timeouts; only a wait far beyond them counts as a hang.
+//! A watched thread pings in each round of its loop, and marks its waits for others: waiting for a slow or unavailable
+//! store is not a hang. The calls in a wait have their own timeouts; only a wait far beyond them counts as a hang.
 
 use std::fmt;
 use std::sync::Arc;
@@ -108,7 +108,7 @@ impl Watchdog {
 }
 
 impl WatchedThread {
-    /// A handle that no watchdog looks at.
+    /// A handle that no watchdog checks.
     pub fn unwatched() -> Self {
         Watchdog::default().watch_short_lived("unwatched", Duration::MAX)
     }

@@ -50,7 +50,7 @@ pub const COMPARISONS: &[&str] = &[
     "COMPARE_DISTINCT_FROM",
     "COMPARE_NOT_DISTINCT_FROM",
 ];
-/// Functions whose result is as large as an argument says, with the index of that argument. DuckDB's memory limit doesn't
+/// Functions whose result size is given by an argument, with the index of that argument. DuckDB's memory limit doesn't
 /// count their strings, so the size is limited here.
 pub const GROWING: &[(&str, usize)] = &[
     ("array_resize", 1),
@@ -90,7 +90,7 @@ pub struct Scope<'a> {
     pub later: &'a [String],
 }
 
-/// Checks a parsed expression; returns the columns that it uses, or everything wrong with it.
+/// Checks a parsed expression; returns the columns that it uses, or all violations.
 pub fn check(
     tree: &Tree,
     text: &str,
@@ -200,7 +200,7 @@ impl Walk<'_> {
         let hint = if self.scope.columns.iter().any(|column| column == &dotted) {
             format!("; a column of that name is written `\"{dotted}\"`")
         } else {
-            "; columns are named alone, without a table".to_owned()
+            "; write columns without a table name".to_owned()
         };
         self.once(InvalidExpression {
             kind: ProblemKind::UnknownColumn,
@@ -212,16 +212,19 @@ impl Walk<'_> {
         let at = self.at(node);
         if known(name) == Known::Changing {
             self.once(InvalidExpression::new(format!(
-                "`{name}`{at} is not the same at every run; an expression may use only the row's own values"
+                "`{name}`{at} differs between runs; an expression may use only the row's own values"
             )));
             return;
         }
         let message = if self.scope.later.iter().any(|column| column.eq_ignore_ascii_case(name)) {
-            format!("column `{name}`{at} is not computed yet here; an expression may use the columns before its own")
+            format!(
+                "column `{name}`{at} is not computed yet here; an expression may use only earlier computed \
+             columns"
+            )
         } else if let Some(near) = nearest(name, self.scope.columns.iter().map(String::as_str)) {
             format!("unknown column `{name}`{at}; did you mean `{near}`?")
         } else if self.text.contains(&format!("\"{name}\"")) {
-            format!("unknown column `{name}`{at}; text is written in single quotes: `'{name}'`")
+            format!("unknown column `{name}`{at}; write text in single quotes: `'{name}'`")
         } else {
             format!("unknown column `{name}`{at}; columns here: {}", listed(self.scope.columns))
         };
@@ -238,7 +241,7 @@ impl Walk<'_> {
         } else if known(&name) != Known::Allowed {
             self.refuse_function(node, &name);
         } else if name == "age" && children.len() < 2 {
-            self.refuse(node, "`age` of one argument counts from today; give it two".to_owned());
+            self.refuse(node, "`age` with one argument counts from today; give it two".to_owned());
         }
         self.growth(node, &name, children);
         let takes_lambda = LAMBDA_FUNCTIONS.contains(&name.as_str());
@@ -260,7 +263,7 @@ impl Walk<'_> {
         let sizes: Vec<&Tree> =
             if *place == usize::MAX { children.iter().collect() } else { children.get(*place).into_iter().collect() };
         if !sizes.into_iter().all(is_small_literal) {
-            self.refuse(node, format!("`{name}` takes its size as a number written out, at most {GROWTH_MAX}"));
+            self.refuse(node, format!("`{name}` needs its size as a literal number, at most {GROWTH_MAX}"));
         }
     }
 
@@ -274,7 +277,7 @@ impl Walk<'_> {
         for parameter in parameters {
             match parameter.list("column_names") {
                 [Tree::Text(name)] => self.lambdas.push(name.clone()),
-                _ => self.refuse(node, "a lambda's parameters are names: `lambda x: x + 1`".to_owned()),
+                _ => self.refuse(node, "a lambda's parameters must be names: `lambda x: x + 1`".to_owned()),
             }
         }
         self.expression(node.get("expr"), depth + 1);
@@ -289,17 +292,17 @@ impl Walk<'_> {
                 "max" => "; for the greatest of several values of one row write `greatest(a, b)`",
                 _ => "",
             };
-            format!("`{name}`{at} sums up many rows; an expression sees one row at a time{instead}")
+            format!("`{name}`{at} aggregates rows; an expression sees one row at a time{instead}")
         } else if name == "unnest" {
-            format!("`unnest`{at} makes several rows of one; an expression gives one value")
+            format!("`unnest`{at} creates several rows; an expression returns one value")
         } else if name == "error" {
             format!("`error`{at} can't be used; write a check with `assert` instead")
         } else if known(name) == Known::Changing {
-            format!("`{name}`{at} does not give the same value for the same row at every run")
+            format!("`{name}`{at} does not return the same value for the same row in every run")
         } else if let Some(near) = nearest(name, super::names::functions()) {
-            format!("function `{name}`{at} is not among those that expressions may use; did you mean `{near}`?")
+            format!("function `{name}`{at} is not supported in expressions; did you mean `{near}`?")
         } else {
-            format!("function `{name}`{at} is not among those that expressions may use")
+            format!("function `{name}`{at} is not supported in expressions")
         };
         self.once(InvalidExpression::new(message));
     }
@@ -348,7 +351,7 @@ fn listed(names: &[String]) -> String {
     text
 }
 
-/// Why the format of `format` or `printf` could make a text without bound; nothing for other functions.
+/// Why the format of `format` or `printf` could create a text of unbounded length; nothing for other functions.
 pub fn unbounded_format(name: &str, children: &[Tree]) -> Option<String> {
     if !matches!(name, "format" | "printf") {
         return None;
@@ -356,7 +359,7 @@ pub fn unbounded_format(name: &str, children: &[Tree]) -> Option<String> {
     let literal = children.first().map(|child| child.get("value").text("value")).filter(|text| !text.is_empty());
     let wide = |text: &str| text.split(|c: char| !c.is_ascii_digit()).any(|run| run.len() > FORMAT_DIGITS_MAX);
     literal.is_none_or(|text| wide(text) || text.contains('*')).then(|| {
-        format!("the format of `{name}` must be a text in quotes, with fields of at most {FORMAT_DIGITS_MAX} digits")
+        format!("the format of `{name}` must be a quoted text, with fields of at most {FORMAT_DIGITS_MAX} digits")
     })
 }
 

@@ -1,4 +1,4 @@
-//! Classifies DuckDB's errors and rewords their messages for people.
+//! Classifies DuckDB's errors and rewords their messages for users.
 //!
 //! Invariant: no message of [`plain`] has a stack trace, or a path of this machine or of DuckDB's build machine.
 
@@ -7,7 +7,7 @@ use crate::ports::expressions::ExpressionFailure;
 /// Longest message, in characters.
 const MESSAGE_CHARS_MAX: usize = 600;
 /// Replaces DuckDB's message, which names a setting that can't be changed.
-const TOO_DEEP: &str = "nested too deep; give parts of it names with `WITH`";
+const TOO_DEEP: &str = "nested too deep; move parts of it into `WITH`";
 
 /// Starts of the parts about DuckDB's code.
 const TRACES: &[&str] = &["Stack Trace", "This error signals an assertion failure"];
@@ -26,7 +26,7 @@ const ENGINE_ERRORS: &[&str] = &[OUT_OF_MEMORY, "INTERNAL", "FATAL", "IO", "Inte
 /// A failure of DuckDB itself, not of a text or a value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EngineFailure {
-    #[error("DuckDB needs more memory than it may have")]
+    #[error("DuckDB needs more memory than its limit")]
     OutOfMemory,
     #[error("{0}")]
     Other(String),

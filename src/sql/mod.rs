@@ -1,7 +1,7 @@
 //! SQL through DuckDB: expressions of a mapping and whole statements, each checked against an allow-list and run in child
 //! processes ([`sandbox`]).
 //!
-//! Invariant: only [`sandbox::child`] opens DuckDB. No text of a person is prepared before [`allow`] or [`statement`]
+//! Invariant: only [`sandbox::child`] opens DuckDB. A user's text is prepared only after [`allow`] or [`statement`]
 //! passed it. A set without expressions starts no process.
 
 mod allow;
@@ -31,7 +31,7 @@ fn deep_stack() -> std::thread::Builder {
 /// Runs `work` on a thread with a deep stack.
 ///
 /// # Errors
-/// Those of `work`; the thread can't be started; `work` panicked.
+/// Errors of `work`; the thread can't be started; `work` panicked.
 pub fn on_deep_stack<T: Send>(work: impl FnOnce() -> Result<T, EngineFailure> + Send) -> Result<T, EngineFailure> {
     std::thread::scope(|scope| {
         let thread = deep_stack()

@@ -151,7 +151,7 @@ pub const AGGREGATES: &[&str] = &[
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Known {
     Allowed,
-    /// Not the same at every run.
+    /// Its value may differ between runs.
     Changing,
     Other,
 }

@@ -1,6 +1,6 @@
 //! Builds the queries of an evaluator.
 //!
-//! Invariant: they contain a person's text only as `(` newline text newline `)`, and only after the allow-list passed it.
+//! Invariant: they contain a user's text only as `(` newline text newline `)`, and only after the allow-list passed it.
 
 use std::collections::BTreeSet;
 

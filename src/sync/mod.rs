@@ -1,13 +1,13 @@
 //! Synchronisation of threads: values to wait for, permits, shared calls, backoff, parallel maps.
 //!
 //! - [`Monitor`]: a value that threads wait on.
-//! - [`Semaphore`]: bounds how much of something is used at a time: calls, bytes.
-//! - [`SingleFlight`]: concurrent callers of one key share a call.
+//! - [`Semaphore`]: bounds concurrent use of something: calls, bytes.
+//! - [`SingleFlight`]: concurrent callers with one key share a call.
 //! - [`Backoff`]: the pauses between attempts.
 //! - [`parallel_map`]: maps a slice on several threads.
 //!
-//! Locks are `parking_lot`'s, which a panic doesn't poison: state that a panic could leave half changed is restored by
-//! drop guards.
+//! Locks are `parking_lot`'s, which a panic doesn't poison: drop guards restore state that a panic could leave half
+//! changed.
 
 mod backoff;
 mod monitor;

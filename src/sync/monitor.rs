@@ -36,7 +36,7 @@ impl<T> Monitor<T> {
         result
     }
 
-    /// Waits until `condition`, evaluated now and after each change, returns something; `None` after `timeout`.
+    /// Waits until `condition`, evaluated now and after each change, returns a value; `None` after `timeout`.
     pub fn wait<R>(&self, timeout: Duration, mut condition: impl FnMut(&mut T) -> Option<R>) -> Option<R> {
         let start = Instant::now();
         let mut value = self.lock();

@@ -1,11 +1,11 @@
-//! Bounds how much of something is used at a time.
+//! Bounds concurrent use of a resource.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::Monitor;
 
-/// A number of permits: calls at a time, bytes in memory. Clones share them.
+/// A number of permits: concurrent calls, bytes in memory. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Semaphore {
     available: Arc<Monitor<usize>>,
@@ -29,7 +29,7 @@ impl Semaphore {
         self.total
     }
 
-    /// A permit for nothing, to be grown.
+    /// An empty permit, to be grown.
     pub fn empty(&self) -> Permit {
         self.permit(0)
     }

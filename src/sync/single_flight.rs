@@ -1,4 +1,4 @@
-//! Concurrent callers of one key share a call.
+//! Concurrent callers with one key share a call.
 //!
 //! Invariant: a caller gets the result of a call that began after it asked, so that it sees everything done before.
 
@@ -19,7 +19,7 @@ struct Flight<T> {
     begun: u64,
     running: bool,
     waiting: usize,
-    /// The last call that succeeded, with its number, while anybody waits.
+    /// The last call that succeeded, with its number, while threads wait for it.
     result: Option<(u64, Arc<T>)>,
 }
 
@@ -39,7 +39,7 @@ impl<K: Eq + Hash + Clone, T> SingleFlight<K, T> {
     /// Runs `call`, or waits for the next call of the same key by another thread and shares its result.
     ///
     /// # Errors
-    /// Those of `call`. A failed call is not shared: the threads that waited for it call again.
+    /// Errors of `call`. A failed call is not shared: the threads that waited for it call again.
     pub fn run<E>(&self, key: &K, call: impl FnOnce() -> Result<T, E>) -> Result<Arc<T>, E> {
         let mut flights = self.flights.lock();
         let wanted = flights.entry(key.clone()).or_default().begun + 1;
@@ -74,7 +74,7 @@ impl<K: Eq + Hash + Clone, T> SingleFlight<K, T> {
         Ok(result)
     }
 
-    /// Removes what nobody runs or waits for.
+    /// Removes entries that no thread runs or waits for.
     fn tidy(flights: &mut HashMap<K, Flight<T>>, key: &K) {
         if let Some(flight) = flights.get_mut(key)
             && flight.waiting == 0
@@ -113,8 +113,8 @@ mod tests {
 
     const CALLERS: usize = 20;
 
-    /// Holds a call until 20 others wait for its key. Returns how many calls followed, of which the first `failing`
-    /// fail, and how many callers got an error.
+    /// Holds a call until 20 others wait for its key. Returns the number of later calls, of which the first `failing`
+    /// fail, and the number of callers that got an error.
     fn calls_after_held_call(failing: usize) -> (usize, usize) {
         let flights = SingleFlight::<u8, ()>::default();
         let (calls, failed) = (AtomicUsize::new(0), AtomicUsize::new(0));

@@ -21,7 +21,7 @@ const RANDOM_CHARS: usize = 12;
 const SWEPT_MAX: usize = 100_000;
 const LOCK: &str = "lock";
 
-/// See the module.
+/// A folder that is removed when dropped; its lock file shows other processes that it is in use.
 #[derive(Debug)]
 pub struct ProcessFolder {
     path: PathBuf,
@@ -41,8 +41,8 @@ impl ProcessFolder {
         Self::make_in(root, "", name)
     }
 
-    /// As [`ProcessFolder::make`], in a folder shared with other programs, such as the one for temporary files: with a random
-    /// name after `prefix`, and removing only folders with that prefix.
+    /// Like [`ProcessFolder::make`], in a folder shared with other programs, such as the one for temporary files: with
+    /// a random name after `prefix`, and removing only folders with that prefix.
     ///
     /// # Errors
     /// As [`ProcessFolder::make`].
@@ -67,7 +67,7 @@ impl ProcessFolder {
 
 impl Drop for ProcessFolder {
     fn drop(&mut self) {
-        // What can't be removed now is by the next process.
+        // Folders that can't be removed now are removed by the next process.
         if std::fs::remove_dir_all(&self.path).is_ok() {
             let _ = std::fs::remove_file(&self.lock_path);
         }

@@ -1,12 +1,12 @@
 //! A lock on a file that is held until the process ends, however it ends.
 //!
-//! It is a POSIX record lock. A forked child holds a `flock` of its parent until it executes another program, so the lock
-//! of a killed process would stay taken for a moment; record locks are not inherited. They have two pitfalls: a process is
-//! granted a second one, and loses its lock when it closes any descriptor of the file. So the files that this process
-//! locks are registered, and none of them is opened again.
+//! It is a POSIX record lock. A forked child holds a `flock` of its parent until it executes another program, so the
+//! lock of a killed process would stay taken for a moment; record locks are not inherited. They have two pitfalls: a
+//! process is granted a second one, and loses its lock when it closes any descriptor of the file. So locked files are
+//! registered, and none of them is opened again.
 //!
-//! Must not: be used for files that a sweep opens to check whether their owner lives: the owner's own sweep would release
-//! its lock.
+//! Must not: be used for files that a sweep opens to check whether their owner lives: the owner's own sweep would
+//! release its lock.
 
 use parking_lot::Mutex;
 use std::fs::{File, OpenOptions};
@@ -23,7 +23,7 @@ const TEXT_BYTES_MAX: u64 = 4_096;
 /// Device and inode of each file that this process has locked.
 static HELD: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
 
-/// See the module.
+/// A locked file; unlocked when dropped.
 #[derive(Debug)]
 pub struct ProcessLock {
     id: (u64, u64),

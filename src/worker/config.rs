@@ -30,16 +30,16 @@ pub(super) fn check(expressions: &dyn Expressions, slug: &Slug, text: &str) -> R
     validate(text, expressions).map_err(|problems| invalid(slug, &problems))
 }
 
-/// Whether events start runs of the pipeline. A missing or unreadable config counts as yes, so that a run reports what
-/// is wrong with it.
+/// Whether events start runs of the pipeline. A missing or unreadable config counts as yes, so that a run reports the
+/// problem.
 pub(super) fn auto_run(text: &Result<String, RunError>) -> bool {
     let Ok(text) = text else { return true };
     let config: Result<serde_json::Value, _> = serde_json::from_str(text);
     config.ok().and_then(|config| config.get("auto_run")?.as_bool()).unwrap_or(true)
 }
 
-/// Whether a pipeline without config doesn't exist: its folders hold nothing but records of jobs, or what an unfinished
-/// create, import or rename has there. False if the store fails.
+/// Whether a pipeline without config doesn't exist: its folders contain only records of jobs, or objects of an
+/// unfinished create, import or rename. False if the store fails.
 pub(super) fn is_gone(shared: &WorkerShared, slug: &Slug) -> bool {
     matches!(is_in_use(&*shared.store, slug, &Bucket::ALL), Ok(false))
         || matches!(shared.store.head(Bucket::Pipelines, &unfinished_key(slug)), Ok(Some(_)))
@@ -57,7 +57,7 @@ pub(super) fn read_text(shared: &WorkerShared, slug: &Slug) -> Result<String, Ru
         Err(error) => return Err(store_error(error)),
     };
     let mut bytes = Vec::new();
-    // One byte more than allowed shows that it is too large.
+    // One byte more than allowed, to detect a longer one.
     reader.body.take(CONFIG_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(|source| {
         let (bucket, key) = (Bucket::Pipelines, key.clone());
         store_error(StoreError::Transient { bucket, key, operation: "reading", source })
@@ -75,7 +75,7 @@ pub(super) fn read_text(shared: &WorkerShared, slug: &Slug) -> Result<String, Ru
 fn not_found(slug: &Slug) -> RunError {
     let key = config_key(slug);
     RunError::new(RunErrorCode::PipelineConfigNotFound, format!("the pipeline `{slug}` has no config"))
-        .detail(format!("put one at `{key}` in the pipelines bucket"))
+        .detail(format!("create one at `{key}` in the pipelines bucket"))
         .path(key)
 }
 

@@ -1,6 +1,6 @@
 //! Lets a job run exclusively in its process.
 //!
-//! A job whose workers died may take down jobs that run beside it, so its last attempt runs alone.
+//! A job whose workers died may crash jobs that run beside it, so its last attempt runs alone.
 
 use std::time::Duration;
 

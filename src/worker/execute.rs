@@ -176,7 +176,7 @@ fn outcome(run: &Run<'_>, refused: Option<RunError>) -> Outcome {
 
 fn worker_lost(run: &Run<'_>, attempts_max: u32) -> RunError {
     let lost = run.start.lost_starts;
-    let message = format!("the job was started {attempts_max} times, and its worker died or was killed {lost} times");
+    let message = format!("the job was started {attempts_max} times; its worker died or was killed {lost} times");
     RunError::new(RunErrorCode::WorkerLost, message)
         .detail("check the logs of the workers and of the system (out of memory?), then run it again with less data or more memory")
 }

@@ -40,9 +40,9 @@ pub(super) enum Outcome {
     Failed(RunError),
     /// The job has its terminal record already.
     Recorded(Box<Job>),
-    /// The worker stops: requeued without using an attempt.
+    /// The worker stops: requeued without charging an attempt.
     Requeued,
-    /// The machine has no thread for the run: requeued without using an attempt.
+    /// The machine has no thread for the run: requeued without charging an attempt.
     HostExhausted(std::io::Error),
 }
 
@@ -78,7 +78,7 @@ impl Finish<'_> {
     /// The terminal record, if the job has one already.
     ///
     /// # Errors
-    /// The store's error.
+    /// Errors of the store.
     pub(super) fn found_record(&self) -> Result<Option<Box<Job>>, RunError> {
         let message = &self.run.message;
         let why = match history::read(&*self.run.shared.store, &message.pipeline, &message.job_id) {
@@ -160,7 +160,7 @@ impl Finish<'_> {
         self.retry("refunding an attempt", || self.run.shared.kv.refund_attempt(&self.run.start.lease));
     }
 
-    /// The worker stops: requeues the job without using an attempt.
+    /// The worker stops: requeues the job without charging an attempt.
     fn requeue_at_stop(&self, job: &Job) {
         let running = self.run.job.clone();
         let error = job.error.clone();
@@ -226,8 +226,8 @@ impl Finish<'_> {
         }
     }
 
-    /// Whether the record would be the only object of its pipeline, which would be listed because of it. The job is shown
-    /// for an hour, like any ended job.
+    /// Whether the record would be the only object of its pipeline, which would be listed because of it. The job is
+    /// shown for an hour, like any ended job.
     fn is_of_no_pipeline(&self, job: &Job) -> bool {
         let missing = |error: &RunError| error.code == RunErrorCode::PipelineConfigNotFound;
         job.error.as_ref().is_some_and(missing) && config::is_gone(self.run.shared, &job.pipeline)
@@ -318,8 +318,8 @@ impl Finish<'_> {
         }
     }
 
-    /// Retries a call to the key-value store: without limit while the worker works, since it could claim nothing anyway; once
-    /// it drains, until another worker would reclaim the entry.
+    /// Retries a call to the key-value store: without limit while the worker works, since it could claim nothing
+    /// anyway; once it drains, until another worker would reclaim the entry.
     fn retry<T>(&self, what: &'static str, call: impl FnMut() -> crate::ports::kv::KvResult<T>) -> Option<T> {
         let stopping = &self.run.shared.stopping;
         let pause = || {
@@ -330,7 +330,8 @@ impl Finish<'_> {
         retry_until(what, Duration::MAX, call, pause, give_up).ok()
     }
 
-    /// Whether the worker has drained for so long that another one reclaims the entry. `since`: when that was first seen.
+    /// Whether the worker has drained for so long that another one reclaims the entry. `since`: when that was first
+    /// seen.
     fn has_drained_long(&self, since: &mut Option<Instant>) -> bool {
         if self.run.shared.stopping.phase() == Phase::Working {
             return false;

@@ -13,16 +13,16 @@ use crate::runtime::threads::Instant;
 use crate::runtime::watchdog::RESPONSE_WAIT_MAX;
 use crate::sync::Monitor;
 
-/// Before the first report: a shorter job needs none, since its start shows that it runs.
+/// Delay of the first report: a shorter job needs none, since its start shows that it runs.
 const REPORT_FIRST: Duration = Duration::from_millis(50);
-/// How often progress is reported while it changes.
+/// Interval of progress reports while progress changes.
 const REPORT_EVERY: Duration = Duration::from_millis(500);
-/// How often a report is sent without a change: it also receives cancellations.
+/// Interval of reports without a change: a report also receives cancellations.
 const REPORT_UNCHANGED_EVERY: Duration = Duration::from_secs(2);
 /// Longest pause after a failed heartbeat; otherwise a third of the interval.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// Ends the threads of a run.
+/// Stops the threads of a run.
 #[derive(Debug, Default)]
 pub(super) struct ShutdownSignal {
     sent: Monitor<bool>,

@@ -1,4 +1,4 @@
-//! Observes a run for the worker: receives its progress, and stops it when it must stop.
+//! Observes a run for the worker: receives its progress, and stops it on request.
 
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::runtime::Clock;
 /// Pause before a call to the key-value store is retried.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// See the module.
+/// The observer of a run.
 pub(super) struct Watch {
     kv: Arc<dyn JobQueue>,
     clock: Arc<dyn Clock>,
@@ -110,12 +110,12 @@ impl Watch {
         self.lease.remaining().map(drop).map_err(|_| Stop::LeaseLost)
     }
 
-    /// Reports this from now on instead of the progress.
+    /// Reports this job from now on instead of the progress.
     pub(super) fn report_as(&self, job: &Job) {
         *self.fixed_report.lock() = Some(job.clone().without_sources());
     }
 
-    /// The job as it is reported now.
+    /// The job in its current state for reports.
     pub(super) fn reported(&self, running: &Job) -> Job {
         let fixed = self.fixed_report.lock().clone();
         fixed.unwrap_or_else(|| Job { progress: Some(self.progress_now()), ..running.clone() })

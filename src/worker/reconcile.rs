@@ -30,7 +30,7 @@ pub(super) const COMPARING_TIME_MAX: Duration = Duration::from_secs(6 * 3_600);
 const RECHECKS_PER_ROUND: usize = 100;
 const RECHECK_HOLD: Duration = Duration::from_secs(120);
 
-/// The differences for which a run was requested last: one that keeps failing is not requested again until something
+/// The differences for which a run was last requested: a run that keeps failing is not requested again until something
 /// changes.
 pub(super) type Requested = BTreeMap<Slug, Reason>;
 
@@ -66,12 +66,12 @@ impl From<KvError> for ReconcileError {
     }
 }
 
-/// Which pipelines are compared.
+/// The pipelines to compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Which {
     /// Those without an active job. The others are compared as soon as they have none.
     Idle,
-    /// All: there may be no next time.
+    /// All of them: there may be no next time.
     All,
 }
 
@@ -118,7 +118,7 @@ fn check(
         Some(_) | None => {}
     }
     let done = if is_initialized { all(shared, requested, Which::Idle)? } else { after_lost_data(shared, requested)? };
-    // Tells the next loss of data from this one.
+    // Distinguishes the next loss of data from this one.
     *initialized |= done;
     if done {
         *compared = Some(Instant::now());
@@ -142,9 +142,9 @@ fn log_lost_data(shared: &WorkerShared) -> Result<(), String> {
     Ok(())
 }
 
-/// Compares every pipeline, then marks the key-value store as initialized; false if that has to be repeated. A lock that no
-/// other worker uses detects whether the store lost its data again meanwhile, and with it the extended windows: then
-/// the lock is gone as well.
+/// Compares every pipeline, then marks the key-value store as initialized; false if that has to be repeated. A lock
+/// that no other worker uses detects whether the store lost its data again meanwhile, and with it the extended windows:
+/// then the lock is gone as well.
 fn after_lost_data(shared: &WorkerShared, requested: &mut Requested) -> Result<bool, String> {
     let name = format!("comparing by {}", shared.options.name);
     let token = uuid::Uuid::new_v4().to_string();
@@ -178,7 +178,7 @@ fn recheck(shared: &WorkerShared) -> Result<(), String> {
         if shared.stopping.phase() != Phase::Working || !shared.state.breakers.open().is_empty() {
             break;
         }
-        // One at a time, so that a hanging store holds no others from other workers.
+        // One at a time, so that a hanging store doesn't keep others from other workers.
         let taken = shared.kv.take_rechecks(1, RECHECK_HOLD).map_err(|error| error.to_string())?;
         let Some(slug) = taken.first() else { break };
         let (outcome, failed) = match one(shared, slug, &mut Requested::new(), Which::Idle) {
@@ -211,7 +211,7 @@ fn all(shared: &WorkerShared, requested: &mut Requested, which: Which) -> Result
         }
         let slug = slug.map_err(|error| error.to_string())?;
         match one(shared, &slug, requested, which) {
-            // Its job may look at some keys only.
+            // The active job may check some keys only.
             Ok(Compared::Busy) => shared.kv.add_recheck(&slug).map_err(|error| error.to_string())?,
             Ok(Compared::Same | Compared::Requested) => {}
             Err(ReconcileError::Transient(error)) => return Err(error),

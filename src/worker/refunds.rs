@@ -1,11 +1,11 @@
-//! Attempts that were given back to their jobs, so that a job that always fails still ends.
+//! Counts refunded attempts per job, so that a job that always fails still ends.
 
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 
 use crate::domain::job::JobId;
 
-/// Attempts of one job that this process refunds.
+/// Maximum number of refunds of one job by this process.
 const REFUNDS_MAX: u32 = 10;
 /// Jobs whose refunds are counted; beyond it all counts are reset.
 const REFUNDED_JOBS_MAX: usize = 10_000;

@@ -68,7 +68,7 @@ fn attempt_unguarded(run: &Run<'_>) -> Result<RunResult, RunError> {
     run_pipeline(&request, &CsvConverter).map_err(|failure| failure.error)
 }
 
-/// The keys that events named, for an automatic run of the whole pipeline.
+/// The keys named by events, for an automatic run of the whole pipeline.
 fn changed_keys(run: &Run<'_>, prefix: &str) -> ChangedKeys {
     let JobMessage { job_id, clean_run, trigger, .. } = &run.message;
     if *clean_run || !prefix.is_empty() || trigger != TRIGGER_AUTO {
@@ -80,7 +80,7 @@ fn changed_keys(run: &Run<'_>, prefix: &str) -> ChangedKeys {
     });
     match &changed {
         ChangedKeys::All => tracing::debug!("run compares the whole lake"),
-        ChangedKeys::These(keys) => tracing::debug!(keys = keys.len(), "run looks at the keys of its events"),
+        ChangedKeys::These(keys) => tracing::debug!(keys = keys.len(), "run checks the keys of its events"),
     }
     changed
 }

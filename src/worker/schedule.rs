@@ -19,15 +19,15 @@ use crate::runtime::threads::{self, Instant};
 use crate::runtime::{WatchedThread, failpoint};
 use crate::sync::Monitor;
 
-/// How often due work is looked for: half of the documented delay.
+/// Polling interval for due work: half of the documented delay.
 const TICK: Duration = Duration::from_millis(250);
 /// Windows and jobs per step.
 const BATCH: usize = 100;
-/// Windows that are fired at a time, each on its own thread, which a hanging store may block.
+/// Maximum number of windows being fired, each on its own thread, which a hanging store may block.
 const FIRING_MAX: usize = 32;
-/// How long windows that are being fired may take when the worker stops.
+/// How long firing windows may take when the worker stops.
 const FIRING_END_MAX: Duration = Duration::from_secs(3);
-/// How often a batch of the active jobs is checked for lost ones.
+/// Interval at which a batch of the active jobs is checked for lost ones.
 const REQUEUE_LOST_EVERY: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -166,7 +166,7 @@ fn publish_attempts_max(shared: &WorkerShared) -> KvResult<()> {
     }
 }
 
-/// Goes round the active jobs, a batch at a time.
+/// Checks the active jobs in a cycle, a batch at a time.
 struct LostJobs {
     cursor: Cursor,
     at: Instant,

@@ -1,4 +1,4 @@
-//! What the threads of a worker share.
+//! State shared by the threads of a worker.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use crate::runtime::Clock;
 /// Options of a worker.
 #[derive(Debug, Clone)]
 pub struct WorkerOptions {
-    /// Identifies this process among all workers; never used by two at a time.
+    /// Identifies this process among all workers; unique at any time.
     pub name: String,
-    /// Jobs at a time, from 1.
+    /// Maximum number of concurrent jobs, from 1.
     pub concurrency: usize,
     /// Attempts of a job before it fails, from 1.
     pub attempts_max: u32,
@@ -30,7 +30,7 @@ pub struct WorkerOptions {
     pub reconcile: Option<Duration>,
 }
 
-/// See the module.
+/// The shared state.
 pub(super) struct WorkerShared {
     pub(super) store: Arc<dyn ObjectStore>,
     pub(super) kv: Arc<dyn Kv>,

@@ -41,11 +41,11 @@ pub struct WorkerState {
     rows_written: AtomicU64,
     rows_rejected: AtomicU64,
     bytes_read: AtomicU64,
-    /// Of all attempts.
+    /// Durations of all attempts.
     pub run_durations: Histogram<{ RUN_BOUNDS_S.len() }>,
-    /// Of the threads that claim jobs, fire windows and renew locks.
+    /// Failures of the threads that claim jobs, fire windows and renew locks.
     pub watchdog: Arc<Watchdog>,
-    /// Of the dependencies of all jobs.
+    /// State of the dependencies of all jobs.
     pub breakers: Breakers,
     pub(super) windows: LoggedWindows,
 }
@@ -69,7 +69,7 @@ pub struct WorkerCounts {
     pub lost: u64,
     /// Entries without a valid pipeline.
     pub dead: u64,
-    /// Jobs made of debounce windows.
+    /// Jobs created from debounce windows.
     pub fired: u64,
     /// Records in event notifications.
     pub events_accepted: u64,
@@ -150,7 +150,7 @@ impl WorkerState {
         self.events_ignored.fetch_add(ignored, Ordering::Relaxed);
     }
 
-    /// Counts an attempt and what it read.
+    /// Counts an attempt and its input.
     pub(super) fn count_run(&self, took: Duration, progress: &Progress) {
         self.run_durations.observe(took);
         self.rows_read.fetch_add(progress.rows_read, Ordering::Relaxed);
@@ -213,7 +213,7 @@ impl Drop for InFlight<'_> {
     }
 }
 
-/// The windows that this process has logged, so that each is logged once however many events extend it.
+/// The windows that this process has logged, so that each is logged once, however many events extend it.
 #[derive(Debug, Default)]
 pub(super) struct LoggedWindows(Mutex<BTreeMap<Slug, DateTime<Utc>>>);
 
@@ -237,7 +237,7 @@ impl LoggedWindows {
     }
 }
 
-/// The id of a window in logs: no two of a pipeline begin at the same time.
+/// The id of a window in logs: no two of a pipeline open at the same time.
 pub(super) fn window_id(pipeline: &Slug, since: DateTime<Utc>) -> String {
     format!("{pipeline}@{}", rfc3339(since))
 }

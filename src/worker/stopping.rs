@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use crate::sync::Monitor;
 
-/// How far a stop has come. Phases only advance.
+/// The progress of a stop. Phases only advance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Phase {
     #[default]
     Working,
     /// No new job is claimed; jobs in flight run to their end.
     Drain,
-    /// Jobs in flight are requeued without using an attempt.
+    /// Jobs in flight are requeued without charging an attempt.
     ForceStop,
 }
 

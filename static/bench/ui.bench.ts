@@ -1,4 +1,4 @@
-/** How fast the UI is there, and how smoothly a grid of a million rows scrolls, in a fresh browser each time. */
+/** Load time of the UI, and scrolling of a grid with a million rows, in a new browser each time. */
 import { chromium, expect, test, type Browser, type CDPSession, type Page } from "@playwright/test";
 import { get } from "node:http";
 import { gunzipSync } from "node:zlib";
@@ -9,14 +9,14 @@ import { Api } from "../tests/support/test";
 const ROUNDS = Number(process.env.LAKEMILL_BENCH_ROUNDS ?? 5);
 const ROWS = 1_000_000;
 const SCROLL_MS = 4_000;
-/** Of a wheel that is turned fast, of one that spins freely, and of the bar that is dragged: then every row is another in every frame. */
+/** Scroll steps of a fast wheel, a free-spinning one, and a dragged scrollbar, where every frame shows other rows. */
 const SCROLL_STEPS_PX = [100, 400, 4_000];
-/** A frame and a half at 60 a second. */
+/** One and a half frames at 60 Hz. */
 const LATE_MS = 25;
-/** A view that isn't there by then never will be. */
+/** Time limit of a view. */
 const SIGN_MS_MAX = 60_000;
 
-/** What each view is there for: when the first of these is seen, a person can use it. */
+/** The main element of each view: the view is usable once the first of these is visible. */
 const VIEWS = [
   ["pipelines", "/", ".pipelines-card"],
   ["a table's rows", "/p/flights/data/airlines", ".grid-rows [role=gridcell]"],
@@ -50,7 +50,7 @@ async function loggedIn(browser: Browser, site: Instance): Promise<Page> {
   return page;
 }
 
-/** What of a script or style goes over the wire, packed by gzip. */
+/** Transfer size of a script or style, compressed by gzip. */
 function packed(url: string): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     get(url, { headers: { "Accept-Encoding": "gzip" } }, (response) => {
@@ -67,7 +67,7 @@ async function packedBytes(urls: string[]): Promise<number> {
   return sizes.reduce((sum, size) => sum + size, 0);
 }
 
-/** All scripts and styles that the page can come to load: each names those that it needs. */
+/** All scripts and styles that the page may load, by their imports. */
 async function wholeBytes(site: Instance): Promise<number> {
   const seen = new Map<string, number>();
   const todo = [site.url];
@@ -75,7 +75,7 @@ async function wholeBytes(site: Instance): Promise<number> {
     if (seen.has(url)) continue;
     const body = await packed(url);
     seen.set(url, url === site.url ? 0 : body.length);
-    // Small files aren't packed.
+    // Small files aren't compressed.
     const text = (body[0] === 0x1f && body[1] === 0x8b ? gunzipSync(body) : body).toString();
     for (const [, name] of text.matchAll(/(?:assets|\.)\/([\w.-]+\.(?:js|css))\b/g))
       todo.push(`${site.url}/assets/${name ?? ""}`);
@@ -83,12 +83,12 @@ async function wholeBytes(site: Instance): Promise<number> {
   return [...seen.values()].reduce((sum, size) => sum + size, 0);
 }
 
-/** With nothing in the cache: milliseconds from the start of the navigation. */
+/** With an empty cache: milliseconds from the start of the navigation. */
 async function start(page: Page, url: string, sign: string): Promise<Start> {
-  // Looked for by the page itself, at each frame: what a driver asks for comes late.
+  // Checked by the page itself in each frame: a driver's polling would be late.
   await page.addInitScript((selector) => {
     const look = () => {
-      // The frame is drawn, and then a task of somebody's would be taken.
+      // The frame is drawn, and then the page is ready for input.
       if (document.querySelector(selector)?.checkVisibility()) setTimeout(() => (window.usableAt = performance.now()));
       else requestAnimationFrame(look);
     };
@@ -107,7 +107,7 @@ async function start(page: Page, url: string, sign: string): Promise<Start> {
   return { ...found, bytes: await packedBytes(urls) };
 }
 
-/** Milliseconds between frames while the grid is scrolled through. */
+/** Milliseconds between frames while the grid is scrolled. */
 async function scroll(page: Page, step: number): Promise<number[]> {
   const grid = page.getByRole("grid").first();
   await expect(grid.getByRole("row").nth(5)).toBeVisible();
@@ -172,7 +172,7 @@ async function starts(site: Instance): Promise<string[]> {
   return lines;
 }
 
-/** How long the page's thread has worked, in milliseconds of its own, however busy the machine is. */
+/** CPU time of the page's thread in milliseconds, independent of the machine's load. */
 async function worked(driver: CDPSession): Promise<number> {
   const { metrics } = await driver.send("Performance.getMetrics");
   return (metrics.find(({ name }) => name === "TaskDuration")?.value ?? Number.NaN) * 1_000;

@@ -1,4 +1,4 @@
-/** Every view, wide and narrow, light and dark, with what a person would have there. */
+/** Every view, wide and narrow, light and dark, with realistic data. */
 import { chromium, expect, test, type Browser, type Cookie, type Page } from "@playwright/test";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ const SIZES = [
 const THEMES = ["light", "dark"] as const;
 const only = process.env.LAKEMILL_SCREENSHOTS_ONLY;
 
-/** A view: where it is, and what is done there before the picture is taken. */
+/** A view: its route, and the steps before the screenshot. */
 interface Shot {
   name: string;
   path: (made: Furnished) => string;
@@ -65,7 +65,7 @@ const SHOTS: Shot[] = [
   { name: "nowhere", path: () => "/p/flights/nothing" },
 ];
 
-/** Nothing moves any more: no request is on its way, nothing is still loading. */
+/** Waits until the page is idle: no requests, no loading states. */
 async function settled(page: Page): Promise<void> {
   await expect(page.locator(".skeleton")).toHaveCount(0, { timeout: 30_000 });
   await page.waitForLoadState("networkidle").catch(() => undefined);

@@ -1,4 +1,4 @@
-/** A workspace as people have it: the sample, orders with some rejected rows and a history, a pipeline that fails. */
+/** A realistic workspace: the sample, orders with some rejected rows and a history, a pipeline that fails. */
 import { expect } from "@playwright/test";
 import type { Api } from "../tests/support/test";
 
@@ -14,7 +14,7 @@ const CITIES = ["Lisbon", "Tartu", "Graz", "Ghent", "Cork", "Lund"];
 const MONTHS = 8;
 const ORDERS = 400;
 
-/** The same each time. */
+/** Deterministic. */
 function orders(month: number): string {
   const lines = ["order_id;ordered_at;city;items;amount"];
   for (let n = 0; n < ORDERS; n += 1) {

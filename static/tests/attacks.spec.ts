@@ -17,7 +17,7 @@ const mapping = {
 };
 const config = { version: 1, title: all.slice(0, 200), mappings: [mapping] };
 
-/** The texts wherever somebody could have put them. */
+/** The hostile texts in every place that users can write. */
 async function furnish(api: Api): Promise<{ job: string }> {
   const good = PAYLOADS.map((text, n) => `${n},${quoted(text)}`);
   const bad = PAYLOADS.map((text) => `${quoted(text)},x`);
@@ -26,7 +26,7 @@ async function furnish(api: Api): Promise<{ job: string }> {
     "other/headers.csv": `${PAYLOADS.map(quoted).join(",")}\n${PAYLOADS.map(quoted).join(",")}\n`,
   });
   for (const [n, text] of PAYLOADS.entries()) {
-    // Some names are not keys; those are refused.
+    // Some names are not valid keys and are rejected.
     await api.upload(`pipelines/${SLUG}/names/${n} ${text}.csv`, "a\n1\n").catch(() => undefined);
     await api
       .post(`/api/p/${SLUG}/queries`, { name: `${n} ${text}`.slice(0, 60), sql: `-- ${text}\nSELECT 1` })
@@ -58,7 +58,7 @@ async function furnish(api: Api): Promise<{ job: string }> {
   ].join("\n");
   await api.put(`/api/p/${SLUG}/dashboards/texts?draft=1`, text, "application/yaml");
   await api.post(`/api/p/${SLUG}/dashboards/texts/publish`);
-  // A run whose error tells of it.
+  // A run whose error quotes it.
   await api.put(`/api/p/${SLUG}/config`, {
     ...config,
     mappings: [{ ...mapping, columns: [{ name: "n", type: all.slice(0, 400) }] }],
@@ -68,7 +68,7 @@ async function furnish(api: Api): Promise<{ job: string }> {
   return { job: job_id };
 }
 
-/** Draws everything that is in reach, as somebody who looks at it would. */
+/** Opens every view and element, like a user. */
 async function look(page: Page, path: string): Promise<void> {
   await page.goto(path);
   await expect(page.locator("main")).toBeVisible();
@@ -84,20 +84,20 @@ async function look(page: Page, path: string): Promise<void> {
   });
 }
 
-// Other tests look for the workspace by its name.
+// Other tests find the workspace by its name.
 test.afterEach(({ api }) => api.put("/api/settings", { workspace_name: "Lakemill", display_name: "", starred: [] }));
 
 test("no text of a cell, header, file name, YAML, error or name is ever run", async ({ page, api, watch }) => {
   test.setTimeout(240_000);
   const hits: string[] = [];
   page.on("dialog", (dialog) => {
-    // A proposal that is left asks first: that one is the UI's own.
+    // An open proposal asks before it is left: that dialog is the UI's own.
     if (dialog.type() === "beforeunload") return void dialog.accept();
     hits.push(`dialog: ${dialog.message()}`);
     void dialog.dismiss();
   });
   await page.exposeFunction("hit", (n: number) => hits.push(PAYLOADS[n] ?? String(n)));
-  // Queries that can't be bound and a config that isn't valid are answered as such.
+  // Queries that can't be bound and an invalid config get these statuses.
   watch.expected.push(/status of 4\d\d/);
   const { job } = await furnish(api);
   const key = (name: string) => encodeURIComponent(`pipelines/${SLUG}/${name}`);
@@ -131,7 +131,7 @@ test("no text of a cell, header, file name, YAML, error or name is ever run", as
     await look(page, path);
     expect(hits, path).toEqual([]);
   }
-  // Columns that are called so, and an error that repeats what it was given.
+  // Columns with these names, and an error that quotes its input.
   const columns = PAYLOADS.map((text) => `'${text.replaceAll("'", "''")}' AS ${quoted(text)}`).join(", ");
   for (const statement of [`SELECT ${columns}`, `SELECT ${quoted(all)}`, all]) {
     await look(page, `${p}/query?sql=${sql(statement)}`);

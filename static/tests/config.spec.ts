@@ -37,7 +37,7 @@ async function opened(page: Page, slug: string): Promise<Locator> {
   return editor;
 }
 
-/** Puts `text` in place of what is found, with the editor's own search. */
+/** Replaces the match of the editor's own search with `text`. */
 async function replace(page: Page, editor: Locator, found: string, text: string): Promise<void> {
   await editor.click();
   await page.keyboard.press("Control+f");
@@ -73,12 +73,12 @@ test("keys and values are completed from the schema, and a problem is marked at 
   await page.keyboard.type('"');
   await expect(page.getByRole("option", { name: /^nullable/ })).toBeVisible();
   await page.keyboard.type("on_e");
-  // The list takes no keys in its first moments, lest it take what was meant for the text.
+  // The list ignores keys at first, so that it doesn't take input meant for the text.
   await page.getByRole("option", { name: /^on_error/ }).click();
   await expect(editor).toContainText('"on_error": ');
   const reject = page.getByRole("option", { name: /^reject/ });
   await expect(async () => {
-    // Asked for, where it didn't come by itself.
+    // Requested explicitly if it didn't open.
     if (!(await reject.isVisible())) await page.keyboard.press("Control+Space");
     await reject.click({ timeout: 2_000 });
   }).toPass();
@@ -277,7 +277,7 @@ test("a session that ends while one types loses nothing", async ({ page, api, wa
   await replace(page, editor, '"title": "config-session"', '"title": "Kept"');
   await page.getByRole("button", { name: "Save…" }).click();
   await page.context().clearCookies();
-  // Whatever is asked next, by the person or by the page itself, is refused.
+  // All further requests are refused, whoever makes them.
   const login = page.getByRole("dialog", { name: "Your session has ended" });
   await expect(login).toBeVisible();
   await login.getByLabel("Password").fill(site.password);
@@ -323,7 +323,7 @@ test("an address with a place in the config shows and selects that", async ({ pa
   await page.keyboard.insertText('"int16"');
   await expect(editor).toContainText('"name": "fare", "type": "int16" }');
 
-  // A new name makes the view anew: not while it would take unsaved text along.
+  // A new name resets the view, but not while that would discard unsaved text.
   await page.getByRole("button", { name: "More actions" }).click();
   const rename = page.getByRole("menuitem", { name: "Rename…" });
   await expect(rename).toHaveAttribute("aria-disabled", "true");

@@ -5,7 +5,7 @@ import { config, CSV, drawn, everything, panel, published } from "./support/sale
 import { expect, expectAccessible, test } from "./support/test";
 
 const SLOW = { timeout: 60_000 };
-/** Puts a text in place of the editor's. */
+/** Replaces the editor's text. */
 async function write(editor: Locator, text: string): Promise<void> {
   await editor.click();
   await editor.press("ControlOrMeta+a");
@@ -16,7 +16,7 @@ test("the sample's dashboard shows the numbers that its queries give, and parame
   page,
   api,
 }) => {
-  // Statements over 336,776 rows, in a build for debugging.
+  // Statements over 336,776 rows, in a debug build.
   test.slow();
   await api.sample();
   const { rows } = await api.post<{ rows: [number][] }>("/api/p/flights/query", {
@@ -90,7 +90,7 @@ test("a panel's query opens with what is chosen written into it, and runs at onc
   ])
     await expect(editor).toContainText(part);
   await expect(editor).not.toContainText("$");
-  // Of the nine days of this shop in February five sold three pieces or more.
+  // On five of this shop's nine days in February three pieces or more were sold.
   await expect(page.getByRole("status").filter({ hasText: /^5 rows/ })).toBeVisible();
   await expect(page).toHaveURL(/\/p\/dash-query\/query$/);
 });
@@ -134,7 +134,7 @@ test("what another browser publishes is seen at once, however new the kept listi
   await api.put("/api/p/dash-other/dashboards/all?draft=1", everything(), "application/yaml");
   await page.goto("/p/dash-other/dashboards/all");
   await expect(page.getByRole("heading", { name: "Not published yet" })).toBeVisible();
-  // The listing doesn't grow old.
+  // The listing is never stale.
   await page.clock.setFixedTime(new Date());
   await page.getByRole("link", { name: "Dashboards" }).click();
   await expect(page.getByRole("table").getByRole("link", { name: "all" })).toBeVisible();

@@ -66,7 +66,7 @@ test("rows are sorted, filtered and paged by the service, and the address says h
   await page.goBack();
   await expect(cells(page, 1)).toHaveText(["39", "36", "33", "30"]);
   await page.getByRole("button", { name: "Clear filters" }).click();
-  // Until the answer comes the rows of before are shown, and keys go through those.
+  // Until the response arrives the previous rows stay, and keys navigate them.
   await expect(page.getByRole("status").filter({ hasText: /^600 rows$/ })).toBeVisible();
   await page.getByRole("grid").focus();
   await page.keyboard.press("Control+End");
@@ -89,7 +89,7 @@ test("a filter that is none of the type says what is expected and is not asked f
   await page.getByLabel("Operator for city").selectOption("is_null");
   await expect(page.getByRole("heading", { name: "No rows match these filters" })).toBeVisible();
 
-  // What only the service can tell stands at the filter that it is about, too.
+  // Problems that only the service finds are shown at their filter, too.
   watch.expected.push(/400/);
   await page.goto("/p/data-filter/data/orders?filter=id:ge:10");
   await expect(page.getByText("290 of 300 rows")).toBeVisible();
@@ -103,7 +103,7 @@ test("a filter that is none of the type says what is expected and is not asked f
   await expect(page.getByRole("heading", { name: "Invalid filter on day" })).toBeVisible();
   await expectAccessible(page);
 
-  // It stays while the same is asked again, as when the service is back; rows of before don't show through.
+  // It stays while the same request is repeated, for example after an outage; previous rows don't show through.
   const gate = { open: () => undefined as void };
   const opened = new Promise<void>((resolve) => (gate.open = resolve));
   await page.route(/\/rows\?.*day/, async (route) => {

@@ -22,7 +22,7 @@ test("what is typed is completed by keys, undone and done again", async ({ page,
   await page.keyboard.press("End");
   await page.keyboard.press("Enter");
   const offer = page.getByRole("option").filter({ hasText: "title" });
-  // What is offered can be taken a moment after it appeared; before, the key is one of the text's.
+  // A suggestion can be accepted a moment after it appeared; before, the key goes to the text.
   await expect(async () => {
     await page.keyboard.type('"ti');
     await expect(offer).toHaveAttribute("aria-selected", "true", { timeout: 2_000 });
@@ -49,7 +49,7 @@ test("problems are marks that keys lead to", async ({ page, api }) => {
   await expect(page.locator(".cm-activeLineGutter").last()).not.toHaveText("1");
   await expect(page.locator(".cm-tooltip-lint")).toBeVisible();
   await expect(editor).toBeFocused();
-  // The same ones stand below, and lead back to their places.
+  // The same problems are listed below, with links to their places.
   const below = page.getByRole("region", { name: "Problems" }).getByRole("button").last();
   await below.focus();
   await page.keyboard.press("Enter");

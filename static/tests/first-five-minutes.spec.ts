@@ -4,7 +4,7 @@ import { expect, expectAccessible, test, type Page } from "./support/test";
 const SLOW = { timeout: 60_000 };
 const SHOPS = ["Harbour", "Market", "Station"];
 
-/** A year of sales: one amount of 1,100 is none, days are written as in Germany. */
+/** A year of sales: one amount of 1,100 is invalid, dates have the German format. */
 function sales(): string {
   const lines = Array.from({ length: 1_100 }, (_, at) => {
     const day = new Date(Date.UTC(2024, 0, 1 + Math.floor(at / 3))).toISOString().slice(0, 10).split("-").reverse();
@@ -21,7 +21,7 @@ async function logIn(page: Page, site: Instance): Promise<void> {
   await expect(page.getByRole("heading", { name: "Turn CSVs into tables" })).toBeVisible();
 }
 
-/** Drags a file over the page's place for CSVs, and lets it go there. */
+/** Drags a file onto the page's drop zone for CSVs, and drops it. */
 async function drop(page: Page, name: string, text: string): Promise<void> {
   const transfer = await page.evaluateHandle(
     ([fileName, content]) => {
@@ -45,7 +45,7 @@ test("an empty workspace, a CSV, one confirmation: its table, a chart, and a das
   page,
   watch,
 }) => {
-  // Who has no session is told so by the status of the first answer.
+  // Without a session the first request is refused with that status.
   watch.expected.push(/401/);
   const site = await instance();
   try {

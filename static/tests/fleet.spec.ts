@@ -22,7 +22,7 @@ test("on Redis and S3 the sample is made, watched live, queried and seen as a da
   await page.getByRole("button", { name: /flights sample/i }).click();
   await expect(page).toHaveURL(/\/p\/flights/);
   await page.getByRole("link", { name: "Jobs", exact: true }).click();
-  // Without a reload: the row changes by itself.
+  // Without a reload: the row updates live.
   await expect(page.locator(".badge", { hasText: /^completed$/ }).first()).toBeVisible({ timeout: 120_000 });
 
   const api = new Api(page.request, site.url);

@@ -6,7 +6,7 @@ const row = (page: Page, number: number) => page.locator(`[role=row][aria-rowind
 const cell = (page: Page, number: number, column: number) =>
   row(page, number).locator(`[role=gridcell][aria-colindex="${column + 1}"]`);
 
-/** Answers for a table that nobody could make here: a value tells its row and column. */
+/** Responses for a table too large to create: a value contains its row and column. */
 async function imagined(page: Page, slug: string, rows: number, columns: number): Promise<number[]> {
   const offsets: number[] = [];
   const schema = Array.from({ length: columns }, (_, at) => ({ name: `c${at}`, type: "string", nullable: true }));
@@ -50,7 +50,7 @@ test("a million rows are shown from the first to the last", async ({ page, api }
   await expect(cell(page, 1_000_000, 3)).toHaveText("x999");
   await expect(cell(page, 1_000_000, 1)).toBeInViewport();
 
-  // In the middle, by the bar: each row that is seen is the one that its number says.
+  // In the middle, by the scrollbar: each visible row shows its own number.
   await grid(page).evaluate((node) => node.scrollTo(0, node.scrollHeight / 2));
   await expect
     .poll(async () => Number((await page.locator("[role=row][data-row]").nth(20).getAttribute("data-row")) ?? 0))
@@ -83,7 +83,7 @@ test("a hundred million rows and two thousand columns can all be reached", async
   await expect(cell(page, rows - 1, 1)).toHaveClass(/active/);
   await expect(cell(page, rows - 1, 1)).toBeInViewport();
 
-  // The bar goes anywhere, the wheel to the next rows from there.
+  // The scrollbar jumps anywhere, the wheel scrolls to the next rows.
   await grid(page).evaluate((node) => node.scrollTo(0, node.scrollHeight / 2));
   await expect(page.locator(".grid-cell.waiting")).toHaveCount(0);
   const middle = async () =>
@@ -99,7 +99,7 @@ test("a hundred million rows and two thousand columns can all be reached", async
   await expect.poll(middle).toBe(before + 10);
   await page.mouse.wheel(0, -280);
   await expect.poll(middle).toBe(before);
-  // Few pages were asked for, though the whole table lay between.
+  // Few pages were requested, though the whole table was scrolled.
   expect(offsets.length).toBeLessThan(20);
 });
 
@@ -112,7 +112,7 @@ test("rows that run past too fast to be read show their numbers, and are asked f
   await page.clock.install();
   await page.goto("/p/grid-rush/data/t");
   await expect(cell(page, 1, 1)).toHaveText("r0 c0");
-  // A clock that goes on by a frame at a time: here rows run past as fast on every machine.
+  // A clock that advances by one frame: rows scroll at the same speed on every machine.
   await page.clock.pauseAt(Date.now() + 60_000);
   const before = offsets.length;
   for (let frame = 0; frame < 16; frame += 1) {

@@ -4,7 +4,7 @@ const column = (name: string, type = "int32") => ({ name, type, nullable: false 
 const config = (name: string, more: object = {}) => ({
   version: 1,
   title: "Numbers",
-  // Only the runs that the tests ask for.
+  // Only the tests request runs.
   auto_run: false,
   mappings: [{ table: "numbers", files: ["*.csv"], columns: [column(name)], ...more }],
 });
@@ -66,7 +66,7 @@ test("the rows of each file are accounted for", async ({ page, api }) => {
 });
 
 test("a job that isn't at its end is cancelled", async ({ page, api }) => {
-  // Half a minute of a core's work, were it not cancelled; long rows, since no part of a file is left half done.
+  // Half a minute of CPU time if it weren't cancelled; long rows, since a part of a file is always completed.
   const slow = `${"sha256(".repeat(190)}n::VARCHAR${")".repeat(190)}`;
   const columns = [
     { name: "n", type: "int32" },

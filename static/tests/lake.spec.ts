@@ -26,7 +26,7 @@ test.describe("the lake", () => {
     const dock = page.getByRole("region", { name: "Uploads" });
     await expect(dock.getByText(/of 200 files/)).toBeVisible();
     await expect(dock.getByRole("progressbar")).toBeVisible();
-    // It goes on in another view.
+    // It continues in another view.
     await page.getByRole("link", { name: "Settings" }).click();
     await expect(dock.getByText("200 of 200 files uploaded")).toBeVisible({ timeout: 60_000 });
     expect(broken).toBe(2);

@@ -16,7 +16,7 @@ const CONFIG = {
   ],
 };
 
-/** 100,000 lines; `bad` is the number of the line that is refused. */
+/** 100,000 lines; `bad` is the number of the rejected line. */
 function large(bad: number): string {
   const lines = Array.from({ length: 99_999 }, (_, at) => `${at},text ${at}`);
   lines[bad - 2] = "refused,here";

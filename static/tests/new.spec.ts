@@ -6,11 +6,11 @@ const choose = (page: Page, name: string, text: string | Buffer) =>
 const ready = (page: Page) =>
   expect(page.getByRole("button", { name: "Create pipeline" })).toBeVisible({ timeout: 30_000 });
 
-/** Where samples lie; pages of other tests may have left some when they were closed. */
+/** The samples' folder; pages of other tests may have left some when they were closed. */
 const samples = async (api: Api) =>
   (await api.get<string[]>("/api/pipelines")).filter((slug) => slug.startsWith("draft-"));
 
-/** Semicolons, decimal commas, German dates, one amount that is none. */
+/** Semicolons, decimal commas, German dates, one invalid amount. */
 function hard(rows: number): Buffer {
   const lines = Array.from({ length: rows }, (_, at) => {
     const amount = at === 9 ? "zwölf" : ((at + 1) * 1.5).toFixed(2).replace(".", ",");
@@ -27,7 +27,7 @@ test.describe("a pipeline from a CSV", () => {
     await choose(page, "Bestellungen.csv", hard(60));
     await ready(page);
     await expect(page.getByLabel("Delimiter")).toHaveValue('";"');
-    // Typed but for the one amount, which is named.
+    // All are typed except the one amount, which is reported.
     await expect(page.getByLabel("Type of betrag")).toHaveValue('["decimal(18,2)",[]]');
     await expect(page.getByText("1 value of another type: line 11 “zwölf”")).toBeVisible();
     await page.getByLabel("Type of betrag").selectOption({ label: "decimal(18,2)" });
@@ -44,7 +44,7 @@ test.describe("a pipeline from a CSV", () => {
     expect(rows[0]).toEqual(["Müller 0", "2024-05-01", "1.50"]);
     const { tables } = await api.get<{ tables: { rows: number }[] }>("/api/p/orders-hard/tables");
     expect(tables[0]?.rows).toBe(59);
-    // Nothing of the sample is left.
+    // The sample's files are removed.
     await expect.poll(() => samples(api)).toEqual(before);
   });
 

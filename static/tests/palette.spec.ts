@@ -55,7 +55,7 @@ test("keys that follow at once are the palette's: it has the focus before the ne
   await expect(page.getByRole("heading", { name: "Settings" })).toBeVisible();
   const focused = await page.evaluate(async () => {
     document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "k", ctrlKey: true, bubbles: true }));
-    // Nothing but what the event itself left to do: no frame, no timer, no other event.
+    // Only work of the event itself: no frame, no timer, no other event.
     for (let turn = 0; turn < 8; turn += 1) await Promise.resolve();
     return document.activeElement?.getAttribute("aria-label");
   });

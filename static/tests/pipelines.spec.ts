@@ -16,7 +16,7 @@ async function choose(page: Page, slug: string, action: string): Promise<void> {
 }
 
 test("an empty workspace leads to the sample, whose first run is watched to its end", async ({ page }) => {
-  // Slow enough to be watched.
+  // Slow enough to be observed.
   const site = await instance([], { FAILPOINTS: "convert::piece=sleep(500)" });
   try {
     const login = await page.request.post(`${site.url}/api/auth/login`, { data: { password: site.password } });

@@ -20,7 +20,7 @@ const TRIPS = "id,city,fare\n1,Oslo,10.5\n2,Rome,20\n3,Oslo,7.25\n";
 const LONG = "SELECT count(*) FROM range(4000000) a, range(4000000) b WHERE (a.range * b.range) % 7 = 3";
 
 const prepared = (api: Api, slug: string) => api.pipeline(slug, CONFIG, { "trips/one.csv": TRIPS });
-/** How many rows there are, and how long they took. */
+/** The number of rows, and the duration. */
 const told = (page: Page) => page.locator(".query-told");
 const editor = (page: Page) => page.getByRole("textbox", { name: "SQL" });
 
@@ -80,7 +80,7 @@ test("a click on a column puts its name at the cursor; the history gives back wh
   await page.getByRole("tab", { name: "History" }).click();
   await page.getByRole("button", { name: /max\(fare\)/ }).click();
   await expect(editor(page)).toContainText("SELECT max(fare) AS most FROM trips");
-  // What was typed and never run isn't lost.
+  // Text that was typed but never run isn't lost.
   await expect(page.getByRole("button", { name: /never_run.*set aside/ })).toBeVisible();
   await page.getByRole("button", { name: "Clear history" }).click();
   await expect(page.getByText("No queries yet")).toBeVisible();
@@ -173,7 +173,7 @@ test("a query is saved under a name, found by its address, renamed, changed by a
   await write(page, "SELECT count(*) AS mine FROM trips");
   await expect(page.getByText("edited")).toBeVisible();
   await api.put(`${queries}/${id}`, { name: "Number of trips", sql: "SELECT 0 AS theirs" });
-  // Also once the list here knows of it.
+  // Also once this page's list contains it.
   await page.reload();
   await page.getByRole("tab", { name: "Saved" }).click();
   await expect(page.getByTitle("SELECT 0 AS theirs")).toBeVisible();
@@ -183,7 +183,7 @@ test("a query is saved under a name, found by its address, renamed, changed by a
   await expect(dialog).toBeHidden();
   expect((await api.get<{ sql: string }>(`${queries}/${id}`)).sql).toBe("SELECT count(*) AS mine FROM trips");
 
-  // Somebody else's SQL stays when only the name is changed.
+  // Another user's SQL stays when only the name is changed.
   const more = page.getByRole("button", { name: "More actions for this saved query" });
   await api.put(`${queries}/${id}`, { name: "Number of trips", sql: "SELECT 1 AS later" });
   await more.click();

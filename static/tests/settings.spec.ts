@@ -64,7 +64,7 @@ test("the theme is there before anything is drawn, also after a reload", async (
   await page.goto("/settings");
   await page.getByLabel("Dark").check();
   await expect(page.locator("html")).toHaveAttribute("data-theme", "dark");
-  // Without the app's own script, only what runs before it can have set the theme.
+  // Without the app's own script, only the script before it can have set the theme.
   await page.route("**/assets/*.js", (route) => route.fulfill({ body: "", contentType: "text/javascript" }));
   await page.reload({ waitUntil: "domcontentloaded" });
   await expect(page.locator("html")).toHaveAttribute("data-theme", "dark");
@@ -86,7 +86,7 @@ test("names that aren't saved are asked about before they are left, by link, by 
   await expect(dialog).toBeVisible();
   await page.keyboard.press("Escape");
   await expect(page).toHaveURL(/settings$/);
-  // `evaluate` would wait for a page that doesn't come.
+  // `evaluate` would wait for a page that doesn't load.
   await page.evaluate(() => setTimeout(() => history.back()));
   await expect(dialog).toBeVisible();
   await dialog.getByRole("button", { name: "Leave" }).click();

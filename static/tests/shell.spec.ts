@@ -22,7 +22,7 @@ test("the banner comes when the service is gone, and goes by itself when it is b
 });
 
 test("an address that is none says so, and leads back", async ({ page, watch }) => {
-  // The browser's own word about the page.
+  // The browser's own message about the page.
   watch.expected.push(/status of 404/);
   const response = await page.goto("/blah/more?x=1");
   expect(response?.status()).toBe(404);

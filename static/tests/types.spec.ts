@@ -5,6 +5,6 @@ import { expect, test } from "./support/test";
 test("the types of the API are those of the service's own document", async ({ site }) => {
   const made = astToString(await openapi(new URL("/openapi.json", site.url)));
   const kept = await readFile(new URL("../src/api/schema.d.ts", import.meta.url), "utf8");
-  // The command line adds a head that says who made the file.
+  // The command line adds a header with the generator.
   expect(kept.includes(made), "src/api/schema.d.ts is old: scripts/ui types makes it anew").toBe(true);
 });

@@ -6,7 +6,7 @@ import { expect, test, type Page } from "./support/test";
 
 const SLOW = { timeout: 60_000 };
 
-/** A zstd frame that holds its content as it is: one raw block, with the size told. */
+/** A zstd frame with uncompressed content: one raw block, with its size. */
 function zstd(text: string): Buffer {
   const content = Buffer.from(text);
   const head = Buffer.alloc(12);

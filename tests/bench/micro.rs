@@ -1,4 +1,4 @@
-//! Bytes a second of parts of a conversion: cutting text into records, parsing cells, encoding pages.
+//! Measures parts of a conversion in bytes per second: splitting text into records, parsing cells, encoding pages.
 //!
 //! `scripts/bench micro` runs it, or `cargo bench --bench micro -- NAME`.
 
@@ -24,10 +24,10 @@ fn main() {
     divan::main();
 }
 
-/// Rows of a table, and of a slab that is encoded.
+/// Rows of a table, and of a slab, the unit of encoding.
 const ROWS: usize = 20_000;
 
-/// Numbers that look random and are the same every time.
+/// Deterministic pseudo-random numbers.
 fn dice(row: usize) -> u64 {
     let mut value = (row as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -43,7 +43,7 @@ fn dialect() -> Dialect {
     Dialect { header: false, ..Dialect::default() }
 }
 
-/// Ways that a CSV can be written, with the cells of a record.
+/// CSV dialects, with the cells of a record.
 const FORMS: [(&str, usize); 3] = [("plain", 6), ("quoted", 3), ("escaped", 3)];
 
 fn csv(form: &str) -> Chunk {
@@ -79,7 +79,7 @@ fn tokenise(bencher: Bencher<'_, '_>, (form, width): (&str, usize)) {
     });
 }
 
-/// A type, and how a random number is written as one.
+/// A type, and how to format a random number as one.
 fn cell(ty: &str, row: usize) -> String {
     let number = dice(row);
     let (day, second) = (1 + number % 28, number % 60);
@@ -144,7 +144,7 @@ fn parse(bencher: Bencher<'_, '_>, ty: &str) {
     });
 }
 
-/// Rows for which the encoder takes each of its encodings.
+/// Rows for which the encoder uses each of its encodings.
 fn column(kind: &str) -> (DataType, ArrayRef) {
     let rows = 0..ROWS;
     let text = |of: &dyn Fn(usize) -> String| -> ArrayRef {
@@ -196,7 +196,7 @@ fn encode(bencher: Bencher<'_, '_>, kind: &str) {
     encode_with(bencher, kind, Compression::None);
 }
 
-/// What is on top of [`encode`] is Zstandard's.
+/// The difference to [`encode`] is Zstandard's.
 #[divan::bench(args = KINDS)]
 fn encode_and_compress(bencher: Bencher<'_, '_>, kind: &str) {
     encode_with(bencher, kind, Compression::Zstd(1));

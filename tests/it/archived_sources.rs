@@ -1,4 +1,4 @@
-//! Tables that keep the rows of CSVs that left the lake.
+//! Tables that keep the rows of CSVs that were removed from the lake.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ fn world(style: Style) -> World {
 
 const TAGGED: Style = Style { content_tags: true, listed_tags: true };
 
-/// A world whose `b.csv` and `c.csv` are archived, and its files.
+/// A world in which `b.csv` and `c.csv` are archived, and its files.
 fn archived() -> (World, BTreeMap<String, String>) {
     let world = world(TAGGED);
     let before = world.warehouse();

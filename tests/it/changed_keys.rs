@@ -1,4 +1,4 @@
-//! Runs that look only at the keys that events named.
+//! Runs that check only the keys named by events.
 
 use lakemill::domain::job::{RunErrorCode, RunResult};
 use lakemill::ports::ObjectStore;

@@ -1,4 +1,4 @@
-//! Sources that change or vanish in the middle of being read: the run plans again, and the tables are right in the end.
+//! Sources that change or vanish while a run reads them: the run plans again, and its tables are right.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -18,7 +18,7 @@ use crate::support::lake::{How, Lake, MIB, Ticks, difference, pipeline, quick_fo
 const MAPPING: &str = r#"{ "columns": [ { "name": "p", "type": "string" }, { "name": "n", "type": "int64" } ],
     "partition_by": ["p"] }"#;
 
-/// Of 150,000 rows, larger than all that a reader takes ahead.
+/// A file of 150,000 rows, larger than the prefetch buffers.
 fn csv(partition: &str, rows: u64) -> String {
     let rows: String = (0..rows).map(|n| format!("{partition},{}\n", n * 1_000_003)).collect();
     format!("p,n\n{rows}")
@@ -30,7 +30,7 @@ fn how() -> How {
 
 #[test]
 fn object_changed_or_deleted_while_read_is_planned_again() {
-    // Small ones are read two at a time.
+    // Small files are read two at a time.
     let cases = [150_000, 10_000].into_iter().flat_map(|rows| {
         let middle = rows * 7;
         [(0, false), (middle, false), (middle, true), (u64::MAX, false), (u64::MAX, true)].map(|case| (rows, case))
@@ -72,7 +72,7 @@ fn object_changing_at_every_read_fails_the_run() {
     let before = lake.warehouse();
     lake.put("a.csv", csv("b", 1_000));
     lake.store.reset_counts();
-    // A root is read for the lease; a root and its sources before each read of the source.
+    // The lease reads a root; then a root and its sources before each read of the source.
     for get in (4..60).step_by(3) {
         let (memory, key) = (lake.memory.clone(), lake.key("a.csv"));
         lake.store.during_get(get, 100, move || {
@@ -89,7 +89,7 @@ fn object_changing_at_every_read_fails_the_run() {
     assert_eq!(lake.store.written(), [""; 0]);
 }
 
-/// Changes of a file while it is read.
+/// Changes a file while it is read.
 #[derive(Debug, Clone, Copy)]
 enum Change {
     Append,
@@ -119,7 +119,7 @@ fn change(file: &Path, change: Change) {
     }
 }
 
-/// The lake's folder of pipeline `x` under a store's root.
+/// The lake folder of pipeline `x` below a store's root.
 fn lake_folder(root: &Path) -> PathBuf {
     let store = FsStore::create(root).unwrap();
     store.put(Bucket::Lake, "pipelines/x/keep.txt", b"", &WriteOptions::default()).unwrap();
@@ -158,7 +158,7 @@ fn file_modified_while_read_is_planned_again() {
             let inner: Arc<dyn ObjectStore> = Arc::new(FsStore::create(root.path()).unwrap());
             let store = FaultyStore::new(Arc::clone(&inner));
             let file = folder.join("a.csv");
-            // One of the two reads is that of `a`; the other finds it changed at its own pace.
+            // One of the two reads is of `a`; the other detects the change at its own pace.
             store.during_get(2, offset, move || {
                 change(&file, what);
                 Ok(())

@@ -1,4 +1,4 @@
-//! `lakemill doctor` on installations that are well, and on ones in which something is wrong.
+//! `lakemill doctor` on healthy and on misconfigured installations.
 
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
@@ -25,7 +25,7 @@ pub fn command(site: &Site, args: &[&str]) -> Command {
     command
 }
 
-/// What was found, `level check: message → advice`, a line each.
+/// Findings as `level check: message → advice`, one per line.
 pub struct Found {
     pub ran: Ran,
     pub lines: Vec<String>,
@@ -60,7 +60,7 @@ impl Found {
         self
     }
 
-    /// The lines at that level.
+    /// The lines of that level.
     pub fn at(&self, level: &str) -> Vec<&str> {
         self.lines.iter().filter(|line| line.starts_with(level)).map(String::as_str).collect()
     }
@@ -88,12 +88,15 @@ fn healthy_installation_has_no_problems_and_is_unchanged() {
         ] {
             found.has(&format!("ok {name}: "), &[]);
         }
-        found.has("ok worker: one answers at port", &["0 jobs in flight"]);
+        found.has("ok worker: running on port", &["0 jobs in flight"]);
         found.has("skipped web environment: ", &["SVC_ADMIN_PASSWORD_HASH is missing"]);
         match kind {
             Kind::Embedded => found.has("ok webhook: not needed", &[]).has("ok key-value store: SQLite ", &[]),
             Kind::Fleet => found
-                .has("warning webhook: the rules of the lake bucket can't be read", &["set SVC_RECONCILE_SECONDS"])
+                .has(
+                    "warning webhook: reading the notification rules of the lake bucket failed",
+                    &["set SVC_RECONCILE_SECONDS"],
+                )
                 .has("ok key-value store: Redis ", &[])
                 .has("ok clock: within 5 s of the object store's", &[])
                 .has("ok clock: within 5 s of the key-value store's", &[])
@@ -104,7 +107,7 @@ fn healthy_installation_has_no_problems_and_is_unchanged() {
         }
         let text = call(command(&site, &[]).env("PORT", &port)).ok();
         let last = text.stdout.lines().last().unwrap().to_owned();
-        assert!(last == "all is well" || last.starts_with("0 problems, "), "{}", text.stdout);
+        assert!(last == "no problems" || last.starts_with("0 problems, "), "{}", text.stdout);
         assert_eq!(text.stdout.lines().count(), found.lines.len() + 1);
         assert_eq!(text.stderr, "");
     }
@@ -150,7 +153,7 @@ fn web_only_machine_needs_no_webhook_secret() {
 fn weak_secrets_are_reported_and_never_shown() {
     let site = Site::new(Kind::Embedded);
     let found = doctor(&site, &[("SVC_WORKER_TOKEN", "changeme123"), ("SVC_WEBHOOK_SECRET", "k9#v2")]);
-    found.has("problem secrets: SVC_WORKER_TOKEN is a text that anybody would try", &[]);
+    found.has("problem secrets: SVC_WORKER_TOKEN is a common placeholder and easily guessed", &[]);
     found.has("warning secrets: SVC_WEBHOOK_SECRET has 5 bytes, expected at least 16", &[]);
     let same = "0123456789abcdef0123456789abcdef";
     let found_same = doctor(&site, &[("SVC_WORKER_TOKEN", same), ("SVC_WEBHOOK_SECRET", same)]);
@@ -175,7 +178,7 @@ fn wrong_buckets_and_wrong_credentials_are_distinguished() {
     let found = doctor(&site, &[("OBJ_ENDPOINT_URL", &format!("http://{nobody}"))]);
     let refused = format!("listing: the store at http://{nobody}: Connection refused");
     found.has("problem buckets: ", &[&refused, "OBJ_ENDPOINT_URL"]).has("ok key-value store: ", &[]);
-    found.has("skipped webhook: can't be looked at: ", &[&refused]);
+    found.has("skipped webhook: reading the lake bucket failed: ", &[&refused]);
     assert_eq!(found.at("problem buckets").len(), 1);
 }
 
@@ -193,8 +196,8 @@ fn folder_store_without_buckets_is_a_problem() {
     let more: Vec<(&str, &str)> = more.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let found = doctor(&site, &more);
     assert_eq!(found.at("problem buckets").len(), 3);
-    found.has("ok key-value store: ", &["is not there yet: the first worker makes it"]);
-    found.has("ok scratch: ", &["can be made by this user"]);
+    found.has("ok key-value store: ", &["does not exist yet: the first worker creates it"]);
+    found.has("ok scratch: ", &["does not exist yet, and can be created"]);
     let left: Vec<_> = std::fs::read_dir(home.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(left.iter().all(|name| name == ".lakemill"), "{left:?}");
 }
@@ -233,7 +236,7 @@ fn store_with_a_wrong_clock_is_a_problem() {
     let mut site = Site::new(Kind::Fleet);
     let proxy = s3s_fs().behind(|_| Act::Change(late));
     site.set("OBJ_ENDPOINT_URL", &proxy.url());
-    doctor(&site, &[]).has("problem clock: this clock is 7", &["s behind that of the object store", "NTP"]);
+    doctor(&site, &[]).has("problem clock: this machine's clock is 7", &["s behind that of the object store", "NTP"]);
 }
 
 #[test]
@@ -254,13 +257,13 @@ fn taken_port_is_a_problem() {
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = other.local_addr().unwrap().port().to_string();
     let hang_up = std::thread::spawn(move || {
-        // One for the worker's check; dropped unread.
+        // A connection for the worker's check; dropped unread.
         drop(other.accept());
         other
     });
-    doctor(&site, &[("PORT", &port)]).has("problem worker: port", &["is taken by something"]);
+    doctor(&site, &[("PORT", &port)]).has("problem worker: port", &["is used by a program"]);
     drop(hang_up.join().unwrap());
-    doctor(&site, &[("PORT", &port)]).has("ok worker: none runs here", &["is free"]);
+    doctor(&site, &[("PORT", &port)]).has("ok worker: not running here", &["is free"]);
     doctor(&site, &[("PORT", &port), ("SVC_BIND", "192.0.2.1")]).has("problem worker: ", &["SVC_BIND `192.0.2.1`"]);
 }
 
@@ -276,7 +279,7 @@ fn foreign_address_is_one_problem() {
 fn too_much_memory_for_runs_is_a_problem() {
     let site = Site::new(Kind::Embedded);
     let found = doctor(&site, &[("SVC_RUN_MEMORY_BYTES", "1099511627776"), ("WORKER_CONCURRENCY", "4")]);
-    found.has("problem memory: 1.00 TiB of SVC_RUN_MEMORY_BYTES × 4 of WORKER_CONCURRENCY", &["lower one of them"]);
+    found.has("problem memory: 1.00 TiB (SVC_RUN_MEMORY_BYTES) × 4 (WORKER_CONCURRENCY)", &["lower one of them"]);
 }
 
 #[test]
@@ -285,7 +288,7 @@ fn unwritable_scratch_is_a_problem() {
     let file = site.home().join("a-file");
     std::fs::write(&file, "").unwrap();
     let within = file.join("scratch").display().to_string();
-    // Whoever may do everything may write into a folder that nobody may write.
+    // A superuser may write even to a read-only folder.
     let locked = site.home().join("locked");
     std::fs::create_dir(&locked).unwrap();
     std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o500)).unwrap();
@@ -312,18 +315,18 @@ fn shared_port_is_attributed_to_its_service() {
     let (hash, url) = (crate::cli_doctor_finds::hash(), format!("http://{}", worker.address()));
     let both = |port: &str| {
         let found = doctor(&site, &[("PORT", port), ("SVC_ADMIN_PASSWORD_HASH", &hash), ("SVC_WORKER_URL", &url)]);
-        // Whatever else listens on this machine at the default ports is none of this test's.
+        // Programs that listen on the default ports of this machine are not part of the test.
         let ours = |line: &&&str| !line.contains(":8080") && !line.contains(":3000");
         assert_eq!(found.at("problem").iter().filter(ours).count(), 0, "{:?}", found.lines);
         found
     };
     let (of_worker, of_web) = (port(&worker.address()), port(&web.address()));
-    both(&of_worker).has(&format!("ok worker: one answers at port {of_worker}"), &[]);
-    both(&of_web).has(&format!("ok web service: one answers at port {of_web}"), &[]);
-    // What has the other port can't be known; what there is at its default is told, or how to look.
+    both(&of_worker).has(&format!("ok worker: running on port {of_worker}"), &[]);
+    both(&of_web).has(&format!("ok web service: running on port {of_web}"), &[]);
+    // Nothing is known of a service on another port; doctor reports the one on its default port, or how to check.
     let told = |found: &Found, check: &str| {
         let line = found.lines.iter().find(|line| line.contains(&format!(" {check}: "))).unwrap();
-        assert!(line.contains(" one answers at port ") || line.contains("`PORT=… lakemill doctor` with the"), "{line}");
+        assert!(line.contains(" running on port ") || line.contains("`PORT=… lakemill doctor` with the"), "{line}");
     };
     told(&both(&of_worker), "web service");
     told(&both(&of_web), "worker");

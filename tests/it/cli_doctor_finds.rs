@@ -1,5 +1,5 @@
-//! `lakemill doctor` and the misconfigurations of its documented list that no other test makes: each is made for real,
-//! and must be found, with what to do.
+//! `lakemill doctor` finds each misconfiguration of its documented list that no other test covers. The test creates it
+//! for real and checks finding and advice.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -15,7 +15,7 @@ use crate::support::redis_server::{RedisServer, free_port};
 use crate::support::s3_server::{REGION, s3s_fs};
 use crate::support::site::{Kind, Site, await_that};
 
-/// A hash that a web service takes.
+/// A valid password hash for a web service.
 pub fn hash() -> String {
     lakemill::adapters::password::PasswordHash::of("correct horse").unwrap().to_string()
 }
@@ -43,7 +43,7 @@ fn a_wrong_access_key_and_a_wrong_secret_are_told_apart() {
 #[test]
 fn a_wrong_region() {
     let mut site = Site::new(Kind::Fleet);
-    // As AWS, which refuses a signature made for another region.
+    // Like AWS, which refuses a signature for another region.
     let own = format!("%2F{REGION}%2Fs3%2F");
     let proxy = s3s_fs().behind(move |passing| {
         if passing.target.contains(&own) {
@@ -67,8 +67,8 @@ fn a_wrong_region() {
 fn an_endpoint_of_the_wrong_scheme() {
     let site = Site::new(Kind::Fleet);
     let url = site.env()["OBJ_ENDPOINT_URL"].replace("http://", "https://");
-    doctor(&site, &[("OBJ_ENDPOINT_URL", &url)]).has("problem buckets: ", &["whether scheme and port are right"]);
-    // As most servers, it answers what it doesn't understand.
+    doctor(&site, &[("OBJ_ENDPOINT_URL", &url)]).has("problem buckets: ", &["that scheme and port are right"]);
+    // Like most servers, it ignores parameters that it doesn't know.
     let polite = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("https://{}", polite.local_addr().unwrap());
     std::thread::spawn(move || {
@@ -76,8 +76,10 @@ fn an_endpoint_of_the_wrong_scheme() {
             let _ = client.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
         }
     });
-    doctor(&site, &[("OBJ_ENDPOINT_URL", &url)])
-        .has("problem buckets: ", &["→ what answers there speaks no TLS: correct scheme or port of OBJ_ENDPOINT_URL"]);
+    doctor(&site, &[("OBJ_ENDPOINT_URL", &url)]).has(
+        "problem buckets: ",
+        &["→ the server at this address doesn't use TLS: correct the scheme (`http://`?) or port"],
+    );
 }
 
 /// Killed when dropped.
@@ -137,13 +139,13 @@ fn a_redis_whose_password_is_another() {
     let redis = RedisServer::with(&["--requirepass", "correct-horse-battery"]);
     let wrong = redis.url().replace("redis://", "redis://:wrong-one@");
     let found = doctor(&site, &[("KV_URL", &wrong)]);
-    found.has("problem key-value store: ", &["the user or password is wrong", "takes its credentials"]);
+    found.has("problem key-value store: ", &["the user or password is wrong", "accepts its credentials"]);
     let found = doctor(&site, &[("KV_URL", &redis.url())]);
-    found.has("problem key-value store: ", &["NOAUTH", "takes its credentials"]);
+    found.has("problem key-value store: ", &["NOAUTH", "accepts its credentials"]);
     assert!(!found.ran.stdout.contains("wrong-one"));
 }
 
-/// Passes on what a Redis says, with another version in it.
+/// Forwards to a Redis and replaces the version in its response.
 fn older(port: u16) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let own = listener.local_addr().unwrap().port();
@@ -164,7 +166,7 @@ fn age(mut server: TcpStream, mut client: TcpStream) {
         let mut bytes = buffer[..read].to_vec();
         let name = b"redis_version:";
         if let Some(at) = bytes.windows(name.len()).position(|window| window == name) {
-            // Of the same length, so that the reply stays one.
+            // Of the same length, so that the reply stays valid.
             let version = &mut bytes[at + name.len()..];
             version[0] = b'5';
         }
@@ -185,7 +187,7 @@ fn a_redis_that_is_too_old() {
 #[test]
 fn a_redis_that_keeps_nothing_or_is_nearly_full() {
     let site = Site::fleet(RedisServer::with(&["--appendonly", "no", "--maxmemory-policy", "noeviction"]));
-    doctor(&site, &[]).has("warning key-value store: the server keeps nothing on disk", &["→ set `appendonly yes`"]);
+    doctor(&site, &[]).has("warning key-value store: persistence is off", &["→ set `appendonly yes`"]);
     let redis = site.redis.as_ref().unwrap();
     redis.ask::<()>(&["SET", "big", &"x".repeat(20 << 20)]);
     redis.ask::<()>(&["CONFIG", "SET", "maxmemory", "24mb"]);
@@ -202,7 +204,7 @@ fn a_worker_with_other_secrets_than_this_environment() {
     let env = [("PORT", port.as_str()), ("SVC_WORKER_URL", &url), ("SVC_ADMIN_PASSWORD_HASH", &hash)];
     doctor(&site, &env)
         .has(&format!("ok shared secrets: the worker at {url} takes SVC_WEBHOOK_SECRET"), &[])
-        .has("ok shared secrets: the worker at http://", &["takes SVC_WORKER_TOKEN"]);
+        .has("ok shared secrets: the worker at http://", &["accepts SVC_WORKER_TOKEN"]);
     let other = [
         ("SVC_WORKER_TOKEN", "another-token-of-32-characters-x"),
         ("SVC_WEBHOOK_SECRET", "another-secret-of-32-characters-"),
@@ -214,11 +216,11 @@ fn a_worker_with_other_secrets_than_this_environment() {
         )
         .has(
             "problem shared secrets: the worker at http://",
-            &["refuses SVC_WORKER_TOKEN", "correct SVC_WORKER_URL", "give workers and web services the same"],
+            &["rejects SVC_WORKER_TOKEN", "correct SVC_WORKER_URL", "set the same SVC_WORKER_TOKEN"],
         );
     let nobody = format!("http://127.0.0.1:{}", free_port());
     doctor(&site, &[&env[..], &[("SVC_WORKER_URL", &nobody)]].concat())
-        .has("warning shared secrets: no worker answers at", &["SVC_WORKER_URL"]);
+        .has("warning shared secrets: no worker responds at", &["SVC_WORKER_URL"]);
 }
 
 #[test]
@@ -234,8 +236,10 @@ fn a_webhook_that_is_not_installed() {
     ] {
         site.set(name, value);
     }
-    doctor(&site, &[])
-        .has("warning webhook: the lake bucket has no rule for new files", &["→ `lakemill webhook install"]);
+    doctor(&site, &[]).has(
+        "warning webhook: the lake bucket has no notification rule for new files",
+        &["→ run `lakemill webhook install"],
+    );
 }
 
 #[test]
@@ -246,12 +250,12 @@ fn a_web_service_whose_port_is_taken() {
     let hang_up = std::thread::spawn(move || drop(other.accept()));
     let hash = hash();
     let env = [("PORT", port.as_str()), ("SVC_ADMIN_PASSWORD_HASH", &hash), ("SVC_WEBHOOK_SECRET", "")];
-    doctor(&site, &env).has("problem web service: port", &["is taken by something else", "set PORT to another"]);
+    doctor(&site, &env).has("problem web service: port", &["is used by another program", "set PORT to another"]);
     hang_up.join().unwrap();
-    doctor(&site, &env).has("ok web service: none runs here", &["is free"]);
+    doctor(&site, &env).has("ok web service: not running here", &["is free"]);
     let web = site.web();
     let port = web.address().rsplit_once(':').unwrap().1.to_owned();
-    doctor(&site, &[("PORT", &port), env[1], env[2]]).has("ok web service: one answers at port", &[]);
+    doctor(&site, &[("PORT", &port), env[1], env[2]]).has("ok web service: running on port", &[]);
 }
 
 #[test]
@@ -279,7 +283,7 @@ fn a_disk_without_room_for_scratch_or_cache() {
         ],
     );
     found.has("warning cache: ", &["the cache may grow by 1.00 PiB", "→ lower SVC_CACHE_BYTES"]);
-    found.has("warning scratch: ", &["left; runs spool", "→ free some space"]);
+    found.has("warning scratch: ", &["free; runs spill", "→ free some space"]);
     let file = site.home().join("a-file");
     std::fs::write(&file, "").unwrap();
     let within = file.join("cache").display().to_string();
@@ -307,7 +311,7 @@ fn a_data_folder_that_others_may_read_or_write() {
     let objects = Path::new(site.env()["OBJ_ENDPOINT_URL"].strip_prefix("file://").unwrap()).to_owned();
     let home = |mode| std::fs::set_permissions(site.home(), std::fs::Permissions::from_mode(mode)).unwrap();
     home(0o700);
-    doctor(&site, &[]).has("ok data folder: ", &["lies where others can't get"]);
+    doctor(&site, &[]).has("ok data folder: ", &["other users can't access"]);
     home(0o755);
     for (mode, start, part) in [
         (0o755, "warning data folder: ", "every user of this machine may read it → chmod o-rwx "),
@@ -332,7 +336,7 @@ fn what_confines_queries_is_told_as_the_kernel_has_it() {
     assert_eq!(found.lines.iter().filter(|line| line.contains(" sandbox: ")).count(), 1);
 }
 
-/// The first and the other cells of the rows of a table in Markdown, by the words of its header.
+/// The cells of the rows of a Markdown table, found by the words of its header: the first, and the others.
 fn rows(page: &str, header: &str) -> Vec<Vec<String>> {
     let lines = page.lines().skip_while(|line| !line.starts_with(header)).skip(2);
     let cells = |line: &str| line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect();
@@ -359,6 +363,8 @@ fn entries_that_no_pipeline_can_own() {
     let site = Site::fleet(RedisServer::durable());
     let redis = site.redis.as_ref().unwrap();
     redis.ask::<i64>(&["RPUSH", "svc:jobs:dead", "{}"]);
-    doctor(&site, &[])
-        .has("warning queue: 1 entries that no pipeline can own", &["→ correct what puts them into the stream"]);
+    doctor(&site, &[]).has(
+        "warning queue: 1 entries without a valid pipeline",
+        &["→ correct the program that adds them to the stream"],
+    );
 }

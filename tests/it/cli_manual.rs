@@ -1,4 +1,4 @@
-//! What the program tells shells and readers of manuals of itself, and health checks of a service.
+//! Shell completions, manual pages, and the health check of a service.
 
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use crate::support::http_client::get;
 use crate::support::program::{call, files, lakemill};
 use crate::support::site::{Kind, Site, await_that};
 
-/// What `lakemill help` lists, but for the help itself.
+/// The commands that `lakemill help` lists, without `help`.
 fn commands() -> Vec<String> {
     let help = call(lakemill().arg("help")).ok().stdout;
     let listed = help.split_once("Commands:\n").unwrap().1.split_once("\n\n").unwrap().0;
@@ -84,10 +84,10 @@ fn health_command_reports_by_its_exit_status() {
             .told(1, &["answered with status 404, expected 200"]);
     }
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
-    health(&[], Some(&closed)).told(1, &["nobody listens at http://127.0.0.1:"]);
+    health(&[], Some(&closed)).told(1, &["nothing listens at http://127.0.0.1:"]);
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = silent.local_addr().unwrap().port().to_string();
-    health(&["--timeout", "1"], Some(&port)).told(1, &["/livez gave no answer"]);
+    health(&["--timeout", "1"], Some(&port)).told(1, &["/livez did not respond"]);
     health(&["--url", "nowhere"], None).told(1, &["--url: expected `http://HOST:PORT`", "found `nowhere`"]);
     health(&[], Some("many")).told(78, &["PORT (port to listen on): found `many`, expected a whole number"]);
 }

@@ -1,4 +1,4 @@
-//! What an operator calls: `enqueue`, `jobs`, `hash-password`, on the real backends, through the program.
+//! Commands for operators: `enqueue`, `jobs`, `hash-password`, through the program on the real backends.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -29,7 +29,7 @@ fn operator(site: &Site, args: &[&str]) -> Ran {
     call(&mut command(site, args))
 }
 
-/// Asks for a run and gives its id.
+/// Enqueues a run and returns its id.
 fn enqueue(site: &Site, args: &[&str]) -> String {
     let ran = operator(site, &[&["enqueue"], args].concat()).ok();
     assert_eq!(ran.stderr, "");
@@ -49,7 +49,7 @@ fn queued(site: &Site, id: &str) -> Job {
 fn enqueued_job_runs_and_appears_in_the_history() {
     for kind in KINDS {
         let site = Site::new(kind);
-        // So that no other job than those of the test is made.
+        // So that only the test enqueues jobs.
         site.configure("trips", &json!({ "version": 1, "auto_run": false, "mappings": [mapping(&json!({}))] }));
         site.put("trips", "in/1.csv", "a,b\nx,1\ny,bad\n");
         let id = enqueue(&site, &["trips", "--clean", "--prefix", "in/"]);
@@ -121,12 +121,12 @@ fn job_is_cancelled_unless_ended_or_unknown() {
         site.pipeline("trips", &json!({}));
         let id = enqueue(&site, &["trips"]);
         let told = operator(&site, &["cancel", "trips", &id]).ok();
-        assert_eq!(told.stdout, format!("{id} is told to end\n"));
+        assert_eq!(told.stdout, format!("cancellation of {id} requested\n"));
         let job = queued(&site, &id);
         let _worker = site.worker();
         let end = site.await_end(&job);
         assert_eq!(end.error.unwrap().code.to_string(), "cancelled");
-        operator(&site, &["cancel", "trips", &id]).told(1, &["has failed already"]);
+        operator(&site, &["cancel", "trips", &id]).told(1, &["has failed"]);
         operator(&site, &["cancel", "trips", "never-was"]).told(1, &["the pipeline `trips` has no job never-was"]);
         operator(&site, &["cancel", "trips", "a b"]).told(2, &["a b"]);
     }
@@ -136,14 +136,14 @@ fn job_is_cancelled_unless_ended_or_unknown() {
 fn run_of_an_unknown_pipeline_is_rejected() {
     for kind in KINDS {
         let site = Site::new(kind);
-        let begins = "\nA new pipeline begins with its config: put one at `pipelines/tirps/pipeline.json`\n";
+        let begins = "\nA new pipeline starts with its config: create one at `pipelines/tirps/pipeline.json`\n";
         let told = format!("there is no pipeline `tirps`; there are none yet{begins}");
         operator(&site, &["enqueue", "tirps"]).told(1, &[&told]);
         site.pipeline("trips", &json!({}));
         let told = format!("there is no pipeline `tirps`: did you mean `trips`?{begins}");
         let ran = operator(&site, &["enqueue", "tirps"]).told(1, &[&told]);
         assert_eq!((ran.stdout.as_str(), site.kv.counts().unwrap().stream), ("", 0));
-        // What a run by another way left behind makes no pipeline.
+        // Leftovers of another kind of run don't count as a pipeline.
         let key = "pipelines/tirps/jobs/j-1.json";
         site.store.put(Bucket::Pipelines, key, b"{}", &WriteOptions::default()).unwrap();
         operator(&site, &["enqueue", "tirps"]).told(1, &[&told]);
@@ -163,7 +163,7 @@ fn run_without_files_under_its_prefix_is_enqueued_with_a_warning() {
         let _worker = site.worker();
         site.await_end(&queued(&site, ran.stdout.trim_end()));
         let told = operator(&site, &["jobs", "trips"]).ok();
-        let note = "  no file read: none under `nonsense` is new or changed\n";
+        let note = "  no file read: no new or changed file under `nonsense`\n";
         assert!(told.stdout.ends_with(note), "{}", told.stdout);
         assert_eq!(enqueue(&site, &["trips", "--prefix", "in/1"]).len(), 36, "one that has a file has no warning");
     }
@@ -179,18 +179,18 @@ fn job_of_a_dead_worker_is_shown_as_silent() {
         let mut worker = site.worker_with(&[("FAILPOINTS", "worker::started=pause")]);
         let shown = || operator(&site, &["jobs", "trips"]).ok().stdout;
         await_that("its start", || shown().contains(" running "));
-        assert!(!shown().contains("no sign of life"), "its worker lives");
+        assert!(!shown().contains("no heartbeat"), "its worker lives");
         worker.kill();
-        await_that("its silence", || shown().contains("no sign of life for "));
+        await_that("its silence", || shown().contains("no heartbeat for "));
         let row = shown().lines().find(|line| line.starts_with(&id)).unwrap().to_owned();
-        assert!(row.contains(" running ") && row.contains("SVC_RECLAIM_IDLE_MS (120 s unless set)"), "{row}");
+        assert!(row.contains(" running ") && row.contains("SVC_RECLAIM_IDLE_MS (120 s by default)"), "{row}");
         assert!(jobs(&site, &[])[0]["silent_ms"].as_u64().is_some_and(|ms| ms >= 5_000), "beyond its lock's life");
         let told = operator(&site, &["cancel", "trips", &id]).ok();
-        assert!(told.stderr.contains("its worker can't hear it now: no sign of life for "), "{}", told.stderr);
+        assert!(told.stderr.contains("its worker doesn't respond now: no heartbeat for "), "{}", told.stderr);
         let _worker = site.worker();
         let end = site.await_end(&queued(&site, &id));
         assert_eq!((end.error.unwrap().code.to_string().as_str(), end.silent_ms), ("cancelled", None));
-        assert!(!shown().contains("no sign of life"));
+        assert!(!shown().contains("no heartbeat"));
     }
 }
 
@@ -200,7 +200,7 @@ fn run_without_a_config_is_enqueued_with_a_warning() {
         let site = Site::new(kind);
         site.put("trips", "in/1.csv", "a,b\nx,1\n");
         let ran = operator(&site, &["enqueue", "trips"]).ok();
-        let warning = "warning: the pipeline `trips` has no config: the run will fail unless one is put at \
+        let warning = "warning: the pipeline `trips` has no config: the run will fail unless one is created at \
                        `pipelines/trips/pipeline.json` before\n";
         assert_eq!(ran.stderr, warning);
         assert_eq!(queued(&site, ran.stdout.trim_end()).status, JobStatus::Queued);
@@ -230,13 +230,13 @@ fn invalid_environment_has_its_own_exit_status() {
         let parts = [
             "lakemill: 2 environment variables can't be used:\n",
             "\n  OBJ_REGION (region of the object store) is missing\n",
-            "\n  KV_URL (where the key-value store is): expected `redis://[user]",
+            "\n  KV_URL (URL of the key-value store): expected `redis://[user]",
         ];
         operator(&site, args).told(78, &parts);
     }
     let site = Site::new(Kind::Embedded);
     let ran = call(command(&site, &["webhook", "show"]).env_remove("OBJ_ENDPOINT_URL"));
-    ran.told(78, &["1 environment variable can't be used:", "OBJ_ENDPOINT_URL (where the object store is) is missing"]);
+    ran.told(78, &["1 environment variable can't be used:", "OBJ_ENDPOINT_URL (URL of the object store) is missing"]);
 }
 
 #[test]
@@ -253,7 +253,7 @@ fn pipeline_without_jobs_has_an_empty_history() {
     let site = Site::new(Kind::Embedded);
     site.pipeline("trips", &json!({}));
     let ran = operator(&site, &["jobs", "trips"]).ok();
-    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", "no jobs; `lakemill enqueue trips` asks for one\n"));
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", "no jobs; `lakemill enqueue trips` enqueues one\n"));
     operator(&site, &["jobs", "trips", "--follow"]).ok();
     operator(&site, &["jobs", "tirps"]).told(1, &["there is no pipeline `tirps`: did you mean `trips`?"]);
 }
@@ -297,7 +297,7 @@ fn enqueue_anyway(site: &Site) -> String {
     operator(site, &["enqueue", "trips"]).ok().stdout.trim_end().to_owned()
 }
 
-/// A call that goes on; killed when dropped.
+/// A running command; killed when dropped.
 struct Going(Child);
 
 impl Drop for Going {
@@ -312,7 +312,7 @@ impl Going {
         Self(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn_reaped().unwrap())
     }
 
-    /// Its exit status and the rest of what it printed.
+    /// Its exit status and the rest of its output.
     fn end(&mut self) -> (Option<i32>, String) {
         let mut text = String::new();
         self.0.stdout.take().unwrap().read_to_string(&mut text).unwrap();
@@ -350,7 +350,7 @@ fn following_a_failing_job_fails() {
     let last = lines.last().unwrap();
     assert_eq!((last["job_id"].as_str(), last["status"].as_str()), (Some(id.as_str()), Some("failed")));
     assert_eq!(last["error"]["code"], "pipeline_config_not_found");
-    // It has ended, and is the newest.
+    // The job has ended and is the newest.
     assert_eq!(operator(&site, &["jobs", "trips", "--follow"]).status, 1);
 }
 
@@ -405,10 +405,10 @@ fn commands_accept_the_folder_of_up() {
         .spawn_reaped();
     let mut up = Going(up.unwrap());
     let mut first = String::new();
-    // Kept open: it has more to say.
+    // Kept open: the command prints more.
     let mut says = BufReader::new(up.0.stdout.take().unwrap());
     says.read_line(&mut first).unwrap();
-    assert!(first.starts_with("lakemill is up"), "{first}");
+    assert!(first.starts_with("lakemill is running"), "{first}");
     let ask = |args: &[&str]| call(lakemill().args(args).arg("--data").arg(&data).env_clear().env("PATH", "/usr/bin"));
     ask(&["enqueue", "trips"]).told(1, &["there is no pipeline `trips`; there are none yet"]);
     let config = data.join("objects/svc-pipelines/pipelines/trips/pipeline.json");
@@ -466,7 +466,7 @@ fn invalid_passwords_are_rejected_and_not_shown() {
     hash("x".repeat(5_000).as_bytes()).told(1, &["expected at most 1024"]);
 }
 
-/// Types the lines of its arguments, each after a prompt, at a terminal of the program's own, and prints what it shows.
+/// Types each argument as a line after a prompt, at a terminal of its own, and prints the terminal's output.
 const AT_A_TERMINAL: &str = r#"
 import os, pty, sys, termios, time
 pid, fd = pty.fork()
@@ -481,7 +481,7 @@ def read():
         more = b""
     shown += more
     return more
-for prompt, line in zip((b"Password: ", b"Once more: "), sys.argv[2:]):
+for prompt, line in zip((b"Password: ", b"Repeat it: "), sys.argv[2:]):
     while not shown.rstrip(b" ").endswith(prompt.rstrip(b" ")) and read():
         pass
     # Until then the terminal would show what is typed.
@@ -507,7 +507,7 @@ fn password_at_a_terminal_is_requested_twice_and_not_shown() {
     let hash = ran.stdout.lines().rfind(|line| line.starts_with("$argon2id$")).unwrap();
     assert!(PasswordHash::parse(hash.trim_end()).unwrap().verify("correct horse"));
     let ran = at_a_terminal(&["correct horse", "correct hearse"]);
-    assert!(ran.status == 1 && ran.stdout.contains("the two passwords are not the same"), "{}", ran.stdout);
+    assert!(ran.status == 1 && ran.stdout.contains("the passwords don't match"), "{}", ran.stdout);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::support::program::{Program, call, lakemill, mapping};
 
-/// The text with what differs from run to run told as `#`: seconds, sizes, ids. Blanks are one blank.
+/// Replaces what differs between runs (seconds, sizes, ids) with `#`, and collapses blanks.
 fn steady(text: &str, home: &Path) -> String {
     let text = text.replace(&home.display().to_string(), "HOME");
     let word = |word: &str| {
@@ -257,7 +257,7 @@ fn table_without_rows_says_why() {
     let program = Program::of(&json!({ "where": "b > 5" }));
     program.put("1.csv", "a,b\n");
     let said = |program: &Program| program.run(&[]).ok().stdout;
-    assert!(said(&program).contains("table `t`: no row was written: the files that were read hold none\n"));
+    assert!(said(&program).contains("table `t`: no row was written: the files read have no rows\n"));
     program.put("2.csv", "a,b\nx,1\ny,2\n");
     assert!(said(&program).contains("no row was written: `where` is false or null for all 2 rows\n"));
     let program = Program::of(&json!({ "where": "b > 5" }));

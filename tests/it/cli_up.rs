@@ -1,4 +1,4 @@
-//! `lakemill up`: worker and web service in one process, and what it tells of them.
+//! `lakemill up`: worker and web service in one process, and its output.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -19,7 +19,7 @@ use crate::support::http_client::{get, send};
 use crate::support::program::{call, lakemill};
 use crate::support::site::{await_some, await_that};
 
-/// A running `up`, and what it said: the last word of a line by its first.
+/// A running `up`, and its output: the last word of each line by its first.
 struct Up {
     child: Child,
     said: BTreeMap<String, String>,
@@ -70,7 +70,7 @@ impl Up {
         self.said["open"].strip_prefix("http://").unwrap().to_owned()
     }
 
-    /// Waits: a check of a store that takes longer than its bound counts as failed, and the next one may pass.
+    /// Retries: a store check that exceeds its time limit counts as failed, and the next may pass.
     fn await_ready(address: &str) {
         await_that("it to be ready", || get(address, "/readyz").json()["ready"] == true);
     }
@@ -124,7 +124,7 @@ fn folder_is_served_by_one_process_at_a_time() {
     let data = home.path().join("data");
     let up = Up::start(&mut command(&data));
     let process = format!("(process {})", up.child.id());
-    call(&mut command(&data)).told(1, &["is served by another `lakemill up`", &process]);
+    call(&mut command(&data)).told(1, &["is used by another `lakemill up`", &process]);
     Up::await_ready(&up.address());
     drop(up);
     Up::start(&mut command(&data)).end();
@@ -153,7 +153,7 @@ fn secrets_are_read_from_the_credentials_directory() {
         std::fs::write(credentials.join(name), format!("{secret}\n")).unwrap();
     }
     let up = Up::start(command(&data).env("CREDENTIALS_DIRECTORY", &credentials));
-    assert!(up.said["password"].contains("that of SVC_ADMIN_PASSWORD_HASH"), "{:?}", up.said);
+    assert!(up.said["password"].contains("the one of SVC_ADMIN_PASSWORD_HASH"), "{:?}", up.said);
     assert_eq!((up.log_in("correct horse"), up.log_in("something else")), (200, 401));
     assert!(!data.join("secrets/SVC_ADMIN_PASSWORD_HASH").exists(), "none is made beside the one that is given");
     let worker = up.said["the worker"].strip_prefix("http://").unwrap();
@@ -192,7 +192,7 @@ fn all_faults_are_reported_before_start() {
     let told = call(&mut wrong).told(78, &["MAX_ATTEMPTS", "SVC_QUERY_TIMEOUT_MS", "3 environment variables"]);
     assert_eq!(told.stderr.matches("SVC_BIND").count(), 1, "what both services have is told once: {}", told.stderr);
     assert!(!told.stderr.contains("worker started") && told.stdout.is_empty(), "{}{}", told.stderr, told.stdout);
-    // The first part of a hash that can't be used.
+    // A prefix of an invalid hash.
     let weak = "$argon2id$v=19$m=4096,t=1,p=1$c2FsdHNhbHRzYWx0$aGFzaGhhc2hoYXNoaGFzaGhhc2hoYXNo";
     let told = call(command(&data).env("SVC_ADMIN_PASSWORD_HASH", weak)).told(78, &["SVC_ADMIN_PASSWORD_HASH"]);
     assert!(!told.stderr.contains("worker started"), "{}", told.stderr);
@@ -225,12 +225,12 @@ fn first_start_reports_no_loss() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("data");
     let up = Up::start(command(&data).arg("--demo"));
-    // So that no look at the queue takes the sample for something whose events were lost.
+    // So that reconciliation doesn't enqueue the sample as a pipeline with lost events.
     assert!(SqliteKv::open(SqliteOptions::new(data.join("kv.db"))).unwrap().is_initialized().unwrap());
     let logged = up.log();
     assert!(logged.contains("worker started") && !logged.contains("lost"), "{logged}");
     drop(up);
-    // The queue of another start is gone, and the pipeline is there.
+    // The previous start's queue is gone, but the pipeline is there.
     for file in ["kv.db", "kv.db-wal", "kv.db-shm"].map(|name| data.join(name)) {
         if file.exists() {
             std::fs::remove_file(file).unwrap();
@@ -251,15 +251,15 @@ fn doctor_checks_the_ports_of_up() {
     let (web, worker) = (port(&up.said["open"]), port(&up.said["the worker"]));
     let doctor = || {
         let mut doctor = lakemill();
-        // A port of the environment is none of `up`.
+        // `up` ignores the port in the environment.
         doctor.env("PORT", "1").args(["doctor", "--json", "--data"]).arg(&data);
         told_by(&mut doctor)
     };
     let found = doctor();
     assert_eq!(found.at("problem"), Vec::<&str>::new());
     found
-        .has(&format!("ok worker: one answers at port {worker}"), &["0 jobs in flight"])
-        .has(&format!("ok web service: one answers at port {web}"), &[])
+        .has(&format!("ok worker: running on port {worker}"), &["0 jobs in flight"])
+        .has(&format!("ok web service: running on port {web}"), &[])
         .has(&format!("ok shared secrets: the worker at http://127.0.0.1:{worker} takes SVC_WEBHOOK_SECRET"), &[])
         .has(&format!("ok shared secrets: the worker at http://127.0.0.1:{worker} takes SVC_WORKER_TOKEN"), &[])
         .has("ok data folder: ", &[])
@@ -268,8 +268,8 @@ fn doctor_checks_the_ports_of_up() {
         .has("ok webhook: not needed", &[]);
     up.end();
     doctor()
-        .has("ok worker: none runs here", &[&format!("port {worker} is free")])
-        .has("ok web service: none runs here", &[&format!("port {web} is free")]);
+        .has("ok worker: not running here", &[&format!("port {worker} is free")])
+        .has("ok web service: not running here", &[&format!("port {web} is free")]);
     std::fs::remove_file(data.join("secrets/SVC_ADMIN_PASSWORD_HASH")).unwrap();
-    doctor().has("skipped web environment: ", &["give `doctor` the environment that `up` has"]);
+    doctor().has("skipped web environment: ", &["run `doctor` with the environment of `up`"]);
 }

@@ -1,5 +1,5 @@
-//! `lakemill webhook` against a store whose notification rules live in the test: as MinIO has them, as radosgw has them
-//! (topics alone, added to what is there), and as stores without notifications do; and against moto.
+//! `lakemill webhook` against simulated stores: MinIO, radosgw (topics only; rules are added), and stores without
+//! notifications; and against moto.
 
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,30 +13,30 @@ const ARN: &str = "arn:minio:sqs::lakemill:webhook";
 const FOREIGN: &str = "<QueueConfiguration><Id>audit</Id><Queue>arn:audit</Queue><Event>s3:ObjectRemoved:*</Event>\
                        </QueueConfiguration>";
 
-/// What a store makes of rules.
+/// How a simulated store handles notification rules.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Takes {
     All,
     TopicsOnly,
-    /// Accepts them and keeps none.
+    /// Accepts rules and stores none.
     Nothing,
     RefusesAll,
-    /// As radosgw, from its documentation: topics alone; rules are added, or replace those of the same id and topic; an
-    /// empty configuration is malformed; `DELETE ?notification` deletes all rules, `=ID` those of that id.
+    /// Like radosgw, from its documentation: topics only; rules are added, or replace those with the same id and topic;
+    /// an empty configuration is malformed; `DELETE ?notification` deletes all rules, `=ID` those with that id.
     Radosgw,
-    /// Replaces all by what it gets, unless that is empty; `DELETE ?notification` is a deletion of the bucket.
+    /// Replaces all rules unless the new list is empty; `DELETE ?notification` deletes the bucket.
     NeverEmpty,
-    /// Refuses rules of one event for the same files.
+    /// Rejects overlapping rules for the same event and files.
     NoOverlaps,
 }
 
-/// A store and the document of its lake's rules.
+/// A store and its notification document for the lake bucket.
 struct Store {
     proxy: HttpProxy,
     rules: Arc<Mutex<String>>,
     /// Objects in the lake.
     objects: Arc<AtomicUsize>,
-    /// Deletions of the lake that a store would have carried out.
+    /// Deletions of the lake bucket that the store would have executed.
     deleted_buckets: Arc<AtomicUsize>,
 }
 
@@ -94,7 +94,7 @@ fn document(rules: impl Iterator<Item = String>) -> String {
     format!("<NotificationConfiguration>{}</NotificationConfiguration>", rules.collect::<String>())
 }
 
-/// The rules of a document of topics.
+/// The topic rules in a document.
 fn rules_of(document: &str) -> impl Iterator<Item = String> {
     const END: &str = "</TopicConfiguration>";
     let rules =
@@ -160,7 +160,7 @@ fn answer(
 fn rule_is_installed_beside_others_and_repeatably() {
     let store = Store::new(Takes::All, FOREIGN);
     let ran = store.call(&["install", "--arn", ARN]).ok();
-    let first = "objects created in `x-lake` under pipelines/ that end in .csv go to the queue arn:minio:sqs::lakemill:webhook\n";
+    let first = "objects created in `x-lake` under pipelines/ that end in .csv are reported to the queue arn:minio:sqs::lakemill:webhook\n";
     assert!(ran.stdout.starts_with(first), "{}", ran.stdout);
     for hint in ["/events/s3", "SVC_WEBHOOK_SECRET", "allow-list", "restart"] {
         assert!(ran.stdout.contains(hint), "{hint} in {}", ran.stdout);
@@ -189,13 +189,14 @@ fn topic_rule_is_used_if_the_store_requires_it() {
 #[test]
 fn rejected_or_lost_rule_is_reported() {
     let refuses = Store::new(Takes::RefusesAll, "");
-    refuses
-        .call(&["install", "--arn", ARN])
-        .told(1, &["neither as that of a queue nor of a topic", "expected another kind", "set SVC_RECONCILE_SECONDS"]);
+    refuses.call(&["install", "--arn", ARN]).told(
+        1,
+        &["rejects the rule both for a queue and for a topic", "expected another kind", "set SVC_RECONCILE_SECONDS"],
+    );
     let forgets = Store::new(Takes::Nothing, "");
     forgets
         .call(&["install", "--arn", ARN])
-        .told(1, &["the store accepted the rule but does not show it", "set SVC_RECONCILE_SECONDS"]);
+        .told(1, &["the store accepted the rule but does not return it", "set SVC_RECONCILE_SECONDS"]);
     refuses.call(&["install", "--arn", "webhook"]).told(2, &["expected `arn:…`"]);
     refuses.call(&["install"]).told(2, &["--arn"]);
 }
@@ -206,11 +207,11 @@ fn removing_foreign_rules_requires_confirmation() {
     store.call(&["install", "--arn", ARN]).ok();
     let before = store.rules();
     let refused =
-        store.call(&["remove"]).told(1, &["`x-lake` has a rule of others, which would go too: --yes removes all"]);
+        store.call(&["remove"]).told(1, &["`x-lake` also has a rule of another program: --yes removes all rules"]);
     assert!(refused.stderr.contains("others  audit"), "{}", refused.stderr);
     assert_eq!(store.rules(), before);
     let ran = store.call(&["remove", "--yes"]).ok();
-    assert!(ran.stdout.starts_with("`x-lake` has no rules any more"), "{}", ran.stdout);
+    assert!(ran.stdout.starts_with("`x-lake` has no rules: new files"), "{}", ran.stdout);
     assert!(!store.rules().contains("QueueConfiguration"), "{}", store.rules());
     assert_eq!(store.call(&["remove"]).ok().stdout, "`x-lake` has no rules\n");
 }
@@ -221,7 +222,7 @@ fn own_rules_are_removed_without_confirmation() {
     store.call(&["install", "--arn", ARN, "--compressed"]).ok();
     store.call(&["remove"]).ok();
     let shown = store.call(&["show"]).ok().stdout;
-    assert!(shown.starts_with("`x-lake` has no rules: new files start no runs"), "{shown}");
+    assert!(shown.starts_with("`x-lake` has no rules: new files don't start runs"), "{shown}");
 }
 
 const CEPH_ARN: &str = "arn:aws:sns:default::lake";
@@ -234,7 +235,7 @@ fn radosgws_rules_are_removed_by_its_own_request() {
     store.call(&["install", "--arn", CEPH_ARN, "--compressed"]).ok();
     assert_eq!(rules_of(&store.rules()).count(), 3, "{}", store.rules());
     let ran = store.call(&["remove"]).ok();
-    for part in ["refused an empty configuration", "deleted by `DELETE ?notification`", "has no rules any more"] {
+    for part in ["rejected an empty configuration", "deleted by `DELETE ?notification`", "has no rules: new files"] {
         assert!(ran.stdout.contains(part), "{part} in {}", ran.stdout);
     }
     assert_eq!(rules_of(&store.rules()).count(), 0);
@@ -252,7 +253,8 @@ fn another_target_replaces_our_rules_where_the_store_adds_rules() {
     *store.rules.lock().unwrap() = document([CEPH_FOREIGN, old].into_iter().map(str::to_owned));
     for arn in [CEPH_ARN, "arn:aws:sns:default::another"] {
         let ran = store.call(&["install", "--arn", arn]).ok();
-        for part in ["replaced rules of an earlier install:\n  lakemill-csv", "kept rules of others:\n  audit"] {
+        for part in ["replaced rules of an earlier install:\n  lakemill-csv", "kept rules of other programs:\n  audit"]
+        {
             assert!(ran.stdout.contains(part), "{part} in {}", ran.stdout);
         }
         let rules = store.rules();
@@ -260,7 +262,7 @@ fn another_target_replaces_our_rules_where_the_store_adds_rules() {
         assert_eq!(topics, ["arn:aws:sns:default::audit", arn]);
         assert!(rules.contains(CEPH_FOREIGN), "{rules}");
     }
-    store.call(&["remove"]).told(1, &["has a rule of others"]);
+    store.call(&["remove"]).told(1, &["also has a rule of another program"]);
 }
 
 #[test]
@@ -270,7 +272,7 @@ fn another_target_replaces_our_rules_where_the_store_replaces_all() {
     let ran = store.call(&["install", "--arn", ARN]).ok();
     let told = &ran.stdout;
     assert_eq!(told.matches("to the queue arn:minio:sqs::old:webhook").count(), 3, "{told}");
-    assert!(told.contains("kept rules of others:\n  audit") && !told.contains("warning"), "{told}");
+    assert!(told.contains("kept rules of other programs:\n  audit") && !told.contains("warning"), "{told}");
     assert!(store.rules().contains(FOREIGN) && !store.rules().contains("::old:"), "{}", store.rules());
     assert_eq!(store.rules().matches("<QueueConfiguration>").count(), 2);
 }
@@ -283,7 +285,7 @@ fn overlapping_foreign_rules_are_listed() {
     let ran = store.call(&["install", "--arn", ARN]).ok();
     assert!(ran.stdout.contains("reported twice:\n  all  s3:ObjectCreated:Put  prefix *"), "{}", ran.stdout);
     let store = Store::new(Takes::NoOverlaps, wide);
-    store.call(&["install", "--arn", ARN]).told(1, &["Configurations overlap", "these rules of others do:\n  all  "]);
+    store.call(&["install", "--arn", ARN]).told(1, &["Configurations overlap", "these overlap:\n  all  "]);
     assert!(store.rules().contains(wide) && !store.rules().contains("lakemill-"), "{}", store.rules());
 }
 
@@ -293,8 +295,8 @@ fn remaining_rules_are_listed_and_the_bucket_kept() {
     store.call(&["install", "--arn", ARN]).ok();
     let ran = store
         .call(&["remove"])
-        .told(1, &["refused an empty configuration", "BucketNotEmpty", "still has\n  lakemill-csv"]);
-    assert!(!ran.stdout.contains("has no rules any more"), "{}", ran.stdout);
+        .told(1, &["rejected an empty configuration", "BucketNotEmpty", "still has\n  lakemill-csv"]);
+    assert!(!ran.stdout.contains("has no rules: new files"), "{}", ran.stdout);
     assert_eq!(store.deleted_buckets.load(Ordering::SeqCst), 0, "an object was in the bucket meanwhile");
     assert_eq!(store.objects.load(Ordering::SeqCst), 0);
 }
@@ -316,7 +318,7 @@ fn rules_are_put_and_removed_on_moto() {
         assert_eq!((shown.lines().count(), shown.matches(arn).count()), (3, 3), "{shown}");
     }
     run(&["remove"]).ok();
-    assert!(run(&["show"]).ok().stdout.contains("has no rules: new files start no runs"));
+    assert!(run(&["show"]).ok().stdout.contains("has no rules: new files don't start runs"));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `lakemill validate`, whole outputs; and validation with a SQL engine behind it.
+//! Whole outputs of `lakemill validate`; and validation with a SQL engine.
 
 use std::path::Path;
 
@@ -14,7 +14,8 @@ use lakemill::ports::expressions::{
 const FULL: &str = include_str!("../../testdata/configs/full.json");
 const BROKEN: &str = include_str!("../../testdata/configs/broken.json");
 
-/// Finds a problem in every expression that holds `nope`, and an unknown column in every one that holds `fear`.
+/// Reports a problem for every expression that contains `nope`, and an unknown column for every one that contains
+/// `fear`.
 struct Picky;
 
 impl Expressions for Picky {

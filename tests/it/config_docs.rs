@@ -1,4 +1,4 @@
-//! The docs' tables of the environment against the code that reads it.
+//! Compares the docs' tables of environment variables with the code that reads them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -7,9 +7,9 @@ use std::path::Path;
 
 use lakemill::config::{Environment, EnvironmentError, WebConfig, WorkerConfig};
 
-/// The files that a worker's config is read by.
+/// Source files that read a worker's config.
 const SOURCES: &[&str] = &["kv.rs", "logging.rs", "object_store.rs", "server.rs", "worker.rs"];
-/// The headings above the worker's table, and above what the web service has beyond it.
+/// The headings above the worker's table, and above the web service's additional variables.
 const WORKER_HEADING: &str = "\n## The worker's variables\n";
 const WEB_HEADING: &str = "\n## The web service's variables\n";
 
@@ -49,7 +49,7 @@ fn known() -> BTreeSet<String> {
     read_by(SOURCES)
 }
 
-/// The variables that files of the config read.
+/// The variables that the config's source files read.
 fn read_by(files: &[&str]) -> BTreeSet<String> {
     let sources = files.iter().map(|name| read(&format!("src/config/{name}")));
     let names = sources.flat_map(|text| {
@@ -159,7 +159,7 @@ fn docs_and_worker_agree_on_defaults() {
     .into_iter()
     .map(|(name, value)| (name, format!("`{value}`")))
     .collect();
-    // What has no default is nothing, and is told as that.
+    // A variable without default has an empty cell.
     assert!(config.server.metrics_token.is_none() && config.server.trusted_proxies.is_empty());
     assert!(config.objects.ca_file.is_none() && config.log.format.is_none());
     assert!(config.drain_max.is_none());

@@ -1,4 +1,4 @@
-//! PipelineConfig's types, its JSON Schema and what a document resolves to.
+//! PipelineConfig's types, its JSON Schema, and how a document resolves.
 
 use lakemill::domain::pipeline::document::schema;
 use lakemill::domain::pipeline::types::DataType;
@@ -14,7 +14,7 @@ fn mapping(document: &Value) -> Mapping {
     pipeline.mappings.remove(0)
 }
 
-/// A mapping with the members of `change` put in.
+/// A mapping with the members of `change` merged in.
 fn minimal(change: Value) -> Value {
     let mut mapping = json!({
         "table": "t", "files": ["*.csv"],

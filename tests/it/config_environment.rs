@@ -25,7 +25,7 @@ const OF_WEB: &[(&str, &str)] = &[("SVC_ADMIN_PASSWORD_HASH", HASH)];
 
 type Changes<'a> = &'a [(&'a str, &'a str)];
 
-/// Loads with the required variables, then `changes` (an empty value stays: it must count as missing), from `files`.
+/// Loads with the required variables and `changes` (an empty value counts as missing), from `files`.
 fn load<T>(
     own: Changes<'_>,
     changes: Changes<'_>,

@@ -1,4 +1,4 @@
-//! `parquet.readers`: warnings of what named readers refuse or read differently, and nothing else.
+//! `parquet.readers`: warnings of values that the named readers refuse or read differently, and no others.
 
 use lakemill::cli::validate::report;
 use lakemill::domain::limits::READERS_MAX;
@@ -10,7 +10,7 @@ use lakemill::ports::Expressions;
 use lakemill::ports::expressions::{EvaluationError, Evaluator, ExpressionFailure, ExpressionProblem, ExpressionSet};
 use serde_json::{Value, json};
 
-/// Of a config without expressions nothing is asked.
+/// For a config without expressions the SQL engine isn't called.
 struct Unasked;
 
 impl Expressions for Unasked {
@@ -27,7 +27,7 @@ impl Expressions for Unasked {
     }
 }
 
-/// A column of each type by its name, and `key`, a text that the table is partitioned by.
+/// One column per type, named after it, and the text partition column `key`.
 fn of_all_types(parquet: &Value) -> Value {
     let types = DataType::PLAIN.iter().map(|(name, _)| (*name).to_owned());
     let columns = types.map(|ty| json!({ "name": ty, "type": ty }));
@@ -37,7 +37,7 @@ fn of_all_types(parquet: &Value) -> Value {
     json!({ "version": 1, "mappings": [mapping] })
 }
 
-/// Where `parquet` is warned of, each as `path message`.
+/// Warnings for `parquet`, each as `path message`.
 fn warnings(parquet: &Value) -> Vec<String> {
     let examined = examine(&of_all_types(parquet).to_string());
     assert_eq!(examined.problems, []);
@@ -45,7 +45,7 @@ fn warnings(parquet: &Value) -> Vec<String> {
     examined.warnings.into_iter().map(|warning| format!("{} {}", warning.path, warning.message)).collect()
 }
 
-/// The pointer of the column whose name is a type's.
+/// The pointer of the column named after a type.
 fn at(ty: &str) -> String {
     let column = DataType::PLAIN.iter().position(|(name, _)| *name == ty).unwrap();
     format!("/mappings/0/columns/{column}/type `{ty}`")

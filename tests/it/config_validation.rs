@@ -1,4 +1,4 @@
-//! What validation says of documents with problems: every kind, all at once, at the right node.
+//! Validation of documents with problems: every kind, all at once, with the right pointer.
 
 use lakemill::domain::pipeline::document::schema;
 use lakemill::domain::pipeline::validate::{locate, parse, spans};
@@ -21,7 +21,7 @@ fn check(text: &str, expected: &[(ProblemKind, &str, &str)]) {
     assert!(fits, "of {text}\nexpected {expected:#?}\nfound {found:#?}");
 }
 
-/// A document in which the node at `pointer` is `value`; members that are not there are added.
+/// A document with `value` at `pointer`; missing members on the way are added.
 fn with(pointer: &str, value: Value) -> String {
     let mut document = base();
     put(&mut document, pointer, value);
@@ -55,8 +55,8 @@ fn put(document: &mut Value, pointer: &str, value: Value) {
     }
 }
 
-/// Each row: where, what is put there, and the one problem that it makes: kind, pointer relative to the mapping (or
-/// absolute, if it starts with `//`), part of the message.
+/// Each row: the pointer, its value, and the one problem expected: kind, pointer relative to the mapping (absolute if
+/// it starts with `//`), part of the message.
 fn check_each(rows: &[(&str, Value, ProblemKind, &str, &str)]) {
     for (at, value, kind, path, message) in rows {
         let absolute = |p: &str| match p.strip_prefix('/') {
@@ -587,7 +587,7 @@ fn every_list_has_a_limit() {
     assert_eq!(problems(&format!("{{{unknown}\"version\":1,\"mappings\":[]}}")).len(), 1_000);
 }
 
-/// Would take hours if any rule compared every item with every other.
+/// Would take hours with any rule that compares every pair of items.
 #[test]
 fn lists_far_beyond_their_limits_are_refused_quickly() {
     let names: Vec<String> = (0..300_000).map(|i| format!("n{i}")).collect();
@@ -650,7 +650,7 @@ fn problems_cause_no_further_problems() {
     check(&document.to_string(), &[(WrongType, &m("/columns/1"), "")]);
     put(&mut document, &m("/columns"), json!("none"));
     check(&document.to_string(), &[(WrongType, &m("/columns"), "")]);
-    // A type that can't be read suits every transform and format.
+    // A type that can't be parsed fits every transform and format.
     let mut document = base();
     put(&mut document, &m("/partition_by"), json!([{ "column": "at", "transform": "hour" }]));
     put(
@@ -659,12 +659,12 @@ fn problems_cause_no_further_problems() {
         json!({ "name": "at", "type": "datetime", "formats": ["%F %T"], "timezone": "UTC" }),
     );
     check(&document.to_string(), &[(InvalidValue, &m("/columns/2/type"), "")]);
-    // Whether there is a header is unknown.
+    // The header setting is invalid, so its effect is unknown.
     let mut document = base();
     put(&mut document, &m("/csv/header"), json!("no"));
     put(&mut document, &m("/columns/0/from"), json!(0));
     check(&document.to_string(), &[(WrongType, &m("/csv/header"), "")]);
-    // What is replaced by a default collides with nothing.
+    // Names replaced by a default don't collide.
     let mut document = base();
     put(&mut document, &m("/csv"), json!({ "delimiter": 5, "quote": ",", "thousands": ".", "decimal": 3 }));
     check(&document.to_string(), &[(WrongType, &m("/csv/delimiter"), ""), (WrongType, &m("/csv/decimal"), "")]);
@@ -701,7 +701,7 @@ fn problems_are_shown_at_the_value_or_the_unknown_name() {
     assert_eq!((places[0].line, places[0].column), (2, 3));
 }
 
-/// Every document that comes of replacing one node of the full example by each of some values, or of removing it.
+/// Every document made by replacing or removing one node of the full example.
 fn mutations() -> Vec<Value> {
     fn pointers(node: &Value, at: String, out: &mut Vec<String>) {
         match node {

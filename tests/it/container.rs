@@ -1,5 +1,5 @@
-//! The recipe of the image, as far as it can be looked at without an engine for containers: what it copies is there and
-//! not left out, and what the program is linked to is in its last stage.
+//! The container image's recipe, checked without a container engine: files that it copies exist and aren't ignored, and
+//! the last stage has the libraries that the program links.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use crate::support::children::Reaped as _;
 use crate::support::program::call;
 
 const RECIPE: &str = "scripts/package/Containerfile";
-/// Shared objects by the Debian package that has them; `None`: in every image of Debian.
+/// Shared libraries with their Debian package; `None`: part of every Debian image.
 const SYSTEM: &[(&str, Option<&str>)] = &[
     ("libstdc++.so.6", Some("libstdc++6")),
-    // On which libstdc++6 depends.
+    // A dependency of libstdc++6.
     ("libgcc_s.so.1", Some("libstdc++6")),
     ("libc.so.6", None),
     ("libm.so.6", None),
@@ -38,12 +38,12 @@ struct Copy {
     target: String,
 }
 
-/// `FROM BASE AS NAME` and what follows.
+/// `FROM BASE AS NAME` and its instructions.
 #[derive(Debug, Default)]
 struct Stage {
     name: String,
     copies: Vec<Copy>,
-    /// `RUN` and the rest, continued lines joined.
+    /// `RUN` and other instructions, continued lines joined.
     others: Vec<String>,
 }
 
@@ -71,7 +71,7 @@ fn stages(recipe: &str) -> Vec<Stage> {
     stages
 }
 
-/// Whether `.dockerignore` keeps a path out of the build; it has names, paths, and `**/name` alone.
+/// Whether `.dockerignore` excludes a path; it uses names, paths, and `**/name` only.
 fn left_out(path: &str) -> bool {
     let parts: Vec<&str> = path.trim_end_matches('/').split('/').collect();
     let text = read(".dockerignore");
@@ -111,7 +111,7 @@ fn what_the_recipe_copies_is_there_and_not_left_out() {
     assert!(copied >= 10, "only {copied} paths were found");
 }
 
-/// Whether a stage copies, makes or builds something of that path: by the folder in which it lies.
+/// Whether a stage copies, creates or builds that path, judged by its folder.
 fn is_made_by(stage: &Stage, source: &str) -> bool {
     let path = source.trim_end_matches('/').trim_start_matches("/source/");
     let folder = path.split('/').find(|part| !part.is_empty()).unwrap_or_default();
@@ -152,7 +152,7 @@ fn what_the_sources_take_in_is_part_of_the_build() {
     assert!(taken > 5, "only {taken} files were found");
 }
 
-/// What an ELF file says of itself at `tag`.
+/// The strings of an ELF file's dynamic section with `tag`.
 fn dynamic(file: &Path, tag: &str) -> Vec<String> {
     let said = Command::new("readelf").arg("-d").arg(file).env("LC_ALL", "C").output_reaped().unwrap();
     assert!(said.status.success(), "{said:?}");
@@ -185,7 +185,7 @@ fn the_image_has_every_library_that_the_program_is_linked_to() {
         .collect();
     let installs = last.others.iter().find(|line| line.contains("apt-get install")).unwrap();
     let packages: BTreeSet<&str> = installs.split_whitespace().collect();
-    // Where the program of /usr/bin looks.
+    // The library folder of a program in /usr/bin.
     assert_eq!(copied.get("lakemill"), Some(&"/usr/bin/lakemill"));
     assert_eq!(copied.get("libduckdb.so"), Some(&"/usr/lib/lakemill/libduckdb.so"));
     let runpath = dynamic(&program(), "RUNPATH").join(":");
@@ -203,13 +203,13 @@ fn the_image_has_every_library_that_the_program_is_linked_to() {
     }
 }
 
-/// As a package, an image and a copy by hand have them.
+/// The layouts of a package, an image and a manual copy.
 #[test]
 fn program_and_library_run_from_any_folder_and_not_apart() {
     let home = tempfile::tempdir().unwrap();
     let put = |from: &Path, to: &Path| {
         std::fs::create_dir_all(to.parent().unwrap()).unwrap();
-        // Another file system takes no link.
+        // A hard link fails across file systems.
         std::fs::hard_link(from, to).or_else(|_| std::fs::copy(from, to).map(drop)).unwrap();
     };
     let (copy, beside) = (home.path().join("bin/lakemill"), home.path().join("bin/libduckdb.so"));

@@ -1,4 +1,4 @@
-//! The same lake gives the same bytes, whatever the threads, the memory and the order in which sources arrive.
+//! The same lake gives the same bytes, regardless of threads, memory and the order in which sources arrive.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -7,17 +7,17 @@ use lakemill::domain::table_log::cuts::{Cut, CutTargets, cut_after, text_share};
 
 use crate::support::lake::{Dice, How, Lake, MIB, Seen, difference};
 
-/// Threads and memory that every lake is run with, besides one thread with plenty of memory.
+/// Threads and memory to run every lake with, besides one thread with plenty of memory.
 const WAYS: [(usize, u64); 4] = [(1, MIB), (2, 4 * MIB), (3, 2 * MIB), (8, 8 * MIB)];
 
-/// What the runs with little memory are known to have done.
+/// Scratch usage observed in the runs with little memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Spills {
     /// Rows aside.
     Rows,
-    /// Row groups under way into drafts, some of which were read back.
+    /// Row groups spilled to draft files, some of which were read back.
     Drafts,
-    /// Pages aside until their row group ended.
+    /// Pages spilled until their row group ended.
     Pages,
     Nothing,
 }
@@ -39,7 +39,7 @@ fn check_ways(mapping: &str, sources: &[(String, String)], expected_spills: Spil
     for (nth, (threads, memory)) in ways.iter().copied().enumerate() {
         let other = lake.fresh();
         if nth % 2 == 1 {
-            // The first source, or the second, is slow: those after it are ready before it.
+            // The first source, or the second, is slow: later ones are ready before it.
             other.store.before_get(1 + nth as u64 / 2, || std::thread::sleep(Duration::from_millis(60)));
         }
         let found = other.run(How::new(threads, memory)).unwrap();
@@ -61,7 +61,7 @@ fn check_ways(mapping: &str, sources: &[(String, String)], expected_spills: Spil
     lake
 }
 
-/// The same table made in two steps, with little memory: rows of changed sources are held while they are read.
+/// The same table made in two steps, with little memory: rows of changed sources are buffered while they are read.
 fn by_halves(whole: &Lake) {
     let Some(manifest) = whole.manifest() else { return };
     let halves = whole.fresh();
@@ -91,7 +91,7 @@ const TYPICAL: &str = r#""columns": [
     { "name": "at", "type": "timestamp" }, { "name": "ratio", "type": "float64" }, { "name": "note", "type": "string" },
     { "name": "flag", "type": "boolean" } ]"#;
 
-/// A row for [`TYPICAL`], most cells of which may be null.
+/// A row for [`TYPICAL`]; most cells may be null.
 fn typical(dice: &mut Dice, partition: u64, id: u64, text: &mut String) {
     write!(text, "p{partition},{id},").unwrap();
     if !dice.one_in(7) {
@@ -135,7 +135,7 @@ fn partitions_touched_by_every_source() {
 
 #[test]
 fn sources_sorted_by_partition() {
-    // Each partition ends within a row group; where that is at the end of a slab, what was put aside stays as it is.
+    // Each partition ends within a row group; if it ends at a slab boundary, spilled pages stay as they are.
     const ROWS: [u64; 4] = [20_480, 50_480, 24_000, 20_480];
     for file_bytes in [65_536, 1 << 30] {
         let mut dice = Dice::new(3);
@@ -274,7 +274,7 @@ fn days_in_any_order_within_the_partition_of_their_month() {
             writeln!(text, "2024-{month:02}-{day:02},{n}").unwrap();
         }
     });
-    // Of a year's rows, which are one partition's, few wait for the rest of their slab.
+    // Rows of one year are one partition; few wait for the rest of their slab.
     for (transform, puts) in [("month", Spills::Rows), ("year", Spills::Nothing)] {
         let mapping = format!(
             r#"{{ "columns": [ {{ "name": "d", "type": "date" }}, {{ "name": "n", "type": "int32" }} ],
@@ -309,7 +309,7 @@ fn one_column_many_columns_and_no_rows() {
     assert!(lake.warehouse().is_empty());
 }
 
-/// A record longer than a chunk is read in another way than one that fits, and expressions are evaluated chunk by chunk.
+/// A record longer than a chunk takes another path than one that fits, and expressions are evaluated per chunk.
 #[test]
 fn rejected_rows_are_independent_of_memory() {
     let mapping = r#"{ "columns": [

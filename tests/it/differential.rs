@@ -15,13 +15,13 @@ fn script(name: &str) -> Command {
     command
 }
 
-/// Runs a fuzzer on the first `count` seeds, then on new ones for `seconds` (but at most as many again).
+/// Runs a fuzzer on the first `count` seeds, then on new ones for `seconds` (at most `count` more).
 fn agrees(fuzzer: &str, count: u32, seconds: u32) {
     let kept = tempfile::tempdir().expect("a folder").keep();
     for more in [format!("--seed=0 --count={count}"), format!("--seconds={seconds} --count={count}")] {
         let mut command = script("fuzz.py");
         command.arg(fuzzer).args(more.split(' ')).arg("--keep").arg(&kept);
-        // If it fails, its output with the first seed is shown.
+        // On failure: the output of the first failing seed.
         succeed("the comparison", &mut command);
     }
     std::fs::remove_dir_all(kept).expect("the folder of kept cases is removed");

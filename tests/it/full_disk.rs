@@ -1,4 +1,4 @@
-//! A full disk: the run says so and what to do; the tables are as they were, or repaired by the next run with room.
+//! A full disk: the run's error names the remedy; tables are unchanged, or repaired by the next run with enough space.
 
 use std::fmt::Write as _;
 use std::process::Command;
@@ -38,7 +38,7 @@ fn an_output_without_room_fails_the_run_and_one_with_room_succeeds() {
             lake.store.fail_write(first + n, |bucket, key| StoreError::DiskFull { bucket, key: key.to_owned() });
         }
         match lake.run(How::new(2, 64 * MIB)) {
-            // The root is written; what it replaced is left to the next run.
+            // The root is written; the next run deletes the replaced files.
             Ok(_) => assert!(write > 12, "ten partitions and the manifest, in {write} writes"),
             Err(failure) => {
                 assert_eq!(failure.error.code, RunErrorCode::DiskFull);
@@ -59,8 +59,8 @@ fn an_output_without_room_fails_the_run_and_one_with_room_succeeds() {
     assert!((12..40).contains(&failed), "{failed} runs failed");
 }
 
-/// Runs in a mount namespace of its own, so that nothing of it is left: a first run that fits, a second that doesn't,
-/// and the same with more room. Says what there is after each.
+/// Runs in a mount namespace of its own, so that nothing remains: a first run that fits, a second that doesn't, and the
+/// same with more space. Returns the state after each.
 const SCRIPT: &str = r#"
 set -u
 mount -t tmpfs -o size=8m tmpfs "$OUT" || exit 77
@@ -88,7 +88,7 @@ fn a_disk_that_fills_while_a_run_converts_leaves_the_tables_as_they_were() {
     for name in ["small", "large", "out"] {
         command.env(name.to_uppercase(), folder.path().join(name));
     }
-    // Mounting is not everybody's right; then the test above must do.
+    // Mounting may not be permitted; the test above covers that case.
     let Ok(output) = command.output_reaped() else { return };
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     if !said.contains("== status") {
@@ -101,7 +101,7 @@ fn a_disk_that_fills_while_a_run_converts_leaves_the_tables_as_they_were() {
         run.lines().filter(|l| l.ends_with(".parquet") || l.contains("  ./")).map(str::to_owned).collect()
     };
     assert!(runs[1].contains("(disk_full)") && runs[1].contains("free some space"), "{}", runs[1]);
-    assert!(runs[1].contains("nothing was published: the tables are as they were"), "{}", runs[1]);
+    assert!(runs[1].contains("nothing was published: the tables are unchanged"), "{}", runs[1]);
     assert_eq!(hashes(runs[0]), hashes(runs[1]), "and nothing is left over");
     assert_eq!(hashes(runs[0]), hashes(runs[2]));
     assert_ne!(hashes(runs[0]), hashes(runs[3]));

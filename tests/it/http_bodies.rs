@@ -1,4 +1,4 @@
-//! Bodies of requests: their limits, their ends, and clients that break off.
+//! Request bodies: limits, framing, and clients that disconnect.
 
 use std::io::Write;
 use std::net::Shutdown;
@@ -60,7 +60,7 @@ fn chunked_body_over_the_limit_is_rejected() {
     let reply = client.reply();
     assert_eq!(error_of(&reply), payload_too_large());
     assert!(reply.closes());
-    // The handler of a streamed body sees it.
+    // The handler of a streamed body gets the error.
     let mut client = server.connect();
     client.send("PUT /upload HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nfffffff\r\n");
     let mut sender = client.stream.try_clone().unwrap();
@@ -135,9 +135,9 @@ fn disconnect_during_a_body_is_an_error_in_the_handler() {
         drop(client);
         wait_until("the handler was told", || server.seen.uploads().len() == at + 1);
     }
-    let broke_off = "failed: the body broke off after 8 bytes";
+    let broke_off = "failed: the body ended after 8 bytes";
     assert_eq!(server.seen.uploads(), [broke_off; 4]);
-    // A small body never gets to a handler.
+    // A small body never reaches a handler.
     let mut client = server.connect();
     client.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n12345678");
     client.finish_sending();
@@ -185,7 +185,7 @@ fn stalled_body_times_out() {
     let mut client = server.connect();
     client.send("PUT /upload HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nhalf");
     assert_eq!(client.reply().status, 400);
-    assert_eq!(server.seen.uploads(), ["failed: the body came too slowly"]);
+    assert_eq!(server.seen.uploads(), ["failed: the body was sent too slowly"]);
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn dripping_body_times_out_by_its_size() {
     assert_eq!(client.reply().status, 400);
     client.stream.shutdown(Shutdown::Both).unwrap();
     dripping.join().unwrap();
-    assert_eq!(server.seen.uploads(), ["failed: the body came too slowly"]);
+    assert_eq!(server.seen.uploads(), ["failed: the body was sent too slowly"]);
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn unread_body_does_not_block_the_handler() {
         assert_eq!((reply.text(), reply.closes()), ("not read", true));
         assert_eq!(server.get("/echo").status, 200, "the only handler is free");
     }
-    // Nor one that doesn't even come.
+    // Not even one whose body never arrives.
     let mut client = server.connect();
     client.send(format!("PUT /at-once HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", 10 << 20));
     assert_eq!(client.reply().text(), "not read");
@@ -243,7 +243,7 @@ fn memory_of_all_bodies_is_limited() {
     third.send(&head);
     third.send("x".repeat(120_000));
     let first_reply = third.reply();
-    // Sent at once: it may be told to go on, or have begun before.
+    // Sent at once: the body may be sent after `100 Continue` or before.
     let reply = if first_reply.status == 100 { third.reply() } else { first_reply };
     assert_eq!(reply.status, 200, "the share came back");
 }

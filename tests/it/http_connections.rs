@@ -1,4 +1,4 @@
-//! Limits on connections: how many are open, and which is closed for another.
+//! Limits on connections: how many are open, and which are evicted.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::Ordering;
@@ -25,19 +25,19 @@ fn health_answers_beside_300_slow_clients() {
     wait_until("all were taken", || metrics.connections().accepted == 303);
     let counts = metrics.connections();
     assert!(counts.evicted >= 44 && counts.open <= 256 && counts.refused == 0, "{counts:?}");
-    // The youngest of the slow ones are still served.
+    // The newest of the slow ones are still served.
     let last = slow.last_mut().unwrap();
     last.send(" a\r\n\r\n");
     assert_eq!(last.reply().text(), "well");
 }
 
-/// A server that counts no connections of this machine by address.
+/// A server that doesn't count connections from loopback by address.
 fn trusting(limits: GuardLimits) -> Running {
     let trusted_proxies = vec![AddressRange { address: IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)), prefix: 8 }];
     start_with(ServerOptions { limits, trusted_proxies, ..ServerOptions::new(loopback(), 8) })
 }
 
-/// The head of a request whose body is waited for, from somebody with a credential or without.
+/// The head of a request whose body is pending, with or without a credential.
 fn head_of_body(authorized: bool) -> String {
     let (path, field) = match authorized {
         true => ("/token", format!("Authorization: Bearer {TOKEN}\r\n")),
@@ -46,7 +46,7 @@ fn head_of_body(authorized: bool) -> String {
     format!("POST {path} HTTP/1.1\r\nHost: a\r\n{field}Expect: 100-continue\r\nContent-Length: 2\r\n\r\n")
 }
 
-/// So many clients whose bodies are waited for.
+/// Opens clients whose bodies are pending.
 fn waited_for(server: &Running, count: usize, authorized: bool) -> Vec<Client> {
     let mut clients: Vec<Client> = (0..count).map(|_| server.connect()).collect();
     for client in &mut clients {
@@ -92,7 +92,7 @@ fn health_responds_when_all_connections_and_handlers_are_taken() {
         client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
     }
     wait_until("the handlers are busy", || server.seen.held.load(Ordering::SeqCst) == 8 + 4);
-    // Those that send nothing make room for one that asks.
+    // Silent connections are evicted for one with a request.
     let silent: Vec<Client> = (0..5).map(|_| server.connect()).collect();
     for _ in 0..3 {
         assert_eq!(server.get("/health").text(), "well");
@@ -101,7 +101,7 @@ fn health_responds_when_all_connections_and_handlers_are_taken() {
     server.seen.open();
 }
 
-/// A client that the system gives no time between connecting and sending.
+/// A client that gets no CPU time between connecting and sending.
 #[test]
 fn clients_that_send_nothing_or_part_of_a_head_evict_no_client_that_sends_late() {
     let limits = GuardLimits {
@@ -166,7 +166,7 @@ fn connections_without_credentials_are_not_kept_when_most_are_taken() {
     assert!(!closes);
     let (_three, closes) = ask(false);
     assert!(closes, "three of four are taken");
-    // Those who only send a part of a head go, whoever came first.
+    // Connections with an incomplete head are evicted, whatever their age.
     let mut slow: Vec<Client> = (0..16).map(|_| server.connect()).collect();
     slow.iter_mut().for_each(|client| client.send("G"));
     wait_until("some are evicted", || server.metrics().connections().evicted >= 10);
@@ -207,7 +207,7 @@ fn anonymous_body_has_a_fixed_time_limit() {
         client.send(format!("{path} HTTP/1.1\r\nHost: a\r\nContent-Length: 2000\r\n\r\n"));
         let mut drip = client.stream.try_clone().unwrap();
         let dripping = std::thread::spawn(move || {
-            // Well above the rate that is asked of uploads, had it been sent at once.
+            // Well above the minimum rate of uploads, if it had arrived at once.
             while std::io::Write::write_all(&mut drip, b"x").is_ok() {
                 std::thread::sleep(Duration::from_millis(20));
             }
@@ -235,7 +235,7 @@ fn connections_per_address_are_limited() {
     let mut client = other();
     client.send("GET /echo HTTP/1.1\r\nHost: a\r\n\r\n");
     assert_eq!(client.reply().status, 200, "another address has its own");
-    // Of its own connections the one that waits goes.
+    // Of its own connections the waiting one is evicted.
     let mut first = busy.remove(0);
     first.send("xx");
     assert_eq!(first.reply().status, 200);

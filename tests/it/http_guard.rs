@@ -1,4 +1,4 @@
-//! The figures of the guard: connections, heads, framing, time. Raw sockets, one test a figure or case.
+//! Limits of the HTTP server: connections, heads, framing, time. Raw sockets, one test per limit or case.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -89,7 +89,7 @@ fn dripping_head_times_out() {
     let mut head = "GET /health HTTP/1.1\r\nX: ".bytes().chain(std::iter::repeat(b'y'));
     let mut drip = client.stream.try_clone().unwrap();
     let dripping = std::thread::spawn(move || {
-        // Faster than any pause, slower than the whole.
+        // Faster than the pause limit, slower than the total limit.
         while std::io::Write::write_all(&mut drip, &[head.next().unwrap()]).is_ok() {
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -119,7 +119,7 @@ fn head_length_is_limited() {
     };
     assert_eq!(server.ask(&head(32_768)).status, 200);
     refused_and_closed(&server, &head(32_769), 431);
-    // Whatever follows isn't waited for.
+    // The server doesn't wait for more.
     let mut client = server.connect();
     client.send(format!("GET /{}", "x".repeat(40_000)));
     assert_eq!(client.reply().status, 431);
@@ -305,7 +305,7 @@ fn continue_is_sent_after_authorization() {
         client.send("hello");
         assert_eq!(client.reply().status, 200);
     }
-    // Who doesn't wait isn't told.
+    // A client that sends the body at once gets no `100 Continue`.
     client.send("POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\nhello");
     assert_eq!(client.reply().status, 200);
     let ask =
@@ -349,7 +349,7 @@ fn server_listens_on_ipv4_and_ipv6() {
     assert_eq!(client.reply().json()["client"], "127.0.0.1", "not an IPv6 form of it");
 }
 
-/// Counts in a process of its own: other tests open and close descriptors all the time.
+/// Counts in a process of its own: other tests open and close descriptors concurrently.
 #[test]
 fn malformed_connections_leak_no_descriptors() {
     let program = std::env::current_exe().unwrap();

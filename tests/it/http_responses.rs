@@ -1,4 +1,4 @@
-//! Bodies of responses: their ends, those that break off, and clients that don't read.
+//! Response bodies: framing, aborted ones, and clients that don't read.
 
 use std::io::Read;
 use std::time::Duration;
@@ -88,7 +88,7 @@ fn responses_without_body_have_no_length() {
     assert_eq!(client.reply().text(), "well");
 }
 
-/// With one handler, which is free again although the client of before is still there.
+/// The only handler is free again although the previous client is still connected.
 fn frees_its_handler(limits: GuardLimits, read: impl FnOnce(Client) -> Option<Client>) {
     let server = start_with(ServerOptions { limits, ..ServerOptions::new(loopback(), 1) });
     let mut client = server.connect();

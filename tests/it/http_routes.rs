@@ -124,7 +124,7 @@ fn content_type_is_checked_if_there_is_a_body() {
     assert_eq!(post("POST /echo", "Content-Type: image/png\r\n", "x"), 200);
     assert_eq!(post("POST /json", "", "{\"a\":"), 400);
     assert_eq!(post("POST /json", "", "{\"a\":\"x\"}"), 400);
-    // A list of a struct's fields is none.
+    // A list of a struct's fields is not an object.
     assert_eq!(post("POST /json", "", "[1]"), 400);
 }
 

@@ -1,4 +1,4 @@
-//! A server's start and its end.
+//! Start and stop of a server.
 
 use std::net::TcpStream;
 use std::sync::atomic::Ordering;
@@ -8,7 +8,7 @@ use lakemill::http::{GuardLimits, Router, Server, ServerOptions};
 
 use super::http_support::*;
 
-/// How long a server that stops still answers on idle connections.
+/// How long a stopping server still responds on idle connections.
 const IDLE_DRAIN_MAX: Duration = Duration::from_secs(1);
 
 fn running() -> Running {
@@ -56,7 +56,7 @@ fn idle_connections_are_served_while_the_server_stops() {
     let begun = Instant::now();
     let stopping = server.server.take().unwrap();
     let stopping = std::thread::spawn(move || stopping.stop(PATIENCE));
-    // As a proxy does that keeps connections: it learns from the response that the connection ends.
+    // Like a proxy that keeps connections: the response says that the connection closes.
     while !idle.is_empty() {
         idle.retain_mut(|client| match client.try_ask("GET /health HTTP/1.1\r\nHost: a\r\n\r\n") {
             Ok(reply) => {
@@ -105,7 +105,7 @@ fn stop_cuts_connections_after_its_grace_period() {
     let left = server.server.take().unwrap().stop(Duration::from_millis(100));
     assert!(left <= 2, "{left}");
     assert!(held.try_reply().is_err() && TcpStream::connect(server.address).is_err());
-    wait_until("the upload ended", || server.seen.uploads() == ["failed: the body broke off after 4 bytes"]);
+    wait_until("the upload ended", || server.seen.uploads() == ["failed: the body ended after 4 bytes"]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A service with a route for each case, and a client that speaks raw bytes.
+//! A service with a route for each case, and a client that sends raw bytes.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
@@ -14,29 +14,29 @@ use lakemill::http::{
 use lakemill::observability::METRICS_CONTENT_TYPE;
 use serde_json::json;
 
-/// No test waits longer for anything.
+/// Longest wait of a test.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 pub const MIB: u64 = 1 << 20;
 pub const BYTES_MAX: u64 = 2_000;
 pub const STREAM_MAX: u64 = 20 * MIB;
 pub const TOKEN: &str = "t0ken";
 
-/// What the service remembers.
+/// The service's counters and gate.
 #[derive(Default)]
 pub struct Seen {
     open: Mutex<bool>,
     opened: Condvar,
-    /// Handlers that wait at the gate, or did.
+    /// Handlers that wait at the gate, now or before.
     pub held: AtomicUsize,
-    /// One line a request that reached a handler.
+    /// One line per request that reached a handler.
     pub handled: Mutex<Vec<String>>,
-    /// How uploads ended.
+    /// Results of uploads.
     pub uploads: Mutex<Vec<String>>,
     pub panic_in_authorize: AtomicBool,
 }
 
 impl Seen {
-    /// Lets held handlers go, and all that come.
+    /// Releases waiting handlers, and opens the gate.
     pub fn open(&self) {
         *self.open.lock().unwrap() = true;
         self.opened.notify_all();
@@ -85,7 +85,7 @@ impl Service for Seen {
 
 type Answer = Result<Response, ApiError>;
 
-/// Tells what it was sent.
+/// Responds with the request's body.
 fn echo(seen: &Seen, request: &mut Request) -> Answer {
     let body = request.body_bytes()?;
     seen.handled.lock().unwrap().push(format!("{} {}", request.method(), request.head().raw_path()));
@@ -116,7 +116,7 @@ fn number(request: &Request, name: &str) -> Option<u64> {
     request.query().get(name).and_then(|text| text.parse().ok())
 }
 
-/// Gives so many bytes, then fails, panics or ends.
+/// Yields so many bytes, then fails, panics or ends.
 struct Source {
     left: u64,
     end: &'static str,
@@ -138,7 +138,7 @@ impl Read for Source {
     }
 }
 
-/// `n` bytes; `say` of them promised, if given; `end`: fail, panic.
+/// `n` bytes; `say`: the length to announce; `end`: fail, panic.
 fn give(seen: &Seen, request: &mut Request) -> Answer {
     seen.handled.lock().unwrap().push(format!("{} {}", request.method(), request.head().raw_path()));
     let end = match request.query().get("end") {
@@ -219,7 +219,7 @@ pub struct Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Held handlers would keep their threads.
+        // Waiting handlers would keep their threads.
         self.seen.open();
     }
 }
@@ -244,7 +244,7 @@ impl Running {
         Client::connect(self.address)
     }
 
-    /// The answer to one request on a connection of its own.
+    /// The response to one request on a connection of its own.
     pub fn ask(&self, request: &str) -> Reply {
         let mut client = self.connect();
         client.send(request);
@@ -269,7 +269,7 @@ pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// A client that sends bytes as they are.
+/// A client that sends raw bytes.
 pub struct Client {
     pub stream: TcpStream,
     buffer: Vec<u8>,
@@ -312,7 +312,7 @@ impl Client {
         Self { stream, buffer: Vec::new() }
     }
 
-    /// As [`Client::connect`], from another address of this machine.
+    /// Like [`Client::connect`], from another loopback address.
     pub fn connect_from(own: Ipv4Addr, address: SocketAddr) -> Self {
         let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
         socket.bind(&SocketAddr::from((own, 0)).into()).unwrap();
@@ -327,7 +327,7 @@ impl Client {
         self.stream.write_all(bytes.as_ref()).unwrap();
     }
 
-    /// Sends and awaits the reply.
+    /// Sends and waits for the response.
     pub fn try_ask(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<Reply> {
         self.stream.write_all(bytes.as_ref())?;
         self.try_reply()
@@ -365,7 +365,7 @@ impl Client {
         Ok(self.buffer.drain(..length).collect())
     }
 
-    /// The next answer's status and headers.
+    /// The next response's status and headers.
     pub fn head(&mut self) -> io::Result<Reply> {
         let line = self.line()?;
         let status = line.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)).unwrap().parse().unwrap();
@@ -380,7 +380,7 @@ impl Client {
         }
     }
 
-    /// The next answer to anything but HEAD, whole.
+    /// The next complete response, except to HEAD.
     pub fn try_reply(&mut self) -> io::Result<Reply> {
         let mut reply = self.head()?;
         if matches!(reply.status, 100..200 | 204 | 304) {
@@ -406,7 +406,7 @@ impl Client {
         Ok(reply)
     }
 
-    /// So many bytes of a body.
+    /// Reads so many bytes of a body.
     pub fn body(&mut self, length: usize) -> Vec<u8> {
         self.exactly(length).unwrap()
     }
@@ -415,7 +415,7 @@ impl Client {
         self.try_reply().unwrap()
     }
 
-    /// Whether the server ends the connection without another byte.
+    /// Whether the server closes the connection without another byte.
     pub fn is_closed(&mut self) -> bool {
         self.buffer.is_empty()
             && match self.more() {

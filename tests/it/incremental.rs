@@ -1,4 +1,4 @@
-//! Runs over real CSVs that come, change and go, with crashes in between: every byte is that of a clean run.
+//! Runs over real CSVs that are added, changed and removed, with crashes in between: every byte equals a clean run's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -19,7 +19,7 @@ fn how() -> How {
     How::new(2, 16 * MIB)
 }
 
-/// A CSV with rows for the partitions given.
+/// A CSV with rows for the given partitions.
 fn csv(dice: &mut Dice, partitions: &[u64], rows: u64, bad: bool) -> String {
     let mut text = "p,n,s\n".to_owned();
     for _ in 0..rows {
@@ -51,14 +51,14 @@ fn lawful(lake: &Lake, result: &RunResult) {
     assert_eq!(table.rows_written, manifest.rows());
 }
 
-/// The files are those that a clean run makes of the lake, byte for byte.
+/// The files equal those of a clean run of the lake, byte for byte.
 fn as_clean(lake: &Lake) {
     let clean = lake.fresh();
     clean.run(how().clean()).unwrap();
     assert_eq!(difference(&clean.warehouse(), &lake.warehouse()), None);
 }
 
-/// Six sources, each of two partitions of its own neighbourhood.
+/// Six sources, each with two neighbouring partitions of its own.
 fn neighbours() -> Lake {
     let lake = Lake::new(MAPPING);
     let mut dice = Dice::new(1);
@@ -71,7 +71,7 @@ fn neighbours() -> Lake {
     lake
 }
 
-/// The partitions that were put since the counts began, and the sources read.
+/// The partitions written since the counters were reset, and the sources read.
 fn written(lake: &Lake) -> (BTreeSet<String>, u64) {
     let partition = |line: String| Some(line.split_once("/t/")?.1.split('/').next()?.to_owned());
     let of_table = |line: &String| line.starts_with("put ") && line.contains("/x/t/");
@@ -142,7 +142,7 @@ fn any_changes_and_crashes_end_like_a_clean_run() {
                 let known = texts.entry(n).or_default();
                 match dice.below(6) {
                     0 => lake.remove(&name),
-                    // As it was at some time before.
+                    // The state of an earlier step.
                     1 if !known.is_empty() => lake.put(&name, &known[dice.below(known.len() as u64) as usize]),
                     _ => {
                         let (first, rows) = (dice.below(6), dice.below(60));

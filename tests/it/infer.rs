@@ -1,4 +1,4 @@
-//! Proposals for CSVs: what is proposed, why, and that a run by it rejects nothing but what it told.
+//! Proposals for CSVs: mapping, reasons, and that a run with it rejects only the reported rows.
 
 mod dialects;
 mod files;
@@ -19,14 +19,14 @@ use lakemill::ports::store::{Bucket, WriteOptions};
 use crate::support::lake::{How, Ticks, quick_folder, run_on};
 use crate::support::memory_store::MemoryStore;
 
-/// Time enough for any machine.
+/// A generous time limit.
 const PATIENT: InferOptions = InferOptions { bytes_max: 64 << 20, time_max: Duration::from_secs(600) };
 
 fn proposed(bytes: impl AsRef<[u8]>) -> Proposal {
     proposed_as("pipelines/x/t/a.csv", bytes.as_ref())
 }
 
-/// The proposal for a file, once a run by it has written every row that was seen but those that it told of.
+/// The proposal for a file. Checks that a run with it writes every sampled row except the reported ones.
 fn proposed_as(key: &str, bytes: &[u8]) -> Proposal {
     let proposal = propose(key, bytes, &PATIENT).unwrap_or_else(|error| panic!("{error}: {}", shown(bytes)));
     assert!(proposal.sample.whole && proposal.sample.limited_by.is_none());
@@ -66,7 +66,7 @@ fn shown(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..bytes.len().min(2_000)]).into_owned()
 }
 
-/// `name:type`, and the formats where there are any.
+/// `name:type`, with the formats if there are any.
 fn columns(proposal: &Proposal) -> Vec<String> {
     let text = |c: &ColumnProposal| match c.formats.is_empty() {
         true => format!("{}:{}", c.name, c.ty),

@@ -1,4 +1,4 @@
-//! The history of a pipeline's jobs: order, pages, what is read for it, and what it makes of odd records.
+//! The history of a pipeline's jobs: order, pages, number of reads, and unusual records.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -29,7 +29,7 @@ fn at(second: i64) -> DateTime<Utc> {
     DateTime::from_timestamp_millis(START_MS).unwrap() + TimeDelta::seconds(second)
 }
 
-/// The id of ours that is minted at that second.
+/// A job id minted at that second.
 fn minted(second: i64) -> String {
     let time = at(second);
     let seconds = u64::try_from(time.timestamp()).unwrap();
@@ -171,7 +171,7 @@ fn only_records_of_the_page_are_read() {
 #[test]
 fn foreign_ids_are_ordered_by_their_record() {
     let past = Past::new();
-    // EnqueueOutcome at 0, 10, 20 …; every other one by somebody else, whose jobs wait for 35 s and more before they end.
+    // Jobs enqueued at 0, 10, 20 …; every other one by another program, whose jobs wait at least 35 s.
     let ids: Vec<String> =
         (0..20).map(|n| if n % 2 == 0 { minted(n * 10) } else { format!("job-{:02}", 97 - n) }).collect();
     for (n, id) in (0..).zip(&ids) {

@@ -1,7 +1,7 @@
-//! `kill -9` of `lakemill run` before and after each of its writes, and at any other moment: the table is whole at all
-//! times, and the next run makes the right table and leaves nothing else.
+//! `kill -9` of `lakemill run` before and after each of its writes, and at random times: the table is always
+//! consistent, and the next run completes it and leaves nothing else.
 //!
-//! `LAKEMILL_TEST_KILLS` kills more often; from about 200 on, at every write.
+//! `LAKEMILL_TEST_KILLS` sets the number of kills; from about 200 on, every write gets one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -22,16 +22,16 @@ use crate::support::site::slug;
 
 /// Kills at writes in `scripts/test`.
 const KILLS: u64 = 14;
-/// Writes from one kill to the next there.
+/// Writes between kills there.
 const STRIDE: u64 = 9;
-/// Kills at a random moment: one for so many at a write.
+/// One kill at a random time per so many kills at a write.
 const WRITES_PER_MOMENT: u64 = 4;
-/// The longest time of all.
+/// Longest delay of a random kill.
 const ALL_KILLS_MAX: Duration = Duration::from_secs(3_600);
 const PARTITIONS: u64 = 12;
 const SOURCES: u64 = 6;
 const ROWS_PER_SOURCE: u64 = 300;
-/// Where the store writes or deletes an object.
+/// The failpoint where the store writes or deletes an object.
 const PLACES: [&str; 2] = ["fs::before_write", "fs::after_write"];
 
 const MAPPING: &str = r#"{ "columns": [
@@ -60,12 +60,12 @@ fn rows(file: &Path) -> u64 {
     rows as u64
 }
 
-/// The files of the table, with the hashes of their bytes. Those of rejected rows name the run.
+/// The files of the table, with the hashes of their bytes. Keys of rejected rows contain the run's id.
 fn table(output: &Path) -> BTreeMap<String, String> {
     published(output).into_iter().filter(|(name, _)| name.starts_with("t/")).collect()
 }
 
-/// What the manifest in an output folder says.
+/// The files in an output folder's manifest.
 fn manifest(output: &Path) -> Option<Manifest> {
     let mount = |bucket, dir: &Path| Mount {
         bucket,
@@ -82,13 +82,13 @@ fn manifest(output: &Path) -> Option<Manifest> {
     Manifest::read(&store, &slug("local"), "t")
 }
 
-/// The files that the manifest names, without those of rejected rows.
+/// The files that the manifest names, without rejected rows.
 fn named(manifest: &Manifest) -> BTreeMap<String, String> {
     let files = manifest.groups.values().flat_map(|group| &group.files);
     files.map(|file| (file.key.clone(), file.sha256.clone())).collect()
 }
 
-/// Checks that the table is what the manifest says, and returns its files; none before the first commit.
+/// Checks that the table matches the manifest, and returns its files; none before the first commit.
 fn check_whole(output: &Path) -> BTreeMap<String, String> {
     let Some(manifest) = manifest(output) else { return BTreeMap::new() };
     let (named, found) = (named(&manifest), published(output));
@@ -99,7 +99,7 @@ fn check_whole(output: &Path) -> BTreeMap<String, String> {
     named
 }
 
-/// Checks that there is nothing but what the manifest names.
+/// Checks that there are no files but those that the manifest names.
 fn check_nothing_left(output: &Path) {
     let manifest = manifest(output).unwrap();
     let mut named: BTreeSet<String> = manifest.files().map(|file| file.key.clone()).collect();
@@ -110,7 +110,7 @@ fn check_nothing_left(output: &Path) {
     assert_eq!(found, named);
 }
 
-/// A way to run, of those whose writes differ.
+/// Kinds of runs, which differ in their writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     /// Into an empty folder.
@@ -125,7 +125,7 @@ struct Killing<'a> {
     config: &'a Path,
     lake: &'a Path,
     output: &'a Path,
-    /// What a run from nothing makes of each state of the lake.
+    /// The output of a clean run for each state of the lake.
     expected: [BTreeMap<String, String>; 2],
     version: usize,
 }
@@ -135,7 +135,7 @@ impl Killing<'_> {
         lakemill(self.config, self.lake, self.output)
     }
 
-    /// A run of a kind, ready to be started.
+    /// Prepares a run of a kind.
     fn prepare(&mut self, kind: Kind) -> Command {
         match kind {
             Kind::First => drop(std::fs::remove_dir_all(self.output)),
@@ -150,7 +150,7 @@ impl Killing<'_> {
         command
     }
 
-    /// What must hold after a kill, and after the run that follows it.
+    /// Checks the state after a kill, and after the next run.
     fn check(&self) {
         let found = check_whole(self.output);
         assert!(found.is_empty() || self.expected.contains(&found), "neither the old nor the new table: {found:?}");
@@ -201,7 +201,7 @@ fn run_killed_at_any_write_leaves_a_whole_table_and_the_next_run_the_right_one()
                 if run_to_its_death(killing.prepare(kind), place, nth) {
                     kills += 1;
                 } else {
-                    // All its writes have been gone through.
+                    // All its writes are covered.
                     assert!(nth > PARTITIONS, "{kind:?} has at least a write for each partition");
                     points.insert((kind, place), dice.below(stride));
                 }
@@ -209,7 +209,7 @@ fn run_killed_at_any_write_leaves_a_whole_table_and_the_next_run_the_right_one()
                 if kills / WRITES_PER_MOMENT > moments {
                     let mut child = killing.prepare(kind).stderr(std::process::Stdio::null()).spawn_reaped().unwrap();
                     std::thread::sleep(Duration::from_micros(dice.below(longest.as_micros() as u64)));
-                    // It may have ended by itself.
+                    // It may have exited before the kill.
                     let _ = child.kill();
                     child.wait().unwrap();
                     killing.check();

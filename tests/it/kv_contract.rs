@@ -1,8 +1,8 @@
 //! The contract of `ports::Kv`, run on every backend.
 //!
-//! A test takes a [`Fixture`] and knows no backend. Time flows while a test runs, so tests stay a second or more away
-//! from each edge. [`Backend::advance`] may do its work by moving all that is stored into the past: a test compares no
-//! time that a store gave before it with one from after it.
+//! A test takes a [`Fixture`] and doesn't know the backend. Real time passes during a test, so tests keep a second or
+//! more away from each deadline. [`Backend::advance`] may work by moving all stored times into the past: a test never
+//! compares a time from before it with one from after it.
 
 mod cancelling;
 mod changes;
@@ -37,9 +37,9 @@ use lakemill::ports::jobs::{
     StartedJob,
 };
 
-/// Life of a lock that a test takes, unless it says otherwise.
+/// Lock TTL of a test, unless it sets another.
 pub const TTL: Duration = Duration::from_secs(60);
-/// Time without life after which tests reclaim.
+/// Idle time after which tests reclaim.
 pub const IDLE: Duration = Duration::from_secs(120);
 /// No waiting.
 pub const AT_ONCE: Duration = Duration::ZERO;
@@ -49,36 +49,36 @@ pub const fn seconds(n: u64) -> Duration {
     Duration::from_secs(n)
 }
 
-/// A store of its own, empty at first, and what others than the product may do to it.
+/// An empty store, and simulated actions of other programs.
 pub trait Backend: Send + Sync {
-    /// Opens the store once more, as another process would: handles share nothing but what is stored.
+    /// Opens the store again, like another process: handles share only the stored data.
     fn open(&self) -> Arc<dyn Kv>;
 
-    /// Lets the store's time pass: locks expire, windows become due, entries get idle, sessions end.
+    /// Advances the store's time: locks expire, windows become due, entries become idle, sessions end.
     fn advance(&self, by: Duration);
 
-    /// From now on time passes by [`advance`](Self::advance) alone, but for the idle times that a server measures.
+    /// From now on time passes only by [`advance`](Self::advance), except for idle times, which a server measures.
     fn stop(&self);
 
     /// The store's time.
     fn now(&self) -> DateTime<Utc>;
 
-    /// Writes an entry of the stream as a program of somebody else would.
+    /// Adds a stream entry as another program would.
     fn add_raw(&self, fields: &[(&[u8], &[u8])]);
 
-    /// Deletes the content of every entry of the stream, as somebody's trimming would.
+    /// Deletes the content of every stream entry, like an external `XTRIM`.
     fn trim_stream(&self);
 
-    /// The dead entries as they are kept, oldest first: each text holds the reason and the entry's fields.
+    /// The dead letters as stored, oldest first: each text contains the reason and the entry's fields.
     fn dead(&self) -> Vec<String>;
 
-    /// Opens or extends a window as versions did that kept no keys.
+    /// Opens or extends a window like versions that stored no keys.
     fn extend_without_keys(&self, pipeline: &str);
 
-    /// Windows and jobs of which changed keys are stored.
+    /// Windows and jobs with stored changed keys.
     fn change_sets(&self) -> usize;
 
-    /// Takes all data away under the open handles, as a restart without persistence does.
+    /// Deletes all data while handles are open, like a restart without persistence.
     fn lose_data(&self);
 }
 
@@ -98,7 +98,7 @@ impl Fixture {
         self.backend.open()
     }
 
-    /// The store's time, in whole milliseconds as records have them.
+    /// The store's time, truncated to milliseconds like records.
     pub fn now(&self) -> DateTime<Utc> {
         DateTime::from_timestamp_millis(self.backend.now().timestamp_millis()).unwrap()
     }
@@ -119,7 +119,7 @@ impl Fixture {
         job
     }
 
-    /// Claims the one entry that must be there.
+    /// Claims the only entry.
     pub fn claim(&self, consumer: &str) -> Entry {
         let mut entries = self.kv.claim(consumer, 1, AT_ONCE).unwrap();
         assert_eq!(entries.len(), 1, "an entry for `{consumer}`");
@@ -152,7 +152,7 @@ impl Fixture {
         running(self.start(consumer, &entry))
     }
 
-    /// Enqueues a job whose pipeline is busy, and lets it be deferred.
+    /// Enqueues a job whose pipeline is locked, and defers it.
     pub fn defer(&self, pipeline: &str) -> Job {
         let job = self.enqueue(pipeline);
         let entry = self.claim("deferrer");
@@ -167,7 +167,7 @@ impl Fixture {
         assert_eq!(self.kv.finish(lease, &job).unwrap(), ReleaseOutcome::Released);
     }
 
-    /// As after a transient failure.
+    /// Like after a transient failure.
     pub fn requeue(&self, lease: &JobLease, delay: Duration) {
         self.requeue_for(lease, delay, WaitReason::Retry, AttemptCost::One);
     }
@@ -178,12 +178,12 @@ impl Fixture {
         assert_eq!(self.kv.requeue(lease, &wait).unwrap(), ReleaseOutcome::Released);
     }
 
-    /// The job of a hold as the store shows it.
+    /// The job of a lease as the store shows it.
     pub fn seen(&self, lease: &JobLease) -> Job {
         self.kv.job(&lease.pipeline, &lease.job_id).unwrap().unwrap()
     }
 
-    /// A job of ours as the store shows it.
+    /// A job as the store shows it.
     pub fn shown(&self, job: &Job) -> Option<Job> {
         self.kv.job(&job.pipeline, &job.job_id).unwrap()
     }
@@ -194,7 +194,7 @@ impl Fixture {
         (counts.stream, counts.pending, counts.waiting)
     }
 
-    /// The hold is lost: no step of its owner changes anything.
+    /// The lease is lost: its owner can't change anything.
     pub fn is_lost(&self, lease: &JobLease) {
         let job =
             |f: &Self| f.kv.job(&lease.pipeline, &lease.job_id).unwrap().map(|job| Job { silent_ms: None, ..job });
@@ -210,7 +210,7 @@ impl Fixture {
         assert_eq!(state(self), before);
     }
 
-    /// Lets a started job's process seem dead, and takes its entry over.
+    /// Makes a started job's worker seem dead, and takes its entry over.
     pub fn take_over(&self, consumer: &str) -> StartedJob {
         self.advance(IDLE + seconds(5));
         let entry = self.reclaim(consumer);
@@ -265,7 +265,7 @@ pub fn failure() -> RunError {
     RunError::new(RunErrorCode::S3Error, "the store was \"away\"").detail("it may come back: {}, [], é")
 }
 
-/// `job` at its end; `job` may be queued or running.
+/// `job` in a terminal state; `job` may be queued or running.
 pub fn completed(job: &Job, at: DateTime<Utc>) -> Job {
     job.clone().completed(RunResult::default(), at)
 }

@@ -1,4 +1,4 @@
-//! Whether the lake is what the tables were made of can be told from a listing and the manifests.
+//! A listing and the manifests show whether the tables match the lake.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -120,13 +120,13 @@ fn manifest_of_a_newer_version_is_an_error() {
 fn intent_of_a_dead_run_differs_until_a_run_removes_it() {
     let lake = published();
     lake.put("a.csv", "p,n\na,2\n");
-    // The intent and a shard; then it dies before the root.
+    // Writes the intent and a shard, then dies before the root.
     lake.store.crash_at_write(lake.store.writes() + 2, Dies::AfterWrite);
     lake.run(how()).unwrap_err();
     let lake = lake.with_a_sound_store();
     let table = TableStore { store: &lake.store, slug: &lake.slug, table: "t" };
     assert!(table.needs_recovery().unwrap());
-    // As if nothing but the intent were left.
+    // As if only the intent were left.
     lake.put("a.csv", "p,n\na,1\n");
     assert!(compare(&lake).is_some());
     lake.run(how()).unwrap();
@@ -154,7 +154,7 @@ fn only_doubtful_sources_are_checked_without_tags_in_listings() {
     let put = |store: &dyn ObjectStore, name: &str, text: &str| {
         store.put(Bucket::Lake, &format!("pipelines/x/{name}"), text.as_bytes(), &WriteOptions::default()).unwrap();
     };
-    // The memory's own time is years behind that of the runs; the shared clock makes every source as young as its run.
+    // The memory store's time is years behind the runs' time; the shared clock makes every source as new as its run.
     for shared_clock in [false, true] {
         let ticks = Arc::new(Ticks::default());
         let memory = MemoryStore::with(Tags::Content, false);
@@ -177,7 +177,7 @@ fn only_doubtful_sources_are_checked_without_tags_in_listings() {
         assert_eq!(compare(), (true, in_doubt));
         memory.delete(Bucket::Lake, &["pipelines/x/c.csv".to_owned()], &WriteOptions::default()).unwrap();
         put(&*memory, "a.csv", "p,n\na,2\n");
-        // Of the same size: in memory's own time it is as old as before, so nobody can see it.
+        // Of the same size and, in the memory store's own time, the same age, so the change is not detectable.
         assert_eq!(compare(), (shared_clock, in_doubt));
         put(&*memory, "a.csv", "p,n\na,22\n");
         assert!(compare().0);

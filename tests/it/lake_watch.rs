@@ -1,4 +1,4 @@
-//! Files are noticed, however they enter the lake's folder.
+//! Files are detected, however they enter the lake's folder.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -31,7 +31,7 @@ impl Watched {
         Self { root, store, watch: Some(watch), changes }
     }
 
-    /// A place of the same file system outside of the lake.
+    /// A folder on the same file system, outside of the lake.
     fn outside(&self, path: &str) -> PathBuf {
         self.root.path().join("outside").join(path)
     }
@@ -40,12 +40,12 @@ impl Watched {
         self.root.path().join("lake/pipelines/x").join(path)
     }
 
-    /// Whole, in one go.
+    /// Atomically, by a rename.
     fn write(&self, path: &str) {
         write(self.lake(path));
     }
 
-    /// What is told until each of these is, by its key or by a rescan.
+    /// Messages until each of these arrives, by its key or by a rescan.
     fn until(&self, names: &[&str]) -> Told {
         let mut missing: BTreeSet<String> = names.iter().map(|name| key(name)).collect();
         let deadline = Instant::now() + DEADLINE;
@@ -73,7 +73,7 @@ impl Watched {
         while self.changes.recv_deadline(deadline).unwrap() != LakeChange::Rescan {}
     }
 
-    /// What is told before a file that is written now. Events come in order.
+    /// Messages before that of a file written now. Events arrive in order.
     fn before_now(&self, name: &str) -> BTreeSet<String> {
         self.write(name);
         let mut told = self.until(&[name]);
@@ -122,7 +122,7 @@ fn slowly_written_file_is_reported_when_closed() {
     drop(slow);
     assert_eq!(watched.until(&["slow.csv"]).keys, keys(&["slow.csv"]));
 
-    // The same when more is written to it later.
+    // Also when more is appended later.
     let mut slow = File::options().append(true).open(watched.lake("slow.csv")).unwrap();
     writeln!(slow, "4").unwrap();
     assert_eq!(watched.before_now("fence.csv"), keys(&[]));
@@ -158,7 +158,7 @@ fn files_of_a_moved_in_folder_and_later_ones_are_reported() {
         watched.write(name);
         assert_eq!(watched.until(&[name]).keys, keys(&[name]));
     }
-    // Under another name too. Nobody tells which files a folder had that moved away.
+    // Also under another name. The kernel doesn't list the files of a folder that was moved away.
     fs::rename(watched.lake("f/h"), watched.lake("moved")).unwrap();
     watched.until_rescan();
     watched.write("moved/i/8.csv");
@@ -180,7 +180,7 @@ fn files_that_vanish_are_reported() {
     watched.store.delete(Bucket::Lake, &[key("fence-1.csv")], &WriteOptions::default()).unwrap();
     let told = watched.before_now("fence-2.csv");
     assert_eq!(told, keys(&["a.csv", "b.csv", "f/c.csv", "f/g/d.csv", "fence-1.csv"]));
-    // Written under another name and renamed: no reason to look through everything.
+    // Written under another name and renamed: no reason for a rescan.
     fs::rename(watched.lake("part.csv.tmp"), watched.lake("part.csv")).unwrap();
     assert_eq!(watched.before_now("fence-3.csv"), keys(&["part.csv.tmp", "part.csv"]));
     fs::rename(watched.lake("away"), watched.outside("away")).unwrap();
@@ -195,7 +195,7 @@ fn file_in_new_folders_is_reported() {
         watched.write(&name);
         watched.until(&[&name]);
     }
-    // Removed and made again at once.
+    // Removed and created again at once.
     for n in 0..50 {
         let name = format!("again/a/{n}.csv");
         watched.write(&name);
@@ -263,7 +263,7 @@ fn replaced_lake_is_watched_again_after_a_rescan() {
         }
         watched.write(&name);
         assert_eq!(watched.until(&["no such file"]).rescans, 1);
-        // Another rescan may take the place of a key.
+        // Another rescan may replace a key.
         loop {
             watched.write(&name);
             if watched.until(&[&name]).keys == keys(&[&name]) {

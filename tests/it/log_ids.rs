@@ -1,4 +1,4 @@
-//! Ids in the logs: from an event to the window it extended, to the job made of that, to its record, and back.
+//! Ids in the logs connect an event to its window, to the job of the window, and to its record, and back.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ fn text(line: &Value, field: &str) -> String {
     line[field].as_str().unwrap_or_else(|| panic!("no `{field}` in {line}")).to_owned()
 }
 
-/// The only window that a request's lines name.
+/// The only window in a request's log lines.
 fn window(service: &Service, request_id: &str) -> String {
     let lines = grep(service, "request_id", request_id);
     let named: Vec<String> =
@@ -37,7 +37,7 @@ fn log_ids_link_an_event_to_window_job_and_record() {
     for kind in [Kind::Embedded, Kind::Fleet] {
         let site = Site::new(kind);
         site.automatic_pipeline("p");
-        // At `info` a window is named by the first of its events alone.
+        // At `info` level only a window's first event logs the window.
         let worker = site.worker_with(&[("SVC_LOG", "debug")]);
         site.put("p", "in/x.csv", "a,b\nx,1\n");
         let post = |request_id: &str| {
@@ -54,7 +54,7 @@ fn log_ids_link_an_event_to_window_job_and_record() {
         await_that("its end", || grep(&worker, "job_id", &job_id).iter().any(|l| l["event"] == "job completed"));
         let records = site.records("p");
         assert!(records.len() == 1 && records[0].job_id.as_str() == job_id, "{records:?}");
-        // And back: from the record's id to the window, and from that to the requests.
+        // And back: from the record's id to the window, and to the requests.
         let of_job = grep(&worker, "job_id", records[0].job_id.as_str());
         let back: Vec<&Value> = of_job.iter().filter(|line| line["window"] == window.as_str()).collect();
         assert_eq!(back.len(), 1, "{of_job:#?}");

@@ -1,4 +1,4 @@
-//! The tests that look at the library and the program from outside, in one binary: a file a topic.
+//! Integration tests of library and program in one binary, one file per topic.
 #![expect(clippy::unwrap_used, reason = "a test that can't go on panics, in its helpers too")]
 
 mod archived_sources;

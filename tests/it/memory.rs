@@ -1,7 +1,7 @@
-//! The program's memory stays near what `--memory` says, whatever the data.
+//! The program's memory stays near `--memory`, whatever the data.
 //!
-//! Beyond it come the program with the SQL library (about 64 MiB) and one row group under way in its encoded form, which
-//! has at most 128 MiB of values: the same for every size of input.
+//! The rest is the program with the SQL library (about 64 MiB) and one encoded row group in progress, which has at most
+//! 128 MiB of values: the same for every size of input.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -16,7 +16,7 @@ use crate::support::program::CALL_TIME_MAX;
 /// Beyond `--memory`.
 const CONSTANT_MIB: u64 = 192;
 
-/// The most memory that the run was seen to have, in MiB.
+/// Peak memory of the run, in MiB.
 fn peak_mib(config: &Path, lake: &Path, memory: u64) -> u64 {
     let output = quick_folder();
     let mut command = lakemill(config, lake, output.path());

@@ -1,4 +1,4 @@
-//! `/metrics` of both services after real work, read as strictly as Prometheus does, and more so.
+//! `/metrics` of both services after real work, parsed more strictly than Prometheus does.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ fn is_name(text: &str) -> bool {
 }
 
 impl Metrics {
-    /// Panics at whatever is not as it should be.
+    /// Panics on any deviation from the format.
     fn parse(text: &str) -> Self {
         let (mut kinds, mut series) = (BTreeMap::new(), BTreeMap::new());
         let (mut helped, mut family): (BTreeSet<String>, Option<(String, String)>) = (BTreeSet::new(), None);
@@ -83,7 +83,7 @@ fn check_labels(key: &str) {
     assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{key}");
 }
 
-/// What a process tells of itself.
+/// Metrics of a process.
 const OF_PROCESS: &[(&str, &str)] = &[
     ("process_resident_memory_bytes", "gauge"),
     ("process_cpu_seconds_total", "counter"),

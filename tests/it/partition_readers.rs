@@ -1,5 +1,5 @@
-//! What DuckDB, Polars and pyarrow read of partitions is what was written: by themselves, or with the column's type where
-//! texts are kept that they would take for other values.
+//! DuckDB, Polars and pyarrow read partition values as they were written: directly, or with the column's type given for
+//! texts that they would otherwise convert.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::children::Reaped as _;
 use crate::support::program::Program;
 
-/// Texts of partitions that are written by default.
+/// Partition texts that are written by default.
 const TEXTS: &[&str] = &[
     "1",
     "-1",
@@ -83,7 +83,7 @@ const TEXTS: &[&str] = &[
     "aux",
 ];
 
-/// Texts that are written only where the config says that readers know the type.
+/// Partition texts that are written only if the config says that readers know the type.
 const INFERABLE: &[&str] = &[
     "01",
     "+1",
@@ -107,7 +107,7 @@ const INFERABLE: &[&str] = &[
     ".5",
 ];
 
-/// A table for each text with that one alone, and one with all of them; `v` has the text within the file.
+/// A table for each text alone, and one with all of them; `v` has the text within the file.
 fn program(texts: &[&str], inferable_texts: &str) -> Program {
     let mapping = |table: &str, files: &str| {
         json!({

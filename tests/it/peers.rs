@@ -1,6 +1,6 @@
-//! DuckDB, Polars and pyarrow read what the program writes, and agree with what Python's `csv` module says of the input.
+//! DuckDB, Polars and pyarrow read the program's output, and agree with Python's `csv` module on the input.
 //!
-//! The comparison is `tests/peers/check.py`; it knows nothing of our code.
+//! The comparison is `tests/peers/check.py`; it shares no code with the program.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -59,7 +59,7 @@ fn three_readers_agree_with_the_flights_csvs() {
     peers_agree(&config, &lake, &warehouse, 5);
 }
 
-/// Makes the lake of `tests/peers/nasty.py` in `scratch`; its config and the lake.
+/// Generates the lake of `tests/peers/nasty.py` in `scratch`; returns its config and the lake.
 fn nasty(scratch: &Path) -> (PathBuf, PathBuf) {
     succeed("nasty.py", Command::new(python()).arg(in_package("tests/peers/nasty.py")).arg(scratch));
     (scratch.join("pipeline.json"), scratch.join("lake"))
@@ -73,7 +73,7 @@ fn three_readers_agree_with_csvs_that_are_hard_to_read() {
     peers_agree(&config, &lake, &warehouse, 8);
 }
 
-/// Adds up what the test environment's readers make of every type; `docs/readers.md` must say the same of them.
+/// Collects how the test environment's readers read every type; `docs/readers.md` must match.
 #[test]
 fn readers_take_every_type_as_the_page_says() {
     let scratch = tempfile::tempdir().expect("a folder");

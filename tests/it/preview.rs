@@ -1,4 +1,4 @@
-//! What a config would make of the head of a source.
+//! Previews of a config on the head of a source.
 
 use std::io::Write as _;
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
-//! The examples of nginx and HAProxy before two web services, which are restarted one after the other under load.
+//! The example configs of nginx and HAProxy, with two web services that are restarted one after the other under load.
 //!
-//! The files are those of `docs/operations`, changed only where they name ports, certificates and the services.
+//! The files are those of `docs/operations` with other ports, certificates and services.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -26,7 +26,7 @@ fn example(name: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/operations").join(name)).unwrap()
 }
 
-/// `text` with each pair's first, which must be there, replaced by its second.
+/// `text` with the first of each pair, which must occur, replaced by the second.
 fn changed(text: &str, changes: &[(&str, &str)]) -> String {
     changes.iter().fold(text.to_owned(), |text, (old, new)| {
         assert!(text.contains(old), "the example has no `{old}`");
@@ -86,7 +86,7 @@ fn nginx(folder: &Path, port: u16, webs: [u16; 2]) -> Proxy {
          events {{ worker_connections 512; }}\nhttp {{\naccess_log off;\n{paths}{text}}}\n"
     );
     std::fs::write(folder.join("nginx.conf"), whole).unwrap();
-    // Of Debian, where it is on root's path alone.
+    // Debian's, which is only on root's path.
     let program = if Path::new("/usr/sbin/nginx").exists() { "/usr/sbin/nginx" } else { "nginx" };
     let mut command = Command::new(program);
     command.arg("-p").arg(folder).arg("-c").arg(folder.join("nginx.conf")).arg("-e").arg(folder.join("error.log"));
@@ -115,7 +115,7 @@ fn haproxy(folder: &Path, port: u16, webs: [u16; 2]) -> Proxy {
     start(&mut command, folder, &format!("127.0.0.1:{port}"))
 }
 
-/// Whether the service has answered a request on `path`, as its log has it.
+/// Whether the service has logged a request for `path`.
 fn has_served(web: &Service, path: &str) -> bool {
     web.has_logged(&format!("\"path\":\"{path}\""))
 }
@@ -153,7 +153,7 @@ fn restarts_are_not_noticed(start_proxy: fn(&Path, u16, [u16; 2]) -> Proxy) {
                 return;
             }
             ask(path);
-            // Not all the time: connections to the services are idle in between, too.
+            // With pauses: connections to the services are idle in between, too.
             std::thread::sleep(Duration::from_millis(2));
         }
     };

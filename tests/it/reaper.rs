@@ -1,4 +1,4 @@
-//! Processes that tests start end with the tests' process, also when that is killed.
+//! Processes started by tests end with the tests' process, also when that is killed.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -14,7 +14,7 @@ const FOLDER: &str = "LAKEMILL_TEST_REAPED";
 fn a_process_beside_the_tests() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
     remove_at_end(Path::new(&folder));
-    // Of a thread that is gone by the time of the death, and with a child of its own.
+    // Its parent thread has ended by the time of the death, and it has a child of its own.
     let shell = std::thread::spawn(|| {
         let mut shell = Command::new("sh");
         shell.args(["-c", "sleep 1000 & echo $!; wait"]).stdin(Stdio::null()).stdout(Stdio::piped());
@@ -23,11 +23,11 @@ fn a_process_beside_the_tests() {
     let mut shell = shell.join().unwrap();
     let mut line = String::new();
     BufReader::new(shell.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    // One that has ended, so that its id may be somebody else's by the time of the death.
+    // It has exited, so that another process may have its id by the time of the death.
     assert!(Command::new("true").output_reaped().unwrap().status.success());
     println!("started {} {}", shell.id(), line.trim());
     std::io::stdout().flush().unwrap();
-    // It goes on for longer than anybody waits.
+    // Runs longer than any wait.
     shell.wait().unwrap();
 }
 

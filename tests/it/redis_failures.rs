@@ -1,5 +1,5 @@
-//! Redis that goes away, comes back, pauses, forgets or is full: no step is done by half, no reply goes to another
-//! request, nothing that was accepted is lost.
+//! Redis that disconnects, restarts, pauses, loses data or is full: steps are atomic, responses match their requests,
+//! accepted jobs are not lost.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ use crate::support::redis_server::RedisServer;
 const TTL: Duration = Duration::from_secs(60);
 const AT_ONCE: Duration = Duration::ZERO;
 const DEADLINE: Duration = Duration::from_secs(20);
-/// Longest answer of a handle that shall notice a pause soon.
+/// Response timeout of a handle that must detect a pause quickly.
 const SOON: Duration = Duration::from_millis(700);
 
 fn slug(text: &str) -> Slug {
@@ -74,7 +74,7 @@ fn is_away<T: std::fmt::Debug>(outcome: KvResult<T>) {
     assert!(matches!(outcome, Err(KvError::Unavailable { .. })), "{outcome:?}");
 }
 
-/// Tries again until it succeeds, as a worker does.
+/// Retries until it succeeds, like a worker.
 fn eventually<T>(mut attempt: impl FnMut() -> KvResult<T>) -> T {
     let deadline = Instant::now() + DEADLINE;
     loop {
@@ -86,7 +86,7 @@ fn eventually<T>(mut attempt: impl FnMut() -> KvResult<T>) -> T {
     }
 }
 
-/// All data of a server, each key as it lies there.
+/// All data of a server, serialized by key.
 fn everything(server: &RedisServer) -> Vec<(String, Vec<u8>)> {
     let mut names: Vec<String> = server.ask(&["KEYS", "*"]);
     names.sort();
@@ -127,7 +127,7 @@ fn restarted_server_continues_with_its_data() {
     is_away(kv.heartbeat(&first.lease, TTL));
     server.start_again();
     assert_eq!(everything(&server).len(), before.len());
-    // The scripts are gone with the process; the handle gives them again.
+    // The scripts are lost with the process; the handle loads them again.
     assert_eq!(eventually(|| kv.heartbeat(&first.lease, TTL)), HeartbeatReply::Held { cancelled: false });
     assert!(kv.is_initialized().unwrap());
     assert_eq!(kv.finish(&first.lease, &ended(&running)).unwrap(), ReleaseOutcome::Released);
@@ -252,7 +252,7 @@ fn steps_are_atomic_when_connections_are_cut() {
             ..RedisOptions::new(format!("redis://127.0.0.1:{}/", proxy.port()))
         };
         let kv = RedisKv::open(&options).unwrap();
-        // The scripts are known before anything is cut.
+        // The scripts are loaded before any connection is cut.
         let (warm, start_of_warm) = run(&kv, "warm");
         kv.finish(&start_of_warm.lease, &ended(&warm)).unwrap();
         kv.reclaim("w", 1, AT_ONCE).unwrap();
@@ -279,7 +279,7 @@ fn steps_are_atomic_when_connections_are_cut() {
         assert_eq!(entries.len(), 2, "{moment:?}: nothing is lost");
 
         proxy.fail_next(moment, "EVALSHA");
-        // It repeats itself where that can be told to be of use, and can be repeated by whoever waited.
+        // It is retried only if that is safe and useful; callers may retry it themselves.
         let begun = start_under(&kv, &entries[1], &job, "one").or_else(|error| {
             assert!(matches!(error, KvError::Unavailable { .. }), "{moment:?}: {error}");
             start_under(&kv, &entries[1], &job, "one")
@@ -400,7 +400,7 @@ fn replica_rejects_writes() {
     enqueue(&kv, "trips");
     server.ask::<()>(&["REPLICAOF", "127.0.0.1", &primary.port().to_string()]);
     let outcome = kv.enqueue(&job("more"));
-    // Until it has synchronised it may answer that it can't, for now.
+    // Until it has synchronised it may report that it is unavailable.
     assert!(matches!(outcome, Err(KvError::Refused { .. } | KvError::Unavailable { .. })), "{outcome:?}");
 }
 

@@ -1,5 +1,5 @@
-//! What others do on the same Redis: programs that write to the stream by themselves, operators that delete, and keys
-//! of ours that hold what isn't ours.
+//! Other users of the same Redis: programs that write to the stream, operators that delete keys, and keys of ours with
+//! foreign content.
 
 use std::time::Duration;
 
@@ -282,7 +282,7 @@ fn requeue_lost_covers_every_pipeline_and_job() {
         enqueue(&kv, &format!("p{n}"));
         enqueue(&kv, "many");
     }
-    // Entries are named by the millisecond: in the same one, a new entry would bear the name of an old one.
+    // Entry ids contain the millisecond: within the same one, a new entry would get the id of an old one.
     let now = || server.ask::<(u64, u64)>(&["TIME"]);
     let (second, micro) = now();
     await_that("the next millisecond", || (now().0, now().1 / 1_000) > (second, micro / 1_000 + 1));
@@ -318,7 +318,7 @@ fn key_of_another_type_fails_its_steps_and_changes_nothing() {
     let job = enqueue(&kv, "trips");
     let lease = run_next(&kv).lease;
     enqueue(&kv, "waiting");
-    // What is in the stream was looked at.
+    // The stream was checked.
     kv.active(&slug("waiting"), 1).unwrap();
     let ended = job.clone().completed(RunResult::default(), job.enqueued_at);
     let wait = Requeue { job: &job, delay: AT_ONCE, reason: WaitReason::Retry, cost: AttemptCost::One };
@@ -382,7 +382,7 @@ fn changed_keys_of_another_type_stand_for_all() {
         assert_eq!(server.ask::<Vec<String>>(&["HGETALL", &of_window]), ["", "all"]);
     }
     let job = enqueue(&kv, "trips");
-    // Lost in part.
+    // Partially lost.
     server.ask::<()>(&["HSET", &keys::job_changes(&job.job_id), "a.csv", ""]);
     assert_eq!(kv.changed_keys(&job.job_id).unwrap(), ChangedKeys::All);
 }
@@ -399,7 +399,7 @@ fn malformed_record_hides_no_other_job() {
     assert!(matches!(malformed, Err(KvError::Malformed { .. })), "{malformed:?}");
     assert_eq!(kv.job(&slug("trips"), &jobs[2].job_id).unwrap().as_ref(), Some(&jobs[2]), "rebuilt from its message");
     assert_eq!(kv.active(&slug("trips"), 10).unwrap(), jobs[1..]);
-    // All of them run nevertheless, and end with a good record.
+    // All of them run nevertheless, and end with a valid record.
     for _ in 0..4 {
         let start = run_next(&kv);
         let job = jobs.iter().find(|job| job.job_id == start.lease.job_id).unwrap();

@@ -1,4 +1,4 @@
-//! Many processes at once on one Redis: one winner, one run a pipeline, rising fences.
+//! Concurrent processes on one Redis: one winner, one run per pipeline, increasing fences.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -104,7 +104,7 @@ fn events_racing_with_a_fire_belong_to_either_window() {
         });
         let fired = fired.into_iter().filter(|fired| *fired).count() as u64;
         let counts = kv.counts().unwrap();
-        // Extended first: it isn't due any more. Fired first: the event has a window of its own.
+        // Extended first: it is no longer due. Fired first: the event has a window of its own.
         assert_eq!(counts.windows, 1, "round {round}: the event is remembered");
         assert!(fired <= 1 && counts.stream == before + fired, "round {round}");
         clock.advance(Duration::from_secs(6));
@@ -161,7 +161,7 @@ fn one_of_eight_racing_starts_of_an_entry_runs() {
     }
 }
 
-/// What all workers of the race below see of a pipeline.
+/// Events observed by all workers of the race below.
 #[derive(Default)]
 struct Watch {
     runs: AtomicBool,

@@ -1,4 +1,4 @@
-//! How Redis is reached (passwords, databases, TLS), and what `doctor` hears of it.
+//! Connections to Redis (passwords, databases, TLS), and its report in `doctor`.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -35,7 +35,7 @@ fn risky_persistence_is_reported() {
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(found.iter().all(|(fatal, _)| !fatal));
     assert!(found[0].1.contains("`volatile-lru`, expected `noeviction`"), "{found:?}");
-    assert!(found[1].1.contains("keeps nothing on disk"), "{found:?}");
+    assert!(found[1].1.contains("persistence is off"), "{found:?}");
     server.ask::<()>(&["CONFIG", "SET", "appendonly", "yes"]);
     server.ask::<()>(&["CONFIG", "SET", "appendfsync", "no"]);
     let found = problems(&server.kv());
@@ -59,11 +59,11 @@ fn missing_info_permission_reports_skipped_checks() {
     let findings = kv.report().unwrap().findings;
     assert_eq!(findings.len(), 1, "{findings:?}");
     assert!(!findings[0].fatal, "jobs run without it");
-    for part in ["may not call `INFO`", "6.2 or newer", "replica", "maxmemory-policy", "kept on disk"] {
+    for part in ["may not call `INFO`", "6.2 or newer", "replica", "maxmemory-policy", "persistence"] {
         assert!(findings[0].problem.contains(part), "{part} in {findings:?}");
     }
     assert!(findings[0].advice.contains("ACL SETUSER USER +info +config|get"), "{findings:?}");
-    // What the advice grants is enough.
+    // The permissions in the advice are sufficient.
     server.ask::<()>(&["ACL", "SETUSER", "app", "+info", "+config|get"]);
     assert_eq!(kv.report().unwrap().findings, []);
 }
@@ -112,7 +112,7 @@ fn unknown_host_is_unavailable() {
     assert!(matches!(error, KvError::Unavailable { .. }) && !error.to_string().contains("s3cret"), "{error}");
 }
 
-/// An authority, and a server's key and certificate signed by it for 127.0.0.1.
+/// A CA, and a server's key and certificate signed by it for 127.0.0.1.
 fn certificates(folder: &Path) {
     let openssl = |arguments: &str| {
         let mut command = Command::new("openssl");

@@ -1,5 +1,4 @@
-//! Runs on a store that is far away: many requests are under way at once, no more of them than there must be, and the
-//! tables are the same.
+//! Runs on a store with high latency: many concurrent requests, no unnecessary ones, and the same tables.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -68,7 +67,7 @@ fn large_source_is_fetched_in_parallel_parts() {
     let lake = lake.far_away(8);
     lake.run(how()).unwrap();
     let size = lake.memory.contents(Bucket::Lake).values().next().unwrap().len() as u64;
-    // As many parts of half a MiB as the memory of this run has room for.
+    // As many parts of half a MiB as fit into the memory of this run.
     assert_eq!(lake.store.most_at_once(), 8);
     assert_eq!(lake.store.counts(Bucket::Lake).gets, size.div_ceil(MIB / 2) + 1);
     assert_same_as_near_by(&lake);
@@ -80,9 +79,9 @@ fn each_source_takes_one_get_and_each_partition_one_put() {
     lake.run(how()).unwrap();
     let found = counts(&lake);
     assert_eq!(found["lake"], Counts { lists: 1, gets: 150, ..Counts::default() });
-    // A table that is made anew is listed, with its rejects.
+    // A table that is rebuilt is listed, with its rejects.
     assert_eq!(found["warehouse"], Counts { lists: 2, puts: 150, ..Counts::default() });
-    // An intent, a shard each of sources, groups and members, and the root.
+    // An intent, one shard each of sources, groups and members, and the root.
     assert_eq!((found["pipelines"].puts, found["pipelines"].heads), (5, 0));
 }
 
@@ -105,7 +104,7 @@ fn requests_of_a_second_run_are_independent_of_unchanged_sources() {
     let (nothing, one) = &found[0];
     assert_eq!(nothing["lake"], Counts { lists: 1, ..Counts::default() });
     assert_eq!(nothing["warehouse"], Counts::default());
-    // The listings are the lease's and that of intents.
+    // The listings are the lease's and the intents'.
     assert_eq!((nothing["pipelines"].puts, nothing["pipelines"].heads, nothing["pipelines"].lists), (0, 0, 2));
     assert_eq!(one["lake"], Counts { lists: 1, gets: 1, ..Counts::default() });
     assert_eq!(one["warehouse"], Counts { puts: 1, deletes: 1, ..Counts::default() });
@@ -149,7 +148,7 @@ fn empty_remote_source_has_no_rows() {
 
 #[test]
 fn source_changed_between_parts_is_planned_again() {
-    // The first GET is for the manifest's root, which isn't there yet.
+    // The first GET is for the manifest's root, which doesn't exist yet.
     for get in [2, 3, 5] {
         let lake = Lake::new(MAPPING);
         lake.put("a.csv", csv(1, 300_000));
@@ -172,7 +171,7 @@ fn remote_source_changing_at_every_read_fails_the_run() {
     for get in 1..60 {
         lake.store.during_get(get, 0, || Err(BodyChanged.into()));
     }
-    // The first that meets it is the manifest's, which isn't there yet.
+    // The first failure is the manifest's, which doesn't exist yet.
     let failure = lake.run(how()).unwrap_err();
     assert_eq!(failure.error.code, RunErrorCode::SourceChanged);
     assert!(failure.error.detail.unwrap().contains(&format!("planned {} times", REPLANS_MAX + 1)));
@@ -231,7 +230,7 @@ fn s3_run_reuses_connections() {
     let scratch = quick_folder();
     let (result, _) = run_on(&store, &pipeline(MAPPING), &SystemClock, scratch.path(), how());
     assert_eq!(result.unwrap().tables["t"].partitions_written, SOURCES);
-    // A PUT, a GET and a PUT each; no more connections than requests that are under way at once.
+    // A PUT, a GET and a PUT each; at most one connection per concurrent request.
     assert!(requests.load(Ordering::Relaxed) as u64 >= 3 * SOURCES);
     assert!(connections.load(Ordering::Relaxed) <= 80, "{connections:?} connections");
 }

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::model::steps::Sequence;
 
-/// `LAKEMILL_TEST_SEQUENCES` plays more.
+/// `LAKEMILL_TEST_SEQUENCES` sets the number of sequences.
 const SEQUENCES: u64 = 10_000;
-/// Sequences played at a time.
+/// Concurrent sequences.
 const AT_ONCE: usize = 2;
 
 fn outcome(sequence: &Sequence) -> Result<(), String> {

@@ -1,4 +1,4 @@
-//! Runs, one rule at a time, as a person would tell them.
+//! Rules of runs, one at a time.
 
 use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Mutex};
@@ -47,7 +47,7 @@ fn without_hash(key: &str) -> &str {
     key.rsplit_once('/').map_or(key, |(folder, name)| &key[..folder.len() + 1 + name.find('-').unwrap_or(name.len())])
 }
 
-/// The texts of all files whose keys without hashes are this.
+/// The texts of all files with this key, hashes ignored.
 fn text(world: &World, key: &str) -> String {
     world.warehouse().into_iter().filter(|(found, _)| without_hash(found) == key).map(|(_, text)| text).collect()
 }
@@ -352,12 +352,12 @@ fn expired_lease_blocks_writes() {
     for looks in 0..8 {
         let world = world(&[("a.csv", "p,1\nq,1\n")]);
         let lease = ShortLease { slug: world.slug.clone(), looks: AtomicI64::new(looks as i64), fence: 7 };
-        // Files go one after the other where threads are simulated.
+        // Without real threads files are written one after the other.
         let run = || world.run_leased(Ask::default(), &Unobserved, &lease);
         let failure = Scheduler::new(0).drive(run).unwrap_err();
         assert_eq!(failure.error.code, RunErrorCode::LeaseLost);
         let (writes, _) = world.take_log();
-        // The store itself refuses the last.
+        // The store itself rejects the last one.
         assert!(writes.len() <= looks as usize + 1, "after {looks} looks: {writes:?}");
         assert_eq!(world.manifest("t"), None);
     }
@@ -382,7 +382,7 @@ fn concurrently_written_manifest_stops_the_run() {
     assert_eq!(failure.error.code, RunErrorCode::LeaseLost);
     let root = (Bucket::Pipelines, world.key("manifests/t.json"));
     assert_eq!(*world.memory.objects()[&root].bytes, *b"{}", "the rival's manifest stays");
-    // What was written before the root was refused belongs to nothing, until the next run deletes it.
+    // Files written before the root was rejected stay unused until the next run deletes them.
     let fresh = world.fresh();
     world.run(Ask::default()).unwrap();
     fresh.run(Ask::default()).unwrap();
@@ -448,7 +448,7 @@ fn rejects_file_is_named_after_its_source() {
     assert_eq!(keys(&world), [P]);
 }
 
-/// Keys that remote stores take, and no folder.
+/// Keys that remote stores accept, but folders don't.
 #[test]
 fn keys_with_empty_segments_are_sources() {
     let sources =
@@ -467,7 +467,7 @@ fn keys_with_empty_segments_are_sources() {
     world.take_log();
     world.run(Ask::default()).unwrap();
     assert_eq!(world.take_log(), (vec![], 0));
-    // Only what one of them touches is made anew, and it is not its neighbour without the empty segment.
+    // Only the table that matches one of them is rebuilt; its neighbour without the empty segment isn't.
     world.put("in//a.csv", "p,3\n");
     world.run(Ask { prefix: "in//", ..Ask::default() }).unwrap();
     assert!(text(&world, P).contains("in//a.csv|0|p|3") && text(&world, P).contains("in/a.csv|0|p|1"));

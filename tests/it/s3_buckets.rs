@@ -1,4 +1,4 @@
-//! Buckets of S3 stores: whether they are there and may be used, what others keep in them, their notification rules.
+//! Buckets of S3 stores: existence, permissions, foreign content, notification rules.
 
 use std::path::Path;
 
@@ -75,7 +75,7 @@ fn unreachable_keys_are_reported_with_full_pages() {
     let options = moto().options();
     let lake = options.buckets.lake.clone();
     let store = S3Store::open(options).unwrap();
-    // As other tools may make them.
+    // Like those that other tools create.
     let odd = ["p/../x", "p/b1/./x", "p/b2/.."];
     for key in odd {
         drop(ureq::put(format!("http://{}/{lake}/{key}", moto().address)).send_empty().unwrap());

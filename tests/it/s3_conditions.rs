@@ -1,4 +1,4 @@
-//! Preconditions on S3 stores that hold them, hold some, or none.
+//! Preconditions on S3 stores that support them fully, partly, or not at all.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -29,7 +29,7 @@ fn refused<T>(result: StoreResult<T>) -> bool {
     matches!(result, Err(StoreError::PreconditionFailed { .. }))
 }
 
-/// Options for a store that takes no notice of conditions on requests for which `deaf` is true.
+/// Options for a store that ignores conditions on requests for which `deaf` is true.
 fn deaf_to(deaf: fn(&Passing) -> bool) -> (S3Options, HttpProxy) {
     let proxy = s3s_fs().behind(move |passing| {
         if deaf(passing) {
@@ -60,13 +60,13 @@ fn probe_detects_enforced_preconditions() {
     assert_eq!(found(options), expected(false, false, false));
     let (options, _proxy) = deaf_to(completing);
     assert_eq!(found(options), expected(true, false, false));
-    // A store that refuses a right `If-Match`, too.
+    // A store that rejects even a correct `If-Match`.
     let proxy = s3s_fs().behind(|passing| match passing.header("if-match") {
         Some(_) => Act::Answer(b"HTTP/1.1 412 Precondition Failed\r\ncontent-length: 0\r\n\r\n".to_vec()),
         None => Act::Forward,
     });
     assert_eq!(found(s3s_fs().options_at(&proxy.url())), expected(false, false, false));
-    // One that knows no such header.
+    // A store that doesn't know the header.
     let proxy = s3s_fs().behind(|passing| match passing.header("if-none-match") {
         Some(_) => Act::Answer(b"HTTP/1.1 501 Not Implemented\r\ncontent-length: 0\r\n\r\n".to_vec()),
         None => Act::Forward,
@@ -121,7 +121,7 @@ fn probe_tolerates_lost_responses() {
     for lossy in ["PUT", "POST"] {
         let seen = Mutex::new(BTreeSet::new());
         let proxy = s3s_fs().behind(move |passing| {
-            // Each request that may have taken effect, when it comes first; what begins an upload has no effect.
+            // Each request that may have taken effect, on its first attempt; starting an upload has no effect.
             let is_upload_begun = passing.target.ends_with("uploads=") || passing.target.ends_with("uploads");
             let request = (passing.target.clone(), passing.body.clone());
             let is_first = passing.method == lossy && !is_upload_begun && seen.lock().unwrap().insert(request);
@@ -132,7 +132,7 @@ fn probe_tolerates_lost_responses() {
     }
 }
 
-/// As [`beside::race`], each thread with a store of its own.
+/// Like [`beside::race`], each thread with its own store.
 fn race<T: Send>(options: &S3Options, act: impl Fn(usize, &S3Store) -> T + Sync) -> Vec<T> {
     beside::race(RACERS, || S3Store::open(options.clone()).unwrap(), act)
 }

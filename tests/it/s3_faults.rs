@@ -1,4 +1,4 @@
-//! An S3 store on bad days: what passes unnoticed, and what an error says of the rest.
+//! S3 failures: those that are retried silently, and the error messages of the others.
 
 use std::io::Read;
 use std::net::TcpListener;
@@ -35,7 +35,8 @@ fn behind(rule: impl Fn(&mut Passing) -> Act + Send + Sync + 'static) -> (S3Stor
     (s3s_fs().store_at(&proxy), proxy)
 }
 
-/// A store whose requests after the first `spared` that `wanted` is true for get these acts, one each, then pass.
+/// A store that passes the first `spared` requests for which `wanted` is true, then applies one of these acts to each,
+/// then passes again.
 fn faults(
     wanted: impl Fn(&Passing) -> bool + Send + Sync + 'static,
     acts: impl Fn(usize) -> Option<Act> + Send + Sync + 'static,
@@ -93,7 +94,7 @@ fn request_survives_any_number_of_dead_idle_connections() {
     const IDLE: usize = 8;
     let together = Barrier::new(IDLE);
     let opened = AtomicUsize::new(0);
-    // Each is closed once it is used again, as by a proxy that has not told of its server's end.
+    // Each connection is closed when it is reused, like by a proxy that keeps connections longer than its server.
     let (store, _proxy) = behind(move |passing| {
         if passing.earlier > 0 {
             return Act::Close;

@@ -18,7 +18,7 @@ use crate::support::s3_server::s3s_fs;
 const LAKE: Bucket = Bucket::Lake;
 const KEY: &str = "pipelines/s/k";
 
-/// A lease that ends at its time.
+/// A lease with an expiry time.
 struct Ending {
     slug: Slug,
     end: Instant,
@@ -53,7 +53,7 @@ fn expires(passing: &Passing) -> u64 {
     rest.split('&').next().unwrap().parse().unwrap()
 }
 
-/// Writes under a lease of 3.5 s whose request that takes effect is held up for longer.
+/// Writes under a lease of 3.5 s; the effective request is delayed beyond it.
 fn late(act: fn(&S3Store, &WriteOptions<'_>) -> StoreResult<()>) {
     let is_late = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&is_late);
@@ -130,7 +130,7 @@ fn every_request_of_a_write_expires_within_the_lease() {
     assert!(seen.iter().all(|(_, expires)| (30..=50).contains(expires)), "{seen:?}");
 }
 
-/// A clock that is wrong.
+/// A wrong local clock.
 struct Wrong(chrono::TimeDelta);
 
 impl Clock for Wrong {
@@ -166,7 +166,7 @@ fn wrong_clock_is_compensated() {
                 let lease = Ending::in_ms(60_000);
                 store.put(LAKE, KEY, b"2", &WriteOptions::leased(&lease)).unwrap();
                 assert!((30..=50).contains(&signed.load(Ordering::SeqCst)));
-                // The end is the lease's by the store's clock, too.
+                // The write also ends with the lease by the store's clock.
                 delay.store(true, Ordering::SeqCst);
                 let lease = Ending::in_ms(3_500);
                 lost(store.put(LAKE, KEY, b"3", &WriteOptions::leased(&lease)));

@@ -1,4 +1,4 @@
-//! Uploads in parts, and copies, on S3.
+//! Multipart uploads, and copies, on S3.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -75,7 +75,7 @@ fn failed_upload_leaves_nothing() {
     assert_eq!(store.head(WAREHOUSE, KEY).unwrap(), None);
 }
 
-/// A lease whose user has a bug.
+/// A lease whose check panics.
 struct Panicking {
     slug: Slug,
     asked: AtomicUsize,
@@ -91,7 +91,7 @@ impl Lease for Panicking {
     }
 
     fn remaining(&self) -> Result<Duration, LeaseLost> {
-        // The write is begun, and the upload; its first part is not.
+        // The upload has been started; its first part has not been sent.
         assert!(self.asked.fetch_add(1, Ordering::SeqCst) < 2, "a bug");
         Ok(Duration::from_secs(60))
     }
@@ -129,7 +129,7 @@ fn dropped_or_stopped_staged_upload_leaves_nothing() {
     assert_eq!(moto().open_uploads(&warehouse), 1);
     drop(staged);
     assert_eq!(moto().open_uploads(&warehouse), 0);
-    // Asked before each part.
+    // Checked before each part.
     let asked = AtomicUsize::new(0);
     let go_on = || asked.fetch_add(1, Ordering::SeqCst) < 2;
     assert!(store.stage_file(WAREHOUSE, KEY, &large, "", &lease, &go_on).unwrap().is_none());

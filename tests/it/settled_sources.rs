@@ -1,4 +1,4 @@
-//! A file that somebody may still be writing is not read by a run that can wait.
+//! A run that can wait doesn't read a file that may still be being written.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -26,7 +26,7 @@ use crate::support::lake::{How, MIB, SQL, quick_folder, run_on};
 const WAIT: TimeDelta = TimeDelta::milliseconds(UNSETTLED_WAIT_MS as i64);
 const TICK: TimeDelta = TimeDelta::milliseconds(1);
 
-/// A clock that stands until it is set.
+/// A clock that stands still unless it is set.
 #[derive(Debug)]
 struct SetClock(Mutex<(DateTime<Utc>, Duration)>);
 
@@ -74,7 +74,7 @@ impl Place {
         fs::write(self.path(name), text).unwrap();
     }
 
-    /// When the kernel last changed anything of the file.
+    /// The file's change time by the kernel.
     fn changed(&self, name: &str) -> DateTime<Utc> {
         let metadata = fs::metadata(self.path(name)).unwrap();
         DateTime::from_timestamp(metadata.ctime(), metadata.ctime_nsec() as u32).unwrap()
@@ -154,7 +154,7 @@ fn two_tables() -> Pipeline {
     validate(&text, &*SQL).unwrap()
 }
 
-/// Runs on the place's store; gives what was written, and how often the lake was read.
+/// Runs on the fixture's store; returns the writes, and the number of reads of the lake.
 fn run(place: &Place, how: How) -> (Result<RunResult, RunFailure>, Vec<String>, u64) {
     let store = FaultyStore::new(place.store.clone());
     let scratch = quick_folder();
@@ -225,8 +225,8 @@ fn unchanged_source_is_checked_before_it_is_read_again() {
     place.write("a2.csv", "n\n2\n");
     place.clock.set(place.changed("a2.csv") + WAIT);
     run(&place, how().settled()).0.unwrap();
-    // It comes by a put, which is settled at once. The file that it would be added to is lost, so that the others are read
-    // as well.
+    // Added by a put, which is settled at once. The file that it would be appended to is lost, so its other sources are
+    // read as well.
     let stored = list_all(&*place.store, Bucket::Warehouse, "pipelines/x/a/").unwrap();
     let stored: Vec<String> = stored.into_iter().map(|object| object.key).collect();
     place.store.delete(Bucket::Warehouse, &stored, &WriteOptions::default()).unwrap();
@@ -238,7 +238,7 @@ fn unchanged_source_is_checked_before_it_is_read_again() {
     run(&place, how()).0.unwrap();
 }
 
-/// A log alone would be read by nobody.
+/// A log line alone would go unnoticed.
 #[test]
 fn files_with_invalid_keys_are_reported_in_the_result() {
     let place = Place::new();

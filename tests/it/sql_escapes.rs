@@ -1,4 +1,4 @@
-//! Texts that try to get out of an expression, or DuckDB out of its bounds.
+//! Attempts to break out of an expression, or to make DuckDB exceed its limits.
 
 use arrow::array::Array;
 use lakemill::domain::limits::EXPRESSION_BYTES_MAX;

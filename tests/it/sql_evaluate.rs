@@ -1,4 +1,4 @@
-//! What expressions give: values, names, row errors; and which functions there are.
+//! Results of expressions: values, names, row errors; and the available functions.
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
-//! Expressions in child processes: the same outcome as in process, and whatever a text, a cell or a child does, the
-//! service goes on.
+//! Expressions in child processes: the same results as in process, and no text, cell or child can disrupt the service.
 #![expect(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
 use std::io::Write;
@@ -25,7 +24,7 @@ fn expressions_with(program: &Path, limits: ExpressionLimits) -> SandboxExpressi
     SandboxExpressions::new(program.to_owned(), 4, Vec::new(), limits)
 }
 
-/// With limits at which a test needn't wait long.
+/// Limits that are short enough for a test.
 fn expressions() -> SandboxExpressions {
     let limits = ExpressionLimits {
         check_cpu_seconds: 1,
@@ -155,7 +154,7 @@ fn checks_that_crash_their_process_are_problems_of_the_expression() {
     let endless = "levenshtein(repeat(repeat('ab',2000),100),repeat(repeat('ba',2000),100))";
     let brackets = |bracket: char| format!("repeat(repeat('{bracket}',10000),100)");
     let deep = format!("length(from_json('1', {} || '\"INTEGER\"' || {})::VARCHAR)", brackets('['), brackets(']'));
-    // DuckDB computes constants when it prepares, and leaves those that it can't compute to the run.
+    // DuckDB folds constants during preparation; those that fail then fail in the run.
     for (hostile, is_problem) in [
         (deep.as_str(), true),
         (endless, true),
@@ -192,7 +191,7 @@ fn hostile_expressions_bound_the_time_of_a_check() {
     assert!((1..20).contains(&problems), "some are problems, and the rest is left: {problems}");
 }
 
-/// A program that says it is a child, then sends what it is given, then reads until it is left alone.
+/// A program that acts as a child: it sends the given bytes, then reads until the connection closes.
 fn impostor(folder: &Path, answers: &[u8]) -> PathBuf {
     let answer = folder.join("answers");
     std::fs::write(&answer, answers).unwrap();
@@ -252,7 +251,7 @@ fn replies_of_a_compromised_child_are_validated() {
         let outcome = expressions.bind(&set).and_then(|mut evaluator| evaluator.evaluate(&batch).map(|_| ()));
         assert!(outcome.is_err(), "{what}");
     }
-    // The same bytes without the lie pass, so that each lie above is what was refused.
+    // The same bytes pass without the lie, so each lie above is the reason for its refusal.
     let folder = tempfile::tempdir().unwrap();
     fine.flush().unwrap();
     let expressions = expressions_with(&impostor(folder.path(), &fine), ExpressionLimits::default());
@@ -266,7 +265,7 @@ fn single_crash_is_retried_and_a_failed_start_is_unavailable() {
     let set = set(&[("a", "int64")], &[("s", "int64", "a + 1")], &[]);
     let batch = batch(&set, vec![int64s([Some(1), Some(2)])]);
     let folder = tempfile::tempdir().unwrap();
-    // The first process ends, as one that the system ended for want of memory.
+    // The first process ends as if killed for lack of memory.
     let first = folder.path().join("first");
     std::fs::write(&first, ready_and_bound()).unwrap();
     let program = folder.path().join("program");
@@ -285,7 +284,7 @@ fn single_crash_is_retried_and_a_failed_start_is_unavailable() {
     assert!(matches!(error, EvaluationError::Unavailable { .. }), "{error:?}");
 }
 
-/// A program that notes its process in a file, then is Lakemill; and the processes that it was.
+/// A program that records its process id in a file, then executes Lakemill; and the recorded processes.
 fn noted(folder: &Path) -> (PathBuf, impl Fn() -> Vec<i32>) {
     let (program, notes) = (folder.join("program"), folder.join("notes"));
     let script =

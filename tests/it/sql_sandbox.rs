@@ -1,4 +1,4 @@
-//! People's SQL in children: what they answer, what they are kept from, how they end.
+//! User-supplied SQL in child processes: results, confinement, and termination.
 
 mod answers;
 mod bombs;

@@ -1,4 +1,4 @@
-//! Whole statements of people: which of them pass, and what they read.
+//! User-supplied statements: which are allowed, and the tables that they read.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ const TABLES: &str = "
     CREATE TABLE u (a BIGINT, e VARCHAR, moment TIMESTAMP);
     INSERT INTO u VALUES (1, 'x', '2024-01-01 10:00:00'), (2, 'y', '2024-01-02 11:00:00');";
 
-/// The texts of a file, which are parted by lines of `%%`.
+/// The texts of a file, separated by lines of `%%`.
 fn texts(file: &str) -> Vec<String> {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/sql").join(file);
     let whole = std::fs::read_to_string(path).unwrap();
@@ -38,7 +38,7 @@ fn check(connection: &mut Connection, sql: &str) -> Result<AllowedStatement, Ref
     analyse(connection, sql, &|name| matches!(name, "t" | "u")).unwrap()
 }
 
-/// Runs the text of a statement that passed to its end.
+/// Runs an allowed statement to its end.
 fn run(connection: &Connection, text: &str) -> Result<(), duckdb::Error> {
     let mut statement = connection.prepare(text)?;
     let mut rows = statement.query([])?;
@@ -60,7 +60,7 @@ impl Worlds {
         Self(sets.iter().map(world).collect())
     }
 
-    /// The world with exactly these tables; others that are named exist nowhere.
+    /// A catalog with exactly these tables.
     fn with(&self, tables: &BTreeSet<String>) -> &Connection {
         let (_, first) = &self.0[0];
         let wanted: BTreeSet<_> = tables.iter().filter(|name| matches!(name.as_str(), "t" | "u")).cloned().collect();
@@ -246,14 +246,14 @@ fn refusals_give_position_and_alternative() {
         ("SELECT 'é',\n  uper(b) FROM t", RefusalKind::Function, "did you mean `upper`?", Some((2, 3))),
         ("EXPLAIN SELECT uper(b) FROM t", RefusalKind::Function, "did you mean `upper`?", Some((1, 16))),
         ("FROM rnge(3)", RefusalKind::Function, "did you mean `range`?", Some((1, 6))),
-        ("FROM 'a.csv'", RefusalKind::Table, "files can't be read", Some((1, 6))),
+        ("FROM 'a.csv'", RefusalKind::Table, "a query can't read files", Some((1, 6))),
         ("FROM pg_class", RefusalKind::Table, "SHOW TABLES", Some((1, 6))),
         ("FROM x.t", RefusalKind::Table, "`x.t`", Some((1, 6))),
         ("PIVOT t ON b USING sum(a)", RefusalKind::Clause, "ON column IN", Some((1, 1))),
         ("FROM t AT (VERSION => 1)", RefusalKind::Clause, "`AT`", Some((1, 6))),
         ("SELECT DEFAULT", RefusalKind::Clause, "`DEFAULT`", None),
         ("SELECT a FROM t WHERE", RefusalKind::Syntax, "syntax error", None),
-        ("WITH x AS (\nINSERT INTO t VALUES (1)) FROM x", RefusalKind::Statement, "`WITH` takes", Some((2, 1))),
+        ("WITH x AS (\nINSERT INTO t VALUES (1)) FROM x", RefusalKind::Statement, "`WITH` supports", Some((2, 1))),
         ("RESET ALL", RefusalKind::Statement, "`RESET` can't be used", Some((1, 1))),
         ("SELECT 1 +\n* 2", RefusalKind::Syntax, "syntax error", Some((2, 3))),
         ("EXPLAIN ANALYZE FROM t", RefusalKind::Statement, "EXPLAIN", Some((1, 9))),
@@ -291,7 +291,7 @@ fn every_relation_of_the_database_itself_is_refused() {
     }
 }
 
-/// Words that mutations put into statements.
+/// Words that mutations insert into statements.
 const WORDS: &[&str] = &[
     ";",
     "--",
@@ -404,7 +404,7 @@ thread_local! {
     });
 }
 
-/// Puts a word into the text, takes a piece out, or moves one.
+/// Inserts a word into the text, removes a part, or moves one.
 fn mutate(sql: &mut String, place: &Index, word: &Index, how: u8) {
     let ends: Vec<usize> = sql.char_indices().map(|(at, _)| at).chain([sql.len()]).collect();
     let (from, to) = (*place.get(&ends), *word.get(&ends));

@@ -1,4 +1,4 @@
-//! What the suites over `sql` share.
+//! Helpers of the `sql` suites.
 #![expect(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
 use std::sync::{Arc, LazyLock};
@@ -17,7 +17,7 @@ pub fn ty(text: &str) -> DataType {
     DataType::parse(text).unwrap_or_else(|| panic!("no type: {text}"))
 }
 
-/// A set; inputs and computed columns are given as (name, type) and (name, type, sql).
+/// An expression set; inputs and computed columns are given as (name, type) and (name, type, sql).
 pub fn set(inputs: &[(&str, &str)], computed: &[(&str, &str, &str)], predicates: &[&str]) -> ExpressionSet {
     ExpressionSet {
         inputs: inputs.iter().map(|(name, t)| (name.to_string(), ty(t))).collect(),

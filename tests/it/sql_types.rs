@@ -1,4 +1,4 @@
-//! Every declared type goes through DuckDB unchanged, as input and as output.
+//! Every declared type round-trips through DuckDB, as input and as output.
 #![expect(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
 use std::sync::Arc;

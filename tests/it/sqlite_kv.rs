@@ -1,5 +1,5 @@
-//! Specific to the key-value store in an SQLite file: a file with a mode, a version and a place, other processes that
-//! are killed in the middle of a step, and a disk that fills.
+//! Tests of the SQLite key-value store beyond the contract: file mode, version and location, processes killed in the
+//! middle of a step, and a full disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
@@ -27,11 +27,11 @@ use crate::kv_contract::{
 use crate::support::children::Reaped as _;
 use crate::support::lake::Dice;
 
-/// Says to a process of the tests what it is to do: a role, and where.
+/// Environment variables for a process of the tests: a role, and a folder.
 const ROLE: &str = "LAKEMILL_TEST_SQLITE";
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// A child that doesn't outlive its test.
+/// A child that is killed with its test.
 struct Process(Child);
 
 impl Drop for Process {
@@ -41,7 +41,7 @@ impl Drop for Process {
     }
 }
 
-/// This test binary once more, in a role.
+/// Starts this test binary again, in a role.
 fn command(role: &str, folder: &Path) -> Command {
     role_of(Command::new(std::env::current_exe().unwrap()), role, folder)
 }
@@ -150,7 +150,7 @@ fn gust(kv: &SqliteKv, folder: &Path, consumer: &str, dice: &mut Dice) {
     }
 }
 
-/// What must hold of the file at any time.
+/// Invariants of the file.
 fn is_sound(backend: &SqliteBackend, kv: &dyn Kv) {
     let report = kv.report().unwrap();
     assert!(report.findings.iter().all(|finding| !finding.fatal), "{report:?}");
@@ -174,7 +174,7 @@ fn killed_process_leaves_an_intact_file() {
     let mut dice = Dice::new(5);
     for round in 0..10 {
         let told = lines(folder.path(), "told").len();
-        // Two at once, so that one goes on while the other is killed.
+        // Two at once, so that one continues while the other is killed.
         let mut children: Vec<Process> =
             (0..2).map(|_| Process(command("storm", folder.path()).spawn_reaped().unwrap())).collect();
         wait_for("both storms rage", || lines(folder.path(), "told").len() >= told + 20);
@@ -187,14 +187,14 @@ fn killed_process_leaves_an_intact_file() {
         drop(children);
         is_sound(&backend, &*f.kv);
     }
-    // Whatever was accepted is active, or ended a moment ago.
+    // Every accepted job is active, or has just ended.
     let told: BTreeSet<String> = lines(folder.path(), "told").into_iter().collect();
     for line in &told {
         let (pipeline, id) = line.split_once(' ').unwrap();
         let job = f.kv.job(&slug(pipeline), &JobId::parse(id).unwrap()).unwrap();
         assert!(job.is_some(), "`{line}` was lost, of {}", told.len());
     }
-    // And all that is active comes to its end.
+    // And all active jobs end.
     for _ in 0..1_000 {
         f.advance(IDLE + seconds(5));
         f.kv.release_due(1_000).unwrap();
@@ -330,7 +330,7 @@ fn data_survives_the_last_close() {
     assert_eq!(message(&entry).job_id, job.job_id);
 }
 
-/// How opening the file fails.
+/// The error of opening the file.
 fn refusal(path: &Path) -> KvError {
     match SqliteKv::open(SqliteOptions::new(path)) {
         Ok(_) => panic!("`{}` was opened", path.display()),
@@ -413,7 +413,7 @@ fn damaged_file_is_reported() {
 fn open_read_only(folder: &Path) {
     let error = refusal(&file(folder));
     assert!(matches!(error, KvError::Refused { operation: "open", .. }), "{error}");
-    assert!(error.to_string().contains("can't be written: let the service's user"), "{error}");
+    assert!(error.to_string().contains("can't be written: give the service's user"), "{error}");
 }
 
 #[test]
@@ -422,14 +422,14 @@ fn read_only_file_is_rejected() {
     drop(open(folder.path()));
     std::fs::set_permissions(file(folder.path()), PermissionsExt::from_mode(0o400)).unwrap();
     let mut child = if is_superuser() {
-        // A superuser may write it all the same, unless that right is taken away.
+        // A superuser can write nevertheless, unless it drops the capability.
         let mut setpriv = Command::new("setpriv");
         setpriv.arg("--bounding-set=-dac_override").arg(std::env::current_exe().unwrap());
         role_of(setpriv, "read-only", folder.path())
     } else {
         command("read-only", folder.path())
     };
-    // Where that can't be done, there is nothing to see.
+    // Where that isn't possible, nothing is tested.
     let Ok(mut child) = child.spawn_reaped() else { return };
     assert!(child.wait().unwrap().success());
 }
@@ -438,7 +438,7 @@ fn is_superuser() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Until the disk is full; then makes room, and goes on.
+/// Until the disk is full; then frees space, and continues.
 fn fill(folder: &Path) {
     let kv = open(folder);
     let ballast = folder.join("ballast");
@@ -472,7 +472,7 @@ fn full_disk_rejects_steps_without_harm() {
     let mut unshare = Command::new("unshare");
     unshare.args(["--mount", "--propagation", "private", "sh", "-c", script, "sh"]);
     unshare.arg(std::env::current_exe().unwrap()).env("DISK", &disk).env("SEEN", &seen);
-    // Mounting is not everybody's right.
+    // Mounting may not be permitted.
     let Ok(mut child) = role_of(unshare, "fill", &disk).spawn_reaped() else { return };
     let status = child.wait().unwrap();
     if status.code() == Some(77) || !status.success() && !is_superuser() {
@@ -576,7 +576,7 @@ fn touching_a_recently_touched_session_writes_nothing() {
         assert_eq!(kv.touch("aa", idle).unwrap(), Some(opened.clone()));
     }
     assert_eq!(wal(), before);
-    // Asked for a longer life, it is written.
+    // With a longer TTL it is written.
     assert_eq!(kv.touch("aa", 2 * idle).unwrap(), Some(opened));
     assert_ne!(wal(), before);
 }

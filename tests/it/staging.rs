@@ -1,4 +1,4 @@
-//! Files that are made ready for publishing while others are still converted.
+//! Files are staged for publishing while others are still converted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -23,14 +23,14 @@ use crate::support::site::{PATIENCE, await_that};
 const MAPPING: &str = r#"{ "columns": [ { "name": "p", "type": "string" }, { "name": "n", "type": "int64" } ],
     "partition_by": ["p"] }"#;
 
-/// Of the slug that [`run_on`] runs.
+/// The slug of the pipeline of [`run_on`].
 const PREFIX: &str = "pipelines/x/";
 
 fn how() -> How {
     How::new(2, 64 * MIB)
 }
 
-/// A store and scratch on one file system, where files can be moved from one to the other.
+/// A store and scratch on one file system, so that files can be moved between them.
 struct Place {
     inner: Arc<FsStore>,
     store: FaultyStore,
@@ -46,7 +46,7 @@ impl Place {
         Self { store: FaultyStore::new(inner.clone()), inner, clock: Ticks::default(), folder }
     }
 
-    /// A source of partitions `from..to`, some rows each.
+    /// A source with rows in the partitions `from..to`.
     fn put(&self, name: &str, partitions: std::ops::Range<u64>, rows: u64) {
         let text: String = partitions.flat_map(|p| (0..rows).map(move |n| format!("p{p:03},{n}\n"))).collect();
         let key = format!("{PREFIX}{name}");
@@ -86,7 +86,7 @@ impl Place {
 
 #[test]
 fn files_that_a_run_writes_are_staged() {
-    // Few files are synced one by one, many together.
+    // Few files are synced individually, many together.
     for partitions in [3, 100] {
         let (place, pipeline) = (Place::new(), pipeline(MAPPING));
         place.put("a.csv", 0..partitions, 20);
@@ -100,7 +100,7 @@ fn files_that_a_run_writes_are_staged() {
         let first = place.warehouse().into_keys().next().unwrap();
         assert_eq!(place.staged(), BTreeSet::from([first]));
 
-        // All is made anew and written again, with the same bytes, whatever happened to the files.
+        // Everything is rebuilt and written again, with the same bytes, whatever happened to the files.
         place.store.reset_counts();
         place.run_staged(&pipeline, how().clean(), partitions as usize);
         assert_eq!(place.staged(), place.warehouse().into_keys().collect());
@@ -145,7 +145,7 @@ fn failed_run_aborts_staged_uploads() {
     let put = |name: &str, text: &str| {
         store.put(Bucket::Lake, &format!("{PREFIX}{name}"), text.as_bytes(), &WriteOptions::default()).unwrap();
     };
-    // Enough that its file goes in parts.
+    // Large enough for a multipart upload.
     let rows: String = (0..200_000u64).map(|n| format!("{}\n", n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 1)).collect();
     put("a.csv", &format!("n\n{rows}"));
     put("b.csv", "n\nnone\n");
@@ -153,7 +153,7 @@ fn failed_run_aborts_staged_uploads() {
     let (clock, scratch) = (Ticks::default(), tempfile::tempdir().unwrap());
     let run = || run_on(&store, &pipeline, &clock, scratch.path(), how()).0;
 
-    // The second table's source is not read before something of the first table is sent.
+    // The second table's source is not read before a file of the first table is sent.
     let seen = Arc::new(AtomicUsize::new(0));
     let (noted, bucket) = (Arc::clone(&seen), warehouse.clone());
     store.before_get_of(&format!("{PREFIX}b.csv"), move || {

@@ -1,6 +1,6 @@
 //! The contract of `ports::ObjectStore`, run on every backend.
 //!
-//! A test takes a [`Fixture`] and knows no backend. What folders can't do, or only they do, is a flag of it.
+//! A test takes a [`Fixture`] and doesn't know the backend. Differences of folders are flags of it.
 
 mod leases;
 mod listing;
@@ -25,29 +25,29 @@ use crate::support::s3_server::{self, S3Server};
 
 /// A fresh store under test.
 pub struct Fixture {
-    /// Opens the store once more, as another process would: handles share nothing but what is stored.
+    /// Opens the store again, like another process: handles share only the stored data.
     open: Box<dyn Fn() -> Arc<dyn ObjectStore> + Sync>,
     store: Arc<dyn ObjectStore>,
     /// Keys of a test start with it.
     prefix: &'static str,
-    /// Whether a writer with a fence lower than another's before it is refused.
+    /// Whether a writer with a fence lower than an earlier writer's is rejected.
     fences: bool,
-    /// Whether `a` can't be beside `a/b`, nor a segment be empty or longer than 255 bytes.
+    /// Whether `a` can't coexist with `a/b`, and segments can't be empty or longer than 255 bytes.
     folders: bool,
     quirks: Quirks,
     _keep: Box<dyn Any + Sync>,
 }
 
-/// Where a backend, or the server that stands for it, is less than the contract.
+/// Deviations of a backend, or of its test server, from the contract.
 #[derive(Clone, Copy, Default)]
 struct Quirks {
-    /// Its answers to writes tell their time, but not to the second that later answers tell.
+    /// Its responses to writes have a time, but not the same second as later responses.
     write_times_are_near: bool,
-    /// Keys over about 150 bytes are failures.
+    /// Keys over about 150 bytes fail.
     long_keys_fail: bool,
-    /// A key under which there are others, and no object, is a failure instead of nothing.
+    /// A key with others below it, but no object, is an error instead of missing.
     names_of_folders_fail: bool,
-    /// Delimiters that are not ASCII are failures.
+    /// Delimiters that are not ASCII fail.
     wide_delimiters_fail: bool,
     /// `a//b` is `a/b`, and `a/` is a folder.
     empty_segments_are_folded: bool,
@@ -216,7 +216,7 @@ backends! {
     s3_moto: Fixture::s3(s3_server::moto(), Quirks::default()),
 }
 
-/// It keeps objects in folders, and the metadata of each in a file whose name is made of the key.
+/// It keeps objects in folders, and the metadata of each in a file named after the key.
 const S3S_FS: Quirks = Quirks {
     write_times_are_near: true,
     long_keys_fail: true,
@@ -232,7 +232,7 @@ fn fs_root() -> Fixture {
     Fixture::new(move || Arc::new(FsStore::open(&path).unwrap()), true, root)
 }
 
-/// As `lakemill run` has it, but that the lake is written too.
+/// Like `lakemill run`, but the lake is written too.
 fn fs_mounted() -> Fixture {
     let root = tempfile::tempdir().unwrap();
     let (input, output) = (root.path().join("in"), root.path().join("out"));

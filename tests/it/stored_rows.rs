@@ -30,13 +30,13 @@ impl ConvertProgress for Silent {
 /// A stored segment.
 #[derive(Debug, Clone)]
 struct Segment {
-    /// Key, rows and share of each source.
+    /// Key, rows and fraction of each source.
     members: Vec<(String, u64, u64)>,
     cut: Cut,
     parts: Vec<RowGroups>,
 }
 
-/// What must be the same: the sources of each segment, and the digests of the files.
+/// The comparable result: the sources of each segment, and the digests of the files.
 type Layout = BTreeMap<String, Vec<(Vec<Vec<(String, u64, u64)>>, Vec<String>)>>;
 
 /// A table and the lake of its sources.
@@ -48,7 +48,7 @@ struct Table {
     layout: Layout,
 }
 
-/// What is built of a partition.
+/// The result of building a partition.
 #[derive(Default)]
 struct Touched {
     stored: Vec<StoredSegment>,
@@ -61,7 +61,7 @@ fn row_groups(path: &PathBuf) -> usize {
     SerializedFileReader::new(File::open(path).unwrap()).unwrap().metadata().num_row_groups()
 }
 
-/// Where each segment of a group is, given the group's files and each segment's row groups.
+/// The position of each segment of a group, given the group's files and each segment's row groups.
 fn locate(files: &[SpooledFile], counts: &[usize]) -> Vec<Vec<RowGroups>> {
     let mut all = Vec::new();
     for file in files {
@@ -138,7 +138,7 @@ impl Table {
         converted.partitions.iter().map(|(partition, groups)| (partition.clone(), layout(groups))).collect()
     }
 
-    /// Takes the segments of `partition` that `changed` touches; `new`: those of them that have rows in it now.
+    /// Takes the segments of `partition` affected by `changed`; `new`: those of them that have rows in it now.
     fn touch(&mut self, partition: &str, changed: &BTreeSet<String>, new: &BTreeSet<String>) -> Touched {
         let segments = self.segments.remove(partition).unwrap_or_default();
         let old = segments.iter().flat_map(|s| &s.members).map(|m| &m.0).filter(|key| changed.contains(*key));
@@ -149,7 +149,7 @@ impl Table {
             let at = segments.iter().position(|segment| last(segment) >= *key);
             let open = segments.len().checked_sub(1).filter(|at| segments[*at].cut == Cut::None);
             let Some(at) = at.or(open) else { continue };
-            // Sorted rows are used only if all new ones come after them.
+            // Sorted rows are reused only if all new ones come after them.
             touched[at] = (true, touched[at].1 && last(&segments[at]) < *key);
             if last(&segments[at]) == *key && at + 1 < segments.len() {
                 touched[at + 1] = (true, false);
@@ -175,7 +175,7 @@ impl Table {
         taken
     }
 
-    /// Builds what `changed` changes.
+    /// Builds the partitions affected by `changed`.
     fn update(&mut self, dice: &mut Dice, changed: &BTreeSet<String>) {
         let present: Vec<SourceRef> = changed.iter().filter_map(|key| self.source(key)).collect();
         let present = Arc::new(present.iter().collect::<SourceList>());
@@ -221,7 +221,7 @@ impl Table {
         }
     }
 
-    /// Makes the groups of a partition by copying row groups.
+    /// Builds the groups of a partition by copying row groups.
     fn regroup(&mut self, dice: &mut Dice, partition: String, segments: Vec<Segment>) {
         self.layout.remove(&partition);
         if segments.is_empty() {
@@ -278,7 +278,7 @@ const TYPES: [&str; 22] = [
     "string",
 ];
 
-/// A cell of `ty`; null in some cases.
+/// A cell of `ty`; sometimes null.
 fn cell(dice: &mut Dice, ty: &str) -> String {
     if dice.one_in(6) {
         return String::new();

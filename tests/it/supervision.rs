@@ -1,4 +1,4 @@
-//! What services tell the service manager: the real program and a `NOTIFY_SOCKET` of the test's.
+//! Notifications to the service manager: the real program and a `NOTIFY_SOCKET` of the test.
 
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
@@ -14,9 +14,9 @@ use crate::support::program::lakemill;
 use crate::support::redis_server::RedisServer;
 use crate::support::site::{Kind, PATIENCE, Service, Site, await_that};
 
-/// The watchdog's time: short, so that a test sees many feeds of it.
+/// The watchdog interval: short, so that a test sees many notifications.
 const WATCHDOG_USEC: &str = "2000000";
-/// Messages that are looked at to say that something goes on, or doesn't.
+/// Messages to check before deciding that notifications continue, or have stopped.
 const SEVERAL: usize = 5;
 
 /// The service manager's end.
@@ -37,7 +37,7 @@ impl Manager {
         self.folder.path().join("notify")
     }
 
-    /// The variables that a service gets from it.
+    /// The environment variables of a service.
     fn start(&self, site: &Site, command: &str, more: &[(&str, &str)]) -> Service {
         let path = self.path().display().to_string();
         let mut all = vec![("NOTIFY_SOCKET", path.as_str()), ("WATCHDOG_USEC", WATCHDOG_USEC)];
@@ -51,7 +51,7 @@ impl Manager {
         std::str::from_utf8(&bytes[..read]).unwrap().lines().map(str::to_owned).collect()
     }
 
-    /// Reads until a message has a line that begins so; gives the line.
+    /// Reads until a message has a line that begins so; returns the line.
     #[track_caller]
     fn await_line(&self, beginning: &str) -> String {
         self.await_message(|line| line.starts_with(beginning), beginning)
@@ -68,15 +68,15 @@ impl Manager {
         }
     }
 
-    /// Drops what was told so far.
+    /// Discards the messages so far.
     fn forget(&self) {
         self.socket.set_nonblocking(true).unwrap();
         while self.socket.recv(&mut [0; 4_096]).is_ok() {}
         self.socket.set_nonblocking(false).unwrap();
     }
 
-    /// Holds that the watchdog is fed, several times from now on. Where the machine is busy the service may fail to answer
-    /// itself in time now and then, so feeds that are missing in between don't count.
+    /// Checks that the watchdog is notified several times from now on. On a busy machine the service may now and then
+    /// fail its own health check in time, so missing notifications in between don't count.
     #[track_caller]
     fn is_fed(&self) {
         self.forget();
@@ -85,7 +85,7 @@ impl Manager {
         }
     }
 
-    /// Waits until the status tells `why`, which lasts; holds that the watchdog is not fed from then on.
+    /// Waits until the status contains `why`; checks that the watchdog is not notified from then on.
     #[track_caller]
     fn is_not_fed(&self, why: &str) {
         self.await_message(|line| line.starts_with("STATUS=") && line.contains(why), why);
@@ -172,7 +172,7 @@ fn panicked_claim_thread_stops_watchdog_notifications() {
     let _worker = manager.start(&site, "worker", &[("FAILPOINTS", "worker::claimed=1*panic")]);
     manager.is_fed();
     site.enqueue("p");
-    // With it go the executors, who get nothing any more.
+    // The executors end with it, since they get no more requests.
     manager.is_not_fed("` has ended");
 }
 
@@ -210,7 +210,7 @@ fn unavailable_dependencies_do_not_stop_watchdog_notifications() {
     site.pipeline("p", &json!({}));
     site.put("p", "in/x.csv", "a,b\nx,1\n");
     assert_eq!(site.await_end(&site.enqueue("p")).status, JobStatus::Completed, "it is the same worker that goes on");
-    // A busy machine may keep a service from answering itself in time; no outage stops its threads.
+    // A busy machine may delay the service's own health check; no outage stops its threads.
     for service in [&worker, &web] {
         assert!(!service.has_logged("has not responded") && !service.has_logged("` has ended"), "{}", service.log());
     }

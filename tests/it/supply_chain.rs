@@ -1,4 +1,5 @@
-//! What is built into the product comes from where it should, may be used as it is, and isn't what we decided against.
+//! Dependencies come from the expected registries, have permitted licences, and are not on the list of excluded
+//! packages.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use crate::support::children::Reaped as _;
 
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
-/// Licences that ask for no more than to be named.
+/// Permissive licences.
 const LICENCES: &[&str] = &[
     "0BSD",
     "Apache-2.0",
@@ -33,10 +34,10 @@ const LICENCES: &[&str] = &[
     "Zlib",
 ];
 
-/// Others that are taken as they come, unchanged: their terms reach no further than their own files.
+/// File-level copyleft licences, for unchanged packages.
 const UNCHANGED: &[&str] = &["MPL-2.0"];
 
-/// What must not be there, and what is there instead.
+/// Excluded packages, and their replacements.
 const BANNED: &[(&str, &str)] = &[
     ("tokio", "threads and blocking calls"),
     ("async-std", "threads and blocking calls"),
@@ -54,7 +55,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The packages that cargo builds, the product itself left out.
+/// The packages that cargo builds, without the product itself.
 fn packages() -> Vec<Value> {
     let cargo = option_env!("CARGO").unwrap_or("cargo");
     let told = Command::new(cargo)
@@ -72,7 +73,7 @@ fn name(package: &Value) -> String {
     format!("{} {}", package["name"].as_str().unwrap(), package["version"].as_str().unwrap())
 }
 
-/// Whether an SPDX expression can be met by what may be used; `/` is an old way to write OR.
+/// Whether an SPDX expression can be satisfied with permitted licences; `/` is an old way to write OR.
 fn is_good(expression: &str) -> bool {
     let of_one = |licence: String| LICENCES.contains(&licence.as_str()) || UNCHANGED.contains(&licence.as_str());
     Expression::parse_mode(expression, ParseMode::LAX).is_ok_and(|e| e.evaluate(|asked| of_one(asked.to_string())))
@@ -144,7 +145,7 @@ fn modules_of_npm_are_known_by_their_hash_and_by_no_host() {
     }
 }
 
-/// Where cargo keeps what the registry told of each crate.
+/// Cargo's cache of the registry's index.
 fn index() -> Option<PathBuf> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo")))?;
@@ -152,7 +153,7 @@ fn index() -> Option<PathBuf> {
     indexes.flatten().map(|entry| entry.path().join(".cache")).find(|path| path.is_dir())
 }
 
-/// The registry's own line of that version, as it stood when cargo asked last.
+/// The registry's entry of that version, as of cargo's last update.
 fn told_of(index: &Path, package: &Value) -> Option<Value> {
     let name = package["name"].as_str()?.to_lowercase();
     let folder = match name.len() {
@@ -168,7 +169,7 @@ fn told_of(index: &Path, package: &Value) -> Option<Value> {
 
 #[test]
 fn no_crate_was_withdrawn_as_far_as_the_registry_told() {
-    // Without cargo's copy of the index (crates that were brought along, say) nothing is known.
+    // Without cargo's index cache (with vendored crates, say) nothing is known.
     let Some(index) = index() else { return };
     let told: Vec<Value> = packages().iter().filter_map(|package| told_of(&index, package)).collect();
     let yanked: Vec<String> = told

@@ -1,4 +1,4 @@
-//! Commits of tables: whole before and after each write, whoever dies or comes late.
+//! Commits of tables: consistent before and after each write, whichever process dies or is late.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -154,7 +154,7 @@ fn run(store: &dyn ObjectStore, fence: u64, changes: Changes<'_>, keep_history: 
     commit(table, &lease, prepared, keep_history, !keep_history)
 }
 
-/// Keys of all objects that no root names; the root itself is named.
+/// Keys of all objects that no root references; the root itself is referenced.
 fn unnamed(store: &MemoryStore) -> Vec<String> {
     let slug = slug();
     let table = TableStore { store, slug: &slug, table: "t" };
@@ -208,7 +208,7 @@ fn run_that_dies_at_any_write_leaves_the_table_whole_and_its_objects_are_removed
                 assert!(seen == after_first() || seen == after_second(), "write {at}, {dies:?}: {seen:?}");
                 assert!(seen == after_second() || died.is_err(), "write {at}, {dies:?}: reported but not committed");
                 committed[usize::from(seen == after_second())] += 1;
-                // The next run makes a file again that the dead one replaced.
+                // The next run recreates a file that the dead one replaced.
                 run(&*memory, 3, SECOND, keep_history).unwrap();
                 run(&*memory, 4, THIRD, keep_history).unwrap();
                 assert_eq!(present(&*memory), after_third(), "write {at}, {dies:?}");
@@ -229,7 +229,8 @@ fn writer_that_lost_its_lock_can_not_commit_and_its_objects_are_removed() {
     let table = TableStore { store: &*memory, slug: &slug, table: "t" };
     let stale = prepare(&table, 2, &[("z", Some("stale"))]).unwrap();
     run(&*memory, 3, SECOND, false).unwrap();
-    // The store doesn't know the fence of the new holder, as an S3 store doesn't: the root's tag alone refuses it.
+    // The store doesn't know the fence of the new holder, like an S3 store: only the precondition on the root's tag
+    // rejects it.
     memory.forget_fences();
     let refused = commit(table, &RunLease(slug.clone(), 2), stale, false, false);
     assert!(refused.is_err(), "{refused:?}");
@@ -284,7 +285,7 @@ fn of_two_writers_at_once_one_commits_and_stale_ones_never_do() {
 /// The longest time from one publish to the next.
 const PUBLISH_MAX: Duration = Duration::from_secs(60);
 
-/// Each table's sources say its sequence; a reader sees one of them.
+/// Each table's sources contain its sequence; a reader sees one of them.
 fn read_whole(store: &dyn ObjectStore) -> u64 {
     let slug = slug();
     let table = TableStore { store, slug: &slug, table: "t" };
@@ -292,7 +293,7 @@ fn read_whole(store: &dyn ObjectStore) -> u64 {
         let FoundRoot::Readable(stored) = table.root().unwrap() else { return 0 };
         let contents = match contents_of(&table, &stored.root) {
             Ok(contents) => contents,
-            // A later commit deleted it: once more from the new root.
+            // A later commit deleted it: retried from the new root.
             Err(error) if error.is_gone() => continue,
             Err(error) => panic!("{error}"),
         };
@@ -303,7 +304,7 @@ fn read_whole(store: &dyn ObjectStore) -> u64 {
     }
 }
 
-/// `LAKEMILL_TEST_PUBLISHES` publishes more.
+/// `LAKEMILL_TEST_PUBLISHES` sets the number of publishes.
 #[test]
 fn reader_beside_publishes_sees_each_table_whole() {
     let publishes = std::env::var("LAKEMILL_TEST_PUBLISHES").map_or(60, |text| text.parse().unwrap());
@@ -319,7 +320,7 @@ fn reader_beside_publishes_sees_each_table_whole() {
                     let text = sequence.to_string();
                     let changes = ["a", "b", "c", "d", "e"].map(|source| (source, Some(text.as_str())));
                     run(&*store, sequence, &changes, false).unwrap();
-                    // The reader goes on meanwhile, and through the next publish.
+                    // The reader continues meanwhile, and through the next publish.
                     let until = Instant::now() + PUBLISH_MAX;
                     while seen.load(Ordering::SeqCst) < sequence {
                         assert!(Instant::now() < until, "table {sequence} was not seen");
@@ -356,7 +357,7 @@ fn earlier_commits_are_readable_while_they_are_retained() {
     }
     assert_eq!((third.totals.files, third.totals.rows, third.totals.bytes), (4, 4, 4));
     assert_eq!(third.retained.iter().map(|one| one.sequence).collect::<Vec<_>>(), [2, 3]);
-    // A file of the first commit, which the second retired, is the third's again.
+    // A file of the first commit, which the second retired, is in the third again.
     run(&memory, 4, &[], false).unwrap();
     assert_eq!(table.earlier_root(2).unwrap(), None);
     assert_eq!(present(&memory), after_third());

@@ -1,4 +1,4 @@
-//! Tables that keep what a commit replaced, so that they can be read as they were.
+//! Tables that keep replaced files, so that earlier versions can be read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ fn world(sources: &[(&str, &str)]) -> World {
     world
 }
 
-/// Puts sources and runs, ten seconds later.
+/// Writes sources and runs, ten seconds later.
 fn change(world: &World, sources: &[(&str, &str)]) {
     world.clock.advance(10_000);
     sources.iter().for_each(|(source, text)| world.put(source, text));
@@ -40,7 +40,7 @@ fn present(world: &World) -> Root {
     }
 }
 
-/// All versions that can be read, by sequence: the texts of their files by key.
+/// All readable versions, by sequence: the texts of their files by key.
 fn versions(world: &World) -> BTreeMap<u64, BTreeMap<String, String>> {
     let (table, warehouse) = (table(world), world.warehouse());
     let roots = table.commits(&present(world), 0, usize::MAX).unwrap();
@@ -52,7 +52,7 @@ fn versions(world: &World) -> BTreeMap<u64, BTreeMap<String, String>> {
     roots.into_iter().map(|root| (root.sequence, texts(root))).collect()
 }
 
-/// Nothing is stored that no version names.
+/// Every stored object is referenced by a version.
 fn nothing_else(world: &World) {
     let (table, root) = (table(world), present(world));
     let named: BTreeSet<String> = versions(world).into_values().flatten().map(|(key, _)| key).collect();
@@ -166,7 +166,7 @@ fn interrupted_runs_leave_no_version_in_part() {
             let world = world(&[("a.csv", "p,1\n"), ("b.csv", "q,1\n")]);
             change(&world, &[("a.csv", "p,2\n")]);
             change(&world, &[("a.csv", "p,1\n")]);
-            // The next run lets the first version expire, and makes a file again that the second one has.
+            // The next run expires the first version, and recreates a file of the second.
             world.clock.advance(95_000);
             world.put("a.csv", "p,2\n");
             world.set_outage(Some(Outage { writes, last_applied }));

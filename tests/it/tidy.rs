@@ -1,7 +1,7 @@
-//! Rules of the house that the compiler doesn't know, read off the source text.
+//! Rules of the source text that the compiler doesn't check.
 //!
-//! Every rule reports every offence, as `file:line: what is wrong`. Code under `#[cfg(test)]` may import what it
-//! likes, read the environment and tell the time; the other rules hold for it too.
+//! Every rule reports all violations, as `file:line: problem`. Code under `#[cfg(test)]` may import anything, read the
+//! environment and the clock; the other rules apply to it too.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ mod cycles;
 mod lexer;
 mod names;
 
-/// The layers and their ranks: a layer imports itself and those of lower rank, never a sibling.
+/// The layers and their ranks: a layer may import itself and lower ranks, never a sibling.
 const RANKS: &[(&str, u8)] = &[
     ("domain", 0),
     ("runtime", 0),
@@ -27,7 +27,7 @@ const RANKS: &[(&str, u8)] = &[
     ("worker", 4),
     ("web", 4),
     ("cli", 5),
-    // What fuzz targets run; no part of the product.
+    // Code for fuzz targets; not part of the product.
     ("fuzzing", 5),
     ("bin", 6),
 ];
@@ -36,15 +36,15 @@ const RANKS: &[(&str, u8)] = &[
 const UNSAFE_FILES: &[&str] =
     &["src/engine/cells/simd.rs", "src/engine/cells/utf8.rs", "src/engine/read/sha_ni.rs", "src/engine/read/simd.rs"];
 
-/// Tests that start processes by the standard library alone: the reaper, and a keeper that must outlive it to unmount.
+/// Tests that start processes directly: the reaper, and a process that must outlive the reaper to unmount.
 const KEEPERS: &[&str] = &["tests/it/support/children.rs", "tests/it/support/disk.rs"];
 
-/// Attackers whose own guard ends them.
+/// Attackers that their own guard stops.
 const ATTACKS: &str = "tests/it/attacks/";
 
 const LINES_MAX: usize = 600;
 
-/// Files over [`LINES_MAX`] lines, with the reason why splitting would scatter one thought.
+/// Files over [`LINES_MAX`] lines, with the reason why they are not split.
 const LONG_FILES: &[(&str, &str)] = &[];
 
 /// One source file.
@@ -65,7 +65,8 @@ impl Source {
         Self { path: path.into(), text: text.into(), code, product }
     }
 
-    /// The layer's name: the folder (or file) under `src`, or `bin`; none for `src/lib.rs` and what isn't the product.
+    /// The layer's name: the folder (or file) under `src`, or `bin`; none for `src/lib.rs` and for code outside of the
+    /// product.
     fn layer(&self) -> Option<&str> {
         if self.path.starts_with("bin/") {
             return Some("bin");
@@ -74,7 +75,7 @@ impl Source {
         if rest == "lib.rs" { None } else { Some(rest.split('/').next()?.trim_end_matches(".rs")) }
     }
 
-    /// How many modules deep the file is: 1 for `src/domain/mod.rs` and `src/domain.rs`, 2 for `src/domain/job.rs`.
+    /// The module depth of the file: 1 for `src/domain/mod.rs` and `src/domain.rs`, 2 for `src/domain/job.rs`.
     fn depth(&self) -> usize {
         let folders = self.path.matches('/').count();
         if self.path.ends_with("/mod.rs") { folders - 1 } else { folders }
@@ -115,7 +116,7 @@ fn imports_go_down(file: &Source) -> Vec<String> {
     offences
 }
 
-/// Offences for each place in `code` where one of `words` stands on its own.
+/// Violations for each place in `code` where one of `words` occurs as a whole word.
 fn forbid(file: &Source, code: &str, words: &[&str], why: &str) -> Vec<String> {
     let mut found: Vec<(usize, &str)> =
         words.iter().flat_map(|word| lexer::occurrences(code, word).map(move |at| (at, *word))).collect();
@@ -159,7 +160,7 @@ fn duckdb_stays_in_children(file: &Source) -> Vec<String> {
         &["duckdb::"],
         "DuckDB is opened in child processes alone, by the code under `child`",
     );
-    // What `sql-child` gives its previews.
+    // The previews' part of `sql-child`.
     if file.path != "src/cli/child.rs" {
         offences.extend(forbid(file, &file.product, &["DuckExpressions"], "only child processes evaluate expressions"));
     }
@@ -190,7 +191,7 @@ fn only_the_cli_prints(file: &Source) -> Vec<String> {
 }
 
 fn no_path_of_one_machine(file: &Source) -> Vec<String> {
-    // Spelled in pieces, so that this file does not offend.
+    // Written in pieces, so that this file has no violation.
     let places = [concat!("/ro", "ot"), concat!("/ho", "me/"), concat!("/wo", "rk/"), concat!("/Us", "ers/")];
     let mut offences = Vec::new();
     for place in places {
@@ -226,7 +227,7 @@ fn tests_start_processes_that_end_with_them(file: &Source) -> Vec<String> {
     let calls =
         [".spawn().", ".spawn()?", ".spawn();", ".spawn() ", ".output().unwrap", ".output().expect", ".output() else"];
     let statuses = [".status().unwrap", ".status().is_ok_and", ".status() else"];
-    // A call that is broken into lines is one all the same.
+    // A call that spans lines still counts.
     let squeezed = |at: usize| file.code[at..].split_whitespace().collect::<String>();
     let found = [".spawn()", ".output()", ".status()"].into_iter().flat_map(|call| file.code.match_indices(call));
     found
@@ -254,13 +255,13 @@ fn loops(code: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// A loop that waits for others: by sleeping, or by looking at a flag that they set.
+/// A loop that polls: by sleeping, or by checking a flag that others set.
 fn waits_of_tests_end(file: &Source) -> Vec<String> {
     let waits = |text: &str| {
         let head = text.split('{').next().unwrap_or_default();
         ["sleep(", "yield_now("].iter().any(|call| text.contains(call)) || head.contains(".load(")
     };
-    // A read or a write fails once the other end is gone.
+    // A read or a write fails once the other end is closed.
     let ends = |text: &str| {
         ["Instant::now()", "elapsed()", ".is_on()", ".goes_on()", "read(", "write_all("]
             .iter()

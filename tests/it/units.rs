@@ -1,5 +1,5 @@
-//! The limits of the units, of compose.yml and of kubernetes.yml: those that the page of operations gives, which follow from
-//! the default settings.
+//! The resource limits in the systemd units, compose.yml and kubernetes.yml equal those of the operations page, which
+//! follow from the default settings.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::support::children::Reaped as _;
 
 const MIB: u64 = 1 << 20;
-/// Of the largest machine for which the limits are right as they are.
+/// The largest machine for which the limits are right without changes.
 const PROCESSORS: u64 = 32;
 
 fn root() -> &'static Path {
@@ -23,7 +23,7 @@ fn unit_path(name: &str) -> PathBuf {
     root().join(format!("scripts/package/systemd/{name}.service"))
 }
 
-/// The value of a unit's last line with this key.
+/// The last value of a unit's key.
 fn of_unit(name: &str, key: &str) -> String {
     let text = std::fs::read_to_string(unit_path(name)).unwrap();
     let value = text.lines().filter_map(|line| line.strip_prefix(key)?.strip_prefix('=')).next_back();
@@ -41,14 +41,14 @@ fn mib(text: &str) -> u64 {
     }
 }
 
-/// The default of a setting as docs/configuration.md gives it, which other tests hold to the program.
+/// The default of a setting in docs/configuration.md, which other tests compare with the program.
 fn default(name: &str) -> u64 {
     let page = read("docs/configuration.md");
     let row = page.lines().find_map(|line| line.strip_prefix(&format!("| `{name}` | `"))).unwrap();
     row.split('`').next().unwrap().parse().unwrap()
 }
 
-/// What a unit's processes take at most with the default settings, in MiB, as the sizing table has it.
+/// Maximum memory of a unit's processes with the default settings, in MiB, from the sizing table.
 fn sizes() -> BTreeMap<&'static str, u64> {
     let run = default("SVC_RUN_MEMORY_BYTES") / MIB;
     let query = default("SVC_QUERY_MEMORY_BYTES") / MIB;
@@ -106,7 +106,7 @@ fn systemd_accepts_the_units() {
         // The program is not installed here.
         std::fs::write(&file, text.replace("/usr/bin/lakemill", env!("CARGO_BIN_EXE_lakemill"))).unwrap();
         let mut verify = Command::new("systemd-analyze");
-        // A machine without systemd can't tell.
+        // systemd's tools are missing on this machine.
         let Ok(said) = verify.args(["verify", "--man=no"]).arg(&file).output_reaped() else { return };
         let complaints = String::from_utf8_lossy(&said.stderr).into_owned();
         let of_the_unit: Vec<&str> = complaints.lines().filter(|line| line.contains(name)).collect();

@@ -1,4 +1,4 @@
-//! `lakemill verify`: what isn't as the manifests say is found, and made again or deleted.
+//! `lakemill verify` finds differences from the manifests, and repairs or deletes the files.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -65,7 +65,7 @@ fn faults(ran: &Ran) -> BTreeMap<String, String> {
     lines.filter_map(fault).collect()
 }
 
-/// Repairs, and lets a worker make what is lost.
+/// Repairs, and lets a worker rebuild lost files.
 fn repair(site: &Site) -> Ran {
     let ran = verify(site, &["--repair", "--json"]).ok();
     let last: Value = serde_json::from_str(ran.stdout.lines().last().unwrap()).unwrap();
@@ -82,11 +82,11 @@ fn lost_files_are_found_and_made_again_and_unknown_ones_deleted() {
     for kind in KINDS {
         let site = site(kind);
         let ran = verify(&site, &[]).ok();
-        assert!(ran.stdout.starts_with("table `t`: all is as its manifest says: 5 files, "), "{}", ran.stdout);
+        assert!(ran.stdout.starts_with("table `t`: all files match its manifest: 5 files, "), "{}", ran.stdout);
         let sound = table(&site);
         let data: Vec<&String> = sound.keys().collect();
         let rejects = keys(&site, Bucket::Warehouse, "_rejected_rows");
-        // One is lost, one has other bytes of the same size, one is cut off.
+        // One is lost, one has other bytes of the same size, one is truncated.
         delete(&site, Bucket::Warehouse, data[0]);
         let mut other = sound[data[1]].clone();
         other[20] ^= 1;
@@ -128,7 +128,7 @@ fn table_with_a_lost_shard_is_made_anew() {
         let site = site(kind);
         let sound = table(&site);
         for shard in keys(&site, Bucket::Pipelines, ".json.zst") {
-            // Each makes the manifest anew, and the shards of its sources, which name the run.
+            // Each rewrites the manifest, and the shards of its sources, which contain the run's id.
             if site.read(Bucket::Pipelines, &shard).is_none() {
                 continue;
             }
@@ -142,7 +142,7 @@ fn table_with_a_lost_shard_is_made_anew() {
     }
 }
 
-/// A run that meets a lost shard makes the table anew by itself.
+/// A run that finds a lost shard rebuilds the table.
 #[test]
 fn run_makes_a_table_with_a_lost_shard_anew() {
     let site = site(Kind::Embedded);

@@ -1,4 +1,4 @@
-//! Time zones: cells and SQL have one database, which is right for all years and newer where the system's is.
+//! Time zones: cells and SQL use one database, which is right for all years; the system's if it is newer.
 
 use jiff::Timestamp;
 use jiff::tz::{AmbiguousOffset, Offset};
@@ -11,11 +11,11 @@ use crate::support::program::{Program, Ran, call};
 
 const YEAR_S: i64 = 31_556_952;
 
-/// Seconds before 1 CE that no reader has transitions in.
+/// Unix time in 1 BCE, before all transitions.
 const EARLIEST: i64 = -1_970 * YEAR_S;
 
-/// Instants at which a zone's offset is compared: around its transitions up to 2120, and each half year's change up to
-/// 2600 sampled.
+/// Instants at which a zone's offset is compared: around its transitions up to 2120, and around half-yearly changes up
+/// to 2600, sampled.
 fn instants(zone: zones::Zone) -> Vec<i64> {
     let mut seconds = vec![EARLIEST, 0];
     let until = (2120 - 1970) * YEAR_S;
@@ -49,7 +49,7 @@ fn sql_and_cells_agree_on_offsets_of_every_zone_and_year() {
         let rules = zone.rules().unwrap();
         let seconds = instants(zone);
         let list = seconds.iter().map(i64::to_string).collect::<Vec<_>>().join(",");
-        // To local time, and back where the local time is one instant.
+        // To local time, and back if the local time is unambiguous.
         let sql = format!(
             "SELECT epoch_us(l) // 1000000 - s, epoch_us(timezone('{name}', l)) // 1000000 FROM (
              SELECT s, timezone('{name}', to_timestamp(s)) AS l FROM (SELECT unnest([{list}]::BIGINT[]) AS s))"
@@ -87,7 +87,7 @@ fn both(zone: &str) -> Value {
 #[test]
 fn a_cell_and_an_expression_agree_where_releases_of_the_database_differ_and_after_2100() {
     for (zone, local, utc) in [
-        // No more changes of the clock since 2026.
+        // No further transitions since 2026.
         ("America/Vancouver", "2026-11-15 12:00:00", "2026-11-15T19:00:00Z"),
         ("America/Vancouver", "2026-03-20 12:00:00", "2026-03-20T19:00:00Z"),
         ("Europe/Berlin", "2150-07-01 12:00:00", "2150-07-01T10:00:00Z"),
@@ -103,7 +103,7 @@ fn a_cell_and_an_expression_agree_where_releases_of_the_database_differ_and_afte
     }
 }
 
-/// A folder of time-zone data of a version to come, in which it is five hours later in Berlin than in Greenwich.
+/// A folder with future time-zone data, in which Berlin is five hours ahead of Greenwich.
 fn future_database(version: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("Europe")).unwrap();
@@ -133,14 +133,14 @@ fn cells_and_expressions_use_newer_system_data_only() {
     let program = table("Europe/Berlin");
     run_with(&program, &older);
     assert_eq!(program.rows("t"), row("10:00:00"));
-    // The table is made anew, though no source changed.
+    // The table is rebuilt, though no source changed.
     run_with(&program, &newer);
     assert_eq!(program.rows("t"), row("07:00:00"));
-    // A name that the program doesn't ship.
+    // A zone that the program doesn't contain.
     let program = table("Mars/Base");
     run_with(&program, &newer);
     assert_eq!(program.rows("t"), row("07:00:00"));
-    // Zones that the folder lacks are those that the program ships.
+    // Zones missing from the folder are those of the program.
     let program = table("Asia/Tokyo");
     run_with(&program, &newer);
     assert_eq!(program.rows("t"), row("03:00:00"));

@@ -21,7 +21,7 @@ use super::folder::Folder;
 
 const NS_A_SECOND: i128 = 1_000_000_000;
 const ATTRIBUTE: &str = "user.lakemill.etag";
-/// A version, three numbers of up to 20 digits, and a hash of 64.
+/// A version, three numbers of up to 20 digits, and a hash of 64 digits.
 const ATTRIBUTE_BYTES_MAX: usize = 160;
 
 /// Identifies a state of a file.

@@ -78,7 +78,7 @@ pub enum MountError {
     Io { dir: PathBuf, source: io::Error },
 }
 
-/// A mount, resolved.
+/// A mount with resolved paths.
 pub(super) struct Folder {
     pub(super) bucket: Bucket,
     pub(super) prefix: String,
@@ -197,7 +197,7 @@ impl ObjectPath<'_> {
         store_error(self.bucket, self.key, operation, source)
     }
 
-    /// As [`ObjectPath::error`], for an operation that fails if the bucket's folder is missing.
+    /// Like [`ObjectPath::error`], for an operation that fails if the bucket's folder is missing.
     pub(super) fn error_or_no_bucket(&self, operation: &'static str, source: io::Error) -> StoreError {
         if source.kind() == io::ErrorKind::NotFound && self.folder.must_exist && !self.folder.dir.is_dir() {
             return self.folder.missing();

@@ -109,7 +109,7 @@ impl StoreLocks {
 }
 
 fn stripe(value: &(impl Hash + ?Sized), count: usize) -> usize {
-    // Its seed is fixed, so every process of one build uses the same lock for a key.
+    // Fixed seed: every process of one build uses the same lock for a key.
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
     (hasher.finish() % count as u64) as usize

@@ -33,7 +33,7 @@ impl ObjectStore for FsStore {
 
     fn head(&self, bucket: Bucket, key: &str) -> StoreResult<Option<ObjectMeta>> {
         let Some(path) = self.folders.path_to_read(bucket, key)? else { return Ok(None) };
-        Ok(read::open(&path, "looking at")?.map(|object| object.meta(key)))
+        Ok(read::open(&path, "reading the metadata of")?.map(|object| object.meta(key)))
     }
 
     fn get(&self, bucket: Bucket, key: &str, if_match: Option<&ETag>) -> StoreResult<ObjectReader> {
@@ -103,7 +103,7 @@ impl ObjectStore for FsStore {
 impl LocalStore for FsStore {
     fn is_being_written(&self, bucket: Bucket, key: &str) -> StoreResult<bool> {
         let Some(path) = self.folders.path_to_read(bucket, key)? else { return Ok(false) };
-        let Some(object) = read::open(&path, "looking at")? else { return Ok(false) };
+        let Some(object) = read::open(&path, "reading the metadata of")? else { return Ok(false) };
         Ok(being_written::is_being_written(&object, (bucket, key), &self.first_seen, &*self.clock))
     }
 

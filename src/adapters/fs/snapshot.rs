@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, Dir, FileType, statat};
 use super::etag::Signature;
 use super::folder::Folder;
 
-/// Smaller folders are as quick to read again.
+/// Smaller folders are not cached, since reading them again is as fast.
 const KEPT_NAMES_MIN: usize = 512;
 /// Cached folders.
 const KEPT_MAX: usize = 4;
@@ -56,7 +56,7 @@ impl FolderSnapshots {
         self.changes.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// The entries of an open folder. `again`: the cache may be used, as this is not the first page.
+    /// The entries of an open folder. `again`: the cache may be used, since this is not the first page.
     pub(super) fn entries(&self, folder: &Folder, fd: &OwnedFd, path: &Path, again: bool) -> io::Result<Entries> {
         let changes = self.changes.load(Ordering::SeqCst);
         let signature = Signature::of_file(fd)?;

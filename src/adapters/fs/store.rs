@@ -33,10 +33,10 @@ impl FsStore {
         Self::open_named(root, &BucketNames::default())
     }
 
-    /// As [`FsStore::open`], with other names for the bucket folders.
+    /// Like [`FsStore::open`], with other names for the bucket folders.
     ///
     /// # Errors
-    /// As [`FsStore::open`]; also if a name is not a folder name.
+    /// See [`FsStore::open`]; also if a name is not a folder name.
     pub fn open_named(root: &Path, names: &BucketNames) -> Result<Self, MountError> {
         let folders = Folders::of_root(root, names)?;
         Ok(Self::new(folders, Some(root.join(OWN_FOLDER))))
@@ -45,7 +45,7 @@ impl FsStore {
     /// Creates `root` and its bucket folders if missing, then opens them.
     ///
     /// # Errors
-    /// As [`FsStore::open`]; also if a folder can't be created.
+    /// See [`FsStore::open`]; also if a folder can't be created.
     pub fn create(root: &Path) -> Result<Self, MountError> {
         for name in BucketNames::default().all() {
             let dir = root.join(name);

@@ -66,7 +66,7 @@ impl DirectorySync {
         Ok(())
     }
 
-    /// As [`DirectorySync::sync_open`]; does nothing if the directory is gone.
+    /// Like [`DirectorySync::sync_open`]; does nothing if the directory is gone.
     fn sync(&self, dir: &Path, path: &str) -> Result<(), Errno> {
         match open(dir, path)? {
             Some(fd) => self.sync_open(dir, path, fd),

@@ -1,4 +1,4 @@
-//! What is the file store's own, beyond the contract.
+//! Tests of the file store beyond the contract.
 
 use std::fs;
 use std::io::Read;
@@ -72,7 +72,7 @@ fn read(store: &FsStore, bucket: Bucket, key: &str) -> String {
     std::io::read_to_string(store.get(bucket, key, None).unwrap().body).unwrap()
 }
 
-/// As `lakemill run` mounts them.
+/// Like the mounts of `lakemill run`.
 fn run_mounts(input: &Path, output: &Path) -> Vec<Mount> {
     let mount = |bucket, dir: PathBuf, writable| Mount {
         bucket,
@@ -103,7 +103,7 @@ fn tag_survives_link_and_rename_but_not_a_write() {
     assert_eq!(place.tag("c.csv"), tag);
     fs::remove_file(place.path("lake/c.csv")).unwrap();
 
-    // In place, with the same length; then with the old time put back.
+    // Written in place, with the same length; then the old time is restored.
     let modified = fs::metadata(place.path("lake/a.csv")).unwrap().modified().unwrap();
     fs::write(place.path("lake/a.csv"), "3,4\n").unwrap();
     let changed = place.tag("a.csv");
@@ -178,7 +178,7 @@ fn file_changed_during_a_read_is_an_error() {
         let mut body = place.store.get(LAKE, "k", None).unwrap().body;
         body.read_exact(&mut [0; 10]).unwrap();
         change(&place.path("lake/k"));
-        // Not even one who stops at the last byte may take it for whole.
+        // Nor may a reader that stops at the last byte take the content for complete.
         let error = body.read_exact(&mut vec![0; 99_990]).unwrap_err();
         assert!(BodyChanged::is_in(&error), "{error}");
     }
@@ -415,7 +415,7 @@ fn missing_bucket_is_reported_and_never_created() {
     assert!(!place.path("lake").exists());
     let store = FsStore::mounted(run_mounts(&place.path("none"), &place.path("out"))).unwrap();
     assert!(matches!(store.list(LAKE, "", None, None, 1), Err(StoreError::BucketNotFound { .. })));
-    // What is to be written may not be there yet, and reading it makes nothing.
+    // The folder may not exist yet, and reading doesn't create it.
     assert!(keys(&store, WAREHOUSE).is_empty());
     assert!(!place.path("out").exists());
     put(&store, WAREHOUSE, "pipelines/local/t/x", "").unwrap();
@@ -497,7 +497,7 @@ fn large_folder_is_read_once_unless_it_changes() {
     let first = place.store.list(LAKE, "", None, None, 400).unwrap();
     let second = place.store.list(LAKE, "", None, first.next.as_deref(), 400).unwrap();
     assert_eq!(second.objects[0].key, "00400");
-    // Another's file, and one that goes.
+    // A file of another process, and one that is deleted.
     fs::write(place.path("lake/00900x"), "").unwrap();
     fs::remove_file(place.path("lake/00901")).unwrap();
     let third = place.store.list(LAKE, "", None, second.next.as_deref(), 400).unwrap();

@@ -167,7 +167,7 @@ impl<'a> Walk<'a> {
                 Ok(stat) if is_regular(&stat) => Signature::of(&stat),
                 Ok(_) => return Ok(None),
                 Err(errno) if is_absent(errno) => return Ok(None),
-                Err(errno) => return Err(self.error(&file.key, "looking at", errno)),
+                Err(errno) => return Err(self.error(&file.key, "reading the metadata of", errno)),
             };
             let tag = Tag::of_path(self.folder, &level.path.join(name), &signature);
             // The stat is stable: the attribute belongs to an older state.

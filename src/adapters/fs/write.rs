@@ -174,7 +174,8 @@ impl FsStore {
                     let synced = self.directories.sync_open(&path.folder.dir, parent_of(path.relative), &parent);
                     synced.map_err(|errno| path.error("syncing the folder of", errno.into()))?;
                 }
-                let signature = Signature::of_file(&staged.file).map_err(|e| path.error("looking at", e))?;
+                let signature =
+                    Signature::of_file(&staged.file).map_err(|e| path.error("reading the metadata of", e))?;
                 let tag = Tag::of_file(path.folder, &staged.file, &signature);
                 return Ok(read::meta(path.key, &signature, &tag));
             }
@@ -185,8 +186,8 @@ impl FsStore {
 
 /// Opens the folder of an object, created if missing; `None` if it was removed meanwhile.
 fn create_parent(path: &ObjectPath<'_>) -> StoreResult<Option<OwnedFd>> {
-    let failed = |errno: Errno| path.error("making the folder of", errno.into());
-    path.folder.create().map_err(|error| path.error("making the folder of", error))?;
+    let failed = |errno: Errno| path.error("creating the folder of", errno.into());
+    path.folder.create().map_err(|error| path.error("creating the folder of", error))?;
     let Some(mut fd) = path.folder.open_root()? else { return Ok(None) };
     let Some((parents, _)) = path.relative.rsplit_once('/') else { return Ok(Some(fd)) };
     let mut end = 0;
@@ -233,7 +234,7 @@ fn rename_if(
     let renamed = match precondition {
         Precondition::None => renameat(staged.dir(), staged.name(), parent, name),
         Precondition::IfMatch(tag) => {
-            if !read::open(path, "looking at")?.is_some_and(|object| object.etag() == tag) {
+            if !read::open(path, "reading the metadata of")?.is_some_and(|object| object.etag() == tag) {
                 return Err(path.precondition_failed());
             }
             renameat(staged.dir(), staged.name(), parent, name)

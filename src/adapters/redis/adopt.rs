@@ -1,7 +1,7 @@
 //! Adopts jobs that other programs added to the stream: creates their records before jobs are read.
 //!
-//! A cursor marks the entries that were checked. Reading and creating are two steps, so that the fields are parsed here, as
-//! at a claim; the second step creates a record only if the entry still exists and its job has none.
+//! A cursor marks the entries that were checked. Reading and creating are separate steps, because the fields are parsed
+//! here, like at a claim; the second step creates a record only if the entry still exists and its job has none.
 
 use super::keys::{ACTIVE, ADOPTED, LIVE, MESSAGE, STREAM, TOMBSTONE};
 use super::kv::RedisKv;

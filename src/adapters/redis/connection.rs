@@ -71,7 +71,7 @@ impl Pool {
         self.try_request(repeat, command, Duration::ZERO).map_err(|error| self.kv_error(operation, &error))
     }
 
-    /// As [`Pool::request`], with the original error. `wait`: how long the server may block.
+    /// Like [`Pool::request`], with the original error. `wait`: how long the server may block.
     pub(super) fn try_request(&self, repeat: Repeat, command: &Cmd, wait: Duration) -> Result<Value, RedisError> {
         self.send(repeat, command, wait).inspect_err(|error| {
             if !is_expected(error) {

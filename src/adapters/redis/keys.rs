@@ -32,7 +32,7 @@ pub const ATTEMPTS_MAX: &str = "svc:jobs:attempts_max";
 /// Sorted set with a TTL: slugs of pipelines to compare by due ms.
 pub const RECHECKS: &str = "svc:rechecks";
 
-/// The write probe: of changing types, finally a string with a TTL.
+/// The write probe: several types, finally a string with a TTL.
 pub const PROBE: &str = "svc:probe";
 
 /// Prefix of [`live`].
@@ -58,13 +58,14 @@ pub fn message(job_id: &JobId) -> String {
     format!("{MESSAGE}{job_id}")
 }
 
-/// Hash: the keys that the events of a window named, each as a field, relative to the pipeline's prefix; and in the field
-/// `""` their bytes and the due ms of the window, or `all`. Without a window: what its next one begins with.
+/// Hash: the keys named by the events of a window, each as a field, relative to the pipeline's prefix; and in the field
+/// `""` their size in bytes and the window's due ms, or `all`. Without a window: the initial content of the next one.
 pub fn window_changes(pipeline: &Slug) -> String {
     format!("{WINDOW_CHANGES}{pipeline}")
 }
 
-/// Hash with a TTL, while a job is active: as [`window_changes`], of the job's window. Missing if the job looks at all keys.
+/// Hash with a TTL, while a job is active: like [`window_changes`], of the job's window. Missing if the job checks all
+/// keys.
 pub fn job_changes(job_id: &JobId) -> String {
     format!("{JOB_CHANGES}{job_id}")
 }

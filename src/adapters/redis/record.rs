@@ -38,7 +38,7 @@ fn merged(parts: [OperationReply; PARTS]) -> KvResult<Option<Job>> {
     };
     let Some(mut job) = job else { return Ok(None) };
     let running = if running.is_nil() { None } else { Some(running.count()?) };
-    // The run has not written a record yet: the present one is of the previous run.
+    // The run has not written a record yet: the current one is of the previous run.
     let is_new = running.is_some() && job.fence != running;
     if job.status.is_terminal() {
         if !is_new && not_before.is_nil() {

@@ -89,11 +89,10 @@ impl RedisKv {
 
 /// The report if the user's ACL forbids `INFO`: jobs run without it, the checks don't.
 fn without_info() -> KvReport {
-    let problem = "the user of KV_URL may not call `INFO`, so these were not checked: the version (6.2 or newer is needed), \
-                   whether the server is a replica or a cluster, maxmemory-policy, the memory in use, and whether data is \
-                   kept on disk";
-    let advice = "grant it, and `CONFIG GET` for the rest, to that user: `ACL SETUSER USER +info +config|get`; neither \
-                  changes anything on the server";
+    let problem = "the user of KV_URL may not call `INFO`, so these were not checked: the version (6.2 or newer is \
+     required), whether the server is a replica or a cluster, maxmemory-policy, the memory in use, and persistence";
+    let advice = "grant that user `INFO`, and `CONFIG GET` for the other settings: `ACL SETUSER USER +info \
+     +config|get`; neither changes anything on the server";
     let finding = KvFinding { fatal: false, problem: problem.to_owned(), advice: advice.to_owned() };
     KvReport { server: "a Redis server of unknown version".to_owned(), findings: vec![finding] }
 }
@@ -114,14 +113,15 @@ fn assess(info: &HashMap<String, String>, settings: Option<&HashMap<String, Stri
     }
     if info_of("role").is_some_and(|role| role != "master") {
         let problem = format!("the server's role is `{}`, expected `master`", info_of("role").unwrap_or_default());
-        find(true, problem, "point `KV_URL` at the primary: a replica takes no writes");
+        find(true, problem, "point `KV_URL` at the primary: a replica rejects writes");
     }
     match info_of("maxmemory_policy").or(set("maxmemory-policy")) {
         Some("noeviction") => {}
         Some(policy) => find(
             false,
             format!("maxmemory-policy is `{policy}`, expected `noeviction`"),
-            "set `maxmemory-policy noeviction`: with any other, jobs and locks vanish when memory is short",
+            "set `maxmemory-policy noeviction`: with any other policy, Redis evicts jobs and locks when memory is \
+             short",
         ),
         None => find(false, "maxmemory-policy could not be checked".into(), "make sure that it is `noeviction`"),
     }
@@ -132,7 +132,8 @@ fn assess(info: &HashMap<String, String>, settings: Option<&HashMap<String, Stri
         find(
             false,
             format!("{} MiB of its maxmemory of {} MiB are used", used >> 20, limit >> 20),
-            "raise `maxmemory`, or find out what fills it (`redis-cli --bigkeys`): at the limit it takes no jobs",
+            "raise `maxmemory`, or find what uses the memory (`redis-cli --bigkeys`): at the limit Redis rejects new \
+             jobs",
         );
     }
     let append_only = info_of("aof_enabled") == Some("1");
@@ -140,25 +141,25 @@ fn assess(info: &HashMap<String, String>, settings: Option<&HashMap<String, Stri
         (true, _) => {}
         (false, Some("")) => find(
             false,
-            "the server keeps nothing on disk (appendonly is `no`, save is empty)".into(),
-            "set `appendonly yes`: without it a restart forgets every queued job",
+            "persistence is off (appendonly is `no`, save is empty)".into(),
+            "set `appendonly yes`: without it a restart loses every queued job",
         ),
         (false, Some(save)) => find(
             false,
-            format!("appendonly is `no`, and snapshots are taken by `save {save}` only"),
-            "set `appendonly yes`: without it a crash forgets the jobs since the last snapshot",
+            format!("appendonly is `no`, and snapshots are only taken by `save {save}`"),
+            "set `appendonly yes`: without it a crash loses the jobs since the last snapshot",
         ),
         (false, None) => find(
             false,
             "appendonly is `no`; whether snapshots are taken could not be checked (`CONFIG GET` is refused)".into(),
-            "set `appendonly yes`, or make sure that the server's operator keeps its data otherwise",
+            "set `appendonly yes`, or make sure that the server's data is persisted otherwise",
         ),
     }
     match (append_only, set("appendfsync")) {
         (true, Some("no")) => find(
             false,
             "appendfsync is `no`, expected `everysec` or `always`".into(),
-            "set `appendfsync everysec`: else a power failure may forget half a minute of jobs",
+            "set `appendfsync everysec`: otherwise a power failure may lose half a minute of jobs",
         ),
         (true, None) => find(
             false,
@@ -215,7 +216,7 @@ mod tests {
             ("cluster_enabled", "1", true, "cluster"),
             ("role", "slave", true, "`slave`"),
             ("maxmemory_policy", "allkeys-lru", false, "`allkeys-lru`, expected `noeviction`"),
-            ("aof_enabled", "0", false, "keeps nothing on disk"),
+            ("aof_enabled", "0", false, "persistence is off"),
         ] {
             let found = findings((name, value), Some(&settings));
             assert_eq!(found.len(), 1, "{name}={value}: {found:?}");

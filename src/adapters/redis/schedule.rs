@@ -24,7 +24,7 @@ use crate::domain::name::Slug;
 use crate::ports::kv::{KvError, KvResult};
 use crate::ports::schedule::{CloseReason, Cursor, Schedule};
 
-/// Windows that one script extends, and keys that it adds beyond those of its first window.
+/// Windows that one script extends, and the keys that it adds beyond those of the first window.
 const EXTEND_MAX: usize = 500;
 const EXTEND_KEYS_MAX: usize = 1_000;
 /// Instead of a number of keys: any key may have changed.
@@ -194,7 +194,7 @@ impl RedisKv {
         let call = call.arg(self.now()).arg(JOB_WAIT_MS_MAX).arg(DEBOUNCE_WAIT_MS_MAX).arg(DUE_MAX);
         let clamped = call.run(&self.pool)?.count()?;
         if clamped > 0 {
-            tracing::warn!(clamped, "due times were too far ahead and were corrected: the clock of Redis was set back");
+            tracing::warn!(clamped, "due times were too far ahead and were corrected: Redis's clock was set back");
         }
         Ok(())
     }

@@ -32,7 +32,7 @@ impl S3Store {
     /// The notification rules of a bucket.
     ///
     /// # Errors
-    /// As for reading; also if the store has no notifications.
+    /// See reading; also if the store has no notifications.
     pub fn notifications(&self, bucket: Bucket) -> StoreResult<NotificationConfiguration> {
         let context = self.context(bucket, "", "reading the notification rules");
         let request = S3Request::new(Method::GET, bucket, "", context.operation).query("notification", "");
@@ -45,7 +45,7 @@ impl S3Store {
     /// Replaces all notification rules of a bucket. An empty configuration removes them.
     ///
     /// # Errors
-    /// As for writing; `AccessDenied` with the store's reason if it rejects a rule.
+    /// See writing; `AccessDenied` with the store's reason if it rejects a rule.
     pub fn put_notifications(&self, bucket: Bucket, rules: &NotificationConfiguration) -> StoreResult<()> {
         let context = self.context(bucket, "", "writing the notification rules");
         let document = rules.to_xml();
@@ -62,7 +62,7 @@ impl S3Store {
     /// that, since stores don't delete a bucket that is not empty.
     ///
     /// # Errors
-    /// As for writing; `AccessDenied` if the store doesn't support the request.
+    /// See writing; `AccessDenied` if the store doesn't support the request.
     pub fn delete_notifications(&self, bucket: Bucket, id: Option<&str>) -> StoreResult<()> {
         let guard = [probe_key(&uuid::Uuid::new_v4().to_string())];
         self.put(bucket, &guard[0], b"keeps the bucket", &WriteOptions::default())?;

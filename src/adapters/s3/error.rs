@@ -6,7 +6,7 @@ use crate::ports::store::{Bucket, LeaseLost, StoreError};
 
 use super::failure::{RequestError, StoreRejection};
 
-/// What an operation works on, for its errors.
+/// The target of an operation, for its errors.
 #[derive(Clone, Copy)]
 pub(super) struct OperationContext<'a> {
     pub(super) bucket: Bucket,
@@ -33,7 +33,7 @@ impl OperationContext<'_> {
         StoreError::Transient { bucket: self.bucket, key: self.key.to_owned(), operation: self.operation, source }
     }
 
-    /// A response without something that it must have.
+    /// A response without a required part.
     pub(super) fn missing(&self, what: &str) -> StoreError {
         let text = format!("invalid response from the store: expected {what}, found none");
         self.transient(io::Error::new(io::ErrorKind::InvalidData, text))
@@ -83,7 +83,7 @@ pub(super) fn invalid_key(bucket: Bucket, key: &str, reason: &str) -> StoreError
     StoreError::InvalidKey { bucket, key: key.chars().take(1_100).collect(), reason: reason.to_owned() }
 }
 
-/// What to check.
+/// Advice.
 fn hint(status: u16, code: &str) -> &'static str {
     match (status, code) {
         (_, "RequestTimeTooSkewed") => "; this machine's clock and the store's differ: synchronize them by NTP",

@@ -60,8 +60,8 @@ impl<'a> MultipartUpload<'a> {
         Ok(Self { store, bucket, key: key.to_owned(), lease, id, open: true })
     }
 
-    /// Sends the body, several parts at once; gives the parts' tags in order. Fails if `keep_going` returns false before
-    /// all are sent.
+    /// Sends the body, several parts at once; returns the parts' tags in order. Fails if `keep_going` returns false
+    /// before all are sent.
     pub(super) fn send(&self, body: &UploadBody<'_>, keep_going: &(dyn Fn() -> bool + Sync)) -> StoreResult<Vec<ETag>> {
         let context = self.store.context(self.bucket, &self.key, "sending a part of");
         self.parts(body.length(), PART_BYTES_MIN, keep_going, |number, start, length| {
@@ -119,7 +119,8 @@ impl<'a> MultipartUpload<'a> {
         })
     }
 
-    /// Completes the upload under a precondition that the store enforces. Gives the object's tag, if the response has it.
+    /// Completes the upload under a precondition that the store enforces. Returns the object's tag, if the response has
+    /// it.
     pub(super) fn complete(
         &mut self,
         parts: &[ETag],

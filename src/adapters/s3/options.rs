@@ -24,7 +24,7 @@ pub struct Timeouts {
     pub send_idle: Duration,
     /// Waiting for the head of a response.
     pub response: Duration,
-    /// As `response`, where the store does a lot of work first: copying, completing an upload.
+    /// Like `response`, for requests that take the store long: copying, completing an upload.
     pub slow_response: Duration,
     /// Without progress while receiving.
     pub receive_idle: Duration,

@@ -39,7 +39,7 @@ impl S3Store {
     /// concurrent callers wait for its result.
     ///
     /// # Errors
-    /// As for writing and listing.
+    /// See writing and listing.
     pub fn conditions(&self, bucket: Bucket) -> StoreResult<Conditions> {
         let mut known = self.client.options.known.of(bucket).lock();
         if let Some(conditions) = *known {

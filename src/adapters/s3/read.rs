@@ -26,7 +26,7 @@ pub(super) struct HeadResult {
 
 impl S3Store {
     pub(super) fn head_object(&self, bucket: Bucket, key: &str) -> StoreResult<Option<HeadResult>> {
-        let context = self.context(bucket, key, "looking at");
+        let context = self.context(bucket, key, "reading the metadata of");
         let request = S3Request::new(Method::HEAD, bucket, key, context.operation);
         let head = self.client.send(&request, |response| {
             Ok((meta_of(&response, key), response.header(WRITE_ID_HEADER).map(str::to_owned)))

@@ -46,7 +46,7 @@ impl<R: Resolver> Resolver for CachingResolver<R> {
         {
             return Ok(found.addresses.clone());
         }
-        // Not under the lock, so that a slow lookup blocks no other.
+        // Not under the lock, so that a slow lookup doesn't block others.
         let at = Instant::now();
         let addresses = self.inner.resolve(uri, config, timeout)?;
         *self.latest.lock() = Some(Found { origin, addresses: addresses.clone(), at });

@@ -91,7 +91,7 @@ impl StoreResponse {
         let status = self.status.as_u16();
         let id = one_line(self.header("x-amz-request-id").unwrap_or_default());
         let mut bytes = Vec::new();
-        // Keeps what came before a failure: the status is known anyway.
+        // Keeps the bytes before a failure: the status is known anyway.
         let _ = self.into_reader().take(ERROR_BYTES_MAX).read_to_end(&mut bytes);
         let document = Document::parse(&bytes).ok().filter(|document| document.root == "Error");
         let mut rejection = match document.and_then(|document| document.read().ok()) {
@@ -108,7 +108,7 @@ impl StoreResponse {
     }
 }
 
-/// A response of which only a tag and a time matter.
+/// A response of which only tag and time are used.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub(super) struct WriteResult {

@@ -81,7 +81,7 @@ fn signed_headers(headers: &[Header]) -> Result<HeaderMap, SignError> {
     Ok(signed)
 }
 
-/// As [`signing::canonical_request`], which puts `x-amz-copy-source-if-match` before `x-amz-copy-source`.
+/// Like [`signing::canonical_request`], which sorts `x-amz-copy-source-if-match` before `x-amz-copy-source`.
 fn canonical_request(method: &str, url: &Url, signed: &HeaderMap) -> Result<String, SignError> {
     let mut headers = BTreeMap::from([("host", host_of(url))]);
     for (name, value) in signed {
@@ -93,7 +93,7 @@ fn canonical_request(method: &str, url: &Url, signed: &HeaderMap) -> Result<Stri
     Ok(format!("{method}\n{path}\n{query}\n{lines}\n{names}\n{UNSIGNED}"))
 }
 
-/// As the transport sends it: with the port unless it is the scheme's default.
+/// The `Host` header of the transport: with the port unless it is the scheme's default.
 fn host_of(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))

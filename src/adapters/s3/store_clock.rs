@@ -87,7 +87,7 @@ pub(super) fn parse_date(text: &str) -> Option<DateTime<Utc>> {
 mod tests {
     use super::*;
 
-    /// `seconds` after a certain one.
+    /// `seconds` after a fixed date.
     fn at(seconds: i64) -> DateTime<Utc> {
         parse_date("Sat, 21 Nov 2026 14:00:00 GMT").unwrap() + TimeDelta::seconds(seconds)
     }

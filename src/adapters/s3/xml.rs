@@ -1,6 +1,6 @@
-//! XML that stores respond with, by serde, and the escaping of what is sent to them.
+//! Parses XML responses by serde, and escapes text for requests.
 //!
-//! Invariant: text is kept to the byte, since keys may begin and end with spaces. Namespaces are ignored.
+//! Invariant: text is kept byte for byte, since keys may begin and end with spaces. Namespaces are ignored.
 
 use std::num::NonZeroUsize;
 
@@ -9,10 +9,10 @@ use quick_xml::de::{DeError, Deserializer};
 use quick_xml::events::Event;
 use serde::de::DeserializeOwned;
 
-/// Nested elements and texts that may stand between two elements of one list.
+/// Maximum number of other elements and texts between two elements of one list.
 const EVENTS_BETWEEN_MAX: NonZeroUsize = NonZeroUsize::new(1 << 20).expect("not 0");
 
-/// Nesting of elements.
+/// Maximum nesting of elements.
 const DEPTH_MAX: usize = 32;
 
 /// Why a document can't be read.
@@ -88,7 +88,7 @@ impl<'a> Document<'a> {
     }
 }
 
-/// Text as it stands between tags.
+/// Text escaped for use between tags.
 pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

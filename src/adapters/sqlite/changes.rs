@@ -1,4 +1,4 @@
-//! The keys that changed: of windows, and of the jobs that they became.
+//! Changed keys of windows, and of the jobs created from them.
 //!
 //! Invariant: a set without `is_all` has every key that an event named since its window opened.
 
@@ -20,7 +20,7 @@ pub(super) fn add(step: &KvTransaction<'_>, pipeline: &Slug, changed: &ChangedKe
     let ChangedKeys::These(keys) = changed else { return change_all(step, pipeline) };
     let (set, mut count, mut bytes) = match step.sql(sql)?.query_row([pipeline.as_str()], read).optional()? {
         Some((set, keys, bytes)) => (set, count_of(keys), count_of(bytes)),
-        // The window of an older version.
+        // A window of an older version, without keys.
         None if !is_new || has_set(step, pipeline)? => return change_all(step, pipeline),
         None => {
             step.run("INSERT INTO change_sets (pipeline) VALUES (?1)", [pipeline.as_str()])?;
@@ -45,7 +45,7 @@ fn has_set(step: &KvTransaction<'_>, pipeline: &Slug) -> StepResult<bool> {
     Ok(step.sql(sql)?.query_row([pipeline.as_str()], |row| row.get(0))?)
 }
 
-/// Makes the job of the next window look at all keys.
+/// Makes the next window's job check all keys.
 pub(super) fn change_all(step: &KvTransaction<'_>, pipeline: &Slug) -> StepResult<()> {
     forget(step, pipeline)?;
     step.run("INSERT INTO change_sets (pipeline, is_all) VALUES (?1, 1)", [pipeline.as_str()])?;
@@ -58,7 +58,7 @@ pub(super) fn forget(step: &KvTransaction<'_>, pipeline: &Slug) -> StepResult<()
     Ok(())
 }
 
-/// Makes the waiting jobs and the next window of a pipeline look at all keys, unless the pipeline was deleted.
+/// Makes the waiting jobs and the next window of a pipeline check all keys, unless the pipeline was deleted.
 pub(super) fn look_at_all(step: &KvTransaction<'_>, pipeline: &Slug) -> StepResult<()> {
     let sql = "SELECT EXISTS (SELECT 1 FROM tombstones WHERE pipeline = ?1 AND expires_ms > ?2)";
     if step.sql(sql)?.query_row(params![pipeline.as_str(), step.now], |row| row.get(0))? {
@@ -68,7 +68,7 @@ pub(super) fn look_at_all(step: &KvTransaction<'_>, pipeline: &Slug) -> StepResu
     change_all(step, pipeline)
 }
 
-/// Hands the keys of the pipeline's window, which has been closed, to its job.
+/// Moves the keys of the pipeline's window, which has been closed, to its job.
 pub(super) fn hand_over(step: &KvTransaction<'_>, pipeline: &Slug, job_id: &JobId) -> StepResult<()> {
     step.run(
         "UPDATE change_sets SET job_id = ?2 WHERE pipeline = ?1 AND job_id IS NULL AND NOT is_all",

@@ -203,7 +203,7 @@ pub(super) fn connect(db: &Db, mode: OpenFlags) -> StepResult<Connection> {
 fn wait_for_lock(attempts: i32) -> bool {
     let attempts = u64::from(attempts.unsigned_abs());
     let pause = |attempt: u64| (1 + attempt / 8).min(BUSY_PAUSE_MS_MAX);
-    // The longest pauses begin after 32 attempts, which took 80 ms.
+    // Pauses reach their maximum after 32 attempts, which take 80 ms.
     let waited = if attempts < 32 { attempts } else { 80 + (attempts - 32) * BUSY_PAUSE_MS_MAX };
     if waited >= BUSY_MS_MAX {
         return false;

@@ -19,7 +19,7 @@ pub(super) fn add(step: &KvTransaction<'_>, fields: &str) -> StepResult<i64> {
     step.run("INSERT INTO stream (fields, received_ms) VALUES (?1, ?2)", params![fields, step.now])?;
     step.wake_claims();
     let entry = step.last_id();
-    // Needs no adoption; entries before it may.
+    // This entry needs no adoption; earlier ones may.
     step.run("UPDATE adopted SET entry = ?1 WHERE entry = ?1 - 1", [entry])?;
     Ok(entry)
 }

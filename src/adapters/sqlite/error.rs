@@ -115,7 +115,7 @@ fn full(path: &str) -> String {
 }
 
 pub(super) fn read_only(path: &str) -> String {
-    format!("`{path}` can't be written: let the service's user write it and its folder")
+    format!("`{path}` can't be written: give the service's user write access to it and its folder")
 }
 
 #[cfg(test)]
@@ -144,7 +144,7 @@ mod tests {
         use rusqlite::ffi;
         for (code, text) in [
             (ffi::SQLITE_FULL, "refused: no space left for `kv.db`: free some space"),
-            (ffi::SQLITE_READONLY, "refused: `kv.db` can't be written: let the service's user"),
+            (ffi::SQLITE_READONLY, "refused: `kv.db` can't be written: give the service's user"),
             (ffi::SQLITE_BUSY, "can't be reached: `kv.db`: another process kept the file locked for 5 s"),
             (ffi::SQLITE_CORRUPT, "expected an intact SQLite file; stop every process"),
             (ffi::SQLITE_NOTADB, "file is not a database`"),

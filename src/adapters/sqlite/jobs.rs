@@ -105,7 +105,7 @@ pub(super) fn find(step: &KvTransaction<'_>, job_id: &JobId) -> StepResult<Optio
     Ok(step.sql(&sql)?.query_row([job_id.as_str()], Active::read).optional()?)
 }
 
-/// As [`find`], of one pipeline.
+/// Like [`find`], of one pipeline.
 pub(super) fn find_of(step: &KvTransaction<'_>, pipeline: &Slug, job_id: &JobId) -> StepResult<Option<Active>> {
     let sql = format!("SELECT {COLUMNS} WHERE job_id = ?1 AND pipeline = ?2");
     Ok(step.sql(&sql)?.query_row([job_id.as_str(), pipeline.as_str()], Active::read).optional()?)

@@ -51,7 +51,7 @@ impl Diagnose for SqliteKv {
             findings.push(KvFinding {
                 fatal: false,
                 problem: format!("the machine's clock is {} s behind the times in the file", lag / 1_000),
-                advice: "set the clock right; until then displayed times are in the future".to_owned(),
+                advice: "correct the clock; until then displayed times are in the future".to_owned(),
             });
         }
         Ok(KvReport { server: format!("SQLite {}", rusqlite::version()), findings })
@@ -78,7 +78,7 @@ fn space(path: &Path) -> Option<KvFinding> {
     (free < FREE_BYTES_MIN).then(|| KvFinding {
         fatal: false,
         problem: format!("{} MiB are free on the file's disk, expected {} or more", free >> 20, FREE_BYTES_MIN >> 20),
-        advice: "free some space: on a full disk no job can be claimed or ended".to_owned(),
+        advice: "free some space: on a full disk no job can be claimed or finished".to_owned(),
     })
 }
 

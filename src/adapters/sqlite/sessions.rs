@@ -13,7 +13,7 @@ use super::error::StepResult;
 use super::kv::SqliteKv;
 use super::units::{after, time};
 
-/// A session that ends at most this part of `idle` too early counts as touched.
+/// A session whose stored end is too early by at most this fraction of `idle` counts as touched.
 const TOUCH_SLACK: u32 = 16;
 
 impl Sessions for SqliteKv {
@@ -111,12 +111,12 @@ impl LoginThrottle for SqliteKv {
     }
 }
 
-/// The name of the row, without failures, of an address that has logged in recently.
+/// Name of the row for an address with a recent login; it has no failures.
 fn known(client: &LoginScopes) -> String {
     format!("known:{}", client.address.name)
 }
 
-/// Failures of a scope, and until when it must wait; `None` if it has none.
+/// Failures of a scope, and the end of its wait; `None` if it has none.
 fn failures(step: &KvTransaction<'_>, scope: &str) -> StepResult<Option<(u32, i64)>> {
     let sql = "SELECT failures, waits_until_ms FROM logins WHERE address = ?1 AND expires_ms > ?2";
     let row = step.sql(sql)?.query_row(params![scope, step.now], |row| Ok((row.get(0)?, row.get(1)?)));

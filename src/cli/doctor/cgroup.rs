@@ -1,12 +1,12 @@
 //! The memory limit that control groups set for this process, of version 1, version 2, or both.
 //!
-//! Limits nest: the least one from the process's own group up to the top of what is mounted holds.
+//! Limits nest: the smallest one from the process's own group up to the mounted root applies.
 
 use std::path::{Path, PathBuf};
 
-/// A line of `/proc/self/mountinfo` that mounts a hierarchy of control groups.
+/// A line of `/proc/self/mountinfo` that mounts a cgroup hierarchy.
 struct Mount {
-    /// The group that is mounted: `/`, or that of a container.
+    /// The mounted group: `/`, or a container's.
     group: PathBuf,
     at: PathBuf,
     is_v2: bool,
@@ -50,14 +50,15 @@ fn unescaped(path: &str) -> String {
         .fold(path.to_owned(), |path, (escape, character)| path.replace(escape, character))
 }
 
-/// The least limit from the group `path` up to the mount's own.
+/// The smallest limit from the group `path` up to the mounted group.
 fn least(root: &Path, mount: &Mount, path: &str) -> Option<u64> {
     let name = if mount.is_v2 { "memory.max" } else { "memory.limit_in_bytes" };
     let top = root.join(mount.at.strip_prefix("/").unwrap_or(&mount.at));
-    // In a container's own namespace the paths of mount and process can differ; what is mounted is its group then.
+    // In a container's own namespace the paths of mount and process can differ; the mounted group is the process's
+    // then.
     let inside = Path::new(path).strip_prefix(&mount.group).unwrap_or(Path::new(""));
     let inside = if inside.components().any(|part| part.as_os_str() == "..") { Path::new("") } else { inside };
-    // Unlimited is `max` in version 2, and more than any machine has in version 1.
+    // Unlimited is `max` in version 2, and a huge number in version 1.
     let limit = |folder: &Path| std::fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
     top.join(inside).ancestors().take_while(|folder| folder.starts_with(&top)).filter_map(limit).min()
 }
@@ -71,7 +72,7 @@ mod tests {
     const V2: &str = "30 23 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw\n";
     const UNLIMITED_V1: &str = "9223372036854771712";
 
-    /// The limit on a file system with these files.
+    /// The limit in a file system with these files.
     fn limit(groups: &str, mounts: &str, files: &[(&str, &str)]) -> Option<u64> {
         let root = tempfile::tempdir().unwrap();
         let own = [("proc/self/cgroup", groups), ("proc/self/mountinfo", mounts)];
@@ -123,7 +124,7 @@ mod tests {
         let inner = ("sys/fs/cgroup/memory/inner/memory.limit_in_bytes", "1048576");
         assert_eq!(limit("8:memory:/docker/7f\n", mounts, &[top, inner]), Some(1 << 30));
         assert_eq!(limit("8:memory:/docker/7f/inner\n", mounts, &[top, inner]), Some(1 << 20));
-        // With a namespace of its own, and without.
+        // With a cgroup namespace of its own, and without.
         assert_eq!(limit("8:memory:/\n", mounts, &[top, inner]), Some(1 << 30));
         assert_eq!(limit("8:memory:/../other\n", mounts, &[top, inner]), Some(1 << 30));
         let odd = "33 25 0:29 / /sys/fs/cgroup/a\\040b rw - cgroup2 cgroup2 rw\n";

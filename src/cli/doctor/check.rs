@@ -10,10 +10,10 @@ use super::surroundings::Surroundings;
 /// Longest time of a check. Checks run concurrently.
 const CHECK_TIME_MAX: Duration = Duration::from_secs(40);
 
-/// A row of the table of checks.
+/// An entry of the table of checks.
 pub(super) struct CheckSpec {
     pub(super) name: &'static str,
-    /// Gives at least one finding.
+    /// Returns at least one finding.
     pub(super) run: fn(&Surroundings) -> Vec<CheckResult>,
 }
 
@@ -22,7 +22,7 @@ pub(super) enum Severity {
     Ok,
     /// Could not or need not be checked.
     Skipped,
-    /// It works, but not well or not safely.
+    /// It works, but poorly or unsafely.
     Warning,
     /// It doesn't work.
     Problem,
@@ -44,7 +44,7 @@ impl Severity {
 pub(super) struct CheckResult {
     pub(super) level: Severity,
     pub(super) message: String,
-    /// What to do.
+    /// The advice.
     pub(super) advice: Option<String>,
 }
 
@@ -93,17 +93,17 @@ impl RunningCheck {
 
     /// Waits for the findings. A hanging thread is left behind.
     pub(super) fn findings(self) -> Vec<CheckResult> {
-        let report = "tell the makers of Lakemill";
+        let report = "report this as a bug in Lakemill";
         match self.findings.recv_deadline(self.deadline) {
             Ok(findings) if !findings.is_empty() => findings,
-            Ok(_) => vec![CheckResult::problem("the check found nothing at all", report)],
+            Ok(_) => vec![CheckResult::problem("the check returned no result", report)],
             Err(RecvTimeoutError::Timeout) => {
                 vec![CheckResult::problem(
-                    "no answer in time",
-                    "see whether what it asks is reachable, and not overloaded",
+                    "timed out",
+                    "check that the dependency can be reached and is not overloaded",
                 )]
             }
-            Err(RecvTimeoutError::Disconnected) => vec![CheckResult::problem("the check itself failed", report)],
+            Err(RecvTimeoutError::Disconnected) => vec![CheckResult::problem("the check failed", report)],
         }
     }
 }
@@ -134,9 +134,9 @@ mod tests {
         let found: Vec<(Severity, String)> =
             running.flat_map(RunningCheck::findings).map(|finding| (finding.level, finding.message)).collect();
         let expected = [
-            (Severity::Problem, "no answer in time"),
-            (Severity::Problem, "the check itself failed"),
-            (Severity::Problem, "the check found nothing at all"),
+            (Severity::Problem, "timed out"),
+            (Severity::Problem, "the check failed"),
+            (Severity::Problem, "the check returned no result"),
             (Severity::Ok, "fine"),
         ];
         assert_eq!(found, expected.map(|(level, message)| (level, message.to_owned())));

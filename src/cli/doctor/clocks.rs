@@ -10,13 +10,13 @@ use crate::ports::store::Bucket;
 
 /// Skew that may be due to a slow response and to the resolution of HTTP dates.
 const SKEW_FREE_S: i64 = 5;
-/// Above about this skew, requests signed to expire with a lease are rejected.
+/// Above about this skew the store rejects requests whose signature expires with a lease.
 const SKEW_S_MAX: i64 = 60;
 
 pub(super) fn skew(around: &Surroundings) -> Vec<CheckResult> {
     let mut findings = Vec::new();
     if let Ok(Backend::S3(store)) = around.backend() {
-        // Every response has the time, also a rejection.
+        // Every response has a date, including rejections.
         let _ = store.list(Bucket::Pipelines, "", None, None, 1);
         findings.extend(store.clock_skew().map(|ahead| judge("the object store", ahead)));
     }
@@ -25,7 +25,7 @@ pub(super) fn skew(around: &Surroundings) -> Vec<CheckResult> {
         findings.extend(kv.time().ok().flatten().map(|time| judge("the key-value store", now() - time)));
     }
     if findings.is_empty() {
-        findings.push(CheckResult::skipped("neither store has told the time of another clock"));
+        findings.push(CheckResult::skipped("neither store reported the time of another clock"));
     }
     findings
 }
@@ -33,8 +33,9 @@ pub(super) fn skew(around: &Surroundings) -> Vec<CheckResult> {
 fn judge(whose: &str, ahead: TimeDelta) -> CheckResult {
     let seconds = ahead.num_seconds();
     let far = seconds.abs();
-    let told = format!("this clock is {far} s {} that of {whose}", if seconds < 0 { "behind" } else { "ahead of" });
-    let advice = "set both clocks by NTP";
+    let told =
+        format!("this machine's clock is {far} s {} that of {whose}", if seconds < 0 { "behind" } else { "ahead of" });
+    let advice = "synchronize both clocks by NTP";
     match far {
         0..=SKEW_FREE_S => CheckResult::ok(format!("within {SKEW_FREE_S} s of {whose}'s")),
         _ if far <= SKEW_S_MAX => CheckResult::warning(told, advice),
@@ -59,6 +60,6 @@ mod tests {
         ] {
             assert_eq!(judge("x", TimeDelta::seconds(seconds)).level, level, "{seconds}");
         }
-        assert_eq!(judge("x", TimeDelta::seconds(-90)).message, "this clock is 90 s behind that of x");
+        assert_eq!(judge("x", TimeDelta::seconds(-90)).message, "this machine's clock is 90 s behind that of x");
     }
 }

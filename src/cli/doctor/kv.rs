@@ -1,4 +1,4 @@
-//! The key-value store: whether it answers and is safe, and what waits in it.
+//! The key-value store: availability, safety, and the state of the queue.
 
 use super::check::CheckResult;
 use super::surroundings::{Missing, Surroundings};
@@ -9,8 +9,11 @@ use crate::ports::kv::{Diagnose, KvError};
 fn kv(around: &Surroundings) -> Result<&dyn Kv, Vec<CheckResult>> {
     around.kv().map_err(|missing| {
         vec![match missing {
-            Missing::NotNamed => CheckResult::skipped("the environment doesn't say where the key-value store is"),
-            Missing::NotMade(path) => CheckResult::ok(format!("`{path}` is not there yet: the first worker makes it")),
+            Missing::NotNamed => CheckResult::skipped("the environment doesn't set the key-value store"),
+            Missing::NotMade(path) => CheckResult::ok(format!(
+                "`{path}` does not exist yet: the first worker creates \
+             it"
+            )),
             Missing::CannotBeOpened(why) => CheckResult::problem(why, "correct KV_URL"),
         }]
     })
@@ -21,14 +24,15 @@ pub(super) fn health(around: &Surroundings) -> Vec<CheckResult> {
         Ok(kv) => kv,
         Err(findings) => return findings,
     };
-    let unreachable = "see whether the server of KV_URL runs, can be reached from here, and takes its credentials";
+    let unreachable = "check that the server of KV_URL is running, can be reached from here, and accepts its \
+     credentials";
     if let Err(error) = kv.ping() {
         return vec![CheckResult::problem(error.to_string(), unreachable)];
     }
     match kv.report() {
         Err(error) => vec![CheckResult::problem(error.to_string(), unreachable)],
         Ok(report) => {
-            let answers = CheckResult::ok(format!("{} answers", report.server));
+            let answers = CheckResult::ok(format!("{} responds", report.server));
             let findings = report.findings.into_iter().map(|finding| match finding.fatal {
                 true => CheckResult::problem(finding.problem, finding.advice),
                 false => CheckResult::warning(finding.problem, finding.advice),
@@ -38,49 +42,54 @@ pub(super) fn health(around: &Surroundings) -> Vec<CheckResult> {
     }
 }
 
-/// Whether it takes what services write.
+/// Whether the store accepts writes.
 fn writes(kv: &dyn Diagnose) -> Option<CheckResult> {
     let error = kv.probe_write().err()?;
     let advice = match &error {
         KvError::Refused { reason, .. } => refused_writes(reason),
-        KvError::Unavailable { .. } => "see whether the server of KV_URL stays reachable",
-        KvError::Malformed { .. } => "see what writes under `svc:` beside Lakemill",
+        KvError::Unavailable { .. } => "check that the server of KV_URL is running and can be reached",
+        KvError::Malformed { .. } => "find what else writes under `svc:`",
     };
-    Some(CheckResult::problem(format!("it answers, but takes no writes: {error}"), advice))
+    Some(CheckResult::problem(format!("it responds, but rejects writes: {error}"), advice))
 }
 
-/// What to do about a store that refuses writes, by what its reason contains.
+/// Advice for a store that rejects writes, by a part of its reason.
 fn refused_writes(reason: &str) -> &'static str {
-    const GRANT: &str = "let the user of KV_URL use all that is needed: `ACL SETUSER USER +@all -@admin ~svc:*`";
+    const GRANT: &str = "grant the user of KV_URL all required permissions: `ACL SETUSER USER +@all -@admin ~svc:*`";
     const ADVICE: [(&str, &str); 6] = [
-        ("OOM", "Redis is out of memory: raise `maxmemory`, or find out what fills it"),
+        ("OOM", "Redis is out of memory: raise `maxmemory`, or find what uses the memory (`redis-cli --bigkeys`)"),
         ("READONLY", "KV_URL names a read-only replica: point it at the primary"),
-        ("MISCONF", "Redis can't save to its disk: make room there, and see its log"),
+        ("MISCONF", "Redis can't save to its disk: free some space there, and see its log"),
         ("NOREPLICAS", "start the replicas that `min-replicas-to-write` asks for"),
         ("NOPERM", GRANT),
-        // As Redis 7.0 says it of a command within a script.
+        // Redis 7.0's text for a command within a script.
         ("user executing the script", GRANT),
     ];
     let known = ADVICE.iter().find(|(code, _)| reason.contains(code));
-    known.map_or("let it be written: no job can be taken or ended, and nobody can log in", |(_, advice)| advice)
+    known.map_or(
+        "make it writable: otherwise no job can be claimed or finished, and nobody can log in",
+        |(_, advice)| advice,
+    )
 }
 
 pub(super) fn queue(around: &Surroundings) -> Vec<CheckResult> {
     let kv = match around.kv() {
         Ok(kv) => kv,
-        Err(_) => return vec![CheckResult::skipped("there is no key-value store to look at")],
+        Err(_) => return vec![CheckResult::skipped("no key-value store to check")],
     };
     let counts = match kv.counts() {
         Ok(counts) => counts,
-        Err(error) => return vec![CheckResult::skipped(format!("can't be counted: {error}"))],
+        Err(error) => return vec![CheckResult::skipped(format!("counting the jobs failed: {error}"))],
     };
     let queued = counts.stream.saturating_sub(counts.pending);
     let told = format!("{queued} queued, {} running, {} waiting until due", counts.pending, counts.waiting);
     let mut findings = vec![CheckResult::ok(told)];
     if counts.dead > 0 {
-        let message =
-            format!("{} entries that no pipeline can own are kept in svc:jobs:dead, with the reason", counts.dead);
-        let advice = "correct what puts them into the stream, then delete the list";
+        let message = format!(
+            "{} entries without a valid pipeline are in the dead letters (svc:jobs:dead), with the reason",
+            counts.dead
+        );
+        let advice = "correct the program that adds them to the stream, then delete the list";
         findings.push(CheckResult::warning(message, advice));
     }
     findings

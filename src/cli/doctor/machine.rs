@@ -12,23 +12,22 @@ use super::surroundings::Surroundings;
 use crate::config::{StoreEndpoint, WithWarnings, WorkerConfig};
 use crate::system::free_bytes;
 
-/// Memory of a worker besides its runs, and of the expression process of each processor, as in
-/// docs/operations.md.
+/// Memory of a worker outside of its runs, and of the expression process of each processor, as in docs/operations.md.
 const WORKER_BYTES: u64 = 256 << 20;
 const PROCESSOR_BYTES: u64 = 64 << 20;
-/// Of the memory, more than this part for the runs leaves too little to the rest of the machine.
+/// Runs that may use more than this fraction of the memory leave too little to other programs.
 const MEMORY_PERCENT_MAX: u64 = 80;
-/// A service may hold 256 connections, besides files, stores and processes.
+/// A service may hold 256 connections, and needs descriptors for files, stores and processes.
 const DESCRIPTORS_MIN: u64 = 1_024;
-/// `f_type` of a file system in memory.
+/// `f_type` of tmpfs.
 const TMPFS: u64 = 0x0102_1994;
-const NO_WORKER: &str = "the worker's environment is not complete";
+const NO_WORKER: &str = "the worker's environment is incomplete";
 
 fn config(around: &Surroundings) -> Option<&WorkerConfig> {
     around.worker.as_ref().ok().map(|WithWarnings { config, .. }| config)
 }
 
-/// Memory of all runs of a worker.
+/// Maximum memory of all runs of a worker.
 fn runs_bytes(config: &WorkerConfig) -> u64 {
     config.run_memory_bytes.saturating_mul(config.concurrency as u64)
 }
@@ -37,19 +36,19 @@ pub(super) fn scratch(around: &Surroundings) -> Vec<CheckResult> {
     let Some(config) = config(around) else { return vec![CheckResult::skipped(NO_WORKER)] };
     let folder = &config.scratch_dir;
     let shown = folder.display();
-    let correct = "let the service's user write there, or name another folder in SVC_SCRATCH_DIR";
+    let correct = "give the service's user write access, or set another folder in SVC_SCRATCH_DIR";
     let there = match existing(folder) {
         Some(there) if there.is_dir() => there,
         Some(file) => {
             return vec![CheckResult::problem(format!("`{shown}`: `{}` is not a folder", file.display()), correct)];
         }
-        None => return vec![CheckResult::problem(format!("`{shown}` is not there"), correct)],
+        None => return vec![CheckResult::problem(format!("`{shown}` does not exist"), correct)],
     };
     let mut findings = Vec::new();
-    // An unnamed file, so that nothing is left.
+    // An unnamed file, which leaves nothing behind.
     findings.push(match tempfile::tempfile_in(&there) {
-        Ok(_) if there == *folder => CheckResult::ok(format!("`{shown}` can be written by this user")),
-        Ok(_) => CheckResult::ok(format!("`{shown}` is not there yet, and can be made by this user")),
+        Ok(_) if there == *folder => CheckResult::ok(format!("`{shown}` is writable")),
+        Ok(_) => CheckResult::ok(format!("`{shown}` does not exist yet, and can be created")),
         Err(error) => CheckResult::problem(format!("`{}`: {error}", there.display()), correct),
     });
     if let Some(free) = free_bytes(&there)
@@ -57,14 +56,14 @@ pub(super) fn scratch(around: &Surroundings) -> Vec<CheckResult> {
     {
         let (free, need) = (HumanBytes(free), HumanBytes(runs_bytes(config)));
         findings.push(CheckResult::warning(
-            format!("`{shown}` has {free} left; runs spool what they don't keep in memory, often more than {need}"),
-            "free some space, or name a folder on a larger disk in SVC_SCRATCH_DIR",
+            format!("`{shown}` has {free} free; runs spill data there, often more than {need}"),
+            "free some space, or set a folder on a larger disk in SVC_SCRATCH_DIR",
         ));
     }
     if rustix::fs::statfs(&there).is_ok_and(|found| u64::try_from(found.f_type) == Ok(TMPFS)) {
         findings.push(CheckResult::warning(
-            format!("`{shown}` lies in memory (tmpfs): what runs spool takes memory too"),
-            "name a folder on a disk in SVC_SCRATCH_DIR",
+            format!("`{shown}` is in memory (tmpfs): data that runs spill there uses memory, too"),
+            "set a folder on a disk in SVC_SCRATCH_DIR",
         ));
     }
     findings
@@ -79,34 +78,34 @@ pub(super) fn descriptors(_: &Surroundings) -> Vec<CheckResult> {
     vec![judge_descriptors(getrlimit(Resource::Nofile).current)]
 }
 
-/// `None`: without a limit.
+/// `None`: unlimited.
 fn judge_descriptors(limit: Option<u64>) -> CheckResult {
     match limit {
         Some(limit) if limit < DESCRIPTORS_MIN => CheckResult::warning(
             format!("this process may open {limit} file descriptors, expected at least {DESCRIPTORS_MIN}"),
-            "raise the limit: `LimitNOFILE=65536` in the service's unit, or `ulimit -n` where it is started",
+            "raise the limit: `LimitNOFILE=65536` in the systemd unit, or `ulimit -n` in the shell that starts it",
         ),
-        Some(limit) => CheckResult::ok(format!("{limit} may be open")),
-        None => CheckResult::ok("any number may be open"),
+        Some(limit) => CheckResult::ok(format!("limit: {limit}")),
+        None => CheckResult::ok("unlimited"),
     }
 }
 
-/// Of objects in folders: whether others than the service's user and group can get at them.
+/// For objects in folders: whether other users than the service's user and group have access.
 pub(super) fn data_folder(around: &Surroundings) -> Vec<CheckResult> {
     let Ok(WithWarnings { config, .. }) = &around.objects else {
-        return vec![CheckResult::skipped("the environment doesn't say where the object store is")];
+        return vec![CheckResult::skipped("the environment doesn't set the object store")];
     };
     let StoreEndpoint::Folder(root) = &config.endpoint else {
-        return vec![CheckResult::skipped("the objects lie in no folder of this machine")];
+        return vec![CheckResult::skipped("the object store is not a folder of this machine")];
     };
     let shown = root.display();
     let mode = |path: &Path| std::fs::metadata(path).map(|found| found.permissions().mode() & 0o777);
-    let Ok(own) = mode(root) else { return vec![CheckResult::skipped(format!("`{shown}` is not there yet"))] };
+    let Ok(own) = mode(root) else { return vec![CheckResult::skipped(format!("`{shown}` does not exist yet"))] };
     let reachable = root.ancestors().skip(1).all(|folder| mode(folder).is_ok_and(|mode| mode & 0o001 != 0));
     let advice = format!("chmod o-rwx {shown}");
     vec![match own & 0o007 {
-        0 => CheckResult::ok(format!("`{shown}` is its user's and group's alone")),
-        _ if !reachable => CheckResult::ok(format!("`{shown}` lies where others can't get")),
+        0 => CheckResult::ok(format!("only its user and group can access `{shown}`")),
+        _ if !reachable => CheckResult::ok(format!("other users can't access `{shown}`")),
         others if others & 0o002 != 0 => {
             CheckResult::problem(format!("`{shown}` has the mode {own:o}: every user may change its objects"), advice)
         }
@@ -119,9 +118,9 @@ pub(super) fn data_folder(around: &Surroundings) -> Vec<CheckResult> {
 
 pub(super) fn memory(around: &Surroundings) -> Vec<CheckResult> {
     let Some(config) = config(around) else { return vec![CheckResult::skipped(NO_WORKER)] };
-    let Some(has) = memory_bytes() else { return vec![CheckResult::skipped("the machine doesn't tell its memory")] };
+    let Some(has) = memory_bytes() else { return vec![CheckResult::skipped("the memory of this machine is unknown")] };
     let text = format!(
-        "{} of SVC_RUN_MEMORY_BYTES × {} of WORKER_CONCURRENCY",
+        "{} (SVC_RUN_MEMORY_BYTES) × {} (WORKER_CONCURRENCY)",
         HumanBytes(config.run_memory_bytes),
         config.concurrency
     );
@@ -132,7 +131,7 @@ pub(super) fn memory(around: &Surroundings) -> Vec<CheckResult> {
 
 fn judge(runs: u64, has: u64, text: &str) -> CheckResult {
     let told = format!("{text} of the {} that this process may use", HumanBytes(has));
-    let advice = "lower one of them: a worker that takes too much is killed, and its jobs start again";
+    let advice = "lower one of them: a worker that uses too much memory is killed, and its jobs start again";
     match runs.saturating_add(WORKER_BYTES) {
         need if need > has => CheckResult::problem(told, advice),
         need if need / 100 > has / 10_000 * MEMORY_PERCENT_MAX => CheckResult::warning(told, advice),
@@ -140,7 +139,7 @@ fn judge(runs: u64, has: u64, text: &str) -> CheckResult {
     }
 }
 
-/// Of the machine, or of the control group that this process is in, if that is less.
+/// Of the machine, or of the process's control group, if that is less.
 fn memory_bytes() -> Option<u64> {
     let meminfo = std::fs::read_to_string("/proc/meminfo").ok()?;
     let kib = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?.trim().strip_suffix("kB")?.trim();

@@ -1,8 +1,8 @@
 //! `lakemill doctor`: checks all dependencies of the services in their environment, and suggests fixes.
 //!
 //! [`CHECKS`] is the table of checks. Invariants: a check that fails, panics or hangs doesn't affect others; nothing is
-//! created that the services would create (they might not be allowed to write a file of the caller), and probes are
-//! deleted again.
+//! created that the services would create (they might not be allowed to write a file of the user running doctor), and
+//! probes are deleted again.
 
 mod cgroup;
 mod check;
@@ -85,7 +85,7 @@ fn write_text(running: Vec<RunningCheck>, out: &mut dyn Write) -> std::io::Resul
     }
     let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     match problems + warnings {
-        0 => writeln!(out, "all is well")?,
+        0 => writeln!(out, "no problems")?,
         _ => writeln!(out, "{}, {}", counted(problems, "problem"), counted(warnings, "warning"))?,
     }
     Ok(problems == 0)

@@ -10,7 +10,7 @@ use crate::domain::layout::probe_key;
 use crate::ports::ObjectStore;
 use crate::ports::store::{Bucket, StoreError, StoreResult, WriteOptions};
 
-const NOT_NAMED: &str = "the environment doesn't say where the object store is";
+const NOT_NAMED: &str = "the environment doesn't set the object store";
 
 /// The store, or the finding if it can't be opened.
 fn store(around: &Surroundings) -> Result<&dyn ObjectStore, Vec<CheckResult>> {
@@ -20,7 +20,7 @@ fn store(around: &Surroundings) -> Result<&dyn ObjectStore, Vec<CheckResult>> {
 pub(super) fn without(missing: Missing) -> CheckResult {
     match missing {
         Missing::NotNamed => CheckResult::skipped(NOT_NAMED),
-        Missing::NotMade(what) => CheckResult::skipped(format!("`{what}` is not made yet")),
+        Missing::NotMade(what) => CheckResult::skipped(format!("`{what}` does not exist yet")),
         Missing::CannotBeOpened(why) => CheckResult::problem(why, "correct OBJ_ENDPOINT_URL, or SVC_CA_FILE"),
     }
 }
@@ -44,7 +44,7 @@ fn variable(bucket: Bucket) -> &'static str {
     }
 }
 
-/// Whether it answers, and lets its objects be listed.
+/// Whether the bucket can be listed.
 pub(super) fn listed(store: &dyn ObjectStore, bucket: Bucket) -> StoreResult<()> {
     store.list(bucket, "", None, None, 1).map(drop)
 }
@@ -58,7 +58,7 @@ pub(super) fn buckets(around: &Surroundings) -> Vec<CheckResult> {
     for bucket in Bucket::ALL {
         match listed(store, bucket) {
             Ok(()) => findings.push(CheckResult::ok(format!("{} can be listed", named(around, bucket)))),
-            // The others would say the same, each after its time.
+            // The other buckets would report the same, each after its timeout.
             Err(error @ StoreError::Transient { .. }) => return vec![of_error(bucket, &error)],
             Err(error) => findings.push(of_error(bucket, &error)),
         }
@@ -68,31 +68,32 @@ pub(super) fn buckets(around: &Surroundings) -> Vec<CheckResult> {
 
 fn of_error(bucket: Bucket, error: &StoreError) -> CheckResult {
     let advice = match error {
-        StoreError::BucketNotFound { .. } => format!("make it, or correct {}", variable(bucket)),
+        StoreError::BucketNotFound { .. } => format!("create it, or correct {}", variable(bucket)),
         StoreError::AccessDenied { .. } => {
-            "check OBJ_ACCESS_KEY_ID, OBJ_SECRET_ACCESS_KEY, OBJ_REGION, and that these may list, read, write and delete"
+            "check OBJ_ACCESS_KEY_ID, OBJ_SECRET_ACCESS_KEY and OBJ_REGION, and that these credentials may list, \
+             read, write and delete"
                 .to_owned()
         }
         StoreError::Transient { source, .. } => unreachable_store(&source.to_string()).to_owned(),
         StoreError::DiskFull { .. } => "free some space".to_owned(),
         StoreError::NotFound { .. } | StoreError::PreconditionFailed { .. } | StoreError::InvalidKey { .. } => {
-            "the store does not do what an S3 store does; use another".to_owned()
+            "the store doesn't behave like S3; use another".to_owned()
         }
-        StoreError::LeaseLost(_) => "set the clock right".to_owned(),
+        StoreError::LeaseLost(_) => "correct this machine's clock".to_owned(),
     };
     CheckResult::problem(error.to_string(), advice)
 }
 
-/// What to do about a store that gives no answer; `why` is what the connection said.
+/// Advice for a store that doesn't respond; `why` is the connection's error.
 fn unreachable_store(why: &str) -> &'static str {
     let why = why.to_ascii_lowercase();
     if why.contains("certificate") || why.contains("unknownissuer") {
-        "the store's certificate is not trusted: name the authority that signed it in SVC_CA_FILE"
+        "the store's certificate is not trusted: set SVC_CA_FILE to the certificate of the authority that signed it"
     } else if why.contains("corrupt message") || why.contains("handshake") || why.contains("tls") {
-        "what answers there speaks no TLS: correct scheme or port of OBJ_ENDPOINT_URL (`http://`, perhaps)"
+        "the server at this address doesn't use TLS: correct the scheme (`http://`?) or port of OBJ_ENDPOINT_URL"
     } else {
-        "see whether the store at OBJ_ENDPOINT_URL runs and can be reached from here, and whether scheme and port are \
-         right"
+        "check that the store at OBJ_ENDPOINT_URL is running and can be reached from here, and that scheme and port \
+         are right"
     }
 }
 
@@ -109,14 +110,11 @@ pub(super) fn round_trip(around: &Surroundings) -> Vec<CheckResult> {
         }
         findings.push(match put_get_delete(store, bucket) {
             Ok(true) => {
-                CheckResult::ok(format!("{} takes an object, gives it back and deletes it", named(around, bucket)))
+                CheckResult::ok(format!("an object was written to {}, read back and deleted", named(around, bucket)))
             }
             Ok(false) => {
-                let message = format!("{} doesn't give back what it was given", named(around, bucket));
-                CheckResult::problem(
-                    message,
-                    "the store is broken, or something changes objects on the way; use another",
-                )
+                let message = format!("{} returns other data than was written", named(around, bucket));
+                CheckResult::problem(message, "the store is faulty, or a proxy changes objects; use another")
             }
             Err(error) => of_error(bucket, &error),
         });
@@ -124,7 +122,7 @@ pub(super) fn round_trip(around: &Surroundings) -> Vec<CheckResult> {
     findings
 }
 
-/// Whether what was read is what was written, and gone once deleted.
+/// Whether an object reads back as written, and is gone after its deletion.
 fn put_get_delete(store: &dyn ObjectStore, bucket: Bucket) -> StoreResult<bool> {
     let id = uuid::Uuid::new_v4().to_string();
     let key = probe_key(&id);
@@ -145,13 +143,18 @@ pub(super) fn features(around: &Surroundings) -> Vec<CheckResult> {
         Err(missing) => return vec![without(missing)],
     };
     let store = match backend {
-        Backend::Folder(_) => return vec![CheckResult::ok("a folder of this machine: writes are conditional")],
+        Backend::Folder(_) => {
+            return vec![CheckResult::ok(
+                "a folder of this machine: preconditions on writes are \
+         enforced",
+            )];
+        }
         Backend::S3(store) => store,
     };
     let (mut unconditional, mut tagless) = (Vec::new(), Vec::new());
     for bucket in Bucket::ALL {
         if let Err(error) = listed(&**store, bucket) {
-            return vec![CheckResult::skipped(format!("can't be probed: {error}"))];
+            return vec![CheckResult::skipped(format!("probing the preconditions failed: {error}"))];
         }
         match store.conditions(bucket) {
             Ok(conditions) => {
@@ -168,17 +171,17 @@ pub(super) fn features(around: &Surroundings) -> Vec<CheckResult> {
     let mut findings = Vec::new();
     if !unconditional.is_empty() {
         findings.push(CheckResult::warning(
-            format!("the store does not keep to If-Match and If-None-Match in {}", unconditional.join(", ")),
-            "nothing need be done: a look at the object under a short lock stands in, which is slower, and not proof \
-             against other programs that write there; a newer version of the store may keep to them",
+            format!("the store does not enforce If-Match and If-None-Match in {}", unconditional.join(", ")),
+            "no action needed: Lakemill checks the object under a short lock instead, which is slower and doesn't \
+             protect against writes of other programs; a newer version of the store may enforce them",
         ));
     } else {
-        findings.push(CheckResult::ok("writes are conditional (If-Match, If-None-Match)"));
+        findings.push(CheckResult::ok("preconditions on writes are enforced (If-Match, If-None-Match)"));
     }
     if !tagless.is_empty() {
         findings.push(CheckResult::warning(
             format!("listings have no ETags in {}", tagless.join(", ")),
-            "nothing need be done: size and time are compared, and a HEAD is sent in doubt, which is slower",
+            "no action needed: Lakemill compares size and time, and sends a HEAD request in doubt, which is slower",
         ));
     }
     findings

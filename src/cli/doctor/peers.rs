@@ -1,4 +1,4 @@
-//! Whether services that run take the secrets of this environment.
+//! Whether running services accept this environment's secrets.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::cli::probe::{ProbeResult, post};
 use crate::config::{Secret, WebConfig, WithWarnings};
 
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
-/// What stores send to try a webhook: it changes nothing.
+/// The test event that stores send to a webhook; it has no effect.
 const TEST_EVENT: &str = r#"{"Event":"s3:TestEvent"}"#;
 
 pub(super) fn secrets(around: &Surroundings) -> Vec<CheckResult> {
@@ -22,7 +22,7 @@ pub(super) fn secrets(around: &Surroundings) -> Vec<CheckResult> {
         findings.push(worker_token(config));
     }
     if findings.is_empty() {
-        findings.push(CheckResult::skipped("no service of this environment answers"));
+        findings.push(CheckResult::skipped("no service of this environment is running"));
     }
     findings
 }
@@ -35,12 +35,13 @@ fn webhook(at: SocketAddr, secret: &Secret) -> Option<CheckResult> {
     let headers = [("X-Svc-Webhook-Secret", secret.reveal())];
     match post(&format!("http://{at}/events/s3"), &headers, TEST_EVENT, ANSWER_TIME_MAX) {
         ProbeResult::Http(200, _) => {
-            Some(CheckResult::ok(format!("the worker at http://{at} takes SVC_WEBHOOK_SECRET")))
+            Some(CheckResult::ok(format!("the worker at http://{at} accepts SVC_WEBHOOK_SECRET")))
         }
         ProbeResult::Http(401, _) => Some(CheckResult::problem(
-            format!("the worker at http://{at} refuses SVC_WEBHOOK_SECRET of this environment"),
-            "if it is the worker of another installation on this machine, set PORT to that of this one's; else give \
-             worker, this environment and the store's webhook target the same secret, and restart the worker",
+            format!("the worker at http://{at} rejects SVC_WEBHOOK_SECRET of this environment"),
+            "if that worker belongs to another installation on this machine, set PORT to this installation's; \
+             otherwise set the same secret for the worker, this environment and the store's webhook target, and \
+             restart the worker",
         )),
         ProbeResult::Http(..) | ProbeResult::Nobody | ProbeResult::Silent(_) => None,
     }
@@ -51,16 +52,16 @@ fn worker_token(config: &WebConfig) -> CheckResult {
     let bearer = format!("Bearer {}", config.worker_token.reveal());
     let start = "start a worker, or correct SVC_WORKER_URL: until then expressions in configs are not checked";
     match post(&format!("{url}/config/validate"), &[("Authorization", &bearer)], "{}", ANSWER_TIME_MAX) {
-        ProbeResult::Http(200, _) => CheckResult::ok(format!("the worker at {url} takes SVC_WORKER_TOKEN")),
+        ProbeResult::Http(200, _) => CheckResult::ok(format!("the worker at {url} accepts SVC_WORKER_TOKEN")),
         ProbeResult::Http(401, _) => CheckResult::problem(
-            format!("the worker at {url} refuses SVC_WORKER_TOKEN"),
-            "if it is the worker of another installation, correct SVC_WORKER_URL; else give workers and web services \
-             the same SVC_WORKER_TOKEN, and restart them",
+            format!("the worker at {url} rejects SVC_WORKER_TOKEN"),
+            "if that worker belongs to another installation, correct SVC_WORKER_URL; otherwise set the same \
+             SVC_WORKER_TOKEN for workers and web services, and restart them",
         ),
         ProbeResult::Http(status, _) => {
-            CheckResult::warning(format!("what answers at {url} is not a worker: status {status}, expected 200"), start)
+            CheckResult::warning(format!("the server at {url} is not a worker: status {status}, expected 200"), start)
         }
-        ProbeResult::Nobody => CheckResult::warning(format!("no worker answers at {url}"), start),
-        ProbeResult::Silent(why) => CheckResult::warning(format!("no worker answers at {url}: {why}"), start),
+        ProbeResult::Nobody => CheckResult::warning(format!("no worker responds at {url}"), start),
+        ProbeResult::Silent(why) => CheckResult::warning(format!("no worker responds at {url}: {why}"), start),
     }
 }

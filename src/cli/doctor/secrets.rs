@@ -1,39 +1,39 @@
-//! Whether secrets are worth their name. Never shows one.
+//! Whether secrets are strong enough. Never shows one.
 
 use super::check::CheckResult;
 use super::surroundings::Surroundings;
 use crate::adapters::password::PasswordHash;
 use crate::config::{KvConfig, Secret, WithWarnings};
 
-/// Shorter ones can be guessed by trying.
+/// Shorter ones can be guessed by brute force.
 const SECRET_BYTES_MIN: usize = 16;
-/// What examples and first attempts have.
+/// Common placeholders from examples.
 const KNOWN: &[&str] =
     &["admin", "changeme", "change-me", "example", "lakemill", "minioadmin", "password", "secret", "test", "token"];
-const NEW_ONE: &str = "make a new one, e.g. by `openssl rand -hex 32`, and give it to whoever has the old one";
+const NEW_ONE: &str = "create a new one, e.g. with `openssl rand -hex 32`, and replace it wherever it is used";
 
 pub(super) fn strength(around: &Surroundings) -> Vec<CheckResult> {
     let secrets = secrets(around);
     if secrets.is_empty() {
-        return vec![CheckResult::skipped("the environment is not complete")];
+        return vec![CheckResult::skipped("the environment is incomplete")];
     }
     let mut findings: Vec<CheckResult> = secrets.iter().filter_map(|(name, secret)| weak(name, secret)).collect();
     for (at, (name, secret)) in secrets.iter().enumerate() {
         for (other, _) in secrets[at + 1..].iter().filter(|(_, theirs)| theirs == secret) {
-            let message = format!("{name} and {other} are the same, so that whoever has one has both");
+            let message = format!("{name} and {other} are the same, so a leak of one reveals both");
             findings.push(CheckResult::warning(message, NEW_ONE));
         }
     }
     findings.extend(password_hash(around));
     findings.extend(open_redis(around));
     if findings.is_empty() {
-        findings.push(CheckResult::ok("long enough, and no two the same"));
+        findings.push(CheckResult::ok("long enough and distinct"));
     }
     findings.extend(metrics(around));
     findings
 }
 
-/// Those that are ours to judge, with their variables.
+/// The secrets that can be judged, with their variables.
 fn secrets(around: &Surroundings) -> Vec<(&'static str, &Secret)> {
     let mut secrets = Vec::new();
     if let Ok(WithWarnings { config, .. }) = &around.worker {
@@ -51,7 +51,7 @@ fn weak(name: &str, secret: &Secret) -> Option<CheckResult> {
     let text = secret.reveal();
     let bare = text.trim().trim_end_matches(|c: char| c.is_ascii_digit() || "!.-_".contains(c)).to_ascii_lowercase();
     if KNOWN.contains(&bare.as_str()) {
-        return Some(CheckResult::problem(format!("{name} is a text that anybody would try"), NEW_ONE));
+        return Some(CheckResult::problem(format!("{name} is a common placeholder and easily guessed"), NEW_ONE));
     }
     let found = text.len();
     (found < SECRET_BYTES_MIN).then(|| {
@@ -63,18 +63,18 @@ fn weak(name: &str, secret: &Secret) -> Option<CheckResult> {
 fn password_hash(around: &Surroundings) -> Option<CheckResult> {
     let hash = around.web.as_ref().ok()?.config.password_hash.reveal();
     let error = PasswordHash::parse(hash).err().filter(|_| hash.starts_with("$argon2id$"))?;
-    let advice = "make one by `lakemill hash-password`";
+    let advice = "create one with `lakemill hash-password`";
     Some(CheckResult::problem(format!("SVC_ADMIN_PASSWORD_HASH: {error}"), advice))
 }
 
-/// A Redis of another machine that asks for no password is anybody's.
+/// A Redis on another machine without a password is open to everybody.
 fn open_redis(around: &Surroundings) -> Option<CheckResult> {
     let url = match &around.kv.as_ref().ok()?.config {
         KvConfig::Redis(url) => url::Url::parse(url.reveal()).ok()?,
         KvConfig::Sqlite(_) => return None,
     };
     let here = match url.host()? {
-        // Of schemes that it doesn't know, the parser takes every IPv4 address for a name.
+        // For unknown schemes, the parser takes every IPv4 address for a name.
         url::Host::Domain(name) => {
             name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
         }
@@ -82,14 +82,17 @@ fn open_redis(around: &Surroundings) -> Option<CheckResult> {
         url::Host::Ipv6(address) => address.is_loopback(),
     };
     (!here && url.password().is_none_or(str::is_empty)).then(|| {
-        let message = "KV_URL has no password, and the server is not an address of this machine alone";
-        CheckResult::warning(message, "give the server a password (`requirepass` or an ACL), and KV_URL too")
+        let message = "KV_URL has no password, and the server is not on this machine";
+        CheckResult::warning(message, "set a password on the server (`requirepass` or an ACL) and in KV_URL")
     })
 }
 
 fn metrics(around: &Surroundings) -> Option<CheckResult> {
     let config = &around.worker.as_ref().ok()?.config;
     config.server.metrics_token.is_none().then(|| {
-        CheckResult::ok("without SVC_METRICS_TOKEN /metrics answers this machine only, and nobody behind a proxy; set it to scrape then")
+        CheckResult::ok(
+            "without SVC_METRICS_TOKEN only this machine can read /metrics, and nobody behind a proxy; \
+         set it for scraping from elsewhere",
+        )
     })
 }

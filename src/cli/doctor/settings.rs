@@ -4,7 +4,7 @@ use super::check::CheckResult;
 use super::surroundings::Surroundings;
 use crate::config::{EnvironmentError, Fault, WebConfig, WithWarnings};
 
-/// The variable by which a machine shows that it is to run a worker, and a web service.
+/// The variable whose presence shows that this machine is to run a worker, or a web service.
 const OF_WORKER: &str = "SVC_WEBHOOK_SECRET";
 const OF_WEB: &str = "SVC_ADMIN_PASSWORD_HASH";
 const LIST: &str = "docs/configuration.md lists every variable";
@@ -13,7 +13,7 @@ pub(super) fn worker(around: &Surroundings) -> Vec<CheckResult> {
     let web_alone = lacks(&around.worker, OF_WORKER) && !lacks(&around.web, OF_WEB);
     if web_alone {
         return vec![CheckResult::skipped(format!(
-            "{OF_WORKER} is missing: this is not an environment of `lakemill worker`"
+            "{OF_WORKER} is not set: this is not an environment of `lakemill worker`"
         ))];
     }
     of("worker", &around.worker, &[])
@@ -21,12 +21,12 @@ pub(super) fn worker(around: &Surroundings) -> Vec<CheckResult> {
 
 pub(super) fn web(around: &Surroundings) -> Vec<CheckResult> {
     if lacks(&around.web, OF_WEB) && around.is_folder {
-        let message = format!("the folder has no password of its own, and {OF_WEB} is not set");
-        return vec![CheckResult::skipped(format!("{message}: give `doctor` the environment that `up` has"))];
+        let message = format!("the folder has no generated password, and {OF_WEB} is not set");
+        return vec![CheckResult::skipped(format!("{message}: run `doctor` with the environment of `up`"))];
     }
     if lacks(&around.web, OF_WEB) {
         return vec![CheckResult::skipped(format!(
-            "{OF_WEB} is missing: this is not an environment of `lakemill web`"
+            "{OF_WEB} is not set: this is not an environment of `lakemill web`"
         ))];
     }
     let told = around.worker.as_ref().err().map_or(&[][..], |error| &error.faults);
@@ -35,13 +35,14 @@ pub(super) fn web(around: &Surroundings) -> Vec<CheckResult> {
     findings
 }
 
-/// A proxy passes the host on that browsers name.
+/// A proxy forwards the `Host` of browsers.
 fn hosts(config: &WebConfig) -> Option<CheckResult> {
     let has_no_name = config.public_url.is_none() && config.server.allowed_hosts.is_empty();
     (has_no_name && !config.server.trusted_proxies.is_empty()).then(|| {
         CheckResult::warning(
-            "SVC_TRUSTED_PROXIES is set, but no name of the service: requests for one are answered 421",
-            "set SVC_PUBLIC_URL to the origin that browsers see",
+            "SVC_TRUSTED_PROXIES is set, but no host name of the service: requests that use a host name are answered \
+             421",
+            "set SVC_PUBLIC_URL to the URL that browsers use",
         )
     })
 }
@@ -51,14 +52,14 @@ fn of<T>(service: &str, config: &Result<WithWarnings<T>, EnvironmentError>, told
     match config {
         Ok(WithWarnings { warnings, .. }) if warnings.is_empty() => vec![CheckResult::ok("complete")],
         Ok(WithWarnings { warnings, .. }) => {
-            let advice = "set what it was changed to, so that the environment says what is done";
+            let advice = "set the adjusted value, so that the environment shows the effective one";
             warnings.iter().map(|warning| CheckResult::warning(warning.clone(), advice)).collect()
         }
         Err(error) => {
             let own: Vec<&Fault> = error.faults.iter().filter(|fault| !told.contains(fault)).collect();
             match own.is_empty() {
                 true => {
-                    vec![CheckResult::problem(format!("`lakemill {service}` can't start"), "mend the problems above")]
+                    vec![CheckResult::problem(format!("`lakemill {service}` can't start"), "fix the problems above")]
                 }
                 false => own.into_iter().map(of_fault).collect(),
             }
@@ -71,7 +72,7 @@ fn of_fault(fault: &Fault) -> CheckResult {
     let advice = match fault {
         Fault::Missing { .. } => format!("set {name}; {LIST}"),
         Fault::Malformed { .. } | Fault::MalformedSecret { .. } => format!("correct {name}"),
-        Fault::Unreadable { .. } => "make the file readable to this user, or name another".to_owned(),
+        Fault::Unreadable { .. } => "make the file readable for this user, or set another file".to_owned(),
         Fault::Ambiguous { .. } => "unset one of them".to_owned(),
     };
     CheckResult::problem(fault.to_string(), advice)

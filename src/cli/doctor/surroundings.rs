@@ -1,4 +1,4 @@
-//! What the checks examine: the configs of the environment, and the stores that they name, opened when first used.
+//! The inputs of the checks: the configs from the environment, and the stores that they name, opened on first use.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -17,12 +17,12 @@ use crate::config::{
 };
 use crate::ports::{Kv, ObjectStore};
 
-/// Longest wait for an answer of the web service.
+/// Longest wait for a response of the web service.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
 
 type Config<T> = Result<WithWarnings<T>, EnvironmentError>;
 
-/// See the module.
+/// The configs, and the stores opened so far.
 pub(super) struct Surroundings {
     pub(super) worker: Config<WorkerConfig>,
     pub(super) web: Config<WebConfig>,
@@ -36,11 +36,11 @@ pub(super) struct Surroundings {
 
 /// Why something could not be examined.
 pub(super) enum Missing {
-    /// The environment doesn't name it, which another check reports.
+    /// The environment doesn't set it, which another check reports.
     NotNamed,
-    /// It is a file that the worker makes when it first starts.
+    /// It is a file that the worker creates at its first start.
     NotMade(String),
-    /// It can't be opened as it is named.
+    /// It can't be opened with these settings.
     CannotBeOpened(String),
 }
 
@@ -49,7 +49,7 @@ impl Surroundings {
         Self::of_both(env, env, false)
     }
 
-    /// Of the folder of a `lakemill up`, whose services listen where they wrote that they do.
+    /// The addresses that the services of a `lakemill up` recorded in its folder.
     ///
     /// # Errors
     /// As [`Embedded::addresses`].
@@ -88,8 +88,8 @@ impl Surroundings {
         }
     }
 
-    /// Where the worker of this environment is found from here. Where the web service has the shared `PORT`, it is
-    /// looked for at its own default. `None` without a whole environment, or a port.
+    /// Where this machine reaches the environment's worker. If the web service uses the shared `PORT`, the worker's
+    /// default port. `None` without a valid environment, or a port.
     pub(super) fn worker_address(&self) -> Option<SocketAddr> {
         let server = &self.worker.as_ref().ok()?.config.server;
         let at = own_address(server.bind, server.port);
@@ -125,7 +125,7 @@ impl Surroundings {
     }
 }
 
-/// The store without emulation of missing features, and with shorter timeouts than in a worker.
+/// The store without emulation of missing features, and with shorter timeouts than a worker's.
 fn open_backend(objects: &ObjectStoreConfig) -> Result<Backend, String> {
     let failed = |error: &dyn std::fmt::Display| error.to_string();
     match (&objects.endpoint, S3Options::from_config(objects, Services::clock())) {
@@ -156,9 +156,9 @@ fn open_backend(objects: &ObjectStoreConfig) -> Result<Backend, String> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WebService {
     Healthy,
-    /// It can't reach its key-value store.
+    /// Its key-value store is unavailable.
     WithoutKv,
-    /// There is none.
+    /// No web service listens there.
     None,
 }
 

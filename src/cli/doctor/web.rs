@@ -1,4 +1,4 @@
-//! The web service of this machine: its port, its cache, and what confines its queries.
+//! The web service of this machine: its port, its cache, and the confinement of its queries.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
@@ -27,29 +27,33 @@ pub(super) fn answers(around: &Surroundings) -> Vec<CheckResult> {
     let Some(config) = config(around) else { return vec![CheckResult::skipped(NO_WEB)] };
     let (bind, port) = (config.server.bind, config.server.port);
     if port == 0 {
-        return vec![CheckResult::skipped("PORT is 0: the web service takes any free one, which its log tells")];
+        return vec![CheckResult::skipped("PORT is 0: the web service uses any free port and logs it")];
     }
     let at = own_address(bind, port);
     if around.shares_port() && web_service_at(at) == WebService::None {
         return vec![elsewhere(port, own_address(bind, WEB_PORT))];
     }
     vec![match TcpListener::bind((bind, port)) {
-        Ok(_) => CheckResult::ok(format!("none runs here; port {port} is free for one")),
+        Ok(_) => CheckResult::ok(format!("not running here; port {port} is free")),
         Err(error) if error.kind() == ErrorKind::AddrInUse => found(at).unwrap_or_else(|| {
-            CheckResult::problem(format!("port {port} is taken by something else"), "end it, or set PORT to another")
+            CheckResult::problem(
+                format!("port {port} is used by another program"),
+                "stop it, or set PORT to another \
+             port",
+            )
         }),
         Err(error) => {
-            CheckResult::problem(format!("listening at `{bind}` port {port}: {error}"), "correct PORT and SVC_BIND")
+            CheckResult::problem(format!("listening on `{bind}` port {port}: {error}"), "correct PORT and SVC_BIND")
         }
     }]
 }
 
-/// Where the shared PORT is the worker's, or nobody's.
+/// The shared PORT belongs to the worker, or to no service.
 fn elsewhere(port: u16, at: SocketAddr) -> CheckResult {
     found(at).unwrap_or_else(|| {
         CheckResult::skipped(format!(
-            "PORT {port} is looked at as the worker's, and no web service answers at {at}: `PORT=… lakemill doctor` \
-             with the web service's port looks at it"
+            "PORT {port} is checked as the worker's, and no web service responds at {at}: to check it, run `PORT=… \
+             lakemill doctor` with the web service's port"
         ))
     })
 }
@@ -58,9 +62,9 @@ fn elsewhere(port: u16, at: SocketAddr) -> CheckResult {
 fn found(at: SocketAddr) -> Option<CheckResult> {
     let port = at.port();
     match web_service_at(at) {
-        WebService::Healthy => Some(CheckResult::ok(format!("one answers at port {port}"))),
+        WebService::Healthy => Some(CheckResult::ok(format!("running on port {port}"))),
         WebService::WithoutKv => Some(CheckResult::problem(
-            format!("the one at port {port} can't reach its key-value store"),
+            format!("the web service on port {port} can't reach its key-value store"),
             "see the check of the key-value store, and the web service's log",
         )),
         WebService::None => None,
@@ -71,15 +75,15 @@ pub(super) fn cache(around: &Surroundings) -> Vec<CheckResult> {
     let Some(config) = config(around) else { return vec![CheckResult::skipped(NO_WEB)] };
     let folder = &config.cache_dir;
     let shown = folder.display();
-    let correct = "let the service's user write there, or name another folder in SVC_CACHE_DIR";
+    let correct = "give the service's user write access, or set another folder in SVC_CACHE_DIR";
     let there = match existing(folder) {
         Some(there) if there.is_dir() => there,
         Some(file) => {
             return vec![CheckResult::problem(format!("`{shown}`: `{}` is not a folder", file.display()), correct)];
         }
-        None => return vec![CheckResult::problem(format!("`{shown}` is not there"), correct)],
+        None => return vec![CheckResult::problem(format!("`{shown}` does not exist"), correct)],
     };
-    // An unnamed file, so that nothing is left.
+    // An unnamed file, which leaves nothing behind.
     if let Err(error) = tempfile::tempfile_in(&there) {
         return vec![CheckResult::problem(format!("`{}`: {error}", there.display()), correct)];
     }
@@ -89,11 +93,11 @@ pub(super) fn cache(around: &Surroundings) -> Vec<CheckResult> {
         Some(free) if free < wants => {
             let (free, wants) = (HumanBytes(free), HumanBytes(wants));
             vec![CheckResult::warning(
-                format!("`{shown}` has {free} left, and the cache may grow by {wants}"),
-                "lower SVC_CACHE_BYTES, free some space, or name a folder on a larger disk in SVC_CACHE_DIR",
+                format!("`{shown}` has {free} free, and the cache may grow by {wants}"),
+                "lower SVC_CACHE_BYTES, free some space, or set a folder on a larger disk in SVC_CACHE_DIR",
             )]
         }
-        Some(_) | None => vec![CheckResult::ok(format!("`{shown}` can be written by this user, and has room"))],
+        Some(_) | None => vec![CheckResult::ok(format!("`{shown}` is writable, with enough free space"))],
     }
 }
 
@@ -117,31 +121,31 @@ pub(super) fn sandbox(around: &Surroundings) -> Vec<CheckResult> {
     let confinement = child.map(|child| child.confinement());
     vec![match confinement {
         Ok(Some(confinement)) => judge(confinement),
-        Ok(None) => CheckResult::problem("a process for SQL doesn't tell what confines it", START),
+        Ok(None) => CheckResult::problem("an SQL process didn't report its confinement", START),
         Err(error) => CheckResult::problem(error, START),
     }]
 }
 
-/// What to do where no process can be started.
-const START: &str = "see that this program may start itself, and that memory and processes are left";
+/// Advice if no process can be started.
+const START: &str = "check that this program may start itself, and that memory and processes are available";
 
 fn judge(confinement: Confinement) -> CheckResult {
-    let namespaces = if confinement.namespaces { ", in namespaces of their own" } else { "" };
+    let namespaces = if confinement.namespaces { ", in their own namespaces" } else { "" };
     match confinement.landlock {
         Confined::Fully | Confined::Partly if !confinement.syscalls => CheckResult::warning(
-            "the kernel takes no filter of system calls: the processes of SQL keep all of them",
-            "use a kernel with seccomp filters, and a container that lets processes set one",
+            "the kernel supports no system call filter: SQL processes may use all system calls",
+            "use a kernel with seccomp filters, and a container runtime that allows processes to install one",
         ),
         Confined::Fully => {
-            CheckResult::ok(format!("Landlock and a filter of system calls confine the processes of SQL{namespaces}"))
+            CheckResult::ok(format!("SQL processes are confined by Landlock and a system call filter{namespaces}"))
         }
         Confined::Partly => CheckResult::warning(
-            "the kernel knows only a part of Landlock's rules: the processes of SQL are confined by these, by a filter of \
-             system calls and by DuckDB's settings",
-            "a newer kernel (6.12 or later) knows all of them",
+            "the kernel supports only part of Landlock: SQL processes are confined by it, a system call filter and \
+             DuckDB's settings",
+            "kernel 6.12 or later supports all of it",
         ),
         Confined::Not => CheckResult::warning(
-            "the kernel has no Landlock: nothing but DuckDB's settings keeps the processes of SQL from files",
+            "the kernel has no Landlock: only DuckDB's settings keep SQL processes from files",
             "use a kernel of 5.13 or later with `landlock` in its list of security modules (boot parameter `lsm=`)",
         ),
     }

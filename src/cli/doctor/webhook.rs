@@ -11,45 +11,50 @@ use crate::cli::services::Backend;
 use crate::cli::webhook::reports_new_files;
 use crate::ports::store::Bucket;
 
-/// Comparing the lake this often replaces notifications.
+/// Reconciliation at this interval replaces notifications.
 const OFTEN: Duration = Duration::from_secs(3_600);
 
 pub(super) fn rule(around: &Surroundings) -> Vec<CheckResult> {
     let store = match around.backend() {
         Ok(Backend::S3(store)) => store,
         Ok(Backend::Folder(_)) => {
-            return vec![CheckResult::ok("not needed: the worker watches the lake's folder itself")];
+            return vec![CheckResult::ok("not needed: the worker watches the lake's folder")];
         }
         Err(missing) => return vec![without(missing)],
     };
     if let Err(error) = listed(&**store, Bucket::Lake) {
-        return vec![CheckResult::skipped(format!("can't be looked at: {error}"))];
+        return vec![CheckResult::skipped(format!("reading the lake bucket failed: {error}"))];
     }
     let every = around.worker.as_ref().ok().and_then(|loaded| loaded.config.reconcile);
     let every = every.filter(|every| *every <= OFTEN);
     let reconciled = every.map(|every| {
         let seconds = every.as_secs();
-        format!("the store tells nobody, and the lake is looked through every {seconds} s (SVC_RECONCILE_SECONDS)")
+        format!("no notifications; the lake is compared every {seconds} s (SVC_RECONCILE_SECONDS)")
     });
     let mut findings = vec![match store.notifications(Bucket::Lake) {
-        Ok(rules) if reports_new_files(&rules) => CheckResult::ok("the lake bucket has a rule for new files"),
+        Ok(rules) if reports_new_files(&rules) => CheckResult::ok(
+            "the lake bucket has a notification rule for new \
+         files",
+        ),
         Ok(_) | Err(_) if reconciled.is_some() => CheckResult::ok(reconciled.unwrap_or_default()),
         Ok(_) => CheckResult::warning(
-            "the lake bucket has no rule for new files: they start no runs",
-            "`lakemill webhook install --arn ARN`; or SVC_RECONCILE_SECONDS, to have the lake looked through regularly",
+            "the lake bucket has no notification rule for new files: they don't start runs",
+            "run `lakemill webhook install --arn ARN`, or set SVC_RECONCILE_SECONDS to compare the lake regularly",
         ),
         Err(error) => CheckResult::warning(
-            format!("the rules of the lake bucket can't be read: {error}"),
-            "if the store has no notifications, set SVC_RECONCILE_SECONDS, to have the lake looked through regularly",
+            format!("reading the notification rules of the lake bucket failed: {error}"),
+            "if the store has no notifications, set SVC_RECONCILE_SECONDS to compare the lake regularly",
         ),
     }];
-    // Nothing listens there, which the worker's own check reports.
+    // No worker listens there, which the worker's own check reports.
     if let Some(at) = around.worker_address().filter(|at| is_of_this_machine(at.ip())) {
         for method in ["GET", "HEAD"] {
             match ask(at, method, "/") {
                 ProbeResult::Http(200, _) | ProbeResult::Nobody => {}
-                ProbeResult::Http(status, _) => findings.push(refused(method, &format!("with status {status}"))),
-                ProbeResult::Silent(why) => findings.push(refused(method, &format!("not: {why}"))),
+                ProbeResult::Http(status, _) => {
+                    findings.push(refused(method, &format!("answered with status {status}")))
+                }
+                ProbeResult::Silent(why) => findings.push(refused(method, &format!("failed: {why}"))),
             }
         }
     }
@@ -57,6 +62,7 @@ pub(super) fn rule(around: &Surroundings) -> Vec<CheckResult> {
 }
 
 fn refused(method: &str, how: &str) -> CheckResult {
-    let message = format!("the worker answers {method} / {how}, which stores ask before they post");
-    CheckResult::warning(message, "see what answers at PORT, and what stands in front of it")
+    let message =
+        format!("the request {method} / to the worker {how}; stores send this request before they deliver events");
+    CheckResult::warning(message, "check which server listens on PORT, and any proxy in front of it")
 }

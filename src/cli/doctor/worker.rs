@@ -1,4 +1,4 @@
-//! The worker of this machine: whether it answers, or its port is free for it.
+//! The worker of this machine: whether it responds, or its port is free.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -17,55 +17,55 @@ const REFUSED_EVENTS_AGE_MAX: Duration = Duration::from_secs(86_400);
 
 pub(super) fn answers(around: &Surroundings) -> Vec<CheckResult> {
     let Ok(WithWarnings { config, .. }) = &around.worker else {
-        return vec![CheckResult::skipped("the worker's environment is not complete")];
+        return vec![CheckResult::skipped("the worker's environment is incomplete")];
     };
     let server = &config.server;
     let (bind, port) = (server.bind, server.port);
     let Some(at) = around.worker_address() else {
-        return vec![CheckResult::skipped("PORT is 0: the worker takes any free one, which its log tells")];
+        return vec![CheckResult::skipped("PORT is 0: the worker uses any free port and logs it")];
     };
     if around.shares_port() && web_service_at(own_address(bind, port)) != WebService::None {
         return vec![elsewhere(port, at)];
     }
-    // A worker that runs has the port, so that whether it is free is asked first.
+    // A running worker uses the port, so probe it before testing whether the port is free.
     vec![match TcpListener::bind((bind, port)) {
-        Ok(_) => CheckResult::ok(format!("none runs here; port {port} is free for one")),
+        Ok(_) => CheckResult::ok(format!("not running here; port {port} is free")),
         Err(error) => match error.kind() {
             ErrorKind::AddrInUse | ErrorKind::PermissionDenied => match ask(at, "GET", "/health") {
                 ProbeResult::Http(status, body) => judge(port, status, &body),
                 ProbeResult::Nobody if error.kind() == ErrorKind::PermissionDenied => CheckResult::warning(
-                    format!("none runs here, and this user may not listen at port {port}"),
-                    "set PORT to 1024 or more, or let the service's user listen there",
+                    format!("not running here, and this user may not listen on port {port}"),
+                    "set PORT to 1024 or more, or permit the service's user to listen on it",
                 ),
-                ProbeResult::Nobody => taken(port, "listens at another address"),
-                ProbeResult::Silent(why) => taken(port, &format!("does not answer as a worker does: {why}")),
+                ProbeResult::Nobody => taken(port, "listens on another address"),
+                ProbeResult::Silent(why) => taken(port, &format!("doesn't respond like a worker: {why}")),
             },
             ErrorKind::AddrNotAvailable => {
                 CheckResult::problem(format!("SVC_BIND `{bind}` is not an address of this machine"), "correct SVC_BIND")
             }
-            _ => CheckResult::problem(format!("listening at port {port}: {error}"), "correct PORT and SVC_BIND"),
+            _ => CheckResult::problem(format!("listening on port {port}: {error}"), "correct PORT and SVC_BIND"),
         },
     }]
 }
 
-/// Where `port`, the shared PORT, is the web service's.
+/// The shared PORT, `port`, belongs to the web service.
 fn elsewhere(port: u16, at: SocketAddr) -> CheckResult {
     match ask(at, "GET", "/health") {
         ProbeResult::Http(status, body) if is_worker(&body) => judge(at.port(), status, &body),
         ProbeResult::Http(..) | ProbeResult::Nobody | ProbeResult::Silent(_) => CheckResult::skipped(format!(
-            "the web service has PORT {port}, and no worker answers at {at}: `PORT=… lakemill doctor` with the \
-             worker's port looks at it"
+            "the web service uses PORT {port}, and no worker responds at {at}: to check it, run `PORT=… lakemill \
+             doctor` with the worker's port"
         )),
     }
 }
 
-/// Posts of events that the worker of this machine rejected lately, as its metrics say.
+/// Events that the worker of this machine rejected recently, from its metrics.
 pub(super) fn refused_events(around: &Surroundings) -> Vec<CheckResult> {
     let Ok(WithWarnings { config, .. }) = &around.worker else {
-        return vec![CheckResult::skipped("the worker's environment is not complete")];
+        return vec![CheckResult::skipped("the worker's environment is incomplete")];
     };
     let Some(at) = around.worker_address().filter(|at| answers_at(*at)) else {
-        return vec![CheckResult::skipped("no worker answers here; see lakemill_events_refused_total of each")];
+        return vec![CheckResult::skipped("no worker is running here; see lakemill_events_refused_total of each")];
     };
     let bearer = config.server.metrics_token.as_ref().map(|token| format!("Bearer {}", token.reveal()));
     let headers: Vec<(&str, &str)> = bearer.iter().map(|bearer| ("Authorization", bearer.as_str())).collect();
@@ -74,8 +74,8 @@ pub(super) fn refused_events(around: &Surroundings) -> Vec<CheckResult> {
         ProbeResult::Http(status, _) => {
             CheckResult::skipped(format!("the worker answers /metrics with status {status}"))
         }
-        ProbeResult::Nobody => CheckResult::skipped("no worker answers here"),
-        ProbeResult::Silent(why) => CheckResult::skipped(format!("the worker's metrics can't be read: {why}")),
+        ProbeResult::Nobody => CheckResult::skipped("no worker is running here"),
+        ProbeResult::Silent(why) => CheckResult::skipped(format!("reading the worker's metrics failed: {why}")),
     }]
 }
 
@@ -84,7 +84,7 @@ fn judge_events(metrics: &str) -> CheckResult {
     let age = metrics.lines().find_map(|line| line.strip_prefix("lakemill_events_refused_age_seconds ")?.parse().ok());
     let age: f64 = age.unwrap_or(f64::INFINITY);
     if age > REFUSED_EVENTS_AGE_MAX.as_secs_f64() {
-        return CheckResult::ok("the worker that runs here rejected no event within a day");
+        return CheckResult::ok("the worker on this machine rejected no events in the last day");
     }
     let counted = |line: &str| {
         let (reason, count) = line.strip_prefix(TOTAL)?.split_once("\"} ")?;
@@ -92,8 +92,9 @@ fn judge_events(metrics: &str) -> CheckResult {
     };
     let counts: Vec<String> = metrics.lines().filter_map(counted).collect();
     CheckResult::warning(
-        format!("the worker that runs here rejected events ({}), the last {age:.0} s ago", counts.join(", ")),
-        "give the store's webhook target SVC_WEBHOOK_SECRET; the worker's log (`event rejected`) has the addresses",
+        format!("the worker on this machine rejected events ({}), the last one {age:.0} s ago", counts.join(", ")),
+        "set SVC_WEBHOOK_SECRET as the secret of the store's webhook target; the worker's log (`event rejected`) \
+         shows the addresses",
     )
 }
 
@@ -102,7 +103,7 @@ fn is_worker(body: &str) -> bool {
     body.get("kv").is_some() && body.get("in_flight").is_some()
 }
 
-/// Whether a worker answers there.
+/// Whether a worker responds there.
 pub(super) fn answers_at(at: SocketAddr) -> bool {
     matches!(ask(at, "GET", "/health"), ProbeResult::Http(_, body) if is_worker(&body))
 }
@@ -116,17 +117,21 @@ fn judge(port: u16, status: u16, body: &str) -> CheckResult {
     let is_worker = is_worker(body);
     let body: Value = serde_json::from_str(body).unwrap_or_default();
     match (status, is_worker) {
-        (200, true) => CheckResult::ok(format!("one answers at port {port}, {} jobs in flight", body["in_flight"])),
+        (200, true) => CheckResult::ok(format!("running on port {port}, {} jobs in flight", body["in_flight"])),
         (_, true) => {
             let advice = "see the check of the key-value store, and the worker's log";
-            CheckResult::problem(format!("the one at port {port} can't reach its key-value store"), advice)
+            CheckResult::problem(format!("the worker on port {port} can't reach its key-value store"), advice)
         }
         (_, false) => taken(port, &format!("answers /health with status {status}")),
     }
 }
 
 fn taken(port: u16, what: &str) -> CheckResult {
-    CheckResult::problem(format!("port {port} is taken by something that {what}"), "end it, or set PORT to another")
+    CheckResult::problem(
+        format!("port {port} is used by a program that {what}"),
+        "stop it, or set PORT to another \
+     port",
+    )
 }
 
 /// Sends a request to a worker.

@@ -64,7 +64,7 @@ pub(super) fn in_one(services: &Services, pipeline: &Slug, which: Which, limit: 
             break;
         }
         if looked_at >= LOOKED_AT_MAX {
-            found.more = Some(format!("of the newest {looked_at} jobs; older ones were not looked at"));
+            found.more = Some(format!("of the newest {looked_at} jobs; older ones were not searched"));
             break;
         }
     }

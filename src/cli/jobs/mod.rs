@@ -72,7 +72,7 @@ fn which(args: &JobsArgs) -> Which {
 /// Writes the jobs to stdout and notes to stderr.
 fn write_jobs(args: &JobsArgs, services: &Services, found: &Found) -> Result<(), CommandError> {
     for (key, why) in &found.unreadable {
-        warn(&format!("`{key}` is not a record of a job, and passed over: {why}"));
+        warn(&format!("`{key}` is not a record of a job; skipped: {why}"));
     }
     let text = match args.json {
         true => found.jobs.iter().map(table::json_line).collect(),
@@ -101,7 +101,7 @@ fn no_jobs(args: &JobsArgs, pipeline: &Slug, services: &Services) -> Result<bool
     let exists = unknown.is_none();
     let text = unknown.unwrap_or_else(|| {
         let data = args.data.as_ref().map_or_else(String::new, |data| format!(" --data {}", data.display()));
-        format!("no jobs; `lakemill enqueue {pipeline}{data}` asks for one")
+        format!("no jobs; `lakemill enqueue {pipeline}{data}` enqueues one")
     });
     let _ = writeln!(std::io::stderr(), "{text}");
     Ok(exists)

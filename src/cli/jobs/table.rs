@@ -72,7 +72,7 @@ pub(super) fn status(status: JobStatus) -> &'static str {
     }
 }
 
-/// Of an ended job, or, so far, of one that runs.
+/// Of an ended job, or so far, of a running one.
 fn duration_ms(job: &Job, now: DateTime<Utc>) -> Option<u64> {
     let since = job.started_at.filter(|_| job.status == JobStatus::Running);
     job.duration_ms.or_else(|| since.map(|since| (now - since).num_milliseconds().max(0).unsigned_abs()))
@@ -89,7 +89,7 @@ pub(super) fn duration(ms: u64) -> String {
     }
 }
 
-/// The rows that the tables have after the run, or those written so far.
+/// The rows of the tables after the run, or those written so far.
 fn rows(job: &Job) -> Option<u64> {
     let result = job.result.as_ref().map(|result| result.tables.values().map(|table| table.rows_written).sum());
     result.or_else(|| job.progress.as_ref().filter(|_| job.status == JobStatus::Running).map(|p| p.rows_written))
@@ -121,10 +121,10 @@ fn waiting(job: &Job) -> String {
     let until = job.not_before.map_or_else(String::new, |time| format!(" until {}", time.format("%H:%M:%S")));
     match job.reason {
         None => String::new(),
-        Some(WaitReason::PipelineBusy) => format!("waits{until}: another run of the pipeline is on"),
+        Some(WaitReason::PipelineBusy) => format!("waits{until}: another run of the pipeline is in progress"),
         Some(WaitReason::SourceBeingWritten) => format!("waits{until}: a source is still being written"),
         Some(WaitReason::Retry) => {
-            let why = if job.error.is_some() { error(job) } else { "it was put back when its worker ended".to_owned() };
+            let why = if job.error.is_some() { error(job) } else { "requeued when its worker stopped".to_owned() };
             format!("waits{until} for attempt {} of {}: {why}", job.attempt + 1, job.max_attempts)
         }
     }
@@ -146,12 +146,12 @@ pub(super) fn progress(progress: &Progress) -> String {
     }
 }
 
-/// That the worker of a job is silent, if it is, and what happens next.
+/// A note that a job's worker sends no heartbeats, and the consequence.
 pub(crate) fn silence(job: &Job) -> Option<String> {
     let silent = duration(job.silent_ms?);
     let takeover = RECLAIM_IDLE_MS_DEFAULT / 1_000;
     Some(format!(
-        "no sign of life for {silent}; another worker takes it over after SVC_RECLAIM_IDLE_MS ({takeover} s unless set)"
+        "no heartbeat for {silent}; another worker takes it over after SVC_RECLAIM_IDLE_MS ({takeover} s by default)"
     ))
 }
 
@@ -161,13 +161,13 @@ fn completed(job: &Job) -> String {
     let files = sum(|table| table.sources_read);
     let is_empty = sum(|table| table.rows_written + table.rows_rejected + table.rows_filtered) == 0;
     let changed = sum(|table| table.partitions_written + table.partitions_deleted) > 0 || !result.dropped.is_empty();
-    // What went away is a change without a file to read, and a clean run asks for none.
+    // A deletion is a change without a file to read, and a clean run ignores changes.
     let has_read = files > 0 || changed || job.clean_run;
     let own = pipeline_prefix(&job.pipeline);
     let read = match job.prefix.strip_prefix(&own).filter(|rest| !rest.is_empty()) {
-        Some(prefix) if !has_read => Some(format!("no file read: none under `{prefix}` is new or changed")),
-        None if !has_read => Some("no file read: none is new or changed".to_owned()),
-        _ if is_empty => Some("no row in what was read".to_owned()),
+        Some(prefix) if !has_read => Some(format!("no file read: no new or changed file under `{prefix}`")),
+        None if !has_read => Some("no file read: no new or changed file".to_owned()),
+        _ if is_empty => Some("the files read have no rows".to_owned()),
         _ => None,
     };
     let rejected = match sum(|table| table.rows_rejected) {
@@ -183,7 +183,7 @@ fn error(job: &Job) -> String {
     format!("{}: {}", error.code, error.message)
 }
 
-/// All of the error of the newest job, if it failed: what is wrong, and what to do.
+/// The full error of the newest job, if it failed: cause and advice.
 pub(super) fn newest_error(jobs: &[Job]) -> Option<String> {
     let newest = jobs.iter().find(|job| job.status.is_terminal())?;
     let error = newest.error.as_ref().filter(|_| newest.status == JobStatus::Failed)?;
@@ -259,10 +259,10 @@ j-   queued     manual         2023-11-14 22:13:20
             note(&job.started("w", 1, 1, at(1)).completed(result, at(2)))
         };
         for (prefix, files, rows, expected) in [
-            ("", 0, 9, "no file read: none is new or changed"),
-            ("in/202", 0, 9, "no file read: none under `in/202` is new or changed"),
+            ("", 0, 9, "no file read: no new or changed file"),
+            ("in/202", 0, 9, "no file read: no new or changed file under `in/202`"),
             ("in/202", 1, 9, ""),
-            ("", 2, 0, "no row in what was read"),
+            ("", 2, 0, "the files read have no rows"),
         ] {
             assert_eq!(done(prefix, files, rows), expected);
         }
@@ -272,8 +272,8 @@ j-   queued     manual         2023-11-14 22:13:20
     fn a_job_whose_worker_is_silent_says_so_instead_of_how_far_it_came() {
         let mut job = queued("j", false, "auto", 0).started("w", 1, 2, at(1));
         job.silent_ms = Some(95_400);
-        let expected = "attempt 2 of 3: no sign of life for 1 min 35 s; another worker takes it over after \
-                        SVC_RECLAIM_IDLE_MS (120 s unless set)";
+        let expected = "attempt 2 of 3: no heartbeat for 1 min 35 s; another worker takes it over after \
+                        SVC_RECLAIM_IDLE_MS (120 s by default)";
         assert_eq!(note(&job), expected);
         assert!(of(&[job], false, at(100)).contains(" running "), "its state remains");
     }

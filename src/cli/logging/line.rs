@@ -27,7 +27,7 @@ pub(super) struct Line<'a> {
     pub(super) time: DateTime<Utc>,
     pub(super) level: Level,
     pub(super) event: &'a str,
-    /// The target, if it is not ours.
+    /// The target, if it is another crate's.
     pub(super) target: Option<&'a str>,
     pub(super) fields: &'a Fields,
 }

@@ -66,7 +66,7 @@ fn level(level: LogLevel) -> Level {
 
 #[derive(Clone)]
 struct Log {
-    /// Least severity of our events.
+    /// Minimum severity of our events.
     level: Level,
     style: Style,
     clock: Arc<dyn Clock>,

@@ -1,4 +1,4 @@
-//! Puts our rules on the lake bucket, and reads back what the store made of them.
+//! Installs our notification rules on the lake bucket, and reads them back.
 
 use std::io::{self, Write};
 
@@ -7,50 +7,52 @@ use super::store::{INSTEAD, describe, is_rejection, read};
 use crate::adapters::s3::{ConfigurationElement, NotificationConfiguration, Rule, RuleKind, S3Store};
 use crate::ports::store::Bucket;
 
-const AFTER: &str = "\
-What else the store needs:
-- The target of the ARN posts to http://WORKER:PORT/events/s3 and sends SVC_WEBHOOK_SECRET as its token.
-- Stores with an allow-list for outbound calls (RustFS) must have the worker's origin in it.
-- Some stores read rules and targets only when they start: restart such a store now.
-`lakemill doctor` shows what can be seen of it from here.";
-const AFTER_TOPIC: &str = "\
-The store wanted a topic's rule instead of a queue's (Ceph's radosgw does): the ARN must be that of a topic whose
-push endpoint is the worker's /events/s3.";
-/// What to do where rules of others match the same files.
-const OVERLAP: &str = "\
-narrow or remove them with the store's own tools if they are left from an earlier installation; `lakemill webhook remove`
-removes all rules";
+const AFTER: &str = "Further requirements of the store:\n\
+ - The ARN's target must post to http://WORKER:PORT/events/s3 and send SVC_WEBHOOK_SECRET as its token.\n\
+ - Stores with an allow-list for outbound requests (RustFS) must have the worker's origin in it.\n\
+ - Some stores read rules and targets only at startup: restart such a store now.\n\
+ Run `lakemill doctor` to check the connection from this machine.";
+const AFTER_TOPIC: &str = "The store required a topic rule instead of a queue rule (as Ceph's radosgw does): the ARN \
+ must be that of a topic whose\n\
+ push endpoint is the worker's /events/s3.";
+/// Advice if rules of other programs match the same files.
+const OVERLAP: &str = "narrow them, or remove them with the store's own tools if an earlier installation left them; \
+ `lakemill webhook remove`\n\
+ removes all rules";
 
 /// The outcome of an install.
 pub(super) struct Installed {
     kind: RuleKind,
-    /// Rules of earlier installs that are gone.
+    /// Removed rules of earlier installs.
     replaced: Vec<Rule>,
-    /// Entries of others, which stayed.
+    /// Entries of other programs, which were kept.
     kept: Vec<ConfigurationElement>,
     /// Those of `kept` that match some of the same files.
     overlapping: Vec<Rule>,
 }
 
-/// Replaces the rules of earlier installs, as those of a queue or, where the store or the ARN wants it, of a topic.
+/// Replaces the rules of earlier installs with rules for a queue or, if the store or the ARN requires it, for a topic.
 pub(super) fn install(store: &S3Store, arn: &str, compressed: bool) -> Result<Installed, String> {
     let before = read(store)?;
     let kind = put(store, &before, arn, compressed)?;
     let mut after = read(store)?;
     if !rules::has_ours(&after, arn, compressed) {
         return Err(format!(
-            "the store accepted the rule but does not show it: it seems not to support notifications\n{INSTEAD}"
+            "the store accepted the rule but does not return it: it seems not to support notifications\n\
+             {INSTEAD}"
         ));
     }
-    // radosgw adds what it is given to what it has.
+    // radosgw adds rules to the existing ones.
     if rules::superseded(&after, arn, compressed).next().is_some() {
         let refusals = delete_superseded(store, &after, arn, compressed);
         after = read(store)?;
         let left = rules::lines(rules::superseded(&after, arn, compressed));
         if !left.is_empty() {
             return Err(format!(
-                "the new rule is in place, but the store kept rules of an earlier install beside it:\n{left}\n{refusals}\
-                 remove them with the store's own tools, or run `lakemill webhook remove` and then install again"
+                "the new rule is installed, but the store also kept rules of an earlier install:\n\
+                 {left}\n\
+                 {refusals}remove them with the store's own tools, or run `lakemill webhook remove` and then \
+                 install again"
             ));
         }
     }
@@ -76,18 +78,24 @@ fn put(store: &S3Store, before: &NotificationConfiguration, arn: &str, compresse
         Err(again) => again,
     };
     let (first, second) = (rules::kind_name(first), rules::kind_name(second));
-    let refusals =
-        format!("the store takes the rule neither as that of a {first} nor of a {second}:\n  {refused}\n  {again}");
+    let refusals = format!(
+        "the store rejects the rule both for a {first} and for a {second}:\n\
+           {refused}\n\
+           {again}"
+    );
     Err(match rules::lines(rules::overlapping(before, arn, compressed)) {
         overlaps if overlaps.is_empty() => format!("{refusals}\n{INSTEAD}"),
         overlaps => format!(
-            "{refusals}\nsome stores refuse rules that match the same files; these rules of others do:\n{overlaps}\n{OVERLAP}"
+            "{refusals}\n\
+             some stores reject rules that match the same files as other rules; these overlap:\n\
+             {overlaps}\n\
+             {OVERLAP}"
         ),
     })
 }
 
-/// Deletes rules of earlier installs by their ids. The new ones stay in place meanwhile, so that no event is lost. Gives
-/// the store's refusals, a line each.
+/// Deletes rules of earlier installs by id. The new ones stay in place meanwhile, so that no event is lost. Returns the
+/// store's refusals, one per line.
 fn delete_superseded(store: &S3Store, found: &NotificationConfiguration, arn: &str, compressed: bool) -> String {
     let superseded = rules::superseded(found, arn, compressed).filter(|rule| !rule.id.is_empty());
     let refusals = superseded.filter_map(|rule| store.delete_notifications(Bucket::Lake, Some(&rule.id)).err());
@@ -113,7 +121,8 @@ fn verify(
     match lost.is_empty() {
         true => Ok(()),
         false => Err(format!(
-            "the new rule is in place, but the store changed or dropped rules of others; put these again:\n{}",
+            "the new rule is installed, but the store changed or dropped rules of other programs; restore these:\n\
+             {}",
             lost.join("\n")
         )),
     }
@@ -123,12 +132,16 @@ impl Installed {
     pub(super) fn tell(&self, bucket: &str, arn: &str, compressed: bool, out: &mut dyn Write) -> io::Result<()> {
         let suffixes = rules::suffixes(compressed).join(", ");
         let kind = rules::kind_name(self.kind);
-        writeln!(out, "objects created in `{bucket}` under pipelines/ that end in {suffixes} go to the {kind} {arn}")?;
+        writeln!(
+            out,
+            "objects created in `{bucket}` under pipelines/ that end in {suffixes} are reported to the \
+         {kind} {arn}"
+        )?;
         if !self.replaced.is_empty() {
             writeln!(out, "replaced rules of an earlier install:\n{}", rules::lines(self.replaced.iter()))?;
         }
         if !self.kept.is_empty() {
-            writeln!(out, "kept rules of others:")?;
+            writeln!(out, "kept rules of other programs:")?;
             for entry in &self.kept {
                 writeln!(out, "  {}", rules::line(entry))?;
             }
@@ -137,7 +150,9 @@ impl Installed {
             let overlapping = rules::lines(self.overlapping.iter());
             writeln!(
                 out,
-                "warning: these match some of the same files, which are reported twice:\n{overlapping}\n{OVERLAP}"
+                "warning: these rules match some of the same files, which are then reported twice:\n\
+                 {overlapping}\n\
+                 {OVERLAP}"
             )?;
         }
         if self.kind == RuleKind::Topic {

@@ -1,4 +1,5 @@
-//! `lakemill webhook`: the lake bucket's notification rules, by which the store notifies the worker of new files.
+//! `lakemill webhook`: manages the lake bucket's notification rules, with which the store notifies the worker of new
+//! files.
 
 mod install;
 mod rules;
@@ -20,7 +21,7 @@ use store::read;
 pub use rules::reports_new_files;
 
 const NOT_NEEDED: &str =
-    "the object store is a folder of this machine, which the worker watches by itself: no webhook is needed";
+    "the object store is a folder of this machine, which the worker watches directly: no webhook is needed";
 /// # Errors
 /// The environment is invalid, or the store failed.
 pub fn run(command: &WebhookCommand) -> Result<bool, CommandError> {
@@ -54,10 +55,10 @@ fn open(objects: &ObjectStoreConfig) -> Result<Option<Arc<S3Store>>, String> {
     }
 }
 
-/// Most bytes read of an answer.
+/// Maximum length of a typed answer, in bytes.
 const ANSWER_BYTES_MAX: u64 = 1_000;
 
-/// Removes all rules, and reads back whether they are gone. False if the answer to the question was no.
+/// Removes all rules, and checks that they are gone. False if the user declined.
 fn remove(store: &S3Store, bucket: &str, yes: bool, out: &mut dyn Write) -> Result<bool, CommandError> {
     let failed = |error: std::io::Error| CommandError::Other(error.to_string());
     let found = read(store)?;
@@ -67,13 +68,20 @@ fn remove(store: &S3Store, bucket: &str, yes: bool, out: &mut dyn Write) -> Resu
     }
     let foreign = found.entries().iter().filter(|entry| !rules::is_ours(entry)).count();
     if foreign > 0 && !yes {
-        let count = if foreign == 1 { "a rule of others".to_owned() } else { format!("{foreign} rules of others") };
+        let count = if foreign == 1 {
+            "a rule of another program".to_owned()
+        } else {
+            format!(
+                "{foreign} rules of other \
+         programs"
+            )
+        };
         rules::show(bucket, &found, &mut std::io::stderr()).map_err(failed)?;
         if !std::io::stdin().is_terminal() {
-            let refusal = format!("`{bucket}` has {count}, which would go too: --yes removes all");
+            let refusal = format!("`{bucket}` also has {count}: --yes removes all rules");
             return Err(CommandError::Other(refusal));
         }
-        if !agreed(&format!("remove all, {count} too? [y/N] ")).map_err(failed)? {
+        if !agreed(&format!("remove all rules, including {count}? [y/N] ")).map_err(failed)? {
             writeln!(out, "nothing was removed").map_err(failed)?;
             return Ok(false);
         }
@@ -81,17 +89,17 @@ fn remove(store: &S3Store, bucket: &str, yes: bool, out: &mut dyn Write) -> Resu
     if let Some(how) = remove_all(store, bucket)? {
         writeln!(out, "{how}").map_err(failed)?;
     }
-    writeln!(out, "`{bucket}` has no rules any more: new files start no runs until `lakemill webhook install`")
+    writeln!(out, "`{bucket}` has no rules: new files don't start runs until `lakemill webhook install`")
         .map_err(failed)?;
     Ok(true)
 }
 
-/// Applies an empty configuration. If that leaves rules, deletes them the way radosgw requires, and returns a text about it.
+/// Puts an empty configuration. If rules remain, deletes them as radosgw requires; returns a text about the outcome.
 fn remove_all(store: &S3Store, bucket: &str) -> Result<Option<String>, String> {
     let why = match store.put_notifications(Bucket::Lake, &NotificationConfiguration::default()) {
         Ok(()) => "accepted an empty configuration and kept its rules".to_owned(),
         // Reading fails as well if the store can't be reached.
-        Err(error) => format!("refused an empty configuration ({error})"),
+        Err(error) => format!("rejected an empty configuration ({error})"),
     };
     if read(store)?.is_empty() {
         return Ok(None);
@@ -103,7 +111,7 @@ fn remove_all(store: &S3Store, bucket: &str) -> Result<Option<String>, String> {
     }
     let deleting = match deleted {
         Ok(()) => "accepted `DELETE ?notification`".to_owned(),
-        Err(error) => format!("refused `DELETE ?notification` ({error})"),
+        Err(error) => format!("rejected `DELETE ?notification` ({error})"),
     };
     let left: Vec<String> = left.entries().iter().map(|entry| format!("  {}", rules::line(entry))).collect();
     Err(format!(

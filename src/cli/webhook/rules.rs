@@ -1,6 +1,6 @@
-//! Our rules among those of a bucket.
+//! Identifies and builds our rules among those of a bucket.
 //!
-//! Invariant: rules of others are never changed by putting ours.
+//! Invariant: installing never changes rules of other programs.
 
 use std::io::{self, Write};
 
@@ -11,20 +11,20 @@ use crate::cli::plain::plain;
 use crate::domain::source_name::CSV_ENDINGS;
 
 const EVENT: &str = "s3:ObjectCreated:*";
-/// Beginning of the names of all events of that kind.
+/// Common prefix of the event names.
 const CREATED: &str = "ObjectCreated:";
 const PREFIX: &str = "pipelines/";
-/// Ids of our rules start with it.
+/// Prefix of the ids of our rules.
 const ID_PREFIX: &str = "lakemill-";
-/// Bytes of the digest of an ARN that are part of an id.
+/// Bytes of an ARN's digest in an id.
 const ID_DIGEST_BYTES: usize = 4;
 
-/// The suffixes of keys that rules match.
+/// Suffixes of keys that rules match.
 pub(super) fn suffixes(compressed: bool) -> &'static [&'static str] {
     &CSV_ENDINGS[..if compressed { CSV_ENDINGS.len() } else { 1 }]
 }
 
-/// The kinds to try, the likely one first. The contract's is a queue; what is plainly a topic's ARN is tried as that.
+/// The kinds to try, the most likely one first: a queue, as in the contract; for a topic's ARN, a topic.
 pub(super) fn kinds_for(arn: &str) -> [RuleKind; 2] {
     if arn.split(':').nth(2) == Some("sns") {
         [RuleKind::Topic, RuleKind::Queue]
@@ -41,12 +41,12 @@ pub(super) fn kind_name(kind: RuleKind) -> &'static str {
     }
 }
 
-/// Whether an install made the rule: by its id, or, where the store keeps no ids, by its filter and events.
+/// Whether an install created the rule: by its id or, if the store keeps no ids, by its filter and events.
 pub(super) fn is_ours(entry: &ConfigurationElement) -> bool {
     entry.rule().is_some_and(|rule| rule.id.starts_with(ID_PREFIX) || (rule.id.is_empty() && has_our_shape(rule)))
 }
 
-/// As [`is_ours`]; so is a rule of another id that does the same for the same target.
+/// Like [`is_ours`]; also matches an equivalent rule for the same target with another id.
 fn is_ours_for(entry: &ConfigurationElement, arn: &str) -> bool {
     is_ours(entry) || entry.rule().is_some_and(|rule| rule.arn == arn && has_our_shape(rule))
 }
@@ -58,7 +58,7 @@ fn has_our_shape(rule: &Rule) -> bool {
         && rule.events.iter().all(|event| bare(event) == bare(EVENT))
 }
 
-/// The id names the target: radosgw adds rules instead of replacing all, and deletes them by id.
+/// The id contains the target: radosgw adds rules instead of replacing all, and deletes them by id.
 fn id_of(suffix: &str, arn: &str) -> String {
     let name = suffix.trim_start_matches('.').replace('.', "-");
     let digest = Sha256::digest(arn.as_bytes());
@@ -66,7 +66,7 @@ fn id_of(suffix: &str, arn: &str) -> String {
     format!("{ID_PREFIX}{name}-{digits}")
 }
 
-/// `found` with our rules, new, in place of any that were ours.
+/// `found` with our new rules in place of earlier ones.
 pub(super) fn with_ours(
     found: &NotificationConfiguration,
     kind: RuleKind,
@@ -88,13 +88,13 @@ pub(super) fn with_ours(
     rules
 }
 
-/// Whether the store kept what [`with_ours`] added.
+/// Whether the store kept the rules added by [`with_ours`].
 pub(super) fn has_ours(found: &NotificationConfiguration, arn: &str, compressed: bool) -> bool {
     suffixes(compressed).iter().all(|suffix| found.rules().any(|rule| rule.arn == arn && covers(rule, suffix)))
 }
 
-/// Rules of earlier installs that [`with_ours`] takes out: those to another target or for a suffix no longer wanted, and
-/// those that do the same under another id.
+/// Rules of earlier installs that [`with_ours`] removes: those for another target or an obsolete suffix, and equivalent
+/// ones with another id.
 pub(super) fn superseded<'a>(
     found: &'a NotificationConfiguration,
     arn: &'a str,
@@ -114,7 +114,7 @@ pub(super) fn superseded<'a>(
         .filter(move |r| !wanted(r))
 }
 
-/// The entries of others than an install to `arn`.
+/// The entries that no install to `arn` created.
 pub(super) fn foreign<'a>(
     found: &'a NotificationConfiguration,
     arn: &'a str,
@@ -122,7 +122,7 @@ pub(super) fn foreign<'a>(
     found.entries().iter().filter(move |entry| !is_ours_for(entry, arn))
 }
 
-/// Rules of others that some of the files of our rules match as well.
+/// Rules of other programs that match some of the files of our rules.
 pub(super) fn overlapping<'a>(
     found: &'a NotificationConfiguration,
     arn: &'a str,
@@ -149,7 +149,7 @@ fn covers(rule: &Rule, suffix: &str) -> bool {
         && rule.suffix.as_deref().is_none_or(|own| suffix.ends_with(own))
 }
 
-/// Stores name events with and without `s3:`.
+/// Stores write event names with and without `s3:`.
 fn bare(event: &str) -> &str {
     event.strip_prefix("s3:").unwrap_or(event)
 }
@@ -177,19 +177,23 @@ pub(super) fn lines<'a>(rules: impl Iterator<Item = &'a Rule>) -> String {
     rules.map(|rule| format!("  {}", plain(&told(rule)))).collect::<Vec<_>>().join("\n")
 }
 
-/// Lists the rules, one a line.
+/// Lists the rules, one per line.
 ///
 /// # Errors
 /// `out` can't be written.
 pub(super) fn show(bucket: &str, found: &NotificationConfiguration, out: &mut dyn Write) -> io::Result<()> {
     if found.is_empty() {
-        return writeln!(out, "`{bucket}` has no rules: new files start no runs; `lakemill webhook install` puts one");
+        return writeln!(
+            out,
+            "`{bucket}` has no rules: new files don't start runs; add a rule with `lakemill webhook \
+         install`"
+        );
     }
     for entry in found.entries() {
         writeln!(out, "{}  {}", if is_ours(entry) { "ours  " } else { "others" }, line(entry))?;
     }
     if !reports_new_files(found) {
-        writeln!(out, "none of them tells of every new .csv under pipelines/; `lakemill webhook install` puts one")?;
+        writeln!(out, "no rule matches every new .csv under pipelines/; add one with `lakemill webhook install`")?;
     }
     Ok(())
 }
@@ -247,7 +251,7 @@ mod tests {
         }
         assert_eq!(superseded(&old, "arn:old", true).count(), 0);
         assert_eq!(superseded(&old, "arn:old", false).count(), 2);
-        // The store gave an id of its own.
+        // The store assigned its own id.
         let renamed = with_ids(&old, "generated");
         assert_eq!(with_ours(&renamed, RuleKind::Queue, "arn:old", true), old);
         assert_eq!(superseded(&renamed, "arn:old", true).count(), 3);

@@ -5,12 +5,12 @@ use std::io::ErrorKind;
 use crate::adapters::s3::{NotificationConfiguration, S3Store};
 use crate::ports::store::{Bucket, StoreError};
 
-/// What to do if a store has no notifications.
-pub(super) const INSTEAD: &str = "\
-if the store has no notifications, set SVC_RECONCILE_SECONDS for the workers instead (300, say): they then look through
-the lake that often";
+/// Advice if a store has no notifications.
+pub(super) const INSTEAD: &str = "if the store has no notifications, set SVC_RECONCILE_SECONDS for the workers \
+ instead (300, for example): they then compare\n\
+ the lake at that interval";
 
-/// The error, with what to do if the store doesn't support the request.
+/// The error, with advice if the store doesn't support the request.
 pub(super) fn describe(error: &StoreError) -> String {
     match error {
         StoreError::Transient { source, .. }
@@ -32,7 +32,7 @@ pub(super) fn read(store: &S3Store) -> Result<NotificationConfiguration, String>
     store.notifications(Bucket::Lake).map_err(|error| describe(&error))
 }
 
-/// Whether the store rejects the request or the rule, so that another way may be tried.
+/// Whether the store rejects the request or the rule, so that another kind may be tried.
 pub(super) fn is_rejection(error: &StoreError) -> bool {
     match error {
         StoreError::AccessDenied { .. } | StoreError::InvalidKey { .. } | StoreError::NotFound { .. } => true,

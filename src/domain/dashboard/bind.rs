@@ -15,7 +15,7 @@ pub struct QueryError {
     pub position: Option<(u32, u32)>,
 }
 
-/// The columns of a query's result, by name and type, or why they are unknown.
+/// The columns of a query's result by name and type, or the reason why they are unknown.
 pub type QueryColumns = Result<Vec<(String, String)>, QueryError>;
 
 impl ExaminedDashboard {
@@ -28,7 +28,7 @@ impl ExaminedDashboard {
         self.dashboard.queries.iter().filter(|query| !has_problem(query)).cloned().collect()
     }
 
-    /// Adds the problems that follow from the columns of the queries' results, given by name.
+    /// Adds the problems found by comparing references with the columns of the queries' results.
     pub fn bind(&mut self, results: Vec<(String, QueryColumns)>) {
         for (name, result) in &results {
             if let Err(fault) = result {
@@ -72,8 +72,8 @@ impl ExaminedDashboard {
             let Some(family) = need.family.filter(|family| *family != ValueClass::of(ty)) else { continue };
             let expected = match family {
                 ValueClass::Number => "numbers",
-                ValueClass::Time => "days or times",
-                ValueClass::Other => "something else",
+                ValueClass::Time => "a date or time",
+                ValueClass::Other => "another type",
             };
             let column = quoted(&need.column);
             let message = format!("the column {column} is of type `{ty}`, expected {expected}, since {}", need.purpose);

@@ -1,7 +1,7 @@
-//! A dashboard, version 2, as people write it, and its JSON Schema.
+//! A dashboard document, version 2, and its JSON Schema.
 //!
-//! Invariant: the schema is derived from these types, so the published schema, the editor's completion and what is
-//! accepted can't drift apart.
+//! Invariant: the schema is derived from these types, so the published schema, the editor's completion and the accepted
+//! documents can't drift apart.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -21,25 +21,25 @@ pub const VERSION: u32 = 2;
 /// Where the schema is served.
 pub const SCHEMA_PATH: &str = "/schemas/dashboard.json";
 
-/// Queries over a pipeline's tables, panels that show their results, and parameters that people choose.
+/// Queries over a pipeline's tables, panels that show their results, and parameters that viewers choose.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Dashboard")]
 pub struct DashboardDocument {
-    /// Where an editor finds this schema; not read.
+    /// URL of this schema, for editors; not read.
     #[serde(rename = "$schema", default)]
     pub schema: Option<String>,
-    /// The version of this format: 2.
+    /// Version of the format: 2.
     #[schemars(extend("const" = VERSION))]
     pub version: u32,
-    /// What people call the dashboard.
+    /// Title of the dashboard.
     #[schemars(length(min = 1, max = TITLE_CHARS_MAX))]
     pub title: String,
-    /// What it is for.
+    /// Description of the dashboard.
     #[serde(default)]
     #[schemars(length(max = DESCRIPTION_CHARS_MAX))]
     pub description: String,
-    /// What people can choose. A query takes them by `$name`.
+    /// Parameters that viewers choose. A query uses them as `$name`.
     #[serde(default)]
     #[schemars(length(max = PARAMS_MAX))]
     pub params: Vec<Param>,
@@ -47,7 +47,7 @@ pub struct DashboardDocument {
     #[serde(default)]
     #[schemars(extend("maxProperties" = QUERIES_MAX))]
     pub queries: BTreeMap<String, Query>,
-    /// The panels. They fill rows of 12 columns from left to right, in their order.
+    /// The panels, in order. They fill rows of 12 columns from left to right.
     #[schemars(length(max = PANELS_MAX))]
     pub panels: Vec<Panel>,
 }
@@ -56,11 +56,11 @@ pub struct DashboardDocument {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Query {
-    /// One SELECT in DuckDB's dialect. A parameter `p` is `$p`, of a date range `$p_start` and `$p_end`: they are always
-    /// bound, never put into the text. What isn't chosen is null.
+    /// One SELECT in DuckDB's dialect. A parameter `p` is `$p`, a date range `$p_start` and `$p_end`. Values are bound,
+    /// never inserted into the text; an unset parameter is null.
     #[schemars(length(min = 1, max = SQL_CHARS_MAX))]
     pub sql: String,
-    /// What it is for.
+    /// Description of the query.
     #[serde(default)]
     #[schemars(length(max = DESCRIPTION_CHARS_MAX))]
     pub description: String,

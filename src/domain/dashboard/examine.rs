@@ -1,4 +1,4 @@
-//! Reads a dashboard's text and finds every problem that shows without the pipeline's tables.
+//! Parses a dashboard's text and finds every problem that can be found without the pipeline's tables.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ pub fn examine(bytes: &[u8]) -> ExaminedDashboard {
     };
     let mut value = root.to_value();
     if let Value::Object(members) = &mut value {
-        // Members for anchors.
+        // Members that hold anchors.
         members.retain(|name, _| !name.starts_with("x-"));
     }
     if let Some(found) = other_version(&value) {
@@ -63,7 +63,7 @@ pub fn examine(bytes: &[u8]) -> ExaminedDashboard {
 }
 
 impl ExaminedDashboard {
-    /// Reads the parts without problems.
+    /// Parses the parts without problems.
     fn take_parts(&mut self, value: &Value, broken: &[String]) -> Names {
         let is_whole = |at: &str| {
             !broken.iter().any(|b| b.strip_prefix(at).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
@@ -110,7 +110,7 @@ impl ExaminedDashboard {
     fn part<T: DeserializeOwned>(&mut self, at: &str, value: &Value) -> Option<T> {
         match T::deserialize(value) {
             Ok(part) => Some(part),
-            // The schema accepts more than the type, such as `6.0` for an integer.
+            // The schema accepts more than the Rust type, such as `6.0` for an integer.
             Err(error) => {
                 self.add(DashboardProblemKind::WrongType, at, error.to_string());
                 None
@@ -119,7 +119,7 @@ impl ExaminedDashboard {
     }
 }
 
-/// The version, if it is another. Other versions have other rules, so nothing else is checked.
+/// The version, if it is not the supported one. Other versions have other rules, so nothing else is checked.
 fn other_version(value: &Value) -> Option<&Value> {
     value.get("version").filter(|v| v.is_number() && v.as_u64() != Some(VERSION.into()))
 }

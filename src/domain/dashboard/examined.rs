@@ -45,12 +45,12 @@ impl Dashboard {
         self.queries.iter().find(|query| query.name == name)
     }
 
-    /// The options that come from queries, by the parameters' names.
+    /// The options that come from queries, by parameter name.
     pub fn options(&self) -> impl Iterator<Item = (&str, &OptionsQuery)> {
         self.params().filter_map(|param| Some((param.name(), param.options_query()?)))
     }
 
-    /// The columns of a query's result that panels and options name, once each.
+    /// The columns of a query's result that panels and options reference, once each.
     pub fn columns_needed(&self, query: &str) -> Vec<String> {
         let of_panels = self.panels().filter(|panel| panel.query() == Some(query)).flat_map(needs);
         let of_options = self.options().filter(|(_, options)| options.query == query).map(|(_, options)| options);
@@ -69,12 +69,12 @@ impl NamedQuery {
         &self.query.sql[..self.scanned.end]
     }
 
-    /// The parameters that it takes.
+    /// The parameters that it uses.
     pub fn placeholders(&self) -> impl Iterator<Item = &str> {
         self.scanned.placeholders.iter().map(|placeholder| placeholder.name.as_str())
     }
 
-    /// Whether it takes a parameter by this name.
+    /// Whether it uses a parameter of this name.
     pub fn takes(&self, placeholder: &str) -> bool {
         self.scanned.placeholders.iter().any(|p| p.name == placeholder)
     }

@@ -1,27 +1,27 @@
-//! How values are written, by name; and what types of columns there are as far as panels care.
+//! Formats of values, and the types of columns that panels distinguish.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How values are written.
+/// Format of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Format {
-    /// As it is.
+    /// Unformatted.
     Text,
-    /// With separators between thousands and up to three decimals.
+    /// Thousands separators and up to three decimals.
     Number,
     /// Without decimals.
     Integer,
-    /// With one decimal.
+    /// One decimal.
     Decimal1,
-    /// With two decimals.
+    /// Two decimals.
     Decimal2,
     /// `1.2k`, `3.4M`.
     Compact,
-    /// A ratio as percents: `0.123` is `12%`.
+    /// A ratio as a percentage: `0.123` is `12%`.
     Percent,
-    /// A ratio as percents with one decimal: `0.123` is `12.3%`.
+    /// A ratio as a percentage with one decimal: `0.123` is `12.3%`.
     Percent1,
     /// US dollars and cents.
     Usd,
@@ -43,7 +43,7 @@ pub enum Format {
     DurationMs,
     /// A day.
     Date,
-    /// A day with the time of day.
+    /// A date with time of day.
     Datetime,
     /// A time of day.
     Time,
@@ -53,17 +53,17 @@ pub enum Format {
     Year,
 }
 
-/// What a column holds, as far as panels care.
+/// Kinds of column types that panels distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueClass {
     Number,
-    /// A day, a time of day, or both.
+    /// A date, a time of day, or both.
     Time,
     Other,
 }
 
 impl ValueClass {
-    /// Of a type by our name of it (`int64`, `decimal(10,2)`) or, where there is none, DuckDB's (`HUGEINT`).
+    /// Of a type by its config name (`int64`, `decimal(10,2)`) or, if there is none, DuckDB's (`HUGEINT`).
     pub fn of(ty: &str) -> Self {
         let ty = ty.to_ascii_lowercase();
         let base = ty.split('(').next().unwrap_or_default();
@@ -80,7 +80,7 @@ impl ValueClass {
 }
 
 impl Format {
-    /// What a column must hold to be written so; `None`: anything.
+    /// The kind of column that the format requires; `None`: any.
     pub fn needs(self) -> Option<ValueClass> {
         match self {
             Self::Text | Self::Year => None,

@@ -1,4 +1,4 @@
-//! Limits of dashboards; those of people's documents are in the JSON Schema.
+//! Limits of dashboards; those of documents are in the JSON Schema.
 
 /// Largest text of a dashboard, in bytes.
 pub const YAML_BYTES_MAX: usize = 256 << 10;
@@ -36,12 +36,12 @@ pub const FIELD_CHARS_MAX: usize = 256;
 pub const FIELDS_MAX: usize = 100;
 /// Options of a parameter, in the document or from a query.
 pub const OPTIONS_MAX: usize = 1_000;
-/// Values chosen of one parameter.
+/// Chosen values of one parameter.
 pub const CHOICES_MAX: usize = 1_000;
 /// Longest text given for a parameter, in characters.
 pub const VALUE_CHARS_MAX: usize = 4_096;
 /// Columns of the grid of panels.
 pub const GRID_COLUMNS: u8 = 12;
-/// Least and greatest height of a panel, in CSS pixels.
+/// Minimum and maximum height of a panel, in CSS pixels.
 pub const HEIGHT_PX_MIN: u16 = 40;
 pub const HEIGHT_PX_MAX: u16 = 4_000;

@@ -1,8 +1,8 @@
 //! Dashboards, version 2: the document ([`DashboardDocument`]), its problems ([`examine`]), chosen parameters
 //! ([`ParamSettings`]), and the statements of its panels.
 //!
-//! Invariants: the stored text is read and never rewritten. A parameter's value is bound to a statement, never put into
-//! its text.
+//! Invariants: the stored text is read and never rewritten. A parameter's value is bound to a statement, never inserted
+//! into its text.
 
 mod bind;
 mod document;

@@ -1,19 +1,19 @@
-//! The columns that panels and options need of a query's result.
+//! The columns of a query's result that panels and options require.
 
 use super::format::Format;
 use super::format::ValueClass;
 use super::panel::{Aggregate, Field, Panel};
 use super::param::OptionsQuery;
 
-/// A column that is named somewhere.
+/// A reference to a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Need {
-    /// Where it is named, relative to its panel or parameter (a JSON Pointer).
+    /// The position of the reference, relative to its panel or parameter (a JSON Pointer).
     pub at: String,
     pub column: String,
-    /// What it must hold; `None`: anything.
+    /// The required kind of column; `None`: any.
     pub family: Option<ValueClass>,
-    /// What it is needed for, as a message says it.
+    /// The use of the column, for messages.
     pub purpose: &'static str,
 }
 
@@ -29,7 +29,7 @@ impl Needs {
         self.add(at, column, None, "");
     }
 
-    /// `least`: what its use needs besides its format.
+    /// `least`: the kind that the use requires, whatever the format.
     fn field(&mut self, at: &str, field: &Field, least: Option<ValueClass>) {
         let at = match field {
             Field::Name(_) => at.to_owned(),
@@ -40,8 +40,8 @@ impl Needs {
 
     fn formatted(&mut self, at: &str, column: &str, format: Option<Format>, least: Option<ValueClass>) {
         match (least, format.and_then(Format::needs)) {
-            (Some(family), _) => self.add(at, column, Some(family), "it is drawn or summed up"),
-            (None, Some(family)) => self.add(at, column, Some(family), "its format says so"),
+            (Some(family), _) => self.add(at, column, Some(family), "it is drawn or aggregated"),
+            (None, Some(family)) => self.add(at, column, Some(family), "its format requires it"),
             (None, None) => self.named(at, column),
         }
     }
@@ -58,11 +58,11 @@ impl Needs {
         }
     }
 
-    /// A column of which an aggregate is made.
+    /// A column that is aggregated.
     fn aggregate(&mut self, at: &str, column: &str, aggregate: Aggregate, format: Option<Format>) {
         match aggregate {
             Aggregate::Sum | Aggregate::Avg | Aggregate::Median => {
-                self.add(at, column, Some(ValueClass::Number), "it is summed up");
+                self.add(at, column, Some(ValueClass::Number), "it is aggregated");
             }
             Aggregate::Count | Aggregate::CountDistinct => self.named(at, column),
             Aggregate::Min | Aggregate::Max | Aggregate::First | Aggregate::Last => {
@@ -74,7 +74,7 @@ impl Needs {
 
 const NUMBER: Option<ValueClass> = Some(ValueClass::Number);
 
-/// The columns that a panel needs.
+/// The columns that a panel requires.
 pub fn needs(panel: &Panel) -> Vec<Need> {
     let mut needs = Needs::default();
     match panel {
@@ -109,7 +109,7 @@ pub fn needs(panel: &Panel) -> Vec<Need> {
             needs.field("/y", &panel.y, None);
             needs.optional("/series", panel.series.as_ref());
             if let Some(size) = &panel.size {
-                needs.add("/size", size, NUMBER, "it is drawn or summed up");
+                needs.add("/size", size, NUMBER, "it is drawn or aggregated");
             }
             needs.optional("/label", panel.label.as_ref());
         }
@@ -131,10 +131,10 @@ pub fn needs(panel: &Panel) -> Vec<Need> {
     needs.0
 }
 
-/// The columns that options need.
+/// The columns that options require.
 pub(super) fn options_needs(options: &OptionsQuery) -> Vec<Need> {
     let mut needs = Needs::default();
-    // A value that isn't named is the column `value`.
+    // The default is the column `value`.
     needs.named("/options/value", &options.value);
     needs.optional("/options/label", options.label.as_ref());
     needs.0

@@ -1,4 +1,4 @@
-//! Panels as people write them.
+//! Panels of a dashboard document.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use super::format::Format;
 use super::limits::*;
 use crate::domain::name::SLUG_PATTERN;
 
-/// Declares the kinds of panel, with the fields that all have.
+/// Declares the kinds of panel, with their common fields.
 macro_rules! panels {
     ($($(#[$doc:meta])* $kind:ident => $name:ident { $($(#[$field_doc:meta])* $field:ident: $ty:ty,)* })*) => {
         $(
@@ -22,15 +22,15 @@ macro_rules! panels {
                 #[serde(default)]
                 #[schemars(length(max = TITLE_CHARS_MAX))]
                 pub title: String,
-                /// Shown on request.
+                /// Description, shown on request.
                 #[serde(default)]
                 #[schemars(length(max = DESCRIPTION_CHARS_MAX))]
                 pub description: String,
-                /// How many of the 12 columns it takes; a row that has no room for it is full.
+                /// Width in columns of the 12-column grid; a panel that doesn't fit starts a new row.
                 #[serde(default = "all_columns")]
                 #[schemars(range(min = 1, max = GRID_COLUMNS))]
                 pub width: u8,
-                /// In CSS pixels; none: what its kind needs.
+                /// Height in CSS pixels; default: depends on the kind.
                 #[serde(default)]
                 #[schemars(range(min = HEIGHT_PX_MIN, max = HEIGHT_PX_MAX))]
                 pub height: Option<u16>,
@@ -59,15 +59,15 @@ panels! {
     Kpi => KpiPanel {
         /// The query's name.
         query: String,
-        /// The number: an aggregate over all rows of the query, or the first row's.
+        /// The value: an aggregate over all rows of the query, or the first row's value.
         value: Measure,
-        /// Shows beside it what the query gives for another range of days.
+        /// Also shows the value for a comparison date range.
         #[serde(default)]
         compare: Option<Compare>,
-        /// The date range that is another for `compare`; needed if the query takes several.
+        /// The date range that `compare` shifts; required if the query uses several.
         #[serde(default)]
         compare_param: Option<String>,
-        /// Which way is good.
+        /// Which direction counts as good.
         #[serde(default)]
         better: Better,
     }
@@ -78,44 +78,44 @@ panels! {
         /// The column along the x axis.
         #[schemars(length(min = 1, max = FIELD_CHARS_MAX))]
         x: String,
-        /// The columns of numbers; a line each.
+        /// The numeric columns; one line each.
         #[schemars(length(min = 1, max = FIELDS_MAX))]
         y: Vec<Field>,
-        /// A column by whose values each line is split.
+        /// A column that splits each line by its values.
         #[serde(default)]
         #[schemars(length(min = 1, max = FIELD_CHARS_MAX))]
         series: Option<String>,
-        /// How numbers are written where a column doesn't say.
+        /// Format of columns without a format of their own.
         #[serde(default)]
         format: Option<Format>,
-        /// Draws also what the query gives for another range of days.
+        /// Also draws the values for a comparison date range.
         #[serde(default)]
         compare: Option<Compare>,
-        /// The date range that is another for `compare`; needed if the query takes several.
+        /// The date range that `compare` shifts; required if the query uses several.
         #[serde(default)]
         compare_param: Option<String>,
-        /// Whether nulls are bridged.
+        /// Whether lines connect across nulls.
         #[serde(default)]
         connect_nulls: bool,
     }
-    /// Lines that are filled below.
+    /// Lines with a filled area below.
     Area => AreaPanel {
         /// The query's name.
         query: String,
         /// The column along the x axis.
         #[schemars(length(min = 1, max = FIELD_CHARS_MAX))]
         x: String,
-        /// The columns of numbers; an area each.
+        /// The numeric columns; one area each.
         #[schemars(length(min = 1, max = FIELDS_MAX))]
         y: Vec<Field>,
-        /// A column by whose values each area is split.
+        /// A column that splits each area by its values.
         #[serde(default)]
         #[schemars(length(min = 1, max = FIELD_CHARS_MAX))]
         series: Option<String>,
-        /// Whether areas stand on each other.
+        /// Whether areas are stacked.
         #[serde(default)]
         stacked: bool,
-        /// How numbers are written where a column doesn't say.
+        /// Format of columns without a format of their own.
         #[serde(default)]
         format: Option<Format>,
     }
@@ -123,29 +123,29 @@ panels! {
     Bar => BarPanel {
         /// The query's name.
         query: String,
-        /// The column of what bars stand for.
+        /// The column of categories.
         #[schemars(length(min = 1, max = FIELD_CHARS_MAX))]
         x: String,
-        /// The columns of numbers; a bar each.
+        /// The numeric columns; one bar each.
         #[schemars(length(min = 1, max = FIELDS_MAX))]
         y: Vec<Field>,
-        /// A column by whose values each bar is split.
+        /// A column that splits each bar by its values.
         #[serde(default)]
         #[schemars(length(min = 1, max = FIELD_CHARS_MAX))]
         series: Option<String>,
-        /// Whether bars stand on each other.
+        /// Whether bars are stacked.
         #[serde(default)]
         stacked: bool,
-        /// Whether bars lie.
+        /// Whether bars are horizontal.
         #[serde(default)]
         horizontal: bool,
-        /// How numbers are written where a column doesn't say.
+        /// Format of columns without a format of their own.
         #[serde(default)]
         format: Option<Format>,
-        /// Draws also what the query gives for another range of days.
+        /// Also draws the values for a comparison date range.
         #[serde(default)]
         compare: Option<Compare>,
-        /// The date range that is another for `compare`; needed if the query takes several.
+        /// The date range that `compare` shifts; required if the query uses several.
         #[serde(default)]
         compare_param: Option<String>,
     }
@@ -153,16 +153,16 @@ panels! {
     Pie => PiePanel {
         /// The query's name.
         query: String,
-        /// The column of what parts stand for.
+        /// The column of categories.
         #[schemars(length(min = 1, max = FIELD_CHARS_MAX))]
         x: String,
-        /// The column of numbers.
+        /// The numeric column.
         y: Field,
         /// Whether it is a ring.
         #[serde(default)]
         donut: bool,
     }
-    /// A point for each row.
+    /// One point per row.
     Scatter => ScatterPanel {
         /// The query's name.
         query: String,
@@ -170,15 +170,15 @@ panels! {
         x: Field,
         /// The column along the y axis.
         y: Field,
-        /// A column by whose values points are coloured.
+        /// A column that sets the points' colours.
         #[serde(default)]
         #[schemars(length(min = 1, max = FIELD_CHARS_MAX))]
         series: Option<String>,
-        /// A column of numbers that gives the points' sizes.
+        /// A numeric column that sets the points' sizes.
         #[serde(default)]
         #[schemars(length(min = 1, max = FIELD_CHARS_MAX))]
         size: Option<String>,
-        /// A column that names the points.
+        /// A column with the points' names.
         #[serde(default)]
         #[schemars(length(min = 1, max = FIELD_CHARS_MAX))]
         label: Option<String>,
@@ -193,26 +193,26 @@ panels! {
         /// The column along the y axis.
         #[schemars(length(min = 1, max = FIELD_CHARS_MAX))]
         y: String,
-        /// The column of numbers that gives the colours.
+        /// The numeric column that sets the colours.
         value: Field,
     }
     /// The rows of a query.
     Table => TablePanel {
         /// The query's name.
         query: String,
-        /// The columns; none: all of the query's.
+        /// The columns; default: all columns of the query.
         #[serde(default)]
         #[schemars(length(max = FIELDS_MAX))]
         columns: Vec<Field>,
     }
-    /// Aggregates by the values of some columns, down and across.
+    /// Aggregates grouped by the values of some columns, as rows and as columns.
     Pivot => PivotPanel {
         /// The query's name.
         query: String,
-        /// The columns whose values stand down the side.
+        /// The columns whose values become rows.
         #[schemars(length(min = 1, max = 8))]
         rows: Vec<Field>,
-        /// The columns whose values stand across the top.
+        /// The columns whose values become columns.
         #[serde(default)]
         #[schemars(length(max = 8))]
         columns: Vec<Field>,
@@ -222,7 +222,7 @@ panels! {
     }
     /// A text.
     Markdown => MarkdownPanel {
-        /// The text, in CommonMark; HTML in it is shown as text.
+        /// The text, in CommonMark; HTML is shown as text.
         #[schemars(length(max = MARKDOWN_CHARS_MAX))]
         text: String,
     }
@@ -232,7 +232,7 @@ fn all_columns() -> u8 {
     GRID_COLUMNS
 }
 
-/// A column of a result, by its name alone or with how it is shown.
+/// A column of a result: its name, or an object with display options.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Field {
@@ -257,33 +257,33 @@ impl Field {
     }
 }
 
-/// A column of a result with how it is shown.
+/// A column of a result with display options.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ShownField {
     /// The column's name.
     #[schemars(length(min = 1, max = FIELD_CHARS_MAX))]
     pub field: String,
-    /// What people read; the column's name if it has none.
+    /// Label; default: the column's name.
     #[serde(default)]
     #[schemars(length(max = TITLE_CHARS_MAX))]
     pub title: String,
-    /// How its values are written.
+    /// Format of its values.
     #[serde(default)]
     pub format: Option<Format>,
 }
 
-/// A number made of a column.
+/// A number computed from a column.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Measure {
     /// The column's name.
     #[schemars(length(min = 1, max = FIELD_CHARS_MAX))]
     pub field: String,
-    /// The aggregate over all rows; none: the first row's value.
+    /// The aggregate over all rows; default: the first row's value.
     #[serde(default)]
     pub aggregate: Option<Aggregate>,
-    /// How it is written.
+    /// Format of the number.
     #[serde(default)]
     pub format: Option<Format>,
 }
@@ -298,16 +298,16 @@ pub struct PivotMeasure {
     /// The aggregate of its values.
     #[serde(default)]
     pub aggregate: Aggregate,
-    /// What people read.
+    /// Label.
     #[serde(default)]
     #[schemars(length(max = TITLE_CHARS_MAX))]
     pub title: String,
-    /// How it is written.
+    /// Format of the values.
     #[serde(default)]
     pub format: Option<Format>,
 }
 
-/// Aggregates the values of a column, without nulls.
+/// Aggregates the non-null values of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Aggregate {
@@ -319,23 +319,23 @@ pub enum Aggregate {
     Median,
     Count,
     CountDistinct,
-    /// Of the first row.
+    /// Value of the first row.
     First,
-    /// Of the last row.
+    /// Value of the last row.
     Last,
 }
 
-/// Which other range of days is compared with.
+/// The date range to compare with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Compare {
-    /// As many days, just before.
+    /// The same number of days immediately before.
     PreviousPeriod,
     /// The same days a year before.
     PreviousYear,
 }
 
-/// Which way a number should go.
+/// Which direction of a number counts as good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Better {
@@ -346,7 +346,7 @@ pub enum Better {
 }
 
 impl Panel {
-    /// The name of its query; a text has none.
+    /// The name of its query; a text panel has none.
     pub fn query(&self) -> Option<&str> {
         match self {
             Self::Kpi(panel) => Some(&panel.query),
@@ -362,7 +362,7 @@ impl Panel {
         }
     }
 
-    /// What it compares with, and the date range that it names for it.
+    /// The comparison, and the date range that the panel names for it.
     pub fn compare(&self) -> (Option<Compare>, Option<&str>) {
         match self {
             Self::Kpi(panel) => (panel.compare, panel.compare_param.as_deref()),

@@ -1,4 +1,4 @@
-//! Parameters as people write them.
+//! Parameters of a dashboard document.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::limits::*;
 use super::preset::{DayPreset, RangePreset};
 
-/// Declares the kinds of parameter, with the fields that all have.
+/// Declares the kinds of parameter, with their common fields.
 macro_rules! params {
     ($($(#[$doc:meta])* $kind:ident => $name:ident { $($(#[$field_doc:meta])* $field:ident: $ty:ty,)* })*) => {
         $(
@@ -14,18 +14,18 @@ macro_rules! params {
             #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
             #[serde(deny_unknown_fields)]
             pub struct $name {
-                /// By which queries know it: 1 to 63 of a-z, 0-9 and `_`, starting with a letter.
+                /// Name for use in queries: 1 to 63 of a-z, 0-9 and `_`, starting with a letter.
                 #[schemars(length(min = 1, max = NAME_BYTES_MAX), pattern("^[a-z][a-z0-9_]*$"))]
                 pub name: String,
-                /// What people read; its name if it has none.
+                /// Label; default: the name.
                 #[serde(default)]
                 #[schemars(length(max = TITLE_CHARS_MAX))]
                 pub title: String,
-                /// What it is for.
+                /// Description of the parameter.
                 #[serde(default)]
                 #[schemars(length(max = DESCRIPTION_CHARS_MAX))]
                 pub description: String,
-                /// The column that it is about: what an editor offers values of. Queries don't depend on it.
+                /// The column that an editor suggests values from. Queries don't depend on it.
                 #[serde(default)]
                 #[schemars(length(min = 1, max = FIELD_CHARS_MAX))]
                 pub column_hint: Option<String>,
@@ -41,12 +41,12 @@ macro_rules! params {
         }
 
         impl Param {
-            /// By which queries know it.
+            /// Name for use in queries.
             pub fn name(&self) -> &str {
                 match self { $(Self::$kind(param) => &param.name,)* }
             }
 
-            /// The column that it is about.
+            /// The column that values are suggested from.
             pub fn column_hint(&self) -> Option<&str> {
                 match self { $(Self::$kind(param) => param.column_hint.as_deref(),)* }
             }
@@ -55,7 +55,7 @@ macro_rules! params {
 }
 
 impl Param {
-    /// The names by which queries take it.
+    /// The names of its placeholders in queries.
     pub(super) fn placeholders(&self) -> Vec<String> {
         match self {
             Self::Text(_) | Self::Number(_) | Self::Select(_) | Self::Date(_) => vec![self.name().to_owned()],
@@ -73,7 +73,7 @@ impl Param {
 }
 
 impl OptionDocument {
-    /// The value that queries get.
+    /// A text.
     pub(super) fn value(&self) -> &Scalar {
         match self {
             Self::Labelled(option) => &option.value,
@@ -85,73 +85,73 @@ impl OptionDocument {
 params! {
     /// A text.
     Text => TextParam {
-        /// The default; none: null.
+        /// Default value; default: null.
         #[serde(default)]
         #[schemars(length(max = VALUE_CHARS_MAX))]
         default: Option<String>,
-        /// Shown where nothing is chosen.
+        /// Shown while the field is empty.
         #[serde(default)]
         #[schemars(length(max = TITLE_CHARS_MAX))]
         placeholder: String,
     }
     /// A number: a DOUBLE, or a BIGINT with `integer`.
     Number => NumberParam {
-        /// The default; none: null.
+        /// Default value; default: null.
         #[serde(default)]
         default: Option<f64>,
-        /// The least that can be chosen.
+        /// Minimum.
         #[serde(default)]
         min: Option<f64>,
-        /// The greatest that can be chosen.
+        /// Maximum.
         #[serde(default)]
         max: Option<f64>,
-        /// From one choice to the next.
+        /// Step between choices.
         #[serde(default)]
         #[schemars(extend("exclusiveMinimum" = 0))]
         step: Option<f64>,
-        /// Whole numbers only.
+        /// Accepts whole numbers only.
         #[serde(default)]
         integer: bool,
     }
-    /// One of several values, or, with `multiple`, some of them: a list. Nothing chosen is null.
+    /// One of several values, or, with `multiple`, a list of them. No choice is null.
     Select => SelectParam {
         /// The options.
         options: Options,
-        /// The default; with `multiple` a list.
+        /// Default value; with `multiple` a list.
         #[serde(default)]
         default: Option<Choice>,
-        /// Whether several can be chosen.
+        /// Whether several values can be chosen.
         #[serde(default)]
         multiple: bool,
     }
     /// A day.
     Date => DateParam {
-        /// A day (`2013-01-31`), or one by its distance from today (UTC); none: null.
+        /// Default: a day (`2013-01-31`), or its distance from today (UTC); null if it is missing.
         #[serde(default)]
         default: Option<DayDefault>,
-        /// The first day that can be chosen.
+        /// The earliest day.
         #[serde(default)]
         #[schemars(pattern("^[0-9]{4}-[0-9]{2}-[0-9]{2}$"))]
         min: Option<String>,
-        /// The last day that can be chosen.
+        /// The latest day.
         #[serde(default)]
         #[schemars(pattern("^[0-9]{4}-[0-9]{2}-[0-9]{2}$"))]
         max: Option<String>,
     }
     /// Days from `$name_start` to `$name_end`, both included.
     DateRange => DateRangeParam {
-        /// A preset, or a first and a last day; none: null.
+        /// Default: a preset, or a first and a last day; null if it is missing.
         #[serde(default)]
         default: Option<RangeDefault>,
-        /// The presets that are offered; none: all of them.
+        /// The presets to offer; default: all.
         #[serde(default)]
         #[schemars(length(max = 32))]
         presets: Vec<RangePreset>,
-        /// The first day that can be chosen.
+        /// The earliest day.
         #[serde(default)]
         #[schemars(pattern("^[0-9]{4}-[0-9]{2}-[0-9]{2}$"))]
         min: Option<String>,
-        /// The last day that can be chosen.
+        /// The latest day.
         #[serde(default)]
         #[schemars(pattern("^[0-9]{4}-[0-9]{2}-[0-9]{2}$"))]
         max: Option<String>,
@@ -172,19 +172,19 @@ pub enum Options {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum OptionDocument {
-    /// A value with what people read for it.
+    /// A value with a label.
     Labelled(LabelledOption),
-    /// A value that people read as it is.
+    /// A value that is its own label.
     Value(Scalar),
 }
 
-/// A value with what people read for it.
+/// A value with a label.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LabelledOption {
-    /// What queries get.
+    /// The value for queries.
     pub value: Scalar,
-    /// What people read.
+    /// Label.
     #[schemars(length(max = TITLE_CHARS_MAX))]
     pub label: String,
 }
@@ -199,7 +199,7 @@ pub struct OptionsQuery {
     #[serde(default = "value_column")]
     #[schemars(length(min = 1, max = FIELD_CHARS_MAX))]
     pub value: String,
-    /// The column of what people read; none: the values themselves.
+    /// The column of the labels; default: the values themselves.
     #[serde(default)]
     #[schemars(length(min = 1, max = FIELD_CHARS_MAX))]
     pub label: Option<String>,
@@ -219,7 +219,7 @@ pub enum Scalar {
     Text(#[schemars(length(max = VALUE_CHARS_MAX))] String),
 }
 
-/// What is chosen of a select.
+/// The chosen value of a select.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Choice {

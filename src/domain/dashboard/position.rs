@@ -1,4 +1,4 @@
-//! Positions of a document's nodes in its text, and of places within a node's text.
+//! Positions of a document's nodes in its text, and of offsets within a node's text.
 
 use serde_saphyr::granit_parser::ScalarStyle;
 
@@ -37,14 +37,14 @@ impl SourceText {
         name.unwrap_or(node.position)
     }
 
-    /// Maps a position within a node's text to the document; the node's own position if that is unknown.
+    /// Maps an offset within a node's text to a position in the document; the node's own position if that is unknown.
     pub(super) fn position_within(&self, pointer: &str, line: u32, column: u32) -> Position {
         let Some(root) = &self.root else { return Position::START };
         let (node, _) = root.find(pointer);
         let NodeContent::Scalar(_, style) = &node.content else { return node.position };
         let inner = match style {
             ScalarStyle::Literal => self.position_in_block(node.position, line, column),
-            // Exact for a quoted text of one line without escapes, a guess for others.
+            // Exact for a quoted text of one line without escapes, approximate for others.
             ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted if line == 1 => {
                 Some(Position { line: node.position.line, column: node.position.column + column })
             }

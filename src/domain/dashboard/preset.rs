@@ -17,7 +17,7 @@ pub enum DayPreset {
     StartOfYear,
 }
 
-/// A range of days by its distance from today; weeks begin on Monday. What isn't named as past includes today.
+/// A range of days by its distance from today; weeks begin on Monday. Presets other than past ones include today.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RangePreset {
@@ -77,7 +77,7 @@ fn back(day: NaiveDate, days: u64) -> NaiveDate {
     day.checked_sub_days(Days::new(days)).unwrap_or(day)
 }
 
-/// `count` months that begin at `start`.
+/// `count` months, starting at `start`.
 fn months(start: NaiveDate, count: u32) -> DayRange {
     let next = start.checked_add_months(Months::new(count)).unwrap_or(start);
     DayRange { start, end: back(next, 1) }
@@ -136,13 +136,13 @@ impl DayRange {
         }
     };
 
-    /// As many days, just before; `None` if there aren't as many.
+    /// The same number of days immediately before; `None` if that is out of range.
     pub fn previous_period(self) -> Option<Self> {
         let days = Days::new(u64::try_from((self.end - self.start).num_days()).ok()? + 1);
         Self { start: self.start.checked_sub_days(days)?, end: self.end.checked_sub_days(days)? }.if_in_bounds()
     }
 
-    /// The same days a year before; `None` if there is none.
+    /// The same days a year before; `None` if that is out of range.
     pub fn previous_year(self) -> Option<Self> {
         let year = Months::new(12);
         Self { start: self.start.checked_sub_months(year)?, end: self.end.checked_sub_months(year)? }.if_in_bounds()
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn presets_are_whole_days_around_today() {
-        // A Sunday, and a day that not every month has.
+        // A Sunday, and a day of month that not every month has.
         let today = day("2024-03-31");
         for (preset, start, end) in [
             (RangePreset::Today, "2024-03-31", "2024-03-31"),

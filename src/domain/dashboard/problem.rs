@@ -17,7 +17,7 @@ pub enum DashboardProblemKind {
     WrongType,
     InvalidValue,
     Duplicate,
-    /// More of something than is allowed.
+    /// More of something than the limit.
     Limit,
     /// The document has no such query.
     UnknownQuery,
@@ -29,12 +29,12 @@ pub enum DashboardProblemKind {
     TypeMismatch,
     /// A query can't be bound to the pipeline's tables.
     InvalidSql,
-    /// Nothing uses it: a warning.
+    /// It is unused: a warning.
     Unused,
 }
 
 impl DashboardProblemKind {
-    /// The name in an answer.
+    /// The name in an API response.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Syntax => "syntax",

@@ -1,4 +1,4 @@
-//! Checks references between the parts of a document: names must exist, be unique, and fit.
+//! Checks references between the parts of a document: names must exist, be unique, and have the right type.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ use super::statements::ranges_of;
 use super::yaml::child;
 use crate::domain::text::{Position, did_you_mean, quoted, suggest};
 
-/// Adds the problems between the parts.
+/// Adds the problems of references.
 pub(super) fn check(examined: &mut ExaminedDashboard, names: &Names) {
     let dashboard = examined.dashboard.clone();
     let mut placeholders: Vec<(String, usize)> = Vec::new();
@@ -24,7 +24,7 @@ pub(super) fn check(examined: &mut ExaminedDashboard, names: &Names) {
         let at = format!("/params/{index}");
         for name in param.placeholders() {
             if !taken.insert(name.clone()) {
-                let message = format!("another parameter gives `${name}` already");
+                let message = format!("another parameter already defines `${name}`");
                 examined.add(DashboardProblemKind::Duplicate, &format!("{at}/name"), message);
             }
             placeholders.push((name, *index));
@@ -83,16 +83,16 @@ fn warn_of_unused(
     names: &Names,
     dashboard: &Dashboard,
 ) {
-    // Parts with problems may use the others.
+    // Parts with problems may reference the others.
     if !examined.problems.is_empty() || names.queries.len() != dashboard.queries.len() {
         return;
     }
     for (index, param) in dashboard.params.iter().filter(|(index, _)| !used.contains(index)) {
-        let message = format!("no query takes the parameter `{}`", param.name());
+        let message = format!("no query uses the parameter `{}`", param.name());
         examined.warn(DashboardProblemKind::Unused, &format!("/params/{index}"), message);
     }
     for query in dashboard.queries.iter().filter(|query| !asked.contains(query.name.as_str())) {
-        let message = format!("nothing shows the query `{}`", query.name);
+        let message = format!("no panel uses the query `{}`", query.name);
         examined.warn(DashboardProblemKind::Unused, &child("/queries", &query.name), message);
     }
 }
@@ -119,9 +119,9 @@ fn unknown_placeholder(
 ) {
     let name = &placeholder.name;
     let (kind, message) = if name.is_empty() || name.bytes().all(|b| b.is_ascii_digit()) {
-        (DashboardProblemKind::InvalidSql, "parameters are taken by name, such as `$period_start`".to_owned())
+        (DashboardProblemKind::InvalidSql, "use parameters by name, such as `$period_start`".to_owned())
     } else if names.params.contains(name) {
-        let message = format!("`{name}` is a date range: take it by `${name}_start` and `${name}_end`");
+        let message = format!("`{name}` is a date range: use `${name}_start` and `${name}_end`");
         (DashboardProblemKind::UnknownParam, message)
     } else {
         let hint = did_you_mean(suggest(name, known.iter().map(|(name, _)| name.as_str())));
@@ -132,7 +132,7 @@ fn unknown_placeholder(
     examined.add_at(kind, &at, message, position);
 }
 
-/// The position in the document of a byte of a query's SQL.
+/// The position in the document of a byte offset in a query's SQL.
 fn position_in_sql(examined: &ExaminedDashboard, query: &str, sql: &str, byte: usize) -> Position {
     let Position { line, column } = Position::of_byte(sql, byte);
     examined.source.position_within(&format!("{query}/sql"), line, column)
@@ -150,7 +150,7 @@ fn check_compare(examined: &mut ExaminedDashboard, at: &str, panel: &Panel) {
     let at = |field: &str| format!("{at}/{field}");
     if compare.is_none() {
         if named.is_some() {
-            let message = "`compare_param` is of no use without `compare`";
+            let message = "`compare_param` has no effect without `compare`";
             examined.add(DashboardProblemKind::InvalidValue, &at("compare_param"), message);
         }
         return;
@@ -161,16 +161,16 @@ fn check_compare(examined: &mut ExaminedDashboard, at: &str, panel: &Panel) {
     let name = query.name.clone();
     match named {
         None if ranges.is_empty() => {
-            let message = format!("the query `{name}` takes no date range that could be another");
+            let message = format!("the query `{name}` uses no date range to compare");
             examined.add(DashboardProblemKind::InvalidValue, &at("compare"), message);
         }
         None if ranges.len() > 1 => {
-            let message = format!("the query `{name}` takes several date ranges: name one by `compare_param`");
+            let message = format!("the query `{name}` uses several date ranges: choose one with `compare_param`");
             examined.add(DashboardProblemKind::InvalidValue, &at("compare"), message);
         }
         Some(param) if !ranges.contains(&param) => {
             let hint = did_you_mean(suggest(param, ranges.iter().copied()));
-            let message = format!("the query `{name}` takes no date range {}{hint}", quoted(param));
+            let message = format!("the query `{name}` uses no date range {}{hint}", quoted(param));
             examined.add(DashboardProblemKind::UnknownParam, &at("compare_param"), message);
         }
         None | Some(_) => {}
@@ -216,7 +216,7 @@ fn check_select(examined: &mut ExaminedDashboard, at: &str, param: &SelectParam,
     if let Some(options) = &listed {
         for (index, option) in options.iter().enumerate() {
             if options[..index].iter().any(|earlier| same_scalar(earlier, option)) {
-                let message = "an option before it has the same value";
+                let message = "an earlier option has the same value";
                 examined.add(DashboardProblemKind::Duplicate, &format!("{at}/options/{index}"), message);
             }
         }
@@ -239,7 +239,7 @@ fn check_select(examined: &mut ExaminedDashboard, at: &str, param: &SelectParam,
         examined.add(
             DashboardProblemKind::InvalidValue,
             &format!("{at}/default"),
-            "the default is none of the options",
+            "the default is not one of the options",
         );
     }
 }
@@ -250,11 +250,7 @@ fn days<'a>(examined: &mut ExaminedDashboard, fields: &[(String, Option<&'a str>
         let text = (*text)?;
         let day = parse_day(text);
         if day.is_none() {
-            examined.add(
-                DashboardProblemKind::InvalidValue,
-                at,
-                format!("{} is not a day of the calendar", quoted(text)),
-            );
+            examined.add(DashboardProblemKind::InvalidValue, at, format!("{} is not a valid date", quoted(text)));
         }
         day
     };
@@ -305,7 +301,7 @@ fn in_order(
     if let (Some(first), Some(last)) = (first, last)
         && first > last
     {
-        let message = format!("expected a day from `{first}` on, found `{last}`");
+        let message = format!("expected a day not before `{first}`, found `{last}`");
         examined.add(DashboardProblemKind::InvalidValue, at, message);
     }
 }

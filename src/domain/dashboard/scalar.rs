@@ -1,4 +1,4 @@
-//! What a plain scalar means, by the core schema of YAML 1.2: `no` and `off` are text.
+//! Resolves plain scalars by the core schema of YAML 1.2: `no` and `off` are text.
 
 use serde_json::{Number, Value};
 
@@ -24,7 +24,7 @@ pub(super) fn resolve(text: &str) -> Resolved {
     })
 }
 
-/// The tag that a scalar's value has by itself.
+/// The tag of a scalar's value.
 pub(super) fn tag_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -37,7 +37,7 @@ pub(super) fn tag_of(value: &Value) -> &'static str {
     }
 }
 
-/// A number, `Some(None)` if it is not finite, `None` if the text is none.
+/// A number, `Some(None)` if it is not finite, `None` if the text is not a number.
 fn number(text: &str) -> Option<Option<Number>> {
     for (prefix, radix) in [("0o", 8), ("0x", 16)] {
         if let Some(digits) = text.strip_prefix(prefix) {

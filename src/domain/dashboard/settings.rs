@@ -11,7 +11,7 @@ use super::param::{
 use super::preset::{DayPreset, DayRange, RangePreset};
 use crate::domain::text::{did_you_mean, quoted, suggest};
 
-/// A value that is bound to a statement.
+/// A value for a statement's placeholder.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BoundValue {
     Null,
@@ -23,15 +23,15 @@ pub enum BoundValue {
     List(Vec<BoundValue>),
 }
 
-/// The choice of one parameter.
+/// The chosen value of one parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Setting {
     Value(BoundValue),
-    /// With its preset, if it comes from one.
+    /// With its preset, if one was chosen.
     Range(Option<(DayRange, Option<RangePreset>)>),
 }
 
-/// The choice of each parameter, in the document's order.
+/// The chosen value of each parameter, in the document's order.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ParamSettings(Vec<(String, Setting)>);
 
@@ -67,7 +67,7 @@ impl ParamSettings {
         if wrong.is_empty() { Ok(Self(settings)) } else { Err(wrong) }
     }
 
-    /// The defaults, or else a value of the right type, for statements that are bound but not run.
+    /// The defaults, or any value of the right type, for statements that are bound but not run.
     pub fn sample<'a>(params: impl IntoIterator<Item = &'a Param>, today: NaiveDate) -> Self {
         let sample = |param: &Param| match (default_of(param, today), param) {
             (Setting::Value(BoundValue::Null), Param::Number(number)) if number.integer => {
@@ -89,7 +89,7 @@ impl ParamSettings {
         Self(params.into_iter().map(|param| (param.name().to_owned(), sample(param))).collect())
     }
 
-    /// By the names in statements.
+    /// By placeholder name.
     pub fn bound(&self) -> Vec<(String, BoundValue)> {
         let mut all = Vec::new();
         for (name, setting) in &self.0 {
@@ -150,7 +150,7 @@ pub(super) fn parse_day(text: &str) -> Option<NaiveDate> {
     (day >= DayRange::ALL.start && day <= DayRange::ALL.end).then_some(day)
 }
 
-/// Whether two values are the same to a query.
+/// Whether two values are equal for a query.
 pub(super) fn same_scalar(a: &Scalar, b: &Scalar) -> bool {
     let number = |value: &Scalar| match value {
         #[expect(clippy::cast_precision_loss, reason = "both sides lose the same")]
@@ -272,7 +272,7 @@ fn read_scalar(param: &SelectParam, value: &Value) -> Result<BoundValue, String>
     let Options::List(options) = &param.options else { return Ok(bound(&scalar)) };
     match options.iter().map(OptionDocument::value).find(|option| same_scalar(option, &scalar)) {
         Some(option) => Ok(bound(option)),
-        None => Err(format!("{} is none of its options", found(value))),
+        None => Err(format!("{} is not one of its options", found(value))),
     }
 }
 
@@ -321,10 +321,10 @@ fn read_day(value: &Value) -> Result<NaiveDate, String> {
 fn within(day: NaiveDate, min: Option<&String>, max: Option<&String>) -> Result<NaiveDate, String> {
     let limit = |text: Option<&String>| text.and_then(|text| parse_day(text));
     if let Some(min) = limit(min).filter(|min| day < *min) {
-        return Err(format!("expected a day from `{min}` on, found `{day}`"));
+        return Err(format!("expected a day not before `{min}`, found `{day}`"));
     }
     if let Some(max) = limit(max).filter(|max| day > *max) {
-        return Err(format!("expected a day up to `{max}`, found `{day}`"));
+        return Err(format!("expected a day not after `{max}`, found `{day}`"));
     }
     Ok(day)
 }
@@ -359,7 +359,7 @@ fn read_range(param: &DateRangeParam, value: &Value, today: NaiveDate) -> Result
             };
             let (start, end) = (day("start")?, day("end")?);
             if start > end {
-                return Err(format!("expected an `end` from `{start}` on, found `{end}`"));
+                return Err(format!("expected an `end` not before `{start}`, found `{end}`"));
             }
             Ok(Some((DayRange { start, end }, None)))
         }

@@ -1,4 +1,4 @@
-//! What can be seen of a query's text without a parser: the parameters that it takes, and where it ends.
+//! Scans a query's text without a parser: finds its parameters and its end.
 
 /// A parameter in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -9,17 +9,17 @@ pub struct Placeholder {
     pub offset: usize,
 }
 
-/// What [`scan`] sees.
+/// The result of [`scan`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Scanned {
     pub placeholders: Vec<Placeholder>,
     /// Byte offset of the first `;`, or the text's length.
     pub end: usize,
-    /// Byte offset of what follows it, if that is more than blanks and comments.
+    /// Byte offset of further text, unless that is only blanks and comments.
     pub more: Option<usize>,
 }
 
-/// Looks through SQL: strings, quoted names and comments are not parameters.
+/// Scans SQL: `$` in strings, quoted names and comments is not a parameter.
 pub fn scan(sql: &str) -> Scanned {
     let bytes = sql.as_bytes();
     let mut found = Scanned { placeholders: Vec::new(), end: sql.len(), more: None };
@@ -64,7 +64,7 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }
 
-/// Where a word that starts at `at` ends; in names a `$` may stand after the first character.
+/// The end of a word that starts at `at`; in names a `$` may follow the first character.
 fn word_end(bytes: &[u8], at: usize, dollars: bool) -> usize {
     let is_in = |byte: &u8| is_word(*byte) || (dollars && *byte == b'$');
     bytes[at..].iter().position(|byte| !is_in(byte)).map_or(bytes.len(), |length| at + length)

@@ -9,7 +9,7 @@ use super::preset::DayRange;
 use super::settings::{BoundValue, ParamSettings};
 
 impl NamedQuery {
-    /// The chosen values that it takes.
+    /// The chosen values that it uses.
     pub fn bound(&self, settings: &ParamSettings) -> Vec<(String, BoundValue)> {
         settings.bound().into_iter().filter(|(name, _)| self.takes(name)).collect()
     }
@@ -29,7 +29,7 @@ impl Dashboard {
     }
 }
 
-/// The date ranges that a query takes.
+/// The date ranges that a query uses.
 pub(super) fn ranges_of<'a>(dashboard: &'a Dashboard, query: &NamedQuery) -> Vec<&'a str> {
     let takes = |name: &str| query.takes(&format!("{name}_start")) || query.takes(&format!("{name}_end"));
     let ranges = dashboard.params().filter(|param| matches!(param, Param::DateRange(_)));

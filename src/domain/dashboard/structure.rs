@@ -1,4 +1,4 @@
-//! Holds a document against the JSON Schema, and says what doesn't fit in words.
+//! Validates a document against the JSON Schema, and describes violations in words.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -16,10 +16,10 @@ use crate::domain::text::{did_you_mean, list, one_of, quoted, suggest, ticked};
 
 static VALIDATOR: LazyLock<Option<Validator>> = LazyLock::new(|| jsonschema::draft202012::new(schema()).ok());
 
-/// What a day's pattern begins with, wherever the schema has one.
+/// Prefix of the pattern of days in the schema.
 const DAY_PATTERN: &str = "^[0-9]{4}-";
 
-/// Something that doesn't fit.
+/// A violation.
 pub(super) struct StructureFault {
     pub(super) kind: DashboardProblemKind,
     /// A JSON Pointer.
@@ -27,7 +27,7 @@ pub(super) struct StructureFault {
     pub(super) message: String,
 }
 
-/// Everything that doesn't fit the schema.
+/// All violations of the schema.
 pub(super) fn check(value: &Value) -> Vec<StructureFault> {
     let mut findings = Findings(Vec::new());
     if let Some(validator) = VALIDATOR.as_ref() {
@@ -36,7 +36,7 @@ pub(super) fn check(value: &Value) -> Vec<StructureFault> {
         }
     }
     let mut findings = findings.0;
-    // What is of the wrong type fits no other rule either.
+    // A value of the wrong type violates other rules as well: only the type is reported.
     let wrong = findings.iter().filter(|finding| finding.kind == DashboardProblemKind::WrongType);
     let wrong: HashSet<String> = wrong.map(|finding| finding.at.clone()).collect();
     findings.retain(|finding| finding.kind == DashboardProblemKind::WrongType || !wrong.contains(&finding.at));
@@ -113,7 +113,7 @@ impl Findings {
                 };
                 self.add(DashboardProblemKind::InvalidValue, at, expected_found(&expected, value));
             }
-            // The schema is ours and uses no other keyword; should it ever, the document is not waved through.
+            // The schema uses no other keyword; an unknown one must not make the document valid.
             _ => self.add(DashboardProblemKind::InvalidValue, at, error.to_string()),
         }
     }
@@ -131,7 +131,7 @@ impl Findings {
         }
     }
 
-    /// Of several alternatives, speaks of the one that was meant, or says what there would have been.
+    /// For several alternatives, reports the problem of the most likely one, or the alternatives.
     fn branches(&mut self, at: &str, value: &Value, branches: &[Vec<ValidationError<'static>>]) {
         let tag = child(at, "type");
         let speaks_of_tag = |branch: &&Vec<ValidationError<'static>>| {
@@ -173,7 +173,7 @@ impl Findings {
     }
 }
 
-/// What alternatives take.
+/// The types that alternatives accept.
 #[derive(Default)]
 struct Wanted {
     types: Vec<&'static str>,
@@ -181,7 +181,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// The alternative to whose type the value at `at` fits; notes what the others take.
+    /// The alternative whose type the value at `at` has; records the types of the others.
     fn look<'a>(
         &mut self,
         at: &str,

@@ -1,4 +1,4 @@
-//! Documents that are good, and documents with everything that can be wrong with one.
+//! Valid documents, and documents with each possible problem.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("testdata/dashboards")
 }
 
-/// The problems of a text, a line each.
+/// The problems of a text, one per line.
 fn shown(text: &[u8]) -> String {
     let mut shown = String::new();
     for DashboardProblem { kind, message, path, line, column } in examine(text).problems {
@@ -94,7 +94,7 @@ fn a_text_that_is_too_much_is_refused_before_it_is_expanded() {
         let kinds = kinds(text.as_bytes());
         let expected =
             if what == "many nodes in a block" { DashboardProblemKind::WrongType } else { DashboardProblemKind::Limit };
-        // Parsers have their own words for what is too deep.
+        // Parsers word a too deep nesting differently.
         assert!(
             kinds == [expected] || (what.contains("deep") && kinds == [DashboardProblemKind::Syntax]),
             "{what}: {kinds:?}"
@@ -103,7 +103,7 @@ fn a_text_that_is_too_much_is_refused_before_it_is_expanded() {
     const { assert!(EXPANDED_BYTES_MAX < 100_000 * 200) };
 }
 
-/// Merges that copy much into many maps, none of which is large alone.
+/// Merges that copy large maps often, none of which is large alone.
 #[test]
 fn merges_are_bounded_in_sum_before_they_are_expanded() {
     let filled = |mut text: String, more: &str| {

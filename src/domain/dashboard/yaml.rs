@@ -1,8 +1,8 @@
 //! Parses YAML to a tree of nodes with positions.
 //!
-//! Invariants: a tree has at most [`NODES_MAX`] nodes and [`EXPANDED_BYTES_MAX`] bytes of text once aliases are expanded,
-//! and is at most [`DEPTH_MAX`] deep; this is known before anything is expanded. All merges (`<<`) of a text together
-//! copy at most as much ([`Budget`]), in whatever tree they stand.
+//! Invariants: a tree has at most [`NODES_MAX`] nodes and [`EXPANDED_BYTES_MAX`] bytes of text after the expansion of
+//! aliases, and is at most [`DEPTH_MAX`] deep; this is checked before the expansion. All merges (`<<`) of a text
+//! together copy at most as much ([`Budget`]), wherever they occur.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -20,9 +20,9 @@ use crate::domain::text::Position;
 pub(super) struct Node {
     pub(super) content: NodeContent,
     pub(super) position: Position,
-    /// Nodes, keys included, once aliases are expanded.
+    /// Nodes, including keys, after the expansion of aliases.
     nodes: usize,
-    /// Bytes of text, once aliases are expanded.
+    /// Bytes of text after the expansion of aliases.
     bytes: usize,
     height: usize,
 }
@@ -42,10 +42,10 @@ pub(super) struct MappingMember {
     pub(super) value: Arc<Node>,
 }
 
-/// Reads a text of one document. Members that stand twice are reported beside the tree, and the first of them counts.
+/// Parses a text with one document. Duplicate members are reported separately; the first of them counts.
 ///
 /// # Errors
-/// What makes it no YAML, or more than it may be.
+/// If the text is not valid YAML, or exceeds a limit.
 pub(super) fn read(text: &str) -> Result<(Arc<Node>, Vec<DashboardProblem>), DashboardProblem> {
     let mut options = Options::default();
     options.flow_nesting_limit = DEPTH_MAX;
@@ -75,7 +75,7 @@ impl Node {
         Self { content: NodeContent::Scalar(value, style), position, nodes: 1, bytes, height: 1 }
     }
 
-    /// The tree as JSON, its aliases expanded.
+    /// The tree as JSON with expanded aliases.
     pub(super) fn to_value(&self) -> Value {
         match &self.content {
             NodeContent::Scalar(value, _) => value.clone(),
@@ -87,7 +87,7 @@ impl Node {
         }
     }
 
-    /// The node of a JSON Pointer with the position of its name, or, where there is none, the nearest one around it.
+    /// The node of a JSON Pointer with the position of its name, or the nearest existing ancestor.
     pub(super) fn find(&self, pointer: &str) -> (&Self, Option<Position>) {
         let (mut node, mut name) = (self, None);
         for part in pointer.split('/').skip(1) {
@@ -109,7 +109,7 @@ impl Node {
     }
 }
 
-/// A collection whose end hasn't come.
+/// An open collection.
 struct OpenNode {
     position: Position,
     anchor: usize,
@@ -121,17 +121,17 @@ enum OpenContent {
     Map { entries: Vec<MappingMember>, names: HashSet<String>, key: Option<Key>, merged: Vec<Arc<Node>> },
 }
 
-/// A key whose value hasn't come.
+/// A key whose value has not been parsed yet.
 struct Key {
     name: String,
     position: Position,
     /// A plain `<<`.
     merges: bool,
-    /// It stands there already.
+    /// A duplicate key.
     twin: bool,
 }
 
-/// What the merges of a text may still copy, whether it ends up in the tree or not.
+/// The copies that merges may still make, whether or not they end up in the tree.
 struct Budget {
     members: usize,
     bytes: usize,
@@ -144,8 +144,8 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Takes what the merge of `maps` costs; `None` if that is more than is left. Counts each map, too, since one
-    /// without members must be looked at.
+    /// Subtracts the cost of merging `maps`; `None` if it exceeds the budget. Each map counts, even an empty one, since
+    /// it must be visited.
     fn take(&mut self, maps: &[Arc<Node>]) -> Option<()> {
         for map in maps {
             let NodeContent::Map(entries) = &map.content else { continue };
@@ -194,12 +194,12 @@ impl Composer {
                 None => {
                     return Err(self.refuse(
                         DashboardProblemKind::Syntax,
-                        "an alias stands within what it means",
+                        "an alias is within its own anchor",
                         position,
                     ));
                 }
             },
-            // Stream ends, and what this reader doesn't ask for.
+            // Stream ends, and events that this parser doesn't use.
             _ => {}
         }
         Ok(())
@@ -264,13 +264,13 @@ impl Composer {
         let twin = !merges && !names.insert(text.to_owned());
         *key = Some(Key { name: text.to_owned(), position, merges, twin });
         if twin && self.duplicates.len() < DUPLICATES_MAX {
-            let message = format!("the name `{}` stands twice in one mapping", clipped(text));
+            let message = format!("the name `{}` is used twice in one mapping", clipped(text));
             self.duplicates.push(self.refuse(DashboardProblemKind::Duplicate, &message, position));
         }
         Ok(())
     }
 
-    /// A node is whole.
+    /// A node is complete.
     fn add(&mut self, node: Arc<Node>, position: Position) -> Result<(), DashboardProblem> {
         if self.open.len() + node.height > DEPTH_MAX {
             return Err(self.too_deep(position));
@@ -290,7 +290,7 @@ impl Composer {
                     if self.budget.take(maps).is_none() {
                         let message = format!(
                             "expected merges (`<<`) of at most {NODES_MAX} members and {EXPANDED_BYTES_MAX} bytes of \
-                             names in all, found more"
+                             names in total, found more"
                         );
                         return Err(self.refuse(DashboardProblemKind::Limit, &message, position));
                     }
@@ -310,7 +310,7 @@ impl Composer {
         Ok(())
     }
 
-    /// The innermost collection ends.
+    /// The innermost collection is complete.
     fn end(&mut self) -> Result<(), DashboardProblem> {
         let Some(OpenNode { position, anchor, content }) = self.open.pop() else { return Ok(()) };
         let content = match content {
@@ -330,7 +330,7 @@ impl Composer {
             (node.bytes > EXPANDED_BYTES_MAX, EXPANDED_BYTES_MAX, "bytes"),
         ];
         if let Some((_, max, what)) = over.into_iter().find(|(over, ..)| *over) {
-            let message = format!("expected at most {max} {what} once aliases are expanded, found more");
+            let message = format!("expected at most {max} {what} after the expansion of aliases, found more");
             return Err(self.refuse(DashboardProblemKind::Limit, &message, position));
         }
         let node = Arc::new(node);
@@ -340,13 +340,13 @@ impl Composer {
         self.add(node, position)
     }
 
-    /// Tags may say what a node is anyway, or make text of a scalar.
+    /// Tags may state the node's kind, or make a scalar text.
     fn check_tag(&self, tag: Option<&Tag>, found: &str, position: Position) -> Result<(), DashboardProblem> {
         let Some(tag) = tag else { return Ok(()) };
         if tag.core_suffix() == Some(found) || tag.original() == "!" {
             return Ok(());
         }
-        let message = format!("the tag `{}` has no meaning here", clipped(&tag.original()));
+        let message = format!("the tag `{}` is not supported", clipped(&tag.original()));
         Err(self.refuse(DashboardProblemKind::InvalidValue, &message, position))
     }
 
@@ -359,7 +359,7 @@ impl Composer {
         DashboardProblem::new(kind, self.pointer(), message, position)
     }
 
-    /// Of the node that comes next.
+    /// Properties of the next node.
     fn pointer(&self) -> String {
         self.open.iter().fold(String::new(), |at, open| match &open.content {
             OpenContent::List(items) => format!("{at}/{}", items.len()),

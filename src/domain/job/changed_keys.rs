@@ -1,13 +1,13 @@
-//! The keys of a pipeline's CSVs that may have changed, as events named them.
+//! Keys of a pipeline's CSVs that may have changed, as named by events.
 //!
-//! They are hints. A key that did not change costs a look at it. A key that no event named is found by the next
-//! comparison of the whole listing.
+//! They are hints. A key that did not change costs a check. A key that no event named is found by the next comparison
+//! of the whole listing.
 
 use std::collections::BTreeSet;
 
 use crate::domain::limits::{CHANGED_KEYS_BYTES_MAX, CHANGED_KEYS_MAX, KEY_BYTES_MAX};
 
-/// Which keys a run looks at, relative to the pipeline's prefix.
+/// The keys that a run checks, relative to the pipeline's prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangedKeys {
     /// Any key may have changed: the run compares the whole listing.

@@ -14,7 +14,7 @@ use crate::domain::limits::{JOB_ID_BYTES_MAX, KEY_BYTES_MAX, TRIGGER_BYTES_MAX};
 use crate::domain::name::Slug;
 use crate::domain::text::clipped;
 
-/// The trigger of a person's run.
+/// The trigger of a run that a person requested.
 pub const TRIGGER_MANUAL: &str = "manual";
 /// The trigger of an automatic run.
 pub const TRIGGER_AUTO: &str = "auto";
@@ -110,8 +110,8 @@ impl JobMessage {
         Self { job_id: JobId::mint(), pipeline, prefix, clean_run, trigger: trigger.to_owned(), enqueued_at }
     }
 
-    /// Names of the fields of the stream entry, in the contract's order. Everything that names them, scripts of Redis
-    /// included, takes them from here.
+    /// Names of the fields of the stream entry, in the contract's order. All code that names them, including Redis
+    /// scripts, uses these.
     pub const FIELDS: [&'static str; 6] = ["job_id", "pipeline", "prefix", "clean_run", "trigger", "enqueued_at"];
 
     /// The fields of the stream entry, in the contract's order.
@@ -186,7 +186,10 @@ impl JobMessage {
 }
 
 fn refusal(message: String) -> RunError {
-    RunError::new(RunErrorCode::InvalidJob, message).detail("correct what enqueues the job, and enqueue it again")
+    RunError::new(RunErrorCode::InvalidJob, message).detail(
+        "correct the program that enqueues the job, and enqueue \
+     it again",
+    )
 }
 
 fn truth(text: &str) -> Result<bool, String> {

@@ -1,7 +1,7 @@
 //! A job: one run of a pipeline.
 //!
-//! [`message`] is its stream entry; [`record`] its state; [`retry`] the retry policy; [`window`] the debounce window of new
-//! files, [`changed_keys`] what its events named; [`run`] progress, result and error of the run.
+//! [`message`] is its stream entry; [`record`] its state; [`retry`] the retry policy; [`window`] the debounce window of
+//! new files, [`changed_keys`] the keys from its events; [`run`] progress, result and error of the run.
 
 pub mod changed_keys;
 pub mod message;

@@ -50,7 +50,7 @@ pub enum WaitReason {
 impl WaitReason {
     pub const ALL: [Self; 3] = [Self::PipelineBusy, Self::Retry, Self::SourceBeingWritten];
 
-    /// The form in records and in the key-value store.
+    /// The name in records and in the key-value store.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::PipelineBusy => "pipeline_busy",
@@ -90,7 +90,7 @@ pub struct Job {
     /// From the last start to the end, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
-    /// The worker that has or had it.
+    /// The worker that runs or ran it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -99,17 +99,17 @@ pub struct Job {
     pub progress: Option<Progress>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<RunResult>,
-    /// Of the end, or, while it waits for another attempt, of the last one.
+    /// The job's error, or, while it waits for another attempt, that of the last attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<RunError>,
-    /// A waiting job is not started before.
+    /// Earliest start of a waiting job.
     #[serde(with = "time::option", default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub not_before: Option<DateTime<Utc>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<WaitReason>,
-    /// Of a running job whose worker has lost its lock, because it died or can't reach the key-value store: how long
-    /// nothing was heard of it, in milliseconds. Another worker takes the job over.
+    /// For a running job whose worker has lost its lock, because it died or can't reach the key-value store: time since
+    /// the last heartbeat, in milliseconds. Another worker takes the job over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silent_ms: Option<u64>,
 }
@@ -183,7 +183,7 @@ impl Job {
         self
     }
 
-    /// Requeues it, to be started no sooner than `not_before`.
+    /// Requeues it; it starts at `not_before` at the earliest.
     pub fn waiting(mut self, reason: WaitReason, not_before: DateTime<Utc>, error: Option<RunError>) -> Self {
         debug_assert!(!self.status.is_terminal());
         self.status = JobStatus::Queued;

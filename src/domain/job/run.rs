@@ -34,7 +34,7 @@ pub struct Progress {
     pub partitions_total: u64,
 }
 
-/// What became of the rows of one source in this run.
+/// Row counts of one source in a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SourceResult {
     /// Key relative to the pipeline's prefix.
@@ -46,7 +46,7 @@ pub struct SourceResult {
     /// Blank lines that were skipped (`csv.blank_lines`); they are not rows.
     #[serde(default)]
     pub blank_lines: u64,
-    /// What is to be known of it besides the counts, for example that the file is empty.
+    /// A note about the source, for example that the file is empty.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub note: Option<String>,
 }
@@ -54,7 +54,7 @@ pub struct SourceResult {
 /// The result of a run for one table.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct TableResult {
-    /// Rows that the table holds in all after the run.
+    /// Rows of the table after the run.
     pub rows_written: u64,
     pub rows_rejected: u64,
     pub rows_filtered: u64,
@@ -62,12 +62,12 @@ pub struct TableResult {
     pub partitions_unchanged: u64,
     #[serde(default)]
     pub partitions_deleted: u64,
-    /// Files and bytes that the table has after the run.
+    /// Files and bytes of the table after the run.
     pub files: u64,
     pub bytes: u64,
     pub sources_read: u64,
     pub sources_skipped: u64,
-    /// Sources whose CSVs left the lake and whose rows the table keeps, after the run.
+    /// Archived sources after the run: CSVs that were removed from the lake, and whose rows the table keeps.
     #[serde(default)]
     pub sources_archived: u64,
     /// The sources read, at most 10,000: first those with rejected rows or a note.
@@ -75,21 +75,21 @@ pub struct TableResult {
     /// Checks with `on_fail: warn` that failed, by name, with the number of rows.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub warnings: BTreeMap<String, u64>,
-    /// Rows that the table held before the run; null if it was not there, or what it was made of is not known.
+    /// Rows of the table before the run; null if the table didn't exist, or its contents are unknown.
     #[serde(default)]
     pub rows_before: Option<u64>,
-    /// What differs from the run before.
+    /// Changes since the previous run.
     #[serde(default)]
     pub changes: TableChanges,
-    /// Not part of a record: it can be long, and the manifest tells it too.
+    /// Not part of a record: it can be long, and it is in the manifest.
     #[serde(skip)]
     pub planned: PartitionChanges,
 }
 
-/// The partitions of a table that differ from what they were before the run.
+/// Partitions of a table that a run changed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct TableChanges {
-    /// Those whose number of rows changed most, the greatest difference first; lists of jobs leave them out.
+    /// The partitions with the largest change in rows, largest first; lists of jobs omit them.
     pub partitions: Vec<PartitionChange>,
     pub partitions_total: u64,
 }
@@ -97,17 +97,17 @@ pub struct TableChanges {
 /// One of them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct PartitionChange {
-    /// Its path; empty where the table has no partitioning.
+    /// Its path; empty for a table without partitions.
     pub partition: String,
     /// Null if it is new.
     pub rows_before: Option<u64>,
-    /// Null if it is no more.
+    /// Null if it was removed.
     pub rows_after: Option<u64>,
-    /// The first sources that have to do with it: those that are new, changed or removed, if it has any of them.
+    /// The first sources involved: new, changed or removed ones, if there are any.
     pub sources: Vec<String>,
 }
 
-/// The partitions that a run writes and deletes, or in a dry run would, in order.
+/// The partitions that a run writes and deletes (in a dry run: would), in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PartitionChanges {
     pub write: Vec<String>,
@@ -121,9 +121,9 @@ pub struct RunResult {
     /// Tables that the config no longer has, whose output a clean run deleted.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub dropped: Vec<String>,
-    /// Files of the pipeline's folder that no table reads and that nobody left out on purpose, the first 100: those whose
-    /// names are not keys (not UTF-8, for example), as they look, and those that `files` would match but for an empty
-    /// segment in their keys (`in//a.csv`).
+    /// Files in the pipeline's folder that are unintentionally not read, the first 100: those whose names are not valid
+    /// keys (not UTF-8, for example), in a printable form, and those that `files` would match but for an empty segment
+    /// in their keys (`in//a.csv`).
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub skipped_files: Vec<String>,
 }
@@ -135,10 +135,10 @@ pub struct RunError {
     /// Stable machine code, e.g. `too_many_rejects`.
     pub code: RunErrorCode,
     pub message: String,
-    /// More about the cause, and what to do.
+    /// Details of the cause, and advice.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub detail: Option<String>,
-    /// The object or, for config problems, the JSON Pointer that the error is about.
+    /// The object, or for config problems the JSON Pointer, that the error concerns.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path: Option<String>,
 }
@@ -170,7 +170,7 @@ pub enum RunErrorCode {
     NoInput,
     /// More rejects than the mapping allows.
     TooManyRejects,
-    /// A row that a mapping says must fail the run (`on_error`, `on_fail`, `ragged_rows`).
+    /// A row that a mapping's setting (`on_error`, `on_fail`, `ragged_rows`) makes an error of the run.
     RowFailed,
     /// The SQL engine behind `expr`, `where` and checks failed, e.g. out of memory.
     ExpressionFailed,
@@ -180,11 +180,11 @@ pub enum RunErrorCode {
     UnreadableSource,
     /// A source changed while it was read, again and again.
     SourceChanged,
-    /// Rows of CSVs that left the lake, which the table keeps, would be lost.
+    /// The run would lose rows of CSVs that were removed from the lake, which the table keeps.
     ArchivedSourcesMissing,
     /// `rows_read` is not the sum of the rows written, rejected and filtered.
     AccountingBroken,
-    /// What was published is not what the listing shows.
+    /// The published objects differ from the listing.
     VerificationFailed,
     BucketNotFound,
     AccessDenied,
@@ -193,11 +193,11 @@ pub enum RunErrorCode {
     DiskFull,
     /// The lease on the run was lost.
     LeaseLost,
-    /// A file of the lake folder that someone is still writing.
+    /// A file of the lake folder is still being written.
     SourceBeingWritten,
     /// A stream message that can't be run as it is.
     InvalidJob,
-    /// Workers died or were killed with the job, as often as it may start.
+    /// Workers died or were killed while running the job as often as it may start.
     WorkerLost,
     /// The worker was stopped during the run.
     WorkerStopping,
@@ -239,7 +239,7 @@ impl RunErrorCode {
 
 const _: () = assert!(RunErrorCode::ALL.len() == RunErrorCode::Internal as usize + 1, "one is missing in `ALL`");
 
-/// The form in records.
+/// The name in records.
 impl std::fmt::Display for RunErrorCode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.serialize(f)
@@ -247,7 +247,7 @@ impl std::fmt::Display for RunErrorCode {
 }
 
 impl RunErrorCode {
-    /// Whether another attempt may succeed without anybody changing anything.
+    /// Whether another attempt may succeed without a change by anybody.
     pub fn is_transient(self) -> bool {
         match self {
             Self::SourceChanged

@@ -1,13 +1,13 @@
-//! Texts that readers with type inference on paths may take for another value.
+//! Detects texts that readers with type inference on paths may convert to another value.
 //!
 //! DuckDB infers dates and whole numbers; Polars also floats, booleans, times and dates of many forms; pyarrow whole numbers;
 //! Spark numbers of every form, dates and timestamps. `tests/peers` reads the accepted texts with each.
 
-/// Digits of whole numbers that every reader has exactly.
+/// Maximum number of digits that every reader represents exactly.
 const WHOLE_DIGITS_MAX: usize = 18;
 
-/// Whether a reader could take `text` for a value with another text: `01` for 1, `1/2/2024` for a date. `1` and `2024-01-31`
-/// round-trip.
+/// Whether a reader could convert `text` to a value with another text: `01` to 1, `1/2/2024` to a date. `1` and
+/// `2024-01-31` round-trip.
 pub fn is_inferable(text: &str) -> bool {
     let trimmed = text.trim();
     is_word(trimmed)

@@ -4,17 +4,17 @@ mod inferable;
 
 use super::limits::PARTITION_SEGMENT_BYTES_MAX;
 
-/// The value that stands for null.
+/// The value that represents null.
 pub const NULL_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
 
 /// Why some reader would misread a partition's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextFault {
-    /// Spark can't read such a table; Hive has null there.
+    /// Spark can't read such a table; Hive uses it for null.
     Empty,
     /// It is [`NULL_VALUE`]: Polars and pyarrow read null, however it is escaped.
     NullMark,
-    /// Readers that infer types take it for another value.
+    /// Readers that infer types convert it to another value.
     Inferable,
 }
 
@@ -36,8 +36,8 @@ pub fn is_plain_name(name: &str) -> bool {
 
 /// Makes the segment `name=value`; `None` as value is null.
 ///
-/// Tables of older versions have values with a [`TextFault`]. The text of the null mark has its first `_` escaped, so that it
-/// stays a value; an empty string is an empty value.
+/// Tables of older versions have values with a [`TextFault`]. A text equal to [`NULL_VALUE`] gets its first `_`
+/// escaped, so that it stays a text; an empty string is an empty value.
 ///
 /// # Errors
 /// The escaped segment's length in bytes, if it exceeds [`PARTITION_SEGMENT_BYTES_MAX`].
@@ -68,8 +68,8 @@ pub fn is_segment(text: &str) -> bool {
     parse_segment(text).is_some_and(|(name, value)| segment(&name, value.as_deref()).is_ok_and(|made| made == text))
 }
 
-/// Escapes what Hive escapes, and what could not be part of an object key: ASCII control characters, and
-/// `"` `#` `%` `'` `*` `/` `:` `=` `?` `\` `{` `[` `]` `^` DEL; besides `.` and `..` as a whole, and bidirectional
+/// Escapes the characters that Hive escapes, and those that are invalid in object keys: ASCII control characters, and
+/// `"` `#` `%` `'` `*` `/` `:` `=` `?` `\` `{` `[` `]` `^` DEL; also `.` and `..` as a whole, and bidirectional
 /// formatting characters.
 fn escape_into(text: &str, out: &mut String) {
     let dots = text == "." || text == "..";

@@ -3,17 +3,17 @@
 use crate::domain::digest::sha256_hex;
 use crate::domain::pipeline::{Mapping, Transform};
 
-/// Raised whenever the same rows would be written as other bytes.
+/// Incremented whenever the same rows would give other bytes.
 pub const WRITER_FORMAT_VERSION: u32 = 6;
 
-/// What the bytes of a table depend on besides its sources. `versions` names those of the Parquet writer and, where the
-/// mapping uses them, of the SQL engine and of the time-zone data.
+/// Everything that the bytes of a table depend on besides its sources. `versions` contains those of the Parquet writer
+/// and, if the mapping uses them, of the SQL engine and of the time-zone data.
 pub fn fingerprint(mapping: &Mapping, versions: &str) -> String {
     digest(&[&mapping.canonical, &WRITER_FORMAT_VERSION.to_string(), versions])
 }
 
-/// What readers of all partitions together depend on: the columns' names and types, in any order, and the partitioning.
-/// A retained partition, which can't be rebuilt, fits the others only while this is the same.
+/// The schema shared by all partitions: the columns' names and types, in any order, and the partitioning. A retained
+/// partition, which can't be rebuilt, fits the others only while this is the same.
 pub fn layout(mapping: &Mapping) -> String {
     let mut columns: Vec<String> = mapping.columns.iter().map(|c| format!("{}\0{}", c.name, c.ty)).collect();
     columns.sort();
@@ -32,7 +32,7 @@ pub fn layout(mapping: &Mapping) -> String {
     digest(&parts.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// Lengths stand before the parts, so that no two lists read the same.
+/// Length prefixes, so that no two lists give the same bytes.
 fn digest(parts: &[&str]) -> String {
     let mut text = String::new();
     for part in parts {

@@ -1,4 +1,4 @@
-//! When a table must be made anew although none of its sources changed.
+//! Decides when a table must be rebuilt although none of its sources changed.
 
 mod fingerprint;
 

@@ -1,7 +1,7 @@
 //! Encodes the database as ICU's resource bundle `zoneinfo64`, which DuckDB reads.
 //!
-//! A zone has its transitions up to [`RULES_FROM`] and from then on a rule for each year. The few kinds of rules that ICU
-//! can't hold (none is in use) have transitions up to [`TRANSITIONS_UNTIL`] instead.
+//! A zone has explicit transitions up to [`RULES_FROM`] and from then on a yearly rule. The few kinds of rules that ICU
+//! can't represent (none is in use) have transitions up to [`TRANSITIONS_UNTIL`] instead.
 //!
 //! The format is that of `uresdata.h`, version 1.1: a header, a root, indexes, keys, then resources, each addressed by its
 //! place in words of 32 bits.
@@ -13,7 +13,7 @@ use jiff::tz::{Dst, TimeZone};
 
 use super::rule::{DaylightRule, YearlyRule};
 
-/// From this year on rules hold. The last explicit transitions of any zone are in 2087.
+/// From this year on rules apply. The last explicit transitions of any zone are in 2087.
 const RULES_FROM: i16 = 2100;
 const TRANSITIONS_UNTIL: i16 = 2500;
 /// Daylight-saving time of ICU's types, in s. Only its sum with the standard offset is used.
@@ -29,10 +29,10 @@ const TABLE: u32 = 2;
 const INTEGER: u32 = 7;
 const ARRAY: u32 = 8;
 const VECTOR: u32 = 14;
-/// Of a resource's word, those bits that are its place or its value.
+/// The bits of a resource's word with its offset or its value.
 const VALUE_BITS: u32 = 28;
 
-/// The bundle of `zones`, which are sorted by name, with a zone `marker` besides.
+/// The bundle of `zones`, which are sorted by name, plus a zone `marker`.
 pub fn bundle<'a>(
     version: &str,
     zones: impl Iterator<Item = (&'a str, &'a TimeZone, &'a [u8])>,
@@ -59,7 +59,7 @@ pub fn bundle<'a>(
     }
     let names: Vec<u32> = all.keys().map(|name| out.string(name)).collect();
     let (zones, names) = (out.array(&made), out.array(&names));
-    // Nobody asks for the region of a zone.
+    // DuckDB doesn't use the region of a zone.
     let world = out.string("001");
     let regions = out.array(&vec![world; made.len()]);
     let rules = rules.0.into_iter().map(|(values, name)| (name, out.vector(&values))).collect();
@@ -86,14 +86,15 @@ impl Rules {
     }
 }
 
-/// Resources, addressed from the end of a head that is laid last: it has the keys, whose number isn't known before.
+/// Resources, addressed from the end of a header that is written last: it contains the keys, whose number isn't known
+/// before.
 struct Words {
     words: Vec<u32>,
     keys: Vec<u8>,
     places: BTreeMap<String, u16>,
 }
 
-/// Bytes for keys: there are a few, and a name for each rule.
+/// Maximum size of keys in bytes: there are a few, and a name for each rule.
 const KEYS_BYTES: usize = 8_192;
 const KEYS_WORDS: usize = KEYS_BYTES / 4;
 
@@ -198,7 +199,7 @@ impl Words {
         place
     }
 
-    /// The place of a key in bytes.
+    /// The offset of a key in bytes.
     fn key(&mut self, key: &str) -> u16 {
         let next = u16::try_from(HEAD_WORDS * 4 + self.keys.len()).unwrap_or(u16::MAX);
         *self.places.entry(key.to_owned()).or_insert_with(|| {
@@ -208,7 +209,7 @@ impl Words {
         })
     }
 
-    /// Pairs of 16 bits, filled to whole words.
+    /// Pairs of 16 bits, padded to whole words.
     fn units(&mut self, units: &[u16]) {
         let bytes: Vec<u8> = units.iter().flat_map(|unit| unit.to_ne_bytes()).collect();
         self.words.extend(words_of(&bytes));
@@ -225,7 +226,7 @@ impl Words {
     }
 }
 
-/// The first bytes of every file of data of ICU.
+/// The first bytes of every ICU data file.
 fn header() -> Vec<u8> {
     const LENGTH: u16 = 32;
     let is_big_endian = u8::from(cfg!(target_endian = "big"));
@@ -239,7 +240,7 @@ fn header() -> Vec<u8> {
     bytes
 }
 
-/// Standard offset and saving of a type.
+/// Standard offset and daylight saving of a type.
 fn split(offset: i32, dst: Dst) -> [i32; 2] {
     let saving = if dst.is_dst() { SAVING } else { 0 };
     [offset - saving, saving]

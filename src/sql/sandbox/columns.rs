@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 /// Microseconds of a day.
 const DAY_MICROSECONDS: i64 = 86_400_000_000;
 
-/// What the reader of a column needs besides its type and the number of rows.
+/// The data that the reader of a column needs besides its type and the number of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ColumnShape {
     /// Whether a null bitmap comes first.
@@ -99,7 +99,7 @@ pub fn bytes(ty: &Arrow, shape: ColumnShape, rows: usize) -> Option<usize> {
 /// Reads a column of `rows` rows.
 ///
 /// # Errors
-/// Those of `from`; the bytes aren't a column of the type.
+/// Errors of `from`; also if the bytes aren't a column of the type.
 pub fn read<S: BufferReader>(from: &mut S, ty: &Arrow, shape: ColumnShape, rows: usize) -> Result<ArrayRef, S::Error> {
     let mut buffer = |length: usize| -> Result<Buffer, S::Error> {
         // Aligned for values of any type.
@@ -163,7 +163,7 @@ impl ErrorColumns {
     /// Reads `count` errors.
     ///
     /// # Errors
-    /// Those of `from`.
+    /// Errors of `from`.
     pub fn read<S: BufferReader>(from: &mut S, count: usize) -> Result<Self, S::Error> {
         let mut numbers = || -> Result<Vec<u32>, S::Error> {
             let mut bytes = vec![0; count * size_of::<u32>()];

@@ -29,7 +29,7 @@ pub enum FrameKind {
     Rows,
     /// A piece of a download.
     Piece,
-    /// Arrow columns, which the message before describes.
+    /// Arrow columns, described by the previous message.
     Columns,
 }
 
@@ -53,7 +53,7 @@ pub fn head(kind: FrameKind, length: usize) -> Option<[u8; HEAD_BYTES]> {
 /// Parses the head of a frame.
 ///
 /// # Errors
-/// The text of what was found instead.
+/// The text of the found bytes.
 pub fn parse_head(head: [u8; HEAD_BYTES]) -> Result<(FrameKind, usize), String> {
     let kind = match head[0] {
         b'M' => FrameKind::Message,
@@ -68,7 +68,7 @@ pub fn parse_head(head: [u8; HEAD_BYTES]) -> Result<(FrameKind, usize), String> 
 /// Writes a frame.
 ///
 /// # Errors
-/// Those of the stream.
+/// Errors of the stream.
 pub fn write(to: &mut impl Write, kind: FrameKind, content: &[u8]) -> io::Result<()> {
     let head = head(kind, content.len()).ok_or_else(|| io::Error::other("the frame is too long"))?;
     if content.len() < PIECE_BYTES_MAX {
@@ -81,7 +81,7 @@ pub fn write(to: &mut impl Write, kind: FrameKind, content: &[u8]) -> io::Result
 /// Writes a frame of several parts.
 ///
 /// # Errors
-/// Those of the stream.
+/// Errors of the stream.
 pub fn write_parts(to: &mut impl Write, kind: FrameKind, parts: &[Buffer]) -> io::Result<()> {
     let length = parts.iter().map(Buffer::len).sum();
     let head = head(kind, length).ok_or_else(|| io::Error::other("the frame is too long"))?;
@@ -92,7 +92,7 @@ pub fn write_parts(to: &mut impl Write, kind: FrameKind, parts: &[Buffer]) -> io
 /// Reads the head of a frame of columns with `length` bytes.
 ///
 /// # Errors
-/// Those of the stream; another frame.
+/// Errors of the stream; also another frame.
 pub fn read_columns_head(from: &mut impl Read, length: usize) -> io::Result<()> {
     let mut head = [0; HEAD_BYTES];
     from.read_exact(&mut head)?;
@@ -107,7 +107,7 @@ pub fn read_columns_head(from: &mut impl Read, length: usize) -> io::Result<()> 
 /// Reads a message; `None` at the end of the stream.
 ///
 /// # Errors
-/// Those of the stream; a frame of another kind, or one that is too long.
+/// Errors of the stream; also a frame of another kind, or one that is too long.
 pub fn read_message(from: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
     let mut head = [0; HEAD_BYTES];
     let mut read = 0;

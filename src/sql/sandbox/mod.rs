@@ -1,7 +1,7 @@
-//! Runs people's SQL in child processes, started ahead, each used for one unit of work.
+//! Runs users' SQL in child processes, started ahead, each used for one unit of work.
 //!
-//! Invariant: no statement of a person is parsed, bound or run in this process, and everything that a child sends is
-//! validated. A slow, dead, oversized or compromised child costs its own query only.
+//! Invariant: no user's statement is parsed, bound or run in this process, and everything that a child sends is
+//! validated. A slow, dead, oversized or compromised child affects only its own query.
 //!
 //! Must not: know where a table's files come from; callers put them into the child's folder.
 //!

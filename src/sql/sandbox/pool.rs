@@ -17,7 +17,7 @@ const START_MAX: Duration = Duration::from_secs(20);
 /// How long dropping a sandbox waits for the end of its children.
 const END_MAX: Duration = Duration::from_secs(5);
 
-/// A pool of processes for people's SQL.
+/// A pool of processes for users' SQL.
 pub struct Sandbox {
     supervisor: Arc<Supervisor>,
     version: OnceLock<String>,
@@ -33,7 +33,7 @@ impl Sandbox {
         Self::start_watched(options, WatchedThread::unwatched())
     }
 
-    /// As [`Sandbox::start`]; the thread of the children pings `watched`.
+    /// Like [`Sandbox::start`]; the thread of the children pings `watched`.
     ///
     /// # Errors
     /// As [`Sandbox::start`].

@@ -247,7 +247,7 @@ impl Process {
         SandboxError::sql(SqlErrorKind::Timeout, "the query took too long and was ended")
     }
 
-    /// Kills a child that closed its pipe, and tells why it exited.
+    /// Kills a child that closed its pipe, and reports why it exited.
     fn exit_error(&mut self) -> SandboxError {
         if self.handle.cancelled.load(Ordering::SeqCst) {
             return cancelled();
@@ -318,12 +318,12 @@ fn exit_status_error(status: ExitStatus, stderr: &str) -> SandboxError {
     let out_of_memory = || {
         SandboxError::sql(
             SqlErrorKind::OutOfMemory,
-            "the query needs more memory than it may have; its process was ended",
+            "the query needs more memory than its limit; its process was ended",
         )
     };
     match status.signal() {
         Some(signal) if signal == Signal::XCPU.as_raw() => {
-            SandboxError::sql(SqlErrorKind::Timeout, "the query took more processor time than it may have")
+            SandboxError::sql(SqlErrorKind::Timeout, "the query exceeded its processor time")
         }
         // This process didn't kill it, so the kernel did for lack of memory.
         Some(signal) if signal == Signal::KILL.as_raw() => out_of_memory(),
@@ -339,9 +339,7 @@ fn exit_status_error(status: ExitStatus, stderr: &str) -> SandboxError {
 fn signal_name(signal: i32) -> String {
     match signal {
         _ if signal == Signal::ABORT.as_raw() => "it aborted".to_owned(),
-        _ if signal == Signal::SEGV.as_raw() => {
-            "it overflowed its stack, or reached for memory that is not its own".to_owned()
-        }
+        _ if signal == Signal::SEGV.as_raw() => "it overflowed its stack or accessed invalid memory".to_owned(),
         other => format!("signal {other}"),
     }
 }

@@ -1,7 +1,7 @@
 //! Paths of tables' files in a child's folder.
 //!
-//! Invariant: DuckDB reads the partition values from the path exactly. It reads `NULL` in any case as null and an escaped one
-//! as text, and doesn't know Hive's mark of nulls.
+//! Invariant: DuckDB reads the partition values from the path exactly. It reads `NULL` in any case as null and an
+//! escaped one as text, and doesn't know Hive's null marker.
 
 use std::path::{Component, Path};
 

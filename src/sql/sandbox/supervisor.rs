@@ -46,7 +46,7 @@ pub struct SupervisorState {
     pub borrowed: usize,
     /// Started; the oldest first.
     warm: VecDeque<Process>,
-    /// To be reaped.
+    /// Returned; to be reaped.
     returned: Vec<Process>,
     /// Borrowed, or not yet reaped.
     in_use: usize,
@@ -139,12 +139,12 @@ impl Supervisor {
         match confinement.landlock {
             Confined::Fully => {}
             Confined::Partly => {
-                tracing::warn!("kernel knows only some of Landlock's rules; SQL processes less confined")
+                tracing::warn!("kernel supports only part of Landlock; SQL processes are less confined")
             }
             Confined::Not => tracing::warn!("kernel has no Landlock; only DuckDB keeps SQL from files"),
         }
         if !confinement.syscalls {
-            tracing::warn!("kernel refuses filters of system calls; SQL processes keep all of them");
+            tracing::warn!("kernel rejects system call filters; SQL processes can use all system calls");
         }
     }
 
@@ -191,7 +191,7 @@ impl Supervisor {
             if self.state.wait(pause.unwrap_or(CHECK_INTERVAL).min(CHECK_INTERVAL), has_work).is_none()
                 && self.state.lock().return_exited()
             {
-                self.start_failed("it ended while it waited for a query".to_owned());
+                self.start_failed("it exited before a query".to_owned());
             }
         }
     }

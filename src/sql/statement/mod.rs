@@ -45,8 +45,8 @@ pub fn position_of_parameter(sql: &str, name: &str) -> Option<Position> {
     text::tokens(sql).iter().find(is_it).map(|token| Position::of_byte(sql, token.start))
 }
 
-/// Checks `sql` on a thread with a deep stack. `known` tells whether a name (in lower case) is a table of the pipeline;
-/// other names that look like files or DuckDB's own tables are refused.
+/// Checks `sql` on a thread with a deep stack. `known` returns whether a name (in lower case) is a table of the
+/// pipeline; other names that look like files or DuckDB's own tables are rejected.
 ///
 /// # Errors
 /// DuckDB itself fails.
@@ -85,7 +85,7 @@ pub fn analyse_here(
         return Ok(Err(parse_error(&tree, sql, cut.offset, &tokens)));
     }
     let [statement] = tree.list("statements") else {
-        return Ok(Err(Refusal::new(RefusalKind::Statement, "several statements; a query is one")));
+        return Ok(Err(Refusal::new(RefusalKind::Statement, "several statements; write one query")));
     };
     Ok(walk::statement(statement, sql, cut.offset, known).map(|found| AllowedStatement {
         kind: cut.kind(found.kind),
@@ -100,12 +100,12 @@ pub fn analyse_here(
 const RESET: &str = "can only set or reset";
 /// Starts of the parser's messages, the message that replaces each, and the words that locate it.
 const REWORDED: &[(&str, &str, &[&str])] = &[
-    ("A CTE needs a SELECT", "`WITH` takes queries alone; a query only reads tables", text::WRITING),
+    ("A CTE needs a SELECT", "`WITH` supports queries only; a query only reads tables", text::WRITING),
     ("SELECT INTO not supported", "`INTO` can't be used; a query only reads tables", &["INTO"]),
     ("SELECT locking clause", "`FOR UPDATE` and `FOR SHARE` can't be used; a query only reads tables", &["FOR"]),
 ];
 
-/// Refuses what needs no parser.
+/// Rejects texts that need no parser to be rejected.
 fn refuse_text(sql: &str) -> Option<Refusal> {
     if sql.len() > QUERY_BYTES_MAX {
         let message = format!("the statement is {} bytes long; at most {QUERY_BYTES_MAX} are allowed", sql.len());

@@ -1,4 +1,4 @@
-//! Splits a text into tokens, to remove the surroundings of a statement: `EXPLAIN`, semicolons, comments.
+//! Splits a text into tokens, to strip a statement's surroundings: `EXPLAIN`, semicolons, comments.
 //!
 //! Invariant: safety doesn't depend on this module. Only the extracted part is prepared, after DuckDB parsed it and the
 //! allow-list passed it; a wrong cut yields another part, not a bypass.
@@ -61,14 +61,14 @@ pub fn cut<'a>(text: &'a str, tokens: &[Token]) -> Result<StatementCut<'a>, Refu
         return Err(Refusal::new(RefusalKind::Statement, "there is no statement"));
     };
     if let Some(semicolon) = body.iter().find(|token| token.kind == TokenKind::Semicolon) {
-        let message = "several statements; a query is one, with at most one `;` at its end";
+        let message = "several statements; write one query, with at most one `;` at its end";
         return Err(Refusal::new(RefusalKind::Statement, message).at(text, semicolon.start));
     }
     if !is(text, first, "EXPLAIN") {
         return Ok(StatementCut { text, explain: None, core: &text[first.start..last.end], offset: first.start });
     }
     let Some(next) = body.get(1) else {
-        return Err(Refusal::new(RefusalKind::Statement, "`EXPLAIN` needs a query after it").at(text, first.start));
+        return Err(Refusal::new(RefusalKind::Statement, "`EXPLAIN` requires a query").at(text, first.start));
     };
     if EXPLAINED.iter().any(|word| is(text, next, word)) {
         return Ok(StatementCut { text, explain: Some(*first), core: &text[next.start..last.end], offset: next.start });
@@ -76,7 +76,7 @@ pub fn cut<'a>(text: &'a str, tokens: &[Token]) -> Result<StatementCut<'a>, Refu
     let message = if is(text, next, "ANALYZE") || is(text, next, "ANALYSE") {
         "`EXPLAIN ANALYZE` can't be used; `EXPLAIN` shows the plan".to_owned()
     } else {
-        "`EXPLAIN` takes a query that begins with `SELECT`, `WITH`, `FROM`, `VALUES`, `PIVOT` or `UNPIVOT`".to_owned()
+        "`EXPLAIN` supports queries that begin with `SELECT`, `WITH`, `FROM`, `VALUES`, `PIVOT` or `UNPIVOT`".to_owned()
     };
     Err(Refusal::new(RefusalKind::Statement, message).at(text, next.start))
 }
@@ -93,7 +93,7 @@ pub fn not_a_query(text: &str, tokens: &[Token]) -> Refusal {
     let Some(first) = first else { return Refusal::new(RefusalKind::Statement, "there is no statement") };
     let reads = EXPLAINED.iter().chain(READING).any(|word| is(text, first, word)) || first.kind != TokenKind::Word;
     if let (Some(pivot), true) = (pivot, reads) {
-        let message = "`PIVOT` needs the values that become columns, written out: `ON column IN ('a', 'b')`";
+        let message = "`PIVOT` requires the values that become columns: `ON column IN ('a', 'b')`";
         return Refusal::new(RefusalKind::Clause, message).at(text, pivot.start);
     }
     let writing = tokens.iter().find(|token| WRITING.iter().any(|word| is(text, token, word)));
@@ -197,7 +197,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Skips what is in quotes; a doubled quote is one of its characters.
+    /// Skips a quoted text; a doubled quote is one of its characters.
     fn quoted(&mut self, quote: char, escapes: bool) -> TokenKind {
         let mut chars = self.text[self.at + 1..].char_indices().peekable();
         let start = self.at + 1;

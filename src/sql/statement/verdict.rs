@@ -79,7 +79,7 @@ impl Refusal {
 }
 
 impl Parameters {
-    /// Their names, without `$`; `1`, `2`, … where they go by position.
+    /// Their names, without `$`; `1`, `2`, … for positional ones.
     pub fn names(&self) -> Vec<String> {
         match self {
             Self::None => Vec::new(),
@@ -90,6 +90,6 @@ impl Parameters {
 }
 
 pub fn too_deep() -> Refusal {
-    let message = format!("nested more than {DEPTH_MAX} levels deep; give parts of it names with `WITH`");
+    let message = format!("nested more than {DEPTH_MAX} levels deep; move parts of it into `WITH`");
     Refusal::new(RefusalKind::Limit, message)
 }

@@ -1,5 +1,5 @@
-//! Walks the tree of a statement by [`super::shapes`], and checks what a node's shape doesn't tell: names of functions,
-//! relations and types, scopes of `WITH`, parameters, sizes.
+//! Walks the tree of a statement by [`super::shapes`], and checks everything that a node's shape doesn't determine:
+//! names of functions, relations and types, scopes of `WITH`, parameters, sizes.
 
 use std::collections::BTreeSet;
 
@@ -106,7 +106,7 @@ impl Walk<'_> {
         match holds {
             Holds::Own => Ok(()),
             Holds::Data if is_data(value) => Ok(()),
-            Holds::Data => self.refuse("an expression can't stand here"),
+            Holds::Data => self.refuse("an expression can't be used here"),
             Holds::Expression => self.expression(value, depth + 1),
             Holds::Expressions => self.each(value, |walk, item| walk.expression(item, depth + 1)),
             Holds::ExpressionLists => {
@@ -165,7 +165,7 @@ impl Walk<'_> {
     fn relation(&mut self, node: &Tree, depth: usize) -> Walked {
         self.enter(node, depth)?;
         let kind = node.text("type");
-        let Some(list) = shapes::relation(kind) else { return self.refuse("this can't stand in `FROM`") };
+        let Some(list) = shapes::relation(kind) else { return self.refuse("this can't be used in `FROM`") };
         match kind {
             "BASE_TABLE" => self.table(node)?,
             "TABLE_FUNCTION" => self.table_function(node.get("function"), depth)?,
@@ -180,16 +180,18 @@ impl Walk<'_> {
         let name = written.to_ascii_lowercase();
         let qualified = !schema.is_empty();
         if !node.text("catalog_name").is_empty() || (qualified && !schema.eq_ignore_ascii_case("main")) {
-            return self.refuse_table(format!("`{schema}.{written}` can't be used; a table is named alone"));
+            return self.refuse_table(format!("`{schema}.{written}` can't be used; write a table's name alone"));
         }
         if !(self.known)(&name) {
             if is_file(&name) || name.is_empty() {
-                let message = format!("`{written}` is not a table's name; files can't be read, only the tables here");
+                let message = format!(
+                    "`{written}` is not a table; a query can't read files, only the pipeline's \
+                 tables"
+                );
                 return self.refuse_table(message);
             }
             if is_system(&name) {
-                let message =
-                    format!("`{written}` belongs to the database itself; `SHOW TABLES` lists the tables here");
+                let message = format!("`{written}` is a system table; `SHOW TABLES` lists the pipeline's tables");
                 return self.refuse_table(message);
             }
         }
@@ -209,7 +211,7 @@ impl Walk<'_> {
         if !TABLE_FUNCTIONS.contains(&name.as_str()) {
             let near = nearest(&name, TABLE_FUNCTIONS.iter().copied());
             let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-            let message = format!("`{name}` can't stand in `FROM`; a query reads the tables here alone{hint}");
+            let message = format!("`{name}` can't be used in `FROM`; a query reads only the pipeline's tables{hint}");
             return Err(self.refusal(RefusalKind::Function, message));
         }
         self.members(node, &[EXPRESSION, FUNCTION], depth)
@@ -261,7 +263,7 @@ impl Walk<'_> {
             return Err(self.refusal(RefusalKind::Function, message));
         }
         if GROWING.iter().any(|(growing, _)| *growing == name) && node.list("children").iter().any(is_huge) {
-            let message = format!("`{name}` takes sizes of at most {SIZE_MAX}");
+            let message = format!("`{name}` supports sizes up to {SIZE_MAX}");
             return Err(self.refusal(RefusalKind::Limit, message));
         }
         Ok(())
@@ -269,7 +271,7 @@ impl Walk<'_> {
 
     fn refused_function(&self, name: &str) -> Refusal {
         let near = nearest(name, functions()).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-        let message = format!("function `{name}` is not among those that a query may use{near}");
+        let message = format!("function `{name}` is not supported in queries{near}");
         self.refusal(RefusalKind::Function, message)
     }
 

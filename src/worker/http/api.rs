@@ -22,24 +22,24 @@ pub enum WorkerCredential {
     WorkerToken,
     /// `SVC_WEBHOOK_SECRET`.
     WebhookSecret,
-    /// As [`MetricsAccess`] requires.
+    /// The requirement of [`MetricsAccess`].
     Metrics,
 }
 
-/// See the module.
+/// The state of the handlers.
 pub struct WorkerApi {
     pub store: Arc<dyn ObjectStore>,
     pub kv: Arc<dyn Kv>,
     pub expressions: Arc<dyn Expressions>,
     pub state: Arc<WorkerState>,
     pub stopping: Arc<Stopping>,
-    /// The lake's bucket, as events name it.
+    /// The lake's bucket, as named in events.
     pub lake_bucket: String,
     pub worker_token: Secret,
     pub webhook_secret: Secret,
     pub metrics_access: MetricsAccess,
     pub rejections: EventRejections,
-    /// Jobs at a time.
+    /// Maximum number of concurrent jobs.
     pub executors: usize,
     pub scratch_dir: PathBuf,
     pub checks: HealthChecks,

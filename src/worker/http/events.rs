@@ -13,7 +13,7 @@ use crate::domain::job::ChangedKeys;
 use crate::domain::layout::split_key;
 use crate::domain::name::Slug;
 
-/// What a notification says.
+/// The content of a notification.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EventSummary {
     /// The new objects of each pipeline.

@@ -28,41 +28,47 @@ pub(super) fn metrics(api: &WorkerApi, _: &mut Request) -> Result<Response, ApiE
 
 fn jobs(api: &WorkerApi, text: &mut MetricsText) {
     let counts = api.state.counts();
-    gauge(text, "jobs_in_flight", "Jobs that run in this process.", counts.in_flight);
-    gauge(text, "executors", "Jobs that this process runs at a time.", api.executors as u64);
+    gauge(text, "jobs_in_flight", "Running jobs of this process.", counts.in_flight);
+    gauge(text, "executors", "Maximum number of concurrent jobs of this process.", api.executors as u64);
     let draining = api.stopping.phase() != Phase::Working;
-    gauge(text, "draining", "Whether this process was told to end and takes no more jobs.", u64::from(draining));
-    let help = "Whether no job is claimed because this, which every job needs, fails its probe.";
+    gauge(text, "draining", "Whether this process is stopping and claims no more jobs.", u64::from(draining));
+    let help = "Whether claims are paused because this dependency of all jobs fails its probe.";
     family(text, MetricKind::Gauge, "claims_paused", help);
     let open = api.state.breakers.open();
     for dependency in Dependency::ALL {
         let paused = open.iter().any(|(open, _)| *open == dependency);
         text.sample(&[("dependency", &dependency.to_string())], f64::from(u8::from(paused)));
     }
-    family(text, MetricKind::Counter, "jobs_total", "Jobs that ended here.")
+    family(text, MetricKind::Counter, "jobs_total", "Jobs that this process ended.")
         .sample(&[("status", "completed")], counts.completed as f64)
         .sample(&[("status", "failed")], counts.failed as f64);
-    family(text, MetricKind::Counter, "job_failures_total", "Jobs that failed here, by the code of their error.");
+    family(text, MetricKind::Counter, "job_failures_total", "Jobs that this process failed, by error code.");
     for (code, count) in api.state.failures() {
         text.sample(&[("code", &code.to_string())], count as f64);
     }
-    family(text, MetricKind::Counter, "job_attempts_total", "Attempts here that did not end their job, by why.")
-        .sample(&[("why", "deferred")], counts.deferred as f64)
-        .sample(&[("why", "retried")], counts.retried as f64)
-        .sample(&[("why", "refunded")], counts.refunded as f64)
-        .sample(&[("why", "abandoned")], counts.abandoned as f64)
-        .sample(&[("why", "lease_lost")], counts.lost as f64);
-    counter(text, "dead_entries_total", "Entries of the stream that no pipeline could own.", counts.dead);
-    counter(text, "windows_fired_total", "Jobs made of batches of new files.", counts.fired);
-    family(text, MetricKind::Counter, "event_records_total", "Records of events that were posted.")
+    family(
+        text,
+        MetricKind::Counter,
+        "job_attempts_total",
+        "Attempts by this process that did not end their job, by \
+     reason.",
+    )
+    .sample(&[("why", "deferred")], counts.deferred as f64)
+    .sample(&[("why", "retried")], counts.retried as f64)
+    .sample(&[("why", "refunded")], counts.refunded as f64)
+    .sample(&[("why", "abandoned")], counts.abandoned as f64)
+    .sample(&[("why", "lease_lost")], counts.lost as f64);
+    counter(text, "dead_entries_total", "Stream entries without a valid pipeline.", counts.dead);
+    counter(text, "windows_fired_total", "Jobs created from debounce windows.", counts.fired);
+    family(text, MetricKind::Counter, "event_records_total", "Records in event notifications.")
         .sample(&[("outcome", "accepted")], counts.events_accepted as f64)
         .sample(&[("outcome", "ignored")], counts.events_ignored as f64);
-    family(text, MetricKind::Counter, "events_refused_total", "Posts of events that were rejected, by reason.");
+    family(text, MetricKind::Counter, "events_refused_total", "Rejected event notifications, by reason.");
     for (reason, count) in api.rejections.counts() {
         text.sample(&[("reason", reason.name())], count as f64);
     }
     if let Some(age) = api.rejections.last() {
-        let help = "Time since the last post of events that was rejected.";
+        let help = "Time since the last rejected event notification.";
         family(text, MetricKind::Gauge, "events_refused_age_seconds", help).sample(&[], age.as_secs_f64());
     }
 }
@@ -70,42 +76,42 @@ fn jobs(api: &WorkerApi, text: &mut MetricsText) {
 fn runs(api: &WorkerApi, text: &mut MetricsText) {
     let counts = api.state.counts();
     let name = "run_duration_seconds";
-    let text = family(text, MetricKind::Histogram, name, "Time of attempts to run a job, whatever their end.");
+    let text = family(text, MetricKind::Histogram, name, "Duration of attempts, whatever their outcome.");
     api.state.run_durations.write(&[], text);
     counter(text, "rows_read_total", "Rows read from CSVs.", counts.rows_read);
-    counter(text, "bytes_read_total", "Bytes of CSVs that were read, compressed ones as they lie.", counts.bytes_read);
-    counter(text, "rows_written_total", "Rows that jobs wrote that completed here.", counts.rows_written);
-    counter(text, "rows_rejected_total", "Rows that jobs rejected that completed here.", counts.rows_rejected);
+    counter(text, "bytes_read_total", "Bytes of CSVs read, as stored.", counts.bytes_read);
+    counter(text, "rows_written_total", "Rows written by completed jobs of this process.", counts.rows_written);
+    counter(text, "rows_rejected_total", "Rows rejected by completed jobs of this process.", counts.rows_rejected);
 }
 
 fn queue(api: &WorkerApi, text: &mut MetricsText) {
     let counts = health::queue_counts(api);
-    gauge(text, "kv_up", "Whether the key-value store answers.", u64::from(counts.is_some()));
+    gauge(text, "kv_up", "Whether the key-value store responds.", u64::from(counts.is_some()));
     let writable = u64::from(health::kv_is_writable(api));
-    gauge(text, "kv_writable", "Whether the key-value store takes writes.", writable);
+    gauge(text, "kv_writable", "Whether the key-value store accepts writes.", writable);
     let oldest = counts.map(|_| api.kv.oldest_due());
     match counts.zip(oldest) {
         Some((counts, Ok(oldest))) => {
-            gauge(text, "queue_entries", "Entries in the stream, claimed ones included.", counts.stream);
-            gauge(text, "queue_pending", "Entries that are claimed.", counts.pending);
-            gauge(text, "queue_waiting", "Jobs that wait until they are due.", counts.waiting);
+            gauge(text, "queue_entries", "Entries in the stream, including claimed ones.", counts.stream);
+            gauge(text, "queue_pending", "Claimed entries.", counts.pending);
+            gauge(text, "queue_waiting", "Jobs waiting until they are due.", counts.waiting);
             gauge(text, "queue_windows", "Open debounce windows.", counts.windows);
-            gauge(text, "queue_dead", "Dead entries that are kept.", counts.dead);
-            let help = "For how long the job has been due that has been so for the longest, those that run included.";
+            gauge(text, "queue_dead", "Dead letters.", counts.dead);
+            let help = "How long the oldest due job has been due, including running jobs.";
             let oldest = oldest.unwrap_or_default().as_secs_f64();
             family(text, MetricKind::Gauge, "queue_oldest_seconds", help).sample(&[], oldest);
         }
         Some((_, Err(error))) => tracing::warn!(%error, "the key-value store can't be reached"),
         None => {}
     }
-    let help = "Operations of the key-value store that failed.";
+    let help = "Failed operations of the key-value store.";
     counter(text, "kv_errors_total", help, api.kv.failures());
 }
 
 fn stores(api: &WorkerApi, text: &mut MetricsText) {
-    gauge(text, "store_up", "Whether the object store answers.", u64::from(health::store_is_up(api)));
+    gauge(text, "store_up", "Whether the object store responds.", u64::from(health::store_is_up(api)));
     let requests = api.store.request_counts();
-    family(text, MetricKind::Counter, "store_requests_total", "Requests to the object store, by how they ended.")
+    family(text, MetricKind::Counter, "store_requests_total", "Requests to the object store, by outcome.")
         .sample(&[("outcome", "ok")], requests.ok as f64)
         .sample(&[("outcome", "refused")], requests.refused as f64)
         .sample(&[("outcome", "failed")], requests.failed as f64);
@@ -113,7 +119,7 @@ fn stores(api: &WorkerApi, text: &mut MetricsText) {
 
 fn machine(api: &WorkerApi, text: &mut MetricsText) {
     if let Some(bytes) = free_bytes(&api.scratch_dir) {
-        gauge(text, "scratch_free_bytes", "Room that is left in the scratch folder.", bytes);
+        gauge(text, "scratch_free_bytes", "Free space in the scratch folder.", bytes);
     }
 }
 

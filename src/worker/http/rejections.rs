@@ -53,7 +53,7 @@ struct Logged {
     suppressed: u64,
 }
 
-/// See the module.
+/// Counters of rejections, and the times of their log lines.
 #[derive(Debug, Default)]
 pub struct EventRejections {
     counts: [AtomicU64; Rejection::ALL.len()],

@@ -9,17 +9,17 @@ export const BINARY =
 const START_MS_MAX = 60_000;
 const END_MS_MAX = 20_000;
 
-/** A service of its own in a temporary folder, as `lakemill up` starts it. */
+/** A service in a temporary folder of its own, started like `lakemill up`. */
 export interface Instance {
   url: string;
   password: string;
-  /** Where objects, queue and secrets are. */
+  /** The folder with objects, queue and secrets. */
   folder: string;
-  /** Ends the service; its folder stays for another start. */
+  /** Stops the service; its folder stays for a restart. */
   stop: () => Promise<void>;
-  /** Starts it again on the same folder and port. */
+  /** Restarts it on the same folder and port. */
   start: () => Promise<void>;
-  /** Ends it and removes its folder. */
+  /** Stops it and removes its folder. */
   remove: () => Promise<void>;
 }
 
@@ -43,7 +43,7 @@ export async function instance(args: string[] = [], env: NodeJS.ProcessEnv = {})
         const [name, value] = line.trim().split(/\s+/);
         if (name === "open" && value) found.url = value;
         if (name === "password" && value) found.password = value;
-        // The last of the lines that it prints.
+        // The last line of its output at startup.
         if (name === "its") {
           clearTimeout(timer);
           resolve();

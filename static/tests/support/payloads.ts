@@ -1,5 +1,5 @@
 /**
- * Texts that run `window.hit(n)` in a page which takes them for markup, an address, a template or code. Kinds after
+ * Texts that call `window.hit(n)` in a page that interprets them as markup, an address, a template or code. Kinds after
  * OWASP's filter evasion cheat sheet and PortSwigger's cheat sheet of events and elements.
  */
 const forms: ((hit: string) => string)[] = [
@@ -57,5 +57,5 @@ const forms: ((hit: string) => string)[] = [
   (hit) => `<template><script>${hit}</script></template>`,
 ];
 
-/** Each tells its number when it runs. */
+/** Each passes its number when it runs. */
 export const PAYLOADS: string[] = forms.map((form, n) => form(`window.hit(${n})`));

@@ -1,4 +1,4 @@
-/** Sales of three shops over sixty days, and a dashboard of them with all that can stand in one. */
+/** Sales of three shops over sixty days, and a dashboard with all kinds of elements. */
 import { type Api, expect, type Page } from "./test";
 
 export const CSV = ["day,shop,kind,amount,pieces", ...rows()].join("\n");
@@ -61,7 +61,7 @@ export async function published(api: Api, slug: string, text: string): Promise<v
 
 export const panel = (page: Page, id: string) => page.locator(`[data-panel="${id}"]`);
 
-/** Whether an image of a chart was drawn, and not a blank one. */
+/** Whether a chart's image is drawn, and not blank. */
 export async function drawn(page: Page, id: string): Promise<void> {
   await expect(panel(page, id).locator(".chart-canvas[data-drawn] canvas").first()).toBeVisible();
   await expect

@@ -5,10 +5,10 @@ import { instance, type Instance } from "./instance";
 
 export { expect, type Page };
 
-/** What a page may not do unnoticed: log an error, throw, offend against the content policy. */
+/** Events that fail a test: logged errors, exceptions, violations of the content security policy. */
 export class Watch {
   readonly offences: string[] = [];
-  /** Messages that a test provokes, e.g. the browser's own about an answer of 422. */
+  /** Messages that a test provokes, e.g. the browser's own about a 422 response. */
   readonly expected: RegExp[] = [];
 
   constructor(page: Page) {
@@ -24,7 +24,7 @@ export class Watch {
   }
 }
 
-/** The service's API with a session, for what a test needs beforehand. */
+/** The service's API with a session, for the setup of tests. */
 export class Api {
   constructor(
     private readonly request: APIRequestContext,
@@ -57,7 +57,7 @@ export class Api {
     await this.put(`/api/lake?key=${encodeURIComponent(key)}`, Buffer.from(text), "application/octet-stream");
   }
 
-  /** A pipeline with this config and these files (keys within the pipeline), once its run has ended. */
+  /** A pipeline with this config and these files (keys within the pipeline), after its run. */
   async pipeline(slug: string, config: object, files: Record<string, string>): Promise<void> {
     await this.post("/api/pipelines", { slug, template: "blank" });
     await this.put(`/api/p/${slug}/config`, config);
@@ -65,7 +65,7 @@ export class Api {
     await this.run(slug);
   }
 
-  /** Asks for a run and waits for its end. */
+  /** Enqueues a run and waits for its end. */
   async run(slug: string): Promise<void> {
     const { job_id } = await this.post<{ job_id: string }>(`/api/p/${slug}/jobs`);
     await this.ended(slug, job_id);
@@ -77,7 +77,7 @@ export class Api {
       .toMatch(/completed|failed/);
   }
 
-  /** The sample pipeline, loaded; made if it isn't there. */
+  /** The loaded sample pipeline; created if it doesn't exist. */
   async sample(): Promise<void> {
     const slugs = await this.get<string[]>("/api/pipelines");
     if (!slugs.includes("flights")) await this.post("/api/pipelines", { slug: "flights", template: "flights" });
@@ -91,7 +91,7 @@ export class Api {
 }
 
 interface Fixtures {
-  /** A page with a session, whose console is watched. */
+  /** A page with a session and a monitored console. */
   page: Page;
   watch: Watch;
   api: Api;
@@ -118,16 +118,16 @@ export const test = base.extend<Fixtures, WorkerFixtures>({
   },
   api: async ({ page, site }, use) => use(new Api(page.request, site.url)),
   page: async ({ page, site }, use) => {
-    // With the page's own cookies, as a browser that logged in before.
+    // With the page's own cookies, like a browser with a session.
     const answer = await page.request.post(`${site.url}/api/auth/login`, { data: { password: site.password } });
     expect(answer.status()).toBe(200);
     await use(page);
   },
 });
 
-/** No finding of axe of rank serious or critical, in light and in dark. */
+/** Fails on axe violations of severity serious or critical, in light and in dark mode. */
 export async function expectAccessible(page: Page): Promise<void> {
-  // Colours on their way from one theme to the other are no finding.
+  // Colours during the transition between themes are ignored.
   await page.emulateMedia({ reducedMotion: "reduce" });
   for (const theme of ["light", "dark"] as const) {
     await page.evaluate((chosen) => (document.documentElement.dataset.theme = chosen), theme);

@@ -1,4 +1,4 @@
-//! Clients that hold connections are not to leave a run without descriptors.
+//! Clients that hold connections can't exhaust the descriptors of a run.
 
 use std::io::{Read, Write};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use super::{Attack, POOLED, connect, descriptors, many_partitions, runs_go_on};
 use crate::support::http_client::get;
 use crate::support::site::{Kind, PATIENCE, Site, await_that};
 
-/// Far below what a process has elsewhere, and enough for a worker that nobody troubles.
+/// Far below the usual limit, but enough for an undisturbed worker.
 const FILES_MAX: u64 = 192;
 
 #[test]
@@ -43,7 +43,7 @@ fn service_recovers_from_descriptor_exhaustion() {
     let site = Site::new(Kind::Fleet);
     let worker = site.worker();
     let address = worker.address();
-    // Those of stdin, stdout and stderr: none is free, and as many may be waited for at once.
+    // Beyond stdin, stdout and stderr, which are never free. As many connections may wait at once.
     worker.limit_files(Some(3));
     let mut client = connect(&address).unwrap();
     client.set_read_timeout(Some(PATIENCE)).unwrap();

@@ -1,4 +1,4 @@
-//! Raw sockets against the listeners of a worker and a web service that are at work.
+//! Raw sockets against the listeners of a busy worker and a busy web service.
 
 use std::io::{Read, Write};
 use std::time::Duration;
@@ -11,15 +11,15 @@ use crate::support::browser::Browser;
 use crate::support::http_client::try_send;
 use crate::support::site::{Kind, Service, Site, WEBHOOK_SECRET, await_that};
 
-/// Slow clients at a time.
+/// Concurrent slow clients.
 const SLOW: usize = 500;
-/// Probes that miss in a row before a supervisor gives a service up, as Kubernetes does by default.
+/// Consecutive failed probes after which a supervisor restarts a service; Kubernetes' default.
 const PROBES_MAX: usize = 3;
-/// What a service may grow by, in bytes: a run's 64 MiB, and what the guard allows clients.
+/// Allowed memory growth of a service in bytes: a run's 64 MiB, and the guard's allowance for clients.
 const GROWTH_MAX: u64 = 192 << 20;
 
-/// Requests whose end two readers could see in different places, or that promise what no one can take. None may be
-/// carried out past its head, and none may bring a second answer of a request within it.
+/// Requests whose end two parsers could place differently, or with an impossible length. None may be executed beyond
+/// its head, and none may cause a second response.
 fn lying_requests() -> Vec<Vec<u8>> {
     let within = "GET /livez HTTP/1.1\r\nHost: a\r\nX-Request-Id: smuggled\r\n\r\n";
     let post = |fields: &str, body: &str| {
@@ -63,7 +63,7 @@ fn lying_requests() -> Vec<Vec<u8>> {
     all
 }
 
-/// So many clients that send a head byte by byte and never end it; who is cut off comes again.
+/// Clients that send a head byte by byte and never finish; a client that is disconnected reconnects.
 fn drip(address: &str, attack: &Attack, sent: &Count) {
     let mut clients: Vec<_> = (0..SLOW).map(|_| connect(address)).collect();
     while attack.goes_on() {
@@ -79,7 +79,7 @@ fn drip(address: &str, attack: &Attack, sent: &Count) {
     }
 }
 
-/// Floods of requests on one connection, of which no answer is read until all are sent, or ever.
+/// Floods of pipelined requests on one connection; the client reads responses after sending all, or never.
 fn flood(address: &str, attack: &Attack, sent: &Count) {
     let many = "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n".repeat(2_000);
     while attack.goes_on() {
@@ -92,7 +92,7 @@ fn flood(address: &str, attack: &Attack, sent: &Count) {
     }
 }
 
-/// Uploads that promise a body and stop in its middle; each keeps its connection until it is cut off or the end.
+/// Uploads that announce a body and stop in the middle; each keeps its connection until it is closed.
 fn stall(address: &str, attack: &Attack, sent: &Count) {
     let head = format!(
         "POST /events/s3 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {WEBHOOK_SECRET}\r\nContent-Length: 100000\r\n\r\n{{"
@@ -121,8 +121,8 @@ fn lie(address: &str, attack: &Attack, sent: &Count) {
     }
 }
 
-/// Health is asked for as a supervisor does, on a connection of its own each time, and told within its patience: a
-/// client that was not given the processor between connecting and sending may have had to make room for hundreds.
+/// Probes health like a supervisor, on a new connection each time. A probe may fail: a client that got no CPU time
+/// between connecting and sending may have been evicted for hundreds of others.
 fn look(address: &str, attack: &Attack, sent: &Count) {
     while attack.goes_on() {
         let mut missed = Vec::new();
@@ -146,7 +146,7 @@ fn attack_all_ways(service: &Service, attack: &Attack) {
         let _end = AtEnd(|| attack.end());
         let threads: Vec<_> =
             ways.iter().zip(&counts).map(|(way, count)| scope.spawn(move || way(address, attack, count))).collect();
-        // A way that fails ends the others, so that the test tells it at once.
+        // A failing attack stops the others, so that the test reports it immediately.
         while attack.goes_on() {
             if threads.iter().any(std::thread::ScopedJoinHandle::is_finished) {
                 attack.end();

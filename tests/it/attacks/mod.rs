@@ -1,4 +1,4 @@
-//! What strangers do to the real services while these work, and what must not be noticed of it.
+//! Attacks by unauthenticated clients on real services under load; they must not affect the services' work.
 
 mod descriptors;
 mod listener;
@@ -15,12 +15,12 @@ use serde_json::json;
 
 use crate::support::site::Site;
 
-/// No attack waits longer for a single answer.
+/// Longest wait of an attack for a single response.
 const WAIT: Duration = Duration::from_secs(5);
-/// Files, each of which is a partition: a clean run of them lasts long enough to be disturbed.
+/// Files, one partition each: a clean run of them lasts long enough to be disturbed.
 const FILES: usize = 40;
 
-/// A pipeline `p`, and what its table is when nobody disturbs.
+/// A pipeline `p`, and its table after an undisturbed run.
 fn many_partitions(site: &Site) {
     site.pipeline(
         "p",
@@ -35,14 +35,14 @@ fn many_partitions(site: &Site) {
     }
 }
 
-/// Clean runs one after the other, from before the attack to its end, at least two of them. Each must be as if nothing
-/// had been: done at its first start, under its own fence.
+/// Consecutive clean runs, at least two, from before the attack to its end. Each must succeed at its first attempt,
+/// under its own fence, with the undisturbed table.
 fn runs_go_on(site: &Site, attack: impl Fn(&Attack) + Sync) -> Vec<Job> {
     let ended = beside_attack(attack, |attack| {
         let mut ended = Vec::new();
         while ended.len() < 2 || attack.is_running() {
             ended.push(site.await_end(&site.enqueue_as("p", true)));
-            // An attack that lasts until it is ended does so after the second run.
+            // An attack that lasts until it is stopped is stopped after the second run.
             if ended.len() >= 2 {
                 attack.end();
             }
@@ -56,10 +56,10 @@ fn runs_go_on(site: &Site, attack: impl Fn(&Attack) + Sync) -> Vec<Job> {
     ended
 }
 
-/// Longest duration of an attack: whatever else fails, a test ends.
+/// Longest duration of an attack, so that a test ends whatever else fails.
 const ATTACK_TIME_MAX: Duration = Duration::from_secs(300);
 
-/// Tells attackers whether to go on.
+/// Whether attackers go on.
 struct Attack {
     over: AtomicBool,
     running: AtomicBool,
@@ -80,7 +80,7 @@ impl Attack {
     }
 }
 
-/// Does something when dropped, after a panic too.
+/// Calls a function when dropped, also after a panic.
 struct AtEnd<F: Fn()>(F);
 
 impl<F: Fn()> Drop for AtEnd<F> {
@@ -89,8 +89,8 @@ impl<F: Fn()> Drop for AtEnd<F> {
     }
 }
 
-/// Does `work` while `attack` goes on, and ends the attack with it. A scope waits for its threads, so a failure of either
-/// ends the other: the attack by a guard, the work by its own deadlines.
+/// Runs `work` and `attack` concurrently, and stops the attack when the work is done. A scope joins its threads, so a
+/// failure of either must stop the other: a guard stops the attack, deadlines stop the work.
 fn beside_attack<T>(attack: impl Fn(&Attack) + Sync, work: impl FnOnce(&Attack) -> T) -> T {
     let until = Instant::now() + ATTACK_TIME_MAX;
     let state = Attack { over: AtomicBool::new(false), running: AtomicBool::new(true), until };
@@ -129,12 +129,12 @@ fn failed_assertion_ends_the_attack() {
     assert!(failed.is_err() && attacked.load(Ordering::SeqCst));
 }
 
-/// Descriptors that a process holds.
+/// Open descriptors of a process.
 fn descriptors(pid: u32) -> usize {
     std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
 }
 
-/// Descriptors that pools of connections and of children may keep, far below what clients held.
+/// Descriptors that pools of connections and children may keep; far below the number that clients held.
 const POOLED: usize = 64;
 
 /// Resident memory of a process, in bytes.
@@ -144,7 +144,7 @@ fn resident_bytes(pid: u32) -> u64 {
     line.trim().strip_suffix(" kB").unwrap().trim().parse::<u64>().unwrap() << 10
 }
 
-/// A connection with bounded waits; `None` where nobody takes it.
+/// A connection with read and write timeouts; `None` if it is refused.
 fn connect(address: &str) -> Option<TcpStream> {
     let address = address.parse().unwrap();
     let stream = TcpStream::connect_timeout(&address, WAIT).ok()?;
@@ -153,17 +153,17 @@ fn connect(address: &str) -> Option<TcpStream> {
     Some(stream)
 }
 
-/// What a service says to `request`, as far as it says anything before it closes or falls silent.
+/// The response to `request`, up to where the service closes or falls silent.
 fn said(address: &str, request: &[u8]) -> String {
     let Some(mut stream) = connect(address) else { return String::new() };
-    // A refusal may come, and the connection end, before all is sent.
+    // The service may refuse and close before everything is sent.
     let _ = stream.write_all(request);
     let mut answer = Vec::new();
     let _ = stream.take(1 << 20).read_to_end(&mut answer);
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// How often each of a set of things was done.
+/// Counts how often each outcome occurred.
 #[derive(Debug, Default)]
 struct Count(AtomicU64);
 

@@ -1,4 +1,4 @@
-//! Secrets that would be known again wherever they turned up: in no log, metric, answer, record or object.
+//! Secrets with recognizable values: they must not appear in any log, metric, response, record or object.
 
 use lakemill::adapters::password::PasswordHash;
 use lakemill::ports::store::{Bucket, list_all};
@@ -19,8 +19,7 @@ const WEBHOOK_SECRET: &str = "canary-of-the-webhook-19c3";
 const METRICS_TOKEN: &str = "canary-of-the-metrics-e402";
 const WRONG_PASSWORD: &str = "canary-of-a-wrong-password-b0b1";
 
-/// What must not be found, each with its name. Presigned addresses carry a signature, which is as good as a key while
-/// it lasts.
+/// Named secrets that must not be found. Presigned URLs contain a signature, which acts as a key until it expires.
 fn canaries(session: &str, hash: &str) -> Vec<(&'static str, String)> {
     let texts = [
         ("the secret key", SECRET_KEY),
@@ -61,7 +60,7 @@ impl Said {
     }
 }
 
-/// A fleet whose every secret is a canary, in processes that log all they can.
+/// A fleet in which every secret is a canary, at the most verbose log level.
 fn site_of_canaries() -> Site {
     let password = format!(">{KV_PASSWORD}");
     let user = ["--user", "canary", "on", &password, "~*", "&*", "+@all"];
@@ -85,7 +84,7 @@ fn bearer(token: &str) -> String {
     format!("Bearer {token}")
 }
 
-/// Requests that are refused and such that are done, with secrets in all the places where they may come.
+/// Accepted and rejected requests with secrets in every place that can hold one.
 fn ask_the_worker(worker: &Service, said: &mut Said) {
     let address = &worker.address();
     let event = json!({ "Records": [{ "eventName": "s3:ObjectCreated:Put", "eventSource": "minio:s3",
@@ -147,7 +146,7 @@ fn ask_the_web(browser: &Browser, said: &mut Said) {
     note("metrics", metrics);
 }
 
-/// What anybody on the machine sees of our processes, and what the children that run people's SQL are given.
+/// What other users of the machine can see of our processes, and the environment of the children that run SQL.
 fn look_at_processes(services: &[&Service], said: &mut Said) {
     for service in services {
         let pid = service.pid();
@@ -155,7 +154,7 @@ fn look_at_processes(services: &[&Service], said: &mut Said) {
         let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
         for child in children.split_whitespace() {
             for part in ["cmdline", "environ"] {
-                // It may have ended since.
+                // The process may have ended since.
                 if let Ok(text) = std::fs::read(format!("/proc/{child}/{part}")) {
                     said.add(format!("a child's {part}"), text);
                 }
@@ -173,7 +172,7 @@ fn look_at_stores(site: &Site, said: &mut Said) {
     }
     let redis = site.redis.as_ref().unwrap();
     for key in redis.ask::<Vec<String>>(&["KEYS", "*"]) {
-        // Whatever its type, with what it holds.
+        // A value of any type, with its text.
         let held: Vec<u8> = redis.ask(&["DUMP", &key]);
         said.add(format!("the queue's {key}"), held);
         said.add("a key of the queue", key);
@@ -196,7 +195,7 @@ fn secrets_never_appear_in_logs_metrics_responses_or_objects() {
     ask_the_web(&browser, &mut said);
     look_at_processes(&[&worker, &web], &mut said);
 
-    // While each store is away, everything that talks to it says so.
+    // While a store is unavailable, everything that uses it reports that.
     let job = site.enqueue_as("p", true);
     site.break_store();
     ask_the_web(&browser, &mut said);
@@ -220,7 +219,7 @@ fn secrets_never_appear_in_logs_metrics_responses_or_objects() {
         let ran = call(lakemill().args(args).envs(site.env()).env("SVC_SCRATCH_DIR", site.home().join("scratch")));
         said.add(format!("{args:?}"), format!("{}\n{}", ran.stdout, ran.stderr));
     }
-    // A malformed one is not repeated either.
+    // A malformed credential is not repeated either.
     let malformed = format!("redis://canary:{KV_PASSWORD}@:not a port/0");
     let ran = call(lakemill().arg("worker").envs(site.env()).env("KV_URL", malformed));
     assert_eq!(ran.status, 78, "{ran:?}");
@@ -238,7 +237,7 @@ fn secrets_never_appear_in_logs_metrics_responses_or_objects() {
     let hash = site.password_hash();
     assert!(PasswordHash::of(PASSWORD).is_ok() && hash.starts_with("$argon2id$"));
     said.hold_none_of(&canaries(&session, hash));
-    // The search itself finds what is there.
+    // The search itself must find a planted secret.
     said.add("a control", format!("a line with {ACCESS_KEY} and {SECRET_KEY}"));
     assert!(std::panic::catch_unwind(|| said.hold_none_of(&canaries(&session, hash))).is_err());
 }

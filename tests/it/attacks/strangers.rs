@@ -1,4 +1,4 @@
-//! Clients without credentials: what they hold, what they may ask, and from where.
+//! Clients without credentials: the resources they can hold, the routes they can call, and the hosts they can use.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -12,12 +12,12 @@ use crate::support::http_client::{get, send, try_send};
 use crate::support::redis_server::RedisServer;
 use crate::support::site::{Kind, PATIENCE, Service, Site, WEBHOOK_SECRET, await_that};
 
-/// Slow clients at a time: more than a service takes connections.
+/// Concurrent slow clients: more than the connection limit of a service.
 const SLOW: usize = 300;
-/// Probes that may miss in a row, as with Kubernetes by default.
+/// Failed probes that a supervisor tolerates; Kubernetes' default.
 const PROBES_MAX: usize = 3;
 
-/// Clients that send a complete head and then their body byte by byte. Those that are cut off come again.
+/// Clients that send a complete head and then their body byte by byte. A client that is disconnected reconnects.
 fn dribble(address: &str, head: &str, attack: &Attack) {
     let open = || {
         let mut stream = connect(address)?;
@@ -69,7 +69,7 @@ fn open_connections(web: &Service) -> usize {
     std::fs::read_dir(format!("/proc/{}/fd", web.pid())).unwrap().count()
 }
 
-/// The status of a request of another site's page whose name was made to resolve to the service.
+/// The status of a request from another site's page after DNS rebinding to the service.
 fn rebound(address: &str, line: &str, fields: &str, body: &str) -> String {
     let port = address.rsplit(':').next().unwrap();
     let fields =
@@ -99,7 +99,7 @@ fn dns_rebinding_reads_nothing_and_uses_no_login_attempts() {
     await_that("both to be ready", || {
         [&web, &worker].iter().all(|service| get(&service.address(), "/readyz").status == 200)
     });
-    // Stores and probes address a service by names that it doesn't know.
+    // Stores and probes use host names that the service doesn't know.
     let secret = format!("Authorization: Bearer {WEBHOOK_SECRET}\r\n");
     for (address, line, fields, body, status) in [
         (web.address(), "GET /livez", "", "", "200"),
@@ -137,10 +137,10 @@ fn metrics_behind_a_local_proxy_need_the_token() {
     let token = ("SVC_METRICS_TOKEN", "token-of-the-metrics-in-tests");
     let status =
         |service: &Service, fields: &[(&str, &str)]| send(&service.address(), "GET", "/metrics", fields, "").status;
-    // A proxy that adds no field and passes `Host` on.
+    // A proxy that adds no header and passes `Host` on.
     let web = site.web_with(&[("SVC_ALLOWED_HOSTS", "lake.example.org")]);
     assert_eq!((status(&web, &[]), status(&web, &[("Host", "lake.example.org")])), (200, 401));
-    // One that puts its own `Host` is known by the settings alone.
+    // A proxy that sets its own `Host` is known by the settings alone.
     for setting in [("SVC_PUBLIC_URL", "https://lake.example.org"), ("SVC_TRUSTED_PROXIES", "127.0.0.1")] {
         let web = site.web_with(&[setting]);
         assert_eq!(status(&web, &[]), 401, "{setting:?}");
@@ -152,10 +152,10 @@ fn metrics_behind_a_local_proxy_need_the_token() {
     assert_eq!(status(&worker, &[]), 401);
 }
 
-/// Longest wait of a probe: the service answers within 2 s, and a client of Redis gives up after 5 s at the earliest.
+/// Longest wait of a probe: the service responds within 2 s, and a Redis client times out after 5 s at the earliest.
 const PROBE_WAIT: Duration = Duration::from_secs(4);
 
-/// The status that a probe is answered with in time.
+/// The status of a probe's response, which must arrive in time.
 fn probe(address: &str, path: &str) -> Option<String> {
     let mut stream = connect(address)?;
     stream.set_read_timeout(Some(PROBE_WAIT)).unwrap();
@@ -173,9 +173,9 @@ fn health_is_unavailable_at_once_while_the_queue_hangs() {
     let all = |status: &str| probes.iter().all(|(at, path)| probe(at, path).as_deref() == Some(status));
     await_that("all to be well", || all("200"));
     let paused = site.redis.as_ref().unwrap().pause();
-    // Results of just before are still served for a moment.
+    // Results of just before the outage are still served from the cache.
     await_that("the outage to be noticed", || all("503"));
-    // Others that ask meanwhile, and there are many, are answered as well.
+    // Many concurrent probes get a response as well.
     std::thread::scope(|scope| {
         let asking: Vec<_> = (0..60)
             .map(|n| {
@@ -194,7 +194,7 @@ fn health_is_unavailable_at_once_while_the_queue_hangs() {
     await_that("all to be well again", || all("200"));
 }
 
-/// Everything below a folder but folders themselves.
+/// Every file below the folder; folders themselves are left out.
 fn files_below(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     entries.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
@@ -206,7 +206,7 @@ fn leftovers_of_killed_services_are_removed_at_the_next_start() {
     let cache = site.home().join("cache");
     let setting = [("SVC_CACHE_DIR", cache.to_str().unwrap())];
     let (mut worker, mut web, living) = (site.worker(), site.web_with(&setting), site.worker());
-    // An upload that is on its way when the service is killed.
+    // An upload in progress when the service is killed.
     let browser = Browser::log_in(&web);
     let cookie = browser.cookie.clone().unwrap();
     let mut upload = connect(&browser.address).unwrap();

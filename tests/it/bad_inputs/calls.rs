@@ -1,4 +1,4 @@
-//! Calls that can't become a run, and runs that must not write.
+//! Invalid command lines, and runs that must not write.
 
 use serde_json::json;
 

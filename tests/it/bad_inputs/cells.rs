@@ -1,18 +1,18 @@
-//! Cells that their column can't take.
+//! Cells that are invalid for their column's type.
 
 use serde_json::{Value, json};
 
 use super::{check, check_fails};
 use crate::support::program::Program;
 
-/// One column `v`, of a file with one column.
+/// One column `v`, from a file with one column.
 fn column(ty: &str, more: Value) -> Value {
     let mut column = json!({ "name": "v", "type": ty });
     more.as_object().unwrap().iter().for_each(|(name, value)| column[name] = value.clone());
     json!({ "columns": [column] })
 }
 
-/// Of `cells`, those after the first are rejected for `reason`, with messages that tell `parts`.
+/// All `cells` but the first are rejected for `reason`, with messages that contain `parts`.
 #[track_caller]
 fn refused(ty: &str, more: Value, cells: &[&str], reason: &str, parts: &[&str]) {
     let program = Program::of(&column(ty, more));
@@ -164,7 +164,7 @@ fn first_bad_cell_is_the_reason_and_values_are_truncated() {
     let program = Program::of(&column("int8", json!({})));
     program.put("x.csv", format!("v\n{}\n", "ü".repeat(50_000))).run(&[]).ok();
     let [reject] = &program.rejected("t")[..] else { panic!("one reject") };
-    // Cut between characters, with a mark of three bytes.
+    // Cut at a character boundary, with an ellipsis of three bytes.
     let value = reject.value.as_deref().unwrap();
     assert!(value.len() == 4_095 && value.ends_with("ü…"));
     assert!(reject.raw.len() == 65_535 && reject.raw.ends_with("ü…"));

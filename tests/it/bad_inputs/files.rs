@@ -1,4 +1,4 @@
-//! Files that are not what their names say, are huge, or can't be read.
+//! Files with a wrong name, huge files, and unreadable ones.
 
 use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -13,7 +13,7 @@ use crate::support::children::Reaped as _;
 use crate::support::program::{Program, Ran, call};
 
 const TEXT: &str = "a,b\nx,1\ny,2\n";
-/// What a run may take with its default settings.
+/// Memory limit of a run with its default settings.
 const MEMORY_BYTES_MAX: u64 = 700 << 20;
 
 fn gzip(text: &[u8]) -> Vec<u8> {
@@ -22,7 +22,7 @@ fn gzip(text: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Text that doesn't compress to almost nothing.
+/// Text that compresses poorly.
 fn many_rows() -> String {
     let mut state = 1_u64;
     let mut row = || {
@@ -175,7 +175,7 @@ fn unreadable_file_fails_the_run_by_name() {
     let ran = if std::fs::File::open(program.source("2.csv")).is_err() {
         program.run(&[])
     } else {
-        // A superuser is told nothing by permissions, unless it lays that power down.
+        // Permissions don't apply to a superuser, unless it drops the capability.
         let plain = program.command();
         let mut command = Command::new("setpriv");
         command
@@ -184,7 +184,7 @@ fn unreadable_file_fails_the_run_by_name() {
             .args(plain.get_args());
         call(&mut command)
     };
-    ran.told(1, &["in/2.csv`", "ermission denied", "allow this user", "nothing was published"]);
+    ran.told(1, &["in/2.csv`", "ermission denied", "give this user read access", "nothing was published"]);
     assert!(program.published() == before);
 }
 
@@ -278,7 +278,7 @@ fn empty_file_fails_the_run_if_configured() {
     }
 }
 
-/// It has bytes, and no line that could be its header.
+/// The file has bytes, but no line that could be its header.
 #[test]
 fn blank_lines_do_not_make_a_file_empty() {
     for text in ["\n\n", "# nothing\n"] {

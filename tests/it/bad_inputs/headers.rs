@@ -1,4 +1,4 @@
-//! Headers that are not the config's.
+//! Headers that differ from the config.
 
 use serde_json::{Value, json};
 

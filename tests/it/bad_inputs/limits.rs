@@ -1,4 +1,4 @@
-//! How many rejects a run bears, and what is left of a run that doesn't.
+//! Limits of rejects, and the state after a run that exceeds them.
 
 use serde_json::{Value, json};
 

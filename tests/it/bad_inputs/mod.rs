@@ -1,5 +1,5 @@
-//! What becomes of input that is not as it should be: rows, rejects with their place, or a failure that names the place
-//! and says what to do. The whole program runs on files; what it wrote is read back.
+//! Outcomes of invalid input: rows, rejects with their position, or an error that names the position and the remedy.
+//! The whole program runs on files, and the tests read its output.
 
 mod calls;
 mod cells;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::support::program::{Program, Ran, mapping};
 
-/// What `csv`, read as `change` says, makes: the rows of the table, and its rejects as `Rejected::told` tells them.
+/// Rows and rejects (as `Rejected::summary`) of `csv` with the config changed by `change`.
 #[track_caller]
 fn check(csv: impl AsRef<[u8]>, change: Value, rows: &[&str], rejects: &[&str]) {
     check_files(&[("x.csv", csv.as_ref())], change, rows, rejects);
@@ -35,13 +35,13 @@ fn check_files(sources: &[(&str, &[u8])], change: Value, rows: &[&str], rejects:
     assert_eq!(told, rejects, "rejects");
 }
 
-/// `csv`, read as `change` says, fails the run; the error tells each of `parts`.
+/// A run on `csv` with the config changed by `change` fails; the error contains each of `parts`.
 #[track_caller]
 fn check_fails(csv: impl AsRef<[u8]>, change: Value, parts: &[&str]) -> Ran {
     check_files_fail(&[("x.csv", csv.as_ref())], change, parts)
 }
 
-/// As [`check_fails`]. Nothing that was published before is touched, although another table has changes to publish.
+/// Like [`check_fails`]. Published files stay, although another table has changes to publish.
 #[track_caller]
 fn check_files_fail(sources: &[(&str, &[u8])], change: Value, parts: &[&str]) -> Ran {
     let other = mapping(&json!({ "table": "other", "files": ["other/*.csv"] }));

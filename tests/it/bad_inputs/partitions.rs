@@ -1,4 +1,4 @@
-//! Values that make awkward partitions.
+//! Partition values that need escaping or are too long.
 
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ fn partition_values_are_escaped() {
     check(text, by_a(), &rows, &[]);
 }
 
-/// No reader shows such a folder as the text that it was made of, or some fail.
+/// Some readers fail on such a folder, and the others don't return the original text.
 #[test]
 fn text_read_as_null_rejects_its_row() {
     let text = "a,b\n,1\n__HIVE_DEFAULT_PARTITION__,2\nNULL,3\nx,4\n";
@@ -103,7 +103,7 @@ fn too_long_partition_value_rejects_its_row() {
     assert!(rejected[0].message.contains("256 bytes") && rejected[1].message.contains("257 bytes"));
 }
 
-/// Each value fits a folder's name, but all of them no key.
+/// Each value fits a folder's name, but the key of all of them is too long.
 #[test]
 fn too_long_partition_path_rejects_its_row() {
     let columns: Vec<Value> = "abcdefg".chars().map(|name| json!({ "name": name, "type": "string" })).collect();
@@ -151,7 +151,7 @@ fn partitions_of_removed_sources_are_deleted() {
     program.put("1.csv", "a,b\nx,1\n").put("2.csv", "a,b\ny,2\n").run(&[]).ok();
     std::fs::remove_file(program.source("1.csv")).unwrap();
     let ran = program.run(&[]).ok();
-    assert!(ran.stdout.contains("1 partition deleted, since no row is in there any more"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("1 partition deleted, since they have no more rows"), "{}", ran.stdout);
     assert!(!ran.stdout.contains("nothing changed"), "{}", ran.stdout);
     assert_eq!(program.rows("t"), ["a=y: 2"]);
 }

@@ -1,4 +1,4 @@
-//! Records that don't fit their header, and lines that are not data.
+//! Records that don't match their header, and lines that are not data.
 
 use serde_json::json;
 
@@ -79,7 +79,7 @@ fn trailing_delimiters_make_an_unnamed_column() {
     check("a,b\nx,1,\n", json!({}), &[], &["2@4 - ragged_row x,1,"]);
 }
 
-/// Rows to skip that would swallow the rest of the file are rejected with it.
+/// An unclosed quote in rows to skip would swallow the rest of the file: the rest is rejected.
 #[test]
 fn unclosed_quote_in_a_skipped_record_rejects_the_rest() {
     let column = json!([{ "name": "len", "type": "int64" }]);

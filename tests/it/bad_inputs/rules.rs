@@ -1,4 +1,4 @@
-//! `where`, checks and computed columns on rows that they can't judge.
+//! `where`, checks and computed columns on rows that they can't be evaluated for.
 
 use serde_json::{Value, json};
 

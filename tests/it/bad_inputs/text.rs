@@ -1,4 +1,4 @@
-//! Encodings, line ends, quotes.
+//! Encodings, line endings, quotes.
 
 use serde_json::json;
 
@@ -77,7 +77,7 @@ fn latin_1_must_be_declared() {
     check_fails(b"\xfc,b\nx,1\n", json!({}), &["`in/x.csv` line 1", "UTF-8", "csv.encoding"]);
 }
 
-/// `raw` shows them as U+FFFD, which could be any bytes.
+/// `raw` shows invalid bytes as U+FFFD.
 #[test]
 fn bytes_of_invalid_utf_8_records_are_stored() {
     let program = Program::of(&json!({}));
@@ -90,7 +90,7 @@ fn bytes_of_invalid_utf_8_records_are_stored() {
     assert_eq!(rows.map(Result::unwrap).collect::<Vec<_>>(), [Some(b"M\xfcller,1".to_vec()), None]);
 }
 
-/// The bytes of `source` at which `_rejected_rows` says that its records lie.
+/// The bytes of `source` at the positions that `_rejected_rows` gives for its records.
 fn bytes_of_rejects(source: &[u8], change: serde_json::Value) -> Vec<Vec<u8>> {
     let program = Program::of(&change);
     program.put("x.csv", source).run(&[]).ok();
@@ -116,10 +116,10 @@ fn reject_offsets_and_lengths_locate_bytes_in_every_encoding() {
     }
     let marked = utf16(&format!("\u{feff}{text}"), true);
     assert_eq!(bytes_of_rejects(&marked, json!({})), records.map(|record| utf16(record, true)));
-    // Half a unit at the end is one byte.
+    // Half a UTF-16 unit at the end is one byte.
     let half = [&utf16("a,b\nx,1\ny,", false)[..], b"2"].concat();
     assert_eq!(bytes_of_rejects(&half, csv("utf-16le")), [[&utf16("y,", false)[..], b"2"].concat()]);
-    // Bytes that no character has stand in `raw` as U+FFFD.
+    // `raw` shows bytes without a character as U+FFFD.
     let (mut sjis, last) = (b"a,b\n\x93\xfa,1\n".to_vec(), b"\x93\xfa\xff\x80,2".to_vec());
     let middle = b"\x93\xff\xfd,\x96\x7b\n".to_vec();
     sjis.extend([&middle[..], b"x,3\n", &last].concat());
@@ -171,7 +171,7 @@ fn lone_cr_file_without_header_fails() {
     check_fails(long, json!({ "csv": csv }), &parts);
 }
 
-/// A line to skip would be all of the file.
+/// The line to skip would be the whole file.
 #[test]
 fn lone_crs_are_detected_in_a_skipped_first_line() {
     let parts = ["`in/x.csv`", "(header_mismatch)", "lone CR", "record_terminator"];

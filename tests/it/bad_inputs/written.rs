@@ -1,4 +1,4 @@
-//! What is written of good input: types, compression, order.
+//! Output for valid input: types, compression, order.
 
 use std::fs::File;
 use std::path::PathBuf;

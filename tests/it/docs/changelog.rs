@@ -1,16 +1,16 @@
-//! The changelog has the version that is built, in the form of Keep a Changelog.
+//! The changelog lists the current version, in the format of Keep a Changelog.
 
 use super::markdown::Page;
 
 const SECTIONS: &[&str] = &["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"];
 
-/// The number of a version, if it is one.
+/// The version number, or `None`.
 fn number(text: &str) -> Option<[u64; 3]> {
     let parts: Vec<u64> = text.split('.').map(|part| part.parse().ok()).collect::<Option<_>>()?;
     parts.try_into().ok()
 }
 
-/// What is wrong with a changelog whose newest version should be `current`.
+/// Problems of a changelog whose newest version should be `current`.
 fn faults(text: &str, current: &str) -> Vec<String> {
     let mut faults = Vec::new();
     let mut versions: Vec<[u64; 3]> = Vec::new();

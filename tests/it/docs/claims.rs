@@ -1,4 +1,4 @@
-//! What the security page claims is proved by tests that exist.
+//! Every claim of the security page names tests that exist.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -6,12 +6,12 @@ use std::path::Path;
 use super::markdown::{Page, root};
 
 const PAGE: &str = "docs/security.md";
-/// What stands before the names of tests, on a line of its own.
+/// Prefix of a line with the names of tests.
 const PROVED_BY: &str = "*proved by*";
-/// Sections whose lists claim nothing that a test could prove.
+/// Sections whose lists make no testable claim.
 const WITHOUT_CLAIMS: &[&str] = &["Who may do what", "What is not defended"];
 
-/// The names of all tests of the crate, and whether each is run by itself.
+/// The names of all tests of the crate, and whether each runs by default.
 fn tests() -> BTreeSet<String> {
     fn walk(folder: &Path, names: &mut BTreeSet<String>) {
         for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
@@ -29,8 +29,8 @@ fn tests() -> BTreeSet<String> {
     names
 }
 
-/// The functions of a source text that stand below `#[test]`, other attributes and comments apart, and those that
-/// `on_both!` makes tests of. One that is ignored proves nothing.
+/// Functions below `#[test]` (other attributes and comments between are skipped), and those passed to `on_both!`. An
+/// ignored test proves nothing.
 fn of(text: &str) -> Vec<String> {
     let lists = text.split("on_both!(").skip(1).filter_map(|rest| rest.split_once(')'));
     let listed = lists.flat_map(|(list, _)| list.split(',')).map(|name| name.trim().to_owned());
@@ -51,13 +51,13 @@ fn of(text: &str) -> Vec<String> {
     names
 }
 
-/// A claim: the line that it begins on, and the tests that it names.
+/// A claim: its first line, and the tests that it names.
 struct Claim {
     line: usize,
     tests: Vec<String>,
 }
 
-/// The items of lists in the sections that claim something.
+/// The list items of sections with claims.
 fn claims(page: &Page) -> Vec<Claim> {
     let (mut claims, mut within, mut proof): (Vec<Claim>, bool, bool) = (Vec::new(), false, false);
     for (at, line) in page.text.lines().enumerate() {

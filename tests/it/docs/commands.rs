@@ -1,15 +1,15 @@
-//! Runs what the docs tell people to type, page by page, in a folder of the page's own, against the built program.
+//! Runs the commands of the docs, page by page, in a folder of its own, against the built program.
 //!
-//! `sh` and `console` blocks are typed into one shell, in their order; of a `console` block the lines after `$ ` are
-//! typed, and what is shown below them must be in the output: line by line, in that order, blanks don't count, and `…`
-//! stands for anything. Comments before a block, which readers don't see, say the rest:
+//! `sh` and `console` blocks run in one shell, in order. In a `console` block lines after `$ ` are commands; the lines
+//! below them must occur in the output in that order, where blanks don't count and `…` matches anything. Hidden
+//! comments before a block refine this:
 //!
-//! - `<!-- file: NAME -->`: the block, of any language, is a file that the reader saves;
-//! - `<!-- in another terminal: COMMAND -->`: it goes on beside what follows, in a fresh shell; what follows is typed
-//!   once COMMAND succeeds;
-//! - `<!-- wait for: COMMAND -->`: the block is typed once COMMAND succeeds;
-//! - `<!-- exit status: N -->`: it ends with N;
-//! - `<!-- not run: REASON -->`: it is not typed; so for a whole page by `<!-- this page is not run: REASON -->`.
+//! - `<!-- file: NAME -->`: the block, of any language, is saved as a file;
+//! - `<!-- in another terminal: COMMAND -->`: runs in the background in a new shell; the next block starts once COMMAND
+//!   succeeds;
+//! - `<!-- wait for: COMMAND -->`: the block starts once COMMAND succeeds;
+//! - `<!-- exit status: N -->`: the expected exit status;
+//! - `<!-- not run: REASON -->`: the block is skipped; `<!-- this page is not run: REASON -->` skips a page.
 //!
 //! Ports of the docs are replaced by free ones. Commands that would change the machine must be marked as not run.
 
@@ -29,16 +29,16 @@ use super::markdown::{Block, Page, pages};
 use crate::support::children::Reaped as _;
 use crate::support::s3_server::s3s_binary;
 
-/// Longest that one page may take.
+/// Time limit of a page.
 const PAGE_DEADLINE: Duration = Duration::from_secs(150);
-/// Longest wait for something that a page says will happen, in seconds.
+/// Longest wait for a condition of a page, in seconds.
 const WAIT_SECONDS_MAX: u32 = 60;
-/// Longest that what a page started may take to end when it is told to.
+/// Longest time for a page's processes to stop.
 const END_DEADLINE: Duration = Duration::from_secs(20);
-/// The ports that the pages name: of the web service, of workers, Redis, the S3 server, and a second web service.
+/// The ports used in the docs: the web service, workers, Redis, the S3 server, and a second web service.
 const PORTS: &[&str] = &["3000", "8080", "8081", "6379", "9000", "3001"];
-/// Words and paths of commands that change the machine on which they run. Some are in pieces, since no file may name a
-/// place on one machine.
+/// Words and paths of commands that change the machine. Some are split, since no source file may contain a machine's
+/// paths.
 const OF_THE_MACHINE: &[&str] = &[
     "sudo",
     "apt",
@@ -65,13 +65,13 @@ const OF_THE_MACHINE: &[&str] = &[
     "/run/",
 ];
 
-/// A block that is not run: its place and why.
+/// A block that is not run: its place and reason.
 pub struct Exception {
     pub place: String,
     pub reason: String,
 }
 
-/// Something that is typed.
+/// A command of a page.
 struct Step {
     line: usize,
     command: String,
@@ -82,7 +82,7 @@ struct Step {
     ready: Option<String>,
 }
 
-/// What is to be done on a page, and what is not.
+/// The steps of a page, and its skipped blocks.
 struct Plan {
     steps: Vec<Step>,
     exceptions: Vec<Exception>,
@@ -149,7 +149,7 @@ fn typed(block: &Block) -> Vec<Step> {
     steps
 }
 
-/// Why a command must not be typed by a test, if so.
+/// The reason why a test must not run a command, if any.
 fn changes_the_machine(command: &str) -> Option<&'static str> {
     let words: Vec<&str> = command.split(|c: char| c.is_whitespace() || "|;&()\"'`=<>".contains(c)).collect();
     OF_THE_MACHINE.iter().copied().find(|bad| match bad.starts_with('/') {
@@ -158,7 +158,7 @@ fn changes_the_machine(command: &str) -> Option<&'static str> {
     })
 }
 
-/// A port that nobody listens on, and that no connection gets by itself.
+/// A free port, outside the range of outgoing connections.
 fn free_port() -> u16 {
     static COUNT: AtomicU16 = AtomicU16::new(0);
     loop {
@@ -170,7 +170,7 @@ fn free_port() -> u16 {
     }
 }
 
-/// `text` with other ports for those of the docs, wherever they stand alone.
+/// `text` with the docs' ports replaced, where they are whole words.
 fn with_ports(text: &str, ports: &BTreeMap<&str, u16>) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -188,7 +188,7 @@ fn with_ports(text: &str, ports: &BTreeMap<&str, u16>) -> String {
     out + rest
 }
 
-/// A page that is being run. What it started ends with the value.
+/// A running page. Its processes end when the value is dropped.
 struct Run {
     home: tempfile::TempDir,
     shell: Option<Child>,
@@ -201,7 +201,7 @@ impl Run {
         folder
     }
 
-    /// Programs that pages call, under the names by which they do.
+    /// Programs that pages call by name.
     fn programs(&self, ports: &BTreeMap<&str, u16>) -> PathBuf {
         let bin = self.folder("bin");
         let put = |name: &str, text: &str| {
@@ -211,7 +211,7 @@ impl Run {
         };
         let lakemill = env!("CARGO_BIN_EXE_lakemill");
         let (web, worker) = (ports["3000"], ports["8080"]);
-        // The defaults of its ports are replaced, too, where no others are said.
+        // The default ports are replaced, too, where a command names none.
         put(
             "lakemill",
             &format!(
@@ -239,7 +239,7 @@ impl Run {
         self.shell = Some(command.spawn_reaped().unwrap());
     }
 
-    /// Whether the script came to its end within the page's time.
+    /// Whether the script finished within the page's time.
     fn ended_well(&mut self) -> bool {
         let end = Instant::now() + PAGE_DEADLINE;
         let shell = self.shell.as_mut().unwrap();
@@ -263,13 +263,13 @@ impl Drop for Run {
         let group = Pid::from_child(&shell);
         let end = Instant::now() + END_DEADLINE;
         let mut signal = Signal::TERM;
-        // Until nothing of the group is left.
+        // Until the process group is empty.
         while kill_process_group(group, signal).is_ok() {
             drop(shell.try_wait());
             if Instant::now() > end {
                 signal = Signal::KILL;
             } else {
-                // Once is enough: a second one would mean that it shall end at once.
+                // Once is enough: a second signal forces an immediate stop.
                 while Instant::now() < end && rustix::process::test_kill_process_group(group).is_ok() {
                     drop(shell.try_wait());
                     std::thread::sleep(Duration::from_millis(20));
@@ -280,7 +280,7 @@ impl Drop for Run {
     }
 }
 
-/// The script that types all steps, each one's output into a file of its own.
+/// The script of all steps; each step's output goes to its own file.
 fn script(steps: &[Step]) -> String {
     let mut text = format!(
         "set -euo pipefail\n\
@@ -319,7 +319,7 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// The first shown line that the output lacks.
+/// The first expected line that is missing from the output.
 fn missing<'a>(shown: &'a [String], output: &str) -> Option<&'a str> {
     let squeezed = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let lines: Vec<String> = output.lines().map(squeezed).collect();
@@ -330,7 +330,7 @@ fn missing<'a>(shown: &'a [String], output: &str) -> Option<&'a str> {
     })
 }
 
-/// Whether `there` is `line`, in which `…` stands for anything.
+/// Whether `there` matches `line`, in which `…` stands for anything.
 fn fits(line: &str, there: &str) -> bool {
     let parts: Vec<&str> = line.split('…').collect();
     let (first, last) = (parts[0], parts[parts.len() - 1]);
@@ -347,7 +347,7 @@ fn fits(line: &str, there: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// Types the commands of a page.
+/// Runs the commands of a page.
 fn run(path: &str) {
     let page = Page::read(path);
     let mut plan = Plan::of(&page);
@@ -426,13 +426,13 @@ fn every_page_with_commands_is_run_or_says_why_not() {
         }
     }
     assert!(not_run.is_empty(), "put these among the pages that are run, or mark their blocks: {not_run:?}");
-    // Another one is a decision, not an accident.
+    // Adding another one needs a decision.
     let expected: BTreeMap<String, usize> =
         EXCEPTIONS.iter().map(|(page, count)| ((*page).to_owned(), *count)).collect();
     assert_eq!(exceptions, expected, "blocks that are not run, by page");
 }
 
-/// How many blocks of a page no test types.
+/// The number of a page's blocks that no test runs.
 const EXCEPTIONS: &[(&str, usize)] = &[
     ("README.md", 2),
     ("docs/development.md", 2),

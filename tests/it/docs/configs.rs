@@ -1,4 +1,4 @@
-//! The configs and dashboards that the docs show are ones that the program takes.
+//! The configs and dashboards shown in the docs are valid.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::markdown::pages;
 use crate::support::program::{call, lakemill};
 
-/// A whole pipeline around what a page shows of one; `None` if it is something else.
+/// A whole pipeline around the excerpt on a page; `None` if the block is something else.
 fn whole(shown: &Value) -> Option<Value> {
     let column = json!({ "name": "x", "type": "string" });
     let mapping = |own: Value| {
@@ -74,7 +74,7 @@ fn every_config_and_dashboard_that_the_docs_show_is_valid() {
                         }
                     };
                     if let Some(whole) = whole(&shown) {
-                        // Only a config that is shown whole keeps its lines.
+                        // Only a complete config keeps its lines.
                         let text = if whole == shown { block.text.clone() } else { format!("{whole:#}") };
                         let path = folder.path().join("pipeline.json");
                         std::fs::write(&path, text).unwrap();

@@ -1,10 +1,10 @@
-//! Every link of the docs leads somewhere.
+//! Every link in the docs has an existing target.
 
 use std::path::{Component, PathBuf};
 
 use super::markdown::{Page, pages, root};
 
-/// The path from the root that a link on a page means; `None` if it leads out of the repository.
+/// The path from the root that a link on a page points to; `None` if it leads out of the repository.
 fn resolved(page: &Page, target: &str) -> Option<PathBuf> {
     let mut path = PathBuf::from(&page.path);
     path.pop();

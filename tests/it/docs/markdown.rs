@@ -1,4 +1,4 @@
-//! Reads a page of the docs: its fenced blocks with what the comments before them say, its headings, its links.
+//! Parses a page of the docs: its fenced blocks with the comments before them, its headings, its links.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,18 +17,18 @@ pub struct Block {
     /// The first word after the fence; empty if there is none.
     pub language: String,
     pub text: String,
-    /// The comments (`<!-- … -->`) on lines of their own right before it, blank lines apart.
+    /// The comments (`<!-- … -->`) on lines of their own directly before it, blank lines between allowed.
     pub notes: Vec<String>,
 }
 
 impl Block {
-    /// What stands after `name:` in a note of that name.
+    /// The text after `name:` in a note of that name.
     pub fn note(&self, name: &str) -> Option<&str> {
         self.notes.iter().find_map(|note| note.strip_prefix(name)?.strip_prefix(':').map(str::trim))
     }
 }
 
-/// A link: the line that it stands on, and where it leads.
+/// A link: its line and its target.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Link {
     pub line: usize,
@@ -70,7 +70,7 @@ impl Page {
         blocks
     }
 
-    /// The lines of prose, with their numbers: no fenced blocks, and what stands in code spans is blanked.
+    /// The lines of prose, with their numbers: without fenced blocks, and with code spans blanked.
     pub fn prose(&self) -> Vec<(usize, String)> {
         let mut within = false;
         let mut prose = Vec::new();
@@ -84,7 +84,7 @@ impl Page {
         prose
     }
 
-    /// The anchors of its headings, as GitHub makes them.
+    /// The anchors of its headings, as GitHub generates them.
     pub fn anchors(&self) -> Vec<String> {
         let mut seen: BTreeMap<String, usize> = BTreeMap::new();
         let mut within = false;
@@ -115,17 +115,17 @@ impl Page {
     }
 }
 
-/// What a line says that is one comment.
+/// The text of a line that is one comment.
 fn comment(line: &str) -> Option<&str> {
     Some(line.trim().strip_prefix("<!--")?.strip_suffix("-->")?.trim())
 }
 
-/// The line with blanks for the contents of its code spans.
+/// The line with the contents of its code spans blanked.
 fn without_code(line: &str) -> String {
     line.split('`').enumerate().map(|(at, part)| if at % 2 == 0 { part.to_owned() } else { "``".into() }).collect()
 }
 
-/// The anchor of a heading, as GitHub makes it.
+/// The anchor of a heading, as GitHub generates it.
 pub fn anchor(heading: &str) -> String {
     let kept = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
     kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect()

@@ -1,5 +1,5 @@
-//! The docs against the program: commands are typed (or tried by the check of the package), configs validated, links
-//! followed, references made anew, and the tests that the security page names looked for.
+//! Checks the docs against the program: commands run (or the package's check runs them), configs are valid, links have
+//! targets, generated references are current, and the tests that the security page names exist.
 
 mod changelog;
 mod claims;

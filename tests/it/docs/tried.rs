@@ -1,13 +1,13 @@
-//! Commands that stand indented, not fenced, are for the machine on which the package is installed: the check of the
-//! package tries them (`scripts/package/check.d`), or a test does, or it is said why nobody does.
+//! Indented (not fenced) commands are for the machine on which the package is installed: the package's check
+//! (`scripts/package/check.d`) or a test runs them, or the list gives the reason why nothing does.
 
 use super::markdown::{Page, pages, root};
 
-/// What becomes of a command.
+/// How a command is covered.
 enum Tried {
-    /// The file that tries it, and how it stands there.
+    /// The file that runs it, and its text there.
     In(&'static str, &'static str),
-    /// Why nothing does.
+    /// The reason why nothing runs it.
     Not(&'static str),
 }
 use Tried::{In, Not};
@@ -22,7 +22,7 @@ const UP: &str = "scripts/package/check.d/up.sh";
 const UPGRADE: &str = "scripts/package/check.d/upgrade.sh";
 const NO_ENGINE: &str = "there is no engine for containers where the tests run";
 
-/// Words at the beginning of a line that make it a command.
+/// First words of a line that make it a command.
 const PROGRAMS: &[&str] = &[
     "apt",
     "cd",

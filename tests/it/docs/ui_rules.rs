@@ -1,6 +1,6 @@
 //! `static/src/api/rules.ts`: the service's rules as TypeScript, generated from the Rust code that applies them.
 //!
-//! Sets of characters are derived by probing the parsers, so that they can't differ from them.
+//! Character sets are derived by probing the parsers, so that they can't differ from them.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -43,7 +43,7 @@ fn class(holds: impl Fn(char) -> bool) -> String {
         .collect()
 }
 
-/// A name whose first character may differ from the others: the two classes, and the most characters.
+/// A name whose first character may differ from the others: the two classes, and the longest length.
 fn name(parses: impl Fn(&str) -> bool) -> (String, String, usize) {
     let first = class(|c| parses(&c.to_string()));
     let others = class(|c| parses(&format!("a{c}")));
@@ -105,7 +105,7 @@ fn rules() -> String {
     text
 }
 
-/// Writes a generated file, or reports that it is stale.
+/// Writes a generated file, or reports that it is outdated.
 fn check(path: &str, made: &str) {
     let path = root().join(path);
     if std::fs::read_to_string(&path).ok().as_deref() == Some(made) {

@@ -1,4 +1,4 @@
-//! What the world does to a fleet: faults at every moment, and a checker over all that happened.
+//! Fault injection: faults at every step of a fleet of workers, and a checker of the history.
 
 mod checker;
 mod fleet;

@@ -1,4 +1,4 @@
-//! How a file is cut.
+//! Detection of dialects.
 
 use lakemill::engine::infer::proposal::Item;
 

@@ -1,4 +1,4 @@
-//! Real files, large ones, and what was not read of them.
+//! Real files, large files, and sampling.
 
 use std::time::Duration;
 

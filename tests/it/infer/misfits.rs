@@ -1,4 +1,4 @@
-//! Columns that are of a type but for a few cells.
+//! Columns of which all but a few cells have a type.
 
 use super::{column, columns, proposed, refused, warned};
 
@@ -8,7 +8,7 @@ fn file(values: impl IntoIterator<Item = String>) -> String {
     format!("id,x\n{}", lines.collect::<String>())
 }
 
-/// Four hundred values, those at `strays` in place of others.
+/// Four hundred values, some replaced by `strays`.
 fn four_hundred(value: impl Fn(usize) -> String, strays: &[(usize, &str)]) -> String {
     let stray = |nth| strays.iter().find(|(at, _)| *at == nth).map(|(_, text)| (*text).to_owned());
     file((0..400).map(|nth| stray(nth).unwrap_or_else(|| value(nth))))
@@ -114,20 +114,20 @@ fn rows_with_several_misfits_count_once() {
 
 #[test]
 fn headers_are_detected_despite_misfits() {
-    // One that comes again within the file, as in files that were put together.
+    // A header that repeats within the file, as in concatenated files.
     let rows = |from: usize| (from..from + 100).map(|n| format!("{n},{n}.5\n")).collect::<String>();
     let twice = proposed(format!("id,price\n{}id,price\n{}", rows(0), rows(100)));
     assert_eq!(columns(&twice), ["id:int64", "price:decimal(18,1)"]);
     assert_eq!((twice.csv_full.header, twice.sample.rows_read, twice.sample.rows_misfit), (true, 201, 1));
-    // A line of units below it.
+    // A line of units below the header.
     let units = proposed(format!("id,price\nnumber,EUR\n{}", rows(0)));
     assert_eq!(columns(&units), ["id:int64", "price:decimal(18,1)"]);
     assert_eq!(column(&units, "price").evidence.misfits.as_ref().unwrap().first[0].line, 2);
-    // No header, and a stray in the first row: that may be a name, so the column stays text.
+    // No header, and a stray in the first row, which may be a name: the column stays text.
     let none = proposed(format!("0,unknown price,2024-01-01\n{}", rows(1).replace('\n', ",2024-01-02\n")));
     assert!(!none.csv_full.header);
     assert_eq!(columns(&none), ["column_1:int64", "column_2:string", "column_3:date"]);
-    // Many strays at the start hide the type from the look at the first records.
+    // Many strays at the start hide the type in the first records.
     let mut late = "amount,name\n".to_owned();
     (0..40).for_each(|n| late.push_str(&format!("none yet {n},a{n}\n")));
     (0..2_000).for_each(|n| late.push_str(&format!("{n},b{n}\n")));

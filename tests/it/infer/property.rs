@@ -1,5 +1,5 @@
-//! Whatever the dialect and the values, a run by the proposal rejects those rows of a file that was read whole that the
-//! proposal told of.
+//! For any dialect and values, a run with the proposal rejects exactly the rows that the proposal reported, if the file
+//! was read whole.
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -8,7 +8,7 @@ use super::proposed;
 
 const SEED: u64 = 20_261_121;
 
-/// What the cells of a column are made of.
+/// Generators of a column's cells.
 #[derive(Debug, Clone, Copy)]
 enum Content {
     Integers,
@@ -63,7 +63,7 @@ struct File {
     /// One row in so many has a stray word in its first column.
     strays: Option<u64>,
     columns: Vec<(Content, bool)>,
-    /// A number for each cell.
+    /// A random number per cell.
     rows: Vec<Vec<u64>>,
 }
 
@@ -151,7 +151,7 @@ impl File {
 }
 
 proptest! {
-    // The same files each time: what is sniffed is a guess, which some file in many thousands leads astray.
+    // The same files each time: sniffing is a heuristic, which is wrong for one in many thousands.
     #![proptest_config(ProptestConfig {
         cases: 150,
         failure_persistence: None,
@@ -162,9 +162,9 @@ proptest! {
     #[test]
     fn run_rejects_exactly_the_predicted_rows(file in file()) {
         let bytes = file.bytes();
-        // Rows that are nothing but empty cells of one column would be blank lines; two columns have a delimiter.
+        // A row of one empty cell would be a blank line; two columns have a delimiter.
         let proposal = proposed(&bytes);
-        // Without a type nothing tells names from values; with one the header is never taken for a row.
+        // Without a typed column names and values can't be told apart; with one the header is never taken for a row.
         let mut whole = file.columns.iter().skip(usize::from(file.strays.is_some()));
         let typed = whole.any(|(content, nulls)| matches!(content, Integers | Dates | Uuids) && !nulls);
         if typed {

@@ -1,4 +1,4 @@
-//! What type a column is, by all of its values.
+//! Types of columns, inferred from all values.
 
 use lakemill::engine::infer::proposal::Item;
 

@@ -1,4 +1,4 @@
-//! A wish to cancel is one flag: who looks at it, and until when it can be set.
+//! Cancel requests are one flag: its readers, and the time until which it can be set.
 
 use lakemill::domain::job::{JobId, JobStatus};
 use lakemill::ports::jobs::{CancelOutcome, HeartbeatReply, PublishReply};
@@ -37,7 +37,7 @@ pub fn cancelling_makes_a_deferred_job_due(f: &Fixture) {
     assert_eq!(cancel(f, &job), CancelOutcome::Requested);
     f.kv.release_due(10).unwrap();
     assert_eq!(f.places(), (2, 1, 1), "{} waits on", still.job_id);
-    // The lock is busy as ever: only its holder may end the job.
+    // The lock is held as before: only its holder may end the job.
     let entry = f.claim("b");
     f.start("b", &entry);
     f.end(&first.lease);
@@ -94,7 +94,7 @@ pub fn only_active_jobs_of_the_pipeline_can_be_cancelled(f: &Fixture) {
     assert_eq!(f.kv.heartbeat(&start.lease, TTL).unwrap(), HeartbeatReply::Held { cancelled: false });
     f.end(&start.lease);
     assert_eq!(cancel(f, &job), CancelOutcome::NotActive);
-    // A job of the same id that comes later knows nothing of it.
+    // A later job with the same id isn't affected.
     f.kv.enqueue(&job).unwrap();
     assert!(!f.run_next("a").cancelled);
 }

@@ -1,4 +1,4 @@
-//! The keys that events named: kept with the window, handed to its job, deleted with the job.
+//! Keys of events: stored with the window, handed to its job, deleted with the job.
 
 use std::collections::BTreeSet;
 
@@ -217,7 +217,7 @@ pub fn waiting_too_long_costs_the_keys_at_most(f: &Fixture) {
     assert_eq!(f.backend.change_sets(), 0);
 }
 
-/// Threads name keys while others fire: each key reaches a job, whichever that is.
+/// Threads add keys while others fire: each key reaches exactly one job.
 pub fn keys_racing_with_fires_reach_a_job(f: &Fixture) {
     const THREADS: usize = 64;
     const EACH: usize = 5;

@@ -1,4 +1,4 @@
-//! Entries go to one consumer each, and to another only after they showed no life.
+//! An entry goes to one consumer, and to another only after its idle time.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -45,7 +45,7 @@ pub fn claim_without_entries_returns_after_its_wait(f: &Fixture) {
 
 pub fn claim_wakes_when_another_handle_enqueues(f: &Fixture) {
     let (claimer, enqueuer) = (f.open(), f.open());
-    // The group of the stream is there, so that the claim below begins by waiting.
+    // The consumer group exists, so the claim below blocks.
     f.claims_nothing();
     std::thread::scope(|scope| {
         let claimed = scope.spawn(|| claimer.claim("a", 1, seconds(5)).unwrap());

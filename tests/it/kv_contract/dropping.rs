@@ -1,4 +1,4 @@
-//! A pipeline that is deleted or renamed takes its jobs with it, and they don't come back.
+//! Deleting or renaming a pipeline drops its jobs, and they don't come back.
 
 use lakemill::ports::jobs::{HeartbeatReply, StartOutcome};
 

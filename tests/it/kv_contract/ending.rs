@@ -1,4 +1,4 @@
-//! What is known of jobs while they are active, and after their end.
+//! Data about jobs while they are active, and after their end.
 
 use lakemill::domain::job::{JobStatus, Progress};
 use lakemill::ports::jobs::{EnqueueOutcome, EntryId, HeartbeatReply, QueueCounts, ReleaseOutcome};
@@ -104,7 +104,7 @@ pub fn outcome_of_unfinished_job_is_reset(f: &Fixture) {
     assert_eq!(f.kv.update_record(&start.lease, &end).unwrap(), HeartbeatReply::Held { cancelled: false });
     assert_eq!(f.shown(&job).unwrap().status, JobStatus::Completed);
     assert_eq!(f.kv.active(&job.pipeline, 10).unwrap().len(), 1, "it is active until its end");
-    // Its worker dies. The next one finds the pipeline busy, then runs it.
+    // Its worker dies. The next one finds the pipeline locked, then runs it.
     f.advance(IDLE + seconds(5));
     let entry = f.reclaim("b");
     let hold = f.kv.lock_pipeline(&job.pipeline, TTL, 0).unwrap().unwrap();
@@ -195,9 +195,9 @@ pub fn dead_letter_keeps_its_reason(f: &Fixture) {
     let first = f.claim("a");
     let second = f.claim("a");
     f.kv.dead_letter(&first, "`not one` is not a job id").unwrap();
-    // By another process than that for which it is pending.
+    // By another process than the one it is pending for.
     f.open().dead_letter(&second, "the field `job_id` is missing").unwrap();
-    // Once more, as by one that had it reclaimed meanwhile.
+    // Once more, by a process that had reclaimed it meanwhile.
     f.kv.dead_letter(&first, "again").unwrap();
     let dead = f.backend.dead();
     assert_eq!(dead.len(), 2, "{dead:?}");

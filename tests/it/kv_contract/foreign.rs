@@ -59,7 +59,7 @@ pub fn adoption_skips_entries_that_are_not_jobs(f: &Fixture) {
     f.backend.add_raw(&[(b"job_id", b"a b"), (b"pipeline", b"trips"), (b"x", &huge)]);
     f.backend.add_raw(&[(b"pipeline", b"trips")]);
     f.backend.add_raw(&[(b"job_id", &huge), (b"pipeline", b"trips")]);
-    // The prefix makes it a job that will fail; of several ids the first counts.
+    // The prefix makes it a job that will fail; with several ids the first counts.
     f.backend.add_raw(&[(b"job_id", b"last"), (b"job_id", b"x"), (b"pipeline", b"trips"), (b"prefix", &huge)]);
     let active = f.kv.active(&slug("trips"), 1_000).unwrap();
     assert_eq!(active.len(), 451);
@@ -83,7 +83,7 @@ pub fn second_entry_of_a_job_adds_no_job(f: &Fixture) {
     assert!(!f.shown(&job).unwrap().clean_run, "the record is that of the first entry");
 }
 
-/// What a worker took before anybody looked, and then died without a start.
+/// An entry that a worker claimed before any check, and whose worker died before the start.
 pub fn claimed_foreign_job_is_visible_before_its_start(f: &Fixture) {
     f.backend.add_raw(&[(b"job_id", b"J-1"), (b"pipeline", b"trips")]);
     f.claim("dead");

@@ -1,4 +1,4 @@
-//! The lock on a pipeline's runs, held for something that is not a run.
+//! The run lock of a pipeline, held for operations other than runs.
 
 use std::time::Duration;
 

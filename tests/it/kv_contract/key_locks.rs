@@ -1,4 +1,4 @@
-//! Short exclusive rights to single names.
+//! Short exclusive locks on names.
 
 use super::{Fixture, seconds};
 

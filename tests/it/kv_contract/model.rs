@@ -1,7 +1,7 @@
-//! Random steps of several consumers against a small model of the queue.
+//! Random steps of several consumers, checked against a small model of the queue.
 //!
-//! The store's time is stopped and passes in steps of 10 s alone. Idle times, which a server measures by itself, end
-//! 4 s and more away from a multiple of 10 s.
+//! The store's time advances only in steps of 10 s. Idle times, which a server measures, end at least 4 s away from a
+//! multiple of 10 s.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,10 +22,10 @@ const PIPELINES: [&str; 2] = ["one", "two"];
 const TTL_S: i64 = 65;
 const IDLE_S: i64 = 125;
 const DEFER_S_MAX: i64 = 30;
-/// Rounds after which everything must have ended, once nothing new comes.
+/// Rounds within which all jobs must end once no new ones arrive.
 const DRAIN_ROUNDS_MAX: usize = 200;
 
-/// One step. A number picks among what there is.
+/// One step. A number picks one of the existing items.
 #[derive(Debug, Clone)]
 enum Step {
     Enqueue(usize),
@@ -89,14 +89,14 @@ struct Known {
     publishing: bool,
 }
 
-/// An entry of the stream: its job, and for whom it is pending since when.
+/// A stream entry: its job, its consumer, and its pending time.
 #[derive(Debug)]
 struct InStream {
     job: usize,
     pending: Option<(usize, i64)>,
 }
 
-/// A lock: by which token, for which job, until when.
+/// A lock: its token, job and expiry.
 #[derive(Debug, Clone)]
 struct Lock {
     token: String,
@@ -108,18 +108,18 @@ struct Lock {
 struct Model {
     now: i64,
     jobs: Vec<Known>,
-    /// In their order; an entry that the store hasn't given away yet has no id that we know.
+    /// In order; an entry that hasn't been claimed yet has no known id.
     stream: Vec<InStream>,
-    /// Every claim there ever was: consumer, entry, job.
+    /// All claims so far: consumer, entry, job.
     claims: Vec<(usize, Entry, usize)>,
-    /// Every run there ever was.
+    /// All runs so far.
     runs: Vec<(JobLease, usize)>,
     holds: Vec<PipelineLock>,
     locks: BTreeMap<&'static str, Lock>,
     fences: BTreeMap<&'static str, u64>,
     /// First and due time.
     windows: BTreeMap<&'static str, (i64, i64)>,
-    /// What the next window's job looks at.
+    /// The changed keys for the next window's job.
     changed: BTreeMap<&'static str, ChangedKeys>,
 }
 
@@ -174,7 +174,7 @@ impl Model {
     }
 
     fn enqueue(&mut self, f: &Fixture, n: usize) {
-        // Jobs of one pipeline are told apart in time by their order, as people's would be.
+        // Jobs of one pipeline are enqueued at increasing times.
         let mut job = f.job(pipeline(n));
         job.enqueued_at += chrono::TimeDelta::milliseconds(self.jobs.len() as i64);
         assert_eq!(f.kv.enqueue(&job).unwrap(), lakemill::ports::jobs::EnqueueOutcome::Queued);
@@ -211,7 +211,7 @@ impl Model {
         }
     }
 
-    /// The claim is of the entry that the job has now, and for this consumer.
+    /// The claim is of the job's current entry, and for this consumer.
     fn is_pending(&self, claim: usize) -> bool {
         let (consumer, entry, job) = &self.claims[claim];
         let newest = self.claims.iter().rev().find(|(.., other)| other == job).unwrap();
@@ -223,7 +223,7 @@ impl Model {
         if self.claims.is_empty() {
             return;
         }
-        // Late claims more often than early ones, which are stale.
+        // Picks late claims more often than early ones, which are stale.
         let claim = self.claims.len() - 1 - (n % self.claims.len()) * (n % 3) / 2;
         let (consumer, entry, job) = self.claims[claim].clone();
         let asked = message(&entry);
@@ -338,8 +338,8 @@ impl Model {
         self.released(f, pipeline);
     }
 
-    /// The lock is free, and the longest deferred job became due: whichever it was, it is one at most, and one if there
-    /// was any that wasn't due before.
+    /// The lock is free, and the longest deferred job became due: at most one job, and exactly one if any wasn't due
+    /// before.
     fn released(&mut self, f: &Fixture, pipeline: &'static str) {
         self.locks.remove(pipeline);
         let now = self.now;
@@ -416,7 +416,7 @@ impl Model {
         };
         let expected: Vec<usize> = (0..self.jobs.len()).filter(|n| due(&self.jobs[*n]).is_some()).collect();
         assert_eq!(f.kv.release_due(1_000).unwrap(), expected.len());
-        // Those of one call come in an order that the model doesn't know, so it claims them at once.
+        // The order of those returned by one call is unknown to the model, so it claims them at once.
         for job in &expected {
             self.jobs[*job].place = Place::Stream;
         }
@@ -490,7 +490,7 @@ impl Model {
         }
     }
 
-    /// Each job is in exactly one place, and the store says the same.
+    /// Each job is in exactly one place, and the store agrees.
     fn agrees(&self, f: &Fixture) {
         let counts = f.kv.counts().unwrap();
         let pending = self.stream.iter().filter(|e| e.pending.is_some()).count() as u64;
@@ -515,7 +515,7 @@ impl Model {
         }
     }
 
-    /// Nothing is lost: with nobody disturbing, everything ends.
+    /// Nothing is lost: without further faults all jobs end.
     fn drains(&mut self, f: &Fixture) {
         for _ in 0..DRAIN_ROUNDS_MAX {
             if self.jobs.iter().all(|known| known.place == Place::Ended) {
@@ -538,13 +538,13 @@ impl Model {
     }
 
     fn run_to_its_end(&mut self, f: &Fixture, claim: usize) {
-        // The last claim is the one that number 0 starts.
+        // The last claim, which step 0 starts.
         let picked = self.claims.remove(claim);
         self.claims.push(picked);
         let runs = self.runs.len();
         self.start(f, 0);
         if self.runs.len() > runs {
-            // The newest run, and it completes.
+            // The newest run, which completes.
             self.end(f, 5);
         }
     }

@@ -1,4 +1,4 @@
-//! Queries that run, and the wish that one should end.
+//! Running queries, and requests to cancel them.
 
 use lakemill::domain::name::QueryId;
 use lakemill::ports::queries::RegisteredQuery;

@@ -1,4 +1,4 @@
-//! Many at once, each with a handle of its own.
+//! Concurrent operations, each with its own handle.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -16,7 +16,7 @@ use crate::support::beside;
 /// Longest wait for threads that share work.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// As [`beside::race`], each thread with its own handle.
+/// Like [`beside::race`], each thread with its own handle.
 pub fn race<T: Send>(f: &Fixture, threads: usize, act: impl Fn(usize, &dyn Kv) -> T + Sync) -> Vec<T> {
     beside::race(threads, || f.open(), |n, kv| act(n, &**kv))
 }
@@ -139,7 +139,7 @@ pub fn events_racing_with_a_fire_are_in_this_window_or_the_next(f: &Fixture) {
     let jobs = fired.iter().filter(|fired| **fired).count() as u64;
     let counts = f.kv.counts().unwrap();
     assert_eq!(counts.stream, jobs);
-    // The event came before the firing, which then was put off or had it; or after it, and opened a window.
+    // The event came before the firing, which was postponed or included it; or after it, and opened a window.
     assert!(jobs <= 1 && jobs + counts.windows >= 1, "{jobs} jobs, {} windows", counts.windows);
     f.advance(seconds(32));
     let due = f.kv.due_windows(10).unwrap();

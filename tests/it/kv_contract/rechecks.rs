@@ -1,4 +1,4 @@
-//! Which pipelines are to be compared after a job of them failed for a dependency.
+//! Pipelines to compare again after one of their jobs failed because of a dependency.
 
 use lakemill::domain::limits::{RECHECK_PAUSE_FIRST_MS, RECHECK_PAUSE_MS_MAX, RECHECKS_MAX};
 use lakemill::domain::name::Slug;
@@ -25,7 +25,7 @@ pub fn recheck_is_taken_once_and_returns_unless_completed(f: &Fixture) {
     assert_eq!(take(f), [slug("two")]);
     assert_eq!(take(f), []);
     f.kv.complete_recheck(&slug("two"), Recheck::Done).unwrap();
-    // The worker that took the other one has died.
+    // The worker that claimed the other one has died.
     f.advance(seconds(122));
     assert_eq!(f.open().take_rechecks(10, seconds(120)).unwrap(), [slug("one")]);
     f.kv.complete_recheck(&slug("one"), Recheck::Retry).unwrap();
@@ -55,7 +55,7 @@ pub fn recheck_is_due_after_another_failure_and_a_doubling_pause(f: &Fixture) {
     }
     assert_eq!(take(f), std::slice::from_ref(&trips));
     f.kv.complete_recheck(&trips, Recheck::RunRequested).unwrap();
-    // Without another failure the pause is forgotten.
+    // Without another failure the backoff is reset.
     f.advance(ms(RECHECK_PAUSE_MS_MAX + 1_000));
     assert_eq!(take(f), []);
     f.kv.add_recheck(&trips).unwrap();

@@ -12,7 +12,7 @@ use super::{Backend, Fixture};
 use crate::support::moved_clock::MovedClock;
 use crate::support::redis_server::RedisServer;
 
-/// Lets `ARGV[1]` ms pass for what Redis itself times: ends of life, and the idling of claimed entries.
+/// Advances by `ARGV[1]` ms the times that Redis itself keeps: TTLs, and idle times of pending entries.
 const ADVANCE: &str = r"
 local by = tonumber(ARGV[1])
 for _, key in ipairs(redis.call('KEYS', '*')) do
@@ -58,7 +58,7 @@ impl Backend for Redis {
     }
 
     fn now(&self) -> DateTime<Utc> {
-        // As stores keep it: whole milliseconds.
+        // As stored: whole milliseconds.
         DateTime::from_timestamp_millis(self.clock.now().timestamp_millis()).unwrap()
     }
 

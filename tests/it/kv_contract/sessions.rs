@@ -1,4 +1,4 @@
-//! Sessions end by idling, by age and when told; logins are slowed down per address.
+//! Sessions end by idle timeout, age and logout; logins are throttled by address.
 
 use std::time::Duration;
 
@@ -62,14 +62,14 @@ fn client(address: &str) -> LoginScopes {
     LoginScopes::of(address.parse().unwrap())
 }
 
-/// Fails as often as the address may without a wait.
+/// Uses up the failures that an address has without a delay.
 fn use_up(f: &Fixture, address: &str) {
     for _ in 0..5 {
         assert_eq!(f.kv.admit(&client(address)).unwrap(), Admission::Try);
     }
 }
 
-/// It must wait about so long; then it may try.
+/// The address must wait about this long; then it may try.
 fn waits(f: &Fixture, address: &str, expected: u64) {
     let Admission::Wait(wait) = f.kv.admit(&client(address)).unwrap() else {
         panic!("expected a wait of {expected} s")
@@ -122,7 +122,8 @@ pub fn login_failures_expire_after_an_hour(f: &Fixture) {
     waits(f, "192.0.2.1", 15);
 }
 
-/// Fails once from each address of `network` (its text up to the last group), until one must wait; how many failed.
+/// Fails once from each address of `network` (its text up to the last group), until one is throttled; returns the
+/// number of failures.
 fn failures_until_a_wait(f: &Fixture, address_of: impl Fn(usize) -> String, most: usize) -> usize {
     (0..most).take_while(|nth| f.kv.admit(&client(&address_of(*nth))).unwrap() == Admission::Try).count()
 }

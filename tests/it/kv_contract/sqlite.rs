@@ -26,7 +26,7 @@ impl SqliteBackend {
         Self { path: folder.path().join("state/kv.db"), _folder: Some(folder), clock: Arc::default() }
     }
 
-    /// On a file in somebody else's folder.
+    /// On a file in the caller's folder.
     pub fn at(path: &Path) -> Self {
         Self { path: path.to_owned(), _folder: None, clock: Arc::default() }
     }
@@ -39,11 +39,11 @@ impl SqliteBackend {
         SqliteKv::open(SqliteOptions { path: self.path(), clock: self.clock.clone() }).unwrap()
     }
 
-    /// A connection to look and meddle with.
+    /// A connection that bypasses the store.
     pub fn raw(&self) -> Connection {
         let conn = Connection::open(self.path()).unwrap();
         conn.pragma_update(None, "foreign_keys", true).unwrap();
-        // The tables are its to change, not the speed of the disk to prove.
+        // Not synced: the tables matter here, not durability.
         conn.pragma_update(None, "synchronous", "OFF").unwrap();
         conn
     }

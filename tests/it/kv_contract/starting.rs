@@ -1,4 +1,4 @@
-//! A start takes the lock, the fence rises, an attempt is charged; and who lost the lock changes nothing.
+//! A start takes the lock, increments the fence, and charges an attempt; a worker that lost the lock changes nothing.
 
 use std::time::Duration;
 
@@ -205,7 +205,7 @@ pub fn second_entry_of_a_running_job_does_not_run(f: &Fixture) {
     let second = f.claim("b");
     assert_eq!(f.start("b", &second), StartOutcome::RunningElsewhere);
     f.end(&start.lease);
-    // Who finds it later takes the lock, sees the terminal record, and ends it.
+    // The next worker takes the lock, finds the terminal record, and acknowledges the entry.
     let again = running(f.start("b", &second));
     f.is_lost(&start.lease);
     f.end(&again.lease);

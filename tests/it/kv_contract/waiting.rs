@@ -36,7 +36,7 @@ pub fn waiting_job_shows_reason_and_due_time(f: &Fixture) {
         assert_eq!((shown.status, shown.reason, shown.attempt), (JobStatus::Queued, Some(reason), 1));
         let delay = chrono::TimeDelta::seconds(delay.cast_signed());
         let due = shown.not_before.unwrap();
-        // Times are kept in whole milliseconds, rounded either way.
+        // Times are kept in whole milliseconds, rounded up or down.
         let rounding = chrono::TimeDelta::milliseconds(1);
         let (least, most) = (before + delay - rounding, after + delay + rounding);
         assert!(least <= due && due <= most, "{due} is not {delay} after {before}");
@@ -73,7 +73,7 @@ pub fn release_makes_the_longest_deferred_job_due(f: &Fixture) {
     let first = f.run("a", "trips").1;
     let deferred: Vec<_> = (0..3).map(|_| f.defer("trips")).collect();
     assert_eq!(f.kv.release_due(10).unwrap(), 0);
-    // By an end, by a putting back, by the release of a hold that is not a run.
+    // By an end, by a requeue, by the release of a lease that is not a run's.
     f.end(&first.lease);
     assert_eq!(f.kv.release_due(10).unwrap(), 1);
     let second = f.run_next("a");

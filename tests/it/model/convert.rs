@@ -1,5 +1,5 @@
-//! A converter of `partition,value` lines. A line without a comma is rejected, one that is `-` filtered. Files are text:
-//! each segment is one row group, which begins with a line of its own.
+//! A converter of `partition,value` lines. A line without a comma is rejected, the line `-` is filtered. Files are
+//! text: each segment is one row group, which begins with a line of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -19,7 +19,7 @@ use lakemill::ports::store::{Bucket, StoreError};
 /// The first byte of a row group.
 const ROW_GROUP: char = '#';
 
-/// What one source means to one mapping.
+/// The rows of one source for one mapping.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Parsed {
     /// Partition and text of each row, in order.
@@ -66,7 +66,7 @@ pub fn parse(mapping: &Mapping, key: &str, text: &str) -> Parsed {
     parsed
 }
 
-/// The sources of each segment of a partition, and what ends after it.
+/// The sources of each segment of a partition, and where groups end.
 pub fn segments(mapping: &Mapping, sources: Vec<SourceRows>) -> Vec<(Vec<SourceRows>, Cut)> {
     let mut segments: Vec<(Vec<SourceRows>, Cut)> = Vec::new();
     for source in sources {

@@ -1,5 +1,5 @@
-//! A small world to run pipelines in: a converter of `partition,value` lines, and a
-//! naive oracle that says what the tables must be.
+//! A small world to run pipelines in: a converter of `partition,value` lines, and a naive oracle for the expected
+//! tables.
 
 pub mod convert;
 pub mod oracle;

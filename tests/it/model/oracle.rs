@@ -1,4 +1,4 @@
-//! Says what the tables must be after a run, naively: from all versions of all sources.
+//! Computes the expected tables after a run, naively: from all versions of all sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,29 +31,29 @@ fn glob_matches(glob: &str, key: &str) -> bool {
         }
 }
 
-/// A table as it was last committed.
+/// A table as of its last commit.
 #[derive(Debug, Clone, Default)]
 struct Committed {
     canonical: Option<String>,
     /// Tag of each source.
     accepted: BTreeMap<String, String>,
-    /// Sources that had left the lake.
+    /// Sources that were removed from the lake.
     archived: BTreeSet<String>,
 }
 
-/// What a run must do to a table.
+/// The expected work of a run on a table.
 #[derive(Debug, Clone)]
 struct Expected {
-    /// The table is made of all its sources.
+    /// The table is rebuilt from all its sources.
     anew: bool,
     accepted: BTreeMap<String, String>,
     /// Accepted sources that are not in the lake.
     archived: BTreeSet<String>,
     /// Sources that must be read.
     read: BTreeSet<String>,
-    /// Rows of archived sources would be lost that the config says to keep.
+/// The run would lose rows of archived sources that the config says to keep.
     loses: bool,
-    /// All sources in the lake. What was lost in files that others touched is read as it is now.
+    /// All sources in the lake. Sources of damaged files are read as they are now.
     current: BTreeMap<String, String>,
 }
 
@@ -62,7 +62,7 @@ pub struct Oracle {
     /// Every version of every source, by key and tag.
     versions: BTreeMap<(String, String), Vec<u8>>,
     tables: BTreeMap<String, Committed>,
-    /// Objects of the warehouse that others touched: they stay until a run makes their files anew.
+    /// Objects of the warehouse that other programs changed: they stay until a run rebuilds their files.
     tampered: BTreeSet<String>,
     /// Whether the last run succeeded.
     pub has_succeeded: bool,
@@ -82,12 +82,12 @@ impl Oracle {
         self.tampered.insert(key.to_owned());
     }
 
-    /// A verification and the run after it made again all that others touched in a table.
+    /// A verification and the next run rebuilt all damaged files of a table.
     pub fn repaired(&mut self, table: &str) {
         self.tampered.retain(|key| !is_of(table, key));
     }
 
-    /// Runs the world's pipeline, while others read its tables after its nth write.
+    /// Runs the world's pipeline, while readers read its tables after its nth write.
     pub fn run_beside_readers(
         &mut self,
         world: &World,
@@ -110,7 +110,8 @@ impl Oracle {
         checked
     }
 
-    /// A reader of ours and one that globs saw the table before or after a run, whole. `is_whole`: the run left nothing.
+    /// The product's reader and a reader by globs saw the table before or after a run, whole. `is_whole`: the run left
+    /// no objects behind.
     fn check_readers(
         &self,
         table: &str,
@@ -133,7 +134,7 @@ impl Oracle {
         Ok(())
     }
 
-    /// Runs the world's pipeline and checks everything about it.
+    /// Runs the world's pipeline and checks all results.
     pub fn run(&mut self, world: &World, ask: Ask<'_>, outage: Option<Outage>) -> Result<(), String> {
         self.has_succeeded = false;
         let before = world.memory.objects();
@@ -152,11 +153,11 @@ impl Oracle {
         self.has_succeeded = result.is_ok();
         match (result, failure) {
             (Err(error), Some(code)) => {
-                // An outage may come first, while it removes what an earlier run left.
+                // A store failure may come first, while it deletes leftovers of an earlier run.
                 let is_outage = outage.is_some() && error.error.code == RunErrorCode::S3Error;
                 ensure!(error.error.code == code || is_outage, "expected {code:?}, found {error:?}");
                 ensure!(!error.partially_published, "nothing was to be published: {error:?}");
-                // It may have removed what an earlier run left behind.
+                // It may have deleted leftovers of an earlier run.
                 ensure!(roots(&before) == roots(&after), "a failed run changed the tables");
                 world.tables.iter().try_for_each(|table| self.check_files(world, table.name, &after))
             }
@@ -221,7 +222,7 @@ impl Oracle {
         parse(&config.mapping(), key, &String::from_utf8_lossy(bytes))
     }
 
-    /// Whether a run looks at the keys that events named alone: no table is made anew, and there is a source.
+    /// Whether a run checks only the keys named by events: no table is rebuilt, and there is a source.
     fn are_enough(&self, world: &World, ask: Ask<'_>, keys: &ChangedKeys, before: &Objects) -> bool {
         let hinted = Ask { changed: Some(keys), ..ask };
         let mut any = false;
@@ -332,7 +333,7 @@ impl Oracle {
         self.check_others(world, ask.clean, before, after)
     }
 
-    /// Tables that aren't in the config stay, or go in a clean run.
+    /// Tables that aren't in the config stay; a clean run deletes them.
     fn check_others(&mut self, world: &World, clean: bool, before: &Objects, after: &Objects) -> Result<(), String> {
         for name in ["t", "u"].into_iter().filter(|n| world.tables.iter().all(|t| t.name != *n)) {
             if clean {
@@ -380,7 +381,7 @@ impl Oracle {
         Ok(())
     }
 
-    /// All files that the manifest names are there, unless others touched them.
+    /// All files of the manifest exist, unless other programs changed them.
     fn check_files(&self, world: &World, table: &str, objects: &Objects) -> Result<(), String> {
         let found = output(world, table, objects);
         for file in world.manifest(table).iter().flat_map(|manifest| manifest.files()) {
@@ -391,7 +392,7 @@ impl Oracle {
         Ok(())
     }
 
-    /// `may_leave`: the run died after its commit, and what it retired may be left.
+    /// `may_leave`: the run died after its commit, and files that it retired may remain.
     fn check_table(
         &mut self,
         world: &World,
@@ -406,7 +407,7 @@ impl Oracle {
         let accepted: BTreeMap<String, String> = manifest
             .iter()
             .flat_map(|m| &m.sources)
-            // A source of a lost file has none until a run reads it.
+            // A source of a lost file has no tag until a run reads it.
             .map(|(k, s)| (k.clone(), s.etag.clone().or_else(|| expected.accepted.get(k).cloned()).unwrap_or_default()))
             .collect();
         let all: BTreeSet<&String> = accepted.keys().chain(expected.accepted.keys()).collect();
@@ -439,7 +440,7 @@ impl Oracle {
         Ok(())
     }
 
-    /// The files that sources make, by key.
+    /// The files of the sources, by key.
     fn files(&self, config: &TableConfig, accepted: &BTreeMap<String, String>) -> BTreeMap<String, Vec<u8>> {
         let (table, mapping) = (config.name, config.mapping());
         let mut partitions: BTreeMap<String, Vec<SourceRows>> = BTreeMap::new();

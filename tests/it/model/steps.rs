@@ -1,4 +1,4 @@
-//! Random sequences of what can happen to a pipeline, and how they are played.
+//! Random sequences of events of a pipeline, and their execution.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use lakemill::ports::store::Bucket;
 use super::oracle::{Oracle, SOURCES};
 use super::world::{Ask, Outage, Style, TableConfig, World};
 
-/// SplitMix64: small, and the same everywhere.
+/// SplitMix64: small and portable.
 pub struct Random(pub u64);
 
 impl Random {
@@ -36,7 +36,7 @@ impl Random {
 
 #[derive(Debug, Clone)]
 pub enum Step {
-    /// A source appears or changes; the few texts make old ones come back.
+    /// Adds or changes a source; there are few texts, so that old ones recur.
     Put {
         source: &'static str,
         text: String,
@@ -44,7 +44,7 @@ pub enum Step {
     Remove {
         source: &'static str,
     },
-    /// A source that was removed or replaced comes back as it was.
+    /// A removed or replaced source is restored to its earlier content.
     Restore {
         source: &'static str,
     },
@@ -57,16 +57,16 @@ pub enum Step {
     },
     Run {
         prefix: &'static str,
-        /// Keys that events named, whatever changed: some are lost, some come again, some are made up.
+        /// Keys of events, independent of actual changes: some are missing, some repeat, some don't exist.
         hints: Option<Vec<&'static str>>,
-        /// Others read the tables after this write of the run.
+        /// Readers read the tables after this write of the run.
         look_after: Option<u64>,
         clean: bool,
         outage: Option<Outage>,
         dry_first: bool,
         again: bool,
     },
-    /// Someone else's hand on the nth object of the warehouse.
+    /// Another program changes the nth object of the warehouse.
     Tamper {
         nth: u64,
         how: Tampering,
@@ -84,7 +84,7 @@ pub enum Tampering {
     Append,
     /// The same bytes, written once more.
     Rewrite,
-    /// Another object beside it.
+    /// Creates an object beside it.
     Stray,
 }
 
@@ -103,7 +103,7 @@ impl Sequence {
     }
 
     /// # Errors
-    /// What diverged, and at which step.
+    /// The divergence, and its step.
     pub fn play(&self) -> Result<(), String> {
         let mut world = World::new(self.style, vec![TableConfig::new("t")]);
         let mut oracle = Oracle::default();
@@ -119,7 +119,7 @@ impl Sequence {
         Ok(())
     }
 
-    /// The shortest sequence that still fails in any way, by leaving out steps one at a time.
+    /// The shortest sequence that still fails in any way, found by leaving out steps one at a time.
     pub fn shrink(mut self, fails: impl Fn(&Self) -> bool) -> Self {
         let mut i = self.steps.len();
         while i > 0 {
@@ -182,7 +182,7 @@ fn play(world: &mut World, oracle: &mut Oracle, gone: &mut Gone, step: &Step) ->
     Ok(())
 }
 
-/// After a repair and a run all is as the manifests say.
+/// After a repair and a run everything matches the manifests.
 fn repair(world: &World, oracle: &mut Oracle) -> Result<(), String> {
     world.repair();
     oracle.run(world, Ask::default(), None)?;
@@ -197,7 +197,7 @@ fn repair(world: &World, oracle: &mut Oracle) -> Result<(), String> {
     Ok(())
 }
 
-/// A dry run writes nothing, and tells what the real one does.
+/// A dry run writes nothing, and reports the work of the real run.
 fn dry(world: &World, ask: Ask<'_>) -> Result<(), String> {
     let before = world.memory.objects();
     let real = world.fork().run(ask);
@@ -271,7 +271,7 @@ fn run_step(random: &mut Random) -> Step {
         let keys = SOURCES.iter().chain(&["a/9.csv", "nothing", "a/", "b//1.csv"]);
         keys.copied().filter(|_| random.one_in(2)).collect::<Vec<_>>()
     });
-    // Automatic runs have no prefix, and are not clean ones.
+    // Automatic runs have no prefix, and are not clean runs.
     let is_automatic = hints.is_some();
     Step::Run {
         prefix: if !is_automatic && random.one_in(3) { random.pick(&["a/", "b/", "a/1", "b/2.csv"]) } else { "" },

@@ -1,4 +1,4 @@
-//! A pipeline with its store and clock, and how it is run.
+//! A pipeline with its store and clock, and its runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -33,13 +33,13 @@ use crate::support::faulty_store::{Dies, FaultyStore};
 use crate::support::manifests::Manifest;
 use crate::support::memory_store::{MemoryStore, Tags};
 
-/// The knobs of the config that a test turns.
+/// Settings of the config that tests change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableConfig {
     pub name: &'static str,
     pub globs: Vec<&'static str>,
     pub partitioned: bool,
-    /// Changes a column's type, and so the layout.
+    /// Changes a column's type, and with it the layout.
     pub wide: bool,
     /// Changes the bytes alone.
     pub salt: u8,
@@ -124,7 +124,7 @@ pub fn pipeline(tables: &[TableConfig]) -> Pipeline {
     }
 }
 
-/// Expressions that no mapping here has.
+/// No mapping here has expressions.
 struct NoExpressions;
 
 impl Expressions for NoExpressions {
@@ -151,11 +151,11 @@ impl RunObserver for Unobserved {
     }
 }
 
-/// A run, but for what the world gives it.
+/// Parameters of a run, without the world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ask<'a> {
     pub prefix: &'a str,
-    /// The keys that events named; `None`: all keys are looked at.
+    /// The keys of events; `None`: all keys are checked.
     pub changed: Option<&'a ChangedKeys>,
     pub clean: bool,
     pub dry_run: bool,
@@ -168,14 +168,14 @@ pub struct Style {
     pub listed_tags: bool,
 }
 
-/// From the write after the first `writes` on, every call fails; that write itself may still be applied.
+/// After the first `writes` writes every call fails; the first failing write may still be applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outage {
     pub writes: u64,
     pub last_applied: bool,
 }
 
-/// A clock that only tests move.
+/// A clock set by tests.
 #[derive(Debug, Default)]
 pub struct TestClock(AtomicI64);
 
@@ -195,7 +195,7 @@ impl Clock for TestClock {
     }
 }
 
-/// A microsecond later at every look, since no two runs begin at the same one.
+/// A microsecond later at every call, since no two runs begin at the same time.
 #[derive(Debug, Default)]
 struct Ticks(AtomicI64);
 
@@ -211,14 +211,14 @@ impl Clock for Ticks {
 
 pub struct World {
     pub style: Style,
-    /// What is in the store, past its faults.
+    /// The store's content, bypassing its faults.
     pub memory: Arc<MemoryStore>,
-    /// What a run sees.
+    /// The store of a run.
     pub store: FaultyStore,
     pub clock: Arc<TestClock>,
     pub slug: Slug,
     pub tables: Vec<TableConfig>,
-    /// Of everything the bytes of tables depend on besides.
+    /// Everything else that the bytes of tables depend on.
     pub versions: &'static str,
     ticks: Ticks,
     scratch: Arc<tempfile::TempDir>,
@@ -245,7 +245,7 @@ impl World {
         }
     }
 
-    /// A world whose store has tags as of files on file systems that keep times in whole seconds.
+    /// A world whose store has tags like those of file systems with times in whole seconds.
     pub fn of_whole_seconds(tables: Vec<TableConfig>) -> Self {
         let world = Self::new(Style { content_tags: false, listed_tags: true }, tables);
         world.over(MemoryStore::with(Tags::Second, true).timed_by(world.clock.clone()))
@@ -294,7 +294,7 @@ impl World {
         fresh
     }
 
-    /// Writes as a person would.
+    /// Writes a source as a user would.
     pub fn seed(&self, bucket: Bucket, key: &str, bytes: &[u8]) {
         self.memory.put(bucket, key, bytes, &WriteOptions::default()).unwrap();
     }
@@ -311,7 +311,7 @@ impl World {
         }
     }
 
-    /// The writes tried (`put key`, `delete key`) and the number of GETs from the lake since the last call.
+    /// The attempted writes (`put key`, `delete key`) and the number of GETs from the lake since the last call.
     pub fn take_log(&self) -> (Vec<String>, u64) {
         let gets = self.store.counts(Bucket::Lake).gets;
         let writes = self.store.written();
@@ -337,7 +337,7 @@ impl World {
         self.unseed(Bucket::Lake, &self.key(source));
     }
 
-    /// What there is after the nth write from now, once it is done.
+    /// The objects after the nth write from now has completed.
     pub fn look_after(&self, write: u64) -> Arc<Mutex<Option<MemoryStore>>> {
         let (seen, memory) = (Arc::new(Mutex::new(None)), self.memory.clone());
         let sight = Arc::clone(&seen);
@@ -345,8 +345,8 @@ impl World {
         seen
     }
 
-    /// Compares the tables with their manifests, has what is lost made again by the next run, and deletes what is unknown.
-    /// Returns the number of faults.
+    /// Verifies the tables, marks damaged files for the next run, and deletes unknown objects. Returns the number of
+    /// faults.
     pub fn repair(&self) -> usize {
         let lease = LocalLease::next(&self.store, &self.slug, &self.ticks).unwrap();
         let mut count = 0;
@@ -435,7 +435,7 @@ impl World {
     }
 }
 
-/// A lease that is over after a number of looks at it.
+/// A lease that ends after a number of checks.
 pub struct ShortLease {
     pub slug: Slug,
     pub looks: AtomicI64,

@@ -68,7 +68,7 @@ fn values_keep_every_digit() {
     }
 }
 
-/// DuckDB takes these names for functions where no column has them.
+/// DuckDB resolves these names as functions if no column has them.
 #[test]
 fn bare_names_of_refused_functions_are_refused_unless_a_column_has_them() {
     let site = Site::new();
@@ -108,7 +108,7 @@ fn bare_names_of_refused_functions_are_refused_unless_a_column_has_them() {
     ] {
         let error = rows(sql).unwrap_err();
         assert_eq!(error.sql_kind(), Some(SqlErrorKind::InvalidSql), "{sql}: {error}");
-        assert!(error.to_string().contains("is not among those that a query may use"), "{sql}: {error}");
+        assert!(error.to_string().contains("is not supported in queries"), "{sql}: {error}");
     }
     for (sql, found) in [
         ("SELECT user FROM t", "[[7]]"),
@@ -205,7 +205,7 @@ fn missing_and_surplus_parameters_are_reported() {
         ),
         (
             named("SELECT $a", &[("a", Value::List(vec![int.clone(), Value::Boolean(true)]))]),
-            "the parameter `$a`: the values of a list are of different kinds",
+            "the parameter `$a`: the values of a list have different types",
         ),
         (
             named("SELECT $a", &[("a", Value::Text("a\0b".into()))]),
@@ -376,7 +376,7 @@ fn tables_have_the_declared_columns_in_their_order() {
     let empty = child.rows(&ParameterizedStatement::plain("SELECT * FROM empty"), LIMITS, soon()).unwrap();
     let found: Vec<_> = empty.columns.iter().map(|c| (c.name.as_str(), c.ty.as_str())).collect();
     assert_eq!((found, empty.row_count), (vec![("we\"ird ", "int32"), ("a", "string")], 0));
-    // As dashboards ask.
+    // Like dashboards.
     for (value, count) in [(Value::Null, 2), (Value::List(vec![Value::Text("x".into())]), 1), (Value::List(vec![]), 0)]
     {
         let one = named("SELECT count(*) FROM t WHERE ($v IS NULL OR list_contains($v, a))", &[("v", value)]);
@@ -487,7 +487,7 @@ fn failed_download_never_ends_cleanly() {
         site.child().download(&ParameterizedStatement::plain("SELECT nope"), ExportFormat::Csv, soon()).map(|_| ()),
     );
     assert_eq!(error.kind, SqlErrorKind::InvalidSql);
-    // Its deadline ends it too, however slowly it is read.
+    // Its deadline ends it too, however slowly the rows are read.
     let deadline = Instant::now() + std::time::Duration::from_secs(3);
     let endless = ParameterizedStatement::plain("SELECT * FROM range(1000000000000)");
     if let Ok(mut from) = site.child().download(&endless, ExportFormat::Csv, deadline) {

@@ -1,4 +1,4 @@
-//! Statements that would eat the machine: each ends by its deadline, in its memory, and alone.
+//! Statements that exhaust resources: each ends by its deadline, within its memory limit, without effect on others.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,16 +10,16 @@ use lakemill::sql::sandbox::{
 
 use super::setup::*;
 
-/// What a child may hold, beyond what DuckDB is told: its code, its own buffers, what DuckDB doesn't count.
+/// Memory of a child beyond DuckDB's limit: code, its own buffers, and what DuckDB doesn't count.
 const RESIDENT_MAX: u64 = 640 * MIB;
 const DEADLINE: Duration = Duration::from_secs(4);
-/// A killed process needs a moment; a machine under test a longer one.
+/// Time for a killed process to exit, on a busy machine.
 const GRACE: Duration = Duration::from_secs(20);
 
 /// Longest time that a process is watched.
 const LONGEST: Duration = Duration::from_secs(600);
 
-/// Watches the most that a process holds.
+/// Samples the peak memory of a process.
 struct Watch {
     over: Arc<AtomicBool>,
     most: Arc<AtomicU64>,
@@ -54,7 +54,7 @@ fn site() -> Site {
     Site::with(|options| SandboxOptions { memory_bytes: 128 * MIB, ..options })
 }
 
-/// Ends by itself, at a limit, or by an error that says which.
+/// Ends by itself, at a limit, or with an error that names the limit.
 fn ends(site: &Site, sql: &str) {
     let mut child = site.child();
     let watch = Watch::start(child.pid().unwrap());

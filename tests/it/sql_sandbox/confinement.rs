@@ -83,19 +83,19 @@ fn child_dies_with_its_parent() {
     let folder = tempfile::tempdir().unwrap();
     let zones = lakemill::domain::zones::database().zoneinfo64();
     std::fs::write(folder.path().join("zoneinfo64.res"), zones).unwrap();
-    // A shell stands for the service: it starts a child, tells its id, and is killed.
+    // A shell acts as the service: it starts a child, prints its id, and is killed.
     let script = format!(
         "cd {}; mkfifo in; ICU_TIMEZONE_FILES_DIR=$PWD {} sql-child 134217728 1 $$ . <in & exec 3>in; echo $!; read never",
         folder.path().display(),
         env!("CARGO_BIN_EXE_lakemill")
     );
-    // A child makes its stderr non-blocking: it must not be the one of all tests.
+    // A child makes its stderr non-blocking, so it must not share the tests' one.
     let mut shell = Command::new("bash");
     shell.args(["-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut shell = shell.spawn_reaped().unwrap();
     let mut told = Vec::new();
     let mut from = BufReader::new(shell.stdout.take().unwrap());
-    // The shell tells the id, the child that it is ready, in whichever order.
+    // The shell prints the id, the child reports that it is ready, in either order.
     let id = loop {
         assert_ne!(from.read_until(b'\n', &mut told).unwrap(), 0);
         let digits: Vec<u8> = told.iter().rev().skip(1).take_while(|b| b.is_ascii_digit()).copied().collect();

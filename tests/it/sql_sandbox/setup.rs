@@ -1,4 +1,4 @@
-//! A sandbox of the real program over files made here.
+//! A sandbox of the real program over generated files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 pub const MIB: u64 = 1 << 20;
 pub const LIMITS: RowLimits = RowLimits { rows: 1_000, bytes: 16 * MIB };
 
-/// A deadline that no test should come to.
+/// A deadline that no test should reach.
 pub fn soon() -> Instant {
     Instant::now() + Duration::from_secs(60)
 }
@@ -62,7 +62,7 @@ impl Site {
         json(self.rows(sql))
     }
 
-    /// That the next query is fine.
+    /// Checks that the next query succeeds.
     pub fn works(&self) {
         assert_eq!(self.json("SELECT 42"), serde_json::json!([[42]]));
     }
@@ -93,7 +93,7 @@ pub fn column(name: &str, ty: &str, partition: bool) -> RelationColumn {
     RelationColumn { name: name.to_owned(), ty: ty.to_owned(), nullable: true, partition }
 }
 
-/// Writes a file of the columns and gives its path.
+/// Writes a file of the columns and returns its path.
 pub fn parquet(path: &Path, columns: &[(&str, ArrayRef)]) -> PathBuf {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     let batch = RecordBatch::try_from_iter(columns.iter().map(|(name, array)| (*name, Arc::clone(array)))).unwrap();

@@ -1,4 +1,4 @@
-//! Writes of a run: none starts once its lease is over, or another run has written.
+//! Writes of a run: none starts after its lease has ended, or after a later run has written.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::support::TestLease;
 
 const WAREHOUSE: Bucket = Bucket::Warehouse;
 
-/// Tries every kind of write on an object `t/k` that holds `old`.
+/// Tries every kind of write on an object `t/k` that contains `old`.
 fn writes(f: &Fixture, store: &dyn ObjectStore, lease: &TestLease) -> [StoreResult<()>; 5] {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("spool");
@@ -28,7 +28,7 @@ fn writes(f: &Fixture, store: &dyn ObjectStore, lease: &TestLease) -> [StoreResu
     ]
 }
 
-/// Where nothing can be staged, the file is put as it is.
+/// Where staging isn't possible, the file is put directly.
 fn stage_and_put(store: &dyn ObjectStore, key: &str, file: &Path, lease: &TestLease) -> StoreResult<()> {
     let options = WriteOptions::leased(lease);
     let put = match stage(store, key, file, lease)? {

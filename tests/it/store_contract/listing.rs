@@ -8,7 +8,7 @@ use super::Fixture;
 
 const LAKE: Bucket = Bucket::Lake;
 
-/// Names whose order by folder is not that by bytes, and that share starts.
+/// Names whose order by folder differs from that by bytes, and that share prefixes.
 const NAMES: [&str; 20] = [
     "a!/x",
     "a-b",
@@ -44,10 +44,10 @@ fn fill(f: &Fixture) -> BTreeSet<String> {
     names
 }
 
-/// Objects and prefixes in one order, as (name, whether it is a prefix).
+/// Objects and prefixes in order, as (name, whether it is a prefix).
 type Items = Vec<(String, bool)>;
 
-/// What a listing must give, made in the simplest way.
+/// The expected listing, computed naively.
 fn expected(names: &BTreeSet<String>, prefix: &str, delimiter: Option<char>) -> Items {
     let mut items = Items::new();
     for name in names {
@@ -154,7 +154,7 @@ pub fn prefix_may_end_within_a_segment(f: &Fixture) {
             assert_eq!(listed(f, prefix, delimiter, 1_000), expected(&names, prefix, delimiter), "`{prefix}`");
         }
     }
-    // Above all that a test may write, too.
+    // Above the tests' own root, too.
     let page = f.store.list(LAKE, "pipe", Some('/'), None, 10).unwrap();
     assert_eq!((page.objects.len(), page.prefixes), (0, vec!["pipelines/".to_owned()]));
 }

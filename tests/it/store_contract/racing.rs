@@ -1,4 +1,4 @@
-//! Writers and readers at once, each with a handle of its own, as processes have.
+//! Concurrent writers and readers, each with its own handle, like processes.
 
 use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{Bucket, Precondition, StoreError, StoreResult, WriteOptions};
@@ -9,12 +9,12 @@ use crate::support::beside::{self, Body, beside};
 const LAKE: Bucket = Bucket::Lake;
 const RACERS: usize = 32;
 
-/// As [`beside::race`], each thread with its own store.
+/// Like [`beside::race`], each thread with its own store.
 fn race<T: Send>(f: &Fixture, act: impl Fn(usize, &dyn ObjectStore) -> T + Sync) -> Vec<T> {
     beside::race(RACERS, || (f.open)(), |racer, store| act(racer, &**store))
 }
 
-/// The one that won; all others must have been refused.
+/// The winner; all others must have been rejected.
 fn winner<T>(results: &[StoreResult<T>]) -> usize {
     let winners: Vec<usize> = (0..results.len()).filter(|i| results[*i].is_ok()).collect();
     assert_eq!(winners.len(), 1, "{winners:?} won");
@@ -86,7 +86,7 @@ pub fn readers_see_whole_objects_during_races(f: &Fixture) {
 }
 
 pub fn puts_and_deletes_in_one_folder_do_not_interfere(f: &Fixture) {
-    // Empties the folder again and again, so that it comes and goes.
+    // Empties the folder repeatedly, so that it is created and removed.
     let empties = |_, body: &Body| {
         let store = (f.open)();
         while body.is_on() {

@@ -27,7 +27,7 @@ pub fn put_object_can_be_read_and_listed(f: &Fixture) {
     }
 }
 
-/// The answer of a write, with the time that a later answer tells.
+/// The response of a write, with the time of a later response.
 fn near(put: ObjectMeta, bucket: Bucket, f: &Fixture) -> ObjectMeta {
     let modified = f.store.head(bucket, &put.key).unwrap().map_or(put.modified, |later| later.modified);
     assert!((modified - put.modified).abs() <= TimeDelta::seconds(2), "{modified} {}", put.modified);
@@ -76,7 +76,7 @@ pub fn tag_is_the_same_in_all_responses(f: &Fixture) {
     let listed = f.store.list(LAKE, f.prefix, None, None, 10).unwrap().objects.remove(0).etag;
     let expected = f.store.capabilities().unwrap().listed_etags.then(|| first.clone());
     assert_eq!(listed, expected);
-    // The same length, and at once.
+    // The same length, written immediately after.
     let second = f.put(LAKE, "k", b"other").etag.unwrap();
     assert_ne!(first, second);
     let again = (f.open)().head(LAKE, &f.key("k")).unwrap().unwrap().etag.unwrap();

@@ -1,4 +1,4 @@
-//! Writing: puts, conditions, files, copies, deletes, and which keys there can be.
+//! Writing: puts, preconditions, files, copies, deletes, and valid keys.
 
 use std::time::{Duration, Instant};
 
@@ -73,7 +73,7 @@ pub fn replace_requires_the_current_tag(f: &Fixture) {
     assert!(f.names(LAKE, "").is_empty());
 }
 
-/// Names that a store, a shell or a URL might take for something else.
+/// Names with a special meaning for a store, a shell or a URL.
 pub const ODD_NAMES: [&str; 16] = [
     "a b.csv",
     " leading and trailing ",
@@ -172,7 +172,7 @@ pub fn keys_with_empty_segments_are_distinct(f: &Fixture) {
         f.store.copy((LAKE, &f.key(name)), (WAREHOUSE, &f.key(&format!("/{name}"))), &WriteOptions::default()).unwrap();
         assert_eq!(f.read(WAREHOUSE, &format!("/{name}")).as_deref(), Some(name.as_bytes()), "{name:?}");
     }
-    // By one request of many keys, and by one of one.
+    // By one request with many keys, and by one with a single key.
     let (last, others) = odd.split_last().unwrap();
     f.delete(LAKE, others);
     f.delete(LAKE, &[*last]);
@@ -191,7 +191,7 @@ pub fn file_is_put_from_any_file_system(f: &Fixture) {
         assert_eq!(put.etag.unwrap(), f.tag(WAREHOUSE, &name));
         assert!(f.read(WAREHOUSE, &name).unwrap() == body);
     }
-    // Another name of the file stays another file's.
+    // Another hard link of the file keeps its content.
     let path = places[0].path().join("first");
     std::fs::write(&path, "linked").unwrap();
     std::fs::hard_link(&path, places[0].path().join("second")).unwrap();
@@ -224,7 +224,7 @@ pub fn staged_file_is_visible_only_after_its_put(f: &Fixture) {
         std::fs::write(&path, &body).unwrap();
         let key = f.key(&name);
         let stage = || stage(&*f.store, &key, &path, &lease).unwrap();
-        // What is dropped leaves the file as it was.
+        // A dropped write leaves the file as it was.
         drop(stage());
         let staged = stage();
         assert_eq!(f.store.head(WAREHOUSE, &key).unwrap(), None);

@@ -1,9 +1,9 @@
-//! Threads beside the body of a test, which end with it, however it ends.
+//! Threads that run during the body of a test, and end with it, however it ends.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether the body that a loop runs beside is still on.
+/// Whether the body is still running.
 pub struct Body {
     ended: AtomicBool,
 }
@@ -14,7 +14,7 @@ impl Body {
     }
 }
 
-/// Tells the loops when it is dropped: also by an assertion that fails.
+/// Stops the loops when dropped: also after a failed assertion.
 struct Ends<'a>(&'a Body);
 
 impl Drop for Ends<'_> {
@@ -23,9 +23,9 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// Runs `body`, and beside it `threads` threads of `run`, which is given its number and must return soon once the body is
-/// no longer on. A flag that the body sets at its end would not do: an assertion that fails leaves it unset, and the scope
-/// waits for its threads.
+/// Runs `body`, and concurrently `threads` threads of `run`, which gets its number and must return soon after the body
+/// ends. A flag set at the end of the body would not do: a failed assertion leaves it unset, and the scope joins its
+/// threads.
 pub fn beside<T>(threads: usize, run: impl Fn(usize, &Body) + Sync, body: impl FnOnce() -> T) -> T {
     let state = Body { ended: AtomicBool::new(false) };
     std::thread::scope(|scope| {
@@ -38,8 +38,8 @@ pub fn beside<T>(threads: usize, run: impl Fn(usize, &Body) + Sync, body: impl F
     })
 }
 
-/// Runs `act` in threads that begin together, each with its number and what `open` gave it. Gives their results in order.
-/// All is opened before the first thread starts: one that fails to would have the others wait for it.
+/// Runs `act` in threads that start together, each with its number and its result of `open`. Returns their results in
+/// order. All are opened before the first thread starts: one that fails to open would block the others.
 pub fn race<H: Send, T: Send>(threads: usize, open: impl Fn() -> H, act: impl Fn(usize, &H) -> T + Sync) -> Vec<T> {
     let handles: Vec<H> = (0..threads).map(|_| open()).collect();
     let (barrier, act) = (&Barrier::new(threads), &act);

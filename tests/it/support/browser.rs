@@ -10,7 +10,7 @@ use ureq::http::Request;
 use super::conformance;
 use super::site::{PASSWORD, Service};
 
-/// Longest wait for an answer with all its bytes.
+/// Longest wait for a complete response.
 pub const RESPONSE_WAIT_MAX: Duration = Duration::from_secs(300);
 
 static AGENT: LazyLock<Agent> = LazyLock::new(|| {
@@ -26,7 +26,7 @@ pub struct Browser {
     pub cookie: Option<String>,
 }
 
-/// An answer, whatever its status.
+/// A response of any status.
 #[derive(Debug, Clone)]
 pub struct Reply {
     pub status: u16,
@@ -74,7 +74,7 @@ impl Browser {
         self.send(method, path, &[("Content-Type", "application/json")], body.to_string().as_bytes())
     }
 
-    /// Sends a request, whatever it is. `path` goes as it is.
+    /// Sends a request. `path` is sent as it is.
     pub fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Reply {
         self.try_send(method, path, headers, body).unwrap_or_else(|error| panic!("{method} {path}: {error}"))
     }
@@ -121,14 +121,14 @@ impl Reply {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.text()))
     }
 
-    /// Holds it to a status below 400.
+    /// Panics unless the status is below 400.
     #[track_caller]
     pub fn ok(self) -> Self {
         assert!(self.status < 400, "{}: {}", self.status, self.text());
         self
     }
 
-    /// Holds it to an error of the table. Gives its message.
+    /// Panics unless it is a documented error. Returns its message.
     #[track_caller]
     pub fn refused(&self, status: u16, code: &str) -> String {
         assert_eq!(self.status, status, "{}", self.text());

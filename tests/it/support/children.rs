@@ -1,8 +1,8 @@
-//! Processes that tests start. They end with the tests, however the tests end.
+//! Processes started by tests. They end with the tests, however the tests end.
 //!
-//! A process apart, the reaper, is told of each through a pipe. When the pipe ends, because the tests ended or were
-//! killed, it kills the groups of those that are left. The kernel's signal at a parent's death (`PR_SET_PDEATHSIG`) would
-//! not do: it follows the thread that spawned, and threads of tests are short-lived.
+//! A separate process, the reaper, learns of each through a pipe. When the pipe closes, because the tests ended or were
+//! killed, it kills the remaining process groups. The kernel's parent-death signal (`PR_SET_PDEATHSIG`) would not do:
+//! it is tied to the thread that spawned, and threads of tests are short-lived.
 
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
@@ -13,8 +13,8 @@ use std::time::Duration;
 
 /// Reads `group ID` and `folder PATH` until its input ends; then kills the groups and removes the folders.
 ///
-/// An id may belong to another process by then. The start time of the group's first process tells; as long as a group has
-/// members, its id is given to no other.
+/// An id may belong to another process by then. The start time of the group's first process tells them apart; while a
+/// group has members, its id is not reused.
 const REAPER: &str = r#"
 trap '' INT TERM HUP
 started() {
@@ -38,13 +38,13 @@ done
 printf '%s' "$folders" | while read -r folder; do rm -rf -- "$folder"; done
 "#;
 
-/// Longest time of all tests, in seconds, unless [`TIME_MAX_NAME`] gives another.
+/// Time limit of all tests, in seconds, unless [`TIME_MAX_NAME`] sets another.
 const TIME_MAX_SECONDS: u64 = 7_200;
 const TIME_MAX_NAME: &str = "LAKEMILL_TEST_SECONDS_MAX";
 
 static REAPER_PROCESS: LazyLock<Mutex<Child>> = LazyLock::new(|| {
     let time_max = std::env::var(TIME_MAX_NAME).ok().and_then(|text| text.parse().ok()).unwrap_or(TIME_MAX_SECONDS);
-    // A test that hangs all the same ends the run, and what the run has started with it.
+    // Ends the run with its processes if a test hangs nevertheless.
     std::thread::spawn(move || {
         std::thread::sleep(Duration::from_secs(time_max));
         let _ = writeln!(io::stderr(), "the tests took longer than {time_max} s ({TIME_MAX_NAME}) and are ended");
@@ -56,14 +56,14 @@ static REAPER_PROCESS: LazyLock<Mutex<Child>> = LazyLock::new(|| {
 });
 
 fn tell(line: &str) {
-    // A test that panicked leaves the pipe as it was.
+    // The pipe is intact even if a test panicked.
     let mut reaper = REAPER_PROCESS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     reaper.stdin.as_mut().unwrap().write_all(format!("{line}\n").as_bytes()).unwrap();
 }
 
-/// Starts processes that the reaper kills when the tests' process is gone.
+/// Starts processes that the reaper kills when the tests' process has ended.
 pub trait Reaped {
-    /// As [`Command::spawn`], in a group of its own.
+    /// Like [`Command::spawn`], in a group of its own.
     fn spawn_reaped(&mut self) -> io::Result<Child>;
     /// As [`Command::output`].
     fn output_reaped(&mut self) -> io::Result<Output>;
@@ -82,7 +82,7 @@ impl Reaped for Command {
     }
 }
 
-/// Removes the folder when the tests' process is gone: for what no value owns.
+/// Removes the folder when the tests' process has ended: for folders that no value owns.
 pub fn remove_at_end(folder: &Path) {
     tell(&format!("folder {}", folder.display()));
 }

@@ -1,4 +1,4 @@
-//! Holds answers of the web service against its OpenAPI document.
+//! Checks responses of the web service against its OpenAPI document.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -8,7 +8,7 @@ use lakemill::web::{endpoints, openapi};
 use serde_json::{Value, json};
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| openapi(&endpoints()));
-/// Templates whose last name takes the rest of a path, which the document can't say.
+/// Templates whose last name matches the rest of a path, which the document can't express.
 static RESTS: LazyLock<Vec<String>> = LazyLock::new(|| {
     let patterns = endpoints().into_iter().map(|endpoint| endpoint.pattern);
     patterns.filter(|pattern| pattern.ends_with("...}")).map(|pattern| pattern.replace("...}", "}")).collect()
@@ -16,7 +16,7 @@ static RESTS: LazyLock<Vec<String>> = LazyLock::new(|| {
 /// By operation id and status.
 static VALIDATORS: LazyLock<Mutex<HashMap<(String, u16), &'static Validator>>> = LazyLock::new(Mutex::default);
 
-/// Checks that an answer is one that the document tells of.
+/// Checks that the document describes a response.
 #[track_caller]
 pub fn check(method: &str, path: &str, status: u16, content_type: Option<&str>, body: &[u8]) {
     let path = path.split('?').next().unwrap_or_default();
@@ -57,7 +57,7 @@ fn body_of(body: &[u8]) -> Option<Value> {
     serde_json::from_slice(body).ok()
 }
 
-/// The most exact operation that a path matches.
+/// The most specific operation for a path.
 fn operation(method: &str, path: &str) -> Option<&'static Value> {
     let method = if method == "HEAD" { "get".to_owned() } else { method.to_lowercase() };
     let segments: Vec<&str> = path.split('/').collect();

@@ -1,4 +1,4 @@
-//! A TCP proxy that lets a connection fail at a chosen moment of one request.
+//! A TCP proxy that cuts a connection at a chosen moment of one request.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -11,26 +11,26 @@ use std::time::Duration;
 pub enum Moment {
     /// The request never reaches the server.
     BeforeRequest,
-    /// Half of it does.
+    /// Half of the request reaches the server.
     MidRequest,
-    /// The server does what was asked; its reply is lost.
+    /// The server executes the request; its response is lost.
     BeforeReply,
-    /// Half of the reply comes back.
+    /// Half of the response reaches the client.
     MidReply,
-    /// The whole reply comes, but only after so long; the connection lasts.
+    /// The whole response arrives, but only after this delay; the connection stays open.
     LateReply(Duration),
 }
 
 #[derive(Default)]
 struct State {
-    /// What happens to the next request that holds the text.
+    /// The fault for the next request that contains the text.
     armed: Mutex<Option<(Moment, &'static str)>>,
     struck: AtomicUsize,
     ended: AtomicBool,
     connections: Mutex<Vec<TcpStream>>,
 }
 
-/// Relays to a port on loopback. It ends with the value.
+/// Forwards to a loopback port until dropped.
 pub struct CuttingProxy {
     address: SocketAddr,
     state: Arc<State>,
@@ -58,7 +58,7 @@ impl CuttingProxy {
         self.address.port()
     }
 
-    /// Lets the next request that holds `text` fail.
+    /// Makes the next request that contains `text` fail.
     pub fn fail_next(&self, moment: Moment, text: &'static str) {
         *self.state.armed.lock().unwrap() = Some((moment, text));
     }
@@ -68,7 +68,7 @@ impl CuttingProxy {
         self.state.struck.load(Ordering::SeqCst)
     }
 
-    /// Cuts every connection that there is.
+    /// Cuts every open connection.
     pub fn cut_all(&self) {
         for connection in self.state.connections.lock().unwrap().drain(..) {
             let _ = connection.shutdown(Shutdown::Both);
@@ -80,12 +80,12 @@ impl Drop for CuttingProxy {
     fn drop(&mut self) {
         self.state.ended.store(true, Ordering::SeqCst);
         self.cut_all();
-        // Wakes the listener up, so that its thread ends.
+        // Wakes the listener, so that its thread ends.
         let _ = TcpStream::connect(self.address);
     }
 }
 
-/// One thread a connection: its protocol is one request, one reply.
+/// One thread per connection: the protocol is one request, one response.
 fn relay(mut client: TcpStream, mut server: TcpStream, state: &Arc<State>) {
     for socket in [&client, &server] {
         socket.set_nodelay(true).unwrap();

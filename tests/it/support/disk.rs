@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Mounts a disk on the folder of its first argument until its standard input ends, however the test does.
+/// Mounts a file system on the folder of its first argument until its standard input closes, however the test ends.
 const KEEPER: &str = r#"
 trap '' INT TERM HUP
 mount -t tmpfs -o "size=$2m" tmpfs "$1" 2>/dev/null || exit 77
@@ -15,14 +15,14 @@ umount -l "$1"
 rmdir "$1" 2>/dev/null
 "#;
 
-/// A disk in memory, of a given size.
+/// An in-memory file system of a given size.
 pub struct Disk {
     folder: tempfile::TempDir,
     keeper: Child,
 }
 
 impl Disk {
-    /// `None` where mounting is not allowed.
+    /// `None` where mounting is not permitted.
     pub fn mount(mib: u64) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let mut keeper = Command::new("sh")
@@ -47,7 +47,7 @@ impl Disk {
         self.path().join("ballast")
     }
 
-    /// Leaves not a byte.
+    /// Fills it completely.
     pub fn fill(&self) {
         let mut file = File::create(self.ballast()).unwrap();
         for size in [1 << 16, 1 << 12, 1] {

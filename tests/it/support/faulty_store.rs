@@ -1,7 +1,7 @@
 //! A store that injects faults into another store.
 //!
-//! Every put, copy and deleted key is one write; they are counted from 1 over all buckets, as are the GETs (ranges
-//! too). Faults are told by that count, so that a test can go through all of them.
+//! Every put, copy and deleted key is one write; writes are counted from 1 over all buckets, as are the GETs (ranges
+//! too). A fault is set by that count, so that a test can iterate over all of them.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -17,7 +17,7 @@ use lakemill::ports::store::{
     StoreError, StoreResult, WriteOptions,
 };
 
-/// Whether the write at which the process died took place.
+/// Whether the write at which the process died was applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dies {
     BeforeWrite,
@@ -34,7 +34,7 @@ pub struct Counts {
     pub deletes: u64,
 }
 
-/// Within it all GETs that are to be under way at once must have come.
+/// Time within which the expected concurrent GETs must arrive.
 const GATHER_DEADLINE: Duration = Duration::from_secs(60);
 
 type MakeError = Box<dyn FnOnce(Bucket, &str) -> StoreError + Send>;
@@ -57,7 +57,7 @@ struct State {
     during_gets: BTreeMap<u64, (u64, During)>,
 }
 
-/// See the module.
+/// The wrapper; clones share its state.
 pub struct FaultyStore {
     inner: Arc<dyn ObjectStore>,
     state: Mutex<State>,
@@ -65,7 +65,7 @@ pub struct FaultyStore {
     far: Option<Far>,
 }
 
-/// What a store that is far away keeps count of: the GETs of the lake that are under way.
+/// Counters of a remote store: the concurrent GETs of the lake.
 #[derive(Default)]
 struct Far {
     under_way: Mutex<UnderWay>,
@@ -76,7 +76,7 @@ struct Far {
 struct UnderWay {
     now: usize,
     most: usize,
-    /// None is answered before so many have been under way at once.
+    /// No GET is answered before so many are in progress.
     wanted: usize,
 }
 
@@ -96,7 +96,7 @@ impl Far {
     }
 }
 
-/// What to do with a write.
+/// The action for a write.
 enum Verdict {
     Do,
     DoThenDie,
@@ -108,13 +108,13 @@ impl FaultyStore {
         Self { inner, state: Mutex::default(), staged: Arc::default(), far: None }
     }
 
-    /// A store that says that it is far away, and answers no GET of the lake before `wanted` are under way at once.
+    /// A store that reports to be remote, and answers no GET of the lake before `wanted` are in progress.
     pub fn far_away(inner: Arc<dyn ObjectStore>, wanted: usize) -> Self {
         let under_way = Mutex::new(UnderWay { wanted, ..UnderWay::default() });
         Self { far: Some(Far { under_way, changed: Condvar::new() }), ..Self::new(inner) }
     }
 
-    /// The most GETs of the lake that were under way at once, if the store is far away.
+    /// The maximum number of concurrent GETs of the lake, of a remote store.
     pub fn most_at_once(&self) -> usize {
         self.far.as_ref().map_or(0, |far| far.under_way.lock().unwrap().most)
     }
@@ -128,21 +128,21 @@ impl FaultyStore {
         self.lock().crashed
     }
 
-    /// Acts once the nth write from now is done.
+    /// Calls `act` once the nth write from now has completed.
     pub fn after_write(&self, n: u64, act: impl FnOnce() + Send + 'static) {
         let mut state = self.lock();
         let nth = state.writes + n;
         state.after_writes.insert(nth, Box::new(act));
     }
 
-    /// Another process takes over: no crash is due any more.
+    /// Another process takes over: no crash is pending any more.
     pub fn restart(&self) {
         let mut state = self.lock();
         state.crash = None;
         state.crashed = false;
     }
 
-    /// The nth write doesn't happen, but gives this error; the ones after it happen.
+    /// The nth write is not applied and returns this error; later ones are applied.
     pub fn fail_write(&self, n: u64, error: impl FnOnce(Bucket, &str) -> StoreError + Send + 'static) {
         self.lock().failing_writes.insert(n, Box::new(error));
     }
@@ -157,8 +157,8 @@ impl FaultyStore {
         self.lock().before_gets_of.insert(key.to_owned(), Box::new(act));
     }
 
-    /// Runs when the body of the nth GET has given `offset` bytes (or all, if it has fewer) and is asked for more. Its
-    /// error, if any, is the body's from then on: `BodyChanged.into()` stands for a file that changed under the reader.
+    /// Runs when the body of the nth GET has yielded `offset` bytes (or all, if it has fewer) and is read again. Its
+    /// error, if any, is the body's from then on: `BodyChanged.into()` simulates a file that changed under the reader.
     /// A ranged GET, which has no body, runs it after the read and fails with the error as `Transient`.
     pub fn during_get(&self, n: u64, offset: u64, act: impl FnOnce() -> io::Result<()> + Send + 'static) {
         self.lock().during_gets.insert(n, (offset, Box::new(act)));
@@ -168,7 +168,7 @@ impl FaultyStore {
         self.lock().counts[bucket as usize]
     }
 
-    /// Writes tried so far, in all buckets, the failed ones too.
+    /// Attempted writes so far, in all buckets, including failed ones.
     pub fn writes(&self) -> u64 {
         self.lock().writes
     }
@@ -178,7 +178,7 @@ impl FaultyStore {
         self.lock().written.clone()
     }
 
-    /// Keys that something was staged for, in order.
+    /// Keys of staged files, in order.
     pub fn staged(&self) -> Vec<String> {
         self.staged.lock().unwrap().clone()
     }
@@ -196,12 +196,12 @@ impl FaultyStore {
         self.lock().before_puts_of.insert(key.to_owned(), Box::new(wait));
     }
 
-    /// GETs tried so far, in all buckets.
+    /// Attempted GETs so far, in all buckets.
     pub fn gets(&self) -> u64 {
         self.lock().gets
     }
 
-    /// Starts all counts at 0 again, and with them the numbers that faults are told by.
+    /// Resets all counters to 0, and with them the numbers of the faults.
     pub fn reset_counts(&self) {
         let mut state = self.lock();
         state.counts = Default::default();
@@ -382,7 +382,7 @@ impl ObjectStore for FaultyStore {
         self.write(bucket, key, |counts| counts.puts += 1, || self.inner.put_file(bucket, key, file, options))
     }
 
-    /// Staging is not a write; the put of what was staged is one.
+    /// Staging is not a write; publishing the staged file is one.
     fn stage_file<'s>(
         &'s self,
         bucket: Bucket,
@@ -410,7 +410,7 @@ impl ObjectStore for FaultyStore {
         self.write(to.0, to.1, |counts| counts.puts += 1, || self.inner.copy(from, to, options))
     }
 
-    /// Key by key, so that a crash may come between them.
+    /// Key by key, so that a crash may happen between them.
     fn delete(&self, bucket: Bucket, keys: &[String], options: &WriteOptions<'_>) -> StoreResult<()> {
         self.call(bucket, "", |_| {})?;
         keys.iter().try_for_each(|key| {

@@ -1,4 +1,4 @@
-//! `lakemill run` on folders that a test makes itself, to be killed and measured.
+//! `lakemill run` on folders of a test, to be killed and measured.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ pub fn config(folder: &Path, mapping: &str) -> PathBuf {
     path
 }
 
-/// Every file under `folder`, by its path from there.
+/// Every file under `folder`, by its relative path.
 pub fn files(folder: &Path) -> BTreeMap<String, PathBuf> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];

@@ -1,11 +1,11 @@
-//! Requests as a test sends them.
+//! Simple HTTP requests.
 
 use ureq::Agent;
 use ureq::http::Request;
 
 use super::browser::RESPONSE_WAIT_MAX;
 
-/// Status and body; no status is an error.
+/// Status and body; every status is a success.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     pub status: u16,

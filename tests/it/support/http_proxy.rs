@@ -1,5 +1,5 @@
-//! An HTTP proxy in the test's process that stands between a client and a server: it delays, cuts, drops, answers
-//! itself, and changes what passes. It takes one whole request, then gives one whole answer.
+//! An HTTP proxy in the test's process between a client and a server: it delays, cuts, drops, answers or changes
+//! requests. It reads one whole request, then sends one whole response.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -15,7 +15,7 @@ pub struct Passing {
     pub target: String,
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
-    /// How many requests came before it on its connection.
+    /// The number of earlier requests on its connection.
     pub earlier: usize,
 }
 
@@ -29,36 +29,36 @@ impl Passing {
     }
 }
 
-/// The server's answer as it passes.
+/// The server's response.
 pub struct Answered {
     status_line: String,
     pub headers: Vec<(String, String)>,
     body: Vec<u8>,
 }
 
-/// What is done with a request.
+/// The action for a request.
 pub enum Act {
     Forward,
-    /// Waits before the server sees it.
+    /// Waits before the server sees the request.
     Delay(Duration),
-    /// The server does it, but its answer is lost with the connection.
+    /// The server executes the request, but the connection is closed without a response.
     LoseAnswer,
-    /// The server never sees it.
+    /// The server never sees the request.
     Close,
-    /// The server never sees it; these bytes are the answer, after which the connection is closed.
+    /// The server never sees the request; these bytes are the response, then the connection is closed.
     Answer(Vec<u8>),
-    /// As many bytes of the answer's body pass, then the connection is reset.
+    /// So many bytes of the response's body are sent, then the connection is reset.
     CutAfter(usize),
-    /// As many bytes of the answer's body pass, then nothing does until the client gives up.
+    /// So many bytes of the response's body are sent, then nothing until the client times out.
     StallAfter(usize),
-    /// Changes the answer.
+    /// Changes the response.
     Change(fn(&mut Answered)),
 }
 
 type Rule = dyn Fn(&mut Passing) -> Act + Send + Sync;
 type Seen = dyn Fn(&Passing, &str) + Send + Sync;
 
-/// A proxy on a port of its own. Its threads end when it is dropped and its clients are gone.
+/// A proxy on a port of its own. Its threads end when it is dropped and its clients have disconnected.
 pub struct HttpProxy {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
@@ -68,20 +68,20 @@ struct Shared {
     upstream: SocketAddr,
     rule: Box<Rule>,
     seen: Box<Seen>,
-    /// Held for the time of an exchange with the server: by writes alone, by reads together.
+    /// Held during an exchange with the server: exclusively by writes, shared by reads.
     turn: RwLock<()>,
     stop: Arc<AtomicBool>,
 }
 
 impl HttpProxy {
-    /// Does what `rule` says. One write at a time reaches the server: in test servers, checking a precondition and
-    /// writing are not one step, as they are in real stores.
+    /// Applies `rule`. One write at a time reaches the server: in test servers, unlike real stores, checking a
+    /// precondition and writing are not atomic.
     pub fn start(upstream: SocketAddr, rule: impl Fn(&mut Passing) -> Act + Send + Sync + 'static) -> Self {
         Self::start_seen(upstream, rule, |_, _| {})
     }
 
-    /// As [`HttpProxy::start`]; `seen` is told of every request that the server has answered and the answer's status, of
-    /// writes in the order in which they took place, whether or not the answer arrives.
+    /// Like [`HttpProxy::start`]; `seen` is called with every request that the server has answered and the response's
+    /// status, for writes in the order in which they took effect, whether or not the response arrives.
     pub fn start_seen(
         upstream: SocketAddr,
         rule: impl Fn(&mut Passing) -> Act + Send + Sync + 'static,
@@ -99,7 +99,7 @@ impl HttpProxy {
                 }
                 let Ok(client) = client else { continue };
                 let shared = Arc::clone(&shared);
-                // A client that goes away ends its thread.
+                // Its thread ends when the client disconnects.
                 std::thread::spawn(move || drop(serve(&shared, client)));
             }
         });
@@ -160,7 +160,7 @@ fn serve(shared: &Shared, client: TcpStream) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Closes so that the peer sees a reset, not an end.
+/// Closes with a reset.
 fn reset(stream: &TcpStream) -> std::io::Result<()> {
     socket2::SockRef::from(stream).set_linger(Some(Duration::ZERO))
 }
@@ -199,7 +199,7 @@ fn exchange(
     Ok(Answered { status_line, headers, body })
 }
 
-/// The body, and whether the connection can be used again.
+/// The body, and whether the connection can be reused.
 fn read_body(
     reader: &mut BufReader<TcpStream>,
     passing: &Passing,
@@ -266,7 +266,7 @@ fn send(client: &mut TcpStream, answered: &Answered) -> std::io::Result<()> {
 /// The whole head, and the first bytes of the body.
 fn send_part(client: &mut TcpStream, answered: &Answered, bytes: usize) -> std::io::Result<()> {
     let mut head = format!("{}\r\n", answered.status_line.replace("HTTP/1.0", "HTTP/1.1"));
-    // HEAD tells the length of a body that it doesn't have.
+    // The response to HEAD has the length of a body that is not sent.
     let told = length_of(&answered.headers).filter(|_| answered.body.is_empty());
     for (name, value) in &answered.headers {
         let own = ["content-length", "transfer-encoding", "connection"];

@@ -1,4 +1,4 @@
-//! Locks on keys within the test's process.
+//! In-process locks on keys.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use lakemill::ports::kv::{KeyLocks, KvError, KvResult};
 
-/// Keeps to the contract of locks; can be made to fail, and counts.
+/// Implements the contract of locks; can be made to fail, and counts calls.
 #[derive(Default)]
 pub struct TestLocks {
     held: Mutex<HashMap<String, (String, Instant)>>,

@@ -1,4 +1,4 @@
-//! A pipeline over a lake in memory, run by the real converter with the threads and memory that a test asks for.
+//! A pipeline over an in-memory lake, run by the real converter with a test's threads and memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -57,20 +57,20 @@ impl Dice {
     }
 }
 
-/// Folders on a file system in memory, where there is one.
+/// Folders on an in-memory file system, where there is one.
 pub fn quick_folder() -> tempfile::TempDir {
     let memory = Path::new("/dev/shm");
     if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap()
 }
 
-/// How a run is to be done.
+/// Parameters of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct How {
     pub threads: usize,
     pub memory: u64,
     pub clean: bool,
     pub settle: bool,
-    /// The keys that events named; `None`: all.
+    /// The keys of events; `None`: all.
     pub changed: Option<&'static [&'static str]>,
 }
 
@@ -89,24 +89,24 @@ impl How {
         Self { changed: Some(keys), ..self }
     }
 
-    /// Refuses sources that somebody may still be writing.
+    /// Rejects sources that may still be being written.
     pub fn settled(self) -> Self {
         Self { settle: true, ..self }
     }
 }
 
-/// What was seen in scratch while a run converted.
+/// Peak scratch usage of a run's conversion.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// Rows put aside, held ones and rejects too.
+    /// Spilled rows, including buffered ones and rejects.
     pub spills: BTreeSet<PathBuf>,
-    /// Parquet files, drafts too.
+    /// Parquet files, including drafts.
     pub files: BTreeSet<PathBuf>,
-    /// Pages that wait for the end of their row group.
+    /// Spilled pages that wait for the end of their row group.
     pub pages: BTreeSet<PathBuf>,
 }
 
-/// Looks into scratch after every chunk.
+/// Samples scratch after every chunk.
 struct Watcher {
     scratch: PathBuf,
     converts: AtomicBool,
@@ -143,7 +143,7 @@ impl RunObserver for Watcher {
     }
 }
 
-/// A clock that ticks a microsecond at every look.
+/// A clock that advances by a microsecond at every call.
 #[derive(Debug, Default)]
 pub struct Ticks(AtomicI64);
 
@@ -157,7 +157,7 @@ impl Clock for Ticks {
     }
 }
 
-/// See the module.
+/// A pipeline with its lake, and its runs.
 pub struct Lake {
     pub memory: Arc<MemoryStore>,
     pub store: FaultyStore,
@@ -196,12 +196,12 @@ impl Lake {
         fresh
     }
 
-    /// The same objects behind a store without any fault.
+    /// The same objects in a store without faults.
     pub fn with_a_sound_store(self) -> Self {
         Self { store: FaultyStore::new(self.memory.clone()), ..self }
     }
 
-    /// The same objects behind a store that is far away; see [`FaultyStore::far_away`].
+    /// The same objects in a remote store; see [`FaultyStore::far_away`].
     pub fn far_away(self, wanted: usize) -> Self {
         Self { store: FaultyStore::far_away(self.memory.clone(), wanted), ..self }
     }
@@ -224,7 +224,7 @@ impl Lake {
         result
     }
 
-    /// What the last run had in scratch.
+    /// Scratch usage of the last run.
     pub fn seen(&self) -> Seen {
         self.seen.lock().unwrap().clone()
     }
@@ -239,7 +239,7 @@ impl Lake {
     }
 }
 
-/// Runs `pipeline` as `x`; also tells what was in scratch.
+/// Runs `pipeline` as `x`; also returns the scratch usage.
 pub fn run_on(
     store: &dyn ObjectStore,
     pipeline: &Pipeline,
@@ -257,7 +257,7 @@ pub fn run_on(
         Watcher { scratch: folder.path().to_owned(), converts: AtomicBool::new(false), seen: Mutex::default() };
     let request = RunRequest {
         pipeline,
-        // Rejects carry it: equal bytes need equal ids.
+        // Rejects contain the id: equal bytes need equal ids.
         job_id: "job",
         prefix: "",
         changed: &how.changed.map_or(ChangedKeys::All, |keys| keys.iter().copied().collect()),
@@ -285,7 +285,7 @@ pub fn pipeline(mapping: &str) -> Pipeline {
     validate(&text, &*SQL).unwrap_or_else(|problems| panic!("{text}: {problems:?}"))
 }
 
-/// The first key whose bytes are not the same in both, if any.
+/// The first key whose bytes differ between the two, if any.
 pub fn difference(left: &BTreeMap<String, Arc<[u8]>>, right: &BTreeMap<String, Arc<[u8]>>) -> Option<String> {
     let keys: BTreeSet<&String> = left.keys().chain(right.keys()).collect();
     let differs = keys.into_iter().find(|key| left.get(*key) != right.get(*key))?;

@@ -1,4 +1,4 @@
-//! A table's manifest, read whole.
+//! A table's manifest with all its shards.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,12 +22,12 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// The present manifest of a table; `None` if it has none.
+    /// The current manifest of a table, if any.
     pub fn read(store: &dyn ObjectStore, slug: &Slug, table: &str) -> Option<Self> {
         Self::try_read(store, slug, table).unwrap()
     }
 
-    /// As [`Manifest::read`]; an error if a shard is missing or isn't what the root says.
+    /// Like [`Manifest::read`]; an error if a shard is missing or differs from the root's entry.
     pub fn try_read(store: &dyn ObjectStore, slug: &Slug, table: &str) -> TableResult<Option<Self>> {
         let table = TableStore { store, slug, table };
         match table.root()? {
@@ -49,7 +49,7 @@ impl Manifest {
         })
     }
 
-    /// All its files, those of rejected rows too.
+    /// All its files, including those of rejected rows.
     pub fn files(&self) -> impl Iterator<Item = &StoredFile> {
         self.groups.values().flat_map(|group| &group.files).chain(self.rejects.values())
     }

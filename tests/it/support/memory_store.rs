@@ -1,7 +1,7 @@
-//! An object store in memory, fast enough for thousands of runs a second.
+//! An in-memory object store, fast enough for thousands of runs per second.
 //!
-//! It passes the same contract as the real ones. Times are its own: the nth write happens n seconds after the epoch's
-//! 1,600,000,000th, so that a sequence of operations gives the same store every time.
+//! It passes the same contract as the real ones. Its time is deterministic: the nth write happens at Unix time
+//! 1,600,000,000 + n, so that a sequence of operations gives the same store every time.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -23,14 +23,14 @@ use lakemill::ports::store::{
 };
 use lakemill::runtime::Clock;
 
-/// What tags are made of.
+/// How tags are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tags {
-    /// The content: putting the same bytes again gives the same tag.
+    /// From the content: putting the same bytes again gives the same tag.
     Content,
-    /// A counter: every write gives a new tag, as some stores do.
+    /// From a counter: every write gives a new tag, as in some stores.
     Counter,
-    /// The second of the write and the size, as of files on file systems that keep times in whole seconds.
+    /// From the second of the write and the size, like files on file systems that keep times in whole seconds.
     Second,
 }
 
@@ -50,7 +50,7 @@ struct State {
     writes: u64,
 }
 
-/// See the module.
+/// The store; clones share its objects.
 pub struct MemoryStore {
     state: Mutex<State>,
     tags: Tags,
@@ -68,30 +68,30 @@ impl MemoryStore {
         Self { state: Mutex::default(), tags, listed_etags, clock: None, skew: None }
     }
 
-    /// Objects get the clock's time instead, in whole seconds as HTTP has it.
+    /// Uses this clock for the times of objects, in whole seconds as in HTTP.
     pub fn timed_by(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
         self
     }
 
-    /// The clock of whoever asks runs ahead of the store's by so much.
+    /// Callers' clocks run ahead of the store's by so much.
     pub fn skewed(mut self, ahead: TimeDelta) -> Self {
         self.skew = Some(ahead);
         self
     }
 
-    /// Forgets which fences wrote, as a remote store never knows them.
+    /// Forgets the writers' fences, which a remote store never knows.
     pub fn forget_fences(&self) {
         self.lock().fences.clear();
     }
 
-    /// A store of its own with the same objects and fences.
+    /// An independent copy with the same objects and fences.
     pub fn fork(&self) -> Self {
         let Self { tags, listed_etags, skew, .. } = *self;
         Self { state: Mutex::new(self.lock().clone()), tags, listed_etags, clock: self.clock.clone(), skew }
     }
 
-    /// Everything in all buckets.
+    /// All objects in all buckets.
     pub fn objects(&self) -> Objects {
         let state = self.lock();
         let of =
@@ -99,7 +99,7 @@ impl MemoryStore {
         Bucket::ALL.into_iter().flat_map(of).collect()
     }
 
-    /// Everything in a bucket.
+    /// All objects in a bucket.
     pub fn contents(&self, bucket: Bucket) -> BTreeMap<String, Arc<[u8]>> {
         let state = self.lock();
         state.buckets[bucket as usize].iter().map(|(k, o)| (k.clone(), Arc::clone(&o.bytes))).collect()

@@ -1,4 +1,4 @@
-//! What several topics need: stores that live in memory, stores that fail on purpose, the program itself.
+//! Shared helpers: in-memory stores, stores with injected faults, the program itself.
 
 pub mod beside;
 pub mod browser;
@@ -27,7 +27,7 @@ use std::time::Duration;
 use lakemill::domain::name::Slug;
 use lakemill::ports::store::{Lease, LeaseLost};
 
-/// A lease that lasts until a test ends it.
+/// A lease that lasts as long as the test.
 pub struct TestLease {
     slug: Slug,
     fence: u64,

@@ -1,4 +1,4 @@
-//! The system's clock, moved by a test.
+//! The system's clock with an offset set by tests.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -11,9 +11,9 @@ use lakemill::runtime::SystemClock;
 #[derive(Debug, Default)]
 pub struct MovedClock {
     ahead_ms: AtomicI64,
-    /// By so much less is the wall clock ahead.
+    /// Subtracted from the offset of the wall clock.
     set_back_ms: AtomicI64,
-    /// The wall's time and the one since boot, if time passes by [`advance`](Self::advance) alone.
+    /// Wall time and time since boot, if time passes only by [`advance`](Self::advance).
     stopped: OnceLock<(DateTime<Utc>, Duration)>,
 }
 
@@ -22,12 +22,12 @@ impl MovedClock {
         self.ahead_ms.fetch_add(millis(by), Ordering::SeqCst);
     }
 
-    /// Of the wall clock alone.
+    /// Only the wall clock.
     pub fn set_back(&self, by: Duration) {
         self.set_back_ms.fetch_add(millis(by), Ordering::SeqCst);
     }
 
-    /// What a test does takes no time from now on.
+    /// Stops the clock.
     pub fn stop(&self) {
         self.stopped.get_or_init(|| (SystemClock.now(), SystemClock.since_boot()));
     }

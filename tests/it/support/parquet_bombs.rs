@@ -1,17 +1,17 @@
-//! Parquet files that kill a reader which believes them.
+//! Malicious Parquet files that crash a reader that trusts them.
 
-/// A file of this footer alone.
+/// A file that has only this footer.
 fn file(footer: &[u8]) -> Vec<u8> {
     let length = u32::try_from(footer.len()).unwrap();
     [b"PAR1", footer, &length.to_le_bytes(), b"PAR1"].concat()
 }
 
-/// Its footer claims 2^31 - 1 elements of a schema: a reader asks for 206 GB.
+/// Its footer claims 2^31 - 1 schema elements: a reader allocates 206 GB.
 pub fn many_elements() -> Vec<u8> {
     file(&[0x15, 0x02, 0x19, 0xfc, 0xff, 0xff, 0xff, 0xff, 0x07])
 }
 
-/// So many groups of a schema within each other: a reader's stack overflows.
+/// So many nested schema groups: a reader's stack overflows.
 pub fn nested(groups: u32) -> Vec<u8> {
     let mut footer = vec![0x15, 0x02, 0x19, 0xfc];
     let mut count = groups + 1;
@@ -31,7 +31,7 @@ pub fn nested(groups: u32) -> Vec<u8> {
     file(&footer)
 }
 
-/// Each with what it is.
+/// All bombs, with their names.
 pub fn all() -> [(&'static str, Vec<u8>); 3] {
     [
         ("2^31 - 1 elements", many_elements()),

@@ -1,4 +1,4 @@
-//! The program as a person calls it: a folder with a lake, a config and an output, and what a run made of them.
+//! The program as users call it: a folder with a lake, a config and an output, and the result of a run.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::children::Reaped as _;
 
-/// Longest time of a call.
+/// Time limit of a call.
 pub const CALL_TIME_MAX: Duration = Duration::from_secs(900);
 
 /// A lake, a config and an output folder of a test's own.
@@ -21,13 +21,13 @@ pub struct Program {
     home: tempfile::TempDir,
 }
 
-/// How a call ended.
+/// The result of a call.
 #[derive(Debug)]
 pub struct Ran {
     pub status: i32,
     pub stdout: String,
     pub stderr: String,
-    /// Greatest resident memory that was seen, in bytes.
+    /// Peak resident memory, in bytes.
     pub memory_bytes: u64,
 }
 
@@ -60,7 +60,7 @@ fn escaped(text: &str) -> String {
     text.replace('\n', "\\n").replace('\r', "\\r")
 }
 
-/// `base` with the members of `change` put in, objects member by member.
+/// `base` with the members of `change` merged in, recursively.
 pub fn merged(mut base: Value, change: &Value) -> Value {
     match (&mut base, change) {
         (Value::Object(members), Value::Object(changes)) => {
@@ -74,7 +74,7 @@ pub fn merged(mut base: Value, change: &Value) -> Value {
     }
 }
 
-/// Table `t` of all CSVs, with columns `a` (string) and `b` (int64), changed by `change`. Rejects are borne.
+/// Table `t` of all CSVs, with columns `a` (string) and `b` (int64), changed by `change`. Rejects are allowed.
 pub fn mapping(change: &Value) -> Value {
     let base = json!({
         "table": "t",
@@ -120,7 +120,7 @@ impl Program {
         self.home.path().join("pipeline.json")
     }
 
-    /// Puts a file into the lake, below `in/` unless it has a folder.
+    /// Writes a file into the lake, below `in/` unless its key has a folder.
     pub fn put(&self, name: &str, bytes: impl AsRef<[u8]>) -> &Self {
         let path = self.source(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -143,8 +143,8 @@ impl Program {
         command
     }
 
-    /// The rows of a table, cells parted by `|`, null as `∅`; where it is partitioned, `partition: ` first. In the order
-    /// of partitions, files and rows.
+    /// The rows of a table, cells joined by `|`, null as `∅`; prefixed by `partition: ` if it is partitioned. In the
+    /// order of partitions, files and rows.
     pub fn rows(&self, table: &str) -> Vec<String> {
         let root = self.output().join(table);
         let mut rows = Vec::new();
@@ -163,7 +163,7 @@ impl Program {
         files(&root).iter().flat_map(|file| rejects_of(&root.join(file))).collect()
     }
 
-    /// Every file below the output folder with its bytes, but for those that the store keeps for itself.
+    /// Every file below the output folder with its bytes, except for the store's own files.
     pub fn tree(&self) -> BTreeMap<String, Vec<u8>> {
         let read = |name: String| {
             let bytes = std::fs::read(self.output().join(&name)).unwrap();
@@ -176,7 +176,7 @@ impl Program {
             .collect()
     }
 
-    /// The tables and manifests of [`Self::tree`]: what is published.
+    /// The tables and manifests of [`Self::tree`]: the published files.
     pub fn published(&self) -> BTreeMap<String, Vec<u8>> {
         self.tree().into_iter().filter(|(name, _)| !name.starts_with("_lakemill/jobs/")).collect()
     }
@@ -189,7 +189,7 @@ impl Ran {
         self
     }
 
-    /// Panics unless the call ended with `status` and its error tells each of `parts`.
+    /// Panics unless the call ended with `status` and its error contains each of `parts`.
     #[track_caller]
     pub fn told(self, status: i32, parts: &[&str]) -> Self {
         assert_eq!(self.status, status, "{}\n{}", self.stdout, self.stderr);
@@ -202,7 +202,7 @@ impl Ran {
     }
 }
 
-/// The program, without the surroundings of whoever tests it.
+/// The program, without the tester's environment.
 pub fn lakemill() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lakemill"));
     command.env_remove("FAILPOINTS").env_remove("RUST_BACKTRACE").env("COLUMNS", "100").stdin(Stdio::null());
@@ -266,7 +266,7 @@ pub fn batches(file: &Path) -> Vec<RecordBatch> {
     reader.map(Result::unwrap).collect()
 }
 
-/// The rows of a batch, cells parted by `|`, null as `∅`.
+/// The rows of a batch, cells joined by `|`, null as `∅`.
 pub fn cells(batch: &RecordBatch) -> Vec<String> {
     let options = FormatOptions::new().with_null("∅");
     let columns: Vec<ArrayFormatter<'_>> =

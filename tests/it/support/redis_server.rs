@@ -1,4 +1,4 @@
-//! A Redis server of a test's own, to be killed, paused, filled and restarted.
+//! A Redis server of a test, to be killed, paused, filled and restarted.
 
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
@@ -12,17 +12,17 @@ use tempfile::TempDir;
 
 use super::children::Reaped as _;
 
-/// Longest wait for a server to be there or gone.
+/// Longest wait for a server to start or stop.
 const DEADLINE: Duration = Duration::from_secs(30);
-/// Ports tried: another program may take one between its choice and the server's start.
+/// Ports to try: another program may take one between its choice and the server's start.
 const PORTS_TRIED: usize = 20;
 
-/// A port that nobody listens on just now.
+/// A free port.
 pub fn free_port() -> u16 {
     TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
 }
 
-/// A server on a port and in a folder of its own. It ends with the value.
+/// A server on a port and in a folder of its own. It ends when dropped.
 pub struct RedisServer {
     folder: TempDir,
     port: u16,
@@ -31,12 +31,12 @@ pub struct RedisServer {
 }
 
 impl RedisServer {
-    /// Keeps nothing on disk.
+    /// Without persistence.
     pub fn start() -> Self {
         Self::with(&["--appendonly", "no"])
     }
 
-    /// Keeps every write on disk before it answers.
+    /// Persists every write before it responds.
     pub fn durable() -> Self {
         Self::with(&["--appendonly", "yes", "--appendfsync", "always"])
     }
@@ -62,19 +62,19 @@ impl RedisServer {
         self.port
     }
 
-    /// The product's side of this server.
+    /// A handle of the product on this server.
     pub fn kv(&self) -> RedisKv {
         RedisKv::open(&RedisOptions::new(self.url())).unwrap()
     }
 
-    /// The same, waiting for no answer longer than `timeout`.
+    /// The same, with a response timeout.
     pub fn impatient(&self, timeout: Duration) -> RedisKv {
         let options =
             RedisOptions { connect_timeout: timeout, response_timeout: timeout, ..RedisOptions::new(self.url()) };
         RedisKv::open(&options).unwrap()
     }
 
-    /// One command of somebody else, in words as one types them.
+    /// One command of another client, in words as in `redis-cli`.
     pub fn ask<T: FromRedisValue>(&self, words: &[&str]) -> T {
         self.try_ask(words).unwrap()
     }
@@ -95,18 +95,18 @@ impl RedisServer {
         self.wait_for_end();
     }
 
-    /// As its service would be stopped.
+    /// Like a stop of its service.
     pub fn stop(&self) {
         self.signal(Signal::TERM);
         self.wait_for_end();
     }
 
-    /// Starts it again on the same port, with what it kept on disk.
+    /// Restarts it on the same port with its persisted data.
     pub fn start_again(&self) {
         assert!(self.starts(), "the server starts again on its port");
     }
 
-    /// Starts it again on the same port with nothing.
+    /// Restarts it on the same port without data.
     pub fn start_empty(&self) {
         for entry in std::fs::read_dir(self.folder.path()).unwrap() {
             let path = entry.unwrap().path();
@@ -115,7 +115,7 @@ impl RedisServer {
         self.start_again();
     }
 
-    /// Stops it from running until the value is dropped; connections stay.
+    /// Pauses the process until the value is dropped; connections stay open.
     pub fn pause(&self) -> Paused<'_> {
         self.signal(Signal::STOP);
         Paused(self)
@@ -147,11 +147,11 @@ impl RedisServer {
             if self.child.lock().unwrap().as_mut().unwrap().try_wait().unwrap().is_some() {
                 return false;
             }
-            // While it loads its data it answers INFO, and nothing else.
+            // While it loads its data it answers only INFO.
             let ready = self.try_ask::<()>(&["PING"]).and_then(|()| self.try_ask::<String>(&["INFO", "server"]));
             match ready {
                 Ok(info) => return info.contains(&format!("process_id:{pid}\r\n")),
-                // With a password it answers so.
+                // A server with a password responds like this.
                 Err(error) if error.code() == Some("NOAUTH") => return true,
                 Err(_) => std::thread::sleep(Duration::from_millis(5)),
             }
@@ -171,7 +171,7 @@ impl Drop for RedisServer {
     }
 }
 
-/// A server that doesn't run as long as this lives.
+/// A server that is paused until this value is dropped.
 pub struct Paused<'a>(&'a RedisServer);
 
 impl Drop for Paused<'_> {

@@ -1,5 +1,5 @@
-//! S3 servers: s3s-fs, which checks signatures, and moto, for a second opinion. Each is started once, on a free port,
-//! and ends with the test's process, however that ends. Every test has buckets of its own.
+//! S3 servers: s3s-fs, which checks signatures, and moto, as a second implementation. Each is started once, on a free
+//! port, and ends with the test's process, however that ends. Every test has its own buckets.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ const PORT_TRIES_MAX: usize = 5;
 /// A server that runs.
 pub struct S3Server {
     pub address: SocketAddr,
-    /// Where the buckets are folders, if they are.
+    /// The buckets' folder, if they are folders.
     root: Option<PathBuf>,
     has_tls: bool,
     serial: HttpProxy,
@@ -90,13 +90,13 @@ plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
 (folder / "server.key").write_bytes(key.private_bytes(pem, *plain))
 "#;
 
-/// Checks credentials. Writes are let through one at a time by [`S3Server::url`]: its checks of preconditions and its
-/// writes are not one step, as they are in real stores.
+/// Checks credentials. Through [`S3Server::url`] one write at a time passes: its precondition checks and writes are not
+/// atomic, unlike in real stores.
 pub fn s3s_fs() -> &'static S3Server {
     &S3S_FS
 }
 
-/// Checks no credentials. Writes one at a time, as [`s3s_fs`].
+/// Checks no credentials. One write at a time passes, as in [`s3s_fs`].
 pub fn moto() -> &'static S3Server {
     &MOTO
 }
@@ -114,7 +114,7 @@ pub fn s3s_binary() -> PathBuf {
 }
 
 impl S3Server {
-    /// Uploads that are begun in a bucket and neither completed nor aborted. For moto, which asks for no signature.
+    /// Pending multipart uploads of a bucket. For moto, which requires no signature.
     pub fn open_uploads(&self, bucket: &str) -> usize {
         let answer = ureq::get(format!("http://{}/{bucket}?uploads=", self.address)).call().unwrap();
         answer.into_body().read_to_string().unwrap().matches("<Upload>").count()
@@ -139,7 +139,7 @@ impl S3Server {
         panic!("the S3 server does not start: {:?}", words(0, Path::new("")));
     }
 
-    /// A moto of its own that speaks TLS, with a certificate that `ca.pem` in the folder signs.
+    /// A moto with TLS, whose certificate is signed by `ca.pem` in the folder.
     pub fn with_tls(folder: &Path) -> Self {
         let python = python_with_moto();
         let made = Command::new(&python).args(["-c", MAKE_CERTIFICATES]).arg(folder).output_reaped();
@@ -158,7 +158,7 @@ impl S3Server {
         self.serial.url()
     }
 
-    /// A proxy before the server that does what `rule` says, and lets one write at a time through.
+    /// A proxy in front of the server that applies `rule`, and passes one write at a time.
     pub fn behind(&self, rule: impl Fn(&mut Passing) -> Act + Send + Sync + 'static) -> HttpProxy {
         HttpProxy::start(self.address, rule)
     }
@@ -188,12 +188,12 @@ impl S3Server {
         drop(agent.put(format!("{scheme}://{}/{name}", self.address)).send_empty().unwrap());
     }
 
-    /// How to open new buckets, through the proxy of [`S3Server::url`].
+    /// Options to open new buckets, through the proxy of [`S3Server::url`].
     pub fn options(&self) -> S3Options {
         self.options_at(&self.url())
     }
 
-    /// How to open new buckets at another URL of the server.
+    /// Options to open new buckets at another URL of the server.
     pub fn options_at(&self, url: &str) -> S3Options {
         let (id, secret) = (Secret::new(ACCESS_KEY), Secret::new(SECRET_KEY));
         S3Options::new(url, REGION, id, secret, self.buckets(), Arc::new(SystemClock))
@@ -205,7 +205,7 @@ impl S3Server {
     }
 }
 
-/// One that no connection gets by itself.
+/// A free port, outside the range of outgoing connections.
 fn free_port() -> u16 {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     loop {
@@ -217,7 +217,7 @@ fn free_port() -> u16 {
     }
 }
 
-/// Waits until the server accepts connections; false if it dies before.
+/// Waits until the server accepts connections; false if it exits before.
 fn answers(address: SocketAddr, server: &mut Child) -> bool {
     let end = Instant::now() + START_DEADLINE;
     while Instant::now() < end && server.try_wait().unwrap().is_none() {

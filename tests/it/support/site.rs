@@ -1,4 +1,4 @@
-//! A whole installation: a store, a queue, and the real `lakemill worker` and `web` on them, as many as a test wants.
+//! A whole installation: a store, a queue, and any number of real `lakemill worker` and `web` processes.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -33,13 +33,13 @@ use super::s3_server::{S3Server, moto, s3s_fs};
 pub const WORKER_TOKEN: &str = "token-of-the-worker-in-tests";
 pub const WEBHOOK_SECRET: &str = "secret-of-the-webhook-in-tests";
 pub const PASSWORD: &str = "correct horse battery staple";
-/// What a service logs, with its address, once it listens.
+/// The log line with a service's address, once it listens.
 const AT_WORK: &str = "started\",\"address\":";
 static PASSWORD_HASH: LazyLock<String> = LazyLock::new(|| PasswordHash::of(PASSWORD).unwrap().to_string());
-/// Longest wait for anything that a worker should do. Long, since other programs may keep the machine busy.
+/// Longest wait for a worker. Long, since other programs may keep the machine busy.
 pub const PATIENCE: Duration = Duration::from_secs(180);
 
-/// What an installation is made of.
+/// The backends of an installation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Redis, and S3 over HTTP.
@@ -48,18 +48,18 @@ pub enum Kind {
     Embedded,
 }
 
-/// See the module.
+/// An installation; its processes end when it is dropped.
 pub struct Site {
     pub store: Arc<dyn ObjectStore>,
     pub kv: Arc<dyn Kv>,
     pub redis: Option<RedisServer>,
     env: BTreeMap<String, String>,
     home: tempfile::TempDir,
-    /// What stands before the S3 server, if there is one.
+    /// The proxy in front of the S3 server, if there is one.
     gate: Option<Monitor>,
 }
 
-/// A proxy that can be told to refuse everything, and counts.
+/// A proxy that can be set to refuse everything, and counts.
 struct Monitor {
     closed: Arc<AtomicBool>,
     objects_read: Arc<AtomicU64>,
@@ -83,12 +83,12 @@ impl Monitor {
     }
 }
 
-/// The folders of the embedded store, and what each is called while it is away.
+/// The folders of the embedded store, and their names during an outage.
 const FOLDERS: [(&str, &str); 3] =
     [("pipelines", "pipelines-away"), ("lake", "lake-away"), ("warehouse", "warehouse-away")];
 
 impl Site {
-    /// With a queue that remembers, so that nothing is compared at a worker's start because of it.
+    /// With an initialized queue, so that a worker doesn't reconcile at its start.
     pub fn new(kind: Kind) -> Self {
         match kind {
             Kind::Fleet => Self::fleet(RedisServer::durable()),
@@ -97,7 +97,7 @@ impl Site {
         .remembering()
     }
 
-    /// As [`Site::new`], on an S3 server that keeps keys as they are, also such as no folder can hold.
+    /// Like [`Site::new`], on an S3 server that keeps keys as they are, including those that folders can't hold.
     pub fn of_any_keys() -> Self {
         Self::fleet_on(moto(), RedisServer::durable()).remembering()
     }
@@ -108,12 +108,12 @@ impl Site {
         self
     }
 
-    /// On a Redis of the caller's.
+    /// On a given Redis.
     pub fn fleet(redis: RedisServer) -> Self {
         Self::fleet_on(s3s_fs(), redis)
     }
 
-    /// On an S3 server of the caller's, too.
+    /// Also on a given S3 server.
     pub fn fleet_on(server: &S3Server, redis: RedisServer) -> Self {
         let gate = Monitor::new(server);
         let options = server.options_at(&gate.proxy.url());
@@ -134,7 +134,7 @@ impl Site {
         Self { store, kv, redis: Some(redis), env, home: tempfile::tempdir().unwrap(), gate: Some(gate) }
     }
 
-    /// Objects in a folder (in memory, unless `objects` says where), and the queue on a Redis of the caller's.
+    /// Objects in a folder (in memory, unless `objects` is set), and the queue on a given Redis.
     pub fn folder_and_redis(redis: RedisServer, objects: Option<&Path>) -> Self {
         let mut site = Self::embedded_in(quick_folder(), objects);
         site.set("KV_URL", &redis.url());
@@ -173,7 +173,8 @@ impl Site {
         self.home.path()
     }
 
-    /// Takes the object store away, also from the test itself. Gives the code that the web service answers then.
+    /// Makes the object store unavailable, also for the test itself. Returns the error code of the web service during
+    /// the outage.
     pub fn break_store(&self) -> &'static str {
         match &self.gate {
             Some(gate) => {
@@ -189,7 +190,7 @@ impl Site {
         }
     }
 
-    /// Gives the object store back as it was.
+    /// Ends the outage of the object store.
     pub fn mend_store(&self) {
         match &self.gate {
             Some(gate) => gate.closed.store(false, Ordering::SeqCst),
@@ -201,19 +202,19 @@ impl Site {
         }
     }
 
-    /// Takes the key-value store away, sessions included; the web service answers `kv_unavailable` then.
+    /// Makes the key-value store unavailable, sessions included; the web service responds `kv_unavailable` then.
     pub fn break_kv(&self) {
         match &self.redis {
             Some(redis) => redis.kill(),
             None => {
                 std::fs::rename(self.db(), self.db().with_extension("away")).unwrap();
-                // Nobody can make a new one in its place.
+                // Prevents the creation of a new one in its place.
                 std::fs::create_dir(self.db()).unwrap();
             }
         }
     }
 
-    /// Gives the key-value store back with all that it knew.
+    /// Ends the outage of the key-value store, without loss of data.
     pub fn mend_kv(&self) {
         match &self.redis {
             Some(redis) => redis.start_again(),
@@ -224,7 +225,7 @@ impl Site {
         }
     }
 
-    /// How many objects were read so far, by whomever; of an S3 server alone.
+    /// The number of objects read so far, by any process; for an S3 server only.
     pub fn objects_read(&self) -> u64 {
         self.gate.as_ref().expect("an S3 server").objects_read.load(Ordering::SeqCst)
     }
@@ -237,7 +238,7 @@ impl Site {
         self.home().join("kv.db")
     }
 
-    /// Every object of the pipelines and lake buckets with its bytes: to hold that nothing changed.
+    /// Every object of the pipelines and lake buckets with its bytes, to check that nothing changed.
     pub fn contents(&self) -> BTreeMap<String, Vec<u8>> {
         let of = |bucket: Bucket| {
             let listed = list_all(&*self.store, bucket, "").unwrap();
@@ -252,18 +253,18 @@ impl Site {
         &self.env
     }
 
-    /// The hash of [`PASSWORD`] that its web services are given.
+    /// The hash of [`PASSWORD`] for its web services.
     pub fn password_hash(&self) -> &'static str {
         &PASSWORD_HASH
     }
 
-    /// Sets a variable for the processes that are started from now on.
+    /// Sets a variable for processes started from now on.
     pub fn set(&mut self, name: &str, value: &str) -> &mut Self {
         self.env.insert(name.to_owned(), value.to_owned());
         self
     }
 
-    /// Starts a worker, and waits until it is at work.
+    /// Starts a worker, and waits until it is ready.
     pub fn worker(&self) -> Service {
         self.worker_with(&[])
     }
@@ -274,12 +275,12 @@ impl Site {
         worker
     }
 
-    /// Starts a worker, ready or not.
+    /// Starts a worker without waiting for it.
     pub fn spawn(&self, more: &[(&str, &str)]) -> Service {
         self.start("worker", more)
     }
 
-    /// Starts a web service, and waits until it is at work. It finds no worker unless `SVC_WORKER_URL` says where.
+    /// Starts a web service, and waits until it is ready. It finds no worker unless `SVC_WORKER_URL` is set.
     pub fn web(&self) -> Service {
         self.web_with(&[])
     }
@@ -290,14 +291,14 @@ impl Site {
         service
     }
 
-    /// A worker, and a web service that knows it.
+    /// A worker, and a web service that knows its address.
     pub fn worker_and_web(&self) -> (Service, Service) {
         let worker = self.worker();
         let web = self.web_with(&[("SVC_WORKER_URL", &format!("http://{}", worker.address()))]);
         (worker, web)
     }
 
-    /// As [`Site::worker`], in a process that may hold so many descriptors.
+    /// Like [`Site::worker`], in a process with this descriptor limit.
     pub fn worker_with_files(&self, files_max: u64) -> Service {
         let worker = self.start_as(limited(files_max), "worker", &[]);
         worker.await_log(AT_WORK);
@@ -311,7 +312,7 @@ impl Site {
     fn start_as(&self, mut program: Command, command: &str, more: &[(&str, &str)]) -> Service {
         let name = format!("{command}-{}", uuid::Uuid::new_v4().simple());
         let log = self.home().join(format!("{name}.log"));
-        // What a killed service leaves there goes with the site.
+        // Files of a killed service are removed with the site.
         let temporary = self.home().join("tmp");
         std::fs::create_dir_all(&temporary).unwrap();
         let child = program
@@ -331,12 +332,12 @@ impl Site {
         Service { child, log }
     }
 
-    /// Lays out a pipeline with one table `t`, changed by `change`, that runs only when it is told to.
+    /// Creates a pipeline with one table `t`, changed by `change`, that runs only on request.
     pub fn pipeline(&self, pipeline: &str, change: &Value) {
         self.configure(pipeline, &json!({ "version": 1, "auto_run": false, "mappings": [mapping(change)] }));
     }
 
-    /// As [`Site::pipeline`], but it runs when new files come.
+    /// Like [`Site::pipeline`], but it runs on new files.
     pub fn automatic_pipeline(&self, pipeline: &str) {
         self.configure(pipeline, &json!({ "version": 1, "mappings": [mapping(&json!({}))] }));
     }
@@ -346,7 +347,7 @@ impl Site {
         self.store.put(Bucket::Pipelines, &config_key(&slug(pipeline)), &body, &WriteOptions::default()).unwrap();
     }
 
-    /// Puts a file into the pipeline's part of the lake.
+    /// Writes a file into the pipeline's folder in the lake.
     pub fn put(&self, pipeline: &str, name: &str, body: impl AsRef<[u8]>) {
         let key = format!("{}{name}", pipeline_prefix(&slug(pipeline)));
         self.store.put(Bucket::Lake, &key, body.as_ref(), &WriteOptions::default()).unwrap();
@@ -378,7 +379,7 @@ impl Site {
         })
     }
 
-    /// The job as the queue knows it.
+    /// The job in the queue.
     pub fn seen(&self, job: &Job) -> Option<Job> {
         self.kv.job(&job.pipeline, &job.job_id).unwrap()
     }
@@ -411,7 +412,7 @@ impl Site {
     }
 }
 
-/// The program, started by a shell that gives it so many descriptors.
+/// The program, started by a shell that sets this descriptor limit.
 fn limited(files_max: u64) -> Command {
     let program = lakemill();
     let mut shell = Command::new("/bin/sh");
@@ -445,7 +446,7 @@ pub fn job_id(text: &str) -> JobId {
     JobId::parse(text).unwrap()
 }
 
-/// Waits until `look` gives something.
+/// Waits until `look` returns a value.
 #[track_caller]
 pub fn await_some<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let until = Instant::now() + PATIENCE;
@@ -474,7 +475,7 @@ impl Service {
         self.child.id()
     }
 
-    /// All that it has logged.
+    /// Its log so far.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
@@ -492,7 +493,7 @@ impl Service {
         }
     }
 
-    /// Where it answers, as its log tells.
+    /// Its address, from its log.
     pub fn address(&self) -> String {
         let line = |log: &str| log.lines().find(|line| line.contains(AT_WORK)).map(str::to_owned);
         let line = await_some("its address", || line(&self.log()));
@@ -500,7 +501,7 @@ impl Service {
         event["address"].as_str().unwrap().to_owned()
     }
 
-    /// Lets the process that works hold so many descriptors, from now on; `None`: as many as this one may.
+    /// Sets the descriptor limit of the running process; `None`: this process's limit.
     pub fn limit_files(&self, files_max: Option<u64>) {
         let hard = getrlimit(Resource::Nofile).maximum;
         let limit = Rlimit { current: files_max.or(hard), maximum: hard };
@@ -515,7 +516,7 @@ impl Service {
         rustix::process::kill_process(self.id(), signal).unwrap();
     }
 
-    /// As `kill -9`.
+    /// Sends SIGKILL.
     pub fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

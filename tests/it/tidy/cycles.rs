@@ -1,14 +1,14 @@
 //! Import cycles between the files of a layer.
 //!
 //! A file depends on the files whose items it names, in `use` lines or in place. A `pub use` is a facade and no
-//! dependency: whoever names the item through it depends on the file that has the item.
+//! dependency: a user of the name depends on the file that defines the item.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A module by its path below the crate's root: `["web", "lake"]` for `src/web/lake.rs` and `src/web/lake/mod.rs`.
 type Module = Vec<String>;
 
-/// The modules of `files` (paths below `src/`, with their code) that depend on each other, a list a cycle.
+/// The modules of `files` (paths below `src/`, with their code) that depend on each other, one list per cycle.
 pub fn cycles(files: &[(&str, &str)]) -> Vec<Vec<String>> {
     let sources: BTreeMap<Module, &str> = files.iter().map(|(path, code)| (module_of(path), *code)).collect();
     let imports: BTreeMap<&Module, Vec<Import>> =
@@ -117,7 +117,7 @@ fn absolute(module: &Module, path: &str, sources: &BTreeMap<Module, &str>) -> Op
     Some(base)
 }
 
-/// The module that has what the path names, through facades.
+/// The module that defines the path's item, through facades.
 fn resolve(
     path: &[String],
     sources: &BTreeMap<Module, &str>,

@@ -1,5 +1,5 @@
-//! Just enough of Rust's grammar to tell code from comments, literals and tests. Every function keeps the text's
-//! length and lines, so that an offset in its result is one in the source.
+//! Just enough of Rust's grammar to tell code from comments, literals and tests. Every function keeps the text's length
+//! and lines, so that an offset in its result is one in the source.
 
 /// Blanks comments, and the contents of strings and characters.
 pub fn without_comments_and_literals(text: &str) -> String {
@@ -49,7 +49,7 @@ pub fn without_tests(code: &str) -> String {
     String::from_utf8(out).expect("blanks replace whole characters")
 }
 
-/// The offsets at which `word` stands on its own; white space in the code between its tokens doesn't matter.
+/// The offsets at which `word` occurs as a whole word; white space between its tokens doesn't matter.
 pub fn occurrences<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let bytes = code.as_bytes();
     let first = word.as_bytes()[0];
@@ -75,8 +75,8 @@ pub fn occurrences<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usi
     })
 }
 
-/// The first segments of all paths that start at the crate's root: `crate::x`, `lakemill::x`, `crate::{x, y::z}`, and as
-/// many `super::` as lead there from a module `depth` deep.
+/// The first segments of all paths that start at the crate's root: `crate::x`, `lakemill::x`, `crate::{x, y::z}`, and
+/// as many `super::` as lead there from a module `depth` deep.
 pub fn crate_paths(code: &str, depth: usize) -> Vec<(usize, String)> {
     let climb = "super::".repeat(depth);
     let mut found = Vec::new();
@@ -98,7 +98,7 @@ pub fn crate_paths(code: &str, depth: usize) -> Vec<(usize, String)> {
     found
 }
 
-/// The length of `root` as it stands at the start of `code`, white space included.
+/// The length of `root` at the start of `code`, white space included.
 fn skip_tokens(code: &str, root: &str) -> usize {
     let mut rest = root.bytes().peekable();
     for (at, byte) in code.bytes().enumerate() {

@@ -1,4 +1,4 @@
-//! Type names: two types that other modules can name have two names.
+//! Names of types that other modules can use are unique.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::{Source, product_files};
 
 const KINDS: &[&str] = &["struct", "enum", "trait", "type", "union"];
 
-/// Names of several types, with the reason why they share it.
+/// Names shared by several types, with the reason.
 const SHARED: &[(&str, &str)] = &[
     ("Difference", "between logs and between tables"),
     ("Member", "of the log and of a conversion"),

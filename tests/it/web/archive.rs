@@ -49,7 +49,7 @@ pub fn export(browser: &Browser, pipeline: &str) -> Vec<u8> {
     reply.body
 }
 
-/// An archive as others read it.
+/// An archive as other programs read it.
 pub fn unzipped(archive: &[u8]) -> BTreeMap<String, Vec<u8>> {
     let mut zip = zip::ZipArchive::new(Cursor::new(archive)).unwrap();
     let mut files = BTreeMap::new();
@@ -84,7 +84,7 @@ fn export_and_import_round_trip_between_instances() {
     import_as(&here, "back", &second).ok();
     assert_eq!(content(&embedded, "back"), content(&embedded, "p"));
     rests(&embedded, "back");
-    // What is exported is all there is, by its bytes.
+    // The export contains everything, byte for byte.
     let mut files = unzipped(&second);
     let manifest: Value = serde_json::from_slice(&files.remove("manifest.json").unwrap()).unwrap();
     assert_eq!(files, objects(&fleet, "p"));
@@ -201,8 +201,8 @@ fn export_names_keys_that_no_import_accepts() {
             assert_eq!(problems.as_array().unwrap().len(), 1, "{key}: {problems}");
             assert!(problems[0]["message"].as_str().unwrap().contains("move or delete"), "{problems}");
         }
-        // All others make the way there and back, whatever they compress to, and also those of which a decoder makes steps
-        // within the pipeline.
+        // All others survive a round trip, whatever their compression ratio, and also those of names that a decoder
+        // would resolve within the pipeline.
         site.pipeline("q", &json!({}));
         let plain = ["in/e\u{301}.csv", "in/ ;\"'<>&%.csv", "in/C:x.csv", "in/\u{1f600}"];
         let steps = ["in/%2e%2e/x.csv", "in/a%2f..%2Fx.csv", "in/a\\..\\x.csv", "in/..%5c\nx.csv", "a/..%2fb.csv"];
@@ -238,7 +238,7 @@ fn concurrent_imports_are_bounded() {
         connection
     };
     let mut slow = vec![begin(), begin()];
-    // One that begins while a whole one is looked at finds no place: then another takes its turn.
+    // An import that begins while another is being checked finds no slot: the next one gets its turn.
     let reply = await_some("their beginning", || {
         let reply = send(&browser, &whole);
         if reply.status != 422 {
@@ -345,11 +345,11 @@ fn imports_are_bounded_compressed_and_inflated() {
     assert_eq!((slugs(&browser), left_in_scratch(&site)), (vec![], 0));
 }
 
-/// An entry of an archive that a test makes, right or wrong.
+/// An entry of a test archive, valid or not.
 #[derive(Clone, Default)]
 pub struct Entry {
     name: Vec<u8>,
-    /// Where the local head says something else.
+    /// Where the local header differs.
     local_name: Option<Vec<u8>>,
     packed: Vec<u8>,
     size: u64,
@@ -358,14 +358,14 @@ pub struct Entry {
     flags: u16,
     mode: u32,
     local_size: Option<u32>,
-    /// Extra fields of the local head.
+    /// Extra fields of the local header.
     extra: Vec<u8>,
-    /// Bytes behind the entry.
+    /// Bytes after the entry.
     gap: Vec<u8>,
-    /// Where the directory says something else than is true.
+    /// Where the central directory is wrong.
     packed_size: Option<u64>,
     offset: Option<u32>,
-    /// Has no bytes of its own; for entries that only the directory has.
+    /// Without bytes of its own; for entries that exist only in the central directory.
     absent: bool,
 }
 
@@ -443,7 +443,7 @@ fn manifest_of(slug: &str, objects: &[(&str, &[u8])]) -> Value {
     json!({ "format": 1, "slug": slug, "changed_during_export": false, "objects": objects })
 }
 
-/// A good archive of these objects, and its entries with the manifest last.
+/// A valid archive of these objects, and its entries with the manifest last.
 pub fn forged(slug: &str, objects: &[(&str, &[u8])]) -> (Vec<u8>, Vec<Entry>) {
     let mut entries: Vec<Entry> = objects.iter().map(|(name, bytes)| Entry::new(name, bytes)).collect();
     entries.push(Entry::new("manifest.json", manifest_of(slug, objects).to_string().as_bytes()));
@@ -452,7 +452,7 @@ pub fn forged(slug: &str, objects: &[(&str, &[u8])]) -> (Vec<u8>, Vec<Entry>) {
 
 type Change = fn(&mut Vec<Entry>);
 
-/// Archives of two objects, each with something wrong.
+/// Archives of two objects, each with one fault.
 const WRONG: &[(&str, Change)] = &[
     ("a step up", |e| e[0].name = b"lake/../../x.csv".to_vec()),
     ("a step up in the middle", |e| e[0].name = b"lake/a/../x.csv".to_vec()),
@@ -532,7 +532,7 @@ const WRONG: &[(&str, Change)] = &[
         e[1].absent = true;
     }),
     ("entries that share bytes", |e| {
-        // The first reaches over the second.
+        // The first overlaps the second.
         e[0].packed_size = Some(e[0].packed.len() as u64 + 40);
         e[0].size += 40;
     }),
@@ -636,7 +636,7 @@ fn zip_bombs_are_rejected_before_inflation() {
     let site = Site::new(Kind::Embedded);
     let web = site.web();
     let browser = Browser::log_in(&web);
-    // A kernel of zeros that 200 entries of the directory share.
+    // A block of zeros that 200 entries of the directory share.
     let (_, mut entries) = forged("p", &[("lake/x.csv", &vec![0; 1 << 20])]);
     let kernel = Entry { absent: true, offset: Some(0), ..entries[0].clone() };
     for at in 0..200 {
@@ -644,11 +644,11 @@ fn zip_bombs_are_rejected_before_inflation() {
         entries.push(Entry { name, ..kernel.clone() });
     }
     import(&browser, &archive(&entries)).refused(422, "invalid_archive");
-    // A directory that promises more than deflate can give.
+    // A directory that announces more than deflate can produce.
     let (_, mut entries) = forged("p", &[("lake/x.csv", &vec![0; 1 << 20])]);
     entries[0].size = 3 << 30;
     import(&browser, &archive(&entries)).refused(422, "invalid_archive");
-    // One that says less than it gives, so that sums look harmless.
+    // One that announces less than it produces, so that the sums look harmless.
     let (_, mut entries) = forged("p", &[("lake/x.csv", &vec![0; 8 << 20])]);
     entries[0].size = 10;
     import(&browser, &archive(&entries)).refused(422, "invalid_archive");

@@ -199,10 +199,10 @@ fn slow_downloads_do_not_occupy_all_handlers() {
         stream.write_all(request.as_bytes()).unwrap();
         stream
     };
-    // They read nothing of what they asked for.
+    // They don't read their responses.
     let mut streams: Vec<_> = (0..80).map(|_| open()).collect();
     await_that("the places to be taken", || {
-        // Some may have been refused because of requests that were soon over.
+        // Some may have been rejected because earlier ones had just ended.
         streams.push(open());
         browser.get("/api/lake/object?key=pipelines/shop/large.bin").status == 503
     });

@@ -1,5 +1,5 @@
-//! Bad input never causes a server error or a change, on any route. Requests are generated from the OpenAPI document, so
-//! that new routes are included.
+//! Bad input never causes a server error or a change, on any route. Requests are generated from the OpenAPI document,
+//! so that new routes are included.
 
 use lakemill::web::{Content, Endpoint, Web, endpoints, openapi};
 use serde_json::{Map, Value, json};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::support::browser::{Browser, Reply};
 use crate::support::site::{Kind, Service, Site};
 
-/// Bodies that would be taken, by operation. What takes JSON must stand here.
+/// Valid bodies, by operation. Every operation with a JSON body must be listed here.
 fn body(id: &str) -> Value {
     match id {
         "auth.login" => json!({ "password": "wrong horse" }),
@@ -27,7 +27,7 @@ fn body(id: &str) -> Value {
     }
 }
 
-/// Values for names of paths.
+/// Values for path parameters.
 fn value(name: &str) -> &'static str {
     match name {
         "pipeline" | "slug" => "shop",
@@ -38,7 +38,7 @@ fn value(name: &str) -> &'static str {
     }
 }
 
-/// The values of required parameters of the query string.
+/// Values for required query parameters.
 fn required(name: &str) -> &'static str {
     match name {
         "key" => "key=pipelines/shop/in/a.csv",
@@ -54,7 +54,7 @@ struct Shop {
     browser: Browser,
 }
 
-/// A pipeline with a table, and someone logged in.
+/// A pipeline with a table, and a session.
 fn shop(kind: Kind) -> Shop {
     let site = Site::new(kind);
     site.pipeline("shop", &json!({}));
@@ -65,14 +65,14 @@ fn shop(kind: Kind) -> Shop {
     Shop { site, _worker: worker, _web: web, browser }
 }
 
-/// Routes that a walk may call without ending its own session or being slowed down.
+/// Routes that can be called without ending the session or being throttled.
 fn walked() -> Vec<Endpoint<Web>> {
     let mut endpoints = endpoints();
     endpoints.retain(|e| e.pattern.starts_with("/api/") && !e.operation.id.starts_with("auth."));
     endpoints
 }
 
-/// The path of an endpoint, with `change` instead of its first name if there is one.
+/// The path of an endpoint, with `change` as its first parameter if given.
 fn path(endpoint: &Endpoint<Web>, change: Option<&str>) -> String {
     let mut change = change;
     let segment = |part: &str| match part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) {
@@ -82,7 +82,7 @@ fn path(endpoint: &Endpoint<Web>, change: Option<&str>) -> String {
     endpoint.pattern.split('/').map(segment).collect::<Vec<_>>().join("/")
 }
 
-/// The query string that an endpoint requires, without the parameter `but`.
+/// The required query string of an endpoint, without the parameter `but`.
 fn query(endpoint: &Endpoint<Web>, but: Option<&str>) -> Vec<String> {
     let parameters = endpoint.operation.query.iter().filter(|parameter| parameter.required);
     parameters.filter(|parameter| Some(parameter.name) != but).map(|p| required(p.name).to_owned()).collect()
@@ -96,7 +96,7 @@ fn takes_json(endpoint: &Endpoint<Web>) -> bool {
     matches!(endpoint.operation.request, Some(Content::Json(_)))
 }
 
-/// Sends what an endpoint takes to `target`.
+/// Sends the endpoint's valid input to `target`.
 fn send(browser: &Browser, endpoint: &Endpoint<Web>, target: &str) -> Reply {
     let body = if takes_json(endpoint) { body(endpoint.operation.id).to_string() } else { String::new() };
     browser.send(endpoint.method.as_str(), target, &[], body.as_bytes())
@@ -135,7 +135,7 @@ fn invalid_names_are_rejected_on_every_route() {
         let shop = shop(kind);
         let before = shop.site.contents();
         for endpoint in walked().iter().filter(|endpoint| endpoint.pattern.contains('{')) {
-            // They answer with a verdict, whatever the names.
+            // They return a verdict, whatever the names.
             let verdicts = ["config.validate", "dashboards.validate"];
             for name in names.into_iter().filter(|_| !verdicts.contains(&endpoint.operation.id)) {
                 let target = target(&path(endpoint, Some(name)), &query(endpoint, None));
@@ -149,7 +149,7 @@ fn invalid_names_are_rejected_on_every_route() {
 
 #[test]
 fn missing_pipelines_are_not_found() {
-    // These make one, need none, or answer with a verdict.
+    // These create a pipeline, need none, or return a verdict.
     let makes = ["config.put", "config.validate", "dashboards.validate"];
     let shop = shop(Kind::Embedded);
     let before = shop.site.contents();
@@ -166,7 +166,7 @@ fn missing_pipelines_are_not_found() {
     assert_eq!(shop.site.contents(), before);
 }
 
-/// Values that most schemas don't take.
+/// Values that are invalid in most schemas.
 fn strange() -> Vec<Value> {
     let deep = (0..100).fold(json!(1), |inner, _| json!([inner]));
     let text = |text: &str| Value::String(text.to_owned());
@@ -190,7 +190,8 @@ fn strange() -> Vec<Value> {
     ]
 }
 
-/// `body` with each member missing, of every strange value, and with a member too many; and bodies that are not object.
+/// `body` with each member missing, with every odd value, and with an additional member; and bodies that are not an
+/// object.
 fn mutated(body: &Value) -> Vec<Value> {
     let mut found = strange();
     let Value::Object(members) = body else { return found };
@@ -240,7 +241,7 @@ fn bodies_outside_the_openapi_document_are_rejected() {
             }
         }
         assert_eq!(shop.site.contents(), before);
-        // What is allowed may be done or refused, but is nobody's fault.
+        // Valid input may succeed or be rejected, but must not cause a server error.
         for (method, target, body) in allowed {
             let reply = shop.browser.json(method, &target, &body);
             assert!(reply.status < 500, "{method} {target} {:.200}: {}", body.to_string(), reply.text());
@@ -279,7 +280,7 @@ fn missing_and_malformed_parameters_are_client_errors() {
                 let reply = send(&shop.browser, &endpoint, &target(&path, &rest));
                 refused(&reply, &format!("{} without `{}`", endpoint.operation.id, parameter.name));
             }
-            // Only reading, since a strange value may be a good one.
+            // Only reads, since an odd value may be valid.
             let reads = endpoint.method.as_str() == "GET" || endpoint.operation.id.starts_with("query.");
             for value in values.iter().filter(|_| reads) {
                 let mut query = rest.clone();
@@ -305,7 +306,7 @@ fn every_route_reports_store_outages_and_recovers() {
     for kind in [Kind::Embedded, Kind::Fleet] {
         let shop = shop(kind);
         let before = shop.site.contents();
-        // These need no object; and an import looks at its form first.
+        // These need no object; and an import checks its form first.
         let none = ["about.get", "config.validate", "jobs.run", "jobs.cancel", "query.cancel", "pipelines.import"];
         let code = shop.site.break_store();
         for endpoint in walked().iter().filter(|endpoint| !none.contains(&endpoint.operation.id)) {

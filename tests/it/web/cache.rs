@@ -234,7 +234,7 @@ fn deleted_or_truncated_cache_file_is_fetched_again() {
     let file = || std::fs::read_dir(f.slot().join("files")).unwrap().next().unwrap().unwrap().path();
     std::fs::remove_file(file()).unwrap();
     drop(f.provide(&["a"]).unwrap());
-    // The links that queries have are the same file: a new one takes its name.
+    // The links of queries are the same file: a new one takes its name.
     let cut = f.path("cut");
     std::fs::write(&cut, "cut").unwrap();
     std::fs::rename(&cut, file()).unwrap();
@@ -260,13 +260,13 @@ fn processes_share_the_cache_folder_without_interference() {
     drop(other.provide(&f.store, &[f.wanted("a", "theirs")], deadline).unwrap());
     assert_eq!((f.gets(), f.held()), (2, (1, 10)));
     drop(other);
-    // The one that starts next clears away what the dead one left.
+    // The next process removes the files of the dead one.
     let f = f.reopen();
     assert_eq!(f.held(), (1, 10));
     assert!(!f.path("files/slot-01/files").exists());
 }
 
-/// A tree with files of the cache; its state is their names.
+/// A staged table with files of the cache; its state is their names.
 fn tree(f: &Fixture, keys: &[&str]) -> StagedTable {
     let folder = f.path(&uuid::Uuid::new_v4().to_string());
     std::fs::create_dir(&folder).unwrap();

@@ -17,7 +17,7 @@ fn on(kind: Kind) -> Ran {
     Ran::on(site)
 }
 
-/// Cancels once the query is known.
+/// Cancels once the query is registered.
 fn cancel(browser: &Browser, id: &str) {
     await_some("the query to be known", || {
         let reply = browser.post("/api/p/trips/query/cancel", &json!({ "query_id": id }));
@@ -58,7 +58,7 @@ fn query_ids_are_unique_within_a_pipeline() {
     ran.site.pipeline("other", &json!({}));
     std::thread::scope(|scope| {
         let query = scope.spawn(|| {
-            // The other request may have the id first.
+            // The other request may be registered first.
             await_some("the query's end", || {
                 let reply = ran.browser.post("/api/p/trips/query", &json!({ "sql": ENDLESS, "query_id": "q" }));
                 (reply.status != 409).then_some(reply)

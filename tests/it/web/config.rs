@@ -90,17 +90,17 @@ fn strict_save_requires_a_worker() {
         let strict = format!("{PATH}?strict=1");
         let columns = json!([{ "name": "a", "type": "string" }, { "name": "c", "type": "string", "expr": "upper(a)" }]);
         let told = json!({ "version": 1, "auto_run": false, "mappings": [mapping(&json!({ "columns": columns }))] });
-        // Nobody answers there.
+        // Nothing listens there.
         let web = site.web();
         let browser = Browser::log_in(&web);
         browser.put(&strict, &told).refused(502, "worker_unavailable");
         browser.put(&format!("{strict}&dry_run=1"), &told).refused(502, "worker_unavailable");
         assert_eq!(stored(&site), None);
-        // What can be told without a worker is told first.
+        // Problems that need no worker are reported first.
         let mut broken = told.clone();
         broken["mappings"][0]["table"] = json!("T");
         browser.put(&strict, &broken).refused(422, "invalid_config");
-        // Without expressions there is nothing for a worker to say.
+        // Without expressions the worker isn't needed.
         let before = browser.put(&strict, &good()).ok();
         browser.put(&strict, &told).refused(502, "worker_unavailable");
         assert_eq!(tag(&browser.get(PATH)), tag(&before));
@@ -122,7 +122,7 @@ fn deleted_pipeline_runs_again_with_a_new_config() {
         site.put("x", "in/a.csv", "a,b\nx,1\n");
         site.kv.drop_pipeline(&slug("x")).unwrap();
         Browser::log_in(&web).put(PATH, &good()).ok();
-        // One that the mark of the deleted pipeline would drop.
+        // A job that the deleted pipeline's tombstone would drop.
         let message = JobMessage::new(slug("x"), false, "manual", Utc::now() - TimeDelta::hours(1));
         let job = Job::queued(&message, 3);
         site.kv.enqueue(&job).unwrap();
@@ -217,11 +217,11 @@ fn save_honours_its_precondition() {
         ] {
             put_if(&browser, malformed, "{}").refused(400, "invalid_request");
         }
-        // Several fields are one list; none of them is left out.
+        // Several header fields are one list; none of them is ignored.
         let twice =
             |one: &str, two: &str| browser.send("PUT", PATH, &[JSON, ("If-Match", one), ("If-Match", two)], b"{}");
         twice(&first, "x y").refused(400, "invalid_request");
-        // A proxy makes a tag weak, and a person leaves out the quotes: it is the same tag.
+        // A proxy may make a tag weak, and a person may omit the quotes: it is the same tag.
         put_if(&browser, "W/\"0\"", "{}").refused(412, "precondition_failed");
         put_if(&browser, "0", "{}").refused(412, "precondition_failed");
         let weak = tag(&put_if(&browser, &format!("W/{first}"), r#"{"n":0}"#).ok());
@@ -321,8 +321,7 @@ fn invalid_slugs_are_rejected() {
     });
 }
 
-/// The race of two processes over one tag, and before that over the first save: one save succeeds, and what is stored is
-/// its body.
+/// Two processes race with the same tag, and before that for the first save: one save succeeds, and its body is stored.
 fn race(site: &Site) {
     let webs = [site.web(), site.web()];
     let browser = Browser::log_in(&webs[0]);
@@ -331,7 +330,7 @@ fn race(site: &Site) {
     race_under(&webs, &browser, ("If-Match", &first));
 }
 
-/// Gives the winner's tag.
+/// Returns the winner's tag.
 fn race_under(webs: &[Service; 2], browser: &Browser, condition: (&str, &str)) -> String {
     let barrier = Barrier::new(RACERS);
     let replies: Vec<Reply> = std::thread::scope(|scope| {
@@ -374,13 +373,13 @@ fn one_of_concurrent_saves_succeeds_without_store_preconditions() {
     });
     site.set("OBJ_ENDPOINT_URL", &proxy.url());
     race(&site);
-    // While a run holds its lock, saves have nothing but the condition between them.
+    // During a run, which holds its lock, only the precondition restricts saves.
     let job = site.enqueue("x");
     let _started = start(&site, &job);
     race(&site);
 }
 
-/// Starts a job as a worker does.
+/// Starts a job like a worker.
 fn start(site: &Site, job: &Job) -> StartOutcome {
     start_for(site, job, std::time::Duration::from_secs(60))
 }
@@ -412,9 +411,9 @@ fn save_proceeds_during_a_run_and_waits_for_a_rename() {
         let first = browser.put(PATH, &good()).ok();
         let held = hold(&site);
         browser.send("PUT", PATH, &[JSON], b"{}").refused(409, "pipeline_busy");
-        // The loser of a condition needn't wait.
+        // A save whose precondition fails needn't wait.
         put_if(&browser, "\"other\"", "{}").refused(412, "precondition_failed");
-        // Others' pipelines are free, and so is a look.
+        // Other pipelines aren't locked, and reads aren't either.
         browser.put("/api/p/y/config", &good()).ok();
         browser.send("PUT", &format!("{PATH}?dry_run=1"), &[JSON], b"{}").ok();
         assert_eq!(tag(&browser.get(PATH)), tag(&first));
@@ -443,7 +442,7 @@ fn job_of_a_dead_worker_does_not_replace_the_write_lock() {
         let first = browser.put(PATH, &good()).ok();
         let job = site.enqueue("x");
         let _started = start_for(&site, &job, std::time::Duration::from_millis(50));
-        // Its lock is over, and somebody moves the pipeline.
+        // Its lock has expired, and the pipeline is renamed.
         let floor = site.store.highest_fence(&slug("x")).unwrap();
         let ttl = std::time::Duration::from_secs(60);
         let _held = await_some("the end of its lock", || site.kv.lock_pipeline(&slug("x"), ttl, floor).unwrap());

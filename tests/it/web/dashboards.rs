@@ -18,7 +18,7 @@ const ALL: &str = "/api/p/taxi/dashboards";
 const ONE: &str = "/api/p/taxi/dashboards/trips";
 const YAML: (&str, &str) = ("Content-Type", "application/yaml");
 
-/// A pipeline with the table `trips`, whose config alone is there.
+/// A pipeline with the table `trips`, which exists only in the config.
 fn configure(site: &Site) {
     let columns = json!([
         { "name": "pickup_day", "type": "date" },
@@ -29,7 +29,7 @@ fn configure(site: &Site) {
     site.configure("taxi", &json!({ "version": 1, "auto_run": false, "mappings": [mapping] }));
 }
 
-/// Makes the table of these days, vendors and fares.
+/// Creates the table with these days, vendors and fares.
 fn run(site: &Site, rows: &[(&str, &str, &str)]) {
     let lines: String = rows.iter().map(|(day, vendor, fare)| format!("{day},{vendor},{fare}\n")).collect();
     site.put("taxi", "trips.csv", format!("pickup_day,vendor,fare\n{lines}"));
@@ -139,7 +139,7 @@ fn dashboard_problems_have_positions() {
         }
         assert_eq!(browser.get(ONE).ok().text(), TRIPS);
 
-        // A draft is anybody's text, as long as it is text.
+        // A draft may be any UTF-8 text.
         browser.send("PUT", &format!("{ONE}?draft=1"), &[YAML], b"\xff\xfe").refused(400, "invalid_request");
         browser.send("PUT", ONE, &[YAML], b"\xff\xfe").refused(422, "invalid_dashboard");
         put(&browser, &format!("{ONE}?draft=1"), &"x".repeat(256 << 10)).ok();
@@ -181,7 +181,7 @@ fn one_of_concurrent_first_saves_of_a_draft_succeeds() {
             reply.refused(412, "precondition_failed");
         });
         assert_eq!(browser.get(&draft).ok().text(), format!("n: {}", won[0]));
-        // What is published is another object, for which the same holds.
+        // The published dashboard is another object with the same rules.
         first(&browser, ONE, TRIPS).ok();
         first(&browser, ONE, TRIPS).refused(412, "precondition_failed");
     });
@@ -302,12 +302,12 @@ fn panels_follow_parameters_and_fail_independently() {
         assert_eq!(found["params"]["period"]["start"], "2013-01-02");
         let found = data(json!({ "period": period("01", "31"), "vendor": ["O'x", "B"] }));
         assert_eq!(found["panels"]["revenue"]["rows"], json!([["10.50"]]));
-        // What is chosen is a value, whatever it reads like.
+        // A choice is a value, even if it reads like SQL.
         for hostile in ["' OR 1=1 --", "'; DROP TABLE trips; --", "$$", "\u{202e}😀", "\\"] {
             let found = data(json!({ "period": period("01", "31"), "vendor": [hostile] }));
             assert_eq!(found["panels"]["trend"]["rows"], json!([]), "{hostile}: {found}");
         }
-        // Nothing lies in the last days, nor before the first.
+        // No rows in the last days, nor before the first.
         assert_eq!(data(json!({}))["panels"]["trend"]["rows"], json!([]));
         assert_eq!(data(json!({ "period": "all" }))["panels"]["revenue"]["previous"], Value::Null);
 

@@ -56,7 +56,7 @@ fn processes_share_all_state() {
         upload(&here, &format!("{part}.csv"), &csv(part * ROWS, ROWS));
     }
     let job = there.send("POST", JOBS, &[], b"").ok().json();
-    // Both see it at work.
+    // Both report the running job.
     let at_work = |browser: &Browser| {
         let listed = browser.get(JOBS).ok().json();
         let listed = &listed["jobs"][0];
@@ -72,7 +72,7 @@ fn processes_share_all_state() {
         assert_eq!(end["result"]["tables"]["t"]["rows_written"], json!(3 * ROWS));
     }
 
-    // The run of one is cancelled at the other.
+    // A run on one worker is cancelled through the other process.
     let job = here.send("POST", &format!("{JOBS}?clean=true"), &[], b"").ok().json();
     await_that("the start", || told(&there, &job)["status"] == "running");
     let path = format!("{JOBS}/{}/cancel", job["job_id"].as_str().unwrap());
@@ -80,7 +80,7 @@ fn processes_share_all_state() {
     let end = await_end(&here, &job);
     assert_eq!(end["error"]["code"], "cancelled", "{end}");
 
-    // One process dies: the session, the queue and the history are the other's as well.
+    // One process dies: the other has the session, the queue and the history as well.
     assert_eq!(ids(&here), ids(&there));
     one.kill();
     upload(&there, "3.csv", &csv(3 * ROWS, 10));

@@ -1,4 +1,4 @@
-//! Tables as they were, and archived sources.
+//! Earlier versions of tables, and archived sources.
 
 use lakemill::ports::store::{Bucket, WriteOptions};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::tables::{Ran, days};
 use crate::support::browser::Browser;
 use crate::support::site::{Kind, Site, slug};
 
-/// A pipeline of two versions: `b.csv` was replaced.
+/// A pipeline with two versions: `b.csv` was replaced.
 fn versions(kind: Kind) -> Ran {
     let site = Site::new(kind);
     let ran = Ran::unrun(site);

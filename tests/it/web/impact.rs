@@ -84,7 +84,7 @@ fn impact_lists_exactly_the_broken_dashboards_and_queries() {
         assert_eq!(saved["impact"]["queries"].as_array().unwrap().len(), 1, "{saved}");
         let message = saved["impact"]["queries"][0]["message"].as_str().unwrap();
         assert!(message.contains('b'), "{message}");
-        // What is broken already isn't broken by the next.
+        // Queries that are broken already don't count as broken by the next change.
         assert_eq!(broken(&browser, &columns(&json!([string]))), nothing);
     });
 }

@@ -11,7 +11,7 @@ fn infer(browser: &Browser, key: &str) -> Reply {
     browser.send("POST", &format!("/api/p/x/infer?key={key}"), &[], b"")
 }
 
-/// Keys that lead out of a pipeline's prefix, or are none.
+/// Keys that lead out of a pipeline's prefix, or are malformed.
 pub const FOREIGN_KEYS: &[&str] = &[
     "",
     "in/a.csv",
@@ -33,16 +33,16 @@ pub const FOREIGN_KEYS: &[&str] = &[
     "workspace/settings.json",
 ];
 
-/// Keys that are well formed, and of nothing.
+/// Well-formed keys of missing objects.
 pub const MISSING_KEYS: &[&str] = &[
     "pipelines/x/in/none.csv",
-    // Decoded once: what stays is part of a name.
+    // Decoded once: further escapes are part of a name.
     "pipelines/x/%252e%252e/y/in/a.csv",
     "pipelines/x/..%252fy/in/a.csv",
     "pipelines/x/%EF%BC%8E%EF%BC%8E/y/in/a.csv",
 ];
 
-/// `key` as it stands in a query; what is escaped already stays.
+/// `key` escaped for a query string; existing escapes stay.
 pub fn in_query(key: &str) -> String {
     key.bytes()
         .map(|b| if b.is_ascii_graphic() && b != b'\\' { (b as char).to_string() } else { format!("%{b:02X}") })

@@ -39,14 +39,14 @@ fn job(reply: &Value) -> Job {
     serde_json::from_value(reply.clone()).unwrap()
 }
 
-/// The ids of a page, and what follows it.
+/// The ids of a page, and the cursor of the next.
 fn page(browser: &Browser, query: &str) -> (Vec<String>, Option<String>) {
     let page = browser.get(&format!("{JOBS}{query}")).ok().json();
     let ids = page["jobs"].as_array().unwrap().iter().map(|job| job["job_id"].as_str().unwrap().to_owned()).collect();
     (ids, page["next"].as_str().map(str::to_owned))
 }
 
-/// Waits until the web service tells the end of a job.
+/// Waits until the web service reports the end of a job.
 fn await_end(browser: &Browser, job: &Value) -> Value {
     let path = format!("{JOBS}/{}", job["job_id"].as_str().unwrap());
     await_some("the job's end", || {
@@ -260,7 +260,7 @@ fn rejects_of_a_failed_job_are_downloaded_as_parquet() {
         let key = job_rejects_key(&slug("trips"), id);
         site.store.put(Bucket::Pipelines, &key, b"no parquet", &WriteOptions::default()).unwrap();
         browser.get(&format!("{JOBS}/{id}/rejects?format=json")).refused(400, "invalid_request");
-        // What kills its reader costs no more.
+        // A file that crashes its reader isn't read again.
         for (what, bomb) in parquet_bombs::all() {
             site.store.put(Bucket::Pipelines, &key, &bomb, &WriteOptions::default()).unwrap();
             for _ in 0..2 {
@@ -304,7 +304,7 @@ fn ended_job_lists_its_changes() {
         assert_eq!((before, changes), (json!(3), json!({ "partitions": second, "partitions_total": 2 })));
         ran.run();
         assert_eq!(last(), (json!(5), json!({ "partitions": [], "partitions_total": 0 })), "nothing was to do");
-        // Rows that are no more.
+        // Rows that no longer exist.
         ran.site.put("trips", "in/b.csv", "day,a,b\n2013-01-02,z,\n2013-01-02,zz,\n");
         ran.run();
         let gone = [change("03", Some(1), None, &both[1..])];
@@ -343,7 +343,7 @@ fn bad_input_is_rejected_and_enqueues_nothing() {
             browser.send("POST", &format!("{JOBS}/{id}/{verb}"), &[], b"").refused(404, "job_not_found");
         }
     }
-    // A job is its pipeline's alone.
+    // A job is visible only under its own pipeline.
     let other = ended(5);
     record(&site, &other);
     browser.get(&format!("/api/p/other/jobs/{}", other.job_id)).refused(404, "job_not_found");

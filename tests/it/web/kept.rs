@@ -14,7 +14,7 @@ use super::tables::{Ran, days};
 use crate::support::browser::Browser;
 use crate::support::site::{Kind, Service, await_that};
 
-/// Trees of one state that are kept at most.
+/// Maximum number of staged tables kept per state.
 const KEPT_MAX: usize = 4;
 
 fn folders(folder: &Path) -> Vec<PathBuf> {
@@ -22,10 +22,10 @@ fn folders(folder: &Path) -> Vec<PathBuf> {
     entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
 }
 
-/// What tells a folder from all others: inodes are given again, but not with the same time of birth, where there is one.
+/// Identifies a folder: inode numbers are reused, but not with the same birth time, where there is one.
 type Identity = (u64, Option<SystemTime>);
 
-/// The folders of table `t` in all folders of queries below a cache, and which they are.
+/// The folders of table `t` in all query folders below a cache, with their identity.
 fn trees(cache: &Path) -> Vec<(PathBuf, Identity)> {
     let queries = folders(&cache.join("queries")).into_iter().flat_map(|process| folders(&process));
     let tables = queries.map(|query| query.join("t"));
@@ -33,7 +33,7 @@ fn trees(cache: &Path) -> Vec<(PathBuf, Identity)> {
     tables.filter_map(|table| std::fs::metadata(&table).ok().map(|meta| (table, identity(meta)))).collect()
 }
 
-/// Those that are back from their query.
+/// Those returned by their query.
 fn idle(cache: &Path) -> BTreeSet<Identity> {
     let own = |(table, identity): (PathBuf, Identity)| {
         let folder = table.parent()?.file_name()?.to_str()?;
@@ -43,12 +43,12 @@ fn idle(cache: &Path) -> BTreeSet<Identity> {
 }
 
 fn await_idle(cache: &Path, count: usize) -> BTreeSet<Identity> {
-    // Neither in use, nor on its way from a process that is being ended.
+    // Not in use, and not about to be returned by a process that is being ended.
     await_that("the queries' ends", || trees(cache).len() == count && idle(cache).len() == count);
     idle(cache)
 }
 
-/// A web service with a cache in a known place.
+/// A web service with a cache in a known folder.
 struct Fixture {
     browser: Browser,
     web: Service,
@@ -80,7 +80,7 @@ impl Fixture {
         self.browser.get(&format!("/api/p/trips/tables/t/rows?{query}")).ok().json()
     }
 
-    /// Makes the table of so many rows of one run, a day each.
+    /// Creates the table with so many rows from one run, one day each.
     fn run_of(&self, rows: u64, run: &str) {
         let lines: String = (0..rows).map(|n| format!("2013-03-{:02},{run},{n}\n", n % 28 + 1)).collect();
         self.ran.site.put("trips", "in/a.csv", format!("day,a,b\n{lines}"));
@@ -103,7 +103,7 @@ fn staged_table_is_reused_by_the_next_query() {
         assert_eq!(await_idle(&f.cache, 1), first);
         let wrong = f.browser.post("/api/p/trips/query", &json!({ "sql": "SELECT CAST(a AS INTEGER) FROM t" }));
         assert_eq!(wrong.status, 400, "{}", wrong.text());
-        // What a query had comes back once its child has ended, which may be after its answer.
+        // A query's tables are returned once its child has exited, which may be after its response.
         assert_eq!(await_idle(&f.cache, 1), first);
         assert_eq!(f.query("SELECT count(*) FROM t, t AS u"), json!([[9]]));
         assert_eq!(await_idle(&f.cache, 1), first);
@@ -193,7 +193,7 @@ fn unsorted_page_reads_only_the_files_with_its_rows() {
         let all = f.rows("limit=1000");
         let all = all["rows"].as_array().unwrap();
         assert_eq!(all.len(), 70);
-        // The order that all files together have.
+        // The common order of all files.
         assert_eq!(f.query("SELECT * FROM t"), json!(all));
         for limit in [1, 7, 30] {
             for offset in (0..=75).step_by(9) {

@@ -29,7 +29,7 @@ pub fn download(browser: &Browser, key: &str) -> Reply {
     browser.get(&format!("/api/lake/object?key={}", encoded(key)))
 }
 
-/// A connection on which the head of a request was sent. `target` goes as it is.
+/// A connection on which the head of a request was sent. `target` is sent as it is.
 fn begin(web: &Service, browser: &Browser, method: &str, target: &str, fields: &str) -> TcpStream {
     let mut stream = TcpStream::connect(web.address()).unwrap();
     let (address, cookie) = (web.address(), browser.cookie.as_deref().unwrap());
@@ -38,11 +38,11 @@ fn begin(web: &Service, browser: &Browser, method: &str, target: &str, fields: &
     stream
 }
 
-/// The answer to what was sent, once nothing more will be.
+/// The response, read until the connection closes.
 fn answer(mut stream: TcpStream) -> String {
     let mut answer = Vec::new();
     let mut piece = [0; 4_096];
-    // The end may be a reset: what came before counts.
+    // The end may be a reset: the bytes before it count.
     while let Ok(read @ 1..) = stream.read(&mut piece) {
         answer.extend_from_slice(&piece[..read]);
         if answer.ends_with(b"}") {
@@ -170,7 +170,7 @@ fn delete_removes_one_object_and_reports_a_missing_one() {
         let delete = |key: &str| browser.delete(&format!("/api/lake?key={}", encoded(key)));
         assert_eq!(delete("a/b").ok().json(), json!({ "deleted": "a/b" }));
         delete("a/b").refused(404, "object_not_found");
-        // The S3 server of the tests fails for what is a folder of its own.
+        // The S3 test server fails for a key that is one of its folders.
         if kind == Kind::Embedded {
             delete("a").refused(404, "object_not_found");
             download(&browser, "a").refused(404, "object_not_found");

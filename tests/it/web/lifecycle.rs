@@ -27,7 +27,8 @@ pub fn objects(site: &Site, pipeline: &str) -> BTreeMap<String, Vec<u8>> {
     objects
 }
 
-/// [`objects`] without records of jobs, and with the sources of manifests in place of the shards that have their tags.
+/// [`objects`] without records of jobs, and with the sources of manifests in place of the shards, which contain their
+/// tags.
 pub fn content(site: &Site, pipeline: &str) -> BTreeMap<String, Vec<u8>> {
     let mut objects = objects(site, pipeline);
     objects.retain(|key, _| !key.starts_with("pipelines/jobs/"));
@@ -76,7 +77,7 @@ pub fn has_run(site: &Site, pipelines: &[&str]) {
     }
 }
 
-/// Runs a pipeline, and holds it to having found nothing to do.
+/// Runs a pipeline, and checks that there is nothing to do.
 #[track_caller]
 pub fn rests(site: &Site, pipeline: &str) {
     let end = site.await_end(&site.enqueue(pipeline));
@@ -85,7 +86,7 @@ pub fn rests(site: &Site, pipeline: &str) {
     assert!(result.tables.values().all(|t| (t.sources_read, t.partitions_written) == (0, 0)), "{result:?}");
 }
 
-/// Repeats a request until no lock of a process that died is in its way.
+/// Repeats a request until no lock of a dead process blocks it.
 pub fn repeat(send: impl Fn() -> Reply) -> Reply {
     await_some("the lock of the dead", || {
         let reply = send();
@@ -112,7 +113,7 @@ fn deleted_pipeline_leaves_no_objects_and_no_job_restores_it() {
         has_run(&site, &["p", "p-2"]);
         let other = objects(&site, "p-2");
         drop(worker);
-        // Asked for before, and nobody has begun it.
+        // Enqueued before, and not started yet.
         let waiting = site.enqueue("p");
         site.kv.extend_windows(&[slug("p")]).unwrap();
         let browser = Browser::log_in(&web);
@@ -156,7 +157,7 @@ fn rename_preserves_mismatches_with_the_manifest() {
         let (_worker, web) = site.worker_and_web();
         has_run(&site, &["old"]);
         let good = content(&site, "old");
-        // A source was changed since, and a file of a table is broken; of the same sizes.
+        // A source has changed since, and a file of a table is damaged; both of the same size.
         site.put("old", "in/1.csv", "a,b\nx,1\ny,7\n");
         assert_eq!(file_of(&good, "a=z"), None, "its row is a reject");
         let x = file_of(&good, "a=x").unwrap();
@@ -201,7 +202,7 @@ fn failed_rename_or_delete_changes_nothing() {
         {
             browser.patch("/api/pipelines/p", &body).refused(400, "invalid_request");
         }
-        // As a run holds it.
+        // Like a lock held by a run.
         let hold =
             |name: &str| site.kv.lock_pipeline(&slug(name), std::time::Duration::from_secs(600), 0).unwrap().unwrap();
         let held = hold("p");
@@ -214,12 +215,12 @@ fn failed_rename_or_delete_changes_nothing() {
         site.kv.release(&held).unwrap();
         assert_eq!((objects(&site, "p"), objects(&site, "q")), before);
         assert_eq!(slugs(&browser), ["p", "q"]);
-        // Nothing of these is left to be in the way.
+        // None of these remains.
         rename(&browser, "p", "n").ok();
     });
 }
 
-/// Where a rename dies, and whether the same rename has something to do then.
+/// Where a rename dies, and whether repeating it has anything left to do.
 const RENAME_PLACES: &[(&str, bool)] = &[
     ("make::marked", true),
     ("rename::between_copies", true),
@@ -238,7 +239,7 @@ const RENAME_PLACES: &[(&str, bool)] = &[
     ("make::unmarked", false),
 ];
 
-/// Sends a request to a web service that dies at `place`; `place=n*off->`: when it comes there for the time after `n`.
+/// Sends a request to a web service that dies at `place`; `place=n*off->`: at its arrival after the `n`th.
 pub fn kill_at(site: &Site, place: &str, send: impl Fn(&Browser) -> bool) {
     let (name, before) = place.split_once('=').unwrap_or((place, ""));
     let mut web = site.web_with(&[("FAILPOINTS", &format!("{name}={before}return(kill)"))]);
@@ -254,7 +255,7 @@ fn interrupted_rename_can_be_resumed_from_any_step() {
         let (olds, news): (Vec<String>, Vec<String>) =
             (0..RENAME_PLACES.len()).map(|at| (format!("old-{at}"), format!("new-{at}"))).unzip();
         olds.iter().for_each(|old| lay_out(&site, old));
-        // At work all the while.
+        // Running throughout.
         let worker = site.worker();
         has_run(&site, &olds.iter().map(String::as_str).collect::<Vec<_>>());
         let before: Vec<_> = olds.iter().map(|old| content(&site, old)).collect();
@@ -303,7 +304,7 @@ fn interrupted_rename_blocks_others_until_resumed_or_deleted() {
         repeat(|| browser.post("/api/pipelines", &json!({ "slug": "c" }))).refused(409, "already_exists");
         rename(&browser, "c", "d").refused(409, "pipeline_busy");
         browser.get("/api/p/c/export").refused(409, "pipeline_busy");
-        // The old one is whole all the while.
+        // The old pipeline is complete throughout.
         assert_eq!(objects(&site, "a"), before);
         repeat(|| browser.delete("/api/pipelines/c")).ok();
         rename(&browser, "b", "c").ok();
@@ -372,7 +373,7 @@ fn failed_rename_leaves_nothing_under_the_new_name() {
     let site = Site::new(crate::support::site::Kind::Embedded);
     site.pipeline("p", &json!({}));
     site.put("p", "in/1.csv", "a,b\nx,1\n");
-    // With a longer slug its key is longer than keys can be.
+    // With a longer slug its key would exceed the limit.
     let long = vec!["x".repeat(200); 5].join("/");
     site.put("p", &format!("{long}/abc"), "x");
     let before = objects(&site, "p");

@@ -38,7 +38,7 @@ use serde_json::json;
 use crate::support::browser::Browser;
 use crate::support::site::{Kind, Site};
 
-/// Whether a process is stopped.
+/// Whether a process is stopped (SIGSTOP).
 pub fn stands(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
@@ -53,8 +53,8 @@ pub fn on_both(test: impl Fn(Kind)) {
 /// A request: method, path, body.
 pub type Wish<'a> = (&'a str, &'a str, &'a str);
 
-/// Holds that none of these requests, each of which would be done otherwise, changes anything or is answered anything
-/// but the table's code while a store is away, and that all goes on when it is back.
+/// Checks that during a store's outage each of these requests, which would otherwise succeed, changes nothing and
+/// returns the code in the table, and that all succeed after it.
 pub fn holds_through_outages(site: &Site, browser: &Browser, wishes: &[Wish<'_>]) {
     let send = |(method, path, body): &Wish<'_>| browser.send(method, path, &[], body.as_bytes());
     let before = site.contents();

@@ -16,7 +16,7 @@ use super::on_both;
 use crate::support::browser::Browser;
 use crate::support::site::{Kind, Site, slug};
 
-/// By bucket and key relative to the pipeline; no folder can hold them.
+/// By bucket and key relative to the pipeline; folders can't hold them.
 const EMPTY_SEGMENTS: &[(Bucket, &str, &str)] = &[
     (Bucket::Lake, "", ""),
     (Bucket::Lake, "in/", ""),
@@ -126,7 +126,7 @@ fn keys_with_empty_segments_are_renamed_and_deleted_with_their_pipeline() {
     }
     assert_eq!(slugs(&browser), [""; 0]);
     assert_eq!(everything(&site).into_values().flatten().collect::<Vec<_>>(), [""; 0]);
-    // A marker alone is a pipeline in the list, and can be deleted.
+    // A marker alone is listed as a pipeline, and can be deleted.
     site.put("s", "", "");
     assert_eq!(slugs(&browser), ["s"]);
     browser.delete("/api/pipelines/s").ok();
@@ -183,7 +183,7 @@ fn pipelines_with_odd_keys_round_trip_through_export() {
         assert!(archive == export(&browser, "p"), "an export of the same has the same bytes");
         import_as(&browser, "q", &archive).ok();
         assert_eq!(content(&site, "q"), content(&site, "p"));
-        // Others read it, too: the name says the key.
+        // Other programs can read it, too: the entry's name encodes the key.
         let mut files = unzipped(&archive);
         let manifest: Value = serde_json::from_slice(&files.remove("manifest.json").unwrap()).unwrap();
         assert_eq!(manifest["objects"].as_array().unwrap().len(), files.len());
@@ -196,7 +196,7 @@ fn pipelines_with_odd_keys_round_trip_through_export() {
     });
 }
 
-/// What no request can name: HTTP clients and proxies resolve a `..` in a path.
+/// Not addressable by a request: HTTP clients and proxies resolve a `..` in a path.
 #[test]
 fn pipeline_with_unreachable_object_is_neither_exported_nor_deleted() {
     let site = Site::of_any_keys();
@@ -218,7 +218,7 @@ fn pipeline_with_unreachable_object_is_neither_exported_nor_deleted() {
         assert!(message.contains(&format!("`{key}`")) && message.contains("then retry"), "{message}");
     }
     assert_eq!((slugs(&browser), objects(&site, "q")), (vec!["p".to_owned()], BTreeMap::new()));
-    // The server asks for a signature, and checks none.
+    // The server requires a signature, but doesn't check it.
     let signature = "AWS4-HMAC-SHA256 Credential=x/20260101/eu-test-1/s3/aws4_request, SignedHeaders=host, Signature=x";
     ureq::delete(format!("{server}/{lake}/{key}")).header("Authorization", signature).call().unwrap();
     browser.delete("/api/pipelines/p").ok();

@@ -79,7 +79,7 @@ fn jobs_of_missing_pipelines_do_not_appear_in_the_list() {
                 "s3": { "bucket": { "name": site.env()["S3_BUCKET_LAKE"] }, "object": object } }] });
             assert_eq!(send(&worker.address(), "POST", "/events/s3", &headers, &event.to_string()).status, 200);
         }
-        // A job that another program wrote, or that was on its way.
+        // A job that another program wrote, or that was in flight.
         let job = site.enqueue("ghost");
         await_that("the ends", || {
             late.iter().all(|name| site.kv.window_due_at(&slug(name)).unwrap().is_none())
@@ -213,7 +213,7 @@ fn slug_of_a_deleted_pipeline_can_be_reused() {
         browser.post("/api/pipelines", &json!({ "slug": "p" })).ok();
         site.pipeline("p", &json!({}));
         site.put("p", "in/1.csv", "a,b\nx,1\n");
-        // The mark of the deletion is gone, so that its jobs run.
+        // The deletion's tombstone is removed, so that its jobs run.
         let end = site.await_end(&site.enqueue("p"));
         assert_eq!(end.status, JobStatus::Completed, "{end:?}");
     });
@@ -240,13 +240,13 @@ fn pipeline_is_created_from_a_csv_inside_or_outside_it() {
             assert_eq!(end.status, JobStatus::Completed, "{end:?}");
             assert_eq!(site.warehouse(slug).len(), 1, "{slug}");
         }
-        // A prefix with more than files is a pipeline.
+        // A prefix with objects other than files is a pipeline.
         create("own", "pipelines/own/in/people [1].csv").refused(409, "already_exists");
         site.put("tables", "a.csv", csv);
         let table = "pipelines/tables/t/part-00000.parquet";
         site.store.put(Bucket::Warehouse, table, b"x", &WriteOptions::default()).unwrap();
         create("tables", "pipelines/tables/a.csv").refused(409, "already_exists");
-        // What fails leaves the file and nothing else.
+        // A failed creation leaves only the file.
         site.put("none", "a.csv", b"");
         create("none", "pipelines/none/a.csv").refused(422, "invalid_config");
         assert_eq!(objects(&site, "none").into_keys().collect::<Vec<_>>(), ["lake/a.csv"]);

@@ -22,7 +22,7 @@ fn preview(browser: &Browser, body: &Value) -> Reply {
     browser.post(PATH, body)
 }
 
-/// Every object there is, with what tells its versions apart.
+/// Every object, with its version.
 fn everything(site: &Site) -> BTreeMap<String, (u64, String)> {
     let all = |bucket| {
         let listed = list_all(&*site.store, bucket, "").unwrap();
@@ -123,7 +123,7 @@ fn malformed_requests_are_rejected() {
         for pipeline in ["x", "y", "xx"] {
             site.put(pipeline, "in/a.csv", "a,b\nx,1\n");
         }
-        // In a body nothing is decoded: what is escaped is a name like another.
+        // A body is not percent-decoded: escapes are part of the name.
         for key in FOREIGN_KEYS.iter().filter(|key| !key.contains('%')) {
             preview(&browser, &json!({ "config": config, "key": key })).refused(400, "invalid_key");
         }
@@ -180,7 +180,7 @@ fn runaway_expression_fails_only_its_preview() {
     site.put("x", "in/a.csv", format!("a,b\n{rows}"));
     let slow = of(&json!({ "where": "levenshtein(repeat(a, 4000), repeat(reverse(a), 4000)) > 0" }));
     preview(&browser, &json!({ "config": slow })).refused(422, "query_timeout");
-    // Refused, ended, or without a row: whatever the child made of it.
+    // Rejected, killed, or without a row: any result of the child.
     let large = of(&json!({ "where": "length(repeat(repeat(a, 10000), 10000)) > 0" }));
     let reply = preview(&browser, &json!({ "config": large }));
     let told = reply.json();

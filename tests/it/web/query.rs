@@ -133,7 +133,7 @@ fn statements_reach_only_the_pipelines_tables() {
         HOSTILE.split("\n%%\n").map(|text| text.trim_end_matches('\n').replace("FOLDER", &folder)).collect();
     assert!(texts.len() >= 60, "{}", texts.len());
     let more = ["SELECT * FROM secret", "SELECT * FROM other.secret", "SELECT * FROM \"../../other/secret\""];
-    // Several at a time, so that the test is quick.
+    // Several at a time, so that the test is fast.
     std::thread::scope(|scope| {
         for part in texts.chunks(texts.len().div_ceil(4)) {
             let ran = &ran;
@@ -172,7 +172,7 @@ fn runaway_query_fails_alone() {
         reply.text()
     );
     assert_eq!(rows(&ran, "SELECT count(*) FROM t"), json!([[3]]));
-    // Thirty megabytes may take a loaded machine longer than a runaway is given here.
+    // Thirty megabytes may take a busy machine longer than the time limit here.
     let patient = ran.site.web_with(&[("SVC_QUERY_TIMEOUT_MS", "30000")]);
     let large = json!({ "sql": "SELECT repeat('x', 300000) FROM range(100)", "limit": 100 });
     let wide = Browser::log_in(&patient).post("/api/p/trips/query", &large).ok().json();

@@ -1,4 +1,4 @@
-//! Rules that hold for every route.
+//! Rules for every route.
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Write};
@@ -10,7 +10,7 @@ use lakemill::web::{Credential, Endpoint, Web, endpoints, openapi};
 use crate::support::browser::Browser;
 use crate::support::site::{Kind, Site};
 
-/// The path of an endpoint with a value for each of its names.
+/// The path of an endpoint with values for its parameters.
 fn path(endpoint: &Endpoint<Web>) -> String {
     let segment = |part: &str| if part.starts_with('{') { "x".to_owned() } else { part.to_owned() };
     endpoint.pattern.split('/').map(segment).collect::<Vec<_>>().join("/")
@@ -37,7 +37,7 @@ fn every_api_route_but_login_requires_a_session() {
             browser.send(method, &path, &[], b"").refused(401, "unauthorized");
         }
     }
-    // Not even whether a path exists is told.
+    // Whether a path exists is not revealed either.
     for (method, path) in
         [("GET", "/api/nothing"), ("PATCH", "/api/settings"), ("GET", "/api"), ("POST", "/api/p/x/%2e")]
     {
@@ -66,7 +66,7 @@ fn every_route_enforces_its_body_limit() {
     }
 }
 
-/// The status of a request that announces a body and sends nothing of it.
+/// The status of a request that announces a body and sends none.
 fn announce(browser: &Browser, method: Method, path: &str, length: u64) -> u16 {
     let mut stream = TcpStream::connect(&browser.address).unwrap();
     let cookie = browser.cookie.as_deref().unwrap();
@@ -125,7 +125,7 @@ fn openapi_document_lists_every_route_once() {
     let operations: usize =
         document["paths"].as_object().unwrap().values().map(|item| item.as_object().unwrap().len()).sum();
     assert_eq!(operations, endpoints.len());
-    // Two types of one name would get a number.
+    // Two types with one name would get a number.
     let schemas = document["components"]["schemas"].as_object().unwrap();
     let numbered: Vec<&String> = schemas.keys().filter(|name| name.ends_with(|c: char| c.is_ascii_digit())).collect();
     assert!(numbered.is_empty(), "types that need a name of their own in the document: {numbered:?}");

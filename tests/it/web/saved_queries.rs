@@ -72,7 +72,7 @@ fn names_are_unique_ignoring_case_and_normal_form() {
             browser.post(QUERIES, &body).refused(409, "name_taken");
             browser.put(&path(&second), &body).refused(409, "name_taken");
         }
-        // Its own name, in another case, is free for itself.
+        // A query may keep its own name in another case.
         browser.put(&path(&first), &json!({ "name": "UMSÄTZE", "sql": "SELECT 2" })).ok();
         assert_eq!(names(&browser), ["other", "UMSÄTZE"]);
     });
@@ -202,7 +202,7 @@ fn lock_of_a_dead_process_expires() {
         let site = site(kind);
         let web = site.web();
         let browser = Browser::log_in(&web);
-        // As one that died with the lock would leave it, near its end.
+        // Like the lock of a dead process, shortly before it expires.
         assert!(site.kv.try_lock("queries/trips", "dead", std::time::Duration::from_secs(1)).unwrap());
         save(&browser, "after");
     });
@@ -235,7 +235,7 @@ fn waiting_saves_do_not_occupy_all_handlers() {
         let site = site(kind);
         let web = site.web();
         let browser = Browser::log_in(&web);
-        // As a saver of this name holds it.
+        // Like a concurrent save of this name.
         let lock = format!("queries/trips/name/{}", sha256_hex(b"race"));
         assert!(site.kv.try_lock(&lock, "other", std::time::Duration::from_secs(600)).unwrap());
         let (told, statuses) = std::sync::mpsc::channel();

@@ -9,9 +9,9 @@ use crate::support::browser::Browser;
 use crate::support::children::Reaped as _;
 use crate::support::site::{Kind, Site};
 
-/// The same cases each time.
+/// Deterministic cases.
 const SEED: &str = "20261121";
-/// Cases of each kind and operation, at most.
+/// Maximum number of cases per kind and operation.
 const EXAMPLES_MAX: &str = "12";
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,\
                       response_headers_conformance,unsupported_method,ignored_auth";
@@ -30,7 +30,7 @@ fn responses_conform_to_the_openapi_document() {
         .args(["--header", &format!("Cookie: {}", browser.cookie.as_deref().unwrap())])
         .args(["--phases", "examples,coverage,fuzzing", "--checks", CHECKS])
         .args(["--max-examples", EXAMPLES_MAX, "--seed", SEED, "--generation-database", "none", "--no-color"])
-        // They would end the session, and slow down what comes after.
+        // They would end the session, and throttle later requests.
         .args(["--exclude-operation-id", "auth.logout", "--exclude-operation-id", "auth.login"])
         .args(["--continue-on-failure", "--suppress-health-check", "all", "--warnings", "off"])
         .current_dir(site.home())

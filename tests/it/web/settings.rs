@@ -94,7 +94,7 @@ fn malformed_stored_settings_become_defaults_with_a_warning() {
         let large = vec![b' '; 300 << 10];
         site.store.put(Bucket::Pipelines, KEY, &large, &WriteOptions::default()).unwrap();
         assert_eq!(browser.get("/api/settings").ok().json(), defaults());
-        // Those of another version, and what somebody else wrote, are read as far as they go.
+        // Settings of another version, and those written by other programs, are read as far as possible.
         let foreign = br#"{ "workspace_name": " Team\u202e ", "theme": "dark", "starred": ["a", "A"] }"#;
         site.store.put(Bucket::Pipelines, KEY, foreign, &WriteOptions::default()).unwrap();
         let expected = json!({ "display_name": "", "workspace_name": "Team", "starred": ["a"] });

@@ -85,7 +85,7 @@ fn of_megabytes(tables: &[(&str, &[u64])]) -> Ran {
     let mappings: Vec<Value> = tables.iter().map(of).collect();
     ran.site.configure("trips", &json!({ "version": 1, "mappings": mappings }));
     for day in tables.iter().flat_map(|(_, days)| days.iter().copied()) {
-        // Text that no dictionary shortens.
+        // Text that dictionary encoding doesn't shrink.
         let row =
             |n: u64| format!("2013-01-0{day},{:064x}{n:0960},{n}\n", (n * 4 + day).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let rows: String = (0..17_500).map(row).collect();
@@ -105,7 +105,7 @@ fn query_larger_than_the_cache_reports_both_sizes() {
     assert!(message.contains(&bytes.to_string()) && message.contains("67108864"), "{message}");
     assert_eq!(query(&ran.browser, "SELECT 1")["rows"], json!([[1]]));
     ran.browser.get("/api/p/trips/tables/t/rows?sort=b").refused(422, "query_too_large");
-    // A page in the order of the files needs those alone that hold it.
+    // A page in file order needs only the files that contain it.
     assert_eq!(ran.get("tables/t/rows?limit=1&offset=40000")["total"], 70_000);
 }
 
@@ -133,7 +133,7 @@ fn queries_with_slow_files_release_their_child_and_time_out() {
     let proxy = upstream.behind(move |request| {
         if request.method == "GET" && request.target.contains(".parquet") {
             seen.store(true, Ordering::SeqCst);
-            // Longer than all of a query may take.
+            // Longer than a query may take.
             return Act::Delay(Duration::from_secs(12));
         }
         Act::Forward

@@ -37,7 +37,7 @@ fn column_statistics_cover_all_files_and_partitions() {
         assert_eq!(column(&stats, "day"), told("date", "day", 1, &json!("2013-01-01"), &json!("2013-01-02"), true));
         assert_eq!(column(&stats, "a"), told("string", "a", 0, &json!("w"), &json!("z"), true));
         assert_eq!(column(&stats, "b"), told("int64", "b", 1, &json!(-3), &json!("9007199254740993"), true));
-        // A change of the table is told at once.
+        // A change of the table is visible immediately.
         ran.site.put("trips", "in/c.csv", "day,a,b\n2013-01-05,zz,-4\n");
         ran.run();
         let stats = ran.get("tables/t/stats");
@@ -136,7 +136,7 @@ fn unreadable_files_make_statistics_incomplete() {
 fn footer_that_crashes_the_child_affects_only_its_file() {
     on_both(|kind| {
         let ran = Ran::new(kind);
-        // As an import would leave it: the manifest knows the file.
+        // Like after an import: the manifest contains the file.
         let put = |key: &str, body: &[u8]| replace_file(&*ran.site.store, &slug("trips"), "t", key, body);
         let (first, second) = (ran.file_in("day=2013-01-01"), ran.file_in("day=2013-01-02"));
         let read_of = |stats: &Value| (stats["files_read"].clone(), column(stats, "a")["min"].clone());
@@ -146,7 +146,7 @@ fn footer_that_crashes_the_child_affects_only_its_file() {
             let before = told();
             assert_eq!(read_of(&ran.get("tables/t/stats")), (json!(1), json!("y")), "{what}");
             assert_eq!(told(), before + 1, "{what}: {}", ran.web.log());
-            // It is remembered: no other child dies of it.
+            // The failure is cached: no other child crashes on it.
             assert_eq!(read_of(&ran.get("tables/t/stats")), (json!(1), json!("y")), "{what}");
             assert_eq!(told(), before + 1, "{what}: {}", ran.web.log());
             let query = json!({ "sql": "SELECT 42" });
@@ -155,7 +155,7 @@ fn footer_that_crashes_the_child_affects_only_its_file() {
         assert!(ran.browser.get("/api/p/trips/tables/t/rows").status >= 400);
         let stats = ran.get("tables/t/stats");
         assert_eq!(read_of(&stats), (json!(1), json!("y")));
-        // Several of them, and whatever is beside them.
+        // Several of them, next to valid files.
         put(&second, &parquet_bombs::nested(1_000_001));
         assert_eq!(ran.get("tables/t/stats")["files_read"], 0);
         assert_eq!(ran.get("tables/_rejected_rows/stats")["complete"], true);

@@ -107,7 +107,7 @@ fn saved_config_changes_no_column_before_its_run() {
     });
 }
 
-/// Neither other globs nor another table change a column of what is stored.
+/// Changed globs or another table don't affect the columns of stored data.
 #[test]
 fn changed_globs_and_added_tables_wait_for_a_run() {
     on_both(|kind| {
@@ -129,7 +129,7 @@ fn changed_globs_and_added_tables_wait_for_a_run() {
             ran.run();
             assert_eq!(state(), both("applied", "applied"), "{files}");
         }
-        // A table of which no file is there yet.
+        // A table without files yet.
         let mappings =
             [&with_files(json!(["in/*.csv"])), &json!({ "table": "u", "files": ["nowhere/*.csv"] })].map(mapping);
         ran.site.configure("trips", &json!({ "version": 1, "auto_run": false, "mappings": mappings }));

@@ -9,12 +9,12 @@ use crate::support::browser::Browser;
 use crate::support::manifests::Manifest;
 use crate::support::site::{Kind, Service, Site, slug};
 
-/// A site with a pipeline `trips` that was run: table `t` of days, three rows of two sources and one reject.
+/// A site with a pipeline `trips` after a run: table `t` of days, three rows of two sources and one reject.
 pub struct Ran {
     pub browser: Browser,
     worker: Service,
     pub web: Service,
-    /// The last to go, since the others' logs lie in it.
+    /// Dropped last, since the others' logs are in it.
     pub site: Site,
 }
 
@@ -115,7 +115,7 @@ fn missing_pipeline_differs_from_broken_config() {
         let told = get("broken").ok().json();
         assert_eq!((&told["config"]["state"], &told["tables"]), (&json!("invalid"), &json!([])));
         assert!(!told["config"]["problems"].as_array().unwrap().is_empty());
-        // A change of the config is seen at once.
+        // A change of the config is visible immediately.
         site.pipeline("broken", &json!({}));
         assert_eq!(get("broken").ok().json()["tables"][0]["name"], "t");
         site.pipeline("broken", &json!({ "table": "u" }));

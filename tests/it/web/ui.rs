@@ -7,7 +7,7 @@ use crate::support::site::{Kind, Site};
 
 const PAGE: &str = "<!doctype html><title>built</title>";
 
-/// What a build of the UI may look like.
+/// Files of a UI build.
 fn built(folder: &Path) -> PathBuf {
     let dist = folder.join("dist");
     std::fs::create_dir_all(dist.join("assets")).unwrap();
@@ -91,7 +91,7 @@ fn hashed_assets_are_immutable_and_compressed() {
         assert_eq!(reply.header("cache-control"), Some("public, max-age=31536000, immutable"));
         assert_eq!(reply.header("vary"), Some("Accept-Encoding"));
     }
-    // There is no packed one: what is there comes.
+    // Without a compressed variant the file itself is served.
     let style = stranger.send("GET", "/assets/index-Abc123.css", &[("Accept-Encoding", "br")], b"").ok();
     assert_eq!((style.header("content-encoding"), style.text().as_str()), (None, "a{}"));
     assert_eq!(style.header("content-type"), Some("text/css; charset=utf-8"));

@@ -27,8 +27,7 @@ fn is_edited(site: &Site, pipeline: &str) -> bool {
     config.is_some_and(|config| serde_json::from_slice::<Value>(&config).unwrap() == edit())
 }
 
-/// Repeats a request until the lock of a process that died is not what refuses it, and holds it to being refused for
-/// what that left.
+/// Repeats a request until a dead process's lock no longer rejects it, and checks that its leftovers do.
 #[track_caller]
 fn refused_as_unfinished(send: impl Fn() -> Reply) {
     let message = await_some("what a process that died has left", || {
@@ -53,13 +52,13 @@ fn takes_no_writes(browser: &Browser, pipeline: &str) {
     browser.post(&format!("/api/p/{pipeline}/queries"), &query).refused(409, "pipeline_busy");
 }
 
-/// What a save of the config under the old name comes to after a rename was cut off somewhere.
+/// The result of saving the config under the old name after an interrupted rename.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Save {
     /// It moves with the rest.
     Moves,
     Refused,
-    /// The name is free, and so the save makes a pipeline that stays.
+    /// The name is free, so the save creates a pipeline that stays.
     Stays,
 }
 
@@ -161,7 +160,7 @@ fn abandoned_rename_blocks_nothing() {
     browser.get("/api/p/a/export").ok();
     rename(&browser, "a", "c").ok();
     assert_eq!((slugs(&browser), is_edited(&site, "c")), (vec!["c".to_owned()], true));
-    // And the other way round: the old one goes, and what was copied of it is not a pipeline.
+    // And the other way round: the old one is deleted, and its copy is not a pipeline.
     lay_out(&site, "d");
     kill_at(&site, "rename::copied", |browser| {
         browser.try_send("PATCH", "/api/pipelines/d", &[], br#"{"newSlug":"e"}"#).is_ok()
@@ -203,7 +202,7 @@ fn await_stopped(web: &Service) {
     });
 }
 
-/// Sends a request to a web service that stands still at `place`, does `meanwhile`, and gives the answer.
+/// Sends a request to a web service that pauses at `place`, calls `meanwhile`, and returns the response.
 fn stopped_at(
     site: &Site,
     place: &str,
@@ -227,7 +226,7 @@ fn file_overwritten_during_rename_is_moved_in_its_new_version() {
         for place in ["rename::copied", "rename::config_deleted", "rename::late_copied"] {
             let site = Site::new(kind);
             lay_out(&site, "old");
-            // Of the same size, and very likely of the same second.
+            // Of the same size, and most likely of the same second.
             let change = || site.put("old", "in/1.csv", "a,b\nx,1\ny,7\n");
             stopped_at(&site, place, |browser| rename(browser, "old", "new"), change).ok();
             assert_eq!(objects(&site, "new")["lake/in/1.csv"], b"a,b\nx,1\ny,7\n", "{place}");
@@ -273,7 +272,7 @@ fn dashboard_and_query_writes_wait_for_a_delete_and_then_fail() {
                 let browser = &browser;
                 move || browser.post("/api/p/p/queries", &query)
             });
-            // As a delete leaves it; whoever looked before is refused all the same.
+            // Like after a delete; an operation that checked before it is rejected nevertheless.
             for bucket in [Bucket::Pipelines, Bucket::Lake] {
                 let listed = list_all(&*site.store, bucket, &pipeline_prefix(&slug("p"))).unwrap();
                 let keys: Vec<String> = listed.into_iter().map(|object| object.key).collect();

@@ -18,7 +18,7 @@ fn of(change: &Value) -> Value {
     json!({ "version": 1, "auto_run": false, "mappings": [mapping(change)] })
 }
 
-/// With an expression that no engine knows, which a worker alone can tell.
+/// With an expression that is invalid SQL, which only a worker can detect.
 fn inexpressible() -> Value {
     of(&json!({ "where": "nope(b) > 0" }))
 }
@@ -27,7 +27,7 @@ fn validate(browser: &Browser, body: &[u8]) -> Reply {
     browser.send("POST", PATH, &[], body)
 }
 
-/// Logs that the worker gave no verdict, and why, without the token.
+/// Checks the log for a missing verdict of the worker, with the reason and without the token.
 fn told(web: &Service, part: &str) {
     web.await_log(part);
     assert!(!web.has_logged(WORKER_TOKEN));
@@ -151,7 +151,7 @@ fn response_of_a_foreign_server_is_not_a_verdict() {
     let url = format!("http://{}", server.local_addr().unwrap());
     let web = site.web_with(&[("SVC_WORKER_URL", &url)]);
     let browser = Browser::log_in(&web);
-    // Not waited for: nobody may come.
+    // Not waited for: there may be none.
     std::thread::spawn(move || {
         let (mut stream, _) = server.accept().unwrap();
         let _ = stream.read(&mut [0; 4096]);
@@ -168,7 +168,7 @@ fn response_of_a_foreign_server_is_not_a_verdict() {
 fn worker_tls_uses_only_the_configured_authorities() {
     let site = Site::new(Kind::Embedded);
     let place = tempfile::tempdir().unwrap();
-    // It is not a worker, but what it says can only be read over a trusted connection.
+    // It is not a worker; its message is shown only over a trusted connection.
     let server = S3Server::with_tls(place.path());
     let url = format!("https://{}", server.address);
     let authorities = place.path().join("ca.pem").display().to_string();

@@ -1,4 +1,4 @@
-//! New files become jobs: one a batch.
+//! New files become jobs: one per batch.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ on_both!(
     eight_workers_that_are_killed_make_one_job_of_each_batch,
 );
 
-/// An envelope as AWS sends it.
+/// An event notification from AWS.
 fn envelope(site: &Site, keys: &[String]) -> String {
     let bucket = &site.env()["S3_BUCKET_LAKE"];
     let record = |key: &String| {
@@ -71,7 +71,7 @@ fn eight_workers_that_are_killed_make_one_job_of_each_batch(site: Site) {
     }
     site.kv.extend_windows(&names.iter().map(|name| slug(name)).collect::<Vec<_>>()).unwrap();
     let places = "worker::before_fire=10%return(kill);worker::fired=10%return(kill)";
-    // Whoever is killed may be at a job.
+    // A killed worker may have been running a job.
     let many = ("MAX_ATTEMPTS", "100");
     let deadly = [("FAILPOINTS", places), many];
     let mut workers: Vec<Service> = (0..8).map(|_| site.spawn(&deadly)).collect();
@@ -92,12 +92,12 @@ fn eight_workers_that_are_killed_make_one_job_of_each_batch(site: Site) {
         let records = site.records(name);
         assert!(records.iter().all(|job| job.trigger == "auto"), "{name}: {records:?}");
         assert!(records.iter().all(|job| job.status == JobStatus::Completed), "{name}: {records:?}");
-        // A worker that starts compares lake and tables, and may ask for one more run by itself.
+        // A starting worker compares lake and tables, and may request one more run.
         assert!((1..=2).contains(&records.len()), "{name}: {records:?}");
     }
 }
 
-/// Posts that real stores sent, with their own bucket and key put where ours are.
+/// Events that real stores sent, with replaced bucket and key.
 #[test]
 fn notifications_of_real_stores_start_runs() {
     let site = Site::new(Kind::Fleet);
@@ -144,7 +144,7 @@ fn notifications_of_real_stores_start_runs() {
     assert!(answer.json()["message"].as_str().unwrap().contains("SNS"), "{answer:?}");
 }
 
-/// A file in the folder of the embedded store is enough.
+/// A file in the embedded store's folder is sufficient.
 #[test]
 fn file_in_the_lake_folder_becomes_a_job() {
     let site = Site::new(Kind::Embedded);
@@ -159,7 +159,7 @@ fn file_in_the_lake_folder_becomes_a_job() {
     assert!(!list_all(&*site.store, Bucket::Warehouse, "pipelines/p/t/").unwrap().is_empty());
 }
 
-/// The order doesn't matter: a config that can't be used is told also when it comes last.
+/// The order doesn't matter: an invalid config is reported even if it is the last one.
 #[test]
 fn invalid_config_added_after_files_is_reported_once() {
     let site = Site::new(Kind::Embedded);
@@ -177,7 +177,7 @@ fn invalid_config_added_after_files_is_reported_once() {
     assert_eq!(site.records("p").len(), 2, "{:?}", site.records("p"));
 }
 
-/// A store that hangs for one pipeline's config, for as long as the test wants.
+/// A store that blocks on one pipeline's config for as long as the test wants.
 #[test]
 fn store_hanging_for_one_pipeline_delays_no_other_window() {
     let mut site = Site::new(Kind::Fleet);
@@ -185,7 +185,7 @@ fn store_hanging_for_one_pipeline_delays_no_other_window() {
     let hung = std::sync::Mutex::new(hung);
     let proxy = s3s_fs().behind(move |passing| {
         if passing.target.contains("/pipelines/stuck/pipeline.json") {
-            // Ends when the test drops the other end, by a panic too.
+            // Ends when the test drops the other end, also by a panic.
             let _ = hung.lock().unwrap().recv_timeout(std::time::Duration::from_secs(120));
         }
         Act::Forward

@@ -1,4 +1,4 @@
-//! Jobs that are no longer wanted.
+//! Cancelled jobs.
 
 use lakemill::domain::job::{JobStatus, RunErrorCode};
 use lakemill::ports::jobs::CancelOutcome;

@@ -20,7 +20,7 @@ fn these(keys: &[&str]) -> ChangedKeys {
     keys.iter().copied().collect()
 }
 
-/// A worker that compares nothing any more, and a pipeline with one run behind it.
+/// A worker that no longer reconciles, and a pipeline after one run.
 fn quiet(site: &Site) -> Service {
     site.automatic_pipeline("p");
     site.put("p", "in/0.csv", "a,b\nx,0\n");
@@ -68,7 +68,7 @@ fn keys_of_events_reach_the_job_and_go_with_it(site: Site) {
     for job in [first, second] {
         await_that("its keys to go", || site.kv.changed_keys(&job.job_id).unwrap() == ChangedKeys::All);
     }
-    worker.await_log("run looks at the keys of its events");
+    worker.await_log("run checks the keys of its events");
 }
 
 fn cancelled_job_makes_the_next_one_look_at_all(site: Site) {
@@ -117,7 +117,7 @@ fn files_of_a_folder_that_appear_and_vanish_reach_the_job() {
 fn run_of_a_person_looks_at_all() {
     let site = Site::new(Kind::Embedded);
     let worker = quiet(&site);
-    let before = worker.log().matches("run looks at the keys").count();
+    let before = worker.log().matches("run checks the keys").count();
     site.await_end(&site.enqueue("p"));
-    assert_eq!(worker.log().matches("run looks at the keys").count(), before);
+    assert_eq!(worker.log().matches("run checks the keys").count(), before);
 }

@@ -1,4 +1,4 @@
-//! Workers that are killed: another finishes the job, with one record and the right tables.
+//! Killed workers: another finishes the job, with one record and the right tables.
 
 use lakemill::domain::job::{JobStatus, RunErrorCode};
 
@@ -18,7 +18,7 @@ on_both!(
 );
 
 fn killed_after_the_claim(site: Site) {
-    // No start, so no attempt.
+    // Without a start there is no attempt.
     dies_at(&site, "worker::claimed", 1, false);
 }
 
@@ -43,14 +43,14 @@ fn killed_before_the_deletes_of_a_clean_run(site: Site) {
 }
 
 fn killed_between_record_and_acknowledgement(site: Site) {
-    // The other finds the record: the attempt that it tells of is the first.
+    // The other worker finds the record, with the first attempt.
     dies_at(&site, "worker::recorded", 1, false);
 }
 
 fn dies_at(site: &Site, place: &str, attempt: u32, clean: bool) {
     three_days(site);
     if clean {
-        // Something that only a clean run deletes.
+        // A file that only a clean run deletes.
         let _before = site.worker();
         site.put("p", "in/9.csv", "day,n\n2024-01-09,9\n");
         site.await_end(&site.enqueue("p"));
@@ -79,7 +79,7 @@ fn a_job_that_kills_its_workers_ends_as_worker_lost(site: Site) {
         let mut dying = site.spawn(&deadly);
         assert_eq!(dying.await_exit(), None, "{}", dying.log());
     }
-    // It must not run the job: it would die of it.
+    // It must not run the job: it would crash on it.
     let mut third = site.worker_with(&deadly);
     let end = site.await_end(&job);
     let error = end.error.unwrap();

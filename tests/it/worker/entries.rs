@@ -1,4 +1,4 @@
-//! Entries of the stream that others write, as anybody may with a plain `XADD`.
+//! Stream entries of other programs, added with a plain `XADD`.
 
 use lakemill::domain::job::{Job, JobMessage, JobStatus, RunErrorCode};
 use redis::Value;

@@ -1,4 +1,4 @@
-//! Expressions whose values end processes: the job that has them fails, and the worker goes on.
+//! Expressions whose values crash processes: their job fails, and the worker continues.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::http_client::send;
 use crate::support::site::{Kind, Site, WORKER_TOKEN};
 
-/// A pipeline of one text column with computed columns and checks.
+/// A pipeline with one text column, computed columns and checks.
 fn pipeline(site: &Site, name: &str, sql: &str) {
     let columns = json!([
         { "name": "a", "type": "string" },
@@ -75,7 +75,7 @@ fn a_config_whose_check_ends_its_process_is_answered_200_with_its_expression() {
         let (kind, path) = (&errors[0]["kind"], &errors[0]["path"]);
         assert_eq!((kind, path), (&json!("invalid_expression"), &json!("/mappings/0/columns/2/expr")), "{errors}");
     }
-    // What DuckDB can't compute beforehand is left to the run.
+    // DuckDB can't fold it beforehand, so it is computed in the run.
     for sql in ["length(repeat(repeat(repeat('a',10000),10000),40))", "length(format('{:{}}','x',2000000000))"] {
         assert_eq!(validate(&config(sql)).status, 200);
     }

@@ -1,4 +1,5 @@
-//! The sample pipeline as people run it: three workers on Redis and S3, asked by others; the same bytes as embedded.
+//! The sample pipeline in a full installation: three workers on Redis and S3, with concurrent requests; the same bytes
+//! as embedded.
 
 use lakemill::domain::job::{Job, JobMessage, JobStatus};
 use lakemill::domain::layout::config_key;

@@ -39,7 +39,7 @@ macro_rules! on_both {
 }
 use on_both;
 
-/// A pipeline `p` with three days in as many files, partitioned by day: enough for something between two PUTs.
+/// A pipeline `p` with three days in as many files, partitioned by day: enough to interrupt between two PUTs.
 fn three_days(site: &Site) {
     pipeline_of_days(site);
     for day in 1..=3 {
@@ -63,7 +63,7 @@ fn put_day(site: &Site, day: u32) {
     site.put("p", &format!("in/{day}.csv"), format!("day,n\n{rows}"));
 }
 
-/// What a run of [`three_days`] gives, made by a worker of another installation.
+/// The output of a run of [`three_days`], by a worker of another installation.
 fn three_days_made() -> std::collections::BTreeMap<String, Vec<u8>> {
     let site = Site::new(Kind::Embedded);
     three_days(&site);

@@ -1,4 +1,4 @@
-//! Redis and S3 that go away and come back: what was accepted is not lost.
+//! Outages of Redis and S3: accepted jobs are not lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use crate::support::site::{Kind, Site, WEBHOOK_SECRET, await_some, await_that, s
 const UNAVAILABLE: &[u8] = b"HTTP/1.1 503 Slow Down\r\nContent-Type: application/xml\r\nContent-Length: 79\r\n\
     Connection: close\r\n\r\n<Error><Code>SlowDown</Code><Message>Please reduce your rate.</Message></Error>";
 
-/// A way to S3 that answers 503 while the switch is on, and a site whose workers take it.
+/// A proxy to S3 that answers 503 while the switch is on, and a site whose workers use it.
 fn site_with_switch() -> (Site, Arc<AtomicBool>, HttpProxy) {
     let mut site = Site::new(Kind::Fleet);
     let down = Arc::new(AtomicBool::new(false));
@@ -66,7 +66,7 @@ fn store_outage_uses_no_attempt_and_pauses_claims() {
     assert!(metrics.contains("lakemill_job_attempts_total{why=\"refunded\"} 1\n"), "{metrics}");
 }
 
-/// With one attempt a job, each attempt that is charged is a job that fails.
+/// With one attempt per job, each charged attempt is a failed job.
 #[test]
 fn store_outages_under_steady_flow_fail_no_job() {
     let (site, down, _proxy) = site_with_switch();
@@ -108,7 +108,7 @@ fn store_outages_under_steady_flow_fail_no_job() {
     }
 }
 
-/// A way to S3 that answers 503 to whatever concerns the pipeline's lake objects while the switch is on.
+/// A proxy to S3 that answers 503 to requests for the pipeline's lake objects while the switch is on.
 fn site_with_one_pipeline_refused(pipeline: &str) -> (Site, Arc<AtomicBool>, HttpProxy) {
     let mut site = Site::new(Kind::Fleet);
     let down = Arc::new(AtomicBool::new(true));
@@ -151,7 +151,7 @@ fn a_table_left_stale_by_s3_error_is_brought_up_to_date_without_anybody() {
     assert_eq!((mended.trigger.as_str(), mended.result.unwrap().tables["t"].rows_written), ("auto", 1));
 }
 
-/// The worker that knew of the failure is gone when the store is back.
+/// The worker that saw the failure is gone when the store is back.
 #[test]
 fn a_table_left_stale_by_s3_error_is_brought_up_to_date_by_another_worker() {
     let (site, down, _proxy) = site_with_one_pipeline_refused("p");
@@ -177,7 +177,7 @@ fn record_is_written_once_the_store_recovers() {
     site.pipeline("p", &json!({}));
     site.put("p", "in/x.csv", "a,b\nx,1\n");
     let job = site.enqueue("p");
-    // Stands still right before the end, where the store goes away.
+    // Pauses right before the end, where the store becomes unavailable.
     let worker = site.worker_with(&[("FAILPOINTS", "worker::before_record=1*return(stop)->off")]);
     await_that("it to stand still", || super::sharing::stands(worker.pid()));
     down.store(true, Ordering::SeqCst);
@@ -243,7 +243,7 @@ fn redis_without_its_data_is_rebuilt_from_the_lake() {
     site.put("done", "in/x.csv", "a,b\nx,1\n");
     let worker = site.worker();
     site.await_end(&site.enqueue("done"));
-    // An event was taken, and its window is lost with the data.
+    // An event was accepted, and its window is lost with the data.
     site.kv.extend_windows(&[slug("p")]).unwrap();
     redis.kill();
     redis.start_empty();
@@ -265,7 +265,7 @@ fn second_loss_of_redis_data_is_recovered_as_well() {
         redis.kill();
         redis.start_empty();
         await_that("a run to be asked for", || asked() == times);
-        // Long before the window is due, and sooner than the worker looks again.
+        // Long before the window is due, and before the worker checks again.
         await_that("it to remember", || site.kv.is_initialized().unwrap_or_default());
         assert_eq!(site.records("p").len(), 0);
     }

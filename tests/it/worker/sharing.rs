@@ -38,7 +38,7 @@ fn many_jobs_among_three_workers_each_run_once(site: Site) {
 
 fn a_run_longer_than_the_reclaim_time_is_executed_once(mut site: Site) {
     three_days(&site);
-    // Jobs without life are taken over after 5 s; the run takes three times as long.
+    // Idle jobs are taken over after 5 s; the run takes three times as long.
     site.set("JOB_LOCK_TTL_MS", "4000").set("HEARTBEAT_MS", "800").set("SVC_RECLAIM_IDLE_MS", "5000");
     let job = site.enqueue("p");
     let slow = [("FAILPOINTS", "convert::piece=1*sleep(15000)->off")];
@@ -61,8 +61,8 @@ fn a_worker_that_wakes_after_its_lock_expired_writes_nothing(mut site: Site) {
     drop(first);
     put_day(&site, 3);
     let job = site.enqueue("p");
-    // It stops by itself in the middle of publishing, between the last look at its lock and the PUT. There is this one
-    // file to put: a second thread could be stopped in the moment in which it holds a folder's short lock.
+    // It pauses itself in the middle of publishing, between the last check of its lock and the PUT. There is only this
+    // file to write: a second thread could be paused while it holds a folder's short lock.
     let sleeper = site.worker_with(&[("FAILPOINTS", "publish::checked=1*return(stop)->off")]);
     await_that("it to stand still", || stands(sleeper.pid()));
     let other = site.worker();
@@ -71,7 +71,7 @@ fn a_worker_that_wakes_after_its_lock_expired_writes_nothing(mut site: Site) {
     let before = everything(&site);
     sleeper.signal(Signal::CONT);
     sleeper.await_log("nothing more is written");
-    // What it might still do, it does before it takes a next job.
+    // A late write of it would happen before it takes the next job.
     drop(other);
     let next = site.enqueue("p");
     site.await_end(&next);
@@ -83,14 +83,14 @@ fn a_worker_that_wakes_after_its_lock_expired_writes_nothing(mut site: Site) {
     assert_eq!(site.record(&job), Some(end));
 }
 
-/// Every object of the pipeline in the warehouse and its record, with what tells one version from another.
+/// Every object of the pipeline in the warehouse and its record, with their versions.
 fn everything(site: &Site) -> std::collections::BTreeMap<String, String> {
     let listed = list_all(&*site.store, Bucket::Warehouse, "pipelines/p/").unwrap();
     let told = |o: lakemill::ports::store::ObjectMeta| (o.key, format!("{} {:?} {}", o.size, o.etag, o.modified));
     listed.into_iter().map(told).collect()
 }
 
-/// Whether a process is stopped.
+/// Whether a process is stopped (SIGSTOP).
 pub fn stands(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))

@@ -98,7 +98,7 @@ fn rejected_record_keeps_the_job_in_the_queue() {
     assert!(site.record(&job).is_none() && site.read(Bucket::Warehouse, "pipelines/p/x").is_none());
     drop(worker);
     site.set("OBJ_ENDPOINT_URL", &direct);
-    // Nobody need wait the minute out.
+    // Without waiting a full minute.
     site.kv.cancel(&job.pipeline, &job.job_id).unwrap();
     let _mended = site.worker();
     assert_eq!(site.await_end(&job).error.unwrap().code, RunErrorCode::Cancelled);

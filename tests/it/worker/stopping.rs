@@ -66,7 +66,7 @@ fn jobs_that_outlast_the_drain_go_back_uncharged(site: Site) {
 fn a_job_that_hangs_keeps_no_worker_past_the_drain_limit(site: Site) {
     three_days(&site);
     let job = site.enqueue("p");
-    // As a store that doesn't answer.
+    // Like a store that doesn't respond.
     let more = [("FAILPOINTS", "convert::piece=sleep(600000)"), ("SVC_DRAIN_SECONDS", "1")];
     let mut worker = site.worker_with(&more);
     worker.await_log("job started");

@@ -89,7 +89,7 @@ fn rejected_events_are_counted_and_logged_at_a_bounded_rate() {
         assert!(metrics.contains(&line), "{line} is not in\n{metrics}");
     }
     assert!(metrics.contains("lakemill_events_refused_age_seconds "));
-    // One line each minute, however long this takes on a busy machine.
+    // One line per minute, however long this takes on a busy machine.
     let log = worker.log();
     let lines: Vec<&str> = log.lines().filter(|line| line.contains("event rejected")).collect();
     let of_wrong = lines.iter().filter(|line| line.contains("wrong_secret")).count();

@@ -1,4 +1,5 @@
-//! Workers whose own machine or credentials are at fault: they give jobs back uncharged, pause, and recover.
+//! Workers with a problem of their own machine or credentials: they requeue jobs without charging an attempt, pause,
+//! and recover.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ fn paused(worker: &Service, dependency: &str) -> Option<String> {
     why
 }
 
-/// Jobs that each convert something.
+/// Jobs that each convert a file.
 fn lay_out_jobs(site: &Site) -> Vec<Job> {
     for n in 0..PIPELINES {
         site.pipeline(&format!("p{n}"), &json!({}));
@@ -36,12 +37,12 @@ fn lay_out_jobs(site: &Site) -> Vec<Job> {
 
 #[test]
 fn worker_with_a_full_scratch_fails_no_job_and_recovers() {
-    // Mounting is not everybody's right.
+    // Mounting may not be permitted.
     let Some(disk) = Disk::mount(64) else { return };
     let site = Site::new(Kind::Embedded);
     disk.fill();
     let scratch = disk.path().join("scratch").display().to_string();
-    // One attempt a job: each that is charged is a job that fails.
+    // One attempt per job: each charged attempt is a failed job.
     let unfit = site.worker_with(&[("SVC_SCRATCH_DIR", &scratch), ("MAX_ATTEMPTS", "1")]);
     let first = lay_out_jobs(&site);
     await_that("the worker to pause", || paused(&unfit, "scratch").is_some_and(|why| why.contains(&scratch)));
@@ -87,7 +88,7 @@ fn worker_rejected_by_the_store_leaves_jobs_to_others() {
     let refused = Arc::new(AtomicBool::new(false));
     let switch = Arc::clone(&refused);
     let forbidden = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 41\r\nConnection: close\r\n\r\n<Error><Code>AccessDenied</Code></Error>\r\n";
-    // As a policy that lets the lake and the configs be read, and the warehouse not be written.
+    // Like a policy that allows reading the lake and the configs, but not writing the warehouse.
     let proxy = s3s_fs().behind(move |passing| {
         let write = passing.method == "PUT" || passing.method == "DELETE";
         match switch.load(Ordering::SeqCst) && write && passing.target.contains("-warehouse/") {
@@ -121,7 +122,7 @@ fn worker_without_descriptors_uses_no_attempts_and_recovers() {
     site.put("p", "in/x.csv", "a,b\nx,1\n");
     let worker = site.worker_with(&[("MAX_ATTEMPTS", "1")]);
     await_that("its probes to pass", || get(&worker.address(), "/readyz").status == 200);
-    // No more than it has.
+    // No more memory than it uses.
     worker.limit_files(Some(3));
     let job = site.enqueue_as("p", true);
     worker.await_log("claims paused until it passes");
@@ -141,7 +142,7 @@ fn redis_that_rejects_writes_makes_workers_and_web_services_unready() {
     let closed = crate::support::redis_server::free_port().to_string();
     let kinds: [(&[&str], &[&str], &str, &str); 4] = [
         (&["CONFIG", "SET", "maxmemory", "1"], &["CONFIG", "SET", "maxmemory", "0"], "OOM", "raise `maxmemory`"),
-        // Of nobody: it keeps its data, and is read-only.
+        // A replica without primary: it keeps its data, and is read-only.
         (&["REPLICAOF", "127.0.0.1", &closed], &["REPLICAOF", "NO", "ONE"], "READONLY", "point it at the primary"),
         (
             &["CONFIG", "SET", "min-replicas-to-write", "1"],
@@ -167,7 +168,7 @@ fn redis_that_rejects_writes_makes_workers_and_web_services_unready() {
         await_that("the metric", || get(&at, "/metrics").body.contains("lakemill_kv_writable 0\n"));
         assert!(get(&at, "/metrics").body.contains("lakemill_kv_up 1\n"), "{code}");
         let found = crate::cli_doctor::doctor(&site, &[]);
-        found.has("problem key-value store", &["takes no writes", code, advice]);
+        found.has("problem key-value store", &["rejects writes", code, advice]);
         redis.ask::<()>(mend);
         await_that("the web service to be ready again", || get(&web, "/readyz").status == 200);
         await_that("the worker to be ready again", || get(&at, "/readyz").status == 200);

@@ -10,7 +10,7 @@ use rustix::fs::inotify::ReadFlags;
 pub(super) enum FolderEvent {
     /// A file was closed after writing.
     Written(PathBuf),
-    /// A file was created: to be written and closed, or as another name of a complete file.
+    /// A file was created: empty, or as another link to a complete file.
     FileMade(PathBuf),
     /// A folder was created. It may contain files already.
     FolderMade(PathBuf),
@@ -26,7 +26,7 @@ pub(super) enum FolderEvent {
     Lost,
 }
 
-/// `path`: what the event is about, a watched folder or a name in one. `roots`: the bucket's folders.
+/// `path`: a watched folder or a name in one. `roots`: the bucket's folders.
 pub(super) fn folder_event(event: ReadFlags, path: PathBuf, roots: &[PathBuf]) -> Option<FolderEvent> {
     if event.contains(ReadFlags::QUEUE_OVERFLOW) {
         return Some(FolderEvent::Lost);

@@ -1,7 +1,7 @@
 //! Kernel watches on folders (inotify), and the thread that reads their events.
 //!
-//! Only events that [`super::events`] uses are asked for: a run opens every file of the lake, and each open or read would be
-//! an event.
+//! Subscribes only to events that [`super::events`] uses: a run opens every file of the lake, and each open or read
+//! would cause an event.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -39,13 +39,13 @@ type Watched = Arc<Mutex<HashMap<i32, PathBuf>>>;
 pub(super) struct KernelWatches {
     events: Arc<OwnedFd>,
     watched: Watched,
-    /// Its end tells the thread to end.
+    /// Closing it stops the thread.
     stop: Option<OwnedFd>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl KernelWatches {
-    /// `handle` takes each event with the path that it is about. It must not block.
+    /// `handle` takes each event with its path. It must not block.
     pub(super) fn new(mut handle: impl FnMut(ReadFlags, PathBuf) + Send + 'static) -> io::Result<Self> {
         let events = Arc::new(init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?);
         let (stopped, stop) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -53,7 +53,7 @@ impl KernelWatches {
         let read = {
             let (events, watched) = (Arc::clone(&events), Arc::clone(&watched));
             move || {
-                // After a failure nothing is known of the folders.
+                // After a failure the state of the folders is unknown.
                 if read(&events, &stopped, &watched, &mut handle).is_err() {
                     handle(ReadFlags::QUEUE_OVERFLOW, PathBuf::new());
                 }

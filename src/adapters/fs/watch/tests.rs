@@ -98,7 +98,7 @@ fn dropped_events_cause_a_rescan_and_later_events_are_reported() {
     let (_watch, changes) = f.watch(tuning);
     let mut reported = Vec::new();
     let deadline = Instant::now() + DEADLINE;
-    // One of many bursts finds the thread busy.
+    // One of many bursts arrives while the thread is busy.
     let mut n = 0;
     let rescan = loop {
         for _ in 0..200 {

@@ -23,7 +23,7 @@ use super::kernel::KernelWatches;
 pub(super) enum WatchFault {
     #[error("the kernel allows this user no more watches: raise `fs.inotify.max_user_watches` (sysctl)")]
     WatchLimit,
-    #[error("found more than {max} folders: put fewer, larger files, or the same files in fewer folders")]
+    #[error("found more than {max} folders: use larger files or fewer folders")]
     TooManyFolders { max: usize },
     #[error("folder `{}` can't be watched: {source}", .dir.display())]
     Folder { dir: PathBuf, source: io::Error },

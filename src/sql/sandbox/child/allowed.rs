@@ -1,4 +1,4 @@
-//! Checks a statement against the allow-list and maps DuckDB's positions to the person's text.
+//! Checks a statement against the allow-list and maps DuckDB's positions to the user's text.
 
 use std::collections::BTreeSet;
 
@@ -14,21 +14,21 @@ use crate::sql::statement::{self, Refusal, RefusalKind, StatementKind};
 /// A text that the allow-list passed.
 #[derive(Debug, Clone)]
 pub struct Allowed {
-    /// What may be prepared.
+    /// The text that may be prepared.
     pub text: String,
     pub explains: bool,
     pub names: Analysis,
     pub positions: PositionMap,
 }
 
-/// Maps positions in DuckDB's text to positions in the person's.
+/// Maps positions in DuckDB's text to positions in the user's.
 #[derive(Debug, Clone, Copy)]
 pub struct PositionMap {
-    /// Generated lines before the person's text.
+    /// Generated lines before the user's text.
     lines_before: u32,
     /// Generated characters on its first line.
     columns_before: u32,
-    /// Where DuckDB's text begins in the person's.
+    /// Start of DuckDB's text in the user's.
     start: Position,
 }
 
@@ -38,7 +38,7 @@ impl PositionMap {
         Self { lines_before: self.lines_before + lines, ..self }
     }
 
-    /// The person's position for DuckDB's; `None` within generated text.
+    /// The position in the user's text for DuckDB's; `None` within generated text.
     pub fn to_text(self, found: Position) -> Option<Position> {
         let line = found.line.checked_sub(self.lines_before).filter(|line| *line > 0)?;
         if line > 1 {
@@ -61,7 +61,7 @@ pub fn check(connection: &mut Connection, sql: &str, known: &BTreeSet<String>) -
         Ok(Err(refusal)) => return Err(TaskError::Sql(refused(refusal))),
         // DuckDB parses within its memory limit, which a text can exceed.
         Err(EngineFailure::OutOfMemory) => {
-            let message = "the statement is too large to be read";
+            let message = "the statement is too large to be parsed";
             return Err(TaskError::Sql(SqlError::new(SqlErrorKind::TooLarge, message)));
         }
         Err(EngineFailure::Other(message)) => return Err(TaskError::Internal(message)),

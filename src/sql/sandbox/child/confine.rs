@@ -2,7 +2,7 @@
 //! and descriptors.
 //!
 //! Invariant: runs on the first thread before any other exists, since threads inherit the restrictions, and before the
-//! child reads a person's text.
+//! child reads a user's text.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,13 +18,13 @@ use super::syscalls;
 use crate::sql::sandbox::landlock::restrict;
 use crate::sql::sandbox::task::Confinement;
 
-/// Address space beyond DuckDB's memory, in bytes: code, stacks, what allocators reserve and never touch.
+/// Address space beyond DuckDB's memory, in bytes: code, stacks, and memory that allocators reserve and never touch.
 const ADDRESS_SPACE_EXTRA_BYTES: u64 = 384 << 20;
 /// Address space for each thread, in bytes: its stack and its heap's reservation.
 const ADDRESS_SPACE_THREAD_BYTES: u64 = 72 << 20;
-/// DuckDB's memory divided by this is what it uses without counting it.
+/// DuckDB's memory divided by this is its uncounted use.
 const UNCOUNTED_SHARE: u64 = 4;
-/// Open files: DuckDB holds one for each thread that reads, whatever number a table has.
+/// Open files: DuckDB opens one for each reading thread, regardless of the number of a table's files.
 const FILES_MAX: u64 = 512;
 /// Processor time of a child, in s; the last resort.
 const CPU_SECONDS_MAX: u64 = 3_600;

@@ -14,7 +14,7 @@ use crate::sql::statement::{SERIALIZE, SqlParser, refused_values};
 /// unit of work.
 ///
 /// # Errors
-/// As DuckDB has them.
+/// Errors of DuckDB.
 pub fn open(folder: &Path, memory_bytes: u64, threads: usize) -> duckdb::Result<Connection> {
     let config = Config::default()
         .max_memory(&format!("{memory_bytes}B"))?

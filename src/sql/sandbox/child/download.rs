@@ -26,11 +26,11 @@ const ROW_BYTES_MAX: usize = 64 << 20;
 /// Rows of a Parquet row group, and its bytes after which it is written.
 const GROUP_ROWS_MAX: usize = 122_880;
 const GROUP_BYTES_MAX: usize = 32 << 20;
-/// Greatest decimal: 38 digits.
+/// Largest decimal: 38 digits.
 const DECIMAL_MAX: u128 = 10_u128.pow(38) - 1;
-/// Characters at a cell's start that make spreadsheets take it for a formula, also in compatibility forms.
+/// Characters at the start of a cell for which spreadsheets take it for a formula, including compatibility forms.
 const FORMULA: &[char] = &['=', '+', '-', '@', '\u{2212}'];
-/// Characters that spreadsheets drop, or take for the cell's end, before they look for a formula.
+/// Characters that spreadsheets drop, or take for the end of the cell, before they look for a formula.
 const BREAKS: &[char] = &['\t', '\r', '\n', '\0'];
 
 /// Writes the rest of `stream`.
@@ -122,7 +122,7 @@ fn is_invisible(c: char) -> bool {
     ignorable || c.is_whitespace() || c.is_control()
 }
 
-/// Quotes a cell by RFC 4180. An empty text gets quotes, which tell it from a null.
+/// Quotes a cell by RFC 4180. An empty text gets quotes, which distinguishes it from a null.
 fn quote_csv(text: &str) -> String {
     if text.is_empty() || text.contains(['"', ',', '\r', '\n']) || text.trim() != text {
         format!("\"{}\"", text.replace('"', "\"\""))

@@ -1,4 +1,4 @@
-//! DuckDB's handles of types: from a declared type, and to the name of a result column's type.
+//! Handles of DuckDB's types: from a declared type, and to the name of a result column's type.
 
 use duckdb::core::{LogicalTypeHandle, LogicalTypeId as Id};
 
@@ -9,7 +9,7 @@ const JSON: &str = "JSON";
 /// Deepest nesting that a name shows.
 const DEPTH_MAX: usize = 64;
 
-/// A config's name of the type where there is one, else DuckDB's in lower case.
+/// The config's name of the type, or DuckDB's in lower case if there is none.
 pub fn name(ty: &LogicalTypeHandle) -> String {
     nested(ty, 0)
 }
@@ -42,7 +42,7 @@ fn nested(ty: &LogicalTypeHandle, depth: usize) -> String {
     }
 }
 
-/// The declared type that a handle stands for, if any.
+/// The declared type that a handle represents, if any.
 fn declared_type(handle: &LogicalTypeHandle, id: Id) -> Option<DataType> {
     match id {
         Id::Decimal => Some(DataType::Decimal { precision: handle.decimal_width(), scale: handle.decimal_scale() }),

@@ -1,4 +1,4 @@
-//! Turns DuckDB's errors into errors for people: kind, plain message, position in the text.
+//! Turns DuckDB's errors into errors for users: kind, plain message, position in the text.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -52,11 +52,11 @@ fn refused_function(message: &str) -> Option<&'static str> {
     })
 }
 
-/// Converts `error`. `positions` maps its position to the person's text.
+/// Converts `error`. `positions` maps its position to the user's text.
 pub fn sql_error(error: &duckdb::Error, folder: &Path, positions: Option<PositionMap>) -> SqlError {
     let raw = raw_message(error);
     let message = match refused_function(&raw) {
-        Some(name) => format!("function `{name}` is not among those that a query may use"),
+        Some(name) => format!("function `{name}` is not supported in queries"),
         None => errors::plain(&relative_paths(&raw, folder)),
     };
     let kind = match errors::kind(&raw) {
@@ -66,7 +66,7 @@ pub fn sql_error(error: &duckdb::Error, folder: &Path, positions: Option<Positio
         Some(_) | None => SqlErrorKind::Failed,
     };
     match kind {
-        SqlErrorKind::OutOfMemory => SqlError::new(kind, "the query needs more memory than it may have"),
+        SqlErrorKind::OutOfMemory => SqlError::new(kind, "the query needs more memory than its limit"),
         SqlErrorKind::InvalidSql
         | SqlErrorKind::Timeout
         | SqlErrorKind::TooLarge
@@ -123,6 +123,6 @@ mod tests {
             (SqlErrorKind::Failed, "cannot open file \"t/p.parquet\"", None),
         );
         let raw = "Out of Memory Error: failed to allocate";
-        check(raw, 0, (SqlErrorKind::OutOfMemory, "the query needs more memory than it may have", None));
+        check(raw, 0, (SqlErrorKind::OutOfMemory, "the query needs more memory than its limit", None));
     }
 }

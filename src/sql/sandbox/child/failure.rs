@@ -5,7 +5,7 @@ use std::io;
 use crate::sql::errors::EngineFailure;
 use crate::sql::sandbox::error::{SqlError, SqlErrorKind};
 
-/// Why a child can't go on; the parent reads it on stderr.
+/// Why a child can't continue; the parent reads it on stderr.
 #[derive(Debug, thiserror::Error)]
 pub enum ChildError {
     #[error("confining the process: {what}: {reason}")]

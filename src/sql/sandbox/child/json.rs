@@ -16,10 +16,10 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 
 use crate::domain::digest::base64;
 
-/// Greatest whole number that every JSON reader keeps.
+/// Largest whole number that every JSON reader represents exactly.
 const SAFE_MAX: i128 = 1 << 53;
 
-/// A byte buffer with a limit; drops what exceeds it and remembers that it did.
+/// A byte buffer with a limit; drops what exceeds it and records that it did.
 pub struct BoundedBuffer {
     bytes: Vec<u8>,
     max: usize,
@@ -115,7 +115,7 @@ pub fn write_row(batch: &RecordBatch, row: usize, forms: &[ColumnForm], out: &mu
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rendered {
     Null,
-    /// A person's text.
+    /// A user's text.
     Text(String),
     /// A number, a date or the like, which needs no escaping.
     Scalar(String),

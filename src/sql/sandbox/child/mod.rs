@@ -1,7 +1,7 @@
-//! The child end of a sandbox: a process that runs people's statements for one unit of work, or checks and evaluates
+//! The child end of a sandbox: a process that runs users' statements for one unit of work, or checks and evaluates
 //! expressions. No other code opens DuckDB.
 //!
-//! Invariant: it confines itself before it opens DuckDB or starts a thread, and a person's text reaches DuckDB's
+//! Invariant: it confines itself before it opens DuckDB or starts a thread, and a user's text reaches DuckDB's
 //! preparation only after the allow-list passed it.
 //!
 //! Must not: write a file, open a socket, or read outside its folder; print anything but frames.
@@ -70,7 +70,7 @@ fn serve(args: ChildArgs, ops: &[(&'static str, OpFn)]) -> Result<(), ChildError
     })
 }
 
-/// What a child is for.
+/// The purpose of a child.
 enum Work {
     Statements(Box<DuckSession>),
     Expressions(Box<ExpressionServer>),

@@ -3,7 +3,7 @@
 use super::failure::TaskError;
 use crate::sql::sandbox::task::Reply;
 
-/// An operation that the program adds: its payload to its value, or an error text.
+/// An operation that the program adds: maps its payload to its value, or an error text.
 pub type OpFn = fn(&serde_json::Value) -> Result<serde_json::Value, String>;
 
 /// Runs the operation `name`.
@@ -21,7 +21,7 @@ fn probe(_: &str) -> Option<OpFn> {
     None
 }
 
-/// What a child could do if its SQL layer were broken.
+/// Actions that a child could take if its SQL layer were compromised.
 #[cfg(feature = "failpoints")]
 fn probe(name: &str) -> Option<OpFn> {
     fn outcome<T>(result: std::io::Result<T>) -> Result<serde_json::Value, String> {

@@ -1,7 +1,7 @@
 //! Writes the values of parameters as arguments of `EXECUTE`.
 //!
-//! Invariant: a value is written only as a text in single quotes with a cast to its type, so that it can't be anything but
-//! a value. DuckDB's bindings know no lists; the arguments of `EXECUTE` do, and are bound too.
+//! Invariant: a value is written only as a text in single quotes with a cast to its type, so that it can't be anything
+//! but a value. DuckDB's bindings don't support lists; the arguments of `EXECUTE` do, and are bound too.
 
 use chrono::{NaiveDate, NaiveDateTime};
 
@@ -108,12 +108,12 @@ fn argument(value: &Value) -> Result<String, String> {
 fn list(values: &[Value]) -> Result<String, String> {
     let mut first = None;
     for value in values.iter().filter(|value| **value != Value::Null) {
-        let own = sql_type(value).ok_or("a list in a list can't be used")?;
+        let own = sql_type(value).ok_or("a nested list can't be used")?;
         first = Some(match first {
             None => own,
             Some(known) if known == own => own,
             Some("BIGINT" | "UBIGINT" | "HUGEINT") if matches!(own, "BIGINT" | "UBIGINT") => "HUGEINT",
-            Some(_) => return Err("the values of a list are of different kinds".to_owned()),
+            Some(_) => return Err("the values of a list have different types".to_owned()),
         });
     }
     let first = first.unwrap_or("VARCHAR");

@@ -13,7 +13,7 @@ use crate::sql::types::sql_type;
 /// Longest name of a type, in bytes.
 const TYPE_BYTES_MAX: usize = 1_024;
 
-/// The statement that makes the view.
+/// The statement that creates the view.
 ///
 /// # Errors
 /// A path leaves the folder, or the name of a type is malformed.
@@ -68,7 +68,7 @@ fn source_name(column: &RelationColumn) -> Result<String, String> {
     if !column.partition {
         return Ok(column.name.clone());
     }
-    escaped_name(&column.name).ok_or_else(|| format!("the partition column `{}` has too long a name", column.name))
+    escaped_name(&column.name).ok_or_else(|| format!("the name of the partition column `{}` is too long", column.name))
 }
 
 fn type_text(text: &str) -> Result<String, String> {

@@ -41,11 +41,11 @@ struct BoundStatement {
     positions: PositionMap,
 }
 
-/// What a statement is run for.
+/// The purpose of preparing a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     Rows,
-    /// Its columns, without a row.
+    /// Only its columns, without rows.
     Columns,
 }
 
@@ -57,7 +57,7 @@ impl DuckSession {
         let zones: duckdb::Result<String> = connection.query_row(&zones::probe(), [], |row| row.get(0));
         zones.map_err(|error| ChildError::Zones(error.to_string()))?;
         let mut session = Self { connection, folder, tables: BTreeSet::new(), checked: HashMap::new() };
-        // Loads what the first statement would load.
+        // Loads everything that the first statement would load.
         let _ = session.describe(&ParameterizedStatement::plain("SELECT 1"));
         session.checked.clear();
         Ok(session)
@@ -167,7 +167,7 @@ impl DuckSession {
         };
         let mut again = (0..CAUSE_RUNS_MAX).filter_map(|_| self.read(bound, drop_rows).err());
         again.find(|error| !is_interrupt(error)).unwrap_or_else(|| {
-            let message = "the query failed, and DuckDB gave no reason; run it again";
+            let message = "the query failed, and DuckDB reported no reason; run it again";
             TaskError::Sql(SqlError::new(SqlErrorKind::Failed, message))
         })
     }

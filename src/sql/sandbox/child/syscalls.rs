@@ -13,7 +13,7 @@ use seccompiler::{
 
 /// Calls that are allowed with any arguments.
 const ALLOWED: &[c_long] = &[
-    // Files that Landlock lets it open, and the pipes.
+    // Opening files that Landlock allows, and using the pipes.
     libc::SYS_read,
     libc::SYS_readv,
     libc::SYS_pread64,

@@ -80,8 +80,7 @@ impl Checks<'_> {
 }
 
 fn too_costly(id: ExpressionId, cause: &str) -> ExpressionProblem {
-    let message =
-        format!("checking this expression ended the process that did it: {cause}; use smaller constants in it");
+    let message = format!("checking this expression crashed its process: {cause}; use smaller constants in it");
     ExpressionProblem { id, kind: ProblemKind::InvalidExpression, message }
 }
 

@@ -175,10 +175,10 @@ impl TaskFailure {
             }
             SandboxError::Sql(error) => match error.kind {
                 SqlErrorKind::Timeout => {
-                    ended(format!("it took more than the {cpu_seconds} s of processor time that it may take"), true)
+                    ended(format!("it exceeded its limit of {cpu_seconds} s of processor time"), true)
                 }
                 SqlErrorKind::OutOfMemory => {
-                    ended(format!("it took more memory than it may have (DuckDB {mebibytes} MiB)"), false)
+                    ended(format!("it exceeded its memory limit (DuckDB {mebibytes} MiB)"), false)
                 }
                 SqlErrorKind::Ended => ended(error.message, false),
                 SqlErrorKind::InvalidSql | SqlErrorKind::TooLarge | SqlErrorKind::Failed => Self::Engine(error.message),

@@ -55,7 +55,7 @@ impl SandboxEvaluator {
             Ok(child) => Ok(Self { children, set, child: Some(child), recovered: 0 }),
             Err(TaskFailure::Engine(reason)) => Err(ExpressionFailure(reason).into()),
             Err(TaskFailure::Ended { cause, .. }) => {
-                Err(ExpressionFailure(format!("preparing them ended their process: {cause}")).into())
+                Err(ExpressionFailure(format!("preparing them crashed their process: {cause}")).into())
             }
             Err(TaskFailure::Unavailable(reason)) => Err(EvaluationError::Unavailable { reason }),
         }

@@ -1,4 +1,4 @@
-//! The OpenAPI document as a page: routes by what they are about, then the types that they speak of.
+//! Renders the OpenAPI document as a page: routes by topic, then their types.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use super::fields::{Fields, cell, code};
 
-/// Codes that every route may answer, told once.
+/// Codes that every route may return, listed once.
 const OF_ALL: &[&str] = &["invalid_request", "payload_too_large", "internal", "overloaded"];
-/// Codes that every route under `/api/` may answer.
+/// Codes that every route under `/api/` may return.
 const OF_THE_API: &[&str] = &["kv_unavailable", "s3_error", "bucket_not_found", "unauthorized", "forbidden_origin"];
 
 fn text<'a>(node: &'a Value, name: &str) -> &'a str {
@@ -21,7 +21,7 @@ fn title(tag: &str) -> String {
     sentence(&tag.replace('_', " ")).trim_end_matches('.').to_owned()
 }
 
-/// Every route, those of one tag together, in the order of the document.
+/// All routes, grouped by tag, in the order of the document.
 pub fn routes(document: &Value) -> String {
     let mut groups: Vec<(String, Vec<(String, &Value)>)> = Vec::new();
     for (path, item) in document["paths"].as_object().unwrap() {
@@ -74,7 +74,7 @@ fn sentence(text: &str) -> String {
     if text.is_empty() || text.ends_with('.') { text } else { format!("{text}.") }
 }
 
-/// The credential, and how long a body may be.
+/// The credential, and the largest body.
 fn needs(operation: &Value) -> String {
     let credential = match operation["security"].as_array().map(Vec::as_slice) {
         Some([]) => "Needs no credential",

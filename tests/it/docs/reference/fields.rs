@@ -1,14 +1,14 @@
-//! What a JSON Schema says, as tables of fields.
+//! Renders a JSON Schema as tables of fields.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
-/// Objects within objects that have no section of their own are told in the same table, no deeper than this.
+/// Nested objects without a section of their own are listed in the same table, up to this depth.
 const DEPTH_MAX: usize = 6;
 
-/// A section of the page that tells what a node of the schema allows.
+/// A section of the page that describes a node of the schema.
 struct Section<'a> {
     node: &'a Value,
     heading: String,
@@ -16,7 +16,7 @@ struct Section<'a> {
 }
 
 impl Section<'_> {
-    /// Whether it tells of `node`, whatever this is described as: the fields, the kinds, or the values.
+    /// Whether it describes `node` in any form: the fields, the kinds, or the values.
     fn tells(&self, node: &Value) -> bool {
         if let Some(own) = self.node.get("properties") {
             return node.get("properties") == Some(own);
@@ -34,7 +34,7 @@ pub struct Fields<'a> {
     sections: Vec<Section<'a>>,
 }
 
-/// Text that can stand in a cell of a table.
+/// Text escaped for a table cell.
 pub fn cell(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
 }
@@ -51,7 +51,7 @@ fn description(node: &Value) -> String {
     cell(node["description"].as_str().unwrap_or_default())
 }
 
-/// `12345` as people write it.
+/// `12,345` for 12345.
 fn number(value: &Value) -> String {
     let Some(whole) = value.as_f64().filter(|n| n.fract() == 0.0 && n.abs() < 1e15) else { return value.to_string() };
     let digits = format!("{whole:.0}");
@@ -66,7 +66,7 @@ fn branches(node: &Value) -> Option<&Vec<Value>> {
     node["oneOf"].as_array().or_else(|| node["anyOf"].as_array())
 }
 
-/// The values of a choice, each with what it means.
+/// The values of a choice with their meaning.
 fn values(node: &Value) -> Vec<(Value, String)> {
     if let Some(value) = node.get("const") {
         return vec![(value.clone(), description(node))];
@@ -80,7 +80,7 @@ fn values(node: &Value) -> Vec<(Value, String)> {
     }
 }
 
-/// Whether all that the node allows is one of some values, or null.
+/// Whether the node allows a fixed set of values, or null.
 fn is_choice(node: &Value) -> bool {
     node.get("const").is_some()
         || node["enum"].is_array()
@@ -93,13 +93,13 @@ impl<'a> Fields<'a> {
         Self { schema, sections: Vec::new() }
     }
 
-    /// Says that the page has a section of this node, to which tables can link.
+    /// Records that the page has a section for this node, for links from tables.
     pub fn has_section(&mut self, pointer: &str, heading: &str, anchor: &str) {
         let node = self.at(pointer);
         self.sections.push(Section { node, heading: heading.to_owned(), anchor: anchor.to_owned() });
     }
 
-    /// The node of a pointer; `/` is the whole.
+    /// The node of a pointer; `/` is the root.
     pub fn at(&self, pointer: &str) -> &'a Value {
         let pointer = pointer.trim_end_matches('/');
         self.schema.pointer(pointer).unwrap_or_else(|| panic!("the schema has no `{pointer}`"))
@@ -109,7 +109,7 @@ impl<'a> Fields<'a> {
         branches(self.at(pointer)).unwrap_or_else(|| panic!("`{pointer}` is not a choice"))
     }
 
-    /// Calls `look` with every object that has fields.
+    /// Calls `look` for every object that has fields.
     pub fn objects(&self, look: &mut dyn FnMut(&str, &Value)) {
         fn walk(pointer: &str, node: &Value, look: &mut dyn FnMut(&str, &Value)) {
             if node["properties"].is_object() {
@@ -128,7 +128,7 @@ impl<'a> Fields<'a> {
         walk("", self.schema, look);
     }
 
-    /// The fields of an object but those named in `without`.
+    /// The fields of an object except those in `without`.
     pub fn table(&self, node: &Value, without: &BTreeSet<String>) -> String {
         let mut rows = Vec::new();
         self.rows(node, "", without, 0, &mut rows);
@@ -138,7 +138,7 @@ impl<'a> Fields<'a> {
         format!("| field | type | default | meaning |\n|---|---|---|---|\n{}", rows.concat())
     }
 
-    /// The fields of what is answered: no defaults, but whether they are always there.
+    /// The fields of a response: without defaults, but with whether they are always present.
     pub fn answered(&self, node: &Value) -> String {
         let Some(properties) = node["properties"].as_object() else { return String::new() };
         let always = node["required"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -166,7 +166,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// What a field is where it isn't given.
+    /// The default of a field.
     fn default(&self, field: &Value) -> String {
         match field.get("default") {
             None | Some(Value::Null) => "none".to_owned(),
@@ -184,7 +184,7 @@ impl<'a> Fields<'a> {
         self.sections.iter().find(|section| section.tells(node))
     }
 
-    /// What kind of value a node allows.
+    /// The type that a node allows.
     pub fn ty(&self, node: &Value) -> String {
         if let Some(name) = node["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
             return format!("[{name}](#type-{})", name.to_lowercase());
@@ -229,7 +229,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// What a field means, its bounds and, unless they have a section, its choices included.
+    /// A field's meaning and bounds, and its choices if they have no section.
     fn meaning(&self, field: &Value) -> String {
         let mut text = description(field);
         let has_section = |node: &Value| self.section(node).is_some();
@@ -245,7 +245,7 @@ impl<'a> Fields<'a> {
         text.trim().to_owned()
     }
 
-    /// The fields that all variants of a tagged choice have, but for the tag.
+    /// The fields that all variants of a tagged choice have, without the tag.
     pub fn shared(&self, pointer: &str) -> String {
         let variants = self.variants(pointer);
         let shared = shared(variants);
@@ -253,7 +253,7 @@ impl<'a> Fields<'a> {
         self.table(&variants[0], &own.collect())
     }
 
-    /// Each variant of a tagged choice: its tag, what it is, and the fields that it alone has.
+    /// Each variant of a tagged choice: its tag, its description, and its own fields.
     pub fn kinds(&self, pointer: &str) -> String {
         let variants = self.variants(pointer);
         let mut without = shared(variants);
@@ -269,14 +269,14 @@ impl<'a> Fields<'a> {
         text
     }
 
-    /// The values of a choice with what they mean.
+    /// The values of a choice with their meaning.
     pub fn choices(&self, pointer: &str) -> String {
         let node = self.at(pointer);
         assert!(is_choice(node), "`{pointer}` is not a choice");
         choices(node)
     }
 
-    /// The same of a node, if any of its values says what it means.
+    /// Like [`Self::choices`], if any value has a description.
     pub fn described_choices(&self, node: &Value) -> Option<String> {
         let described = is_choice(node) && values(node).iter().any(|(_, meaning)| !meaning.is_empty());
         described.then(|| choices(node))
@@ -291,7 +291,7 @@ fn choices(node: &Value) -> String {
     format!("| value | meaning |\n|---|---|\n{}", rows.collect::<String>())
 }
 
-/// The names of the fields that all variants have, each the same in all.
+/// The names of the fields that are the same in all variants.
 fn shared(variants: &[Value]) -> BTreeSet<String> {
     let fields = variants[0]["properties"].as_object().unwrap();
     let is_shared =
@@ -299,11 +299,11 @@ fn shared(variants: &[Value]) -> BTreeSet<String> {
     fields.keys().filter(is_shared).cloned().collect()
 }
 
-/// `a, b or c`, each once; null comes last, and who takes any number needn't say that it takes whole ones.
+/// `a, b or c`, each once; null comes last, and a number covers whole numbers.
 fn either(types: impl Iterator<Item = String>) -> String {
     let mut told: Vec<String> = Vec::new();
     for types in types {
-        // What holds a choice of its own stays whole.
+        // A text with a choice of its own is not split.
         let parts: Vec<&str> = match types.contains('(') {
             true => vec![&types],
             false => types.split(" or ").flat_map(|part| part.split(", ")).collect(),
@@ -331,7 +331,7 @@ fn allows_null(node: &Value) -> bool {
         || branches(node).is_some_and(|branches| branches.iter().any(allows_null))
 }
 
-/// The object that a field holds, once or in a list, and what stands after the field's name for that.
+/// The object in a field or in its list, and the suffix of the field's name for it.
 fn inner(field: &Value) -> (&Value, &'static str) {
     let held = |node: &Value| node["properties"].is_object();
     let branches = branches(field).map(Vec::as_slice).unwrap_or_default();
@@ -346,7 +346,7 @@ fn inner(field: &Value) -> (&Value, &'static str) {
     own.or_else(listed).unwrap_or((&Value::Null, ""))
 }
 
-/// Bounds of the value that `said` doesn't tell.
+/// Bounds of the value that `said` doesn't mention.
 fn bounds(field: &Value, said: &str) -> Vec<String> {
     let mut told = Vec::new();
     for (least, most, unit) in
@@ -354,12 +354,12 @@ fn bounds(field: &Value, said: &str) -> Vec<String> {
     {
         let (least, most) = (&field[least], &field[most]);
         let Some(top) = Some(most).filter(|most| !most.is_null()).map(number) else { continue };
-        // Bounds of machine integers say nothing to people.
+        // Bounds of machine integers are omitted.
         if said.contains(&top) || most.as_f64().is_some_and(|most| unit.is_empty() && most > 1e9) {
             continue;
         }
         told.push(match least.as_f64() {
-            // One is the byte or character that the field is.
+            // One: the byte or character itself.
             Some(_) if least == most => continue,
             Some(least_is) if least_is > 0.0 || unit.is_empty() => format!("{} to {top}{unit}", number(least)),
             Some(_) | None => format!("At most {top}{unit}"),

@@ -1,4 +1,4 @@
-//! What was measured of programs that read Parquet, as tables.
+//! Renders the findings for programs that read Parquet as tables.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! What there is in the end.
+//! The final state of an installation.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -21,7 +21,7 @@ use crate::support::lake::{SQL, Ticks, quick_folder};
 use crate::support::manifests::Manifest;
 use crate::support::memory_store::MemoryStore;
 
-/// Jobs of a pipeline that are looked at.
+/// Jobs of a pipeline to read.
 const ACTIVE_MAX: usize = 10_000;
 
 /// A pipeline's tables.
@@ -29,24 +29,24 @@ const ACTIVE_MAX: usize = 10_000;
 pub struct Made {
     /// By `pipeline/table`.
     pub manifests: BTreeMap<String, Manifest>,
-    /// Tables whose manifest has a shard that is missing or isn't what the root says, by `pipeline/table`.
+    /// Tables whose manifest has a missing or wrong shard, by `pipeline/table`.
     pub unreadable: Vec<String>,
-    /// Tables of which a dead run's intent is left, by `pipeline/table`.
+    /// Tables with the intent of a dead run, by `pipeline/table`.
     pub intents: Vec<String>,
     /// SHA-256 of each object of the warehouse, by key.
     pub objects: BTreeMap<String, String>,
-    /// The same of a clean run of the same lake into an empty warehouse.
+    /// The same after a clean run of the same lake into an empty warehouse.
     pub expected: BTreeMap<String, String>,
     /// Rows of each source in the lake, by key relative to the pipeline.
     pub lake: BTreeMap<String, u64>,
 }
 
-/// See the module.
+/// The state's source: stores and queue.
 #[derive(Debug, Clone, Default)]
 pub struct Found {
     pub records: BTreeMap<String, Job>,
     pub counts: QueueCounts,
-    /// Jobs that have not ended, as the queue has it.
+    /// Jobs in the queue that have not ended.
     pub active: u64,
     /// By pipeline.
     pub made: BTreeMap<String, Made>,
@@ -114,10 +114,10 @@ impl Made {
 
 /// Objects by key relative to the pipeline.
 type Relative<T> = BTreeMap<String, T>;
-/// What runs from nothing made so far, by config and lake: many pipelines are alike.
+/// Output of clean runs, by config and lake: many pipelines are alike.
 type Known = BTreeMap<(String, Relative<Vec<u8>>), Relative<String>>;
 
-/// SHA-256 of what a run from nothing makes of a lake, by key.
+/// SHA-256 of each object that a clean run of a lake creates, by key.
 fn clean_run(
     store: &dyn ObjectStore,
     slug: &Slug,
@@ -136,7 +136,7 @@ fn clean_run(
     made.iter().map(|(key, hash)| (format!("{prefix}{key}"), hash.clone())).collect()
 }
 
-/// A store after a run from nothing of a lake.
+/// A store after a clean run of a lake.
 pub fn clean_store(slug: &Slug, config: &str, lake: &BTreeMap<String, Vec<u8>>) -> MemoryStore {
     let fresh = MemoryStore::new();
     for (key, bytes) in lake {

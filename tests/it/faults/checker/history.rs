@@ -1,14 +1,14 @@
-//! What happened, as those saw it who stood between the workers and the stores.
+//! The history of requests and writes, recorded between the workers and the stores.
 
 use std::collections::BTreeSet;
 
 use lakemill::domain::table_log::root::Root;
 use lakemill::ports::store::Bucket;
 
-/// A write that the store took.
+/// A write that the store accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Written {
-    /// `pipeline/table`, and the fence of who committed.
+    /// `pipeline/table`, and the committer's fence.
     Manifest {
         table: String,
         fence: u64,
@@ -19,7 +19,7 @@ pub enum Written {
 }
 
 impl Written {
-    /// What a write of `bytes` under a key of the pipelines bucket was; `None` for anything else.
+    /// Classifies a write of `bytes` under a key of the pipelines bucket; `None` for anything else.
     pub fn of(bucket: Bucket, key: &str, bytes: &[u8]) -> Option<Self> {
         let rest = key.strip_prefix("pipelines/").filter(|_| bucket == Bucket::Pipelines)?;
         let (pipeline, rest) = rest.split_once('/')?;
@@ -32,17 +32,17 @@ impl Written {
     }
 }
 
-/// Everything that the checker has to know of the past.
+/// The checker's input.
 #[derive(Debug, Clone, Default)]
 pub struct History {
-    /// Starts of a job that count, at most.
+    /// Maximum number of charged starts of a job.
     pub attempts_max: u32,
-    /// Ids of jobs of which somebody was told that they are queued.
+    /// Ids of jobs that were acknowledged as queued.
     pub accepted: BTreeSet<String>,
-    /// Ids of jobs that may be queued: the answer was lost.
+    /// Ids of jobs that may be queued: the response was lost.
     pub perhaps: BTreeSet<String>,
-    /// Accepted, but the key-value store lost its data before they ended.
+    /// Jobs that were accepted, but lost with the key-value store's data before they ended.
     pub excused: BTreeSet<String>,
-    /// In the order in which the store took them.
+    /// In the order in which the store accepted them.
     pub written: Vec<Written>,
 }

@@ -1,5 +1,5 @@
-//! Says what is wrong with what happened: it knows what was accepted, what was written in which order, and what there
-//! is in the end, and nothing of how it came about.
+//! Finds violations in a history and a final state. It knows the accepted jobs, the writes in order, and the final
+//! state, but not the code that led to them.
 
 mod found;
 mod history;
@@ -13,7 +13,7 @@ use lakemill::domain::job::JobStatus;
 pub use found::{Found, Made, clean_store, records};
 pub use history::{History, Written};
 
-/// Something that must never be.
+/// A violation.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Violation {
     /// An accepted job has no terminal record.
@@ -22,43 +22,43 @@ pub enum Violation {
     NotTerminal { job: String },
     /// A record was written more than once.
     RecordedAgain { job: String, times: usize },
-    /// There is a record of a job that nobody asked for.
+    /// There is a record of a job that nobody requested.
     Unasked { job: String },
-    /// A job was tried more often than it may be.
+    /// A job had too many attempts.
     TooManyAttempts { job: String, attempts: u32 },
-    /// A run wrote to a table after a later one had begun to.
+    /// A run wrote to a table after a later run had begun writing.
     Overlap { table: String, fence: u64, after: u64 },
-    /// The table isn't as the last of those that wrote to it left it.
+    /// The table differs from the state after its last writer.
     NotOfHighestFence { table: String, fence: u64, highest: u64 },
-    /// A shard of the table's manifest is missing or isn't what the root says.
+    /// A shard of the table's manifest is missing or differs from the root's entry.
     Unreadable { table: String },
-    /// The intent of a run is left.
+    /// An intent remains.
     IntentLeft { table: String },
-    /// What a run from nothing makes isn't there, or there are other bytes.
+    /// An object of a clean run is missing or has other bytes.
     Differs { key: String },
-    /// What a run from nothing doesn't make is there.
+    /// An object that a clean run doesn't create exists.
     Surplus { key: String },
     /// Rows of a source are not accounted for.
     RowsLost { source: String, expected: u64, found: Option<u64> },
-    /// The queue is not empty in the end.
+    /// The queue is not empty at the end.
     LeftInQueue { what: &'static str, count: u64 },
-    /// A job failed for a reason that no fault gives.
+    /// A job failed for a reason that no injected fault causes.
     FailedOtherwise { job: String, code: String },
-    /// A debounce window became no job, or more than one.
+    /// A debounce window caused no job, or more than one.
     JobsOfWindow { pipeline: String, jobs: u64 },
-    /// Jobs of a steady stream of events did not come in their rhythm.
+    /// Jobs of a steady stream of events did not follow the debounce interval.
     OutOfRhythm { after_ms: Vec<i64> },
     /// A round ended before it could be checked.
     Unchecked { scenario: String },
 }
 
 impl Violation {
-    /// Something that was accepted is gone.
+    /// Something accepted was lost.
     pub fn is_loss(&self) -> bool {
         matches!(self, Self::NoRecord { .. } | Self::RowsLost { .. } | Self::JobsOfWindow { jobs: 0, .. })
     }
 
-    /// Something was done twice, or nobody asked for it.
+    /// Something was done twice, or without a request.
     pub fn is_double(&self) -> bool {
         match self {
             Self::RecordedAgain { .. } | Self::Unasked { .. } => true,
@@ -68,7 +68,7 @@ impl Violation {
     }
 }
 
-/// Everything that is wrong, in order.
+/// All violations, in order.
 pub fn violations(history: &History, found: &Found) -> Vec<Violation> {
     let mut all: Vec<Violation> = Vec::new();
     all.extend(jobs(history, found));
@@ -109,7 +109,7 @@ fn jobs(history: &History, found: &Found) -> Vec<Violation> {
     all
 }
 
-/// The fence of who writes to a table never falls.
+/// The fence of a table's writers never decreases.
 fn commits(history: &History, found: &Found) -> Vec<Violation> {
     let mut highest: BTreeMap<&str, u64> = BTreeMap::new();
     let mut all = Vec::new();
@@ -131,7 +131,7 @@ fn commits(history: &History, found: &Found) -> Vec<Violation> {
     all
 }
 
-/// The tables of a pipeline against what a run from nothing makes of its lake.
+/// Compares the tables of a pipeline with a clean run of its lake.
 fn tables(made: &Made) -> Vec<Violation> {
     let mut all = Vec::new();
     all.extend(made.unreadable.iter().map(|table| Violation::Unreadable { table: table.clone() }));

@@ -1,4 +1,4 @@
-//! The checker finds each kind of violation, and none where all is well.
+//! The checker finds each kind of violation, and none in a correct history.
 
 use chrono::Utc;
 use lakemill::domain::job::{Job, JobMessage, RunResult};
@@ -64,7 +64,7 @@ fn commit(fence: u64) -> Written {
     Written::Manifest { table: "p/t".into(), fence }
 }
 
-/// A job that was done as it should be.
+/// A job that completed correctly.
 fn sound() -> (History, Found) {
     let id = "j".to_owned();
     let history = History {

@@ -1,4 +1,4 @@
-//! Debounce windows under deaths, and the rhythm of their jobs.
+//! Debounce windows while workers die, and the interval of their jobs.
 
 use std::time::{Duration, Instant};
 
@@ -13,14 +13,14 @@ use super::told::Told;
 use crate::faults::checker::{Violation, clean_store, records};
 use crate::support::site::slug;
 
-/// What takes too long for the quick set.
+/// Cases too long for the quick set.
 pub const LONG: [Scenario; 3] =
     [("windows", two_thousand_windows), ("rhythm", an_event_a_second), ("seeds", two_thousand_seeds)];
 
-/// Windows of the long set, and workers that race for them.
+/// Windows of the long set, and the number of workers that compete for them.
 const WINDOWS: usize = 2_000;
 const RACERS: usize = 8;
-/// Where they die meanwhile.
+/// Failpoints at which the workers die.
 const PLACES: [&str; 6] = [
     "worker::before_fire",
     "worker::fired",
@@ -29,9 +29,9 @@ const PLACES: [&str; 6] = [
     "worker::before_record",
     "worker::recorded",
 ];
-/// How long events come, one a second.
+/// Duration of a steady stream of one event per second.
 const EVENTS: Duration = Duration::from_secs(300);
-/// From a window's first event to its job, and what a look at the queue may add.
+/// Time from a window's first event to its job, plus the polling interval of the queue.
 const BATCH_MS: i64 = 30_000;
 const SLACK_MS: i64 = 1_000;
 const SOURCE: &str = "in/0.csv";
@@ -40,8 +40,8 @@ fn two_thousand_windows(seed: u64, _: u64) -> Told {
     raced(seed, WINDOWS, RACERS, 3)
 }
 
-/// A window each of so many pipelines, all due at once; each becomes exactly one job. Workers die at `per_mille` of the
-/// arrivals at each place.
+/// One window for each of many pipelines, all due at once; each becomes exactly one job. Workers die at `per_mille` of
+/// the arrivals at each failpoint.
 pub fn raced(seed: u64, windows: usize, racers: usize, per_mille: u32) -> Told {
     let mut round = Round::on_folder(seed, None);
     lay_out(&mut round, windows);
@@ -64,9 +64,8 @@ pub fn raced(seed: u64, windows: usize, racers: usize, per_mille: u32) -> Told {
     told
 }
 
-/// Pipelines whose manifests know their lake, but are of another config, and whose files are gone from the warehouse: a
-/// comparison, which each worker that comes back makes, finds nothing new and so asks for no run, but a run has all files
-/// to make.
+/// Pipelines whose manifests match their lake, but have another config and no files in the warehouse: a comparison by a
+/// restarting worker finds nothing new and enqueues no run, but a run must create all files.
 fn lay_out(round: &mut Round, pipelines: usize) {
     let body = b"p,n\n0,1\n1,2\n";
     let source = |pipeline: &str| format!("{}{SOURCE}", pipeline_prefix(&slug(pipeline)));
@@ -101,7 +100,7 @@ fn an_event_a_second(seed: u64, _: u64) -> Told {
     events(seed, EVENTS)
 }
 
-/// An event a second: a job 30 s after each window's first.
+/// One event per second: a job 30 s after each window's first event.
 pub fn events(seed: u64, time: Duration) -> Told {
     let mut round = Round::new(seed, 1);
     round.worker(&[]);
@@ -136,7 +135,7 @@ pub fn events(seed: u64, time: Duration) -> Told {
     round.note("jobs in rhythm", jobs.len() as u64);
     let mut told = round.check();
     let is_odd = |ms: &i64| (ms - BATCH_MS).abs() > SLACK_MS;
-    // Each window begins with the first event after the last one's job: a second later at most.
+    // Each window begins with the first event after the previous window's job, at most a second later.
     let expected = time.as_millis() as i64 / (BATCH_MS + SLACK_MS);
     if after.iter().any(is_odd) || (jobs.len() as i64) < expected {
         told.files.insert("rhythm.txt".into(), format!("events {came:?}\njobs {jobs:?}\nbetween jobs {apart:?}"));
@@ -145,7 +144,7 @@ pub fn events(seed: u64, time: Duration) -> Told {
     told
 }
 
-/// How long after the first event that came since the job before it each job was made.
+/// Delay of each job after the first event since the previous job.
 fn since_first_events(came: &[i64], jobs: &[i64]) -> Vec<i64> {
     let mut last = 0;
     let mut after = Vec::new();

@@ -1,4 +1,4 @@
-//! Disks without room: that of the store, and that of scratch.
+//! Full disks: the store's, and the scratch folder's.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use crate::support::disk::Disk;
 
 const DISK_MIB: u64 = 16;
 const PIPELINES: usize = 3;
-/// What a run says that finds no room.
+/// Message of a run on a full disk.
 const FULL: &str = "free some space";
-/// What a worker says that claims nothing for it.
+/// Message of a worker that takes no jobs because of it.
 const PAUSED: &str = "claims paused until it passes";
-/// What is told where nobody lets us mount a disk.
+/// Skip message where mounting is not permitted.
 pub const UNTRIED: &str = "not tried: no right to mount a disk";
 
 fn untried() -> Told {
@@ -42,10 +42,10 @@ pub fn scratch_full(seed: u64, much: u64) -> Told {
     filled(round, &disk, "scratch's disk full", much)
 }
 
-/// Jobs that find the disk full wait, and are done once there is room.
+/// Jobs that find the disk full wait, and complete once there is room.
 fn filled(mut round: Round, disk: &Disk, fault: &str, much: u64) -> Told {
     for _ in 0..much {
-        // Workers that have paused since the last time claim again.
+        // Workers that paused since the last check take jobs again.
         round.until("the jobs to end", |round| round.is_idle());
         for n in 0..PIPELINES {
             round.change(n);

@@ -1,5 +1,5 @@
-//! Real workers on Redis and S3, mistreated: a quick set, each scenario once, and a long one (`scripts/soak`), in which
-//! they go round until the time is over.
+//! Fault tests of real workers on Redis and S3: a quick set, each scenario once, and a long one (`scripts/soak`), which
+//! repeats them until the time is over.
 //!
 //! `LAKEMILL_TEST_SEED=N` sets the seed of the quick set.
 
@@ -16,7 +16,7 @@ mod weather;
 
 use scenarios::SCENARIOS;
 
-/// The seed of the quick set: the clock's, unless it is set.
+/// The seed of the quick set: from the clock, unless it is set.
 fn seed() -> u64 {
     match std::env::var("LAKEMILL_TEST_SEED") {
         Ok(text) => text.parse().unwrap_or_else(|_| panic!("LAKEMILL_TEST_SEED is `{text}`, expected a number")),
@@ -28,12 +28,12 @@ fn seed() -> u64 {
 fn quick(name: &str) {
     let seed = seed();
     let (_, scenario) = SCENARIOS.iter().find(|(known, _)| *known == name).expect("a scenario of that name");
-    // Told by the test's runner if it fails.
+    // The test runner prints it on failure.
     println!("{name}: LAKEMILL_TEST_SEED={seed}");
     let told = scenario(seed, 1);
     println!("{}", told.line());
     let logs: Vec<String> = told.files.iter().map(|(name, text)| format!("--- {name}\n{text}")).collect();
-    // What is wrong comes first: the logs are long, and may be shown in part.
+    // Violations first: the logs are long and may be truncated.
     assert!(told.violations.is_empty(), "{:#?}\nseed {seed}\n{}", told.violations, logs.join("\n"));
     assert!(told.jobs.accepted > 0 || told.notes.contains_key(disks::UNTRIED), "nothing was done: {}", told.line());
 }

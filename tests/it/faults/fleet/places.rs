@@ -1,4 +1,4 @@
-//! Deaths and standstills at every place of a worker that has a name.
+//! Crashes and pauses at every failpoint of a worker.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -26,8 +26,8 @@ const PLACES: [&str; 13] = [
     "worker::before_fire",
     "worker::fired",
 ];
-/// Before the check of the lease, between it and the PUT, between two PUTs, before and after the root, before and after
-/// the record.
+/// Before the lease check, between it and the PUT, between two PUTs, before and after the root, before and after the
+/// record.
 const STANDING: [&str; 7] = [
     "convert::piece",
     "publish::checked",
@@ -39,12 +39,12 @@ const STANDING: [&str; 7] = [
 ];
 const PIPELINES: usize = 4;
 const WORKERS: usize = 3;
-/// Something is put into the queue so often, at most; then a place is never reached.
+/// Maximum number of jobs to enqueue; a failpoint not reached by then never is.
 const ASKED_MAX: u64 = 2_000;
-/// What is told of a stop while a file is on its way.
+/// Log message of a pause during an upload.
 const MID_BODY: &str = "SIGSTOP in mid-body";
 
-/// One of the places at which too little happened yet, for the worker's next life.
+/// The next failpoint for a worker: one of those with too few hits so far.
 fn next(round: &mut Round, places: &[&str], fault: &str, wanted: u64, action: &str) -> String {
     let open: Vec<&&str> = places.iter().filter(|place| round.counted(&format!("{fault}{place}")) < wanted).collect();
     match open.len() {
@@ -57,7 +57,7 @@ fn is_done(round: &Round, places: &[&str], fault: &str, wanted: u64) -> bool {
     places.iter().all(|place| round.counted(&format!("{fault}{place}")) >= wanted)
 }
 
-/// Work for the workers: a person's wish, and now and then an event.
+/// Work for the workers: requests for runs, and now and then an event.
 fn ask(round: &mut Round, asked: &mut u64) {
     round.enqueue();
     if asked.is_multiple_of(2) {
@@ -69,7 +69,7 @@ fn ask(round: &mut Round, asked: &mut u64) {
     assert!(*asked < ASKED_MAX, "a place was never reached");
 }
 
-/// Starts the workers, each with a place of its own.
+/// Starts the workers, each with its own failpoint.
 fn start(round: &mut Round, places: &[&str], fault: &str, wanted: u64, action: &str) {
     for _ in 0..WORKERS {
         let place = next(round, places, fault, wanted, action);
@@ -77,10 +77,10 @@ fn start(round: &mut Round, places: &[&str], fault: &str, wanted: u64, action: &
     }
 }
 
-/// Until workers have died at each place as often as `much` says; each life of a worker ends at one place.
+/// Until workers have crashed at each failpoint `much` times; each process crashes at one failpoint.
 pub fn killed_at_every_place(seed: u64, much: u64) -> Told {
     let mut round = Round::new(seed, PIPELINES);
-    // In a round of its least, at once; otherwise after some arrivals, or many.
+    // In the shortest round at the first arrival; otherwise after some or many.
     let action = if much == 1 { "return(kill)" } else { "30%return(kill)" };
     start(&mut round, &PLACES, KILLED, much, action);
     let mut asked = 0;
@@ -96,12 +96,12 @@ pub fn killed_at_every_place(seed: u64, much: u64) -> Told {
     round.check()
 }
 
-/// Until workers have stood still at each place, and in mid-body, as often as `much` says.
+/// Until workers have paused at each failpoint, and during an upload, `much` times.
 pub fn stopped_for_longer_than_the_lock(seed: u64, much: u64) -> Told {
     let mut round = Round::new(seed, PIPELINES);
     let action = if much == 1 { "1*return(stop)->off" } else { "50%1*return(stop)->off" };
     start(&mut round, &STANDING, STOPPED, much, action);
-    // The write arrives once the worker has lost its lock, and before it goes on.
+    // The write arrives once the worker has lost its lock, and before the worker continues.
     let warehouse = round.site.env()["S3_BUCKET_WAREHOUSE"].clone();
     let (proxy, held_up) = holding(round.upstream(), &warehouse, LOCK_TTL + Duration::from_millis(500));
     round.worker(&[("OBJ_ENDPOINT_URL", proxy.url())]);
@@ -116,13 +116,13 @@ pub fn stopped_for_longer_than_the_lock(seed: u64, much: u64) -> Told {
             round.count(MID_BODY, 1);
         }
         if random < much && round.dice.one_in(8) {
-            // Wherever it is just now.
+            // At its current position.
             let n = round.dice.below(WORKERS as u64) as usize;
             round.signal(n, Signal::STOP);
             round.count("SIGSTOP at random", 1);
             random += 1;
         }
-        // Who has stood still begins anew, at another place.
+        // A worker that paused is restarted with another failpoint.
         for n in std::mem::take(&mut round.resumed) {
             if n < WORKERS {
                 let place = next(&mut round, &STANDING, STOPPED, much, action);
@@ -135,7 +135,7 @@ pub fn stopped_for_longer_than_the_lock(seed: u64, much: u64) -> Told {
     round.check()
 }
 
-/// Whoever adds a failpoint to what a worker runs adds it here.
+/// Failpoints in a worker's code must be listed here.
 #[test]
 fn no_failpoint_of_a_worker_is_left_out() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");

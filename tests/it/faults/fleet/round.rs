@@ -1,4 +1,4 @@
-//! One installation that is mistreated for a while, put right, and checked: real workers, Redis, and S3 over HTTP or a
+//! One installation that gets faults for a while, recovers, and is checked: real workers, Redis, and S3 over HTTP or a
 //! folder.
 
 use std::collections::BTreeMap;
@@ -23,20 +23,20 @@ use crate::support::redis_server::RedisServer;
 use crate::support::site::{Service, Site, slug};
 use crate::worker::sharing::stands;
 
-/// Starts of a job.
+/// Maximum attempts of a job.
 pub const ATTEMPTS_MAX: u32 = 5;
-/// Life of the lock: a process that stands still for longer has lost it.
+/// Lock TTL: a process that pauses for longer has lost its lock.
 pub const LOCK_TTL: Duration = Duration::from_millis(4_000);
-/// Longest wait for anything, and as much more for each pipeline.
+/// Longest wait for anything, plus a time per pipeline.
 const PATIENCE: Duration = Duration::from_secs(240);
 const PATIENCE_EACH: Duration = Duration::from_millis(900);
-/// How faults at failpoints are told, with the place.
+/// Prefix of counters of faults at failpoints.
 pub const KILLED: &str = "kill -9 at ";
 pub const STOPPED: &str = "SIGSTOP at ";
-/// How often whoever waits looks.
+/// Polling interval of waits.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// See the module.
+/// An installation with its faults, and the history so far.
 pub struct Round {
     pub site: Site,
     pub dice: Dice,
@@ -44,7 +44,7 @@ pub struct Round {
     pub cutter: CuttingProxy,
     pub pipelines: Vec<String>,
     pub workers: Vec<Worker>,
-    /// Workers that went on after they had stood still, by number.
+    /// Numbers of workers that continued after a pause.
     pub resumed: Vec<usize>,
     faults: BTreeMap<String, u64>,
     notes: BTreeMap<String, u64>,
@@ -52,7 +52,7 @@ pub struct Round {
     _proxy: Option<HttpProxy>,
 }
 
-/// A worker's process, and what it is started with.
+/// A worker's process and its environment.
 pub struct Worker {
     service: Service,
     env: Vec<(String, String)>,
@@ -60,7 +60,7 @@ pub struct Worker {
 }
 
 impl Round {
-    /// With `pipelines` pipelines that run when new files come, on Redis and S3.
+    /// With `pipelines` pipelines that run on new files, on Redis and S3.
     pub fn new(seed: u64, pipelines: usize) -> Self {
         let mut site = Site::fleet(RedisServer::durable());
         let sky = Sky::default();
@@ -74,11 +74,11 @@ impl Round {
         round
     }
 
-    /// Without pipelines, on Redis and a folder (in memory unless `objects` says where), which lists many pipelines
-    /// fast. Who writes what isn't seen here.
+    /// Without pipelines, on Redis and a folder (in memory unless `objects` is set), which lists many pipelines fast.
+    /// Writes are not recorded.
     pub fn on_folder(seed: u64, objects: Option<&Path>) -> Self {
         let mut site = Site::folder_and_redis(RedisServer::durable(), objects);
-        // Once at the start of each worker is enough.
+        // Once per worker start is enough.
         site.set("SVC_RECONCILE_SECONDS", "86400");
         Self::on(site, seed, Sky::default(), None)
     }
@@ -114,7 +114,7 @@ impl Round {
             "columns": [{ "name": "p", "type": "int32" }, { "name": "n", "type": "int64" }] }] })
     }
 
-    /// One more pipeline, without files.
+    /// Adds a pipeline without files.
     pub fn pipeline(&mut self) -> String {
         let name = format!("p{}", self.pipelines.len());
         self.site.configure(&name, &Self::config());
@@ -122,17 +122,17 @@ impl Round {
         name
     }
 
-    /// Where S3 is.
+    /// The address of S3.
     pub fn upstream(&self) -> SocketAddr {
         self.site.env()["OBJ_ENDPOINT_URL"].trim_start_matches("http://").parse().unwrap()
     }
 
-    /// A fault took place.
+    /// Counts a fault.
     pub fn count(&mut self, fault: &str, by: u64) {
         *self.faults.entry(fault.to_owned()).or_default() += by;
     }
 
-    /// How often a fault has taken place.
+    /// The number of faults of a kind.
     pub fn counted(&self, fault: &str) -> u64 {
         self.faults.get(fault).copied().unwrap_or(0)
     }
@@ -145,7 +145,8 @@ impl Round {
         self.site.redis.as_ref().unwrap()
     }
 
-    /// A file of a pipeline is new or another, always of the same size: no listing without tags tells the two apart.
+    /// Creates or replaces a file of a pipeline, always of the same size, so that only the tag tells the versions
+    /// apart.
     pub fn change(&mut self, pipeline: usize) {
         let rows: String =
             (0..20).map(|_| format!("{},{}\n", self.dice.below(4), 100 + self.dice.below(900))).collect();
@@ -153,7 +154,7 @@ impl Round {
         self.site.put(&self.pipelines[pipeline], &name, format!("p,n\n{rows}"));
     }
 
-    /// A person's wish for one of the pipelines, mostly after a change.
+    /// Requests a run of one of the pipelines, mostly after a change.
     pub fn enqueue(&mut self) {
         let pipeline = self.dice.below(self.pipelines.len() as u64) as usize;
         if self.dice.below(3) > 0 {
@@ -163,7 +164,7 @@ impl Round {
         self.wish(pipeline, clean);
     }
 
-    /// A person's wish; tried until the queue takes it.
+    /// Requests a run; retries until the queue accepts it.
     pub fn wish(&mut self, pipeline: usize, clean: bool) {
         let message = JobMessage::new(slug(&self.pipelines[pipeline]), clean, "manual", chrono::Utc::now());
         let job = Job::queued(&message, ATTEMPTS_MAX);
@@ -176,7 +177,7 @@ impl Round {
         self.sky.history.lock().unwrap().accepted.insert(id);
     }
 
-    /// Starts a worker; `env` beside the installation's.
+    /// Starts a worker with the installation's environment and `env`.
     pub fn worker(&mut self, env: &[(&str, String)]) {
         let env: Vec<(String, String)> = env.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
         let service = self.spawn(&env);
@@ -188,7 +189,7 @@ impl Round {
         self.site.spawn(&env)
     }
 
-    /// What the `n`th worker is started with when it comes back the next time.
+    /// Sets the environment of the `n`th worker for its next restart.
     pub fn arm(&mut self, n: usize, failpoints: String) {
         let env = &mut self.workers[n].env;
         env.retain(|(name, _)| name != "FAILPOINTS");
@@ -208,7 +209,7 @@ impl Round {
         self.logs.insert(format!("worker-{}.log", worker.service.pid()), log);
     }
 
-    /// Workers that died come back, and those that stand still go on once they have lost their lock.
+    /// Restarts workers that died, and continues those that paused once they have lost their lock.
     pub fn tend(&mut self) {
         for n in 0..self.workers.len() {
             let worker = &mut self.workers[n];
@@ -239,17 +240,17 @@ impl Round {
         }
     }
 
-    /// How often the workers that live have logged something.
+    /// The number of matching log lines of the running workers.
     pub fn logged(&self, text: &str) -> usize {
         self.workers.iter().map(|worker| worker.service.log().matches(text).count()).sum()
     }
 
-    /// Processes that died or ended, and were replaced.
+    /// Processes that died or exited, and were replaced.
     pub fn ended_so_far(&self) -> u64 {
         self.notes.get("died or ended").copied().unwrap_or(0)
     }
 
-    /// Tends the workers for a while.
+    /// Keeps the workers running for a while.
     pub fn pass(&mut self, time: Duration) {
         let until = Instant::now() + time;
         while Instant::now() < until {
@@ -258,7 +259,7 @@ impl Round {
         }
     }
 
-    /// Tends the workers until something is so.
+    /// Keeps the workers running until a condition holds.
     pub fn until(&mut self, what: &str, mut look: impl FnMut(&mut Self) -> bool) {
         let patience = PATIENCE + PATIENCE_EACH * self.pipelines.len() as u32;
         let until = Instant::now() + patience;
@@ -269,7 +270,7 @@ impl Round {
         }
     }
 
-    /// What has no record yet may be gone with the data of the key-value store.
+    /// Jobs without a record may be lost with the data of the key-value store.
     pub fn excuse(&mut self) {
         let recorded: Vec<String> =
             self.pipelines.iter().flat_map(|name| records(&*self.site.store, &slug(name)).into_keys()).collect();
@@ -283,7 +284,7 @@ impl Round {
         counts.stream + counts.waiting + counts.windows == 0 && self.site.kv.is_initialized().unwrap_or(false)
     }
 
-    /// Everything is put right; then it is told what is wrong.
+    /// Ends all faults, waits for the jobs to end, and returns the violations.
     pub fn check(mut self) -> Told {
         *self.sky.weather.lock().unwrap() = Weather::default();
         for worker in std::mem::take(&mut self.workers) {
@@ -306,7 +307,7 @@ impl Round {
         let names: Vec<&str> = self.pipelines.iter().map(String::as_str).collect();
         let found = Found::look(&*self.site.store, &*self.site.kv, &names);
         let mut history = self.sky.history.lock().unwrap().clone();
-        // Nobody but the queue knew of them before.
+        // Only the queue knew of them before.
         let auto = found.records.iter().filter(|(_, job)| job.trigger == "auto").map(|(id, _)| id.clone());
         history.accepted.extend(auto);
         let mut violations = violations(&history, &found);

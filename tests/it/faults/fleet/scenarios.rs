@@ -1,5 +1,5 @@
-//! What is done to an installation, a function a fault. Each takes how often or long, so that the quick set does it a
-//! few times and the long one many.
+//! Fault scenarios, one function each. A parameter gives the number or duration of faults: few in the quick set, many
+//! in the long one.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::faults::checker::records;
 use crate::support::cutting_proxy::Moment;
 use crate::support::site::slug;
 
-/// A scenario's name, and what it does with a seed and a measure of how much.
+/// A scenario's name, and its function of a seed and an amount.
 pub type Scenario = (&'static str, fn(u64, u64) -> Told);
 
 pub const SCENARIOS: [Scenario; 13] = [
@@ -37,7 +37,7 @@ pub const SCENARIOS: [Scenario; 13] = [
 pub fn busy(seed: u64, jobs: u64) -> Round {
     let mut round = Round::new(seed, 3);
     for _ in 0..2 {
-        // Long enough for something to happen meanwhile.
+        // Long enough for events in between.
         round.worker(&[("FAILPOINTS", "publish::between_puts=50%sleep(300)".into())]);
     }
     for _ in 0..jobs {
@@ -80,7 +80,7 @@ fn redis_without_its_data(seed: u64, much: u64) -> Told {
         round.redis().start_empty();
         round.count("Redis lost its data", 1);
         round.enqueue();
-        // Workers look every 5 s whether it remembers.
+        // Workers check every 5 s whether it has lost its data.
         round.until("the loss to be noticed", |round| round.site.kv.is_initialized().unwrap_or(false));
         round.enqueue();
     }
@@ -107,7 +107,7 @@ fn connections_cut(seed: u64, much: u64) -> Told {
         let late = Moment::LateReply(Duration::from_millis(round.dice.below(4_000)));
         let moments = [Moment::BeforeRequest, Moment::MidRequest, Moment::BeforeReply, Moment::MidReply, late];
         let moment = moments[round.dice.below(5) as usize];
-        // Every script, and what claims.
+        // Every script, and the commands for claiming.
         let text = ["EVALSHA", "XREADGROUP", "EVALSHA"][round.dice.below(3) as usize];
         round.cutter.fail_next(moment, text);
         let pause = Duration::from_millis(20 + round.dice.below(250));
@@ -141,7 +141,7 @@ fn s3_long_away(seed: u64, much: u64) -> Told {
     round.sky.weather.lock().unwrap().away = true;
     round.count("seconds without S3", 8 * much);
     round.enqueue();
-    // Beyond the lock and its heartbeats, and many tries of a record.
+    // Longer than the lock with its heartbeats, and than many retries of writing a record.
     round.pass(Duration::from_secs(8 * much));
     round.sky.weather.lock().unwrap().away = false;
     round.enqueue();
@@ -149,7 +149,7 @@ fn s3_long_away(seed: u64, much: u64) -> Told {
 }
 
 fn clocks_ten_minutes_off(seed: u64, much: u64) -> Told {
-    // One pipeline, so that workers whose clocks differ follow each other on the same files.
+    // One pipeline, so that workers with different clocks run after each other on the same files.
     let mut round = Round::new(seed, 1);
     for ahead in ["600000", "-600000", "0"] {
         let places = format!("clock::ahead_ms=return({ahead});publish::between_puts=10%return(kill)");
@@ -180,12 +180,12 @@ fn told_to_end_again_and_again(seed: u64, much: u64) -> Told {
         }
     }
     let told = round.check();
-    // Whoever is told to end charges nobody.
+    // A graceful stop doesn't charge an attempt.
     assert_eq!(told.jobs.failed, 0, "{:#?}", told.files.get("history.txt"));
     told
 }
 
-/// Each of three workers is told to end and replaced, one after the other, until all jobs are done.
+/// Stops and replaces each of three workers, one after the other, until all jobs have completed.
 fn rolling_restart(seed: u64, much: u64) -> Told {
     let jobs = 50 * much;
     let mut round = Round::new(seed, 5);
@@ -207,7 +207,7 @@ fn rolling_restart(seed: u64, much: u64) -> Told {
     });
     let names = round.pipelines.clone();
     let ended = names.iter().flat_map(|name| records(&*round.site.store, &slug(name)).into_values());
-    // A worker that compares the lake before all jobs are enqueued requests one more.
+    // A worker that reconciles before all jobs are enqueued requests one more.
     let asked = ended.filter(|job| job.trigger != TRIGGER_AUTO);
     let completed = asked.filter(|job| job.status == JobStatus::Completed && job.attempt == 1).count() as u64;
     assert_eq!(completed, jobs, "each of the jobs is done at its first attempt");

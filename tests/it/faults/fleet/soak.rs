@@ -1,4 +1,4 @@
-//! The long set: every scenario in turn until the time is over, and a table of it.
+//! The long set: every scenario in turn until the time is over, and a table of the results.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,21 +12,20 @@ use super::scenarios::{SCENARIOS, Scenario};
 use super::told::{Table, Told};
 use crate::faults::checker::Violation;
 
-/// The first round of these takes its full measure, whatever was asked for: S3 away for ten minutes, 60 signals, 500
-/// jobs.
+/// The first round of these scenarios runs in full size: S3 unavailable for ten minutes, 60 signals, 500 jobs.
 const FULL: [(&str, u64); 3] = [("s3-away", 75), ("sigterm", 10), ("rolling", 10)];
-/// What mostly waits goes on beside the others, once.
+/// Scenarios that mostly wait run once, concurrently with the others.
 const BESIDE: &str = "s3-away";
-/// Comes before those that need the machine.
+/// Runs before the scenarios that need the machine.
 const FIRST: [&str; 5] = ["rhythm", "windows", "seeds", "rolling", "sigterm"];
-/// What must be left for a first round that takes long. Others begin as long as there is any time at all.
+/// Time that must remain for a long first round. Others start as long as any time is left.
 const NEEDED: [(&str, u64); 4] = [("s3-away", 660), ("rhythm", 330), ("windows", 300), ("seeds", 300)];
 
 fn of<T: Copy>(list: &[(&str, T)], name: &str) -> Option<T> {
     list.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
 }
 
-/// What a soak is told.
+/// Parameters of a soak.
 struct Settings {
     time: Duration,
     seed: u64,
@@ -52,7 +51,7 @@ impl Settings {
     }
 }
 
-/// What has been played so far.
+/// Results so far.
 #[derive(Default)]
 struct Book {
     table: Table,
@@ -105,11 +104,11 @@ impl Soak {
         book.table.add(name, &told, took);
         let longest = book.longest.entry(name).or_default();
         *longest = took.max(*longest);
-        // For whoever ends the soak early.
+        // In case the soak is stopped early.
         std::fs::write(self.settings.folder.join("figures.txt"), book.table.text()).unwrap();
     }
 
-    /// Whether a round may begin: of what takes long only if there is room for it.
+    /// Whether a round may start: a long one only if enough time remains.
     fn has_time_for(&self, name: &'static str) -> bool {
         let left = self.left();
         let longest = self.book().longest.get(name).copied();
@@ -120,7 +119,7 @@ impl Soak {
         }
     }
 
-    /// A round of each, and more until the time is over. Gives the names of those for which there was none.
+    /// A round of each, and more until the time is over. Returns the names of scenarios that had no time.
     fn play_all(&self, scenarios: &[Scenario]) -> Vec<&'static str> {
         let mut unreached = Vec::new();
         for (pass, alone) in (0..).map(|pass| (pass, self.settings.only.is_some())) {
@@ -151,7 +150,7 @@ fn keep(folder: &Path, name: &str, seed: u64, told: &Told) {
     }
 }
 
-/// First what takes long and needs a quiet machine, then the others in their order.
+/// First the long ones that need a quiet machine, then the others in order.
 fn in_order(only: Option<&str>) -> Vec<Scenario> {
     let mut all: Vec<Scenario> = SCENARIOS.into_iter().chain(LONG).collect();
     all.sort_by_key(|(name, _)| FIRST.iter().position(|first| first == name).unwrap_or(FIRST.len()));

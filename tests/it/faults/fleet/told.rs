@@ -1,4 +1,4 @@
-//! What rounds tell, and the table of it.
+//! Results of rounds, and their table.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,32 +6,32 @@ use std::time::Duration;
 
 use crate::faults::checker::Violation;
 
-/// What became of the jobs of a round.
+/// Outcomes of a round's jobs.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Jobs {
     pub accepted: u64,
     pub done: u64,
-    /// For a reason that the faults give.
+    /// Failed for a reason that the faults cause.
     pub failed: u64,
-    /// Gone with the data of the key-value store.
+    /// Lost with the data of the key-value store.
     pub excused: u64,
 }
 
-/// What a round tells.
+/// The result of a round.
 #[derive(Debug, Default)]
 pub struct Told {
     pub violations: Vec<Violation>,
     pub jobs: Jobs,
-    /// Faults that took place, by kind.
+    /// Injected faults, by kind.
     pub faults: BTreeMap<String, u64>,
-    /// What else was counted or measured.
+    /// Other counts and measurements.
     pub notes: BTreeMap<String, u64>,
     /// Logs and history, by file name.
     pub files: BTreeMap<String, String>,
 }
 
 impl Told {
-    /// On one line.
+    /// Joined to one line.
     pub fn line(&self) -> String {
         let Jobs { accepted, done, failed, excused } = self.jobs;
         let mut line = format!("{accepted} accepted, {done} done, {failed} failed as they should");
@@ -83,7 +83,7 @@ impl Table {
         row.jobs.excused += told.jobs.excused;
         for (to, from) in [(&mut row.faults, &told.faults), (&mut row.notes, &told.notes)] {
             for (what, count) in from {
-                // A measure is no sum.
+                // Measurements are not added up.
                 let join = |so_far: u64| match what.ends_with(" ms") {
                     true if what.starts_with("shortest") => so_far.min(*count),
                     true => so_far.max(*count),
@@ -100,7 +100,7 @@ impl Table {
         self.0.values().map(|row| row.violations.len()).sum()
     }
 
-    /// A line for each scenario and one for all, then faults and measures by scenario.
+    /// A line for each scenario and one for all, then faults and measurements by scenario.
     pub fn text(&self) -> String {
         let head = ["rounds", "accepted", "done", "failed", "excused", "faults", "lost", "doubled", "wrong", "seconds"];
         let mut text = format!("{:12}", "scenario");

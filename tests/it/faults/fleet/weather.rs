@@ -1,4 +1,4 @@
-//! The proxy before S3, which does to requests what the weather says, and sees what is written.
+//! A proxy in front of S3 that injects faults at random, and records writes.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use crate::support::http_proxy::{Act, HttpProxy, Passing};
 use crate::support::lake::Dice;
 use crate::support::s3_server::s3s_fs;
 
-/// What S3 does to requests: chances in 1,000 of each.
+/// Fault rates of S3 requests: chances in 1,000 of each.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Weather {
     pub status_500: u64,
@@ -49,7 +49,7 @@ fn act(weather: &Weather, dice: &mut Dice, passing: &Passing) -> Act {
     }
 }
 
-/// What stands before S3, and what it did.
+/// The proxy in front of S3, and its faults so far.
 #[derive(Debug, Clone, Default)]
 pub struct Sky {
     pub weather: Arc<Mutex<Weather>>,
@@ -58,7 +58,7 @@ pub struct Sky {
 }
 
 impl Sky {
-    /// A proxy whose dice are of `seed`; the pipelines bucket is called `pipelines`.
+    /// A proxy with random faults from `seed`; the pipelines bucket is called `pipelines`.
     pub fn proxy(&self, pipelines: &str, seed: u64) -> HttpProxy {
         let dice = Mutex::new(Dice::new(seed ^ 0x5333));
         let prefix = format!("/{pipelines}/");
@@ -79,8 +79,8 @@ impl Sky {
     }
 }
 
-/// A proxy before a proxy, for one worker: it tells of a file for the warehouse that is on its way, and holds it up for
-/// `time`.
+/// A proxy for one worker, in front of the other proxy: it reports an upload to the warehouse in progress, and delays
+/// it for `time`.
 pub fn holding(upstream: SocketAddr, warehouse: &str, time: Duration) -> (HttpProxy, Arc<Holding>) {
     let holding = Arc::new(Holding::default());
     let (shared, prefix) = (Arc::clone(&holding), format!("/{warehouse}/"));
@@ -97,11 +97,11 @@ pub fn holding(upstream: SocketAddr, warehouse: &str, time: Duration) -> (HttpPr
     (HttpProxy::start(upstream, rule), holding)
 }
 
-/// What such a proxy is told, and tells.
+/// Commands and reports of such a proxy.
 #[derive(Debug, Default)]
 pub struct Holding {
-    /// The next file is held up.
+    /// Delay the next file.
     pub armed: AtomicBool,
-    /// One has just been.
+    /// A file has just been delayed.
     pub held: AtomicBool,
 }

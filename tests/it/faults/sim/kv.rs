@@ -1,4 +1,4 @@
-//! The key-value store as a simulated process sees it: SQLite's, behind faults.
+//! The key-value store as a simulated process sees it: SQLite with injected faults.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use lakemill::runtime::simulation;
 use super::world::{CLAIMS, Fate, Mutation, World};
 use crate::faults::checker::Written;
 
-/// How long a server that is away lets a caller wait.
+/// How long an unavailable server blocks a caller.
 const TIMEOUT: Duration = Duration::from_millis(300);
 
 pub struct SimKv {
@@ -28,13 +28,13 @@ pub struct SimKv {
     pub process: usize,
 }
 
-/// How a call is treated.
+/// The kind of a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Made again and again while nothing happens.
+    /// Polled repeatedly while idle.
     Tick,
     Read,
-    /// A full server lets it pass: it makes nothing new.
+    /// Allowed on a full server: it adds no data.
     Ends,
     Write,
 }
@@ -83,11 +83,11 @@ impl SimKv {
         conn.execute(sql, params).unwrap();
     }
 
-    /// What a mutation held back is written at last.
+    /// Writes the record that a mutation delayed.
     fn write_late(&self, job_id: &JobId) {
         let lease = self.world.held_back.lock().unwrap().remove(job_id.as_str());
         let Some((key, bytes)) = lease else { return };
-        // A call as any other.
+        // A call with the usual faults.
         if self.world.set_out(self.process, false) == Fate::Error {
             return;
         }
@@ -246,7 +246,7 @@ impl Schedule for SimKv {
         self.call("changed_keys", Kind::Read, |kv| kv.changed_keys(job_id))
     }
 
-    /// No call of its own: it only names a window in the log.
+    /// Not a call: it only names a window in the log.
     fn window_opened_at(&self, pipeline: &Slug) -> KvResult<Option<DateTime<Utc>>> {
         self.world.kv.window_opened_at(pipeline)
     }
@@ -350,7 +350,7 @@ impl Diagnose for SimKv {
     }
 }
 
-/// What no worker asks for.
+/// Never called by a worker.
 const NO_WORKER: &str = "no worker asks for it";
 
 impl Sessions for SimKv {

@@ -1,7 +1,8 @@
-//! The real worker (claims, runs, heartbeats, ends, windows, lost data) in a world of which a seed says everything:
-//! which thread goes on, how long each call takes and whether it fails, who dies, stands still or has a wrong clock.
+//! The real worker (claims, runs, heartbeats, ends, windows, lost data) in a deterministic simulation: a seed decides
+//! which thread runs next, how long each call takes and whether it fails, which processes die, pause or have a wrong
+//! clock.
 //!
-//! `LAKEMILL_TEST_SEED=N` runs that seed alone and tells its steps; `LAKEMILL_TEST_SEEDS=N` runs so many.
+//! `LAKEMILL_TEST_SEED=N` runs that seed alone and prints its steps; `LAKEMILL_TEST_SEEDS=N` sets the number of seeds.
 
 mod kv;
 mod scheduler;
@@ -17,12 +18,12 @@ pub use scheduler::Scheduler;
 use script::{CHANGED_LATE, Told, play};
 use world::Mutation;
 
-/// Seeds of the quick set, and of a round of the long one.
+/// Seeds of the quick set, and per round of the long one.
 const SEEDS: u64 = 300;
 const SEEDS_LONG: u64 = 2_000;
-/// Seeds that a mutation gets to show itself.
+/// Seeds within which a mutation must be detected.
 const SEEDS_OF_MUTATION: u64 = 300;
-/// Seeds at a time: each has one thread that runs.
+/// Concurrent seeds: each has one running thread.
 const AT_ONCE: u64 = 2;
 
 fn number(variable: &str) -> Option<u64> {
@@ -30,7 +31,7 @@ fn number(variable: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{variable} is `{text}`, expected a number")))
 }
 
-/// Plays seeds until one fails; what went wrong in how many of them.
+/// Runs seeds until one fails; returns the failure and the number of seeds.
 #[expect(clippy::print_stdout, reason = "seeds worth a look")]
 fn play_all(seeds: std::ops::Range<u64>, mutation: Mutation, enough: usize) -> (Vec<Told>, BTreeMap<String, u64>) {
     let next = AtomicU64::new(seeds.start);
@@ -73,7 +74,7 @@ fn the_protocol_holds_whatever_the_seed_does_to_it() {
     println!("{} seeds: {figures:?}", seeds.end - seeds.start);
 }
 
-/// Plays the seeds; panics with the trace of one that fails.
+/// Runs the seeds; panics with the trace of the first that fails.
 fn hold(seeds: std::ops::Range<u64>) -> BTreeMap<String, u64> {
     let (failed, figures) = play_all(seeds, Mutation::None, 1);
     if let Some(told) = failed.first() {
@@ -83,7 +84,7 @@ fn hold(seeds: std::ops::Range<u64>) -> BTreeMap<String, u64> {
     figures
 }
 
-/// A round of the long set: 2,000 seeds that no other round has.
+/// A round of the long set: 2,000 new seeds.
 pub fn long(round: u64) -> BTreeMap<String, u64> {
     hold(round * SEEDS_LONG..(round + 1) * SEEDS_LONG)
 }
@@ -97,7 +98,7 @@ fn a_seed_does_the_same_every_time() {
     }
 }
 
-/// Not among them is a lock that anybody may take: the fences alone hold what the lock does, only later.
+/// A lock that anybody may take is not among the mutations: the fences alone protect the tables, only later.
 #[test]
 fn a_protocol_that_is_broken_on_purpose_shows() {
     for mutation in [

@@ -1,8 +1,8 @@
-//! Threads of many processes of which one runs at a time: which, and how time passes, is a seed's to say.
+//! Scheduler of the simulated processes' threads. One thread runs at a time; a seed chooses it, and how time passes.
 //!
-//! A thread goes on until it waits; then the next is chosen among those that could go on. Time stands while anybody
-//! could. A process that was killed gets no further turn: its threads unwind at the place where they wait, and do
-//! nothing any more that anybody sees.
+//! A thread runs until it waits; then the scheduler chooses among the runnable threads. Time passes only when none is
+//! runnable. A killed process is not scheduled again: its threads unwind at the point where they wait, without visible
+//! effects.
 
 use std::any::Any;
 use std::panic::resume_unwind;
@@ -13,14 +13,14 @@ use lakemill::runtime::simulation::{Simulation, adopt};
 
 use crate::support::lake::Dice;
 
-/// Turns of one simulation: more are a sign that nothing comes to an end.
+/// Maximum scheduling steps of a simulation; more mean that it doesn't end.
 const TURNS_MAX: u64 = 400_000;
-/// The last lines of a trace that are told.
+/// Trace lines in a failure report.
 const TOLD_MAX: usize = 400;
-/// Places of threads' ends: no address is so high.
+/// Addresses for thread exits; real addresses are lower.
 const ENDS: usize = usize::MAX / 2;
 
-/// What unwinds a thread of a process that was killed.
+/// The panic payload that unwinds a thread of a killed process.
 struct Killed;
 
 enum State {
@@ -39,9 +39,9 @@ struct Process {
     name: String,
     dead: bool,
     frozen_until: Duration,
-    /// It dies at the end of so many turns of its own.
+    /// The process dies after so many scheduling steps of its own.
     dies_in: Option<u64>,
-    /// Its wall clock is so much ahead, in ms.
+    /// Its wall clock is ahead by so many ms.
     ahead_ms: i64,
 }
 
@@ -61,7 +61,7 @@ struct Shared {
     ended: Condvar,
 }
 
-/// See the module.
+/// The scheduler, shared by all threads.
 #[derive(Clone)]
 pub struct Scheduler(Arc<Shared>);
 
@@ -81,7 +81,7 @@ impl Inner {
         self.tasks.len() - 1
     }
 
-    /// When a task could go on; `None` if never by itself.
+    /// When a task becomes runnable; `None` if only another task can wake it.
     fn due(&self, task: &Task) -> Option<Duration> {
         let process = &self.processes[task.process];
         match task.state {
@@ -149,7 +149,7 @@ impl Scheduler {
         self.0.inner.lock().unwrap()
     }
 
-    /// Does `body` as the first thread, in a process of its own; afterwards every other process is killed.
+    /// Runs `body` as the first thread, in a process of its own; afterwards kills every other process.
     pub fn drive<R>(&self, body: impl FnOnce() -> R) -> R {
         let process = self.process("driver");
         let task = {
@@ -174,7 +174,7 @@ impl Scheduler {
         inner.processes.len() - 1
     }
 
-    /// Begins the first thread of a process.
+    /// Starts the first thread of a process.
     pub fn begin(&self, process: usize, body: impl FnOnce() + Send + 'static) {
         let task = self.lock().task(process);
         let thread = Thread { shared: Arc::clone(&self.0), task, process };
@@ -199,12 +199,12 @@ impl Scheduler {
         self.lock().turns
     }
 
-    /// A number from 0 to `sides - 1`.
+    /// A random number from 0 to `sides - 1`.
     pub fn below(&self, sides: u64) -> u64 {
         self.lock().dice.below(sides)
     }
 
-    /// True `of` times in 1,000.
+    /// True with a chance of `of` in 1,000.
     pub fn happens(&self, of: u64) -> bool {
         self.below(1_000) < of
     }
@@ -217,7 +217,7 @@ impl Scheduler {
         self.lock().processes[process].dies_in = Some(turns);
     }
 
-    /// The process stands still for so long.
+    /// Pauses the process.
     pub fn freeze(&self, process: usize, time: Duration) {
         let mut inner = self.lock();
         inner.processes[process].frozen_until = inner.now + time;
@@ -234,7 +234,7 @@ impl Scheduler {
         self.lock().processes[process].ahead_ms
     }
 
-    /// Unwinds what a process that was killed still does: nothing of it may be seen.
+    /// Unwinds a thread of a killed process, without visible effects.
     pub fn go_on(&self, process: usize) {
         if self.is_dead(process) {
             resume_unwind(Box::new(Killed) as Box<dyn Any + Send>);
@@ -245,7 +245,7 @@ impl Scheduler {
         self.lock().processes[process].dead
     }
 
-    /// None of its threads is left.
+    /// All of its threads have ended.
     pub fn has_ended(&self, process: usize) -> bool {
         let inner = self.lock();
         !inner.tasks.iter().any(|task| task.process == process && !matches!(task.state, State::Ended))
@@ -259,7 +259,7 @@ impl Scheduler {
         self.lock().turns > TURNS_MAX
     }
 
-    /// What happened, in numbered steps, the last ones.
+    /// The last steps of the trace, numbered.
     pub fn trace(&self) -> String {
         let inner = self.lock();
         let first = inner.trace.len().saturating_sub(TOLD_MAX);
@@ -270,7 +270,7 @@ impl Scheduler {
     }
 }
 
-/// Kills everything, and waits until no thread is left.
+/// Kills everything, and waits until all threads have ended.
 struct End(Scheduler);
 
 impl Drop for End {
@@ -279,7 +279,7 @@ impl Drop for End {
         for process in 1..inner.processes.len() {
             inner.kill(process);
         }
-        // The driver's own.
+        // The driver's own process.
         inner.threads -= 1;
         while inner.threads > 0 {
             inner = self.0.0.ended.wait(inner).unwrap();
@@ -292,7 +292,7 @@ impl Thread {
         self.shared.inner.lock().unwrap()
     }
 
-    /// Waits for a turn; false if the process is dead.
+    /// Waits to be scheduled; false if the process is dead.
     fn await_turn(&self, mut inner: MutexGuard<'_, Inner>) -> bool {
         let turn = Arc::clone(&inner.tasks[self.task].turn);
         loop {

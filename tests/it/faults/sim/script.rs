@@ -1,4 +1,4 @@
-//! What happens in one seed: workers that live and die, people and stores that ask for work, and the weather.
+//! The events of one seed: workers that start and die, requests and store events, and injected faults.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, Mutex};
@@ -26,17 +26,17 @@ static EXPRESSIONS: LazyLock<Arc<DuckExpressions>> = LazyLock::new(Arc::default)
 const PIPELINES: [&str; 2] = ["a", "b"];
 const WORKERS: usize = 3;
 const LOCK_TTL: Duration = Duration::from_secs(6);
-/// How long the weather is bad.
+/// Duration of the faults.
 const ROUGH: Duration = Duration::from_secs(40);
-/// Within it everything must have come to an end once the weather is good.
+/// Time after the faults end within which all jobs must end.
 const CALM_MAX: Duration = Duration::from_secs(900);
-/// Pause between two things that happen, in ms.
+/// Pause between two events, in ms.
 const PAUSE_MS: u64 = 2_500;
 
-/// No violation, since the next run repairs it, but worth counting.
+/// Not a violation, since the next run repairs it, but counted.
 pub const CHANGED_LATE: &str = "table changed late, until its next run";
 
-/// What became of a seed.
+/// The result of a seed.
 pub struct Told {
     pub seed: u64,
     pub violations: Vec<Violation>,
@@ -70,14 +70,14 @@ pub fn play(seed: u64, mutation: Mutation) -> Told {
     Told { seed, violations, figures, turns: scheduler.turns(), trace: scheduler.trace() }
 }
 
-/// Where two traces part.
+/// The first difference between two traces.
 pub fn first_difference(one: &str, other: &str) -> String {
     let lines = one.lines().zip(other.lines());
     let parted = lines.enumerate().find(|(_, (a, b))| a.get(..20) != b.get(..20));
     parted.map_or("they don't part".into(), |(_, (a, b))| format!("{a}\n{b}"))
 }
 
-/// A worker, if it lives.
+/// A worker, if it is running.
 struct Slot {
     process: usize,
     stopping: Arc<Stopping>,
@@ -111,7 +111,7 @@ impl Play {
         *next
     }
 
-    /// As somebody outside: nothing goes wrong but what the weather does.
+    /// As a client outside the processes: only store faults apply.
     fn kv(&self) -> SimKv {
         SimKv { world: Arc::clone(&self.world), process: 0 }
     }
@@ -162,7 +162,7 @@ impl Play {
         Slot { process, stopping, back_at: None }
     }
 
-    /// Something new in the lake of a pipeline, and the event that tells of it.
+    /// Changes the lake of a pipeline, and posts the event.
     fn change(&self, name: &str) {
         let prefix = pipeline_prefix(&slug(name));
         let relative = format!("in/{}.csv", self.below(4));
@@ -172,7 +172,7 @@ impl Play {
         let body = format!("p,n\n{rows}");
         self.scheduler().tell(0, format!("changes {key}"));
         self.world.store.put(Bucket::Lake, &key, body.as_bytes(), &WriteOptions::default()).unwrap();
-        // A store posts its event until it is taken.
+        // Posts an event like a store, until it is accepted.
         let changes = [(slug(name), [relative.as_str()].into_iter().collect())];
         while self.kv().record_changes(&changes).is_err() {
             self.world.pause(Duration::from_millis(500));
@@ -201,7 +201,7 @@ impl Play {
         ProcessClock { scheduler: self.scheduler().clone(), process: 0 }
     }
 
-    /// The entry of a job that was accepted comes once more, as a message that is delivered twice.
+    /// Adds the entry of an accepted job once more, like a duplicate delivery.
     fn duplicate(&self) {
         let history = self.world.history.lock().unwrap();
         let sql = "SELECT fields FROM jobs ORDER BY enqueued_ms LIMIT 1";
@@ -216,7 +216,7 @@ impl Play {
         }
     }
 
-    /// What was accepted and has no record may be gone.
+    /// Accepted jobs without a record may be lost.
     fn lose_data(&self) {
         let prefix = |name: &str| format!("{}jobs/", pipeline_prefix(&slug(name)));
         let objects = self.world.store.contents(Bucket::Pipelines);
@@ -311,7 +311,7 @@ impl Play {
         }
     }
 
-    /// Workers that are gone come back after a while, under new names.
+    /// Restarts stopped workers after a while, under new names.
     fn revive(&self) {
         let now = self.scheduler().now();
         for n in 0..WORKERS {
@@ -331,7 +331,7 @@ impl Play {
         }
     }
 
-    /// With good weather one worker brings everything to its end.
+    /// Without faults one worker completes all jobs.
     fn calm(&self) -> Result<Found, Violation> {
         self.world.clear_up();
         self.scheduler().tell(0, "the weather clears up".into());
@@ -362,9 +362,10 @@ impl Play {
         Ok(Found::look(&self.world.store, &self.world.kv, &PIPELINES))
     }
 
-    /// A pipeline whose last job failed has tables that wait for the next one; so has one of which a file was written or
-    /// deleted by a write that landed after its last job: a store that holds preconditions, but no fences, can't tell. A
-    /// run doesn't list its output: a clean one makes such a file again, as would `lakemill verify --repair`.
+    /// Excluded are pipelines whose last job failed, whose tables wait for the next run, and pipelines with a file
+    /// written or deleted by a request that arrived after their last job: a store with preconditions but without fences
+    /// can't reject it. A run doesn't list its output: a clean run creates such a file again, as would `lakemill verify
+    /// --repair`.
     fn repair(&self) {
         let found = Found::look(&self.world.store, &self.world.kv, &PIPELINES);
         for name in PIPELINES {
@@ -375,7 +376,7 @@ impl Play {
             if changed && !failed {
                 self.world.count(CHANGED_LATE);
             }
-            // What a run couldn't delete after its commit: reconciliation would have it deleted.
+            // Files that a run couldn't delete after its commit; reconciliation would have them deleted.
             let left = !found.made[name].intents.is_empty();
             if changed {
                 self.enqueue_as(name, true);

@@ -17,7 +17,7 @@ use lakemill::runtime::simulation;
 use super::world::{Fate, LateWrite, Mutation, World};
 use crate::faults::checker::Written;
 
-/// How long a store that is away lets a caller wait.
+/// How long an unavailable store blocks a caller.
 const TIMEOUT: Duration = Duration::from_millis(700);
 
 pub struct SimStore {
@@ -38,7 +38,7 @@ impl SimStore {
     ) -> StoreResult<T> {
         let world = &self.world;
         let lost = || Self::transient(bucket, key, name);
-        // Threads of the engine have no turns: they work while the one that began them has its.
+        // Threads of the engine are not scheduled: they run while the thread that started them is scheduled.
         if simulation::current().is_none() {
             return if world.is_store_away() { Err(lost()) } else { op() };
         }
@@ -69,7 +69,7 @@ impl SimStore {
         self.world.scheduler.tell(self.process, format!("{name} {bucket}:{key} {how}"));
     }
 
-    /// A write sets out, and its sender hears no more of it.
+    /// Sends a write whose sender gets no response.
     fn depart(&self, bucket: Bucket, lease: Option<&dyn Lease>, what: LateWrite) -> StoreResult<()> {
         if let Some(lease) = lease {
             lease.remaining()?;

@@ -1,4 +1,4 @@
-//! What the simulated processes share: the true stores behind their faults, and what is known of the past.
+//! State shared by the simulated processes: the real stores behind injected faults, and the history.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -16,41 +16,41 @@ use crate::faults::checker::{History, Written};
 use crate::support::lake::quick_folder;
 use crate::support::memory_store::MemoryStore;
 
-/// Where the simulated time begins.
+/// Start of the simulated time.
 const BEGIN_S: i64 = 1_700_000_000;
-/// The time since boot where it does.
+/// Time since boot at the start.
 const BOOTED: Duration = Duration::from_secs(1_000);
-/// A place at which nobody is woken.
+/// A wait address that nobody wakes.
 const NOWHERE: usize = 1;
-/// Where those wait who look for new entries.
+/// The wait address of consumers waiting for new entries.
 pub const CLAIMS: usize = 2;
 
-/// What is broken on purpose, to see that it shows.
+/// Deliberate bugs that the checker must detect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mutation {
     None,
-    /// The store takes writes of whoever comes: no fence, no lease, no precondition.
+    /// The store accepts all writes: no fence, no lease, no precondition.
     AnyoneWrites,
     /// Entries are acknowledged before the record is written.
     AcknowledgesFirst,
     /// A record is written over another.
     OverwritesRecords,
-    /// An event is answered before its window is extended, which may then be forgotten.
+    /// An event is acknowledged before its window is extended; a crash loses it.
     ForgetsEvents,
     /// Waiting jobs are dropped when they are due.
     DropsWhatIsDue,
-    /// A write that lands late is taken whatever there is by then.
+    /// A write that arrives late overwrites the object, whatever its precondition.
     LateWritesUnchecked,
 }
 
-/// What goes wrong, how often in 1,000 calls.
+/// Fault rates, in 1,000 calls.
 #[derive(Debug, Clone, Copy)]
 pub struct Odds {
     pub error: u64,
     pub lost_reply: u64,
     pub freeze: u64,
     pub crash: u64,
-    /// Writes that are still on their way when whoever sent them has given them up, or has died.
+    /// Writes that are still in flight after their sender timed out or died.
     pub late: u64,
 }
 
@@ -72,7 +72,7 @@ pub struct World {
     /// Keys of the warehouse that were written or deleted late.
     landed: Mutex<Vec<String>>,
     pub history: Mutex<History>,
-    /// Records that a mutation holds back until their job is acknowledged.
+    /// Records that a mutation delays until their job is acknowledged.
     pub held_back: Mutex<BTreeMap<String, (String, Vec<u8>)>>,
     _folder: tempfile::TempDir,
 }
@@ -86,8 +86,8 @@ struct Weather {
     faults: BTreeMap<&'static str, u64>,
 }
 
-/// A write on its way. The store has let it begin while the lease lasted; when it takes place, the store looks at its
-/// precondition alone, as S3 does.
+/// A write in flight. The store accepted it while the lease was valid; when it takes effect, the store checks only its
+/// precondition, as S3 does.
 struct Late {
     at: Duration,
     bucket: Bucket,
@@ -99,17 +99,17 @@ pub enum LateWrite {
     Delete { keys: Vec<String> },
 }
 
-/// What befalls a call.
+/// The fate of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     Good,
-    /// It fails, and nothing took place.
+    /// It fails without effect.
     Error,
-    /// It takes place, but its answer is lost.
+    /// It takes effect, but its response is lost.
     LostReply,
 }
 
-/// The true time, which the stores go by.
+/// The true time, used by the stores.
 struct TrueClock(Scheduler);
 
 impl Clock for TrueClock {
@@ -239,15 +239,15 @@ impl World {
         self.weather().faults.clone()
     }
 
-    /// Time passes in which others go on.
+    /// Time passes while other threads run.
     pub fn pause(&self, time: Duration) {
         if let Some(thread) = simulation::current() {
             thread.wait(NOWHERE, time);
         }
     }
 
-    /// Whether a write that sets out is given up by its sender, who may die, before it takes place. Those of files are
-    /// rare, and deletes rarer: they are late more often.
+    /// Whether the sender of a write times out, and perhaps dies, before the write takes effect. Writes of files and
+    /// deletes are rare, so their rates are higher.
     pub fn is_late(&self, process: usize, bucket: Bucket, deletes: bool) -> bool {
         let weight = match bucket {
             Bucket::Warehouse if deletes => 20,
@@ -255,7 +255,7 @@ impl World {
             Bucket::Pipelines | Bucket::Lake => 1,
         };
         let odds = self.weather().odds.late * weight;
-        // Threads without turns must not take from the dice.
+        // Threads that are not scheduled must not use the random numbers.
         if process == 0 || simulation::current().is_none() || !self.scheduler.happens(odds) {
             return false;
         }
@@ -265,7 +265,7 @@ impl World {
         true
     }
 
-    /// It takes place after up to twice the life of a lock: when another may long have gone on.
+    /// Takes effect after up to twice the lock's TTL, when another process may have taken over.
     pub fn send_late(&self, bucket: Bucket, what: LateWrite) {
         let ms = self.lock_ttl.as_millis() as u64;
         let at = self.until(Duration::from_millis(1 + self.scheduler.below(2 * ms)));
@@ -328,7 +328,7 @@ impl World {
         })
     }
 
-    /// A call sets out: what becomes of it. `rare`: it is made again and again while nothing happens.
+    /// Starts a call and decides its fate. `rare`: a call that is polled repeatedly while idle.
     pub fn set_out(&self, process: usize, rare: bool) -> Fate {
         self.scheduler.go_on(process);
         let odds = self.weather().odds;
@@ -358,9 +358,9 @@ impl World {
         }
     }
 
-    /// The process may stand still here, or die.
+    /// The process may pause or die here.
     fn disturb(&self, process: usize, odds: Odds) {
-        // Who stands outside goes on.
+        // Clients outside the processes continue.
         if process == 0 {
             return;
         }

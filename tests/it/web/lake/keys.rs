@@ -6,7 +6,7 @@ use super::{answer, begin, download, encoded, keys, level, on_both, put, upload}
 use crate::support::browser::Browser;
 use crate::support::site::Site;
 
-/// As they stand in the query; each is `invalid_key` on every backend.
+/// Encoded as in the query string; each is `invalid_key` on every backend.
 fn refused() -> Vec<String> {
     let mut refused: Vec<String> = [
         "",
@@ -49,10 +49,10 @@ fn refused() -> Vec<String> {
     refused
 }
 
-/// The request target itself is malformed: told before anybody looks for a key.
+/// The request target itself is malformed: rejected before the key is parsed.
 const MALFORMED: [&str; 8] = ["%00", "a%00b", "%", "%2", "%zz", "%c0%ae%c0%ae%c0%afx", "%ff", "%ed%a0%80"];
 
-/// Odd, but names like any other: nothing decodes them again.
+/// Unusual, but valid: they are decoded only once.
 const ODD: [&str; 7] = ["a%252fb%255cc", "%EF%BC%8Ex", "...", "100%25", "a+b%2Bc%26d%3D%3F%23.csv", "C:x", "~"];
 
 #[test]
@@ -74,7 +74,7 @@ fn traversal_keys_are_rejected_by_every_route() {
                 reply.refused(400, code);
             }
         }
-        // As no client of ours would send them.
+        // Encodings that our clients don't send.
         for key in ["..\\x", "a\\b", "../../x", "/etc/passwd", "a//../b"] {
             for method in ["DELETE", "PUT"] {
                 let told = answer(begin(&web, &browser, method, &format!("/api/lake?key={key}"), "Content-Length: 0"));

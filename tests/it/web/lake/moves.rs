@@ -42,14 +42,14 @@ fn move_interrupted_before_deletion_can_be_resumed() {
         let web = site.web();
         let browser = Browser::log_in(&web);
         let body = vec![7; 700_000];
-        // What a move leaves that dies after the copy.
+        // The state after a move that died after the copy.
         put(&site, "in/a.csv", &body);
         put(&site, "pipelines/trips/a.csv", &body);
         transfer(&browser, "in/a.csv", "pipelines/trips/a.csv").ok();
         assert_eq!(keys(&level(&browser, "in/")), [""; 0]);
         assert!(download(&browser, "pipelines/trips/a.csv").ok().body == body);
         assert_eq!(site.kv.counts().unwrap().windows, 1, "its run is asked for");
-        // As long, but not the same.
+        // Of the same length, but different.
         let mut other = body.clone();
         *other.last_mut().unwrap() = 8;
         put(&site, "in/a.csv", &other);
@@ -127,7 +127,7 @@ fn move_keeps_the_source_until_its_run_is_requested() {
     let browser = Browser::log_in(&web);
     put(&site, "in/a.csv", b"a\n");
     let redis = site.redis.as_ref().unwrap();
-    // Sessions are known, and nothing new is taken.
+    // Sessions are known, but no new locks can be taken.
     let _: String = redis.ask(&["CONFIG", "SET", "maxmemory", "1"]);
     transfer(&browser, "in/a.csv", "pipelines/trips/a.csv").refused(503, "kv_unavailable");
     assert_eq!(download(&browser, "in/a.csv").ok().body, b"a\n");
@@ -155,7 +155,7 @@ fn upload_during_a_move_is_kept_or_reported_as_lost() {
             uploaded.join().unwrap().refused(412, "precondition_failed");
         });
         assert_eq!(download(&elsewhere, "out/a").ok().body, b"old");
-        // Once it was told, it stays.
+        // It stays after the response.
         upload(&elsewhere, "in/a", b"new").ok();
         transfer(&elsewhere, "in/a", "out/a").refused(409, "already_exists");
         assert_eq!(download(&elsewhere, "in/a").ok().body, b"new");

@@ -10,7 +10,7 @@ use crate::support::site::{Kind, Site, slug};
 use crate::web::on_both;
 use crate::web::tables::Ran;
 
-/// By the files' names: what `state` says.
+/// By the files' names: the value of `state`.
 fn states(browser: &Browser, prefix: &str) -> Value {
     let level = browser.get(&format!("/api/lake?state=1&prefix={prefix}")).ok().json();
     let state = |file: &Value| {
@@ -38,7 +38,7 @@ fn listing_shows_file_states_by_table() {
         });
         assert_eq!(told, expected);
         assert_eq!(states(&ran.browser, "pipelines/trips/other/"), json!({ "a.csv": state(&[], "not_read", None) }));
-        // Of the same size, and at once.
+        // Of the same size, written immediately after.
         ran.site.put("trips", "in/b.csv", "day,a,b\n2013-01-02,q,\n");
         let told = states(&ran.browser, "pipelines/trips/in/");
         assert_eq!((&told["a.csv"], &told["b.csv"]), (&read, &state(&["t"], "changed", Some(0))));

@@ -12,13 +12,13 @@ use crate::support::site::{Kind, Service, Site, await_some, await_that, slug};
 
 const MAX: usize = 104_857_600;
 
-/// Files that uploads have left.
+/// Temporary files of uploads.
 fn spooled(site: &Site) -> usize {
     let folders = std::fs::read_dir(site.home()).unwrap().map(|entry| entry.unwrap().path().join("uploads"));
     folders.map(|folder| spooled_in(&folder)).sum()
 }
 
-/// Files in the folders of processes below one of uploads.
+/// Files in the processes' folders below an upload folder.
 fn spooled_in(uploads: &Path) -> usize {
     let entries = std::fs::read_dir(uploads).into_iter().flatten().flatten().map(|entry| entry.path());
     entries.filter_map(|process| std::fs::read_dir(process).ok()).map(Iterator::count).sum()
@@ -92,7 +92,7 @@ fn oversized_upload_is_rejected_and_leaves_nothing() {
             .write_all(format!("{:x}\r\n", piece.len()).as_bytes())
             .and_then(|()| stream.write_all(&piece))
             .and_then(|()| stream.write_all(b"\r\n"));
-        // It may have hung up by now.
+        // The service may have closed the connection already.
         if sent.is_err() {
             break;
         }
@@ -101,7 +101,7 @@ fn oversized_upload_is_rejected_and_leaves_nothing() {
     assert!(told.starts_with("HTTP/1.1 413 "), "{told}");
     await_that("the held file to go", || spooled(&site) == 0);
     assert_eq!(site.contents(), before);
-    // The limit itself is none.
+    // A body of exactly the limit is allowed.
     assert_eq!(upload(&browser, "large", &vec![0; MAX]).status, 201);
     assert_eq!(level(&browser, "")["files"][1]["size"], MAX);
 }
@@ -143,7 +143,7 @@ fn leftovers_of_a_killed_process_are_swept_at_start() {
     let mut stream = begin_upload(&web, &browser, "Content-Length: 1000000");
     stream.write_all(&[0; 1_000]).unwrap();
     await_that("the upload to be held", || uploads() == 1);
-    // Another process leaves alone what a living one holds.
+    // Files of a living process are left alone by other processes.
     let other = site.web_with(&own);
     assert_eq!(uploads(), 1);
     web.kill();
@@ -202,14 +202,14 @@ fn upload_without_a_queue_fails_and_can_be_repeated() {
     let web = site.web();
     let browser = Browser::log_in(&web);
     let redis = site.redis.as_ref().unwrap();
-    // Sessions are known, and nothing new is taken.
+    // Sessions are known, but no new locks can be taken.
     let _: String = redis.ask(&["CONFIG", "SET", "maxmemory", "1"]);
     let told = upload(&browser, "pipelines/trips/a.csv", b"a\n");
     told.refused(503, "kv_unavailable");
-    // The lock under which files are looked at again can't be had either.
+    // The lock for checking the file again can't be taken either.
     upload(&browser, "elsewhere/a.csv", b"a\n").refused(503, "kv_unavailable");
     let _: String = redis.ask(&["CONFIG", "SET", "maxmemory", "0"]);
-    // The same again is all that it takes.
+    // Repeating the same request is all that is needed.
     upload(&browser, "pipelines/trips/a.csv", b"a\n").ok();
     assert_eq!(site.kv.counts().unwrap().windows, 1);
     assert_eq!(keys(&level(&browser, "pipelines/trips/")), ["pipelines/trips/a.csv"]);

@@ -70,7 +70,7 @@ pub fn analyse(
     }
     for (at, depth) in uses.depths(set).into_iter().enumerate() {
         if depth == LAYERS_MAX {
-            let message = format!("builds on a chain of more than {LAYERS_MAX} computed columns");
+            let message = format!("depends on a chain of more than {LAYERS_MAX} computed columns");
             let kind = ProblemKind::InvalidExpression;
             problems.push(ExpressionProblem { id: ExpressionId::Computed(at), kind, message });
         }
@@ -107,10 +107,10 @@ impl Table<'_> {
         };
         let message = match declared {
             Some(ty) if !fits(&found, ty) => {
-                format!("the column is declared `{ty}`, but the expression gives {found}; {}", remedy(&found, ty))
+                format!("the column is declared `{ty}`, but the expression returns {found}; {}", remedy(&found, ty))
             }
             None if !fits(&found, DataType::Boolean) => {
-                format!("expected a condition (BOOLEAN), but the expression gives {found}; compare it with a value")
+                format!("expected a condition (BOOLEAN), but the expression returns {found}; compare it with a value")
             }
             Some(_) | None => return Ok(Ok(used)),
         };

@@ -53,7 +53,7 @@ impl Engine {
     /// Prepares `sql`, or takes it from the cache.
     ///
     /// # Errors
-    /// As DuckDB has them.
+    /// Errors of DuckDB.
     pub fn prepare(&self, sql: &str) -> duckdb::Result<CachedStatement<'_>> {
         self.connection.prepare_cached(sql)
     }
@@ -61,7 +61,7 @@ impl Engine {
     /// The first column of the first row, as text.
     ///
     /// # Errors
-    /// As DuckDB has them; a null is an error too.
+    /// Errors of DuckDB; also for a null.
     pub fn text(&self, sql: &str, parameters: &[&str]) -> duckdb::Result<String> {
         self.connection.query_row(sql, duckdb::params_from_iter(parameters), |row| row.get(0))
     }

@@ -64,7 +64,7 @@ impl DuckEvaluator {
         self.prepare_query(&self.evaluate)
     }
 
-    /// Prepares one expression with those that it builds on.
+    /// Prepares one expression with those that it depends on.
     ///
     /// # Errors
     /// DuckDB refuses it.
@@ -85,10 +85,10 @@ impl DuckEvaluator {
         &self.inputs
     }
 
-    /// Evaluates a batch of the used inputs alone.
+    /// Evaluates a batch of the used inputs only.
     ///
     /// # Errors
-    /// DuckDB fails as such.
+    /// DuckDB itself fails.
     pub fn evaluate_used(&mut self, used: &RecordBatch) -> Result<Evaluated, EngineFailure> {
         if used.num_rows() == 0 {
             return Ok(Evaluated::nulls(&self.set, 0));
@@ -126,7 +126,7 @@ impl DuckEvaluator {
         };
         let mut columns = (0..width).map(column).collect::<Result<Vec<_>, _>>()?;
         if columns.is_empty() {
-            return Err(EngineFailure::Other("DuckDB gave no rows".to_owned()).into());
+            return Err(EngineFailure::Other("DuckDB returned no rows".to_owned()).into());
         }
         check_order(columns.remove(0).as_ref(), batch.num_rows())?;
         Ok(columns)
@@ -158,7 +158,9 @@ impl DuckEvaluator {
             failed.extend((0..flags.len()).filter(|row| flags.value(*row)).map(|row| (row, id)));
         }
         if failed.is_empty() {
-            return Err(EngineFailure::Other(format!("an expression failed on no row that could be found: {first}")));
+            return Err(EngineFailure::Other(format!(
+                "an expression failed, but on no row that could be found: {first}"
+            )));
         }
         failed.sort_unstable();
         let mut errors = Vec::with_capacity(failed.len());
@@ -196,7 +198,7 @@ fn diagnosis_failure(error: QueryError) -> EngineFailure {
 
 fn query_error(error: &duckdb::Error, guard: &BatchGuard<'_>) -> QueryError {
     if let Some(own) = guard.failure() {
-        return QueryError::Failure(EngineFailure::Other(format!("giving the batch to DuckDB: {own}")));
+        return QueryError::Failure(EngineFailure::Other(format!("passing the batch to DuckDB: {own}")));
     }
     if is_engine_error(error) {
         return QueryError::Failure(failure("evaluating", error));
@@ -215,7 +217,7 @@ fn check_order(numbers: &dyn Array, rows: usize) -> Result<(), EngineFailure> {
 
 fn boolean(array: &ArrayRef) -> Result<BooleanArray, EngineFailure> {
     let found = array.as_boolean_opt().cloned();
-    found.ok_or_else(|| EngineFailure::Other(format!("DuckDB gave {}, expected Boolean", array.data_type())))
+    found.ok_or_else(|| EngineFailure::Other(format!("DuckDB returned {}, expected Boolean", array.data_type())))
 }
 
 /// Converts `array` to the declared type.
@@ -224,7 +226,12 @@ fn to_declared(array: &ArrayRef, ty: DataType) -> Result<ArrayRef, EngineFailure
     if array.data_type() == &expected {
         return Ok(Arc::clone(array));
     }
-    let unexpected = |found: &Arrow| EngineFailure::Other(format!("DuckDB gave {found}, expected {expected} for {ty}"));
+    let unexpected = |found: &Arrow| {
+        EngineFailure::Other(format!(
+            "DuckDB returned {found}, expected {expected} for \
+     {ty}"
+        ))
+    };
     if ty != DataType::Uuid {
         return Err(unexpected(array.data_type()));
     }

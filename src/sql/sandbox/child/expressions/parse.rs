@@ -1,8 +1,8 @@
-//! Parses a person's text to its tree without running or binding it.
+//! Parses a user's text to its tree without running or binding it.
 //!
-//! Invariant: DuckDB gets the text only as a parameter of `json_serialize_sql`, which only parses. The text passes if it
-//! parses to the same single expression bare and in parentheses: bare, so that brackets, comments and quotes close within
-//! it; in parentheses, since that is its later use.
+//! Invariant: DuckDB gets the text only as a parameter of `json_serialize_sql`, which only parses. The text passes if
+//! it parses to the same single expression bare and in parentheses: bare, so that brackets, comments and quotes close
+//! within it; in parentheses, since that is its later use.
 
 use super::engine::Engine;
 use crate::domain::limits::EXPRESSION_BYTES_MAX;
@@ -19,7 +19,7 @@ const ENCLOSED: (&str, &str) = ("SELECT (\n", "\n)");
 /// Bytes before the text in the tree's locations.
 pub const OFFSET: usize = BARE.0.len();
 
-/// Parses `text`, or tells why it isn't a single expression.
+/// Parses `text`, or reports why it isn't a single expression.
 ///
 /// # Errors
 /// DuckDB itself fails.
@@ -33,11 +33,13 @@ pub fn parse(engine: &Engine, text: &str) -> Result<Result<Tree, InvalidExpressi
     };
     Ok(match select(engine, ENCLOSED, text)? {
         Ok(enclosed) if enclosed.same(&bare) => Ok(bare),
-        Ok(_) | Err(_) => Err(InvalidExpression::new("not an expression by itself; write one value, without `SELECT`")),
+        Ok(_) | Err(_) => {
+            Err(InvalidExpression::new("not an expression on its own; write one value, without `SELECT`"))
+        }
     })
 }
 
-/// Refuses what needs no parser.
+/// Rejects texts that need no parser to be rejected.
 fn refuse_text(text: &str) -> Option<InvalidExpression> {
     if text.trim().is_empty() {
         return Some(InvalidExpression::new("the expression is empty"));
@@ -82,7 +84,7 @@ fn single(tree: &Tree) -> Result<&Tree, &'static str> {
         return Err("a query can't be used; write one expression over the row's columns");
     }
     if node.get("from_table").text("type") != "EMPTY" {
-        return Err("`FROM` can't be used; an expression sees the row's own columns alone");
+        return Err("`FROM` can't be used; an expression sees only the row's own columns");
     }
     let Tree::Object(members) = node else { return Err("not an expression") };
     for (key, value) in members {
@@ -99,7 +101,7 @@ fn single(tree: &Tree) -> Result<&Tree, &'static str> {
     }
     let [expression] = node.list("select_list") else { return Err("several expressions; write one") };
     if !expression.text("alias").is_empty() {
-        return Err("a name (`AS …`) can't be given here; the column has its own");
+        return Err("a name (`AS …`) can't be used here; the column has its own");
     }
     Ok(expression)
 }

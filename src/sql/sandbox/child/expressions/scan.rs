@@ -1,7 +1,7 @@
 //! The table function through which DuckDB reads the current batch.
 //!
-//! Invariant: a slot belongs to one evaluator, its id is never reused, and no text of a person can call the function
-//! (table functions are not on the allow-list). The crate's own `arrow` function keeps every batch for the life of the
+//! Invariant: a slot belongs to one evaluator, its id is never reused, and no user's text can call the function (table
+//! functions are not on the allow-list). The crate's own `arrow` function keeps every batch for the life of the
 //! process, hence this one.
 
 use parking_lot::Mutex;
@@ -24,7 +24,7 @@ const VECTOR_ROWS: usize = 2_048;
 static SLOTS: LazyLock<Mutex<HashMap<u64, Arc<BatchSlot>>>> = LazyLock::new(Mutex::default);
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
-/// What one evaluator serves to DuckDB: the row number, then its columns.
+/// The relation that one evaluator serves to DuckDB: the row number, then its columns.
 pub struct BatchSlot {
     row_name: String,
     columns: Vec<(String, DataType)>,

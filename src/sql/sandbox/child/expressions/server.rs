@@ -64,7 +64,7 @@ impl ExpressionServer {
         let all = 2 * set.ids().count();
         let mut written = Ok(());
         let mut progress = |number: usize| {
-            // Each was prepared within the limit; all together get as much again.
+            // Each was prepared within the limit; preparing all together gets the same again.
             if number == all && written.is_ok() {
                 written = allow_processor_time(cpu_seconds);
             }
@@ -90,7 +90,7 @@ impl ExpressionServer {
         Ok(Reply::Bound { inputs })
     }
 
-    /// Evaluates the columns that follow on `from`.
+    /// Evaluates the columns that are read from `from`.
     pub fn evaluate(
         &mut self,
         rows: usize,
