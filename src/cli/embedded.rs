@@ -134,7 +134,7 @@ impl Embedded {
     ///
     /// # Errors
     /// The folder is served by another process, or the file can't be locked.
-    pub fn serve_alone(&self) -> Result<FolderLock, String> {
+    pub fn lock(&self) -> Result<FolderLock, String> {
         let path = self.root.join(LOCK);
         let failed = |error: &dyn std::fmt::Display| format!("--data: `{}`: {error}", path.display());
         match ProcessLock::try_acquire(&path, 0o600).map_err(|e| failed(&e))? {
@@ -258,7 +258,7 @@ impl Embedded {
         let made = |secret: &&str| SECRETS.contains(secret) || *secret == PASSWORD_HASH;
         if let Some(secret) = name.strip_suffix("_FILE").filter(made) {
             let path = self.secret(secret);
-            return (!process.gives_secret(secret) && path.try_exists().unwrap_or(true)).then(|| path.into_os_string());
+            return (!process.has_secret(secret) && path.try_exists().unwrap_or(true)).then(|| path.into_os_string());
         }
         match name {
             "OBJ_ACCESS_KEY_ID" | "OBJ_SECRET_ACCESS_KEY" | "OBJ_REGION" => Some("embedded".into()),

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_ends_where_it_ends_and_nowhere_before() {
+    fn only_the_line_ending_is_stripped() {
         for (input, line) in [
             ("a pass word\nmore", "a pass word"),
             ("crlf\r\n", "crlf"),

@@ -21,7 +21,7 @@ const PATH: &str = "/livez";
 /// The environment or `--url` is invalid.
 pub fn run(args: &HealthArgs) -> Result<bool, CommandError> {
     let urls = match &args.url {
-        Some(url) => vec![whole(url)?],
+        Some(url) => vec![with_path(url)?],
         None => {
             let listen = ListenConfig::from_env(&Environment::of_process())?.config;
             let ports = listen.port.map_or(PORTS.to_vec(), |port| vec![port]);
@@ -57,7 +57,7 @@ fn at(address: SocketAddr) -> String {
 }
 
 /// A URL without a path gets [`PATH`].
-fn whole(url: &str) -> Result<String, String> {
+fn with_path(url: &str) -> Result<String, String> {
     let wrong = || format!("--url: expected `http://HOST:PORT` or `https://…`, found `{url}`");
     let mut parsed = url::Url::parse(url).map_err(|_| wrong())?;
     if !["http", "https"].contains(&parsed.scheme()) || parsed.host_str().is_none() {
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_without_a_path_is_asked_whether_the_process_lives() {
+    fn url_without_path_gets_livez() {
         for (url, asked) in [
             ("http://127.0.0.1:3000", Some("http://127.0.0.1:3000/livez")),
             ("http://[::1]:3000/", Some("http://[::1]:3000/livez")),
@@ -82,7 +82,7 @@ mod tests {
             ("ftp://x", None),
             ("127.0.0.1:3000", None),
         ] {
-            assert_eq!(whole(url).ok().as_deref(), asked, "{url}");
+            assert_eq!(with_path(url).ok().as_deref(), asked, "{url}");
         }
     }
 }

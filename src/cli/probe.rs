@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_service_that_listens_everywhere_is_asked_on_this_machine() {
+    fn service_bound_to_any_address_is_reached_by_loopback() {
         for (bind, address) in [
             ("0.0.0.0", "127.0.0.1:80"),
             ("::", "[::1]:80"),

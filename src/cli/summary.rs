@@ -28,7 +28,7 @@ pub fn of(result: &RunResult, dry_run: bool, prefix: &str, elapsed: Duration) ->
             let _ = writeln!(out, "table `{name}`: {count} {why} in _rejected_rows/table={name}, with the reason");
         }
         if table.rows_written == 0 && table.sources_read > 0 {
-            let _ = writeln!(out, "table `{name}`: no row was written: {}", why_none(table));
+            let _ = writeln!(out, "table `{name}`: no row was written: {}", no_rows_reason(table));
         }
         if table.partitions_deleted > 0 && !dry_run {
             let count = counted(table.partitions_deleted, "partition");
@@ -68,7 +68,7 @@ pub fn of(result: &RunResult, dry_run: bool, prefix: &str, elapsed: Duration) ->
 }
 
 /// Why a table has no rows.
-fn why_none(table: &TableResult) -> String {
+fn no_rows_reason(table: &TableResult) -> String {
     match (table.rows_filtered, table.rows_rejected) {
         (0, 0) => "the files read have no rows".to_owned(),
         (filtered, 0) => format!("`where` is false or null for {}", of_all(filtered)),

@@ -22,7 +22,7 @@ const NOTIFY_EVERY: Duration = Duration::from_secs(10);
 /// Time requested while stopping, again and again, so that a hanging service is soon killed.
 const EXTEND_BY_S: u32 = 30;
 /// Stopping may take this much longer than the jobs: for requeueing jobs and for open requests.
-const LAST_THINGS_TIME_MAX: Duration = Duration::from_secs(60);
+const FINISH_TIME_MAX: Duration = Duration::from_secs(60);
 /// Fractions of the watchdog's time: how often a healthy service notifies it, and how often an unhealthy one is checked
 /// again, so that one failed check doesn't end the service.
 const NOTIFICATIONS: u32 = 2;
@@ -152,7 +152,7 @@ impl Supervision {
     }
 
     fn stop(&mut self, time_max: Duration) {
-        self.stopping.get_or_insert(Instant::now() + time_max + LAST_THINGS_TIME_MAX);
+        self.stopping.get_or_insert(Instant::now() + time_max + FINISH_TIME_MAX);
         notify(&[NotifyState::Stopping, NotifyState::ExtendTimeoutUsec(EXTEND_BY_S * 1_000_000)]);
     }
 

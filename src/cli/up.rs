@@ -22,9 +22,9 @@ use crate::pipelines;
 /// What can't be started, and why.
 pub fn run(args: &UpArgs) -> Result<(), CommandError> {
     let embedded = Embedded::make(&args.data)?;
-    let served = embedded.serve_alone()?;
+    let served = embedded.lock()?;
     let process = Environment::of_process();
-    let password = match process.gives_secret("SVC_ADMIN_PASSWORD_HASH") {
+    let password = match process.has_secret("SVC_ADMIN_PASSWORD_HASH") {
         true => Password::Given,
         false => embedded.make_password()?.map_or(Password::Before, Password::New),
     };

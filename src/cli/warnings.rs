@@ -22,13 +22,13 @@ pub fn warn(text: &str) {
 pub struct Warnings {
     /// Hidden while a line is written.
     bar: ProgressBar,
-    told: Mutex<BTreeSet<String>>,
+    text: Mutex<BTreeSet<String>>,
 }
 
 impl Warnings {
     /// Starts listening. A second call changes nothing.
     pub fn listen(bar: &ProgressBar) {
-        let warnings = Self { bar: bar.clone(), told: Mutex::default() };
+        let warnings = Self { bar: bar.clone(), text: Mutex::default() };
         // The error means that a subscriber is already set.
         let _ = tracing::subscriber::set_global_default(warnings);
     }
@@ -36,12 +36,12 @@ impl Warnings {
 
 /// An event as text: its message, then its fields.
 #[derive(Default)]
-struct Told {
+struct EventText {
     message: String,
     fields: String,
 }
 
-impl Visit for Told {
+impl Visit for EventText {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         let _ = match field.name() {
             "message" => write!(self.message, "{value:?}"),
@@ -68,10 +68,10 @@ impl Subscriber for Warnings {
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        let mut told = Told::default();
-        event.record(&mut told);
-        let line = plain(&format!("warning: {}{}", told.message, told.fields));
-        if self.told.lock().insert(line.clone()) {
+        let mut text = EventText::default();
+        event.record(&mut text);
+        let line = plain(&format!("warning: {}{}", text.message, text.fields));
+        if self.text.lock().insert(line.clone()) {
             self.bar.suspend(|| {
                 let _ = writeln!(std::io::stderr(), "{line}");
             });

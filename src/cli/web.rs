@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_a_stores_address_only_the_host_is_told() {
+    fn only_the_host_of_a_store_is_shown() {
         for (url, told) in [
             ("https://s3.eu-west-1.amazonaws.com", Some("s3.eu-west-1.amazonaws.com")),
             ("http://id:secret@minio.local:9000/path?token=x", Some("minio.local:9000")),

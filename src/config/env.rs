@@ -41,7 +41,7 @@ impl Environment<'static> {
 
 impl Environment<'_> {
     /// Whether the secret `name` is set, directly or by a file; its content is not checked.
-    pub fn gives_secret(&self, name: &str) -> bool {
+    pub fn has_secret(&self, name: &str) -> bool {
         let value = |name: &str| (self.get)(name).filter(|value| !value.is_empty());
         let credential = || {
             let path = Path::new(&value(CREDENTIALS)?).join(name);

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_that_is_cut_ends_in_a_mark_between_characters() {
+    fn truncated_text_ends_in_an_ellipsis_at_a_character_boundary() {
         let shown = |text: &[u8]| Excerpt::of(text, 10).text;
         assert_eq!(shown(b"0123456789"), "0123456789");
         assert_eq!(shown(b"0123456789a"), "0123456…");
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_not_utf_8_are_kept_beside_the_text() {
+    fn invalid_utf_8_bytes_are_kept() {
         assert_eq!(Excerpt::of("é".as_bytes(), 10).bytes, None);
         let excerpt = Excerpt::of(b"M\xfcller", 10);
         assert_eq!((excerpt.text.as_str(), excerpt.bytes.as_deref()), ("M\u{fffd}ller", Some(&b"M\xfcller"[..])));

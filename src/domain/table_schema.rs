@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_reads_back_from_its_own_json() {
+    fn schema_round_trips_as_json() {
         let schema = schema(false);
         let text = serde_json::to_string(&schema).unwrap();
         assert_eq!(serde_json::from_str::<StoredSchema>(&text).unwrap(), schema);

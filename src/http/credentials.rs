@@ -10,12 +10,12 @@ use super::head::RequestHead;
 use super::router::Caller;
 
 /// `Authorization: Bearer <secret>`, once.
-pub fn bears(head: &RequestHead, secret: &Secret) -> bool {
+pub fn has_bearer(head: &RequestHead, secret: &Secret) -> bool {
     head.headers().only("authorization").and_then(bearer).is_some_and(|token| equal(token, secret))
 }
 
 /// The secret of a webhook: `X-Svc-Webhook-Secret: <secret>`, or `Authorization` with the secret, bare or after `Bearer`.
-pub fn bears_webhook_secret(head: &RequestHead, secret: &Secret) -> bool {
+pub fn has_webhook_secret(head: &RequestHead, secret: &Secret) -> bool {
     let headers = head.headers();
     let named = headers.only("x-svc-webhook-secret").is_some_and(|value| equal(value, secret));
     let authorized = headers.only("authorization").is_some_and(|value| {
@@ -48,7 +48,7 @@ impl MetricsAccess {
     /// `unauthorized`, with what is required.
     pub fn authorize(&self, head: &RequestHead) -> Result<Caller, ApiError> {
         let message = match self {
-            Self::Token(token) if bears(head, token) => return Ok(Caller::Secret),
+            Self::Token(token) if has_bearer(head, token) => return Ok(Caller::Secret),
             Self::LocalOnly if head.is_local() => return Ok(Caller::Ambient),
             Self::Token(_) => "metrics need the bearer token SVC_METRICS_TOKEN",
             Self::LocalOnly => {
@@ -85,7 +85,7 @@ mod tests {
     fn bearer_token_must_match_exactly_once() {
         let secret = Secret::new("s3cret");
         let check = |fields: &[(&str, &str)], expected: bool| {
-            assert_eq!(bears(&head(fields), &secret), expected, "{fields:?}");
+            assert_eq!(has_bearer(&head(fields), &secret), expected, "{fields:?}");
         };
         check(&[("Authorization", "Bearer s3cret")], true);
         check(&[("authorization", "bearer s3cret")], true);
@@ -97,7 +97,7 @@ mod tests {
         check(&[("Authorization", "")], false);
         check(&[], false);
         check(&[("Authorization", "Bearer s3cret"), ("Authorization", "Bearer s3cret")], false);
-        assert!(!bears(&head(&[("Authorization", "Bearer ")]), &Secret::new("")));
+        assert!(!has_bearer(&head(&[("Authorization", "Bearer ")]), &Secret::new("")));
     }
 
     #[test]
@@ -126,7 +126,7 @@ mod tests {
     fn webhook_secret_is_accepted_in_three_forms() {
         let secret = Secret::new("s3cret");
         let check = |fields: &[(&str, &str)], expected: bool| {
-            assert_eq!(bears_webhook_secret(&head(fields), &secret), expected, "{fields:?}");
+            assert_eq!(has_webhook_secret(&head(fields), &secret), expected, "{fields:?}");
         };
         check(&[("X-Svc-Webhook-Secret", "s3cret")], true);
         check(&[("Authorization", "s3cret")], true);
@@ -136,7 +136,7 @@ mod tests {
         check(&[("X-Svc-Webhook-Secret", "s3cret"), ("X-Svc-Webhook-Secret", "s3cret")], false);
         check(&[("X-Svc-Webhook-Secret", "Bearer s3cret")], false);
         check(&[], false);
-        assert!(!bears_webhook_secret(&head(&[("Authorization", "")]), &Secret::new("")));
-        assert!(bears_webhook_secret(&head(&[("Authorization", "Bearer x")]), &Secret::new("Bearer x")));
+        assert!(!has_webhook_secret(&head(&[("Authorization", "")]), &Secret::new("")));
+        assert!(has_webhook_secret(&head(&[("Authorization", "Bearer x")]), &Secret::new("Bearer x")));
     }
 }

@@ -74,7 +74,7 @@ fn removed_sources_keep_their_rows_and_are_archived() {
 }
 
 #[test]
-fn archived_sources_are_no_difference_to_the_lake() {
+fn archived_sources_do_not_count_as_a_difference() {
     let world = world(TAGGED);
     let pipeline = pipeline(&world.tables);
     let differs = |world: &World| differs(&world.store, &world.slug, &pipeline, &std::env::temp_dir()).unwrap();
@@ -119,7 +119,7 @@ fn source_that_returns_changed_replaces_its_rows() {
 }
 
 #[test]
-fn changes_beside_archived_sources_merge_with_their_rows() {
+fn changes_merge_with_rows_of_archived_sources() {
     let (world, _) = archived();
     for (source, text) in [("a.csv", "p,8\nq,8\n"), ("bb.csv", "q,7\n"), ("e.csv", "p,5\nq,5\n")] {
         world.put(source, text);
@@ -219,7 +219,7 @@ fn archived_sources_are_removed_once_the_config_says_so() {
 }
 
 #[test]
-fn sorted_segment_of_archived_sources_takes_later_sources_only() {
+fn sorted_archived_segment_is_reused_only_for_later_sources() {
     let mapping = r#"{ "columns": [{ "name": "n", "type": "int32" }], "sort_by": ["n"], "when_removed": "keep_rows" }"#;
     let how = || How::new(2, 16 * MIB);
     let lake = Lake::new(mapping);

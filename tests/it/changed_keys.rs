@@ -68,7 +68,7 @@ fn change_without_event_is_left_to_a_run_that_lists() {
 }
 
 #[test]
-fn table_without_usable_manifest_or_with_another_config_is_made_of_a_listing() {
+fn table_with_unusable_manifest_or_changed_config_is_built_from_a_listing() {
     let mut lake = Lake::new(MAPPING);
     lake.put("0.csv", "p,n\na,0\n");
     lake.put("1.csv", "p,n\nb,1\n");
@@ -89,7 +89,7 @@ fn removal_of_the_last_source_fails_as_with_a_listing() {
 }
 
 #[test]
-fn source_that_changes_while_it_is_read_is_looked_at_again() {
+fn source_changed_during_read_is_checked_again() {
     let lake = published();
     lake.put("7.csv", "p,n\na,7\n");
     let (memory, key) = (lake.memory.clone(), lake.key("7.csv"));

@@ -32,10 +32,10 @@ pub struct Found {
 }
 
 pub fn doctor(site: &Site, more: &[(&str, &str)]) -> Found {
-    told_by(command(site, &["--json"]).envs(more.iter().copied()))
+    output_of(command(site, &["--json"]).envs(more.iter().copied()))
 }
 
-pub fn told_by(command: &mut Command) -> Found {
+pub fn output_of(command: &mut Command) -> Found {
     let ran = call(command);
     let told: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
     assert_eq!(told["ok"].as_bool(), Some(ran.status == 0), "{}", ran.stdout);

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::cli_doctor::{command, doctor, told_by};
+use crate::cli_doctor::{command, doctor, output_of};
 use crate::support::children::Reaped as _;
 use crate::support::http_proxy::Act;
 use crate::support::redis_server::{RedisServer, free_port};
@@ -29,7 +29,7 @@ fn equal_bucket_names_are_a_problem() {
 }
 
 #[test]
-fn a_wrong_access_key_and_a_wrong_secret_are_told_apart() {
+fn wrong_access_key_and_wrong_secret_are_distinguished() {
     let site = Site::new(Kind::Fleet);
     let found = doctor(&site, &[("OBJ_ACCESS_KEY_ID", "nobody")]);
     found.has("problem buckets: ", &["denied", "→ check OBJ_ACCESS_KEY_ID"]);
@@ -41,7 +41,7 @@ fn a_wrong_access_key_and_a_wrong_secret_are_told_apart() {
 }
 
 #[test]
-fn a_wrong_region() {
+fn wrong_region_is_a_problem() {
     let mut site = Site::new(Kind::Fleet);
     // Like AWS, which refuses a signature for another region.
     let own = format!("%2F{REGION}%2Fs3%2F");
@@ -64,7 +64,7 @@ fn a_wrong_region() {
 }
 
 #[test]
-fn an_endpoint_of_the_wrong_scheme() {
+fn wrong_scheme_is_a_problem() {
     let site = Site::new(Kind::Fleet);
     let url = site.env()["OBJ_ENDPOINT_URL"].replace("http://", "https://");
     doctor(&site, &[("OBJ_ENDPOINT_URL", &url)]).has("problem buckets: ", &["that scheme and port are right"]);
@@ -99,7 +99,7 @@ fn openssl(folder: &Path, arguments: &[&str]) -> Command {
 }
 
 #[test]
-fn a_store_whose_certificate_is_not_trusted() {
+fn untrusted_certificate_is_a_problem() {
     let folder = tempfile::tempdir().unwrap();
     let made = openssl(
         folder.path(),
@@ -134,7 +134,7 @@ fn a_store_whose_certificate_is_not_trusted() {
 }
 
 #[test]
-fn a_redis_whose_password_is_another() {
+fn wrong_redis_password_is_a_problem() {
     let site = Site::fleet(RedisServer::durable());
     let redis = RedisServer::with(&["--requirepass", "correct-horse-battery"]);
     let wrong = redis.url().replace("redis://", "redis://:wrong-one@");
@@ -177,7 +177,7 @@ fn age(mut server: TcpStream, mut client: TcpStream) {
 }
 
 #[test]
-fn a_redis_that_is_too_old() {
+fn old_redis_is_a_problem() {
     let site = Site::fleet(RedisServer::durable());
     let url = format!("redis://127.0.0.1:{}/0", older(site.redis.as_ref().unwrap().port()));
     doctor(&site, &[("KV_URL", &url)])
@@ -185,7 +185,7 @@ fn a_redis_that_is_too_old() {
 }
 
 #[test]
-fn a_redis_that_keeps_nothing_or_is_nearly_full() {
+fn redis_without_persistence_or_nearly_full_is_a_warning() {
     let site = Site::fleet(RedisServer::with(&["--appendonly", "no", "--maxmemory-policy", "noeviction"]));
     doctor(&site, &[]).has("warning key-value store: persistence is off", &["→ set `appendonly yes`"]);
     let redis = site.redis.as_ref().unwrap();
@@ -196,7 +196,7 @@ fn a_redis_that_keeps_nothing_or_is_nearly_full() {
 }
 
 #[test]
-fn a_worker_with_other_secrets_than_this_environment() {
+fn worker_with_other_secrets_is_a_problem() {
     let site = Site::new(Kind::Embedded);
     let worker = site.worker();
     let (url, hash) = (format!("http://{}", worker.address()), hash());
@@ -224,7 +224,7 @@ fn a_worker_with_other_secrets_than_this_environment() {
 }
 
 #[test]
-fn a_webhook_that_is_not_installed() {
+fn missing_webhook_is_a_warning() {
     let mut site = Site::new(Kind::Fleet);
     let moto = crate::support::s3_server::moto();
     let options = moto.options();
@@ -243,7 +243,7 @@ fn a_webhook_that_is_not_installed() {
 }
 
 #[test]
-fn a_web_service_whose_port_is_taken() {
+fn port_in_use_is_a_problem_of_the_web_service() {
     let site = Site::new(Kind::Embedded);
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = other.local_addr().unwrap().port().to_string();
@@ -270,7 +270,7 @@ fn trusted_proxy_without_a_name_of_the_service() {
 }
 
 #[test]
-fn a_disk_without_room_for_scratch_or_cache() {
+fn low_disk_space_is_a_warning() {
     let site = Site::new(Kind::Embedded);
     let (hash, cache) = (hash(), site.home().join("cache").display().to_string());
     let found = doctor(
@@ -298,7 +298,7 @@ fn too_few_file_descriptors() {
     let mut shell = Command::new("sh");
     shell.arg("-c").arg("ulimit -n 256; exec \"$0\" \"$@\"").arg(own.get_program()).args(own.get_args()).env_clear();
     shell.envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let found = told_by(&mut shell);
+    let found = output_of(&mut shell);
     found.has(
         "warning file descriptors: this process may open 256",
         &["expected at least 1024", "→ raise the limit: `LimitNOFILE="],
@@ -306,7 +306,7 @@ fn too_few_file_descriptors() {
 }
 
 #[test]
-fn a_data_folder_that_others_may_read_or_write() {
+fn data_folder_accessible_to_others_is_reported() {
     let site = Site::new(Kind::Embedded);
     let objects = Path::new(site.env()["OBJ_ENDPOINT_URL"].strip_prefix("file://").unwrap()).to_owned();
     let home = |mode| std::fs::set_permissions(site.home(), std::fs::Permissions::from_mode(mode)).unwrap();
@@ -324,7 +324,7 @@ fn a_data_folder_that_others_may_read_or_write() {
 }
 
 #[test]
-fn what_confines_queries_is_told_as_the_kernel_has_it() {
+fn sandbox_check_reports_the_kernels_features() {
     let site = Site::new(Kind::Embedded);
     let found = doctor(&site, &[("SVC_ADMIN_PASSWORD_HASH", &hash())]);
     let modules = std::fs::read_to_string("/sys/kernel/security/lsm").unwrap_or_default();
@@ -344,7 +344,7 @@ fn rows(page: &str, header: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn the_page_has_a_row_for_each_check_of_the_program_and_no_other() {
+fn doctor_page_lists_exactly_the_checks() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/operations/doctor.md");
     let rows = rows(&std::fs::read_to_string(page).unwrap(), "| what is wrong | check |");
     let documented: BTreeSet<String> =

@@ -27,7 +27,7 @@ fn every_shell_completes_every_command() {
         }
         assert!(!text.contains("sql-child"), "{shell}: it is not for people");
     }
-    call(lakemill().args(["completions", "cobol"])).told(2, &["invalid value 'cobol'"]);
+    call(lakemill().args(["completions", "cobol"])).exits_with(2, &["invalid value 'cobol'"]);
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn every_command_has_a_manual_page() {
     assert!(printed.contains(".TH lakemill 1") && printed.contains("lakemill\\-jobs(1)"), "{printed}");
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();
-    call(lakemill().arg("man").arg("--out").arg(&file)).told(1, &["--out `", "file`: "]);
+    call(lakemill().arg("man").arg("--out").arg(&file)).exits_with(1, &["--out `", "file`: "]);
 }
 
 #[test]
@@ -81,13 +81,13 @@ fn health_command_reports_by_its_exit_status() {
         await_that("it to be ready", || get(&address, "/readyz").status == 200);
         health(&["--url", &format!("http://{address}/readyz")], None).ok();
         health(&["--url", &format!("http://{address}/nothing")], None)
-            .told(1, &["answered with status 404, expected 200"]);
+            .exits_with(1, &["answered with status 404, expected 200"]);
     }
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
-    health(&[], Some(&closed)).told(1, &["nothing listens at http://127.0.0.1:"]);
+    health(&[], Some(&closed)).exits_with(1, &["nothing listens at http://127.0.0.1:"]);
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = silent.local_addr().unwrap().port().to_string();
-    health(&["--timeout", "1"], Some(&port)).told(1, &["/livez did not respond"]);
-    health(&["--url", "nowhere"], None).told(1, &["--url: expected `http://HOST:PORT`", "found `nowhere`"]);
-    health(&[], Some("many")).told(78, &["PORT (port to listen on): found `many`, expected a whole number"]);
+    health(&["--timeout", "1"], Some(&port)).exits_with(1, &["/livez did not respond"]);
+    health(&["--url", "nowhere"], None).exits_with(1, &["--url: expected `http://HOST:PORT`", "found `nowhere`"]);
+    health(&[], Some("many")).exits_with(78, &["PORT (port to listen on): found `many`, expected a whole number"]);
 }

@@ -108,9 +108,9 @@ fn jobs_are_filtered_by_status_and_across_pipelines() {
         let told = operator(&site, &["jobs", "--all", "--limit", "1"]).ok();
         assert_eq!(told.stderr, "and older ones; --limit shows more\n");
         assert_eq!(operator(&site, &["jobs", "good", "--failed"]).ok().stderr, "no such jobs\n");
-        operator(&site, &["jobs"]).told(2, &["required", "Usage: lakemill jobs [OPTIONS] <SLUG | --all>"]);
-        operator(&site, &["jobs", "good", "--all"]).told(2, &["cannot be used with"]);
-        operator(&site, &["jobs", "good", "--failed", "--active"]).told(2, &["cannot be used with"]);
+        operator(&site, &["jobs"]).exits_with(2, &["required", "Usage: lakemill jobs [OPTIONS] <SLUG | --all>"]);
+        operator(&site, &["jobs", "good", "--all"]).exits_with(2, &["cannot be used with"]);
+        operator(&site, &["jobs", "good", "--failed", "--active"]).exits_with(2, &["cannot be used with"]);
     }
 }
 
@@ -126,9 +126,10 @@ fn job_is_cancelled_unless_ended_or_unknown() {
         let _worker = site.worker();
         let end = site.await_end(&job);
         assert_eq!(end.error.unwrap().code.to_string(), "cancelled");
-        operator(&site, &["cancel", "trips", &id]).told(1, &["has failed"]);
-        operator(&site, &["cancel", "trips", "never-was"]).told(1, &["the pipeline `trips` has no job never-was"]);
-        operator(&site, &["cancel", "trips", "a b"]).told(2, &["a b"]);
+        operator(&site, &["cancel", "trips", &id]).exits_with(1, &["has failed"]);
+        operator(&site, &["cancel", "trips", "never-was"])
+            .exits_with(1, &["the pipeline `trips` has no job never-was"]);
+        operator(&site, &["cancel", "trips", "a b"]).exits_with(2, &["a b"]);
     }
 }
 
@@ -138,15 +139,15 @@ fn run_of_an_unknown_pipeline_is_rejected() {
         let site = Site::new(kind);
         let begins = "\nA new pipeline starts with its config: create one at `pipelines/tirps/pipeline.json`\n";
         let told = format!("there is no pipeline `tirps`; there are none yet{begins}");
-        operator(&site, &["enqueue", "tirps"]).told(1, &[&told]);
+        operator(&site, &["enqueue", "tirps"]).exits_with(1, &[&told]);
         site.pipeline("trips", &json!({}));
         let told = format!("there is no pipeline `tirps`: did you mean `trips`?{begins}");
-        let ran = operator(&site, &["enqueue", "tirps"]).told(1, &[&told]);
+        let ran = operator(&site, &["enqueue", "tirps"]).exits_with(1, &[&told]);
         assert_eq!((ran.stdout.as_str(), site.kv.counts().unwrap().stream), ("", 0));
         // Leftovers of another kind of run don't count as a pipeline.
         let key = "pipelines/tirps/jobs/j-1.json";
         site.store.put(Bucket::Pipelines, key, b"{}", &WriteOptions::default()).unwrap();
-        operator(&site, &["enqueue", "tirps"]).told(1, &[&told]);
+        operator(&site, &["enqueue", "tirps"]).exits_with(1, &[&told]);
     }
 }
 
@@ -210,15 +211,17 @@ fn run_without_a_config_is_enqueued_with_a_warning() {
 #[test]
 fn invalid_arguments_enqueue_nothing() {
     let site = Site::new(Kind::Embedded);
-    operator(&site, &["enqueue", "Trips!"]).told(2, &["`Trips!` is not a slug: expected 1 to 63 of a-z"]);
-    operator(&site, &["jobs", "trips", "--limit", "201"]).told(2, &["201 is not in 1..=200"]);
-    operator(&site, &["enqueue", "trips", "--prefix", "pipelines/other/"])
-        .told(1, &["--prefix: prefix: expected one that starts with `pipelines/trips/`, found `pipelines/other/`"]);
+    operator(&site, &["enqueue", "Trips!"]).exits_with(2, &["`Trips!` is not a slug: expected 1 to 63 of a-z"]);
+    operator(&site, &["jobs", "trips", "--limit", "201"]).exits_with(2, &["201 is not in 1..=200"]);
+    operator(&site, &["enqueue", "trips", "--prefix", "pipelines/other/"]).exits_with(
+        1,
+        &["--prefix: prefix: expected one that starts with `pipelines/trips/`, found `pipelines/other/`"],
+    );
     let long = "x".repeat(1_100);
-    operator(&site, &["enqueue", "trips", "--prefix", &long]).told(1, &["expected at most 1024 bytes"]);
+    operator(&site, &["enqueue", "trips", "--prefix", &long]).exits_with(1, &["expected at most 1024 bytes"]);
     let nowhere = site.home().join("nowhere").display().to_string();
     operator(&site, &["enqueue", "trips", "--data", &nowhere])
-        .told(1, &["--data `", "nowhere` isn't there: expected the folder"]);
+        .exits_with(1, &["--data `", "nowhere` isn't there: expected the folder"]);
     assert_eq!(site.kv.counts().unwrap().stream, 0);
 }
 
@@ -232,11 +235,14 @@ fn invalid_environment_has_its_own_exit_status() {
             "\n  OBJ_REGION (region of the object store) is missing\n",
             "\n  KV_URL (URL of the key-value store): expected `redis://[user]",
         ];
-        operator(&site, args).told(78, &parts);
+        operator(&site, args).exits_with(78, &parts);
     }
     let site = Site::new(Kind::Embedded);
     let ran = call(command(&site, &["webhook", "show"]).env_remove("OBJ_ENDPOINT_URL"));
-    ran.told(78, &["1 environment variable can't be used:", "OBJ_ENDPOINT_URL (URL of the object store) is missing"]);
+    ran.exits_with(
+        78,
+        &["1 environment variable can't be used:", "OBJ_ENDPOINT_URL (URL of the object store) is missing"],
+    );
 }
 
 #[test]
@@ -255,7 +261,7 @@ fn pipeline_without_jobs_has_an_empty_history() {
     let ran = operator(&site, &["jobs", "trips"]).ok();
     assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", "no jobs; `lakemill enqueue trips` enqueues one\n"));
     operator(&site, &["jobs", "trips", "--follow"]).ok();
-    operator(&site, &["jobs", "tirps"]).told(1, &["there is no pipeline `tirps`: did you mean `trips`?"]);
+    operator(&site, &["jobs", "tirps"]).exits_with(1, &["there is no pipeline `tirps`: did you mean `trips`?"]);
 }
 
 #[test]
@@ -287,7 +293,7 @@ fn malformed_records_are_skipped_with_a_warning() {
     let id = enqueue_anyway(&site);
     let ran = operator(&site, &["jobs", "trips"])
         .ok()
-        .told(0, &["warning: `pipelines/trips/jobs/broken.json` is not a record"]);
+        .exits_with(0, &["warning: `pipelines/trips/jobs/broken.json` is not a record"]);
     assert!(ran.stdout.contains(&id), "{}", ran.stdout);
 }
 
@@ -362,7 +368,7 @@ fn unavailable_store_is_reported_with_the_operation() {
     site.set("KV_URL", &format!("redis://:hush@{nobody}/0"));
     let away = format!("the key-value store can't be reached: Redis at {nobody}: Connection refused");
     for (args, step) in [(&["enqueue", "trips"][..], "(step `enqueue`)"), (&["jobs", "trips"], "(step `unadopted`)")] {
-        let ran = operator(&site, args).told(1, &[&away, step]);
+        let ran = operator(&site, args).exits_with(1, &[&away, step]);
         assert!(!ran.stderr.contains("hush") && ran.stdout.is_empty(), "{}", ran.stderr);
     }
 }
@@ -375,7 +381,7 @@ fn port_without_redis_is_reported() {
     let address = http.strip_prefix("http://").unwrap();
     site.set("KV_URL", &format!("redis://{address}"));
     let told = format!("the key-value store can't be reached: Redis at {address}: the server is not Redis");
-    operator(&site, &["jobs", "trips"]).told(1, &[&told, "check host and port of KV_URL"]);
+    operator(&site, &["jobs", "trips"]).exits_with(1, &[&told, "check host and port of KV_URL"]);
 }
 
 #[test]
@@ -388,7 +394,7 @@ fn unavailable_object_store_is_reported_with_its_address() {
         (&["jobs", "trips"][..], "pipelines bucket: listing `pipelines/trips/jobs/`: "),
         (&["webhook", "show"], "lake bucket: reading the notification rules: "),
     ] {
-        let ran = operator(&site, args).told(1, &[&format!("{operation}{away}")]);
+        let ran = operator(&site, args).exits_with(1, &[&format!("{operation}{away}")]);
         assert!(!ran.stderr.contains("``"), "{}", ran.stderr);
     }
 }
@@ -410,7 +416,7 @@ fn commands_accept_the_folder_of_up() {
     says.read_line(&mut first).unwrap();
     assert!(first.starts_with("lakemill is running"), "{first}");
     let ask = |args: &[&str]| call(lakemill().args(args).arg("--data").arg(&data).env_clear().env("PATH", "/usr/bin"));
-    ask(&["enqueue", "trips"]).told(1, &["there is no pipeline `trips`; there are none yet"]);
+    ask(&["enqueue", "trips"]).exits_with(1, &["there is no pipeline `trips`; there are none yet"]);
     let config = data.join("objects/svc-pipelines/pipelines/trips/pipeline.json");
     std::fs::create_dir_all(config.parent().unwrap()).unwrap();
     std::fs::write(config, "{}").unwrap();
@@ -460,10 +466,10 @@ fn invalid_passwords_are_rejected_and_not_shown() {
         (b"hunter2\n", "the password has 7 characters, expected at least 8"),
         (b"\xff\xfe12345678\n", "the password is not UTF-8"),
     ] {
-        let ran = hash(input).told(1, &[why]);
+        let ran = hash(input).exits_with(1, &[why]);
         assert!(ran.stdout.is_empty() && !ran.stderr.contains("hunter2"), "{}", ran.stderr);
     }
-    hash("x".repeat(5_000).as_bytes()).told(1, &["expected at most 1024"]);
+    hash("x".repeat(5_000).as_bytes()).exits_with(1, &["expected at most 1024"]);
 }
 
 /// Types each argument as a line after a prompt, at a terminal of its own, and prints the terminal's output.

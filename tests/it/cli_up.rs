@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal};
 use serde_json::json;
 use tempfile::NamedTempFile;
 
-use crate::cli_doctor::told_by;
+use crate::cli_doctor::output_of;
 use crate::support::children::Reaped as _;
 use crate::support::http_client::{get, send};
 use crate::support::program::{call, lakemill};
@@ -124,7 +124,7 @@ fn folder_is_served_by_one_process_at_a_time() {
     let data = home.path().join("data");
     let up = Up::start(&mut command(&data));
     let process = format!("(process {})", up.child.id());
-    call(&mut command(&data)).told(1, &["is used by another `lakemill up`", &process]);
+    call(&mut command(&data)).exits_with(1, &["is used by another `lakemill up`", &process]);
     Up::await_ready(&up.address());
     drop(up);
     Up::start(&mut command(&data)).end();
@@ -166,7 +166,7 @@ fn secrets_are_read_from_the_credentials_directory() {
     up.end();
     std::fs::write(credentials.join("SVC_ADMIN_PASSWORD_HASH"), "nonsense\n").unwrap();
     let told = call(command(&data).env("CREDENTIALS_DIRECTORY", &credentials));
-    assert!(!told.told(78, &["SVC_ADMIN_PASSWORD_HASH"]).stderr.contains("nonsense"));
+    assert!(!told.exits_with(78, &["SVC_ADMIN_PASSWORD_HASH"]).stderr.contains("nonsense"));
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn unseen_password_is_generated_again() {
     let port = taken.local_addr().unwrap().port().to_string();
     let mut failing = lakemill();
     failing.args(["up", "--worker-port", "0", "--port", &port, "--data"]).arg(&data);
-    let told = call(failing.env_remove("SVC_ADMIN_PASSWORD_HASH")).told(1, &[&port, "--port"]);
+    let told = call(failing.env_remove("SVC_ADMIN_PASSWORD_HASH")).exits_with(1, &[&port, "--port"]);
     assert!(!told.stdout.contains("password") && !told.stderr.contains("worker started"), "{told:?}");
     let up = Up::start(&mut command(&data));
     assert_eq!(up.log_in(&password(&up)), 200);
@@ -189,12 +189,12 @@ fn all_faults_are_reported_before_start() {
     let data = home.path().join("data");
     let mut wrong = command(&data);
     wrong.env("MAX_ATTEMPTS", "many").env("SVC_QUERY_TIMEOUT_MS", "1").env("SVC_BIND", "here").env("SVC_LOG", "info");
-    let told = call(&mut wrong).told(78, &["MAX_ATTEMPTS", "SVC_QUERY_TIMEOUT_MS", "3 environment variables"]);
+    let told = call(&mut wrong).exits_with(78, &["MAX_ATTEMPTS", "SVC_QUERY_TIMEOUT_MS", "3 environment variables"]);
     assert_eq!(told.stderr.matches("SVC_BIND").count(), 1, "what both services have is told once: {}", told.stderr);
     assert!(!told.stderr.contains("worker started") && told.stdout.is_empty(), "{}{}", told.stderr, told.stdout);
     // A prefix of an invalid hash.
     let weak = "$argon2id$v=19$m=4096,t=1,p=1$c2FsdHNhbHRzYWx0$aGFzaGhhc2hoYXNoaGFzaGhhc2hoYXNo";
-    let told = call(command(&data).env("SVC_ADMIN_PASSWORD_HASH", weak)).told(78, &["SVC_ADMIN_PASSWORD_HASH"]);
+    let told = call(command(&data).env("SVC_ADMIN_PASSWORD_HASH", weak)).exits_with(78, &["SVC_ADMIN_PASSWORD_HASH"]);
     assert!(!told.stderr.contains("worker started"), "{}", told.stderr);
     let up = Up::start(&mut command(&data));
     assert_eq!(up.log_in(&password(&up)), 200, "the password that nobody saw was made anew");
@@ -253,7 +253,7 @@ fn doctor_checks_the_ports_of_up() {
         let mut doctor = lakemill();
         // `up` ignores the port in the environment.
         doctor.env("PORT", "1").args(["doctor", "--json", "--data"]).arg(&data);
-        told_by(&mut doctor)
+        output_of(&mut doctor)
     };
     let found = doctor();
     assert_eq!(found.at("problem"), Vec::<&str>::new());

@@ -157,7 +157,7 @@ fn answer(
 }
 
 #[test]
-fn rule_is_installed_beside_others_and_repeatably() {
+fn rule_is_added_repeatably_and_others_are_kept() {
     let store = Store::new(Takes::All, FOREIGN);
     let ran = store.call(&["install", "--arn", ARN]).ok();
     let first = "objects created in `x-lake` under pipelines/ that end in .csv are reported to the queue arn:minio:sqs::lakemill:webhook\n";
@@ -189,16 +189,16 @@ fn topic_rule_is_used_if_the_store_requires_it() {
 #[test]
 fn rejected_or_lost_rule_is_reported() {
     let refuses = Store::new(Takes::RefusesAll, "");
-    refuses.call(&["install", "--arn", ARN]).told(
+    refuses.call(&["install", "--arn", ARN]).exits_with(
         1,
         &["rejects the rule both for a queue and for a topic", "expected another kind", "set SVC_RECONCILE_SECONDS"],
     );
     let forgets = Store::new(Takes::Nothing, "");
     forgets
         .call(&["install", "--arn", ARN])
-        .told(1, &["the store accepted the rule but does not return it", "set SVC_RECONCILE_SECONDS"]);
-    refuses.call(&["install", "--arn", "webhook"]).told(2, &["expected `arn:…`"]);
-    refuses.call(&["install"]).told(2, &["--arn"]);
+        .exits_with(1, &["the store accepted the rule but does not return it", "set SVC_RECONCILE_SECONDS"]);
+    refuses.call(&["install", "--arn", "webhook"]).exits_with(2, &["expected `arn:…`"]);
+    refuses.call(&["install"]).exits_with(2, &["--arn"]);
 }
 
 #[test]
@@ -206,8 +206,9 @@ fn removing_foreign_rules_requires_confirmation() {
     let store = Store::new(Takes::All, FOREIGN);
     store.call(&["install", "--arn", ARN]).ok();
     let before = store.rules();
-    let refused =
-        store.call(&["remove"]).told(1, &["`x-lake` also has a rule of another program: --yes removes all rules"]);
+    let refused = store
+        .call(&["remove"])
+        .exits_with(1, &["`x-lake` also has a rule of another program: --yes removes all rules"]);
     assert!(refused.stderr.contains("others  audit"), "{}", refused.stderr);
     assert_eq!(store.rules(), before);
     let ran = store.call(&["remove", "--yes"]).ok();
@@ -230,7 +231,7 @@ const CEPH_FOREIGN: &str = "<TopicConfiguration><Id>audit</Id><Topic>arn:aws:sns
                             <Event>s3:ObjectRemoved:*</Event></TopicConfiguration>";
 
 #[test]
-fn radosgws_rules_are_removed_by_its_own_request() {
+fn radosgw_rules_are_removed_by_its_extension() {
     let store = Store::new(Takes::Radosgw, "");
     store.call(&["install", "--arn", CEPH_ARN, "--compressed"]).ok();
     assert_eq!(rules_of(&store.rules()).count(), 3, "{}", store.rules());
@@ -262,7 +263,7 @@ fn another_target_replaces_our_rules_where_the_store_adds_rules() {
         assert_eq!(topics, ["arn:aws:sns:default::audit", arn]);
         assert!(rules.contains(CEPH_FOREIGN), "{rules}");
     }
-    store.call(&["remove"]).told(1, &["also has a rule of another program"]);
+    store.call(&["remove"]).exits_with(1, &["also has a rule of another program"]);
 }
 
 #[test]
@@ -285,7 +286,7 @@ fn overlapping_foreign_rules_are_listed() {
     let ran = store.call(&["install", "--arn", ARN]).ok();
     assert!(ran.stdout.contains("reported twice:\n  all  s3:ObjectCreated:Put  prefix *"), "{}", ran.stdout);
     let store = Store::new(Takes::NoOverlaps, wide);
-    store.call(&["install", "--arn", ARN]).told(1, &["Configurations overlap", "these overlap:\n  all  "]);
+    store.call(&["install", "--arn", ARN]).exits_with(1, &["Configurations overlap", "these overlap:\n  all  "]);
     assert!(store.rules().contains(wide) && !store.rules().contains("lakemill-"), "{}", store.rules());
 }
 
@@ -295,7 +296,7 @@ fn remaining_rules_are_listed_and_the_bucket_kept() {
     store.call(&["install", "--arn", ARN]).ok();
     let ran = store
         .call(&["remove"])
-        .told(1, &["rejected an empty configuration", "BucketNotEmpty", "still has\n  lakemill-csv"]);
+        .exits_with(1, &["rejected an empty configuration", "BucketNotEmpty", "still has\n  lakemill-csv"]);
     assert!(!ran.stdout.contains("has no rules: new files"), "{}", ran.stdout);
     assert_eq!(store.deleted_buckets.load(Ordering::SeqCst), 0, "an object was in the bucket meanwhile");
     assert_eq!(store.objects.load(Ordering::SeqCst), 0);
@@ -336,7 +337,9 @@ fn store_without_notifications_is_reported() {
         "{}",
         ran.stderr
     );
-    store.call(&["install", "--arn", ARN]).told(1, &["if the store has no notifications, set SVC_RECONCILE_SECONDS"]);
+    store
+        .call(&["install", "--arn", ARN])
+        .exits_with(1, &["if the store has no notifications, set SVC_RECONCILE_SECONDS"]);
 }
 
 #[test]

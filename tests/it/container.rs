@@ -83,7 +83,7 @@ fn left_out(path: &str) -> bool {
 }
 
 #[test]
-fn what_the_recipe_copies_is_there_and_not_left_out() {
+fn files_copied_by_the_recipe_exist_and_are_not_ignored() {
     let stages = stages(&read(RECIPE));
     assert_eq!(stages.len(), 3, "{stages:?}");
     let mut copied = 0;
@@ -123,7 +123,7 @@ fn is_made_by(stage: &Stage, source: &str) -> bool {
 }
 
 #[test]
-fn what_the_sources_take_in_is_part_of_the_build() {
+fn files_included_by_sources_are_in_the_build_context() {
     fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
         for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
             let path = entry.path();
@@ -174,7 +174,7 @@ fn library() -> PathBuf {
 }
 
 #[test]
-fn the_image_has_every_library_that_the_program_is_linked_to() {
+fn image_has_every_linked_library() {
     let stages = stages(&read(RECIPE));
     let last = stages.last().unwrap();
     let copied: BTreeMap<String, &str> = last
@@ -215,7 +215,7 @@ fn program_and_library_run_from_any_folder_and_not_apart() {
     let (copy, beside) = (home.path().join("bin/lakemill"), home.path().join("bin/libduckdb.so"));
     put(&program(), &copy);
     let version = || call(Command::new(&copy).arg("--version").env_clear());
-    version().told(127, &["error while loading shared libraries: libduckdb.so"]);
+    version().exits_with(127, &["error while loading shared libraries: libduckdb.so"]);
     for place in [home.path().join("lib/lakemill/libduckdb.so"), beside] {
         put(&library(), &place);
         assert_eq!(version().ok().stdout, format!("lakemill {}\n", env!("CARGO_PKG_VERSION")));

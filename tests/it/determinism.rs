@@ -8,7 +8,7 @@ use lakemill::domain::table_log::cuts::{Cut, CutTargets, cut_after, text_share};
 use crate::support::lake::{Dice, How, Lake, MIB, Seen, difference};
 
 /// Threads and memory to run every lake with, besides one thread with plenty of memory.
-const WAYS: [(usize, u64); 4] = [(1, MIB), (2, 4 * MIB), (3, 2 * MIB), (8, 8 * MIB)];
+const SETTINGS: [(usize, u64); 4] = [(1, MIB), (2, 4 * MIB), (3, 2 * MIB), (8, 8 * MIB)];
 
 /// Scratch usage observed in the runs with little memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,10 +23,10 @@ enum Spills {
 }
 
 fn check(mapping: &str, sources: &[(String, String)], expected_spills: Spills) -> Lake {
-    check_ways(mapping, sources, expected_spills, &WAYS)
+    check_settings(mapping, sources, expected_spills, &SETTINGS)
 }
 
-fn check_ways(mapping: &str, sources: &[(String, String)], expected_spills: Spills, ways: &[(usize, u64)]) -> Lake {
+fn check_settings(mapping: &str, sources: &[(String, String)], expected_spills: Spills, ways: &[(usize, u64)]) -> Lake {
     let lake = Lake::new(mapping);
     sources.iter().for_each(|(key, text)| lake.put(key, text));
     let result = lake.run(How::ROOMY).unwrap();
@@ -247,7 +247,7 @@ fn two_thousand_partitions() {
     let mapping = r#"{ "columns": [
         { "name": "p", "type": "int32" }, { "name": "n", "type": "int64" }, { "name": "s", "type": "string" } ],
         "partition_by": ["p"] }"#;
-    let lake = check_ways(mapping, &sources, Spills::Rows, &WAYS[..2]);
+    let lake = check_settings(mapping, &sources, Spills::Rows, &SETTINGS[..2]);
     assert_eq!(lake.warehouse().len(), 2_000);
 }
 
@@ -371,7 +371,7 @@ fn files_end_where_sources_say() {
                 "file_text_bytes": {}, "tail_text_bytes": {} }} }}"#,
             targets.file_text_bytes, targets.tail_text_bytes
         );
-        let lake = check_ways(&mapping, &sources, Spills::Nothing, &WAYS);
+        let lake = check_settings(&mapping, &sources, Spills::Nothing, &SETTINGS);
         let manifest = lake.manifest().unwrap();
         let mut several = 0;
         for partition in manifest.partitions() {

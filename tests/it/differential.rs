@@ -28,27 +28,27 @@ fn agrees(fuzzer: &str, count: u32, seconds: u32) {
 }
 
 #[test]
-fn dialects_are_read_as_an_independent_oracle_reads_them() {
+fn dialects_agree_with_an_independent_oracle() {
     agrees("dialects", 480, 15);
 }
 
 #[test]
-fn types_are_read_as_an_independent_oracle_reads_them() {
+fn types_agree_with_an_independent_oracle() {
     agrees("types", 400, 15);
 }
 
 #[test]
-fn formats_are_read_as_an_independent_oracle_reads_them() {
+fn formats_agree_with_an_independent_oracle() {
     agrees("formats", 400, 15);
 }
 
 #[test]
-fn bytes_are_the_same_wherever_chunks_end_and_as_an_independent_oracle_reads_them() {
+fn bytes_are_independent_of_chunks_and_agree_with_an_independent_oracle() {
     agrees("chunks", 240, 15);
 }
 
 #[test]
-fn cases_that_once_differed_are_read_as_the_oracle_reads_them() {
+fn former_differences_agree_with_the_oracle() {
     let Output { stdout, .. } =
         succeed("the comparison", script("replay.py").arg(in_package("tests/differential/kept")));
     let compared = String::from_utf8_lossy(&stdout).lines().count();
@@ -58,7 +58,7 @@ fn cases_that_once_differed_are_read_as_the_oracle_reads_them() {
 
 /// The comparison itself must be able to fail.
 #[test]
-fn faults_of_every_kind_are_noticed_by_the_oracle() {
+fn oracle_detects_faults_of_every_kind() {
     let output = script("mutations.py").output_reaped().expect("Python starts");
     let text = String::from_utf8_lossy(&output.stdout);
     let noticed = text.lines().filter(|line| line.contains(": noticed in ")).count();

@@ -25,7 +25,7 @@ fn csv(seed: u64, rows: u64) -> String {
 }
 
 #[test]
-fn an_output_without_room_fails_the_run_and_one_with_room_succeeds() {
+fn full_output_fails_the_run_and_freed_space_fixes_it() {
     let mut failed = 0;
     for write in 1..60 {
         let lake = Lake::new(MAPPING);
@@ -74,7 +74,7 @@ run "$LARGE"
 "#;
 
 #[test]
-fn a_disk_that_fills_while_a_run_converts_leaves_the_tables_as_they_were() {
+fn disk_full_during_conversion_leaves_tables_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     for (name, rows) in [("small", 2_000), ("large", 300_000)] {
         std::fs::create_dir(folder.path().join(name)).unwrap();

@@ -10,7 +10,7 @@ use lakemill::http::{GuardLimits, ServerOptions};
 use super::http_support::*;
 
 #[test]
-fn health_answers_beside_300_slow_clients() {
+fn health_responds_despite_300_slow_clients() {
     let server = start(GuardLimits::default());
     let mut slow: Vec<Client> = Vec::new();
     for _ in 0..300 {
@@ -103,7 +103,7 @@ fn health_responds_when_all_connections_and_handlers_are_taken() {
 
 /// A client that gets no CPU time between connecting and sending.
 #[test]
-fn clients_that_send_nothing_or_part_of_a_head_evict_no_client_that_sends_late() {
+fn idle_clients_do_not_evict_a_slow_sender() {
     let limits = GuardLimits {
         connections_max: 8,
         connections_per_address_max: 6,

@@ -179,7 +179,7 @@ fn errors_have_a_fixed_shape_without_internals() {
 }
 
 #[test]
-fn a_panic_is_a_500_and_the_service_lives() {
+fn panic_is_a_500_and_the_service_continues() {
     let server = running();
     let mut client = server.connect();
     client.send("GET /odd/panic HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -235,7 +235,7 @@ fn request_ids_are_echoed_if_well_formed() {
 }
 
 #[test]
-fn the_table_can_be_walked() {
+fn routes_can_be_listed() {
     let router = Router::new(routes());
     let upload = router.routes().iter().find(|route| route.pattern == "/upload").unwrap();
     assert_eq!(

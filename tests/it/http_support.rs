@@ -76,8 +76,8 @@ impl Service for Seen {
         let secret = Secret::new(TOKEN);
         let ok = match credential {
             Ask::Nothing => return Ok(Caller::Anonymous),
-            Ask::Token => credentials::bears(head, &secret),
-            Ask::Webhook => credentials::bears_webhook_secret(head, &secret),
+            Ask::Token => credentials::has_bearer(head, &secret),
+            Ask::Webhook => credentials::has_webhook_secret(head, &secret),
         };
         if ok { Ok(Caller::Secret) } else { Err(ApiError::of(ErrorCode::Unauthorized)) }
     }

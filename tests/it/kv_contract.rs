@@ -391,16 +391,16 @@ macro_rules! contract {
             no_pipelines_open_no_windows);
         contract!($fixture, changes:
             window_hands_its_keys_to_its_job,
-            event_without_keys_stands_for_all_keys,
+            event_without_keys_means_all_keys,
             keys_of_a_window_are_bounded,
             retries_and_takeovers_keep_the_keys,
             completed_job_leaves_no_keys,
             window_collects_while_its_pipeline_runs,
-            job_that_did_not_complete_makes_later_ones_look_at_all,
+            failed_job_makes_later_ones_check_all_keys,
             closed_window_is_made_up_for_unless_its_pipeline_is_gone,
             dropped_pipeline_leaves_no_keys,
-            window_of_an_older_version_looks_at_all,
-            lost_data_stands_for_all_keys,
+            window_of_an_older_version_checks_all_keys,
+            lost_data_means_all_keys,
             waiting_too_long_costs_the_keys_at_most,
             keys_racing_with_fires_reach_a_job);
         contract!($fixture, restoring:
@@ -427,7 +427,7 @@ macro_rules! contract {
             ipv6_networks_share_login_waits,
             all_addresses_share_a_short_login_wait,
             known_address_is_not_throttled_by_others,
-            successful_logins_are_no_failures);
+            successful_logins_do_not_count_as_failures);
         contract!($fixture, key_locks:
             name_lock_has_one_token_at_a_time,
             unlock_with_another_token_does_nothing,

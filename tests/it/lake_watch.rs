@@ -46,10 +46,10 @@ impl Watched {
     }
 
     /// Messages until each of these arrives, by its key or by a rescan.
-    fn until(&self, names: &[&str]) -> Told {
+    fn until(&self, names: &[&str]) -> Messages {
         let mut missing: BTreeSet<String> = names.iter().map(|name| key(name)).collect();
         let deadline = Instant::now() + DEADLINE;
-        let mut told = Told::default();
+        let mut told = Messages::default();
         while !missing.is_empty() {
             let change = self.changes.recv_deadline(deadline);
             match change.unwrap_or_else(|_| panic!("told {told:?}, but not {missing:?}")) {
@@ -92,7 +92,7 @@ impl Watched {
 }
 
 #[derive(Debug, Default)]
-struct Told {
+struct Messages {
     keys: BTreeSet<String>,
     rescans: u32,
 }

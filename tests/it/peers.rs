@@ -75,7 +75,7 @@ fn three_readers_agree_with_csvs_that_are_hard_to_read() {
 
 /// Collects how the test environment's readers read every type; `docs/readers.md` must match.
 #[test]
-fn readers_take_every_type_as_the_page_says() {
+fn readers_match_the_documented_support() {
     let scratch = tempfile::tempdir().expect("a folder");
     let python = python();
     let mut command = Command::new(&python);
@@ -87,7 +87,7 @@ fn readers_take_every_type_as_the_page_says() {
 
 /// The comparison itself must be able to fail.
 #[test]
-fn a_missing_file_is_noticed_by_every_reader() {
+fn every_reader_detects_a_missing_file() {
     let scratch = tempfile::tempdir().expect("a folder");
     let (config, lake) = nasty(scratch.path());
     let warehouse = run_pipeline(&config, &lake, scratch.path());

@@ -11,9 +11,9 @@ use std::time::Duration;
 use rustix::process::Signal;
 use ureq::Agent;
 
-use crate::support::beside::{Body, beside};
 use crate::support::browser::{Browser, RESPONSE_WAIT_MAX};
 use crate::support::children::Reaped as _;
+use crate::support::concurrent::{Body, with_background};
 use crate::support::redis_server::free_port;
 use crate::support::site::{Kind, Service, Site, await_that};
 
@@ -120,7 +120,7 @@ fn has_served(web: &Service, path: &str) -> bool {
     web.has_logged(&format!("\"path\":\"{path}\""))
 }
 
-fn restarts_are_not_noticed(start_proxy: fn(&Path, u16, [u16; 2]) -> Proxy) {
+fn restarts_cause_no_errors(start_proxy: fn(&Path, u16, [u16; 2]) -> Proxy) {
     let mut site = Site::new(Kind::Embedded);
     let url = format!("https://{HOST}");
     site.set("SVC_PUBLIC_URL", &url).set("SVC_TRUSTED_PROXIES", "127.0.0.1");
@@ -149,7 +149,7 @@ fn restarts_are_not_noticed(start_proxy: fn(&Path, u16, [u16; 2]) -> Proxy) {
     let asks = |number: usize, body: &Body| {
         let paths = ["/session", "/api/pipelines", "/livez", "/"];
         for path in (number..).map(|at| paths[at % paths.len()]) {
-            if !body.is_on() {
+            if !body.is_running() {
                 return;
             }
             ask(path);
@@ -157,7 +157,7 @@ fn restarts_are_not_noticed(start_proxy: fn(&Path, u16, [u16; 2]) -> Proxy) {
             std::thread::sleep(Duration::from_millis(2));
         }
     };
-    beside(CLIENTS, asks, || {
+    with_background(CLIENTS, asks, || {
         for _ in 0..ROUNDS {
             for (at, port) in ports.into_iter().enumerate() {
                 await_that("requests to be served", || has_served(&webs[at], "/session"));
@@ -175,17 +175,17 @@ fn restarts_are_not_noticed(start_proxy: fn(&Path, u16, [u16; 2]) -> Proxy) {
 }
 
 #[test]
-fn nginx_answers_no_request_with_an_error_while_its_web_services_restart() {
-    restarts_are_not_noticed(nginx);
+fn nginx_returns_no_errors_during_restarts() {
+    restarts_cause_no_errors(nginx);
 }
 
 #[test]
-fn haproxy_answers_no_request_with_an_error_while_its_web_services_restart() {
-    restarts_are_not_noticed(haproxy);
+fn haproxy_returns_no_errors_during_restarts() {
+    restarts_cause_no_errors(haproxy);
 }
 
 #[test]
-fn haproxy_takes_its_example_as_it_is() {
+fn haproxy_accepts_the_example_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let pem = folder.path().join("lakemill.pem");
     let mut openssl = Command::new("openssl");

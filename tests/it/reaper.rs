@@ -38,7 +38,7 @@ fn lives(pid: &str) -> bool {
 }
 
 #[test]
-fn nothing_is_left_of_a_test_process_that_is_killed() {
+fn killed_test_process_leaves_nothing() {
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join("its folder");
     std::fs::create_dir(&folder).unwrap();

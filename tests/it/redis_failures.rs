@@ -142,7 +142,7 @@ fn restarted_server_continues_with_its_data() {
 }
 
 #[test]
-fn data_loss_after_a_restart_is_noticed() {
+fn data_loss_after_a_restart_is_detected() {
     let server = RedisServer::start();
     let kv = server.kv();
     assert!(!kv.is_initialized().unwrap(), "a new server");
@@ -162,7 +162,7 @@ fn data_loss_after_a_restart_is_noticed() {
 }
 
 #[test]
-fn data_loss_is_noticed_despite_mark_initialized() {
+fn data_loss_is_detected_despite_mark_initialized() {
     let server = RedisServer::start();
     let kv = server.kv();
     assert!(!kv.is_initialized().unwrap());

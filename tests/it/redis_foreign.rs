@@ -372,7 +372,7 @@ fn enqueue_later(pipeline: &str) -> Job {
 }
 
 #[test]
-fn changed_keys_of_another_type_stand_for_all() {
+fn changed_keys_of_another_type_mean_all_keys() {
     let (server, kv) = with_server();
     let of_window = keys::window_changes(&slug("trips"));
     for words in [["SET", &of_window, "x"], ["LPUSH", &of_window, "x"]] {

@@ -14,7 +14,7 @@ use lakemill::ports::jobs::{
 use lakemill::ports::schedule::{CloseReason, Cursor, Schedule};
 use lakemill::runtime::Clock;
 
-use crate::support::beside;
+use crate::support::concurrent;
 use crate::support::moved_clock::MovedClock;
 use crate::support::redis_server::RedisServer;
 
@@ -56,7 +56,7 @@ fn start(kv: &RedisKv, consumer: &str, entry: &Entry) -> StartOutcome {
 
 /// Runs `race` on as many threads at once, each with a handle of its own.
 fn all_at_once<T: Send>(open: impl Fn() -> RedisKv, race: impl Fn(usize, &RedisKv) -> T + Sync) -> Vec<T> {
-    beside::race(RACERS, open, race)
+    concurrent::race(RACERS, open, race)
 }
 
 #[test]

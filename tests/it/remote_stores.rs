@@ -43,7 +43,7 @@ fn counts(lake: &Lake) -> BTreeMap<&'static str, Counts> {
     [("pipelines", of(Bucket::Pipelines)), ("lake", of(Bucket::Lake)), ("warehouse", of(Bucket::Warehouse))].into()
 }
 
-fn assert_same_as_near_by(far: &Lake) {
+fn assert_same_as_local(far: &Lake) {
     let near = far.fresh();
     near.run(how()).unwrap();
     assert_eq!(difference(&near.warehouse(), &far.warehouse()), None);
@@ -55,7 +55,7 @@ fn small_sources_are_fetched_by_many_parallel_requests() {
         let lake = lake(200).far_away(64);
         lake.run(How::new(threads, 64 * MIB)).unwrap();
         assert_eq!(lake.store.most_at_once(), 64);
-        assert_same_as_near_by(&lake);
+        assert_same_as_local(&lake);
     }
 }
 
@@ -70,7 +70,7 @@ fn large_source_is_fetched_in_parallel_parts() {
     // As many parts of half a MiB as fit into the memory of this run.
     assert_eq!(lake.store.most_at_once(), 8);
     assert_eq!(lake.store.counts(Bucket::Lake).gets, size.div_ceil(MIB / 2) + 1);
-    assert_same_as_near_by(&lake);
+    assert_same_as_local(&lake);
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn requests_of_a_second_run_are_independent_of_unchanged_sources() {
         lake.put(&name(7), csv(7, 99));
         lake.store.reset_counts();
         lake.run(how()).unwrap();
-        assert_same_as_near_by(&lake);
+        assert_same_as_local(&lake);
         found.push((nothing, counts(&lake)));
     }
     assert_eq!(found[0], found[1]);
@@ -125,11 +125,11 @@ fn remote_sources_give_the_same_bytes_as_local_ones() {
         }
         let lake = lake.far_away(1);
         lake.run(How::new(2, memory * MIB)).unwrap();
-        assert_same_as_near_by(&lake);
+        assert_same_as_local(&lake);
         lake.put(&name(3), csv(1, 150_000));
         lake.remove(&name(4));
         lake.run(How::new(3, memory * MIB)).unwrap();
-        assert_same_as_near_by(&lake);
+        assert_same_as_local(&lake);
     }
 }
 
@@ -143,7 +143,7 @@ fn empty_remote_source_has_no_rows() {
     let rows: Vec<_> =
         result.tables["t"].sources.iter().map(|source| (source.rows_read, source.note.is_some())).collect();
     assert_eq!(rows, [(0, true), (3, false)]);
-    assert_same_as_near_by(&lake);
+    assert_same_as_local(&lake);
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn source_changed_between_parts_is_planned_again() {
         });
         lake.run(how()).unwrap();
         assert!(lake.manifest().unwrap().partitions().contains("p=p2"), "{get}");
-        assert_same_as_near_by(&lake);
+        assert_same_as_local(&lake);
     }
 }
 
@@ -190,7 +190,7 @@ fn failed_part_fails_the_run_with_the_store_error() {
         assert_eq!(failure.error.path.as_deref(), Some("pipelines/x/a.csv"));
         assert_eq!(lake.store.written(), [""; 0]);
         lake.run(how()).unwrap();
-        assert_same_as_near_by(&lake);
+        assert_same_as_local(&lake);
     }
 }
 
@@ -208,7 +208,7 @@ fn failed_parallel_write_publishes_nothing_and_the_next_run_all() {
     assert_eq!(lake.manifest(), None);
     lake.run(how()).unwrap();
     assert_eq!(lake.store.list(Bucket::Warehouse, &lake.key("t/"), None, None, 1_000).unwrap().objects.len(), 100);
-    assert_same_as_near_by(&lake);
+    assert_same_as_local(&lake);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use lakemill::adapters::s3::{Conditions, S3Options, S3Store};
 use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{Bucket, ETag, Precondition, StoreError, StoreResult, WriteOptions};
 
-use crate::support::beside;
+use crate::support::concurrent;
 use crate::support::http_proxy::{Act, HttpProxy, Passing};
 use crate::support::key_locks::TestLocks;
 use crate::support::s3_server::{moto, s3s_fs};
@@ -132,9 +132,9 @@ fn probe_tolerates_lost_responses() {
     }
 }
 
-/// Like [`beside::race`], each thread with its own store.
+/// Like [`concurrent::race`], each thread with its own store.
 fn race<T: Send>(options: &S3Options, act: impl Fn(usize, &S3Store) -> T + Sync) -> Vec<T> {
-    beside::race(RACERS, || S3Store::open(options.clone()).unwrap(), act)
+    concurrent::race(RACERS, || S3Store::open(options.clone()).unwrap(), act)
 }
 
 #[test]

@@ -133,7 +133,7 @@ fn evaluator_continues_after_row_errors() {
 }
 
 #[test]
-fn a_caught_error_stays_caught_when_used_twice() {
+fn caught_error_stays_caught_when_used_twice() {
     let sql = "CASE WHEN TRY(CAST(s AS BIGINT)) IS NULL THEN -1 ELSE TRY(CAST(s AS BIGINT)) END";
     let set =
         set(&[("s", "string")], &[("a", "int64", sql), ("b", "int64", "coalesce(TRY(CAST(s AS BIGINT)), 0)")], &[]);
@@ -208,7 +208,7 @@ fn every_function_on_the_list_exists_and_is_consistent() {
 }
 
 #[test]
-fn the_version_names_the_engine() {
+fn version_includes_the_engine() {
     let version = SQL.version().unwrap();
     assert_eq!(version, "duckdb v1.5.6");
     assert_eq!(version, lakemill::sql::sandbox::child::DuckExpressions::default().version().unwrap());

@@ -339,7 +339,7 @@ fn refusal(path: &Path) -> KvError {
 }
 
 #[test]
-fn windows_of_version_3_look_at_all_keys() {
+fn windows_of_version_3_check_all_keys() {
     let backend = SqliteBackend::new();
     drop(backend.sqlite().extend_windows(&[slug("trips")]).unwrap());
     backend.raw().execute_batch("DROP TABLE changed_keys; DROP TABLE change_sets; PRAGMA user_version = 3").unwrap();

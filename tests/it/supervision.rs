@@ -206,7 +206,7 @@ fn unavailable_dependencies_do_not_stop_watchdog_notifications() {
     workers.is_fed();
     webs.is_fed();
     redis.start_again();
-    site.mend_store();
+    site.restore_store();
     site.pipeline("p", &json!({}));
     site.put("p", "in/x.csv", "a,b\nx,1\n");
     assert_eq!(site.await_end(&site.enqueue("p")).status, JobStatus::Completed, "it is the same worker that goes on");

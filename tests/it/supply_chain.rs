@@ -80,7 +80,7 @@ fn is_good(expression: &str) -> bool {
 }
 
 #[test]
-fn crates_come_from_the_registry_and_are_those_that_the_lock_file_names() {
+fn crates_come_from_the_registry_and_match_the_lock_file() {
     let lock = std::fs::read_to_string(root().join("Cargo.lock")).unwrap();
     let found = packages();
     assert!(found.len() > 100, "{}", found.len());
@@ -94,7 +94,7 @@ fn crates_come_from_the_registry_and_are_those_that_the_lock_file_names() {
 }
 
 #[test]
-fn licences_of_crates_and_of_the_browser_s_code_may_be_used() {
+fn licences_are_permitted() {
     let bad = |name: String, licence: &str| (!is_good(licence)).then(|| format!("{name}: {licence}"));
     let of_crate = |package: &Value| bad(name(package), package["license"].as_str().unwrap_or("none told"));
     let of_module =
@@ -113,7 +113,7 @@ fn licences_of_crates_and_of_the_browser_s_code_may_be_used() {
 }
 
 #[test]
-fn nothing_is_there_that_was_decided_against() {
+fn excluded_packages_are_absent() {
     let names: BTreeSet<String> = packages().iter().map(|p| p["name"].as_str().unwrap().to_owned()).collect();
     for (name, instead) in BANNED {
         assert!(
@@ -135,7 +135,7 @@ fn modules() -> Vec<(String, Value)> {
 }
 
 #[test]
-fn modules_of_npm_are_known_by_their_hash_and_by_no_host() {
+fn npm_packages_have_a_hash_and_no_host() {
     let found = modules();
     assert!(found.len() > 50, "{}", found.len());
     for (name, entry) in found {
@@ -154,7 +154,7 @@ fn index() -> Option<PathBuf> {
 }
 
 /// The registry's entry of that version, as of cargo's last update.
-fn told_of(index: &Path, package: &Value) -> Option<Value> {
+fn index_entry(index: &Path, package: &Value) -> Option<Value> {
     let name = package["name"].as_str()?.to_lowercase();
     let folder = match name.len() {
         1 | 2 => name.len().to_string(),
@@ -168,10 +168,10 @@ fn told_of(index: &Path, package: &Value) -> Option<Value> {
 }
 
 #[test]
-fn no_crate_was_withdrawn_as_far_as_the_registry_told() {
+fn no_crate_is_yanked() {
     // Without cargo's index cache (with vendored crates, say) nothing is known.
     let Some(index) = index() else { return };
-    let told: Vec<Value> = packages().iter().filter_map(|package| told_of(&index, package)).collect();
+    let told: Vec<Value> = packages().iter().filter_map(|package| index_entry(&index, package)).collect();
     let yanked: Vec<String> = told
         .iter()
         .filter(|line| line["yanked"] == true)
@@ -185,7 +185,7 @@ fn no_crate_was_withdrawn_as_far_as_the_registry_told() {
 }
 
 #[test]
-fn expressions_of_licences_are_judged_by_what_may_be_chosen() {
+fn licence_expressions_allow_a_choice() {
     for good in ["MIT", "MIT/GPL-3.0", "GPL-2.0 OR Apache-2.0", "(MIT OR Apache-2.0) AND Unicode-3.0", "MPL-2.0"] {
         assert!(is_good(good), "{good}");
     }

@@ -306,7 +306,7 @@ fn read_whole(store: &dyn ObjectStore) -> u64 {
 
 /// `LAKEMILL_TEST_PUBLISHES` sets the number of publishes.
 #[test]
-fn reader_beside_publishes_sees_each_table_whole() {
+fn reader_during_publishes_sees_each_table_complete() {
     let publishes = std::env::var("LAKEMILL_TEST_PUBLISHES").map_or(60, |text| text.parse().unwrap());
     let folder = quick_folder();
     let stores: [Arc<dyn ObjectStore>; 2] =

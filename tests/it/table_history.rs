@@ -101,7 +101,7 @@ fn earlier_versions_are_readable_until_their_time_is_over() {
 }
 
 #[test]
-fn file_that_comes_again_stays_for_earlier_versions() {
+fn recreated_file_stays_for_earlier_versions() {
     let world = world(&[("a.csv", "p,1\n"), ("b.csv", "q,1\n")]);
     change(&world, &[("a.csv", "p,2\n")]);
     change(&world, &[("a.csv", "p,1\n")]);

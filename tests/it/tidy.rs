@@ -94,7 +94,7 @@ fn rank(layer: &str) -> Option<u8> {
     RANKS.iter().find(|(name, _)| *name == layer).map(|(_, rank)| *rank)
 }
 
-fn imports_go_down(file: &Source) -> Vec<String> {
+fn upward_imports(file: &Source) -> Vec<String> {
     let Some(layer) = file.layer() else { return Vec::new() };
     let Some(own) = rank(layer) else {
         return vec![file.offence(0, format!("`{layer}` is not a layer that the ranks know"))];
@@ -124,7 +124,7 @@ fn forbid(file: &Source, code: &str, words: &[&str], why: &str) -> Vec<String> {
     found.into_iter().map(|(at, word)| file.offence(at, format!("`{word}`: {why}"))).collect()
 }
 
-fn only_config_and_bin_read_the_environment(file: &Source) -> Vec<String> {
+fn environment_reads(file: &Source) -> Vec<String> {
     if matches!(file.layer(), Some("config" | "bin")) {
         return Vec::new();
     }
@@ -132,7 +132,7 @@ fn only_config_and_bin_read_the_environment(file: &Source) -> Vec<String> {
     forbid(file, &file.product, &words, "only `config` and `bin` touch the environment")
 }
 
-fn only_a_clock_adapter_tells_the_time(file: &Source) -> Vec<String> {
+fn clock_reads(file: &Source) -> Vec<String> {
     if file.path == "src/runtime/clock.rs" {
         return Vec::new();
     }
@@ -140,7 +140,7 @@ fn only_a_clock_adapter_tells_the_time(file: &Source) -> Vec<String> {
     forbid(file, &file.product, &words, "only `runtime/clock.rs` tells the time")
 }
 
-fn unsafe_stands_where_it_is_proved(file: &Source) -> Vec<String> {
+fn unlisted_unsafe(file: &Source) -> Vec<String> {
     if UNSAFE_FILES.contains(&file.path.as_str()) {
         return Vec::new();
     }
@@ -150,7 +150,7 @@ fn unsafe_stands_where_it_is_proved(file: &Source) -> Vec<String> {
 /// The folder whose code runs in child processes.
 const CHILD: &str = "src/sql/sandbox/child/";
 
-fn duckdb_stays_in_children(file: &Source) -> Vec<String> {
+fn duckdb_outside_children(file: &Source) -> Vec<String> {
     if file.path.starts_with(CHILD) {
         return Vec::new();
     }
@@ -167,7 +167,7 @@ fn duckdb_stays_in_children(file: &Source) -> Vec<String> {
     offences
 }
 
-fn lints_are_expected_not_allowed(file: &Source) -> Vec<String> {
+fn allowed_lints(file: &Source) -> Vec<String> {
     let squeezed = ["#[allow(", "#![allow("];
     let mut offences = forbid(file, &file.code, &squeezed, "write `#[expect(…, reason = \"…\")]`");
     for (at, _) in file.code.match_indices("cfg_attr(") {
@@ -179,18 +179,18 @@ fn lints_are_expected_not_allowed(file: &Source) -> Vec<String> {
     offences
 }
 
-fn nothing_is_left_for_later(file: &Source) -> Vec<String> {
+fn todo_macros(file: &Source) -> Vec<String> {
     forbid(file, &file.code, &["todo!", "dbg!", "unimplemented!"], "must not be left in the code")
 }
 
-fn only_the_cli_prints(file: &Source) -> Vec<String> {
+fn prints_outside_cli(file: &Source) -> Vec<String> {
     if matches!(file.layer(), None | Some("cli" | "bin")) {
         return Vec::new();
     }
     forbid(file, &file.product, &["println!", "print!", "eprintln!", "eprint!"], "only `cli` prints")
 }
 
-fn no_path_of_one_machine(file: &Source) -> Vec<String> {
+fn machine_paths(file: &Source) -> Vec<String> {
     // Written in pieces, so that this file has no violation.
     let places = [concat!("/ro", "ot"), concat!("/ho", "me/"), concat!("/wo", "rk/"), concat!("/Us", "ers/")];
     let mut offences = Vec::new();
@@ -208,7 +208,7 @@ fn no_path_of_one_machine(file: &Source) -> Vec<String> {
     offences
 }
 
-fn files_are_about_one_thing(file: &Source) -> Vec<String> {
+fn long_files(file: &Source) -> Vec<String> {
     let lines = file.text.lines().count();
     let listed = LONG_FILES.iter().any(|(path, _)| *path == file.path);
     match (lines > LINES_MAX, listed) {
@@ -220,7 +220,7 @@ fn files_are_about_one_thing(file: &Source) -> Vec<String> {
     }
 }
 
-fn tests_start_processes_that_end_with_them(file: &Source) -> Vec<String> {
+fn unreaped_processes(file: &Source) -> Vec<String> {
     if KEEPERS.contains(&file.path.as_str()) {
         return Vec::new();
     }
@@ -256,7 +256,7 @@ fn loops(code: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 /// A loop that polls: by sleeping, or by checking a flag that others set.
-fn waits_of_tests_end(file: &Source) -> Vec<String> {
+fn unbounded_loops(file: &Source) -> Vec<String> {
     let waits = |text: &str| {
         let head = text.split('{').next().unwrap_or_default();
         ["sleep(", "yield_now("].iter().any(|call| text.contains(call)) || head.contains(".load(")
@@ -271,8 +271,8 @@ fn waits_of_tests_end(file: &Source) -> Vec<String> {
         return Vec::new();
     }
     let endless = loops(&file.code).filter(|(_, text)| waits(text) && !ends(text));
-    let why = "a loop that waits without a deadline: compare `Instant::now()`, or use `support::beside` for one that \
-               runs beside an assertion";
+    let why = "a loop that waits without a deadline: compare `Instant::now()`, or use `support::concurrent` for one that \
+               runs during an assertion";
     endless.map(|(at, _)| file.offence(at, why)).collect()
 }
 
@@ -337,11 +337,11 @@ fn assert_none(files: &[Source], rule: fn(&Source) -> Vec<String>) {
 
 #[test]
 fn imports_go_down_only() {
-    assert_none(&product_files(), imports_go_down);
+    assert_none(&product_files(), upward_imports);
 }
 
 #[test]
-fn files_of_a_layer_import_each_other_one_way() {
+fn layers_have_no_import_cycles() {
     let files = files_under("src", &["rs"]);
     let paths: Vec<(&str, &str)> =
         files.iter().filter_map(|file| Some((file.path.strip_prefix("src/")?, file.product.as_str()))).collect();
@@ -358,58 +358,58 @@ fn source_files_are_modules() {
 }
 
 #[test]
-fn the_environment_is_read_in_config_and_bin_alone() {
-    assert_none(&product_files(), only_config_and_bin_read_the_environment);
+fn only_config_and_bin_read_the_environment() {
+    assert_none(&product_files(), environment_reads);
 }
 
 #[test]
-fn duckdb_is_opened_in_child_processes_alone() {
-    assert_none(&product_files(), duckdb_stays_in_children);
+fn only_child_processes_open_duckdb() {
+    assert_none(&product_files(), duckdb_outside_children);
 }
 
 #[test]
-fn the_time_is_told_by_a_clock_adapter_alone() {
-    assert_none(&product_files(), only_a_clock_adapter_tells_the_time);
+fn only_clocks_read_the_time() {
+    assert_none(&product_files(), clock_reads);
 }
 
 #[test]
-fn unsafe_code_is_where_it_is_listed() {
+fn unsafe_code_is_in_listed_files() {
     let mut files = product_files();
     files.extend(files_under("tests", &["rs"]));
-    assert_none(&files, unsafe_stands_where_it_is_proved);
+    assert_none(&files, unlisted_unsafe);
 }
 
 #[test]
 fn processes_of_tests_end_with_them() {
-    assert_none(&files_under("tests/it", &["rs"]), tests_start_processes_that_end_with_them);
+    assert_none(&files_under("tests/it", &["rs"]), unreaped_processes);
 }
 
 #[test]
-fn loops_of_tests_that_wait_end() {
-    assert_none(&files_under("tests/it", &["rs"]), waits_of_tests_end);
+fn polling_loops_of_tests_have_a_deadline() {
+    assert_none(&files_under("tests/it", &["rs"]), unbounded_loops);
 }
 
 #[test]
-fn lints_are_never_just_allowed() {
+fn lints_are_expected_not_allowed() {
     let mut files = product_files();
     files.extend(files_under("tests", &["rs"]));
-    assert_none(&files, lints_are_expected_not_allowed);
+    assert_none(&files, allowed_lints);
 }
 
 #[test]
-fn no_macro_says_later() {
+fn no_todo_macro_is_left() {
     let mut files = product_files();
     files.extend(files_under("tests", &["rs"]));
-    assert_none(&files, nothing_is_left_for_later);
+    assert_none(&files, todo_macros);
 }
 
 #[test]
-fn printing_is_left_to_the_cli() {
-    assert_none(&product_files(), only_the_cli_prints);
+fn only_the_cli_prints() {
+    assert_none(&product_files(), prints_outside_cli);
 }
 
 #[test]
-fn no_file_names_a_place_on_one_machine() {
+fn no_file_contains_a_machine_path() {
     let mut files = product_files();
     for folder in ["tests", "scripts", ".ci", "testdata", "docs"] {
         files.extend(files_under(folder, &["rs", "py", "sh", "md", "json", "txt", "toml", ""]));
@@ -418,7 +418,7 @@ fn no_file_names_a_place_on_one_machine() {
         let text = std::fs::read_to_string(root().join(name)).expect("the file is there");
         files.push(Source::new(name, &text));
     }
-    assert_none(&files, no_path_of_one_machine);
+    assert_none(&files, machine_paths);
 }
 
 #[test]
@@ -427,10 +427,10 @@ fn source_files_stay_short() {
     for (path, reason) in LONG_FILES {
         assert!(!reason.is_empty() && files.iter().any(|f| f.path == *path), "`{path}` is there, with a reason");
     }
-    assert_none(&files, files_are_about_one_thing);
+    assert_none(&files, long_files);
 }
 
-mod the_rules_themselves {
+mod rules {
     use super::*;
 
     fn check(rule: fn(&Source) -> Vec<String>, path: &str, text: &str, expected_lines: &[usize]) {
@@ -441,8 +441,8 @@ mod the_rules_themselves {
     }
 
     #[test]
-    fn imports_upwards_and_sideways_are_found() {
-        let r = imports_go_down;
+    fn upward_and_sibling_imports_are_found() {
+        let r = upward_imports;
         check(r, "src/domain/job.rs", "use crate::domain::name;\nuse crate::runtime::Clock;\n", &[2]);
         check(r, "src/engine/mod.rs", "use crate::{domain::name, ports, adapters::fs::Store};\n", &[1]);
         check(r, "src/engine/mod.rs", "use crate::{\n    domain::{a, b},\n    sql::X,\n    cli,\n};\n", &[3, 4]);
@@ -492,7 +492,7 @@ mod the_rules_themselves {
 
     #[test]
     fn comments_strings_and_tests_import_nothing() {
-        let r = imports_go_down;
+        let r = upward_imports;
         check(r, "src/domain/a.rs", "//! See [`crate::engine`].\n/* crate::cli /* nested */ crate::cli */\n", &[]);
         check(r, "src/domain/a.rs", "const A: &str = \"crate::cli\"; const B: &str = r#\"crate::\"cli\"#;\n", &[]);
         check(r, "src/domain/a.rs", "const A: char = '\"'; use crate::cli; const B: char = '\"';\n", &[1]);
@@ -505,7 +505,7 @@ mod the_rules_themselves {
 
     #[test]
     fn reading_the_environment_is_found_outside_config() {
-        let r = only_config_and_bin_read_the_environment;
+        let r = environment_reads;
         check(r, "src/engine/a.rs", "fn f() {\n    std::env::var(\"X\");\n    std::env::var_os(\"X\");\n}\n", &[2, 3]);
         check(r, "src/engine/a.rs", "use std::env;\nfn f() { env :: vars(); }\n", &[2]);
         check(r, "src/config/a.rs", "fn f() { std::env::var(\"X\"); }\n", &[]);
@@ -513,8 +513,8 @@ mod the_rules_themselves {
     }
 
     #[test]
-    fn telling_the_time_is_found_outside_a_clock() {
-        let r = only_a_clock_adapter_tells_the_time;
+    fn clock_reads_outside_of_clocks_are_found() {
+        let r = clock_reads;
         check(r, "src/engine/a.rs", "fn f() { chrono::Utc::now(); }\nfn g() { SystemTime::now(); }\n", &[1, 2]);
         check(r, "src/runtime/clock.rs", "impl Clock for System { fn now() { Utc::now() } }\n", &[]);
         check(r, "src/adapters/fs/a.rs", "fn f() { Utc::now(); }\n", &[1]);
@@ -528,7 +528,7 @@ mod the_rules_themselves {
 
     #[test]
     fn duckdb_is_found_outside_children() {
-        let r = duckdb_stays_in_children;
+        let r = duckdb_outside_children;
         check(r, "src/engine/a.rs", "use duckdb::Connection;\n", &[1]);
         check(r, "src/web/a.rs", "fn f() { crate::sql::sandbox::child::DuckExpressions::default(); }\n", &[1]);
         check(r, "src/sql/sandbox/child/a.rs", "use duckdb::Connection;\n", &[]);
@@ -536,8 +536,8 @@ mod the_rules_themselves {
     }
 
     #[test]
-    fn unsafe_is_found_as_a_word() {
-        let r = unsafe_stands_where_it_is_proved;
+    fn unsafe_is_found_as_a_whole_word() {
+        let r = unlisted_unsafe;
         check(r, "src/a.rs", "#![forbid(unsafe_op_in_unsafe_fn)]\n// unsafe\nfn f() { unsafe { g() } }\n", &[3]);
         check(r, "src/a.rs", "#[cfg(test)]\nmod tests { unsafe fn f() {} }\n", &[2]);
         check(r, UNSAFE_FILES[0], "unsafe fn f() {}\n", &[]);
@@ -545,7 +545,7 @@ mod the_rules_themselves {
 
     #[test]
     fn processes_that_may_outlive_a_test_are_found() {
-        let r = tests_start_processes_that_end_with_them;
+        let r = unreaped_processes;
         let text = "fn f() {\n    c.spawn().unwrap();\n    c\n        .output()\n        .unwrap();\n    c.spawn_reaped();\n}\n";
         check(r, "tests/it/a.rs", text, &[2, 4]);
         check(
@@ -560,7 +560,7 @@ mod the_rules_themselves {
 
     #[test]
     fn loops_without_a_deadline_are_found() {
-        let r = waits_of_tests_end;
+        let r = unbounded_loops;
         check(r, "tests/it/a.rs", "fn f() {\n    loop {\n        if x { sleep(y); }\n    }\n}\n", &[2]);
         check(r, "tests/it/a.rs", "fn f() {\n    while !stop.load(O) {\n        g();\n    }\n}\n", &[2]);
         check(r, "tests/it/a.rs", "fn f() { loop { assert!(Instant::now() < until); sleep(y); } }\n", &[]);
@@ -569,29 +569,29 @@ mod the_rules_themselves {
 
     #[test]
     fn allowed_lints_are_found() {
-        let r = lints_are_expected_not_allowed;
+        let r = allowed_lints;
         check(r, "src/a.rs", "#![allow(x)]\n#[ allow (y)]\n#[expect(z, reason = \"w\")]\n", &[1, 2]);
         check(r, "src/a.rs", "#[cfg_attr(test, allow(x))]\nfn allow() {}\n", &[1]);
     }
 
     #[test]
     fn leftovers_and_prints_are_found() {
-        check(nothing_is_left_for_later, "src/a.rs", "fn f() { todo!() }\nfn g() { dbg!(1); }\n", &[1, 2]);
-        check(nothing_is_left_for_later, "src/a.rs", "fn todo() { my_todo!() }\n", &[]);
-        check(only_the_cli_prints, "src/engine/a.rs", "fn f() { println!(); }\nfn g() { eprint!(\"\"); }\n", &[1, 2]);
-        check(only_the_cli_prints, "src/cli/a.rs", "fn f() { println!(); }\n", &[]);
+        check(todo_macros, "src/a.rs", "fn f() { todo!() }\nfn g() { dbg!(1); }\n", &[1, 2]);
+        check(todo_macros, "src/a.rs", "fn todo() { my_todo!() }\n", &[]);
+        check(prints_outside_cli, "src/engine/a.rs", "fn f() { println!(); }\nfn g() { eprint!(\"\"); }\n", &[1, 2]);
+        check(prints_outside_cli, "src/cli/a.rs", "fn f() { println!(); }\n", &[]);
     }
 
     #[test]
     fn places_on_one_machine_are_found_in_comments_too() {
-        let r = no_path_of_one_machine;
+        let r = machine_paths;
         check(r, "src/a.rs", concat!("// see /ro", "ot/x\nlet a = \"/ho", "me/me\";\n"), &[1, 2]);
         check(r, "src/a.rs", concat!("// see tests/ro", "ot, a/wo", "rk/b and $HOME/ho", "me/x\n"), &[]);
     }
 
     #[test]
     fn long_files_are_found() {
-        check(files_are_about_one_thing, "src/a.rs", &"\n".repeat(600), &[]);
-        check(files_are_about_one_thing, "src/a.rs", &"\n".repeat(601), &[601]);
+        check(long_files, "src/a.rs", &"\n".repeat(600), &[]);
+        check(long_files, "src/a.rs", &"\n".repeat(601), &[601]);
     }
 }

@@ -78,7 +78,7 @@ fn repair(site: &Site) -> Ran {
 }
 
 #[test]
-fn lost_files_are_found_and_made_again_and_unknown_ones_deleted() {
+fn lost_files_are_rebuilt_and_unknown_ones_deleted() {
     for kind in KINDS {
         let site = site(kind);
         let ran = verify(&site, &[]).ok();
@@ -123,7 +123,7 @@ fn lost_files_are_found_and_made_again_and_unknown_ones_deleted() {
 }
 
 #[test]
-fn table_with_a_lost_shard_is_made_anew() {
+fn table_with_a_lost_shard_is_rebuilt() {
     for kind in KINDS {
         let site = site(kind);
         let sound = table(&site);
@@ -144,7 +144,7 @@ fn table_with_a_lost_shard_is_made_anew() {
 
 /// A run that finds a lost shard rebuilds the table.
 #[test]
-fn run_makes_a_table_with_a_lost_shard_anew() {
+fn run_rebuilds_a_table_with_a_lost_shard() {
     let site = site(Kind::Embedded);
     let _worker = site.worker();
     for n in 0..4 {
@@ -160,11 +160,11 @@ fn run_makes_a_table_with_a_lost_shard_anew() {
 fn repair_waits_for_no_run_and_unknown_pipelines_are_reported() {
     let site = site(Kind::Embedded);
     let lock = site.kv.lock_pipeline(&slug("trips"), Duration::from_secs(60), 0).unwrap().unwrap();
-    verify(&site, &["--repair"]).told(1, &["`trips`", "run in progress"]);
+    verify(&site, &["--repair"]).exits_with(1, &["`trips`", "run in progress"]);
     verify(&site, &[]).ok();
     site.kv.release(&lock).unwrap();
     verify(&site, &["--repair"]).ok();
     let mut command = lakemill();
     command.args(["verify", "trip"]).envs(site.env());
-    call(&mut command).told(1, &["no pipeline `trip`", "`trips`"]);
+    call(&mut command).exits_with(1, &["no pipeline `trip`", "`trips`"]);
 }

@@ -85,7 +85,7 @@ fn both(zone: &str) -> Value {
 }
 
 #[test]
-fn a_cell_and_an_expression_agree_where_releases_of_the_database_differ_and_after_2100() {
+fn cells_and_expressions_agree_on_recent_changes_and_after_2100() {
     for (zone, local, utc) in [
         // No further transitions since 2026.
         ("America/Vancouver", "2026-11-15 12:00:00", "2026-11-15T19:00:00Z"),

@@ -423,7 +423,7 @@ fn missing_bucket_is_reported_and_never_created() {
 }
 
 #[test]
-fn empty_folders_are_no_objects_and_block_nothing() {
+fn empty_folders_are_not_objects_and_do_not_block_keys() {
     let place = Place::new();
     fs::create_dir_all(place.path("lake/k/left/over")).unwrap();
     let page = place.store.list(LAKE, "", Some('/'), None, 10).unwrap();
@@ -515,7 +515,7 @@ fn invalid_token_is_rejected() {
 }
 
 #[test]
-fn only_own_files_are_linked_since_others_may_change_in_place() {
+fn only_own_files_are_linked() {
     let root = tempfile::tempdir().unwrap();
     let store = FsStore::create(root.path()).unwrap();
     let tag = |key: &str| store.head(WAREHOUSE, key).unwrap().unwrap().etag.unwrap();

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn entry_without_content_is_none_and_an_invalid_reply_malformed() {
+    fn deleted_entry_is_none_and_invalid_reply_is_malformed() {
         assert_eq!(entry(OperationReply::new("test", Value::Nil)).unwrap(), None);
         let gone = Value::Array(vec![bulk(b"1-0"), Value::Nil]);
         assert_eq!(entry(OperationReply::new("test", gone)).unwrap(), None);

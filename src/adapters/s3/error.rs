@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn rejection_shows_code_message_request_and_what_to_check() {
+    fn rejection_shows_code_message_request_and_advice() {
         assert_eq!(
             of(403, "SignatureDoesNotMatch").to_string(),
             "lake bucket: access to `k` is denied: status 403 `SignatureDoesNotMatch`: m (request 7); \

@@ -59,7 +59,7 @@ pub(super) fn forget(step: &KvTransaction<'_>, pipeline: &Slug) -> StepResult<()
 }
 
 /// Makes the waiting jobs and the next window of a pipeline check all keys, unless the pipeline was deleted.
-pub(super) fn look_at_all(step: &KvTransaction<'_>, pipeline: &Slug) -> StepResult<()> {
+pub(super) fn check_all_keys(step: &KvTransaction<'_>, pipeline: &Slug) -> StepResult<()> {
     let sql = "SELECT EXISTS (SELECT 1 FROM tombstones WHERE pipeline = ?1 AND expires_ms > ?2)";
     if step.sql(sql)?.query_row(params![pipeline.as_str(), step.now], |row| row.get(0))? {
         return Ok(());

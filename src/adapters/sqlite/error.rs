@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_to_do() {
+    fn errors_have_advice() {
         use rusqlite::ffi;
         for (code, text) in [
             (ffi::SQLITE_FULL, "refused: no space left for `kv.db`: free some space"),

@@ -137,7 +137,7 @@ impl JobQueue for SqliteKv {
                 acknowledge(step, lease)?;
                 step.run("DELETE FROM jobs WHERE job_id = ?1", [lease.job_id.as_str()])?;
                 if job.status != JobStatus::Completed {
-                    changes::look_at_all(step, &lease.pipeline)?;
+                    changes::check_all_keys(step, &lease.pipeline)?;
                 }
                 let expires = after(step.now, Duration::from_millis(LIVE_AFTER_END_MS));
                 step.run(

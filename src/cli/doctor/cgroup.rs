@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_version_1_is_found() {
+    fn limit_of_version_1_is_read() {
         let groups = "9:cpu,cpuacct:/a\n8:memory:/system.slice/lakemill.service\n1:name=systemd:/x\n";
         let own = "sys/fs/cgroup/memory/system.slice/lakemill.service/memory.limit_in_bytes";
         let slice = "sys/fs/cgroup/memory/system.slice/memory.limit_in_bytes";
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_limit_of_nested_groups_of_version_2_holds() {
+    fn smallest_limit_of_nested_version_2_groups_applies() {
         let groups = "0::/system.slice/lakemill.service\n";
         let own = "sys/fs/cgroup/system.slice/lakemill.service/memory.max";
         let slice = "sys/fs/cgroup/system.slice/memory.max";
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn both_versions_side_by_side_are_looked_at() {
+    fn both_versions_are_read() {
         let groups = "4:memory:/a\n0::/a\n";
         let mounts = format!("{V1}35 25 0:31 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n");
         let v1 = ("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "1073741824");
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_group_of_a_container_is_at_the_top_of_its_mount() {
+    fn container_group_is_its_mount_root() {
         let mounts = "33 25 0:29 /docker/7f /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n";
         let top = ("sys/fs/cgroup/memory/memory.limit_in_bytes", "1073741824");
         let inner = ("sys/fs/cgroup/memory/inner/memory.limit_in_bytes", "1048576");

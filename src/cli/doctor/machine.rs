@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_judged_by_what_is_left() {
+    fn memory_check_depends_on_the_rest_of_the_machine() {
         const GIB: u64 = 1 << 30;
         for (runs, has, level) in [
             (GIB / 2, 4 * GIB, Severity::Ok),

@@ -10,7 +10,7 @@ const SECRET_BYTES_MIN: usize = 16;
 /// Common placeholders from examples.
 const KNOWN: &[&str] =
     &["admin", "changeme", "change-me", "example", "lakemill", "minioadmin", "password", "secret", "test", "token"];
-const NEW_ONE: &str = "create a new one, e.g. with `openssl rand -hex 32`, and replace it wherever it is used";
+const REPLACE_ADVICE: &str = "create a new one, e.g. with `openssl rand -hex 32`, and replace it wherever it is used";
 
 pub(super) fn strength(around: &Surroundings) -> Vec<CheckResult> {
     let secrets = secrets(around);
@@ -21,7 +21,7 @@ pub(super) fn strength(around: &Surroundings) -> Vec<CheckResult> {
     for (at, (name, secret)) in secrets.iter().enumerate() {
         for (other, _) in secrets[at + 1..].iter().filter(|(_, theirs)| theirs == secret) {
             let message = format!("{name} and {other} are the same, so a leak of one reveals both");
-            findings.push(CheckResult::warning(message, NEW_ONE));
+            findings.push(CheckResult::warning(message, REPLACE_ADVICE));
         }
     }
     findings.extend(password_hash(around));
@@ -51,11 +51,14 @@ fn weak(name: &str, secret: &Secret) -> Option<CheckResult> {
     let text = secret.reveal();
     let bare = text.trim().trim_end_matches(|c: char| c.is_ascii_digit() || "!.-_".contains(c)).to_ascii_lowercase();
     if KNOWN.contains(&bare.as_str()) {
-        return Some(CheckResult::problem(format!("{name} is a common placeholder and easily guessed"), NEW_ONE));
+        return Some(CheckResult::problem(
+            format!("{name} is a common placeholder and easily guessed"),
+            REPLACE_ADVICE,
+        ));
     }
     let found = text.len();
     (found < SECRET_BYTES_MIN).then(|| {
-        CheckResult::warning(format!("{name} has {found} bytes, expected at least {SECRET_BYTES_MIN}"), NEW_ONE)
+        CheckResult::warning(format!("{name} has {found} bytes, expected at least {SECRET_BYTES_MIN}"), REPLACE_ADVICE)
     })
 }
 

@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kernel_without_landlock_or_filters_is_warned_of() {
+    fn kernel_without_landlock_or_filters_is_a_warning() {
         for (landlock, syscalls, level, part) in [
             (Confined::Fully, true, Severity::Ok, "confine"),
             (Confined::Fully, false, Severity::Warning, "no filter"),

@@ -15,7 +15,7 @@ const PIPELINES_MAX: usize = 1_000;
 /// Pipelines read concurrently.
 const PIPELINES_AT_ONCE: usize = 16;
 /// Jobs of a pipeline searched for failed ones.
-const LOOKED_AT_MAX: usize = 2_000;
+const SEARCHED_MAX: usize = 2_000;
 
 /// A filter of jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub(super) fn in_one(services: &Services, pipeline: &Slug, which: Which, limit: 
             found.more = Some("and older ones; --limit shows more".to_owned());
             break;
         }
-        if looked_at >= LOOKED_AT_MAX {
+        if looked_at >= SEARCHED_MAX {
             found.more = Some(format!("of the newest {looked_at} jobs; older ones were not searched"));
             break;
         }

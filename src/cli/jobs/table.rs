@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_job_is_told_in_one_row() {
+    fn each_kind_of_job_is_one_row() {
         let error = |text: &str| RunError::new(RunErrorCode::S3Error, text);
         let mut result = RunResult::default();
         for (name, rows) in [("a", 1_000), ("b", 234_567)] {
@@ -249,7 +249,7 @@ j-   queued     manual         2023-11-14 22:13:20
     }
 
     #[test]
-    fn a_run_that_read_nothing_says_so() {
+    fn run_without_read_files_has_a_note() {
         let done = |prefix: &str, files: u64, rows: u64| {
             let mut job = queued("j", false, "manual", 0);
             job.prefix = format!("pipelines/trips/{prefix}");
@@ -269,7 +269,7 @@ j-   queued     manual         2023-11-14 22:13:20
     }
 
     #[test]
-    fn a_job_whose_worker_is_silent_says_so_instead_of_how_far_it_came() {
+    fn job_without_heartbeats_shows_silence_instead_of_progress() {
         let mut job = queued("j", false, "auto", 0).started("w", 1, 2, at(1));
         job.silent_ms = Some(95_400);
         let expected = "attempt 2 of 3: no heartbeat for 1 min 35 s; another worker takes it over after \
@@ -279,7 +279,7 @@ j-   queued     manual         2023-11-14 22:13:20
     }
 
     #[test]
-    fn durations_are_told_in_their_own_measure() {
+    fn durations_have_a_fitting_unit() {
         for (ms, text) in [
             (0, "0 ms"),
             (999, "999 ms"),

@@ -47,7 +47,7 @@ fn says(style: Style, body: impl FnOnce(), expected: &str) {
 const TEXT: Style = Style::Text { coloured: false };
 
 #[test]
-fn an_event_is_one_json_object_with_its_fields_typed() {
+fn event_is_one_json_object_with_typed_fields() {
     let id = "0197";
     let error = io::Error::other("the store said \"no\"");
     says(
@@ -63,7 +63,7 @@ fn an_event_is_one_json_object_with_its_fields_typed() {
 }
 
 #[test]
-fn numbers_that_json_does_not_have_are_told_as_text() {
+fn non_finite_numbers_are_text() {
     says(
         Style::Json,
         || tracing::warn!(nan = f64::NAN, big = u128::MAX, negative = -3_i64, "odd"),
@@ -74,7 +74,7 @@ fn numbers_that_json_does_not_have_are_told_as_text() {
 }
 
 #[test]
-fn nothing_from_outside_ends_a_line_or_steers_a_terminal() {
+fn external_text_cannot_end_a_line_or_control_the_terminal() {
     let bad = "x\n{\"ts\":\"forged\"}\r\u{1b}[2J\u{9b}31m\u{2028}\u{202e}é";
     says(
         Style::Json,
@@ -108,7 +108,7 @@ fn text_is_aligned_and_coloured_only_when_asked_to() {
 }
 
 #[test]
-fn the_fields_of_the_spans_around_come_first_and_the_events_own_win() {
+fn span_fields_come_first_and_event_fields_win() {
     let body = || {
         let request = tracing::info_span!("request", request_id = "r-1", status = tracing::field::Empty);
         let _request = request.enter();
@@ -158,7 +158,7 @@ fn long_texts_are_cut() {
 }
 
 #[test]
-fn a_panic_is_one_line_with_thread_and_place() {
+fn panic_is_one_line_with_thread_and_location() {
     let (log, lines) = log_to_memory(Level::ERROR, Style::Json);
     let before = std::panic::take_hook();
     // Other tests may panic meanwhile on threads of other names.

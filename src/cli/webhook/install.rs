@@ -129,7 +129,7 @@ fn verify(
 }
 
 impl Installed {
-    pub(super) fn tell(&self, bucket: &str, arn: &str, compressed: bool, out: &mut dyn Write) -> io::Result<()> {
+    pub(super) fn report(&self, bucket: &str, arn: &str, compressed: bool, out: &mut dyn Write) -> io::Result<()> {
         let suffixes = rules::suffixes(compressed).join(", ");
         let kind = rules::kind_name(self.kind);
         writeln!(

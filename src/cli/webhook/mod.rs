@@ -33,7 +33,7 @@ pub fn run(command: &WebhookCommand) -> Result<bool, CommandError> {
         Some(store) => match command {
             WebhookCommand::Install { arn, compressed } => {
                 let installed = install::install(&store, arn, *compressed)?;
-                installed.tell(bucket, arn, *compressed, &mut out).map(|()| true)
+                installed.report(bucket, arn, *compressed, &mut out).map(|()| true)
             }
             WebhookCommand::Show => {
                 let found = read(&store)?;

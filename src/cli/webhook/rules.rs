@@ -156,10 +156,10 @@ fn bare(event: &str) -> &str {
 
 /// An entry on one line.
 pub(super) fn line(entry: &ConfigurationElement) -> String {
-    plain(&entry.rule().map_or_else(|| entry.text().to_owned(), told))
+    plain(&entry.rule().map_or_else(|| entry.text().to_owned(), one_line))
 }
 
-fn told(rule: &Rule) -> String {
+fn one_line(rule: &Rule) -> String {
     let or_any = |text: &Option<String>| text.clone().unwrap_or_else(|| "*".to_owned());
     format!(
         "{}  {}  prefix {}  suffix {}  to the {} {}",
@@ -174,7 +174,7 @@ fn told(rule: &Rule) -> String {
 
 /// Rules on one line each, indented.
 pub(super) fn lines<'a>(rules: impl Iterator<Item = &'a Rule>) -> String {
-    rules.map(|rule| format!("  {}", plain(&told(rule)))).collect::<Vec<_>>().join("\n")
+    rules.map(|rule| format!("  {}", plain(&one_line(rule)))).collect::<Vec<_>>().join("\n")
 }
 
 /// Lists the rules, one per line.
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn the_contracts_rule_is_put_beside_those_of_others() {
+    fn rule_is_added_to_foreign_rules() {
         let rules = with_ours(&foreign_rules(), RuleKind::Queue, "arn:minio:sqs::a:webhook", false);
         let id = id_of("csv", "arn:minio:sqs::a:webhook");
         let ours = format!(
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_of_an_earlier_install_are_replaced_whatever_their_target() {
+    fn earlier_rules_are_replaced_whatever_their_target() {
         let old = with_ours(&foreign_rules(), RuleKind::Queue, "arn:old", true);
         assert_eq!(old.entries().len(), 4);
         let expected = with_ours(&foreign_rules(), RuleKind::Topic, "arn:new", false);
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_of_others_for_the_same_files_are_kept_and_found_to_overlap() {
+    fn overlapping_foreign_rules_are_kept_and_reported() {
         let other = with_ids(&with_ours(&foreign_rules(), RuleKind::Queue, "arn:other", false), "audit-csv");
         let both = with_ours(&other, RuleKind::Queue, "arn:new", false);
         assert_eq!(both.entries().len(), 3);
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn wider_rules_of_others_report_new_files_too_and_narrower_do_not() {
+    fn wider_foreign_rules_count_and_narrower_do_not() {
         let rule = |events: &str, prefix: Option<&str>, suffix: Option<&str>| {
             let mut rules = NotificationConfiguration::default();
             let [prefix, suffix] = [prefix, suffix].map(|text| text.map(str::to_owned));
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_topics_arn_is_tried_as_that_first() {
+    fn topic_arn_is_tried_as_topic_first() {
         assert_eq!(kinds_for("arn:aws:sns:default::lake")[0], RuleKind::Topic);
         for arn in ["arn:minio:sqs::1:webhook", "arn:rustfs:sqs::primary:webhook", "arn:x:lambda:sns"] {
             assert_eq!(kinds_for(arn)[0], RuleKind::Queue, "{arn}");

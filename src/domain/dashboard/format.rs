@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_are_known_by_both_of_their_names() {
+    fn types_have_config_and_duckdb_names() {
         for ty in ["int8", "uint64", "float64", "decimal(38,4)", "HUGEINT", "BIGINT", "DECIMAL(18,2)"] {
             assert_eq!(ValueClass::of(ty), ValueClass::Number, "{ty}");
         }

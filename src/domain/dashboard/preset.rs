@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn presets_are_whole_days_around_today() {
+    fn presets_are_whole_days_relative_to_today() {
         // A Sunday, and a day of month that not every month has.
         let today = day("2024-03-31");
         for (preset, start, end) in [
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_period_before_is_as_long_and_ends_where_the_period_starts() {
+    fn previous_period_has_equal_length_and_ends_at_the_start() {
         let range = DayRange { start: day("2024-03-01"), end: day("2024-03-31") };
         let before = DayRange { start: day("2024-01-30"), end: day("2024-02-29") };
         assert_eq!(range.previous_period(), Some(before));

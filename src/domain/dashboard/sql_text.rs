@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_ends_at_its_semicolon() {
+    fn statement_ends_at_its_semicolon() {
         assert_eq!(scan("SELECT ';' ; -- x").end, 11);
         assert_eq!(scan("SELECT 1").end, 8);
         for (sql, more) in [

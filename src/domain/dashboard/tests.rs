@@ -62,7 +62,7 @@ fn good_documents_have_no_problem() {
 }
 
 #[test]
-fn a_text_that_is_too_much_is_refused_before_it_is_expanded() {
+fn oversized_text_is_rejected_before_expansion() {
     let head = "version: 2\ntitle: T\npanels: []\n";
     let mut bomb = String::from("x-a: &a [ a, a, a, a, a, a, a, a, a, a ]\n");
     for (name, before) in ('b'..='i').zip('a'..='h') {
@@ -364,7 +364,7 @@ fn statements_contain_quoted_columns_and_no_values() {
 }
 
 #[test]
-fn a_comparison_moves_one_range_and_nothing_else() {
+fn comparison_moves_only_one_range() {
     let examined = trips();
     let dashboard = &examined.dashboard;
     let settings = ParamSettings::choose(dashboard.params(), &serde_json::Map::new(), day("2024-03-31")).unwrap();

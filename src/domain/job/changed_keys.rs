@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unusable_keys_stand_for_all_keys() {
+    fn unusable_keys_mean_all_keys() {
         let long = "x".repeat(KEY_BYTES_MAX + 1);
         for key in ["", long.as_str()] {
             assert_eq!(ChangedKeys::from_iter(["a.csv", key, "b.csv"]), ChangedKeys::All);

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_we_write_is_what_we_read() {
+    fn message_round_trips() {
         let slug = Slug::parse("trips").unwrap();
         let mut message = JobMessage::new(slug, true, TRIGGER_AUTO, at(1_700_000_000_123));
         message.prefix = "pipelines/trips/2024/".into();
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_cannot_be_understood_fails_for_its_owner() {
+    fn malformed_job_fails_if_its_pipeline_is_known() {
         let huge = format!("pipelines/a/{}", "x".repeat(KEY_BYTES_MAX));
         for (field, value, part) in [
             ("clean_run", "yes", "found `yes`"),
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_counts_from_the_pipelines_own() {
+    fn prefix_is_relative_to_the_pipeline() {
         for (prefix, relative) in [
             ("pipelines/a/", ""),
             ("", ""),

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_reads_back_as_it_was_written() {
+    fn record_round_trips() {
         let started = queued().started("w", 7, 1, at(2_000));
         for job in [
             queued(),
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_knows_how_long_the_last_attempt_took() {
+    fn duration_is_that_of_the_last_attempt() {
         let job = queued().started("w", 7, 1, at(2_000)).completed(RunResult::default(), at(2_345));
         assert_eq!((job.status, job.duration_ms), (JobStatus::Completed, Some(345)));
         let set_back = queued().started("w", 7, 1, at(2_000)).failed(lost(), at(1_000));
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_waiting_job_is_queued_and_keeps_the_error_of_its_last_attempt() {
+    fn waiting_job_is_queued_with_its_last_error() {
         let job = queued().started("w", 7, 1, at(2_000)).waiting(WaitReason::Retry, at(9_000), Some(lost()));
         assert_eq!((job.status, job.attempt, job.worker.as_deref()), (JobStatus::Queued, 1, None));
         assert_eq!((job.not_before, job.reason), (Some(at(9_000)), Some(WaitReason::Retry)));
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons_are_told_as_they_are_stored() {
+    fn reasons_have_their_stored_names() {
         for reason in WaitReason::ALL {
             assert_eq!(WaitReason::parse(reason.as_str()), Some(reason));
             assert_eq!(serde_json::to_value(reason).unwrap(), reason.as_str());

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_is_still_written_costs_no_attempt_however_often() {
+    fn source_being_written_never_charges_an_attempt() {
         let next = after(&error(RunErrorCode::SourceBeingWritten), 3, 3, 0.5);
         assert!(matches!(
             next,
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deferred_job_looks_again_when_the_lock_could_be_free() {
+    fn deferred_job_waits_for_the_lock_to_expire() {
         assert_eq!(defer_delay(Duration::from_secs(9)), Duration::from_secs(10));
         assert_eq!(defer_delay(Duration::from_secs(90)), Duration::from_secs(30));
     }

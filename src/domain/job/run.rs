@@ -283,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_are_told_as_they_stand_in_records() {
+    fn codes_have_their_names_in_records() {
         for (code, text) in [(RunErrorCode::TooManyRejects, "too_many_rejects"), (RunErrorCode::S3Error, "s3_error")] {
             assert_eq!((code.to_string().as_str(), serde_json::to_value(code).unwrap()), (text, text.into()));
         }

@@ -16,7 +16,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_window_is_due_after_quiet_or_at_the_longest_wait() {
+    fn window_is_due_after_quiet_or_the_longest_wait() {
         let at = |ms| DateTime::from_timestamp_millis(ms).unwrap();
         assert_eq!(due(at(0), at(0)), at(5_000));
         assert_eq!(due(at(0), at(20_000)), at(25_000));

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_that_a_reader_takes_for_another_value_are_known() {
+    fn inferable_texts_are_detected() {
         for text in [
             "01",
             "+1",

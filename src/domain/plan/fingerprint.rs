@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fingerprint_follows_the_mapping_and_the_versions() {
+    fn fingerprint_depends_on_mapping_and_versions() {
         let base = mapping("t");
         let mut other = base.clone();
         other.canonical.push(' ');
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_layout_follows_names_types_and_partitioning_alone() {
+    fn layout_depends_only_on_names_types_and_partitioning() {
         let base = mapping("t");
         let mut same = base.clone();
         same.canonical.push(' ');

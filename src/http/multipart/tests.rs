@@ -63,7 +63,7 @@ fn parts_come_with_their_names_and_bytes() {
 }
 
 #[test]
-fn what_is_left_of_a_part_is_passed_over() {
+fn rest_of_a_part_is_skipped() {
     let body = form(&[part(FILE, &vec![b'-'; 300_000]), part(SLUG, b"x")]);
     let mut form = Multipart::new(Some(TYPE), Cursor::new(body)).unwrap();
     assert_eq!(form.next_part().unwrap().unwrap().name, "file");
@@ -75,7 +75,7 @@ fn what_is_left_of_a_part_is_passed_over() {
 }
 
 #[test]
-fn boundaries_are_as_the_standard_has_them() {
+fn boundaries_follow_the_standard() {
     let body = |boundary: &str| format!("--{boundary}\r\n{SLUG}\r\n\r\nx\r\n--{boundary}--").into_bytes();
     for (content_type, boundary) in [
         ("multipart/form-data; boundary=a", "a"),
@@ -104,7 +104,7 @@ fn boundaries_are_as_the_standard_has_them() {
 }
 
 #[test]
-fn what_is_no_form_is_refused() {
+fn malformed_forms_are_errors() {
     let good = form(&[part(FILE, b"abc")]);
     let disposition = |value: &str| form(&[part(&format!("Content-Disposition: {value}"), b"x")]);
     let many = form(&vec![part(SLUG, b"x"); PARTS_MAX + 1]);
@@ -159,7 +159,7 @@ fn every_cut_of_a_form_is_an_error() {
 }
 
 #[test]
-fn names_of_files_are_read_as_browsers_write_them() {
+fn file_names_are_parsed_as_browsers_write_them() {
     for (written, read) in [
         (r#"filename="a b.zip""#, "a b.zip"),
         (r#"filename="a\"b.zip""#, "a\"b.zip"),

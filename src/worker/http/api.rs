@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::rejections::{EventRejections, Rejection};
 use crate::config::Secret;
-use crate::http::credentials::{MetricsAccess, bears, bears_webhook_secret};
+use crate::http::credentials::{MetricsAccess, has_bearer, has_webhook_secret};
 use crate::http::{ApiError, Caller, ErrorCode, HttpMetrics, RequestHead, Service};
 use crate::observability::CachedHealthCheck;
 use crate::ports::jobs::QueueCounts;
@@ -53,8 +53,8 @@ impl Service for WorkerApi {
     fn authorize(&self, credential: WorkerCredential, head: &RequestHead) -> Result<Caller, ApiError> {
         let has_secret = match credential {
             WorkerCredential::Nothing => return Ok(Caller::Anonymous),
-            WorkerCredential::WorkerToken => bears(head, &self.worker_token),
-            WorkerCredential::WebhookSecret => bears_webhook_secret(head, &self.webhook_secret),
+            WorkerCredential::WorkerToken => has_bearer(head, &self.worker_token),
+            WorkerCredential::WebhookSecret => has_webhook_secret(head, &self.webhook_secret),
             WorkerCredential::Metrics => return self.metrics_access.authorize(head),
         };
         if has_secret {

@@ -151,10 +151,10 @@ mod tests {
         json!({ "eventName": name, "eventSource": source, "s3": { "bucket": { "name": bucket }, "object": { "key": key } } })
     }
 
-    fn told(records: &[Value]) -> (Vec<String>, u64, u64) {
+    fn parsed(records: &[Value]) -> (Vec<String>, u64, u64) {
         let body = json!({ "EventName": "x", "Records": records }).to_string();
-        let told = read(body.as_bytes(), "lake").unwrap();
-        (told.changes.keys().map(Slug::to_string).collect(), told.accepted, told.ignored)
+        let parsed = read(body.as_bytes(), "lake").unwrap();
+        (parsed.changes.keys().map(Slug::to_string).collect(), parsed.accepted, parsed.ignored)
     }
 
     #[test]
@@ -166,12 +166,12 @@ mod tests {
             record("s3:ObjectRemoved:Delete", "aws:s3", "lake", "pipelines/c/x.csv"),
             record("s3:ObjectCreated:Put", "aws:s3", "other", "pipelines/c/x.csv"),
         ];
-        assert_eq!(told(&records), (vec!["a".into(), "b".into()], 3, 2));
+        assert_eq!(parsed(&records), (vec!["a".into(), "b".into()], 3, 2));
     }
 
     #[test]
     fn keys_are_decoded_by_their_source() {
-        for (source, told, key_is) in [
+        for (source, parsed, key_is) in [
             ("aws:s3", "a+b%2Bc%25.csv", "a b+c%.csv"),
             ("ceph:s3", "a b+c%.csv", "a b+c%.csv"),
             ("ceph:s3", "a%2Fb", "a%2Fb"),
@@ -181,12 +181,12 @@ mod tests {
             ("aws:s3", "%ff", "%ff"),
             ("", "a%C3%A9", "aé"),
         ] {
-            assert_eq!(key(told, source).0, key_is, "{source} {told}");
+            assert_eq!(key(parsed, source).0, key_is, "{source} {parsed}");
         }
     }
 
     #[test]
-    fn keys_are_relative_to_their_pipeline_and_uncertain_ones_stand_for_all() {
+    fn keys_are_relative_and_uncertain_ones_mean_all() {
         let changes = |records: &[Value]| {
             read(json!({ "Records": records }).to_string().as_bytes(), "lake").unwrap().changes.into_values()
         };
@@ -216,7 +216,7 @@ mod tests {
             json!({ "eventName": "s3:ObjectCreated:Put", "s3": { "bucket": {}, "object": {} } }),
             json!(null),
         ];
-        assert_eq!(told(&records), (vec![], 0, 9));
+        assert_eq!(parsed(&records), (vec![], 0, 9));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::time::Duration;
 
 use super::{
-    AtEnd, Attack, Count, POOLED, beside_attack, connect, descriptors, many_partitions, resident_bytes, runs_go_on,
+    AtEnd, Attack, Count, POOLED, connect, descriptors, during_attack, many_partitions, resident_bytes, runs_go_on,
     said,
 };
 use crate::support::browser::Browser;
@@ -138,7 +138,7 @@ fn look(address: &str, attack: &Attack, sent: &Count) {
     }
 }
 
-fn attack_all_ways(service: &Service, attack: &Attack) {
+fn run_all_attacks(service: &Service, attack: &Attack) {
     let address = &service.address();
     let ways: [fn(&str, &Attack, &Count); 5] = [drip, flood, stall, lie, look];
     let counts: [Count; 5] = Default::default();
@@ -165,7 +165,7 @@ fn runs_do_not_notice(kind: Kind) {
     let worker = site.worker();
     site.await_end(&site.enqueue_as("p", true));
     let (made, held, memory) = (site.warehouse("p"), descriptors(worker.pid()), resident_bytes(worker.pid()));
-    let ended = runs_go_on(&site, |attack| attack_all_ways(&worker, attack));
+    let ended = runs_go_on(&site, |attack| run_all_attacks(&worker, attack));
     assert_eq!(site.warehouse("p"), made, "after {} runs", ended.len());
     let starts = worker.log().lines().filter(|line| line.contains("job started")).count();
     assert_eq!(starts, ended.len() + 1, "each job was started once");
@@ -192,8 +192,8 @@ fn web_service_responds_during_attacks_on_its_listener() {
     let site = Site::new(Kind::Embedded);
     let web = site.web();
     let (held, memory) = (descriptors(web.pid()), resident_bytes(web.pid()));
-    beside_attack(
-        |attack| attack_all_ways(&web, attack),
+    during_attack(
+        |attack| run_all_attacks(&web, attack),
         |_| {
             for _ in 0..5 {
                 let browser = Browser::log_in(&web);

@@ -38,7 +38,7 @@ fn many_partitions(site: &Site) {
 /// Consecutive clean runs, at least two, from before the attack to its end. Each must succeed at its first attempt,
 /// under its own fence, with the undisturbed table.
 fn runs_go_on(site: &Site, attack: impl Fn(&Attack) + Sync) -> Vec<Job> {
-    let ended = beside_attack(attack, |attack| {
+    let ended = during_attack(attack, |attack| {
         let mut ended = Vec::new();
         while ended.len() < 2 || attack.is_running() {
             ended.push(site.await_end(&site.enqueue_as("p", true)));
@@ -91,7 +91,7 @@ impl<F: Fn()> Drop for AtEnd<F> {
 
 /// Runs `work` and `attack` concurrently, and stops the attack when the work is done. A scope joins its threads, so a
 /// failure of either must stop the other: a guard stops the attack, deadlines stop the work.
-fn beside_attack<T>(attack: impl Fn(&Attack) + Sync, work: impl FnOnce(&Attack) -> T) -> T {
+fn during_attack<T>(attack: impl Fn(&Attack) + Sync, work: impl FnOnce(&Attack) -> T) -> T {
     let until = Instant::now() + ATTACK_TIME_MAX;
     let state = Attack { over: AtomicBool::new(false), running: AtomicBool::new(true), until };
     std::thread::scope(|scope| {
@@ -111,7 +111,7 @@ fn beside_attack<T>(attack: impl Fn(&Attack) + Sync, work: impl FnOnce(&Attack) 
 fn failed_assertion_ends_the_attack() {
     let attacked = AtomicBool::new(false);
     let failed = std::panic::catch_unwind(|| {
-        beside_attack(
+        during_attack(
             |attack| {
                 while attack.goes_on() {
                     attacked.store(true, Ordering::SeqCst);

@@ -147,7 +147,7 @@ fn ask_the_web(browser: &Browser, said: &mut Said) {
 }
 
 /// What other users of the machine can see of our processes, and the environment of the children that run SQL.
-fn look_at_processes(services: &[&Service], said: &mut Said) {
+fn check_processes(services: &[&Service], said: &mut Said) {
     for service in services {
         let pid = service.pid();
         said.add("a command line", std::fs::read(format!("/proc/{pid}/cmdline")).unwrap());
@@ -163,7 +163,7 @@ fn look_at_processes(services: &[&Service], said: &mut Said) {
     }
 }
 
-fn look_at_stores(site: &Site, said: &mut Said) {
+fn check_stores(site: &Site, said: &mut Said) {
     for bucket in Bucket::ALL {
         for object in list_all(&*site.store, bucket, "").unwrap() {
             said.add(format!("{bucket}:{}", object.key), site.read(bucket, &object.key).unwrap());
@@ -193,7 +193,7 @@ fn secrets_never_appear_in_logs_metrics_responses_or_objects() {
 
     ask_the_worker(&worker, &mut said);
     ask_the_web(&browser, &mut said);
-    look_at_processes(&[&worker, &web], &mut said);
+    check_processes(&[&worker, &web], &mut said);
 
     // While a store is unavailable, everything that uses it reports that.
     let job = site.enqueue_as("p", true);
@@ -201,7 +201,7 @@ fn secrets_never_appear_in_logs_metrics_responses_or_objects() {
     ask_the_web(&browser, &mut said);
     said.add("the worker, not ready", get(&worker.address(), "/readyz").body);
     await_that("a run that can't reach the store", || worker.has_logged("attempt failed"));
-    site.mend_store();
+    site.restore_store();
     site.break_kv();
     ask_the_web(&browser, &mut said);
     for path in ["/health", "/readyz", "/metrics"] {
@@ -211,7 +211,7 @@ fn secrets_never_appear_in_logs_metrics_responses_or_objects() {
             said.add("the worker without its queue", answer.body);
         }
     }
-    site.mend_kv();
+    site.restore_kv();
     site.await_end(&job);
 
     for args in [&["doctor"][..], &["doctor", "--json"], &["jobs", "p"], &["jobs", "p", "--json"], &["webhook", "show"]]
@@ -225,7 +225,7 @@ fn secrets_never_appear_in_logs_metrics_responses_or_objects() {
     assert_eq!(ran.status, 78, "{ran:?}");
     said.add("a start that is refused", format!("{}\n{}", ran.stdout, ran.stderr));
 
-    look_at_stores(&site, &mut said);
+    check_stores(&site, &mut said);
     for service in [&worker, &web] {
         service.signal(Signal::TERM);
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Attack, beside_attack, connect};
+use super::{Attack, connect, during_attack};
 use crate::support::browser::Browser;
 use crate::support::http_client::{get, send, try_send};
 use crate::support::redis_server::RedisServer;
@@ -50,7 +50,7 @@ fn dripping_login_bodies_block_no_other_login() {
     let web = site.web();
     let address = web.address();
     let head = format!("POST /api/auth/login HTTP/1.1\r\nHost: {address}\r\nContent-Length: 16000\r\n\r\n{{");
-    beside_attack(
+    during_attack(
         |attack| dribble(&address, &head, attack),
         |attack| {
             await_that("the connections to be taken", || open_connections(&web) >= 150);

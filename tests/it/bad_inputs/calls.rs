@@ -26,7 +26,7 @@ fn invalid_arguments_exit_with_status_2() {
         (&["run", "x", "--input", "x", "--output", "y", "--dryrun"], "--dry-run"),
         (&["validate"], "<FILE>"),
     ] {
-        call(lakemill().args(words)).told(2, &[part]);
+        call(lakemill().args(words)).exits_with(2, &[part]);
     }
 }
 
@@ -35,9 +35,9 @@ fn missing_config_or_folder_is_reported() {
     let program = ready();
     let config = program.config();
     std::fs::remove_file(&config).unwrap();
-    program.run(&[]).told(1, &[&format!("`{}`", config.display()), "No such file"]);
+    program.run(&[]).exits_with(1, &[&format!("`{}`", config.display()), "No such file"]);
     std::fs::create_dir(&config).unwrap();
-    program.run(&[]).told(1, &[&format!("`{}`", config.display()), "irectory"]);
+    program.run(&[]).exits_with(1, &[&format!("`{}`", config.display()), "irectory"]);
     assert!(!program.output().exists());
 }
 
@@ -45,13 +45,13 @@ fn missing_config_or_folder_is_reported() {
 fn invalid_config_reports_all_problems_and_writes_nothing() {
     let program = ready();
     program.configure(&[mapping(&json!({ "tabel": "x", "partition_by": ["c"], "where": "b >" }))]);
-    program.run(&[]).told(1, &["did you mean `table`", "no column `c`", "/mappings/0/where", "3 problems"]);
+    program.run(&[]).exits_with(1, &["did you mean `table`", "no column `c`", "/mappings/0/where", "3 problems"]);
     std::fs::write(program.config(), "{ \"version\": 1,\n  \"mappings\": [,] }").unwrap();
-    program.run(&[]).told(1, &["pipeline.json:2:16", "syntax"]);
+    program.run(&[]).exits_with(1, &["pipeline.json:2:16", "syntax"]);
     std::fs::write(program.config(), "").unwrap();
-    program.run(&[]).told(1, &["pipeline.json:1:1"]);
+    program.run(&[]).exits_with(1, &["pipeline.json:1:1"]);
     std::fs::write(program.config(), b"{\xff").unwrap();
-    program.run(&[]).told(1, &["not UTF-8"]);
+    program.run(&[]).exits_with(1, &["not UTF-8"]);
     assert!(!program.output().exists());
 }
 
@@ -62,7 +62,7 @@ fn invalid_input_folder_is_reported() {
         let path = program.home().join(name);
         let mut command = lakemill();
         command.arg("run").arg(program.config()).arg("--input").arg(&path).arg("--output").arg(program.output());
-        call(&mut command).told(1, &["--input", &format!("`{}`", path.display()), part]);
+        call(&mut command).exits_with(1, &["--input", &format!("`{}`", path.display()), part]);
     }
     assert!(!program.output().exists());
 }
@@ -71,7 +71,7 @@ fn invalid_input_folder_is_reported() {
 fn output_that_is_a_file_is_reported() {
     let program = ready();
     std::fs::write(program.output(), "precious").unwrap();
-    program.run(&[]).told(1, &["--output", &format!("`{}`", program.output().display()), "not a folder"]);
+    program.run(&[]).exits_with(1, &["--output", &format!("`{}`", program.output().display()), "not a folder"]);
     assert_eq!(std::fs::read(program.output()).unwrap(), b"precious");
 }
 
@@ -82,7 +82,7 @@ fn output_containing_the_input_is_refused() {
     for output in [lake.clone(), lake.join("../lake/."), program.home().to_owned(), program.home().join("lake/..")] {
         let mut command = lakemill();
         command.arg("run").arg(program.config()).arg("--input").arg(&lake).arg("--output").arg(&output).arg("--clean");
-        call(&mut command).told(1, &["--input", "--output", &lake.canonicalize().unwrap().display().to_string()]);
+        call(&mut command).exits_with(1, &["--input", "--output", &lake.canonicalize().unwrap().display().to_string()]);
     }
     assert_eq!(files(program.home()), ["lake/in/x.csv", "pipeline.json"]);
 }
@@ -106,7 +106,7 @@ fn output_folder_with_other_files_is_refused() {
     for clean in [&[][..], &["--clean"]] {
         std::fs::create_dir_all(program.output().join("thesis")).unwrap();
         std::fs::write(program.output().join("thesis/chapter.txt"), "precious").unwrap();
-        program.run(clean).told(1, &["--output", "`thesis`", "empty"]);
+        program.run(clean).exits_with(1, &["--output", "`thesis`", "empty"]);
         assert_eq!(files(&program.output()), ["thesis/chapter.txt"]);
     }
 }
@@ -140,8 +140,8 @@ fn empty_or_missing_output_folder_is_accepted() {
 fn concurrent_run_on_an_output_is_refused() {
     let program = ready();
     let lock = OutputLock::acquire(&program.output()).unwrap();
-    program.run(&[]).told(1, &[&format!("`{}`", program.output().display()), "another run"]);
-    program.run(&["--dry-run"]).told(1, &["another run"]);
+    program.run(&[]).exits_with(1, &[&format!("`{}`", program.output().display()), "another run"]);
+    program.run(&["--dry-run"]).exits_with(1, &["another run"]);
     assert!(program.tree().is_empty());
     drop(lock);
     program.run(&[]).ok();

@@ -103,7 +103,7 @@ fn decompression_bomb_fails_in_bounded_memory() {
         let program = Program::of(&json!({ "csv": { "header": false } }));
         let ran = program.put(name, bytes).run(&[]);
         assert!(ran.memory_bytes < MEMORY_BYTES_MAX, "{} bytes", ran.memory_bytes);
-        ran.told(1, &[&format!("`in/{name}`: "), "inflate to more than", "(unreadable_source)"]);
+        ran.exits_with(1, &[&format!("`in/{name}`: "), "inflate to more than", "(unreadable_source)"]);
     }
 }
 
@@ -149,17 +149,17 @@ fn unclosed_quote_over_200_mb_is_reported() {
 #[test]
 fn header_of_200_mb_fails_in_bounded_memory() {
     let (_, ran) = with_huge_field(json!({}), "a,b", "\nx,1\n");
-    ran.told(1, &["`in/x.csv` line 1", "record_bytes_max", "(header_mismatch)"]);
+    ran.exits_with(1, &["`in/x.csv` line 1", "record_bytes_max", "(header_mismatch)"]);
 }
 
 #[test]
 fn run_without_files_fails_and_clean_run_empties_tables() {
     let program = Program::of(&json!({}));
-    program.run(&[]).told(1, &["(no_input)", "in/**/*.csv", "the lake has no files", "--clean"]);
+    program.run(&[]).exits_with(1, &["(no_input)", "in/**/*.csv", "the lake has no files", "--clean"]);
     program.put("x.csv", "a,b\nx,1\ny,q\n").run(&[]).ok();
     let before = program.published();
     std::fs::rename(program.source("x.csv"), program.source("x.txt")).unwrap();
-    program.run(&[]).told(1, &["(no_input)", "other files, such as `in/x.txt`", "nothing was published"]);
+    program.run(&[]).exits_with(1, &["(no_input)", "other files, such as `in/x.txt`", "nothing was published"]);
     assert!(program.published() == before);
     program.run(&["--clean"]).ok();
     assert_eq!((program.rows("t"), program.rejected("t")), (vec![], vec![]));
@@ -184,7 +184,7 @@ fn unreadable_file_fails_the_run_by_name() {
             .args(plain.get_args());
         call(&mut command)
     };
-    ran.told(1, &["in/2.csv`", "ermission denied", "give this user read access", "nothing was published"]);
+    ran.exits_with(1, &["in/2.csv`", "ermission denied", "give this user read access", "nothing was published"]);
     assert!(program.published() == before);
 }
 

@@ -25,7 +25,7 @@ fn borne(limits: Value, rows: u64, bad: u64) {
 fn not_borne(limits: Value, rows: u64, bad: u64) {
     let program = Program::of(&limits);
     let said = format!("table `t`: {bad} of {rows} rows rejected");
-    program.put("x.csv", csv(rows, bad)).run(&[]).told(1, &["(too_many_rejects)", &said]);
+    program.put("x.csv", csv(rows, bad)).run(&[]).exits_with(1, &["(too_many_rejects)", &said]);
     assert_eq!(program.rows("t"), [""; 0]);
 }
 
@@ -64,7 +64,7 @@ fn limits_apply_to_all_files_of_a_table() {
     let program = Program::of(&allowing(2, 0.0));
     program.put("1.csv", csv(3, 1)).run(&[]).ok();
     program.put("2.csv", csv(3, 1)).run(&[]).ok();
-    program.put("3.csv", csv(3, 1)).run(&[]).told(1, &["3 of 9 rows rejected, expected at most 2 rows"]);
+    program.put("3.csv", csv(3, 1)).run(&[]).exits_with(1, &["3 of 9 rows rejected, expected at most 2 rows"]);
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn run_failed_by_rejects_stores_them_and_changes_nothing() {
     let before = program.tree();
 
     program.put("t/2.csv", "a,b\nok,2\nsum,12.5\n").put("u/1.csv", "a,b\nchanged,1\n\"y\nz\",?\nw,\u{1b}\n");
-    let ran = program.run(&[]).told(
+    let ran = program.run(&[]).exits_with(
         1,
         &[
             "table `t`: 1 of 3 rows rejected",
@@ -94,7 +94,7 @@ fn run_failed_by_rejects_stores_them_and_changes_nothing() {
 
     let path = ran.stderr.lines().find_map(|line| line.trim().strip_prefix("rejected rows: ")).unwrap();
     let kept = rejects_of(std::path::Path::new(path));
-    let told: Vec<String> = kept.iter().map(|r| format!("{} {}", r.source, r.told())).collect();
+    let told: Vec<String> = kept.iter().map(|r| format!("{} {}", r.source, r.summary())).collect();
     assert_eq!(
         told,
         [
@@ -113,9 +113,10 @@ fn run_failed_by_rejects_stores_them_and_changes_nothing() {
 fn dry_run_failed_by_rejects_reports_samples_only() {
     let program = Program::of(&allowing(0, 0.0));
     program.put("x.csv", csv(3, 1));
-    program
-        .run(&["--dry-run"])
-        .told(1, &["1 of 3 rows rejected", "`in/x.csv` line 2: column `b`: expected int64, found `bad` (wrong_type)"]);
+    program.run(&["--dry-run"]).exits_with(
+        1,
+        &["1 of 3 rows rejected", "`in/x.csv` line 2: column `b`: expected int64, found `bad` (wrong_type)"],
+    );
     assert!(program.tree().is_empty(), "{:?}", program.tree().keys());
 }
 

@@ -31,7 +31,7 @@ fn check_files(sources: &[(&str, &[u8])], change: Value, rows: &[&str], rejects:
     let ran = program.run(&[]);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     assert_eq!(program.rows("t"), rows, "rows");
-    let told: Vec<String> = program.rejected("t").iter().map(|r| r.told()).collect();
+    let told: Vec<String> = program.rejected("t").iter().map(|r| r.summary()).collect();
     assert_eq!(told, rejects, "rejects");
 }
 
@@ -53,7 +53,7 @@ fn check_files_fail(sources: &[(&str, &[u8])], change: Value, parts: &[&str]) ->
     sources.iter().for_each(|(name, bytes)| {
         program.put(name, bytes);
     });
-    let ran = program.run(&[]).told(1, parts).told(1, &["the run failed: ", "nothing was published"]);
+    let ran = program.run(&[]).exits_with(1, parts).exits_with(1, &["the run failed: ", "nothing was published"]);
     assert!(ran.stdout.is_empty(), "{}", ran.stdout);
     assert!(program.published() == before, "a failed run touched what was published");
     ran

@@ -61,7 +61,7 @@ fn partition_names_that_readers_misread_are_refused() {
     {
         let program = Program::of(&json!({ "partition_by": [{ "column": "a", "name": name }] }));
         program.put("x.csv", "a,b\nx,1\n");
-        program.run(&[]).told(1, &["partition_by", part]);
+        program.run(&[]).exits_with(1, &["partition_by", part]);
     }
 }
 

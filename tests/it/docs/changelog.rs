@@ -52,13 +52,13 @@ fn faults(text: &str, current: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_version_that_is_built_is_the_newest_of_the_changelog() {
+fn changelog_starts_with_the_current_version() {
     let page = Page::read("CHANGELOG.md");
     assert_eq!(faults(&page.text, env!("CARGO_PKG_VERSION")), Vec::<String>::new());
 }
 
 #[test]
-fn a_changelog_of_another_version_or_form_is_found() {
+fn wrong_changelogs_are_detected() {
     let good = "## [Unreleased]\n### Fixed\n- x\n## [1.2.0] - 2026-02-01\n### Added\n- y\n## [1.1.9] - 2026-01-01\n### Added\n- z\n";
     assert_eq!(faults(good, "1.2.0"), Vec::<String>::new());
     for (from, to) in [

@@ -94,7 +94,7 @@ fn every_claim_of_the_security_page_names_tests_that_exist() {
 }
 
 #[test]
-fn tests_are_known_by_their_attribute() {
+fn tests_are_found_by_their_attribute() {
     let text =
         "#[test]\n// why\n#[cfg(unix)]\nfn one() {}\nfn two() {}\n#[test]\n#[ignore = \"slow\"]\nfn three() {}\n";
     assert_eq!(of(text), ["one"]);

@@ -453,7 +453,7 @@ fn shown_output_is_found_in_order_and_with_gaps() {
 }
 
 #[test]
-fn ports_are_replaced_where_they_stand_alone() {
+fn ports_are_replaced_as_whole_words() {
     let ports = BTreeMap::from([("3000", 10_001)]);
     assert_eq!(
         with_ports("http://x:3000/a --port 3000 a3000 1.3000 30001", &ports),
@@ -462,7 +462,7 @@ fn ports_are_replaced_where_they_stand_alone() {
 }
 
 #[test]
-fn commands_that_change_the_machine_are_not_typed() {
+fn commands_that_change_the_machine_are_not_run() {
     assert_eq!(changes_the_machine("echo x | sudo tee y"), Some("sudo"));
     assert_eq!(changes_the_machine("cp x /etc/lakemill"), Some("/etc/"));
     assert_eq!(changes_the_machine("KV_URL=sqlite:///var/lib/x lakemill worker"), Some("/var/"));

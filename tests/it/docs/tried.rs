@@ -165,7 +165,7 @@ fn indented_lines_are_commands_by_their_first_word() {
 }
 
 #[test]
-fn the_check_of_the_package_has_the_steps_that_are_named_here() {
+fn listed_steps_exist_in_the_package_check() {
     let check = std::fs::read_to_string(root().join("scripts/package/check")).unwrap();
     let steps = check.lines().find_map(|line| line.strip_prefix("steps=(")?.strip_suffix(')')).unwrap();
     for file in [BACKUP, DISASTER, FLEET, INSTALL, OBSERVE, UP, UPGRADE] {

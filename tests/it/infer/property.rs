@@ -184,7 +184,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_give_a_proposal_or_a_reason(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn any_bytes_yield_a_proposal_or_a_reason(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let _ = lakemill::engine::infer::propose("a.csv", &bytes, &super::PATIENT);
     }
 }

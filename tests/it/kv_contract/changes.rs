@@ -57,7 +57,7 @@ pub fn window_hands_its_keys_to_its_job(f: &Fixture) {
     assert_eq!(keys(f, &fire(f, "other").job_id), these(&["x.csv"]));
 }
 
-pub fn event_without_keys_stands_for_all_keys(f: &Fixture) {
+pub fn event_without_keys_means_all_keys(f: &Fixture) {
     for order in [[true, false, true], [false, true, true], [true, true, false]] {
         for with_keys in order {
             match with_keys {
@@ -137,7 +137,7 @@ pub fn window_collects_while_its_pipeline_runs(f: &Fixture) {
     assert_eq!(keys(f, &fire(f, "trips").job_id), these(&["c.csv"]));
 }
 
-pub fn job_that_did_not_complete_makes_later_ones_look_at_all(f: &Fixture) {
+pub fn failed_job_makes_later_ones_check_all_keys(f: &Fixture) {
     let first = start_with(f, "trips", "a.csv");
     change(f, "trips", &["b.csv"]);
     let waiting = fire(f, "trips");
@@ -188,7 +188,7 @@ pub fn dropped_pipeline_leaves_no_keys(f: &Fixture) {
     assert_eq!(keys(f, &fire(f, "trips").job_id), ChangedKeys::All);
 }
 
-pub fn window_of_an_older_version_looks_at_all(f: &Fixture) {
+pub fn window_of_an_older_version_checks_all_keys(f: &Fixture) {
     f.backend.extend_without_keys("trips");
     assert_eq!(keys(f, &fire(f, "trips").job_id), ChangedKeys::All);
     f.backend.extend_without_keys("trips");
@@ -196,7 +196,7 @@ pub fn window_of_an_older_version_looks_at_all(f: &Fixture) {
     assert_eq!(keys(f, &fire(f, "trips").job_id), ChangedKeys::All);
 }
 
-pub fn lost_data_stands_for_all_keys(f: &Fixture) {
+pub fn lost_data_means_all_keys(f: &Fixture) {
     change(f, "trips", &["a.csv"]);
     let job = fire(f, "trips");
     f.backend.lose_data();

@@ -11,14 +11,14 @@ use lakemill::ports::jobs::{EnqueueOutcome, Entry, StartOutcome};
 use lakemill::ports::sessions::Admission;
 
 use super::{AT_ONCE, Fixture, TTL, message, seconds, slug, start};
-use crate::support::beside;
+use crate::support::concurrent;
 
 /// Longest wait for threads that share work.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Like [`beside::race`], each thread with its own handle.
+/// Like [`concurrent::race`], each thread with its own handle.
 pub fn race<T: Send>(f: &Fixture, threads: usize, act: impl Fn(usize, &dyn Kv) -> T + Sync) -> Vec<T> {
-    beside::race(threads, || f.open(), |n, kv| act(n, &**kv))
+    concurrent::race(threads, || f.open(), |n, kv| act(n, &**kv))
 }
 
 pub fn racing_claims_take_each_entry_once(f: &Fixture) {

@@ -171,7 +171,7 @@ pub fn known_address_is_not_throttled_by_others(f: &Fixture) {
     assert!(matches!(f.kv.admit(&client("203.0.113.10")).unwrap(), Admission::Wait(_)), "others wait still");
 }
 
-pub fn successful_logins_are_no_failures(f: &Fixture) {
+pub fn successful_logins_do_not_count_as_failures(f: &Fixture) {
     for nth in 0..150 {
         let address = client(&format!("198.51.100.{nth}"));
         assert_eq!(f.kv.admit(&address).unwrap(), Admission::Try, "{nth}");

@@ -51,7 +51,7 @@ struct Expected {
     archived: BTreeSet<String>,
     /// Sources that must be read.
     read: BTreeSet<String>,
-/// The run would lose rows of archived sources that the config says to keep.
+    /// The run would lose rows of archived sources that the config says to keep.
     loses: bool,
     /// All sources in the lake. Sources of damaged files are read as they are now.
     current: BTreeMap<String, String>,
@@ -93,10 +93,10 @@ impl Oracle {
         world: &World,
         ask: Ask<'_>,
         outage: Option<Outage>,
-        look_after: u64,
+        verify_and_repair: u64,
     ) -> Result<(), String> {
         let before = world.fork();
-        let seen = world.look_after(look_after);
+        let seen = world.verify_and_repair(verify_and_repair);
         let tampered = self.tampered.clone();
         self.run(world, ask, outage)?;
         let Some(seen) = seen.lock().unwrap().take() else { return Ok(()) };

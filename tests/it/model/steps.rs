@@ -60,7 +60,7 @@ pub enum Step {
         /// Keys of events, independent of actual changes: some are missing, some repeat, some don't exist.
         hints: Option<Vec<&'static str>>,
         /// Readers read the tables after this write of the run.
-        look_after: Option<u64>,
+        verify_and_repair: Option<u64>,
         clean: bool,
         outage: Option<Outage>,
         dry_first: bool,
@@ -164,13 +164,13 @@ fn play(world: &mut World, oracle: &mut Oracle, gone: &mut Gone, step: &Step) ->
         Step::Config { tables } => world.tables.clone_from(tables),
         Step::Wait { ms } => world.clock.advance(*ms),
         Step::Tamper { nth, how } => tamper(world, oracle, *nth, *how),
-        Step::Run { prefix, hints, look_after, clean, outage, dry_first, again } => {
+        Step::Run { prefix, hints, verify_and_repair, clean, outage, dry_first, again } => {
             let changed = hints.as_ref().map(|keys| keys.iter().copied().collect::<ChangedKeys>());
             let ask = Ask { prefix, changed: changed.as_ref(), clean: *clean, dry_run: false };
             if *dry_first {
                 dry(world, ask)?;
             }
-            match look_after {
+            match verify_and_repair {
                 Some(write) => oracle.run_beside_readers(world, ask, *outage, *write)?,
                 None => oracle.run(world, ask, *outage)?,
             }
@@ -276,7 +276,7 @@ fn run_step(random: &mut Random) -> Step {
     Step::Run {
         prefix: if !is_automatic && random.one_in(3) { random.pick(&["a/", "b/", "a/1", "b/2.csv"]) } else { "" },
         hints,
-        look_after: random.one_in(3).then(|| 1 + random.below(14)),
+        verify_and_repair: random.one_in(3).then(|| 1 + random.below(14)),
         clean: !is_automatic && random.one_in(7),
         outage,
         dry_first: random.one_in(8),

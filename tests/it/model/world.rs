@@ -338,7 +338,7 @@ impl World {
     }
 
     /// The objects after the nth write from now has completed.
-    pub fn look_after(&self, write: u64) -> Arc<Mutex<Option<MemoryStore>>> {
+    pub fn verify_and_repair(&self, write: u64) -> Arc<Mutex<Option<MemoryStore>>> {
         let (seen, memory) = (Arc::new(Mutex::new(None)), self.memory.clone());
         let sight = Arc::clone(&seen);
         self.store.after_write(write, move || *sight.lock().unwrap() = Some(memory.fork()));

@@ -4,14 +4,14 @@ use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{Bucket, Precondition, StoreError, StoreResult, WriteOptions};
 
 use super::{Fixture, read};
-use crate::support::beside::{self, Body, beside};
+use crate::support::concurrent::{self, Body, with_background};
 
 const LAKE: Bucket = Bucket::Lake;
 const RACERS: usize = 32;
 
-/// Like [`beside::race`], each thread with its own store.
+/// Like [`concurrent::race`], each thread with its own store.
 fn race<T: Send>(f: &Fixture, act: impl Fn(usize, &dyn ObjectStore) -> T + Sync) -> Vec<T> {
-    beside::race(RACERS, || (f.open)(), |racer, store| act(racer, &**store))
+    concurrent::race(RACERS, || (f.open)(), |racer, store| act(racer, &**store))
 }
 
 /// The winner; all others must have been rejected.
@@ -89,12 +89,12 @@ pub fn puts_and_deletes_in_one_folder_do_not_interfere(f: &Fixture) {
     // Empties the folder repeatedly, so that it is created and removed.
     let empties = |_, body: &Body| {
         let store = (f.open)();
-        while body.is_on() {
+        while body.is_running() {
             put(&*store, &f.key("x/y/z/other"), "", Precondition::None).unwrap();
             store.delete(LAKE, &[f.key("x/y/z/other")], &WriteOptions::default()).unwrap();
         }
     };
-    beside(1, empties, || {
+    with_background(1, empties, || {
         race(f, |racer, store| {
             let key = f.key(&format!("x/y/z/{racer}"));
             for _ in 0..3 {

@@ -1,8 +1,8 @@
 //! Shared helpers: in-memory stores, stores with injected faults, the program itself.
 
-pub mod beside;
 pub mod browser;
 pub mod children;
+pub mod concurrent;
 pub mod conformance;
 pub mod cutting_proxy;
 pub mod disk;

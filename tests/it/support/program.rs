@@ -46,7 +46,7 @@ pub struct Rejected {
 
 impl Rejected {
     /// `line@offset column=value reason raw`, on one line.
-    pub fn told(&self) -> String {
+    pub fn summary(&self) -> String {
         let cell = match (&self.column, &self.value) {
             (Some(column), Some(value)) => format!("{column}={}", escaped(value)),
             (Some(column), None) => column.clone(),
@@ -191,7 +191,7 @@ impl Ran {
 
     /// Panics unless the call ended with `status` and its error contains each of `parts`.
     #[track_caller]
-    pub fn told(self, status: i32, parts: &[&str]) -> Self {
+    pub fn exits_with(self, status: i32, parts: &[&str]) -> Self {
         assert_eq!(self.status, status, "{}\n{}", self.stdout, self.stderr);
         for part in parts {
             assert!(self.stderr.contains(part), "expected `{part}` in:\n{}", self.stderr);

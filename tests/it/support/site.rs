@@ -191,7 +191,7 @@ impl Site {
     }
 
     /// Ends the outage of the object store.
-    pub fn mend_store(&self) {
+    pub fn restore_store(&self) {
         match &self.gate {
             Some(gate) => gate.closed.store(false, Ordering::SeqCst),
             None => {
@@ -215,7 +215,7 @@ impl Site {
     }
 
     /// Ends the outage of the key-value store, without loss of data.
-    pub fn mend_kv(&self) {
+    pub fn restore_kv(&self) {
         match &self.redis {
             Some(redis) => redis.start_again(),
             None => {

@@ -48,7 +48,7 @@ fn types_of_different_meaning_have_different_names() {
 }
 
 #[test]
-fn twins_are_found() {
+fn duplicate_names_are_found() {
     let one = Source::new("src/a.rs", "pub(super) struct Item;\nstruct Own;\n");
     let other = Source::new("src/b.rs", "pub enum Item<'a> {}\nstruct Own;\npub fn struct_of() {}\n");
     assert_eq!(types_of_one_name(&[one, other]), ["src/a.rs:1, src/b.rs:1: `Item` is declared several times"]);

@@ -34,7 +34,7 @@ fn value(name: &str) -> &'static str {
         "table" => "t",
         "name" => "board",
         "id" => "0190a5d0-0000-7000-8000-000000000000",
-        other => panic!("`{{{other}}}` stands in a path, and this test doesn't know what it is"),
+        other => panic!("`{{{other}}}` is_stopped in a path, and this test doesn't know what it is"),
     }
 }
 
@@ -315,14 +315,14 @@ fn every_route_reports_store_outages_and_recovers() {
             assert_eq!(reply.status, 502, "{} {target}: {}", endpoint.operation.id, reply.text());
             reply.refused(502, code);
         }
-        shop.site.mend_store();
+        shop.site.restore_store();
         assert_eq!(shop.site.contents(), before);
         shop.site.break_kv();
         for endpoint in walked() {
             let target = target(&path(&endpoint, None), &query(&endpoint, None));
             send(&shop.browser, &endpoint, &target).refused(503, "kv_unavailable");
         }
-        shop.site.mend_kv();
+        shop.site.restore_kv();
         assert_eq!(shop.site.contents(), before);
         shop.browser.get("/api/pipelines").ok();
     }

@@ -9,7 +9,7 @@ use lakemill::ports::jobs::{PipelineLock, StartOutcome, StartRequest};
 use lakemill::ports::store::{Bucket, WriteOptions};
 use serde_json::{Value, json};
 
-use super::{holds_through_outages, on_both};
+use super::{check_outages, on_both};
 use crate::support::browser::{Browser, Reply};
 use crate::support::http_proxy::Act;
 use crate::support::program::mapping;
@@ -467,7 +467,7 @@ fn config_routes_fail_while_a_store_is_unavailable() {
             ("POST", "/api/p/x/infer?key=pipelines/x/in/a.csv", ""),
             ("POST", "/api/p/x/preview", preview.as_str()),
         ];
-        holds_through_outages(&site, &browser, &wishes);
+        check_outages(&site, &browser, &wishes);
         assert_eq!(browser.get(PATH).ok().json(), good());
     });
 }

@@ -11,7 +11,7 @@ use crate::support::children::Reaped as _;
 use crate::support::program::lakemill;
 use crate::support::site::{Kind, Site, await_that};
 
-use super::{on_both, stands};
+use super::{is_stopped, on_both};
 
 const TRIPS: &str = include_str!("../../../testdata/dashboards/good/trips.yaml");
 const ALL: &str = "/api/p/taxi/dashboards";
@@ -255,7 +255,7 @@ fn draft_saved_during_publication_is_kept() {
         put(&browser, &draft, TRIPS).ok();
         std::thread::scope(|scope| {
             let published = scope.spawn(|| browser.send("POST", &format!("{ONE}/publish"), &[], b""));
-            await_that("the publication to stand still", || stands(publisher.pid()));
+            await_that("the publication to stand still", || is_stopped(publisher.pid()));
             let saved = scope.spawn(|| put(&elsewhere, &draft, "a: 2"));
             let lock = "dashboards/taxi/trips";
             assert!(!site.kv.try_lock(lock, "probe", std::time::Duration::from_millis(1)).unwrap(), "saves wait");

@@ -28,13 +28,13 @@ fn upload(browser: &Browser, name: &str, body: &[u8]) {
     assert_eq!(reply.status, 201, "{}", reply.text());
 }
 
-fn told(browser: &Browser, job: &Value) -> Value {
+fn job_summary(browser: &Browser, job: &Value) -> Value {
     browser.get(&format!("{JOBS}/{}", job["job_id"].as_str().unwrap())).ok().json()
 }
 
 fn await_end(browser: &Browser, job: &Value) -> Value {
     await_some("the job's end", || {
-        Some(told(browser, job)).filter(|job| job["status"] == "completed" || job["status"] == "failed")
+        Some(job_summary(browser, job)).filter(|job| job["status"] == "completed" || job["status"] == "failed")
     })
 }
 
@@ -61,7 +61,7 @@ fn processes_share_all_state() {
         let listed = browser.get(JOBS).ok().json();
         let listed = &listed["jobs"][0];
         assert_eq!(listed["job_id"], job["job_id"]);
-        let seen = told(browser, &job);
+        let seen = job_summary(browser, &job);
         assert_ne!(seen["status"], "completed", "it ended before anybody saw it at work: {seen}");
         [listed, &seen].iter().all(|job| job["status"] == "running" && job["progress"]["files_total"] == 3)
     };
@@ -74,7 +74,7 @@ fn processes_share_all_state() {
 
     // A run on one worker is cancelled through the other process.
     let job = here.send("POST", &format!("{JOBS}?clean=true"), &[], b"").ok().json();
-    await_that("the start", || told(&there, &job)["status"] == "running");
+    await_that("the start", || job_summary(&there, &job)["status"] == "running");
     let path = format!("{JOBS}/{}/cancel", job["job_id"].as_str().unwrap());
     assert_eq!(there.send("POST", &path, &[], b"").status, 202);
     let end = await_end(&here, &job);

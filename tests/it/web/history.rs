@@ -30,7 +30,7 @@ fn sum(browser: &Browser, sql: &str, as_of: &Value) -> Value {
 }
 
 #[test]
-fn tables_are_read_as_they_were() {
+fn earlier_versions_can_be_read() {
     on_both(|kind| {
         let ran = versions(kind);
         let told = ran.get("tables/t/commits");

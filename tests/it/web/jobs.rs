@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use uuid::{NoContext, Timestamp, Uuid};
 
 use super::tables::Ran;
-use super::{holds_through_outages, on_both};
+use super::{check_outages, on_both};
 use crate::support::browser::Browser;
 use crate::support::parquet_bombs;
 use crate::support::site::{Kind, Site, await_some, await_that, slug};
@@ -402,15 +402,15 @@ fn runs_are_enqueued_without_the_object_store() {
             ("POST", &retry, ""),
             ("GET", &rejects, ""),
         ];
-        holds_through_outages(&site, &browser, &wishes);
+        check_outages(&site, &browser, &wishes);
         assert!(site.kv.active(&slug("trips"), 10).unwrap().is_empty());
         site.break_store();
         let queued = browser.send("POST", JOBS, &[], b"");
-        site.mend_store();
+        site.restore_store();
         assert_eq!(queued.status, 202);
         site.break_kv();
         browser.send("POST", JOBS, &[], b"").refused(503, "kv_unavailable");
-        site.mend_kv();
+        site.restore_kv();
         assert_eq!(site.kv.active(&slug("trips"), 10).unwrap().len(), 1);
     });
 }

@@ -169,7 +169,7 @@ fn staged_tables_of_a_dead_process_are_deleted() {
 }
 
 #[test]
-fn recreated_pipeline_has_nothing_of_the_deleted_one() {
+fn recreated_pipeline_starts_empty() {
     on_both(|kind| {
         let f = Fixture::new(kind);
         assert_eq!(f.query("SELECT count(*) FROM t"), json!([[3]]));

@@ -13,7 +13,7 @@ use lakemill::ports::store::{Bucket, WriteOptions};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
-use super::{holds_through_outages, on_both};
+use super::{check_outages, on_both};
 use crate::support::browser::{Browser, Reply};
 use crate::support::site::{Kind, Service, Site};
 
@@ -116,7 +116,7 @@ fn forged_page_token_is_rejected_or_harmless() {
         let site_is_away = site.break_store();
         let seal = &lakemill::domain::digest::sha256_hex(b"k")[..16];
         browser.get(&format!("/api/lake?after={seal}.k")).refused(502, site_is_away);
-        site.mend_store();
+        site.restore_store();
     });
 }
 
@@ -230,7 +230,7 @@ fn lake_fails_while_a_store_is_unavailable() {
             ("DELETE", &lake, ""),
             ("GET", &object, ""),
         ];
-        holds_through_outages(&site, &browser, &wishes);
+        check_outages(&site, &browser, &wishes);
         assert_eq!(site.kv.counts().unwrap().windows, 0);
         assert_eq!(download(&browser, "pipelines/trips/a.csv").ok().body, b"a\n");
     });

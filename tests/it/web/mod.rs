@@ -39,7 +39,7 @@ use crate::support::browser::Browser;
 use crate::support::site::{Kind, Site};
 
 /// Whether a process is stopped (SIGSTOP).
-pub fn stands(pid: u32) -> bool {
+pub fn is_stopped(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
 }
@@ -51,24 +51,24 @@ pub fn on_both(test: impl Fn(Kind)) {
 }
 
 /// A request: method, path, body.
-pub type Wish<'a> = (&'a str, &'a str, &'a str);
+pub type RequestParts<'a> = (&'a str, &'a str, &'a str);
 
 /// Checks that during a store's outage each of these requests, which would otherwise succeed, changes nothing and
 /// returns the code in the table, and that all succeed after it.
-pub fn holds_through_outages(site: &Site, browser: &Browser, wishes: &[Wish<'_>]) {
-    let send = |(method, path, body): &Wish<'_>| browser.send(method, path, &[], body.as_bytes());
+pub fn check_outages(site: &Site, browser: &Browser, requests: &[RequestParts<'_>]) {
+    let send = |(method, path, body): &RequestParts<'_>| browser.send(method, path, &[], body.as_bytes());
     let before = site.contents();
     let code = site.break_store();
-    for wish in wishes {
+    for wish in requests {
         send(wish).refused(502, code);
     }
-    site.mend_store();
+    site.restore_store();
     assert_eq!(site.contents(), before);
     site.break_kv();
-    for wish in wishes {
+    for wish in requests {
         send(wish).refused(503, "kv_unavailable");
     }
-    site.mend_kv();
+    site.restore_kv();
     assert_eq!(site.contents(), before);
     assert_eq!(browser.get("/api/auth/me").ok().json(), json!({ "authenticated": true }));
 }

@@ -4,7 +4,7 @@ use lakemill::domain::digest::sha256_hex;
 use lakemill::ports::store::{Bucket, WriteOptions};
 use serde_json::{Value, json};
 
-use super::{holds_through_outages, on_both};
+use super::{check_outages, on_both};
 use crate::support::browser::{Browser, RESPONSE_WAIT_MAX};
 use crate::support::site::{Kind, Site};
 
@@ -268,7 +268,7 @@ fn saved_queries_fail_while_the_store_is_unavailable() {
         let new = r#"{ "name": "new", "sql": "SELECT 1" }"#;
         let wishes =
             [("GET", QUERIES, ""), ("POST", QUERIES, new), ("GET", &own, ""), ("PUT", &own, new), ("DELETE", &own, "")];
-        holds_through_outages(&site, &browser, &wishes);
+        check_outages(&site, &browser, &wishes);
         assert_eq!(names(&browser), ["kept"]);
     });
 }

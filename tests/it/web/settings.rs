@@ -3,7 +3,7 @@
 use lakemill::ports::store::{Bucket, WriteOptions};
 use serde_json::{Value, json};
 
-use super::{holds_through_outages, on_both};
+use super::{check_outages, on_both};
 use crate::support::browser::Browser;
 use crate::support::site::{Kind, Site};
 
@@ -110,7 +110,7 @@ fn settings_fail_while_the_store_is_unavailable() {
         let browser = Browser::log_in(&web);
         browser.put("/api/settings", &json!({ "workspace_name": "kept" })).ok();
         let wishes = [("GET", "/api/settings", ""), ("PUT", "/api/settings", r#"{ "workspace_name": "new" }"#)];
-        holds_through_outages(&site, &browser, &wishes);
+        check_outages(&site, &browser, &wishes);
         assert_eq!(browser.get("/api/settings").ok().json()["workspace_name"], "kept");
     });
 }

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::on_both;
 use super::tables::Ran;
-use crate::support::beside::{Body, beside};
 use crate::support::browser::Browser;
+use crate::support::concurrent::{Body, with_background};
 use crate::support::http_proxy::Act;
 use crate::support::manifests::Manifest;
 use crate::support::program::mapping;
@@ -22,7 +22,7 @@ fn query(browser: &Browser, sql: &str) -> Value {
 }
 
 #[test]
-fn missing_file_is_reported_until_a_clean_run_makes_it_anew() {
+fn missing_file_is_reported_until_a_clean_run_rebuilds_it() {
     on_both(|kind| {
         let ran = Ran::new(kind);
         let manifest = Manifest::read(&*ran.site.store, &slug("trips"), "t").unwrap();
@@ -45,14 +45,14 @@ fn readers_see_consistent_tables_during_runs() {
         let ran = Ran::new(kind);
         let reads = |_, body: &Body| {
             let mut seen = 0;
-            while body.is_on() || seen == 0 {
+            while body.is_running() || seen == 0 {
                 let told = query(&ran.browser, "SELECT count(DISTINCT a), count(*) FROM t");
                 let row = &told["rows"][0];
                 assert!(*row == json!([3, 3]) || row[0] == 1 && row[1] == 40, "{told}");
                 seen += 1;
             }
         };
-        beside(2, reads, || {
+        with_background(2, reads, || {
             for round in 0..3 {
                 let rows: String = (0..40).map(|n| format!("2013-02-{:02},r{round},{n}\n", n % 20 + 1)).collect();
                 ran.site.put("trips", "in/a.csv", format!("day,a,b\n{rows}"));

@@ -17,7 +17,7 @@ fn column(stats: &Value, name: &str) -> Value {
     found.unwrap_or_else(|| panic!("{name}: {stats}")).clone()
 }
 
-fn told(ty: &str, name: &str, nulls: u64, min: &Value, max: &Value, exact: bool) -> Value {
+fn statistics(ty: &str, name: &str, nulls: u64, min: &Value, max: &Value, exact: bool) -> Value {
     json!({ "name": name, "type": ty, "nulls": nulls, "min": min, "max": max, "exact": exact })
 }
 
@@ -27,16 +27,19 @@ fn column_statistics_cover_all_files_and_partitions() {
         let ran = Ran::unrun(Site::new(kind));
         let empty = ran.get("tables/t/stats");
         assert_eq!((&empty["rows"], &empty["files_total"], &empty["complete"]), (&json!(0), &json!(0), &json!(true)));
-        assert_eq!(column(&empty, "a"), told("string", "a", 0, &Value::Null, &Value::Null, true));
+        assert_eq!(column(&empty, "a"), statistics("string", "a", 0, &Value::Null, &Value::Null, true));
         ran.site.put("trips", "in/a.csv", "day,a,b\n2013-01-01,x,1\n2013-01-02,y,9007199254740993\n,w,-3\n");
         ran.site.put("trips", "in/b.csv", "day,a,b\n2013-01-02,z,\n");
         ran.run();
         let stats = ran.get("tables/t/stats");
         let numbers = (&stats["rows"], &stats["files_read"], &stats["files_total"], &stats["complete"]);
         assert_eq!(numbers, (&json!(4), &json!(3), &json!(3), &json!(true)));
-        assert_eq!(column(&stats, "day"), told("date", "day", 1, &json!("2013-01-01"), &json!("2013-01-02"), true));
-        assert_eq!(column(&stats, "a"), told("string", "a", 0, &json!("w"), &json!("z"), true));
-        assert_eq!(column(&stats, "b"), told("int64", "b", 1, &json!(-3), &json!("9007199254740993"), true));
+        assert_eq!(
+            column(&stats, "day"),
+            statistics("date", "day", 1, &json!("2013-01-01"), &json!("2013-01-02"), true)
+        );
+        assert_eq!(column(&stats, "a"), statistics("string", "a", 0, &json!("w"), &json!("z"), true));
+        assert_eq!(column(&stats, "b"), statistics("int64", "b", 1, &json!(-3), &json!("9007199254740993"), true));
         // A change of the table is visible immediately.
         ran.site.put("trips", "in/c.csv", "day,a,b\n2013-01-05,zz,-4\n");
         ran.run();
@@ -76,7 +79,7 @@ fn statistics_have_the_format_of_rows() {
     ran.run();
     let (stats, rows) = (ran.get("tables/t/stats"), ran.get("tables/t/rows"));
     for (at, (ty, _, _)) in types.iter().enumerate() {
-        let expected = told(ty, &name(at), 1, &rows["rows"][2][at], &rows["rows"][0][at], true);
+        let expected = statistics(ty, &name(at), 1, &rows["rows"][2][at], &rows["rows"][0][at], true);
         assert_eq!(column(&stats, &name(at)), expected);
     }
 }
@@ -142,13 +145,13 @@ fn footer_that_crashes_the_child_affects_only_its_file() {
         let read_of = |stats: &Value| (stats["files_read"].clone(), column(stats, "a")["min"].clone());
         for (what, bomb) in parquet_bombs::all() {
             put(&first, &bomb);
-            let told = || ran.web.log().matches("Parquet file is unreadable").count();
-            let before = told();
+            let statistics = || ran.web.log().matches("Parquet file is unreadable").count();
+            let before = statistics();
             assert_eq!(read_of(&ran.get("tables/t/stats")), (json!(1), json!("y")), "{what}");
-            assert_eq!(told(), before + 1, "{what}: {}", ran.web.log());
+            assert_eq!(statistics(), before + 1, "{what}: {}", ran.web.log());
             // The failure is cached: no other child crashes on it.
             assert_eq!(read_of(&ran.get("tables/t/stats")), (json!(1), json!("y")), "{what}");
-            assert_eq!(told(), before + 1, "{what}: {}", ran.web.log());
+            assert_eq!(statistics(), before + 1, "{what}: {}", ran.web.log());
             let query = json!({ "sql": "SELECT 42" });
             assert_eq!(ran.browser.post("/api/p/trips/query", &query).ok().json()["rows"], json!([[42]]), "{what}");
         }

@@ -13,8 +13,8 @@ use crate::support::s3_server::s3s_fs;
 use crate::support::site::{Kind, Service, Site, WEBHOOK_SECRET, await_some, await_that, slug};
 
 on_both!(
-    files_that_events_tell_of_become_one_job,
-    a_pipeline_that_wants_no_runs_gets_none,
+    events_of_several_files_become_one_job,
+    pipeline_without_auto_run_gets_no_jobs,
     eight_workers_that_are_killed_make_one_job_of_each_batch,
 );
 
@@ -35,7 +35,7 @@ pub fn post(site: &Site, worker: &Service, keys: &[String]) {
     assert_eq!(answer.json(), json!({ "accepted": keys.len(), "ignored": 0 }));
 }
 
-fn files_that_events_tell_of_become_one_job(site: Site) {
+fn events_of_several_files_become_one_job(site: Site) {
     site.automatic_pipeline("p");
     let worker = site.worker();
     for n in 0..5 {
@@ -50,7 +50,7 @@ fn files_that_events_tell_of_become_one_job(site: Site) {
     assert_eq!(records[0].result.as_ref().unwrap().tables["t"].rows_written, 5);
 }
 
-fn a_pipeline_that_wants_no_runs_gets_none(site: Site) {
+fn pipeline_without_auto_run_gets_no_jobs(site: Site) {
     let config = json!({ "version": 1, "auto_run": false, "mappings": [crate::support::program::mapping(&json!({}))] });
     site.configure("p", &config);
     site.put("p", "in/x.csv", "a,b\nx,1\n");

@@ -7,17 +7,17 @@ use super::{on_both, three_days, three_days_made};
 use crate::support::site::{PATIENCE, Site, await_some, await_that, slug};
 
 on_both!(
-    a_queued_job_that_is_cancelled_never_runs,
-    a_deferred_job_that_is_cancelled_ends_though_the_pipeline_is_held,
-    a_running_job_that_is_cancelled_stops_and_publishes_nothing,
-    a_job_that_publishes_can_no_longer_be_cancelled,
+    cancelled_queued_job_never_runs,
+    cancelled_deferred_job_ends_although_the_pipeline_is_locked,
+    cancelled_running_job_publishes_nothing,
+    publishing_job_runs_to_its_end_despite_a_cancellation,
 );
 
 fn cancel(site: &Site, job: &lakemill::domain::job::Job) -> CancelOutcome {
     site.kv.cancel(&job.pipeline, &job.job_id).unwrap()
 }
 
-fn a_queued_job_that_is_cancelled_never_runs(site: Site) {
+fn cancelled_queued_job_never_runs(site: Site) {
     three_days(&site);
     let job = site.enqueue("p");
     assert_eq!(cancel(&site, &job), CancelOutcome::Requested);
@@ -28,7 +28,7 @@ fn a_queued_job_that_is_cancelled_never_runs(site: Site) {
     assert_eq!(cancel(&site, &job), CancelOutcome::NotActive);
 }
 
-fn a_deferred_job_that_is_cancelled_ends_though_the_pipeline_is_held(site: Site) {
+fn cancelled_deferred_job_ends_although_the_pipeline_is_locked(site: Site) {
     three_days(&site);
     let hold = site.kv.lock_pipeline(&slug("p"), PATIENCE, 0).unwrap().unwrap();
     let job = site.enqueue("p");
@@ -41,7 +41,7 @@ fn a_deferred_job_that_is_cancelled_ends_though_the_pipeline_is_held(site: Site)
     assert!(site.warehouse("p").is_empty());
 }
 
-fn a_running_job_that_is_cancelled_stops_and_publishes_nothing(site: Site) {
+fn cancelled_running_job_publishes_nothing(site: Site) {
     three_days(&site);
     let job = site.enqueue("p");
     let worker = site.worker_with(&[("FAILPOINTS", "convert::piece=sleep(2000)")]);
@@ -52,7 +52,7 @@ fn a_running_job_that_is_cancelled_stops_and_publishes_nothing(site: Site) {
     assert!(site.warehouse("p").is_empty());
 }
 
-fn a_job_that_publishes_can_no_longer_be_cancelled(site: Site) {
+fn publishing_job_runs_to_its_end_despite_a_cancellation(site: Site) {
     three_days(&site);
     let job = site.enqueue("p");
     let _worker = site.worker_with(&[("FAILPOINTS", "publish::between_puts=sleep(1500)")]);

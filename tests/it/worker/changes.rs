@@ -11,8 +11,8 @@ use super::on_both;
 use crate::support::site::{Kind, Service, Site, await_some, await_that, slug};
 
 on_both!(
-    keys_of_events_reach_the_job_and_go_with_it,
-    cancelled_job_makes_the_next_one_look_at_all,
+    keys_of_events_reach_the_job_and_are_deleted_with_it,
+    cancelled_job_makes_the_next_one_check_all_keys,
     workers_that_die_while_they_fire_lose_no_keys,
 );
 
@@ -47,7 +47,7 @@ fn jobs(site: &Site, count: usize) -> Vec<Job> {
     await_some("the jobs", || Some(site.kv.active(&slug("p"), 10).unwrap()).filter(|jobs| jobs.len() == count))
 }
 
-fn keys_of_events_reach_the_job_and_go_with_it(site: Site) {
+fn keys_of_events_reach_the_job_and_are_deleted_with_it(site: Site) {
     let worker = quiet(&site);
     let runs = site.records("p").len();
     let lock = hold(&site);
@@ -71,7 +71,7 @@ fn keys_of_events_reach_the_job_and_go_with_it(site: Site) {
     worker.await_log("run checks the keys of its events");
 }
 
-fn cancelled_job_makes_the_next_one_look_at_all(site: Site) {
+fn cancelled_job_makes_the_next_one_check_all_keys(site: Site) {
     let worker = quiet(&site);
     let lock = hold(&site);
     post(&site, &worker, &["pipelines/p/in/1.csv".to_owned()]);
@@ -114,7 +114,7 @@ fn files_of_a_folder_that_appear_and_vanish_reach_the_job() {
 }
 
 #[test]
-fn run_of_a_person_looks_at_all() {
+fn manual_run_checks_all_keys() {
     let site = Site::new(Kind::Embedded);
     let worker = quiet(&site);
     let before = worker.log().matches("run checks the keys").count();

@@ -13,8 +13,8 @@ on_both!(
     killed_between_two_files,
     killed_before_the_deletes_of_a_clean_run,
     killed_between_record_and_acknowledgement,
-    a_job_that_kills_its_workers_ends_as_worker_lost,
-    a_job_before_its_last_start_is_let_run_alone,
+    job_that_crashes_workers_fails_as_worker_lost,
+    last_attempt_of_a_job_runs_exclusively,
 );
 
 fn killed_after_the_claim(site: Site) {
@@ -71,7 +71,7 @@ fn dies_at(site: &Site, place: &str, attempt: u32, clean: bool) {
     assert_eq!((counts.stream, counts.pending, counts.waiting), (0, 0, 0));
 }
 
-fn a_job_that_kills_its_workers_ends_as_worker_lost(site: Site) {
+fn job_that_crashes_workers_fails_as_worker_lost(site: Site) {
     three_days(&site);
     let job = site.enqueue("p");
     let deadly = [("FAILPOINTS", "convert::piece=return(kill)"), ("MAX_ATTEMPTS", "2")];
@@ -88,7 +88,7 @@ fn a_job_that_kills_its_workers_ends_as_worker_lost(site: Site) {
     assert!(third.is_alive());
 }
 
-fn a_job_before_its_last_start_is_let_run_alone(site: Site) {
+fn last_attempt_of_a_job_runs_exclusively(site: Site) {
     three_days(&site);
     site.configure(
         "q",

@@ -20,7 +20,7 @@ fn job(pipeline: &str, id: &str) -> Job {
 }
 
 #[test]
-fn three_workers_take_jobs_that_a_plain_xadd_enqueued() {
+fn three_workers_run_jobs_from_plain_xadd() {
     let site = Site::new(Kind::Fleet);
     three_days(&site);
     let _workers = [site.worker(), site.worker(), site.worker()];

@@ -47,7 +47,7 @@ fn failing_expression_names_the_line() {
 }
 
 #[test]
-fn a_config_whose_check_ends_its_process_is_answered_200_with_its_expression() {
+fn config_that_crashes_its_check_is_reported_by_expression() {
     let site = Site::new(Kind::Embedded);
     let mut worker = site.worker();
     let at = worker.address();

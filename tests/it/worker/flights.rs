@@ -21,7 +21,7 @@ fn lay_out(site: &Site, automatic: bool) {
 }
 
 #[test]
-fn flights_are_the_same_bytes_on_redis_and_s3_as_embedded_whoever_asks_for_the_run() {
+fn flights_have_the_same_bytes_on_all_backends() {
     let embedded = Site::new(Kind::Embedded);
     lay_out(&embedded, false);
     let one = embedded.worker();

@@ -8,21 +8,21 @@ use super::{on_both, three_days, three_days_made};
 use crate::support::site::{PATIENCE, Site, await_some, await_that, slug};
 
 on_both!(
-    a_job_runs_to_its_record_and_the_tables_are_the_same_everywhere,
-    a_second_run_has_nothing_to_do,
+    job_completes_with_the_same_tables_on_all_backends,
+    second_run_has_nothing_to_do,
     rows_of_removed_sources_are_removed,
-    an_invalid_config_fails_at_once_with_its_problems,
-    a_pipeline_without_config_fails_at_once,
-    a_run_without_sources_fails_at_once,
+    invalid_config_fails_the_job_immediately,
+    missing_config_fails_the_job_immediately,
+    missing_sources_fail_the_job_immediately,
     rejects_beyond_the_limit_fail_the_run_and_keep_the_rows,
-    a_failure_that_may_pass_is_tried_again_after_a_pause,
-    a_failure_that_does_not_pass_ends_after_the_last_attempt,
-    a_job_waits_while_its_pipeline_is_held_and_loses_no_attempt,
+    transient_failure_is_retried_after_a_pause,
+    persistent_failure_ends_after_the_last_attempt,
+    job_of_a_locked_pipeline_waits_without_an_attempt,
     two_jobs_of_a_pipeline_run_one_after_the_other,
-    jobs_of_several_pipelines_run_side_by_side,
+    jobs_of_several_pipelines_run_concurrently,
 );
 
-fn a_job_runs_to_its_record_and_the_tables_are_the_same_everywhere(site: Site) {
+fn job_completes_with_the_same_tables_on_all_backends(site: Site) {
     three_days(&site);
     let job = site.enqueue("p");
     let worker = site.worker();
@@ -45,7 +45,7 @@ fn a_job_runs_to_its_record_and_the_tables_are_the_same_everywhere(site: Site) {
     );
 }
 
-fn a_second_run_has_nothing_to_do(site: Site) {
+fn second_run_has_nothing_to_do(site: Site) {
     three_days(&site);
     let _worker = site.worker();
     site.await_end(&site.enqueue("p"));
@@ -71,7 +71,7 @@ fn rows_of_removed_sources_are_removed(site: Site) {
     assert_eq!(site.warehouse("p").len(), 2);
 }
 
-fn an_invalid_config_fails_at_once_with_its_problems(site: Site) {
+fn invalid_config_fails_the_job_immediately(site: Site) {
     site.configure("p", &json!({ "version": 1, "mappings": [{ "table": "T!", "files": ["*.csv"], "colums": [] }] }));
     let job = site.enqueue("p");
     let _worker = site.worker();
@@ -82,7 +82,7 @@ fn an_invalid_config_fails_at_once_with_its_problems(site: Site) {
     assert!(error.path.unwrap().starts_with("/mappings/0"));
 }
 
-fn a_pipeline_without_config_fails_at_once(site: Site) {
+fn missing_config_fails_the_job_immediately(site: Site) {
     site.put("nothing-here", "in/a.csv", "a\n");
     let job = site.enqueue("nothing-here");
     let _worker = site.worker();
@@ -90,7 +90,7 @@ fn a_pipeline_without_config_fails_at_once(site: Site) {
     assert_eq!((end.attempt, end.error.unwrap().code), (1, RunErrorCode::PipelineConfigNotFound));
 }
 
-fn a_run_without_sources_fails_at_once(site: Site) {
+fn missing_sources_fail_the_job_immediately(site: Site) {
     site.pipeline("p", &json!({}));
     let job = site.enqueue("p");
     let _worker = site.worker();
@@ -110,7 +110,7 @@ fn rejects_beyond_the_limit_fail_the_run_and_keep_the_rows(site: Site) {
     assert!(site.warehouse("p").is_empty());
 }
 
-fn a_failure_that_may_pass_is_tried_again_after_a_pause(site: Site) {
+fn transient_failure_is_retried_after_a_pause(site: Site) {
     three_days(&site);
     let job = site.enqueue("p");
     let worker = site.worker_with(&[("FAILPOINTS", "publish::between_puts=1*panic->off")]);
@@ -126,7 +126,7 @@ fn a_failure_that_may_pass_is_tried_again_after_a_pause(site: Site) {
     drop(worker);
 }
 
-fn a_failure_that_does_not_pass_ends_after_the_last_attempt(site: Site) {
+fn persistent_failure_ends_after_the_last_attempt(site: Site) {
     three_days(&site);
     let job = site.enqueue("p");
     let _worker = site.worker_with(&[("FAILPOINTS", "publish::between_puts=panic"), ("MAX_ATTEMPTS", "2")]);
@@ -135,7 +135,7 @@ fn a_failure_that_does_not_pass_ends_after_the_last_attempt(site: Site) {
     assert_eq!(end.error.unwrap().code, RunErrorCode::Panicked);
 }
 
-fn a_job_waits_while_its_pipeline_is_held_and_loses_no_attempt(site: Site) {
+fn job_of_a_locked_pipeline_waits_without_an_attempt(site: Site) {
     three_days(&site);
     let hold = site.kv.lock_pipeline(&slug("p"), PATIENCE, 0).unwrap().unwrap();
     let job = site.enqueue("p");
@@ -161,7 +161,7 @@ fn two_jobs_of_a_pipeline_run_one_after_the_other(site: Site) {
     }
 }
 
-fn jobs_of_several_pipelines_run_side_by_side(site: Site) {
+fn jobs_of_several_pipelines_run_concurrently(site: Site) {
     let names = ["a", "b"];
     for name in names {
         site.pipeline(name, &json!({}));

@@ -138,7 +138,7 @@ fn job_that_fails_while_the_store_serves_others_uses_attempts() {
 }
 
 #[test]
-fn a_table_left_stale_by_s3_error_is_brought_up_to_date_without_anybody() {
+fn table_left_stale_by_an_s3_error_is_updated_automatically() {
     let (site, down, _proxy) = site_with_one_pipeline_refused("p");
     site.automatic_pipeline("p");
     site.put("p", "in/x.csv", "a,b\nx,1\n");
@@ -153,7 +153,7 @@ fn a_table_left_stale_by_s3_error_is_brought_up_to_date_without_anybody() {
 
 /// The worker that saw the failure is gone when the store is back.
 #[test]
-fn a_table_left_stale_by_s3_error_is_brought_up_to_date_by_another_worker() {
+fn table_left_stale_by_an_s3_error_is_updated_by_another_worker() {
     let (site, down, _proxy) = site_with_one_pipeline_refused("p");
     site.automatic_pipeline("p");
     site.put("p", "in/x.csv", "a,b\nx,1\n");
@@ -179,7 +179,7 @@ fn record_is_written_once_the_store_recovers() {
     let job = site.enqueue("p");
     // Pauses right before the end, where the store becomes unavailable.
     let worker = site.worker_with(&[("FAILPOINTS", "worker::before_record=1*return(stop)->off")]);
-    await_that("it to stand still", || super::sharing::stands(worker.pid()));
+    await_that("it to stand still", || super::sharing::is_stopped(worker.pid()));
     down.store(true, Ordering::SeqCst);
     worker.signal(rustix::process::Signal::CONT);
     let shown = await_some("the outcome", || site.seen(&job).filter(|job| job.status.is_terminal()));
@@ -326,7 +326,7 @@ fn run_that_cannot_confirm_its_lock_is_repeated_without_using_an_attempt() {
     let job = site.enqueue("p");
     let worker =
         site.worker_with(&[("FAILPOINTS", "worker::before_record=1*return(stop)->off"), ("MAX_ATTEMPTS", "1")]);
-    await_that("it to stand still", || super::sharing::stands(worker.pid()));
+    await_that("it to stand still", || super::sharing::is_stopped(worker.pid()));
     {
         let _paused = redis.pause();
         worker.signal(rustix::process::Signal::CONT);
@@ -338,7 +338,7 @@ fn run_that_cannot_confirm_its_lock_is_repeated_without_using_an_attempt() {
 }
 
 #[test]
-fn a_worker_told_to_end_while_redis_and_s3_are_away_ends() {
+fn worker_stops_while_redis_and_s3_are_unavailable() {
     let (mut site, down, _proxy) = site_with_switch();
     three_days(&site);
     site.set("SVC_RECLAIM_IDLE_MS", "6000");

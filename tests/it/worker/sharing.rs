@@ -12,8 +12,8 @@ use crate::support::site::{Site, await_that};
 
 on_both!(
     many_jobs_among_three_workers_each_run_once,
-    a_run_longer_than_the_reclaim_time_is_executed_once,
-    a_worker_that_wakes_after_its_lock_expired_writes_nothing,
+    run_longer_than_the_reclaim_time_runs_once,
+    paused_worker_with_expired_lock_writes_nothing,
 );
 
 fn many_jobs_among_three_workers_each_run_once(site: Site) {
@@ -36,7 +36,7 @@ fn many_jobs_among_three_workers_each_run_once(site: Site) {
     assert!(by.len() > 1, "one worker did it all: {by:?}");
 }
 
-fn a_run_longer_than_the_reclaim_time_is_executed_once(mut site: Site) {
+fn run_longer_than_the_reclaim_time_runs_once(mut site: Site) {
     three_days(&site);
     // Idle jobs are taken over after 5 s; the run takes three times as long.
     site.set("JOB_LOCK_TTL_MS", "4000").set("HEARTBEAT_MS", "800").set("SVC_RECLAIM_IDLE_MS", "5000");
@@ -50,7 +50,7 @@ fn a_run_longer_than_the_reclaim_time_is_executed_once(mut site: Site) {
     assert_eq!(site.warehouse("p"), three_days_made());
 }
 
-fn a_worker_that_wakes_after_its_lock_expired_writes_nothing(mut site: Site) {
+fn paused_worker_with_expired_lock_writes_nothing(mut site: Site) {
     pipeline_of_days(&site);
     put_day(&site, 1);
     put_day(&site, 2);
@@ -64,7 +64,7 @@ fn a_worker_that_wakes_after_its_lock_expired_writes_nothing(mut site: Site) {
     // It pauses itself in the middle of publishing, between the last check of its lock and the PUT. There is only this
     // file to write: a second thread could be paused while it holds a folder's short lock.
     let sleeper = site.worker_with(&[("FAILPOINTS", "publish::checked=1*return(stop)->off")]);
-    await_that("it to stand still", || stands(sleeper.pid()));
+    await_that("it to stand still", || is_stopped(sleeper.pid()));
     let other = site.worker();
     let end = site.await_end(&job);
     assert_eq!((end.status, end.attempt), (JobStatus::Completed, 2));
@@ -91,7 +91,7 @@ fn everything(site: &Site) -> std::collections::BTreeMap<String, String> {
 }
 
 /// Whether a process is stopped (SIGSTOP).
-pub fn stands(pid: u32) -> bool {
+pub fn is_stopped(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
 }

@@ -12,9 +12,9 @@ use crate::support::http_proxy::Act;
 use crate::support::s3_server::s3s_fs;
 use crate::support::site::{Kind, Site, await_some, await_that};
 
-on_both!(a_worker_claims_no_more_than_it_runs, a_port_that_is_taken_is_told_and_nothing_is_claimed);
+on_both!(worker_claims_no_more_jobs_than_it_runs, port_in_use_is_reported_and_no_job_is_claimed);
 
-fn a_worker_claims_no_more_than_it_runs(site: Site) {
+fn worker_claims_no_more_jobs_than_it_runs(site: Site) {
     let names: Vec<String> = (0..6).map(|n| format!("p{n}")).collect();
     for name in &names {
         site.pipeline(name, &json!({}));
@@ -32,7 +32,7 @@ fn a_worker_claims_no_more_than_it_runs(site: Site) {
     assert!(jobs.iter().all(|job| site.await_end(job).status == JobStatus::Completed));
 }
 
-fn a_port_that_is_taken_is_told_and_nothing_is_claimed(site: Site) {
+fn port_in_use_is_reported_and_no_job_is_claimed(site: Site) {
     site.enqueue("p");
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
@@ -43,7 +43,7 @@ fn a_port_that_is_taken_is_told_and_nothing_is_claimed(site: Site) {
 }
 
 #[test]
-fn every_variable_that_is_missing_is_told_at_once_with_status_78() {
+fn all_missing_variables_are_reported_with_status_78() {
     let site = Site::new(Kind::Embedded);
     let mut worker = site.spawn(&[("SVC_WEBHOOK_SECRET", ""), ("KV_URL", ""), ("MAX_ATTEMPTS", "none")]);
     assert_eq!(worker.await_exit(), Some(78));

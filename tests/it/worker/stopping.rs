@@ -7,14 +7,14 @@ use super::{on_both, three_days};
 use crate::support::site::{Site, await_some, await_that};
 
 on_both!(
-    an_idle_worker_ends_at_once_with_status_0,
-    a_worker_told_to_end_finishes_its_job_and_takes_no_other,
-    a_second_signal_gives_the_job_back_uncharged,
-    jobs_that_outlast_the_drain_go_back_uncharged,
-    a_job_that_hangs_keeps_no_worker_past_the_drain_limit,
+    idle_worker_stops_immediately_with_status_0,
+    stopping_worker_finishes_its_job_and_claims_no_other,
+    second_signal_requeues_the_job_without_an_attempt,
+    jobs_beyond_the_drain_limit_are_requeued_without_an_attempt,
+    hanging_job_does_not_block_a_stop_past_the_drain_limit,
 );
 
-fn an_idle_worker_ends_at_once_with_status_0(site: Site) {
+fn idle_worker_stops_immediately_with_status_0(site: Site) {
     for signal in [Signal::TERM, Signal::INT] {
         let mut worker = site.worker();
         worker.signal(signal);
@@ -24,7 +24,7 @@ fn an_idle_worker_ends_at_once_with_status_0(site: Site) {
     assert!(scratch.is_empty(), "{scratch:?}");
 }
 
-fn a_worker_told_to_end_finishes_its_job_and_takes_no_other(site: Site) {
+fn stopping_worker_finishes_its_job_and_claims_no_other(site: Site) {
     three_days(&site);
     let job = site.enqueue("p");
     let mut worker = site.worker_with(&[("FAILPOINTS", "convert::piece=1*sleep(3000)->off")]);
@@ -39,7 +39,7 @@ fn a_worker_told_to_end_finishes_its_job_and_takes_no_other(site: Site) {
     assert_eq!(site.await_end(&next).attempt, 1);
 }
 
-fn a_second_signal_gives_the_job_back_uncharged(site: Site) {
+fn second_signal_requeues_the_job_without_an_attempt(site: Site) {
     three_days(&site);
     let job = site.enqueue("p");
     let mut worker = site.worker_with(&[("FAILPOINTS", "convert::piece=sleep(1000)")]);
@@ -51,7 +51,7 @@ fn a_second_signal_gives_the_job_back_uncharged(site: Site) {
     is_back_uncharged(&site, &job);
 }
 
-fn jobs_that_outlast_the_drain_go_back_uncharged(site: Site) {
+fn jobs_beyond_the_drain_limit_are_requeued_without_an_attempt(site: Site) {
     three_days(&site);
     let job = site.enqueue("p");
     let more = [("FAILPOINTS", "convert::piece=sleep(4000)"), ("SVC_DRAIN_SECONDS", "1")];
@@ -63,7 +63,7 @@ fn jobs_that_outlast_the_drain_go_back_uncharged(site: Site) {
     is_back_uncharged(&site, &job);
 }
 
-fn a_job_that_hangs_keeps_no_worker_past_the_drain_limit(site: Site) {
+fn hanging_job_does_not_block_a_stop_past_the_drain_limit(site: Site) {
     three_days(&site);
     let job = site.enqueue("p");
     // Like a store that doesn't respond.

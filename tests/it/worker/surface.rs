@@ -6,9 +6,9 @@ use super::on_both;
 use crate::support::http_client::{Answer, get, send};
 use crate::support::site::{Kind, Site, WEBHOOK_SECRET, WORKER_TOKEN, await_that};
 
-on_both!(health_tells_of_queue_and_jobs, events_that_are_none_are_refused_and_change_nothing);
+on_both!(health_reports_queue_and_jobs, malformed_events_are_rejected_without_effect);
 
-fn health_tells_of_queue_and_jobs(site: Site) {
+fn health_reports_queue_and_jobs(site: Site) {
     site.pipeline("p", &json!({}));
     site.put("p", "in/x.csv", "a,b\nx,1\n");
     let worker = site.worker_with(&[("FAILPOINTS", "convert::piece=sleep(4000)")]);
@@ -34,7 +34,7 @@ fn post_event(at: &str, headers: &[(&str, &str)], body: &str) -> Answer {
     send(at, "POST", "/events/s3", headers, body)
 }
 
-fn events_that_are_none_are_refused_and_change_nothing(site: Site) {
+fn malformed_events_are_rejected_without_effect(site: Site) {
     let worker = site.worker();
     let at = worker.address();
     let bucket = site.env()["S3_BUCKET_LAKE"].clone();

@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sink_keeps_to_its_bound() {
+    fn sink_respects_its_limit() {
         let mut sink = BoundedBuffer::new(6);
         sink.string("a\"\u{1}");
         assert!(sink.is_full());

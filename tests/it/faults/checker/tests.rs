@@ -88,7 +88,7 @@ fn sound() -> (History, Found) {
 }
 
 #[track_caller]
-fn told(change: impl FnOnce(&mut History, &mut Found)) -> Vec<Violation> {
+fn check(change: impl FnOnce(&mut History, &mut Found)) -> Vec<Violation> {
     let (mut history, mut found) = sound();
     change(&mut history, &mut found);
     violations(&history, &found)
@@ -103,95 +103,95 @@ fn set_manifest(found: &mut Found, change: impl FnOnce(&mut Manifest)) {
 }
 
 #[test]
-fn nothing_is_told_where_all_is_well() {
-    assert_eq!(told(|_, _| {}), []);
+fn correct_history_has_no_violations() {
+    assert_eq!(check(|_, _| {}), []);
 }
 
 #[test]
-fn a_job_without_a_record_is_told_unless_its_queue_lost_it() {
+fn job_without_record_is_a_violation_unless_lost_with_the_queue() {
     let lost = |_: &mut History, found: &mut Found| found.records.clear();
-    assert_eq!(told(lost), [Violation::NoRecord { job: "j".into() }]);
+    assert_eq!(check(lost), [Violation::NoRecord { job: "j".into() }]);
     let excused = |history: &mut History, found: &mut Found| {
         found.records.clear();
         history.excused = history.accepted.clone();
     };
-    assert_eq!(told(excused), []);
+    assert_eq!(check(excused), []);
 }
 
 #[test]
-fn a_record_that_is_not_terminal_written_twice_or_unasked_is_told() {
+fn nonterminal_duplicate_or_unrequested_records_are_violations() {
     let running = |_: &mut History, found: &mut Found| {
         found.records.insert("j".into(), job(1));
     };
-    assert_eq!(told(running), [Violation::NotTerminal { job: "j".into() }]);
+    assert_eq!(check(running), [Violation::NotTerminal { job: "j".into() }]);
     let again = |history: &mut History, _: &mut Found| history.written.push(Written::Record { job: "j".into() });
-    assert_eq!(told(again), [Violation::RecordedAgain { job: "j".into(), times: 2 }]);
+    assert_eq!(check(again), [Violation::RecordedAgain { job: "j".into(), times: 2 }]);
     let unasked = |history: &mut History, _: &mut Found| history.accepted.clear();
-    assert_eq!(told(unasked), [Violation::Unasked { job: "j".into() }]);
+    assert_eq!(check(unasked), [Violation::Unasked { job: "j".into() }]);
     let perhaps = |history: &mut History, _: &mut Found| history.perhaps = std::mem::take(&mut history.accepted);
-    assert_eq!(told(perhaps), []);
+    assert_eq!(check(perhaps), []);
 }
 
 #[test]
-fn more_attempts_than_allowed_are_told() {
+fn too_many_attempts_are_a_violation() {
     let four = |_: &mut History, found: &mut Found| {
         found.records.insert("j".into(), job(4).completed(RunResult::default(), Utc::now()));
     };
-    assert_eq!(told(four), [Violation::TooManyAttempts { job: "j".into(), attempts: 4 }]);
+    assert_eq!(check(four), [Violation::TooManyAttempts { job: "j".into(), attempts: 4 }]);
 }
 
 #[test]
-fn a_writer_that_comes_after_a_later_one_is_told() {
+fn stale_writer_is_a_violation() {
     let stale = |history: &mut History, _: &mut Found| {
         history.written = vec![commit(6), commit(7), commit(6), commit(7), Written::Record { job: "j".into() }];
     };
-    assert_eq!(told(stale), [Violation::Overlap { table: "p/t".into(), fence: 6, after: 7 }]);
+    assert_eq!(check(stale), [Violation::Overlap { table: "p/t".into(), fence: 6, after: 7 }]);
 }
 
 #[test]
-fn a_table_of_another_than_the_highest_fence_is_told() {
+fn table_without_the_highest_fence_is_a_violation() {
     let behind = |history: &mut History, _: &mut Found| history.written.push(commit(8));
     let told_of = [Violation::NotOfHighestFence { table: "p/t".into(), fence: 7, highest: 8 }];
-    assert_eq!(told(behind), told_of);
+    assert_eq!(check(behind), told_of);
 }
 
 #[test]
-fn intents_other_bytes_and_files_too_few_or_too_many_are_told() {
+fn leftover_intents_and_wrong_missing_or_extra_files_are_violations() {
     let left = |_: &mut History, found: &mut Found| made(found).intents.push("p/t".into());
-    assert_eq!(told(left), [Violation::IntentLeft { table: "p/t".into() }]);
+    assert_eq!(check(left), [Violation::IntentLeft { table: "p/t".into() }]);
     let differs = |_: &mut History, found: &mut Found| {
         made(found).objects.insert("k".into(), "other".into());
     };
-    assert_eq!(told(differs), [Violation::Differs { key: "k".into() }]);
+    assert_eq!(check(differs), [Violation::Differs { key: "k".into() }]);
     let missing = |_: &mut History, found: &mut Found| made(found).objects.clear();
-    assert_eq!(told(missing), [Violation::Differs { key: "k".into() }]);
+    assert_eq!(check(missing), [Violation::Differs { key: "k".into() }]);
     let surplus = |_: &mut History, found: &mut Found| made(found).expected.clear();
-    assert_eq!(told(surplus), [Violation::Surplus { key: "k".into() }]);
+    assert_eq!(check(surplus), [Violation::Surplus { key: "k".into() }]);
 }
 
 #[test]
-fn rows_that_are_not_accounted_for_are_told() {
+fn unaccounted_rows_are_a_violation() {
     let source = "in/a.csv".to_owned();
     let unread = |_: &mut History, found: &mut Found| set_manifest(found, |manifest| manifest.sources.clear());
-    assert_eq!(told(unread), [Violation::RowsLost { source: source.clone(), expected: 5, found: None }]);
+    assert_eq!(check(unread), [Violation::RowsLost { source: source.clone(), expected: 5, found: None }]);
     let fewer = |_: &mut History, found: &mut Found| {
         set_manifest(found, |manifest| manifest.sources.get_mut("in/a.csv").unwrap().rows_written = 3);
     };
-    assert_eq!(told(fewer), [Violation::RowsLost { source, expected: 5, found: Some(4) }]);
+    assert_eq!(check(fewer), [Violation::RowsLost { source, expected: 5, found: Some(4) }]);
 }
 
 #[test]
-fn whatever_is_left_in_the_queue_is_told() {
+fn remaining_queue_entries_are_a_violation() {
     let left = |_: &mut History, found: &mut Found| {
         (found.counts.stream, found.counts.pending, found.counts.waiting) = (1, 2, 3);
         (found.counts.windows, found.counts.dead, found.active) = (4, 5, 6);
     };
     let places = [("active", 6), ("dead", 5), ("pending", 2), ("stream", 1), ("waiting", 3), ("windows", 4)];
-    assert_eq!(told(left), places.map(|(what, count)| Violation::LeftInQueue { what, count }));
+    assert_eq!(check(left), places.map(|(what, count)| Violation::LeftInQueue { what, count }));
 }
 
 #[test]
-fn writes_are_told_apart_by_their_keys() {
+fn writes_are_classified_by_key() {
     use lakemill::ports::store::Bucket;
     let of = |key: &str, bytes: &[u8]| Written::of(Bucket::Pipelines, key, bytes);
     assert_eq!(of("pipelines/p/manifests/t.json", &root(7).to_json()), Some(commit(7)));

@@ -7,15 +7,15 @@ use lakemill::domain::table_log::root::Root;
 use lakemill::pipelines::tables::{TableStore, put_retagged};
 use lakemill::ports::store::{Bucket, WriteOptions};
 
+use super::report::RoundReport;
 use super::round::Round;
 use super::scenarios::Scenario;
-use super::told::Told;
 use crate::faults::checker::{Violation, clean_store, records};
 use crate::support::site::slug;
 
 /// Cases too long for the quick set.
 pub const LONG: [Scenario; 3] =
-    [("windows", two_thousand_windows), ("rhythm", an_event_a_second), ("seeds", two_thousand_seeds)];
+    [("windows", two_thousand_windows), ("rhythm", steady_events), ("seeds", two_thousand_seeds)];
 
 /// Windows of the long set, and the number of workers that compete for them.
 const WINDOWS: usize = 2_000;
@@ -36,19 +36,19 @@ const BATCH_MS: i64 = 30_000;
 const SLACK_MS: i64 = 1_000;
 const SOURCE: &str = "in/0.csv";
 
-fn two_thousand_windows(seed: u64, _: u64) -> Told {
+fn two_thousand_windows(seed: u64, _: u64) -> RoundReport {
     raced(seed, WINDOWS, RACERS, 3)
 }
 
 /// One window for each of many pipelines, all due at once; each becomes exactly one job. Workers die at `per_mille` of
 /// the arrivals at each failpoint.
-pub fn raced(seed: u64, windows: usize, racers: usize, per_mille: u32) -> Told {
+pub fn raced(seed: u64, windows: usize, racers: usize, per_mille: u32) -> RoundReport {
     let mut round = Round::on_folder(seed, None);
     lay_out(&mut round, windows);
     let slugs: Vec<_> = round.pipelines.iter().map(|name| slug(name)).collect();
-    let places = PLACES.map(|place| format!("{place}={}%return(kill)", f64::from(per_mille) / 10.0)).join(";");
+    let failpoints = PLACES.map(|place| format!("{place}={}%return(kill)", f64::from(per_mille) / 10.0)).join(";");
     for _ in 0..racers {
-        round.worker(&[("FAILPOINTS", places.clone())]);
+        round.worker(&[("FAILPOINTS", failpoints.clone())]);
     }
     for slugs in slugs.chunks(500) {
         round.site.kv.extend_windows(slugs).unwrap();
@@ -57,11 +57,11 @@ pub fn raced(seed: u64, windows: usize, racers: usize, per_mille: u32) -> Told {
     round.note("workers", racers as u64);
     round.until("every window's job to end", |round| round.is_idle());
     let jobs: Vec<u64> = slugs.iter().map(|slug| records(&*round.site.store, slug).len() as u64).collect();
-    let mut told = round.check();
+    let mut report = round.check();
     let odd = slugs.iter().zip(jobs).filter(|(_, jobs)| *jobs != 1);
     let odd = odd.map(|(slug, jobs)| Violation::JobsOfWindow { pipeline: slug.to_string(), jobs });
-    told.violations.extend(odd);
-    told
+    report.violations.extend(odd);
+    report
 }
 
 /// Pipelines whose manifests match their lake, but have another config and no files in the warehouse: a comparison by a
@@ -90,18 +90,18 @@ fn lay_out(round: &mut Round, pipelines: usize) {
     }
 }
 
-fn two_thousand_seeds(seed: u64, _: u64) -> Told {
+fn two_thousand_seeds(seed: u64, _: u64) -> RoundReport {
     let figures = crate::faults::sim::long(seed);
     let (of_jobs, faults) = figures.into_iter().partition(|(what, _)| what.starts_with('('));
-    Told { faults, notes: of_jobs, ..Told::default() }
+    RoundReport { faults, notes: of_jobs, ..RoundReport::default() }
 }
 
-fn an_event_a_second(seed: u64, _: u64) -> Told {
+fn steady_events(seed: u64, _: u64) -> RoundReport {
     events(seed, EVENTS)
 }
 
 /// One event per second: a job 30 s after each window's first event.
-pub fn events(seed: u64, time: Duration) -> Told {
+pub fn events(seed: u64, time: Duration) -> RoundReport {
     let mut round = Round::new(seed, 1);
     round.worker(&[]);
     round.pass(Duration::from_secs(1));
@@ -133,15 +133,15 @@ pub fn events(seed: u64, time: Duration) -> Told {
         }
     }
     round.note("jobs in rhythm", jobs.len() as u64);
-    let mut told = round.check();
+    let mut report = round.check();
     let is_odd = |ms: &i64| (ms - BATCH_MS).abs() > SLACK_MS;
     // Each window begins with the first event after the previous window's job, at most a second later.
     let expected = time.as_millis() as i64 / (BATCH_MS + SLACK_MS);
     if after.iter().any(is_odd) || (jobs.len() as i64) < expected {
-        told.files.insert("rhythm.txt".into(), format!("events {came:?}\njobs {jobs:?}\nbetween jobs {apart:?}"));
-        told.violations.push(Violation::OutOfRhythm { after_ms: after });
+        report.files.insert("rhythm.txt".into(), format!("events {came:?}\njobs {jobs:?}\nbetween jobs {apart:?}"));
+        report.violations.push(Violation::OutOfRhythm { after_ms: after });
     }
-    told
+    report
 }
 
 /// Delay of each job after the first event since the previous job.

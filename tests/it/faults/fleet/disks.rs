@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use super::report::RoundReport;
 use super::round::Round;
-use super::told::Told;
 use crate::support::disk::Disk;
 
 const DISK_MIB: u64 = 16;
@@ -15,11 +15,11 @@ const PAUSED: &str = "claims paused until it passes";
 /// Skip message where mounting is not permitted.
 pub const UNTRIED: &str = "not tried: no right to mount a disk";
 
-fn untried() -> Told {
-    Told { notes: [(UNTRIED.to_owned(), 1)].into(), ..Told::default() }
+fn untried() -> RoundReport {
+    RoundReport { notes: [(UNTRIED.to_owned(), 1)].into(), ..RoundReport::default() }
 }
 
-pub fn store_full(seed: u64, much: u64) -> Told {
+pub fn store_full(seed: u64, much: u64) -> RoundReport {
     let Some(disk) = Disk::mount(DISK_MIB) else { return untried() };
     let mut round = Round::on_folder(seed, Some(&disk.path().join("objects")));
     for n in 0..PIPELINES {
@@ -32,7 +32,7 @@ pub fn store_full(seed: u64, much: u64) -> Told {
     filled(round, &disk, "the store's disk full", much)
 }
 
-pub fn scratch_full(seed: u64, much: u64) -> Told {
+pub fn scratch_full(seed: u64, much: u64) -> RoundReport {
     let Some(disk) = Disk::mount(DISK_MIB) else { return untried() };
     let mut round = Round::new(seed, PIPELINES);
     let scratch = disk.path().join("scratch");
@@ -43,7 +43,7 @@ pub fn scratch_full(seed: u64, much: u64) -> Told {
 }
 
 /// Jobs that find the disk full wait, and complete once there is room.
-fn filled(mut round: Round, disk: &Disk, fault: &str, much: u64) -> Told {
+fn filled(mut round: Round, disk: &Disk, fault: &str, much: u64) -> RoundReport {
     for _ in 0..much {
         // Workers that paused since the last check take jobs again.
         round.until("the jobs to end", |round| round.is_idle());

@@ -7,12 +7,12 @@
 
 mod batches;
 mod disks;
-mod places;
+mod failpoints;
+mod fault_proxy;
+mod report;
 mod round;
 mod scenarios;
 mod soak;
-mod told;
-mod weather;
 
 use scenarios::SCENARIOS;
 
@@ -30,12 +30,16 @@ fn quick(name: &str) {
     let (_, scenario) = SCENARIOS.iter().find(|(known, _)| *known == name).expect("a scenario of that name");
     // The test runner prints it on failure.
     println!("{name}: LAKEMILL_TEST_SEED={seed}");
-    let told = scenario(seed, 1);
-    println!("{}", told.line());
-    let logs: Vec<String> = told.files.iter().map(|(name, text)| format!("--- {name}\n{text}")).collect();
+    let report = scenario(seed, 1);
+    println!("{}", report.line());
+    let logs: Vec<String> = report.files.iter().map(|(name, text)| format!("--- {name}\n{text}")).collect();
     // Violations first: the logs are long and may be truncated.
-    assert!(told.violations.is_empty(), "{:#?}\nseed {seed}\n{}", told.violations, logs.join("\n"));
-    assert!(told.jobs.accepted > 0 || told.notes.contains_key(disks::UNTRIED), "nothing was done: {}", told.line());
+    assert!(report.violations.is_empty(), "{:#?}\nseed {seed}\n{}", report.violations, logs.join("\n"));
+    assert!(
+        report.jobs.accepted > 0 || report.notes.contains_key(disks::UNTRIED),
+        "nothing was done: {}",
+        report.line()
+    );
 }
 
 macro_rules! quick_set {
@@ -65,8 +69,8 @@ quick_set! {
 
 #[test]
 fn windows_that_workers_race_for_and_die_at_give_one_job_each() {
-    let told = batches::raced(seed(), 60, 4, 10);
-    println!("{}", told.line());
-    assert!(told.violations.is_empty(), "{:#?}", told.violations);
-    assert_eq!((told.jobs.accepted, told.jobs.done + told.jobs.failed), (60, 60));
+    let report = batches::raced(seed(), 60, 4, 10);
+    println!("{}", report.line());
+    assert!(report.violations.is_empty(), "{:#?}", report.violations);
+    assert_eq!((report.jobs.accepted, report.jobs.done + report.jobs.failed), (60, 60));
 }

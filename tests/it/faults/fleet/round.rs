@@ -13,15 +13,15 @@ use lakemill::ports::jobs::EnqueueOutcome;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::told::{Jobs, Told};
-use super::weather::{Sky, Weather};
+use super::fault_proxy::{FaultProxy, FaultRates};
+use super::report::{Jobs, RoundReport};
 use crate::faults::checker::{Found, Violation, records, violations};
 use crate::support::cutting_proxy::CuttingProxy;
 use crate::support::http_proxy::HttpProxy;
 use crate::support::lake::Dice;
 use crate::support::redis_server::RedisServer;
 use crate::support::site::{Service, Site, slug};
-use crate::worker::sharing::stands;
+use crate::worker::sharing::is_stopped;
 
 /// Maximum attempts of a job.
 pub const ATTEMPTS_MAX: u32 = 5;
@@ -40,7 +40,7 @@ const LOOK: Duration = Duration::from_millis(50);
 pub struct Round {
     pub site: Site,
     pub dice: Dice,
-    pub sky: Sky,
+    pub proxy: FaultProxy,
     pub cutter: CuttingProxy,
     pub pipelines: Vec<String>,
     pub workers: Vec<Worker>,
@@ -49,7 +49,7 @@ pub struct Round {
     faults: BTreeMap<String, u64>,
     notes: BTreeMap<String, u64>,
     logs: BTreeMap<String, String>,
-    _proxy: Option<HttpProxy>,
+    _server: Option<HttpProxy>,
 }
 
 /// A worker's process and its environment.
@@ -63,10 +63,10 @@ impl Round {
     /// With `pipelines` pipelines that run on new files, on Redis and S3.
     pub fn new(seed: u64, pipelines: usize) -> Self {
         let mut site = Site::fleet(RedisServer::durable());
-        let sky = Sky::default();
-        let proxy = sky.proxy(&site.env()["S3_BUCKET_PIPELINES"], seed);
-        site.set("OBJ_ENDPOINT_URL", &proxy.url());
-        let mut round = Self::on(site, seed, sky, Some(proxy));
+        let proxy = FaultProxy::default();
+        let server = proxy.start(&site.env()["S3_BUCKET_PIPELINES"], seed);
+        site.set("OBJ_ENDPOINT_URL", &server.url());
+        let mut round = Self::on(site, seed, proxy, Some(server));
         for n in 0..pipelines {
             round.pipeline();
             round.change(n);
@@ -80,13 +80,13 @@ impl Round {
         let mut site = Site::folder_and_redis(RedisServer::durable(), objects);
         // Once per worker start is enough.
         site.set("SVC_RECONCILE_SECONDS", "86400");
-        Self::on(site, seed, Sky::default(), None)
+        Self::on(site, seed, FaultProxy::default(), None)
     }
 
-    fn on(mut site: Site, seed: u64, sky: Sky, proxy: Option<HttpProxy>) -> Self {
+    fn on(mut site: Site, seed: u64, proxy: FaultProxy, server: Option<HttpProxy>) -> Self {
         site.kv.claim("nobody", 1, Duration::ZERO).unwrap();
         site.kv.mark_initialized().unwrap();
-        sky.history.lock().unwrap().attempts_max = ATTEMPTS_MAX;
+        proxy.history.lock().unwrap().attempts_max = ATTEMPTS_MAX;
         let cutter = CuttingProxy::to(site.redis.as_ref().unwrap().port());
         let ttl = LOCK_TTL.as_millis();
         site.set("KV_URL", &format!("redis://127.0.0.1:{}/0", cutter.port()));
@@ -96,7 +96,7 @@ impl Round {
         Self {
             site,
             dice: Dice::new(seed),
-            sky,
+            proxy,
             cutter,
             pipelines: Vec::new(),
             workers: Vec::new(),
@@ -104,7 +104,7 @@ impl Round {
             faults: BTreeMap::new(),
             notes: BTreeMap::new(),
             logs: BTreeMap::new(),
-            _proxy: proxy,
+            _server: server,
         }
     }
 
@@ -169,12 +169,12 @@ impl Round {
         let message = JobMessage::new(slug(&self.pipelines[pipeline]), clean, "manual", chrono::Utc::now());
         let job = Job::queued(&message, ATTEMPTS_MAX);
         let id = job.job_id.to_string();
-        self.sky.history.lock().unwrap().perhaps.insert(id.clone());
+        self.proxy.history.lock().unwrap().perhaps.insert(id.clone());
         let kv = Arc::clone(&self.site.kv);
         self.until("the queue to take a job", |_| {
             matches!(kv.enqueue(&job), Ok(EnqueueOutcome::Queued | EnqueueOutcome::AlreadyActive))
         });
-        self.sky.history.lock().unwrap().accepted.insert(id);
+        self.proxy.history.lock().unwrap().accepted.insert(id);
     }
 
     /// Starts a worker with the installation's environment and `env`.
@@ -214,7 +214,7 @@ impl Round {
         for n in 0..self.workers.len() {
             let worker = &mut self.workers[n];
             if worker.service.is_alive() {
-                let since = match stands(worker.service.pid()) {
+                let since = match is_stopped(worker.service.pid()) {
                     true => *worker.stands_since.get_or_insert_with(Instant::now),
                     false => continue,
                 };
@@ -274,7 +274,7 @@ impl Round {
     pub fn excuse(&mut self) {
         let recorded: Vec<String> =
             self.pipelines.iter().flat_map(|name| records(&*self.site.store, &slug(name)).into_keys()).collect();
-        let mut history = self.sky.history.lock().unwrap();
+        let mut history = self.proxy.history.lock().unwrap();
         let lost: Vec<String> = history.accepted.iter().filter(|id| !recorded.contains(id)).cloned().collect();
         history.excused.extend(lost);
     }
@@ -285,8 +285,8 @@ impl Round {
     }
 
     /// Ends all faults, waits for the jobs to end, and returns the violations.
-    pub fn check(mut self) -> Told {
-        *self.sky.weather.lock().unwrap() = Weather::default();
+    pub fn check(mut self) -> RoundReport {
+        *self.proxy.rates.lock().unwrap() = FaultRates::default();
         for worker in std::mem::take(&mut self.workers) {
             let mut worker = worker;
             worker.service.kill();
@@ -306,7 +306,7 @@ impl Round {
         self.ended(&calm);
         let names: Vec<&str> = self.pipelines.iter().map(String::as_str).collect();
         let found = Found::look(&*self.site.store, &*self.site.kv, &names);
-        let mut history = self.sky.history.lock().unwrap().clone();
+        let mut history = self.proxy.history.lock().unwrap().clone();
         // Only the queue knew of them before.
         let auto = found.records.iter().filter(|(_, job)| job.trigger == "auto").map(|(id, _)| id.clone());
         history.accepted.extend(auto);
@@ -324,7 +324,7 @@ impl Round {
         }
         jobs.excused = history.excused.iter().filter(|id| !found.records.contains_key(*id)).count() as u64;
         for (what, count) in [
-            ("S3 requests disturbed", self.sky.struck.load(Ordering::SeqCst)),
+            ("S3 requests disturbed", self.proxy.struck.load(Ordering::SeqCst)),
             ("connections to Redis cut", self.cutter.struck() as u64),
         ] {
             self.count(what, count);
@@ -333,7 +333,7 @@ impl Round {
         let mut files = std::mem::take(&mut self.logs);
         files.insert("history.txt".into(), format!("{history:#?}\n{:#?}\n{violations:#?}", found.records));
         drop(calm);
-        Told {
+        RoundReport {
             violations,
             jobs,
             faults: std::mem::take(&mut self.faults),

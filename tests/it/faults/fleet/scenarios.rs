@@ -7,30 +7,30 @@ use lakemill::domain::job::JobStatus;
 use lakemill::domain::job::message::TRIGGER_AUTO;
 use rustix::process::Signal;
 
+use super::fault_proxy::FaultRates;
+use super::report::RoundReport;
 use super::round::Round;
-use super::told::Told;
-use super::weather::Weather;
-use super::{disks, places};
+use super::{disks, failpoints};
 use crate::faults::checker::records;
 use crate::support::cutting_proxy::Moment;
 use crate::support::site::slug;
 
 /// A scenario's name, and its function of a seed and an amount.
-pub type Scenario = (&'static str, fn(u64, u64) -> Told);
+pub type Scenario = (&'static str, fn(u64, u64) -> RoundReport);
 
 pub const SCENARIOS: [Scenario; 13] = [
-    ("kill", places::killed_at_every_place),
-    ("stop", places::stopped_for_longer_than_the_lock),
+    ("kill", failpoints::killed_at_every_failpoint),
+    ("stop", failpoints::stopped_for_longer_than_the_lock),
     ("redis-kill", redis_killed_and_paused),
     ("redis-loss", redis_without_its_data),
     ("redis-full", redis_out_of_memory),
     ("redis-cut", connections_cut),
-    ("s3", s3_in_bad_weather),
-    ("s3-away", s3_long_away),
+    ("s3", s3_with_random_faults),
+    ("s3-away", s3_long_outage),
     ("store-full", disks::store_full),
     ("scratch-full", disks::scratch_full),
     ("clock", clocks_ten_minutes_off),
-    ("sigterm", told_to_end_again_and_again),
+    ("sigterm", repeated_stops),
     ("rolling", rolling_restart),
 ];
 
@@ -46,7 +46,7 @@ pub fn busy(seed: u64, jobs: u64) -> Round {
     round
 }
 
-fn redis_killed_and_paused(seed: u64, much: u64) -> Told {
+fn redis_killed_and_paused(seed: u64, much: u64) -> RoundReport {
     let mut round = busy(seed, 4);
     for n in 0..2 * much {
         let pause = Duration::from_millis(300 + round.dice.below(1_500));
@@ -70,7 +70,7 @@ fn redis_killed_and_paused(seed: u64, much: u64) -> Told {
     round.check()
 }
 
-fn redis_without_its_data(seed: u64, much: u64) -> Told {
+fn redis_without_its_data(seed: u64, much: u64) -> RoundReport {
     let mut round = busy(seed, 4);
     for _ in 0..much {
         let pause = Duration::from_millis(300 + round.dice.below(2_500));
@@ -87,7 +87,7 @@ fn redis_without_its_data(seed: u64, much: u64) -> Told {
     round.check()
 }
 
-fn redis_out_of_memory(seed: u64, much: u64) -> Told {
+fn redis_out_of_memory(seed: u64, much: u64) -> RoundReport {
     let mut round = busy(seed, 4);
     for _ in 0..much {
         round.redis().ask::<()>(&["CONFIG", "SET", "maxmemory", "1"]);
@@ -101,7 +101,7 @@ fn redis_out_of_memory(seed: u64, much: u64) -> Told {
     round.check()
 }
 
-fn connections_cut(seed: u64, much: u64) -> Told {
+fn connections_cut(seed: u64, much: u64) -> RoundReport {
     let mut round = busy(seed, 6);
     for _ in 0..40 * much {
         let late = Moment::LateReply(Duration::from_millis(round.dice.below(4_000)));
@@ -123,10 +123,10 @@ fn connections_cut(seed: u64, much: u64) -> Told {
     round.check()
 }
 
-fn s3_in_bad_weather(seed: u64, much: u64) -> Told {
+fn s3_with_random_faults(seed: u64, much: u64) -> RoundReport {
     let mut round = busy(seed, 3);
-    let bad = Weather { status_500: 10, status_503: 10, slow: 30, reset: 15, lost_answer: 25, away: false };
-    *round.sky.weather.lock().unwrap() = bad;
+    let bad = FaultRates { status_500: 10, status_503: 10, slow: 30, reset: 15, lost_answer: 25, away: false };
+    *round.proxy.rates.lock().unwrap() = bad;
     for _ in 0..5 * much {
         round.enqueue();
         let pause = Duration::from_millis(200 + round.dice.below(1_500));
@@ -135,25 +135,25 @@ fn s3_in_bad_weather(seed: u64, much: u64) -> Told {
     round.check()
 }
 
-fn s3_long_away(seed: u64, much: u64) -> Told {
+fn s3_long_outage(seed: u64, much: u64) -> RoundReport {
     let mut round = busy(seed, 4);
     round.pass(Duration::from_millis(700));
-    round.sky.weather.lock().unwrap().away = true;
+    round.proxy.rates.lock().unwrap().away = true;
     round.count("seconds without S3", 8 * much);
     round.enqueue();
     // Longer than the lock with its heartbeats, and than many retries of writing a record.
     round.pass(Duration::from_secs(8 * much));
-    round.sky.weather.lock().unwrap().away = false;
+    round.proxy.rates.lock().unwrap().away = false;
     round.enqueue();
     round.check()
 }
 
-fn clocks_ten_minutes_off(seed: u64, much: u64) -> Told {
+fn clocks_ten_minutes_off(seed: u64, much: u64) -> RoundReport {
     // One pipeline, so that workers with different clocks run after each other on the same files.
     let mut round = Round::new(seed, 1);
     for ahead in ["600000", "-600000", "0"] {
-        let places = format!("clock::ahead_ms=return({ahead});publish::between_puts=10%return(kill)");
-        round.worker(&[("FAILPOINTS", places)]);
+        let failpoints = format!("clock::ahead_ms=return({ahead});publish::between_puts=10%return(kill)");
+        round.worker(&[("FAILPOINTS", failpoints)]);
     }
     round.count("clocks ten minutes off", 2);
     for _ in 0..6 * much {
@@ -165,7 +165,7 @@ fn clocks_ten_minutes_off(seed: u64, much: u64) -> Told {
     round.check()
 }
 
-fn told_to_end_again_and_again(seed: u64, much: u64) -> Told {
+fn repeated_stops(seed: u64, much: u64) -> RoundReport {
     let mut round = busy(seed, 4);
     for _ in 0..6 * much {
         round.enqueue();
@@ -179,14 +179,14 @@ fn told_to_end_again_and_again(seed: u64, much: u64) -> Told {
             round.count("SIGTERM, a second one", 1);
         }
     }
-    let told = round.check();
+    let report = round.check();
     // A graceful stop doesn't charge an attempt.
-    assert_eq!(told.jobs.failed, 0, "{:#?}", told.files.get("history.txt"));
-    told
+    assert_eq!(report.jobs.failed, 0, "{:#?}", report.files.get("history.txt"));
+    report
 }
 
 /// Stops and replaces each of three workers, one after the other, until all jobs have completed.
-fn rolling_restart(seed: u64, much: u64) -> Told {
+fn rolling_restart(seed: u64, much: u64) -> RoundReport {
     let jobs = 50 * much;
     let mut round = Round::new(seed, 5);
     for _ in 0..3 {

@@ -8,8 +8,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::batches::LONG;
+use super::report::{RoundReport, Table};
 use super::scenarios::{SCENARIOS, Scenario};
-use super::told::{Table, Told};
 use crate::faults::checker::Violation;
 
 /// The first round of these scenarios runs in full size: S3 unavailable for ten minutes, 60 signals, 500 jobs.
@@ -87,21 +87,21 @@ impl Soak {
         };
         println!("[{}] {name}, seed {seed}: begins", self.time());
         let began = Instant::now();
-        let told = catch_unwind(AssertUnwindSafe(|| scenario(seed, much)));
-        let told = told.unwrap_or_else(|_| Told {
+        let report = catch_unwind(AssertUnwindSafe(|| scenario(seed, much)));
+        let report = report.unwrap_or_else(|_| RoundReport {
             violations: vec![Violation::Unchecked { scenario: format!("{name}, which panicked (see above)") }],
-            ..Told::default()
+            ..RoundReport::default()
         });
         let took = began.elapsed();
-        println!("[{}] {name}, seed {seed}: {}; {} s", self.time(), told.line(), took.as_secs());
-        for violation in &told.violations {
+        println!("[{}] {name}, seed {seed}: {}; {} s", self.time(), report.line(), took.as_secs());
+        for violation in &report.violations {
             println!("    WRONG: {violation:?}");
         }
-        if !told.violations.is_empty() {
-            keep(&self.settings.folder, name, seed, &told);
+        if !report.violations.is_empty() {
+            keep(&self.settings.folder, name, seed, &report);
         }
         let mut book = self.book();
-        book.table.add(name, &told, took);
+        book.table.add(name, &report, took);
         let longest = book.longest.entry(name).or_default();
         *longest = took.max(*longest);
         // In case the soak is stopped early.
@@ -142,10 +142,10 @@ impl Soak {
     }
 }
 
-fn keep(folder: &Path, name: &str, seed: u64, told: &Told) {
+fn keep(folder: &Path, name: &str, seed: u64, report: &RoundReport) {
     let folder = folder.join(format!("{name}-{seed}"));
     std::fs::create_dir_all(&folder).unwrap();
-    for (file, text) in &told.files {
+    for (file, text) in &report.files {
         std::fs::write(folder.join(file), text).unwrap();
     }
 }
@@ -161,13 +161,13 @@ fn in_order(only: Option<&str>) -> Vec<Scenario> {
 }
 
 #[test]
-#[ignore = "takes as long as it is told to; scripts/soak runs it"]
+#[ignore = "runs as long as requested; scripts/soak runs it"]
 fn soak() {
     let settings = Settings::read();
     let scenarios = in_order(settings.only.as_deref());
     let soak = Soak { settings, began: Instant::now(), book: Mutex::default() };
     let beside = scenarios.iter().find(|(name, _)| *name == BESIDE && soak.settings.only.is_none());
-    let mut told = String::new();
+    let mut report = String::new();
     let (unreached, is_full) = std::thread::scope(|scope| {
         let full = of(&FULL, BESIDE).unwrap();
         let beside = beside.filter(|(name, _)| soak.has_time_for(name));
@@ -176,20 +176,20 @@ fn soak() {
         (soak.play_all(&scenarios), waiting.is_some())
     });
     if soak.settings.only.is_none() && !is_full {
-        told.push_str("not reached: S3 away for ten minutes, which wants 11 minutes\n");
+        report.push_str("not reached: S3 away for ten minutes, which wants 11 minutes\n");
     }
     for name in unreached {
-        writeln!(told, "not reached: {name}").unwrap();
+        writeln!(report, "not reached: {name}").unwrap();
     }
     let book = soak.book();
     let wrong = book.table.violations();
-    println!("\n{}{told}{} with {wrong} violations", book.table.text(), soak.time());
+    println!("\n{}{report}{} with {wrong} violations", book.table.text(), soak.time());
     drop(book);
     assert_eq!(wrong, 0, "`{}` has what happened", soak.settings.folder.display());
 }
 
 #[test]
-fn what_takes_long_comes_first_and_nothing_is_left_out() {
+fn long_scenarios_come_first_and_none_is_skipped() {
     let names: Vec<&str> = in_order(None).iter().map(|(name, _)| *name).collect();
     assert_eq!(names[..FIRST.len()], FIRST);
     assert_eq!(names.len(), SCENARIOS.len() + LONG.len());

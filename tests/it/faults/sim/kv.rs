@@ -50,7 +50,7 @@ impl SimKv {
         let tick = kind == Kind::Tick;
         let away = || KvError::Unavailable { operation: name, source: std::io::ErrorKind::ConnectionReset.into() };
         let fate = world.set_out(self.process, tick);
-        if world.is_kv_away() {
+        if world.is_kv_stopped() {
             world.pause(TIMEOUT);
             return Err(away());
         }
@@ -59,14 +59,14 @@ impl SimKv {
         }
         if fate == Fate::Error {
             if !tick {
-                world.scheduler.tell(self.process, format!("{name} fails"));
+                world.scheduler.note(self.process, format!("{name} fails"));
             }
             return Err(away());
         }
         let done = op(&world.kv);
         if !tick {
             let how = if fate == Fate::LostReply { "whose reply is lost" } else { "" };
-            world.scheduler.tell(self.process, format!("{name} {how} -> {}", short(&format!("{done:?}"))));
+            world.scheduler.note(self.process, format!("{name} {how} -> {}", short(&format!("{done:?}"))));
             world.come_back(self.process);
         }
         if fate == Fate::LostReply { Err(away()) } else { done }
@@ -109,7 +109,7 @@ impl JobQueue for SimKv {
             if !entries.is_empty() || left.is_zero() {
                 for entry in &entries {
                     let job = entry.fields.first().map_or("", |(_, value)| value.as_str());
-                    self.world.scheduler.tell(self.process, format!("claim {} {job}", entry.id.0));
+                    self.world.scheduler.note(self.process, format!("claim {} {job}", entry.id.0));
                 }
                 return Ok(entries);
             }
@@ -122,7 +122,7 @@ impl JobQueue for SimKv {
     fn reclaim(&self, consumer: &str, count: usize, idle: Duration) -> KvResult<Vec<Entry>> {
         let entries = self.call("reclaim", Kind::Tick, |kv| kv.reclaim(consumer, count, idle))?;
         for entry in &entries {
-            self.world.scheduler.tell(self.process, format!("reclaim {}", entry.id.0));
+            self.world.scheduler.note(self.process, format!("reclaim {}", entry.id.0));
         }
         Ok(entries)
     }
@@ -283,7 +283,7 @@ impl Schedule for SimKv {
             kv.release_due(limit)
         })?;
         if released > 0 {
-            self.world.scheduler.tell(self.process, format!("release_due {released}"));
+            self.world.scheduler.note(self.process, format!("release_due {released}"));
             self.wake_claims();
         }
         Ok(released)

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 pub use scheduler::Scheduler;
-use script::{CHANGED_LATE, Told, play};
+use script::{CHANGED_LATE, SeedResult, play};
 use world::Mutation;
 
 /// Seeds of the quick set, and per round of the long one.
@@ -33,7 +33,11 @@ fn number(variable: &str) -> Option<u64> {
 
 /// Runs seeds until one fails; returns the failure and the number of seeds.
 #[expect(clippy::print_stdout, reason = "seeds worth a look")]
-fn play_all(seeds: std::ops::Range<u64>, mutation: Mutation, enough: usize) -> (Vec<Told>, BTreeMap<String, u64>) {
+fn play_all(
+    seeds: std::ops::Range<u64>,
+    mutation: Mutation,
+    enough: usize,
+) -> (Vec<SeedResult>, BTreeMap<String, u64>) {
     let next = AtomicU64::new(seeds.start);
     let (failed, figures) = (Mutex::new(Vec::new()), Mutex::new(BTreeMap::new()));
     std::thread::scope(|scope| {
@@ -45,17 +49,17 @@ fn play_all(seeds: std::ops::Range<u64>, mutation: Mutation, enough: usize) -> (
                     if seed >= seeds.end || many >= enough {
                         return;
                     }
-                    let told = play(seed, mutation);
-                    if told.figures.contains_key(CHANGED_LATE) && mutation == Mutation::None {
+                    let result = play(seed, mutation);
+                    if result.figures.contains_key(CHANGED_LATE) && mutation == Mutation::None {
                         println!("seed {seed}: {CHANGED_LATE}");
                     }
                     let mut figures = figures.lock().unwrap();
-                    for (name, count) in &told.figures {
+                    for (name, count) in &result.figures {
                         *figures.entry((*name).to_owned()).or_default() += count;
                     }
                     drop(figures);
-                    if !told.violations.is_empty() {
-                        failed.lock().unwrap().push(told);
+                    if !result.violations.is_empty() {
+                        failed.lock().unwrap().push(result);
                     }
                 }
             });
@@ -65,7 +69,7 @@ fn play_all(seeds: std::ops::Range<u64>, mutation: Mutation, enough: usize) -> (
 }
 
 #[test]
-fn the_protocol_holds_whatever_the_seed_does_to_it() {
+fn protocol_holds_for_every_seed() {
     let seeds = match number("LAKEMILL_TEST_SEED") {
         Some(seed) => seed..seed + 1,
         None => 0..number("LAKEMILL_TEST_SEEDS").unwrap_or(SEEDS),
@@ -77,8 +81,8 @@ fn the_protocol_holds_whatever_the_seed_does_to_it() {
 /// Runs the seeds; panics with the trace of the first that fails.
 fn hold(seeds: std::ops::Range<u64>) -> BTreeMap<String, u64> {
     let (failed, figures) = play_all(seeds, Mutation::None, 1);
-    if let Some(told) = failed.first() {
-        let Told { seed, violations, trace, .. } = told;
+    if let Some(result) = failed.first() {
+        let SeedResult { seed, violations, trace, .. } = result;
         panic!("{trace}seed {seed}: {violations:#?}\nalone: LAKEMILL_TEST_SEED={seed}");
     }
     figures
@@ -90,7 +94,7 @@ pub fn long(round: u64) -> BTreeMap<String, u64> {
 }
 
 #[test]
-fn a_seed_does_the_same_every_time() {
+fn seed_is_deterministic() {
     for seed in 0..6 {
         let (first, second) = (play(seed, Mutation::None), play(seed, Mutation::None));
         assert_eq!(first.turns, second.turns, "{}", script::first_difference(&first.trace, &second.trace));
@@ -100,7 +104,7 @@ fn a_seed_does_the_same_every_time() {
 
 /// A lock that anybody may take is not among the mutations: the fences alone protect the tables, only later.
 #[test]
-fn a_protocol_that_is_broken_on_purpose_shows() {
+fn deliberate_bugs_are_detected() {
     for mutation in [
         Mutation::AnyoneWrites,
         Mutation::AcknowledgesFirst,

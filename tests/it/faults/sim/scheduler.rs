@@ -14,9 +14,9 @@ use lakemill::runtime::simulation::{Simulation, adopt};
 use crate::support::lake::Dice;
 
 /// Maximum scheduling steps of a simulation; more mean that it doesn't end.
-const TURNS_MAX: u64 = 400_000;
+const STEPS_MAX: u64 = 400_000;
 /// Trace lines in a failure report.
-const TOLD_MAX: usize = 400;
+const TRACE_LINES_MAX: usize = 400;
 /// Addresses for thread exits; real addresses are lower.
 const ENDS: usize = usize::MAX / 2;
 
@@ -111,7 +111,7 @@ impl Inner {
         for task in self.tasks.iter().filter(|task| task.process == process) {
             task.turn.notify_one();
         }
-        self.tell(process, "is killed".to_owned());
+        self.note(process, "is killed".to_owned());
     }
 
     fn wake(&mut self, place: usize) {
@@ -125,7 +125,7 @@ impl Inner {
         }
     }
 
-    fn tell(&mut self, process: usize, what: String) {
+    fn note(&mut self, process: usize, what: String) {
         self.trace.push((self.now, process, what));
     }
 }
@@ -221,13 +221,13 @@ impl Scheduler {
     pub fn freeze(&self, process: usize, time: Duration) {
         let mut inner = self.lock();
         inner.processes[process].frozen_until = inner.now + time;
-        inner.tell(process, format!("stands still for {} ms", time.as_millis()));
+        inner.note(process, format!("stands still for {} ms", time.as_millis()));
     }
 
     pub fn set_clock(&self, process: usize, ahead_ms: i64) {
         let mut inner = self.lock();
         inner.processes[process].ahead_ms = ahead_ms;
-        inner.tell(process, format!("its clock is {ahead_ms} ms ahead"));
+        inner.note(process, format!("its clock is {ahead_ms} ms ahead"));
     }
 
     pub fn ahead_ms(&self, process: usize) -> i64 {
@@ -251,18 +251,18 @@ impl Scheduler {
         !inner.tasks.iter().any(|task| task.process == process && !matches!(task.state, State::Ended))
     }
 
-    pub fn tell(&self, process: usize, what: String) {
-        self.lock().tell(process, what);
+    pub fn note(&self, process: usize, what: String) {
+        self.lock().note(process, what);
     }
 
     pub fn is_overrun(&self) -> bool {
-        self.lock().turns > TURNS_MAX
+        self.lock().turns > STEPS_MAX
     }
 
     /// The last steps of the trace, numbered.
     pub fn trace(&self) -> String {
         let inner = self.lock();
-        let first = inner.trace.len().saturating_sub(TOLD_MAX);
+        let first = inner.trace.len().saturating_sub(TRACE_LINES_MAX);
         let line = |(n, (at, process, what)): (usize, &(Duration, usize, String))| {
             format!("{n:6} {:>9.3} s {:10} {what}\n", at.as_secs_f64(), inner.processes[*process].name)
         };

@@ -37,7 +37,7 @@ const PAUSE_MS: u64 = 2_500;
 pub const CHANGED_LATE: &str = "table changed late, until its next run";
 
 /// The result of a seed.
-pub struct Told {
+pub struct SeedResult {
     pub seed: u64,
     pub violations: Vec<Violation>,
     pub figures: BTreeMap<&'static str, u64>,
@@ -45,7 +45,7 @@ pub struct Told {
     pub trace: String,
 }
 
-pub fn play(seed: u64, mutation: Mutation) -> Told {
+pub fn play(seed: u64, mutation: Mutation) -> SeedResult {
     let attempts_max = 2 + (seed % 3) as u32;
     let world = Arc::new(World::new(seed, mutation, LOCK_TTL, attempts_max));
     let play =
@@ -67,7 +67,7 @@ pub fn play(seed: u64, mutation: Mutation) -> Told {
     figures.insert("(jobs)", world.history.lock().unwrap().accepted.len() as u64);
     figures.insert("(records)", found.records.len() as u64);
     figures.insert("(turns)", scheduler.turns());
-    Told { seed, violations, figures, turns: scheduler.turns(), trace: scheduler.trace() }
+    SeedResult { seed, violations, figures, turns: scheduler.turns(), trace: scheduler.trace() }
 }
 
 /// The first difference between two traces.
@@ -155,9 +155,9 @@ impl Play {
             run_memory_bytes: 64 << 20,
             reconcile: None,
         };
-        let told = Arc::clone(&stopping);
+        let stop = Arc::clone(&stopping);
         self.scheduler().begin(process, move || {
-            Worker::start(parts, options, Arc::new(WorkerState::default()), told).unwrap().join();
+            Worker::start(parts, options, Arc::new(WorkerState::default()), stop).unwrap().join();
         });
         Slot { process, stopping, back_at: None }
     }
@@ -170,7 +170,7 @@ impl Play {
         let rows: String =
             (0..1 + self.below(4)).map(|_| format!("{},{}\n", self.below(3), self.below(1_000))).collect();
         let body = format!("p,n\n{rows}");
-        self.scheduler().tell(0, format!("changes {key}"));
+        self.scheduler().note(0, format!("changes {key}"));
         self.world.store.put(Bucket::Lake, &key, body.as_bytes(), &WriteOptions::default()).unwrap();
         // Posts an event like a store, until it is accepted.
         let changes = [(slug(name), [relative.as_str()].into_iter().collect())];
@@ -228,7 +228,7 @@ impl Play {
         drop(history);
         std::fs::remove_file(&self.world.db).unwrap();
         self.world.count("kv lost its data");
-        self.scheduler().tell(0, "the key-value store loses its data".into());
+        self.scheduler().note(0, "the key-value store loses its data".into());
     }
 
     fn rough(&self) {
@@ -244,9 +244,9 @@ impl Play {
                 5..9 => self.enqueue(name),
                 9..12 => self.kill(),
                 12 | 13 => self.terminate(),
-                14 => self.world.take_kv_away(time),
+                14 => self.world.stop_kv(time),
                 15 => self.world.fill_kv(time),
-                16 => self.world.take_store_away(time),
+                16 => self.world.stop_store(time),
                 17 => self.world.fill_disk(time),
                 18 | 19 => self.set_clock(),
                 20 | 21 => self.freeze(),
@@ -295,7 +295,7 @@ impl Play {
         let slot = &workers[self.below(WORKERS as u64) as usize];
         if !self.scheduler().is_dead(slot.process) {
             self.world.count("SIGTERM");
-            self.scheduler().tell(slot.process, "is told to end".into());
+            self.scheduler().note(slot.process, "is stop to end".into());
             slot.stopping.escalate();
             if twice {
                 slot.stopping.escalate();
@@ -334,7 +334,7 @@ impl Play {
     /// Without faults one worker completes all jobs.
     fn calm(&self) -> Result<Found, Violation> {
         self.world.clear_up();
-        self.scheduler().tell(0, "the weather clears up".into());
+        self.scheduler().note(0, "the weather clears up".into());
         for slot in self.workers.lock().unwrap().iter() {
             if !self.scheduler().is_dead(slot.process) {
                 self.scheduler().kill(slot.process);

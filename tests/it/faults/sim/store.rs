@@ -40,33 +40,33 @@ impl SimStore {
         let lost = || Self::transient(bucket, key, name);
         // Threads of the engine are not scheduled: they run while the thread that started them is scheduled.
         if simulation::current().is_none() {
-            return if world.is_store_away() { Err(lost()) } else { op() };
+            return if world.is_store_stopped() { Err(lost()) } else { op() };
         }
         let fate = world.set_out(self.process, false);
-        if world.is_store_away() {
+        if world.is_store_stopped() {
             world.pause(TIMEOUT);
             return Err(lost());
         }
         if fate == Fate::Error {
-            self.tell(name, bucket, key, "fails");
+            self.note(name, bucket, key, "fails");
             return Err(lost());
         }
         world.land();
         let done = op();
-        let told = match &done {
+        let outcome = match &done {
             Ok(_) => "",
             Err(StoreError::NotFound { .. }) => "isn't there",
             Err(StoreError::PreconditionFailed { .. }) => "is in another state",
             Err(StoreError::LeaseLost(_)) => "is refused: the lease is lost",
             Err(_) => "is refused",
         };
-        self.tell(name, bucket, key, if fate == Fate::LostReply { "loses its reply" } else { told });
+        self.note(name, bucket, key, if fate == Fate::LostReply { "loses its reply" } else { outcome });
         world.come_back(self.process);
         if fate == Fate::LostReply { Err(lost()) } else { done }
     }
 
-    fn tell(&self, name: &str, bucket: Bucket, key: &str, how: &str) {
-        self.world.scheduler.tell(self.process, format!("{name} {bucket}:{key} {how}"));
+    fn note(&self, name: &str, bucket: Bucket, key: &str, how: &str) {
+        self.world.scheduler.note(self.process, format!("{name} {bucket}:{key} {how}"));
     }
 
     /// Sends a write whose sender gets no response.

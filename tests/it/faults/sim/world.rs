@@ -67,7 +67,7 @@ pub struct World {
     pub scratch: tempfile::TempDir,
     pub mutation: Mutation,
     pub lock_ttl: Duration,
-    weather: Mutex<Weather>,
+    weather: Mutex<Faults>,
     late: Mutex<Vec<Late>>,
     /// Keys of the warehouse that were written or deleted late.
     landed: Mutex<Vec<String>>,
@@ -77,7 +77,7 @@ pub struct World {
     _folder: tempfile::TempDir,
 }
 
-struct Weather {
+struct Faults {
     odds: Odds,
     kv_away_until: Duration,
     kv_full_until: Duration,
@@ -150,7 +150,7 @@ impl World {
         let folder = quick_folder();
         let db = folder.path().join("kv.db");
         let kv = SqliteKv::open(SqliteOptions { path: db.clone(), clock: Arc::clone(&clock) }).unwrap();
-        let weather = Weather {
+        let weather = Faults {
             odds: Odds::CALM,
             kv_away_until: Duration::ZERO,
             kv_full_until: Duration::ZERO,
@@ -175,7 +175,7 @@ impl World {
         }
     }
 
-    fn weather(&self) -> MutexGuard<'_, Weather> {
+    fn weather(&self) -> MutexGuard<'_, Faults> {
         self.weather.lock().unwrap()
     }
 
@@ -187,7 +187,7 @@ impl World {
         self.scheduler.now() + time
     }
 
-    pub fn take_kv_away(&self, time: Duration) {
+    pub fn stop_kv(&self, time: Duration) {
         self.weather().kv_away_until = self.until(time);
         self.count("kv away");
     }
@@ -197,7 +197,7 @@ impl World {
         self.count("kv out of memory");
     }
 
-    pub fn take_store_away(&self, time: Duration) {
+    pub fn stop_store(&self, time: Duration) {
         self.weather().store_away_until = self.until(time);
         self.count("store away");
     }
@@ -215,7 +215,7 @@ impl World {
         (weather.store_away_until, weather.disk_full_until) = (past, past);
     }
 
-    pub fn is_kv_away(&self) -> bool {
+    pub fn is_kv_stopped(&self) -> bool {
         self.scheduler.now() < self.weather().kv_away_until
     }
 
@@ -223,7 +223,7 @@ impl World {
         self.scheduler.now() < self.weather().kv_full_until
     }
 
-    pub fn is_store_away(&self) -> bool {
+    pub fn is_store_stopped(&self) -> bool {
         self.scheduler.now() < self.weather().store_away_until
     }
 
@@ -304,8 +304,8 @@ impl World {
                 }
             };
             self.count(if landed.is_ok() { "late: took place" } else { "late: refused" });
-            let told = landed.unwrap_or_else(|error| format!("a write is refused: {error}"));
-            self.scheduler.tell(0, format!("late: {bucket}: {told}"));
+            let outcome = landed.unwrap_or_else(|error| format!("a write is refused: {error}"));
+            self.scheduler.note(0, format!("late: {bucket}: {outcome}"));
         }
         late.len()
     }

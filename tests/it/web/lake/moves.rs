@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{download, keys, level, on_both, put, upload};
 use crate::support::browser::{Browser, Reply};
 use crate::support::site::{Kind, Site, await_that, slug};
-use crate::web::stands;
+use crate::web::is_stopped;
 
 fn transfer(browser: &Browser, from: &str, to: &str) -> Reply {
     browser.post("/api/lake", &json!({ "from": from, "to": to }))
@@ -147,7 +147,7 @@ fn upload_during_a_move_is_kept_or_reported_as_lost() {
         let elsewhere = Browser { address: other.address(), ..browser.clone() };
         std::thread::scope(|scope| {
             let moved = scope.spawn(|| transfer(&browser, "in/a", "out/a"));
-            await_that("the move to stand still", || stands(mover.pid()));
+            await_that("the move to stand still", || is_stopped(mover.pid()));
             let uploaded = scope.spawn(|| upload(&elsewhere, "in/a", b"new"));
             await_that("the new file", || site.read(Bucket::Lake, "in/a").as_deref() == Some(b"new"));
             mover.signal(Signal::CONT);

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
+use super::fault_proxy::holding;
+use super::report::RoundReport;
 use super::round::{KILLED, LOCK_TTL, Round, STOPPED};
-use super::told::Told;
-use super::weather::holding;
 use crate::support::site::slug;
 
 /// Every failpoint of a worker.
@@ -45,16 +45,17 @@ const ASKED_MAX: u64 = 2_000;
 const MID_BODY: &str = "SIGSTOP in mid-body";
 
 /// The next failpoint for a worker: one of those with too few hits so far.
-fn next(round: &mut Round, places: &[&str], fault: &str, wanted: u64, action: &str) -> String {
-    let open: Vec<&&str> = places.iter().filter(|place| round.counted(&format!("{fault}{place}")) < wanted).collect();
+fn next(round: &mut Round, failpoints: &[&str], fault: &str, wanted: u64, action: &str) -> String {
+    let open: Vec<&&str> =
+        failpoints.iter().filter(|place| round.counted(&format!("{fault}{place}")) < wanted).collect();
     match open.len() {
         0 => String::new(),
         n => format!("{}={action}", open[round.dice.below(n as u64) as usize]),
     }
 }
 
-fn is_done(round: &Round, places: &[&str], fault: &str, wanted: u64) -> bool {
-    places.iter().all(|place| round.counted(&format!("{fault}{place}")) >= wanted)
+fn is_done(round: &Round, failpoints: &[&str], fault: &str, wanted: u64) -> bool {
+    failpoints.iter().all(|place| round.counted(&format!("{fault}{place}")) >= wanted)
 }
 
 /// Work for the workers: requests for runs, and now and then an event.
@@ -70,15 +71,15 @@ fn ask(round: &mut Round, asked: &mut u64) {
 }
 
 /// Starts the workers, each with its own failpoint.
-fn start(round: &mut Round, places: &[&str], fault: &str, wanted: u64, action: &str) {
+fn start(round: &mut Round, failpoints: &[&str], fault: &str, wanted: u64, action: &str) {
     for _ in 0..WORKERS {
-        let place = next(round, places, fault, wanted, action);
+        let place = next(round, failpoints, fault, wanted, action);
         round.worker(&[("FAILPOINTS", place)]);
     }
 }
 
 /// Until workers have crashed at each failpoint `much` times; each process crashes at one failpoint.
-pub fn killed_at_every_place(seed: u64, much: u64) -> Told {
+pub fn killed_at_every_failpoint(seed: u64, much: u64) -> RoundReport {
     let mut round = Round::new(seed, PIPELINES);
     // In the shortest round at the first arrival; otherwise after some or many.
     let action = if much == 1 { "return(kill)" } else { "30%return(kill)" };
@@ -97,7 +98,7 @@ pub fn killed_at_every_place(seed: u64, much: u64) -> Told {
 }
 
 /// Until workers have paused at each failpoint, and during an upload, `much` times.
-pub fn stopped_for_longer_than_the_lock(seed: u64, much: u64) -> Told {
+pub fn stopped_for_longer_than_the_lock(seed: u64, much: u64) -> RoundReport {
     let mut round = Round::new(seed, PIPELINES);
     let action = if much == 1 { "1*return(stop)->off" } else { "50%1*return(stop)->off" };
     start(&mut round, &STANDING, STOPPED, much, action);
@@ -137,7 +138,7 @@ pub fn stopped_for_longer_than_the_lock(seed: u64, much: u64) -> Told {
 
 /// Failpoints in a worker's code must be listed here.
 #[test]
-fn no_failpoint_of_a_worker_is_left_out() {
+fn all_failpoints_of_a_worker_are_listed() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut found = std::collections::BTreeSet::new();
     for layer in ["worker", "engine", "pipelines"] {

@@ -9,7 +9,7 @@ pub struct Body {
 }
 
 impl Body {
-    pub fn is_on(&self) -> bool {
+    pub fn is_running(&self) -> bool {
         !self.ended.load(Ordering::SeqCst)
     }
 }
@@ -26,7 +26,7 @@ impl Drop for Ends<'_> {
 /// Runs `body`, and concurrently `threads` threads of `run`, which gets its number and must return soon after the body
 /// ends. A flag set at the end of the body would not do: a failed assertion leaves it unset, and the scope joins its
 /// threads.
-pub fn beside<T>(threads: usize, run: impl Fn(usize, &Body) + Sync, body: impl FnOnce() -> T) -> T {
+pub fn with_background<T>(threads: usize, run: impl Fn(usize, &Body) + Sync, body: impl FnOnce() -> T) -> T {
     let state = Body { ended: AtomicBool::new(false) };
     std::thread::scope(|scope| {
         let _ends = Ends(&state);

@@ -14,7 +14,7 @@ use crate::support::s3_server::s3s_fs;
 
 /// Fault rates of S3 requests: chances in 1,000 of each.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Weather {
+pub struct FaultRates {
     pub status_500: u64,
     pub status_503: u64,
     pub slow: u64,
@@ -26,12 +26,12 @@ pub struct Weather {
 const ANSWER_500: &[u8] = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 const ANSWER_503: &[u8] = b"HTTP/1.1 503 Slow Down\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-fn act(weather: &Weather, dice: &mut Dice, passing: &Passing) -> Act {
-    if weather.away {
+fn act(rates: &FaultRates, dice: &mut Dice, passing: &Passing) -> Act {
+    if rates.away {
         return Act::Close;
     }
     let roll = dice.below(1_000);
-    let chances = [weather.status_500, weather.status_503, weather.slow, weather.reset, weather.lost_answer];
+    let chances = [rates.status_500, rates.status_503, rates.slow, rates.reset, rates.lost_answer];
     let mut upto = 0;
     let chosen = chances.iter().position(|chance| {
         upto += chance;
@@ -51,20 +51,20 @@ fn act(weather: &Weather, dice: &mut Dice, passing: &Passing) -> Act {
 
 /// The proxy in front of S3, and its faults so far.
 #[derive(Debug, Clone, Default)]
-pub struct Sky {
-    pub weather: Arc<Mutex<Weather>>,
+pub struct FaultProxy {
+    pub rates: Arc<Mutex<FaultRates>>,
     pub history: Arc<Mutex<History>>,
     pub struck: Arc<AtomicU64>,
 }
 
-impl Sky {
-    /// A proxy with random faults from `seed`; the pipelines bucket is called `pipelines`.
-    pub fn proxy(&self, pipelines: &str, seed: u64) -> HttpProxy {
+impl FaultProxy {
+    /// Starts a proxy with random faults from `seed`; the pipelines bucket is called `pipelines`.
+    pub fn start(&self, pipelines: &str, seed: u64) -> HttpProxy {
         let dice = Mutex::new(Dice::new(seed ^ 0x5333));
         let prefix = format!("/{pipelines}/");
-        let (weather, struck) = (Arc::clone(&self.weather), Arc::clone(&self.struck));
+        let (rates, struck) = (Arc::clone(&self.rates), Arc::clone(&self.struck));
         let rule = move |passing: &mut Passing| {
-            let act = act(&weather.lock().unwrap(), &mut dice.lock().unwrap(), passing);
+            let act = act(&rates.lock().unwrap(), &mut dice.lock().unwrap(), passing);
             struck.fetch_add(u64::from(!matches!(act, Act::Forward)), Ordering::SeqCst);
             act
         };

@@ -19,7 +19,7 @@ pub struct Jobs {
 
 /// The result of a round.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct RoundReport {
     pub violations: Vec<Violation>,
     pub jobs: Jobs,
     /// Injected faults, by kind.
@@ -30,7 +30,7 @@ pub struct Told {
     pub files: BTreeMap<String, String>,
 }
 
-impl Told {
+impl RoundReport {
     /// Joined to one line.
     pub fn line(&self) -> String {
         let Jobs { accepted, done, failed, excused } = self.jobs;
@@ -73,15 +73,15 @@ struct Row {
 pub struct Table(BTreeMap<String, Row>);
 
 impl Table {
-    pub fn add(&mut self, scenario: &str, told: &Told, took: Duration) {
+    pub fn add(&mut self, scenario: &str, report: &RoundReport, took: Duration) {
         let row = self.0.entry(scenario.to_owned()).or_default();
         row.rounds += 1;
         row.took += took;
-        row.jobs.accepted += told.jobs.accepted;
-        row.jobs.done += told.jobs.done;
-        row.jobs.failed += told.jobs.failed;
-        row.jobs.excused += told.jobs.excused;
-        for (to, from) in [(&mut row.faults, &told.faults), (&mut row.notes, &told.notes)] {
+        row.jobs.accepted += report.jobs.accepted;
+        row.jobs.done += report.jobs.done;
+        row.jobs.failed += report.jobs.failed;
+        row.jobs.excused += report.jobs.excused;
+        for (to, from) in [(&mut row.faults, &report.faults), (&mut row.notes, &report.notes)] {
             for (what, count) in from {
                 // Measurements are not added up.
                 let join = |so_far: u64| match what.ends_with(" ms") {
@@ -93,7 +93,7 @@ impl Table {
                 to.insert(what.clone(), sum);
             }
         }
-        row.violations.extend(told.violations.iter().cloned());
+        row.violations.extend(report.violations.iter().cloned());
     }
 
     pub fn violations(&self) -> usize {
@@ -140,13 +140,13 @@ impl Row {
 }
 
 #[test]
-fn the_table_adds_rounds_up_and_tells_losses_from_doubles() {
+fn table_sums_rounds_and_separates_losses_from_duplicates() {
     let fault = |count| BTreeMap::from([("kill -9".to_owned(), count)]);
     let measure = |ms| BTreeMap::from([("longest ms".to_owned(), ms), ("shortest ms".to_owned(), ms)]);
     let jobs = Jobs { accepted: 5, done: 3, failed: 1, excused: 0 };
     let lost = vec![Violation::NoRecord { job: "j".into() }, Violation::JobsOfWindow { pipeline: "p".into(), jobs: 2 }];
     let mut table = Table::default();
-    let sound = Told { jobs, faults: fault(2), notes: measure(30), ..Told::default() };
+    let sound = RoundReport { jobs, faults: fault(2), notes: measure(30), ..RoundReport::default() };
     assert_eq!(
         sound.line(),
         "5 accepted, 3 done, 1 failed as they should, lost 0, doubled 0; 2 faults: kill -9 2; longest ms 30, shortest ms 30"
@@ -154,7 +154,7 @@ fn the_table_adds_rounds_up_and_tells_losses_from_doubles() {
     table.add("kill", &sound, Duration::from_secs(4));
     table.add(
         "kill",
-        &Told { violations: lost, faults: fault(1), notes: measure(20), ..sound },
+        &RoundReport { violations: lost, faults: fault(1), notes: measure(20), ..sound },
         Duration::from_secs(5),
     );
     let cells = |line: &str| line.split_whitespace().skip(1).map(str::to_owned).collect::<Vec<_>>();
