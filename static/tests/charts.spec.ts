@@ -8,7 +8,7 @@ const ink = (page: Page, id: string) =>
     .first()
     .evaluate((node: HTMLCanvasElement) => node.toDataURL());
 
-test("all ten kinds of panels draw what their queries give, in light and dark, and say it in words", async ({
+test("all ten kinds of panels render their queries in light and dark mode, with a text alternative", async ({
   page,
   api,
 }) => {
@@ -35,7 +35,7 @@ test("all ten kinds of panels draw what their queries give, in light and dark, a
   await expectAccessible(page);
 });
 
-test("a pie of many parts has a colour for each of the largest, and the others as one", async ({ page, api }) => {
+test("a pie with many parts colours the largest ones and groups the others", async ({ page, api }) => {
   const text = `version: 2
 title: Parts
 queries:

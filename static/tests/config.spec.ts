@@ -56,7 +56,10 @@ async function save(page: Page): Promise<void> {
   await saveDialog(page).getByRole("button", { name: "Save", exact: true }).click();
 }
 
-test("keys and values are completed from the schema, and a problem is marked at its place", async ({ page, api }) => {
+test("keys and values are completed from the schema, and a problem is marked at its position", async ({
+  page,
+  api,
+}) => {
   await prepared(api, "config-typing");
   const answered = page.waitForResponse(/schemas\/pipeline/);
   const editor = await opened(page, "config-typing");
@@ -92,7 +95,7 @@ test("keys and values are completed from the schema, and a problem is marked at 
   await expectAccessible(page);
 });
 
-test("text that is not JSON is told with its line, and isn't saved", async ({ page, api }) => {
+test("invalid JSON is reported with its line, and isn't saved", async ({ page, api }) => {
   await prepared(api, "config-broken");
   const editor = await opened(page, "config-broken");
   await replace(page, editor, '"version": 1,', '"version": 1');
@@ -101,7 +104,7 @@ test("text that is not JSON is told with its line, and isn't saved", async ({ pa
   await expect(page.getByText("Couldn't save the config: line 3")).toBeVisible();
 });
 
-test("what a named reader would read differently is a warning at its place, and the config can be saved", async ({
+test("a value that a named reader misreads is a warning at its position, and the config can be saved", async ({
   page,
   api,
 }) => {
@@ -115,7 +118,7 @@ test("what a named reader would read differently is a warning at its place, and 
   await expectAccessible(page);
 });
 
-test("the effect shows rows as they would come out, rejects with their reason, and what the next run makes anew", async ({
+test("the preview shows converted rows, rejects with their reason, and the tables that the next run rebuilds", async ({
   page,
   api,
 }) => {
@@ -132,7 +135,7 @@ test("the effect shows rows as they would come out, rejects with their reason, a
   await expectAccessible(page);
 });
 
-test("a save shows what changes, stores it, and offers the run that makes it count", async ({ page, api }) => {
+test("saving shows the changes, stores them, and offers a run", async ({ page, api }) => {
   await prepared(api, "config-save");
   const editor = await opened(page, "config-save");
   await replace(page, editor, '"title": "config-save"', '"title": "Saved"');
@@ -149,7 +152,7 @@ test("a save shows what changes, stores it, and offers the run that makes it cou
     .toBeGreaterThan(0);
 });
 
-test("a config with problems is refused, and saved when that is meant", async ({ page, api, watch }) => {
+test("a config with problems is refused, and saved on confirmation", async ({ page, api, watch }) => {
   watch.expected.push(/422/);
   await prepared(api, "config-strict");
   const editor = await opened(page, "config-strict");
@@ -163,7 +166,7 @@ test("a config with problems is refused, and saved when that is meant", async ({
   expect(JSON.stringify(await stored(api, "config-strict"))).toContain("number");
 });
 
-test("a save that no worker could check is tried again once one answers", async ({ page, api, watch }) => {
+test("a save without a worker's check is retried once a worker responds", async ({ page, api, watch }) => {
   watch.expected.push(/502/);
   await prepared(api, "config-unchecked");
   const editor = await opened(page, "config-unchecked");
@@ -185,7 +188,7 @@ test("a save that no worker could check is tried again once one answers", async 
   expect(await stored(api, "config-unchecked")).toMatchObject({ title: "Checked" });
 });
 
-test("two browsers that edit one config merge what both changed", async ({ page, api, watch, browser, site }) => {
+test("concurrent edits in two browsers are merged", async ({ page, api, watch, browser, site }) => {
   watch.expected.push(/412/);
   await prepared(api, "config-two");
   const context = await browser.newContext({ baseURL: site.url, locale: "en-US" });
@@ -216,7 +219,7 @@ test("two browsers that edit one config merge what both changed", async ({ page,
   await context.close();
 });
 
-test("two browsers that make the first config of a pipeline choose between theirs", async ({
+test("two browsers that create the first config choose between the two", async ({
   page,
   api,
   watch,
@@ -251,7 +254,7 @@ test("two browsers that make the first config of a pipeline choose between their
   await context.close();
 });
 
-test("changes that fit together are merged by themselves", async ({ page, api, watch }) => {
+test("compatible changes are merged automatically", async ({ page, api, watch }) => {
   watch.expected.push(/412/);
   await prepared(api, "config-fits");
   const editor = await opened(page, "config-fits");
@@ -270,7 +273,7 @@ test("changes that fit together are merged by themselves", async ({ page, api, w
   expect(JSON.stringify(now)).toContain("town");
 });
 
-test("a session that ends while one types loses nothing", async ({ page, api, watch, site }) => {
+test("a session that ends while typing loses nothing", async ({ page, api, watch, site }) => {
   watch.expected.push(/401/);
   await prepared(api, "config-session");
   const editor = await opened(page, "config-session");
@@ -289,7 +292,7 @@ test("a session that ends while one types loses nothing", async ({ page, api, wa
   expect(await stored(api, "config-session")).toMatchObject({ title: "Kept" });
 });
 
-test("unsaved text outlives a reload; where the config moved on, it is merged", async ({ page, api }) => {
+test("unsaved text survives a reload, and is merged if the config has changed", async ({ page, api }) => {
   await prepared(api, "config-reload");
   page.on("dialog", (dialog) => void dialog.accept());
   let editor = await opened(page, "config-reload");
@@ -315,7 +318,7 @@ test("unsaved text outlives a reload; where the config moved on, it is merged", 
   await expect(page.getByText("saved", { exact: true })).toBeVisible();
 });
 
-test("an address with a place in the config shows and selects that", async ({ page, api }) => {
+test("a URL with a position in the config shows and selects it", async ({ page, api }) => {
   await prepared(api, "config-at");
   await page.goto("/p/config-at/config?at=%2Fmappings%2F0%2Fcolumns%2F1%2Ftype");
   const editor = page.getByRole("textbox", { name: "Config of config-at" });
@@ -330,7 +333,7 @@ test("an address with a place in the config shows and selects that", async ({ pa
   await expect(rename).toContainText("Save or discard your changes first");
 });
 
-test("a table is added from a CSV of the lake", async ({ page, api }) => {
+test("a table is added from a CSV in the lake", async ({ page, api }) => {
   await prepared(api, "config-add");
   await api.upload("pipelines/config-add/more/cities.csv", "city,people\nRome,2800000\nOslo,700000\n");
   const editor = await opened(page, "config-add");
@@ -341,7 +344,7 @@ test("a table is added from a CSV of the lake", async ({ page, api }) => {
   await expect(page.getByText("is new and will be built from the matching files.")).toBeVisible();
 });
 
-test("a pipeline is renamed, and deleted once its slug is typed", async ({ page, api, watch }) => {
+test("a pipeline is renamed, and deleted after its slug is typed", async ({ page, api, watch }) => {
   watch.expected.push(/409|404/);
   await prepared(api, "config-old");
   await prepared(api, "config-taken");

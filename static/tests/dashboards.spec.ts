@@ -12,10 +12,7 @@ async function write(editor: Locator, text: string): Promise<void> {
   await editor.page().keyboard.insertText(text);
 }
 
-test("the sample's dashboard shows the numbers that its queries give, and parameters change them", async ({
-  page,
-  api,
-}) => {
+test("the sample's dashboard shows its queries' results, and parameters change them", async ({ page, api }) => {
   // Statements over 336,776 rows, in a debug build.
   test.slow();
   await api.sample();
@@ -46,10 +43,7 @@ test("the sample's dashboard shows the numbers that its queries give, and parame
   await expect(flights).not.toHaveText(told, SLOW);
 });
 
-test("all types of panels stand on one dashboard, and a broken one takes none of the others down", async ({
-  page,
-  api,
-}) => {
+test("a dashboard shows all types of panels, and a broken one doesn't affect the others", async ({ page, api }) => {
   const broken = "  - { id: broken, type: table, title: Broken, query: failing }\n";
   const failing = everything(broken).replace(
     "panels:",
@@ -77,7 +71,7 @@ test("all types of panels stand on one dashboard, and a broken one takes none of
   await expect(page.getByRole("textbox", { name: "SQL" })).toContainText("DATE '2024-02-01'");
 });
 
-test("a panel's query opens with what is chosen written into it, and runs at once", async ({ page, api }) => {
+test("a panel's query opens with the chosen values, and runs immediately", async ({ page, api }) => {
   await published(api, "dash-query", everything());
   await page.goto("/p/dash-query/dashboards/all?shop=North&least=3");
   await panel(page, "table").getByRole("button", { name: "More actions for Table" }).click();
@@ -95,7 +89,7 @@ test("a panel's query opens with what is chosen written into it, and runs at onc
   await expect(page).toHaveURL(/\/p\/dash-query\/query$/);
 });
 
-test("from a table to what is published: a draft, an error at its line, the mended text, its changes", async ({
+test("from a table to a published dashboard: a draft, an error at its line, the fixed text, the changes", async ({
   page,
   api,
 }) => {
@@ -129,7 +123,10 @@ test("from a table to what is published: a draft, an error at its line, the mend
   await expect(page.getByRole("heading", { name: "All rows" })).toBeVisible();
 });
 
-test("what another browser publishes is seen at once, however new the kept listing is", async ({ page, api }) => {
+test("a dashboard published in another browser is visible immediately, despite a cached listing", async ({
+  page,
+  api,
+}) => {
   await api.pipeline("dash-other", config, { "sales.csv": CSV });
   await api.put("/api/p/dash-other/dashboards/all?draft=1", everything(), "application/yaml");
   await page.goto("/p/dash-other/dashboards/all");
@@ -143,7 +140,7 @@ test("what another browser publishes is seen at once, however new the kept listi
   await expect(page.getByRole("heading", { name: "Everything" })).toBeVisible();
 });
 
-test("two people over one draft: who comes second sees both texts and chooses", async ({ page, api, watch }) => {
+test("two editors of one draft: the second sees both texts and chooses", async ({ page, api, watch }) => {
   watch.expected.push(/412/);
   await published(api, "dash-two", everything());
   await page.goto("/p/dash-two/dashboards/all/edit");
@@ -166,7 +163,7 @@ test("two people over one draft: who comes second sees both texts and chooses", 
   await expect(page.getByRole("heading", { name: "Everything" })).toBeVisible();
 });
 
-test("texts that attack a page are shown as texts, wherever they stand in a dashboard", async ({ page, api }) => {
+test("hostile texts are shown as text everywhere in a dashboard", async ({ page, api }) => {
   const attacks = PAYLOADS.slice(0, 40).map((one) => one.replace(/[\r\n\t]/g, " "));
   const quoted = (text: string) => JSON.stringify(text);
   const csv = [

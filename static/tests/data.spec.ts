@@ -37,7 +37,7 @@ const FILES = {
   "orders/feb.csv": `${orders(300, "2024-02-01")}\nwrong,Rome,1.00,2024-02-01\n`,
 };
 
-test("rows are sorted, filtered and paged by the service, and the address says how", async ({ page, api }) => {
+test("the service sorts, filters and pages rows, and the URL contains the view", async ({ page, api }) => {
   await api.pipeline("data-rows", ORDERS, FILES);
   await page.goto("/p/data-rows/data");
   await expect(page).toHaveURL(/\/data\/orders$/);
@@ -73,7 +73,7 @@ test("rows are sorted, filtered and paged by the service, and the address says h
   await expect(cells(page, 1).last()).toHaveText("0");
 });
 
-test("a filter that is none of the type says what is expected and is not asked for", async ({ page, api, watch }) => {
+test("a filter with an invalid value shows the expected form and sends no request", async ({ page, api, watch }) => {
   await api.pipeline("data-filter", ORDERS, { "orders/jan.csv": FILES["orders/jan.csv"] });
   await page.goto("/p/data-filter/data/orders");
   const field = page.getByLabel("Filter id", { exact: true });
@@ -135,10 +135,7 @@ test("a filter that is none of the type says what is expected and is not asked f
   await expect(page.getByText("300 rows", { exact: true })).toBeVisible();
 });
 
-test("a row tells which sources its partition came from, and each source what became of its rows", async ({
-  page,
-  api,
-}) => {
+test("a row links to the sources of its partition, and each source shows its row counts", async ({ page, api }) => {
   await api.pipeline("data-lineage", ORDERS, FILES);
   await page.goto("/p/data-lineage/data/orders?filter=id:eq:301");
   await page.locator(".grid-number").first().click();
@@ -162,7 +159,7 @@ test("a row tells which sources its partition came from, and each source what be
   await expectAccessible(page);
 });
 
-test("rejected rows say why, and lead to their line in the lake", async ({ page, api }) => {
+test("rejected rows show their reason, and link to their line in the lake", async ({ page, api }) => {
   await api.pipeline("data-rejected", ORDERS, FILES);
   await page.goto("/p/data-rejected/data/orders");
   await page.getByRole("link", { name: "Rejected 1" }).click();
@@ -177,7 +174,7 @@ test("rejected rows say why, and lead to their line in the lake", async ({ page,
   await expect(page).toHaveURL(/\/lake\?.*feb\.csv&line=302$/);
 });
 
-test("what is downloaded is what is shown, and a query takes it over", async ({ page, api }) => {
+test("a download contains the shown rows, and a query takes over the view", async ({ page, api }) => {
   await api.pipeline("data-download", ORDERS, { "orders/jan.csv": FILES["orders/jan.csv"] });
   await page.goto("/p/data-download/data/orders?filter=id:in:3,1&sort=-id");
   await expect(page.getByText("2 of 300 rows")).toBeVisible();
@@ -200,7 +197,7 @@ test("what is downloaded is what is shown, and a query takes it over", async ({ 
   }
 });
 
-test("a pipeline without tables, and a table without rows, say the next step", async ({ page, api, watch }) => {
+test("a pipeline without tables, and a table without rows, show the next step", async ({ page, api, watch }) => {
   watch.expected.push(/404/);
   await api.pipeline("data-empty", ORDERS, {});
   await page.goto("/p/data-empty/data/orders");
@@ -213,7 +210,7 @@ test("a pipeline without tables, and a table without rows, say the next step", a
   await expect(page.getByRole("heading", { name: /No tables yet|The config has problems/ })).toBeVisible();
 });
 
-test("tables that can't be read say why, and are read again when asked", async ({ page, api, watch }) => {
+test("tables that can't be read show the reason, and can be retried", async ({ page, api, watch }) => {
   watch.expected.push(/400/);
   await api.pipeline("data-failing", ORDERS, { "orders/jan.csv": FILES["orders/jan.csv"] });
   let failing = true;
@@ -254,7 +251,7 @@ const PAYLOADS = [
   "__proto__",
 ];
 
-test("text of cells and headers stays text", async ({ page, api }) => {
+test("hostile texts in cells and headers are shown as text", async ({ page, api }) => {
   const dialogs: string[] = [];
   page.on("dialog", (dialog) => {
     dialogs.push(dialog.message());

@@ -16,7 +16,7 @@ async function opened(page: Page, api: Api, slug: string) {
   return editor;
 }
 
-test("what is typed is completed by keys, undone and done again", async ({ page, api }) => {
+test("typed text is completed by keyboard, undone and redone", async ({ page, api }) => {
   const editor = await opened(page, api, "editor-keys");
   await page.keyboard.press("ControlOrMeta+Home");
   await page.keyboard.press("End");
@@ -39,7 +39,7 @@ test("what is typed is completed by keys, undone and done again", async ({ page,
   }).toPass();
 });
 
-test("problems are marks that keys lead to", async ({ page, api }) => {
+test("problems are marked, and reachable by keyboard", async ({ page, api }) => {
   const editor = await opened(page, api, "editor-marks");
   await page.keyboard.press("ControlOrMeta+a");
   await page.keyboard.insertText(JSON.stringify({ ...CONFIG, mapings: [], auto_run: "yes" }, null, 2));
@@ -69,7 +69,7 @@ test("Tab indents, and Escape then Tab leaves the editor", async ({ page, api })
   await expect(editor).not.toBeFocused();
 });
 
-test("a word is found and put in the place of another by keys", async ({ page, api }) => {
+test("find and replace works by keyboard", async ({ page, api }) => {
   const editor = await opened(page, api, "editor-find");
   await page.keyboard.press("ControlOrMeta+f");
   const find = page.locator(".cm-search").getByPlaceholder("Find");

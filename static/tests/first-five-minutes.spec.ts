@@ -41,7 +41,7 @@ const panel = (page: Page, id: string) => page.locator(`[data-panel="${id}"]`);
 const drawn = (page: Page, id: string) =>
   expect(panel(page, id).locator(".chart-canvas[data-drawn] canvas").first()).toBeVisible(SLOW);
 
-test("an empty workspace, a CSV, one confirmation: its table, a chart, and a dashboard that is published", async ({
+test("an empty workspace, a CSV, one confirmation: a table, a chart, and a published dashboard", async ({
   page,
   watch,
 }) => {
@@ -101,10 +101,7 @@ test("an empty workspace, a CSV, one confirmation: its table, a chart, and a das
   }
 });
 
-test("a CSV that is chosen on the first view, instead of dropped, is proposed the same way", async ({
-  page,
-  watch,
-}) => {
+test("a CSV chosen by file dialog is proposed like a dropped one", async ({ page, watch }) => {
   watch.expected.push(/401/);
   const site = await instance();
   try {

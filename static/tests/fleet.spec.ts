@@ -13,7 +13,10 @@ const test = base.extend<object, { site: Fleet }>({
   ],
 });
 
-test("on Redis and S3 the sample is made, watched live, queried and seen as a dashboard", async ({ page, site }) => {
+test("on Redis and S3 the sample is created, watched live, queried and shown as a dashboard", async ({
+  page,
+  site,
+}) => {
   test.setTimeout(180_000);
   const watch = new Watch(page);
   await page.goto(site.url);

@@ -27,7 +27,7 @@ async function imagined(page: Page, slug: string, rows: number, columns: number)
 
 const blank = { version: 1, mappings: [{ table: "t", files: ["*.csv"], columns: [{ name: "c0", type: "string" }] }] };
 
-test("a million rows are shown from the first to the last", async ({ page, api }) => {
+test("a million rows can be scrolled from first to last", async ({ page, api }) => {
   const lines = ["n,half,name"];
   for (let n = 0; n < 1_000_000; n += 1) lines.push(`${n},${n >> 1},x${n % 1000}`);
   const columns = [
@@ -66,7 +66,7 @@ test("a million rows are shown from the first to the last", async ({ page, api }
   for (const [index, text] of seen) expect(text).toBe(Number(index).toLocaleString("en-US"));
 });
 
-test("a hundred million rows and two thousand columns can all be reached", async ({ page, api }) => {
+test("all of a hundred million rows and two thousand columns are reachable", async ({ page, api }) => {
   await api.pipeline("grid-vast", blank, {});
   const rows = 100_000_000;
   const offsets = await imagined(page, "grid-vast", rows, 2_000);
@@ -103,10 +103,7 @@ test("a hundred million rows and two thousand columns can all be reached", async
   expect(offsets.length).toBeLessThan(20);
 });
 
-test("rows that run past too fast to be read show their numbers, and are asked for where they come to rest", async ({
-  page,
-  api,
-}) => {
+test("fast scrolling shows row numbers, and loads the rows where it stops", async ({ page, api }) => {
   await api.pipeline("grid-rush", blank, {});
   const offsets = await imagined(page, "grid-rush", 1_000_000, 8);
   await page.clock.install();
@@ -137,7 +134,7 @@ test("rows that run past too fast to be read show their numbers, and are asked f
   expect(offsets.length - before).toBeLessThan(4);
 });
 
-test("a cell that is pointed at tells its whole value", async ({ page, api }) => {
+test("hovering over a cell shows its whole value", async ({ page, api }) => {
   await api.pipeline("grid-title", blank, {});
   await imagined(page, "grid-title", 50, 4);
   await page.goto("/p/grid-title/data/t");
@@ -145,7 +142,7 @@ test("a cell that is pointed at tells its whole value", async ({ page, api }) =>
   await expect(cell(page, 3, 2)).toHaveAttribute("title", "r2 c1");
 });
 
-test("columns are as wide as somebody drew them, also after a reload", async ({ page, api }) => {
+test("column widths survive a reload", async ({ page, api }) => {
   await api.pipeline("grid-width", blank, {});
   await imagined(page, "grid-width", 50, 4);
   await page.goto("/p/grid-width/data/t");
@@ -170,7 +167,7 @@ test("columns are as wide as somebody drew them, also after a reload", async ({ 
   await expect.poll(width).toBe(before + 76);
 });
 
-test("cells and rows are copied, opened and walked through by keys", async ({ page, api, context }) => {
+test("cells and rows are copied, opened and navigated by keyboard", async ({ page, api, context }) => {
   await context.grantPermissions(["clipboard-read", "clipboard-write"]);
   await api.pipeline(
     "grid-keys",
@@ -220,7 +217,7 @@ test("cells and rows are copied, opened and walked through by keys", async ({ pa
   await expect(page.getByRole("columnheader", { name: /text/ })).toHaveAttribute("aria-sort", "ascending");
 });
 
-test("rows that couldn't be read say so and are read again when asked", async ({ page, api, watch }) => {
+test("rows that couldn't be read are marked, and can be retried", async ({ page, api, watch }) => {
   watch.expected.push(/400/);
   await api.pipeline("grid-failing", blank, {});
   await imagined(page, "grid-failing", 10_000, 3);

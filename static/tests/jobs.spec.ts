@@ -11,10 +11,7 @@ const config = (name: string, more: object = {}) => ({
 
 const newest = (page: Page) => page.locator("tr[data-job]").first();
 
-test("a failed run says cause, place and remedy, and is done again once the config is mended", async ({
-  page,
-  api,
-}) => {
+test("a failed run shows cause, position and advice, and succeeds once the config is fixed", async ({ page, api }) => {
   await api.pipeline("job-mend", config("n"), { "a.csv": "m\n1\n2\n" });
   await page.goto("/p/job-mend/jobs");
   await expect(newest(page)).toContainText("header mismatch");
@@ -36,7 +33,7 @@ test("a failed run says cause, place and remedy, and is done again once the conf
   await expect(why).toBeVisible();
 });
 
-test("a problem of the config leads to its place in the config", async ({ page, api }) => {
+test("a config problem links to its position in the config", async ({ page, api }) => {
   await api.pipeline("job-pointer", config("n", { columns: [column("n", "int3")] }), {});
   await page.goto("/p/job-pointer/jobs");
   await newest(page).getByRole("link").click();
@@ -48,7 +45,7 @@ test("a problem of the config leads to its place in the config", async ({ page, 
   await expect(why).toContainText("Fix the config");
 });
 
-test("the rows of each file are accounted for", async ({ page, api }) => {
+test("the rows of each file add up", async ({ page, api }) => {
   await api.pipeline("job-count", config("n", { where: "n < 100", rejects: { max_rows: 10 } }), {
     "a.csv": "n\n1\nx\n2\ny\n300\n",
     "b.csv": "n\n3\n",
@@ -65,7 +62,7 @@ test("the rows of each file are accounted for", async ({ page, api }) => {
   await expectAccessible(page);
 });
 
-test("a job that isn't at its end is cancelled", async ({ page, api }) => {
+test("an active job can be cancelled", async ({ page, api }) => {
   // Half a minute of CPU time if it weren't cancelled; long rows, since a part of a file is always completed.
   const slow = `${"sha256(".repeat(190)}n::VARCHAR${")".repeat(190)}`;
   const columns = [
@@ -87,7 +84,7 @@ test("a job that isn't at its end is cancelled", async ({ page, api }) => {
   await api.delete("/api/pipelines/job-cancel").catch(() => undefined);
 });
 
-test("a clean run says what it deletes before it starts", async ({ page, api }) => {
+test("a clean run shows what it will delete before it starts", async ({ page, api }) => {
   await api.pipeline("job-clean", config("n"), { "a.csv": "n\n1\n" });
   await page.goto("/p/job-clean/jobs");
   const clean = async () => {
@@ -104,7 +101,7 @@ test("a clean run says what it deletes before it starts", async ({ page, api }) 
   await expect(newest(page)).toContainText("completed");
 });
 
-test("filters stay in the address", async ({ page, api }) => {
+test("filters stay in the URL", async ({ page, api }) => {
   await api.pipeline("job-filter", config("n"), { "a.csv": "n\n1\n" });
   await page.goto("/p/job-filter/jobs");
   await page.getByLabel("Status").selectOption("failed");
@@ -118,7 +115,7 @@ test("filters stay in the address", async ({ page, api }) => {
   await expect(page).toHaveURL(/\/jobs\?status=completed$/);
 });
 
-test("on a narrow screen a job's detail lies over the list", async ({ page, api }) => {
+test("on a narrow screen a job's details cover the list", async ({ page, api }) => {
   await api.pipeline("job-narrow", config("n"), { "a.csv": "n\n1\n" });
   await page.setViewportSize({ width: 360, height: 740 });
   await page.goto("/p/job-narrow/jobs");
@@ -144,7 +141,7 @@ const NAMES = [
   "<details open ontoggle=window.hit=1>",
 ];
 
-test("names of files and messages of errors are text, whatever they hold", async ({ page, api }) => {
+test("hostile file names and error messages are shown as text", async ({ page, api }) => {
   const files = Object.fromEntries(NAMES.map((name) => [`${name}.csv`, "n\n1\nx\n"]));
   const named = (limit: number) => config("n", { rejects: { max_rows: limit } });
   await api.pipeline("job-xss", named(100), files);

@@ -14,7 +14,7 @@ const upload = (page: Page, files: ReturnType<typeof many>) => page.getByLabel("
 const row = (page: Page, name: string) => page.getByRole("row").filter({ hasText: name });
 
 test.describe("the lake", () => {
-  test("takes 200 files, tries again what failed in passing, and says how it ended", async ({ page, api, watch }) => {
+  test("uploads 200 files, retries transient failures, and shows the result", async ({ page, api, watch }) => {
     watch.expected.push(/ERR_FAILED|Failed to load resource/);
     let broken = 0;
     await page.route(/api\/lake\?key=.*f042/, (route) => {
@@ -36,11 +36,7 @@ test.describe("the lake", () => {
     await expect(dock).toBeHidden();
   });
 
-  test("asks once about files that are there, refuses what can't be uploaded, and pauses", async ({
-    page,
-    api,
-    watch,
-  }) => {
+  test("asks once about existing files, rejects invalid ones, and pauses", async ({ page, api, watch }) => {
     watch.expected.push(/412/);
     await api.upload("twice/f000.csv", "old");
     await api.upload("twice/f001.csv", "old");
@@ -65,7 +61,7 @@ test.describe("the lake", () => {
     await expectAccessible(page);
   });
 
-  test("cancels what is on its way", async ({ page }) => {
+  test("cancels uploads in progress", async ({ page }) => {
     await page.goto("/lake?prefix=stopped/");
     await page.route(/api\/lake\?key=/, () => undefined);
     await upload(page, many(5));
@@ -74,7 +70,7 @@ test.describe("the lake", () => {
     await expect(dock.getByText("0 of 5 files uploaded, 5 cancelled")).toBeVisible();
   });
 
-  test("uploads what is dropped into the folder that is open", async ({ page, api }) => {
+  test("uploads dropped files into the open folder", async ({ page, api }) => {
     await page.goto("/lake?prefix=dropped/");
     await expect(page.getByText("This folder is empty")).toBeVisible();
     const data = await page.evaluateHandle(() => {
@@ -91,7 +87,7 @@ test.describe("the lake", () => {
     );
   });
 
-  test("takes nothing below pipelines/ that belongs to no pipeline, and offers to make one", async ({ page, api }) => {
+  test("rejects files below pipelines/ outside of a pipeline, and offers to create one", async ({ page, api }) => {
     await api.post("/api/pipelines", { slug: "lake-known", template: "blank" });
     await page.goto("/lake?prefix=pipelines/");
     await expect(page.getByRole("link", { name: "lake-known" })).toBeVisible();
@@ -126,7 +122,7 @@ test.describe("the lake", () => {
     await expect(page.getByText("f000.csv and 1 more file")).toBeVisible();
   });
 
-  test("moves, says where a file is in the way, downloads and deletes", async ({ page, api, watch }) => {
+  test("moves, reports conflicts, downloads and deletes", async ({ page, api, watch }) => {
     watch.expected.push(/409/);
     for (const key of ["from/a.csv", "from/b.csv"]) await api.upload(key, key);
     await api.upload("to/b.csv", "another");
@@ -150,7 +146,7 @@ test.describe("the lake", () => {
     await expect(page.getByText("This folder is empty")).toBeVisible();
   });
 
-  test("goes by keyboard, and filters", async ({ page, api }) => {
+  test("works by keyboard, and filters", async ({ page, api }) => {
     for (const key of ["keys/in/x.csv", "keys/one.csv", "keys/two.csv"]) await api.upload(key, "a\n1\n");
     await page.goto("/lake?prefix=keys/");
     const list = page.getByLabel("Entries");
@@ -165,7 +161,7 @@ test.describe("the lake", () => {
     await expect(page.getByText("1 of 3 entries")).toBeVisible();
   });
 
-  test("looks inside a file at the line that an address names, as text and as table", async ({ page, api }) => {
+  test("shows a file at the line in the URL, as text and as table", async ({ page, api }) => {
     const lines = Array.from({ length: 2_000 }, (_, at) => `${at + 1};name ${at + 1}`);
     await api.upload("look/long.csv", `id;name\n${lines.join("\n")}\n`);
     await page.goto("/lake?file=look/long.csv&line=1500");
@@ -180,7 +176,7 @@ test.describe("the lake", () => {
     await expectAccessible(page);
   });
 
-  test("shows names and contents that attack a page as the texts that they are", async ({ page, api }) => {
+  test("shows hostile names and contents as text", async ({ page, api }) => {
     await page.addInitScript(() =>
       Object.assign(window, { hits: [], hit: (n: number) => (window as unknown as { hits: number[] }).hits.push(n) }),
     );

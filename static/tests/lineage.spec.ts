@@ -23,7 +23,7 @@ function large(bad: number): string {
   return `id,text\n${lines.join("\n")}\n`;
 }
 
-test("a rejected row leads to its very line, also far down and below quoted line ends", async ({ page, api }) => {
+test("a rejected row links to its exact line, also far down and below quoted line breaks", async ({ page, api }) => {
   const quoted = 'id,text\n1,"one\ntwo\nthree"\n2,"a\n\nb"\nrefused,below\n3,c\n';
   await api.pipeline("lineage-far", CONFIG, { "large.csv": large(87_654), "quoted.csv": quoted });
   for (const [file, line, text] of [

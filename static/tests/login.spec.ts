@@ -3,7 +3,7 @@ import { expect, expectAccessible, test } from "./support/test";
 test.describe("logging in", () => {
   test.use({ storageState: undefined });
 
-  test("a stranger sees the login at any address, and comes to that place afterwards", async ({
+  test("an anonymous visitor sees the login at any URL, and continues there afterwards", async ({
     page,
     site,
     watch,
@@ -22,7 +22,7 @@ test.describe("logging in", () => {
     await expect(page).toHaveURL(/\/settings$/);
   });
 
-  test("a first visit leaves nothing in the console", async ({ page }) => {
+  test("a first visit logs nothing to the console", async ({ page }) => {
     await page.context().clearCookies();
     await page.goto("/");
     await expect(page.getByLabel("Password")).toBeVisible();

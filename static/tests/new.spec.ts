@@ -20,7 +20,7 @@ function hard(rows: number): Buffer {
 }
 
 test.describe("a pipeline from a CSV", () => {
-  test("is proposed, shown as it will be typed, mended and made", async ({ page, api }) => {
+  test("is proposed, previewed with types, fixed and created", async ({ page, api }) => {
     const before = await samples(api);
     await page.goto("/new");
     await expectAccessible(page);
@@ -48,7 +48,7 @@ test.describe("a pipeline from a CSV", () => {
     await expect.poll(() => samples(api)).toEqual(before);
   });
 
-  test("tells a slug that is taken at its field, and loses nothing", async ({ page, api, watch }) => {
+  test("reports a taken slug at its field, and loses nothing", async ({ page, api, watch }) => {
     watch.expected.push(/409/);
     await page.goto("/new");
     await choose(page, "taken.csv", "a,b\n1,2\n");
@@ -61,7 +61,7 @@ test.describe("a pipeline from a CSV", () => {
     await expect(page.getByLabel("Name of a", { exact: true })).toHaveValue("renamed");
   });
 
-  test("follows a delimiter that is chosen by hand, and leaves nothing when it is cancelled", async ({ page, api }) => {
+  test("applies a delimiter chosen by hand, and leaves nothing when it is cancelled", async ({ page, api }) => {
     const before = await samples(api);
     await page.goto("/new");
     await choose(page, "cut.csv", "a,b;c\n1,2;3\n4,5;6\n");
@@ -73,7 +73,7 @@ test.describe("a pipeline from a CSV", () => {
     await expect.poll(() => samples(api)).toEqual(before);
   });
 
-  test("says why a file is none, and offers another", async ({ page }) => {
+  test("explains why a file is not a CSV, and offers to choose another", async ({ page }) => {
     await page.goto("/new");
     for (const [name, text] of [
       ["empty.csv", ""],
@@ -88,7 +88,7 @@ test.describe("a pipeline from a CSV", () => {
     await expect(page.getByRole("heading", { name: "Drop a CSV here" })).toBeVisible();
   });
 
-  test("comes from a file of the lake", async ({ page, api }) => {
+  test("can start from a file in the lake", async ({ page, api }) => {
     await api.upload("incoming/stock.csv", "item,count\nscrew,5\nnut,7\n");
     await page.goto("/new?key=incoming/stock.csv");
     await page.getByLabel("Pipeline", { exact: true }).fill("stock-lake");
@@ -98,7 +98,7 @@ test.describe("a pipeline from a CSV", () => {
     expect(tables[0]?.rows).toBe(2);
   });
 
-  test("shows headers and cells that attack a page as the texts that they are", async ({ page }) => {
+  test("shows hostile headers and cells as text", async ({ page }) => {
     await page.addInitScript(() =>
       Object.assign(window, { hits: [], hit: (n: number) => (window as unknown as { hits: number[] }).hits.push(n) }),
     );

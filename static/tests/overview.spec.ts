@@ -14,7 +14,7 @@ const config = (rejects = 0) => ({
   ],
 });
 
-test("the first sentence tells rejected rows, and leads to them", async ({ page, api }) => {
+test("the summary mentions rejected rows, and links to them", async ({ page, api }) => {
   await api.pipeline("over-reject", config(5), { "a.csv": "n\n1\nx\n" });
   await page.goto("/p/over-reject");
   await expect(
@@ -27,7 +27,7 @@ test("the first sentence tells rejected rows, and leads to them", async ({ page,
   await expectAccessible(page);
 });
 
-test("what the last run changed is told without a reload", async ({ page, api }) => {
+test("the changes of the last run appear without a reload", async ({ page, api }) => {
   await api.pipeline("over-change", config(), { "a.csv": "n\n1\n2\n" });
   await page.goto("/p/over-change");
   await expect(page.getByRole("row", { name: /^numbers 2/ })).toBeVisible();
@@ -39,7 +39,7 @@ test("what the last run changed is told without a reload", async ({ page, api })
   await expect(changed.getByText("+3")).toBeVisible();
 });
 
-test("a failed run is told first, with the way to its remedy", async ({ page, api }) => {
+test("a failed run is shown first, with a link to its fix", async ({ page, api }) => {
   await api.pipeline("over-fail", config(), { "a.csv": "n\nx\n" });
   await page.goto("/p/over-fail");
   await expect(page.getByText(/^The last run failed: table/)).toBeVisible();
@@ -49,7 +49,7 @@ test("a failed run is told first, with the way to its remedy", async ({ page, ap
   await expect(page.getByRole("link", { name: "Download all" })).toHaveAttribute("href", /\/rejects$/);
 });
 
-test("a pipeline without files says how data gets in", async ({ page, api }) => {
+test("a pipeline without files explains how to add data", async ({ page, api }) => {
   await api.post("/api/pipelines", { slug: "over-new" });
   await api.put("/api/p/over-new/config", config());
   await page.goto("/p/over-new");
@@ -62,7 +62,7 @@ test("a pipeline without files says how data gets in", async ({ page, api }) => 
   await expectAccessible(page);
 });
 
-test("a config with problems is told, with the way to it", async ({ page, api }) => {
+test("a config with problems is reported, with a link to it", async ({ page, api }) => {
   await api.post("/api/pipelines", { slug: "over-bad" });
   await api.put("/api/p/over-bad/config", { version: 1, mappings: [{ table: "A B", files: ["*.csv"], columns: [] }] });
   await page.goto("/p/over-bad");
@@ -71,7 +71,7 @@ test("a config with problems is told, with the way to it", async ({ page, api })
   await expect(page).toHaveURL(/\/p\/over-bad\/config$/);
 });
 
-test("an overview that can't be had says so, and comes by itself or when asked", async ({ page, api, watch }) => {
+test("an unavailable overview says so, and recovers automatically or on retry", async ({ page, api, watch }) => {
   watch.expected.push(/500/);
   await api.post("/api/pipelines", { slug: "over-500" });
   const jobs = /\/api\/p\/over-500\/jobs/;

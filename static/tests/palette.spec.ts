@@ -5,7 +5,7 @@ const CONFIG = {
   mappings: [{ table: "harbours", files: ["*.csv"], columns: [{ name: "id", type: "int32" }] }],
 };
 
-test("by keys alone from anywhere to a table, and back to what was used last", async ({ page, api }) => {
+test("the keyboard alone leads from anywhere to a table, and back to recent items", async ({ page, api }) => {
   await api.pipeline("palette-go", CONFIG, { "one.csv": "id\n1\n" });
   await page.goto("/settings");
   await expect(page.getByRole("heading", { name: "Settings" })).toBeVisible();
@@ -28,7 +28,7 @@ test("by keys alone from anywhere to a table, and back to what was used last", a
   await expect(page.getByRole("dialog")).toBeHidden();
 });
 
-test("the palette opens at once, acts, and a clean run is asked about", async ({ page, api }) => {
+test("the palette opens immediately, runs commands, and confirms a clean run", async ({ page, api }) => {
   await api.pipeline("palette-act", CONFIG, { "one.csv": "id\n1\n" });
   await page.goto("/p/palette-act/jobs");
   await expect(page.getByRole("heading", { name: "palette-act" })).toBeVisible();
@@ -50,7 +50,7 @@ test("the palette opens at once, acts, and a clean run is asked about", async ({
     .toBe(true);
 });
 
-test("keys that follow at once are the palette's: it has the focus before the next event", async ({ page }) => {
+test("the palette has the focus before the next key event", async ({ page }) => {
   await page.goto("/settings");
   await expect(page.getByRole("heading", { name: "Settings" })).toBeVisible();
   const focused = await page.evaluate(async () => {
@@ -62,7 +62,7 @@ test("keys that follow at once are the palette's: it has the focus before the ne
   expect(focused).toBe("Search pages and actions");
 });
 
-test("help tells what the view is for and its keys", async ({ page, api }) => {
+test("help explains the view and its keys", async ({ page, api }) => {
   await api.pipeline("palette-help", CONFIG, { "one.csv": "id\n1\n" });
   await page.goto("/p/palette-help/query");
   await expect(page.getByRole("button", { name: "Run query" })).toBeVisible();

@@ -15,7 +15,7 @@ async function choose(page: Page, slug: string, action: string): Promise<void> {
   await page.getByRole("menuitem", { name: action }).click();
 }
 
-test("an empty workspace leads to the sample, whose first run is watched to its end", async ({ page }) => {
+test("an empty workspace leads to the sample, whose first run is shown live", async ({ page }) => {
   // Slow enough to be observed.
   const site = await instance([], { FAILPOINTS: "convert::piece=sleep(500)" });
   try {
@@ -53,9 +53,7 @@ test("an empty workspace leads to the sample, whose first run is watched to its 
   }
 });
 
-test("an empty pipeline gets its slug from its title, and a slug that is taken is refused as it is typed", async ({
-  page,
-}) => {
+test("an empty pipeline gets its slug from its title, and a taken slug is refused while typing", async ({ page }) => {
   await page.goto("/");
   const open = async () => {
     await page.getByRole("heading", { level: 1 }).waitFor();
@@ -80,7 +78,7 @@ test("an empty pipeline gets its slug from its title, and a slug that is taken i
   await expectAccessible(page);
 });
 
-test("a pipeline is renamed, and its star goes with it", async ({ page, api }) => {
+test("a renamed pipeline keeps its star", async ({ page, api }) => {
   await api.post("/api/pipelines", { slug: "ren-before" });
   await api.post("/api/pipelines", { slug: "ren-other" });
   await page.goto("/");
@@ -93,7 +91,7 @@ test("a pipeline is renamed, and its star goes with it", async ({ page, api }) =
   await expect(card(page, "ren-after").getByRole("button", { name: "Unstar this pipeline" })).toBeVisible();
 });
 
-test("a slug that is taken is refused by the service and told beside the field", async ({ page, api, watch }) => {
+test("a slug that the service refuses is reported at its field", async ({ page, api, watch }) => {
   watch.expected.push(/409/);
   await api.post("/api/pipelines", { slug: "taken-a" });
   await api.post("/api/pipelines", { slug: "taken-b" });
@@ -105,7 +103,7 @@ test("a slug that is taken is refused by the service and told beside the field",
   await expect(page.getByLabel("New slug")).toHaveValue("taken-b");
 });
 
-test("deleting says what is lost and wants the slug typed", async ({ page, api }) => {
+test("deleting lists what is lost and requires the slug", async ({ page, api }) => {
   await api.pipeline("del", CONFIG, { "a.csv": "id\n1\n", "b/c.csv": "id\n2\n" });
   await page.goto("/");
   await choose(page, "del", "Delete…");
@@ -123,7 +121,7 @@ test("deleting says what is lost and wants the slug typed", async ({ page, api }
   expect(await api.get<string[]>("/api/pipelines")).not.toContain("del");
 });
 
-test("an export is taken in again under another slug, and a file that is no archive changes nothing", async ({
+test("an export can be imported under another slug, and an invalid archive changes nothing", async ({
   page,
   api,
   watch,
@@ -170,7 +168,7 @@ const PAYLOADS = [
   "<math><mtext></form><form><mglyph><style></math><img src onerror=window.hit=1>",
 ];
 
-test("titles are text, whatever they hold", async ({ page, api }) => {
+test("hostile titles are shown as text", async ({ page, api }) => {
   for (const [at, title] of PAYLOADS.entries()) {
     await api.post("/api/pipelines", { slug: `xss-title-${at}` });
     await api.put(`/api/p/xss-title-${at}/config`, { version: 1, title, mappings: [] });
@@ -184,7 +182,7 @@ test("titles are text, whatever they hold", async ({ page, api }) => {
   expect(await page.evaluate(() => "hit" in window)).toBe(false);
 });
 
-test("pipelines are searched and ordered, and the address keeps both", async ({ page, api }) => {
+test("pipelines are searched and sorted, and the URL contains both", async ({ page, api }) => {
   await api.post("/api/pipelines", { slug: "zebra-one" });
   await api.post("/api/pipelines", { slug: "zebra-two" });
   await page.goto("/");

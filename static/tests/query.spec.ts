@@ -35,7 +35,7 @@ async function open(page: Page, slug: string, query = ""): Promise<void> {
   await expect(page.getByRole("button", { name: "Run query" })).toBeVisible();
 }
 
-test("a query runs by keys, shows its rows as grid and chart, and stays while other views are looked at", async ({
+test("a query runs by keyboard, shows its rows as grid and chart, and stays while other views are open", async ({
   page,
   api,
 }) => {
@@ -62,7 +62,7 @@ test("a query runs by keys, shows its rows as grid and chart, and stays while ot
   await expect(editor(page)).toContainText(/sum\(fare\)/);
 });
 
-test("a click on a column puts its name at the cursor; the history gives back what was asked", async ({
+test("clicking a column inserts its name at the cursor; the history restores earlier queries", async ({
   page,
   api,
 }) => {
@@ -86,7 +86,11 @@ test("a click on a column puts its name at the cursor; the history gives back wh
   await expect(page.getByText("No queries yet")).toBeVisible();
 });
 
-test("a fault is marked at its place, told below, and gone once the text changes", async ({ page, api, watch }) => {
+test("an error is marked at its position, described below, and gone once the text changes", async ({
+  page,
+  api,
+  watch,
+}) => {
   watch.expected.push(/400/);
   await prepared(api, "query-fault");
   await open(page, "query-fault");
@@ -104,7 +108,7 @@ test("a fault is marked at its place, told below, and gone once the text changes
   await expect(told(page)).toContainText("3 rows");
 });
 
-test("a long query counts its time and is cancelled", async ({ page, api, watch }) => {
+test("a long query shows its duration and can be cancelled", async ({ page, api, watch }) => {
   watch.expected.push(/422/, /404/);
   await prepared(api, "query-cancel");
   await open(page, "query-cancel");
@@ -118,7 +122,7 @@ test("a long query counts its time and is cancelled", async ({ page, api, watch 
   await expect(page.getByText("42", { exact: true })).toBeVisible();
 });
 
-test("a result that is cut says where, and is downloaded whole", async ({ page, api }) => {
+test("a truncated result says so, and can be downloaded completely", async ({ page, api }) => {
   await prepared(api, "query-download");
   await open(page, "query-download", `?sql=${encodeURIComponent("SELECT range AS n FROM range(12000)")}`);
   await expect(page).toHaveURL(/query$/);
@@ -140,7 +144,7 @@ test("a result that is cut says where, and is downloaded whole", async ({ page, 
   expect(rows).toHaveLength(12_000);
 });
 
-test("a query is saved under a name, found by its address, renamed, changed by another, and deleted", async ({
+test("a query is saved under a name, opened by its URL, renamed, changed by another user, and deleted", async ({
   page,
   api,
   watch,
@@ -200,7 +204,7 @@ test("a query is saved under a name, found by its address, renamed, changed by a
   await expect(editor(page)).toContainText("mine");
 });
 
-test("the splitter moves by arrows and is kept; a narrow window has no sideways scroll and the tables in a sheet", async ({
+test("the splitter moves by arrow keys and is kept; a narrow window has no horizontal scroll and shows the tables in a sheet", async ({
   page,
   api,
 }) => {
@@ -227,7 +231,7 @@ test("the splitter moves by arrows and is kept; a narrow window has no sideways 
   await expectAccessible(page);
 });
 
-test("a pipeline without tables says what comes next", async ({ page, api }) => {
+test("a pipeline without tables shows the next step", async ({ page, api }) => {
   await api.post("/api/pipelines", { slug: "query-none", template: "blank" });
   await page.goto("/p/query-none/query");
   await expect(page.getByRole("heading", { name: "No tables yet" })).toBeVisible();
@@ -235,7 +239,7 @@ test("a pipeline without tables says what comes next", async ({ page, api }) => 
   await expect(page).toHaveURL(/\/lake\?prefix=pipelines%2Fquery-none%2F/);
 });
 
-test("what is selected runs alone, and its fault is marked where it stands", async ({ page, api, watch }) => {
+test("a selection runs alone, and its error is marked at its position", async ({ page, api, watch }) => {
   watch.expected.push(/400/);
   await prepared(api, "query-part");
   await open(page, "query-part");

@@ -10,7 +10,7 @@ const EMPTY: Settings = { workspace_name: "Lakemill", display_name: "", starred:
 
 test.beforeEach(async ({ api }) => api.put("/api/settings", EMPTY));
 
-test("names are saved, shown as they were stored, and stand in the sidebar and the title", async ({ page, api }) => {
+test("names are saved, shown as stored, and appear in the sidebar and the title", async ({ page, api }) => {
   await page.goto("/settings");
   await expect(page.getByText("store connected")).toBeVisible();
   await expect(page.getByText(/, DuckDB \d/)).toBeVisible();
@@ -24,7 +24,7 @@ test("names are saved, shown as they were stored, and stand in the sidebar and t
   expect(await api.get<Settings>("/api/settings")).toMatchObject({ display_name: "Ada" });
 });
 
-test("what somebody else changed stays; a change of the same thing is asked about", async ({ page, api, watch }) => {
+test("another user's changes stay; a conflicting change is asked about", async ({ page, api, watch }) => {
   watch.expected.push(/412/);
   await api.post("/api/pipelines", { slug: "settings-star", template: "blank" });
   await page.goto("/settings");
@@ -48,7 +48,7 @@ test("what somebody else changed stays; a change of the same thing is asked abou
   expect(await api.get<Settings>("/api/settings")).toMatchObject({ workspace_name: "Mine again" });
 });
 
-test("the order of the stars is the sidebar's", async ({ page, api }) => {
+test("the sidebar has the order of the stars", async ({ page, api }) => {
   for (const slug of ["settings-a", "settings-b"]) await api.post("/api/pipelines", { slug, template: "blank" });
   await api.put("/api/settings", { ...EMPTY, starred: ["settings-a", "settings-b"] });
   await page.goto("/settings");
@@ -60,7 +60,7 @@ test("the order of the stars is the sidebar's", async ({ page, api }) => {
     .toEqual(["settings-b", "settings-a"]);
 });
 
-test("the theme is there before anything is drawn, also after a reload", async ({ page }) => {
+test("the theme is set before the first paint, also after a reload", async ({ page }) => {
   await page.goto("/settings");
   await page.getByLabel("Dark").check();
   await expect(page.locator("html")).toHaveAttribute("data-theme", "dark");
@@ -71,7 +71,7 @@ test("the theme is there before anything is drawn, also after a reload", async (
   expect(await page.locator("#app").textContent()).toBe("");
 });
 
-test("names that aren't saved are asked about before they are left, by link, by keys and by Back", async ({ page }) => {
+test("unsaved names ask for confirmation before leaving by link, keyboard or Back", async ({ page }) => {
   await page.goto("/lake");
   await page.getByRole("link", { name: "Settings", exact: true }).click();
   await page.getByLabel("Your name").fill("Grace");

@@ -1,7 +1,7 @@
 import { instance } from "./support/instance";
 import { expect, expectAccessible, test } from "./support/test";
 
-test("the banner comes when the service is gone, and goes by itself when it is back", async ({ page, watch }) => {
+test("the banner appears while the service is unavailable, and disappears afterwards", async ({ page, watch }) => {
   watch.expected.push(/Failed to load resource/);
   const own = await instance();
   try {
@@ -21,7 +21,7 @@ test("the banner comes when the service is gone, and goes by itself when it is b
   }
 });
 
-test("an address that is none says so, and leads back", async ({ page, watch }) => {
+test("an unknown URL says so, and links back", async ({ page, watch }) => {
   // The browser's own message about the page.
   watch.expected.push(/status of 404/);
   const response = await page.goto("/blah/more?x=1");
@@ -32,7 +32,7 @@ test("an address that is none says so, and leads back", async ({ page, watch }) 
   await expect(page).toHaveURL(/\/$/);
 });
 
-test("a narrow window has the sidebar in a sheet that keeps the focus and closes with Esc", async ({ page, api }) => {
+test("in a narrow window the sidebar is a sheet that keeps the focus and closes with Esc", async ({ page, api }) => {
   await api.post("/api/pipelines", { slug: "shell-sheet", template: "blank" });
   await page.setViewportSize({ width: 360, height: 740 });
   await page.goto("/settings");
@@ -56,7 +56,7 @@ test("a narrow window has the sidebar in a sheet that keeps the focus and closes
   expect(await overflow()).toBeLessThanOrEqual(0);
 });
 
-test("going somewhere moves the focus to its heading and names the page", async ({ page, api }) => {
+test("navigation moves the focus to the heading and sets the page title", async ({ page, api }) => {
   await api.post("/api/pipelines", { slug: "shell-focus", template: "blank" });
   await page.goto("/p/shell-focus/query");
   await expect(page).toHaveTitle(/^Query · shell-focus · Lakemill$/);
@@ -72,7 +72,7 @@ test("going somewhere moves the focus to its heading and names the page", async 
   await expect(page).toHaveTitle(/^Settings · /);
 });
 
-test("many pipelines are found by a few letters in the sidebar", async ({ page }) => {
+test("pipelines are found by a few letters in the sidebar", async ({ page }) => {
   const pipelines = Array.from({ length: 1_000 }, (_, n) => ({
     slug: `many-${n}`,
     title: null,

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import openapi, { astToString } from "openapi-typescript";
 import { expect, test } from "./support/test";
 
-test("the types of the API are those of the service's own document", async ({ site }) => {
+test("the API types match the service", async ({ site }) => {
   const made = astToString(await openapi(new URL("/openapi.json", site.url)));
   const kept = await readFile(new URL("../src/api/schema.d.ts", import.meta.url), "utf8");
   // The command line adds a header with the generator.

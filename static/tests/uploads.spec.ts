@@ -32,7 +32,7 @@ const rowsOf = async (page: Page, slug: string, table: string): Promise<unknown>
   return ((await answer.json()) as { rows: unknown[][] }).rows[0];
 };
 
-test("several files at once, plain and packed in both ways, make one table", async ({ page }) => {
+test("several plain and compressed files uploaded together become one table", async ({ page }) => {
   await page.goto("/new");
   await page
     .getByLabel("CSV files")
@@ -49,7 +49,7 @@ test("several files at once, plain and packed in both ways, make one table", asy
   expect(await rowsOf(page, "up-packed", "people")).toEqual([120, 120, 119]);
 });
 
-test("a folder is uploaded with the folders in it, and without what the system left there", async ({ page, api }) => {
+test("a folder is uploaded with its subfolders, without system files", async ({ page, api }) => {
   const folder = await mkdtemp(join(tmpdir(), "lakemill-folder-"));
   try {
     await mkdir(join(folder, "tree/2024/may"), { recursive: true });
@@ -74,7 +74,7 @@ test("a folder is uploaded with the folders in it, and without what the system l
   }
 });
 
-test("files that were uploaded before the first listing came are listed", async ({ page }) => {
+test("files uploaded before the first listing arrived are listed", async ({ page }) => {
   const gate = { open: () => undefined as void };
   const opened = new Promise<void>((resolve) => (gate.open = resolve));
   await page.route(
@@ -93,7 +93,7 @@ test("files that were uploaded before the first listing came are listed", async 
   await expect(page.getByRole("link", { name: "early.csv" })).toBeVisible(SLOW);
 });
 
-test("a session that ends in mid-upload is opened again over the view, and the upload goes on", async ({
+test("a session that expires during an upload is renewed in place, and the upload continues", async ({
   page,
   watch,
   site,
