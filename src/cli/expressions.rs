@@ -15,7 +15,7 @@ const CHECKS_MAX: usize = 16;
 /// This program can't be found.
 pub fn processes(threads: usize) -> Result<Arc<SandboxExpressions>, String> {
     let program = std::env::current_exe().map_err(|error| format!("finding this program: {error}"))?;
-    let environment = Environment::of_loader();
+    let environment = Environment::loader_variables();
     let limits = ExpressionLimits::default();
     Ok(Arc::new(SandboxExpressions::new(program, threads.saturating_add(CHECKS_MAX), environment, limits)))
 }

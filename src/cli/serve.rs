@@ -167,13 +167,13 @@ pub fn start_server<S: Service>(
 ) -> Result<Server, String> {
     Server::start(options, router, service).map_err(|error| match error {
         StartError::Bind { address, source, .. } if source.kind() == std::io::ErrorKind::AddrInUse => {
-            taken(&address, port_setting)
+            port_in_use(&address, port_setting)
         }
         error => error.to_string(),
     })
 }
 
-fn taken(address: &dyn std::fmt::Display, port_setting: &str) -> String {
+fn port_in_use(address: &dyn std::fmt::Display, port_setting: &str) -> String {
     format!("can't listen on `{address}`: another program does; stop it, or set another port in {port_setting}")
 }
 
@@ -183,7 +183,7 @@ fn taken(address: &dyn std::fmt::Display, port_setting: &str) -> String {
 /// Another program listens there. [`start_server`] reports other errors.
 pub fn check_free(address: SocketAddr, port_setting: &str) -> Result<(), String> {
     match std::net::TcpListener::bind(address) {
-        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => Err(taken(&address, port_setting)),
+        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => Err(port_in_use(&address, port_setting)),
         Ok(_) | Err(_) => Ok(()),
     }
 }

@@ -149,7 +149,7 @@ fn sql_parts(config: &WebConfig, watchdog: &Watchdog) -> Result<SqlParts, Comman
         threads,
         warm: QUERIES_READY,
         children_max: QUERIES,
-        environment: Environment::of_loader(),
+        environment: Environment::loader_variables(),
     };
     let watched = watchdog.watch("sql-keeper", RESPONSE_WAIT_MAX);
     let sandbox = Sandbox::start_watched(options, watched).map_err(|error| failed(&error))?;

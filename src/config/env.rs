@@ -33,7 +33,7 @@ impl Environment<'static> {
     }
 
     /// The variables by which the loader finds this program's libraries, for child processes without other variables.
-    pub fn of_loader() -> Vec<(OsString, OsString)> {
+    pub fn loader_variables() -> Vec<(OsString, OsString)> {
         const NAMES: &[&str] = &["LD_LIBRARY_PATH"];
         NAMES.iter().filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?))).collect()
     }

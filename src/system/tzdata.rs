@@ -41,7 +41,7 @@ fn version(source: &Path) -> io::Result<String> {
             && year.bytes().all(|b| b.is_ascii_digit())
             && letters.bytes().all(|b| b.is_ascii_lowercase())
     };
-    version.filter(is_release).map(str::to_owned).ok_or_else(|| io::Error::other("it names no version"))
+    version.filter(is_release).map(str::to_owned).ok_or_else(|| io::Error::other("it has no version"))
 }
 
 /// The zones that the source names, with their data. A link without a file has the data of its target.

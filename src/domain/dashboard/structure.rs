@@ -68,7 +68,7 @@ impl Findings {
                 self.add(DashboardProblemKind::MissingField, at, format!("missing field `{name}`{about}"));
             }
             ValidationErrorKind::Type { kind } => {
-                let expected: Vec<&str> = types(kind).into_iter().map(a_type).collect();
+                let expected: Vec<&str> = types(kind).into_iter().map(type_name).collect();
                 self.add(DashboardProblemKind::WrongType, at, expected_found(&list(&expected), value));
             }
             ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
@@ -194,7 +194,7 @@ impl Wanted {
                 match error.kind() {
                     ValidationErrorKind::Type { kind } => {
                         fits = false;
-                        self.types.extend(types(kind).into_iter().map(a_type));
+                        self.types.extend(types(kind).into_iter().map(type_name));
                     }
                     ValidationErrorKind::Constant { expected_value } => {
                         fits = false;
@@ -249,7 +249,7 @@ fn range_message(node: &Value, value: &Value) -> String {
     }
 }
 
-fn a_type(ty: JsonType) -> &'static str {
+fn type_name(ty: JsonType) -> &'static str {
     match ty {
         JsonType::Null => "null",
         JsonType::Boolean => "`true` or `false`",

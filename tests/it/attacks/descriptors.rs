@@ -20,7 +20,7 @@ fn held_connections_leave_descriptors_for_runs() {
     let address = worker.address();
     runs_go_on(&site, |attack: &Attack| {
         let mut clients = Vec::new();
-        while attack.goes_on() {
+        while attack.continues() {
             if clients.len() < 400
                 && let Some(mut stream) = connect(&address)
                 && stream.write_all(b"GET /livez HTTP/1.1\r\n").is_ok()

@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 use std::time::Duration;
 
 use super::{
-    AtEnd, Attack, Count, POOLED, connect, descriptors, during_attack, many_partitions, resident_bytes, runs_go_on,
-    said,
+    AtEnd, Attack, Count, POOLED, connect, descriptors, during_attack, many_partitions, resident_bytes, response_to,
+    runs_go_on,
 };
 use crate::support::browser::Browser;
 use crate::support::http_client::try_send;
@@ -20,7 +20,7 @@ const GROWTH_MAX: u64 = 192 << 20;
 
 /// Requests whose end two parsers could place differently, or with an impossible length. None may be executed beyond
 /// its head, and none may cause a second response.
-fn lying_requests() -> Vec<Vec<u8>> {
+fn malformed_requests() -> Vec<Vec<u8>> {
     let within = "GET /livez HTTP/1.1\r\nHost: a\r\nX-Request-Id: smuggled\r\n\r\n";
     let post = |fields: &str, body: &str| {
         let auth = format!("Authorization: Bearer {WEBHOOK_SECRET}\r\n");
@@ -66,7 +66,7 @@ fn lying_requests() -> Vec<Vec<u8>> {
 /// Clients that send a head byte by byte and never finish; a client that is disconnected reconnects.
 fn drip(address: &str, attack: &Attack, sent: &Count) {
     let mut clients: Vec<_> = (0..SLOW).map(|_| connect(address)).collect();
-    while attack.goes_on() {
+    while attack.continues() {
         for client in &mut clients {
             let alive = client.as_mut().is_some_and(|stream| stream.write_all(b"G").is_ok());
             if alive {
@@ -82,7 +82,7 @@ fn drip(address: &str, attack: &Attack, sent: &Count) {
 /// Floods of pipelined requests on one connection; the client reads responses after sending all, or never.
 fn flood(address: &str, attack: &Attack, sent: &Count) {
     let many = "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n".repeat(2_000);
-    while attack.goes_on() {
+    while attack.continues() {
         let Some(mut stream) = connect(address) else { continue };
         let _ = stream.write_all(many.as_bytes());
         if sent.get().is_multiple_of(2) {
@@ -98,7 +98,7 @@ fn stall(address: &str, attack: &Attack, sent: &Count) {
         "POST /events/s3 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {WEBHOOK_SECRET}\r\nContent-Length: 100000\r\n\r\n{{"
     );
     let mut held = Vec::new();
-    while attack.goes_on() {
+    while attack.continues() {
         if held.len() < 40
             && let Some(mut stream) = connect(address)
             && stream.write_all(head.as_bytes()).is_ok()
@@ -110,10 +110,10 @@ fn stall(address: &str, attack: &Attack, sent: &Count) {
     }
 }
 
-fn lie(address: &str, attack: &Attack, sent: &Count) {
-    while attack.goes_on() {
-        for request in lying_requests() {
-            let answer = said(address, &request);
+fn send_malformed(address: &str, attack: &Attack, sent: &Count) {
+    while attack.continues() {
+        for request in malformed_requests() {
+            let answer = response_to(address, &request);
             assert!(!answer.contains("smuggled"), "{:?}\n{answer}", String::from_utf8_lossy(&request));
             assert!(!answer.contains("HTTP/1.1 2"), "{:?}\n{answer}", String::from_utf8_lossy(&request));
             sent.one();
@@ -124,7 +124,7 @@ fn lie(address: &str, attack: &Attack, sent: &Count) {
 /// Probes health like a supervisor, on a new connection each time. A probe may fail: a client that got no CPU time
 /// between connecting and sending may have been evicted for hundreds of others.
 fn look(address: &str, attack: &Attack, sent: &Count) {
-    while attack.goes_on() {
+    while attack.continues() {
         let mut missed = Vec::new();
         let told = (0..PROBES_MAX).any(|_| match try_send(address, "GET", "/livez", &[], "") {
             Ok(answer) if answer.status == 200 => true,
@@ -140,14 +140,14 @@ fn look(address: &str, attack: &Attack, sent: &Count) {
 
 fn run_all_attacks(service: &Service, attack: &Attack) {
     let address = &service.address();
-    let ways: [fn(&str, &Attack, &Count); 5] = [drip, flood, stall, lie, look];
+    let ways: [fn(&str, &Attack, &Count); 5] = [drip, flood, stall, send_malformed, look];
     let counts: [Count; 5] = Default::default();
     std::thread::scope(|scope| {
         let _end = AtEnd(|| attack.end());
         let threads: Vec<_> =
             ways.iter().zip(&counts).map(|(way, count)| scope.spawn(move || way(address, attack, count))).collect();
         // A failing attack stops the others, so that the test reports it immediately.
-        while attack.goes_on() {
+        while attack.continues() {
             if threads.iter().any(std::thread::ScopedJoinHandle::is_finished) {
                 attack.end();
             }

@@ -67,7 +67,7 @@ struct Attack {
 }
 
 impl Attack {
-    fn goes_on(&self) -> bool {
+    fn continues(&self) -> bool {
         !self.over.load(Ordering::SeqCst) && Instant::now() < self.until
     }
 
@@ -113,13 +113,13 @@ fn failed_assertion_ends_the_attack() {
     let failed = std::panic::catch_unwind(|| {
         during_attack(
             |attack| {
-                while attack.goes_on() {
+                while attack.continues() {
                     attacked.store(true, Ordering::SeqCst);
                     std::thread::yield_now();
                 }
             },
             |attack| {
-                while !attacked.load(Ordering::SeqCst) && attack.goes_on() {
+                while !attacked.load(Ordering::SeqCst) && attack.continues() {
                     std::thread::yield_now();
                 }
                 panic!("on purpose")
@@ -154,7 +154,7 @@ fn connect(address: &str) -> Option<TcpStream> {
 }
 
 /// The response to `request`, up to where the service closes or falls silent.
-fn said(address: &str, request: &[u8]) -> String {
+fn response_to(address: &str, request: &[u8]) -> String {
     let Some(mut stream) = connect(address) else { return String::new() };
     // The service may refuse and close before everything is sent.
     let _ = stream.write_all(request);

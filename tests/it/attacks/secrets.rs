@@ -85,7 +85,7 @@ fn bearer(token: &str) -> String {
 }
 
 /// Accepted and rejected requests with secrets in every place that can hold one.
-fn ask_the_worker(worker: &Service, said: &mut Said) {
+fn ask_the_worker(worker: &Service, response_to: &mut Said) {
     let address = &worker.address();
     let event = json!({ "Records": [{ "eventName": "s3:ObjectCreated:Put", "eventSource": "minio:s3",
         "s3": { "bucket": { "name": "b" }, "object": { "key": "pipelines%2Fp%2Fa.csv" } } }] })
@@ -95,26 +95,27 @@ fn ask_the_worker(worker: &Service, said: &mut Said) {
             [("/events/s3", event.as_str()), ("/events/s3", "{"), ("/config/validate", "{"), ("/config/validate", "[]")]
         {
             let answer = send(address, "POST", path, &[("Authorization", &bearer(token))], body);
-            said.add(format!("the worker's {path}"), answer.body);
+            response_to.add(format!("the worker's {path}"), answer.body);
         }
         let in_query = format!("/events/s3?token={token}");
-        said.add("the worker, asked by query", send(address, "POST", &in_query, &[], &event).body);
-        said.add(
+        response_to.add("the worker, asked by query", send(address, "POST", &in_query, &[], &event).body);
+        response_to.add(
             "the worker's metrics",
             send(address, "GET", "/metrics", &[("Authorization", &bearer(token))], "").body,
         );
     }
     let answer = send(address, "GET", "/metrics", &[("Authorization", &bearer(METRICS_TOKEN))], "");
     assert!(answer.body.contains("lakemill_jobs_total"), "{answer:?}");
-    said.add("the worker's metrics", answer.body);
+    response_to.add("the worker's metrics", answer.body);
     for path in ["/health", "/livez", "/readyz", "/nowhere"] {
-        said.add(format!("the worker's {path}"), get(address, path).body);
+        response_to.add(format!("the worker's {path}"), get(address, path).body);
     }
 }
 
-fn ask_the_web(browser: &Browser, said: &mut Said) {
-    let mut note =
-        |what: &str, reply: crate::support::browser::Reply| said.add(format!("the web service's {what}"), reply.body);
+fn ask_the_web(browser: &Browser, response_to: &mut Said) {
+    let mut note = |what: &str, reply: crate::support::browser::Reply| {
+        response_to.add(format!("the web service's {what}"), reply.body)
+    };
     note("login", browser.post("/api/auth/login", &json!({ "password": WRONG_PASSWORD })));
     note(
         "login",
@@ -147,41 +148,41 @@ fn ask_the_web(browser: &Browser, said: &mut Said) {
 }
 
 /// What other users of the machine can see of our processes, and the environment of the children that run SQL.
-fn check_processes(services: &[&Service], said: &mut Said) {
+fn check_processes(services: &[&Service], response_to: &mut Said) {
     for service in services {
         let pid = service.pid();
-        said.add("a command line", std::fs::read(format!("/proc/{pid}/cmdline")).unwrap());
+        response_to.add("a command line", std::fs::read(format!("/proc/{pid}/cmdline")).unwrap());
         let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
         for child in children.split_whitespace() {
             for part in ["cmdline", "environ"] {
                 // The process may have ended since.
                 if let Ok(text) = std::fs::read(format!("/proc/{child}/{part}")) {
-                    said.add(format!("a child's {part}"), text);
+                    response_to.add(format!("a child's {part}"), text);
                 }
             }
         }
     }
 }
 
-fn check_stores(site: &Site, said: &mut Said) {
+fn check_stores(site: &Site, response_to: &mut Said) {
     for bucket in Bucket::ALL {
         for object in list_all(&*site.store, bucket, "").unwrap() {
-            said.add(format!("{bucket}:{}", object.key), site.read(bucket, &object.key).unwrap());
-            said.add("a key", object.key);
+            response_to.add(format!("{bucket}:{}", object.key), site.read(bucket, &object.key).unwrap());
+            response_to.add("a key", object.key);
         }
     }
     let redis = site.redis.as_ref().unwrap();
     for key in redis.ask::<Vec<String>>(&["KEYS", "*"]) {
         // A value of any type, with its text.
         let held: Vec<u8> = redis.ask(&["DUMP", &key]);
-        said.add(format!("the queue's {key}"), held);
-        said.add("a key of the queue", key);
+        response_to.add(format!("the queue's {key}"), held);
+        response_to.add("a key of the queue", key);
     }
 }
 
 #[test]
 fn secrets_never_appear_in_logs_metrics_responses_or_objects() {
-    let mut said = Said::default();
+    let mut response_to = Said::default();
     let site = site_of_canaries();
     many_partitions(&site);
     let worker = site.worker();
@@ -191,24 +192,24 @@ fn secrets_never_appear_in_logs_metrics_responses_or_objects() {
     let session = cookie.split_once('=').unwrap().1.to_owned();
     site.await_end(&site.enqueue("p"));
 
-    ask_the_worker(&worker, &mut said);
-    ask_the_web(&browser, &mut said);
-    check_processes(&[&worker, &web], &mut said);
+    ask_the_worker(&worker, &mut response_to);
+    ask_the_web(&browser, &mut response_to);
+    check_processes(&[&worker, &web], &mut response_to);
 
     // While a store is unavailable, everything that uses it reports that.
     let job = site.enqueue_as("p", true);
     site.break_store();
-    ask_the_web(&browser, &mut said);
-    said.add("the worker, not ready", get(&worker.address(), "/readyz").body);
+    ask_the_web(&browser, &mut response_to);
+    response_to.add("the worker, not ready", get(&worker.address(), "/readyz").body);
     await_that("a run that can't reach the store", || worker.has_logged("attempt failed"));
     site.restore_store();
     site.break_kv();
-    ask_the_web(&browser, &mut said);
+    ask_the_web(&browser, &mut response_to);
     for path in ["/health", "/readyz", "/metrics"] {
         let headers = [("Authorization", bearer(METRICS_TOKEN))];
         let headers = headers.each_ref().map(|(name, value)| (*name, value.as_str()));
         if let Ok(answer) = try_send(&worker.address(), "GET", path, &headers, "") {
-            said.add("the worker without its queue", answer.body);
+            response_to.add("the worker without its queue", answer.body);
         }
     }
     site.restore_kv();
@@ -217,27 +218,27 @@ fn secrets_never_appear_in_logs_metrics_responses_or_objects() {
     for args in [&["doctor"][..], &["doctor", "--json"], &["jobs", "p"], &["jobs", "p", "--json"], &["webhook", "show"]]
     {
         let ran = call(lakemill().args(args).envs(site.env()).env("SVC_SCRATCH_DIR", site.home().join("scratch")));
-        said.add(format!("{args:?}"), format!("{}\n{}", ran.stdout, ran.stderr));
+        response_to.add(format!("{args:?}"), format!("{}\n{}", ran.stdout, ran.stderr));
     }
     // A malformed credential is not repeated either.
     let malformed = format!("redis://canary:{KV_PASSWORD}@:not a port/0");
     let ran = call(lakemill().arg("worker").envs(site.env()).env("KV_URL", malformed));
     assert_eq!(ran.status, 78, "{ran:?}");
-    said.add("a start that is refused", format!("{}\n{}", ran.stdout, ran.stderr));
+    response_to.add("a start that is refused", format!("{}\n{}", ran.stdout, ran.stderr));
 
-    check_stores(&site, &mut said);
+    check_stores(&site, &mut response_to);
     for service in [&worker, &web] {
         service.signal(Signal::TERM);
     }
     for mut service in [worker, web] {
         assert_eq!(service.await_exit(), Some(0));
-        said.add(format!("the log of process {}", service.pid()), service.log());
+        response_to.add(format!("the log of process {}", service.pid()), service.log());
     }
 
     let hash = site.password_hash();
     assert!(PasswordHash::of(PASSWORD).is_ok() && hash.starts_with("$argon2id$"));
-    said.hold_none_of(&canaries(&session, hash));
+    response_to.hold_none_of(&canaries(&session, hash));
     // The search itself must find a planted secret.
-    said.add("a control", format!("a line with {ACCESS_KEY} and {SECRET_KEY}"));
-    assert!(std::panic::catch_unwind(|| said.hold_none_of(&canaries(&session, hash))).is_err());
+    response_to.add("a control", format!("a line with {ACCESS_KEY} and {SECRET_KEY}"));
+    assert!(std::panic::catch_unwind(|| response_to.hold_none_of(&canaries(&session, hash))).is_err());
 }

@@ -25,7 +25,7 @@ fn dribble(address: &str, head: &str, attack: &Attack) {
         Some(stream)
     };
     let mut clients: Vec<Option<TcpStream>> = (0..SLOW).map(|_| open()).collect();
-    while attack.goes_on() {
+    while attack.continues() {
         for client in &mut clients {
             if client.as_mut().is_none_or(|stream| stream.write_all(b" ").is_err()) {
                 *client = open();

@@ -69,7 +69,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Place {
+enum Location {
     Stream,
     WaitReason { due: i64, deferred: bool },
     Ended,
@@ -80,7 +80,7 @@ enum Place {
 struct Known {
     job: Job,
     keys: ChangedKeys,
-    place: Place,
+    place: Location,
     attempts: u32,
     starts: u32,
     lost: u32,
@@ -153,7 +153,7 @@ impl Model {
         self.jobs.push(Known {
             job,
             keys,
-            place: Place::Stream,
+            place: Location::Stream,
             attempts: 0,
             starts: 0,
             lost: 0,
@@ -243,7 +243,7 @@ impl Model {
             assert!(matches!(started, StartOutcome::Deferred { .. }), "{started:?}");
             self.leaves_the_stream(job);
             let known = &mut self.jobs[job];
-            known.place = Place::WaitReason { due: now + (lock.expires - now + 1).min(DEFER_S_MAX), deferred: true };
+            known.place = Location::WaitReason { due: now + (lock.expires - now + 1).min(DEFER_S_MAX), deferred: true };
             known.publishing = false;
             return;
         }
@@ -308,7 +308,7 @@ impl Model {
         self.leaves_the_stream(job);
         let due = self.now + delay.cast_signed();
         let known = &mut self.jobs[job];
-        known.place = Place::WaitReason { due, deferred: false };
+        known.place = Location::WaitReason { due, deferred: false };
         (known.running, known.publishing) = (false, false);
         known.attempts -= u32::from(free);
         self.released(f, self.pipeline_of(job));
@@ -328,7 +328,7 @@ impl Model {
         }
         assert_eq!(done, ReleaseOutcome::Released);
         self.leaves_the_stream(job);
-        (self.jobs[job].place, self.jobs[job].keys) = (Place::Ended, ChangedKeys::All);
+        (self.jobs[job].place, self.jobs[job].keys) = (Location::Ended, ChangedKeys::All);
         let pipeline = self.pipeline_of(job);
         if !completes {
             self.changed.insert(pipeline, ChangedKeys::All);
@@ -343,10 +343,11 @@ impl Model {
     fn released(&mut self, f: &Fixture, pipeline: &'static str) {
         self.locks.remove(pipeline);
         let now = self.now;
-        let is_due = |known: &Known| matches!(known.place, Place::WaitReason { due, .. } if due <= now);
+        let is_due = |known: &Known| matches!(known.place, Location::WaitReason { due, .. } if due <= now);
         let shown_due = |known: &Known| f.shown(&known.job).unwrap().not_before.is_some_and(|at| at <= f.now());
         let of_pipeline = |known: &&mut Known| {
-            known.job.pipeline.as_str() == pipeline && matches!(known.place, Place::WaitReason { deferred: true, .. })
+            known.job.pipeline.as_str() == pipeline
+                && matches!(known.place, Location::WaitReason { deferred: true, .. })
         };
         let mut deferred: Vec<&mut Known> = self.jobs.iter_mut().filter(of_pipeline).collect();
         if deferred.is_empty() {
@@ -357,7 +358,7 @@ impl Model {
             (0..deferred.len()).filter(|n| !is_due(deferred[*n]) && shown_due(deferred[*n])).collect();
         assert!(woken.len() <= 1 && before + woken.len() >= 1, "{} woken, {before} due before", woken.len());
         for n in woken {
-            deferred[n].place = Place::WaitReason { due: now, deferred: true };
+            deferred[n].place = Location::WaitReason { due: now, deferred: true };
         }
     }
 
@@ -369,14 +370,14 @@ impl Model {
         let n = n % self.jobs.len();
         let known = &mut self.jobs[n];
         let expected = match known.place {
-            Place::Ended => CancelOutcome::NotActive,
-            Place::Stream | Place::WaitReason { .. } if known.publishing => CancelOutcome::TooLate,
-            Place::Stream | Place::WaitReason { .. } => CancelOutcome::Requested,
+            Location::Ended => CancelOutcome::NotActive,
+            Location::Stream | Location::WaitReason { .. } if known.publishing => CancelOutcome::TooLate,
+            Location::Stream | Location::WaitReason { .. } => CancelOutcome::Requested,
         };
         assert_eq!(f.kv.cancel(&known.job.pipeline, &known.job.job_id).unwrap(), expected);
         if expected == CancelOutcome::Requested {
             known.cancel = true;
-            if let Place::WaitReason { due, .. } = &mut known.place {
+            if let Location::WaitReason { due, .. } = &mut known.place {
                 *due = now.min(*due);
             }
         }
@@ -411,14 +412,14 @@ impl Model {
     fn release_due(&mut self, f: &Fixture) {
         let now = self.now;
         let due = |known: &Known| match known.place {
-            Place::WaitReason { due, .. } if due <= now => Some(due),
-            Place::WaitReason { .. } | Place::Stream | Place::Ended => None,
+            Location::WaitReason { due, .. } if due <= now => Some(due),
+            Location::WaitReason { .. } | Location::Stream | Location::Ended => None,
         };
         let expected: Vec<usize> = (0..self.jobs.len()).filter(|n| due(&self.jobs[*n]).is_some()).collect();
         assert_eq!(f.kv.release_due(1_000).unwrap(), expected.len());
         // The order of those returned by one call is unknown to the model, so it claims them at once.
         for job in &expected {
-            self.jobs[*job].place = Place::Stream;
+            self.jobs[*job].place = Location::Stream;
         }
         if !expected.is_empty() {
             let older = self.stream.iter().filter(|e| e.pending.is_none()).count();
@@ -464,7 +465,7 @@ impl Model {
         match *step {
             Step::Enqueue(n) => self.enqueue(f, n),
             Step::EnqueueAgain(n) => {
-                let active: Vec<_> = self.jobs.iter().filter(|known| known.place != Place::Ended).collect();
+                let active: Vec<_> = self.jobs.iter().filter(|known| known.place != Location::Ended).collect();
                 if let Some(known) = active.get(n % active.len().max(1)) {
                     let told = f.kv.enqueue(&known.job).unwrap();
                     assert_eq!(told, lakemill::ports::jobs::EnqueueOutcome::AlreadyActive);
@@ -494,21 +495,22 @@ impl Model {
     fn agrees(&self, f: &Fixture) {
         let counts = f.kv.counts().unwrap();
         let pending = self.stream.iter().filter(|e| e.pending.is_some()).count() as u64;
-        let waiting = self.jobs.iter().filter(|known| matches!(known.place, Place::WaitReason { .. })).count() as u64;
+        let waiting =
+            self.jobs.iter().filter(|known| matches!(known.place, Location::WaitReason { .. })).count() as u64;
         assert_eq!((counts.stream, counts.pending, counts.waiting), (self.stream.len() as u64, pending, waiting));
         assert_eq!(counts.windows, self.windows.len() as u64);
         for known in &self.jobs {
             assert_eq!(f.kv.changed_keys(&known.job.job_id).unwrap(), known.keys);
         }
         for pipeline in PIPELINES {
-            let active = |known: &&Known| known.place != Place::Ended && known.job.pipeline.as_str() == pipeline;
+            let active = |known: &&Known| known.place != Location::Ended && known.job.pipeline.as_str() == pipeline;
             let expected: Vec<_> = self.jobs.iter().filter(active).collect();
             let found = f.kv.active(&slug(pipeline), 1_000).unwrap();
             assert_eq!(found.len(), expected.len());
             for known in expected {
                 let shown = found.iter().find(|job| job.job_id == known.job.job_id).unwrap();
                 assert_eq!(shown.attempt, known.attempts);
-                let waits = matches!(known.place, Place::WaitReason { .. });
+                let waits = matches!(known.place, Location::WaitReason { .. });
                 assert_eq!(shown.not_before.is_some(), waits, "{shown:?}");
                 assert!(!waits || shown.status == JobStatus::Queued, "{shown:?}");
             }
@@ -518,7 +520,7 @@ impl Model {
     /// Nothing is lost: without further faults all jobs end.
     fn drains(&mut self, f: &Fixture) {
         for _ in 0..DRAIN_ROUNDS_MAX {
-            if self.jobs.iter().all(|known| known.place == Place::Ended) {
+            if self.jobs.iter().all(|known| known.place == Location::Ended) {
                 self.agrees(f);
                 assert_eq!((self.stream.len(), f.places()), (0, (0, 0, 0)));
                 return;
@@ -534,7 +536,7 @@ impl Model {
                 }
             }
         }
-        panic!("{} jobs never ended", self.jobs.iter().filter(|known| known.place != Place::Ended).count());
+        panic!("{} jobs never ended", self.jobs.iter().filter(|known| known.place != Location::Ended).count());
     }
 
     fn run_to_its_end(&mut self, f: &Fixture, claim: usize) {

@@ -15,7 +15,7 @@ impl Output {
     pub fn reply(&mut self, reply: &Reply) -> io::Result<()> {
         let mut bytes = serde_json::to_vec(reply).map_err(io::Error::other)?;
         if bytes.len() > frame::MESSAGE_BYTES_MAX {
-            let error = SqlError::new(SqlErrorKind::TooLarge, "the response about this query is too large");
+            let error = SqlError::new(SqlErrorKind::TooLarge, "the response to this query is too large");
             bytes = serde_json::to_vec(&Reply::Refused { error }).map_err(io::Error::other)?;
         }
         frame::write(self, FrameKind::Message, &bytes)

@@ -55,7 +55,7 @@ fn filled(mut round: Round, disk: &Disk, fault: &str, much: u64) -> RoundReport 
         let noticed = |round: &Round| round.logged(FULL) + round.logged(PAUSED);
         let before = noticed(&round);
         for n in 0..PIPELINES {
-            round.wish(n, true);
+            round.request_run(n, true);
         }
         round.until("a run or a probe to find the disk full", |round| noticed(round) > before);
         let pause = Duration::from_millis(round.dice.below(6_000));

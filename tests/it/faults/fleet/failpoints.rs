@@ -28,7 +28,7 @@ const PLACES: [&str; 13] = [
 ];
 /// Before the lease check, between it and the PUT, between two PUTs, before and after the root, before and after the
 /// record.
-const STANDING: [&str; 7] = [
+const PAUSE_FAILPOINTS: [&str; 7] = [
     "convert::piece",
     "publish::checked",
     "publish::between_puts",
@@ -40,7 +40,7 @@ const STANDING: [&str; 7] = [
 const PIPELINES: usize = 4;
 const WORKERS: usize = 3;
 /// Maximum number of jobs to enqueue; a failpoint not reached by then never is.
-const ASKED_MAX: u64 = 2_000;
+const REQUESTS_MAX: u64 = 2_000;
 /// Log message of a pause during an upload.
 const MID_BODY: &str = "SIGSTOP in mid-body";
 
@@ -67,7 +67,7 @@ fn ask(round: &mut Round, asked: &mut u64) {
         round.site.kv.extend_windows(&[name]).unwrap();
     }
     *asked += 1;
-    assert!(*asked < ASKED_MAX, "a place was never reached");
+    assert!(*asked < REQUESTS_MAX, "a place was never reached");
 }
 
 /// Starts the workers, each with its own failpoint.
@@ -101,13 +101,13 @@ pub fn killed_at_every_failpoint(seed: u64, much: u64) -> RoundReport {
 pub fn stopped_for_longer_than_the_lock(seed: u64, much: u64) -> RoundReport {
     let mut round = Round::new(seed, PIPELINES);
     let action = if much == 1 { "1*return(stop)->off" } else { "50%1*return(stop)->off" };
-    start(&mut round, &STANDING, STOPPED, much, action);
+    start(&mut round, &PAUSE_FAILPOINTS, STOPPED, much, action);
     // The write arrives once the worker has lost its lock, and before the worker continues.
     let warehouse = round.site.env()["S3_BUCKET_WAREHOUSE"].clone();
     let (proxy, held_up) = holding(round.upstream(), &warehouse, LOCK_TTL + Duration::from_millis(500));
     round.worker(&[("OBJ_ENDPOINT_URL", proxy.url())]);
     let (mut asked, mut random) = (0, 0);
-    while !is_done(&round, &STANDING, STOPPED, much) || round.counted(MID_BODY) < much || random < much {
+    while !is_done(&round, &PAUSE_FAILPOINTS, STOPPED, much) || round.counted(MID_BODY) < much || random < much {
         ask(&mut round, &mut asked);
         held_up.armed.store(round.counted(MID_BODY) < much, Ordering::SeqCst);
         let pause = Duration::from_millis(100 + round.dice.below(500));
@@ -126,7 +126,7 @@ pub fn stopped_for_longer_than_the_lock(seed: u64, much: u64) -> RoundReport {
         // A worker that paused is restarted with another failpoint.
         for n in std::mem::take(&mut round.resumed) {
             if n < WORKERS {
-                let place = next(&mut round, &STANDING, STOPPED, much, action);
+                let place = next(&mut round, &PAUSE_FAILPOINTS, STOPPED, much, action);
                 round.arm(n, place);
                 round.signal(n, Signal::TERM);
             }

@@ -34,7 +34,7 @@ const PATIENCE_EACH: Duration = Duration::from_millis(900);
 pub const KILLED: &str = "kill -9 at ";
 pub const STOPPED: &str = "SIGSTOP at ";
 /// Polling interval of waits.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// An installation with its faults, and the history so far.
 pub struct Round {
@@ -161,11 +161,11 @@ impl Round {
             self.change(pipeline);
         }
         let clean = self.dice.one_in(5);
-        self.wish(pipeline, clean);
+        self.request_run(pipeline, clean);
     }
 
     /// Requests a run; retries until the queue accepts it.
-    pub fn wish(&mut self, pipeline: usize, clean: bool) {
+    pub fn request_run(&mut self, pipeline: usize, clean: bool) {
         let message = JobMessage::new(slug(&self.pipelines[pipeline]), clean, "manual", chrono::Utc::now());
         let job = Job::queued(&message, ATTEMPTS_MAX);
         let id = job.job_id.to_string();
@@ -210,7 +210,7 @@ impl Round {
     }
 
     /// Restarts workers that died, and continues those that paused once they have lost their lock.
-    pub fn tend(&mut self) {
+    pub fn keep_workers(&mut self) {
         for n in 0..self.workers.len() {
             let worker = &mut self.workers[n];
             if worker.service.is_alive() {
@@ -254,8 +254,8 @@ impl Round {
     pub fn pass(&mut self, time: Duration) {
         let until = Instant::now() + time;
         while Instant::now() < until {
-            self.tend();
-            std::thread::sleep(LOOK);
+            self.keep_workers();
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -265,8 +265,8 @@ impl Round {
         let until = Instant::now() + patience;
         while !look(self) {
             assert!(Instant::now() < until, "waited {} s for {what}", patience.as_secs());
-            self.tend();
-            std::thread::sleep(LOOK);
+            self.keep_workers();
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 

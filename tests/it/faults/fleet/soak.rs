@@ -15,7 +15,7 @@ use crate::faults::checker::Violation;
 /// The first round of these scenarios runs in full size: S3 unavailable for ten minutes, 60 signals, 500 jobs.
 const FULL: [(&str, u64); 3] = [("s3-away", 75), ("sigterm", 10), ("rolling", 10)];
 /// Scenarios that mostly wait run once, concurrently with the others.
-const BESIDE: &str = "s3-away";
+const CONCURRENT: &str = "s3-away";
 /// Runs before the scenarios that need the machine.
 const FIRST: [&str; 5] = ["rhythm", "windows", "seeds", "rolling", "sigterm"];
 /// Time that must remain for a long first round. Others start as long as any time is left.
@@ -127,10 +127,10 @@ impl Soak {
             for scenario in scenarios {
                 let name = scenario.0;
                 if self.has_time_for(name) || (pass == 0 && alone) {
-                    let full = of(&FULL, name).filter(|_| pass == 0 && !alone && name != BESIDE);
+                    let full = of(&FULL, name).filter(|_| pass == 0 && !alone && name != CONCURRENT);
                     self.play(*scenario, full.unwrap_or(self.settings.much));
                     played = true;
-                } else if pass == 0 && (name != BESIDE || alone) {
+                } else if pass == 0 && (name != CONCURRENT || alone) {
                     unreached.push(name);
                 }
             }
@@ -166,10 +166,10 @@ fn soak() {
     let settings = Settings::read();
     let scenarios = in_order(settings.only.as_deref());
     let soak = Soak { settings, began: Instant::now(), book: Mutex::default() };
-    let beside = scenarios.iter().find(|(name, _)| *name == BESIDE && soak.settings.only.is_none());
+    let beside = scenarios.iter().find(|(name, _)| *name == CONCURRENT && soak.settings.only.is_none());
     let mut report = String::new();
     let (unreached, is_full) = std::thread::scope(|scope| {
-        let full = of(&FULL, BESIDE).unwrap();
+        let full = of(&FULL, CONCURRENT).unwrap();
         let beside = beside.filter(|(name, _)| soak.has_time_for(name));
         let soak = &soak;
         let waiting = beside.map(|scenario| scope.spawn(move || soak.play(*scenario, full)));

@@ -235,7 +235,7 @@ impl Scheduler {
     }
 
     /// Unwinds a thread of a killed process, without visible effects.
-    pub fn go_on(&self, process: usize) {
+    pub fn unwind_if_killed(&self, process: usize) {
         if self.is_dead(process) {
             resume_unwind(Box::new(Killed) as Box<dyn Any + Send>);
         }

@@ -63,7 +63,7 @@ pub fn play(seed: u64, mutation: Mutation) -> SeedResult {
     if scheduler.is_overrun() {
         violations.push(Violation::LeftInQueue { what: "turns", count: scheduler.turns() });
     }
-    let mut figures = world.faults();
+    let mut figures = world.fault_counts();
     figures.insert("(jobs)", world.history.lock().unwrap().accepted.len() as u64);
     figures.insert("(records)", found.records.len() as u64);
     figures.insert("(turns)", scheduler.turns());
@@ -333,8 +333,8 @@ impl Play {
 
     /// Without faults one worker completes all jobs.
     fn calm(&self) -> Result<Found, Violation> {
-        self.world.clear_up();
-        self.scheduler().note(0, "the weather clears up".into());
+        self.world.end_faults();
+        self.scheduler().note(0, "the faults clears up".into());
         for slot in self.workers.lock().unwrap().iter() {
             if !self.scheduler().is_dead(slot.process) {
                 self.scheduler().kill(slot.process);

@@ -67,7 +67,7 @@ pub struct World {
     pub scratch: tempfile::TempDir,
     pub mutation: Mutation,
     pub lock_ttl: Duration,
-    weather: Mutex<Faults>,
+    faults: Mutex<Faults>,
     late: Mutex<Vec<Late>>,
     /// Keys of the warehouse that were written or deleted late.
     landed: Mutex<Vec<String>>,
@@ -83,7 +83,7 @@ struct Faults {
     kv_full_until: Duration,
     store_away_until: Duration,
     disk_full_until: Duration,
-    faults: BTreeMap<&'static str, u64>,
+    counts: BTreeMap<&'static str, u64>,
 }
 
 /// A write in flight. The store accepted it while the lease was valid; when it takes effect, the store checks only its
@@ -150,13 +150,13 @@ impl World {
         let folder = quick_folder();
         let db = folder.path().join("kv.db");
         let kv = SqliteKv::open(SqliteOptions { path: db.clone(), clock: Arc::clone(&clock) }).unwrap();
-        let weather = Faults {
+        let faults = Faults {
             odds: Odds::CALM,
             kv_away_until: Duration::ZERO,
             kv_full_until: Duration::ZERO,
             store_away_until: Duration::ZERO,
             disk_full_until: Duration::ZERO,
-            faults: BTreeMap::new(),
+            counts: BTreeMap::new(),
         };
         Self {
             kv,
@@ -165,7 +165,7 @@ impl World {
             scratch: quick_folder(),
             mutation,
             lock_ttl,
-            weather: Mutex::new(weather),
+            faults: Mutex::new(faults),
             late: Mutex::default(),
             landed: Mutex::default(),
             history: Mutex::new(History { attempts_max, ..History::default() }),
@@ -175,12 +175,12 @@ impl World {
         }
     }
 
-    fn weather(&self) -> MutexGuard<'_, Faults> {
-        self.weather.lock().unwrap()
+    fn faults(&self) -> MutexGuard<'_, Faults> {
+        self.faults.lock().unwrap()
     }
 
     pub fn set_odds(&self, odds: Odds) {
-        self.weather().odds = odds;
+        self.faults().odds = odds;
     }
 
     fn until(&self, time: Duration) -> Duration {
@@ -188,55 +188,55 @@ impl World {
     }
 
     pub fn stop_kv(&self, time: Duration) {
-        self.weather().kv_away_until = self.until(time);
+        self.faults().kv_away_until = self.until(time);
         self.count("kv away");
     }
 
     pub fn fill_kv(&self, time: Duration) {
-        self.weather().kv_full_until = self.until(time);
+        self.faults().kv_full_until = self.until(time);
         self.count("kv out of memory");
     }
 
     pub fn stop_store(&self, time: Duration) {
-        self.weather().store_away_until = self.until(time);
+        self.faults().store_away_until = self.until(time);
         self.count("store away");
     }
 
     pub fn fill_disk(&self, time: Duration) {
-        self.weather().disk_full_until = self.until(time);
+        self.faults().disk_full_until = self.until(time);
         self.count("disk full");
     }
 
-    pub fn clear_up(&self) {
-        let mut weather = self.weather();
-        weather.odds = Odds::CALM;
+    pub fn end_faults(&self) {
+        let mut faults = self.faults();
+        faults.odds = Odds::CALM;
         let past = Duration::ZERO;
-        (weather.kv_away_until, weather.kv_full_until) = (past, past);
-        (weather.store_away_until, weather.disk_full_until) = (past, past);
+        (faults.kv_away_until, faults.kv_full_until) = (past, past);
+        (faults.store_away_until, faults.disk_full_until) = (past, past);
     }
 
     pub fn is_kv_stopped(&self) -> bool {
-        self.scheduler.now() < self.weather().kv_away_until
+        self.scheduler.now() < self.faults().kv_away_until
     }
 
     pub fn is_kv_full(&self) -> bool {
-        self.scheduler.now() < self.weather().kv_full_until
+        self.scheduler.now() < self.faults().kv_full_until
     }
 
     pub fn is_store_stopped(&self) -> bool {
-        self.scheduler.now() < self.weather().store_away_until
+        self.scheduler.now() < self.faults().store_away_until
     }
 
     pub fn is_disk_full(&self) -> bool {
-        self.scheduler.now() < self.weather().disk_full_until
+        self.scheduler.now() < self.faults().disk_full_until
     }
 
     pub fn count(&self, fault: &'static str) {
-        *self.weather().faults.entry(fault).or_default() += 1;
+        *self.faults().counts.entry(fault).or_default() += 1;
     }
 
-    pub fn faults(&self) -> BTreeMap<&'static str, u64> {
-        self.weather().faults.clone()
+    pub fn fault_counts(&self) -> BTreeMap<&'static str, u64> {
+        self.faults().counts.clone()
     }
 
     /// Time passes while other threads run.
@@ -254,7 +254,7 @@ impl World {
             Bucket::Warehouse => 5,
             Bucket::Pipelines | Bucket::Lake => 1,
         };
-        let odds = self.weather().odds.late * weight;
+        let odds = self.faults().odds.late * weight;
         // Threads that are not scheduled must not use the random numbers.
         if process == 0 || simulation::current().is_none() || !self.scheduler.happens(odds) {
             return false;
@@ -317,7 +317,7 @@ impl World {
 
     /// The latency of a call.
     fn latency(&self) -> Duration {
-        if self.weather().odds.error == 0 {
+        if self.faults().odds.error == 0 {
             return Duration::from_millis(1);
         }
         let below = |n| self.scheduler.below(n);
@@ -330,8 +330,8 @@ impl World {
 
     /// Starts a call and decides its fate. `rare`: a call that is polled repeatedly while idle.
     pub fn set_out(&self, process: usize, rare: bool) -> Fate {
-        self.scheduler.go_on(process);
-        let odds = self.weather().odds;
+        self.scheduler.unwind_if_killed(process);
+        let odds = self.faults().odds;
         if rare {
             self.pause(Duration::from_millis(1));
             return if self.scheduler.happens(odds.error / 4) { Fate::Error } else { Fate::Good };
@@ -351,7 +351,7 @@ impl World {
 
     /// The response is in flight.
     pub fn come_back(&self, process: usize) {
-        let odds = self.weather().odds;
+        let odds = self.faults().odds;
         if odds.error > 0 && self.scheduler.below(4) == 0 {
             self.disturb(process, odds);
             self.pause(self.latency());
