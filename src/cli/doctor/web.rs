@@ -160,9 +160,9 @@ mod tests {
     fn kernel_without_landlock_or_filters_is_a_warning() {
         for (landlock, syscalls, level, part) in [
             (Confined::Fully, true, Severity::Ok, "confine"),
-            (Confined::Fully, false, Severity::Warning, "no filter"),
-            (Confined::Partly, true, Severity::Warning, "only a part"),
-            (Confined::Partly, false, Severity::Warning, "no filter"),
+            (Confined::Fully, false, Severity::Warning, "no system call filter"),
+            (Confined::Partly, true, Severity::Warning, "only part"),
+            (Confined::Partly, false, Severity::Warning, "no system call filter"),
             (Confined::Not, true, Severity::Warning, "no Landlock"),
             (Confined::Not, false, Severity::Warning, "no Landlock"),
         ] {

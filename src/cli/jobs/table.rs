@@ -236,7 +236,7 @@ mod tests {
 job  status     trigger        enqueued (UTC)         duration     rows
 j4   running    auto           2023-11-14 22:14:00      19.0 s   10,000  attempt 2 of 3: converting 4 of 9 files, 12,345 rows read
 j3   queued     auto           2023-11-14 22:13:50                       waits until 22:15:00 for attempt 2 of 3: s3_error: the store\\nis away\\u{{1b}}[2J
-j2   queued     manual, clean  2023-11-14 22:13:40                       waits until 22:14:10: another run of the pipeline is on
+j2   queued     manual, clean  2023-11-14 22:13:40                       waits until 22:14:10: another run of the pipeline is in progress
 j1   failed     manual         2023-11-14 22:13:30  1 h 01 min           {long}
 j0   completed  manual, clean  2023-11-14 22:13:20      12.0 s  235,567  14 rows rejected
 j-   queued     manual         2023-11-14 22:13:20

@@ -311,6 +311,6 @@ mod tests {
         let mut out = Vec::new();
         show("svc-lake", &foreign_rules(), &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
-        assert!(text.lines().nth(1).unwrap().starts_with("none of them tells of every new .csv"), "{text}");
+        assert!(text.lines().nth(1).unwrap().starts_with("no rule matches every new .csv"), "{text}");
     }
 }
