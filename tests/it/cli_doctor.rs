@@ -89,7 +89,7 @@ fn healthy_installation_has_no_problems_and_is_unchanged() {
             found.has(&format!("ok {name}: "), &[]);
         }
         found.has("ok worker: running on port", &["0 jobs in flight"]);
-        found.has("skipped web environment: ", &["SVC_ADMIN_PASSWORD_HASH is missing"]);
+        found.has("skipped web environment: ", &["SVC_ADMIN_PASSWORD_HASH is not set"]);
         match kind {
             Kind::Embedded => found.has("ok webhook: not needed", &[]).has("ok key-value store: SQLite ", &[]),
             Kind::Fleet => found
@@ -142,7 +142,7 @@ fn web_only_machine_needs_no_webhook_secret() {
     let found = doctor(&site, &[("SVC_WEBHOOK_SECRET", ""), ("SVC_ADMIN_PASSWORD_HASH", &hash)]);
     assert_eq!(found.at("problem"), Vec::<&str>::new());
     found
-        .has("skipped worker environment: SVC_WEBHOOK_SECRET is missing", &[])
+        .has("skipped worker environment: SVC_WEBHOOK_SECRET is not set", &[])
         .has("ok web environment: complete", &[]);
     let weak = "$argon2id$v=19$m=4096,t=1,p=1$c2FsdHNhbHRzYWx0$aGFzaGhhc2hoYXNoaGFzaGhhc2hoYXNo";
     let found = doctor(&site, &[("SVC_ADMIN_PASSWORD_HASH", weak)]);
@@ -213,7 +213,7 @@ fn store_that_ignores_preconditions_is_a_warning() {
     site.set("OBJ_ENDPOINT_URL", &proxy.url());
     let found = doctor(&site, &[]);
     found.has(
-        "warning store features: the store does not keep to If-Match",
+        "warning store features: the store does not enforce If-Match",
         &["the pipelines bucket", "the lake bucket"],
     );
     assert_eq!(found.ran.status, 0, "{:?}", found.lines);
@@ -303,7 +303,7 @@ fn unwritable_scratch_is_a_problem() {
 fn reconciled_lake_needs_no_webhook() {
     let site = Site::new(Kind::Fleet);
     let found = doctor(&site, &[("SVC_RECONCILE_SECONDS", "300")]);
-    found.has("ok webhook: ", &["looked through every 300 s (SVC_RECONCILE_SECONDS)"]);
+    found.has("ok webhook: ", &["compared every 300 s (SVC_RECONCILE_SECONDS)"]);
     assert!(!found.lines.iter().any(|line| line.contains("set SVC_RECONCILE_SECONDS")), "{:?}", found.lines);
 }
 

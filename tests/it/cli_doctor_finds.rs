@@ -203,7 +203,7 @@ fn worker_with_other_secrets_is_a_problem() {
     let port = worker.address().rsplit_once(':').unwrap().1.to_owned();
     let env = [("PORT", port.as_str()), ("SVC_WORKER_URL", &url), ("SVC_ADMIN_PASSWORD_HASH", &hash)];
     doctor(&site, &env)
-        .has(&format!("ok shared secrets: the worker at {url} takes SVC_WEBHOOK_SECRET"), &[])
+        .has(&format!("ok shared secrets: the worker at {url} accepts SVC_WEBHOOK_SECRET"), &[])
         .has("ok shared secrets: the worker at http://", &["accepts SVC_WORKER_TOKEN"]);
     let other = [
         ("SVC_WORKER_TOKEN", "another-token-of-32-characters-x"),
@@ -211,7 +211,7 @@ fn worker_with_other_secrets_is_a_problem() {
     ];
     doctor(&site, &[&env[..], &other].concat())
         .has(
-            &format!("problem shared secrets: the worker at {url} refuses SVC_WEBHOOK_SECRET"),
+            &format!("problem shared secrets: the worker at {url} rejects SVC_WEBHOOK_SECRET"),
             &["another installation on this machine, set PORT", "the store's webhook target"],
         )
         .has(

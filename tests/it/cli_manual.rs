@@ -77,7 +77,7 @@ fn health_command_reports_by_its_exit_status() {
         let address = service.address();
         let port = address.rsplit_once(':').unwrap().1;
         let told = health(&[], Some(port)).ok();
-        assert_eq!(told.stdout, format!("http://127.0.0.1:{port}/livez answers\n"));
+        assert_eq!(told.stdout, format!("http://127.0.0.1:{port}/livez responds\n"));
         await_that("it to be ready", || get(&address, "/readyz").status == 200);
         health(&["--url", &format!("http://{address}/readyz")], None).ok();
         health(&["--url", &format!("http://{address}/nothing")], None)

@@ -221,7 +221,7 @@ fn invalid_arguments_enqueue_nothing() {
     operator(&site, &["enqueue", "trips", "--prefix", &long]).exits_with(1, &["expected at most 1024 bytes"]);
     let nowhere = site.home().join("nowhere").display().to_string();
     operator(&site, &["enqueue", "trips", "--data", &nowhere])
-        .exits_with(1, &["--data `", "nowhere` isn't there: expected the folder"]);
+        .exits_with(1, &["--data `", "nowhere` does not exist: expected the data folder"]);
     assert_eq!(site.kv.counts().unwrap().stream, 0);
 }
 

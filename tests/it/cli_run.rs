@@ -91,7 +91,7 @@ table `orders`: 1 row is in _rejected_rows/table=orders, with the reason
 items 2 0 1 1 # B 0 1 0 1
 orders 3 1 0 3 # B 0 3 0 2
 table `orders`: 1 row is in _rejected_rows/table=orders, with the reason
-nothing changed: 3 files are as they were (# s)
+nothing changed: 3 files are unchanged (# s)
 "
         ),
     );
@@ -123,7 +123,7 @@ dry run: nothing was written (# s)
         &[],
         &format!(
             "{HEADER}{tables}\
-table `orders`: 2 partitions deleted, since no row is in there any more
+table `orders`: 2 partitions deleted, since they have no more rows
 1 file read, 1 partition written in # s
 "
         ),
@@ -149,7 +149,7 @@ the run failed: table `orders`: 1 of 4 rows rejected, expected at most 0 rows or
 `orders/1.csv` line 4: column `b`: expected int64, found `bad` (wrong_type)
 correct the files or the mapping, or raise `rejects`
 rejected rows: HOME/out/_lakemill/jobs/#.rejected.parquet
-nothing was published: the tables are as they were
+nothing was published: the tables are unchanged
 "
     );
 }

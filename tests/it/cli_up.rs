@@ -260,8 +260,8 @@ fn doctor_checks_the_ports_of_up() {
     found
         .has(&format!("ok worker: running on port {worker}"), &["0 jobs in flight"])
         .has(&format!("ok web service: running on port {web}"), &[])
-        .has(&format!("ok shared secrets: the worker at http://127.0.0.1:{worker} takes SVC_WEBHOOK_SECRET"), &[])
-        .has(&format!("ok shared secrets: the worker at http://127.0.0.1:{worker} takes SVC_WORKER_TOKEN"), &[])
+        .has(&format!("ok shared secrets: the worker at http://127.0.0.1:{worker} accepts SVC_WEBHOOK_SECRET"), &[])
+        .has(&format!("ok shared secrets: the worker at http://127.0.0.1:{worker} accepts SVC_WORKER_TOKEN"), &[])
         .has("ok data folder: ", &[])
         .has("ok queue: 0 queued, 0 running", &[])
         .has("ok key-value store: SQLite ", &[])

@@ -1583,21 +1583,21 @@ export interface components {
              * @description From the last start to the end, in milliseconds.
              */
             duration_ms?: number | null;
-            /** @description The worker that has or had it. */
+            /** @description The worker that runs or ran it. */
             worker?: string | null;
             /** Format: uint64 */
             fence?: number | null;
             progress?: components["schemas"]["Progress"] | null;
             result?: components["schemas"]["RunResult"] | null;
-            /** @description Of the end, or, while it waits for another attempt, of the last one. */
+            /** @description The job's error, or, while it waits for another attempt, that of the last attempt. */
             error?: components["schemas"]["RunError"] | null;
-            /** @description A waiting job is not started before. */
+            /** @description Earliest start of a waiting job. */
             not_before?: string | null;
             reason?: components["schemas"]["Waiting"] | null;
             /**
              * Format: uint64
-             * @description Of a running job whose worker has lost its lock, because it died or can't reach the key-value store: how long
-             *     nothing was heard of it, in milliseconds. Another worker takes the job over.
+             * @description For a running job whose worker has lost its lock, because it died or can't reach the key-value store: time since
+             *     the last heartbeat, in milliseconds. Another worker takes the job over.
              */
             silent_ms?: number | null;
         };
@@ -1648,9 +1648,9 @@ export interface components {
             /** @description Tables that the config no longer has, whose output a clean run deleted. */
             dropped?: string[];
             /**
-             * @description Files of the pipeline's folder that no table reads and that nobody left out on purpose, the first 100: those whose
-             *     names are not keys (not UTF-8, for example), as they look, and those that `files` would match but for an empty
-             *     segment in their keys (`in//a.csv`).
+             * @description Files in the pipeline's folder that are unintentionally not read, the first 100: those whose names are not valid
+             *     keys (not UTF-8, for example), in a printable form, and those that `files` would match but for an empty segment
+             *     in their keys (`in//a.csv`).
              */
             skipped_files?: string[];
         };
@@ -1658,7 +1658,7 @@ export interface components {
         TableResult: {
             /**
              * Format: uint64
-             * @description Rows that the table holds in all after the run.
+             * @description Rows of the table after the run.
              */
             rows_written: number;
             /** Format: uint64 */
@@ -1676,7 +1676,7 @@ export interface components {
             partitions_deleted: number;
             /**
              * Format: uint64
-             * @description Files and bytes that the table has after the run.
+             * @description Files and bytes of the table after the run.
              */
             files: number;
             /** Format: uint64 */
@@ -1687,7 +1687,7 @@ export interface components {
             sources_skipped: number;
             /**
              * Format: uint64
-             * @description Sources whose CSVs left the lake and whose rows the table keeps, after the run.
+             * @description Archived sources after the run: CSVs that were removed from the lake, and whose rows the table keeps.
              * @default 0
              */
             sources_archived: number;
@@ -1699,12 +1699,12 @@ export interface components {
             };
             /**
              * Format: uint64
-             * @description Rows that the table held before the run; null if it was not there, or what it was made of is not known.
+             * @description Rows of the table before the run; null if the table didn't exist, or its contents are unknown.
              * @default null
              */
             rows_before: number | null;
             /**
-             * @description What differs from the run before.
+             * @description Changes since the previous run.
              * @default {
              *       "partitions": [],
              *       "partitions_total": 0
@@ -1712,7 +1712,7 @@ export interface components {
              */
             changes: components["schemas"]["TableChanges"];
         };
-        /** @description What became of the rows of one source in this run. */
+        /** @description Row counts of one source in a run. */
         SourceResult: {
             /** @description Key relative to the pipeline's prefix. */
             source: string;
@@ -1730,19 +1730,19 @@ export interface components {
              * @default 0
              */
             blank_lines: number;
-            /** @description What is to be known of it besides the counts, for example that the file is empty. */
+            /** @description A note about the source, for example that the file is empty. */
             note?: string | null;
         };
-        /** @description The partitions of a table that differ from what they were before the run. */
+        /** @description Partitions of a table that a run changed. */
         TableChanges: {
-            /** @description Those whose number of rows changed most, the greatest difference first; lists of jobs leave them out. */
+            /** @description The partitions with the largest change in rows, largest first; lists of jobs omit them. */
             partitions: components["schemas"]["PartitionChange"][];
             /** Format: uint64 */
             partitions_total: number;
         };
         /** @description One of them. */
         PartitionChange: {
-            /** @description Its path; empty where the table has no partitioning. */
+            /** @description Its path; empty for a table without partitions. */
             partition: string;
             /**
              * Format: uint64
@@ -1751,10 +1751,10 @@ export interface components {
             rows_before: number | null;
             /**
              * Format: uint64
-             * @description Null if it is no more.
+             * @description Null if it was removed.
              */
             rows_after: number | null;
-            /** @description The first sources that have to do with it: those that are new, changed or removed, if it has any of them. */
+            /** @description The first sources involved: new, changed or removed ones, if there are any. */
             sources: string[];
         };
         /** @description Why a run failed. */
@@ -1762,9 +1762,9 @@ export interface components {
             /** @description Stable machine code, e.g. `too_many_rejects`. */
             code: components["schemas"]["RunErrorCode"];
             message: string;
-            /** @description More about the cause, and what to do. */
+            /** @description Details of the cause, and advice. */
             detail?: string | null;
-            /** @description The object or, for config problems, the JSON Pointer that the error is about. */
+            /** @description The object, or for config problems the JSON Pointer, that the error concerns. */
             path?: string | null;
         };
         /** @description The codes of [`RunError`]. */
