@@ -34,6 +34,7 @@ mod settings;
 mod snapshot;
 mod spool;
 pub mod sql;
+mod status;
 mod stores;
 mod streams;
 mod tables;
@@ -83,6 +84,7 @@ use snapshot::Snapshots;
 use snapshot::manifest::Manifests;
 use spool::Spool;
 use sql::{Sql, SqlParts};
+use status::PipelineStatuses;
 use stores::Objects;
 use tables::Tables;
 use tables::catalogs::Catalogs;
@@ -127,6 +129,7 @@ pub struct Web {
     queries: QueryService,
     saved_queries: Arc<SavedQueries>,
     settings: SettingsService,
+    statuses: PipelineStatuses,
     tables: Tables,
     ui: Ui,
 }
@@ -208,6 +211,12 @@ impl Web {
                 spool: Spool::new(parts.uploads_dir),
                 streams: streams.clone(),
             },
+            statuses: PipelineStatuses {
+                store: store.clone(),
+                kv: Arc::clone(&kv),
+                catalogs: Arc::clone(&catalogs),
+                manifests: Arc::clone(&manifests),
+            },
             pipelines: Pipelines::new(
                 store.clone(),
                 kv,
@@ -276,6 +285,7 @@ pub fn endpoints() -> Vec<Endpoint<Web>> {
         .chain(of(query::endpoints(), |web| &web.queries))
         .chain(of(saved_queries::endpoints(), |web| &web.saved_queries))
         .chain(of(settings::endpoints(), |web| &web.settings))
+        .chain(of(status::endpoints(), |web| &web.statuses))
         .chain(of(tables::endpoints(), |web| &web.tables))
         .chain(of(ui::endpoints(), |web| &web.ui))
         .collect()

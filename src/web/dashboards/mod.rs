@@ -33,6 +33,7 @@ pub(super) fn endpoints() -> Vec<Endpoint<Dashboards>> {
     let yaml_bytes_max = YAML_BYTES_MAX as u64;
     vec![
         Endpoint::get(ALL, "dashboards.list", "Lists dashboards and drafts", objects::list)
+            .query::<bool>("check", "Whether to check each against the tables, and to return its problems.")
             .answers::<DashboardList>(200, "the dashboards, by name")
             .errors(&of_one[..2]),
         Endpoint::post(ALL, "dashboards.create", "Creates a draft from a template", objects::create)

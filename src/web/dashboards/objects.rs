@@ -1,10 +1,12 @@
 //! Lists, creates, reads, saves and deletes dashboards.
 
+use std::collections::BTreeMap;
+
 use super::service::{
     DashboardEntry, DashboardList, DashboardObjects, Dashboards, Done, NamedDashboard, NewDashboard, YAML, entries,
     load,
 };
-use super::validate::{require_valid, validate, verdict};
+use super::validate::{broken, require_valid, validate, verdict};
 use crate::domain::dashboard::{TEMPLATE, examine};
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::store::{Bucket, Precondition, StoreError, WriteOptions};
@@ -14,12 +16,18 @@ use crate::web::failure::from_store;
 use crate::web::locks::NamedLock;
 
 fn shown(name: String, entry: &DashboardObjects) -> DashboardEntry {
-    DashboardEntry { name, published: entry.published, draft: entry.draft, modified: rfc3339(entry.modified) }
+    let DashboardObjects { published, draft, modified } = *entry;
+    DashboardEntry { name, published, draft, modified: rfc3339(modified), problems: Vec::new() }
 }
 
 pub(super) fn list(dashboards: &Dashboards, request: &mut Request) -> Result<Response, ApiError> {
     let pipeline = dashboards.store.existing(request, "pipeline")?;
-    let dashboards = entries(dashboards, &pipeline)?.into_iter().map(|(name, entry)| shown(name, &entry)).collect();
+    let mut problems = if flag_query(request, "check")? { broken(dashboards, &pipeline)? } else { BTreeMap::new() };
+    let entry = |(name, entry): (String, DashboardObjects)| {
+        let problems = problems.remove(&name).unwrap_or_default();
+        DashboardEntry { problems, ..shown(name, &entry) }
+    };
+    let dashboards = entries(dashboards, &pipeline)?.into_iter().map(entry).collect();
     Ok(Response::json(200, &DashboardList { dashboards }))
 }
 

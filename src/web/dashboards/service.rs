@@ -111,6 +111,9 @@ pub(super) struct DashboardEntry {
     pub(super) draft: bool,
     /// When either was last saved; RFC 3339.
     pub(super) modified: String,
+    /// With `check`: why it can't be shown as it is; the draft is checked only where nothing is published.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) problems: Vec<DashboardProblem>,
 }
 
 #[derive(Deserialize, JsonSchema)]

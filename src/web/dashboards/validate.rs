@@ -1,10 +1,12 @@
 //! Validates dashboards: YAML, schema, references, and the columns that their queries return.
 
+use std::collections::BTreeMap;
+
 use chrono::NaiveDate;
 
 use super::service::{Dashboards, Verdict, entries, load};
 use crate::domain::dashboard::{
-    BoundValue, ExaminedDashboard, NamedQuery, ParamSettings, QueryColumns, QueryError, examine,
+    BoundValue, DashboardProblem, ExaminedDashboard, NamedQuery, ParamSettings, QueryColumns, QueryError, examine,
 };
 use crate::domain::layout::{dashboard_draft_key, dashboard_key};
 use crate::domain::name::Slug;
@@ -19,24 +21,65 @@ const DASHBOARDS_MAX: usize = 1_000;
 /// # Errors
 /// Those of the store and of binding statements.
 pub(super) fn validate(dashboards: &Dashboards, pipeline: &Slug, bytes: &[u8]) -> Result<ExaminedDashboard, ApiError> {
-    let mut examined = examine(bytes);
-    let queries = examined.bindable_queries();
-    if queries.is_empty() {
-        return Ok(examined);
-    }
-    let sample = ParamSettings::sample(examined.dashboard.params(), today(dashboards));
-    let statements: Vec<Statement> =
-        queries.iter().map(|query| statement(query, query.sql().to_owned(), &sample)).collect();
-    let described = dashboards.sql.describe(&dashboards.sql.shapes(pipeline)?, &statements)?;
-    let results = queries.into_iter().zip(described).map(|(query, result)| {
-        let result: QueryColumns = match result {
-            Ok(columns) => Ok(columns.into_iter().map(|column| (column.name, column.ty)).collect()),
-            Err(problem) => Err(QueryError { message: problem.message, position: problem.position }),
-        };
-        (query.name, result)
-    });
-    examined.bind(results.collect());
+    let mut examined = [examine(bytes)];
+    bind(dashboards, pipeline, &mut examined)?;
+    let [examined] = examined;
     Ok(examined)
+}
+
+/// Binds the queries of all the dashboards to the pipeline's tables, together.
+///
+/// # Errors
+/// Those of the store and of binding statements.
+fn bind(dashboards: &Dashboards, pipeline: &Slug, all: &mut [ExaminedDashboard]) -> Result<(), ApiError> {
+    let mut queries: Vec<Vec<NamedQuery>> = Vec::with_capacity(all.len());
+    let mut statements = Vec::new();
+    for examined in &*all {
+        let sample = ParamSettings::sample(examined.dashboard.params(), today(dashboards));
+        let own = examined.bindable_queries();
+        statements.extend(own.iter().map(|query| statement(query, query.sql().to_owned(), &sample)));
+        queries.push(own);
+    }
+    if statements.is_empty() {
+        return Ok(());
+    }
+    let mut described = dashboards.sql.describe(&dashboards.sql.shapes(pipeline)?, &statements)?.into_iter();
+    for (examined, queries) in all.iter_mut().zip(queries) {
+        if queries.is_empty() {
+            continue;
+        }
+        let results = queries.into_iter().zip(described.by_ref()).map(|(query, result)| {
+            let result: QueryColumns = match result {
+                Ok(columns) => Ok(columns.into_iter().map(|column| (column.name, column.ty)).collect()),
+                Err(problem) => Err(QueryError { message: problem.message, position: problem.position }),
+            };
+            (query.name, result)
+        });
+        examined.bind(results.collect());
+    }
+    Ok(())
+}
+
+/// The problems of each dashboard that has any, by name: of the published version, or else of the draft.
+///
+/// # Errors
+/// Those of the store and of binding statements.
+pub(super) fn broken(
+    dashboards: &Dashboards,
+    pipeline: &Slug,
+) -> Result<BTreeMap<String, Vec<DashboardProblem>>, ApiError> {
+    let (mut names, mut all) = (Vec::new(), Vec::new());
+    for (name, entry) in entries(dashboards, pipeline)?.into_iter().take(DASHBOARDS_MAX) {
+        // Listed names are valid.
+        let Ok(slug) = Slug::parse(&name) else { continue };
+        let key = if entry.published { dashboard_key(pipeline, &slug) } else { dashboard_draft_key(pipeline, &slug) };
+        let Some((_, bytes)) = load(dashboards, &key)? else { continue };
+        all.push(examine(&bytes));
+        names.push(name);
+    }
+    bind(dashboards, pipeline, &mut all)?;
+    let problems = names.into_iter().zip(all.into_iter().map(|examined| examined.problems));
+    Ok(problems.filter(|(_, problems)| !problems.is_empty()).collect())
 }
 
 /// The verdict, if there are no problems.

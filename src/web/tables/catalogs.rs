@@ -11,7 +11,7 @@ use crate::domain::layout::config_key;
 use crate::domain::limits::CONFIG_BYTES_MAX;
 use crate::domain::name::Slug;
 use crate::domain::pipeline::validate::parse as parse_config;
-use crate::domain::pipeline::{Mapping, compile_glob};
+use crate::domain::pipeline::{Mapping, WhenRemoved, compile_glob};
 use crate::domain::problem::{Problem, ProblemKind};
 use crate::domain::table_schema::{StoredSchema, TableColumn, columns_of, mapping_digest};
 use crate::http::{ApiError, ErrorCode};
@@ -43,9 +43,29 @@ pub struct DeclaredTable {
     files: Vec<String>,
     /// Digest of the mapping, to compare with a manifest's.
     mapping: String,
+    /// Whether it keeps the rows of CSVs that leave the lake.
+    keeps_rows: bool,
+}
+
+impl DeclaredTable {
+    /// Globs of its sources.
+    pub fn globs(&self) -> &[String] {
+        &self.files
+    }
+
+    /// Whether it keeps the rows of CSVs that leave the lake.
+    pub fn keeps_rows(&self) -> bool {
+        self.keeps_rows
+    }
 }
 
 impl Declared {
+    /// The table of this name.
+    pub fn table(&self, name: &str) -> Option<&DeclaredTable> {
+        let Self::Valid { tables, .. } = self else { return None };
+        tables.iter().find(|table| table.name == name)
+    }
+
     /// The tables that read a source, in order; `None` if unknown. `key`: relative to the pipeline's prefix.
     pub fn reading(&self, key: &str) -> Option<Vec<String>> {
         let Self::Valid { tables, globs } = self else { return None };
@@ -76,6 +96,7 @@ fn declared(mapping: &Mapping) -> DeclaredTable {
         columns: columns_of(mapping),
         files: mapping.files.clone(),
         mapping: mapping_digest(mapping),
+        keeps_rows: mapping.when_removed == WhenRemoved::KeepRows,
     }
 }
 

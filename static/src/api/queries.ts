@@ -5,7 +5,7 @@ import { connection } from "./connection";
 import { isDraft } from "./drafts";
 import { ApiFailure, asFailure } from "./failure";
 import { FreshQueryClient } from "./query-client";
-import type { Job, Ready } from "./types";
+import type { DashboardList, Job, PipelineStatus, Ready } from "./types";
 
 /** Polling interval while something changes, in milliseconds; a job's record changes once a second. */
 export const LIVE_MS = 1_000;
@@ -37,6 +37,7 @@ export const keys = {
   jobs: (slug: string) => ["p", slug, "jobs"] as const,
   job: (slug: string, id: string) => ["p", slug, "jobs", id] as const,
   tables: (slug: string) => ["p", slug, "tables"] as const,
+  status: (slug: string) => ["p", slug, "tables", "status"] as const,
   table: (slug: string, table: string) => ["p", slug, "tables", table] as const,
   config: (slug: string) => ["p", slug, "config"] as const,
   dashboards: (slug: string) => ["p", slug, "dashboards"] as const,
@@ -101,6 +102,16 @@ export const tablesQuery = (pipeline: string) =>
   queryOptions({
     queryKey: keys.tables(pipeline),
     queryFn: ({ signal }) => ask(api.GET("/api/p/{pipeline}/tables", { params: { path: { pipeline } }, signal })),
+  });
+
+/** Tables compared with the config and the CSVs in the lake. Below the tables' key, since both change with each run. */
+export const statusQuery = (pipeline: string) =>
+  queryOptions({
+    queryKey: keys.status(pipeline),
+    queryFn: async ({ signal }) =>
+      (await (await sendRaw(`/api/p/${encodeURIComponent(pipeline)}/status`, { signal })).json()) as PipelineStatus,
+    staleTime: CALM_MS,
+    refetchInterval: (query) => (query.state.data?.active ? 2 * LIVE_MS : 2 * CALM_MS),
   });
 
 /** Rows of a table with sort and filters, as the API takes them. */
@@ -204,6 +215,17 @@ export const dashboardsQuery = (pipeline: string) =>
   queryOptions({
     queryKey: keys.dashboards(pipeline),
     queryFn: ({ signal }) => ask(api.GET("/api/p/{pipeline}/dashboards", { params: { path: { pipeline } }, signal })),
+  });
+
+/** Dashboards with the problems that they have with the present tables; slower than the list. */
+export const checkedDashboardsQuery = (pipeline: string) =>
+  queryOptions({
+    queryKey: [...keys.dashboards(pipeline), "checked"] as const,
+    queryFn: async ({ signal }) =>
+      (await (
+        await sendRaw(`/api/p/${encodeURIComponent(pipeline)}/dashboards?check=1`, { signal })
+      ).json()) as DashboardList,
+    staleTime: CALM_MS,
   });
 
 export const savedQueriesQuery = (pipeline: string) =>

@@ -1045,6 +1045,7 @@ export interface components {
             draft: boolean;
             /** @description When either was last saved; RFC 3339. */
             modified: string;
+            problems?: components["schemas"]["DashboardProblem"][];
         };
         /** @description The result of validation. */
         DashboardVerdict: {
@@ -1139,6 +1140,34 @@ export interface components {
             store: boolean;
         };
         /** @description A mapping proposed for one CSV of the lake. */
+        PipelineStatus: {
+            config: components["schemas"]["ConfigStatus"];
+            tables: components["schemas"]["TableStatus"][];
+            not_read: components["schemas"]["FileNames"];
+            complete: boolean;
+            active: boolean;
+            last_job: components["schemas"]["EndedJob"] | null;
+        };
+        TableStatus: {
+            name: string;
+            state: components["schemas"]["TableState"];
+            globs: string[];
+            rows: number;
+            rows_rejected: number;
+            sources: number;
+            archived: number;
+            pending: components["schemas"]["FileNames"];
+            removed: components["schemas"]["RemovedSources"];
+        };
+        FileNames: { count: number; first: string[] };
+        RemovedSources: { count: number; rows: number; first: string[] };
+        EndedJob: {
+            job_id: string;
+            status: components["schemas"]["JobStatus"];
+            finished_at: string | null;
+            error_code: string | null;
+            error_message: string | null;
+        };
         Inferred: {
             /** @description In the form of a config. */
             mapping: unknown;

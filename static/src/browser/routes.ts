@@ -11,8 +11,8 @@ function withQuery(path: string, query: Record<string, string | number | undefin
 
 export const routes = {
   home: () => "/",
-  /** The wizard for a new pipeline, optionally from a CSV in the lake. */
-  fromCsv: (key?: string) => withQuery("/new", { key }),
+  /** The wizard for a new pipeline or a new table of one, optionally from a CSV in the lake. */
+  fromCsv: (query: { key?: string; pipeline?: string } = {}) => withQuery("/new", query),
   lake: (prefix?: string, more: { file?: string; line?: number } = {}): string =>
     withQuery("/lake", { prefix, ...more }),
   /** A source in the lake; source keys are relative to their pipeline. */

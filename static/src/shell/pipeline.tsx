@@ -1,11 +1,11 @@
 import { useQuery, useQueryClient } from "@tanstack/preact-query";
-import { Play, Star } from "lucide-preact";
+import { Play, Star, Upload } from "lucide-preact";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
 import { api, ask } from "../api/client";
 import { asFailure } from "../api/failure";
-import { isActive, jobsQuery, keys, pipelinesQuery, settingsQuery } from "../api/queries";
+import { isActive, jobsQuery, keys, pipelinesQuery, settingsQuery, statusQuery } from "../api/queries";
 import { changeStars } from "../api/settings";
 import { Button, IconButton } from "../components/button";
 import { Confirm } from "../components/dialog";
@@ -16,6 +16,8 @@ import { Time } from "../components/time";
 import { toast } from "../components/toasts";
 import { routes } from "../browser/routes";
 import { useShortcuts } from "../browser/shortcuts";
+import { pipelineState } from "../runs/table-state";
+import { askForFiles } from "./upload-request";
 import "./pipeline.css";
 
 const TABS = [
@@ -122,6 +124,8 @@ export function StarButton({ slug }: { slug: string }) {
 
 function Health({ slug }: { slug: string }) {
   const { data } = useQuery(jobsQuery(slug));
+  const { data: status } = useQuery(statusQuery(slug));
+  const state = status && pipelineState(status);
   // A running job takes precedence over queued ones.
   const active = data?.jobs.find(({ status }) => status === "running") ?? data?.jobs.find(isActive);
   const ended = data?.jobs.find((job) => !isActive(job) && job.error?.code !== "cancelled");
@@ -130,9 +134,15 @@ function Health({ slug }: { slug: string }) {
   if (!ended) return <Badge>no runs yet</Badge>;
   return (
     <span class="row secondary">
-      <Badge tone={ended.status === "failed" ? "bad" : "ok"}>
-        {ended.status === "failed" ? "last run failed" : "healthy"}
-      </Badge>
+      {ended.status === "failed" ? (
+        <Badge tone="bad">last run failed</Badge>
+      ) : state ? (
+        <Badge tone={state.tone} title={[state.sentence, ...state.more].join(" ")}>
+          {state.label}
+        </Badge>
+      ) : (
+        <Badge tone="ok">healthy</Badge>
+      )}
       <span class="pipeline-last">
         last run <Time at={ended.finished_at} />
       </span>
@@ -170,6 +180,7 @@ export function PipelineFrame({
       run: () => go(`~${place(slug)}`),
     })),
     { keys: "R", does: "Run the pipeline", scope: "pipeline", run: () => void run(false) },
+    { keys: "U", does: "Upload CSVs", scope: "pipeline", run: () => askForFiles(slug) },
   ]);
   if (error && ["pipeline_not_found", "invalid_slug"].includes(asFailure(error).code)) {
     return (
@@ -186,6 +197,9 @@ export function PipelineFrame({
         {detail?.title && <span class="mono dim cut">{slug}</span>}
         <span class="grow" />
         <Health slug={slug} />
+        <Button icon={<Upload />} onClick={() => askForFiles(slug)}>
+          Upload
+        </Button>
         <RunButton slug={slug} />
       </header>
       <nav class="tabs" aria-label="Pipeline" ref={tabs}>

@@ -10,6 +10,7 @@ import { toast } from "../components/toasts";
 import { useFocusOnNavigation } from "./focus";
 import type { Action } from "./commands";
 import { UploadDock } from "../uploads/dock";
+import { Uploader } from "./uploader";
 import { Help } from "./help";
 import { UnsavedDialog } from "./unsaved-dialog";
 import { logout } from "./login";
@@ -140,6 +141,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
       {asking}
       <UnsavedDialog />
       <UploadDock />
+      <Uploader here={here} />
     </div>
   );
 }

@@ -1,15 +1,20 @@
 import { Check, ChevronDown, ChevronUp, Pause, Play, RotateCcw, X } from "lucide-preact";
+import { useQuery } from "@tanstack/preact-query";
 import { useState } from "preact/hooks";
+import { Link } from "wouter-preact";
+import { LIVE_MS, statusQuery } from "../api/queries";
 import { connection } from "../api/connection";
 import { session } from "../api/session";
 import { Button, IconButton } from "../components/button";
 import { Bar } from "../components/status";
 import { bytes, count, counted } from "../format/number";
 import { duration } from "../format/time";
+import { routes } from "../browser/routes";
 import { useUnsaved } from "../browser/unsaved";
 import { uploads } from ".";
 import { nameOf } from "./keys";
 import type { QueueState, Upload, UploadState } from "./queue";
+import { outcomeOf } from "./outcome";
 import "./dock.css";
 
 /** Maximum number of listed files. */
@@ -46,7 +51,22 @@ export function UploadDock() {
       <Bar done={standing.bytesSent} total={standing.bytesTotal} label="Uploaded" />
       {standing.counts.exists > 0 && <Conflict files={standing.counts.exists} />}
       {(open || troubled) && <Files files={standing.files} />}
+      {!standing.active && uploads.slugs().map((slug) => <Outcome key={slug} slug={slug} />)}
     </section>
+  );
+}
+
+/** What became of the uploaded files of a pipeline: loaded, failed, or read by no table. */
+function Outcome({ slug }: { slug: string }) {
+  const { data: status } = useQuery({ ...statusQuery(slug), refetchInterval: LIVE_MS });
+  if (!status) return null;
+  const keys = uploads.keysOf(slug);
+  const { tone, text, job } = outcomeOf(status, keys);
+  return (
+    <p class={tone === "bad" ? "uploads-outcome bad" : "uploads-outcome"} role="status">
+      {text}{" "}
+      {job !== undefined && <Link href={`~${routes.job(slug, job)}`}>How to fix this</Link>}
+    </p>
   );
 }
 

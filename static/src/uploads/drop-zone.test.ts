@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { csvsOf } from "./drop-zone";
+import { adviceFor, csvsOf } from "./take";
 
 describe("files that are dropped", () => {
   it("are taken if they may be CSVs", () => {
@@ -15,4 +15,10 @@ describe("files that are dropped", () => {
     ]);
     expect(names.map(({ name }) => name)).toEqual(["a.csv", "b.CSV.gz", "d.x", "e.csv.zst", "f", "g.tsv"]);
   });
+});
+
+it("files that are no CSVs are told what to do with", () => {
+  expect(adviceFor("Q1.xlsx")).toContain("save each sheet as “CSV UTF-8”");
+  expect(adviceFor("all.7z")).toContain("Extract it");
+  expect(adviceFor("a.png")).toContain(".csv");
 });

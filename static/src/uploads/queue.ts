@@ -10,7 +10,7 @@ import { signal, type ReadonlySignal } from "@preact/signals";
 import type { ApiFailure } from "../api/failure";
 import { UPLOAD_BYTES_MAX } from "../api/rules";
 import { bytes } from "../format/number";
-import { keyProblem } from "./keys";
+import { keyProblem, pipelineOf } from "./keys";
 import { Rate } from "./rate";
 
 /**
@@ -25,6 +25,8 @@ export interface Upload {
   readonly key: string;
   readonly size: number;
   readonly batch: Batch;
+  /** Compressed when it is sent. */
+  readonly pack: boolean;
   state: UploadState;
   sent: number;
   attempts: number;
@@ -49,7 +51,7 @@ export type Sent = { done: true } | { done: false; failure: ApiFailure };
 
 /** Sends one file. */
 export type Transport = (
-  upload: { key: string; file: Blob; replace: boolean },
+  upload: { key: string; file: Blob; replace: boolean; pack: boolean },
   onSent: (bytes: number) => void,
 ) => { ended: Promise<Sent>; abort: () => void };
 
@@ -124,18 +126,19 @@ export class UploadQueue {
   }
 
   /** Adds files; invalid ones are reported at once. */
-  add(files: { key: string; file: Blob }[], replace?: boolean): Batch {
+  add(files: { key: string; file: Blob; pack?: boolean }[], replace?: boolean): Batch {
     let end = () => undefined as void;
     const ended = new Promise<void>((resolve) => (end = resolve));
     const batch: Batch = { files: files.length, replace, left: files.length, ended, uploads: [] };
     this.ends.set(batch, end);
-    for (const { key, file } of files) {
+    for (const { key, file, pack = false } of files) {
       this.lastId += 1;
       const upload: Upload = {
         id: this.lastId,
         key,
         size: file.size,
         batch,
+        pack,
         state: "waiting",
         sent: 0,
         attempts: 0,
@@ -145,7 +148,7 @@ export class UploadQueue {
       batch.uploads.push(upload);
       this.counts.waiting += 1;
       this.bytesTotal += file.size;
-      const why = refusal(key, file.size);
+      const why = refusal(key, file.size, pack);
       if (why === undefined) this.waiting.push(upload);
       else this.become(upload, "refused", why);
     }
@@ -177,6 +180,19 @@ export class UploadQueue {
       }
     }
     return shown;
+  }
+
+  /** Pipelines of the uploaded files. */
+  slugs(): string[] {
+    const slugs = this.uploads.filter(({ state }) => state === "done").map(({ key }) => pipelineOf(key));
+    return [...new Set(slugs)].filter((slug) => slug !== undefined);
+  }
+
+  /** Uploaded files of a pipeline, relative to its folder. */
+  keysOf(slug: string): string[] {
+    const folder = `pipelines/${slug}/`;
+    const done = this.uploads.filter(({ state, key }) => state === "done" && key.startsWith(folder));
+    return done.map(({ key }) => key.slice(folder.length));
   }
 
   pause(): void {
@@ -277,11 +293,11 @@ export class UploadQueue {
   }
 
   private send(upload: Upload): void {
-    const { file, key, batch } = upload;
+    const { file, key, batch, pack } = upload;
     if (!file) return;
     upload.attempts += 1;
     this.become(upload, "sending");
-    const { ended, abort } = this.transport({ key, file, replace: batch.replace === true }, (bytes) => {
+    const { ended, abort } = this.transport({ key, file, replace: batch.replace === true, pack }, (bytes) => {
       if (!this.running.has(upload)) return;
       const sent = Math.min(bytes, upload.size);
       this.rate.add(sent - upload.sent);
@@ -374,9 +390,9 @@ export class UploadQueue {
   }
 }
 
-function refusal(key: string, size: number): string | undefined {
-  if (size > UPLOAD_BYTES_MAX)
-    return `larger than ${bytes(UPLOAD_BYTES_MAX)}. Compress it with gzip or zstd, split it, or copy it to the lake's bucket directly.`;
+function refusal(key: string, size: number, pack: boolean): string | undefined {
+  if (size > UPLOAD_BYTES_MAX && !pack)
+    return `larger than ${bytes(UPLOAD_BYTES_MAX)}. Upload it to a table, which sends it compressed and in parts, or copy it to the lake's bucket directly.`;
   const problem = keyProblem(key);
   return problem === undefined ? undefined : `${problem}. Rename it and add it again.`;
 }

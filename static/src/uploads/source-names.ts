@@ -15,7 +15,7 @@ const SOURCE_ENDING = new RegExp(`(?:${TEXT})?${COMPRESSION}?$`, "i");
 const STARTS_RUNS = new RegExp(`${oneOf(CSV_ENDINGS)}$`, "i");
 
 /** Value of `accept` of a file chooser. */
-export const ACCEPTED = [...TEXT_ENDINGS, ...COMPRESSION_ENDINGS, "text/csv"].join(",");
+export const ACCEPTED = [...TEXT_ENDINGS, ...COMPRESSION_ENDINGS, ".zip", ".xlsx", "text/csv"].join(",");
 
 /** Whether a new file with this key starts a run. */
 export const isCsv = (key: string): boolean => STARTS_RUNS.test(key);

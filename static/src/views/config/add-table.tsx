@@ -12,7 +12,7 @@ import { Badge } from "../../components/status";
 import { bytes, counted } from "../../format/number";
 import { routes } from "../../browser/routes";
 import { mappingHeads } from "./effect";
-import { matcher } from "./glob";
+import { matcher } from "../../uploads/globs";
 import { isCsv } from "../../uploads/source-names";
 import { filesQuery, prefixOf, type PipelineFile } from "./service";
 

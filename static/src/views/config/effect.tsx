@@ -10,7 +10,7 @@ import { bytes, count, counted } from "../../format/number";
 import { useQueryParams } from "../../browser/query-params";
 import { routes } from "../../browser/routes";
 import type { Checked } from "./validation";
-import { matcher } from "./glob";
+import { matcher } from "../../uploads/globs";
 import { ImpactList, OutlookList } from "./impact";
 import type { Outlook } from "./outlook";
 import { filesQuery, prefixOf, previewQuery, type PipelineFiles } from "./service";

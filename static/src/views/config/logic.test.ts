@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { shownProblems } from "./validation";
 import { formatted, syntaxProblem } from "./format";
-import { matcher } from "./glob";
+import { matcher } from "../../uploads/globs";
 import { freeName, insertMapping } from "./insert";
 import { chosen, conflictsOf, merge } from "./merge";
 import { outlook } from "./outlook";

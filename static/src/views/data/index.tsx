@@ -7,7 +7,9 @@ import { Page } from "../../components/page";
 import { Empty, Failed, Skeleton } from "../../components/states";
 import { routes } from "../../browser/routes";
 import { useShortcuts } from "../../browser/shortcuts";
-import { ConfigNotice } from "../../shell/config-notice";
+import { StateNotice } from "../../shell/state-notice";
+import { askForFiles } from "../../shell/upload-request";
+import { Button } from "../../components/button";
 import { useAddress } from "./url-state";
 import { ChartStrip } from "./chart-strip";
 import { TableHead, tabsOf } from "./head";
@@ -50,7 +52,7 @@ export default function DataView({ slug }: { slug: string }) {
         <div class="data">
           <TableList slug={slug} tables={tables} chosen={name} />
           {table ? (
-            <TableView key={table.name} slug={slug} table={table} config={data.config} />
+            <TableView key={table.name} slug={slug} table={table} />
           ) : (
             <Empty
               title={`Table ${name} not found`}
@@ -79,7 +81,7 @@ function NoTables({ slug, config }: { slug: string; config: ConfigStatus }) {
       actions={
         <>
           <Link href={`~${routes.config(slug)}`}>Open config</Link>
-          <Link href={`~${routes.lake(`pipelines/${slug}/`)}`}>Upload CSVs</Link>
+          <Button onClick={() => askForFiles(slug)}>Upload CSVs</Button>
         </>
       }
     >
@@ -97,7 +99,7 @@ function useRejected(slug: string, table: Table): number | undefined {
   return data?.sources.reduce((sum, source) => sum + source.rows_rejected, 0);
 }
 
-function TableView({ slug, table, config }: { slug: string; table: Table; config: ConfigStatus }) {
+function TableView({ slug, table }: { slug: string; table: Table }) {
   const address = useAddress(table.schema.length > 0 ? table.schema : NO_COLUMNS);
   const rejected = useRejected(slug, table);
   const tab = tabsOf(table).includes(address.tab) ? address.tab : "rows";
@@ -112,7 +114,7 @@ function TableView({ slug, table, config }: { slug: string; table: Table; config
   return (
     <div class="data-main" ref={main}>
       <TableHead slug={slug} table={table} tab={tab} address={address} rejected={rejected} />
-      <ConfigNotice slug={slug} config={config} />
+      <StateNotice slug={slug} table={table.name} />
       {address.chart && table.rows > 0 && (
         <ChartStrip slug={slug} table={table} onClose={() => address.set({ chart: false }, { replace: true })} />
       )}
@@ -134,7 +136,7 @@ function TableView({ slug, table, config }: { slug: string; table: Table; config
 function NoRows({ slug, table, rejected }: { slug: string; table: Table; rejected: number | undefined }) {
   const jobs = useQuery(jobsQuery(slug));
   const active = jobs.data?.jobs.find(isActive);
-  const lake = <Link href={`~${routes.lake(`pipelines/${slug}/`)}`}>Upload CSVs</Link>;
+  const lake = <Button onClick={() => askForFiles(slug)}>Upload CSVs</Button>;
   const config = <Link href={`~${routes.config(slug)}`}>Check its globs</Link>;
   if (active)
     return (

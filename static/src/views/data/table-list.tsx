@@ -6,6 +6,7 @@ import { SelectField, TextField } from "../../components/field";
 import { Badge } from "../../components/status";
 import { bytes, compact, counted } from "../../format/number";
 import { routes } from "../../browser/routes";
+import { TableBadge } from "../../shell/state-notice";
 
 /** From this number of tables on, a search field is shown. */
 const SEARCH_FROM = 8;
@@ -55,7 +56,11 @@ export function TableList({ slug, tables, chosen }: { slug: string; tables: Tabl
               >
                 <span class="row">
                   <span class="cut grow">{table.name}</span>
-                  {table.system && <Badge title="Rejected rows of all tables, written by every run">system</Badge>}
+                  {table.system ? (
+                    <Badge title="Rejected rows of all tables, written by every run">system</Badge>
+                  ) : (
+                    <TableBadge slug={slug} table={table.name} />
+                  )}
                 </span>
                 <span
                   class="data-list-facts"

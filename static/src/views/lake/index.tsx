@@ -16,7 +16,7 @@ import { folderOf, joinKey, nameOf } from "../../uploads/keys";
 import { kept, NOTHING, type Selection } from "./selection";
 import { Crumbs } from "./crumbs";
 import { DeleteDialog, FolderDialog, MoveDialog } from "./dialogs";
-import { useDrop } from "./drop";
+import { useDropTaker } from "../../uploads/use-drop";
 import { entriesOf, levelQuery, matches, type Entry } from "./level";
 import { List } from "./list";
 import { Peek } from "./peek";
@@ -54,16 +54,11 @@ export default function LakeView() {
     [prefix],
   );
   const take = useCallback((taken: CollectedFiles) => void add(taken), [add]);
-  const over = useDrop(take);
+  useDropTaker(`to ${here}`, take);
   return (
     <Page title={prefix === "" ? "Lake" : `${nameOf(prefix)} · Lake`} full>
-      <div class={over ? "lake over" : "lake"}>
+      <div class="lake">
         <Level key={prefix} prefix={prefix} onAdd={take} />
-        {over && (
-          <p class="lake-over" role="status">
-            Drop to upload to <strong>{here}</strong>
-          </p>
-        )}
       </div>
       {stray && <StrayDialog {...stray} onClose={() => setStray(undefined)} />}
       {file && <Peek key={file} file={file} line={lineOf(query.get("line"))} onClose={() => go(routes.lake(prefix))} />}

@@ -44,7 +44,7 @@ export function Peek({ file, line, onClose }: Props) {
             <Download />
             Download
           </a>
-          <Link class="button" href={routes.fromCsv(file)}>
+          <Link class="button" href={routes.fromCsv({ key: file })}>
             <FilePlus2 />
             New pipeline from this file
           </Link>

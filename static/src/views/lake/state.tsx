@@ -1,4 +1,6 @@
+import { useQuery } from "@tanstack/preact-query";
 import { Link } from "wouter-preact";
+import { statusQuery } from "../../api/queries";
 import type { LakeFile } from "../../api/types";
 import { Badge, type Tone } from "../../components/status";
 import { counted } from "../../format/number";
@@ -20,13 +22,28 @@ export function FileState({ file }: { file: LakeFile }) {
   const slug = pipelineOf(file.key);
   const state = file.state;
   if (!state || !slug) return <span class="dim">–</span>;
-  const { tone, word, title } = TOLD[state.loaded];
+  return <KnownState slug={slug} file={file} state={state} />;
+}
+
+/** A file that a table should have, after a run that failed. */
+function useFailedRun(slug: string, waits: boolean) {
+  const { data } = useQuery({ ...statusQuery(slug), enabled: waits });
+  const last = data?.last_job;
+  return waits && !data?.active && last?.status === "failed" && last.error_code !== "cancelled" ? last : undefined;
+}
+
+function KnownState({ slug, file, state }: { slug: string; file: LakeFile; state: State }) {
+  const failed = useFailedRun(slug, state.loaded === "new" || state.loaded === "changed");
+  const { tone, word, title } = failed
+    ? { tone: "bad" as const, word: "not loaded", title: `The last run failed: ${failed.error_message ?? ""}` }
+    : TOLD[state.loaded];
   const source = file.key.slice(`pipelines/${slug}/`.length);
   return (
     <span class="lake-state">
       <Badge tone={tone} title={title}>
         {word}
       </Badge>
+      {failed && <Link href={routes.job(slug, failed.job_id)}>run failed</Link>}
       {state.tables.map((table) => (
         <Link key={table} href={routes.data(slug, table)}>
           {table}

@@ -1,7 +1,7 @@
 import { FileUp, FolderInput, Webhook } from "lucide-preact";
-import { Link } from "wouter-preact";
+import { Button } from "../../components/button";
 import { Section } from "../../components/page";
-import { routes } from "../../browser/routes";
+import { askForFiles } from "../../shell/upload-request";
 
 /** Ways to add CSVs to an empty pipeline. */
 export function FirstFiles({ slug }: { slug: string }) {
@@ -12,10 +12,8 @@ export function FirstFiles({ slug }: { slug: string }) {
         <li class="card">
           <FileUp aria-hidden="true" />
           <h3>Upload CSVs</h3>
-          <p class="secondary">Drop CSVs on the pipeline's folder. A run starts 5 seconds after the last upload.</p>
-          <Link class="button" href={`~${routes.lake(prefix)}`}>
-            Open folder
-          </Link>
+          <p class="secondary">Drop CSVs anywhere on this page. A run starts 5 seconds after the last upload.</p>
+          <Button onClick={() => askForFiles(slug)}>Choose files</Button>
         </li>
         <li class="card">
           <FolderInput aria-hidden="true" />

@@ -1,10 +1,11 @@
 import type { ComponentChildren } from "preact";
 import { Link } from "wouter-preact";
-import type { Job, PipelineDetail } from "../../api/types";
+import type { Job, PipelineDetail, PipelineStatus } from "../../api/types";
 import { Button } from "../../components/button";
 import { Note } from "../../components/states";
 import { Countdown } from "../../components/time";
 import { useRun } from "../../shell/pipeline";
+import { askForFiles } from "../../shell/upload-request";
 import { routes } from "../../browser/routes";
 import { MessageText } from "../../components/message-text";
 import { healthOf, type Step } from "./health";
@@ -18,6 +19,13 @@ function StepButton({ slug, step, first }: { slug: string; step: Step; first: bo
       </Button>
     );
   }
+  if (step.kind === "upload") {
+    return (
+      <Button variant={first ? "primary" : "plain"} onClick={() => askForFiles(slug)}>
+        {step.words}
+      </Button>
+    );
+  }
   return (
     <Link class="button" href={`~${placeOf(slug, step)}`}>
       {step.words}
@@ -25,14 +33,12 @@ function StepButton({ slug, step, first }: { slug: string; step: Step; first: bo
   );
 }
 
-function placeOf(slug: string, step: Exclude<Step, { kind: "run"; words: string }>): string {
+function placeOf(slug: string, step: Step): string {
   switch (step.kind) {
     case "config":
       return routes.config(slug);
     case "from-csv":
-      return routes.fromCsv();
-    case "upload":
-      return routes.lake(`pipelines/${slug}/`);
+      return routes.fromCsv({ pipeline: slug });
     case "jobs":
       return routes.jobs(slug);
     case "job":
@@ -42,6 +48,7 @@ function placeOf(slug: string, step: Exclude<Step, { kind: "run"; words: string 
     case "dashboard":
       return routes.dashboard(slug, step.name);
     case "run":
+    case "upload":
       return routes.pipeline(slug);
   }
 }
@@ -52,14 +59,16 @@ export function HealthNote({
   detail,
   jobs,
   dashboard,
+  status,
 }: {
   slug: string;
   detail: Pick<PipelineDetail, "config" | "problems" | "tables" | "next_due">;
   jobs: Job[];
   /** The first published one. */
   dashboard: string | undefined;
+  status: PipelineStatus | undefined;
 }): ComponentChildren {
-  const health = healthOf({ detail, jobs, dashboard });
+  const health = healthOf({ detail, jobs, dashboard, status });
   return (
     <Note tone={health.tone}>
       <div class="overview-health" data-tone={health.tone}>

@@ -1,6 +1,7 @@
 /** Health of a pipeline in one sentence, with figures and next steps. */
-import type { Job, PipelineDetail, RunResult } from "../../api/types";
+import type { Job, PipelineDetail, PipelineStatus, RunResult } from "../../api/types";
 import { count, counted } from "../../format/number";
+import { pipelineState, type StateAction } from "../../runs/table-state";
 import { changedAnything, stageText, waitingText } from "../../runs/text";
 
 export type Step =
@@ -25,6 +26,8 @@ export interface Facts {
   jobs: Job[];
   /** A published one. */
   dashboard?: string | undefined;
+  /** The tables compared with config and lake, once known. */
+  status?: PipelineStatus | undefined;
 }
 
 const isActive = ({ status }: Job): boolean => status === "queued" || status === "running";
@@ -154,6 +157,35 @@ function next(unrun: boolean, dashboard: string | undefined): Step {
     : { kind: "dashboard", name: dashboard, words: `Open dashboard ${dashboard}` };
 }
 
+function stepOf(action: StateAction | undefined): Step[] {
+  switch (action?.kind) {
+    case undefined:
+    case "clean":
+      return [];
+    case "job":
+      return [{ kind: "job", id: action.id, words: action.words }];
+    case "run":
+    case "config":
+    case "upload":
+      return [{ kind: action.kind, words: action.words }];
+  }
+}
+
+/** Tables that lack something, or have too much; undefined if they are up to date. */
+function ofTables({ status, detail }: Facts): Health | undefined {
+  const state = status && pipelineState(status);
+  if (!state) return undefined;
+  const rows = status.tables.reduce((sum, table) => sum + table.rows, 0);
+  const due = detail.next_due ? { due: detail.next_due } : {};
+  return {
+    tone: state.tone,
+    sentence: state.sentence,
+    more: [...state.more, `${counted(rows, "row")} in total.`].join(" "),
+    ...due,
+    steps: stepOf(state.action),
+  };
+}
+
 function ofCompleted(job: Job, { detail, dashboard }: Facts): Health {
   const { tables, files, archived, rows, rejected, worst } = totalsOf(job.result ?? { tables: {} });
   const due = detail.next_due ? { due: detail.next_due } : {};
@@ -192,5 +224,5 @@ export function healthOf(facts: Facts): Health {
   const [last, ...earlier] = jobs;
   if (!last) return ofNone(facts);
   const before = earlier.find(({ status }) => status === "completed");
-  return last.status === "failed" ? ofFailed(last, before) : ofCompleted(last, facts);
+  return last.status === "failed" ? ofFailed(last, before) : (ofTables(facts) ?? ofCompleted(last, facts));
 }

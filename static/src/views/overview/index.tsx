@@ -1,9 +1,8 @@
 import { useQuery } from "@tanstack/preact-query";
 import type { ComponentChildren } from "preact";
-import { dashboardsQuery, jobsQuery, pipelinesQuery, tablesQuery } from "../../api/queries";
+import { dashboardsQuery, jobsQuery, pipelinesQuery, statusQuery, tablesQuery } from "../../api/queries";
 import { Page } from "../../components/page";
 import { Failed, Skeleton } from "../../components/states";
-import { ConfigNotice } from "../../shell/config-notice";
 import { Changes } from "./changes-section";
 import { Dashboards } from "./dashboards";
 import { FirstFiles } from "./first-files";
@@ -28,6 +27,7 @@ export default function OverviewView({ slug }: { slug: string }) {
   const jobs = useQuery(jobsQuery(slug));
   const detail = pipelines.data?.pipelines.find((one) => one.slug === slug);
   const tables = useQuery(tablesQuery(slug));
+  const status = useQuery(statusQuery(slug));
   const dashboards = useQuery({ ...dashboardsQuery(slug), enabled: detail?.config === "valid" });
   if (!pipelines.data || !jobs.data) {
     const error = pipelines.error ?? jobs.error;
@@ -58,14 +58,13 @@ export default function OverviewView({ slug }: { slug: string }) {
           slug={slug}
           detail={known}
           jobs={jobs.data.jobs}
+          status={status.data}
           dashboard={dashboards.data?.dashboards.find(({ published }) => published)?.name}
         />
       ) : (
         <Skeleton lines={2} />
       )}
       {!ran && <FirstFiles slug={slug} />}
-      {/* The health says the rest of the config. */}
-      {tables.data?.config.state === "changed" && <ConfigNotice slug={slug} config={tables.data.config} />}
       {(ran || (tables.data?.tables.length ?? 0) > 0) && (
         <Tables slug={slug} tables={tables.data?.tables} error={tables.error} onRetry={() => void tables.refetch()} />
       )}

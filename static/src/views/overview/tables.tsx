@@ -2,9 +2,9 @@ import { Link } from "wouter-preact";
 import type { Table } from "../../api/types";
 import { Section } from "../../components/page";
 import { Failed, Skeleton } from "../../components/states";
-import { Badge } from "../../components/status";
 import { bytes, count } from "../../format/number";
 import { routes } from "../../browser/routes";
+import { TableBadge } from "../../shell/state-notice";
 
 const number = (n: number | null | undefined) => (typeof n === "number" ? count(n) : <span class="dim">–</span>);
 
@@ -48,11 +48,7 @@ export function Tables({
                   <td>
                     <span class="row">
                       <Link href={`~${routes.data(slug, table.name)}`}>{table.name}</Link>
-                      {table.state === "removed" && (
-                        <Badge tone="warn" title="A clean run deletes it">
-                          not in the config
-                        </Badge>
-                      )}
+                      <TableBadge slug={slug} table={table.name} />
                     </span>
                   </td>
                   <td class="num">{number(table.rows)}</td>

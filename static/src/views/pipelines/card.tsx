@@ -9,6 +9,7 @@ import { Countdown, Time } from "../../components/time";
 import { bytes, compact, count, counted } from "../../format/number";
 import { DeletePipeline, RenamePipeline } from "../../shell/manage";
 import { StarButton, useRun } from "../../shell/pipeline";
+import { PipelineBadge } from "../../shell/state-notice";
 import { routes } from "../../browser/routes";
 import { exportPipeline } from "../../browser/save";
 import { Sparkline } from "../../runs/sparkline";
@@ -97,7 +98,7 @@ export const Card = memo(function Card({ card, starred }: { card: PipelineCard; 
       <Sparkline marks={marksOf(card)} />
       <p class="row pipelines-foot">
         <LastRun card={card} />
-        <Config card={card} />
+        {card.config === "valid" ? card.last_job && <PipelineBadge slug={slug} /> : <Config card={card} />}
         <span class="grow" />
         <span class="dim cut">
           <Next card={card} />

@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/preact-query";
-import { Plus } from "lucide-preact";
+import { Plus, Upload } from "lucide-preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { settingsQuery } from "../../api/queries";
 import { Button } from "../../components/button";
@@ -9,6 +9,7 @@ import { Empty, Failed, Note, Skeleton } from "../../components/states";
 import { counted } from "../../format/number";
 import { useQueryParams } from "../../browser/query-params";
 import { useShortcuts } from "../../browser/shortcuts";
+import { askForFiles } from "../../shell/upload-request";
 import { Card } from "./card";
 import { arranged, cardsQuery, SORTINGS, type PipelineCard, type Sorting } from "./cards";
 import { EmptyWorkspace } from "./empty";
@@ -105,6 +106,9 @@ export default function PipelinesView() {
               </option>
             ))}
           </SelectField>
+          <Button icon={<Upload />} onClick={() => askForFiles(undefined)}>
+            Upload
+          </Button>
           <Button variant="primary" icon={<Plus />} onClick={() => setMaking(true)}>
             New pipeline
           </Button>

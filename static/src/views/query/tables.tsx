@@ -9,7 +9,7 @@ import { Failed, Skeleton } from "../../components/states";
 import { compact, counted } from "../../format/number";
 import { identifier } from "../../format/sql";
 import { useShortcuts } from "../../browser/shortcuts";
-import { ConfigNotice } from "../../shell/config-notice";
+import { StateNotice, TableBadge } from "../../shell/state-notice";
 
 /** From this number of tables and columns on, a search field is shown. */
 const LOOK_MAX = 12;
@@ -47,7 +47,7 @@ export function TableList({ slug, onInsert }: { slug: string; onInsert: (text: s
   };
   return (
     <div ref={box}>
-      <ConfigNotice slug={slug} config={data.config} />
+      <StateNotice slug={slug} />
       {names > LOOK_MAX && (
         <div class="query-find">
           <TextField
@@ -65,6 +65,7 @@ export function TableList({ slug, onInsert }: { slug: string; onInsert: (text: s
         {found.map((table) => (
           <TableItem
             key={table.name}
+            slug={slug}
             table={table}
             open={isOpen(table.name)}
             onToggle={() => toggle(table.name)}
@@ -77,13 +78,14 @@ export function TableList({ slug, onInsert }: { slug: string; onInsert: (text: s
 }
 
 interface ItemProps {
+  slug: string;
   table: Table;
   open: boolean;
   onToggle: () => void;
   onInsert: (text: string) => void;
 }
 
-function TableItem({ table, open, onToggle, onInsert }: ItemProps) {
+function TableItem({ slug, table, open, onToggle, onInsert }: ItemProps) {
   return (
     <li>
       <div class="query-table">
@@ -103,6 +105,7 @@ function TableItem({ table, open, onToggle, onInsert }: ItemProps) {
           onClick={() => onInsert(identifier(table.name))}
         >
           <span class="cut grow">{table.name}</span>
+          {!table.system && <TableBadge slug={slug} table={table.name} />}
           <span class="num dim" title={counted(table.rows, "row")}>
             {compact(table.rows)}
           </span>

@@ -1,0 +1,81 @@
+import { describe, expect, it } from "vitest";
+import type { PipelineStatus, TableStatus } from "../api/types";
+import { pipelineState, tableState, tableStates } from "./table-state";
+
+const none = { count: 0, first: [] };
+const table = (more: Partial<TableStatus> = {}): TableStatus => ({
+  name: "orders",
+  state: "applied",
+  globs: ["orders/*.csv"],
+  rows: 100,
+  rows_rejected: 0,
+  sources: 2,
+  archived: 0,
+  pending: none,
+  removed: { ...none, rows: 0 },
+  ...more,
+});
+const status = (tables: TableStatus[], more: Partial<PipelineStatus> = {}): PipelineStatus => ({
+  config: { state: "applied" },
+  tables,
+  not_read: none,
+  complete: true,
+  active: false,
+  last_job: { job_id: "1", status: "completed", finished_at: null, error_code: null, error_message: null },
+  ...more,
+});
+const failed = { job_id: "f", status: "failed", finished_at: null, error_code: "x", error_message: "no room" } as const;
+const one = (more: Partial<TableStatus>, context: Partial<PipelineStatus> = {}) =>
+  tableState(table(more), status([], context));
+
+describe("the state of a table", () => {
+  it("is up to date with its files, and counts archived ones apart", () => {
+    expect(one({})).toEqual({ tone: "ok", label: "up to date", sentence: "Up to date with 2 files." });
+    expect(one({ archived: 1 }).sentence).toBe("Up to date with 1 file and 1 archived source.");
+  });
+  it("says that a changed config isn't applied yet, and offers the run", () => {
+    const state = one({ state: "changed" });
+    expect(state.sentence).toBe("Config changed, not applied yet. The table shows the last run.");
+    expect(state.action).toEqual({ kind: "run", words: "Run now" });
+  });
+  it("counts the rows of CSVs that are gone", () => {
+    const state = one({ removed: { count: 1, rows: 1_800, first: ["orders/may.csv"] } });
+    expect([state.tone, state.sentence]).toEqual([
+      "warn",
+      "1,800 rows are of a CSV that is gone (may.csv). A run removes them.",
+    ]);
+  });
+  it("tells pending files apart from loading and failed ones", () => {
+    const pending = { count: 3, first: ["a.csv", "b.csv", "c.csv"] };
+    expect(one({ pending }).sentence).toBe("3 files (a.csv, b.csv and 1 more) are new or changed and not in the table yet.");
+    expect(one({ pending }, { active: true }).tone).toBe("run");
+    const state = one({ pending }, { last_job: failed });
+    expect(state.sentence).toContain("because the last run failed: no room");
+    expect(state.action).toMatchObject({ kind: "job", id: "f" });
+    expect(one({ pending }, { last_job: { ...failed, error_code: "cancelled" } }).tone).toBe("warn");
+  });
+  it("keeps all reasons, the most important first", () => {
+    const states = tableStates(
+      table({ state: "changed", removed: { count: 1, rows: 2, first: ["a.csv"] }, pending: { count: 1, first: ["b.csv"] } }),
+      status([]),
+    );
+    expect(states.map(({ label }) => label)).toEqual(["config not applied", "rows of removed CSVs", "1 file to load"]);
+  });
+  it("waits for data", () => expect(one({ state: "new", sources: 0 }).label).toBe("no data"));
+});
+
+describe("the state of a pipeline", () => {
+  it("is nothing to mention while all tables are up to date or wait for data", () =>
+    expect(pipelineState(status([table(), table({ name: "b", state: "new", sources: 0 })]))).toBeUndefined());
+  it("names the table where there are several, and what else is to say", () => {
+    const found = pipelineState(
+      status([table(), table({ name: "b", state: "changed" })], { not_read: { count: 1, first: ["x.csv"] } }),
+    );
+    expect(found?.sentence).toBe("b: Config changed, not applied yet. The table shows the last run.");
+    expect(found?.more).toEqual(["1 CSV isn't read by any table: x.csv."]);
+  });
+  it("says an invalid config once", () => {
+    const found = pipelineState(status([table({ state: "unknown" }), table({ name: "b" })], { config: { state: "invalid" } }));
+    expect([found?.sentence, found?.more]).toEqual(["The config has problems, so the table shows the last run.", []]);
+  });
+});

@@ -1,0 +1,172 @@
+/**
+ * The state of each table in one place: whether it has the rows of its CSVs under the config, and if not, why and what to
+ * do. Every view says it with these sentences.
+ */
+import type { PipelineStatus, TableStatus } from "../api/types";
+import { count, counted } from "../format/number";
+
+export type StateTone = "neutral" | "ok" | "warn" | "bad" | "run";
+
+/** The next step of a state. */
+export type StateAction =
+  | { kind: "run"; words: string }
+  | { kind: "config"; words: string }
+  | { kind: "upload"; words: string }
+  | { kind: "job"; id: string; words: string }
+  | { kind: "clean"; words: string };
+
+export interface TableState {
+  tone: StateTone;
+  /** Short, for badges and lists. */
+  label: string;
+  /** A whole sentence, without the table's name. */
+  sentence: string;
+  action?: StateAction;
+}
+
+/** The part of a status that tells about one table. */
+type Context = Pick<PipelineStatus, "config" | "active" | "last_job">;
+
+const RUN: StateAction = { kind: "run", words: "Run now" };
+
+/** Names of files: `a.csv, b.csv and 3 more`. */
+export function named({ count: total, first }: { count: number; first: string[] }, shown = 2): string {
+  const some = first.slice(0, shown).map((key) => key.slice(key.lastIndexOf("/") + 1));
+  return total > some.length ? `${some.join(", ")} and ${count(total - some.length)} more` : some.join(", ");
+}
+
+const failedJob = ({ last_job }: Context) =>
+  last_job?.status === "failed" && last_job.error_code !== "cancelled" ? last_job : undefined;
+
+function ofPending({ pending, state }: TableStatus, context: Context): TableState {
+  const files = `${counted(pending.count, "file")} (${named(pending)})`;
+  const are = pending.count === 1 ? "is" : "are";
+  if (context.active) return { tone: "run", label: "loading", sentence: `${files} ${are} being loaded.` };
+  const failed = failedJob(context);
+  if (failed) {
+    const why = failed.error_message ?? "unknown cause";
+    return {
+      tone: "bad",
+      label: `${counted(pending.count, "file")} failed`,
+      sentence: `${files} ${are} not in the table, because the last run failed: ${why}.`,
+      action: { kind: "job", id: failed.job_id, words: "How to fix this" },
+    };
+  }
+  return {
+    tone: "warn",
+    label: `${counted(pending.count, "file")} to load`,
+    sentence: `${files} ${are} ${state === "new" ? "waiting for the first run" : "new or changed and not in the table yet"}.`,
+    action: RUN,
+  };
+}
+
+/** All that is to say about a table, the most important first. */
+export function tableStates(table: TableStatus, context: Context): TableState[] {
+  const states: TableState[] = [];
+  if (context.config.state === "invalid")
+    states.push({
+      tone: "bad",
+      label: "config invalid",
+      sentence: "The config has problems, so the table shows the last run.",
+      action: { kind: "config", words: "Fix config" },
+    });
+  if (context.config.state === "missing")
+    states.push({
+      tone: "warn",
+      label: "no config",
+      sentence: "The pipeline has no config, so the table shows the last run.",
+      action: { kind: "config", words: "Write config" },
+    });
+  if (table.state === "changed")
+    states.push({
+      tone: "warn",
+      label: "config not applied",
+      sentence: "Config changed, not applied yet. The table shows the last run.",
+      action: RUN,
+    });
+  if (table.state === "removed")
+    states.push({
+      tone: "warn",
+      label: "not in the config",
+      sentence: "The config no longer has this table. A clean run deletes it.",
+      action: { kind: "clean", words: "Clean run…" },
+    });
+  const { removed } = table;
+  if (removed.count > 0) {
+    const csvs = removed.count === 1 ? "a CSV that is gone" : `${count(removed.count)} CSVs that are gone`;
+    const has = removed.rows === 1 ? "row is" : "rows are";
+    states.push({
+      tone: "warn",
+      label: "rows of removed CSVs",
+      sentence: `${count(removed.rows)} ${has} of ${csvs} (${named(removed)}). A run removes them.`,
+      action: RUN,
+    });
+  }
+  if (table.pending.count > 0) states.push(ofPending(table, context));
+  if (states.length === 0) states.push(settled(table));
+  return states;
+}
+
+function settled({ state, sources, archived }: TableStatus): TableState {
+  if (state === "new" || (sources === 0 && archived === 0))
+    return {
+      tone: "neutral",
+      label: "no data",
+      sentence: "No files yet. Upload CSVs to fill the table.",
+      action: { kind: "upload", words: "Upload" },
+    };
+  const read = sources - archived;
+  const kept = archived > 0 ? ` and ${counted(archived, "archived source")}` : "";
+  return { tone: "ok", label: "up to date", sentence: `Up to date with ${counted(read, "file")}${kept}.` };
+}
+
+export const tableState = (table: TableStatus, context: Context): TableState =>
+  tableStates(table, context)[0] ?? settled(table);
+
+export const needsAction = ({ tone }: TableState): boolean => tone === "warn" || tone === "bad";
+
+export interface PipelineState {
+  tone: StateTone;
+  label: string;
+  sentence: string;
+  /** More sentences. */
+  more: string[];
+  action?: StateAction;
+}
+
+/** The state of a pipeline whose tables aren't all up to date; undefined if they are, or wait for data. */
+export function pipelineState(status: PipelineStatus): PipelineState | undefined {
+  const troubled = status.tables
+    .map((table) => ({ table, states: tableStates(table, status).filter(needsAction) }))
+    .filter(({ states }) => states.length > 0);
+  const unread = notRead(status);
+  const [first] = troubled;
+  const [state, ...others] = first?.states ?? [];
+  if (!first || !state) return unread && { ...unread, more: [] };
+  const wide = status.config.state === "invalid" || status.config.state === "missing";
+  const name = status.tables.length > 1 && !wide ? `${first.table.name}: ` : "";
+  const more = others.map(({ sentence }) => sentence);
+  if (!wide)
+    for (const { table, states } of troubled.slice(1))
+      more.push(...states.map(({ sentence }) => `${table.name}: ${sentence}`));
+  if (unread) more.push(unread.sentence);
+  return {
+    tone: troubled.some(({ states }) => states.some(({ tone }) => tone === "bad")) ? "bad" : "warn",
+    label: state.label,
+    sentence: name + state.sentence,
+    more,
+    ...(state.action ? { action: state.action } : {}),
+  };
+}
+
+/** CSVs in the pipeline's folder that no table reads. */
+export function notRead({ not_read }: PipelineStatus): TableState | undefined {
+  if (not_read.count === 0) return undefined;
+  const are = not_read.count === 1 ? "isn't" : "aren't";
+  return {
+    tone: "warn",
+    label: `${counted(not_read.count, "file")} not read`,
+    sentence: `${counted(not_read.count, "CSV")} ${are} read by any table: ${named(not_read)}.`,
+    action: { kind: "config", words: "Add a table" },
+  };
+}

@@ -1,0 +1,105 @@
+import { useQuery } from "@tanstack/preact-query";
+import { useState } from "preact/hooks";
+import { Link } from "wouter-preact";
+import { CALM_MS, statusQuery } from "../api/queries";
+import { Button } from "../components/button";
+import { MessageText } from "../components/message-text";
+import { Note } from "../components/states";
+import { Badge } from "../components/status";
+import { routes } from "../browser/routes";
+import { needsAction, pipelineState, tableStates, type StateAction } from "../runs/table-state";
+import { CleanRun, useRun } from "./pipeline";
+import { askForFiles } from "./upload-request";
+
+/** The button of a state's next step. */
+export function StateButton({ slug, action, first }: { slug: string; action: StateAction; first?: boolean }) {
+  const { run, busy } = useRun(slug);
+  const [asking, setAsking] = useState(false);
+  switch (action.kind) {
+    case "run":
+      return (
+        <Button variant={first ? "primary" : "plain"} busy={busy} onClick={() => void run(false)}>
+          {action.words}
+        </Button>
+      );
+    case "clean":
+      return (
+        <>
+          <Button busy={busy} onClick={() => setAsking(true)}>
+            {action.words}
+          </Button>
+          {asking && (
+            <CleanRun
+              slug={slug}
+              onClose={() => setAsking(false)}
+              onConfirm={() => {
+                setAsking(false);
+                void run(true);
+              }}
+            />
+          )}
+        </>
+      );
+    case "upload":
+      return <Button onClick={() => askForFiles(slug)}>{action.words}</Button>;
+    case "config":
+      return (
+        <Link class="button" href={`~${routes.config(slug)}`}>
+          {action.words}
+        </Link>
+      );
+    case "job":
+      return (
+        <Link class="button" href={`~${routes.job(slug, action.id)}`}>
+          {action.words}
+        </Link>
+      );
+  }
+}
+
+/** Notice why a table isn't up to date, or why the pipeline isn't; nothing if it is. */
+export function StateNotice({ slug, table }: { slug: string; table?: string }) {
+  const { data: status } = useQuery(statusQuery(slug));
+  if (!status) return null;
+  const own = status.tables.find(({ name }) => name === table);
+  const states = own ? tableStates(own, status).filter(needsAction) : [];
+  const [first] = states;
+  const whole = table === undefined ? pipelineState(status) : undefined;
+  const shown = whole ?? (first && { ...first, more: states.slice(1).map(({ sentence }) => sentence) });
+  if (!shown) return null;
+  return (
+    <Note tone={shown.tone}>
+      <div class="row wrap state-notice">
+        <span class="grow">
+          <MessageText text={shown.sentence} /> {shown.more.join(" ")}
+        </span>
+        {shown.action && <StateButton slug={slug} action={shown.action} />}
+      </div>
+    </Note>
+  );
+}
+
+/** Badge of a table that isn't up to date. */
+export function TableBadge({ slug, table }: { slug: string; table: string }) {
+  const { data: status } = useQuery(statusQuery(slug));
+  const own = status?.tables.find(({ name }) => name === table);
+  const [state] = own && status ? tableStates(own, status) : [];
+  if (!state || state.tone === "ok") return null;
+  return (
+    <Badge tone={state.tone} title={state.sentence}>
+      {state.label}
+    </Badge>
+  );
+}
+
+/** Badge of a pipeline whose tables aren't all up to date. */
+export function PipelineBadge({ slug }: { slug: string }) {
+  const { data: status } = useQuery({ ...statusQuery(slug), refetchInterval: 6 * CALM_MS });
+  const state = status && pipelineState(status);
+  if (!state) return null;
+  return (
+    <Badge tone={state.tone} title={[state.sentence, ...state.more].join(" ")}>
+      {state.label}
+    </Badge>
+  );
+}

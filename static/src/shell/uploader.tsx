@@ -1,0 +1,226 @@
+import { useQuery } from "@tanstack/preact-query";
+import { FileUp } from "lucide-preact";
+import { useState } from "preact/hooks";
+import { useLocation } from "wouter-preact";
+import { sendRaw } from "../api/client";
+import { client, configQuery, keys, pipelinesQuery, statusQuery } from "../api/queries";
+import { UPLOAD_BYTES_MAX } from "../api/rules";
+import type { TableStatus } from "../api/types";
+import { Button } from "../components/button";
+import { Dialog } from "../components/dialog";
+import { SelectField } from "../components/field";
+import { Failed, Note, Skeleton } from "../components/states";
+import { toast } from "../components/toasts";
+import { bytes, counted } from "../format/number";
+import { routes } from "../browser/routes";
+import { droppedFiles } from "../uploads/dropped";
+import { sizeProblem, shapeOf } from "../uploads/parts";
+import { globsToAdd, likelyTable, placeOf } from "../uploads/place";
+import { placed, sendParts } from "../uploads/send";
+import { take } from "../uploads/take";
+import { dragged, useDrops, useDropTaker } from "../uploads/use-drop";
+import { offerFiles, uploadRequest } from "./upload-request";
+
+const NAMES_SHOWN = 5;
+/** Values of the selects that aren't names. */
+const NEW = "";
+const CHOOSE = "?";
+
+/** Takes files that are dropped anywhere, and asks where they go. */
+export function Uploader({ here }: { here: string | undefined }) {
+  useDrops();
+  useDropTaker(here ? `to add data to ${here}` : "to add data", (found) =>
+    void take(found).then((files) => offerFiles(here, files)),
+  );
+  const request = uploadRequest.value;
+  const words = dragged.value;
+  return (
+    <>
+      {words !== undefined && (
+        <div class="drop-over" role="status">
+          <FileUp aria-hidden="true" />
+          Drop {words}
+        </div>
+      )}
+      {request && (
+        <UploadDialog
+          key={request.files.map(({ name }) => name).join("/")}
+          slug={request.slug}
+          files={request.files}
+          onClose={() => (uploadRequest.value = undefined)}
+        />
+      )}
+    </>
+  );
+}
+
+interface Props {
+  slug: string | undefined;
+  files: File[];
+  onClose: () => void;
+}
+
+/** Asks for pipeline and table, and uploads the files to where the table reads them. */
+function UploadDialog({ slug: given, files, onClose }: Props) {
+  const [, go] = useLocation();
+  const listed = useQuery(pipelinesQuery());
+  const [chosen, setChosen] = useState(given ?? NEW);
+  const [table, setTable] = useState<string>();
+  const [busy, setBusy] = useState(false);
+  const status = useQuery({ ...statusQuery(chosen), enabled: chosen !== NEW });
+  const pipelines = (listed.data?.pipelines ?? []).filter(({ config }) => config !== "missing");
+  const tables = (status.data?.tables ?? []).filter(({ globs }) => globs.length > 0);
+  const likely = likelyTable(tables, files[0]?.name ?? "")?.name;
+  const name = chosen === NEW ? NEW : (table ?? likely ?? (tables.length === 0 ? NEW : CHOOSE));
+  const target = tables.find((one) => one.name === name);
+  const refused = files.map((file) => sizeProblem(file.name, file.size)).find((problem) => problem !== undefined);
+  const ready = refused === undefined && name !== CHOOSE && (chosen === NEW || status.data !== undefined);
+
+  const upload = async () => {
+    if (!target) {
+      droppedFiles.value = files;
+      onClose();
+      return go(`~${routes.fromCsv({ pipeline: chosen })}`);
+    }
+    setBusy(true);
+    try {
+      sendParts(await preparedFor(chosen, target, files));
+      onClose();
+    } catch (error) {
+      toast.failed("Couldn't upload the files", error);
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog
+      title={files.length === 1 ? `Add ${files[0]?.name ?? ""}` : `Add ${counted(files.length, "file")}`}
+      onClose={onClose}
+      actions={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button variant="primary" busy={busy} disabled={!ready} onClick={() => void upload()}>
+            {name === NEW ? "Preview" : "Upload"}
+          </Button>
+        </>
+      }
+    >
+      <FileNames files={files} />
+      {refused !== undefined && <Note tone="bad">{refused}.</Note>}
+      {given === undefined && (
+        <SelectField
+          label="Pipeline"
+          value={chosen}
+          onChange={(event) => {
+            setChosen(event.currentTarget.value);
+            setTable(undefined);
+          }}
+        >
+          <option value={NEW}>New pipeline</option>
+          {pipelines.map(({ slug, title }) => (
+            <option key={slug} value={slug}>
+              {title || slug}
+            </option>
+          ))}
+        </SelectField>
+      )}
+      {chosen !== NEW &&
+        (status.error && !status.data ? (
+          <Failed title="Couldn't load the tables" error={status.error} onRetry={() => void status.refetch()} />
+        ) : !status.data ? (
+          <Skeleton lines={2} label="Loading the tables" />
+        ) : (
+          <SelectField label="Table" value={name} onChange={(event) => setTable(event.currentTarget.value)}>
+            {name === CHOOSE && <option value={CHOOSE}>Choose a table</option>}
+            {tables.map((one) => (
+              <option key={one.name} value={one.name}>
+                {one.name}
+              </option>
+            ))}
+            <option value={NEW}>New table</option>
+          </SelectField>
+        ))}
+      {target ? (
+        <Place slug={chosen} table={target} files={files} />
+      ) : (
+        name === NEW && (
+          <p class="secondary">Next you see the data, the detected format and the columns. Nothing is created yet.</p>
+        )
+      )}
+    </Dialog>
+  );
+}
+
+function FileNames({ files }: { files: File[] }) {
+  const size = files.reduce((sum, file) => sum + file.size, 0);
+  const names = files.slice(0, NAMES_SHOWN).map((file) => file.name);
+  const more = files.length - names.length;
+  return (
+    <p>
+      {files.length > 1 && (
+        <>
+          {names.join(", ")}
+          {more > 0 && ` and ${counted(more, "more file")}`} ·{" "}
+        </>
+      )}
+      <span class="secondary">{bytes(size)}</span>
+    </p>
+  );
+}
+
+/** Where the files go, and what is done to them. */
+function Place({ slug, table, files }: { slug: string; table: TableStatus; files: File[] }) {
+  const unread = files.filter((file) => placeOf(table.globs, file.name) === undefined);
+  const large = files.filter((file) => file.size > UPLOAD_BYTES_MAX);
+  const added = unread.length > 0 ? missingGlobs(table, unread) : [];
+  const place = placeOf([...table.globs, ...added], files[0]?.name ?? "") ?? "";
+  const folder = `pipelines/${slug}/${place.slice(0, place.lastIndexOf("/") + 1)}`;
+  return (
+    <>
+      <p class="secondary">
+        Uploads to <code>{folder}</code>, where {table.name} reads it. A run starts 5 seconds after the last upload.
+      </p>
+      {unread.length > 0 && (
+        <Note>
+          {table.name} reads {table.globs.join(", ")} so far. Uploading adds {added.join(", ")} to its config.
+        </Note>
+      )}
+      {large.length > 0 && (
+        <Note>
+          {large.map(({ name }) => name).join(", ")}: more than {bytes(UPLOAD_BYTES_MAX)}, so it is sent in parts, each
+          with the header. To resume an interrupted upload, add the file again.
+        </Note>
+      )}
+    </>
+  );
+}
+
+const missingGlobs = (table: TableStatus, files: File[]): string[] => {
+  const added = new Set(files.flatMap(({ name }) => globsToAdd(table.name, name)));
+  return [...added].filter((glob) => !table.globs.includes(glob));
+};
+
+interface StoredMapping {
+  table?: unknown;
+  files?: unknown;
+  csv?: unknown;
+}
+
+/** The parts of the files; adds globs to the config if the table doesn't read them yet. */
+async function preparedFor(slug: string, table: TableStatus, files: File[]) {
+  const { text, etag } = await client.fetchQuery({ ...configQuery(slug), staleTime: 0 });
+  const config = JSON.parse(text) as { mappings?: StoredMapping[] };
+  const mapping = config.mappings?.find((one) => one.table === table.name);
+  const unread = files.filter((file) => placeOf(table.globs, file.name) === undefined);
+  const added = missingGlobs(table, unread);
+  const parts = await placed(slug, [...table.globs, ...added], files, shapeOf(mapping?.csv));
+  if (mapping && unread.length > 0) {
+    mapping.files = [...table.globs, ...added];
+    await sendRaw(`/api/p/${encodeURIComponent(slug)}/config?strict=1`, {
+      method: "PUT",
+      body: JSON.stringify(config, null, 2),
+      headers: { "Content-Type": "application/json", ...(etag ? { "If-Match": etag } : {}) },
+    });
+    void client.invalidateQueries({ queryKey: keys.pipeline(slug) });
+  }
+  return parts;
+}

@@ -1,0 +1,46 @@
+/** Uploads files to where a table reads them. */
+import { uploads } from ".";
+import { joinKey } from "./keys";
+import { partsOf, type Part, type RecordShape } from "./parts";
+import { placeOf, readsCompressed } from "./place";
+import type { Batch } from "./queue";
+
+/** A part with its key. */
+export interface PlacedPart extends Part {
+  key: string;
+}
+
+/** The files as they are uploaded: large ones in parts, each where the globs read it. @throws Error with what to do */
+export async function placed(
+  slug: string,
+  globs: readonly string[],
+  files: readonly File[],
+  shape: RecordShape,
+): Promise<PlacedPart[]> {
+  const found: PlacedPart[] = [];
+  const taken = new Set<string>();
+  for (const file of files) {
+    for (const part of await partsOf(file, shape, readsCompressed(globs, file.name))) {
+      const free = freeName(part.name, (name) => taken.has(placeOf(globs, name) ?? ""));
+      const place = placeOf(globs, free);
+      if (place === undefined) throw new Error(`no pattern of the table reads ${free}: ${globs.join(", ")}`);
+      taken.add(place);
+      found.push({ ...part, name: free, key: joinKey(`pipelines/${slug}/`, place) });
+    }
+  }
+  return found;
+}
+
+/** The name, or with a number appended if it is taken. */
+function freeName(given: string, isTaken: (name: string) => boolean): string {
+  const [, stem = given, ending = ""] = /^(.*?)((?:\.[a-z0-9]{1,4}){0,2})$/i.exec(given) ?? [];
+  let name = given;
+  for (let twin = 2; isTaken(name); twin += 1) name = `${stem}-${twin}${ending}`;
+  return name;
+}
+
+export const sendParts = (parts: readonly PlacedPart[], replace?: boolean): Batch =>
+  uploads.add(
+    parts.map(({ key, body, pack }) => ({ key, file: body, pack })),
+    replace,
+  );

@@ -1,0 +1,52 @@
+/** What becomes of files that are dropped or chosen: CSVs are kept, archives opened, others refused with what to do. */
+import { toast } from "../components/toasts";
+import { counted } from "../format/number";
+import { CSV_ENDINGS } from "../api/rules";
+import { skippedMessage, type CollectedFiles } from "./files";
+import { isSource } from "./source-names";
+
+const SPREADSHEET = /\.(xlsx?|xlsm|xlsb|ods|numbers)$/i;
+const ARCHIVE = /\.zip$/i;
+
+/** Files with a CSV extension. */
+export const csvsOf = (files: readonly File[]): File[] =>
+  files.filter((file) => isSource(file.name) || file.type === "text/csv");
+
+/** What to do about a file that isn't a CSV. */
+export function adviceFor(name: string): string {
+  if (SPREADSHEET.test(name))
+    return `${name} is a spreadsheet. In Excel or another spreadsheet program, save each sheet as “CSV UTF-8”, then drop the CSVs`;
+  if (/\.(7z|rar|tar|tgz|bz2|xz)$/i.test(name)) return `${name} is an archive. Extract it, then drop the CSVs`;
+  if (/\.(parquet|json|jsonl|ndjson|xml|pdf)$/i.test(name)) return `${name} isn't a CSV. Export the data as CSV first`;
+  return `${name} isn't a CSV; Lakemill reads ${CSV_ENDINGS.join(", ")} and other delimited text`;
+}
+
+/** The CSVs of a drop or choice, with those in zip archives; tells about the others. */
+export async function take(taken: CollectedFiles): Promise<File[]> {
+  const left = skippedMessage(taken);
+  if (left !== undefined) toast.failed("Some files weren't added", new Error(left));
+  const found: File[] = [];
+  for (const { file } of taken.found) {
+    if (!ARCHIVE.test(file.name)) {
+      found.push(file);
+      continue;
+    }
+    try {
+      const { unzipped } = await import("./unzip");
+      const inside = csvsOf(await unzipped(file));
+      if (inside.length === 0) throw new Error("it contains no CSVs");
+      found.push(...inside);
+      toast.done(`${file.name}: ${counted(inside.length, "CSV")}`);
+    } catch (error) {
+      toast.failed(`Couldn't open ${file.name}`, error);
+    }
+  }
+  const csvs = csvsOf(found);
+  const others = found.filter((file) => !csvs.includes(file));
+  const [first] = others;
+  if (first) {
+    const more = others.length > 1 ? `, and ${counted(others.length - 1, "more file")}` : "";
+    toast.failed(csvs.length > 0 ? `Not added${more}` : `No files added${more}`, new Error(adviceFor(first.name)));
+  }
+  return csvs;
+}
