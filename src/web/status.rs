@@ -16,7 +16,7 @@ use super::snapshot::manifest::Manifests;
 use super::stores::Objects;
 use super::tables::catalog::{CatalogTable, ConfigStatus, TableState};
 use super::tables::catalogs::{Catalogs, Declared};
-use crate::domain::job::{Job, JobId, JobStatus};
+use crate::domain::job::{Job, JobStatus};
 use crate::domain::layout::pipeline_prefix;
 use crate::domain::limits::LIST_PAGE_KEYS_MAX;
 use crate::domain::name::Slug;
@@ -120,7 +120,7 @@ struct RemovedSources {
 /// A job that has ended.
 #[derive(Debug, Serialize, JsonSchema)]
 struct EndedJob {
-    job_id: JobId,
+    job_id: String,
     status: JobStatus,
     /// RFC 3339.
     finished_at: Option<String>,
@@ -163,7 +163,7 @@ fn status(service: &PipelineStatuses, request: &mut Request) -> Result<Response,
     let page = history::page(&*service.store, &*service.kv, &pipeline, None, JOBS_MAX).map_err(from_history)?;
     let has_ended = |job: &&Job| matches!(job.status, JobStatus::Completed | JobStatus::Failed);
     let last_job = page.jobs.iter().find(has_ended).map(|job| EndedJob {
-        job_id: job.job_id.clone(),
+        job_id: job.job_id.to_string(),
         status: job.status,
         finished_at: job.finished_at.map(rfc3339),
         error_code: job.error.as_ref().map(|error| error.code.to_string()),
@@ -264,7 +264,10 @@ fn compared(
         Err(error) => return Err(error),
     };
     let Some((totals, differences)) = found else {
-        lake.files.iter().filter(|(_, tables)| tables.contains(&status.name)).for_each(|(file, _)| status.pending.add(&file.key));
+        lake.files
+            .iter()
+            .filter(|(_, tables)| tables.contains(&status.name))
+            .for_each(|(file, _)| status.pending.add(&file.key));
         return Ok((status, true));
     };
     (status.rows, status.rows_rejected) = (totals.rows, totals.rows_rejected);

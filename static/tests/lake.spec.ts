@@ -79,7 +79,7 @@ test.describe("the lake", () => {
       return transfer;
     });
     await page.dispatchEvent("#view", "dragenter", { dataTransfer: data });
-    await expect(page.getByText("Drop to upload to dropped/")).toBeVisible();
+    await expect(page.getByText("Drop to dropped/")).toBeVisible();
     await page.dispatchEvent("#view", "drop", { dataTransfer: data });
     await expect(page.getByRole("link", { name: "drop.csv" })).toBeVisible();
     expect((await api.get<{ files: { key: string }[] }>("/api/lake?prefix=dropped/")).files[0]?.key).toBe(

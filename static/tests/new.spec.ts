@@ -26,6 +26,7 @@ test.describe("a pipeline from a CSV", () => {
     await expectAccessible(page);
     await choose(page, "Bestellungen.csv", hard(60));
     await ready(page);
+    await page.getByText("Detected format").click();
     await expect(page.getByLabel("Delimiter")).toHaveValue('";"');
     // All are typed except the one amount, which is reported.
     await expect(page.getByLabel("Type of betrag")).toHaveValue('["decimal(18,2)",[]]');
@@ -36,7 +37,7 @@ test.describe("a pipeline from a CSV", () => {
     await expect(page.getByRole("region", { name: "Rejected rows" })).toContainText("zwölf");
     await page.getByLabel("Name of Kunde").fill("customer");
     await page.getByLabel("Rejected rows allowed").selectOption({ label: "up to 10% of the rows" });
-    await page.getByLabel("Pipeline", { exact: true }).fill("orders-hard");
+    await page.getByLabel("Pipeline ID").fill("orders-hard");
     await expectAccessible(page);
     await page.getByRole("button", { name: "Create pipeline" }).click();
     await expect(page).toHaveURL(/\/p\/orders-hard\/data\/bestellungen\?chart=1/, { timeout: 60_000 });
@@ -53,11 +54,11 @@ test.describe("a pipeline from a CSV", () => {
     await page.goto("/new");
     await choose(page, "taken.csv", "a,b\n1,2\n");
     await ready(page);
-    await page.getByLabel("Pipeline", { exact: true }).fill("taken-slug");
+    await page.getByLabel("Pipeline ID").fill("taken-slug");
     await page.getByLabel("Name of a", { exact: true }).fill("renamed");
     await api.post("/api/pipelines", { slug: "taken-slug", template: "blank" });
     await page.getByRole("button", { name: "Create pipeline" }).click();
-    await expect(page.getByText("A pipeline named taken-slug already exists. Choose another slug.")).toBeVisible();
+    await expect(page.getByText("A pipeline named taken-slug already exists. Choose another ID.")).toBeVisible();
     await expect(page.getByLabel("Name of a", { exact: true })).toHaveValue("renamed");
   });
 
@@ -66,6 +67,7 @@ test.describe("a pipeline from a CSV", () => {
     await page.goto("/new");
     await choose(page, "cut.csv", "a,b;c\n1,2;3\n4,5;6\n");
     await ready(page);
+    await page.getByText("Detected format").click();
     await page.getByLabel("Delimiter").selectOption('";"');
     await expect(page.getByLabel("Name of a,b")).toBeVisible();
     await page.getByRole("button", { name: "Cancel" }).click();
@@ -91,7 +93,7 @@ test.describe("a pipeline from a CSV", () => {
   test("can start from a file in the lake", async ({ page, api }) => {
     await api.upload("incoming/stock.csv", "item,count\nscrew,5\nnut,7\n");
     await page.goto("/new?key=incoming/stock.csv");
-    await page.getByLabel("Pipeline", { exact: true }).fill("stock-lake");
+    await page.getByLabel("Pipeline ID").fill("stock-lake");
     await page.getByRole("button", { name: "Create pipeline" }).click();
     await expect(page).toHaveURL(/\/p\/stock-lake\/data\/stock/, { timeout: 60_000 });
     const { tables } = await api.get<{ tables: { rows: number }[] }>("/api/p/stock-lake/tables");

@@ -47,7 +47,9 @@ describe("the state of a table", () => {
   });
   it("tells pending files apart from loading and failed ones", () => {
     const pending = { count: 3, first: ["a.csv", "b.csv", "c.csv"] };
-    expect(one({ pending }).sentence).toBe("3 files (a.csv, b.csv and 1 more) are new or changed and not in the table yet.");
+    expect(one({ pending }).sentence).toBe(
+      "3 files (a.csv, b.csv and 1 more) are new or changed and not in the table yet.",
+    );
     expect(one({ pending }, { active: true }).tone).toBe("run");
     const state = one({ pending }, { last_job: failed });
     expect(state.sentence).toContain("because the last run failed: no room");
@@ -56,7 +58,11 @@ describe("the state of a table", () => {
   });
   it("keeps all reasons, the most important first", () => {
     const states = tableStates(
-      table({ state: "changed", removed: { count: 1, rows: 2, first: ["a.csv"] }, pending: { count: 1, first: ["b.csv"] } }),
+      table({
+        state: "changed",
+        removed: { count: 1, rows: 2, first: ["a.csv"] },
+        pending: { count: 1, first: ["b.csv"] },
+      }),
       status([]),
     );
     expect(states.map(({ label }) => label)).toEqual(["config not applied", "rows of removed CSVs", "1 file to load"]);
@@ -75,7 +81,9 @@ describe("the state of a pipeline", () => {
     expect(found?.more).toEqual(["1 CSV isn't read by any table: x.csv."]);
   });
   it("says an invalid config once", () => {
-    const found = pipelineState(status([table({ state: "unknown" }), table({ name: "b" })], { config: { state: "invalid" } }));
+    const found = pipelineState(
+      status([table({ state: "unknown" }), table({ name: "b" })], { config: { state: "invalid" } }),
+    );
     expect([found?.sentence, found?.more]).toEqual(["The config has problems, so the table shows the last run.", []]);
   });
 });

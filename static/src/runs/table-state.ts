@@ -13,7 +13,8 @@ export type StateAction =
   | { kind: "config"; words: string }
   | { kind: "upload"; words: string }
   | { kind: "job"; id: string; words: string }
-  | { kind: "clean"; words: string };
+  | { kind: "clean"; words: string }
+  | { kind: "table"; key: string; words: string };
 
 export interface TableState {
   tone: StateTone;
@@ -167,6 +168,6 @@ export function notRead({ not_read }: PipelineStatus): TableState | undefined {
     tone: "warn",
     label: `${counted(not_read.count, "file")} not read`,
     sentence: `${counted(not_read.count, "CSV")} ${are} read by any table: ${named(not_read)}.`,
-    action: { kind: "config", words: "Add a table" },
+    action: { kind: "table", key: not_read.first[0] ?? "", words: "Add a table" },
   };
 }

@@ -65,13 +65,12 @@ function RunButton({ slug }: { slug: string }) {
   const [asking, setAsking] = useState(false);
   return (
     <span class="split-button">
-      <Button variant="primary" icon={<Play />} busy={busy} onClick={() => void run(false)}>
+      <Button icon={<Play />} busy={busy} onClick={() => void run(false)}>
         Run
       </Button>
       <Menu
         label="More run options"
         button="▾"
-        look="primary"
         items={[
           { label: "Run", hint: "Reads files that changed since the last run", onSelect: () => void run(false) },
           {

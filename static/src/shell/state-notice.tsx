@@ -48,6 +48,12 @@ export function StateButton({ slug, action, first }: { slug: string; action: Sta
           {action.words}
         </Link>
       );
+    case "table":
+      return (
+        <Link class="button" href={`~${routes.fromCsv({ key: `pipelines/${slug}/${action.key}` })}`}>
+          {action.words}
+        </Link>
+      );
     case "job":
       return (
         <Link class="button" href={`~${routes.job(slug, action.id)}`}>

@@ -29,8 +29,9 @@ const CHOOSE = "?";
 /** Takes files that are dropped anywhere, and asks where they go. */
 export function Uploader({ here }: { here: string | undefined }) {
   useDrops();
-  useDropTaker(here ? `to add data to ${here}` : "to add data", (found) =>
-    void take(found).then((files) => offerFiles(here, files)),
+  useDropTaker(
+    here ? `to add data to ${here}` : "to add data",
+    (found) => void take(found).then((files) => offerFiles(here, files)),
   );
   const request = uploadRequest.value;
   const words = dragged.value;

@@ -64,8 +64,7 @@ function Outcome({ slug }: { slug: string }) {
   const { tone, text, job } = outcomeOf(status, keys);
   return (
     <p class={tone === "bad" ? "uploads-outcome bad" : "uploads-outcome"} role="status">
-      {text}{" "}
-      {job !== undefined && <Link href={`~${routes.job(slug, job)}`}>How to fix this</Link>}
+      {text} {job !== undefined && <Link href={`~${routes.job(slug, job)}`}>How to fix this</Link>}
     </p>
   );
 }

@@ -23,7 +23,11 @@ export function outcomeOf(status: PipelineStatus, keys: readonly string[]): Outc
   }
   const { last_job: last, active } = status;
   if (!active && last?.status === "failed" && last.error_code !== "cancelled")
-    return { tone: "bad", text: `Not loaded into ${names}: ${last.error_message ?? "the run failed"}.`, job: last.job_id };
+    return {
+      tone: "bad",
+      text: `Not loaded into ${names}: ${last.error_message ?? "the run failed"}.`,
+      job: last.job_id,
+    };
   if (!active && !keys.some(isCsv)) return { tone: "run", text: `Waiting for the next run to load ${names}.` };
   return { tone: "run", text: `Loading into ${names}…` };
 }

@@ -25,7 +25,9 @@ describe("a file beyond the upload limit", () => {
   });
 
   it("keeps the lines before the header, and needs no header", async () => {
-    const [, second] = await texts(new File([`Report "x\n\nid,name\n${rows.join("")}`], "r.csv"), 400, { skip_rows: 2 });
+    const [, second] = await texts(new File([`Report "x\n\nid,name\n${rows.join("")}`], "r.csv"), 400, {
+      skip_rows: 2,
+    });
     expect(second?.[1]).toMatch(/^Report "x\n\nid,name\n\d+,name/);
     const [, plain] = await texts(new File(rows, "n.csv"), 400, { header: false });
     expect(plain?.[1]).toMatch(/^\d+,name/);

@@ -81,7 +81,8 @@ class RecordEnds {
     const { unit, place, quote, escape } = this;
     for (let i = (unit - ((at - place) % unit)) % unit; i < piece.length; i += unit) {
       const byte = piece[i];
-      if (unit === 2 && piece[i + (place === 0 ? 1 : -1)] !== 0 && piece[i + (place === 0 ? 1 : -1)] !== undefined) continue;
+      if (unit === 2 && piece[i + (place === 0 ? 1 : -1)] !== 0 && piece[i + (place === 0 ? 1 : -1)] !== undefined)
+        continue;
       if (this.escaped) this.escaped = false;
       else if (byte === escape && escape !== quote) this.escaped = true;
       else if (byte === quote && !raw) this.quoted = !this.quoted;
@@ -93,7 +94,7 @@ class RecordEnds {
 const codeOf = (sign: string | null): number => (sign === null ? -1 : sign.charCodeAt(0));
 
 /** The end of the header and the lines around it, which every part repeats. */
-async function headOf(file: Blob, shape: RecordShape): Promise<number> {
+export async function headOf(file: Blob, shape: RecordShape): Promise<number> {
   const start = new Uint8Array(await file.slice(0, HEAD_BYTES_MAX).arrayBuffer());
   const isWide = (start[0] === 0xff && start[1] === 0xfe) || (start[0] === 0xfe && start[1] === 0xff);
   const isMarked = isWide || (start[0] === 0xef && start[1] === 0xbb);

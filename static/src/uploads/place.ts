@@ -38,7 +38,10 @@ const wordsOf = (text: string): string[] =>
     .filter((word) => word.length > 1);
 
 /** The table that a file of this name probably belongs to: it shares most words of its name with it. */
-export function likelyTable<T extends { name: string; globs: string[] }>(tables: readonly T[], name: string): T | undefined {
+export function likelyTable<T extends { name: string; globs: string[] }>(
+  tables: readonly T[],
+  name: string,
+): T | undefined {
   const reading = tables.filter(({ globs }) => placeOf(globs, name) !== undefined);
   if (reading.length <= 1) return reading[0] ?? (tables.length === 1 ? tables[0] : undefined);
   const words = new Set(wordsOf(withoutCompression(name)));

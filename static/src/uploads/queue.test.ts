@@ -141,7 +141,7 @@ describe("the queue of uploads", () => {
     const { uploads, ended } = queue.add([large, file("a//b.csv")]);
     expect(sending).toHaveLength(0);
     expect(uploads.map(({ state }) => state)).toEqual(["refused", "refused"]);
-    expect(uploads[0]?.why).toContain("gzip");
+    expect(uploads[0]?.why).toContain("in parts");
     expect(uploads[1]?.why).toContain("empty segment");
     return ended;
   });

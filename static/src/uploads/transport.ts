@@ -8,7 +8,11 @@ import type { Sent, Transport } from "./queue";
 async function packed(file: Blob): Promise<Blob> {
   const body = await new Response(file.stream().pipeThrough(new CompressionStream("gzip"))).blob();
   if (body.size <= UPLOAD_BYTES_MAX) return body;
-  throw new ApiFailure(413, "payload_too_large", `compressed, the file has ${bytes(body.size)}; at most ${bytes(UPLOAD_BYTES_MAX)} are taken`);
+  throw new ApiFailure(
+    413,
+    "payload_too_large",
+    `compressed, the file has ${bytes(body.size)}; at most ${bytes(UPLOAD_BYTES_MAX)} are taken`,
+  );
 }
 
 /** Sends one file to the lake. */

@@ -27,6 +27,7 @@ mod schemathesis;
 mod settings;
 mod snapshot;
 mod stats;
+mod status;
 mod stored_tables;
 mod tables;
 mod ui;

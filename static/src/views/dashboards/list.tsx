@@ -3,7 +3,8 @@ import { EllipsisVertical, Plus } from "lucide-preact";
 import { useState } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
 import { dashboardsQuery, keys } from "../../api/queries";
-import type { DashboardEntry } from "../../api/types";
+import type { DashboardEntry, DashboardProblem } from "../../api/types";
+import { BrokenBadge, BrokenReason, useBroken } from "../../boards/broken";
 import { Button } from "../../components/button";
 import { Confirm } from "../../components/dialog";
 import { Menu } from "../../components/menu";
@@ -76,7 +77,14 @@ export function DeleteDashboard({
   );
 }
 
-function Row({ slug, entry, onDelete }: { slug: string; entry: DashboardEntry; onDelete: () => void }) {
+interface RowProps {
+  slug: string;
+  entry: DashboardEntry;
+  problems: DashboardProblem[];
+  onDelete: () => void;
+}
+
+function Row({ slug, entry, problems, onDelete }: RowProps) {
   const [, go] = useLocation();
   const edit = routes.editDashboard(slug, entry.name);
   return (
@@ -85,7 +93,11 @@ function Row({ slug, entry, onDelete }: { slug: string; entry: DashboardEntry; o
         <Link href={`~${entry.published ? routes.dashboard(slug, entry.name) : edit}`}>{entry.name}</Link>
       </td>
       <td>
-        <States entry={entry} />
+        <span class="row wrap">
+          <States entry={entry} />
+          <BrokenBadge problems={problems} />
+        </span>
+        <BrokenReason slug={slug} name={entry.name} problems={problems} />
       </td>
       <td>
         <Time at={entry.modified} />
@@ -107,6 +119,7 @@ function Row({ slug, entry, onDelete }: { slug: string; entry: DashboardEntry; o
 
 export function List({ slug }: { slug: string }) {
   const { data, error, isPending, refetch } = useQuery(dashboardsQuery(slug));
+  const broken = useBroken(slug);
   const [asked, setAsked] = useState<"new" | DashboardEntry>();
   const close = () => setAsked(undefined);
   useShortcuts([{ keys: "n", does: "Create dashboard", run: () => setAsked("new") }]);
@@ -140,7 +153,13 @@ export function List({ slug }: { slug: string }) {
             </thead>
             <tbody>
               {data.dashboards.map((entry) => (
-                <Row key={entry.name} slug={slug} entry={entry} onDelete={() => setAsked(entry)} />
+                <Row
+                  key={entry.name}
+                  slug={slug}
+                  entry={entry}
+                  problems={broken(entry.name)}
+                  onDelete={() => setAsked(entry)}
+                />
               ))}
             </tbody>
           </table>

@@ -1,6 +1,6 @@
 import { X } from "lucide-preact";
 import { useEffect, useState } from "preact/hooks";
-import { Link, useLocation, useParams } from "wouter-preact";
+import { useLocation, useParams } from "wouter-preact";
 import type { Job } from "../../api/types";
 import { Button, IconButton } from "../../components/button";
 import { Dialog } from "../../components/dialog";
@@ -10,6 +10,7 @@ import { Empty, Failed, Skeleton } from "../../components/states";
 import { useRun } from "../../shell/pipeline";
 import { useQueryParams } from "../../browser/query-params";
 import { routes } from "../../browser/routes";
+import { askForFiles } from "../../shell/upload-request";
 import { useShortcuts } from "../../browser/shortcuts";
 import { JobDetail } from "./detail";
 import { matches, useHistory } from "./history";
@@ -95,9 +96,7 @@ function Nothing({ slug }: { slug: string }) {
           <Button variant="primary" busy={busy} onClick={() => void run(false)}>
             Run
           </Button>
-          <Link class="button" href={`~${routes.lake(`pipelines/${slug}/`)}`}>
-            Upload CSVs
-          </Link>
+          <Button onClick={() => askForFiles(slug)}>Upload CSVs</Button>
         </>
       }
     >

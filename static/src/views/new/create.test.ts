@@ -29,9 +29,9 @@ const uploaded = (key: string): Batch =>
   ({ files: 1, replace: true, left: 0, ended: Promise.resolve(), uploads: [{ key, state: "done" }] }) as never;
 
 function plan(name: string): Plan {
-  const file = new File(["a\n1\n"], name);
-  const key = `pipelines/taxi/taxi/${name}`;
-  return { slug: "taxi", source: { kind: "files", files: [file] }, files: [{ key, file }], config: {} };
+  const body = new File(["a\n1\n"], name);
+  const parts = [{ key: `pipelines/taxi/taxi/${name}`, name, body, pack: false }];
+  return { slug: "taxi", title: "Taxi", existing: false, mappings: [], parts };
 }
 
 afterEach(() => vi.restoreAllMocks());
@@ -41,7 +41,7 @@ describe("a pipeline that is being made", () => {
     const maker = new PipelineCreation();
     const asked = serve((what) => what === "PUT /api/p/taxi/config" && maker.stop());
     const files = plan("may.tsv");
-    const add = vi.spyOn(uploads, "add").mockReturnValue(uploaded(files.files[0]?.key ?? ""));
+    const add = vi.spyOn(uploads, "add").mockReturnValue(uploaded(files.parts[0]?.key ?? ""));
     expect(await maker.make(files)).toBe(false);
     expect(add).toHaveBeenCalledTimes(1);
     expect(asked).toContain("POST /api/p/taxi/jobs");

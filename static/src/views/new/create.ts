@@ -11,8 +11,10 @@ import type { Job, PipelineDetail } from "../../api/types";
 import { count, counted } from "../../format/number";
 import { uploads } from "../../uploads";
 import { nameOf, pipelineOf } from "../../uploads/keys";
+import { sendParts, type PlacedPart } from "../../uploads/send";
 import { isCsv, variantsOf } from "../../uploads/source-names";
 import type { Batch } from "../../uploads/queue";
+import { configOf } from "./draft";
 import type { Source } from "./staging";
 
 export type Step = "create" | "config" | "upload" | "run" | "done";
@@ -28,10 +30,15 @@ export interface Making {
 
 export interface Plan {
   slug: string;
-  source: Source;
-  /** Files with their keys. */
-  files: { key: string; file: File }[];
-  config: object;
+  title: string;
+  /** The pipeline exists: tables are added to its config. */
+  existing: boolean;
+  /** A file of the lake that is copied to the new pipeline. */
+  lakeKey?: string;
+  /** Mappings of the new tables. */
+  mappings: Record<string, unknown>[];
+  /** Files to upload. */
+  parts: PlacedPart[];
 }
 
 const ASK_MS = 1_000;
@@ -46,10 +53,12 @@ export class PipelineCreation {
   private batch: Batch | undefined;
   private asked = false;
   private stopped = false;
+  /** Tables that an earlier attempt added. */
+  private tables: ReadonlySet<string> = new Set();
 
   /** Whether the slug is fixed. */
   get begun(): boolean {
-    return this.created;
+    return this.created || this.saved;
   }
 
   /** Does the remaining steps; true if the run has completed and the view is still open. */
@@ -99,33 +108,36 @@ export class PipelineCreation {
     };
   }
 
-  private async create({ slug, source }: Plan): Promise<void> {
-    if (this.created) return;
+  private async create({ slug, existing, lakeKey }: Plan): Promise<void> {
+    if (this.created || existing) return;
     const body =
-      source.kind === "lake"
-        ? ({ slug, template: "from-csv", key: source.key } as const)
-        : ({ slug, template: "blank" } as const);
+      lakeKey === undefined
+        ? ({ slug, template: "blank" } as const)
+        : ({ slug, template: "from-csv", key: lakeKey } as const);
     await ask(api.POST("/api/pipelines", { body }));
     this.created = true;
     void client.invalidateQueries({ queryKey: keys.pipelines });
   }
 
-  private async save({ slug, config }: Plan): Promise<void> {
+  private async save({ slug, title, existing, mappings }: Plan): Promise<void> {
     if (this.saved) return;
     const path = `/api/p/${encodeURIComponent(slug)}/config`;
     const there = await sendRaw(path);
     const etag = there.headers.get("ETag");
+    const config = existing ? merged(await there.json(), mappings, this.tables) : configOf(title, mappings);
     await sendRaw(`${path}?strict=1`, {
       method: "PUT",
       body: JSON.stringify(config, null, 2),
       headers: { "Content-Type": "application/json", ...(etag ? { "If-Match": etag } : {}) },
     });
+    this.tables = new Set(mappings.map(({ table }) => String(table)));
     this.saved = true;
+    void client.invalidateQueries({ queryKey: keys.pipeline(slug) });
   }
 
-  private async upload({ files }: Plan): Promise<void> {
-    if (files.length === 0) return;
-    if (!this.batch) this.batch = uploads.add(files, true);
+  private async upload({ parts }: Plan): Promise<void> {
+    if (parts.length === 0) return;
+    if (!this.batch) this.batch = sendParts(parts, true);
     else uploads.retry(this.batch);
     this.tell({ step: "upload", batch: this.batch });
     await this.batch.ended;
@@ -142,13 +154,13 @@ export class PipelineCreation {
     throw new ApiFailure(
       0,
       "upload",
-      `${count(lost.length)} of ${counted(files.length, "file")} failed to upload: ${nameOf(lost[0]?.key ?? "")}: ${why}`,
+      `${count(lost.length)} of ${counted(parts.length, "file")} failed to upload: ${nameOf(lost[0]?.key ?? "")}: ${why}`,
     );
   }
 
   /** Waits for the automatic run; enqueues one only if none comes. */
-  private async run({ slug, files, source }: Plan): Promise<void> {
-    const startsItself = source.kind === "lake" ? isCsv(source.key) : files.some(({ key }) => isCsv(key));
+  private async run({ slug, parts, lakeKey }: Plan): Promise<void> {
+    const startsItself = lakeKey === undefined ? parts.some(({ key }) => isCsv(key)) : isCsv(lakeKey);
     if (!startsItself || this.asked) await this.ask(slug);
     for (let idle = 0; ; await waited(ASK_MS)) {
       const [due, job] = await look(slug);
@@ -198,16 +210,15 @@ function ended(job: Job): void {
   throw new ApiFailure(422, code, detail ? `${message} (${detail})` : message);
 }
 
-/** Keys of the files, in a folder named after the table, without duplicates. */
-export function keysOf(slug: string, table: string, files: File[]): { key: string; file: File }[] {
-  const taken = new Set<string>();
-  return files.map((file) => {
-    const [, stem = file.name, ending = ""] = /^(.*?)((?:\.[a-z0-9]{1,4}){0,2})$/i.exec(file.name) ?? [];
-    let name = file.name;
-    for (let twin = 2; taken.has(name); twin += 1) name = `${stem}-${twin}${ending}`;
-    taken.add(name);
-    return { key: `pipelines/${slug}/${table}/${name}`.normalize("NFC"), file };
-  });
+/** The config with the mappings added; `own`: tables of an earlier attempt, which they replace. */
+function merged(
+  stored: unknown,
+  mappings: Record<string, unknown>[],
+  own: ReadonlySet<string>,
+): Record<string, unknown> {
+  const config = (typeof stored === "object" && stored !== null ? stored : { version: 1 }) as Record<string, unknown>;
+  const before = Array.isArray(config.mappings) ? (config.mappings as { table?: unknown }[]) : [];
+  return { ...config, mappings: [...before.filter(({ table }) => !own.has(String(table))), ...mappings] };
 }
 
 /** Globs that match these files and later ones beside them. */

@@ -29,8 +29,6 @@ export interface Partitioning {
 }
 
 export interface Draft {
-  slug: string;
-  title: string;
   table: string;
   dialect: Dialect;
   columns: DraftColumn[];
@@ -90,14 +88,13 @@ export const cutsAnew = (item: string): boolean => COLUMN_SETTINGS.includes(item
 /** Ratios of rejected rows to choose from. */
 export const REJECT_SHARES = [0, 0.01, 0.1, 1];
 
-export function draftOf(inferred: Inferred, slug: string): Draft {
+export function draftOf(inferred: Inferred): Draft {
   const { sample } = inferred;
+  const dialect = isDialect(inferred.csv) ? inferred.csv : {};
   const refused = sample.rows_read > 0 ? (sample.rows_refused + sample.rows_misfit) / sample.rows_read : 0;
   return {
-    slug,
-    title: "",
     table: inferred.table,
-    dialect: isDialect(inferred.csv) ? inferred.csv : {},
+    dialect,
     columns: inferred.columns.map((proposal, id) => ({
       id,
       name: proposal.name,
@@ -105,7 +102,7 @@ export function draftOf(inferred: Inferred, slug: string): Draft {
       type: proposal.type,
       formats: proposal.formats ?? [],
       timezone: proposal.timezone ?? undefined,
-      nullable: proposal.nullable,
+      nullable: proposal.nullable || hasNulls(proposal.evidence, dialect),
       included: true,
       evidence: proposal.evidence,
     })),
@@ -113,6 +110,19 @@ export function draftOf(inferred: Inferred, slug: string): Draft {
     sorted: false,
     rejectsMax: refused === 0 ? 0 : (REJECT_SHARES.find((share) => share >= refused * 2) ?? 1),
   };
+}
+
+/** Whether the column has cells that the dialect reads as null. */
+const hasNulls = (evidence: ColumnProposal["evidence"] | undefined, dialect: Dialect): boolean =>
+  (evidence?.tokens ?? []).some(({ token }) => (itemOf(dialect, "null_values") as string[]).includes(token));
+
+/** Columns after a change of the null values: those that have them are nullable. */
+export function withNulls(columns: DraftColumn[], dialect: Dialect): DraftColumn[] {
+  return columns.map((column) =>
+    !column.nullable && (column.evidence === undefined || hasNulls(column.evidence, dialect))
+      ? { ...column, nullable: true }
+      : column,
+  );
 }
 
 const isDialect = (value: unknown): value is Dialect =>
@@ -174,12 +184,12 @@ function columnOf({ name, from, type, formats, timezone, nullable }: DraftColumn
   };
 }
 
-/** The complete config. `files`: globs relative to the pipeline's folder. */
-export function configOf(draft: Draft, inferred: Inferred, files: string[]): Record<string, unknown> {
+/** The mapping of the table. `files`: globs relative to the pipeline's folder. */
+export function mappingOf(draft: Draft, inferred: Inferred, files: string[]): Record<string, unknown> {
   const { dialect, columns, rejectsMax } = draft;
   const partition = renamed(partitionings(inferred)[draft.partition]?.value, inferred, columns);
   const sort = renamed(sortSuggestion(inferred), inferred, columns);
-  const mapping = {
+  return {
     table: draft.table,
     files,
     ...(Object.keys(dialect).length > 0 ? { csv: dialect } : {}),
@@ -188,8 +198,14 @@ export function configOf(draft: Draft, inferred: Inferred, files: string[]): Rec
     ...(partition === undefined ? {} : { partition_by: [partition] }),
     ...(draft.sorted && sort !== undefined ? { sort_by: [sort] } : {}),
   };
-  return { version: 1, title: draft.title.trim() || draft.slug, mappings: [mapping] };
 }
+
+/** A complete config. */
+export const configOf = (title: string, mappings: Record<string, unknown>[]): Record<string, unknown> => ({
+  version: 1,
+  title,
+  mappings,
+});
 
 export const sortSuggestion = (inferred: Inferred): unknown =>
   inferred.suggestions.find(({ kind }) => kind === "sort_by")?.value;
@@ -198,11 +214,12 @@ export const sortSuggestion = (inferred: Inferred): unknown =>
 export const slugOf = (name: string, taken: ReadonlySet<string>): string => freeSlug(slugFrom(name) || "data", taken);
 
 export function slugProblem(slug: string, taken: ReadonlySet<string>): string | undefined {
-  const taking = taken.has(slug) ? `A pipeline named ${slug} already exists. Choose another slug.` : undefined;
+  const taking = taken.has(slug) ? `A pipeline named ${slug} already exists. Choose another ID.` : undefined;
   return slugFault(slug) ?? taking;
 }
 
-export function tableProblem(table: string): string | undefined {
+export function tableProblem(table: string, taken: ReadonlySet<string> = new Set()): string | undefined {
+  if (taken.has(table)) return `There is already a table ${table}. Choose another name.`;
   if (TABLE_NAME.test(table)) return undefined;
   return "Use at most 63 lower-case letters, digits and `_`, starting with a letter.";
 }

@@ -1,103 +1,121 @@
-import { keepPreviousData, useQuery } from "@tanstack/preact-query";
+import { useQuery } from "@tanstack/preact-query";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
-import { pipelinesQuery } from "../../api/queries";
-import type { Previewed } from "../../api/types";
+import { pipelinesQuery, statusQuery } from "../../api/queries";
 import { Button } from "../../components/button";
+import { SelectField, TextField } from "../../components/field";
 import { Section } from "../../components/page";
-import { Failed, Note } from "../../components/states";
+import { Failed, Note, Skeleton } from "../../components/states";
+import { Bar } from "../../components/status";
 import { toast } from "../../components/toasts";
 import { bytes, counted } from "../../format/number";
 import { routes } from "../../browser/routes";
 import { useUnsaved } from "../../browser/unsaved";
 import { uploads } from "../../uploads";
 import { pipelineOf } from "../../uploads/keys";
+import { shapeOf } from "../../uploads/parts";
+import { placed, type PlacedPart } from "../../uploads/send";
 import { stemOf } from "../../uploads/source-names";
 import { UPLOAD_BYTES_MAX } from "../../api/rules";
-import { ColumnsStep } from "./columns";
-import { filesOf, keysOf, PipelineCreation, type Plan } from "./create";
-import {
-  changed,
-  columnProblems,
-  configOf,
-  cutsAnew,
-  draftOf,
-  slugOf,
-  slugProblem,
-  tableProblem,
-  type Draft,
-  type DraftColumn,
-} from "./draft";
-import { FormatStep } from "./format";
+import { filesOf, PipelineCreation } from "./create";
 import { CreationStep, troubleOf } from "./creation";
-import { NamingStep } from "./naming";
-import { PreviewStep } from "./preview";
-import type { Proposal } from "./proposal";
-import { ownOf, previewOf, recut, stagedGlob } from "./recut";
+import { slugOf, slugProblem } from "./draft";
+import { commonStem, type Group } from "./groups";
+import { useProposal, type Proposal } from "./proposal";
 import type { Source } from "./staging";
+import { TableForm, type TableDraft } from "./table-form";
 
-type Ready = Extract<Proposal, { phase: "ready" }>;
-const PREVIEW_ROWS = 50;
-/** Delay before a preview, in milliseconds. */
-const PAUSE_MS = 300;
+/** Value of the select for a pipeline that doesn't exist yet. */
+const NEW = "";
 
 interface Props {
-  source: Source;
-  proposal: Ready;
+  groups: Group[];
+  /** The file in the lake, instead of groups. */
+  lakeKey: string | undefined;
+  /** The pipeline that gets the tables; undefined: a new one. */
+  target: string | undefined;
   onOther: () => void;
 }
 
-/** Wizard steps: detected format, columns, preview, names, and the create button. */
-export function FromProposal({ source, proposal, onOther }: Props) {
-  const { inferred, staged, otherShape } = proposal;
+const sourceOf = (group: Group | undefined, lakeKey: string | undefined): Source =>
+  group ? { kind: "files", files: group.files } : { kind: "lake", key: lakeKey ?? "" };
+
+/** One table a group of files, and one button that creates all of them. */
+export function Wizard({ groups, lakeKey, target, onOther }: Props) {
   const [, go] = useLocation();
   const { data: listed } = useQuery(pipelinesQuery());
-  const own = source.kind === "lake" ? pipelineOf(source.key) : undefined;
-  // A folder without a config isn't a pipeline yet.
   const known = listed?.pipelines ?? [];
-  const taken = new Set(known.filter(({ config }) => config !== "missing").map(({ slug }) => slug));
-  const [draft, setDraft] = useState<Draft>(() => {
-    const name = own && !taken.has(own) ? own : slugOf(stemOf(nameOfSource(source)), taken);
-    return draftOf(inferred, name);
-  });
+  // A folder without a config isn't a pipeline yet.
+  const pipelines = known.filter(({ config }) => config !== "missing");
+  const own = lakeKey === undefined ? undefined : pipelineOf(lakeKey);
+  const ownExists = own !== undefined && pipelines.some(({ slug }) => slug === own);
+  const taken = new Set(pipelines.map(({ slug }) => slug));
+  const all = groups.length > 0 ? groups : [undefined];
+  const stem = groups[0]
+    ? commonStem(groups[0].files)
+    : stemOf((lakeKey ?? "data").slice((lakeKey ?? "").lastIndexOf("/") + 1));
+
+  const [into, setInto] = useState<string>();
+  const existing = into ?? target ?? (ownExists ? own : undefined) ?? NEW;
+  const [typed, setTyped] = useState<string>();
+  const [title, setTitle] = useState("");
+  const slug = existing || (typed ?? (own && !taken.has(own) ? own : slugOf(stem, taken)));
+  const status = useQuery({ ...statusQuery(existing), enabled: existing !== NEW });
+  const there = new Set((existing === NEW ? [] : (status.data?.tables ?? [])).map(({ name }) => name));
+
+  const [drafts, setDrafts] = useState<ReadonlyMap<number, TableDraft>>(new Map());
+  const [shown, setShown] = useState(0);
   const maker = useMemo(() => new PipelineCreation(), []);
   const making = maker.state.value;
-  const [cutting, setCutting] = useState(false);
-  // Columns of the last split, and the user's changes to any column.
-  const cuts = useRef({ round: 0, cut: draft.columns, own: [] as DraftColumn[] });
-  const [refusedSlug, setRefusedSlug] = useState<string>();
-  useEffect(() => () => maker.stop(), [maker]);
-  useUnsaved("the new pipeline", making?.step !== "done" && !maker.begun);
-
-  const files = source.kind === "files" ? source.files.filter((file) => !otherShape.includes(file)) : [];
-  const used: Source = source.kind === "files" ? { kind: "files", files } : source;
-  const preview = usePreview(draft, proposal);
   const locked = making !== undefined;
-  const slugError = maker.begun
+  const [preparing, setPreparing] = useState(false);
+  const [refusedSlug, setRefusedSlug] = useState<string>();
+  const [touched, setTouched] = useState(false);
+  useEffect(() => () => maker.stop(), [maker]);
+  useUnsaved("the new table", (touched || locked) && making?.step !== "done" && !maker.begun);
+
+  const slugError =
+    existing !== NEW || maker.begun ? undefined : slugProblem(slug, refusedSlug === slug ? new Set([slug]) : taken);
+  const names = [...drafts.values()].map(({ draft }) => draft.table);
+  const twice = names.find((name, at) => names.indexOf(name) !== at);
+  const waiting = drafts.size < all.length || (existing !== NEW && !status.data);
+  const blocked = waiting
     ? undefined
-    : refusedSlug === draft.slug
-      ? slugProblem(draft.slug, new Set([draft.slug]))
-      : slugProblem(draft.slug, taken);
-  const problems = serviceProblems(preview.data, draft);
-  const ready =
-    !slugError &&
-    !tableProblem(draft.table) &&
-    columnProblems(draft.columns).size === 0 &&
-    draft.columns.some(({ included }) => included);
-  const put = (change: Partial<Draft>) => setDraft((now) => ({ ...now, ...change }));
+    : (twice && `Two tables are named ${twice}.`) ||
+      (slugError && "Choose another ID.") ||
+      [...drafts.values()]
+        .map(({ blocked: why, draft }) => why && (all.length > 1 ? `${draft.table}: ${why}` : why))
+        .find(Boolean);
 
   const make = async () => {
-    const { slug, table } = draft;
-    const plan: Plan = {
+    const mappings: Record<string, unknown>[] = [];
+    const parts: PlacedPart[] = [];
+    setPreparing(true);
+    try {
+      // Large files are cut first, so that nothing is created for a file that can't be.
+      for (const [at, { draft, mapping }] of drafts) {
+        const source = sourceOf(groups[at], lakeKey);
+        const globs = filesOf(source, slug, draft.table);
+        mappings.push(mapping(globs));
+        if (source.kind === "files") parts.push(...(await placed(slug, globs, source.files, shapeOf(draft.dialect))));
+      }
+    } catch (error) {
+      return toast.failed("Couldn't prepare the files", error);
+    } finally {
+      setPreparing(false);
+    }
+    const plan = {
       slug,
-      source: used,
-      files: keysOf(slug, table, files),
-      config: configOf(draft, inferred, filesOf(used, slug, table)),
+      title: title.trim() || slug,
+      existing: existing !== NEW,
+      ...(lakeKey !== undefined && groups.length === 0 ? { lakeKey } : {}),
+      mappings,
+      parts,
     };
     if (await maker.make(plan)) {
       // The view already showed the uploads.
-      if (uploads.state.value.files === plan.files.length) uploads.clear();
-      return go(routes.data(slug, table, { chart: 1 }));
+      if (uploads.state.value.files === parts.length) uploads.clear();
+      return go(routes.data(slug, drafts.get(0)?.draft.table, { chart: 1 }));
     }
     const failure = maker.state.value?.failure;
     if (failure && maker.unwatched) return toast.failed(`${slug}: ${troubleOf(failure.step)}`, failure.error);
@@ -111,83 +129,86 @@ export function FromProposal({ source, proposal, onOther }: Props) {
   useEffect(() => {
     if (!focusSlug.current || locked) return;
     focusSlug.current = false;
-    document.querySelector<HTMLInputElement>(".new-naming input")?.focus();
+    document.querySelector<HTMLInputElement>(".new-target input")?.focus();
   });
 
-  const change = (item: string, value: unknown) => {
-    const dialect = changed(draft.dialect, item, value);
-    put({ dialect });
-    if (!cutsAnew(item)) return;
-    const { cut, own } = cuts.current;
-    const round = (cuts.current.round += 1);
-    // Ignores outdated responses.
-    const isLast = () => cuts.current.round === round;
-    cuts.current.own = ownOf(draft.columns, cut, own);
-    setCutting(true);
-    recut(staged, dialect, cuts.current.own, draftOf(inferred, "").columns)
-      .then(
-        (columns) => {
-          if (!isLast()) return;
-          cuts.current.cut = columns;
-          put({ columns });
-        },
-        (error: unknown) => {
-          if (isLast()) toast.failed("Couldn't apply the setting", error);
-        },
-      )
-      .finally(() => {
-        if (isLast()) setCutting(false);
-      });
-  };
-
   return (
-    <>
-      <SourceLine source={source} left={otherShape} locked={locked} onOther={onOther} />
-      <Section title="1. Detected format">
-        <FormatStep inferred={inferred} dialect={draft.dialect} locked={locked} busy={cutting} onChange={change} />
-      </Section>
-      <Section title={`2. ${counted(draft.columns.length, "column")}`}>
-        <ColumnsStep
-          columns={draft.columns}
-          problems={problems.byColumn}
-          locked={locked}
-          onChange={(columns) => put({ columns })}
-        />
-        {problems.other.map((text) => (
-          <Note key={text} tone="bad">
-            {text}
+    <div class="new-wizard" onInput={() => setTouched(true)}>
+      <SourceLine groups={groups} lakeKey={lakeKey} locked={locked} onOther={onOther} />
+      {all.length > 1 && (
+        <>
+          <Note>
+            The files have {counted(all.length, "different header")}, so they become {counted(all.length, "table")}.
           </Note>
-        ))}
-        <div class="row">
-          <h3>First rows</h3>
-          <span class="dim" role="status">
-            {(preview.isPlaceholderData || cutting) && "reloading"}
-          </span>
-        </div>
-        {preview.error ? (
-          <Failed title="No preview" error={preview.error} onRetry={() => void preview.refetch()} />
-        ) : (
-          <PreviewStep
-            previewed={preview.data}
-            stale={preview.isPlaceholderData || cutting}
-            dialect={draft.dialect}
-            columns={draft.columns}
+          <nav class="tabs new-tabs" aria-label="New tables">
+            {all.map((group, at) => (
+              <button
+                key={at}
+                type="button"
+                aria-current={at === shown ? "page" : undefined}
+                onClick={() => setShown(at)}
+              >
+                {drafts.get(at)?.draft.table ?? group?.files[0]?.name}{" "}
+                <span class="dim">{counted(group?.files.length ?? 1, "file")}</span>
+              </button>
+            ))}
+          </nav>
+        </>
+      )}
+      {all.map((group, at) => (
+        <div key={group?.id ?? "lake"} class="new-table" hidden={at !== shown}>
+          <ProposedTable
+            group={group}
+            lakeKey={lakeKey}
+            taken={there}
+            locked={locked}
+            onOther={onOther}
+            onDraft={(table) => setDrafts((before) => new Map([...before, [at, table]]))}
           />
-        )}
-      </Section>
-      <Section title="3. Pipeline and table">
-        <NamingStep
-          draft={draft}
-          inferred={inferred}
-          slugError={slugError}
-          locked={locked}
-          slugFixed={maker.begun}
-          onChange={put}
-        />
-        {making ? (
+        </div>
+      ))}
+      <Section title="Pipeline">
+        <div class="new-naming new-target">
+          {pipelines.length > 0 && (
+            <SelectField
+              label="Add to"
+              value={existing}
+              disabled={locked || maker.begun || ownExists}
+              onChange={(event) => setInto(event.currentTarget.value)}
+            >
+              <option value={NEW}>New pipeline</option>
+              {pipelines.map((one) => (
+                <option key={one.slug} value={one.slug}>
+                  {one.title || one.slug}
+                </option>
+              ))}
+            </SelectField>
+          )}
+          {existing === NEW && (
+            <>
+              <TextField
+                label="Pipeline ID"
+                value={slug}
+                error={slugError}
+                hint="Used in URLs and by other tools."
+                disabled={locked || maker.begun}
+                onInput={(event) => setTyped(event.currentTarget.value.trim())}
+              />
+              <TextField
+                label="Title"
+                value={title}
+                placeholder={slug}
+                maxLength={200}
+                disabled={locked}
+                onInput={(event) => setTitle(event.currentTarget.value)}
+              />
+            </>
+          )}
+        </div>
+        {making && (
           <CreationStep
             making={making}
-            slug={draft.slug}
+            slug={slug}
             onRetry={() => {
               if (making.failure?.step === "run") maker.rerun();
               void make();
@@ -197,43 +218,124 @@ export function FromProposal({ source, proposal, onOther }: Props) {
               maker.rerun();
             }}
           />
-        ) : (
-          <div class="row wrap">
-            <Button variant="primary" disabled={!ready} onClick={() => void make()}>
-              Create pipeline
-            </Button>
-            <Button onClick={onOther}>Cancel</Button>
-          </div>
         )}
       </Section>
-    </>
+      {!making && (
+        <div class="new-foot">
+          <span class="grow" role="status">
+            {blocked}
+          </span>
+          <Button onClick={onOther}>Cancel</Button>
+          <Button
+            variant="primary"
+            busy={preparing}
+            disabled={waiting || blocked !== undefined}
+            onClick={() => void make()}
+          >
+            {existing === NEW ? "Create pipeline" : all.length > 1 ? "Create tables" : "Create table"}
+          </Button>
+        </div>
+      )}
+    </div>
   );
 }
 
-const nameOfSource = (source: Source): string =>
-  source.kind === "files" ? (source.files[0]?.name ?? "data") : source.key.slice(source.key.lastIndexOf("/") + 1);
-
-function SourceLine({
-  source,
-  left,
-  locked,
-  onOther,
-}: {
-  source: Source;
-  left: File[];
+interface ProposedProps {
+  group: Group | undefined;
+  lakeKey: string | undefined;
+  taken: ReadonlySet<string>;
   locked: boolean;
   onOther: () => void;
-}) {
-  const files = source.kind === "files" ? source.files : [];
+  onDraft: (table: TableDraft) => void;
+}
+
+function ProposedTable({ group, lakeKey, taken, locked, onOther, onDraft }: ProposedProps) {
+  const source = useMemo(() => sourceOf(group, lakeKey), [group, lakeKey]);
+  const [state, again] = useProposal(source);
+  const proposal = state.value;
+  const name = source.kind === "files" ? (source.files[0]?.name ?? "") : source.key;
+  if (!proposal || proposal.phase === "staging" || proposal.phase === "inferring")
+    return <Looking name={name} proposal={proposal} />;
+  if (proposal.phase === "failed")
+    return (
+      <Failed
+        title={`${name} couldn't be read`}
+        error={proposal.error}
+        onRetry={again}
+        actions={<Button onClick={onOther}>Choose another file</Button>}
+      />
+    );
+  const several = source.kind === "files" && source.files.length > 1;
+  return (
+    <TableForm
+      key={proposal.staged.key}
+      source={source}
+      proposal={proposal}
+      name={several ? tableOf(commonStem(source.files)) : undefined}
+      taken={taken}
+      locked={locked}
+      onDraft={onDraft}
+    />
+  );
+}
+
+/** A table name from the common part of file names; undefined if it gives none. */
+function tableOf(stem: string): string | undefined {
+  const name = stem
+    .normalize("NFKD")
+    .replace(/\p{M}/gu, "")
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, "_")
+    .replace(/^[^a-z]+|_+$/g, "")
+    .slice(0, 63);
+  return name === "" ? undefined : name;
+}
+
+function Looking({ name, proposal }: { name: string; proposal: Proposal | undefined }) {
+  const sending = proposal?.phase === "staging" && proposal.total > 0;
+  return (
+    <div class="stack" role="status">
+      <p>
+        {sending ? (
+          <>
+            Uploading a sample of <code>{name}</code>:{" "}
+            <span class="num">
+              {bytes(proposal.sent)} of {bytes(proposal.total)}
+            </span>
+          </>
+        ) : (
+          <>
+            Analyzing <code>{name}</code>
+          </>
+        )}
+      </p>
+      {sending && <Bar done={proposal.sent} total={proposal.total} label="Sent" />}
+      <Skeleton lines={12} />
+    </div>
+  );
+}
+
+interface LineProps {
+  groups: Group[];
+  lakeKey: string | undefined;
+  locked: boolean;
+  onOther: () => void;
+}
+
+function SourceLine({ groups, lakeKey, locked, onOther }: LineProps) {
+  const files = groups.flatMap((group) => group.files);
   const large = files.filter(({ size }) => size > UPLOAD_BYTES_MAX);
+  const [first] = files;
   return (
     <div class="stack">
       <div class="row wrap">
         <span class="grow">
-          {source.kind === "lake" || files.length === 1 ? (
-            <code>{source.kind === "lake" ? source.key : files[0]?.name}</code>
+          {first === undefined ? (
+            <code>{lakeKey}</code>
+          ) : files.length === 1 ? (
+            <code>{first.name}</code>
           ) : (
-            `${nameOfSource(source)} and ${counted(files.length - 1, "more file")}`
+            `${first.name} and ${counted(files.length - 1, "more file")}`
           )}
           {files.length > 0 && (
             <span class="secondary"> · {bytes(files.reduce((sum, { size }) => sum + size, 0))}</span>
@@ -241,62 +343,12 @@ function SourceLine({
         </span>
         {!locked && <Button onClick={onOther}>Choose other files</Button>}
       </div>
-      {left.length > 0 && (
-        <Note tone="warn">
-          {counted(left.length, "file", "files")} skipped: the header differs from {nameOfSource(source)}:{" "}
-          {left
-            .slice(0, 5)
-            .map(({ name }) => name)
-            .join(", ")}
-          {left.length > 5 && ", …"}.
-        </Note>
-      )}
       {large.length > 0 && (
-        <Note tone="warn">
-          {large.map(({ name }) => name).join(", ")}: larger than {bytes(UPLOAD_BYTES_MAX)}. Compress with gzip or zstd
-          and drop the compressed file, or copy the file to the lake's bucket and select it there.
+        <Note>
+          {large.map(({ name }) => name).join(", ")}: more than {bytes(UPLOAD_BYTES_MAX)}, so it is uploaded in
+          compressed parts. The preview shows a sample.
         </Note>
       )}
     </div>
   );
-}
-
-/** Preview of the sample; the previous one is shown while loading. */
-function usePreview(draft: Draft, { staged, inferred }: Ready) {
-  const { dialect, columns } = draft;
-  const table = tableProblem(draft.table) ? "sample" : draft.table;
-  const text = JSON.stringify(
-    configOf({ ...draft, table, slug: "sample", title: "", dialect, columns, partition: -1, sorted: false }, inferred, [
-      stagedGlob(staged),
-    ]),
-  );
-  const [settled, setSettled] = useState(text);
-  useEffect(() => {
-    const timer = setTimeout(() => setSettled(text), PAUSE_MS);
-    return () => clearTimeout(timer);
-  }, [text]);
-  return useQuery({
-    queryKey: ["preview", staged.key, settled],
-    queryFn: ({ signal }) => previewOf(staged, JSON.parse(settled), PREVIEW_ROWS, signal),
-    placeholderData: keepPreviousData,
-    staleTime: Infinity,
-    refetchOnWindowFocus: false,
-  });
-}
-
-/** The config's problems; those of columns by column. */
-function serviceProblems(
-  previewed: Previewed | undefined,
-  { columns }: Draft,
-): { byColumn: Map<number, string>; other: string[] } {
-  const byColumn = new Map<number, string>();
-  const other: string[] = [];
-  const taken = columns.filter(({ included }) => included);
-  for (const { path, message } of previewed?.problems ?? []) {
-    const at = /^\/mappings\/0\/columns\/(\d+)/.exec(path)?.[1];
-    const column = at === undefined ? undefined : taken[Number(at)];
-    if (column) byColumn.set(column.id, message);
-    else other.push(message);
-  }
-  return { byColumn, other };
 }

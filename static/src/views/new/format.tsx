@@ -60,6 +60,25 @@ export function words(value: unknown): string {
     .join("; ");
 }
 
+const SIGNS: Record<string, string> = { ",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe", " ": "space" };
+
+/** The format in one line: `semicolon-separated, windows-1252, with header, decimal comma`. */
+export function formatLine({ sample }: Inferred, dialect: Dialect): string {
+  const delimiter = String(itemOf(dialect, "delimiter"));
+  const skipped = Number(itemOf(dialect, "skip_rows"));
+  const parts = [
+    `${SIGNS[delimiter] ?? `“${delimiter}”`}-separated`,
+    String(itemOf(dialect, "encoding")).toUpperCase(),
+    itemOf(dialect, "header") === true ? "with header" : "without header",
+    ...(skipped > 0 ? [`${counted(skipped, "line")} before the header`] : []),
+    ...(itemOf(dialect, "decimal") === "," ? ["decimal comma"] : []),
+    sample.whole
+      ? `all ${counted(sample.rows_read, "row")} checked`
+      : `the first ${counted(sample.rows_read, "row")} checked`,
+  ];
+  return parts.join(", ");
+}
+
 interface Props {
   inferred: Inferred;
   dialect: Dialect;

@@ -1,91 +1,62 @@
-import { useSignal } from "@preact/signals";
-import { useEffect, useMemo } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { useSearch } from "wouter-preact";
-import { Button } from "../../components/button";
 import { Page } from "../../components/page";
-import { Failed, Skeleton } from "../../components/states";
-import { Bar } from "../../components/status";
-import { bytes } from "../../format/number";
+import { Note, Skeleton } from "../../components/states";
 import { droppedFiles } from "../../uploads/dropped";
-import { FromProposal } from "./form";
-import { useProposal, type Proposal } from "./proposal";
+import { sizeProblem } from "../../uploads/parts";
+import { Wizard } from "./form";
+import { groupsOf, type Group } from "./groups";
 import { SourceStep } from "./source";
-import type { Source } from "./staging";
 import "./new.css";
 
-/** Wizard for a new pipeline from a CSV. */
+/** Wizard for new tables from CSVs: of a new pipeline, or of one that exists. */
 export default function FromCsvView() {
-  const key = new URLSearchParams(useSearch()).get("key");
-  const files = useSignal<File[]>([]);
+  const query = new URLSearchParams(useSearch());
+  const key = query.get("key") ?? undefined;
+  const target = query.get("pipeline") ?? undefined;
+  const [chosen, setChosen] = useState<{ round: number; files: File[] }>({ round: 0, files: [] });
+  const [groups, setGroups] = useState<Group[]>();
+  const choose = (files: File[]) => setChosen(({ round }) => ({ round: round + 1, files }));
+  const dropped = droppedFiles.value;
   useEffect(() => {
-    if (droppedFiles.value.length === 0) return;
-    files.value = droppedFiles.value;
+    if (dropped.length === 0) return;
+    choose(dropped);
     droppedFiles.value = [];
-  }, [files]);
-  const chosen = files.value;
-  const source = useMemo<Source | undefined>(() => {
-    if (chosen.length > 0) return { kind: "files", files: chosen };
-    return key ? { kind: "lake", key } : undefined;
-  }, [chosen, key]);
-  const [proposal, again] = useProposal(source);
+  }, [dropped]);
+  useEffect(() => {
+    let ended = false;
+    setGroups(undefined);
+    if (chosen.files.length > 0)
+      void groupsOf(chosen.files).then((found) => {
+        if (!ended) setGroups(found);
+      });
+    return () => {
+      ended = true;
+    };
+  }, [chosen]);
   const start = () => {
-    files.value = [];
+    choose([]);
     if (key) history.replaceState(null, "", location.pathname);
   };
+  const refused = chosen.files.map(({ name, size }) => sizeProblem(name, size)).find((one) => one !== undefined);
+  const heading = target ? "New table from CSV" : "New pipeline from CSV";
+  const starting = (chosen.files.length === 0 && key === undefined) || refused !== undefined;
   return (
-    <Page title="New pipeline from CSV" heading="New pipeline from CSV">
-      {source === undefined ? (
-        <SourceStep onFiles={(taken) => (files.value = taken)} />
+    <Page title={heading} heading={heading}>
+      {refused !== undefined && <Note tone="bad">{refused}.</Note>}
+      {starting ? (
+        <SourceStep onFiles={choose} />
+      ) : chosen.files.length > 0 && !groups ? (
+        <Skeleton lines={12} />
       ) : (
-        <Proposed source={source} proposal={proposal.value} onAgain={again} onOther={start} />
+        <Wizard
+          key={chosen.round}
+          groups={chosen.files.length > 0 ? (groups ?? []) : []}
+          lakeKey={chosen.files.length > 0 ? undefined : key}
+          target={target}
+          onOther={start}
+        />
       )}
     </Page>
-  );
-}
-
-interface ProposedProps {
-  source: Source;
-  proposal: Proposal | undefined;
-  onAgain: () => void;
-  onOther: () => void;
-}
-
-function Proposed({ source, proposal, onAgain, onOther }: ProposedProps) {
-  const name = source.kind === "files" ? (source.files[0]?.name ?? "") : source.key;
-  if (!proposal || proposal.phase === "staging" || proposal.phase === "inferring")
-    return <Looking name={name} proposal={proposal} />;
-  if (proposal.phase === "failed")
-    return (
-      <Failed
-        title={`${name} couldn't be read`}
-        error={proposal.error}
-        onRetry={onAgain}
-        actions={<Button onClick={onOther}>Choose another file</Button>}
-      />
-    );
-  return <FromProposal key={proposal.staged.key} source={source} proposal={proposal} onOther={onOther} />;
-}
-
-function Looking({ name, proposal }: { name: string; proposal: Proposal | undefined }) {
-  const sending = proposal?.phase === "staging" && proposal.total > 0;
-  return (
-    <div class="stack" role="status">
-      <p>
-        {sending ? (
-          <>
-            Uploading a sample of <code>{name}</code>:{" "}
-            <span class="num">
-              {bytes(proposal.sent)} of {bytes(proposal.total)}
-            </span>
-          </>
-        ) : (
-          <>
-            Analyzing <code>{name}</code>
-          </>
-        )}
-      </p>
-      {sending && <Bar done={proposal.sent} total={proposal.total} label="Sent" />}
-      <Skeleton lines={12} />
-    </div>
   );
 }

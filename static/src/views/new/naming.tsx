@@ -14,15 +14,14 @@ const SHARES: Record<number, string> = {
 interface Props {
   draft: Draft;
   inferred: Inferred;
-  slugError: string | undefined;
+  /** Names of tables that exist. */
+  taken: ReadonlySet<string>;
   locked: boolean;
-  /** The pipeline exists already. */
-  slugFixed: boolean;
   onChange: (change: Partial<Draft>) => void;
 }
 
-/** Names of pipeline and table, and partitioning. */
-export function NamingStep({ draft, inferred, slugError, locked, slugFixed, onChange }: Props) {
+/** Name of the table, partitioning, and rejected rows. */
+export function TableNaming({ draft, inferred, taken, locked, onChange }: Props) {
   const suggested = partitionings(inferred);
   const chosen = suggested[draft.partition];
   const sort = sortSuggestion(inferred);
@@ -31,25 +30,9 @@ export function NamingStep({ draft, inferred, slugError, locked, slugFixed, onCh
   return (
     <div class="new-naming">
       <TextField
-        label="Pipeline"
-        value={draft.slug}
-        error={slugError}
-        hint="Used in URLs and by other tools."
-        disabled={locked || slugFixed}
-        onInput={(event) => onChange({ slug: event.currentTarget.value.trim() })}
-      />
-      <TextField
-        label="Title"
-        value={draft.title}
-        placeholder={draft.slug}
-        maxLength={200}
-        disabled={locked}
-        onInput={(event) => onChange({ title: event.currentTarget.value })}
-      />
-      <TextField
         label="Table"
         value={draft.table}
-        error={tableProblem(draft.table)}
+        error={tableProblem(draft.table, taken)}
         hint="The name used in SQL."
         disabled={locked}
         onInput={(event) => onChange({ table: event.currentTarget.value.trim() })}

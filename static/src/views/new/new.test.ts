@@ -1,7 +1,17 @@
 import { describe, expect, it } from "vitest";
 import type { Inferred, Previewed } from "../../api/types";
-import { filesOf, globsOf, keysOf } from "./create";
-import { changed, columnProblems, configOf, draftOf, partitionings, slugOf, slugProblem } from "./draft";
+import { filesOf, globsOf } from "./create";
+import {
+  changed,
+  columnProblems,
+  configOf,
+  draftOf,
+  mappingOf,
+  partitionings,
+  slugOf,
+  slugProblem,
+  withNulls,
+} from "./draft";
 import { merged } from "./preview";
 import { guess, ownOf, snake } from "./recut";
 import { cut, sampleOfStream } from "./sample";
@@ -46,7 +56,7 @@ const inferred = (more: Partial<Inferred> = {}): Inferred => ({
 
 describe("a draft", () => {
   it("makes the config that was proposed", () => {
-    const config = configOf(draftOf(inferred(), "shop"), inferred(), ["sales/*.csv"]);
+    const config = configOf("shop", [mappingOf(draftOf(inferred()), inferred(), ["sales/*.csv"])]);
     expect(config).toEqual({
       version: 1,
       title: "shop",
@@ -66,11 +76,10 @@ describe("a draft", () => {
   });
 
   it("follows a column that is renamed into the partitioning, and drops the one of a column that is left out", () => {
-    const draft = draftOf(inferred(), "shop");
+    const draft = draftOf(inferred());
     const [day, total] = draft.columns;
     if (!day || !total) throw new Error("two columns");
-    const mapping = (columns: typeof draft.columns) =>
-      (configOf({ ...draft, columns, sorted: true }, inferred(), []).mappings as Record<string, unknown>[])[0];
+    const mapping = (columns: typeof draft.columns) => mappingOf({ ...draft, columns, sorted: true }, inferred(), []);
     expect(mapping([{ ...day, name: "sold" }, total])).toMatchObject({
       partition_by: [{ column: "sold" }],
       sort_by: ["sold"],
@@ -82,10 +91,27 @@ describe("a draft", () => {
 
   it("lets a run set aside rows where the sample has some that are refused", () => {
     const sample = { ...inferred().sample, rows_refused: 3 };
-    expect(draftOf(inferred({ sample }), "x").rejectsMax).toBe(0.1);
+    expect(draftOf(inferred({ sample })).rejectsMax).toBe(0.1);
     const misfits = { ...inferred().sample, rows_misfit: 3 };
-    expect(draftOf(inferred({ sample: misfits }), "x").rejectsMax).toBe(0.1);
-    expect(draftOf(inferred(), "x").rejectsMax).toBe(0);
+    expect(draftOf(inferred({ sample: misfits })).rejectsMax).toBe(0.1);
+    expect(draftOf(inferred()).rejectsMax).toBe(0);
+  });
+
+  it("makes columns nullable whose null values are ticked", () => {
+    const given = inferred();
+    const [day, total] = given.columns;
+    if (!day || !total) throw new Error("two columns");
+    const columns = [
+      { ...day, nullable: false },
+      { ...total, nullable: false, evidence: { ...total.evidence, tokens: [{ token: "N/A", count: 4, null: false }] } },
+    ];
+    const draft = draftOf({ ...given, columns });
+    expect(draft.columns.map(({ nullable }) => nullable)).toEqual([false, false]);
+    const ticked = changed(draft.dialect, "null_values", ["", "N/A"]);
+    expect(withNulls(draft.columns, ticked).map(({ nullable }) => nullable)).toEqual([false, true]);
+    // Those that the proposal ticks, too.
+    const proposed = draftOf({ ...given, columns, csv: { null_values: ["", "N/A"] } });
+    expect(proposed.columns.map(({ nullable }) => nullable)).toEqual([false, true]);
   });
 
   it("writes down of a dialect only what is not a default", () => {
@@ -101,7 +127,7 @@ describe("a draft", () => {
   });
 
   it("finds names that are missing, doubled or taken", () => {
-    const columns = draftOf(inferred(), "x").columns.map((one) => ({ ...one, name: "Same" }));
+    const columns = draftOf(inferred()).columns.map((one) => ({ ...one, name: "Same" }));
     expect([...columnProblems(columns).keys()]).toEqual([1]);
     expect(columnProblems(columns.map((one) => ({ ...one, included: one.id === 0 }))).size).toBe(0);
     expect(slugOf("Umsätze 2024", new Set(["umsatze-2024"]))).toBe("umsatze-2024-2");
@@ -112,15 +138,6 @@ describe("a draft", () => {
 });
 
 describe("files of a new pipeline", () => {
-  it("lie in a folder of the table's name, no two the same", () => {
-    const files = [new File([""], "a.csv.gz"), new File([""], "a.csv.gz"), new File([""], "b.csv")];
-    expect(keysOf("shop", "sales", files).map(({ key }) => key)).toEqual([
-      "pipelines/shop/sales/a.csv.gz",
-      "pipelines/shop/sales/a-2.csv.gz",
-      "pipelines/shop/sales/b.csv",
-    ]);
-  });
-
   it("are taken in by globs of their endings", () => {
     expect(globsOf("t", ["a.csv", "b.2024.csv", "c.csv.gz"])).toEqual(["t/*.csv", "t/*.csv.gz", "t/*.csv.zst"]);
     expect(globsOf("t", ["d.TXT"])).toEqual(["t/*.TXT", "t/*.TXT.gz", "t/*.TXT.zst"]);
@@ -184,7 +201,7 @@ describe("the preview", () => {
       header: ["Day", "total"],
       whole: true,
     } as unknown as Previewed;
-    const { columns } = draftOf(inferred(), "x");
+    const { columns } = draftOf(inferred());
     const { rows, refused } = merged(previewed, { delimiter: ";" }, columns);
     expect(rows).toEqual([
       ["a", 1],
@@ -196,7 +213,7 @@ describe("the preview", () => {
 });
 
 describe("columns that are cut anew", () => {
-  const { columns } = draftOf(inferred(), "sales");
+  const { columns } = draftOf(inferred());
   const changedFirst = columns.map((one, at) => (at === 0 ? { ...one, name: "when" } : one));
 
   it("keep what the person made of them, and only that", () => {

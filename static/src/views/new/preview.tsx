@@ -83,13 +83,8 @@ export function PreviewStep({ previewed, stale, dialect, columns }: Props) {
           label="Preview of the first rows"
           columns={shown}
           rows={rowsInMemory(rows)}
-          rowsShown={ROWS_SHOWN}
-          mark={(row, column) => {
-            const reject = refused.get(row);
-            if (!reject) return undefined;
-            const here = reject.column === null || reject.column === shown[column]?.name;
-            return { tone: here ? "bad" : "warn", title: `Line ${reject.line} would be rejected: ${reject.message}` };
-          }}
+          rowsShown={Math.min(ROWS_SHOWN, rows.length)}
+          mark={markOf(refused, oddRows(rows), shown)}
         />
       </div>
       {counts && counts.rows_rejected > 0 ? (
@@ -98,6 +93,55 @@ export function PreviewStep({ previewed, stale, dialect, columns }: Props) {
         <p class="secondary">All {previewed.whole ? "" : "checked "}rows can be read.</p>
       )}
     </div>
+  );
+}
+
+/** Rows most of whose cells are empty, unlike the others: often a total or a note. */
+export function oddRows(rows: Row[]): ReadonlySet<number> {
+  const empty = rows.map((row) => row.filter((cell) => cell === null || cell === "").length / Math.max(1, row.length));
+  const usual = [...empty].sort((a, b) => a - b)[Math.floor(empty.length / 2)] ?? 0;
+  return new Set(empty.flatMap((part, at) => (part >= 0.5 && part > usual + 0.25 ? [at] : [])));
+}
+
+function markOf(refused: Map<number, Reject>, odd: ReadonlySet<number>, shown: GridColumn[]) {
+  return (row: number, column: number): { tone: "bad" | "warn"; title: string } | undefined => {
+    const reject = refused.get(row);
+    if (!reject)
+      return odd.has(row)
+        ? { tone: "warn", title: "Most cells are empty. Is this a total or a footer line?" }
+        : undefined;
+    const here = reject.column === null || reject.column === shown[column]?.name;
+    return { tone: here ? "bad" : "warn", title: `Line ${reject.line} would be rejected: ${reject.message}` };
+  };
+}
+
+const LAST_ROWS = 5;
+
+/** The last rows of the file, where totals and notes are. */
+export function LastRows({
+  previewed,
+  dialect,
+  columns,
+}: Omit<Props, "stale" | "previewed"> & { previewed: Previewed }) {
+  if (!previewed.columns) return null;
+  const taken = columns.filter(({ included }) => included);
+  const { rows, refused } = merged({ ...previewed, whole: true }, dialect, taken);
+  const shown: GridColumn[] = previewed.columns.map(({ name, type }) => ({ name, type }));
+  const from = Math.max(0, rows.length - LAST_ROWS);
+  const mark = markOf(refused, oddRows(rows), shown);
+  return (
+    <>
+      <h3>Last rows</h3>
+      <div class="new-grid">
+        <Grid
+          label="Preview of the last rows"
+          columns={shown}
+          rows={rowsInMemory(rows.slice(from))}
+          rowsShown={Math.min(LAST_ROWS, rows.length)}
+          mark={(row, column) => mark(row + from, column)}
+        />
+      </div>
+    </>
   );
 }
 

@@ -4,14 +4,13 @@ import { signal, useSignal, type Signal } from "@preact/signals";
 import { api, ask } from "../../api/client";
 import { asFailure, type ApiFailure } from "../../api/failure";
 import type { Inferred } from "../../api/types";
-import { firstLine } from "./sample";
 import { keepAlive, release, stage, sweep, type Source, type Staged } from "./staging";
 
 export type Proposal =
   | { phase: "staging"; sent: number; total: number }
   | { phase: "inferring" }
   | { phase: "failed"; error: ApiFailure }
-  | { phase: "ready"; staged: Staged; inferred: Inferred; otherShape: File[] };
+  | { phase: "ready"; staged: Staged; inferred: Inferred };
 
 /** Proposal for a source; staged samples are deleted with the view or the source. */
 export function useProposal(source: Source | undefined): [Signal<Proposal | undefined>, () => void] {
@@ -55,8 +54,7 @@ class Work {
       this.tell({ phase: "inferring" });
       const params = { path: { pipeline: staged.slug }, query: { key: staged.key } };
       const inferred = await ask(api.POST("/api/p/{pipeline}/infer", { params }));
-      const otherShape = this.source.kind === "files" ? await unlikeFirst(this.source.files) : [];
-      this.tell({ phase: "ready", staged, inferred, otherShape });
+      this.tell({ phase: "ready", staged, inferred });
     } catch (error) {
       this.tell({ phase: "failed", error: asFailure(error) });
     }
@@ -71,18 +69,4 @@ class Work {
   private tell(state: Proposal): void {
     if (!this.ended) this.state.value = state;
   }
-}
-
-/** Files whose header differs from the first one's. */
-async function unlikeFirst(files: File[]): Promise<File[]> {
-  const [first, ...others] = files;
-  if (!first || others.length === 0) return [];
-  const line = await firstLine(first);
-  if (line === undefined) return [];
-  const unlike: File[] = [];
-  for (const file of others) {
-    const theirs = await firstLine(file);
-    if (theirs !== undefined && theirs !== line) unlike.push(file);
-  }
-  return unlike;
 }

@@ -10,7 +10,8 @@ import { ApiFailure } from "../../api/failure";
 import { persisted } from "../../browser/persisted";
 import { uploadOnce } from "../../uploads/once";
 import { nameOf, pipelineOf } from "../../uploads/keys";
-import { stemOf } from "../../uploads/source-names";
+import { headOf, shapeOf } from "../../uploads/parts";
+import { compressionOf, stemOf } from "../../uploads/source-names";
 import { sampleOf, sampleOfStream, type Sample } from "./sample";
 
 /** Heartbeat interval of an open page; silent pages are gone. */
@@ -87,6 +88,25 @@ async function put(sample: Sample, name: string, onSent: (sent: number, total: n
   left.value = [...left.value, { key, seen: Date.now() }];
   await uploadOnce(key, sample.body, (sent) => onSent(sent, sample.body.size));
   return { slug, key, whole: sample.whole, ours: true };
+}
+
+/** Bytes of the end of a file that are shown. */
+const TAIL_BYTES = 32 << 10;
+
+/** Uploads the last rows of a file below its header, beside its sample; undefined if they can't be cut out here. */
+export async function stageTail(file: File, staged: Staged, csv: unknown): Promise<Staged | undefined> {
+  if (!staged.ours || compressionOf(file.name) !== undefined || file.size <= TAIL_BYTES) return undefined;
+  const head = await headOf(file, shapeOf(csv));
+  const from = Math.max(head, file.size - TAIL_BYTES - (file.size % 2));
+  const tail = new Uint8Array(await file.slice(from).arrayBuffer());
+  const [a, b] = new Uint8Array(await file.slice(0, 2).arrayBuffer());
+  const isLittle = a === 0xff && b === 0xfe;
+  const end = tail.indexOf(0x0a);
+  const start = from === head ? 0 : end < 0 ? tail.length : end + (isLittle ? 2 : 1);
+  const key = staged.key.replace(/\.txt$/, ".tail.txt");
+  left.value = [...left.value, { key, seen: Date.now() }];
+  await uploadOnce(key, new Blob([file.slice(0, head), tail.slice(start)]), () => undefined);
+  return { ...staged, key, whole: false };
 }
 
 /** Deletes a sample. A failure is left to the next sweep. */

@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/preact-query";
 import { LayoutDashboard } from "lucide-preact";
 import { Link } from "wouter-preact";
 import { dashboardsQuery } from "../../api/queries";
+import { BrokenBadge, BrokenReason, useBroken } from "../../boards/broken";
 import { Section } from "../../components/page";
 import { Skeleton } from "../../components/states";
 import { Badge } from "../../components/status";
@@ -11,6 +12,7 @@ import { routes } from "../../browser/routes";
 /** Links to dashboards; unpublished ones open in the editor. */
 export function Dashboards({ slug, ran }: { slug: string; ran: boolean }) {
   const { data, isPending } = useQuery(dashboardsQuery(slug));
+  const broken = useBroken(slug);
   if (isPending && ran)
     return (
       <Section title="Dashboards">
@@ -33,10 +35,12 @@ export function Dashboards({ slug, ran }: { slug: string; ran: boolean }) {
               <LayoutDashboard aria-hidden="true" />
               <span class="grow cut">{name}</span>
               {!published && <Badge>draft</Badge>}
+              <BrokenBadge problems={broken(name)} />
               <span class="secondary overview-when">
                 <Time at={modified} />
               </span>
             </Link>
+            <BrokenReason slug={slug} name={name} problems={broken(name)} />
           </li>
         ))}
       </ul>

@@ -39,6 +39,8 @@ function placeOf(slug: string, step: Step): string {
       return routes.config(slug);
     case "from-csv":
       return routes.fromCsv({ pipeline: slug });
+    case "table":
+      return routes.fromCsv({ key: `pipelines/${slug}/${step.key}` });
     case "jobs":
       return routes.jobs(slug);
     case "job":

@@ -7,6 +7,7 @@ import { changedAnything, stageText, waitingText } from "../../runs/text";
 export type Step =
   | { kind: "run" | "config" | "from-csv" | "upload" | "jobs"; words: string }
   | { kind: "job"; id: string; words: string }
+  | { kind: "table"; key: string; words: string }
   | { kind: "dashboard"; name: string; words: string }
   | { kind: "rejected"; table: string; words: string };
 
@@ -164,6 +165,8 @@ function stepOf(action: StateAction | undefined): Step[] {
       return [];
     case "job":
       return [{ kind: "job", id: action.id, words: action.words }];
+    case "table":
+      return [{ kind: "table", key: action.key, words: action.words }];
     case "run":
     case "config":
     case "upload":

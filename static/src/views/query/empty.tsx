@@ -1,8 +1,10 @@
 import { useQuery } from "@tanstack/preact-query";
 import { Link } from "wouter-preact";
 import { isActive, jobsQuery } from "../../api/queries";
+import { Button } from "../../components/button";
 import { Empty } from "../../components/states";
 import { routes } from "../../browser/routes";
+import { askForFiles } from "../../shell/upload-request";
 
 /** Empty state by what was done so far. */
 export function NoTables({ slug }: { slug: string }) {
@@ -28,9 +30,9 @@ export function NoTables({ slug }: { slug: string }) {
       title="No tables yet"
       actions={
         <>
-          <Link class="button primary" href={`~${routes.lake(`pipelines/${slug}/`)}`}>
+          <Button variant="primary" onClick={() => askForFiles(slug)}>
             Upload CSVs
-          </Link>
+          </Button>
           <Link class="button" href={`~${routes.config(slug)}`}>
             Open config
           </Link>

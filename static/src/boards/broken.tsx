@@ -1,0 +1,39 @@
+import { useQuery } from "@tanstack/preact-query";
+import { Link } from "wouter-preact";
+import { checkedDashboardsQuery } from "../api/queries";
+import type { DashboardProblem } from "../api/types";
+import { routes } from "../browser/routes";
+import { MessageText } from "../components/message-text";
+import { Badge } from "../components/status";
+import { counted } from "../format/number";
+import { repairOf } from "./repair";
+
+/** Problems of a dashboard with the present tables; none until they are known. */
+export function useBroken(slug: string): (name: string) => DashboardProblem[] {
+  const { data } = useQuery(checkedDashboardsQuery(slug));
+  return (name) => data?.dashboards.find((one) => one.name === name)?.problems ?? [];
+}
+
+export function BrokenBadge({ problems }: { problems: DashboardProblem[] }) {
+  if (problems.length === 0) return null;
+  return (
+    <Badge tone="bad" title={problems.map(({ message }) => message).join("\n")}>
+      broken
+    </Badge>
+  );
+}
+
+/** Why a dashboard can't be shown as it is, and what would repair it. */
+export function BrokenReason({ slug, name, problems }: { slug: string; name: string; problems: DashboardProblem[] }) {
+  const [first] = problems;
+  if (!first) return null;
+  const repair = repairOf(first.message);
+  return (
+    <p class="secondary">
+      <MessageText text={first.message} />
+      {problems.length > 1 && ` and ${counted(problems.length - 1, "more problem")}`}.{" "}
+      {repair !== undefined && <MessageText text={`${repair} `} />}
+      <Link href={`~${routes.editDashboard(slug, name)}`}>Fix dashboard</Link>
+    </p>
+  );
+}

@@ -1,0 +1,29 @@
+import { describe, expect, it } from "vitest";
+import { commonStem, groupsOf, shapeKey } from "./groups";
+
+const file = (name: string, text: string) => new File([text], name);
+
+describe("several files", () => {
+  it("with two headers become two groups", async () => {
+    const groups = await groupsOf([
+      file("orders-1.csv", "id,total\n1,2\n"),
+      file("customers.csv", "id,name\n1,A\n"),
+      file("orders-2.csv", '"ID", Total\n3,4\n'),
+    ]);
+    expect(groups.map(({ files }) => files.map(({ name }) => name))).toEqual([
+      ["orders-1.csv", "orders-2.csv"],
+      ["customers.csv"],
+    ]);
+  });
+  it("without headers go together if they have as many cells", () => {
+    expect(shapeKey("1,a,2024-01-01")).toBe(shapeKey("2,b,2024-02-01"));
+    expect(shapeKey("1,a")).not.toBe(shapeKey("1,a,b"));
+  });
+  it("give a table the name that they have in common", () => {
+    const named = (...names: string[]) => commonStem(names.map((name) => ({ name })));
+    expect(named("sales_q1.csv", "sales_q2.csv")).toBe("sales");
+    expect(named("orders-2024-01.csv", "orders-2024-02.csv.gz")).toBe("orders");
+    expect(named("a.csv", "b.csv")).toBe("a");
+    expect(named("people-1.csv")).toBe("people-1");
+  });
+});

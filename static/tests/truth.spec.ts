@@ -1,0 +1,92 @@
+import { expect, expectAccessible, test, type Page } from "./support/test";
+
+const SLOW = { timeout: 60_000 };
+const config = (column = "n") => ({
+  version: 1,
+  mappings: [{ table: "nums", files: ["nums/*.csv"], columns: [{ name: column, from: "n", type: "int64" }] }],
+});
+
+/** The places that tell about the tables of a pipeline. */
+async function everywhere(page: Page, slug: string, text: RegExp, label: string): Promise<void> {
+  await page.goto(`/p/${slug}`);
+  await expect(page.locator(".overview-sentence")).toContainText(text);
+  await expect(page.locator(".pipeline-head")).toContainText(label);
+  for (const place of [`/p/${slug}/data/nums`, `/p/${slug}/data/nums?tab=schema`, `/p/${slug}/query`]) {
+    await page.goto(place);
+    await expect(page.locator(".state-notice")).toContainText(text);
+    await expect(page.getByText(label, { exact: true }).first()).toBeVisible();
+  }
+  await page.goto("/");
+  await expect(page.locator(`[data-slug="${slug}"]`)).toContainText(label);
+}
+
+test("a config that isn't applied yet is told everywhere, with the run that applies it", async ({ page, api }) => {
+  await api.pipeline("truth-config", config(), { "nums/a.csv": "n\n1\n2\n" });
+  await api.put("/api/p/truth-config/config", config("renamed"));
+  await everywhere(page, "truth-config", /Config changed, not applied yet/, "config not applied");
+  await page.goto("/p/truth-config/data/nums?tab=schema");
+  // The schema is that of the stored rows.
+  await expect(page.getByRole("cell", { name: "n", exact: true })).toBeVisible();
+  await expectAccessible(page);
+  await page.getByRole("button", { name: "Run now" }).click();
+  await expect(page.locator(".state-notice")).toBeHidden(SLOW);
+  await expect(page.getByRole("cell", { name: "renamed", exact: true })).toBeVisible();
+});
+
+test("rows whose CSV was deleted are counted everywhere, and a run removes them", async ({ page, api }) => {
+  await api.pipeline("truth-gone", config(), { "nums/a.csv": "n\n1\n2\n", "nums/b.csv": "n\n3\n4\n5\n" });
+  // A table that runs by itself would be right too soon.
+  await api.put("/api/p/truth-gone/config", { ...config(), auto_run: false });
+  await api.delete("/api/lake?key=pipelines/truth-gone/nums/b.csv");
+  await everywhere(page, "truth-gone", /3 rows are of a CSV that is gone \(b\.csv\)/, "rows of removed CSVs");
+  await page.goto("/p/truth-gone");
+  await page.getByRole("button", { name: "Run now" }).click();
+  await expect(page.locator(".overview-sentence")).toContainText("up to date with 1 file", SLOW);
+});
+
+test("a file that a failed run left out is told in the table, in the lake and by the upload", async ({ page, api }) => {
+  await api.pipeline("truth-failed", config(), { "nums/a.csv": "n\n1\n" });
+  await page.goto("/p/truth-failed/data/nums");
+  const choosing = page.waitForEvent("filechooser");
+  await page.getByRole("button", { name: "Upload", exact: true }).click();
+  await (await choosing).setFiles({ name: "bad.csv", mimeType: "text/csv", buffer: Buffer.from("n\nx\ny\n") });
+  const dialog = page.getByRole("dialog", { name: "Add bad.csv" });
+  await expect(dialog.getByLabel("Table")).toHaveValue("nums");
+  await expect(dialog.getByText("pipelines/truth-failed/nums/")).toBeVisible();
+  await dialog.getByRole("button", { name: "Upload" }).click();
+  await expect(page.getByRole("region", { name: "Uploads" })).toContainText("Not loaded into nums", SLOW);
+  await expect(page.locator(".state-notice")).toContainText("because the last run failed", SLOW);
+  await page.goto("/lake?prefix=pipelines/truth-failed/nums/");
+  await expect(page.getByText("not loaded", { exact: true })).toBeVisible();
+  await expect(page.getByRole("link", { name: "run failed" })).toBeVisible();
+});
+
+test("a CSV that no table reads is told, and becomes a table of the pipeline", async ({ page, api }) => {
+  await api.pipeline("truth-unread", config(), { "nums/a.csv": "n\n1\n", "other.csv": "x,y\n1,2\n3,4\n" });
+  await page.goto("/p/truth-unread");
+  await expect(page.locator(".overview-sentence")).toContainText("1 CSV isn't read by any table: other.csv.");
+  await page.getByRole("link", { name: "Add a table" }).click();
+  await page.getByRole("button", { name: "Create table" }).click(SLOW);
+  await expect(page).toHaveURL(/\/p\/truth-unread\/data\/other/, SLOW);
+  await expect(page.locator(".data-facts")).toContainText("2 rows", SLOW);
+});
+
+test("a dashboard that no longer fits its tables is marked, with the reason and a repair", async ({ page, api }) => {
+  await api.pipeline("truth-board", config("amount"), { "nums/a.csv": "n\n1\n" });
+  const board = `version: 2
+title: Sums
+queries:
+  total: { sql: SELECT sum(amount) AS total FROM nums }
+panels:
+  - { id: total, type: kpi, title: Total, query: total, value: total }
+`;
+  await api.put("/api/p/truth-board/dashboards/sums", board, "application/yaml");
+  await api.put("/api/p/truth-board/config", config("amount_eur"));
+  await api.run("truth-board");
+  for (const place of ["/p/truth-board", "/p/truth-board/dashboards"]) {
+    await page.goto(place);
+    await expect(page.getByText("broken", { exact: true })).toBeVisible(SLOW);
+    await expect(page.getByText(/Replace amount by amount_eur/)).toBeVisible();
+    await expect(page.getByRole("link", { name: "Fix dashboard" })).toHaveAttribute("href", /sums\/edit$/);
+  }
+});

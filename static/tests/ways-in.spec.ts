@@ -1,0 +1,157 @@
+import { expect, expectAccessible, test, type Page } from "./support/test";
+
+const SLOW = { timeout: 60_000 };
+const config = {
+  version: 1,
+  mappings: [
+    {
+      table: "orders",
+      files: ["orders/*.csv", "orders/*.csv.gz"],
+      columns: [
+        { name: "id", type: "int64" },
+        { name: "note", type: "string" },
+      ],
+    },
+  ],
+};
+const csv = (from: number, to: number) =>
+  `id,note\n${Array.from({ length: to - from }, (_, at) => `${from + at},n`).join("\n")}\n`;
+
+/** Drops files in the middle of the view. */
+async function drop(page: Page, files: Record<string, string>): Promise<void> {
+  const data = await page.evaluateHandle((given) => {
+    const transfer = new DataTransfer();
+    for (const [name, text] of Object.entries(given)) transfer.items.add(new File([text], name));
+    return transfer;
+  }, files);
+  await page.dispatchEvent("#view", "dragenter", { dataTransfer: data });
+  await expect(page.locator(".drop-over")).toBeVisible();
+  await page.dispatchEvent("#view", "drop", { dataTransfer: data });
+  await expect(page.locator(".drop-over")).toBeHidden();
+}
+
+const rowsOf = async (page: Page, slug: string, table: string) => {
+  const answer = await page.request.post(`/api/p/${slug}/query`, { data: { sql: `SELECT count(*) FROM ${table}` } });
+  return ((await answer.json()) as { rows?: number[][] }).rows?.[0]?.[0];
+};
+
+test("a CSV dropped on any view of a pipeline goes to where its table reads it", async ({ page, api }) => {
+  await api.pipeline("in-drop", config, { "orders/a.csv": csv(0, 3) });
+  let at = 10;
+  for (const view of ["", "/data/orders", "/query", "/dashboards", "/jobs", "/config"]) {
+    await page.goto(`/p/in-drop${view}`);
+    await expect(page.getByRole("button", { name: "Upload", exact: true })).toBeVisible();
+    await drop(page, { [`orders-${at}.csv`]: csv(at, at + 2) });
+    const dialog = page.getByRole("dialog", { name: `Add orders-${at}.csv` });
+    await expect(dialog.getByText("pipelines/in-drop/orders/")).toBeVisible();
+    if (at === 10) await expectAccessible(page);
+    await dialog.getByRole("button", { name: "Upload" }).click();
+    await expect(page.getByRole("region", { name: "Uploads" })).toContainText(/1 of 1 file/);
+    at += 10;
+  }
+  const { files } = await api.get<{ files: unknown[] }>("/api/lake?prefix=pipelines/in-drop/orders/");
+  expect(files).toHaveLength(7);
+  await expect.poll(() => rowsOf(page, "in-drop", "orders"), SLOW).toBe(15);
+});
+
+test("a CSV dropped at home asks for pipeline and table", async ({ page, api }) => {
+  await api.pipeline("in-home", config, { "orders/a.csv": csv(0, 3) });
+  await page.goto("/");
+  await expect(page.locator('[data-slug="in-home"]')).toBeVisible();
+  await drop(page, { "more.csv": csv(3, 5) });
+  const dialog = page.getByRole("dialog", { name: "Add more.csv" });
+  await dialog.getByLabel("Pipeline").selectOption("in-home");
+  await expect(dialog.getByLabel("Table")).toHaveValue("orders");
+  await dialog.getByRole("button", { name: "Upload" }).click();
+  await expect.poll(() => rowsOf(page, "in-home", "orders"), SLOW).toBe(5);
+});
+
+test("a second table comes from a CSV dropped on the pipeline", async ({ page, api }) => {
+  await api.pipeline("in-second", config, { "orders/a.csv": csv(0, 3) });
+  await page.goto("/p/in-second");
+  await drop(page, { "customers.csv": "name,city\nAnn,Rome\nBob,Oslo\n" });
+  const dialog = page.getByRole("dialog", { name: "Add customers.csv" });
+  await dialog.getByLabel("Table").selectOption({ label: "New table" });
+  await dialog.getByRole("button", { name: "Preview" }).click();
+  await expect(page.getByRole("heading", { name: "New table from CSV" })).toBeVisible();
+  await page.getByRole("button", { name: "Create table" }).click(SLOW);
+  await expect(page).toHaveURL(/\/p\/in-second\/data\/customers/, SLOW);
+  expect([await rowsOf(page, "in-second", "customers"), await rowsOf(page, "in-second", "orders")]).toEqual([2, 3]);
+});
+
+test("files of two shapes become two tables of one pipeline", async ({ page }) => {
+  await page.goto("/new");
+  await drop(page, {
+    "sales_q1.csv": csv(0, 4),
+    "sales_q2.csv": csv(4, 8),
+    "people.csv": "name,age\nAnn,30\nBob,40\n",
+  });
+  await expect(page.getByText("The files have 2 different headers, so they become 2 tables.")).toBeVisible();
+  await page.getByLabel("Pipeline ID").fill("in-shapes");
+  await page.getByRole("button", { name: "Create pipeline" }).click(SLOW);
+  await expect(page).toHaveURL(/\/p\/in-shapes\/data\/sales/, SLOW);
+  expect([await rowsOf(page, "in-shapes", "sales"), await rowsOf(page, "in-shapes", "people")]).toEqual([8, 2]);
+});
+
+test("null values that are ticked make their columns nullable, and nothing is created before it can run", async ({
+  page,
+  api,
+}) => {
+  const rows = Array.from({ length: 60 }, (_, at) => `${at},${at % 3 === 0 ? "x?" : at}`);
+  await page.goto("/new");
+  await page.getByLabel("CSV files").setInputFiles({
+    name: "odd.csv",
+    mimeType: "text/csv",
+    buffer: Buffer.from(`id,amount\n${rows.join("\n")}\n`),
+  });
+  const create = page.getByRole("button", { name: "Create pipeline" });
+  await expect(create).toBeEnabled(SLOW);
+  await page.getByLabel("Type of amount").selectOption({ label: "int64" });
+  await expect(page.locator(".new-foot")).toContainText("20 rows of 60 would be rejected, more than allowed");
+  await expect(create).toBeDisabled();
+  expect(await api.get<string[]>("/api/pipelines")).not.toContain("odd");
+  await page.getByLabel("Rejected rows allowed").selectOption({ label: "any number" });
+  await expect(create).toBeEnabled(SLOW);
+});
+
+test("a spreadsheet says what to do, and a zip of CSVs is opened", async ({ page }) => {
+  const { zipSync, strToU8 } = await import("fflate");
+  await page.goto("/new");
+  await page.getByLabel("CSV files").setInputFiles({ name: "Q1.xlsx", mimeType: "", buffer: Buffer.from("PK") });
+  await expect(page.getByText(/Q1\.xlsx is a spreadsheet.*save each sheet as “CSV UTF-8”/)).toBeVisible();
+  const zip = zipSync({
+    "data/may.csv": strToU8(csv(0, 5)),
+    "__MACOSX/._may.csv": strToU8("x"),
+    "readme.md": strToU8(""),
+  });
+  await page
+    .getByLabel("CSV files")
+    .setInputFiles({ name: "all.zip", mimeType: "application/zip", buffer: Buffer.from(zip) });
+  await expect(page.getByText("data-may.csv").first()).toBeVisible();
+  await page.getByLabel("Pipeline ID").fill("in-zip", SLOW);
+  await page.getByRole("button", { name: "Create pipeline" }).click(SLOW);
+  await expect(page).toHaveURL(/\/p\/in-zip\/data\//, SLOW);
+});
+
+test("a CSV beyond the upload limit goes up in compressed parts, and none of its rows is lost", async ({
+  page,
+  api,
+}) => {
+  await api.pipeline("in-large", config, { "orders/a.csv": csv(0, 1) });
+  await page.goto("/p/in-large");
+  // Made within the page: 110 MB, of which each row is cut nowhere else than at its end.
+  const data = await page.evaluateHandle(() => {
+    const line = `,${"x".repeat(1_000)}\n`;
+    const pieces = Array.from({ length: 110_000 }, (_, at) => `${at + 1}${line}`);
+    const transfer = new DataTransfer();
+    transfer.items.add(new File(["id,note\n", ...pieces], "orders-large.csv"));
+    return transfer;
+  });
+  await page.dispatchEvent("#view", "dragenter", { dataTransfer: data });
+  await page.dispatchEvent("#view", "drop", { dataTransfer: data });
+  const dialog = page.getByRole("dialog", { name: "Add orders-large.csv" });
+  await expect(dialog.getByText(/sent in parts, each\s+with the header/)).toBeVisible(SLOW);
+  await dialog.getByRole("button", { name: "Upload" }).click();
+  await expect(page.getByRole("region", { name: "Uploads" })).toContainText("2 of 2 files uploaded", SLOW);
+  await expect.poll(() => rowsOf(page, "in-large", "orders"), { timeout: 120_000 }).toBe(110_001);
+});
