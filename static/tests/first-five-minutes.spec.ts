@@ -97,6 +97,8 @@ test("an empty workspace, a CSV, one confirmation: a table, a chart, and a publi
     await dashboards.getByRole("link", { name: /^shop_sales/ }).click();
     await expect(page).toHaveURL(/\/p\/shop-sales\/dashboards\/shop_sales$/);
   } finally {
+    // A page that still polls would log that the service is gone.
+    await page.goto("about:blank");
     await site.remove();
   }
 });
@@ -118,6 +120,8 @@ test("a CSV chosen by file dialog is proposed like a dropped one", async ({ page
     await expect(page).toHaveURL(/\/p\/kinds\/query$/);
     await expect(page.getByText(/5 rows/).first()).toBeVisible();
   } finally {
+    // A page that still polls would log that the service is gone.
+    await page.goto("about:blank");
     await site.remove();
   }
 });

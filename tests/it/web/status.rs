@@ -2,13 +2,12 @@
 
 use serde_json::{Value, json};
 
+use super::on_both;
 use crate::support::browser::Browser;
 use crate::support::site::{Kind, Site};
 
 fn config(column: &str) -> Value {
-    let table = |name: &str| {
-        json!({ "table": name, "files": [format!("{name}/*.csv")], "columns": [{ "name": column, "from": "n", "type": "int64" }] })
-    };
+    let table = |name: &str| json!({ "table": name, "files": [format!("{name}/*.csv")], "columns": [{ "name": column, "from": "n", "type": "int64" }] });
     json!({ "version": 1, "auto_run": false, "mappings": [table("a"), table("b")] })
 }
 
@@ -28,7 +27,11 @@ fn site(kind: Kind) -> Site {
 
 #[test]
 fn status_tells_pending_and_removed_files_and_a_config_that_is_not_applied() {
-    let site = site(Kind::Embedded);
+    on_both(compares_files_and_config);
+}
+
+fn compares_files_and_config(kind: Kind) {
+    let site = site(kind);
     let (_worker, web) = site.worker_and_web();
     let browser = Browser::log_in(&web);
     let before = status(&browser);
@@ -77,16 +80,16 @@ fn status_of_an_invalid_config_keeps_the_tables_and_judges_no_file() {
 }
 
 #[test]
-fn status_fails_as_the_store_does() {
-    for kind in [Kind::Embedded] {
+fn status_fails_as_the_store_does_and_recovers_with_it() {
+    on_both(|kind| {
         let site = site(kind);
         let web = site.web();
         let browser = Browser::log_in(&web);
         let code = site.break_store();
-        let refused = browser.get("/api/p/nums/status");
-        assert!(refused.status >= 500, "{}", refused.status);
-        assert_eq!(refused.json()["error"], code);
+        let reply = browser.get("/api/p/nums/status");
+        assert!(reply.status >= 500, "{}", reply.status);
+        assert_eq!(reply.json()["error"], code);
         site.mend_store();
         browser.get("/api/p/nums/status").ok();
-    }
+    });
 }

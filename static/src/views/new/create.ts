@@ -55,6 +55,8 @@ export class PipelineCreation {
   private stopped = false;
   /** Tables that an earlier attempt added. */
   private tables: ReadonlySet<string> = new Set();
+  /** The newest job before the config was saved. */
+  private before: string | undefined;
 
   /** Whether the slug is fixed. */
   get begun(): boolean {
@@ -122,6 +124,7 @@ export class PipelineCreation {
   private async save({ slug, title, existing, mappings }: Plan): Promise<void> {
     if (this.saved) return;
     const path = `/api/p/${encodeURIComponent(slug)}/config`;
+    if (existing) this.before = (await look(slug))[1]?.job_id;
     const there = await sendRaw(path);
     const etag = there.headers.get("ETag");
     const config = existing ? merged(await there.json(), mappings, this.tables) : configOf(title, mappings);
@@ -159,11 +162,14 @@ export class PipelineCreation {
   }
 
   /** Waits for the automatic run; enqueues one only if none comes. */
-  private async run({ slug, parts, lakeKey }: Plan): Promise<void> {
-    const startsItself = lakeKey === undefined ? parts.some(({ key }) => isCsv(key)) : isCsv(lakeKey);
+  private async run({ slug, parts, existing, lakeKey }: Plan): Promise<void> {
+    // A file that was there already starts nothing.
+    const startsItself =
+      lakeKey === undefined ? parts.some(({ key }) => isCsv(key)) : !existing && isCsv(lakeKey);
     if (!startsItself || this.asked) await this.ask(slug);
     for (let idle = 0; ; await waited(ASK_MS)) {
-      const [due, job] = await look(slug);
+      const [due, newest] = await look(slug);
+      const job = newest?.job_id === this.before ? undefined : newest;
       this.tell({ step: "run", due, ...(job ? { job } : {}) });
       if (job && !isActive(job) && due === null) return ended(job);
       // A due run needs no watching.
