@@ -681,6 +681,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/p/{pipeline}/status": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Compares the tables with the config and the CSVs in the lake */
+        get: operations["pipelines.status"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/p/{pipeline}/tables": {
         parameters: {
             query?: never;
@@ -1045,14 +1062,8 @@ export interface components {
             draft: boolean;
             /** @description When either was last saved; RFC 3339. */
             modified: string;
+            /** @description With `check`: why it can't be shown as it is; the draft is checked only where nothing is published. */
             problems?: components["schemas"]["DashboardProblem"][];
-        };
-        /** @description The result of validation. */
-        DashboardVerdict: {
-            ok: boolean;
-            errors: components["schemas"]["DashboardProblem"][];
-            /** @description Valid, but probably unintended. */
-            warnings: components["schemas"]["DashboardProblem"][];
         };
         /** @description One problem of a dashboard. */
         DashboardProblem: {
@@ -1073,6 +1084,13 @@ export interface components {
         };
         /** @description The kinds of problem. */
         DashboardProblemKind: ("unsupported_version" | "missing_field" | "unknown_field" | "wrong_type" | "invalid_value" | "duplicate") | "syntax" | "limit" | "unknown_query" | "unknown_param" | "unknown_column" | "type_mismatch" | "invalid_sql" | "unused";
+        /** @description The result of validation. */
+        DashboardVerdict: {
+            ok: boolean;
+            errors: components["schemas"]["DashboardProblem"][];
+            /** @description Valid, but probably unintended. */
+            warnings: components["schemas"]["DashboardProblem"][];
+        };
         Done: {
             ok: boolean;
         };
@@ -1140,34 +1158,6 @@ export interface components {
             store: boolean;
         };
         /** @description A mapping proposed for one CSV of the lake. */
-        PipelineStatus: {
-            config: components["schemas"]["ConfigStatus"];
-            tables: components["schemas"]["TableStatus"][];
-            not_read: components["schemas"]["FileNames"];
-            complete: boolean;
-            active: boolean;
-            last_job: components["schemas"]["EndedJob"] | null;
-        };
-        TableStatus: {
-            name: string;
-            state: components["schemas"]["TableState"];
-            globs: string[];
-            rows: number;
-            rows_rejected: number;
-            sources: number;
-            archived: number;
-            pending: components["schemas"]["FileNames"];
-            removed: components["schemas"]["RemovedSources"];
-        };
-        FileNames: { count: number; first: string[] };
-        RemovedSources: { count: number; rows: number; first: string[] };
-        EndedJob: {
-            job_id: string;
-            status: components["schemas"]["JobStatus"];
-            finished_at: string | null;
-            error_code: string | null;
-            error_message: string | null;
-        };
         Inferred: {
             /** @description In the form of a config. */
             mapping: unknown;
@@ -2180,6 +2170,76 @@ export interface components {
              */
             starred: string[];
         };
+        /** @description The tables of a pipeline compared with its config and its CSVs. */
+        PipelineStatus: {
+            config: components["schemas"]["ConfigStatus"];
+            /** @description The tables of the config in its order, then those removed from it. */
+            tables: components["schemas"]["TableStatus"][];
+            /** @description CSVs that no table reads; none if the config is invalid or missing. */
+            not_read: components["schemas"]["FileNames"];
+            /** @description Whether all files were compared; otherwise there may be more than listed. */
+            complete: boolean;
+            /** @description Whether a job is queued or running. */
+            active: boolean;
+            /** @description The last job that ended. */
+            last_job: components["schemas"]["EndedJob"] | null;
+        };
+        /** @description A table compared with the CSVs that it reads. */
+        TableStatus: {
+            name: string;
+            state: components["schemas"]["TableState"];
+            /** @description The globs of its sources, relative to the pipeline's folder. */
+            globs: string[];
+            /** Format: uint64 */
+            rows: number;
+            /**
+             * Format: uint64
+             * @description Rows of its sources that were rejected.
+             */
+            rows_rejected: number;
+            /**
+             * Format: uint64
+             * @description Sources whose rows it has.
+             */
+            sources: number;
+            /**
+             * Format: uint64
+             * @description Those of them whose CSV was removed and whose rows are kept.
+             */
+            archived: number;
+            /** @description CSVs that are new or changed since the table was written. */
+            pending: components["schemas"]["FileNames"];
+            /** @description Sources whose CSV is gone while the table still has their rows, which the next run removes. */
+            removed: components["schemas"]["RemovedSources"];
+        };
+        /** @description A table's files compared with the config. */
+        TableState: "applied" | "changed" | "new" | "removed" | "unknown";
+        /** @description Files, relative to the pipeline's folder. */
+        FileNames: {
+            /** Format: uint64 */
+            count: number;
+            /** @description The first ten. */
+            first: string[];
+        };
+        /** @description Sources that left the lake, with their rows in the table. */
+        RemovedSources: {
+            /** Format: uint64 */
+            count: number;
+            /** Format: uint64 */
+            rows: number;
+            /** @description The first ten. */
+            first: string[];
+        };
+        /** @description A job that has ended. */
+        EndedJob: {
+            job_id: string;
+            status: components["schemas"]["JobStatus"];
+            /** @description RFC 3339. */
+            finished_at: string | null;
+            /** @description Code and message of its failure. */
+            error_code: string | null;
+            error_message: string | null;
+        };
         /** @description The tables of a pipeline. */
         Tables: {
             tables: components["schemas"]["Table"][];
@@ -2208,8 +2268,6 @@ export interface components {
             type: string;
             nullable: boolean;
         };
-        /** @description A table's files compared with the config. */
-        TableState: "applied" | "changed" | "new" | "removed" | "unknown";
         /** @description A page of a table. Describes the response, which is written as text without parsing the rows. */
         RowsAnswer: {
             columns: components["schemas"]["ResultColumn"][];
@@ -3021,7 +3079,10 @@ export interface operations {
     };
     "dashboards.list": {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Whether to check each against the tables, and to return its problems. */
+                check?: boolean;
+            };
             header?: never;
             path: {
                 pipeline: string;
@@ -7532,6 +7593,100 @@ export interface operations {
             };
             /** @description unsupported_media_type */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description s3_error, bucket_not_found */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description kv_unavailable, overloaded */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    "pipelines.status": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                pipeline: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the status of each table */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PipelineStatus"];
+                };
+            };
+            /** @description invalid_request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description pipeline_not_found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description payload_too_large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description table_damaged */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -164,8 +164,7 @@ export class PipelineCreation {
   /** Waits for the automatic run; enqueues one only if none comes. */
   private async run({ slug, parts, existing, lakeKey }: Plan): Promise<void> {
     // A file that was there already starts nothing.
-    const startsItself =
-      lakeKey === undefined ? parts.some(({ key }) => isCsv(key)) : !existing && isCsv(lakeKey);
+    const startsItself = lakeKey === undefined ? parts.some(({ key }) => isCsv(key)) : !existing && isCsv(lakeKey);
     if (!startsItself || this.asked) await this.ask(slug);
     for (let idle = 0; ; await waited(ASK_MS)) {
       const [due, newest] = await look(slug);
