@@ -89,7 +89,7 @@ fn status_fails_as_the_store_does_and_recovers_with_it() {
         let reply = browser.get("/api/p/nums/status");
         assert!(reply.status >= 500, "{}", reply.status);
         assert_eq!(reply.json()["error"], code);
-        site.mend_store();
+        site.restore_store();
         browser.get("/api/p/nums/status").ok();
     });
 }
