@@ -17,7 +17,8 @@ use crate::domain::job::message::TRIGGER_MANUAL;
 use crate::domain::job::{Job, JobMessage};
 use crate::domain::table_log::root::Owner;
 use crate::pipelines::tables::{
-    TableError, TableFault, TableFaultKind, TableStore, Verified, mark_anew, mark_lost, recover, tables, verify,
+    TableError, TableFault, TableFaultKind, TableStore, Verified, mark_anew, mark_log, mark_lost, recover, tables,
+    verify,
 };
 use crate::ports::jobs::EnqueueOutcome;
 use crate::ports::store::{Bucket, Lease, WriteOptions};
@@ -101,7 +102,20 @@ struct TableCheck<'a> {
 impl TableCheck<'_> {
     fn run(&mut self, outcome: &mut Outcome) -> Result<(), VerifyError> {
         if let Some(lease) = self.lease {
-            recover(&self.table, self.table.root()?.readable(), lease)?;
+            match recover(&self.table, self.table.root()?.readable(), lease) {
+                // The verification finds it, too.
+                Err(error @ TableError::Log { .. }) => {
+                    print(
+                        self.args,
+                        &error.to_string(),
+                        &json!({ "table": self.table.table, "log": error.to_string() }),
+                    )?;
+                    mark_log(&self.table, lease)?;
+                    outcome.to_make = true;
+                    recover(&self.table, self.table.root()?.readable(), lease)?;
+                }
+                recovered => recovered?,
+            }
         }
         let table = self.table;
         let verified = verify(&table, &mut |faults: &[TableFault]| self.report(faults))?;
@@ -111,6 +125,10 @@ impl TableCheck<'_> {
             outcome.is_sound &= missing + changed + unknown == 0;
             return Ok(());
         };
+        if verified.is_log_broken {
+            mark_log(&table, lease)?;
+            outcome.to_make = true;
+        }
         if verified.is_broken {
             mark_anew(&table, lease)?;
             outcome.to_make = true;

@@ -101,6 +101,34 @@ pub fn manifest_root_key(slug: &Slug, table: &str, sequence: u64) -> String {
     format!("{}root-{sequence:020}.json", manifest_objects_prefix(slug, table))
 }
 
+/// The text that the run with this fence adds to the table's Delta log.
+pub fn manifest_log_key(slug: &Slug, table: &str, fence: u64) -> String {
+    format!("{}delta-{fence:020}.json.zst", manifest_objects_prefix(slug, table))
+}
+
+/// The folder of a table's Delta log, in a table's folder.
+pub const DELTA_LOG_FOLDER: &str = "_delta_log/";
+
+/// The prefix of a table's Delta log in the warehouse.
+pub fn delta_log_prefix(slug: &Slug, table: &str) -> String {
+    format!("{}{DELTA_LOG_FOLDER}", table_prefix(slug, table))
+}
+
+/// A version of a table's Delta log.
+pub fn delta_version_key(slug: &Slug, table: &str, version: u64) -> String {
+    format!("{}{version:020}.json", delta_log_prefix(slug, table))
+}
+
+/// All files of a table at a version of its Delta log.
+pub fn delta_checkpoint_key(slug: &Slug, table: &str, version: u64) -> String {
+    format!("{}{version:020}.checkpoint.parquet", delta_log_prefix(slug, table))
+}
+
+/// Which checkpoint of a Delta log is the last.
+pub fn delta_last_checkpoint_key(slug: &Slug, table: &str) -> String {
+    format!("{}_last_checkpoint", delta_log_prefix(slug, table))
+}
+
 /// Files that a commit retired.
 pub fn manifest_retired_key(slug: &Slug, table: &str, sequence: u64) -> String {
     format!("{}retired-{sequence:020}.json", manifest_objects_prefix(slug, table))

@@ -1,6 +1,7 @@
 //! Pure types and rules: no I/O, no clock, no environment.
 
 pub mod dashboard;
+pub mod delta;
 pub mod digest;
 pub mod file_tag;
 pub mod job;

@@ -40,6 +40,12 @@ pub fn table_error(error: TableError) -> RunError {
                 .path(key)
                 .detail("run it with that version or a later one")
         }
+        TableError::Log { ref key, .. } => {
+            let key = key.clone();
+            RunError::new(RunErrorCode::Internal, error.to_string())
+                .path(key)
+                .detail("the Delta log doesn't agree with the manifest: `lakemill verify --repair` has the next run begin it anew")
+        }
         TableError::Manifest { ref key, .. } | TableError::Shard { ref key, .. } => {
             let key = key.clone();
             RunError::new(RunErrorCode::Internal, error.to_string())

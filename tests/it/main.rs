@@ -21,6 +21,7 @@ mod config_environment;
 mod config_readers;
 mod config_validation;
 mod container;
+mod delta_readers;
 mod determinism;
 mod differential;
 mod docs;

@@ -11,12 +11,12 @@ use lakemill::domain::digest::sha256_hex;
 use lakemill::domain::layout::{manifest_key, pipeline_prefix, relative_data_key};
 use lakemill::domain::name::Slug;
 use lakemill::domain::table_log::cuts::Cut;
-use lakemill::domain::table_log::entries::{Member, RangeKey, SegmentEntry, StoredFile};
+use lakemill::domain::table_log::entries::{GroupEntry, Member, RangeKey, SegmentEntry, StoredFile};
 use lakemill::domain::table_log::root::Root;
 use lakemill::domain::table_schema::StoredSchema;
 use lakemill::pipelines::tables::{
-    Commit, Edit, Edited, FoundRoot, MadeGroup, Maps, NewObjects, RootHead, TableError, TableResult, TableStore,
-    recover,
+    Commit, Edit, Edited, FoundRoot, MadeGroup, Maps, NewObjects, RootHead, TableError, TableFault, TableResult,
+    TableStore, mark_log, recover, verify,
 };
 use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{Bucket, Lease, LeaseLost, WriteOptions};
@@ -86,7 +86,7 @@ fn made(source: &str, text: &str) -> MadeGroup {
     let source = source.to_owned();
     let members = vec![Member { source: source.clone(), rows: 1, share: 1 }];
     let segment = SegmentEntry { first: source.clone(), last: source, rows: 1, row_groups: 1, cut: Cut::File };
-    let file = StoredFile { key, rows: 1, size: text.len() as u64, sha256, row_groups: 1 };
+    let file = StoredFile { key, rows: 1, size: text.len() as u64, sha256, row_groups: 1, delta: None };
     MadeGroup { files: vec![file], segments: vec![(segment, Some(members))] }
 }
 
@@ -99,6 +99,10 @@ struct Prepared {
 }
 
 fn prepare(table: &TableStore<'_>, fence: u64, changes: Changes<'_>) -> TableResult<Prepared> {
+    prepare_as(table, fence, changes, false)
+}
+
+fn prepare_as(table: &TableStore<'_>, fence: u64, changes: Changes<'_>, delta: bool) -> TableResult<Prepared> {
     let before = table.root()?;
     let mut edit = Edit::new(*table, &before, false, "j")?;
     let mut files = BTreeMap::new();
@@ -118,6 +122,7 @@ fn prepare(table: &TableStore<'_>, fence: u64, changes: Changes<'_>) -> TableRes
         fingerprint: "f".into(),
         layout: "l".into(),
         schema: StoredSchema { mapping: String::new(), globs: None, columns: vec![] },
+        delta,
     };
     Ok(Prepared { edited: edit.finish(&before, head)?, before, files })
 }
@@ -129,7 +134,7 @@ fn commit(
     keep_history: bool,
     expires: bool,
 ) -> TableResult<Root> {
-    let Prepared { before, edited: Edited { root: next, made, retired, shards, .. }, files } = prepared;
+    let Prepared { before, edited: Edited { root: next, made, retired, unchanged, shards, .. }, files } = prepared;
     let new = made.files.clone();
     let put_files = || {
         for file in &new {
@@ -141,16 +146,26 @@ fn commit(
     };
     let retained = before.readable().map(|root| root.retained.clone()).unwrap_or_default();
     let expired = if expires { retained } else { Vec::new() };
-    Commit { table, lease, before: &before, next, retired, made, keep_history, expired }
+    Commit { table, lease, before: &before, next, retired, made, unchanged, keep_history, expired }
         .run(NewObjects { shards, put_files: &put_files, files: new.len() }, &|| Ok::<_, TableError>(()))
 }
 
 fn run(store: &dyn ObjectStore, fence: u64, changes: Changes<'_>, keep_history: bool) -> TableResult<Root> {
+    run_as(store, fence, changes, keep_history, false)
+}
+
+fn run_as(
+    store: &dyn ObjectStore,
+    fence: u64,
+    changes: Changes<'_>,
+    keep_history: bool,
+    delta: bool,
+) -> TableResult<Root> {
     let slug = slug();
     let table = TableStore { store, slug: &slug, table: "t" };
     let lease = RunLease(slug.clone(), fence);
     recover(&table, table.root()?.readable(), &lease)?;
-    let prepared = prepare(&table, fence, changes)?;
+    let prepared = prepare_as(&table, fence, changes, delta)?;
     commit(table, &lease, prepared, keep_history, !keep_history)
 }
 
@@ -362,4 +377,132 @@ fn earlier_commits_are_readable_while_they_are_retained() {
     assert_eq!(table.earlier_root(2).unwrap(), None);
     assert_eq!(present(&memory), after_third());
     assert_eq!(unnamed(&memory), [""; 0]);
+}
+
+/// The Delta log as a reader replays it: the files by path, and the sequence in each version. Versions have no gap.
+fn replayed(store: &MemoryStore) -> (BTreeSet<String>, Vec<u64>) {
+    let (mut files, mut sequences) = (BTreeSet::new(), Vec::new());
+    let prefix = "pipelines/shop/t/_delta_log/";
+    let all = store.objects();
+    let log: Vec<&String> = all.keys().map(|(_, key)| key).filter(|key| key.starts_with(prefix)).collect();
+    let versions = log.iter().filter(|key| key.ends_with(".json"));
+    for (at, key) in versions.enumerate() {
+        assert_eq!(**key, format!("{prefix}{at:020}.json"));
+        let text = read(store, Bucket::Warehouse, key).unwrap();
+        let (mut added, mut removed) = (BTreeSet::new(), BTreeSet::new());
+        for line in text.lines() {
+            let action: serde_json::Value = serde_json::from_str(line).unwrap();
+            let path = |name: &str| action[name]["path"].as_str().map(str::to_owned);
+            assert!(path("add").is_none_or(|path| added.insert(path)), "added twice: {text}");
+            assert!(path("remove").is_none_or(|path| removed.insert(path)), "removed twice: {text}");
+            sequences.extend(action["txn"]["version"].as_u64());
+            assert_eq!(action.get("metaData").is_some(), at == 0 && action["metaData"].is_object());
+        }
+        assert!(added.is_disjoint(&removed), "{text}");
+        files = &(&files - &removed) | &added;
+    }
+    (files, sequences)
+}
+
+/// The paths of the files that the present root names.
+fn named_paths(store: &MemoryStore) -> BTreeSet<String> {
+    let slug = slug();
+    let table = TableStore { store, slug: &slug, table: "t" };
+    let (found, mut paths) = (table.root().unwrap(), BTreeSet::new());
+    let mut add = |group: &GroupEntry| paths.extend(group.files.iter().map(|file| file.key["t/".len()..].to_owned()));
+    Maps::of(found.readable()).groups.visit(&mut table.reader(), |_, group| Ok(add(group))).unwrap();
+    paths
+}
+
+fn faults(store: &dyn ObjectStore) -> Vec<String> {
+    let slug = slug();
+    let table = TableStore { store, slug: &slug, table: "t" };
+    let mut found = Vec::new();
+    let mut report = |faults: &[TableFault]| {
+        found.extend(faults.iter().map(|fault| format!("{} {}: {}", fault.kind, fault.key, fault.found)));
+        Ok::<_, TableError>(())
+    };
+    verify(&table, &mut report).unwrap();
+    found
+}
+
+#[test]
+fn delta_log_has_each_commit_once_whenever_a_run_dies() {
+    for dies in [Dies::BeforeWrite, Dies::AfterWrite] {
+        for keep_history in [false, true] {
+            for at in 1.. {
+                let memory = Arc::new(MemoryStore::new());
+                run_as(&*memory, 1, FIRST, keep_history, true).unwrap();
+                for fence in 2..=10 {
+                    run_as(&*memory, fence, &[], keep_history, true).unwrap();
+                }
+                let store = FaultyStore::new(Arc::clone(&memory) as Arc<dyn ObjectStore>);
+                store.crash_at_write(at, dies);
+                // Version 10, with a checkpoint.
+                let _ = run_as(&store, 11, SECOND, keep_history, true);
+                if !store.is_crashed() {
+                    assert!(at > 10, "a commit has more writes than {at}");
+                    break;
+                }
+                run_as(&*memory, 12, SECOND, keep_history, true).unwrap();
+                let last = run_as(&*memory, 13, THIRD, keep_history, true).unwrap();
+                assert_eq!(present(&*memory), after_third(), "write {at}, {dies:?}");
+                let (files, sequences) = replayed(&memory);
+                assert_eq!(sequences, Vec::from_iter(1..=last.sequence), "write {at}, {dies:?}");
+                assert_eq!(files, named_paths(&memory), "write {at}, {dies:?}");
+                assert_eq!(faults(&*memory), [""; 0], "write {at}, {dies:?}, keep_history {keep_history}");
+            }
+        }
+    }
+}
+
+#[test]
+fn delta_log_ends_when_it_is_switched_off_and_begins_with_all_files_when_switched_on() {
+    let memory = MemoryStore::new();
+    run(&memory, 1, FIRST, false).unwrap();
+    let begun = run_as(&memory, 2, &[], false, true).unwrap();
+    assert_eq!(replayed(&memory), (named_paths(&memory), vec![begun.sequence]));
+    run_as(&memory, 3, SECOND, false, true).unwrap();
+    run(&memory, 4, &[], false).unwrap();
+    assert_eq!(replayed(&memory), (BTreeSet::new(), vec![]));
+    let again = run_as(&memory, 5, THIRD, false, true).unwrap();
+    assert_eq!(replayed(&memory), (named_paths(&memory), vec![again.sequence]));
+    assert_ne!(begun.delta.unwrap().id, again.delta.unwrap().id);
+    assert_eq!(faults(&memory), [""; 0]);
+}
+
+#[test]
+fn version_of_another_program_is_not_replaced_and_the_log_begins_anew_on_request() {
+    let memory = MemoryStore::new();
+    run_as(&memory, 1, FIRST, false, true).unwrap();
+    let foreign = "pipelines/shop/t/_delta_log/00000000000000000001.json";
+    memory.put(Bucket::Warehouse, foreign, b"{}", &WriteOptions::default()).unwrap();
+    assert_eq!(faults(&memory).len(), 1, "{:?}", faults(&memory));
+    let refused = run_as(&memory, 2, SECOND, false, true).unwrap_err();
+    assert!(matches!(refused, TableError::Log { .. }), "{refused}");
+    assert!(matches!(run_as(&memory, 3, THIRD, false, true), Err(TableError::Log { .. })));
+    assert_eq!(read(&memory, Bucket::Warehouse, foreign).unwrap(), "{}");
+    assert_eq!(present(&memory), after_second(), "the table itself is published");
+    let slug = slug();
+    let table = TableStore { store: &memory, slug: &slug, table: "t" };
+    mark_log(&table, &RunLease(slug.clone(), 4)).unwrap();
+    let last = run_as(&memory, 5, THIRD, false, true).unwrap();
+    assert_eq!(replayed(&memory), (named_paths(&memory), vec![last.sequence]));
+    assert_eq!((faults(&memory), present(&memory)), (vec![], after_third()));
+}
+
+#[test]
+fn publish_to_a_delta_log_takes_two_more_requests() {
+    let requests = |delta: bool| {
+        let memory = Arc::new(MemoryStore::new());
+        run_as(&*memory, 1, FIRST, false, delta).unwrap();
+        let store = FaultyStore::new(Arc::clone(&memory) as Arc<dyn ObjectStore>);
+        run_as(&store, 2, SECOND, false, delta).unwrap();
+        let of = |bucket| {
+            let counts = store.counts(bucket);
+            counts.gets + counts.puts + counts.heads + counts.lists
+        };
+        of(Bucket::Pipelines) + of(Bucket::Warehouse)
+    };
+    assert_eq!(requests(true) - requests(false), 2);
 }

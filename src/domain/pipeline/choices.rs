@@ -187,6 +187,14 @@ choice! {
 }
 
 choice! {
+    /// A format of tables that other engines read.
+    TableFormatDocument => TableFormat {
+        /// Delta Lake: a log in `_delta_log`, beside the data files.
+        Delta,
+    }
+}
+
+choice! {
     /// The transform of a partition column's values.
     TransformDocument => Transform {
         /// The value itself; the column leaves the file, since the path has it.

@@ -104,9 +104,12 @@ pub struct MappingDocument {
     /// How to treat rows whose CSV was removed from the lake.
     pub when_removed: WhenRemovedDocument,
     /// How long the files that a run replaced stay, so that the table can be read as it was (`as_of`): a number with `s`,
-    /// `m`, `h` or `d`, at most `3650d`. `0s`: they are deleted once the run has published.
+    /// `m`, `h` or `d`, at most `3650d`. `0s`: they are deleted once the run has published. Default: `0s`; with `publish`, `1h`.
     #[schemars(schema_with = "duration")]
-    pub keep_history: DurationText,
+    pub keep_history: Option<DurationText>,
+    /// The table formats under which other engines see each version of the table as a whole.
+    #[schemars(length(max = 1), extend("uniqueItems" = true))]
+    pub publish: Vec<TableFormatDocument>,
     /// How the Parquet files are written.
     pub parquet: ParquetDocument,
 }
@@ -115,12 +118,6 @@ pub struct MappingDocument {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct DurationText(pub String);
-
-impl Default for DurationText {
-    fn default() -> Self {
-        Self("0s".into())
-    }
-}
 
 /// The dialect of a mapping's files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -436,7 +433,7 @@ pub fn schema() -> &'static Value {
 }
 
 fn duration(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "string", "pattern": r"^[0-9]{1,9}[smhd]$", "default": "0s", "examples": ["7d", "12h"] })
+    json_schema!({ "type": "string", "pattern": r"^[0-9]{1,9}[smhd]$", "examples": ["7d", "12h"] })
 }
 
 fn reader_names(_: &mut SchemaGenerator) -> Schema {

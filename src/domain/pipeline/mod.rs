@@ -10,6 +10,7 @@ pub mod serial_format;
 pub mod types;
 pub mod validate;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::limits::RECORD_BYTES_DEFAULT;
@@ -58,9 +59,11 @@ pub struct Mapping {
     pub when_removed: WhenRemoved,
     /// How long files that a commit replaced stay.
     pub keep_history: Duration,
+    /// The table formats under which other engines read the table as a whole.
+    pub publish: BTreeSet<TableFormat>,
     pub parquet: ParquetOptions,
     /// JSON, members sorted: everything of the mapping that can change the table's bytes, with defaults filled in. The
-    /// `files`, `empty_files`, `when_removed`, `keep_history`, the limits of rejects and checks that only warn don't belong
+    /// `files`, `empty_files`, `when_removed`, `keep_history`, `publish`, the limits of rejects and checks that only warn don't belong
     /// to it.
     pub canonical: String,
 }
@@ -260,6 +263,13 @@ pub enum EmptyFiles {
 pub enum DuplicateColumns {
     Fail,
     First,
+}
+
+/// A format of tables that other engines read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TableFormat {
+    /// Delta Lake: a log beside the data files.
+    Delta,
 }
 
 /// What happens to the rows of a source that leaves the lake.

@@ -44,6 +44,18 @@ pub struct StoredFile {
     /// Of a data file.
     #[serde(default, skip_serializing_if = "is_none_of")]
     pub row_groups: u32,
+    /// Of a data file of a table with a Delta log, unless it is older than the log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delta: Option<Box<DeltaFile>>,
+}
+
+/// What a Delta log says of a data file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeltaFile {
+    /// When it was made, in milliseconds since the epoch.
+    pub made_ms: i64,
+    /// Its statistics: JSON as text.
+    pub stats: String,
 }
 
 impl StoredFile {

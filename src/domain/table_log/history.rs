@@ -131,6 +131,7 @@ mod tests {
             rejects: vec![],
             is_foreign: false,
             restored: None,
+            delta: None,
             retained: (first..=sequence).map(|sequence| Retirement { sequence, at: when(sequence) }).collect(),
         }
     }

@@ -110,6 +110,7 @@ mod tests {
             size: 1,
             sha256: String::new(),
             row_groups: *row_groups,
+            delta: None,
         };
         GroupEntry {
             files: files.iter().map(file).collect(),

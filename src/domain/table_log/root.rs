@@ -45,6 +45,35 @@ pub struct Root {
     /// Commits whose retired objects are still in the store, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub retained: Vec<Retirement>,
+    /// Its Delta log, if it is published as one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delta: Option<DeltaLog>,
+}
+
+/// The Delta log of a table. Each commit of the table adds a version, so that `version` and the root's sequence grow together.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeltaLog {
+    /// The table's id in the log, a UUID; also the id of its transactions.
+    pub id: String,
+    /// The version that belongs to this root.
+    pub version: u64,
+    /// When version 0 was made, in milliseconds since the epoch.
+    pub began_ms: i64,
+    /// Whether a column is or was a timestamp without a zone, which old readers don't know.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub timestamp_ntz: bool,
+}
+
+/// What a commit does to the table's Delta log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogStep {
+    /// It begins with version 0; what an earlier log left is deleted.
+    Begin,
+    /// It gets this version.
+    Append(u64),
+    /// It is deleted.
+    End,
 }
 
 /// Totals of a table.
@@ -117,15 +146,20 @@ pub struct Intent {
     pub made: Objects,
     /// What it deletes after the commit.
     pub retired: Objects,
+    /// What it does to the Delta log after the commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<LogStep>,
 }
 
 impl Intent {
+    /// Whether `root` is its commit.
+    pub fn is_of(&self, root: &Root) -> bool {
+        root.sequence == self.sequence && root.fence == self.fence && root.job_id == self.job_id
+    }
+
     /// Whether `root` is its commit, or a later one.
     pub fn is_committed(&self, root: Option<&Root>) -> bool {
-        root.is_some_and(|root| {
-            let own = root.sequence == self.sequence && root.fence == self.fence && root.job_id == self.job_id;
-            own || root.sequence > self.sequence
-        })
+        root.is_some_and(|root| self.is_of(root) || root.sequence > self.sequence)
     }
 }
 

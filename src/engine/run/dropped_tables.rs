@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 use super::request::RunRequest;
 use crate::domain::job::RunError;
 use crate::domain::layout::{
-    REJECTED_ROWS_TABLE, manifest_key, manifest_objects_prefix, pipeline_prefix, rejects_prefix, table_prefix,
+    DELTA_LOG_FOLDER, REJECTED_ROWS_TABLE, manifest_key, manifest_objects_prefix, pipeline_prefix, rejects_prefix,
+    table_prefix,
 };
 use crate::domain::limits::LIST_PAGE_KEYS_MAX;
 use crate::engine::run_error::store_error;
@@ -53,6 +54,9 @@ fn with_keys(request: &RunRequest<'_>, table: String) -> StoreResult<DroppedTabl
 /// Whether a path in a table's folder is named by a run: `col=value/…/part-0a1b2c3d-0123456789abcdef.parquet`, or the
 /// rejects file of a source; or as 0.1 named them, without the hash of the content.
 fn is_ours(path: &str) -> bool {
+    if let Some(log) = path.strip_prefix(DELTA_LOG_FOLDER) {
+        return is_of_log(log);
+    }
     let (folders, name) = path.rsplit_once('/').map_or((None, path), |(folders, name)| (Some(folders), name));
     let Some(stem) = name.strip_suffix(".parquet") else { return false };
     let is_hex = |text: &str, len: usize| text.len() == len && text.bytes().all(|b| b.is_ascii_hexdigit());
@@ -66,6 +70,13 @@ fn is_ours(path: &str) -> bool {
     let source = stem.split_once('-').map_or(stem, |(source, content)| if is_hex(content, 16) { source } else { stem });
     let is_rejects = folders.is_none() && is_hex(source, 32);
     is_rejects || (is_part && folders.is_none_or(|f| f.split('/').all(|segment| segment.contains('='))))
+}
+
+/// Whether a name in the folder of a Delta log is named by a run.
+fn is_of_log(name: &str) -> bool {
+    let is_version = |text: &str| text.len() == 20 && text.bytes().all(|b| b.is_ascii_digit());
+    let version = name.strip_suffix(".checkpoint.parquet").or_else(|| name.strip_suffix(".json"));
+    name == "_last_checkpoint" || version.is_some_and(is_version)
 }
 
 /// Deletes the manifest first: from then on the table does not exist, and a later clean run finds the rest by its
@@ -113,6 +124,10 @@ mod tests {
         for ours in ["part-00000.parquet", "d=1/part-123456.parquet", "a=/b=x y/part-00001.parquet", &rejects] {
             assert!(is_ours(ours), "{ours}");
         }
+        for ours in ["00000000000000000010.json", "00000000000000000010.checkpoint.parquet", "_last_checkpoint"] {
+            assert!(is_ours(&format!("_delta_log/{ours}")) && !is_ours(ours), "{ours}");
+        }
+        assert!(!is_ours("_delta_log/0.json") && !is_ours("_delta_log/notes.txt"));
         for other in
             ["part-0.parquet", "chapter.txt", "src/part-00000.parquet", "a=1/notes.parquet", "part-0000x.parquet"]
         {

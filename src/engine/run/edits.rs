@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::accounting::{self, RowsPlaced};
+use super::delta_files::DeltaFiles;
 use super::output;
 use super::result::{TableReport, TableReportEnd};
 use super::update::{UpdatedGroup, UpdatedPartition};
@@ -18,6 +19,8 @@ use crate::pipelines::tables::{Edit, Edited, FoundRoot, MadeGroup, RootHead, Tab
 #[derive(Default)]
 struct Made {
     files: BTreeMap<String, SpooledFile>,
+    /// Describes them for the Delta log, if the table has one.
+    delta: Option<DeltaFiles>,
 }
 
 /// Edits of a manifest.
@@ -53,9 +56,10 @@ impl<'a> Edits<'a> {
         job_id: &str,
         sources: &Arc<SourceList>,
         read_at: String,
+        delta: Option<DeltaFiles>,
     ) -> Result<Self, RunError> {
         let edit = Edit::new(table, found, anew, job_id).map_err(table_error)?;
-        let (sources, made, rejects) = (Arc::clone(sources), Made::default(), Vec::new());
+        let (sources, made, rejects) = (Arc::clone(sources), Made { delta, ..Made::default() }, Vec::new());
         let (report, placed) = (TableReport::default(), RowsPlaced::default());
         Ok(Self { table, edit, sources, read_at, made, rejects, report, placed })
     }
@@ -119,7 +123,7 @@ impl<'a> Edits<'a> {
         for group in made {
             let was_read = |key: &str| self.sources.keys().position(key).is_some();
             self.placed.add(self.table.table, &partition, &group, was_read)?;
-            groups.push(self.made.group(self.table.table, &partition, group));
+            groups.push(self.made.group(self.table.table, &partition, group)?);
         }
         self.edit.replace_groups(&partition, &replaced, groups).map_err(table_error)
     }
@@ -149,17 +153,18 @@ impl Made {
     fn rejects(&mut self, table: &str, source: &str, file: &SpooledFile) -> StoredFile {
         let key = relative_rejects_key(table, source, &file.sha256);
         self.files.insert(key.clone(), file.clone());
-        StoredFile { key, rows: file.rows, size: file.size, sha256: file.sha256.clone(), row_groups: 0 }
+        StoredFile { key, rows: file.rows, size: file.size, sha256: file.sha256.clone(), row_groups: 0, delta: None }
     }
 
-    fn group(&mut self, table: &str, partition: &str, group: UpdatedGroup) -> MadeGroup {
+    fn group(&mut self, table: &str, partition: &str, group: UpdatedGroup) -> Result<MadeGroup, RunError> {
         let files = group.files.into_iter().enumerate().map(|(nth, file)| {
             let key = relative_data_key(table, partition, &group.first, &file.sha256, nth);
             let (rows, size, row_groups) = (file.rows, file.size, file.row_groups as u32);
-            let stored = StoredFile { key: key.clone(), rows, size, sha256: file.sha256.clone(), row_groups };
+            let delta = self.delta.as_ref().map(|delta| delta.describe(&file.path)).transpose()?.map(Box::new);
+            let stored = StoredFile { key: key.clone(), rows, size, sha256: file.sha256.clone(), row_groups, delta };
             self.files.insert(key, file);
-            stored
+            Ok(stored)
         });
-        MadeGroup { files: files.collect(), segments: group.segments }
+        Ok(MadeGroup { files: files.collect::<Result<_, RunError>>()?, segments: group.segments })
     }
 }

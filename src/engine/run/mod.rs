@@ -23,6 +23,7 @@ mod accounting;
 mod archive;
 mod compare;
 mod converter;
+mod delta_files;
 mod dropped_tables;
 mod edits;
 mod failed_rejects;

@@ -101,6 +101,7 @@ impl Publisher<'_, '_, '_> {
             next: edited.root,
             retired: edited.retired,
             made: edited.made,
+            unchanged: edited.unchanged,
             keep_history: !keep_history.is_zero(),
             expired,
         };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::archive;
 use super::converter::Converter;
+use super::delta_files::DeltaFiles;
 use super::edits::{Edits, Finished};
 use super::lake::{Lake, check_not_being_written};
 use super::prepared::PreparedTable;
@@ -17,7 +18,7 @@ use super::stager::Stager;
 use super::update::{NoUpdate, Update, UpdatedGroup, UpdatedPartition, Updater};
 use crate::domain::job::{RunError, RunErrorCode};
 use crate::domain::layout::relative_data_key;
-use crate::domain::pipeline::{Mapping, WhenRemoved};
+use crate::domain::pipeline::{Mapping, TableFormat, WhenRemoved};
 use crate::domain::plan::{fingerprint, layout};
 use crate::domain::table_log::root::Root;
 use crate::domain::table_schema::StoredSchema;
@@ -150,7 +151,8 @@ impl TableRun<'_> {
         self.counters.check().map_err(ConvertError::Stopped)?;
         let schema = self.schema(&planned.found);
         let is_same_schema = planned.found.readable().is_some_and(|root| root.schema == schema);
-        if !planned.anew && planned.sources.is_empty() && is_same_schema {
+        let has_log = planned.found.readable().is_some_and(|root| root.delta.is_some());
+        if !planned.anew && planned.sources.is_empty() && is_same_schema && has_log == self.has_log() {
             return Ok(self.unchanged(planned));
         }
         let prepared = match planned.anew {
@@ -317,10 +319,17 @@ impl TableRun<'_> {
         Ok(sources)
     }
 
+    /// Whether the table has a Delta log from now on.
+    fn has_log(&self) -> bool {
+        self.mapping.publish.contains(&TableFormat::Delta)
+    }
+
     fn edits(&self, planned: &PlannedTable) -> Result<Edits<'_>, RunError> {
         let PlannedTable { found, anew, sources, .. } = planned;
         let read_at = rfc3339(self.lake.listed_at);
-        Edits::new(self.table(), found, *anew, self.request.job_id, &sources.read, read_at)
+        let made_ms = self.lake.listed_at.timestamp_millis();
+        let delta = self.has_log().then(|| DeltaFiles::of(self.mapping, made_ms));
+        Edits::new(self.table(), found, *anew, self.request.job_id, &sources.read, read_at, delta)
     }
 
     fn finish(&self, planned: PlannedTable, schema: StoredSchema, edits: Edits<'_>) -> Result<PreparedTable, RunError> {
@@ -332,6 +341,7 @@ impl TableRun<'_> {
             fingerprint,
             layout,
             schema,
+            delta: self.has_log(),
         };
         let tables = self.request.pipeline.mappings.len();
         let Finished { edited, made, rejects, result } = edits.finish(&found, head, sources.listed, tables)?;

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use super::delta_checkpoint::checkpoint;
+use super::delta_log::{LogChange, LogCommit};
 use super::recover::{delete_intent, delete_objects};
 use super::{FoundRoot, TableResult, TableStore};
 use crate::domain::layout::{
-    manifest_intent_key, manifest_key, manifest_retired_key, manifest_root_key, manifest_shard_key,
+    manifest_intent_key, manifest_key, manifest_log_key, manifest_retired_key, manifest_root_key, manifest_shard_key,
 };
 use crate::domain::table_log::root::{Intent, Objects, Retirement, Root};
 use crate::ports::store::{Bucket, ETag, Lease, Precondition, StoreResult, WriteOptions};
@@ -36,6 +38,8 @@ pub struct Commit<'a> {
     /// What the present root names and the next doesn't, and what the run makes.
     pub retired: Objects,
     pub made: Objects,
+    /// Keys of files that were made again with the same bytes.
+    pub unchanged: BTreeSet<String>,
     /// Whether `retired` stays in the store, with the present root, for readers of the past.
     pub keep_history: bool,
     /// Retained commits whose time is over, oldest first.
@@ -43,21 +47,23 @@ pub struct Commit<'a> {
 }
 
 impl Commit<'_> {
-    /// Writes the objects, then the root, then deletes what is no longer needed. `confirm` is asked right before each
+    /// Writes the objects, then the root, then the version of the Delta log, then deletes what is no longer needed. `confirm` is asked right before each
     /// write that can't be taken back: whether the run still holds its lock.
     ///
     /// # Errors
     /// If the store or the lease fails. Until the root is written, the table is as before; what was written is deleted by
-    /// the next run. After it an error is only logged, since the table is published.
+    /// the next run. After it an error is only logged, since the table is published, unless another program wrote to the
+    /// Delta log.
     pub fn run<E: From<super::TableError>>(
         mut self,
         objects: NewObjects<'_, E>,
         confirm: &dyn Fn() -> Result<(), E>,
     ) -> Result<Root, E> {
+        let log = self.log(&objects.shards)?;
         let after = self.plan_deletes()?;
-        self.put_intent(&after)?;
+        self.put_intent(&after, log.as_ref())?;
         failpoint::reach("commit::after_intent");
-        self.put_shards(objects.shards)?;
+        self.put_shards(objects.shards, log.as_ref())?;
         self.keep_root()?;
         (objects.put_files)()?;
         self.table.store.sync(objects.files).map_err(super::TableError::from)?;
@@ -65,8 +71,35 @@ impl Commit<'_> {
         confirm()?;
         self.put_root().map_err(super::TableError::from)?;
         failpoint::reach("commit::after_root");
+        let table = self.table.table;
+        match log.map_or(Ok(()), |log| log.put(&self.table, self.lease)) {
+            Ok(()) => {}
+            Err(error @ super::TableError::Log { .. }) => return Err(error.into()),
+            Err(error) => {
+                tracing::warn!(table, %error, "table published, but not in its Delta log; the next run adds it");
+                return Ok(self.next);
+            }
+        }
+        failpoint::reach("commit::after_log");
         self.clean_up(&after);
+        if let Err(error) = checkpoint(&self.table, &self.next, self.lease) {
+            tracing::warn!(table, %error, "table published, but its Delta log got no checkpoint; a later run writes one");
+        }
         Ok(self.next)
+    }
+
+    /// What the commit does to the Delta log.
+    fn log(&self, shards: &[(String, Vec<u8>)]) -> TableResult<Option<LogCommit>> {
+        let change = LogChange {
+            table: self.table,
+            before: self.before.readable(),
+            next: &self.next,
+            made: &self.made.files,
+            retired: &self.retired.files,
+            unchanged: &self.unchanged,
+            shards,
+        };
+        change.commit()
     }
 
     /// Deletes what is no longer needed. Until then, readers that list the table see replaced rows and their replacement:
@@ -77,7 +110,7 @@ impl Commit<'_> {
             tries += 1;
             let deleted = delete_objects(&self.table, Some(&self.next), after, self.lease);
             let table = self.table.table;
-            match deleted.and_then(|()| delete_intent(&self.table, self.intent_key(), self.lease)) {
+            match deleted.and_then(|()| delete_intent(&self.table, self.next.fence, self.lease)) {
                 Ok(()) => return,
                 Err(error) if tries < DELETE_TRIES_MAX && !error.is_lease_lost() => {
                     tracing::warn!(table, %error, "table published, but replaced files not deleted; retrying");
@@ -113,31 +146,33 @@ impl Commit<'_> {
         Ok(deletes)
     }
 
-    fn put_intent(&self, after: &Objects) -> TableResult<()> {
+    fn put_intent(&self, after: &Objects, log: Option<&LogCommit>) -> TableResult<()> {
         let intent = Intent {
             job_id: self.next.job_id.clone(),
             fence: self.next.fence,
             sequence: self.next.sequence,
             made: self.made.clone(),
             retired: after.clone(),
+            log: log.map(|log| log.step),
         };
         let json = serde_json::to_vec(&intent).unwrap_or_default();
-        self.table.store.put(Bucket::Pipelines, &self.intent_key(), &json, &WriteOptions::leased(self.lease))?;
+        let key = manifest_intent_key(self.table.slug, self.table.table, self.next.fence);
+        self.table.store.put(Bucket::Pipelines, &key, &json, &WriteOptions::leased(self.lease))?;
         Ok(())
     }
 
-    fn intent_key(&self) -> String {
-        manifest_intent_key(self.table.slug, self.table.table, self.next.fence)
-    }
-
-    fn put_shards(&self, shards: Vec<(String, Vec<u8>)>) -> TableResult<()> {
-        let put = |(name, bytes): &(String, Vec<u8>)| -> StoreResult<()> {
-            let key = manifest_shard_key(self.table.slug, self.table.table, name);
+    /// Writes the shards, and what the Delta log gets after the commit.
+    fn put_shards(&self, shards: Vec<(String, Vec<u8>)>, log: Option<&LogCommit>) -> TableResult<()> {
+        let (slug, table) = (self.table.slug, self.table.table);
+        let shards = shards.into_iter().map(|(name, bytes)| (manifest_shard_key(slug, table, &name), bytes));
+        let staged = log.map(|log| (manifest_log_key(slug, table, self.next.fence), log.staged()));
+        let objects: Vec<(String, Vec<u8>)> = shards.chain(staged).collect();
+        let put = |(key, bytes): &(String, Vec<u8>)| -> StoreResult<()> {
             let options = WriteOptions { defer_sync: true, ..WriteOptions::leased(self.lease) };
-            self.table.store.put(Bucket::Pipelines, &key, bytes, &options).map(|_| ())
+            self.table.store.put(Bucket::Pipelines, key, bytes, &options).map(|_| ())
         };
         let at_a_time = if self.table.store.is_remote() { PARALLEL_PUTS_MAX } else { 1 };
-        parallel_map(&shards, at_a_time, put)?;
+        parallel_map(&objects, at_a_time, put)?;
         Ok(())
     }
 

@@ -2,9 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use sha2::{Digest, Sha256};
+
+use super::delta_log::milliseconds;
 use super::{FoundRoot, Maps, TableError, TableResult, TableStore};
+use crate::domain::pipeline::types::DataType;
 use crate::domain::table_log::entries::{GroupEntry, Members, RangeKey, SegmentEntry, SourceEntry, StoredFile};
-use crate::domain::table_log::root::{MANIFEST_VERSION, Objects, OwnedFile, Owner, Root, Totals};
+use crate::domain::table_log::root::{DeltaLog, MANIFEST_VERSION, Objects, OwnedFile, Owner, Root, Totals};
 use crate::domain::table_log::shards::{ShardKey, ShardRef, ShardedMap};
 use crate::domain::table_schema::StoredSchema;
 
@@ -26,6 +30,8 @@ pub struct RootHead {
     pub fingerprint: String,
     pub layout: String,
     pub schema: StoredSchema,
+    /// Whether the table has a Delta log.
+    pub delta: bool,
 }
 
 /// The next manifest.
@@ -212,7 +218,14 @@ impl<'a> Edit<'a> {
             }
             self.maps.groups.set(key, None, &mut reader)?;
         }
-        for MadeGroup { files, segments } in made {
+        for MadeGroup { mut files, segments } in made {
+            let stored = || replaced.values().flat_map(|group| &group.files);
+            for file in &mut files {
+                // The Delta log has it already.
+                if let Some(same) = stored().find(|stored| stored.key == file.key) {
+                    file.delta.clone_from(&same.delta);
+                }
+            }
             let Some(first) = segments.first().map(first_of) else { continue };
             let key = RangeKey::new(partition, &first);
             for file in &files {
@@ -301,6 +314,7 @@ impl<'a> Edit<'a> {
                 partitions.push(PartitionRowCounts { partition, before, after });
             }
         }
+        let delta = head.delta.then(|| next_log(table.table, before.readable(), &head));
         let root = Root {
             version: MANIFEST_VERSION,
             table: table.table.to_owned(),
@@ -319,6 +333,7 @@ impl<'a> Edit<'a> {
             is_foreign,
             restored: None,
             retained: Vec::new(),
+            delta,
         };
         let named: BTreeSet<&str> = root.shards().collect();
         let old = before.readable();
@@ -330,6 +345,20 @@ impl<'a> Edit<'a> {
         let new = shards.iter().map(|(name, _)| name.clone()).collect();
         let made = Objects { files: files(made), shards: new, commits: Vec::new() };
         Ok(Edited { root, made, retired, unchanged, shards, partitions })
+    }
+}
+
+/// The Delta log of the next root: the next version, or a new log.
+fn next_log(table: &str, before: Option<&Root>, head: &RootHead) -> DeltaLog {
+    let has_ntz = head.schema.columns.iter().any(|column| column.ty == DataType::Timestamp);
+    match before.and_then(|root| root.delta.clone()) {
+        Some(log) => DeltaLog { version: log.version + 1, timestamp_ntz: log.timestamp_ntz || has_ntz, ..log },
+        None => {
+            let digest = Sha256::digest(format!("{table}\0{}\0{}", head.job_id, head.committed_at));
+            let id = uuid::Builder::from_random_bytes(*digest.first_chunk().unwrap_or(&[0; 16])).into_uuid();
+            let began_ms = milliseconds(&head.committed_at);
+            DeltaLog { id: id.to_string(), version: 0, began_ms, timestamp_ntz: has_ntz }
+        }
     }
 }
 

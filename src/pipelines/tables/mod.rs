@@ -9,6 +9,9 @@
 
 mod commit;
 mod compare;
+mod delta_checkpoint;
+mod delta_log;
+mod delta_verify;
 mod edit;
 mod history;
 mod recover;
@@ -22,7 +25,7 @@ pub use compare::{ChangedPartition, ChangedSource, Comparison, FileCounts, Sourc
 pub use edit::{Edit, Edited, MadeGroup, PartitionRowCounts, RootHead};
 pub use history::{NotRetained, expire};
 pub use recover::recover;
-pub use repair::{Marked, mark_anew, mark_lost};
+pub use repair::{Marked, mark_anew, mark_log, mark_lost};
 pub use restore::restore;
 pub use retag::put_retagged;
 pub use verify::{TableFault, TableFaultKind, Verified, verify};
@@ -56,6 +59,9 @@ pub enum TableError {
     Manifest { key: String, error: ManifestError },
     #[error("`{key}`: {error}")]
     Shard { key: String, error: ShardError },
+    /// A version of the Delta log isn't what the run that made it wrote.
+    #[error("Delta log, `{key}`: {found}")]
+    Log { key: String, found: String },
 }
 
 impl TableError {

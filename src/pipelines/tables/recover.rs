@@ -3,13 +3,16 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use super::delta_log;
 use super::{Maps, TableError, TableResult, TableStore};
-use crate::domain::layout::{manifest_retired_key, manifest_root_key, manifest_shard_key};
-use crate::domain::table_log::root::{Objects, OwnedFile, Owner, Root};
+use crate::domain::layout::{
+    manifest_intent_key, manifest_log_key, manifest_retired_key, manifest_root_key, manifest_shard_key,
+};
+use crate::domain::table_log::root::{LogStep, Objects, OwnedFile, Owner, Root};
 use crate::ports::store::{Bucket, Lease, WriteOptions};
 
 /// Deletes the objects that runs of the table left behind, and their intents: those that a run made if it didn't commit,
-/// those that it retired if it did. The caller holds the pipeline's lock; `root` is the present root.
+/// those that it retired if it did. Puts in the Delta log what a run committed and didn't put there. The caller holds the pipeline's lock; `root` is the present root.
 ///
 /// # Errors
 /// If the store or the lease fails. Then the next call does the rest.
@@ -17,6 +20,13 @@ pub fn recover(table: &TableStore<'_>, root: Option<&Root>, lease: &dyn Lease) -
     for key in table.intents()? {
         match table.intent(&key) {
             Ok(Some(intent)) => {
+                let own = root.filter(|root| intent.is_of(root));
+                // Unless the log is to begin anew.
+                if let Some((step, root)) = intent.log.zip(own)
+                    && (step == LogStep::End) == root.delta.is_none()
+                {
+                    delta_log::finish(table, intent.fence, step, lease)?;
+                }
                 let left = if intent.is_committed(root) { intent.retired } else { intent.made };
                 delete_objects(table, root, &left, lease)?;
             }
@@ -26,13 +36,24 @@ pub fn recover(table: &TableStore<'_>, root: Option<&Root>, lease: &dyn Lease) -
             }
             Err(error) => return Err(error),
         }
-        delete_intent(table, key, lease)?;
+        match fence_of(&key) {
+            Some(fence) => delete_intent(table, fence, lease)?,
+            None => table.store.delete(Bucket::Pipelines, &[key], &WriteOptions::leased(lease))?,
+        }
     }
     Ok(())
 }
 
-pub(super) fn delete_intent(table: &TableStore<'_>, key: String, lease: &dyn Lease) -> TableResult<()> {
-    Ok(table.store.delete(Bucket::Pipelines, &[key], &WriteOptions::leased(lease))?)
+/// The fence in the key of an intent.
+fn fence_of(key: &str) -> Option<u64> {
+    key.strip_suffix(".json")?.rsplit_once("/intent-")?.1.parse().ok()
+}
+
+/// Deletes the intent of the run with this fence, and what it staged for the Delta log.
+pub(super) fn delete_intent(table: &TableStore<'_>, fence: u64, lease: &dyn Lease) -> TableResult<()> {
+    let staged = manifest_log_key(table.slug, table.table, fence);
+    let keys = [manifest_intent_key(table.slug, table.table, fence), staged];
+    Ok(table.store.delete(Bucket::Pipelines, &keys, &WriteOptions::leased(lease))?)
 }
 
 /// Deletes objects of the table that neither `root` nor a commit that it retains names.

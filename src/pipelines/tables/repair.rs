@@ -99,14 +99,24 @@ fn commit(table: TableStore<'_>, found: &FoundRoot, root: &Root, edit: Edit<'_>,
         fingerprint: root.fingerprint.clone(),
         layout: root.layout.clone(),
         schema: root.schema.clone(),
+        delta: root.delta.is_some(),
     };
     let mut edited = edit.finish(found, head)?;
     edited.root.is_foreign = root.is_foreign;
     edited.root.restored = root.restored;
     let keep_history = !root.retained.is_empty();
     let (retired, made) = (edited.retired, edited.made);
-    let commit =
-        Commit { table, lease, before: found, next: edited.root, retired, made, keep_history, expired: Vec::new() };
+    let commit = Commit {
+        table,
+        lease,
+        before: found,
+        next: edited.root,
+        retired,
+        made,
+        unchanged: edited.unchanged,
+        keep_history,
+        expired: Vec::new(),
+    };
     let objects = NewObjects { shards: edited.shards, put_files: &|| Ok(()), files: 0 };
     commit.run::<TableError>(objects, &|| Ok(())).map(drop)
 }
@@ -116,8 +126,20 @@ fn commit(table: TableStore<'_>, found: &FoundRoot, root: &Root, edit: Edit<'_>,
 /// # Errors
 /// If the store or the lease fails.
 pub fn mark_anew(table: &TableStore<'_>, lease: &dyn Lease) -> TableResult<()> {
+    change_root(table, lease, Root::forget_fingerprint)
+}
+
+/// Has the next run begin the Delta log anew. The caller holds the pipeline's lock.
+///
+/// # Errors
+/// If the store or the lease fails.
+pub fn mark_log(table: &TableStore<'_>, lease: &dyn Lease) -> TableResult<()> {
+    change_root(table, lease, |root| root.delta = None)
+}
+
+fn change_root(table: &TableStore<'_>, lease: &dyn Lease, change: impl FnOnce(&mut Root)) -> TableResult<()> {
     let FoundRoot::Readable(mut stored) = table.root()? else { return Ok(()) };
-    stored.root.forget_fingerprint();
+    change(&mut stored.root);
     let precondition = stored.etag.map_or(Precondition::None, Precondition::IfMatch);
     let options = WriteOptions::leased(lease).with(precondition);
     table.store.put(Bucket::Pipelines, &manifest_key(table.slug, table.table), &stored.root.to_json(), &options)?;

@@ -45,6 +45,10 @@ pub fn put_retagged(
     writer.end(&mut shards, &mut sink)?;
     root.sources = shards;
     root.is_foreign |= is_foreign;
+    if is_foreign {
+        // An archive may hold another state of the log: the next run begins it anew.
+        root.delta = None;
+    }
     table.store.put(Bucket::Pipelines, &key, &root.to_json(), options)?;
     let unnamed = old.into_iter().filter(|name| root.sources.iter().all(|shard| shard.name != *name));
     match root.retained.last() {

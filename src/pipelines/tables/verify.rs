@@ -12,11 +12,12 @@ use std::io::Read;
 
 use sha2::{Digest, Sha256};
 
+use super::delta_verify::{self, LogFault};
 use super::{FoundRoot, Maps, TableError, TableResult, TableStore};
 use crate::domain::digest::hex;
 use crate::domain::layout::{
-    manifest_key, manifest_objects_prefix, manifest_retired_key, manifest_root_key, manifest_shard_key,
-    pipeline_prefix, rejects_prefix, table_prefix,
+    delta_log_prefix, manifest_key, manifest_log_key, manifest_objects_prefix, manifest_retired_key, manifest_root_key,
+    manifest_shard_key, pipeline_prefix, rejects_prefix, table_prefix,
 };
 use crate::domain::limits::LIST_PAGE_KEYS_MAX;
 use crate::domain::table_log::entries::StoredFile;
@@ -61,6 +62,8 @@ pub struct Verified {
     pub shards: u64,
     /// Whether the manifest can't be read whole: the table must be made anew.
     pub is_broken: bool,
+    /// Whether the Delta log isn't what the manifest says: it must begin anew.
+    pub is_log_broken: bool,
 }
 
 impl fmt::Display for TableFaultKind {
@@ -149,7 +152,22 @@ impl Verification<'_> {
         }
         let entries = self.root.totals.files + self.root.totals.rejects_files;
         let passes = entries.div_ceil(ENTRIES_MAX).max(1);
-        (0..passes).try_for_each(|pass| self.files(pass, passes, report))
+        (0..passes).try_for_each(|pass| self.files(pass, passes, report))?;
+        self.log(report)
+    }
+
+    /// Compares the Delta log, unless a run in progress is about to write to it.
+    fn log<E: From<TableError>>(&mut self, report: Report<'_, E>) -> Result<(), Interrupted<E>> {
+        let Some(LogFault { key, is_missing, found }) = delta_verify::first_fault(self.table, self.root)? else {
+            return Ok(());
+        };
+        if self.table.needs_recovery()? {
+            return Ok(());
+        }
+        let kind = if is_missing { TableFaultKind::Missing } else { TableFaultKind::Changed };
+        self.tell(vec![fault(kind, Bucket::Warehouse, key, found)], report)?;
+        self.verified.is_log_broken = true;
+        Ok(())
     }
 
     fn shards<E: From<TableError>>(&mut self, report: Report<'_, E>) -> Result<(), Interrupted<E>> {
@@ -200,13 +218,14 @@ impl Verification<'_> {
         let pipeline = pipeline_prefix(self.table.slug);
         let (mut files, mut bytes) = (0, 0);
         let (slug, name) = (self.table.slug, self.table.table);
+        let log = delta_log_prefix(slug, name);
         for prefix in [table_prefix(slug, name), rejects_prefix(slug, name)] {
             self.pages(Bucket::Warehouse, &prefix, |page| {
                 let (mut found, mut faults) = (Vec::new(), Vec::new());
                 for object in page.objects {
                     let Some(key) = object.key.strip_prefix(&pipeline) else { continue };
                     // Folder markers of other tools are not files of a table.
-                    if key.ends_with('/') || !is_own(key) {
+                    if key.ends_with('/') || object.key.starts_with(&log) || !is_own(key) {
                         continue;
                     }
                     match named.remove(key) {
@@ -327,6 +346,7 @@ impl Verification<'_> {
             let mut own = Retained::default();
             for key in self.table.intents()? {
                 if let Some(intent) = self.table.intent(&key)? {
+                    own.manifest.insert(manifest_log_key(self.table.slug, self.table.table, intent.fence));
                     own.add(self.table, intent.made);
                     own.add(self.table, intent.retired);
                 }

@@ -146,7 +146,7 @@ fn is_whole(table: &TableStore<'_>, root: &Root, now: &HashMap<(Bucket, &str), W
     match visited {
         Ok(()) => Ok(whole),
         Err(error) if error.is_gone() => Ok(false),
-        Err(TableError::Shard { .. } | TableError::Manifest { .. }) => Ok(false),
+        Err(TableError::Shard { .. } | TableError::Manifest { .. } | TableError::Log { .. }) => Ok(false),
         Err(error @ TableError::Store(_)) => Err(from_table(error)),
     }
 }

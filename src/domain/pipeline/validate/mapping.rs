@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::columns::{is_expression, name};
 use super::report::{Pointer, Report};
-use super::{canonical, columns, dialect, files, partitions};
+use super::{canonical, columns, dialect, files, partitions, publish};
 use crate::domain::limits::{KEEP_HISTORY_SECONDS_MAX, TABLE_NAME_BYTES_MAX};
 use crate::domain::name::TableName;
 use crate::domain::pipeline::document::{CheckDocument, CompressionDocument, MappingDocument, ParquetDocument};
@@ -18,6 +18,8 @@ use crate::domain::text::quoted;
 
 /// Default level of Zstandard.
 const ZSTD_LEVEL_DEFAULT: i32 = 1;
+/// How long files that a run replaced stay in a published table, by default: readers of earlier versions need them.
+const PUBLISHED_HISTORY: Duration = Duration::from_secs(3_600);
 
 /// Reports the table of an earlier mapping.
 pub(super) fn check_table_is_new(
@@ -77,10 +79,12 @@ pub(super) fn resolve(document: &MappingDocument, at: &Pointer, report: &mut Rep
         partition_by,
         sort_by,
         when_removed: document.when_removed.into(),
-        keep_history: keep_history(&document.keep_history.0, &at.key("keep_history"), report),
+        keep_history: keep_history(document, &at.key("keep_history"), report),
+        publish: document.publish.iter().map(|format| (*format).into()).collect(),
         parquet,
         canonical: String::new(),
     };
+    publish::check(&mapping, at, report);
     mapping.canonical = canonical::canonical(&mapping);
     Some(mapping)
 }
@@ -132,7 +136,11 @@ fn checks(documents: &[CheckDocument], at: &Pointer, report: &mut Report) -> Opt
 }
 
 /// The schema refuses what is not a duration.
-fn keep_history(text: &str, at: &Pointer, report: &mut Report) -> Duration {
+fn keep_history(document: &MappingDocument, at: &Pointer, report: &mut Report) -> Duration {
+    let is_published = !document.publish.is_empty();
+    let Some(text) = document.keep_history.as_ref().map(|text| text.0.as_str()) else {
+        return if is_published { PUBLISHED_HISTORY } else { Duration::ZERO };
+    };
     let unit = match text.bytes().last() {
         Some(b'm') => 60,
         Some(b'h') => 3_600,
@@ -145,7 +153,13 @@ fn keep_history(text: &str, at: &Pointer, report: &mut Report) -> Duration {
         let days = KEEP_HISTORY_SECONDS_MAX / 86_400;
         report.push(Limit, at, format!("expected at most `{days}d`, found {}", quoted(text)));
     }
-    Duration::from_secs(seconds)
+    let keep = Duration::from_secs(seconds);
+    if is_published && keep < PUBLISHED_HISTORY {
+        let message =
+            "readers of a published version fail once its files are deleted; expected at least `1h`, the default";
+        report.warn(InvalidValue, at, format!("{message}, found {}", quoted(text)));
+    }
+    keep
 }
 
 fn parquet(document: &ParquetDocument, at: &Pointer, report: &mut Report) -> ParquetOptions {

@@ -12,6 +12,7 @@ mod json;
 mod mapping;
 mod numbers;
 mod partitions;
+mod publish;
 mod readers;
 mod report;
 mod structure;

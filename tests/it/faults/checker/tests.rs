@@ -34,6 +34,7 @@ fn root(fence: u64) -> Root {
         is_foreign: false,
         restored: None,
         retained: vec![],
+        delta: None,
     }
 }
 

@@ -1,0 +1,281 @@
+//! What the Delta log says of a data file that was made: its statistics, from its footer.
+//!
+//! Invariant: no value of a column is outside its bounds, however a reader compares. Where that isn't certain, as with NaN,
+//! no column of the file has bounds: `deltalake` takes a missing bound of one column for null, which hides all rows.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::path::Path;
+
+use chrono::{DateTime, Datelike, SecondsFormat};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::statistics::Statistics;
+use serde_json::{Number, Value};
+
+use crate::domain::delta::{DECIMAL_DIGITS_MAX, STATS_COLUMNS_MAX, TEXT_BOUND_BYTES_MAX};
+use crate::domain::job::{RunError, RunErrorCode};
+use crate::domain::pipeline::Mapping;
+use crate::domain::pipeline::types::DataType;
+use crate::domain::table_log::entries::DeltaFile;
+use crate::engine::run_error::scratch_error;
+
+const MICROS_PER_MS: i64 = 1_000;
+const MS_PER_DAY: i64 = 86_400_000;
+
+/// Describes the data files of one table.
+#[derive(Debug, Clone)]
+pub(super) struct DeltaFiles {
+    /// The first columns in the files.
+    columns: Vec<(String, DataType)>,
+    /// When the files are made, in milliseconds since the epoch.
+    made_ms: i64,
+}
+
+impl DeltaFiles {
+    pub(super) fn of(mapping: &Mapping, made_ms: i64) -> Self {
+        let column = |at: usize| (mapping.columns[at].name.as_str().to_owned(), mapping.columns[at].ty);
+        let columns = mapping.stored_columns().into_iter().take(STATS_COLUMNS_MAX).map(column).collect();
+        Self { columns, made_ms }
+    }
+
+    /// Describes a file in scratch that this process wrote.
+    pub(super) fn describe(&self, path: &Path) -> Result<DeltaFile, RunError> {
+        let file = File::open(path).map_err(|error| scratch_error(path, &error))?;
+        let metadata = ParquetMetaDataReader::new().parse_and_finish(&file).map_err(|error| failed(path, error))?;
+        Ok(DeltaFile { made_ms: self.made_ms, stats: self.stats(&metadata) })
+    }
+
+    fn stats(&self, metadata: &ParquetMetaData) -> String {
+        let rows = metadata.file_metadata().num_rows();
+        let (mut lists, mut has_bounds) = ([String::new(), String::new(), String::new()], true);
+        for (at, (name, ty)) in self.columns.iter().enumerate() {
+            let name = Value::String(name.clone()).to_string();
+            let summary = Summary::of(metadata, at, *ty);
+            let min = summary.bounds.as_ref().and_then(|[min, _]| min.text(*ty, false));
+            let max = summary.bounds.as_ref().and_then(|[_, max]| max.text(*ty, true));
+            has_bounds &= (min.is_some() && max.is_some()) || summary.nulls == Some(rows as u64);
+            for (list, value) in lists.iter_mut().zip([min, max, summary.nulls.map(|nulls| nulls.to_string())]) {
+                if let Some(value) = value {
+                    let comma = if list.is_empty() { "" } else { "," };
+                    let _ = write!(list, "{comma}{name}:{value}");
+                }
+            }
+        }
+        let [min, max, nulls] = lists;
+        let bounds =
+            if has_bounds { format!(r#""minValues":{{{min}}},"maxValues":{{{max}}},"#) } else { String::new() };
+        format!(r#"{{"numRecords":{rows},{bounds}"nullCount":{{{nulls}}}}}"#)
+    }
+}
+
+fn failed(path: &Path, error: ParquetError) -> RunError {
+    match error {
+        ParquetError::External(inner) if inner.is::<std::io::Error>() => match inner.downcast::<std::io::Error>() {
+            Ok(error) => scratch_error(path, &error),
+            Err(error) => RunError::new(RunErrorCode::Internal, error.to_string()),
+        },
+        error => RunError::new(RunErrorCode::Internal, format!("scratch `{}`: {error}", path.display())),
+    }
+}
+
+/// A column of a file.
+struct Summary {
+    /// Least and greatest value; `None` if they are not known or there are none.
+    bounds: Option<[Bound; 2]>,
+    nulls: Option<u64>,
+}
+
+impl Summary {
+    fn of(metadata: &ParquetMetaData, column: usize, ty: DataType) -> Self {
+        let (mut bounds, mut nulls, mut known) = (None::<[Bound; 2]>, Some(0), true);
+        for group in metadata.row_groups() {
+            let statistics = group.columns().get(column).and_then(|chunk| chunk.statistics());
+            let own_nulls = statistics.and_then(Statistics::null_count_opt);
+            nulls = nulls.zip(own_nulls).map(|(all, own)| all + own);
+            match statistics.and_then(|statistics| of_statistics(statistics, ty)) {
+                Some([low, high]) => {
+                    bounds = Some(match bounds {
+                        None => [low, high],
+                        Some([min, max]) => {
+                            [if low.is_below(&min) { low } else { min }, if max.is_below(&high) { high } else { max }]
+                        }
+                    });
+                }
+                // Without values it has no bounds.
+                None => known &= own_nulls == Some(group.num_rows() as u64),
+            }
+        }
+        Self { bounds: bounds.filter(|_| known), nulls }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Bound {
+    Int(i128),
+    Float(f64),
+    Text(String),
+}
+
+impl Bound {
+    /// Both are of one column.
+    fn is_below(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Int(a), Self::Int(b)) => a < b,
+            (Self::Float(a), Self::Float(b)) => a < b,
+            (Self::Text(a), Self::Text(b)) => a < b,
+            _ => false,
+        }
+    }
+
+    /// As JSON. `up`: how to round where Delta has fewer digits.
+    fn text(&self, ty: DataType, up: bool) -> Option<String> {
+        match (self, ty) {
+            (Self::Int(value), DataType::Decimal { precision, scale }) => {
+                Some(decimal(rounded(*value, precision, up), scale))
+            }
+            (Self::Int(value), DataType::Boolean) => Some((*value != 0).to_string()),
+            (Self::Int(days), DataType::Date) => {
+                let time = time(i64::try_from(*days).ok()?.checked_mul(MS_PER_DAY)?)?;
+                Some(format!("\"{}\"", time.format("%Y-%m-%d")))
+            }
+            (Self::Int(micros), DataType::Timestamp | DataType::TimestampTz) => {
+                let micros = i64::try_from(*micros).ok()?;
+                let below = micros.div_euclid(MICROS_PER_MS);
+                let ms = below + i64::from(up && micros.rem_euclid(MICROS_PER_MS) > 0);
+                let text = time(ms)?.to_rfc3339_opts(SecondsFormat::Millis, true);
+                let text = if ty == DataType::Timestamp { text.trim_end_matches('Z') } else { &text };
+                Some(format!("\"{text}\""))
+            }
+            (Self::Int(value), _) => Some(value.to_string()),
+            // JSON has no infinity.
+            (Self::Float(value), _) => Number::from_f64(*value).map(|number| number.to_string()),
+            (Self::Text(text), _) => {
+                (text.len() <= TEXT_BOUND_BYTES_MAX).then(|| Value::String(text.clone()).to_string())
+            }
+        }
+    }
+}
+
+/// A moment in the years that all readers parse.
+fn time(ms: i64) -> Option<DateTime<chrono::Utc>> {
+    DateTime::from_timestamp_millis(ms).filter(|time| (1..=9999).contains(&time.year()))
+}
+
+/// A decimal with as many digits as a double has, since readers may take it for one.
+fn rounded(value: i128, precision: u8, up: bool) -> i128 {
+    let digits = value.unsigned_abs().checked_ilog10().map_or(1, |log| log + 1);
+    let Some(unit) = digits.checked_sub(DECIMAL_DIGITS_MAX).map(|over| 10_i128.pow(over)) else { return value };
+    let below = value.div_euclid(unit) * unit;
+    let outward = if up && below < value { below + unit } else { below };
+    // One that has more digits than the type is as a double what it would be.
+    if outward.unsigned_abs() < 10_u128.pow(u32::from(precision)) { outward } else { value }
+}
+
+/// A decimal with all its digits.
+fn decimal(value: i128, scale: u8) -> String {
+    let (sign, digits) = (if value < 0 { "-" } else { "" }, value.unsigned_abs().to_string());
+    let scale = usize::from(scale);
+    let digits = format!("{digits:0>width$}", width = scale + 1);
+    let (whole, fraction) = digits.split_at(digits.len() - scale);
+    if fraction.is_empty() { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") }
+}
+
+fn of_statistics(statistics: &Statistics, ty: DataType) -> Option<[Bound; 2]> {
+    let is_number = matches!(
+        ty,
+        DataType::Int8
+            | DataType::Int16
+            | DataType::Int32
+            | DataType::Int64
+            | DataType::Decimal { .. }
+            | DataType::Date
+            | DataType::Timestamp
+            | DataType::TimestampTz
+    );
+    let pair = |min: Option<Bound>, max: Option<Bound>| min.zip(max).map(|(min, max)| [min, max]);
+    match statistics {
+        Statistics::Int32(s) if is_number => {
+            let bound = |value: &i32| Bound::Int(i128::from(*value));
+            pair(s.min_opt().map(bound), s.max_opt().map(bound))
+        }
+        Statistics::Int64(s) if is_number => {
+            let bound = |value: &i64| Bound::Int(i128::from(*value));
+            pair(s.min_opt().map(bound), s.max_opt().map(bound))
+        }
+        Statistics::FixedLenByteArray(s) if matches!(ty, DataType::Decimal { .. }) => {
+            let bound = |bytes: &[u8]| big_endian(bytes).map(Bound::Int);
+            pair(s.min_opt().and_then(|v| bound(v.data())), s.max_opt().and_then(|v| bound(v.data())))
+        }
+        // Widened, since readers compare in either width.
+        Statistics::Float(s) => {
+            let bound = |value: &f32| Bound::Float(f64::from(*value));
+            pair(s.min_opt().map(bound), s.max_opt().map(bound))
+        }
+        Statistics::Double(s) => {
+            let bound = |value: &f64| Bound::Float(*value);
+            pair(s.min_opt().map(bound), s.max_opt().map(bound))
+        }
+        Statistics::ByteArray(s) if ty == DataType::String => {
+            let bound = |bytes: &[u8]| std::str::from_utf8(bytes).ok().map(|text| Bound::Text(text.to_owned()));
+            pair(s.min_opt().and_then(|v| bound(v.data())), s.max_opt().and_then(|v| bound(v.data())))
+        }
+        Statistics::Boolean(s) => {
+            let bound = |value: &bool| Bound::Int(i128::from(*value));
+            pair(s.min_opt().map(bound), s.max_opt().map(bound))
+        }
+        Statistics::Int32(_)
+        | Statistics::Int64(_)
+        | Statistics::Int96(_)
+        | Statistics::ByteArray(_)
+        | Statistics::FixedLenByteArray(_) => None,
+    }
+}
+
+/// A two's complement number, the highest byte first.
+fn big_endian(bytes: &[u8]) -> Option<i128> {
+    let fill = if *bytes.first()? & 0x80 == 0 { 0 } else { 0xff };
+    let mut wide = [fill; 16];
+    wide.get_mut(16_usize.checked_sub(bytes.len())?..)?.copy_from_slice(bytes);
+    Some(i128::from_be_bytes(wide))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_are_rounded_outwards() {
+        let text = |value, ty, up| Bound::Int(value).text(ty, up);
+        let (ntz, tz) = (DataType::Timestamp, DataType::TimestampTz);
+        assert_eq!(text(1_001, ntz, false).as_deref(), Some("\"1970-01-01T00:00:00.001\""));
+        assert_eq!(text(1_001, tz, true).as_deref(), Some("\"1970-01-01T00:00:00.002Z\""));
+        assert_eq!(text(-1, tz, false).as_deref(), Some("\"1969-12-31T23:59:59.999Z\""));
+        assert_eq!(text(-1, tz, true).as_deref(), Some("\"1970-01-01T00:00:00.000Z\""));
+        assert_eq!(text(1_000, tz, true).as_deref(), Some("\"1970-01-01T00:00:00.001Z\""));
+        assert_eq!(text(i128::from(i64::MAX), tz, true), None, "a year beyond 9999");
+        assert_eq!(text(-1, DataType::Date, false).as_deref(), Some("\"1969-12-31\""));
+    }
+
+    #[test]
+    fn numbers_keep_their_value() {
+        let decimal = |precision, scale| DataType::Decimal { precision, scale };
+        assert_eq!(Bound::Int(-5).text(decimal(5, 2), true).as_deref(), Some("-0.05"));
+        assert_eq!(Bound::Int(1_230).text(decimal(5, 2), true).as_deref(), Some("12.30"));
+        assert_eq!(Bound::Int(7).text(decimal(5, 0), true).as_deref(), Some("7"));
+        assert_eq!(Bound::Int(7).text(decimal(38, 0), true).as_deref(), Some("7"));
+        assert_eq!(rounded(1_234_567_890_123_456_789, 38, true), 1_234_567_890_123_460_000);
+        assert_eq!(rounded(1_234_567_890_123_456_789, 38, false), 1_234_567_890_123_450_000);
+        assert_eq!(rounded(-1_234_567_890_123_456_789, 38, false), -1_234_567_890_123_460_000);
+        assert_eq!(rounded(999_999_999_999_999_999, 18, true), 999_999_999_999_999_999);
+        assert_eq!(
+            Bound::Float(f64::from(0.1_f32)).text(DataType::Float32, true).as_deref(),
+            Some("0.10000000149011612")
+        );
+        assert_eq!(Bound::Float(f64::INFINITY).text(DataType::Float64, true), None);
+        assert_eq!(Bound::Float(-0.0).text(DataType::Float64, true).as_deref(), Some("-0.0"));
+        assert_eq!(big_endian(&[0xff, 0xfe]), Some(-2));
+        assert_eq!(big_endian(&[0x01, 0x00]), Some(256));
+        assert_eq!(big_endian(&[]), None);
+    }
+}
