@@ -245,8 +245,9 @@ class DuckDb:
     def source(self, path, version):
         if version is None:
             return f"delta_scan('{path}')"
-        self.db.execute(f"ATTACH OR REPLACE '{path}' AS older (TYPE delta, VERSION {version})")
-        return "older"
+        name = f"{pathlib.Path(path).name}_{version}"
+        self.db.execute(f"ATTACH IF NOT EXISTS '{path}' AS {name} (TYPE delta, VERSION {version})")
+        return name
 
     def fetch(self, query):
         return self.db.execute(query).fetch_arrow_table().to_pylist()
