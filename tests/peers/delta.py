@@ -261,16 +261,17 @@ class DuckDb:
 
 
 class ClickHouse:
-    name, travels = "ClickHouse", False
+    name, travels = "ClickHouse", True
 
-    def fetch(self, query):
+    def fetch(self, query, version):
         import chdb
         import pyarrow as pa
         settings = " SETTINGS session_timezone='UTC', output_format_arrow_string_as_string=1, schema_inference_make_columns_nullable=1"
+        settings += "" if version is None else f", delta_lake_snapshot_version={version}"
         return pa.ipc.open_file(pa.BufferReader(chdb.query(query + settings, "Arrow").bytes())).read_all().to_pylist()
 
     def read(self, path, version=None):
-        return self.fetch(f"SELECT * FROM deltaLakeLocal('{path}')")
+        return self.fetch(f"SELECT * FROM deltaLakeLocal('{path}')", version)
 
     def filtered(self, path, column, value, version=None):
         text = literal(value, ntz="DateTime64(6)", tz="DateTime64(6,\\'UTC\\')".replace("\\", ""))
@@ -281,7 +282,7 @@ class ClickHouse:
             text = f"= toDate32('{value.isoformat()}')"
         if isinstance(value, str):
             text = "= '" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-        return [row["id"] for row in self.fetch(f"SELECT id FROM deltaLakeLocal('{path}') WHERE `{column}` {text}")]
+        return [row["id"] for row in self.fetch(f"SELECT id FROM deltaLakeLocal('{path}') WHERE `{column}` {text}", version)]
 
 
 READERS = {reader.name: reader for reader in [DeltaRs, DataFusion, Polars, DuckDb, ClickHouse]}

@@ -103,6 +103,7 @@ impl TableConfig {
             sort_by: vec![],
             when_removed: self.when_removed,
             keep_history: Duration::from_secs(self.history),
+            publish: std::collections::BTreeSet::new(),
             parquet: ParquetOptions {
                 compression: Compression::None,
                 encodings: Encodings::Compatible,
