@@ -16,7 +16,7 @@ use lakemill::domain::table_log::root::Root;
 use lakemill::domain::table_schema::StoredSchema;
 use lakemill::pipelines::tables::{
     Commit, Edit, Edited, FoundRoot, MadeGroup, Maps, NewObjects, RootHead, TableError, TableFault, TableResult,
-    TableStore, mark_log, recover, verify,
+    TableStore, mark_log, recover, restore, verify,
 };
 use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{Bucket, Lease, LeaseLost, WriteOptions};
@@ -146,8 +146,19 @@ fn commit(
     };
     let retained = before.readable().map(|root| root.retained.clone()).unwrap_or_default();
     let expired = if expires { retained } else { Vec::new() };
-    Commit { table, lease, before: &before, next, retired, made, unchanged, keep_history, expired }
-        .run(NewObjects { shards, put_files: &put_files, files: new.len() }, &|| Ok::<_, TableError>(()))
+    Commit {
+        table,
+        lease,
+        before: &before,
+        next,
+        retired,
+        made,
+        unchanged,
+        returned: Vec::new(),
+        keep_history,
+        expired,
+    }
+    .run(NewObjects { shards, put_files: &put_files, files: new.len() }, &|| Ok::<_, TableError>(()))
 }
 
 fn run(store: &dyn ObjectStore, fence: u64, changes: Changes<'_>, keep_history: bool) -> TableResult<Root> {
@@ -505,4 +516,19 @@ fn publish_to_a_delta_log_takes_two_more_requests() {
         of(Bucket::Pipelines) + of(Bucket::Warehouse)
     };
     assert_eq!(requests(true) - requests(false), 2);
+}
+
+#[test]
+fn restored_commit_is_a_version_of_the_delta_log() {
+    let memory = MemoryStore::new();
+    run_as(&memory, 1, FIRST, true, true).unwrap();
+    run_as(&memory, 2, SECOND, true, true).unwrap();
+    let slug = slug();
+    let table = TableStore { store: &memory, slug: &slug, table: "t" };
+    let FoundRoot::Readable(stored) = table.root().unwrap() else { panic!("no root") };
+    let earlier = table.earlier_root(1).unwrap().unwrap();
+    restore(table, &stored, earlier, &RunLease(slug.clone(), 3), chrono::DateTime::UNIX_EPOCH).unwrap();
+    assert_eq!(present(&memory), after_first());
+    assert_eq!(replayed(&memory), (named_paths(&memory), vec![1, 2, 3]));
+    assert_eq!(faults(&memory), [""; 0]);
 }

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::entries::{RangeKey, StoredFile};
 use super::shards::ShardRef;
-use crate::domain::table_schema::StoredSchema;
+use crate::domain::pipeline::types::DataType;
+use crate::domain::table_schema::{StoredSchema, TableColumn};
 
 /// The manifest format that this version writes.
 pub const MANIFEST_VERSION: u32 = 2;
@@ -62,6 +63,14 @@ pub struct DeltaLog {
     /// Whether a column is or was a timestamp without a zone, which old readers don't know.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub timestamp_ntz: bool,
+}
+
+impl DeltaLog {
+    /// The log with the next version, of a table with these columns.
+    pub fn next(&self, columns: &[TableColumn]) -> Self {
+        let timestamp_ntz = self.timestamp_ntz || columns.iter().any(|column| column.ty == DataType::Timestamp);
+        Self { version: self.version + 1, timestamp_ntz, ..self.clone() }
+    }
 }
 
 /// What a commit does to the table's Delta log.

@@ -102,6 +102,7 @@ impl Publisher<'_, '_, '_> {
             retired: edited.retired,
             made: edited.made,
             unchanged: edited.unchanged,
+            returned: Vec::new(),
             keep_history: !keep_history.is_zero(),
             expired,
         };

@@ -9,7 +9,7 @@ use super::{FoundRoot, TableResult, TableStore};
 use crate::domain::layout::{
     manifest_intent_key, manifest_key, manifest_log_key, manifest_retired_key, manifest_root_key, manifest_shard_key,
 };
-use crate::domain::table_log::root::{Intent, Objects, Retirement, Root};
+use crate::domain::table_log::root::{Intent, Objects, OwnedFile, Retirement, Root};
 use crate::ports::store::{Bucket, ETag, Lease, Precondition, StoreResult, WriteOptions};
 use crate::runtime::failpoint;
 use crate::sync::parallel_map;
@@ -40,6 +40,8 @@ pub struct Commit<'a> {
     pub made: Objects,
     /// Keys of files that were made again with the same bytes.
     pub unchanged: BTreeSet<String>,
+    /// Files of an earlier commit that the next root names again.
+    pub returned: Vec<OwnedFile>,
     /// Whether `retired` stays in the store, with the present root, for readers of the past.
     pub keep_history: bool,
     /// Retained commits whose time is over, oldest first.
@@ -90,11 +92,12 @@ impl Commit<'_> {
 
     /// What the commit does to the Delta log.
     fn log(&self, shards: &[(String, Vec<u8>)]) -> TableResult<Option<LogCommit>> {
+        let made: Vec<OwnedFile> = self.made.files.iter().chain(&self.returned).cloned().collect();
         let change = LogChange {
             table: self.table,
             before: self.before.readable(),
             next: &self.next,
-            made: &self.made.files,
+            made: &made,
             retired: &self.retired.files,
             unchanged: &self.unchanged,
             shards,

@@ -350,16 +350,14 @@ impl<'a> Edit<'a> {
 
 /// The Delta log of the next root: the next version, or a new log.
 fn next_log(table: &str, before: Option<&Root>, head: &RootHead) -> DeltaLog {
-    let has_ntz = head.schema.columns.iter().any(|column| column.ty == DataType::Timestamp);
-    match before.and_then(|root| root.delta.clone()) {
-        Some(log) => DeltaLog { version: log.version + 1, timestamp_ntz: log.timestamp_ntz || has_ntz, ..log },
-        None => {
-            let digest = Sha256::digest(format!("{table}\0{}\0{}", head.job_id, head.committed_at));
-            let id = uuid::Builder::from_random_bytes(*digest.first_chunk().unwrap_or(&[0; 16])).into_uuid();
-            let began_ms = milliseconds(&head.committed_at);
-            DeltaLog { id: id.to_string(), version: 0, began_ms, timestamp_ntz: has_ntz }
-        }
+    let columns = &head.schema.columns;
+    if let Some(log) = before.and_then(|root| root.delta.as_ref()) {
+        return log.next(columns);
     }
+    let digest = Sha256::digest(format!("{table}\0{}\0{}", head.job_id, head.committed_at));
+    let id = uuid::Builder::from_random_bytes(*digest.first_chunk().unwrap_or(&[0; 16])).into_uuid();
+    let timestamp_ntz = columns.iter().any(|column| column.ty == DataType::Timestamp);
+    DeltaLog { id: id.to_string(), version: 0, began_ms: milliseconds(&head.committed_at), timestamp_ntz }
 }
 
 fn spill<K: ShardKey, V: Clone + serde::Serialize>(map: &mut ShardedMap<K, V>, shards: &mut Vec<(String, Vec<u8>)>) {

@@ -114,6 +114,7 @@ fn commit(table: TableStore<'_>, found: &FoundRoot, root: &Root, edit: Edit<'_>,
         retired,
         made,
         unchanged: edited.unchanged,
+        returned: Vec::new(),
         keep_history,
         expired: Vec::new(),
     };

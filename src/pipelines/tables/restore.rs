@@ -3,6 +3,7 @@
 //! The new root names the shards and files of the earlier one, which are still in the store; nothing is copied. The next
 //! run compares the table with the whole lake, and brings it up to date.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -26,12 +27,18 @@ pub fn restore(
     now: DateTime<Utc>,
 ) -> TableResult<Root> {
     recover(&table, Some(&present.root), lease)?;
-    let retired = retired(&table, &present.root, &earlier)?;
+    let retired = self::retired(&table, &present.root, &earlier)?;
+    let delta = present.root.delta.as_ref().map(|log| log.next(&earlier.schema.columns));
+    let returned = match delta {
+        Some(_) => self::retired(&table, &earlier, &present.root)?.files,
+        None => Vec::new(),
+    };
     let next = Root {
         sequence: present.root.sequence + 1,
         fence: lease.fence(),
         committed_at: rfc3339(now),
         restored: Some(earlier.sequence),
+        delta,
         retained: Vec::new(),
         ..earlier
     };
@@ -42,6 +49,8 @@ pub fn restore(
         next,
         retired,
         made: Objects::default(),
+        unchanged: BTreeSet::new(),
+        returned,
         keep_history: true,
         // None by its time, but as many as the next commit leaves no room for.
         expired: present.root.expired(Duration::MAX, now),
