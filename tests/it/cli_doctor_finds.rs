@@ -316,7 +316,7 @@ fn data_folder_accessible_to_others_is_reported() {
     for (mode, start, part) in [
         (0o755, "warning data folder: ", "every user of this machine may read it → chmod o-rwx "),
         (0o777, "problem data folder: ", "every user may change its objects → chmod o-rwx "),
-        (0o750, "ok data folder: ", "alone"),
+        (0o750, "ok data folder: ", "only its user and group can access"),
     ] {
         std::fs::set_permissions(&objects, std::fs::Permissions::from_mode(mode)).unwrap();
         doctor(&site, &[]).has(start, &[part]);
