@@ -41,6 +41,9 @@ pub const WIDTH_MAX: u64 = SOURCE_POSITION_MAX + 1;
 /// Date and time patterns of a column, and the longest of them in bytes.
 pub const FORMATS_MAX: usize = 32;
 pub const FORMAT_BYTES_MAX: usize = 256;
+/// Columns that the config doesn't have: names recorded of a source, and of a table.
+pub const EXTRA_COLUMNS_MAX: usize = 64;
+pub const TABLE_EXTRA_COLUMNS_MAX: usize = 256;
 /// Currency signs of a column, and the longest of them in bytes.
 pub const CURRENCIES_MAX: usize = 16;
 pub const CURRENCY_BYTES_MAX: usize = 16;

@@ -142,6 +142,7 @@ mod tests {
             rows_filtered: 0,
             partitions: BTreeMap::new(),
             archived: false,
+            extra_columns: vec![],
         }
     }
 

@@ -30,6 +30,9 @@ pub struct SourceEntry {
     /// Whether it left the lake and its rows were kept.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub archived: bool,
+    /// Columns of its header that the config doesn't have, the first [`EXTRA_COLUMNS_MAX`](crate::domain::limits).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extra_columns: Vec<String>,
 }
 
 /// One immutable object in the warehouse.

@@ -104,6 +104,8 @@ fn time(text: &str) -> Option<DateTime<Utc>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
+
     use crate::domain::table_log::root::{MANIFEST_VERSION, Totals};
     use crate::domain::table_schema::StoredSchema;
 
@@ -129,6 +131,7 @@ mod tests {
             groups: vec![],
             members: vec![],
             rejects: vec![],
+            extra_columns: BTreeMap::new(),
             is_foreign: false,
             restored: None,
             delta: None,

@@ -1,9 +1,12 @@
 //! The root of a table's manifest: a few kilobytes, whatever the size of the table.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
-use super::entries::{RangeKey, StoredFile};
+use super::entries::{RangeKey, SourceEntry, StoredFile};
 use super::shards::ShardRef;
+use crate::domain::limits::TABLE_EXTRA_COLUMNS_MAX;
 use crate::domain::pipeline::types::DataType;
 use crate::domain::table_schema::{StoredSchema, TableColumn};
 
@@ -36,6 +39,10 @@ pub struct Root {
     pub members: Vec<ShardRef<RangeKey>>,
     /// Files of rejected rows, by source key.
     pub rejects: Vec<ShardRef<String>>,
+    /// Columns of the sources in the lake that the config doesn't have, with the number of sources; at most
+    /// [`TABLE_EXTRA_COLUMNS_MAX`].
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub extra_columns: BTreeMap<String, u64>,
     /// Whether its files may have been made by others, as after an import: they are read in child processes only, and the
     /// next run that changes the table makes it anew.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -214,6 +221,23 @@ impl Root {
     pub fn shards(&self) -> impl Iterator<Item = &str> {
         let by_source = self.sources.iter().chain(&self.rejects).map(|shard| shard.name.as_str());
         by_source.chain(self.groups.iter().chain(&self.members).map(|shard| shard.name.as_str()))
+    }
+}
+
+/// Counts the columns of a source that the config doesn't have; `is_added` is false for a source that leaves. Archived
+/// sources don't count, since their files are gone.
+pub fn count_extra_columns(counts: &mut BTreeMap<String, u64>, source: &SourceEntry, is_added: bool) {
+    if source.archived {
+        return;
+    }
+    for name in &source.extra_columns {
+        match counts.get(name).copied() {
+            Some(count) if is_added => drop(counts.insert(name.clone(), count + 1)),
+            Some(count) if count > 1 => drop(counts.insert(name.clone(), count - 1)),
+            Some(_) => drop(counts.remove(name)),
+            None if is_added && counts.len() < TABLE_EXTRA_COLUMNS_MAX => drop(counts.insert(name.clone(), 1)),
+            None => {}
+        }
     }
 }
 

@@ -344,6 +344,7 @@ impl Conversion<'_> {
                 outcome.etag = end.etag;
                 outcome.size = end.size;
                 outcome.text_bytes = end.text_bytes;
+                outcome.extra_columns = end.extra_columns;
                 outcome.counted_bytes += end.skipped_bytes;
                 outcome.rows.blank_lines += end.blank_lines;
                 if end.text_bytes == 0 {

@@ -58,6 +58,8 @@ pub struct SourceOutcome {
     /// Bytes of text that belong to a header, a line or record that the config says to skip, a comment, a blank line, or
     /// a record that is counted as a row.
     pub counted_bytes: u64,
+    /// Columns of its header that the mapping doesn't have, the first of them.
+    pub extra_columns: Vec<String>,
 }
 
 /// Takes the outcome of each source that is read, in key order, as the source ends.

@@ -361,6 +361,7 @@ impl<'a> OpenSource<'a> {
             text_bytes: end.text_bytes,
             skipped_bytes: end.skipped_bytes,
             blank_lines: end.blank_lines,
+            extra_columns: layout.extra.clone(),
         };
         let _ = sender.send(Ok(Piece::End(Box::new(end))));
         Ok(())

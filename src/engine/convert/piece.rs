@@ -29,6 +29,7 @@ pub(super) struct SourceEndInfo {
     /// Bytes of text, and blank lines among them, outside chunks.
     pub skipped_bytes: u64,
     pub blank_lines: u64,
+    pub extra_columns: Vec<String>,
 }
 
 /// Feeds buffered rows in order.

@@ -1,6 +1,7 @@
 //! Maps a table's columns to positions in a source's records.
 
 use crate::domain::job::{RunError, RunErrorCode};
+use crate::domain::limits::{COLUMN_NAME_BYTES_MAX, EXTRA_COLUMNS_MAX};
 use crate::domain::pipeline::{ColumnSource, DuplicateColumns, EmptyFiles, ExtraColumns, Mapping, MissingColumns};
 
 /// Bytes of a header shown in an error.
@@ -13,6 +14,8 @@ pub(super) struct SourceLayout {
     pub positions: Vec<Option<usize>>,
     /// Cells per record.
     pub width: usize,
+    /// Columns of the header that the mapping doesn't have and could, the first of them.
+    pub extra: Vec<String>,
 }
 
 /// Matches the header of `source`, or the positions without one, against the mapping. `is_empty`: the source has no
@@ -29,7 +32,9 @@ pub(super) fn resolve(
 ) -> Result<SourceLayout, RunError> {
     match header {
         Some(_) if is_empty => match mapping.empty_files {
-            EmptyFiles::Load => Ok(SourceLayout { positions: vec![None; mapping.columns.len()], width: 0 }),
+            EmptyFiles::Load => {
+                Ok(SourceLayout { positions: vec![None; mapping.columns.len()], width: 0, extra: Vec::new() })
+            }
             EmptyFiles::Fail => Err(empty(mapping, source)),
         },
         Some(cells) => by_name(mapping, source, cells),
@@ -81,7 +86,7 @@ fn by_name(mapping: &Mapping, source: &str, cells: &[String]) -> Result<SourceLa
         }
     }
     if faults.is_empty() {
-        return Ok(SourceLayout { positions, width: cells.len() });
+        return Ok(SourceLayout { positions, width: cells.len(), extra: extra(cells, &used, mapping) });
     }
     let found = if cells.is_empty() {
         "the source has no header line".to_owned()
@@ -97,6 +102,28 @@ fn by_name(mapping: &Mapping, source: &str, cells: &[String]) -> Result<SourceLa
         }
         None => Err(error),
     }
+}
+
+/// Columns that the mapping doesn't read; names too long for a column, and a declared column's second one, are none.
+fn extra(cells: &[String], used: &[bool], mapping: &Mapping) -> Vec<String> {
+    let is_declared = |cell: &str| {
+        let folded = cell.to_lowercase();
+        mapping.columns.iter().any(|column| match &column.source {
+            ColumnSource::Header(names) => names.iter().any(|name| name.to_lowercase() == folded),
+            ColumnSource::Position(_) | ColumnSource::Expr(_) => false,
+        })
+    };
+    let mut names: Vec<String> = Vec::new();
+    for (cell, _) in cells.iter().zip(used).filter(|(_, used)| !**used) {
+        if names.len() == EXTRA_COLUMNS_MAX {
+            break;
+        }
+        let is_name = !cell.is_empty() && cell.len() <= COLUMN_NAME_BYTES_MAX;
+        if is_name && !names.contains(cell) && !is_declared(cell) {
+            names.push(cell.clone());
+        }
+    }
+    names
 }
 
 /// A header's cells, truncated.
@@ -157,7 +184,7 @@ fn by_position(mapping: &Mapping, source: &str, first: usize) -> Result<SourceLa
         let found = format!("a record has {width} cell{}", if width == 1 { "" } else { "s" });
         return Err(mismatch(mapping, source, &[fault], &found));
     }
-    Ok(SourceLayout { positions, width })
+    Ok(SourceLayout { positions, width, extra: Vec::new() })
 }
 
 fn empty(mapping: &Mapping, source: &str) -> RunError {

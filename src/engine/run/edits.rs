@@ -93,6 +93,7 @@ impl<'a> Edits<'a> {
             rows_filtered: outcome.rows.rows_filtered,
             partitions: outcome.partitions,
             archived: false,
+            extra_columns: outcome.extra_columns,
         };
         if let Some(before) = self.edit.set_source(&key, Some(entry)).map_err(table_error)? {
             self.report.changed(&key, &before);

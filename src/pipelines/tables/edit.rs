@@ -8,7 +8,9 @@ use super::delta_log::milliseconds;
 use super::{FoundRoot, Maps, TableError, TableResult, TableStore};
 use crate::domain::pipeline::types::DataType;
 use crate::domain::table_log::entries::{GroupEntry, Members, RangeKey, SegmentEntry, SourceEntry, StoredFile};
-use crate::domain::table_log::root::{DeltaLog, MANIFEST_VERSION, Objects, OwnedFile, Owner, Root, Totals};
+use crate::domain::table_log::root::{
+    DeltaLog, MANIFEST_VERSION, Objects, OwnedFile, Owner, Root, Totals, count_extra_columns,
+};
 use crate::domain::table_log::shards::{ShardKey, ShardRef, ShardedMap};
 use crate::domain::table_schema::StoredSchema;
 
@@ -66,6 +68,7 @@ pub struct Edit<'a> {
     job_id: String,
     pub maps: Maps,
     totals: Totals,
+    extra_columns: BTreeMap<String, u64>,
     made: BTreeMap<String, Owner>,
     retired: BTreeMap<String, Owner>,
     /// Keys of files that are replaced and marked as lost.
@@ -92,6 +95,7 @@ impl<'a> Edit<'a> {
             job_id: job_id.to_owned(),
             maps: Maps::of(root.filter(|_| !anew)),
             totals: root.filter(|_| !anew).map(|root| root.totals).unwrap_or_default(),
+            extra_columns: root.filter(|_| !anew).map(|root| root.extra_columns.clone()).unwrap_or_default(),
             made: BTreeMap::new(),
             retired: BTreeMap::new(),
             lost: BTreeSet::new(),
@@ -139,6 +143,7 @@ impl<'a> Edit<'a> {
         let before = self.maps.sources.get(&key, &mut reader)?.cloned();
         let totals = &mut self.totals;
         if let Some(before) = &before {
+            count_extra_columns(&mut self.extra_columns, before, false);
             totals.sources -= 1;
             totals.archived -= u64::from(before.archived);
             totals.rows_read -= before.rows_read;
@@ -146,6 +151,7 @@ impl<'a> Edit<'a> {
             totals.rows_filtered -= before.rows_filtered;
         }
         if let Some(entry) = &entry {
+            count_extra_columns(&mut self.extra_columns, entry, true);
             totals.sources += 1;
             totals.archived += u64::from(entry.archived);
             totals.rows_read += entry.rows_read;
@@ -279,6 +285,7 @@ impl<'a> Edit<'a> {
             sequence,
             maps,
             mut totals,
+            extra_columns,
             mut made,
             mut retired,
             lost,
@@ -330,6 +337,7 @@ impl<'a> Edit<'a> {
             groups: rewrite(maps.groups, &mut shards),
             members: rewrite(maps.members, &mut shards),
             rejects: rewrite(maps.rejects, &mut shards),
+            extra_columns,
             is_foreign,
             restored: None,
             retained: Vec::new(),

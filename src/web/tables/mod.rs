@@ -13,6 +13,7 @@ mod stats;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::domain::table_log::root::Root;
 use crate::domain::table_schema::TableColumn;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::web::access::slug_param;
@@ -58,8 +59,20 @@ struct Table {
     rows: u64,
     /// Size of the files.
     bytes: u64,
+    /// Columns that CSVs of the table have and its config doesn't, the most frequent first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    extra_columns: Vec<ExtraColumn>,
     /// Whether it is a system table: `_rejected_rows`.
     system: bool,
+}
+
+/// A column that the config doesn't have.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ExtraColumn {
+    /// As the header has it.
+    name: String,
+    /// CSVs that have it.
+    files: u64,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -82,13 +95,17 @@ fn list(service: &Tables, request: &mut Request) -> Result<Response, ApiError> {
         let known = tables.iter().find(|(name, _)| *name == table.name);
         let known = known.and_then(|(_, known)| known.as_ref().as_ref());
         let totals = known.map(FileTotals::of).unwrap_or_default();
-        summarize(table, if table.is_system() { rejects } else { totals })
+        summarize(table, if table.is_system() { rejects } else { totals }, known)
     };
     let shown = catalog.tables.iter().filter(|table| !table.is_system() || rejects.files > 0);
     Ok(Response::json(200, &TableList { tables: shown.map(of).collect(), config: catalog.config.clone() }))
 }
 
-fn summarize(table: &CatalogTable, totals: FileTotals) -> Table {
+fn summarize(table: &CatalogTable, totals: FileTotals, root: Option<&Root>) -> Table {
+    let extra = root.iter().flat_map(|root| &root.extra_columns);
+    let mut extra_columns: Vec<ExtraColumn> =
+        extra.map(|(name, files)| ExtraColumn { name: name.clone(), files: *files }).collect();
+    extra_columns.sort_by_key(|column| std::cmp::Reverse(column.files));
     let column = |column: &TableColumn| Column {
         name: column.name.clone(),
         ty: column.ty.to_string(),
@@ -101,6 +118,7 @@ fn summarize(table: &CatalogTable, totals: FileTotals) -> Table {
         file_count: totals.files,
         rows: totals.rows,
         bytes: totals.bytes,
+        extra_columns,
         system: table.is_system(),
     }
 }

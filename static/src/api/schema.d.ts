@@ -2260,6 +2260,8 @@ export interface components {
              * @description Size of the files.
              */
             bytes: number;
+            /** @description Columns that CSVs of the table have and its config doesn't, the most frequent first. */
+            extra_columns?: components["schemas"]["ExtraColumn"][];
             /** @description Whether it is a system table: `_rejected_rows`. */
             system: boolean;
         };
@@ -2267,6 +2269,16 @@ export interface components {
             name: string;
             type: string;
             nullable: boolean;
+        };
+        /** @description A column that the config doesn't have. */
+        ExtraColumn: {
+            /** @description As the header has it. */
+            name: string;
+            /**
+             * Format: uint64
+             * @description CSVs that have it.
+             */
+            files: number;
         };
         /** @description A page of a table. Describes the response, which is written as text without parsing the rows. */
         RowsAnswer: {

@@ -99,6 +99,39 @@ fn tables_follow_config_and_manifests_before_and_after_a_run() {
 }
 
 #[test]
+fn columns_that_the_config_lacks_are_listed_with_their_files() {
+    on_both(|kind| {
+        let ran = Ran::unrun(Site::new(kind));
+        let extra = || ran.get("tables")["tables"][0]["extra_columns"].clone();
+        ran.site.put("trips", "in/a.csv", "day,a,b\n2013-01-01,x,1\n");
+        ran.site.put("trips", "in/b.csv", "day,A,b,channel,promo,\n2013-01-02,y,2,web,p,\n");
+        ran.site.put("trips", "in/c.csv", "day,a,b,channel\n2013-01-02,z,3,shop\n");
+        ran.run();
+        let both = json!([{ "name": "channel", "files": 2 }, { "name": "promo", "files": 1 }]);
+        assert_eq!(extra(), both);
+        // A run that doesn't read them again keeps them.
+        ran.site.put("trips", "in/d.csv", "day,a,b\n2013-01-02,w,4\n");
+        ran.run();
+        assert_eq!(extra(), both);
+        // One is replaced, one is removed.
+        ran.site.put("trips", "in/b.csv", "day,a,b\n2013-01-02,y,2\n");
+        ran.run();
+        assert_eq!(extra(), json!([{ "name": "channel", "files": 1 }]));
+        let key = "pipelines/trips/in/c.csv".to_owned();
+        ran.site.store.delete(Bucket::Lake, &[key], &WriteOptions::default()).unwrap();
+        ran.run();
+        assert_eq!(extra(), Value::Null);
+        // A wide file is recorded in part.
+        let names: Vec<String> = (0..10_000).map(|n| format!("c{n}")).collect();
+        let cells = vec!["1"; 10_000].join(",");
+        ran.site.put("trips", "in/e.csv", format!("day,a,b,{}\n2013-01-03,v,5,{cells}\n", names.join(",")));
+        ran.run();
+        assert_eq!(extra().as_array().unwrap().len(), 64);
+        assert_eq!(extra()[0], json!({ "name": "c0", "files": 1 }));
+    });
+}
+
+#[test]
 fn missing_pipeline_differs_from_broken_config() {
     on_both(|kind| {
         let site = Site::new(kind);

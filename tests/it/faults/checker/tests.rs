@@ -31,6 +31,7 @@ fn root(fence: u64) -> Root {
         groups: vec![],
         members: vec![],
         rejects: vec![],
+        extra_columns: Default::default(),
         is_foreign: false,
         restored: None,
         retained: vec![],
@@ -51,6 +52,7 @@ fn manifest(fence: u64) -> Manifest {
         rows_filtered: 0,
         partitions: [(String::new(), 4)].into(),
         archived: false,
+        extra_columns: vec![],
     };
     Manifest {
         root: root(fence),
