@@ -749,6 +749,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/p/{pipeline}/tables/{table}/commits/{sequence}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Shows what a version changed */
+        get: operations["tables.commit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/p/{pipeline}/tables/{table}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Makes an earlier version the present one */
+        post: operations["tables.restore"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/p/{pipeline}/tables/{table}/stats": {
         parameters: {
             query?: never;
@@ -2322,6 +2356,102 @@ export interface components {
              * @description Sources whose CSVs left the lake.
              */
             sources_archived: number;
+            /**
+             * Format: uint64
+             * @description The earlier version that this one restored, if any. `job_id` is of that version's run.
+             */
+            restored: number | null;
+        };
+        /** @description A version, and what it changed. */
+        CommitChanges: {
+            /** Format: uint64 */
+            sequence: number;
+            /** @description RFC 3339, by the store's clock. */
+            committed_at: string;
+            /** @description The run that published it. */
+            job_id: string;
+            /** Format: uint64 */
+            rows: number;
+            /** Format: uint64 */
+            files: number;
+            /** Format: uint64 */
+            bytes: number;
+            /** Format: uint64 */
+            sources: number;
+            /**
+             * Format: uint64
+             * @description Sources whose CSVs left the lake.
+             */
+            sources_archived: number;
+            /**
+             * Format: uint64
+             * @description The earlier version that this one restored, if any. `job_id` is of that version's run.
+             */
+            restored: number | null;
+            /**
+             * Format: uint64
+             * @description The version before; null if it is no longer kept, or if this is the first one.
+             */
+            previous: number | null;
+            /** @description Null without `previous`. */
+            changes: components["schemas"]["Changes"] | null;
+        };
+        /** @description What differs from the version before. */
+        Changes: {
+            /** @description The first ones, in the order of their keys. */
+            sources: components["schemas"]["ChangedSource"][];
+            /**
+             * Format: uint64
+             * @description All of them.
+             */
+            sources_changed: number;
+            /** @description The first ones, in order. */
+            partitions: components["schemas"]["ChangedPartition"][];
+            /**
+             * Format: uint64
+             * @description All of them.
+             */
+            partitions_changed: number;
+            files_added: components["schemas"]["FileTotals"];
+            files_removed: components["schemas"]["FileTotals"];
+        };
+        ChangedSource: {
+            source: string;
+            change: components["schemas"]["ChangeKind"];
+            /**
+             * Format: uint64
+             * @description Its rows in the table before and after.
+             */
+            rows_before: number;
+            /** Format: uint64 */
+            rows_after: number;
+        };
+        /**
+         * @description How a source differs. `archived`: its CSV left the lake, and its rows stay; `returned`: its CSV came back.
+         * @enum {string}
+         */
+        ChangeKind: "added" | "changed" | "removed" | "archived" | "returned";
+        /** @description A partition with files that differ. Its rows in other files are not counted. */
+        ChangedPartition: {
+            partition: string;
+            /**
+             * Format: uint64
+             * @description Rows of the files that were removed.
+             */
+            rows_before: number;
+            /**
+             * Format: uint64
+             * @description Rows of the files that were added.
+             */
+            rows_after: number;
+        };
+        FileTotals: {
+            /** Format: uint64 */
+            files: number;
+            /** Format: uint64 */
+            rows: number;
+            /** Format: uint64 */
+            bytes: number;
         };
         /** @description The response: statistics, and the config's status. */
         Stats: {
@@ -7990,6 +8120,237 @@ export interface operations {
             };
             /** @description payload_too_large */
             413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description invalid_config, table_damaged */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description s3_error, bucket_not_found */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description kv_unavailable, overloaded */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    "tables.commit": {
+        parameters: {
+            query?: {
+                /** @description most sources and most partitions: at most 1,000, 100 by default */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                pipeline: string;
+                table: string;
+                sequence: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the version and its changes */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CommitChanges"];
+                };
+            };
+            /** @description invalid_request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description pipeline_not_found, table_not_found, version_not_found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description payload_too_large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description invalid_config, table_damaged */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description s3_error, bucket_not_found */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description kv_unavailable, overloaded */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    "tables.restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                pipeline: string;
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /**
+                     * Format: uint64
+                     * @description The version to restore.
+                     */
+                    sequence: number;
+                };
+            };
+        };
+        responses: {
+            /** @description the new version */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Commit"];
+                };
+            };
+            /** @description invalid_request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description forbidden_origin */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description pipeline_not_found, table_not_found, version_not_found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description pipeline_busy */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description payload_too_large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description unsupported_media_type */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };
