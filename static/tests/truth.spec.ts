@@ -92,3 +92,21 @@ panels:
     await expect(page.getByRole("link", { name: "Fix dashboard" })).toHaveAttribute("href", /sums\/edit$/);
   }
 });
+
+test("on a narrow screen the header of a pipeline keeps its buttons within the window", async ({ page, api }) => {
+  const titled = { ...config(), title: "A pipeline with a rather long title" };
+  await api.pipeline("truth-narrow", titled, { "nums/a.csv": "n\n1\n" });
+  await api.delete("/api/lake?key=pipelines/truth-narrow/nums/a.csv");
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.goto("/p/truth-narrow");
+  await expect(page.locator(".overview-sentence")).toContainText("CSV that is gone");
+  for (const name of ["Upload", "Run", "More run options"]) {
+    const box = await page.locator(".pipeline-head").getByRole("button", { name, exact: true }).boundingBox();
+    expect((box?.x ?? 999) + (box?.width ?? 999), name).toBeLessThanOrEqual(390);
+  }
+  // One scrollbar: the page itself doesn't scroll.
+  expect(await page.evaluate(() => document.documentElement.scrollHeight - window.innerHeight)).toBeLessThanOrEqual(0);
+  // The sidebar names pipelines as people do.
+  await page.getByRole("button", { name: "Menu" }).click();
+  await expect(page.getByRole("navigation", { name: "Workspace" })).toContainText("rather long title");
+});

@@ -155,3 +155,18 @@ test("a CSV beyond the upload limit goes up in compressed parts, and none of its
   await expect(page.getByRole("region", { name: "Uploads" })).toContainText("2 of 2 files uploaded", SLOW);
   await expect.poll(() => rowsOf(page, "in-large", "orders"), { timeout: 120_000 }).toBe(110_001);
 });
+
+test("the proposal shows the last rows, where totals are, before any setting", async ({ page }) => {
+  const rows = Array.from({ length: 80 }, (_, at) => `2024-01-${String((at % 28) + 1).padStart(2, "0")},shop,${at}.50`);
+  await page.goto("/new");
+  await page.getByLabel("CSV files").setInputFiles({
+    name: "totals.csv",
+    mimeType: "text/csv",
+    buffer: Buffer.from(`day,shop,amount\n${rows.join("\n")}\n,,3200.00\n`),
+  });
+  const last = page.getByRole("grid", { name: "Preview of the last rows" });
+  await expect(last).toContainText("3200", SLOW);
+  await expect(page.getByLabel("Delimiter", { exact: true })).toBeHidden();
+  await page.getByText("Detected format").click();
+  await expect(page.getByLabel("Delimiter", { exact: true })).toBeVisible();
+});

@@ -47,6 +47,10 @@ export const keys = {
 
 export const isActive = (job: Job): boolean => job.status === "queued" || job.status === "running";
 
+/** Whether the pipeline doesn't exist, so that it isn't asked for again. */
+const isGone = (error: unknown): boolean =>
+  error instanceof ApiFailure && ["pipeline_not_found", "invalid_slug"].includes(error.code);
+
 const listPipelines = ({ signal }: { signal: AbortSignal }) =>
   ask(api.GET("/api/pipelines", { params: { query: { details: true } }, signal }));
 
@@ -87,7 +91,8 @@ export const jobsQuery = (pipeline: string) =>
     queryKey: keys.jobs(pipeline),
     queryFn: ({ signal }) =>
       ask(api.GET("/api/p/{pipeline}/jobs", { params: { path: { pipeline }, query: { limit: 50 } }, signal })),
-    refetchInterval: (query) => (query.state.data?.jobs.some(isActive) ? LIVE_MS : CALM_MS),
+    refetchInterval: (query) =>
+      isGone(query.state.error) ? false : query.state.data?.jobs.some(isActive) ? LIVE_MS : CALM_MS,
   });
 
 export const jobQuery = (pipeline: string, id: string) =>
@@ -111,7 +116,8 @@ export const statusQuery = (pipeline: string) =>
     queryFn: async ({ signal }) =>
       (await (await sendRaw(`/api/p/${encodeURIComponent(pipeline)}/status`, { signal })).json()) as PipelineStatus,
     staleTime: CALM_MS,
-    refetchInterval: (query) => (query.state.data?.active ? 2 * LIVE_MS : 2 * CALM_MS),
+    refetchInterval: (query) =>
+      isGone(query.state.error) ? false : query.state.data?.active ? 2 * LIVE_MS : 2 * CALM_MS,
   });
 
 /** Rows of a table with sort and filters, as the API takes them. */

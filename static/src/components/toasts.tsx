@@ -1,5 +1,6 @@
 import { signal } from "@preact/signals";
 import { X } from "lucide-preact";
+import { useEffect, useRef } from "preact/hooks";
 import { asFailure } from "../api/failure";
 import { IconButton } from "./button";
 import "./toasts.css";
@@ -36,8 +37,17 @@ export const toast = {
 };
 
 export function Toasts() {
+  const box = useRef<HTMLDivElement>(null);
+  const shown = toasts.value;
+  // Into the top layer, above a dialog that was opened before.
+  useEffect(() => {
+    const node = box.current;
+    if (!node || typeof node.showPopover !== "function") return;
+    if (node.matches(":popover-open")) node.hidePopover();
+    if (shown.length > 0) node.showPopover();
+  }, [shown]);
   return (
-    <div class="toasts" role="status" aria-live="polite">
+    <div ref={box} popover="manual" class="toasts" role="status" aria-live="polite">
       {toasts.value.map((toast) => (
         <div key={toast.id} class={`toast ${toast.tone}`}>
           <span class="grow">{toast.text}</span>

@@ -3,7 +3,7 @@ import type { DashboardEntry, PipelineDetail, SavedQuery, Table } from "../api/t
 import { routes } from "../browser/routes";
 import type { Named } from "./rank";
 
-export type Action = "run" | "clean" | "theme" | "logout" | "help";
+export type Action = "run" | "clean" | "upload" | "theme" | "logout" | "help";
 
 export interface Command extends Named {
   /** Description: `table of flights`. */
@@ -62,10 +62,11 @@ function inside({ slug, tables, dashboards, queries }: PipelineContents): Comman
 export function commands(pipelines: PipelineDetail[], known: PipelineContents[], here: string | undefined): Command[] {
   const own = here
     ? [
+        // Not first: an Enter too many must start nothing.
+        ...views(here),
+        act("upload", "Upload CSVs", `to ${here}`, "lake add files"),
         act("run", "Run", `of ${here}`, "start"),
         act("clean", "Clean run…", `of ${here}`, "start again rebuild"),
-        ...views(here),
-        go(`${here} upload`, "Upload CSVs", `to ${here}`, routes.lake(`pipelines/${here}/`), "lake add files"),
       ]
     : [];
   return [
@@ -74,7 +75,7 @@ export function commands(pipelines: PipelineDetail[], known: PipelineContents[],
     ...pipelines.map(({ slug, title }) => go(slug, slug, title ?? "pipeline", routes.pipeline(slug), "pipeline")),
     go("home", "Pipelines", "place", routes.home(), "home all"),
     go("lake", "Lake", "place", routes.lake(), "files objects"),
-    ...(here ? [] : [go("upload", "Upload CSVs", "to the lake", routes.lake(), "lake add files")]),
+    ...(here ? [] : [act("upload", "Upload CSVs", "to a pipeline", "lake add files")]),
     go("new", "New pipeline from CSV", "action", routes.fromCsv(), "create drop"),
     go("settings", "Settings", "place", routes.settings(), "workspace about theme session"),
     act("theme", "Change theme", "action", "light dark system toggle"),

@@ -30,6 +30,8 @@ function LoginForm() {
     try {
       await ask(api.POST("/api/auth/login", { body: { password } }));
       session.opened();
+      // Views that failed without a session try again instead of keeping their error.
+      await client.resetQueries({ predicate: ({ state }) => state.status === "error" });
       await client.invalidateQueries();
     } catch (thrown) {
       const failure = asFailure(thrown);

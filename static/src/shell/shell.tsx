@@ -11,6 +11,7 @@ import { useFocusOnNavigation } from "./focus";
 import type { Action } from "./commands";
 import { UploadDock } from "../uploads/dock";
 import { Uploader } from "./uploader";
+import { askForFiles } from "./upload-request";
 import { Help } from "./help";
 import { UnsavedDialog } from "./unsaved-dialog";
 import { logout } from "./login";
@@ -68,6 +69,7 @@ function useActions(here: string | undefined, help: () => void) {
     if (action === "help") help();
     else if (action === "theme") nextTheme();
     else if (action === "logout") logout().catch((error: unknown) => toast.failed("Couldn't log out", error));
+    else if (action === "upload") askForFiles(here);
     else if (here && action === "run") void run(false);
     else if (action === "clean") setCleaning(here);
   };

@@ -45,13 +45,17 @@ function Item({ pipeline, here, starred }: { pipeline: PipelineDetail; here: boo
   const { slug, title, last_job } = pipeline;
   return (
     <li>
-      <Link href={routes.pipeline(slug)} aria-current={here ? "page" : undefined} title={title || slug}>
+      <Link
+        href={routes.pipeline(slug)}
+        aria-current={here ? "page" : undefined}
+        title={title ? `${title} (${slug})` : slug}
+      >
         {starred ? (
           <Star class="star" aria-label="Starred" />
         ) : (
           <span class="dot" data-status={last_job?.error === "cancelled" ? undefined : last_job?.status} />
         )}
-        <span class="cut">{slug}</span>
+        <span class="cut">{title || slug}</span>
       </Link>
     </li>
   );

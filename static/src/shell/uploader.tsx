@@ -141,7 +141,12 @@ function UploadDialog({ slug: given, files, onClose }: Props) {
           </SelectField>
         ))}
       {target ? (
-        <Place slug={chosen} table={target} files={files} />
+        <Place
+          slug={chosen}
+          table={target}
+          files={files}
+          runs={pipelines.find(({ slug }) => slug === chosen)?.auto_run !== false}
+        />
       ) : (
         name === NEW && (
           <p class="secondary">Next you see the data, the detected format and the columns. Nothing is created yet.</p>
@@ -169,7 +174,7 @@ function FileNames({ files }: { files: File[] }) {
 }
 
 /** Where the files go, and what is done to them. */
-function Place({ slug, table, files }: { slug: string; table: TableStatus; files: File[] }) {
+function Place({ slug, table, files, runs }: { slug: string; table: TableStatus; files: File[]; runs: boolean }) {
   const unread = files.filter((file) => placeOf(table.globs, file.name) === undefined);
   const large = files.filter((file) => file.size > UPLOAD_BYTES_MAX);
   const added = unread.length > 0 ? missingGlobs(table, unread) : [];
@@ -178,7 +183,8 @@ function Place({ slug, table, files }: { slug: string; table: TableStatus; files
   return (
     <>
       <p class="secondary">
-        Uploads to <code>{folder}</code>, where {table.name} reads it. A run starts 5 seconds after the last upload.
+        Uploads to <code>{folder}</code>, where {table.name} reads it.{" "}
+        {runs ? "A run starts 5 seconds after the last upload." : "Then run the pipeline, which doesn't run by itself."}
       </p>
       {unread.length > 0 && (
         <Note>

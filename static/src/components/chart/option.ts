@@ -2,6 +2,7 @@
 import type { EChartsCoreOption } from "echarts/core";
 import { share } from "../../format/number";
 import { axisWritten, numberWritten, timeWritten } from "../../format/values";
+import { slotsOf } from "./colours";
 import type { Axis } from "./columns";
 import type { ChartTheme } from "./theme";
 import { type Line, POINTS_MAX, type Shape } from "./shape";
@@ -14,6 +15,8 @@ const NARROW_PX = 420;
 const POINT_PX: [number, number] = [5, 26];
 const SYMBOLS_MAX = 60;
 const LABELLED_CELLS_MAX = 80;
+/** Points from which on a scatter is drawn more transparent. */
+const CROWDED = 1_000;
 
 interface Told {
   seriesName?: string;
@@ -186,12 +189,21 @@ function linesOption(shape: Extract<Shape, { kind: "lines" }>, spec: ChartSpec, 
   );
   const places = shape.x.kind === "time" ? { ...shape.x, name: spec.x.title ?? "" } : shape.x;
   const x = axisOption(places, look, lying ? { inverse: true, ...above } : { ...along, boundaryGap: isBar });
-  // Bars and areas start at zero; lines may not.
+  // Bars, areas and counts start at zero; other lines only if their values are not all far from it.
   const y = axisOption(shape.y, look, {
     ...(lying ? along : { ...above, nameTextStyle: { ...left(look) } }),
-    scale: spec.type === "line",
+    scale: spec.type === "line" && !startsAtZero(shape),
   });
-  const at = (line: Line) => (line.of ?? shape.lines.indexOf(line)) % look.series.length;
+  const slots = slotsOf(
+    shape.lines.filter(({ of }) => of === undefined).map(({ name }) => name),
+    look.series.length,
+  );
+  // Values of a series keep their colours; measures have them in their order.
+  const at = (line: Line) => {
+    const own = line.of === undefined ? line : shape.lines[line.of];
+    const slot = spec.series === undefined ? undefined : slots.get(own?.name ?? "");
+    return slot ?? (line.of ?? shape.lines.indexOf(line)) % look.series.length;
+  };
   return {
     legend: many ? legend(look, { data: names.data }) : { show: false },
     grid: grid(many ? names.rows : 0),
@@ -210,6 +222,19 @@ function linesOption(shape: Extract<Shape, { kind: "lines" }>, spec: ChartSpec, 
       isBar ? bar(line, spec, look, at(line)) : drawn(line, shape, spec, look, at(line)),
     ),
   };
+}
+
+/** Names of measures that count something. */
+const COUNTS = /(^|[^\p{L}])(counts?|rows?|number|anzahl|total)([^\p{L}]|$)/iu;
+/** Below this part of the largest value, a range is shown closer than from zero. */
+const NARROW_RANGE = 0.25;
+
+function startsAtZero({ lines, y }: Extract<Shape, { kind: "lines" }>): boolean {
+  if (COUNTS.test(y.name.replaceAll("_", " "))) return true;
+  let [least, most] = [Infinity, -Infinity];
+  for (const { points } of lines)
+    for (const [, value] of points) if (value !== null) [least, most] = [Math.min(least, value), Math.max(most, value)];
+  return least >= 0 && most - least > most * NARROW_RANGE;
 }
 
 const left = (look: ChartTheme) => ({ align: "left", color: look.dim, fontSize: TEXT_PX });
@@ -283,6 +308,7 @@ function partsOption(shape: Extract<Shape, { kind: "parts" }>, spec: ChartSpec, 
   const names = shape.parts.map(({ name }) => name);
   const below = named(names, look.width, PIE_ROWS_MAX);
   const total = shape.parts.reduce((sum, { value }) => sum + value, 0);
+  const slots = slotsOf(names, look.series.length);
   return {
     legend: legend(
       look,
@@ -312,7 +338,7 @@ function partsOption(shape: Extract<Shape, { kind: "parts" }>, spec: ChartSpec, 
     series: [
       {
         type: "pie",
-        data: shape.parts,
+        data: shape.parts.map((part) => ({ ...part, itemStyle: { color: look.series[slots.get(part.name) ?? 0] } })),
         radius: [spec.donut ? "46%" : "0%", narrow ? "92%" : "78%"],
         center: narrow ? ["50%", "50%"] : ["29%", "50%"],
         ...(narrow ? { bottom: below.rows * LEGEND_ROW_PX + 4 } : {}),
@@ -338,6 +364,10 @@ function pointsOption(shape: Extract<Shape, { kind: "points" }>, look: ChartThem
     look.width,
     LEGEND_ROWS_MAX,
   );
+  const slots = slotsOf(
+    shape.groups.map(({ name }) => name),
+    look.series.length,
+  );
   const sizes = shape.groups.flatMap(({ points }) => points.map(({ size }) => size ?? 0));
   const most = Math.max(...sizes, 0);
   const count = sizes.length;
@@ -355,8 +385,8 @@ function pointsOption(shape: Extract<Shape, { kind: "points" }>, look: ChartThem
       name,
       data: points.map(({ place, size: own }) => [...place, own ?? 0]),
       symbolSize: shape.size ? size : 7,
-      color: look.series[at % look.series.length],
-      itemStyle: { opacity: 0.65 },
+      color: look.series[(many ? slots.get(name) : undefined) ?? at % look.series.length],
+      itemStyle: { opacity: count > CROWDED ? 0.25 : 0.65 },
       ...(count > POINTS_MAX && !shape.size ? { large: true } : {}),
     })),
   };

@@ -66,6 +66,8 @@ export function splitRows(
     lines = found.filter((line) => largest.has(line));
     ways.notes.say(`Showing the ${LINES_MAX} largest of ${count(found.length)} series.`);
   }
+  // Results of SQL have no order of their own.
+  if (series) lines = [...lines].sort((a, b) => a.name.localeCompare(b.name, undefined, { numeric: true }));
   return { lines: aligned(lines, ways) };
 }
 

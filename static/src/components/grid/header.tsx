@@ -2,6 +2,7 @@ import { ArrowDown, ArrowUp } from "lucide-preact";
 import type { ComponentChildren, RefObject } from "preact";
 import { memo } from "preact/compat";
 import { useRef } from "preact/hooks";
+import { typeWords } from "../../format/types";
 import type { Range } from "./geometry";
 import { cellId, FIRST_COLUMN, type Layout } from "./row";
 import type { GridColumn, SortKey } from "./types";
@@ -99,7 +100,9 @@ export const GridHeader = memo(function GridHeader(props: Props) {
             <span class="cut">{column.name}</span>
           </span>
         )}
-        <span class="grid-type cut">{column.type}</span>
+        <span class="grid-type cut" title={column.type}>
+          {typeWords(column.type)}
+        </span>
         {column.note}
         {head?.(column)}
         <Edge at={at} width={wide} onResize={onResize} />

@@ -30,8 +30,19 @@ export function ChooseMany({ label, title, options, multiple, chosen, onChoose }
     const leave = (event: Event) => {
       if (event.target instanceof Node && !box.current?.contains(event.target)) setOpen(false);
     };
+    // Also where the focus is on no part of it, as after a click on an option.
+    const key = (event: KeyboardEvent) => {
+      if (event.key !== "Escape" || event.defaultPrevented) return;
+      event.preventDefault();
+      setOpen(false);
+      anchor.current?.focus();
+    };
     document.addEventListener("pointerdown", leave);
-    return () => document.removeEventListener("pointerdown", leave);
+    document.addEventListener("keydown", key);
+    return () => {
+      document.removeEventListener("pointerdown", leave);
+      document.removeEventListener("keydown", key);
+    };
   }, [open]);
 
   const close = () => {

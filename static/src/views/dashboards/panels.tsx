@@ -19,7 +19,9 @@ export function KpiPanel({ panel, result }: { panel: PanelOf<"kpi">; result: Pan
   const Icon = change && WAYS[change.way];
   return (
     <div class="dash-kpi">
-      <p class="dash-kpi-value">{text}</p>
+      <p class="dash-kpi-value" title={text}>
+        {text}
+      </p>
       {change && (
         <p class={`dash-kpi-change ${change.tone}`}>
           {Icon && <Icon aria-hidden="true" />}

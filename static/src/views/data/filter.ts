@@ -15,19 +15,19 @@ export type Choice = Operator | "between";
 
 /** With the symbol for compact display. */
 export const CHOICES: Record<Choice, { sign: string; words: string }> = {
-  contains: { sign: "∋", words: "contains" },
-  starts_with: { sign: "a…", words: "starts with" },
+  contains: { sign: "has", words: "contains" },
+  starts_with: { sign: "abc", words: "starts with" },
   eq: { sign: "=", words: "is" },
   ne: { sign: "≠", words: "is not" },
   ge: { sign: "≥", words: "at least" },
   gt: { sign: ">", words: "more than" },
   le: { sign: "≤", words: "at most" },
   lt: { sign: "<", words: "less than" },
-  between: { sign: "↔", words: "from … to" },
-  in: { sign: "∈", words: "one of" },
-  not_in: { sign: "∉", words: "none of" },
-  is_null: { sign: "∅", words: "is null" },
-  is_not_null: { sign: "∃", words: "is not null" },
+  between: { sign: "–", words: "from … to" },
+  in: { sign: "in", words: "one of" },
+  not_in: { sign: "not", words: "none of" },
+  is_null: { sign: "null", words: "is null" },
+  is_not_null: { sign: "set", words: "is not null" },
 };
 
 const OPERATORS = new Set<string>(Object.keys(CHOICES).filter((choice) => choice !== "between"));

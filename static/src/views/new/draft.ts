@@ -13,6 +13,8 @@ export interface DraftColumn {
   from: ColumnProposal["from"];
   type: string;
   formats: string[];
+  /** How its numbers are written, if that isn't as in the rest of the file. */
+  numberFormat?: ColumnProposal["number_format"];
   timezone: string | undefined;
   nullable: boolean;
   included: boolean;
@@ -101,6 +103,7 @@ export function draftOf(inferred: Inferred): Draft {
       from: proposal.from,
       type: proposal.type,
       formats: proposal.formats ?? [],
+      ...(proposal.number_format ? { numberFormat: proposal.number_format } : {}),
       timezone: proposal.timezone ?? undefined,
       nullable: proposal.nullable || hasNulls(proposal.evidence, dialect),
       included: true,
@@ -172,13 +175,17 @@ function renamed(value: unknown, inferred: Inferred, columns: DraftColumn[]): un
 
 const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
 
-function columnOf({ name, from, type, formats, timezone, nullable }: DraftColumn): Record<string, unknown> {
+const isNumber = (type: string): boolean => /^(u?int|float|decimal)/.test(type);
+
+function columnOf(column: DraftColumn): Record<string, unknown> {
+  const { name, from, type, formats, numberFormat, timezone, nullable } = column;
   const own = typeof from === "string" && from.toLowerCase() === name.toLowerCase();
   return {
     name,
     ...(own ? {} : { from }),
     type,
     ...(formats.length > 0 ? { formats } : {}),
+    ...(numberFormat && isNumber(type) ? { number_format: numberFormat } : {}),
     ...(timezone ? { timezone } : {}),
     ...(nullable ? {} : { nullable: false }),
   };

@@ -75,6 +75,19 @@ describe("a draft", () => {
     });
   });
 
+  it("keeps how the numbers of a column are written, unless it isn't a number any more", () => {
+    const given = inferred();
+    const [day, total] = given.columns;
+    if (!day || !total) throw new Error("two columns");
+    const format = { currency: true } as never;
+    const draft = draftOf({ ...given, columns: [day, { ...total, number_format: format }] });
+    const columnsOf = (types: string[]) =>
+      mappingOf({ ...draft, columns: draft.columns.map((one, at) => ({ ...one, type: types[at] ?? "" })) }, given, [])
+        .columns;
+    expect(columnsOf(["date", "decimal(18,2)"])).toMatchObject([{}, { number_format: format }]);
+    expect(columnsOf(["date", "string"])).not.toMatchObject([{}, { number_format: format }]);
+  });
+
   it("follows a column that is renamed into the partitioning, and drops the one of a column that is left out", () => {
     const draft = draftOf(inferred());
     const [day, total] = draft.columns;

@@ -95,7 +95,9 @@ const TAIL_BYTES = 32 << 10;
 
 /** Uploads the last rows of a file below its header, beside its sample; undefined if they can't be cut out here. */
 export async function stageTail(file: File, staged: Staged, csv: unknown): Promise<Staged | undefined> {
-  if (!staged.ours || compressionOf(file.name) !== undefined || file.size <= TAIL_BYTES) return undefined;
+  if (!staged.ours || compressionOf(file.name) !== undefined) return undefined;
+  // The sample itself has them.
+  if (staged.whole && file.size <= TAIL_BYTES) return { ...staged, ours: false };
   const head = await headOf(file, shapeOf(csv));
   const from = Math.max(head, file.size - TAIL_BYTES - (file.size % 2));
   const tail = new Uint8Array(await file.slice(from).arrayBuffer());

@@ -102,10 +102,14 @@ export function TableForm({ source, proposal, name, taken, locked, onDraft }: Pr
 
   return (
     <>
-      <Section title="Data">
-        <p class="dim new-state" role="status">
-          {checking ? "Loading the preview" : ""}
-        </p>
+      <Section
+        title="Data"
+        actions={
+          <span class="dim" role="status">
+            {checking ? "Loading the preview" : ""}
+          </span>
+        }
+      >
         {preview.error ? (
           <Failed title="No preview" error={preview.error} onRetry={() => void preview.refetch()} />
         ) : (
@@ -216,7 +220,7 @@ function usePreview(draft: Draft, { inferred }: Ready, staged: Staged | undefine
     return () => clearTimeout(timer);
   }, [text]);
   const query = useQuery({
-    queryKey: ["preview", staged?.key, settled],
+    queryKey: ["preview", staged?.key, rows, settled],
     queryFn: ({ signal }) => {
       if (!staged) throw new Error("nothing is staged");
       return previewOf(staged, JSON.parse(settled), rows, signal);

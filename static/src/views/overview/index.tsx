@@ -49,7 +49,11 @@ export default function OverviewView({ slug }: { slug: string }) {
     );
   }
   // Long listings may be cut off, and new pipelines may be missing.
-  const known = detail ?? { slug, config: "valid" as const, problems: 0, tables: 0, next_due: null };
+  // Files that come start no run where runs are manual.
+  const due = detail?.auto_run === false && detail.last_job?.status !== "queued" ? null : detail?.next_due;
+  const known = detail
+    ? { ...detail, next_due: due ?? null }
+    : { slug, config: "valid" as const, problems: 0, tables: 0, next_due: null };
   const ran = jobs.data.jobs.some(({ status }) => status === "completed");
   return (
     <Frame slug={slug}>

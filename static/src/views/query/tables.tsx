@@ -8,6 +8,7 @@ import { TextField } from "../../components/field";
 import { Failed, Skeleton } from "../../components/states";
 import { compact, counted } from "../../format/number";
 import { identifier } from "../../format/sql";
+import { typeWords } from "../../format/types";
 import { useShortcuts } from "../../browser/shortcuts";
 import { StateNotice, TableBadge } from "../../shell/state-notice";
 
@@ -122,7 +123,7 @@ function TableItem({ slug, table, open, onToggle, onInsert }: ItemProps) {
                 onClick={() => onInsert(identifier(name))}
               >
                 <span class="cut grow">{name}</span>
-                <span class="mono dim">{type}</span>
+                <span class="dim">{typeWords(type)}</span>
               </button>
             </li>
           ))}

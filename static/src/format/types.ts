@@ -1,0 +1,13 @@
+/** Names of types for people; the exact type is the title. */
+const INTEGERS = /^u?(tinyint|smallint|integer|bigint|hugeint|int8|int16|int32|int64)$/i;
+
+/** `integer` for hugeint, `decimal` for decimal(38,2), `text` for string. */
+export function typeWords(type: string): string {
+  const list = /^(.*)\[\]$/.exec(type)?.[1];
+  if (list !== undefined) return `list of ${typeWords(list)}`;
+  if (INTEGERS.test(type)) return "integer";
+  if (/^decimal/i.test(type)) return "decimal";
+  if (/^(float32|float64|float|double|real)$/i.test(type)) return "number";
+  if (/^(string|varchar)$/i.test(type)) return "text";
+  return type.toLowerCase();
+}
