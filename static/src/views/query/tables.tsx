@@ -10,7 +10,7 @@ import { compact, counted } from "../../format/number";
 import { identifier } from "../../format/sql";
 import { typeWords } from "../../format/types";
 import { useShortcuts } from "../../browser/shortcuts";
-import { StateNotice, TableBadge } from "../../shell/state-notice";
+import { StateNotice } from "../../shell/state-notice";
 
 /** From this number of tables and columns on, a search field is shown. */
 const LOOK_MAX = 12;
@@ -66,7 +66,6 @@ export function TableList({ slug, onInsert }: { slug: string; onInsert: (text: s
         {found.map((table) => (
           <TableItem
             key={table.name}
-            slug={slug}
             table={table}
             open={isOpen(table.name)}
             onToggle={() => toggle(table.name)}
@@ -79,14 +78,13 @@ export function TableList({ slug, onInsert }: { slug: string; onInsert: (text: s
 }
 
 interface ItemProps {
-  slug: string;
   table: Table;
   open: boolean;
   onToggle: () => void;
   onInsert: (text: string) => void;
 }
 
-function TableItem({ slug, table, open, onToggle, onInsert }: ItemProps) {
+function TableItem({ table, open, onToggle, onInsert }: ItemProps) {
   return (
     <li>
       <div class="query-table">
@@ -106,7 +104,6 @@ function TableItem({ slug, table, open, onToggle, onInsert }: ItemProps) {
           onClick={() => onInsert(identifier(table.name))}
         >
           <span class="cut grow">{table.name}</span>
-          {!table.system && <TableBadge slug={slug} table={table.name} />}
           <span class="num dim" title={counted(table.rows, "row")}>
             {compact(table.rows)}
           </span>
