@@ -5,7 +5,6 @@ import { Button } from "../../components/button";
 import { Menu } from "../../components/menu";
 import { bytes, count, counted } from "../../format/number";
 import { routes, RUN_AT_ONCE } from "../../browser/routes";
-import { TableBadge } from "../../shell/state-notice";
 import { TABS, type Address, type Tab } from "./url-state";
 import { History } from "./history";
 import { MakeDashboard } from "./make-dashboard";
@@ -50,7 +49,6 @@ export function TableHead({
     <header class="data-head">
       <div class="row wrap">
         <h1 class="cut data-name">{table.name}</h1>
-        <TableBadge slug={slug} table={table.name} />
         <span class="secondary data-facts">
           {counted(table.rows, "row")} · {counted(table.schema.length, "column")} · {counted(table.file_count, "file")}{" "}
           · {bytes(table.bytes)}

@@ -56,11 +56,7 @@ export function TableList({ slug, tables, chosen }: { slug: string; tables: Tabl
               >
                 <span class="row">
                   <span class="cut grow">{table.name}</span>
-                  {table.system ? (
-                    <Badge title="Rejected rows of all tables, written by every run">system</Badge>
-                  ) : (
-                    <TableBadge slug={slug} table={table.name} />
-                  )}
+                  {table.system && <Badge title="Rejected rows of all tables, written by every run">system</Badge>}
                 </span>
                 <span
                   class="data-list-facts"
@@ -68,6 +64,7 @@ export function TableList({ slug, tables, chosen }: { slug: string; tables: Tabl
                 >
                   {compact(table.rows)} {table.rows === 1 ? "row" : "rows"} · {bytes(table.bytes)}
                 </span>
+                {!table.system && <TableBadge slug={slug} table={table.name} />}
               </Link>
             </li>
           ))}
