@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { PipelineStatus, TableStatus } from "../api/types";
-import { pipelineState, tableState, tableStates } from "./table-state";
+import { extraColumns, pipelineState, tableState, tableStates } from "./table-state";
 
 const none = { count: 0, first: [] };
 const table = (more: Partial<TableStatus> = {}): TableStatus => ({
@@ -68,6 +68,14 @@ describe("the state of a table", () => {
     expect(states.map(({ label }) => label)).toEqual(["config not applied", "rows of removed CSVs", "1 file to load"]);
   });
   it("waits for data", () => expect(one({ state: "new", sources: 0 }).label).toBe("no data"));
+});
+
+it("columns that the config doesn't have are named", () => {
+  expect(extraColumns({})).toBeUndefined();
+  const extra = ["channel", "promo"].map((name) => ({ name, files: 1 }));
+  expect(extraColumns({ extra_columns: extra })).toBe(
+    "2 new columns in the CSVs aren't in the config: channel, promo.",
+  );
 });
 
 describe("the state of a pipeline", () => {

@@ -2,7 +2,7 @@
  * The state of each table in one place: whether it has the rows of its CSVs under the config, and if not, why and what to
  * do. Every view says it with these sentences.
  */
-import type { PipelineStatus, TableStatus } from "../api/types";
+import type { PipelineStatus, Table, TableStatus } from "../api/types";
 import { count, counted } from "../format/number";
 
 export type StateTone = "neutral" | "ok" | "warn" | "bad" | "run";
@@ -119,6 +119,15 @@ function settled({ state, sources, archived }: TableStatus): TableState {
   const read = sources - archived;
   const kept = archived > 0 ? ` and ${counted(archived, "archived source")}` : "";
   return { tone: "ok", label: "up to date", sentence: `Up to date with ${counted(read, "file")}${kept}.` };
+}
+
+/** Columns that CSVs of the table have and the config doesn't; undefined if there are none. */
+export function extraColumns({ extra_columns: extra = [] }: Pick<Table, "extra_columns">): string | undefined {
+  if (extra.length === 0) return undefined;
+  const names = extra.slice(0, 3).map(({ name }) => name);
+  const more = extra.length > names.length ? ` and ${count(extra.length - names.length)} more` : "";
+  const are = extra.length === 1 ? "isn't" : "aren't";
+  return `${counted(extra.length, "new column")} in the CSVs ${are} in the config: ${names.join(", ")}${more}.`;
 }
 
 export const tableState = (table: TableStatus, context: Context): TableState =>

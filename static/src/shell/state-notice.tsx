@@ -2,12 +2,13 @@ import { useQuery } from "@tanstack/preact-query";
 import { useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { CALM_MS, statusQuery } from "../api/queries";
+import type { Table } from "../api/types";
 import { Button } from "../components/button";
 import { MessageText } from "../components/message-text";
 import { Note } from "../components/states";
 import { Badge } from "../components/status";
 import { routes } from "../browser/routes";
-import { needsAction, pipelineState, tableStates, type StateAction } from "../runs/table-state";
+import { extraColumns, needsAction, pipelineState, tableStates, type StateAction } from "../runs/table-state";
 import { CleanRun, useRun } from "./pipeline";
 import { askForFiles } from "./upload-request";
 
@@ -107,5 +108,21 @@ export function PipelineBadge({ slug }: { slug: string }) {
     <Badge tone={state.tone} title={[state.sentence, ...state.more].join(" ")}>
       {state.label}
     </Badge>
+  );
+}
+
+/** Notice of columns in the CSVs that the config doesn't have. */
+export function ExtraColumnsNotice({ slug, table }: { slug: string; table: Table }) {
+  const text = extraColumns(table);
+  if (text === undefined) return null;
+  return (
+    <Note>
+      <div class="row wrap">
+        <span class="grow">{text}</span>
+        <Link class="button" href={`~${routes.config(slug)}`}>
+          Open config
+        </Link>
+      </div>
+    </Note>
   );
 }

@@ -7,7 +7,7 @@ import { Page } from "../../components/page";
 import { Empty, Failed, Skeleton } from "../../components/states";
 import { routes } from "../../browser/routes";
 import { useShortcuts } from "../../browser/shortcuts";
-import { StateNotice } from "../../shell/state-notice";
+import { ExtraColumnsNotice, StateNotice } from "../../shell/state-notice";
 import { askForFiles } from "../../shell/upload-request";
 import { Button } from "../../components/button";
 import { useAddress } from "./url-state";
@@ -115,6 +115,7 @@ function TableView({ slug, table }: { slug: string; table: Table }) {
     <div class="data-main" ref={main}>
       <TableHead slug={slug} table={table} tab={tab} address={address} rejected={rejected} />
       <StateNotice slug={slug} table={table.name} />
+      <ExtraColumnsNotice slug={slug} table={table} />
       {address.chart && table.rows > 0 && (
         <ChartStrip slug={slug} table={table} onClose={() => address.set({ chart: false }, { replace: true })} />
       )}

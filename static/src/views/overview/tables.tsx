@@ -4,7 +4,7 @@ import { Section } from "../../components/page";
 import { Failed, Skeleton } from "../../components/states";
 import { bytes, count } from "../../format/number";
 import { routes } from "../../browser/routes";
-import { TableBadge } from "../../shell/state-notice";
+import { ExtraColumnsNotice, TableBadge } from "../../shell/state-notice";
 
 const number = (n: number | null | undefined) => (typeof n === "number" ? count(n) : <span class="dim">–</span>);
 
@@ -63,6 +63,9 @@ export function Tables({
           </table>
         </div>
       )}
+      {own?.map((table) => (
+        <ExtraColumnsNotice key={table.name} slug={slug} table={table} />
+      ))}
     </Section>
   );
 }
