@@ -165,7 +165,7 @@ test("the proposal shows the last rows, where totals are, before any setting", a
     buffer: Buffer.from(`day,shop,amount\n${rows.join("\n")}\n,,3200.00\n`),
   });
   const last = page.getByRole("grid", { name: "Preview of the last rows" });
-  await expect(last).toContainText("3200", SLOW);
+  await expect(last).toContainText("3,200.00", SLOW);
   await expect(page.getByLabel("Delimiter", { exact: true })).toBeHidden();
   await page.getByText("Detected format").click();
   await expect(page.getByLabel("Delimiter", { exact: true })).toBeVisible();
