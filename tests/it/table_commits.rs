@@ -420,8 +420,11 @@ fn named_paths(store: &MemoryStore) -> BTreeSet<String> {
     let slug = slug();
     let table = TableStore { store, slug: &slug, table: "t" };
     let (found, mut paths) = (table.root().unwrap(), BTreeSet::new());
-    let mut add = |group: &GroupEntry| paths.extend(group.files.iter().map(|file| file.key["t/".len()..].to_owned()));
-    Maps::of(found.readable()).groups.visit(&mut table.reader(), |_, group| Ok(add(group))).unwrap();
+    let visited = Maps::of(found.readable()).groups.visit(&mut table.reader(), |_, group: &GroupEntry| {
+        paths.extend(group.files.iter().map(|file| file.key["t/".len()..].to_owned()));
+        Ok::<_, TableError>(())
+    });
+    visited.unwrap();
     paths
 }
 
