@@ -82,7 +82,6 @@ impl Commit<'_> {
                 return Ok(self.next);
             }
         }
-        failpoint::reach("commit::after_log");
         self.clean_up(&after);
         if let Err(error) = checkpoint(&self.table, &self.next, self.lease) {
             tracing::warn!(table, %error, "table published, but its Delta log got no checkpoint; a later run writes one");
