@@ -22,6 +22,7 @@ fn body(id: &str) -> Value {
         "queries.update" => json!({ "name": "some", "sql": "SELECT 2" }),
         "query.run" | "query.download" => json!({ "sql": "SELECT 1 AS one" }),
         "query.cancel" => json!({ "query_id": "one" }),
+        "tables.restore" => json!({ "sequence": 1 }),
         "settings.put" => json!({ "display_name": "Ann", "workspace_name": "Lake", "starred": [] }),
         other => panic!("`{other}` takes JSON, and this test doesn't know what"),
     }
@@ -34,7 +35,8 @@ fn value(name: &str) -> &'static str {
         "table" => "t",
         "name" => "board",
         "id" => "0190a5d0-0000-7000-8000-000000000000",
-        other => panic!("`{{{other}}}` is_stopped in a path, and this test doesn't know what it is"),
+        "sequence" => "1",
+        other => panic!("`{{{other}}}` is in a path, and this test doesn't know what it is"),
     }
 }
 
