@@ -24,7 +24,7 @@ pub fn run(args: &CancelArgs) -> Result<bool, CommandError> {
     let why = match services.kv.cancel(pipeline, job_id).map_err(|error| error.to_string())? {
         CancelOutcome::Requested => {
             writeln!(std::io::stdout(), "cancellation of {job_id} requested").map_err(|error| error.to_string())?;
-            // The request is recorded, whatever is known of the job.
+            // The request is recorded, whether or not the job is known.
             if let Some(silence) = services.kv.job(pipeline, job_id).ok().flatten().and_then(|job| silence(&job)) {
                 warn(&format!("its worker doesn't respond now: {silence}, and cancels it then"));
             }

@@ -6,7 +6,7 @@ use crate::config::{EXIT_STATUS, EnvironmentError};
 /// Why a command failed.
 pub enum CommandError {
     Environment(EnvironmentError),
-    /// Says what failed, and what to do.
+    /// States the failure and the remedy.
     Other(String),
 }
 

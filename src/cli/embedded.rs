@@ -33,7 +33,7 @@ const OWN: &[&str] =
 const SECRETS: &[&str] = &["SVC_WORKER_TOKEN", "SVC_WEBHOOK_SECRET"];
 /// The file with the hash of the generated password.
 const PASSWORD_HASH: &str = "SVC_ADMIN_PASSWORD_HASH";
-/// Characters of the password, without similar ones: 32, so that each has 5 bits.
+/// Characters of the password, without easily confused ones: 32, so each carries 5 bits.
 const PASSWORD_ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 /// Groups of a password, and characters of a group: 100 bits.
 const PASSWORD_GROUPS: usize = 4;
@@ -196,7 +196,7 @@ impl Embedded {
         self.secret(PASSWORD_HASH)
     }
 
-    /// Also of an existing folder.
+    /// Opens the folder, which may exist already.
     ///
     /// # Errors
     /// A message if `root` is not such a folder.

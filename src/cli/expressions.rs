@@ -6,7 +6,7 @@ use crate::config::Environment;
 use crate::sql::sandbox::expressions::IDLE_MAX;
 use crate::sql::sandbox::{ExpressionLimits, SandboxExpressions};
 
-/// Processes besides those of converting threads, for checks of requests and of starting jobs.
+/// Processes in addition to those of the converting threads, to check requests and starting jobs.
 const CHECKS_MAX: usize = 16;
 
 /// For `threads` threads that evaluate concurrently. Starts no process yet.

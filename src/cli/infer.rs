@@ -69,7 +69,7 @@ fn is_s3(path: &Path) -> bool {
     path.as_os_str().as_encoded_bytes().starts_with(S3_SCHEME.as_bytes())
 }
 
-/// The files of paths of this machine. Globs are relative to the folder given, or to the folder of the files given.
+/// The files of paths of this machine. Globs are relative to the given folder, or to the folder of the given files.
 fn local(paths: &[PathBuf]) -> Result<Found, String> {
     let mut resolved = Vec::new();
     for path in paths {

@@ -125,7 +125,8 @@ fn mounts(slug: &Slug, input: &Path, output: &Path) -> Vec<Mount> {
     ]
 }
 
-/// The run's scratch folder, removed when dropped. The output is locked, so existing files in it are of a dead run.
+/// The run's scratch folder, removed when dropped. The output is locked, so existing files in it are leftovers of a
+/// dead run.
 struct Scratch(PathBuf);
 
 impl Scratch {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::adapters::fs::OWN_FOLDER;
 
-/// Manifests, and rejects of failed runs, in the output folder.
+/// The folder of manifests and of the rejects of failed runs, in the output folder.
 pub(super) const STATE_FOLDER: &str = "_lakemill";
 
 /// Rejects an output that is or contains the input, is not a folder, or contains files that no run wrote.

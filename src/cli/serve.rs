@@ -20,7 +20,7 @@ use crate::worker::{Phase, Stopping, Worker, WorkerOptions, WorkerParts, WorkerS
 
 /// Concurrent handlers.
 const HANDLERS: usize = 8;
-/// Reported to the service manager as the time of a drain without a limit.
+/// The drain time reported to the service manager if the drain has no limit.
 const UNBOUNDED_DRAIN: Duration = Duration::from_secs(365 * 86_400);
 /// How long requeueing jobs may take once the limit of the drain has passed.
 const REQUEUE_TIME_MAX: Duration = Duration::from_secs(10);

@@ -19,7 +19,7 @@ use crate::runtime::Watchdog;
 
 /// How often the status is sent.
 const NOTIFY_EVERY: Duration = Duration::from_secs(10);
-/// Time requested while stopping, again and again, so that a hanging service is soon killed.
+/// Time requested repeatedly while stopping; short, so that a hanging service is killed soon.
 const EXTEND_BY_S: u32 = 30;
 /// Stopping may take this much longer than the jobs: for requeueing jobs and for open requests.
 const FINISH_TIME_MAX: Duration = Duration::from_secs(60);
@@ -34,7 +34,7 @@ const _: () = assert!(NOTIFY_EVERY.as_secs() * 2 < EXTEND_BY_S as u64);
 
 /// The subjects of the health check.
 pub(super) struct Watched {
-    /// Of each listener.
+    /// The address of each listener.
     pub(super) addresses: Vec<SocketAddr>,
     pub(super) watchdogs: Vec<Arc<Watchdog>>,
     /// A short status text.

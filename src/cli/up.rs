@@ -31,7 +31,7 @@ pub fn run(args: &UpArgs) -> Result<(), CommandError> {
     let configs = configs(args, &embedded, &process);
     let done = configs.and_then(|configs| serve(args, &embedded, &served, configs, &password));
     done.inspect_err(|_| {
-        // It was not shown: the next start generates another.
+        // The password was not shown, so the next start generates another.
         if matches!(password, Password::New(_)) {
             let _ = std::fs::remove_file(embedded.password_file());
         }
@@ -42,7 +42,7 @@ pub fn run(args: &UpArgs) -> Result<(), CommandError> {
 enum Password {
     /// Its hash is in the environment.
     Given,
-    /// Shown at an earlier start.
+    /// Generated and shown at an earlier start.
     Before,
     /// Shown now.
     New(String),

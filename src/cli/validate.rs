@@ -74,7 +74,7 @@ fn show_all(name: &str, text: &str, prefix: &str, problems: &[Problem], out: &mu
     Ok(())
 }
 
-/// By its name or, if the name doesn't tell, by its first words.
+/// Decides by the file name or, if that is inconclusive, by the first words.
 fn is_dashboard(name: &str, bytes: &[u8]) -> bool {
     let extension = Path::new(name).extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase);
     match extension.as_deref() {
@@ -145,7 +145,7 @@ fn excerpt(line: &str, column: usize) -> (String, usize) {
     let length = line.trim_end().chars().count();
     let from = if length > LINE_CHARS_MAX && before > LEAD_CHARS { before - LEAD_CHARS } else { 0 };
     let part = line.trim_end().chars().skip(from).take(LINE_CHARS_MAX);
-    // Every character is one column wide, so that the caret is below its own.
+    // Every character is one column wide, so that the caret is below the character that it marks.
     let mut shown: String = part.map(|c| if c.is_control() { ' ' } else { c }).collect();
     let mut lead = before - from;
     if from > 0 {

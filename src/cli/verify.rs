@@ -103,7 +103,7 @@ impl TableCheck<'_> {
     fn run(&mut self, outcome: &mut Outcome) -> Result<(), VerifyError> {
         if let Some(lease) = self.lease {
             match recover(&self.table, self.table.root()?.readable(), lease) {
-                // The verification finds it, too.
+                // The verification reports it as well.
                 Err(error @ TableError::Log { .. }) => {
                     print(
                         self.args,

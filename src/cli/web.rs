@@ -23,9 +23,9 @@ use crate::sql::sandbox::{Sandbox, SandboxOptions};
 use crate::web::sql::{SqlParts, folders};
 use crate::web::{AuthOptions, Cache, Installation, Web, WebParts, WorkerClient, router};
 
-/// Concurrent handlers, besides light ones: most wait for a store or a query.
+/// Concurrent handlers, in addition to those with reserved slots; most wait for a store or a query.
 const HANDLERS: usize = 64;
-/// Concurrent queries, each in a process of its own.
+/// Concurrent queries, each in its own process.
 const QUERIES: usize = 4;
 /// Idle processes kept for queries: starting one takes a while.
 const QUERIES_READY: usize = 4;
@@ -189,7 +189,7 @@ fn host(url: &str) -> Option<String> {
     Some(url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
 }
 
-/// The password by its hash.
+/// A verifier of the password by its hash.
 ///
 /// # Errors
 /// An unusable hash is a malformed variable.

@@ -10,7 +10,8 @@ const START: &str = "stat-1s-";
 /// The coarsest resolution in use, FAT's.
 const GRAIN: TimeDelta = TimeDelta::seconds(2);
 
-/// The tag of a file that changed last in this second since 1970. `state` distinguishes its versions otherwise.
+/// The tag of a file that changed last in this second since 1970. `state`: other metadata that distinguishes its
+/// versions.
 pub fn of_second(second: i64, state: &str) -> String {
     format!("{START}{second}-{state}")
 }

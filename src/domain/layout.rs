@@ -119,12 +119,12 @@ pub fn delta_version_key(slug: &Slug, table: &str, version: u64) -> String {
     format!("{}{version:020}.json", delta_log_prefix(slug, table))
 }
 
-/// All files of a table at a version of its Delta log.
+/// A checkpoint: all files of a table at a version of its Delta log.
 pub fn delta_checkpoint_key(slug: &Slug, table: &str, version: u64) -> String {
     format!("{}{version:020}.checkpoint.parquet", delta_log_prefix(slug, table))
 }
 
-/// Which checkpoint of a Delta log is the last.
+/// The object that names the last checkpoint of a Delta log.
 pub fn delta_last_checkpoint_key(slug: &Slug, table: &str) -> String {
     format!("{}_last_checkpoint", delta_log_prefix(slug, table))
 }
@@ -520,7 +520,7 @@ mod tests {
             let key = format!("t/v={}/part-00000.parquet", partition::segment("v", Some(value)).unwrap().split_at(2).1);
             assert_eq!(check_portable_in_warehouse(&key), Ok(()), "{key}");
         }
-        // Written otherwise than by a run.
+        // Forms that a run doesn't write.
         for bad in ["t/v=x%2f..%2fy/p", "t/v=a%2F..%2Fb%2e/p", "t/%2e%2e%2f=/p", "t=/../p"] {
             assert!(check_portable_in_warehouse(bad).is_err(), "{bad}");
         }

@@ -41,7 +41,7 @@ pub const WIDTH_MAX: u64 = SOURCE_POSITION_MAX + 1;
 /// Date and time patterns of a column, and the longest of them in bytes.
 pub const FORMATS_MAX: usize = 32;
 pub const FORMAT_BYTES_MAX: usize = 256;
-/// Columns that the config doesn't have: names recorded of a source, and of a table.
+/// Maximum number of recorded columns that the config doesn't have, per source and per table.
 pub const EXTRA_COLUMNS_MAX: usize = 64;
 pub const TABLE_EXTRA_COLUMNS_MAX: usize = 256;
 /// Currency signs of a column, and the longest of them in bytes.
@@ -151,7 +151,7 @@ pub const TRIGGER_BYTES_MAX: usize = 32;
 pub const DEBOUNCE_QUIET_MS: i64 = 5_000;
 /// Longest wait from the first event of a batch (the contract's figure), in ms.
 pub const DEBOUNCE_WAIT_MS_MAX: i64 = 30_000;
-/// Maximum number of keys of a debounce window, and their total bytes; beyond it the window stands for all keys of the
+/// Maximum number of keys of a debounce window, and their total bytes; beyond it the window covers all keys of the
 /// pipeline.
 pub const CHANGED_KEYS_MAX: usize = 4_096;
 pub const CHANGED_KEYS_BYTES_MAX: usize = 1 << 20;

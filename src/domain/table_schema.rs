@@ -46,7 +46,7 @@ impl StoredSchema {
     }
 }
 
-/// Identifies a mapping: equal digests make equal tables of equal sources.
+/// Identifies a mapping: with equal digests, equal sources give equal tables.
 pub fn mapping_digest(mapping: &Mapping) -> String {
     sha256_hex(mapping.canonical.as_bytes())
 }

@@ -52,7 +52,7 @@ fn column(ty: DataType) -> Column {
     }
 }
 
-/// The first byte chooses a type, or that the first line is a format; the second byte chooses the number format. Each
+/// The first byte chooses a type, or makes the first line a format; the second byte chooses the number format. Each
 /// line of the rest is a cell.
 pub fn cells(input: &[u8]) {
     let Some((&[kind, style], text)) = input.split_first_chunk() else { return };

@@ -53,7 +53,7 @@ pub fn encoder(input: &[u8]) {
     let mut encoder = ColumnEncoder::new(descriptors.column(0), array.data_type(), compression, Encodings::Compact);
     for start in (0..array.len()).step_by(slab_rows) {
         let rows = slab_rows.min(array.len() - start);
-        // In two parts, which must not matter.
+        // Split in two parts, which must not change the result.
         let first = rows * usize::from(repeat & 3) / 3;
         encoder.write(&[array.slice(start, first), array.slice(start + first, rows - first)]).expect("it encodes");
         assert!(encoder.held_bytes() > 0);

@@ -1,4 +1,4 @@
-//! Names, keys and documents from people and other programs.
+//! Names, keys and documents from users and other programs.
 
 use std::path::{Component, Path};
 
@@ -115,7 +115,7 @@ pub fn pipeline(input: &[u8]) {
                 of.mappings.iter().map(|mapping| mapping.canonical.clone()).collect()
             };
             assert_eq!(canonical(&again), canonical(&pipeline));
-            // A document's layout has no meaning.
+            // A document's whitespace has no meaning.
             let value: Value = serde_json::from_str(text.trim_start_matches('\u{feff}')).expect("it is JSON");
             let dense = validate::parse(&value.to_string()).expect("it is the same document");
             assert_eq!(canonical(&dense), canonical(&pipeline));

@@ -93,7 +93,7 @@ pub(super) struct Acceptor<L> {
     lingering: Vec<Lingering>,
     /// No accept before this.
     paused_until: Option<Instant>,
-    /// When the server stops: idle connections are closed then.
+    /// Set once the server stops: idle connections are closed at this time.
     idle_until: Option<Instant>,
     /// Whether the last accept failed, so that a series of failures is logged once.
     failing: bool,
@@ -101,7 +101,7 @@ pub(super) struct Acceptor<L> {
     next_number: u64,
 }
 
-/// Indexes of ready sources.
+/// Indexes of sources that are ready to be read.
 struct Ready {
     accept: bool,
     silent: Vec<usize>,
@@ -221,7 +221,7 @@ impl<L: Listener> Acceptor<L> {
         while let Ok(message) = self.inbox.try_recv() {
             match message {
                 AcceptorMessage::Idle(connection) if self.listener.is_some() => self.hold(connection),
-                // Stopping: no byte of a next request was used.
+                // The server is stopping; no byte of the next request has been consumed.
                 AcceptorMessage::Idle(_) => {}
                 AcceptorMessage::Linger(stream) => self.linger(stream),
                 AcceptorMessage::Stop { idle_until } => {

@@ -1,7 +1,7 @@
 //! The body of a request, read from the client within its limits.
 //!
 //! Invariant: the end is reported only after every byte that the head promised (or the last chunk) came; a body that
-//! breaks off, is too long, too slow or malformed is an error at that read and at every read after it.
+//! breaks off, is too long, too slow or malformed is an error at that read and at all later reads.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
@@ -90,8 +90,8 @@ pub struct ClientBody {
 }
 
 impl ClientBody {
-    /// `limit`: most bytes that the route takes. With `continue_due`, the first read sends `100 Continue`. `anonymous`:
-    /// whether the sender has no credentials.
+    /// `limit`: the route's body limit, in bytes. With `continue_due`, the first read sends `100 Continue`.
+    /// `anonymous`: whether the sender has no credentials.
     pub(super) fn new(
         mut connection: BufferedConnection,
         framing: Framing,
@@ -180,10 +180,10 @@ impl Read for ClientBody {
     }
 }
 
-/// The body as a handler sees it.
+/// The body as handlers receive it.
 #[derive(Debug)]
 pub(super) enum RequestBody {
-    /// Whole and in memory.
+    /// Complete and in memory.
     Bytes(io::Cursor<Vec<u8>>),
     /// Read from the client by the handler.
     Stream(ClientBody),

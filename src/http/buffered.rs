@@ -1,6 +1,7 @@
-//! A client's TCP connection with the bytes that were read and not yet used.
+//! A client's TCP connection with a buffer of bytes that were read but not yet consumed.
 //!
-//! Invariant: no read and no write waits longer than its clock allows; bytes past a request stay for the next.
+//! Invariant: no read and no write waits longer than its clock allows; bytes past a request stay in the buffer for the
+//! next one.
 
 use std::io::{self, BufRead, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -35,7 +36,7 @@ impl BodyClock {
     }
 }
 
-/// The read half. The socket is non-blocking while no request is in work, blocking with timeouts otherwise.
+/// The read half. The socket is non-blocking while no request is served, otherwise blocking with timeouts.
 #[derive(Debug)]
 pub(super) struct BufferedConnection {
     stream: Arc<TcpStream>,
@@ -59,7 +60,7 @@ impl BufferedConnection {
         &self.stream
     }
 
-    /// Bytes that were read and not yet used.
+    /// Bytes that were read but not yet consumed.
     pub(super) fn buffered(&self) -> &[u8] {
         &self.buffer[self.start..]
     }
@@ -74,7 +75,7 @@ impl BufferedConnection {
         read
     }
 
-    /// Frees the memory of used bytes.
+    /// Frees the memory of consumed bytes.
     pub(super) fn compact(&mut self) {
         self.buffer.drain(..self.start);
         self.start = 0;
@@ -93,7 +94,7 @@ impl BufferedConnection {
         self.clock = None;
     }
 
-    /// Reads from the socket past the buffer, which is empty, within the body's time.
+    /// Reads directly from the socket, within the body's time; the buffer must be empty.
     fn read_timed(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let Some(clock) = &mut self.clock else { return Err(io::Error::other("no body is being read")) };
         loop {

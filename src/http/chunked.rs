@@ -121,7 +121,7 @@ fn chunk_size(line: &[u8]) -> io::Result<u64> {
     text.and_then(|text| u64::from_str_radix(text, 16).ok()).ok_or_else(|| malformed("a chunk's size is malformed"))
 }
 
-/// A proxy may look for the end of a quoted text beyond the line, and so find another end of the body.
+/// A proxy may search for the closing quote beyond the line, and then see another end of the body.
 fn quotes_are_closed(extension: &[u8]) -> bool {
     let (mut quoted, mut escaped) = (false, false);
     for byte in extension {

@@ -21,7 +21,7 @@ pub(super) struct Connection {
 /// Counts a connection as open until dropped.
 pub(super) struct ConnectionPermit {
     metrics: Arc<HttpMetrics>,
-    /// Its own address among those that are limited; none of a trusted proxy's.
+    /// The client's permit under the limit per address; `None` for trusted proxies.
     client: Option<ClientPermit>,
     /// The count of reserved connections, if this is one.
     reserved: Option<Arc<AtomicUsize>>,

@@ -9,7 +9,7 @@ use super::error::{ApiError, ErrorCode};
 use super::head::RequestHead;
 use super::router::Caller;
 
-/// `Authorization: Bearer <secret>`, once.
+/// Whether the head has exactly one `Authorization: Bearer <secret>`.
 pub fn has_bearer(head: &RequestHead, secret: &Secret) -> bool {
     head.headers().only("authorization").and_then(bearer).is_some_and(|token| equal(token, secret))
 }

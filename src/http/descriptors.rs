@@ -1,11 +1,11 @@
-//! Limits how many of the process's descriptors clients may use, so that the work behind the server always finds some.
+//! Limits how many of the process's descriptors clients may use, so that enough remain for the service's own work.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Descriptors of the process for each connection: its socket, and the files and sockets that its handler opens, with
 /// room for a second server and for the work itself.
 const PER_CONNECTION: u64 = 16;
-/// The limit asked for; more would only cost memory.
+/// The requested limit; a higher one would only cost memory.
 const WANTED: u64 = 16_384;
 
 /// Raises this process's limit as far as the system allows, and returns it.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::request_id::RequestId;
 use super::response::Response;
 
-/// The codes, their statuses and general texts; a 5xx is answered with no other text.
+/// The codes, their statuses and general texts; a 5xx always has its general text.
 macro_rules! codes {
     ($($variant:ident $code:literal $status:literal $general:literal)*) => {
         /// The machine-readable name of an error; stable.
@@ -128,7 +128,7 @@ impl ApiError {
         error
     }
 
-    /// A bug, or a failure without a code of its own: logged, and answered 500 `internal`.
+    /// A bug, or a failure without its own code: logged, and answered with 500 `internal`.
     pub fn internal(cause: impl fmt::Display) -> Self {
         Self::caused(ErrorCode::Internal, cause)
     }

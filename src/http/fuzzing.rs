@@ -28,7 +28,7 @@ pub fn head(input: &[u8]) {
             return;
         }
     };
-    // What follows a head belongs to the body: no parser may see its end elsewhere.
+    // Bytes after a head belong to the body, so no parser may see another end of the head.
     let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
     let status = httparse::Request::new(&mut fields).parse(bytes);
     assert_eq!(status, Ok(httparse::Status::Complete(length)));

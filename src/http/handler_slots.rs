@@ -1,4 +1,4 @@
-//! Permits for handlers: a number for all requests, more for quick ones, and some for health checks only.
+//! Permits for handlers: some for all requests, additional ones for quick requests, and some for health checks only.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -36,7 +36,7 @@ pub struct RequestHead {
     method: Method,
     /// As sent, after `/` and before `?`.
     raw_path: String,
-    /// Of a target in absolute form.
+    /// The authority of a target in absolute form.
     target_authority: Option<String>,
     segments: Vec<String>,
     query: QueryString,
@@ -186,7 +186,7 @@ impl RequestHead {
     }
 }
 
-/// The refusal if httparse knows no such version: another one of HTTP, or a malformed line.
+/// The refusal of a version that httparse doesn't know: another HTTP version, or a malformed line.
 fn version_refusal(bytes: &[u8]) -> RefusedRequest {
     let line = bytes.trim_ascii_start().split(|b| *b == b'\r').next().unwrap_or_default();
     let parts: Vec<&[u8]> = line.split(|b| *b == b' ').collect();
@@ -208,7 +208,7 @@ fn version_refusal(bytes: &[u8]) -> RefusedRequest {
 struct Target<'a> {
     path: &'a str,
     query: &'a str,
-    /// Host and port, of the second form.
+    /// Host and port, for the second form.
     authority: Option<&'a str>,
 }
 

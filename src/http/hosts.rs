@@ -65,7 +65,7 @@ pub struct AllowedHosts {
 }
 
 impl AllowedHosts {
-    /// Every name, for servers without browsers as clients.
+    /// Allows every name, for servers without browser clients.
     pub fn any() -> Self {
         Self { any: true, names: BTreeSet::new() }
     }

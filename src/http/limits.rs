@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-/// Maximum number of connections from which at least a byte came; more are answered 503 and closed.
+/// Maximum number of connections that have sent at least one byte; further ones are answered with 503 and closed.
 pub const CONNECTIONS_MAX: usize = 256;
 /// Maximum number of connections of one address (IPv6: one /64), except of trusted proxies; and of requests forwarded
 /// by a trusted proxy, by the client it names. Three quarters: enough for a single client, and a greedy one leaves a
@@ -12,9 +12,9 @@ pub const CONNECTIONS_MAX: usize = 256;
 pub const CONNECTIONS_PER_ADDRESS_MAX: usize = 192;
 /// Connections beyond [`CONNECTIONS_MAX`] for health and readiness, if no other one can be evicted.
 pub const PROBE_CONNECTIONS_MAX: usize = 16;
-/// Maximum number of accepted connections that have sent nothing yet, in addition; with more, the oldest is closed, of
-/// one address if that has three quarters of them. So a client that is slow to send isn't closed because others connect
-/// and send nothing.
+/// Maximum number of accepted connections that have sent nothing yet, in addition; with more, the oldest is closed
+/// (that of a single address, if it has three quarters of them). So a client that is slow to send isn't closed because
+/// others connect and send nothing.
 pub const SILENT_CONNECTIONS_MAX: usize = 512;
 /// Time from the first byte of a connection for probes to the end of its head.
 pub const PROBE_HEAD_TIME_MAX: Duration = Duration::from_secs(2);
@@ -28,7 +28,7 @@ pub const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
 pub const IDLE_TIME_MAX: Duration = Duration::from_secs(30);
 /// Time between two bytes of a request's body.
 pub const BODY_STALL_MAX: Duration = Duration::from_secs(30);
-/// Time for a request's body, besides its size divided by [`BODY_RATE_MIN`].
+/// Time for a request's body, in addition to its size divided by [`BODY_RATE_MIN`].
 pub const BODY_TIME_BASE: Duration = Duration::from_secs(30);
 /// Longest time for the body of a request without credentials, whatever its size: a password fits in a packet.
 pub const ANONYMOUS_BODY_TIME_MAX: Duration = Duration::from_secs(5);
@@ -37,7 +37,7 @@ pub const ANONYMOUS_BODY_TIME_MAX: Duration = Duration::from_secs(5);
 pub const ANONYMOUS_STALL_MAX: Duration = Duration::from_secs(1);
 /// Slowest rate of a request's body, in bytes per second.
 pub const BODY_RATE_MIN: u64 = 64 << 10;
-/// How long a client may read nothing of its response.
+/// How long a client may pause reading its response.
 pub const WRITE_STALL_MAX: Duration = Duration::from_secs(30);
 /// Slowest rate at which a client may read its response, in bytes per second, after [`WRITE_STALL_MAX`].
 pub const WRITE_RATE_MIN: u64 = 1 << 10;
@@ -57,7 +57,8 @@ pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub const HANDLER_WAIT_MAX: Duration = Duration::from_secs(5);
 /// Requests that wait for a free handler; more are answered 503 at once.
 pub const HANDLER_QUEUE_MAX: usize = 64;
-/// How long a handler may be silent: before its response and between two pieces of it. Longer than the longest upload.
+/// How long a handler may make no progress: before its response, and between two pieces of it. Longer than the longest
+/// upload.
 pub const HANDLER_SILENCE_MAX: Duration = Duration::from_secs(3_600);
 
 /// The limits of a server; [`Default`] gives the constants of this file. Tests shorten them.

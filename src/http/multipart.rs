@@ -202,7 +202,7 @@ impl<R: Read> Multipart<R> {
         Ok(())
     }
 
-    /// After the last delimiter: nothing, or a line's end.
+    /// Checks that nothing but a line ending follows the last delimiter.
     fn take_end(&mut self) -> Result<(), MultipartError> {
         while !self.at_end && self.held().len() <= 2 {
             self.fill()?;

@@ -1,4 +1,4 @@
-//! Requests that are malformed or too many: answered with a status and closed.
+//! Malformed or excess requests: answered with a status, then closed.
 
 use percent_encoding::percent_decode_str;
 

@@ -1,4 +1,4 @@
-//! Requests, as handlers get them.
+//! Requests as handlers receive them.
 
 use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr};
@@ -153,7 +153,7 @@ const STARTS: &[(&str, &str)] = &[
     ("invalid value: ", "found "),
     ("unknown variant ", "unknown value "),
 ];
-/// The same for what was expected.
+/// Replacements for the parser's words for expected values.
 const EXPECTED: &[(&str, &str)] = &[("a map", "an object"), ("struct ", "an object"), ("a sequence", "a list")];
 
 /// An error of the parser in terms of JSON.

@@ -16,7 +16,7 @@ use super::response::{Body, Response, STANDARD_HEADERS};
 
 /// Bytes written to the client at a time.
 const WRITE_BYTES: usize = 64 << 10;
-/// Headers that the server sets, whatever a handler says.
+/// Headers that the server always sets itself, overriding handlers.
 const SERVER_HEADERS: &[&str] = &[
     "connection",
     "content-length",
@@ -53,7 +53,7 @@ impl BodyEnd {
     }
 }
 
-/// The context of a response besides its status, headers and body.
+/// The context of a response, apart from its status, headers and body.
 pub(super) struct Envelope<'a> {
     pub(super) request_id: &'a RequestId,
     pub(super) end: BodyEnd,
@@ -96,7 +96,7 @@ pub(super) fn send(
     let (left, length) = match envelope.end {
         BodyEnd::Length(length) => (Some(length), Some(usize::try_from(length).unwrap_or(usize::MAX - 1))),
         BodyEnd::Chunks => (None, None),
-        // tiny_http would read a body of unknown length into memory. The length given here is cut from the head.
+        // tiny_http would read a body of unknown length into memory. The fake length is removed from the head.
         BodyEnd::Close => (None, Some(usize::MAX - 1)),
         BodyEnd::NoBody => (None, Some(0)),
     };
@@ -144,7 +144,7 @@ fn all_headers(own: Vec<(String, String)>, id: &RequestId) -> Vec<tiny_http::Hea
     all.filter_map(|(name, value)| tiny_http::Header::from_bytes(name, value).ok()).collect()
 }
 
-/// The body as tiny_http reads it: cut at its length, and failed if it is shorter.
+/// The body as tiny_http reads it: truncated to its length; an error if it is shorter.
 struct BodyReader<'a> {
     reader: Box<dyn Read + Send>,
     left: Option<u64>,
@@ -225,7 +225,7 @@ impl<W: Write> Write for ResponseWriter<'_, W> {
                 self.edit_head();
             }
         } else if self.buffer.len() >= WRITE_BYTES || self.envelope.end == BodyEnd::Chunks {
-            // A chunk is sent at once: the next may take its time.
+            // Sends a chunk immediately, since the next one may be delayed.
             self.send_buffer()?;
         }
         Ok(bytes.len())

@@ -180,7 +180,7 @@ impl<S: Service> Route<S> {
 /// The table of routes.
 pub struct Router<S: Service> {
     routes: Vec<Route<S>>,
-    /// Of the routes, except of [`otherwise`](Self::otherwise).
+    /// Patterns of the routes, except [`otherwise`](Self::otherwise).
     patterns: Vec<Pattern>,
     otherwise: Option<usize>,
 }

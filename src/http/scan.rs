@@ -1,6 +1,6 @@
 //! Finds the end of a request head while it arrives, and refuses malformed bytes at once.
 //!
-//! Invariant: a byte is examined once, however slowly it comes.
+//! Invariant: each byte is examined once, however slowly the head arrives.
 
 use super::refusal::RefusedRequest;
 
@@ -43,7 +43,7 @@ pub(super) struct HeadScanner {
 }
 
 impl HeadScanner {
-    /// Continues where the last call stopped; `bytes` are those of the last call and more.
+    /// Continues where the last call stopped; `bytes` starts with the bytes of the last call.
     pub(super) fn advance(&mut self, bytes: &[u8], bytes_max: usize, fields_max: usize) -> HeadState {
         while let Some(&byte) = bytes.get(self.at) {
             if self.at >= bytes_max {

@@ -1,7 +1,7 @@
 //! Serves requests of one connection, from a complete head to the last byte of the response.
 //!
 //! Invariant: a connection is kept only if its request was read to the end and its response was written to the end;
-//! otherwise it is closed, so that nothing is ever read as something else.
+//! otherwise it is closed, so that leftover bytes are never parsed as another request.
 
 use std::io::{self, BufRead, Read, Write};
 use std::net::TcpStream;
@@ -33,7 +33,7 @@ const READ_BYTES: usize = 64 << 10;
 /// A response up to this size doesn't hold its handler's slot while the client reads it.
 const DETACHED_BYTES_MAX: usize = 64 << 10;
 
-/// The fate of a connection after a response.
+/// The next state of a connection after a response.
 enum After {
     /// It may have another request.
     Keep(Connection),

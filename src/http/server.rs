@@ -30,7 +30,7 @@ use super::thread_pool::ThreadPool;
 const BACKLOG: i32 = 1_024;
 /// Handlers besides the normal ones, for [`super::router::Priority::Reserved`].
 const RESERVED_HANDLERS: usize = 4;
-/// Handlers besides those, for [`super::router::Priority::Probe`].
+/// Further handlers, for [`super::router::Priority::Probe`].
 const PROBE_HANDLERS: usize = 4;
 /// Stack of a thread that serves a connection, in bytes; only touched pages cost memory.
 const SERVING_STACK_BYTES: usize = 4 << 20;
@@ -46,7 +46,7 @@ const CUT_TIME_MAX: Duration = Duration::from_secs(1);
 pub struct ServerOptions {
     /// Where to listen; port 0 takes a free one.
     pub address: SocketAddr,
-    /// Handlers that run at a time, besides reserved ones; at least 1.
+    /// Concurrent handlers, not counting reserved ones; at least 1.
     pub handlers: usize,
     /// Proxies whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: Vec<AddressRange>,
@@ -74,7 +74,7 @@ pub enum StartError {
     Thread { source: io::Error },
 }
 
-/// A running server. Dropped, it stops at once.
+/// A running server; stops immediately when dropped.
 pub struct Server {
     shared: Arc<ServerShared>,
     address: SocketAddr,
@@ -115,7 +115,7 @@ impl Server {
         let builder = Builder::new().name("http-acceptor".into()).stack_size(ACCEPTOR_STACK_BYTES);
         let acceptor = builder.spawn(move || {
             acceptor.run();
-            // The receiver is gone if the server is.
+            // The receiver exists as long as the server.
             let _ = ended.send(());
         });
         let acceptor = Some(acceptor.map_err(|source| StartError::Thread { source })?);
@@ -234,7 +234,7 @@ mod tests {
         }
     }
 
-    /// Fails with these errors before it works.
+    /// Fails with these errors, then succeeds.
     struct Failing {
         listener: TcpListener,
         errors: [i32; 4],

@@ -28,8 +28,9 @@ pub(super) enum AcceptorMessage {
     Idle(Connection),
     /// A connection that got its last response and whose client may still be sending.
     Linger(Arc<TcpStream>),
-    /// Accept what the listener's backlog holds and nothing more; end once no connection is served. Idle connections are
-    /// served until then, since a proxy may have a request on its way, and are closed after their next response.
+    /// Stop: accept only the connections in the listener's backlog, and end once no connection is served. Idle
+    /// connections are served until then, since a proxy may have a request on its way, and are closed after their next
+    /// response.
     Stop { idle_until: Instant },
     /// End now.
     Exit,
@@ -48,7 +49,7 @@ pub(super) enum Evict {
 /// A connection that is being served.
 struct ServedConnection {
     client: Arc<TcpStream>,
-    /// The client address it counts against; none of a trusted proxy's.
+    /// The client address whose limit it counts against; `None` for trusted proxies.
     address: Option<IpAddr>,
     /// Since when an anonymous request has waited for its client: it may be evicted.
     evictable_since: Option<Instant>,
@@ -95,7 +96,7 @@ pub(super) struct ServerShared {
     served: Mutex<HashMap<u64, ServedConnection>>,
 }
 
-/// The parts of [`ServerShared`] that come from outside.
+/// The parts of [`ServerShared`] that the caller provides.
 pub(super) struct ServerParts {
     pub(super) app: Arc<dyn App>,
     pub(super) limits: GuardLimits,
@@ -148,7 +149,7 @@ impl ServerShared {
         let _ = (&self.waker).write(&[0]);
     }
 
-    /// Connections that count against the limit of all.
+    /// Connections that count against the total limit.
     pub(super) fn open(&self) -> usize {
         let open = usize::try_from(self.metrics.open.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
         open.saturating_sub(self.reserved_open.load(Ordering::Relaxed))

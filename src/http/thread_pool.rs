@@ -1,4 +1,4 @@
-//! Threads on demand: started when a job finds none idle, ended after a while without one.
+//! Threads on demand: started if a job finds no idle thread, ended after an idle period.
 //!
 //! Invariant: never more threads than the bound; a job that panics doesn't end its thread.
 
@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// An idle thread ends after this.
+/// Time after which an idle thread ends.
 const IDLE_TIME_MAX: Duration = Duration::from_secs(5);
 
 pub(super) type HandlerTask = Box<dyn FnOnce() + Send>;

@@ -7,7 +7,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a check may take before its dependency counts as unavailable. A probe has an answer within 2 s.
+/// How long a check may take before its dependency counts as unavailable. A probe is answered within 2 s.
 pub const WAIT_MAX: Duration = Duration::from_millis(1_500);
 /// Age up to which a result is served without another check.
 pub const MAX_AGE: Duration = Duration::from_secs(2);

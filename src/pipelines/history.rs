@@ -23,7 +23,7 @@ use crate::ports::kv::KvError;
 use crate::ports::store::{Bucket, ObjectMeta, StoreError, list_all};
 use crate::sync::parallel_map;
 
-/// Records of jobs read at once for a page of a history, and their bytes together; a single one may have more.
+/// Job records read concurrently for a page of a history, and their total bytes; a single record may be larger.
 const HISTORY_READERS_MAX: usize = 8;
 const HISTORY_READ_BYTES_MAX: u64 = 64 << 20;
 

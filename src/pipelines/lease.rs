@@ -1,7 +1,7 @@
 //! The lease on a pipeline: how long this process may still write for it, without asking the key-value store.
 //!
-//! Invariant: it never outlasts the lock. Its age counts from before the renewal was *sent*, by the clock that runs while
-//! the machine sleeps and by the wall clock, whichever gives the longer age.
+//! Invariant: it never outlasts the lock. Its age counts from before the renewal was *sent*, by the boot clock (which
+//! counts while the machine sleeps) and by the wall clock; the longer age counts.
 
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -53,12 +53,12 @@ impl RunLease {
         self.ttl
     }
 
-    /// The lock was renewed by a request sent after `since`.
+    /// Records that the lock was renewed by a request sent after `since`.
     pub fn renewed(&self, since: Moment) {
         *self.renewed.lock() = since;
     }
 
-    /// The lock has expired or is held by another process; this is final.
+    /// Records that the lock has expired or is held by another process; this is final.
     pub fn lose(&self) {
         self.lost.store(true, Ordering::SeqCst);
     }

@@ -92,7 +92,7 @@ pub fn all(store: &dyn ObjectStore) -> StoreResult<BTreeSet<Slug>> {
 pub fn is_in_use(store: &dyn ObjectStore, slug: &Slug, buckets: &[Bucket]) -> Result<bool, StoreError> {
     let (prefix, records) = (pipeline_prefix(slug), job_records_prefix(slug));
     for bucket in buckets {
-        // Of two entries at least one is not the folder of records.
+        // If there are two entries, at least one is not the folder of records.
         let page = store.list(*bucket, &prefix, Some('/'), None, 2)?;
         let are_records = |folder: &String| *bucket == Bucket::Pipelines && *folder == records;
         if !page.objects.is_empty() || page.prefixes.iter().any(|folder| !are_records(folder)) {

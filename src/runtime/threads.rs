@@ -46,7 +46,7 @@ pub fn random_unit() -> f64 {
     f64::from(uuid::Uuid::new_v4().as_fields().0) / f64::from(u32::MAX)
 }
 
-/// How many threads to use of `wanted`: one in a simulation, which doesn't know of scoped workers.
+/// The number of threads to use, at most `wanted`: one in a simulation, which doesn't schedule scoped threads.
 pub fn parallelism(wanted: usize) -> usize {
     #[cfg(feature = "failpoints")]
     if simulation::current().is_some() {
@@ -78,7 +78,7 @@ pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<Thr
 }
 
 impl Thread {
-    /// Waits for the thread's end. A panic of it was logged by the panic hook.
+    /// Waits for the thread's end. The panic hook has logged its panic, if any.
     pub fn join(self) {
         #[cfg(feature = "failpoints")]
         simulation::join(self.child.as_ref());

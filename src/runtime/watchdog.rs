@@ -44,7 +44,7 @@ pub struct Watchdog {
     threads: Mutex<Vec<Arc<Thread>>>,
 }
 
-/// A thread's own handle: the thread pings through it, and dropping it records the thread's end.
+/// The handle through which a thread pings; dropping it records the thread's end.
 #[derive(Debug)]
 pub struct WatchedThread {
     thread: Arc<Thread>,

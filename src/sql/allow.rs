@@ -1,8 +1,8 @@
 //! Checks expressions against an allow-list over the nodes and functions of the parsed text.
 //!
-//! Invariant: an allowed text is one self-contained scalar expression, with the same meaning wherever it is put in
-//! parentheses on lines of its own. It names only the given columns and functions that are deterministic and have no
-//! access to anything outside.
+//! Invariant: an allowed text is one self-contained scalar expression, with the same meaning in any context if it is
+//! enclosed in parentheses on separate lines. It names only the given columns and functions that are deterministic and
+//! have no access to anything outside.
 
 use std::collections::BTreeSet;
 
@@ -104,7 +104,7 @@ pub fn check(
 
 struct Walk<'a> {
     text: &'a str,
-    /// Bytes before the text in what was parsed.
+    /// Bytes that precede the text in the parsed statement.
     offset: usize,
     scope: Scope<'a>,
     lambdas: Vec<String>,

@@ -9,7 +9,7 @@ const MESSAGE_CHARS_MAX: usize = 600;
 /// Replaces DuckDB's message, which names a setting that can't be changed.
 const TOO_DEEP: &str = "nested too deep; move parts of it into `WITH`";
 
-/// Starts of the parts about DuckDB's code.
+/// Prefixes of the parts about DuckDB's code.
 const TRACES: &[&str] = &["Stack Trace", "This error signals an assertion failure"];
 /// Kinds of error that quote values, which may look like paths.
 const VALUE_ERRORS: &[&str] = &["Conversion", "Invalid Input", "Out of Range"];
@@ -33,7 +33,7 @@ pub enum EngineFailure {
 }
 
 impl EngineFailure {
-    /// Classifies DuckDB's `message` during `what`.
+    /// Classifies DuckDB's `message`, raised during the operation `what`.
     pub fn of(what: &str, message: &str) -> Self {
         match is_out_of_memory(message) {
             true => Self::OutOfMemory,

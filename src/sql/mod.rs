@@ -2,7 +2,7 @@
 //! processes ([`sandbox`]).
 //!
 //! Invariant: only [`sandbox::child`] opens DuckDB. A user's text is prepared only after [`allow`] or [`statement`]
-//! passed it. A set without expressions starts no process.
+//! passed it. A set without expressions doesn't start a process.
 
 mod allow;
 mod bounds;

@@ -13,7 +13,7 @@ pub fn functions() -> impl Iterator<Item = &'static str> {
     include_str!("functions.txt").lines()
 }
 
-/// Names with another value at every run.
+/// Functions whose value differs between runs.
 const CHANGING: &[&str] = &[
     "ago",
     "current_catalog",

@@ -16,9 +16,9 @@ pub const LAYERS_MAX: usize = 64;
 /// The columns that the expressions of a checked set use. Indices count the inputs first, then the computed columns.
 #[derive(Debug, Clone, Default)]
 pub struct ColumnUses {
-    /// Of each computed column.
+    /// Inputs of each computed column.
     pub computed: Vec<BTreeSet<usize>>,
-    /// Of each predicate.
+    /// Inputs of each predicate.
     pub predicates: Vec<BTreeSet<usize>>,
 }
 
@@ -58,7 +58,7 @@ impl ColumnUses {
     }
 }
 
-/// Builds the queries of one set over one slot.
+/// Builds the queries of one set over one batch slot.
 pub struct Queries<'a> {
     pub set: &'a ExpressionSet,
     pub uses: &'a ColumnUses,

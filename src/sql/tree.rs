@@ -3,7 +3,7 @@
 //! Invariant: nesting is bounded here, by [`TREE_DEPTH_MAX`]; `serde_json` stops at 128 levels, which a sum of sixty
 //! terms already exceeds.
 
-/// JSON levels to parse; an expression takes two levels for each of its own.
+/// JSON levels to parse; each level of an expression takes two JSON levels.
 pub const TREE_DEPTH_MAX: usize = 1_000;
 
 /// A JSON value.

@@ -29,7 +29,7 @@ impl Semaphore {
         self.total
     }
 
-    /// An empty permit, to be grown.
+    /// An empty permit, to grow later.
     pub fn empty(&self) -> Permit {
         self.permit(0)
     }

@@ -113,8 +113,8 @@ mod tests {
 
     const CALLERS: usize = 20;
 
-    /// Holds a call until 20 others wait for its key. Returns the number of later calls, of which the first `failing`
-    /// fail, and the number of callers that got an error.
+    /// Holds a call until 20 others wait for its key. The first `failing` of the later calls fail. Returns the number
+    /// of later calls, and the number of callers that got an error.
     fn calls_after_held_call(failing: usize) -> (usize, usize) {
         let flights = SingleFlight::<u8, ()>::default();
         let (calls, failed) = (AtomicUsize::new(0), AtomicUsize::new(0));

@@ -1,7 +1,7 @@
 //! Folders of one process: removed when dropped or, after a crash, when a process creates the next one in the same parent.
 //!
-//! A folder `<name>` has a file `<name>.lock` beside it, which its process holds locked; the kernel releases the lock when
-//! the process dies.
+//! A folder `<name>` has a sibling file `<name>.lock`, which its process keeps locked; the kernel releases the lock
+//! when the process dies.
 //!
 //! Invariant: a folder exists only while its lock file does, and is removed only under its lock. So the folder of a living
 //! process is never removed, and a folder without a lock file is kept.
@@ -74,7 +74,7 @@ impl Drop for ProcessFolder {
     }
 }
 
-/// Creates the file and locks it, again if a sweep of another process removes it in between.
+/// Creates and locks the file; retries if a sweep of another process removes it in between.
 fn lock_file(path: &Path) -> io::Result<File> {
     for _ in 0..LOCK_TRIES_MAX {
         let mut options = OpenOptions::new();

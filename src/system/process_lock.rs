@@ -1,4 +1,4 @@
-//! A lock on a file that is held until the process ends, however it ends.
+//! A file lock that is held until the process ends, even if it is killed.
 //!
 //! It is a POSIX record lock. A forked child holds a `flock` of its parent until it executes another program, so the
 //! lock of a killed process would stay taken for a moment; record locks are not inherited. They have two pitfalls: a
@@ -73,7 +73,7 @@ impl ProcessLock {
 
 impl Drop for ProcessLock {
     fn drop(&mut self) {
-        // Closed under the mutex: afterwards it would release the lock that another thread took meanwhile.
+        // Closed under the mutex; otherwise closing could release a lock that another thread has taken meanwhile.
         let mut held = HELD.lock();
         held.retain(|id| *id != self.id);
         self.file = None;

@@ -19,7 +19,7 @@ use crate::sql::sandbox::{self, Confined, Sandbox};
 /// Longest wait for a process that reports DuckDB's version.
 const VERSION_WAIT: Duration = Duration::from_secs(5);
 
-/// The backends, as text: the service itself knows none.
+/// Descriptions of the backends; the service itself doesn't depend on a backend.
 #[derive(Debug, Clone, Default)]
 pub struct Installation {
     /// `folder` or `s3`.

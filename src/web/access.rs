@@ -201,7 +201,7 @@ pub fn if_match(request: &Request) -> Result<IfMatch, ApiError> {
     })
 }
 
-/// Parses the request headers `If-Match` and `If-None-Match: *`, of which at most one may be given.
+/// Parses the request headers `If-Match` and `If-None-Match: *`, at most one of which may be given.
 ///
 /// # Errors
 /// `invalid_request` if one is malformed, both are given, or `If-None-Match` lists tags.

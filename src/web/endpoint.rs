@@ -36,7 +36,7 @@ pub struct Endpoint<S> {
     handler: Handler<S>,
 }
 
-/// What the OpenAPI document says about a route, besides its limits.
+/// A route's description in the OpenAPI document, without its limits.
 #[derive(Debug, Clone)]
 pub struct Operation {
     /// `resource.verb`, unique.
@@ -116,7 +116,7 @@ impl<S: 'static> Endpoint<S> {
         }
     }
 
-    /// The same endpoint in a larger state, of which `service` projects the part that handles it.
+    /// Lifts the endpoint to a larger state; `service` returns the part that handles it.
     pub fn of<W: 'static>(self, service: fn(&W) -> &S) -> Endpoint<W> {
         let Self { method, pattern, credential, body, operation, priority, any_host, handler } = self;
         let handler: Handler<W> = Box::new(move |state, request| handler(service(state), request));
@@ -269,7 +269,7 @@ impl<S: 'static> Endpoint<S> {
         self
     }
 
-    /// May fail with these codes, besides those that all routes of its kind share.
+    /// May fail with these codes, in addition to those that all routes of its kind share.
     #[must_use]
     pub fn errors(mut self, codes: &[ErrorCode]) -> Self {
         self.operation.errors.extend_from_slice(codes);

@@ -25,8 +25,8 @@ pub fn acquire(semaphore: &Semaphore) -> Result<Permit, ApiError> {
     })
 }
 
-/// The error for a failure of the object store. Callers match missing objects and failed preconditions first, where these
-/// mean more.
+/// The error for a failure of the object store. Callers match missing objects and failed preconditions first if these
+/// need another response.
 pub fn from_store(error: StoreError) -> ApiError {
     let code = match &error {
         StoreError::NotFound { .. } => ErrorCode::ObjectNotFound,

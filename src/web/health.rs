@@ -50,7 +50,7 @@ impl Health {
     }
 
     pub fn show_http(&self, metrics: Arc<HttpMetrics>) {
-        // A second server of one state would be a bug that costs its counters alone.
+        // Only a bug could start a second server on this state; its counters would be missing.
         let _ = self.http.set(metrics);
     }
 

@@ -147,7 +147,7 @@ struct Page {
     limit: usize,
 }
 
-/// What the lineage is asked of: one source, one file, one partition, or everything.
+/// The subject of a lineage request: one source, one file, one partition, or the whole table.
 #[derive(Clone, Copy)]
 struct Subject<'a> {
     source: Option<&'a str>,

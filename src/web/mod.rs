@@ -91,7 +91,7 @@ use tables::catalogs::Catalogs;
 use tables::footers::Footers;
 use ui::Ui;
 
-/// What the service is built from.
+/// The parts from which the service is built.
 pub struct WebParts {
     pub store: Arc<dyn ObjectStore>,
     pub kv: Arc<dyn Kv>,
@@ -244,7 +244,7 @@ impl Web {
 impl Service for Web {
     type Credential = Credential;
 
-    /// Without a session, `/api/` doesn't even tell whether a path exists.
+    /// Without a session, `/api/` doesn't reveal whether a path exists.
     fn before_routing(&self, head: &RequestHead) -> Result<(), ApiError> {
         self.auth.check_origin(head)?;
         if is_behind_session(head) { self.auth.check_session(head) } else { Ok(()) }

@@ -243,7 +243,8 @@ impl Children<'_> {
         Ok(Ok(answer))
     }
 
-    /// Finds the expression that crashed a child, if time allows. It may be another table's, since all are checked.
+    /// Finds the expression that crashed a child, if time allows. The expression may belong to another table, since all
+    /// are checked.
     fn culprit(
         &self,
         request: &PreviewRequest,

@@ -1,7 +1,7 @@
 //! Saved queries, one object each.
 //!
-//! Invariant: the names of a pipeline's queries are unique, ignoring case, even if several processes save concurrently: a
-//! name is checked and taken under a lock of its own. A query is changed and deleted under a lock of its id.
+//! Invariant: the names of a pipeline's queries are unique, ignoring case, even if several processes save concurrently:
+//! a name is checked and claimed under a lock on the name. A query is changed and deleted under a lock on its id.
 
 use std::cmp::Ordering;
 use std::sync::Arc;

@@ -116,7 +116,7 @@ pub(super) fn write_error(error: &io::Error) -> ApiError {
 mod tests {
     use super::*;
 
-    /// Gives some bytes, then an error.
+    /// Yields some bytes, then an error.
     struct Breaks(usize);
 
     impl Read for Breaks {

@@ -1,4 +1,4 @@
-//! `…/status`: what a pipeline's tables have of the CSVs in the lake, in one answer.
+//! `…/status`: which CSVs of the lake a pipeline's tables contain, in one response.
 //!
 //! Invariants: files are matched and compared as a run does; a lake or a table with more files than the limits gives a partial
 //! answer that says so. Must not: read a CSV.
@@ -34,7 +34,7 @@ use crate::runtime::rfc3339;
 const FILES_MAX: usize = 20_000;
 /// Most names of files in one list.
 const NAMES_MAX: usize = 10;
-/// Jobs that are looked at for the last one that ended.
+/// Jobs searched for the last one that ended.
 const JOBS_MAX: usize = 3;
 
 /// The service.

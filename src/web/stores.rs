@@ -1,4 +1,4 @@
-//! The stores, as services use them.
+//! Access of the services to the stores.
 
 use std::io::Read;
 use std::ops::Deref;
@@ -50,7 +50,7 @@ impl Objects {
         let prefix = pipeline_prefix(pipeline);
         for bucket in Bucket::ALL {
             let page = self.list(bucket, &prefix, None, None, 1).map_err(from_store)?;
-            // In a local folder, files without a valid key belong to someone else.
+            // In a local folder, files without a valid key belong to other programs.
             if !page.objects.is_empty() || (self.is_remote() && !page.skipped.is_empty()) {
                 return Ok(true);
             }

@@ -1,4 +1,4 @@
-//! Has a worker validate configs, since it has the SQL engine that this process must not run.
+//! Lets a worker validate configs, since workers have the SQL engine, which this process must not run.
 //!
 //! Invariant: a call ends within its timeout and reads at most [`ANSWER_BYTES_MAX`].
 //!
@@ -143,7 +143,7 @@ mod tests {
         WorkerClient::new(url, &Secret::new("the-token"), TlsConfig::builder().build())
     }
 
-    /// What comes of an answer.
+    /// The findings parsed from a response.
     fn findings_of(answer: &'static str) -> Result<Findings, String> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());

@@ -196,7 +196,7 @@ fn encode(bencher: Bencher<'_, '_>, kind: &str) {
     encode_with(bencher, kind, Compression::None);
 }
 
-/// The difference to [`encode`] is Zstandard's.
+/// Subtract from [`encode`] to get the time of Zstandard.
 #[divan::bench(args = KINDS)]
 fn encode_and_compress(bencher: Bencher<'_, '_>, kind: &str) {
     encode_with(bencher, kind, Compression::Zstd(1));

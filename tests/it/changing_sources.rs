@@ -44,7 +44,7 @@ fn object_changed_or_deleted_while_read_is_planned_again() {
             }
             let (memory, keys) = (lake.memory.clone(), [lake.key("a.csv"), lake.key("b.csv")]);
             lake.store.during_get(get, offset, move || {
-                // Either may be read first.
+                // Either source may be read first.
                 for (key, partition) in keys.iter().zip(["c", "d"]) {
                     if vanishes && partition == "d" {
                         memory.delete(Bucket::Lake, std::slice::from_ref(key), &WriteOptions::default()).unwrap();

@@ -323,7 +323,7 @@ fn shared_port_is_attributed_to_its_service() {
     let (of_worker, of_web) = (port(&worker.address()), port(&web.address()));
     both(&of_worker).has(&format!("ok worker: running on port {of_worker}"), &[]);
     both(&of_web).has(&format!("ok web service: running on port {of_web}"), &[]);
-    // Nothing is known of a service on another port; doctor reports the one on its default port, or how to check.
+    // A service on another port is not detected; doctor reports the one on the default port, or how to check.
     let told = |found: &Found, check: &str| {
         let line = found.lines.iter().find(|line| line.contains(&format!(" {check}: "))).unwrap();
         assert!(line.contains(" running on port ") || line.contains("`PORT=… lakemill doctor` with the"), "{line}");

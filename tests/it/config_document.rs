@@ -1,4 +1,4 @@
-//! PipelineConfig's types, its JSON Schema, and how a document resolves.
+//! PipelineConfig's types, its JSON Schema, and the resolution of documents.
 
 use lakemill::domain::pipeline::document::schema;
 use lakemill::domain::pipeline::types::DataType;

@@ -1,4 +1,4 @@
-//! `parquet.readers`: warnings of values that the named readers refuse or read differently, and no others.
+//! `parquet.readers` gives warnings for exactly the values that the named readers refuse or read differently.
 
 use lakemill::cli::validate::report;
 use lakemill::domain::limits::READERS_MAX;

@@ -1,4 +1,4 @@
-//! What readers of Delta Lake see of a published table is what was written, at every version and with filters.
+//! Readers of Delta Lake see a published table as written, at every version and with filters.
 
 use std::path::Path;
 use std::process::Command;

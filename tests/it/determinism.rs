@@ -7,7 +7,7 @@ use lakemill::domain::table_log::cuts::{Cut, CutTargets, cut_after, text_share};
 
 use crate::support::lake::{Dice, How, Lake, MIB, Seen, difference};
 
-/// Threads and memory to run every lake with, besides one thread with plenty of memory.
+/// Threads and memory of the runs that are compared with a single-threaded run with plenty of memory.
 const SETTINGS: [(usize, u64); 4] = [(1, MIB), (2, 4 * MIB), (3, 2 * MIB), (8, 8 * MIB)];
 
 /// Scratch usage observed in the runs with little memory.
@@ -15,7 +15,7 @@ const SETTINGS: [(usize, u64); 4] = [(1, MIB), (2, 4 * MIB), (3, 2 * MIB), (8, 8
 enum Spills {
     /// Rows aside.
     Rows,
-    /// Row groups spilled to draft files, some of which were read back.
+    /// Row groups spilled to draft files, some of them read back.
     Drafts,
     /// Pages spilled until their row group ended.
     Pages,
@@ -39,7 +39,7 @@ fn check_settings(mapping: &str, sources: &[(String, String)], expected_spills: 
     for (nth, (threads, memory)) in ways.iter().copied().enumerate() {
         let other = lake.fresh();
         if nth % 2 == 1 {
-            // The first source, or the second, is slow: later ones are ready before it.
+            // The first or second source is slow, so that later ones are ready before it.
             other.store.before_get(1 + nth as u64 / 2, || std::thread::sleep(Duration::from_millis(60)));
         }
         let found = other.run(How::new(threads, memory)).unwrap();

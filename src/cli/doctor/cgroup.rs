@@ -54,8 +54,8 @@ fn unescaped(path: &str) -> String {
 fn least(root: &Path, mount: &Mount, path: &str) -> Option<u64> {
     let name = if mount.is_v2 { "memory.max" } else { "memory.limit_in_bytes" };
     let top = root.join(mount.at.strip_prefix("/").unwrap_or(&mount.at));
-    // In a container's own namespace the paths of mount and process can differ; the mounted group is the process's
-    // then.
+    // In a container's own namespace the paths of mount and process can differ; then the mounted group is the
+    // process's.
     let inside = Path::new(path).strip_prefix(&mount.group).unwrap_or(Path::new(""));
     let inside = if inside.components().any(|part| part.as_os_str() == "..") { Path::new("") } else { inside };
     // Unlimited is `max` in version 2, and a huge number in version 1.
@@ -124,7 +124,7 @@ mod tests {
         let inner = ("sys/fs/cgroup/memory/inner/memory.limit_in_bytes", "1048576");
         assert_eq!(limit("8:memory:/docker/7f\n", mounts, &[top, inner]), Some(1 << 30));
         assert_eq!(limit("8:memory:/docker/7f/inner\n", mounts, &[top, inner]), Some(1 << 20));
-        // With a cgroup namespace of its own, and without.
+        // With and without a private cgroup namespace.
         assert_eq!(limit("8:memory:/\n", mounts, &[top, inner]), Some(1 << 30));
         assert_eq!(limit("8:memory:/../other\n", mounts, &[top, inner]), Some(1 << 30));
         let odd = "33 25 0:29 / /sys/fs/cgroup/a\\040b rw - cgroup2 cgroup2 rw\n";

@@ -20,7 +20,7 @@ pub(super) struct CheckSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Severity {
     Ok,
-    /// Could not or need not be checked.
+    /// Not checked: impossible or unnecessary.
     Skipped,
     /// It works, but poorly or unsafely.
     Warning,

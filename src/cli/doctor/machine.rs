@@ -139,7 +139,7 @@ fn judge(runs: u64, has: u64, text: &str) -> CheckResult {
     }
 }
 
-/// Of the machine, or of the process's control group, if that is less.
+/// The memory of the machine, or the limit of the process's control group if that is smaller.
 fn memory_bytes() -> Option<u64> {
     let meminfo = std::fs::read_to_string("/proc/meminfo").ok()?;
     let kib = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?.trim().strip_suffix("kB")?.trim();

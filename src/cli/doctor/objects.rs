@@ -130,7 +130,7 @@ fn put_get_delete(store: &dyn ObjectStore, bucket: Bucket) -> StoreResult<bool> 
     store.put(bucket, &key, id.as_bytes(), &options)?;
     let read = store.get(bucket, &key, None).map(|reader| {
         let mut text = String::new();
-        // One byte more than there should be.
+        // One byte past the expected length, to detect surplus data.
         reader.body.take(id.len() as u64 + 1).read_to_string(&mut text).is_ok() && text == id
     });
     store.delete(bucket, std::slice::from_ref(&key), &options)?;

@@ -4,7 +4,7 @@ use super::check::CheckResult;
 use super::surroundings::Surroundings;
 use crate::config::{EnvironmentError, Fault, WebConfig, WithWarnings};
 
-/// The variable whose presence shows that this machine is to run a worker, or a web service.
+/// The variable that only a worker's environment (or a web service's) sets.
 const OF_WORKER: &str = "SVC_WEBHOOK_SECRET";
 const OF_WEB: &str = "SVC_ADMIN_PASSWORD_HASH";
 const LIST: &str = "docs/configuration.md lists every variable";

@@ -15,7 +15,7 @@ use crate::config::{WebConfig, WithWarnings};
 use crate::sql::sandbox::{Confined, Confinement};
 use crate::system::free_bytes;
 
-/// Of the cache's folder.
+/// Maximum depth of the cache folder.
 const FOLDERS_DEEP_MAX: u32 = 4;
 const NO_WEB: &str = "this is not a complete environment of `lakemill web`";
 
@@ -58,7 +58,7 @@ fn elsewhere(port: u16, at: SocketAddr) -> CheckResult {
     })
 }
 
-/// The finding about the web service at `at`; `None` if there is none.
+/// The finding about the web service at `at`; `None` if no web service listens there.
 fn found(at: SocketAddr) -> Option<CheckResult> {
     let port = at.port();
     match web_service_at(at) {

@@ -46,7 +46,7 @@ pub(super) fn rule(around: &Surroundings) -> Vec<CheckResult> {
             "if the store has no notifications, set SVC_RECONCILE_SECONDS to compare the lake regularly",
         ),
     }];
-    // No worker listens there, which the worker's own check reports.
+    // Without a listening worker this check is skipped; the worker's check reports it.
     if let Some(at) = around.worker_address().filter(|at| is_of_this_machine(at.ip())) {
         for method in ["GET", "HEAD"] {
             match ask(at, method, "/") {

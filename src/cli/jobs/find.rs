@@ -105,7 +105,7 @@ fn cut(mut jobs: Vec<Job>, limit: usize) -> Found {
     Found { jobs, more, unreadable: Vec::new() }
 }
 
-/// The first pipelines by name, and whether these are all. Includes pipelines that have only jobs.
+/// The first pipelines by name, and whether the list is complete. Includes pipelines that have only jobs.
 fn pipelines(services: &Services) -> Result<(Vec<Slug>, bool), String> {
     let slugs = pipelines::slugs(&*services.store, Bucket::Pipelines).take(PIPELINES_MAX + 1);
     let mut pipelines: Vec<Slug> = slugs.collect::<Result<_, _>>().map_err(|error| error.to_string())?;

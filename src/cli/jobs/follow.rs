@@ -82,7 +82,7 @@ fn poll(services: &Services, pipeline: &Slug, followed: &BTreeMap<JobId, Job>) -
             Some(job) => Some(job),
             None => history::record(&*services.store, pipeline, id).map_err(|error| error.to_string())?,
         };
-        // Without a record: the pipeline was deleted.
+        // A missing record means that the pipeline was deleted.
         ended.push(known.unwrap_or_else(|| last_seen.clone()));
     }
     Ok(Poll { active, ended })

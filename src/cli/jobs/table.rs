@@ -16,7 +16,7 @@ const HEADER: [&str; 7] = ["job", "status", "trigger", "enqueued (UTC)", "durati
 /// Columns of numbers are right-aligned.
 const RIGHT: [bool; 7] = [false, false, false, false, true, true, false];
 
-/// A table of the jobs at `now`, with their pipelines if they are of several.
+/// A table of the jobs at `now`, with a pipeline column if they belong to several pipelines.
 pub(super) fn of(jobs: &[Job], of_several: bool, now: DateTime<Utc>) -> String {
     if jobs.is_empty() {
         return String::new();
@@ -72,7 +72,7 @@ pub(super) fn status(status: JobStatus) -> &'static str {
     }
 }
 
-/// Of an ended job, or so far, of a running one.
+/// The duration of an ended job, or the elapsed time of a running one.
 fn duration_ms(job: &Job, now: DateTime<Utc>) -> Option<u64> {
     let since = job.started_at.filter(|_| job.status == JobStatus::Running);
     job.duration_ms.or_else(|| since.map(|since| (now - since).num_milliseconds().max(0).unsigned_abs()))
@@ -146,7 +146,7 @@ pub(super) fn progress(progress: &Progress) -> String {
     }
 }
 
-/// A note that a job's worker sends no heartbeats, and the consequence.
+/// A note about missing heartbeats of a job's worker, and their consequence.
 pub(crate) fn silence(job: &Job) -> Option<String> {
     let silent = duration(job.silent_ms?);
     let takeover = RECLAIM_IDLE_MS_DEFAULT / 1_000;

@@ -28,7 +28,7 @@ use crate::runtime::Clock;
 use line::{Line, Style};
 use record::Fields;
 
-/// The target of our events. Those of other targets are logged from WARN up.
+/// The target of our events. Events of other targets are logged at WARN and above.
 const OWN_TARGET: &str = "lakemill";
 
 /// Receives whole lines with their line ends.

@@ -102,7 +102,7 @@ fn delete_superseded(store: &S3Store, found: &NotificationConfiguration, arn: &s
     refusals.map(|error| format!("  {error}\n")).collect()
 }
 
-/// Errs if the store lost the new rule, or changed rules of others.
+/// Fails if the store lost the new rule, or changed rules of other programs.
 fn verify(
     before: &NotificationConfiguration,
     after: &NotificationConfiguration,

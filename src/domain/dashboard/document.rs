@@ -66,8 +66,8 @@ pub struct Query {
     pub description: String,
 }
 
-/// The published JSON Schema of dashboards (draft 2020-12), without references, so that each node of it stands where the
-/// node of a document does.
+/// The published JSON Schema of dashboards (draft 2020-12), without `$ref`s, so that the schema has the same structure
+/// as a document.
 pub fn schema() -> &'static Value {
     static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
         let settings = SchemaSettings::draft2020_12().with(|s| s.inline_subschemas = true);

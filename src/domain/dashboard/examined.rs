@@ -13,7 +13,7 @@ use super::sql_text::Scanned;
 use super::yaml::{Node, child};
 use crate::domain::text::Position;
 
-/// The parts of a dashboard without problems of their own.
+/// The parts of a dashboard that have no problems themselves.
 #[derive(Debug, Clone, Default)]
 pub struct Dashboard {
     pub title: String,

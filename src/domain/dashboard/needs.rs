@@ -29,7 +29,7 @@ impl Needs {
         self.add(at, column, None, "");
     }
 
-    /// `least`: the kind that the use requires, whatever the format.
+    /// `least`: the kind that the use requires regardless of the format.
     fn field(&mut self, at: &str, field: &Field, least: Option<ValueClass>) {
         let at = match field {
             Field::Name(_) => at.to_owned(),

@@ -97,7 +97,7 @@ fn warn_of_unused(
     }
 }
 
-/// Whether a placeholder may belong to a parameter that has problems of its own.
+/// Whether a placeholder may belong to a parameter that is invalid itself.
 fn belongs(placeholder: &str, param: &str, whole: &[(usize, Param)]) -> bool {
     let stem = placeholder.strip_suffix("_start").or_else(|| placeholder.strip_suffix("_end"));
     (placeholder == param || stem == Some(param)) && !whole.iter().any(|(_, p)| p.name() == param)

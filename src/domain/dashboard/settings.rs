@@ -142,7 +142,7 @@ impl BoundValue {
     }
 }
 
-/// A day as documents and requests write it, of the years 1 to 9999.
+/// Parses a day in the form of documents and requests, with a year from 1 to 9999.
 pub(super) fn parse_day(text: &str) -> Option<NaiveDate> {
     let shape = text.len() == 10
         && text.bytes().enumerate().all(|(i, b)| if matches!(i, 4 | 7) { b == b'-' } else { b.is_ascii_digit() });
@@ -197,7 +197,7 @@ fn default_of(param: &Param, today: NaiveDate) -> Setting {
     Setting::Value(value)
 }
 
-/// No choice is null, which restricts nothing.
+/// An empty selection is null, which doesn't restrict the query.
 fn list(values: Vec<BoundValue>) -> BoundValue {
     if values.is_empty() { BoundValue::Null } else { BoundValue::List(values) }
 }
@@ -291,7 +291,7 @@ fn read_select(param: &SelectParam, value: &Value) -> Result<BoundValue, String>
         (Value::Array(values), true) => {
             let read: Result<Vec<BoundValue>, String> = values.iter().map(|value| read_scalar(param, value)).collect();
             let mut values: Vec<BoundValue> = read?;
-            // A list has one type: integers beside floats become floats.
+            // A list has one type: integers in a list with floats become floats.
             if values.iter().any(|value| matches!(value, BoundValue::Float(_))) {
                 values.iter_mut().for_each(widen);
             }

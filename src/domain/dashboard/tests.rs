@@ -94,7 +94,7 @@ fn oversized_text_is_rejected_before_expansion() {
         let kinds = kinds(text.as_bytes());
         let expected =
             if what == "many nodes in a block" { DashboardProblemKind::WrongType } else { DashboardProblemKind::Limit };
-        // Parsers word a too deep nesting differently.
+        // Parsers report excessive nesting in different words.
         assert!(
             kinds == [expected] || (what.contains("deep") && kinds == [DashboardProblemKind::Syntax]),
             "{what}: {kinds:?}"
@@ -103,7 +103,7 @@ fn oversized_text_is_rejected_before_expansion() {
     const { assert!(EXPANDED_BYTES_MAX < 100_000 * 200) };
 }
 
-/// Merges that copy large maps often, none of which is large alone.
+/// Many merges of maps that are small individually but large in total.
 #[test]
 fn merges_are_bounded_in_sum_before_they_are_expanded() {
     let filled = |mut text: String, more: &str| {

@@ -386,7 +386,7 @@ impl Node {
     }
 }
 
-/// The pointer to a member.
+/// The JSON Pointer of a member.
 pub(super) fn child(pointer: &str, name: &str) -> String {
     format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
 }

@@ -10,7 +10,7 @@ use crate::domain::table_log::root::{DeltaLog, Root};
 
 pub use super::partition_values::partition_values;
 
-/// A data file that a version adds, or adds again with other statistics.
+/// A data file that a version adds, or re-adds with other statistics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileAction {
     /// Relative to the table's folder, percent-encoded.
@@ -24,7 +24,7 @@ pub struct FileAction {
 }
 
 impl FileAction {
-    /// `values`: of the file's partition. Files that were made before the log began have no statistics but their rows.
+    /// `values`: the file's partition values. Files written before the log began have only a row count as statistics.
     pub fn new(log: &DeltaLog, table: &str, file: &StoredFile, values: Map<String, Value>) -> Self {
         let known = file.delta.as_deref();
         Self {
@@ -37,12 +37,12 @@ impl FileAction {
     }
 }
 
-/// The text of one version: a JSON object a line.
+/// The text of one version: one JSON object per line.
 #[derive(Debug, Default)]
 pub struct LogVersion(String);
 
 impl LogVersion {
-    /// Begins the version that belongs to a commit of the table. `at_ms`: when, since the epoch.
+    /// Begins the version for a commit of the table. `at_ms`: the commit's time in milliseconds since the epoch.
     pub fn new(log: &DeltaLog, root: &Root, at_ms: i64) -> Self {
         let mut version = Self::default();
         version.push(json!({ "commitInfo": {
@@ -53,7 +53,7 @@ impl LogVersion {
             "engineInfo": "Lakemill",
             "lakemill": { "sequence": root.sequence, "jobId": root.job_id },
         } }));
-        // The sequence of the commit, so that versions and commits can be told from each other.
+        // The commit's sequence, which maps log versions to commits.
         version.push(json!({ "txn": { "appId": log.id, "version": root.sequence, "lastUpdated": at_ms } }));
         version
     }

@@ -1,4 +1,4 @@
-//! The text of a table's Delta log: what each commit of the table adds to it.
+//! Generates the text that each commit of a table adds to its Delta log.
 //!
 //! Invariant: equal roots and entries give equal text. Nothing is read back from a log.
 //!
@@ -13,11 +13,11 @@ pub use schema::{Metadata, NoDeltaType, Protocol, delta_type, metadata, protocol
 
 /// Longest text that is a column's bound, in bytes.
 pub const TEXT_BOUND_BYTES_MAX: usize = 128;
-/// Digits of a decimal that is a bound: readers may take it for a double.
+/// Maximum digits of a decimal bound: readers may parse it as a double.
 pub const DECIMAL_DIGITS_MAX: u32 = 15;
 /// Columns with statistics, in the order of the table; the default of other writers.
 pub const STATS_COLUMNS_MAX: usize = 32;
-/// Versions between checkpoints, at least and at most.
+/// Minimum and maximum number of versions between checkpoints.
 const CHECKPOINT_INTERVAL: (u64, u64) = (10, 100);
 /// Files per version between checkpoints, so that a checkpoint costs a version no more than about this many.
 const CHECKPOINT_FILES: u64 = 1_000;

@@ -41,9 +41,9 @@ pub fn delta_type(ty: DataType, partition: bool) -> Result<String, NoDeltaType> 
         DataType::Date => "date",
         DataType::Timestamp => "timestamp_ntz",
         DataType::TimestampTz => "timestamp",
-        // Stored as 16 bytes, and without hyphens in paths, which Polars reads in place of the log.
+        // Stored as 16 bytes. In paths it has no hyphens, and Polars reads the paths instead of the log.
         DataType::Uuid => return none("string"),
-        // Polars takes the JSON of Parquet for binary.
+        // Polars reads Parquet's JSON type as binary.
         DataType::Json | DataType::Time => return none("string"),
     };
     Ok(name.to_owned())
@@ -72,7 +72,7 @@ pub fn protocol(log: &DeltaLog) -> Protocol {
     }
 }
 
-/// What a table is.
+/// The metadata of a table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Metadata {

@@ -22,7 +22,7 @@ impl ChangedKeys {
         Self::These(BTreeSet::new())
     }
 
-    /// Adds a key. An empty or overlong key identifies no object and stands for all keys.
+    /// Adds a key. An empty or overlong key identifies no object and is treated as all keys.
     pub fn insert(&mut self, key: &str) {
         let Self::These(keys) = self else { return };
         if key.is_empty() || key.len() > KEY_BYTES_MAX {

@@ -76,7 +76,7 @@ impl From<JobId> for String {
 pub struct JobMessage {
     pub job_id: JobId,
     pub pipeline: Slug,
-    /// A key prefix in the lake, `pipelines/<slug>/` for all of it; see [`JobMessage::relative_prefix`].
+    /// A key prefix in the lake, `pipelines/<slug>/` for the whole pipeline; see [`JobMessage::relative_prefix`].
     pub prefix: String,
     pub clean_run: bool,
     pub trigger: String,

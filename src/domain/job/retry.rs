@@ -12,7 +12,7 @@ use crate::domain::limits::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttemptCost {
     One,
-    /// Refunded: the job is not at fault.
+    /// Refunded, since the job did not cause the failure.
     Zero,
 }
 

@@ -6,14 +6,14 @@ use crate::domain::pipeline::{Mapping, Transform};
 /// Incremented whenever the same rows would give other bytes.
 pub const WRITER_FORMAT_VERSION: u32 = 6;
 
-/// Everything that the bytes of a table depend on besides its sources. `versions` contains those of the Parquet writer
-/// and, if the mapping uses them, of the SQL engine and of the time-zone data.
+/// Everything except the sources that determines a table's bytes. `versions` contains those of the Parquet writer and,
+/// if the mapping uses them, of the SQL engine and of the time-zone data.
 pub fn fingerprint(mapping: &Mapping, versions: &str) -> String {
     digest(&[&mapping.canonical, &WRITER_FORMAT_VERSION.to_string(), versions])
 }
 
-/// The schema shared by all partitions: the columns' names and types, in any order, and the partitioning. A retained
-/// partition, which can't be rebuilt, fits the others only while this is the same.
+/// The schema shared by all partitions: the columns' names and types, in any order, and the partitioning. Retained
+/// partitions can't be rebuilt, so they are compatible only with an equal layout.
 pub fn layout(mapping: &Mapping) -> String {
     let mut columns: Vec<String> = mapping.columns.iter().map(|c| format!("{}\0{}", c.name, c.ty)).collect();
     columns.sort();

@@ -1,16 +1,16 @@
 //! Where segments and files of a partition end.
 //!
-//! Invariant: whether something ends after a source is decided by that source alone, so that a change of one source
-//! moves no other end.
+//! Invariant: whether something ends after a source is decided by that source alone, so that changing one source moves
+//! no other boundary.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// Sources of one file, and of one segment, on average where they are too small to end it by their text.
+/// Average number of sources per file, and per segment, if sources are too small to reach the size targets.
 pub const FILE_SOURCES: u64 = 65_536;
 const SEGMENT_SOURCES: u64 = 4_096;
 
-/// What ends after a source. A file's end is a segment's, too.
+/// The boundary after a source. The end of a file is also the end of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cut {
@@ -19,7 +19,7 @@ pub enum Cut {
     File,
 }
 
-/// Bytes of text of an average file and of an average segment.
+/// Average text size of a file and of a segment, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CutTargets {
     pub file_text_bytes: u64,
@@ -27,13 +27,13 @@ pub struct CutTargets {
     pub tail_text_bytes: u64,
 }
 
-/// What ends after the source `key`, of whose text `share` bytes count for the partition: see [`text_share`]. A share of
-/// at least the target always ends it; smaller ones with a probability of `share / target`.
+/// The boundary after the source `key`. `share`: the bytes of its text attributed to the partition, see [`text_share`].
+/// A share of at least the target always makes a boundary; a smaller one does with a probability of `share / target`.
 pub fn cut_after(key: &str, share: u64, targets: CutTargets) -> Cut {
     cut_at(key_hash(key), share, targets)
 }
 
-/// The hash of a source's key that decides where something ends.
+/// The hash of a source's key, which decides boundaries.
 pub fn key_hash(key: &str) -> u64 {
     Sha256::digest(key.as_bytes())[..8].iter().fold(0, |hash, byte| hash << 8 | u64::from(*byte))
 }
@@ -54,7 +54,7 @@ pub fn cut_at(hash: u64, share: u64, targets: CutTargets) -> Cut {
     }
 }
 
-/// The part of a source's text that counts for a partition, in bytes: that of the partition's rows among all rows read.
+/// The bytes of a source's text attributed to a partition, in proportion to the partition's rows.
 pub fn text_share(text_bytes: u64, rows_in_partition: u64, rows_read: u64) -> u64 {
     let share = u128::from(text_bytes) * u128::from(rows_in_partition) / u128::from(rows_read.max(1));
     u64::try_from(share).unwrap_or(u64::MAX)

@@ -18,25 +18,25 @@ pub struct ListedSource {
     /// Relative to the pipeline's prefix.
     pub key: String,
     pub size: u64,
-    /// Some stores list none; a HEAD gives one.
+    /// `None` if the store's listings lack tags; a HEAD request returns one.
     pub etag: Option<String>,
     pub modified: DateTime<Utc>,
 }
 
-/// One source that isn't as it was read.
+/// A source that differs from its entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Difference {
     New(ListedSource),
     Changed(ListedSource),
-    /// Only a HEAD tells whether it changed.
+    /// Only a HEAD request shows whether it changed.
     Unknown(ListedSource, Box<SourceEntry>),
-    /// It is in the lake again, unchanged, after its rows were kept without it.
+    /// An archived source that is back in the lake, unchanged.
     Returned(ListedSource, Box<SourceEntry>),
-    /// It isn't in the lake, whether it just left or is archived.
+    /// It isn't in the lake: removed since the last run, or archived.
     Removed(String, Box<SourceEntry>),
 }
 
-/// Compares a source with its entry; `None` if it is as it was read.
+/// Compares a source with its entry; `None` if it is unchanged.
 pub fn compare(listed: ListedSource, entry: Option<SourceEntry>) -> Option<Difference> {
     let Some(entry) = entry else { return Some(Difference::New(listed)) };
     let read_at = DateTime::parse_from_rfc3339(&entry.read_at).map(|read_at| read_at.to_utc()).ok();
@@ -48,7 +48,7 @@ pub fn compare(listed: ListedSource, entry: Option<SourceEntry>) -> Option<Diffe
         (_, None) => false,
         (None, Some(_)) if is_unsettled => return Some(Difference::Unknown(listed, Box::new(entry))),
         (None, Some(_)) => true,
-        // A tag of whole seconds doesn't change with a change within its second.
+        // A tag with whole seconds misses changes within the same second.
         (Some(listed), Some(read)) => listed == read && !read_at.is_none_or(|read_at| may_hide_a_change(read, read_at)),
     };
     match (is_same, entry.archived) {
@@ -80,7 +80,7 @@ where
     fn pair(&mut self) -> Option<Result<Pair, E>> {
         let order = match (self.listing.peek(), self.sources.peek()) {
             (Some(Ok(listed)), Some(Ok((key, _)))) => listed.key.cmp(key),
-            // An error is returned in its turn.
+            // Errors are returned in order.
             (Some(_), None) | (Some(Err(_)), _) => Ordering::Less,
             (None, Some(_)) | (Some(Ok(_)), Some(Err(_))) => Ordering::Greater,
             (None, None) => return None,
@@ -128,7 +128,7 @@ mod tests {
         ListedSource { key: key.into(), size: 10, etag: etag.map(str::to_owned), modified: at(modified) }
     }
 
-    /// Read in the second 100.
+    /// An entry read at second 100.
     fn entry(etag: &str) -> SourceEntry {
         SourceEntry {
             etag: Some(etag.into()),

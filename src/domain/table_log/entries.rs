@@ -13,7 +13,7 @@ pub struct SourceEntry {
     pub etag: Option<String>,
     /// Bytes as stored.
     pub size: u64,
-    /// Of the object as stored, hex.
+    /// SHA-256 of the stored object, in hex.
     pub sha256: String,
     /// When it was read, RFC 3339, by the clock of the store that it was read from.
     pub read_at: String,
@@ -25,7 +25,7 @@ pub struct SourceEntry {
     pub rows_rejected: u64,
     #[serde(default, skip_serializing_if = "is_zero")]
     pub rows_filtered: u64,
-    /// The rows that it has in each partition.
+    /// Its number of rows in each partition.
     pub partitions: BTreeMap<String, u64>,
     /// Whether it left the lake and its rows were kept.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -52,17 +52,17 @@ pub struct StoredFile {
     pub delta: Option<Box<DeltaFile>>,
 }
 
-/// What a Delta log says of a data file.
+/// A data file's entry in a Delta log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeltaFile {
-    /// When it was made, in milliseconds since the epoch.
+    /// Creation time, in milliseconds since the epoch.
     pub made_ms: i64,
     /// Its statistics: JSON as text.
     pub stats: String,
 }
 
 impl StoredFile {
-    /// The same file, which the next run that reads its sources makes again.
+    /// Marks the file as lost: the next run that reads its sources rebuilds it.
     pub fn marked_lost(self) -> Self {
         Self { sha256: String::new(), ..self }
     }
@@ -72,7 +72,7 @@ impl StoredFile {
     }
 }
 
-/// The key of a group or a segment: its partition (`""` where there is no partitioning) and its first source.
+/// The key of a group or a segment: its partition (`""` if the table isn't partitioned) and its first source.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(from = "(String, String)", into = "(String, String)")]
 pub struct RangeKey {
@@ -101,7 +101,7 @@ impl RangeKey {
 /// A group: the segments of one data file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupEntry {
-    /// One, or several where it was larger than `file_bytes_max`.
+    /// One file, or several if the group exceeded `file_bytes_max`.
     pub files: Vec<StoredFile>,
     /// In order; never empty.
     pub segments: Vec<SegmentEntry>,
@@ -119,7 +119,7 @@ pub struct SegmentEntry {
     pub last: String,
     pub rows: u64,
     pub row_groups: u32,
-    /// What ends after the last source.
+    /// The boundary after the last source.
     pub cut: Cut,
 }
 
@@ -128,7 +128,7 @@ impl GroupEntry {
         self.segments.iter().map(|segment| segment.rows).sum()
     }
 
-    /// Whether a file cut ends it.
+    /// Whether it ends at a file boundary.
     pub fn is_closed(&self) -> bool {
         self.segments.last().is_some_and(|segment| segment.cut == Cut::File)
     }
@@ -141,7 +141,7 @@ pub struct Member {
     pub source: String,
     /// Rows in the segment, at least one.
     pub rows: u64,
-    /// Bytes of its text that count for the partition; see `cuts`.
+    /// Bytes of its text attributed to the partition; see `cuts`.
     pub share: u64,
 }
 

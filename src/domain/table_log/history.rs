@@ -1,4 +1,4 @@
-//! Earlier commits of a table that are retained: which there are, and which of them a reader asks for.
+//! The retained commits of a table, and lookups of a version.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::root::{Retirement, Root};
 
-/// Most earlier commits of a table, so that its root stays small: the oldest expire early.
+/// Maximum number of retained commits, which keeps the root small; beyond it the oldest expire early.
 pub const RETAINED_COMMITS_MAX: usize = 1_000;
 
 /// A version of a table.
@@ -38,13 +38,13 @@ impl fmt::Display for AsOf {
     }
 }
 
-/// Where a version of a table is.
+/// The location of a table's version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     Present,
     /// The root of an earlier commit, by sequence.
     Earlier(u64),
-    /// The same, if it was committed by the time asked for.
+    /// Like `Earlier`, but only if it was committed by the requested time.
     EarlierIfInTime(u64),
     /// It isn't retained.
     Gone,
@@ -77,8 +77,8 @@ impl Root {
         }
     }
 
-    /// The retirements whose time is over at `now`, oldest first. `keep`: how long they are kept. One more than
-    /// [`RETAINED_COMMITS_MAX`] leaves no room for the next.
+    /// The retirements that have expired at `now`, oldest first. `keep`: the retention time. The oldest also expire if
+    /// another one would exceed [`RETAINED_COMMITS_MAX`].
     pub fn expired(&self, keep: Duration, now: DateTime<Utc>) -> Vec<Retirement> {
         let keep = TimeDelta::from_std(keep).unwrap_or(TimeDelta::MAX);
         let is_over = |retired: &Retirement| {
@@ -86,7 +86,7 @@ impl Root {
             until.is_none_or(|until| until <= now)
         };
         let too_many = (self.retained.len() + 1).saturating_sub(RETAINED_COMMITS_MAX);
-        // Readers of a commit need all later retirements, so that only the oldest may go.
+        // Readers of a commit need all later retirements, so only the oldest ones may be dropped.
         let over = self.retained.iter().take_while(|retired| is_over(retired)).count();
         self.retained.iter().take(over.max(too_many)).cloned().collect()
     }

@@ -1,9 +1,9 @@
-//! Where the rows of new groups come from: files of the groups that they replace, or CSVs.
+//! Decides where the rows of new groups come from: files of the replaced groups, or CSVs.
 //!
-//! Invariant: rows come from stored files only where that gives the bytes that the CSVs would give. In a segment without
-//! sorting, the rows of a source stand together. In a sorted one they don't: its stored rows are used only if all of them
-//! stay and all new sources come after theirs, since rows that are equal in the sort columns stand in the order of their
-//! sources.
+//! Invariant: rows come from stored files only where that gives the bytes that the CSVs would give. In a segment
+//! without sorting, the rows of a source are contiguous. In a sorted one they don't: its stored rows are used only if
+//! all of them stay and all new sources come after theirs, since rows that are equal in the sort columns stand in the
+//! order of their sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -24,13 +24,13 @@ pub struct StoredMember {
 pub struct Merge {
     /// Stored segments that are decoded, with the sources whose rows are used, in order.
     pub decoded: BTreeMap<SegmentRef, Vec<StoredMember>>,
-    /// Sources whose rows in this partition come from their CSV although they didn't change.
+    /// Unchanged sources whose rows in this partition are read from their CSV again.
     pub reread: BTreeSet<String>,
-    /// Groups, by first source, of whose files something is used.
+    /// Groups, by first source, whose files are used at least in part.
     pub groups: BTreeSet<String>,
 }
 
-/// Plans where the rows of the made groups come from.
+/// Plans where the rows of the new groups come from.
 pub fn merge(regrouped: &Regrouped, is_sorted: bool) -> Merge {
     let mut merge = Merge::default();
     for segment in regrouped.made.iter().flat_map(|group| &group.segments) {
@@ -59,7 +59,7 @@ impl Merge {
     }
 }
 
-/// Whether all rows of one stored segment come first, and after them those of sources that were read.
+/// Whether the members are all rows of one stored segment, followed by sources that were read.
 fn is_appended(members: &[PlannedMember], regrouped: &Regrouped) -> bool {
     let stored = members.iter().take_while(|planned| planned.stored.is_some()).count();
     let Some(PlannedMember { stored: Some((segment, _)), .. }) = members.first() else { return false };
@@ -71,7 +71,7 @@ fn is_appended(members: &[PlannedMember], regrouped: &Regrouped) -> bool {
         && before.is_some_and(|before| before.rows == rows)
 }
 
-/// The row groups of a group's segment: for each file of the group that has some, by its index, their range.
+/// The row groups of a group's segment: a range for each file (by index) that contains some of them.
 pub fn row_groups(group: &GroupEntry, segment: usize) -> Vec<(usize, Range<usize>)> {
     let count = |at: usize| group.segments.get(at).map_or(0, |segment| segment.row_groups as usize);
     let start: usize = (0..segment).map(count).sum();
@@ -125,7 +125,7 @@ mod tests {
         PlannedMember { member: Member { source: source.into(), rows, share: 1 }, stored }
     }
 
-    /// A new segment beside a kept one, in place of the group `a` of two segments of 5 and 7 rows.
+    /// Replaces the group `a`, with segments of 5 and 7 rows, by a new segment and a kept one.
     fn regrouped(members: Vec<PlannedMember>) -> Regrouped {
         let kept = PlannedSegment::Kept(SegmentRef { group: "a".into(), index: 1 });
         let new = PlannedSegment::New { members, cut: Cut::Segment };

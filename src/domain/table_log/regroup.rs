@@ -1,6 +1,6 @@
-//! Which groups of a partition change with its sources.
+//! Plans which groups of a partition change with its sources.
 //!
-//! Invariant: the groups after a change are those that its sources alone decide, whatever was there before; a segment
+//! Invariant: the groups after a change depend on the partition's sources alone, not on the earlier groups; a segment
 //! whose sources didn't change is kept.
 //!
 //! Segments end where `cuts` says. Up to the last file cut of the partition, each run of segments that ends with a file
@@ -47,7 +47,7 @@ pub struct PlannedGroup {
     pub segments: Vec<PlannedSegment>,
 }
 
-/// The groups of a partition that a change replaces, by their first sources, and those that it makes.
+/// The groups of a partition that a change replaces, by first source, and the new ones.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Regrouped {
     pub replaced: BTreeMap<String, GroupEntry>,
@@ -165,7 +165,7 @@ fn in_partition(partition: &str, (key, group): (&RangeKey, &GroupEntry)) -> Opti
     (key.partition == partition).then(|| (key.first.clone(), group.clone()))
 }
 
-/// What surrounds an interval of groups.
+/// The surroundings of an interval of groups.
 #[derive(Debug, Clone, Copy)]
 struct Surroundings {
     /// It ends with the last group of the partition.
@@ -256,7 +256,7 @@ fn resegment<E>(
     Ok(Some(segments.placed))
 }
 
-/// Segments being made.
+/// Segments being built.
 struct Segments {
     targets: CutTargets,
     placed: Vec<Placed>,
@@ -285,7 +285,7 @@ impl Segments {
     }
 }
 
-/// Leaves out groups that are as they were.
+/// Omits unchanged groups.
 fn without_kept(interval: Interval, made: Vec<PlannedGroup>) -> Regrouped {
     let mut replaced: BTreeMap<String, GroupEntry> = interval.into_iter().collect();
     let is_kept = |group: &PlannedGroup, replaced: &BTreeMap<String, GroupEntry>| {
@@ -366,7 +366,7 @@ mod tests {
             |shard| decode(shard, &objects[&shard.name])
         }
 
-        /// Applies changes; returns the groups that were replaced and those that were made.
+        /// Applies changes; returns the replaced groups and the new ones.
         fn apply(&mut self, changes: &BTreeMap<String, Changes>, versions: &Sources) -> (usize, usize) {
             let (mut groups, mut members) = (ShardedMap::new(&self.groups), ShardedMap::new(&self.members));
             let mut counts = (0, 0);
@@ -475,7 +475,7 @@ mod tests {
         Ok(())
     }
 
-    /// Rows of a source never change here, only their version, so that the places of stored rows can be checked.
+    /// Rows of a source never change here, only their version, so that the positions of stored rows can be checked.
     fn versions_rows(partition: &str, key: &str, _: &Sources) -> u64 {
         (partition.len() + key.len() + usize::from(key.as_bytes()[key.len() - 1])) as u64 % 7 + 1
     }

@@ -1,4 +1,4 @@
-//! The root of a table's manifest: a few kilobytes, whatever the size of the table.
+//! The root of a table's manifest: a few kilobytes regardless of the table's size.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub struct Root {
     pub table: String,
     /// Counts the commits, from 1.
     pub sequence: u64,
-    /// Of the run that committed it.
+    /// The fence of the run that committed it.
     pub fence: u64,
     pub job_id: String,
     /// When, RFC 3339, by the store's clock.
@@ -43,17 +43,17 @@ pub struct Root {
     /// [`TABLE_EXTRA_COLUMNS_MAX`].
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extra_columns: BTreeMap<String, u64>,
-    /// Whether its files may have been made by others, as after an import: they are read in child processes only, and the
-    /// next run that changes the table makes it anew.
+    /// Whether other programs may have written its files, as after an import. Such files are read in child processes
+    /// only, and the next run that changes the table rebuilds it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_foreign: bool,
-    /// The earlier commit that this one restored: the table is not what the lake says until a run has compared it.
+    /// The earlier commit that this one restored. The table may not match the lake until a run has compared them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restored: Option<u64>,
     /// Commits whose retired objects are still in the store, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub retained: Vec<Retirement>,
-    /// Its Delta log, if it is published as one.
+    /// Its Delta log, if the table has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delta: Option<DeltaLog>,
 }
@@ -65,7 +65,7 @@ pub struct DeltaLog {
     pub id: String,
     /// The version that belongs to this root.
     pub version: u64,
-    /// When version 0 was made, in milliseconds since the epoch.
+    /// Creation time of version 0, in milliseconds since the epoch.
     pub began_ms: i64,
     /// Whether a column is or was a timestamp without a zone, which old readers don't know.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -80,15 +80,15 @@ impl DeltaLog {
     }
 }
 
-/// What a commit does to the table's Delta log.
+/// A commit's change to the table's Delta log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogStep {
-    /// It begins with version 0; what an earlier log left is deleted.
+    /// Begin it with version 0; leftovers of an earlier log are deleted.
     Begin,
-    /// It gets this version.
+    /// Append this version.
     Append(u64),
-    /// It is deleted.
+    /// Delete it.
     End,
 }
 
@@ -96,7 +96,7 @@ pub enum LogStep {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
     pub sources: u64,
-    /// Sources that left the lake and whose rows were kept.
+    /// Archived sources: removed from the lake, with their rows kept.
     #[serde(default)]
     pub archived: u64,
     pub rows_read: u64,
@@ -106,13 +106,13 @@ pub struct Totals {
     pub rows: u64,
     pub files: u64,
     pub bytes: u64,
-    /// Partitions with rows; 1 where there is no partitioning.
+    /// Partitions with rows; 1 if the table isn't partitioned.
     pub partitions: u64,
     pub rejects_files: u64,
     pub rejects_bytes: u64,
 }
 
-/// The objects that one commit retired, kept for a while.
+/// The objects that one commit retired, kept for the retention time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retirement {
     /// The commit that retired them: readers of the commit before, and only they, may need them.
@@ -138,7 +138,7 @@ pub enum Owner {
     Rejects(String),
 }
 
-/// Objects that a run made, or that a commit no longer names.
+/// Objects that a run wrote, or that a commit no longer references.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Objects {
     pub files: Vec<OwnedFile>,
@@ -158,11 +158,11 @@ pub struct Intent {
     pub fence: u64,
     /// The sequence of the commit.
     pub sequence: u64,
-    /// What it may write before the commit.
+    /// Objects that it may write before the commit.
     pub made: Objects,
-    /// What it deletes after the commit.
+    /// Objects that it deletes after the commit.
     pub retired: Objects,
-    /// What it does to the Delta log after the commit.
+    /// Its change to the Delta log after the commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<LogStep>,
 }
@@ -207,7 +207,7 @@ impl Root {
         }
     }
 
-    /// Has the next run make the table anew: no config has this fingerprint.
+    /// Forces the next run to rebuild the table: no config has an empty fingerprint.
     pub fn forget_fingerprint(&mut self) {
         self.fingerprint.clear();
     }

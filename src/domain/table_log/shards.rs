@@ -1,9 +1,9 @@
-//! A sorted map in shards: immutable objects of up to some thousand entries, named by their content.
+//! A sorted map in shards: immutable objects of up to a few thousand entries, named by their content.
 //!
 //! Invariant: the keys of a shard are at least its `first` and less than the next shard's. A change rewrites the shards
 //! that it touches and no others.
 //!
-//! Must not: hold more shards in memory than were asked for.
+//! Must not: hold more shards in memory than were requested.
 
 use std::io::Read;
 
@@ -18,7 +18,7 @@ pub const SHARD_ENTRIES_MAX: usize = 4_096;
 pub const SHARD_BYTES_MAX: usize = 4 << 20;
 /// Shards with fewer entries are joined with their neighbour when both are rewritten.
 const SHARD_ENTRIES_MIN: usize = SHARD_ENTRIES_MAX / 4;
-/// Bytes of JSON that are read of one shard. Its largest entry is a segment's sources: 4,096 on average, and with a
+/// Maximum bytes of JSON read from one shard. Its largest entry is a segment's sources: 4,096 on average, and with a
 /// probability of less than 1 in 10^9 more than 100,000, with keys of at most 1 KiB.
 const JSON_BYTES_MAX: u64 = 128 << 20;
 
@@ -98,14 +98,14 @@ impl<K, V, E, F: FnMut(&ShardRef<K>) -> Result<Vec<(K, V)>, E>> ReadShards<K, V>
 
 #[derive(Debug, Clone)]
 struct Slot<K, V> {
-    /// As stored, if it is.
+    /// The stored shard, if it is stored.
     stored: Option<ShardRef<K>>,
-    /// If it was read or changed.
+    /// Its entries, if it was read or changed.
     entries: Option<Vec<(K, V)>>,
     changed: bool,
 }
 
-/// A sharded map, of which only the shards asked for are read.
+/// A sharded map that reads shards on demand.
 #[derive(Debug, Clone)]
 pub struct ShardedMap<K, V> {
     slots: Vec<Slot<K, V>>,
@@ -117,7 +117,7 @@ impl<K: ShardKey, V: Clone + Serialize> ShardedMap<K, V> {
         Self { slots: shards.iter().map(slot).collect() }
     }
 
-    /// The slot that has `key` if any has; `None` of an empty map.
+    /// The only slot that can contain `key`; `None` for an empty map.
     fn slot_of(&self, key: &K) -> Option<usize> {
         let after = self.slots.partition_point(|slot| slot.first().is_some_and(|first| first <= key));
         if self.slots.is_empty() { None } else { Some(after.saturating_sub(1)) }
@@ -310,7 +310,7 @@ impl<K: ShardKey, V: Clone + Serialize> ShardedMap<K, V> {
         let mut joined: Vec<(K, V)> = Vec::new();
         let last = self.slots.len().saturating_sub(1);
         for (at, slot) in self.slots.into_iter().enumerate() {
-            // A small shard is joined with the next if that is rewritten anyway.
+            // A small shard is merged with the next one if that is rewritten anyway.
             if !joined.is_empty() && (!slot.changed || joined.len() >= SHARD_ENTRIES_MIN) {
                 write_shards(std::mem::take(&mut joined), false, &mut shards, sink)?;
             }
@@ -338,7 +338,7 @@ impl<K: Clone, V> Slot<K, V> {
     }
 }
 
-/// Takes a new shard and its bytes.
+/// Receives each new shard with its bytes.
 pub type ShardSink<'a, K, E> = dyn FnMut(&ShardRef<K>, Vec<u8>) -> Result<(), E> + 'a;
 
 /// Writes entries as one or more shards: of equal size, so that none is full, or, at the end of the map, where entries

@@ -41,7 +41,7 @@ pub fn bundle<'a>(
     let utc = TimeZone::UTC;
     let mut all: BTreeMap<&str, (&TimeZone, &[u8])> = zones.map(|(name, rules, data)| (name, (rules, data))).collect();
     all.insert(marker, (&utc, b""));
-    // Names of the same data are one zone and its aliases.
+    // Names with the same data become one zone with aliases.
     let mut same: BTreeMap<&[u8], Vec<usize>> = BTreeMap::new();
     for (at, (_, data)) in all.values().enumerate() {
         same.entry(data).or_default().push(at);
@@ -133,7 +133,7 @@ impl Words {
         }
         let links: Vec<i32> = links.iter().map(|at| as_i32(*at)).collect();
         let types: Vec<i32> = types.into_iter().flatten().collect();
-        // A table of one resource would be taken for an alias.
+        // ICU would read a table with a single resource as an alias.
         let mut table = BTreeMap::from([
             ("links".to_owned(), self.vector(&links)),
             ("typeOffsets".to_owned(), self.vector(&types)),
@@ -258,7 +258,7 @@ fn words_of(bytes: &[u8]) -> impl Iterator<Item = u32> {
     })
 }
 
-/// Counts here are far below the limit.
+/// All counts are far below the limit.
 fn as_u32(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }

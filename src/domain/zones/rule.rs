@@ -11,7 +11,7 @@ pub enum YearlyRule {
         standard: i32,
         rule: DaylightRule,
     },
-    /// ICU can't represent the rule.
+    /// A rule that ICU can't represent.
     Beyond,
 }
 
@@ -33,7 +33,7 @@ fn yearly(offsets: &str, rules: &str) -> Option<YearlyRule> {
     let daylight = if rest.is_empty() { standard + 3_600 } else { offset(rest).filter(|(_, rest)| rest.is_empty())?.0 };
     let (start, end) = rules.split_once(',')?;
     let (start, end) = (day(start)?, day(end)?);
-    // If winter time is the exception (Dublin), ICU treats summer as such.
+    // If winter time is the exception (Dublin), ICU treats summer time as the exception instead.
     let (standard, saving, [start, end]) = match daylight - standard {
         saving @ 1.. => (standard, saving, [start, end]),
         saving => (daylight, -saving, [end, start]),

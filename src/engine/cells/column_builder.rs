@@ -80,7 +80,7 @@ impl ColumnBuilder {
     }
 }
 
-/// A column of numbers, written as the dialect or as the column's own format says.
+/// A column of numbers in the dialect's format or the column's own.
 fn numbers<P: Parser + 'static>(
     column: &Column,
     dialect: &Dialect,

@@ -286,7 +286,7 @@ mod tests {
         assert!(untold * 100 < all, "{untold} of {all} are not told");
         for shift in 53..60 {
             for odd in 0..50 {
-                // Midway between two floats, and beside that.
+                // The midpoint between two floats, and its neighbours.
                 let midway = (1u64 << shift) + ((2 * odd + 1) << (shift - 53));
                 for (places, mantissa) in [midway, midway * 10].into_iter().enumerate() {
                     assert_eq!(quotient(mantissa, places), None, "{mantissa} / 10^{places}");

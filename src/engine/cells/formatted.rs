@@ -2,8 +2,8 @@
 //!
 //! A value is rewritten to digits with `,` between groups and `.` before the fraction, which the parser of the type reads.
 //!
-//! Invariant: the value is exactly the one written. What stands around the digits is declared, each part at most once;
-//! everything else is a fault.
+//! Invariant: the value is exactly the one written. Text around the digits must be declared, and each part may occur
+//! once; everything else is a fault.
 
 use arrow::array::ArrayRef;
 use arrow::buffer::NullBuffer;
@@ -50,7 +50,7 @@ impl<P: Parser> Parser for FormattedParser<P> {
 
 struct Rewriter {
     decimal: Box<[u8]>,
-    /// The texts that may stand between groups.
+    /// The texts allowed between groups.
     thousands: Vec<Box<[u8]>>,
     currency: Vec<Box<[u8]>>,
     percent: bool,
@@ -58,7 +58,7 @@ struct Rewriter {
     out: Vec<u8>,
 }
 
-/// What was found around the digits.
+/// The signs found around the digits.
 #[derive(Default)]
 struct Affixes {
     plus: bool,
@@ -67,7 +67,7 @@ struct Affixes {
     open: bool,
     close: bool,
     currency: bool,
-    /// The currency is in front and ends in a letter: `kr.5` is not 0.5.
+    /// The currency precedes the digits and ends in a letter: `kr.5` is not 0.5.
     word: bool,
     percent: bool,
 }
@@ -119,7 +119,7 @@ impl Rewriter {
         Ok(&self.out)
     }
 
-    /// Takes signs off the front. Blanks may follow a sign, not precede all of them.
+    /// Strips leading signs. Blanks may follow a sign, but not precede the first one.
     fn leading<'t>(&self, mut text: &'t [u8], found: &mut Affixes) -> &'t [u8] {
         loop {
             let rest = if let Some(rest) = after(text, &MINUS).filter(|_| !found.minus) {
@@ -145,7 +145,7 @@ impl Rewriter {
         }
     }
 
-    /// Takes signs off the end.
+    /// Strips trailing signs.
     fn trailing<'t>(&self, mut text: &'t [u8], found: &mut Affixes) -> &'t [u8] {
         loop {
             let rest = if let [rest @ .., b'%'] = text
@@ -176,7 +176,7 @@ impl Rewriter {
         }
     }
 
-    /// Appends the digits with the separators of [`STYLE`]. `bare`: nothing stood around them, so that they may be the
+    /// Appends the digits with the separators of [`STYLE`]. `bare`: there are no signs around them, so they may be the
     /// name of a float.
     fn digits(&mut self, mut core: &[u8], bare: bool) -> Result<(), FaultKind> {
         match core.first() {

@@ -1,4 +1,4 @@
-//! The general parser of numbers, for cells that the fast paths leave, and for error messages.
+//! The general parser of numbers, for cells that the fast paths can't read, and for error messages.
 
 use super::fault::FaultKind;
 use crate::domain::pipeline::Dialect;

@@ -360,7 +360,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether the cell, with text before it and without, is read alike.
+    /// Checks that the cell is read alike with and without text before it.
     fn check(before: &[u8], cell: &[u8]) {
         let Some(avx2) = Avx2::detect() else { return };
         let text = [before, cell].concat();

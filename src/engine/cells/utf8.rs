@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn gathered_texts_match_their_rows() {
         for longest in [0, 1, 15, 16, 17, 63, 64, 65, 127, 128, 129, 300] {
-            // As many bytes of `ü` as fit, and a letter of one byte.
+            // As many two-byte `ü`s as fit, and one ASCII letter.
             let text = |row: usize| {
                 let bytes = if row == 50 { longest } else { row * 31 % (longest + 1) };
                 "x".repeat(bytes % 2) + &"ü".repeat(bytes / 2)

@@ -223,7 +223,7 @@ fn close(digits: u64, odd: u64, mark: u8) -> Option<(u64, u32)> {
 mod tests {
     use super::*;
 
-    /// The cell with text before it, and without.
+    /// Checks the cell with and without text before it.
     fn both(text: &str, check: impl Fn(Cell<'_>)) {
         let padded = format!("zzzzzzzzzzzzzzzzz{text}");
         check(Cell { text: padded.as_bytes(), start: 17, end: padded.len() });

@@ -55,9 +55,9 @@ enum RowSink<'a> {
 /// Collects the outcomes of pieces in order.
 struct OutcomeCollector<'a, 'r> {
     sink: RowSink<'a>,
-    /// The partitions that rows of a source are for, where these are not all.
+    /// The partitions to build from a source, unless all are built.
     only: Arc<HashMap<u32, Arc<BTreeSet<String>>>>,
-    /// Of the source that is being read, and of buffered ones.
+    /// The outcomes of the source being read and of buffered sources.
     outcomes: BTreeMap<u32, SourceOutcome>,
     rejects: RejectCollector,
     /// Takes the outcomes of sources that were read.
@@ -142,8 +142,8 @@ impl Conversion<'_> {
         self.in_flight_max() + 2 * feed::readers(self.resources.threads, self.store.is_remote())
     }
 
-    /// Chunks are collected in order: enough that other threads can continue while one works on the first chunk; fewer
-    /// per thread with many threads, to bound memory.
+    /// Chunks are collected in order, so there must be enough for other threads to continue while one works on the
+    /// first chunk; fewer per thread with many threads, to bound memory.
     fn in_flight_max(&self) -> usize {
         let threads = self.resources.threads;
         2 * threads + 2 * threads.min(8) + 1

@@ -13,12 +13,12 @@ use super::text_list::TextList;
 use crate::domain::source_name::compression;
 use crate::domain::table_log::cuts::key_hash;
 
-/// The assumed size of a compressed source's text over its own.
+/// The assumed compression ratio of compressed sources.
 const COMPRESSED_TEXT_RATIO: u64 = 5;
 
 /// A source of rows.
 pub(super) enum FeedItem {
-    /// To be read, with its index among the sources to read.
+    /// A source to read, with its index among the sources to read.
     Read(SourceRef, usize),
     Buffered(SourceRows),
 }
@@ -28,16 +28,16 @@ pub(super) struct FedSource {
     /// Its index among the keys of the build.
     pub at: u32,
     pub item: FeedItem,
-    /// Partitions in which it has, or may have, rows, if there are stored ones.
+    /// Partitions in which it may have rows, if there are stored rows.
     pub touched: Vec<String>,
 }
 
-/// The partitions that rows of a source are for, where these are not all.
+/// The partitions to build from a source, unless all are built.
 type Only = HashMap<u32, Arc<BTreeSet<String>>>;
 
 /// The inputs of a build, in order. Sources are numbered by their index in `keys`.
 pub(super) struct BuildFeed {
-    /// Of all sources, those of stored rows too.
+    /// The keys of all sources, including those of stored rows.
     pub keys: Arc<TextList>,
     pub read: Arc<SourceList>,
     pub stored: StoredRows,
@@ -79,7 +79,7 @@ impl BuildFeed {
         Self { stored: StoredRows::new(format, stored), keys, read, only, buffered: outcomes, rows }
     }
 
-    /// The hash of the key and the estimated bytes of text of each source; none of stored rows.
+    /// The hash of the key and the estimated bytes of text of each source; zero bytes for stored rows.
     pub(super) fn text_estimates(&self) -> Vec<(u64, u64)> {
         let mut estimates = vec![(u64::MAX, 0); self.keys.len()];
         for (nth, source) in self.read.iter().enumerate() {

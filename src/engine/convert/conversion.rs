@@ -42,7 +42,7 @@ pub struct SpooledFile {
 pub struct SourceOutcome {
     /// `source` is the key; `rows_written` counts the rows of every partition, built or not.
     pub rows: SourceResult,
-    /// Of the object as stored, hex.
+    /// SHA-256 of the stored object, in hex.
     pub sha256: String,
     /// The ETag of the GET response.
     pub etag: Option<String>,
@@ -55,10 +55,10 @@ pub struct SourceOutcome {
     pub warnings: BTreeMap<String, u64>,
     /// Its text in bytes, after decompression and decoding.
     pub text_bytes: u64,
-    /// Bytes of text that belong to a header, a line or record that the config says to skip, a comment, a blank line, or
-    /// a record that is counted as a row.
+    /// Bytes of text accounted for: headers, skipped lines and records, comments, blank lines, and records that are
+    /// counted as rows.
     pub counted_bytes: u64,
-    /// Columns of its header that the mapping doesn't have, the first of them.
+    /// The first columns of its header that the mapping doesn't have.
     pub extra_columns: Vec<String>,
 }
 
@@ -77,7 +77,7 @@ pub struct Converted {
 /// A group: the segments in one data file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BuiltGroup {
-    /// One, or several where it was larger than `file_bytes_max`.
+    /// One file, or several if the group exceeded `file_bytes_max`.
     pub files: Vec<SpooledFile>,
     /// In order.
     pub segments: Vec<BuiltSegment>,
@@ -89,7 +89,7 @@ pub struct BuiltSegment {
     pub members: Members,
     pub rows: u64,
     pub row_groups: usize,
-    /// What ends after its last source.
+    /// The boundary after its last source.
     pub cut: Cut,
 }
 
@@ -106,7 +106,7 @@ pub struct Resources {
     pub threads: usize,
     /// `SVC_RUN_MEMORY_BYTES`.
     pub memory_bytes: u64,
-    /// An existing folder of this run's own.
+    /// An existing folder that only this run uses.
     pub scratch: PathBuf,
 }
 

@@ -4,10 +4,10 @@
 
 use crate::domain::table_log::cuts::{CutTargets, FILE_SOURCES};
 
-/// The smallest hashes of the sources still to come.
+/// The smallest hashes of the remaining sources.
 pub(super) struct CutForecast {
     targets: CutTargets,
-    /// Sources, ascending, each with the least quotient of hash and bytes of text from it on.
+    /// Sources, ascending, each with the minimum of hash divided by bytes of text over it and all later sources.
     by_text: Vec<(u32, f64)>,
     /// The same for the hash itself.
     by_hash: Vec<(u32, f64)>,

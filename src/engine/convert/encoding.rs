@@ -1,4 +1,4 @@
-//! What all partitions of a table share while they are encoded.
+//! State shared by all partitions of a table while they are encoded.
 
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::engine::encode::{ColumnEncoder, PageSpill};
 /// pending rows, which cost more to spill.
 const SPILL_MEMORY_SHARE: u64 = 2;
 
-/// A run of a partition's rows, cut where the data says.
+/// A run of a partition's rows; its boundaries depend on the data alone.
 pub(super) struct Slab {
     pub batches: Vec<RecordBatch>,
     pub rows: usize,
@@ -57,7 +57,7 @@ pub(super) struct Encoding<'a> {
     page_spill: Mutex<Option<Arc<PageSpill>>>,
     /// Whether finished files are published in place and must be durable there.
     pub durable_in_place: bool,
-    /// Whether each segment is a group.
+    /// Whether each segment becomes its own group.
     pub segments_apart: bool,
     pub made: &'a MadeFile<'a>,
 }

@@ -13,7 +13,7 @@ use crate::ports::store::{BodyChanged, StoreError};
 /// Why a conversion has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum ConvertError {
-    /// A source differs from the listing (other ETag, or gone); the run must plan again.
+    /// A source differs from the listing (another ETag, or deleted); the run must plan again.
     #[error("source `{key}` changed while it was read")]
     SourceChanged { key: String },
     #[error("the run was stopped")]

@@ -96,7 +96,7 @@ pub(super) fn feed(
     let readers = readers(conversion.resources.threads, conversion.store.is_remote()).min(list.len());
     let queue = ReadQueue::default();
     std::thread::scope(|scope| {
-        // Should this thread panic, the others must not wait for it.
+        // If this thread panics, the others must not wait for it.
         let _stop = StopOnDrop(&queue, prefetcher);
         if let Some(prefetcher) = prefetcher {
             // One thread is required; further ones are optional.
@@ -111,7 +111,7 @@ pub(super) fn feed(
                 while let Some(group) = queue.next() {
                     let read = || read(conversion, &group, prefetcher, buffers);
                     if let Err(panic) = catch_unwind(AssertUnwindSafe(read)) {
-                        // Sources that were read already have no receiver any more.
+                        // Sources that have been read no longer have a receiver.
                         for job in group {
                             job.fail(panicked("source_read", &panic));
                         }

@@ -1,8 +1,8 @@
 //! Lays out the segments of one partition in files.
 //!
-//! Invariant: the files depend on the segments, their cuts and `file_bytes_max` alone. A closed group has its segments one
-//! after the other; each segment of the tail has files of its own. Segments are written into files of either kind; where
-//! that turns out wrong, the row groups are copied.
+//! Invariant: the files depend on the segments, their cuts and `file_bytes_max` alone. A closed group has its segments
+//! one after the other; each segment of the tail has files of its own. Segments are first written into files of the
+//! expected kind; if the expectation was wrong, the row groups are copied.
 
 use super::assemble::{FileFormat, RowGroups};
 use super::conversion::SpooledFile;
@@ -18,7 +18,7 @@ use crate::engine::encode::ColumnChunk;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SegmentEnd {
     pub cut: Cut,
-    /// Whether the next segment should go into the same file, because a file cut is expected after it.
+    /// Whether the next segment should go into the same file, because a file boundary is expected after it.
     pub join: bool,
     /// Its first source.
     pub first: u32,
@@ -62,7 +62,7 @@ impl PartitionFiles<'_> {
         }
     }
 
-    /// Writes one row group to a file of its own.
+    /// Writes one row group to a separate file.
     pub(super) fn write_draft(&self, chunks: Vec<ColumnChunk>, rows: u64) -> Result<SpooledFile, ConvertError> {
         let mut file = FileFormat { durable_in_place: false, ..self.format() }.create()?;
         file.append(chunks, rows)?;
@@ -75,7 +75,7 @@ impl PartitionFiles<'_> {
 struct Piece {
     file: SpooledFile,
     row_groups: usize,
-    /// Whether it reached `file_bytes_max` with its last row group. May be false where it did.
+    /// Whether it reached `file_bytes_max` with its last row group. May be false even if it did.
     is_full: bool,
     /// Whether it is the file of a group, and was reported as made.
     is_made: bool,
@@ -120,7 +120,7 @@ impl GroupFiles {
             return file.suspend();
         }
         self.close_file(true)?;
-        // The first segment of a group begins with the same files whatever follows.
+        // The first segment of a group has the same files regardless of what follows.
         if self.segments.is_empty() && self.pieces.iter().all(|piece| piece.is_full) {
             let nth = self.pieces.len() - 1;
             partition.report(first, nth, &self.pieces[nth].file);
@@ -221,8 +221,8 @@ impl Layout {
         Self { pieces: pieces.into_iter(), partly_used: None, copied: Vec::new() }
     }
 
-    /// The files of a group that has the next `row_groups`, and whether each was reported as made. Pieces are used as they
-    /// are where they are what assembling would make.
+    /// The files of a group that has the next `row_groups`, and whether each was reported as made. Pieces are used
+    /// unchanged where assembling would give the same bytes.
     fn take(
         &mut self,
         partition: &PartitionFiles<'_>,
@@ -272,7 +272,7 @@ mod tests {
 
     const CUTS: CutTargets = CutTargets { file_text_bytes: 1, tail_text_bytes: 1 };
 
-    /// A segment: the rows of each of its row groups, and what ends after it.
+    /// A segment: the rows of each of its row groups, and the boundary after it.
     type Segment = (Vec<u64>, Cut);
 
     fn batch(from: u64, rows: u64) -> RecordBatch {
@@ -281,7 +281,8 @@ mod tests {
         RecordBatch::try_from_iter([("n", numbers), ("s", texts)]).unwrap()
     }
 
-    /// The groups as their segments, and the digest of each file. `joins` and `drafts` say how segment by segment.
+    /// The groups as their segments, and the digest of each file. `joins` and `drafts` determine how each segment is
+    /// written.
     fn groups(segments: &[Segment], joins: &[bool], drafts: &[bool]) -> Vec<(Vec<EncodedSegment>, Vec<String>)> {
         let folder = tempfile::tempdir().unwrap();
         let scratch = ScratchFolder::new(folder.path());
@@ -346,7 +347,7 @@ mod tests {
             let closed = segments.iter().filter(|(_, cut)| *cut == Cut::File).count();
             prop_assert_eq!(found.len(), closed + segments.len() - last_cut);
             for (nth, (group, hashes)) in found.iter().enumerate() {
-                // Each group alone gives the same files, but for the rows' values.
+                // Each group alone gives the same files, except for the rows' values.
                 let is_closed = group.last().is_some_and(|segment| segment.cut == Cut::File);
                 prop_assert!(is_closed || (group.len() == 1 && nth >= closed));
                 prop_assert!(!hashes.is_empty());

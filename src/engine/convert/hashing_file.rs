@@ -49,7 +49,7 @@ impl HashingFile {
         self.written_back_to = Some(self.bytes);
     }
 
-    /// Hashes on a separate thread from here on, if one can be spawned.
+    /// Hashes on a separate thread from now on, if one can be spawned.
     pub(super) fn hash_in_background(&mut self) {
         if self.background.is_none() && threads::parallelism(2) > 1 {
             self.background = HashThread::begin(self.hash.clone());
@@ -89,7 +89,7 @@ impl HashingFile {
         if let Some(from) = &mut self.written_back_to
             && self.bytes - *from >= WRITEBACK_BYTES
         {
-            // Also drops clean pages of the range, of which new data has none. Failures are harmless.
+            // Also drops clean pages in the range; newly written data has none. Failures are harmless.
             let _ = fadvise(&*file, *from, NonZeroU64::new(self.bytes - *from), Advice::DontNeed);
             *from = self.bytes;
         }

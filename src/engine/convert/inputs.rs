@@ -1,4 +1,4 @@
-//! What a build makes partitions of.
+//! The inputs of a build.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use super::source_list::SourceList;
 pub struct BuildInputs<B = BufferedRows> {
     /// Read now.
     pub read: Arc<SourceList>,
-    /// The partitions that the rows of a source are for, by key; its other rows are only counted. All for a source that
-    /// isn't here.
+    /// The partitions to build from a source, by key; its other rows are only counted. Sources without an entry
+    /// contribute to all partitions.
     pub only: BTreeMap<String, Arc<BTreeSet<String>>>,
     /// Read before.
     pub buffered: Option<B>,
@@ -29,21 +29,21 @@ impl<B> BuildInputs<B> {
     }
 }
 
-/// What the files of a build are.
+/// How a build lays out its files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BuildLayout {
     /// The groups of whole partitions.
     #[default]
     Groups,
-    /// One group for each segment, since partitions are built in part. No file is reported as made.
+    /// One group for each segment, since partitions are built in part. No file is reported as finished.
     Segments,
 }
 
-/// The stored rows of a segment that is built anew.
+/// The stored rows of a segment that is rebuilt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredSegment {
     pub partition: String,
-    /// Where its rows are, in order.
+    /// The row groups with its rows, in order.
     pub parts: Vec<RowGroups>,
     /// Its sources in key order. Their rows are in this order, or sorted among all of them if the table is sorted.
     pub sources: Vec<StoredSource>,

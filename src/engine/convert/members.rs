@@ -9,7 +9,7 @@ pub struct Member {
     pub source: u32,
     /// Its rows in the partition, at least one.
     pub rows: u64,
-    /// Bytes of its text that count for the partition.
+    /// Bytes of its text attributed to the partition.
     pub share: u64,
 }
 

@@ -486,7 +486,7 @@ mod tests {
     fn keys_keep_their_codes_with_many_similar_keys() {
         let texts: Vec<String> = (0..5_000u32)
             .map(|i| match i % 4 {
-                // Alike at both ends and in length, so that only their middle tells them apart.
+                // Values with equal length, prefix and suffix: only the middle differs.
                 0 => format!("same{:04}same", i % 300),
                 1 => (i % 17).to_string(),
                 2 => format!("{}", i * 7_919 % 2_000),

@@ -303,7 +303,7 @@ mod tests {
     /// Parts by their source, and their room.
     type StartedParts = (Vec<(usize, Range<u64>)>, Vec<Reservation>);
 
-    /// What is started until there is no room or no more; whether there is no more.
+    /// Starts parts until there is no room or no part left; returns them, and whether none is left.
     fn start_all(prefetcher: &Prefetcher) -> (StartedParts, bool) {
         let mut state = prefetcher.budget.state.lock();
         let (mut started, mut all) = (Vec::new(), Vec::new());
@@ -332,7 +332,7 @@ mod tests {
         assert_eq!(started[4..], [0, 1, 2, 3, 4].map(|at| (3, part * at..part * (at + 1))));
         assert!(!ended);
         assert_eq!(reservation.iter().map(|reservation| reservation.bytes).sum::<u64>(), part * 15 / 2);
-        // Half a part's room, and then a whole one's, is for the part after the last that was started.
+        // Releases room for half a part, then for a whole one, which lets the next part start.
         drop(reservation.remove(2));
         let ((started, more), ended) = start_all(&prefetcher);
         assert_eq!((started, ended), (vec![(3, part * 5..part * 6)], false));

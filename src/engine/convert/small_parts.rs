@@ -1,7 +1,7 @@
 //! Collects small parts of several chunks until they are worth an array each.
 //!
-//! Invariant: rows of a partition keep their order and end in a batch of their own. A slice of a shared batch would
-//! keep the rows of all other partitions in memory while a small partition waits for more.
+//! Invariant: rows of a partition keep their order and end up in a separate batch. A slice of a shared batch would keep
+//! the rows of all other partitions in memory while a small partition waits for more.
 
 use arrow::array::RecordBatch;
 use arrow::compute::{concat_batches, interleave_record_batch};

@@ -14,7 +14,7 @@ pub(super) struct SourceLayout {
     pub positions: Vec<Option<usize>>,
     /// Cells per record.
     pub width: usize,
-    /// Columns of the header that the mapping doesn't have and could, the first of them.
+    /// The first columns of the header that could be added to the mapping.
     pub extra: Vec<String>,
 }
 
@@ -104,7 +104,8 @@ fn by_name(mapping: &Mapping, source: &str, cells: &[String]) -> Result<SourceLa
     }
 }
 
-/// Columns that the mapping doesn't read; names too long for a column, and a declared column's second one, are none.
+/// Columns that the mapping doesn't read, except names that are too long for a column and duplicates of declared
+/// columns.
 fn extra(cells: &[String], used: &[bool], mapping: &Mapping) -> Vec<String> {
     let is_declared = |cell: &str| {
         let folded = cell.to_lowercase();
@@ -136,7 +137,7 @@ fn shown(cells: &[String]) -> String {
     text
 }
 
-/// What a mismatch suggests about the dialect. `none`: the header has none of the columns.
+/// A hint about the dialect that a mismatch suggests. `none`: the header has none of the columns.
 fn suspicion(cells: &[String], none: bool) -> Option<&'static str> {
     let holds = |c: char| cells.iter().any(|cell| cell.contains(c));
     if holds('\0') {

@@ -10,7 +10,7 @@ use crate::ports::store::ETag;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SourceList {
     keys: Arc<TextList>,
-    /// Empty where there is none.
+    /// An empty text means that there is no ETag.
     etags: TextList,
     sizes: Vec<u64>,
 }

@@ -1,4 +1,4 @@
-//! Reads the stored rows of segments that are built anew.
+//! Reads the stored rows of segments that are rebuilt.
 //!
 //! Invariant: a reader holds at most one batch, and few readers are open at a time; a closed one continues at its row.
 
@@ -37,7 +37,7 @@ pub(super) struct StoredEnd {
     pub hash: u64,
 }
 
-/// What all readers have in common.
+/// State shared by all readers.
 pub(super) struct StoredFormat {
     pub schema: SchemaRef,
     pub cuts: CutTargets,
@@ -120,11 +120,11 @@ fn feed(
 struct SegmentReader {
     path: PartitionPath,
     parts: Vec<RowGroups>,
-    /// The sources whose rows were not all taken.
+    /// The sources with remaining rows.
     sources: VecDeque<StoredSource>,
-    /// Rows of the first of them that were taken.
+    /// Rows already taken from the first of these sources.
     taken: u64,
-    /// Rows of the segment that were taken.
+    /// Rows already taken from the segment.
     row: u64,
     batch_rows: usize,
     open: Option<OpenReader>,

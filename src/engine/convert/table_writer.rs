@@ -66,7 +66,7 @@ struct PartitionState {
     members: Members,
     /// The sources of each ended segment.
     ended: Vec<Members>,
-    /// Bytes of text of its sources that count for it, and those of all sources since its first.
+    /// Bytes of source text attributed to the partition, and the table's total before the partition's first source.
     text_bytes: u64,
     text_bytes_before: u64,
     /// The encoder's rows are in a draft; further rows are only collected.

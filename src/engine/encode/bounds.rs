@@ -72,8 +72,8 @@ pub(super) fn compare_bytes(a: &[u8], b: &[u8], order: ValueOrder) -> Ordering {
     }
 }
 
-/// The minimum and maximum without nulls. Values that include a NaN have none, since readers order NaN differently and
-/// would skip it.
+/// The minimum and maximum without nulls. Values that include a NaN have no bounds, since readers order NaN differently
+/// and would skip rows.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ValueBounds {
     pub min: StatValue,
@@ -206,7 +206,7 @@ fn character_start(text: &[u8], at: usize) -> usize {
 /// Lanes searched for minima and maxima in parallel.
 const LANES: usize = 8;
 
-/// Minimum and maximum of `values` by `less`.
+/// The minimum and maximum of `values` in the order of `less`.
 fn range_by<T: Copy>(values: &[T], min: T, max: T, less: impl Fn(T, T) -> bool) -> (T, T) {
     let (mut low, mut high) = ([min; LANES], [max; LANES]);
     let (whole, rest) = values.as_chunks::<LANES>();

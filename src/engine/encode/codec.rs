@@ -33,7 +33,7 @@ thread_local! {
 /// How far repetitions are searched for. Applies to Zstandard at levels with one small table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SearchScope {
-    /// As defined by the level.
+    /// The range that the level defines.
     Whole,
     /// With a table that fits the L1 cache, for data with few repetitions, where searching is slow. Only if
     /// [`is_searched_once`].
@@ -247,7 +247,7 @@ mod tests {
         (0..length).map(digit).collect()
     }
 
-    /// What a page of such text makes of the next one's effort.
+    /// The effort for the page after a page of such text.
     fn effort_after(compression: Compression, encoding: Encoding, body: &[u8]) -> PageEffort {
         let (mut gain, mut out) = (CompressionGain::default(), Vec::new());
         compress(compression, body, &mut out).unwrap();

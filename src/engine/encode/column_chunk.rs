@@ -70,7 +70,7 @@ pub(super) struct DataPage {
 /// The data pages of a growing column chunk.
 pub(super) struct ChunkPages {
     parts: ChunkParts,
-    /// Of each page, with its header.
+    /// Length of each page, with its header.
     lengths: Vec<u32>,
     /// Bytes of the pages in memory.
     pages_bytes: usize,

@@ -85,7 +85,7 @@ mod tests {
         (value >> 1) as i64 ^ -((value & 1) as i64)
     }
 
-    /// By the letter of the format.
+    /// A literal implementation of the format's specification.
     fn read(mut bytes: &[u8]) -> Vec<i64> {
         let bytes = &mut bytes;
         assert_eq!((take_varint(bytes), take_varint(bytes)), (Some(128), Some(4)));

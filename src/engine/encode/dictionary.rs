@@ -10,13 +10,13 @@ use super::values::{START_BYTES, TextStart, Texts};
 
 /// Largest dictionary, in bytes of its plain form.
 const BYTES_MAX: usize = 1 << 20;
-/// The first values of a column, by which an unprofitable dictionary is given up.
+/// Number of first values by which an unprofitable dictionary is detected and abandoned.
 const FIRST_VALUES: usize = 4_096;
 /// Failed probes per page; only colliding values need more.
 const PROBES_MAX: usize = 1 << 20;
 /// Integers of a smaller range than this are looked up in a direct table.
 const DIRECT_RANGE_MAX: usize = 4_096;
-/// A slot without a code; others hold the code plus 1.
+/// An empty slot; used slots hold the code plus 1.
 const EMPTY: u32 = 0;
 const SLOTS_MIN: usize = 64;
 /// Smaller tables grow faster.
@@ -32,7 +32,7 @@ pub(super) struct DictionaryFull;
 /// The limits of a profitable dictionary.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DictionaryLimits {
-    /// Of its plain form.
+    /// Maximum bytes of its plain form.
     bytes_max: usize,
     /// Distinct values among the first ones.
     first_distinct_max: usize,
@@ -109,7 +109,7 @@ impl Word for i64 {
     }
 }
 
-/// The first slot to probe for a hash, of `1 << (64 - shift)`.
+/// The first slot to probe for a hash, in a table of `1 << (64 - shift)` slots.
 fn slot_of(hash: u64, shift: u32) -> usize {
     (hash >> shift) as usize
 }
@@ -168,7 +168,7 @@ pub(super) struct WordDictionary<T> {
     lookup: Lookup<T>,
 }
 
-/// WordValues to look up; integers with their range.
+/// Word values to look up; integers with their range.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WordValues<'a, T> {
     pub values: &'a [T],

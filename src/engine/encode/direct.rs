@@ -32,7 +32,7 @@ fn range_of_texts(texts: Texts<'_>) -> Option<(&[u8], &[u8])> {
 struct TextRange<'a> {
     min: &'a [u8],
     max: &'a [u8],
-    /// Whole words of common prefix of both, and therefore of all texts between them.
+    /// Length of the common prefix of both, and therefore of all texts between them, in words.
     common: usize,
     /// The words after the common prefix of minimum and maximum, padded with zeros.
     words: (u64, u64),
@@ -284,7 +284,7 @@ mod tests {
             ),
             common in "[a-c]{0,20}",
         ) {
-            // Some begin as others do, some are cut short in what they have in common.
+            // Some texts share a prefix, and some end within the shared prefix.
             let text = |(kind, length, rest): &(usize, usize, String)| match kind {
                 0 => common[..common.len().min(*length)].to_owned(),
                 _ => format!("{common}{rest}"),

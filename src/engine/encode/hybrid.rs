@@ -57,7 +57,7 @@ mod tests {
     use super::super::bits::take_varint;
     use super::*;
 
-    /// By the letter of the format.
+    /// A literal implementation of the format's specification.
     fn read(mut bytes: &[u8], width: usize, count: usize) -> Vec<u32> {
         let mut codes = Vec::new();
         while codes.len() < count {

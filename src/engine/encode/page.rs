@@ -9,7 +9,7 @@ const BOOL_FALSE: u8 = 2;
 const I32: u8 = 5;
 const STRUCT: u8 = 12;
 
-/// Maximal bytes of a header.
+/// Maximum length of a header, in bytes.
 const HEAD_BYTES_MAX: usize = 64;
 
 /// Writes the fields of a struct in ascending order.

@@ -1,7 +1,7 @@
 //! Writes the pages of a column, with or without a dictionary.
 //!
 //! Invariant: the first page with values decides the encoding, and is encoded both ways if the smaller one isn't
-//! obvious; a dictionary that grows too large is given up at the end of a page.
+//! obvious; a dictionary that grows too large is abandoned at the end of a page.
 
 use parquet::basic::Encoding;
 use parquet::errors::Result;
@@ -29,7 +29,7 @@ const COMPARED_VALUES_MIN: usize = 256;
 pub(super) enum EncodingState<D> {
     Undecided,
     Dictionary(D),
-    /// No dictionary from here on; earlier pages may have one.
+    /// No dictionary from now on; earlier pages may use one.
     Direct(Option<D>, DirectEncoding),
 }
 
@@ -50,7 +50,7 @@ pub(super) struct PageWriter<'a> {
     pub compression: Compression,
     pub rows: usize,
     pub values: usize,
-    /// Which rows have a value, if some have and some don't.
+    /// Which rows have a value, if only some do.
     pub present: &'a [u8],
     pub gain: &'a mut CompressionGain,
     pub pages: &'a mut ChunkPages,

@@ -10,7 +10,7 @@ use arrow::datatypes::{
     UInt32Type, UInt64Type,
 };
 
-/// The number of rows with a value; `bits` says which, unless all or none have one.
+/// The number of rows with a value; `bits` becomes their bitmap, unless all or none have one.
 pub(super) fn presence(pieces: &[ArrayRef], bits: &mut BooleanBufferBuilder) -> usize {
     bits.truncate(0);
     let rows: usize = pieces.iter().map(|piece| piece.len()).sum();
@@ -179,7 +179,7 @@ impl<'a> Texts<'a> {
         Self { pieces }
     }
 
-    /// Passes each text with its [`TextStart`] to `each`, until an error.
+    /// Calls `each` with each text and its [`TextStart`], until an error.
     #[inline(always)]
     pub(super) fn try_each<E>(self, mut each: impl FnMut(&'a [u8], TextStart) -> Result<(), E>) -> Result<(), E> {
         for piece in self.pieces {
@@ -202,7 +202,7 @@ impl<'a> Texts<'a> {
         Ok(())
     }
 
-    /// Passes each text with its first word, which compares like its first bytes.
+    /// Calls `each` with each text and its first word, which compares like its first bytes.
     pub(super) fn each(self, mut each: impl FnMut(&'a [u8], u64)) {
         let Ok(()) = self.try_each(|text, start| {
             each(text, start.words[0]);

@@ -47,7 +47,7 @@ pub(super) fn adjust(plan: &mut DialectPlan, survey: &Survey) -> bool {
         return true;
     }
     let ragged = survey.count(RejectReason::RaggedRow);
-    // Repeated: a line of totals may stand before one of notes.
+    // Repeated, since a line of totals may precede a line of notes.
     let room = FOOTER_ROWS_MAX.saturating_sub(dialect.skip_footer_rows);
     if (1..=room).contains(&ragged) && survey.rows > 0 && survey.ragged_at_end() {
         let before = dialect.skip_footer_rows;

@@ -8,7 +8,7 @@ use super::counterexample::{CellValue, Counterexample};
 use super::numbers::{NumberProbes, Numbers, STYLES};
 use crate::domain::pipeline::document::{NegativeDocument, NumberFormatDocument};
 
-/// Signs of currencies; those of one currency stand in one list.
+/// Currency signs, one list per currency.
 const CURRENCIES: &[&[&str]] = &[
     &["US$", "USD", "$"],
     &["€", "EUR"],
@@ -46,12 +46,12 @@ const BLANKS: [&str; 4] = [" ", "\u{a0}", "\u{202f}", "\u{2009}"];
 const TEXT_BYTES_MAX: usize = 48;
 /// Decimal places of money.
 const MONEY_PLACES: usize = 2;
-/// Decimal places that rather are a group of digits.
+/// Number of decimal places that is more likely a group of digits.
 const GROUP_DIGITS: usize = 3;
 const PERCENT_PLACES: usize = 2;
 const DECIMAL_DIGITS: [usize; 2] = [18, 38];
 
-/// A value without what stands around its digits.
+/// A value stripped of the signs around its digits.
 #[derive(Debug, Default)]
 struct Stripped {
     /// Digits with ASCII separators, after `-` if negative.
@@ -175,7 +175,7 @@ impl Amounts {
             return None;
         }
         let money = self.with_currency > 0;
-        // Footnotes are in parentheses, and grades have signs behind.
+        // Footnotes have parentheses, and grades have trailing signs.
         let accounting = money || self.numbers.has_separators();
         if self.in_parentheses == self.values && !money || self.trailing_minuses > 0 && !accounting {
             return None;
@@ -238,7 +238,7 @@ impl Amounts {
     }
 }
 
-/// A cheap test: nothing stands around the digits.
+/// A cheap test for values without signs around the digits.
 fn is_plain(text: &[u8]) -> bool {
     text.last().is_some_and(u8::is_ascii_digit)
         && text.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'.' | b',' | b' ' | b'\''))
@@ -251,7 +251,7 @@ fn decimal(whole: usize, places: usize) -> Option<String> {
         .map(|precision| format!("decimal({precision},{places})"))
 }
 
-/// Takes off what may stand around digits; `None` if something else is left.
+/// Strips signs around digits; `None` if anything else remains.
 fn strip(text: &[u8]) -> Option<Stripped> {
     if text.len() > TEXT_BYTES_MAX || !text.iter().any(u8::is_ascii_digit) {
         return None;
@@ -323,7 +323,7 @@ fn strip(text: &[u8]) -> Option<Stripped> {
     Some(found)
 }
 
-/// The longest sign that `rest_of` takes off, with the rest.
+/// The longest sign that `rest_of` strips, with the rest.
 fn currency<'t>(rest_of: impl Fn(&'static str) -> Option<&'t str>) -> Option<(&'static str, &'t str)> {
     let all = CURRENCIES.iter().flat_map(|signs| signs.iter());
     all.filter_map(|sign| Some((*sign, rest_of(sign)?))).max_by_key(|(sign, _)| sign.len())

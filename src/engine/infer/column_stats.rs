@@ -133,7 +133,7 @@ pub(super) struct ColumnSurvey {
     /// Words for true and false, until another value occurs.
     pub words: Vec<Vec<u8>>,
     pub not_boolean: Option<Counterexample>,
-    /// Values that say total, without repetitions.
+    /// Values that name a total, not counting repetitions.
     pub totals: u64,
     pub distinct: Distinct,
     pub days: Distinct,

@@ -1,4 +1,4 @@
-//! Confirms a proposal by reading the file with the converter, so that a run does what is proposed.
+//! Confirms a proposal by reading the file with the converter, so that a run gives the proposed result.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Finds types of columns that only a few misfits hide.
+//! Finds types of columns that are text only because of a few misfits.
 //!
 //! Two more passes over the file, for columns inferred as text: the first counts the misfits of each type; the second
 //! collects statistics without them.
@@ -34,7 +34,7 @@ const SEARCHES_MAX: u32 = 32;
 
 const _: () = assert!(TOLD_PERCENT_MIN < FITTING_PERCENT_MIN && FITTING_PERCENT_MIN < 100);
 
-/// The number of `values` that may miss if `percent` must fit.
+/// The number of `values` that may be misfits if `percent` must fit.
 fn misses_max(values: u64, percent: u64) -> u64 {
     values - (values * percent).div_ceil(100)
 }
@@ -85,7 +85,7 @@ struct FitTally {
     misses_max: u64,
     candidates: Vec<TypeCandidate>,
     searches: u32,
-    /// The first value, which formats found later miss.
+    /// The first value, which is not checked against formats found later.
     first: Option<Counterexample>,
     /// For each value, as bits, the time formats that read it, with the number of such values.
     read: BTreeMap<u64, u64>,
@@ -198,7 +198,7 @@ impl FitTally {
         }
         let (mut fits, mut others) = (Vec::<CandidateType>::new(), Vec::new());
         for TypeCandidate { fit, missed, .. } in self.candidates {
-            // Equally good time formats decide together; of other types the first.
+            // Equally good time formats are combined; of other types the first wins.
             match (fit, fits.first()) {
                 (fit @ CandidateType::Time(_), None | Some(CandidateType::Time(_))) if missed == least => {
                     fits.push(fit)

@@ -68,7 +68,7 @@ const RESERVED: &[&str] = &[
     "unpivot", "using", "variadic", "verbose", "when", "where", "window", "with",
 ];
 
-/// File names that say nothing about the contents.
+/// File names without information about the contents.
 const NONDESCRIPT: [&str; 8] = ["part", "data", "file", "export", "chunk", "output", "out", "dump"];
 
 /// The parts of a key: folders within its pipeline, name without extensions, extensions.
@@ -146,8 +146,7 @@ fn is_period(word: &str) -> bool {
     MONTHS.contains(&word.as_str()) || letters.len() < word.len() && PERIODS.contains(&letters)
 }
 
-/// What the names of a series begin with: the separator, too, if a word follows, and the word of a period that ends the
-/// name.
+/// The common prefix of a series' names, including a separator before a word, and a word of a period at the end.
 fn common<'a>(start: &str, stem: &'a str) -> &'a str {
     let separator = stem[start.len()..].chars().take_while(|c| "-_. ".contains(*c)).count();
     let rest = &stem[start.len() + separator..];

@@ -15,7 +15,7 @@ use crate::engine::read::head::Head;
 use crate::ports::ObjectStore;
 use crate::ports::store::{Bucket, StoreError};
 
-/// What a proposal for a CSV looks at unless it is told otherwise: decompressed bytes, and time in ms.
+/// Default limits of an inference: decompressed bytes, and time in ms.
 const INFER_BYTES_DEFAULT: usize = 64 << 20;
 const INFER_MS_DEFAULT: u64 = 5_000;
 

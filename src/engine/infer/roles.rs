@@ -1,11 +1,11 @@
-//! Numbers that are no measures: identifiers, codes, years.
+//! Numbers that are not measures: identifiers, codes, years.
 
 use super::column_stats::ColumnSurvey;
 use super::numbers::NumberType;
 use super::proposal::ColumnRole;
 use super::typed::Typed;
 
-/// Words in names of codes, whose zeros in front matter although none may have been seen.
+/// Words in names of codes, whose leading zeros matter even if the sample has none.
 const CODE_WORDS: [&str; 30] = [
     "zip",
     "zipcode",
@@ -81,7 +81,7 @@ pub(super) fn code(number: &NumberType, column: &ColumnSurvey, name: &str) -> Op
     Some(typed)
 }
 
-/// What the whole numbers of a column are.
+/// The role of a column's whole numbers.
 pub(super) fn role(ty: &str, column: &ColumnSurvey, name: &str) -> Option<ColumnRole> {
     let (min, max) = column.numbers.bounds(0)?;
     if !matches!(ty, "int64" | "uint64" | "decimal(38,0)") {

@@ -1,7 +1,7 @@
 //! Epoch times and Excel's serial dates among columns of numbers.
 //!
-//! A number of the right size is not evidence enough: the column's name must speak of a time. Otherwise the time is an
-//! alternative.
+//! A number of a plausible size is not sufficient evidence: the column's name must also suggest a time. Otherwise the
+//! time is listed as an alternative.
 
 use super::column_stats::ColumnSurvey;
 use super::numbers::STYLES;
@@ -45,7 +45,7 @@ const EPOCH_WORDS: [&str; 21] = [
 ];
 const DATE_WORDS: [&str; 5] = ["date", "datum", "datetime", "fecha", "data"];
 
-/// A date or time, if the numbers are plausible as one and the name says so.
+/// A date or time, if the numbers are plausible and the name suggests it.
 pub(super) fn serial_type(column: &ColumnSurvey, style: usize, name: &str) -> Option<Typed> {
     let named = |words: &[&str]| name.split('_').any(|word| words.contains(&word));
     let (min, max) = column.numbers.bounds(style)?;
@@ -73,7 +73,7 @@ pub(super) fn serial_type(column: &ColumnSurvey, style: usize, name: &str) -> Op
     None
 }
 
-/// Times that the numbers may be, although nothing but their size says so.
+/// Times that the numbers may represent, judged by their size alone.
 pub(super) fn alternatives(ty: &str, column: &ColumnSurvey, style: usize) -> Vec<Alternative> {
     if ty != "int64" {
         return Vec::new();

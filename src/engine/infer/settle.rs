@@ -25,7 +25,7 @@ use crate::domain::text::counted;
 
 /// Rows of the whole file from which a column without nulls is proposed as not nullable.
 const NOT_NULL_ROWS_MIN: u64 = 100;
-/// Distinct values from which an eight-digit column is one of dates, unless its name says so.
+/// Distinct values required to treat an eight-digit column as dates, unless its name suggests dates.
 const COMPACT_DATES_MIN: u64 = 10;
 const DATE_WORDS: [&str; 8] = ["date", "day", "dt", "datum", "ymd", "on", "dob", "tag"];
 
@@ -70,7 +70,7 @@ pub(super) fn settle(
     settled.texts = (0..typed.len()).filter(|at| is_mixed(&typed[*at], &survey.columns[*at])).collect();
     settled.typed = (0..typed.len()).filter(|at| !typed[*at].is_text()).collect();
     for (at, (column, typed)) in survey.columns.iter().zip(typed).enumerate() {
-        // Neither a name nor values: left by a delimiter at the end of each line.
+        // A column without name and values comes from a trailing delimiter on each line.
         if header[at].is_empty() && column.is_empty() && survey.rows > 0 && survey.columns.len() > 1 {
             let why = format!("column {} has neither a name nor a value", at + 1);
             settled.find(Item::TrailingDelimiter, json!(true), why);

@@ -11,7 +11,7 @@ const ROWS_MIN: u64 = 25_000;
 /// Partitions per file, and rows per partition: less than a row group makes files that cost more than they save.
 const PARTITIONS_MAX: u64 = 366;
 const ROWS_A_PARTITION_MIN: u64 = 10_000;
-/// Days from which dates are of more than a month.
+/// Number of days from which dates span more than a month.
 const DAYS_A_MONTH: u64 = 31;
 /// Distinct values of a text column for partitioning.
 const VALUES_MAX: u64 = 20;

@@ -42,7 +42,7 @@ pub(super) struct Survey {
     /// The trailing ragged records: the number of rows before them, and their number.
     ragged_run: (u64, u64),
     pub quoted_cells: u64,
-    /// The last rows, of the columns looked at; cells are cut.
+    /// The last rows, with truncated cells of the examined columns.
     pub last_rows: VecDeque<Vec<String>>,
     /// Rows with characters beyond ASCII.
     pub beyond_ascii: u64,

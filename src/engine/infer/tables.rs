@@ -1,7 +1,7 @@
-//! Proposes tables for many files: groups files of one shape, looks at some of each group, and joins their proposals.
+//! Proposes tables for many files: groups files of one shape, samples each group, and merges the proposals.
 //!
-//! Invariant: every file is in one table, or among the files left out with a reason; a table's globs find all of its files
-//! and none of another table.
+//! Invariant: every file is in one table, or among the files left out with a reason; a table's globs match all of its
+//! files and none of another table.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,11 +19,11 @@ use crate::domain::source_name::is_csv;
 use crate::domain::text::counted;
 use crate::ports::ObjectStore;
 
-/// Files of a group that are looked at: the first, the last, and others between.
+/// Files of a group that are sampled: the first, the last, and others in between.
 const SAMPLED_MAX: usize = 4;
-/// Files whose header is looked at; of more, those at equal distances.
+/// Files whose header is read; with more files, evenly spaced ones.
 const GROUPED_MAX: usize = 400;
-/// Bytes and rows for a look at a header.
+/// Bytes and rows read to detect a header.
 const HEADER_BYTES: usize = 64 << 10;
 
 /// A file to propose a table for.
@@ -37,7 +37,7 @@ pub struct InputFile {
 /// Tables for the files of a folder.
 #[derive(Debug, Serialize)]
 pub struct TableProposals {
-    /// A whole PipelineConfig.
+    /// A complete PipelineConfig.
     pub config: Value,
     pub tables: Vec<TableProposal>,
     /// Files without a table, with the reason.
@@ -48,12 +48,12 @@ pub struct TableProposals {
 #[derive(Debug, Serialize)]
 pub struct TableProposal {
     pub table: String,
-    /// All of its files, and those that were looked at.
+    /// The number of all its files, and of the sampled ones.
     pub files: usize,
     pub sampled: Vec<String>,
     /// The joined mapping.
     pub mapping: Value,
-    /// Of the first file that was looked at, with the columns of all.
+    /// The proposal for the first sampled file, with the columns of all.
     pub proposal: Proposal,
     pub warnings: Vec<String>,
 }
@@ -76,7 +76,7 @@ impl Group {
     }
 }
 
-/// Proposes tables for `files`. `table`: the name of the table, if it is one.
+/// Proposes tables for `files`. `table`: the name of the table, if only one is proposed.
 ///
 /// # Errors
 /// The store failed, or no file is a CSV.
@@ -198,14 +198,15 @@ fn propose_group(
     Ok(Some(TableProposal { table: name, files, sampled, mapping, proposal, warnings }))
 }
 
-/// Some of the files, at equal distances.
+/// A sample of the files, evenly spaced.
 fn spread(files: &[InputFile]) -> Vec<&InputFile> {
     let most = SAMPLED_MAX.min(files.len());
     let at = |nth: usize| if most < 2 { 0 } else { nth * (files.len() - 1) / (most - 1) };
     (0..most).map(|nth| &files[at(nth)]).collect()
 }
 
-/// Joins what two files need: null tokens are united, and an encoding or a separator that only one needs is taken.
+/// Merges the dialects of two files: null tokens are united, and an encoding or a separator that only one file needs is
+/// used for both.
 fn join_dialects(csv: &mut Map<String, Value>, other: &Value, paths: (&str, &str), warnings: &mut Vec<String>) {
     let Some(other) = other.as_object() else { return };
     let names: BTreeSet<String> = csv.keys().chain(other.keys()).cloned().collect();
@@ -220,7 +221,7 @@ fn join_dialects(csv: &mut Map<String, Value>, other: &Value, paths: (&str, &str
                 let joined = ours.iter().chain(more).cloned().collect();
                 csv.insert(name, Value::Array(joined));
             }
-            // A byte order mark wins over it.
+            // A byte order mark has precedence.
             (Some(Value::String(ours)), None) if name == "encoding" && ours.starts_with("utf-16") => {
                 csv.remove(&name);
             }
@@ -254,7 +255,7 @@ fn join_dialects(csv: &mut Map<String, Value>, other: &Value, paths: (&str, &str
     }
 }
 
-/// Joins the columns of another file. Returns whether a column isn't in both.
+/// Merges the columns of another file. Returns whether any column is missing in one of them.
 fn join_columns(
     columns: &mut Vec<ColumnProposal>,
     others: Vec<ColumnProposal>,
@@ -346,7 +347,7 @@ fn wider(one: &str, other: &str) -> Option<String> {
     (whole + places <= DIGITS_MAX).then(|| format!("decimal({precision},{places})"))
 }
 
-/// Globs that find the files of a group and no others.
+/// Globs that match exactly the files of a group.
 fn globs(group: &Group, groups: &[Group], warnings: &mut Vec<String>) -> Vec<String> {
     let foreign: Vec<&str> = groups
         .iter()

@@ -163,7 +163,7 @@ pub(super) fn several_formats(
     let both = |a: usize, b: usize| {
         read.iter().filter(|(bits, _)| *bits >> a & 1 == 1 && *bits >> b & 1 == 1).map(|(_, count)| count).sum::<u64>()
     };
-    // Another order of day and month that reads the same values leaves a chosen one undecided.
+    // A chosen format stays ambiguous if the opposite order of day and month reads the same values.
     let undecided = |a: usize, b: usize| read.keys().all(|bits| bits >> a & 1 == bits >> b & 1);
     let pairs = chosen.iter().flat_map(|(a, _)| (0..formats.len()).map(move |b| (*a, b)));
     let ambiguous = pairs

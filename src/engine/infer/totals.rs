@@ -1,7 +1,7 @@
 //! Finds lines of totals at the end of a file.
 //!
-//! Invariant: a line is a total only if a cell says so in a column that says so nowhere else, and another cell is empty in
-//! a column that is empty nowhere else.
+//! Invariant: a line is a total only if it has a total's word in a column that has no such word elsewhere, and an empty
+//! cell in a column that has no empty cell elsewhere.
 
 use super::survey::Survey;
 use super::words::is_total;
@@ -16,7 +16,7 @@ pub(super) struct Footer {
 /// The last records of a file that are totals, or empty ones beside such.
 pub(super) fn footer(survey: &Survey, room: u64) -> Option<Footer> {
     let last = &survey.last_rows;
-    // As many records as are looked at must not be all there are.
+    // The examined records must not be the whole file.
     let most = usize::try_from(room).ok()?.min(last.len());
     if survey.rows <= most as u64 {
         return None;
@@ -25,7 +25,7 @@ pub(super) fn footer(survey: &Survey, room: u64) -> Option<Footer> {
     let total = |row: &[String]| row.iter().position(|cell| is_total(cell)).filter(|at| !is_known(survey, *at));
     let of_footer = |row: &&Vec<String>| is_empty(row) || total(row).is_some();
     let rows: Vec<&Vec<String>> = last.iter().rev().take(most).take_while(of_footer).collect();
-    // An empty record is a footer's only between totals, or before or after them.
+    // Empty records belong to a footer only if they are adjacent to totals.
     let said = rows.iter().find_map(|row| Some(&row[total(row)?]))?;
     let columns = 0..survey.columns.len();
     let lacking = |at: &usize| {

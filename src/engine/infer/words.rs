@@ -182,7 +182,7 @@ const TOTALS: [&str; 26] = [
     "итого",
 ];
 
-/// Whether a cell says that its line is a total.
+/// Whether a cell marks its line as a total.
 pub(super) fn is_total(cell: &str) -> bool {
     let text = cell.trim().trim_end_matches([':', '=']).trim();
     text.len() <= TOTAL_BYTES_MAX && TOTALS.contains(&text.to_lowercase().as_str())

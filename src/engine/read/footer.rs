@@ -72,7 +72,7 @@ impl FooterCutter {
         self.held.pop_front().map(|held| held.chunk)
     }
 
-    /// The held chunks without footers at the end of the source, and what was cut off.
+    /// The held chunks without footers at the end of the source, and the footers.
     pub fn finish(&mut self, machine: &Machine) -> (VecDeque<Chunk>, CutRecords) {
         let unclosed = self.held.back().is_some_and(|held| held.unclosed);
         let mut left = if unclosed { 0 } else { self.rows };
@@ -92,7 +92,7 @@ impl FooterCutter {
     }
 }
 
-/// What was cut off a chunk.
+/// A footer that was cut off a chunk.
 #[derive(Debug, Default)]
 pub(super) struct CutRecords {
     /// Includes gaps between and after the records.

@@ -58,7 +58,7 @@ pub(super) struct RecordEnd {
     pub unclosed: bool,
 }
 
-/// What is between records.
+/// The text between records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Gap {
     /// A record starts here.

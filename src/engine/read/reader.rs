@@ -60,10 +60,10 @@ pub struct SourceReader {
     blank_lines: u64,
 }
 
-/// What is known once the whole source is read.
+/// Facts that are known once the whole source is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceEnd {
-    /// Of the object as stored, hex.
+    /// SHA-256 of the stored object, in hex.
     pub sha256: String,
     /// Bytes as stored.
     pub stored_bytes: u64,

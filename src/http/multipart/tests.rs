@@ -178,7 +178,7 @@ proptest! {
 
     #[test]
     fn any_bytes_come_back_however_they_arrive(
-        // Made of a delimiter's characters, so that much of it resembles one.
+        // Consists of a delimiter's characters, so that many parts resemble one.
         bodies in prop::collection::vec("[\r\n\\-XyZa]{0,80}", 0..4),
         pieces in prop::collection::vec(1_usize..40, 1..6),
     ) {

@@ -23,7 +23,7 @@ pub(super) const VERSION_BYTES_MAX: usize = 4_096;
 
 /// A process for one unit of work; ended when dropped.
 pub struct Child {
-    /// `None` only while it is dropped.
+    /// `None` only during `drop`.
     process: Option<Process>,
     supervisor: Arc<Supervisor>,
     confinement: Option<Confinement>,

@@ -61,15 +61,15 @@ pub struct SqlError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SqlErrorKind {
-    /// The text: it doesn't parse or bind, isn't allowed, or doesn't fit its parameters.
+    /// The text doesn't parse or bind, isn't allowed, or doesn't match its parameters.
     InvalidSql,
-    /// The deadline or the limit of processor time.
+    /// The deadline or the limit of processor time was exceeded.
     Timeout,
     OutOfMemory,
     /// A text, file or result exceeds a limit.
     TooLarge,
     Cancelled,
-    /// A value: a conversion, a division, a range.
+    /// A value can't be processed: a failed conversion, a division by zero, an overflow.
     Failed,
     /// The process exited for an unknown reason.
     Ended,

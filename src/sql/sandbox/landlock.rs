@@ -1,4 +1,4 @@
-//! Landlock: a process gives up the files, sockets and signals that it doesn't need.
+//! Landlock: drops a process's access to files, sockets and signals that it doesn't need.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ const LANDLOCK: ABI = ABI::V7;
 /// Where DuckDB looks for limits when it opens; it aborts if they are unreadable.
 const CGROUPS: &[&str] = &["/proc/self/cgroup", "/sys/fs/cgroup"];
 
-/// How far the kernel can confine a process. Confines none.
+/// How far the kernel can confine a process. Doesn't confine this process.
 pub fn supported() -> Confined {
     let strict = || Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
     let all = strict()

@@ -12,7 +12,7 @@ use super::supervisor::Supervisor;
 use super::task::Confinement;
 use crate::runtime::WatchedThread;
 
-/// Longest time until a child is ready.
+/// Timeout for a child to become ready.
 const START_MAX: Duration = Duration::from_secs(20);
 /// How long dropping a sandbox waits for the end of its children.
 const END_MAX: Duration = Duration::from_secs(5);

@@ -26,7 +26,7 @@ use super::frame::{self, FrameKind, HEAD_BYTES};
 
 /// Longest end of a child's stderr that is kept, in bytes.
 const STDERR_BYTES_MAX: usize = 4_096;
-/// Size of the pipes for columns, in bytes: the most that needs no privileges.
+/// Size of the pipes for columns, in bytes: the maximum without privileges.
 const PIPE_BYTES: usize = 1 << 20;
 /// The subcommand of a child.
 const SUBCOMMAND: &str = "sql-child";
@@ -325,7 +325,7 @@ fn exit_status_error(status: ExitStatus, stderr: &str) -> SandboxError {
         Some(signal) if signal == Signal::XCPU.as_raw() => {
             SandboxError::sql(SqlErrorKind::Timeout, "the query exceeded its processor time")
         }
-        // This process didn't kill it, so the kernel did for lack of memory.
+        // This process didn't kill it, so presumably the kernel's OOM killer did.
         Some(signal) if signal == Signal::KILL.as_raw() => out_of_memory(),
         Some(_) if NO_MEMORY.iter().any(|word| stderr.contains(word)) => out_of_memory(),
         Some(signal) => SandboxError::sql(SqlErrorKind::Ended, format!("its process ended ({})", signal_name(signal))),

@@ -1,7 +1,7 @@
 //! Starts children ahead of need, counts those in use, and reaps them.
 //!
-//! Invariant: one thread starts and reaps all children and outlives them, since a child dies with the thread that started
-//! it. At most `children_max` are in use, and `warm` more alive.
+//! Invariant: one thread starts and reaps all children and outlives them, since a child dies with the thread that
+//! started it. At most `children_max` children are in use, and at most `warm` idle ones are alive.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,7 +33,7 @@ pub struct Supervisor {
     options: SandboxOptions,
     zones: ProcessFolder,
     landlock: bool,
-    /// Of the child that became ready last.
+    /// Confinement of the child that became ready last.
     confinement: Mutex<Option<Confinement>>,
     confinement_warned: AtomicBool,
 }
@@ -89,7 +89,7 @@ impl Supervisor {
         })
     }
 
-    /// Of the child that became ready last; `None` before the first.
+    /// The confinement of the child that became ready last; `None` before the first.
     pub fn confinement(&self) -> Option<Confinement> {
         *self.confinement.lock()
     }

@@ -26,7 +26,8 @@ pub use names::refused_values;
 use verdict::too_deep;
 pub use verdict::{AllowedStatement, Parameters, Refusal, RefusalKind, StatementKind};
 
-/// The query that gives the tree of a text, its only parameter, as JSON. It parses the text and neither binds nor runs it.
+/// The query that returns the syntax tree of a text (its only parameter) as JSON. It parses the text and neither binds
+/// nor runs it.
 pub const SERIALIZE: &str = "SELECT CAST(json_serialize_sql(CAST(? AS VARCHAR)) AS VARCHAR)";
 
 /// A database that parses.
@@ -58,7 +59,7 @@ pub fn analyse(
     on_deep_stack(move || analyse_here(parser, sql, known))
 }
 
-/// The same on the calling thread, whose stack must be as deep.
+/// Like [`analyse`], but on the calling thread, whose stack must be deep enough.
 ///
 /// # Errors
 /// DuckDB itself fails.
@@ -98,7 +99,7 @@ pub fn analyse_here(
 
 /// Part of the parser's message on unusual forms of `RESET` and `SET`.
 const RESET: &str = "can only set or reset";
-/// Starts of the parser's messages, the message that replaces each, and the words that locate it.
+/// Prefixes of the parser's messages, with their replacements and the words that locate the problem.
 const REWORDED: &[(&str, &str, &[&str])] = &[
     ("A CTE needs a SELECT", "`WITH` supports queries only; a query only reads tables", text::WRITING),
     ("SELECT INTO not supported", "`INTO` can't be used; a query only reads tables", &["INTO"]),

@@ -12,7 +12,7 @@ static FUNCTIONS: LazyLock<HashSet<&'static str>> = LazyLock::new(|| own_functio
 
 /// Table functions, which `FROM` may call.
 pub const TABLE_FUNCTIONS: &[&str] = &["generate_series", "json_each", "json_tree", "range", "unnest"];
-/// Names that DuckDB takes for calls of functions if no column has them, quoted or not.
+/// Names (quoted or not) that DuckDB resolves as function calls if there is no such column.
 const VALUE_FUNCTIONS: &[(&str, &str)] = &[
     ("current_catalog", "current_catalog"),
     ("current_date", "current_date"),
@@ -28,7 +28,7 @@ const VALUE_FUNCTIONS: &[(&str, &str)] = &[
 ];
 /// Prefixes of DuckDB's catalog and settings.
 const SYSTEM_PREFIXES: &[&str] = &["duckdb_", "information_schema", "pg_", "pragma_", "sqlite_"];
-/// Types that the parser leaves to be looked up by name.
+/// Types that the parser doesn't resolve itself.
 pub const NAMED_TYPES: &[&str] = &["bitstring", "enum", "json", "list", "oid", "time_ns", "varbinary", "varint"];
 /// Types that the parser knows.
 pub const TYPES: &[&str] = &[
@@ -98,7 +98,7 @@ pub fn is_system(name: &str) -> bool {
     SYSTEM_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Whether DuckDB could take this name of a relation for a file or a URL.
+/// Whether DuckDB could resolve this relation name as a file or a URL.
 pub fn is_file(name: &str) -> bool {
     name.contains(['/', '\\', '.', '*', '?', '[', ':', '\'', '"', '~', '%'])
 }
@@ -128,7 +128,7 @@ mod tests {
         assert!(names.iter().all(|name| known(name) != Known::Allowed && !AGGREGATES.contains(name)));
     }
 
-    /// Asks the database which bare names it takes for functions.
+    /// Asks the database which bare names it resolves as functions.
     #[test]
     fn every_bare_function_name_is_known() {
         let database = duckdb::Connection::open_in_memory().unwrap();

@@ -9,7 +9,7 @@ use super::verdict::{Refusal, RefusalKind, StatementKind};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token {
     pub kind: TokenKind,
-    /// First byte, and the one after the last.
+    /// Start, and exclusive end, in bytes.
     pub start: usize,
     pub end: usize,
 }
@@ -35,7 +35,7 @@ const READING: &[&str] = &["DESCRIBE", "DESC", "SUMMARIZE", "SHOW"];
 /// One statement within its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatementCut<'a> {
-    /// All of the text.
+    /// The complete text.
     text: &'a str,
     /// The word `EXPLAIN`, if there is one.
     explain: Option<Token>,
@@ -115,7 +115,7 @@ impl StatementCut<'_> {
         format!("{}EXPLAIN{}{}", blank(before), blank(between), self.core)
     }
 
-    /// The kind of the statement whose own kind is `inner`.
+    /// The kind of the whole statement, given the kind of its core.
     pub fn kind(&self, inner: StatementKind) -> StatementKind {
         if self.explain.is_some() { StatementKind::Explain } else { inner }
     }

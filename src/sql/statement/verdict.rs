@@ -22,9 +22,9 @@ pub enum StatementKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Parameters {
     None,
-    /// `?` or `$1`: how many, numbered from 1 without gaps.
+    /// The number of `?` or `$1` parameters, numbered from 1 without gaps.
     Positional(usize),
-    /// `$name`, as first written; DuckDB doesn't tell upper from lower case.
+    /// `$name`, as first written; DuckDB ignores case.
     Named(BTreeSet<String>),
 }
 
@@ -49,7 +49,7 @@ pub enum RefusalKind {
     /// Longer or deeper than is allowed.
     Limit,
     Syntax,
-    /// Not one statement, or one that does more than read.
+    /// Not exactly one statement, or one that does more than read.
     Statement,
     /// A function that isn't on the list.
     Function,
@@ -72,7 +72,7 @@ impl Refusal {
         Self { kind, message: message.into(), position: None }
     }
 
-    /// The same, at a byte of `text`.
+    /// Adds a position: a byte offset in `text`.
     pub fn at(self, text: &str, byte: usize) -> Self {
         Self { position: Some(Position::of_byte(text, byte)), ..self }
     }

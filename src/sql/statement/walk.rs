@@ -76,7 +76,7 @@ struct Walk<'a> {
     text: &'a str,
     offset: usize,
     known: &'a dyn Fn(&str) -> bool,
-    /// Location of the nearest node that has one, in bytes of what was parsed.
+    /// Location of the nearest node that has one, in bytes of the parsed text.
     location: Option<usize>,
     /// Names that `WITH` defines in this scope, in lower case.
     ctes: Vec<String>,

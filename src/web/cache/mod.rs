@@ -109,8 +109,8 @@ pub struct Pins {
 }
 
 impl Cache {
-    /// Takes a slot in `folder`, which is created if missing, for this process, with the files that an earlier process left
-    /// there; deletes those of other dead processes.
+    /// Takes a slot in `folder` (created if missing), with the files that an earlier process left in it; deletes the
+    /// files of other dead processes.
     ///
     /// # Errors
     /// The folder can't be created or read, or too many processes use it.
@@ -144,8 +144,8 @@ impl Cache {
         self.changed.wait_for(state, CHECK_PERIOD);
     }
 
-    /// Provides warehouse files at their paths: links if the store supports them, else files of the cache. These stay
-    /// unchanged while the pins are held, links forever.
+    /// Provides warehouse files at their paths: links if the store supports them, else files of the cache. Cached files
+    /// stay unchanged while the pins are held; links do so forever.
     ///
     /// # Errors
     /// [`CacheError`]; some files may exist all the same.
@@ -327,7 +327,7 @@ impl Cache {
         Ok(())
     }
 
-    /// Links a file of the cache to its path. One that was deleted from the folder is fetched again.
+    /// Links a cached file to its path. Fetches it again if it was deleted from the folder.
     fn link(
         &self,
         store: &dyn ObjectStore,
@@ -382,7 +382,7 @@ impl State {
     }
 }
 
-/// A fetch in progress; notifies waiting queries however it ends.
+/// A fetch in progress; notifies waiting queries when it ends, even by a panic.
 struct Fetching<'a> {
     cache: &'a Cache,
     name: &'a Name,

@@ -35,11 +35,11 @@ struct State<T> {
 /// Objects of one kind in the pipelines bucket, by key.
 pub struct Parsed<T> {
     parse: fn(&[u8]) -> Result<T, ApiError>,
-    /// The value of a larger object.
+    /// Makes the value for an object that exceeds the limit.
     larger: fn(u64) -> Result<T, ApiError>,
     bytes_max: u64,
     state: Mutex<State<T>>,
-    /// By key: held while the object is read.
+    /// Locks by key, held while an object is read.
     reading: Mutex<HashMap<String, Arc<Mutex<()>>>>,
 }
 
@@ -53,7 +53,7 @@ struct ReadLock<'a> {
 impl Drop for ReadLock<'_> {
     fn drop(&mut self) {
         let mut reading = self.reading.lock();
-        // This one and the map's.
+        // The remaining references are this one and the map's.
         if Arc::strong_count(&self.lock) <= 2 {
             reading.remove(self.key);
         }
@@ -67,7 +67,7 @@ pub struct Cached<T> {
 }
 
 impl<T> Parsed<T> {
-    /// `bytes_max`: of one object; `larger` gives the value of a larger one.
+    /// `bytes_max`: the size limit of an object; `larger` makes the value for an object beyond it.
     pub fn new(
         bytes_max: u64,
         parse: fn(&[u8]) -> Result<T, ApiError>,

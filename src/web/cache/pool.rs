@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use super::types::Name;
 use crate::sql::sandbox::StagingFolder;
 
-/// Most pooled copies of a table version: as many as concurrent queries.
+/// Maximum number of pooled copies of a table version; equals the number of concurrent queries.
 const COPIES_MAX: usize = 4;
 /// Most pooled tables.
 const TABLES_MAX: usize = 32;

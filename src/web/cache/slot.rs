@@ -15,7 +15,7 @@ use super::types::{CacheError, Name};
 
 /// Processes that may share a folder.
 const SLOTS_MAX: usize = 64;
-/// Changes with each boot.
+/// A file whose content changes with each boot.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 pub(super) struct Slot {

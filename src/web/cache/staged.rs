@@ -13,9 +13,9 @@ use super::types::Name;
 use super::{Cache, Pins};
 use crate::sql::sandbox::StagingFolder;
 
-/// Most deletions queued for the background thread.
+/// Maximum number of deletions queued for the background thread.
 const REMOVALS_MAX: usize = 64;
-/// How often it looks for expired tables.
+/// Interval of its search for expired tables.
 const EXPIRE_PERIOD: Duration = Duration::from_secs(5);
 
 /// The files of a table in a folder, deleted when dropped.
@@ -73,11 +73,11 @@ impl Cache {
         Some(StagedTable::of(taken, |names| Pins { cache: Arc::clone(self), names }))
     }
 
-    /// Returns a table to the pool for later queries. It is unused, and its files are back in its folder.
+    /// Returns a table to the pool for later queries. It must be unused, with its files back in its folder.
     pub fn return_staged(self: &Arc<Self>, table: StagedTable) {
         let Some(pooled) = table.into_pooled() else { return };
         let gone = self.state().pool.add(pooled, Instant::now());
-        // Waiting queries may take its room.
+        // Waiting queries may evict it to make room.
         self.changed.notify_all();
         self.remove_soon(gone);
         // The thread deletes it once it expires.

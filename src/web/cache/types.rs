@@ -10,7 +10,7 @@ use crate::ports::store::StoreError;
 /// A file that a query will read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WantedFile {
-    /// Of an immutable object.
+    /// The key of an immutable object.
     pub key: String,
     /// Hex.
     pub sha256: String,
@@ -30,7 +30,7 @@ impl WantedFile {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(pub(super) String, pub(super) u64);
 
-/// When a query gives up, by time or because it was stopped.
+/// When a query gives up: at a deadline, or when it is cancelled.
 #[derive(Clone, Copy)]
 pub struct Deadline<'a> {
     pub until: Instant,

@@ -44,7 +44,7 @@ struct BrokenQuery {
     message: String,
 }
 
-/// A statement and its user.
+/// A statement and the dashboard or saved query that uses it.
 struct Use {
     user: User,
     statement: Statement,
@@ -66,7 +66,7 @@ enum User {
 
 type Bound = Result<Vec<ResultColumn>, SqlProblem>;
 
-/// The impact of a config; `None`: it has problems.
+/// The impact of a config; `None` if the config has problems.
 ///
 /// # Errors
 /// Why it is unknown, as a message for users. Internal failures are logged.

@@ -104,7 +104,7 @@ fn write(configs: &Configs, slug: &Slug, body: &[u8], wanted: &IfMatch) -> Resul
 /// Clears the deletion mark of the pipeline, which exists again, so that its jobs aren't dropped.
 fn revive(configs: &Configs, slug: &Slug) {
     if let Err(error) = configs.kv.revive_pipeline(slug) {
-        // The mark only drops jobs older than itself.
+        // The deletion mark only drops jobs that are older than it.
         tracing::warn!(%error, pipeline = %slug, "clearing deletion mark failed");
     }
 }

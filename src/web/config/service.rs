@@ -15,7 +15,7 @@ use crate::web::sql::Sql;
 use crate::web::stores::Objects;
 use crate::web::worker_client::WorkerClient;
 
-/// Timeout of a worker's validation: the processor time that it may take, several times over for busy machines.
+/// Timeout of a worker's validation: a multiple of its processor-time limit, for busy machines.
 pub(super) const VALIDATE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The service.

@@ -15,7 +15,7 @@ use crate::web::tables::catalog::{ConfigStatus, insert_config};
 
 /// Most rows of a result.
 const ROWS_MAX: u64 = 10_000;
-/// Bytes of all results' rows as JSON, divided among them; and the largest and smallest share.
+/// Total bytes of all results' rows as JSON, divided among the results; and the largest and smallest share.
 const BYTES_MAX: u64 = 32 << 20;
 const RESULT_BYTES_MAX: u64 = 4 << 20;
 const RESULT_BYTES_MIN: u64 = 128 << 10;
@@ -101,7 +101,7 @@ pub(super) fn data(dashboards: &Dashboards, request: &mut Request) -> Result<Res
     Ok(Response::bytes(200, "application/json", answer(&plan, &results, more).into_bytes()))
 }
 
-/// The statements to run and what shows their results.
+/// The statements to run, and the panels and options that show their results.
 #[derive(Default)]
 struct Plan {
     statements: Vec<Statement>,
@@ -113,7 +113,7 @@ struct Shown {
     name: String,
     is_options: bool,
     source: Source,
-    /// For a panel that compares: the statement to compare with, if any.
+    /// For a panel with a comparison: the statement of the compared period, if any.
     previous: Option<Option<usize>>,
 }
 

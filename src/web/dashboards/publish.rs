@@ -51,7 +51,7 @@ pub(super) fn publish(dashboards: &Dashboards, request: &mut Request) -> Result<
         return already_published(dashboards, &named, &condition);
     };
     condition.precondition(Some(&draft))?;
-    // Read before validation: what another request publishes meanwhile isn't overwritten.
+    // Read before validation: a dashboard that another request publishes meanwhile isn't overwritten.
     let before = dashboards.store.head(Bucket::Pipelines, &named.published()).map_err(from_store)?;
     let unchanged = match before.and_then(|before| before.etag) {
         Some(tag) => Precondition::IfMatch(tag),

@@ -55,7 +55,7 @@ impl NamedDashboard {
         if draft { self.draft() } else { self.published() }
     }
 
-    /// The lock that keeps saves of the draft apart from a publication, which checks it once more and deletes it.
+    /// The lock that excludes saves of the draft while a publication checks the draft once more and deletes it.
     pub(super) fn lock<'a>(&self, dashboards: &'a Dashboards) -> Result<NamedLock<'a>, ApiError> {
         dashboards.locks.named(&format!("dashboards/{}/{}", self.pipeline, self.name))
     }

@@ -126,7 +126,7 @@ fn param(value: BoundValue) -> Param {
 #[derive(Debug, Clone, PartialEq)]
 pub struct UsedStatement {
     pub dashboard: String,
-    /// Of the draft rather than the published dashboard.
+    /// Whether it is from the draft rather than the published dashboard.
     pub draft: bool,
     pub query: String,
     pub statement: Statement,

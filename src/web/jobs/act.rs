@@ -62,7 +62,7 @@ fn enqueue(jobs: &Jobs, message: JobMessage) -> Result<Response, ApiError> {
     }
     let attempts_max = jobs.kv.attempts_max().map_err(from_kv)?.unwrap_or(ATTEMPTS_DEFAULT);
     let job = Job::queued(&message, attempts_max);
-    // The id is new, so both mean queued: the first reply may have been lost.
+    // The id is new, so both outcomes mean that it is queued: the first reply may have been lost.
     match jobs.kv.enqueue(&job).map_err(from_kv)? {
         EnqueueOutcome::Queued | EnqueueOutcome::AlreadyActive => {}
     }

@@ -87,7 +87,7 @@ fn list(jobs: &Jobs, request: &mut Request) -> Result<Response, ApiError> {
     for (key, why) in &page.unreadable {
         tracing::warn!(%pipeline, key, why, "job record is unreadable; skipped");
     }
-    // A pipeline may exist by its jobs alone.
+    // A pipeline may have jobs but no objects.
     if page.jobs.is_empty() && before.is_none() {
         jobs.store.existing(request, "pipeline")?;
     }

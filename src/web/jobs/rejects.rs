@@ -57,7 +57,7 @@ fn download(jobs: &Jobs, pipeline: &Slug, id: &JobId) -> Result<Response, ApiErr
     Ok(response.with_header("Content-Disposition", name))
 }
 
-/// Why there is no file.
+/// Explains why there is no file.
 fn not_found(jobs: &Jobs, pipeline: &Slug, id: &JobId) -> ApiError {
     find_job(jobs, pipeline, id)
         .err()

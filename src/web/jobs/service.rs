@@ -28,7 +28,7 @@ pub struct Jobs {
     pub streams: Semaphore,
 }
 
-/// Parses pipeline and job of the path. A malformed id is an unknown job.
+/// Parses pipeline and job from the path. A malformed id is an unknown job.
 pub(super) fn named(request: &Request) -> Result<(Slug, JobId), ApiError> {
     let pipeline = slug_param(request, "pipeline")?;
     let id =

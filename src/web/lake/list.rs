@@ -66,7 +66,7 @@ pub fn list(lake: &LakeService, request: &mut Request) -> Result<Response, ApiEr
     let page = |prefix: &str| {
         let list = |after, limit| lake.store.list(Bucket::Lake, prefix, Some('/'), after, limit);
         list(after, limit).map_err(|error| match after.map(|_| list(None, 1)) {
-            // The store lists, but rejects the token, which was made up.
+            // The store works but rejects the token, so the client made it up.
             Some(Ok(_)) => invalid_token(),
             Some(Err(_)) | None => from_store(error),
         })

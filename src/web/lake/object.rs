@@ -58,7 +58,7 @@ pub struct DeletedObjects {
 pub fn delete(lake: &LakeService, request: &mut Request) -> Result<Response, ApiError> {
     let found = find(lake, required_query(request, "key")?)?;
     let announcement = Announcement::of(lake, &[&found.key])?;
-    // First, since a repeated request would not find the file.
+    // Announced first, since a repeated request would not find the file.
     announcement.send()?;
     lake.store.delete(Bucket::Lake, std::slice::from_ref(&found.key), &WriteOptions::default()).map_err(from_store)?;
     announcement.repeat();

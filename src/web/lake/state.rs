@@ -22,7 +22,7 @@ use crate::web::cache::parsed::Cached;
 use crate::web::failure::from_store;
 use crate::web::tables::catalogs::Declared;
 
-/// Most HEAD requests per page, for files of which the listing doesn't tell whether they changed.
+/// Maximum number of HEAD requests per page, for files whose listing doesn't show whether they changed.
 const HEADS_MAX: usize = 200;
 /// Concurrent HEAD requests.
 const HEADS_AT_ONCE: usize = 8;
@@ -86,7 +86,7 @@ struct PipelineView<'a> {
     lake: &'a LakeService,
     slug: Slug,
     prefix: String,
-    /// `None`: there is none, so no file is read.
+    /// `None`: the pipeline has no config, so no table reads a file.
     config: Option<Arc<Declared>>,
     /// By table, read when needed.
     manifests: Vec<(String, Option<LoadedManifest>)>,
@@ -101,7 +101,7 @@ struct LoadedManifest {
 /// A file compared with a table's record of it.
 enum Comparison {
     Known(Loaded),
-    /// The tag decides, and the listing has none.
+    /// The tag is needed to decide, and the listing lacks it.
     NeedsTag,
 }
 

@@ -1,8 +1,8 @@
 //! Moves a file to another key: copies it, then deletes the source.
 //!
-//! Invariant: the source is deleted only once the target has its bytes and the pipeline is notified; an upload to its key
-//! that the deletion hits isn't reported as stored ([`verify_stored`]). An interrupted move leaves both files; repeated, it
-//! finds them equal and completes.
+//! Invariant: the source is deleted only once the target has its bytes and the pipeline is notified; an upload to the
+//! source's key that the deletion removes isn't reported as stored ([`verify_stored`]). An interrupted move leaves both
+//! files; repeated, it finds them equal and completes.
 
 use std::io::{self, Read};
 

@@ -28,9 +28,9 @@ use crate::sync::{Backoff, Semaphore};
 
 /// Time to live of a named lock.
 const NAMED_TTL: Duration = Duration::from_secs(20);
-/// The last part of it, in which no write may start.
+/// The last part of that time, in which no write may start.
 const NAMED_MARGIN: Duration = Duration::from_secs(5);
-/// Longest wait for a named lock: longer than that of a dead holder lives.
+/// Longest wait for a named lock: longer than a dead holder's lock lives.
 const NAMED_WAIT_MAX: Duration = Duration::from_secs(25);
 /// Requests of this process that wait for named locks: each occupies a handler.
 const WAITERS_MAX: usize = 8;
@@ -41,7 +41,7 @@ const _: () = assert!(NAMED_TTL.as_secs() < NAMED_WAIT_MAX.as_secs() && NAMED_MA
 
 static WAITERS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(WAITERS_MAX));
 
-/// See the module.
+/// Locks that hold across all processes; see the module's documentation.
 pub struct Locks {
     store: Objects,
     kv: Arc<dyn Kv>,

@@ -49,7 +49,7 @@ impl Locks {
         let lock = lock.ok_or_else(|| busy(slug))?;
         refuse_unfinished(&self.store, slug)?;
         let written = write()?;
-        // A write whose lock was lost may have gone to a name that the pipeline no longer has.
+        // If the lock was lost, the object may have been written under a name that the pipeline no longer has.
         if self.end(lock, slug)? || self.is_present(slug, key)? { Ok(written) } else { Err(busy(slug)) }
     }
 
@@ -84,7 +84,8 @@ impl Locks {
         }
     }
 
-    /// The token of the run that holds the lock. A job's state doesn't tell: it may be `running` after its lock expired.
+    /// The token of the run that holds the lock. A job's state is not sufficient: it may be `running` after its lock
+    /// has expired.
     fn running(&self, slug: &Slug) -> Result<Option<String>, ApiError> {
         match self.kv.lock_holder(slug).map_err(from_kv)? {
             Some(LockHolder::Run { token }) => Ok(Some(token)),

@@ -16,10 +16,10 @@ const OPERATION_TIME_MAX: Duration = Duration::from_secs(10);
 pub(super) const FILE: &str = "file.parquet";
 pub(super) const CRASHED: &str = "its reader crashed, or exceeded its memory or time limit";
 
-/// Why a file wasn't read.
+/// Why a file couldn't be read.
 #[derive(Debug)]
 pub enum ParquetReadError {
-    /// The file is at fault: its problem.
+    /// The file is invalid; a description of the problem.
     Unreadable(String),
     Failed(ApiError),
 }

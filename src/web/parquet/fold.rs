@@ -22,7 +22,7 @@ struct Column {
     min: Option<Bound>,
     max: Option<Bound>,
     nulls: Option<u64>,
-    /// Whether no file lacked statistics.
+    /// Whether all files had statistics.
     complete: bool,
 }
 

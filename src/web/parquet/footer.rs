@@ -38,7 +38,7 @@ pub enum FooterError {
 /// A request to a child about footers in one file.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct FootersRequest {
-    /// Offset and length of each.
+    /// Offset and length of each footer.
     pub footers: Vec<(u64, u64)>,
     /// The columns to summarise, without partitions.
     pub columns: Vec<RelationColumn>,

@@ -121,7 +121,7 @@ mod tests {
 
     use super::*;
 
-    /// Writes so many rows with so much text each.
+    /// Writes the given number of rows, each with this much text.
     fn file(path: &Path, rows: usize, raw: &str) {
         let texts = |text: &str| Arc::new(StringArray::from(vec![text; rows])) as ArrayRef;
         let nulls = Arc::new(StringArray::from(vec![None::<&str>; rows])) as ArrayRef;

@@ -1,6 +1,6 @@
 //! Copies objects of one pipeline to another.
 //!
-//! Each object is checked again after it was copied, and before it is deleted.
+//! Each object is checked again after it is copied and before it is deleted.
 
 use std::collections::BTreeMap;
 

@@ -421,7 +421,7 @@ mod tests {
         if problems.is_empty() { Ok(entries) } else { Err(format!("{problems:?}")) }
     }
 
-    /// As an export makes it.
+    /// An archive as an export writes it.
     fn streamed(count: usize, options: SimpleFileOptions) -> Vec<u8> {
         let mut zip = ZipWriter::new_stream(Vec::new());
         for at in 0..count {
@@ -440,7 +440,7 @@ mod tests {
         assert_eq!(wide.iter().map(|entry| entry.size).collect::<Vec<_>>(), [1, 1, 1]);
     }
 
-    /// The kept archives of the fuzz target that other readers take otherwise than their directory says.
+    /// Archives found by the fuzz target that other readers interpret differently from their directory.
     #[test]
     fn ambiguous_archives_are_rejected() {
         let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fuzz/corpus/archive/");
@@ -448,12 +448,12 @@ mod tests {
         assert!(read("unicode-path").unwrap_err().contains("second name"));
         assert!(read("two-ends").unwrap_err().contains("two end records"));
         assert!(read("aes-extra").unwrap_err().contains("encrypted"));
-        // Whatever it says: readers differ in when they take it.
+        // Rejected regardless of its content: readers differ in when they use it.
         assert!(read("unicode-path-same").unwrap_err().contains("second name"));
         assert_eq!(read("streamed").map(|entries| entries.len()), Ok(1));
     }
 
-    /// Bytes of one entry, `lake/a`, its directory and the end; each is changed by a test.
+    /// The bytes of one entry (`lake/a`), its directory and the end record; tests change each of them.
     fn parts() -> (Vec<u8>, Vec<u8>) {
         let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
         zip.start_file("lake/a", SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored))
@@ -465,7 +465,7 @@ mod tests {
         (bytes, tail)
     }
 
-    /// The archive of an entry and a tail whose offsets are moved by as much as the entry has grown.
+    /// Joins an entry and a tail, adjusting the tail's offsets to the entry's new length.
     fn joined(entry: &[u8], tail: &[u8]) -> Vec<u8> {
         let mut tail = tail.to_vec();
         let end = tail.len() - END_BYTES as usize;
@@ -473,7 +473,8 @@ mod tests {
         [entry, &tail].concat()
     }
 
-    /// An extra field of an entry whose header has `lengths` at that place, and its name of six bytes behind `fixed`.
+    /// Adds an extra field to an entry whose header has its lengths at `lengths`, and its six-byte name after `fixed`
+    /// bytes.
     fn with_extra(head: &[u8], lengths: usize, fixed: usize, field: &[u8]) -> Vec<u8> {
         let mut head = head.to_vec();
         head[lengths + 2..lengths + 4].copy_from_slice(&(field.len() as u16).to_le_bytes());
@@ -485,17 +486,18 @@ mod tests {
     fn data_outside_entries_is_rejected() {
         let (entry, tail) = parts();
         assert_eq!(read_all(&joined(&entry, &tail)).map(|entries| entries.len()), Ok(1));
-        // Behind an entry: a gap, another local header that the directory doesn't have, a descriptor without its flag.
+        // After an entry: a gap, another local header that is missing from the directory, a descriptor without its
+        // flag.
         for more in [&b"x"[..], &entry, b"PK\x07\x08\0\0\0\0\x05\0\0\0\x05\0\0\0"] {
             let told = read_all(&joined(&[&entry[..], more].concat(), &tail)).unwrap_err();
             assert!(told.contains("unexpected data"), "{told}");
         }
-        // Before the first, with offsets that know of it.
+        // A gap before the first entry, with adjusted offsets.
         let mut moved = tail.clone();
         moved[42..46].copy_from_slice(&2_u32.to_le_bytes());
         let told = read_all(&joined(&[b"MZ", &entry[..]].concat(), &moved)).unwrap_err();
         assert!(told.contains("before its first entry"), "{told}");
-        // Only a directory: readers from start to end see what the gap has.
+        // Only a directory: sequential readers see the content of the gap.
         let mut none = tail[tail.len() - END_BYTES as usize..].to_vec();
         none[8..16].fill(0);
         assert!(read_all(&joined(&entry, &none)).is_err());

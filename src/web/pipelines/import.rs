@@ -61,7 +61,7 @@ pub(super) fn import(pipelines: &Pipelines, request: &mut Request) -> Result<Res
     Ok(Response::json(201, &imported).with_header("Location", format!("/api/p/{slug}/config")))
 }
 
-/// Most bytes of a form besides its file.
+/// Maximum size of a form without its file, in bytes.
 const FORM_BYTES: u64 = 64 << 10;
 /// Concurrent imports: each archive is on the disk.
 const CONCURRENT_MAX: usize = 2;
@@ -125,7 +125,7 @@ impl Import<'_> {
         match written {
             Ok(()) => self.finish(locked),
             Err(error) => {
-                // Objects of an earlier attempt can't be told apart; the marker stays.
+                // Objects of an earlier attempt can't be distinguished; the marker stays.
                 Err(match begun {
                     Begun::New => undo(&self.pipelines.store, locked, &unpacking.written, true, error),
                     Begun::Resumed | Begun::Complete => error,
@@ -134,7 +134,7 @@ impl Import<'_> {
         }
     }
 
-    /// Deletes what an earlier attempt wrote and the archive doesn't have, except in the lake, which may have new uploads.
+    /// Deletes objects of an earlier attempt that the archive lacks, except in the lake, which may have new uploads.
     fn delete_stale(&self, locked: &LockedPipeline) -> Result<(), ApiError> {
         let wanted: HashSet<(Bucket, &str)> =
             self.inspected.objects.iter().map(|object| (object.bucket, object.key.as_str())).collect();

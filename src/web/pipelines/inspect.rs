@@ -194,7 +194,7 @@ impl io::Write for HashWriter<'_> {
 /// The problem of an unreadable entry.
 ///
 /// # Errors
-/// `internal` if the entry isn't at fault.
+/// `internal` if the entry isn't the cause.
 fn read_problem(error: &io::Error) -> Result<String, ApiError> {
     match error.kind() {
         io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof => {

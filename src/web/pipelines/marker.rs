@@ -43,8 +43,8 @@ pub enum PendingOperation {
     Rename {
         from: Slug,
     },
-    /// On the old name of a rename, from when everything but the config is copied until nothing is left. It is valid while
-    /// the new name has the marker of that rename.
+    /// The marker on the old name of a rename: from when everything but the config is copied until all old objects are
+    /// deleted. It is valid while the new name has the marker of that rename.
     Leave {
         to: Slug,
     },

@@ -61,14 +61,14 @@ pub(super) fn endpoints() -> Vec<Endpoint<Pipelines>> {
         Endpoint::delete(PIPELINE, "pipelines.delete", "Deletes a pipeline", remove::delete)
             .answers::<remove::DeletedPipeline>(200, "the pipeline is deleted")
             .errors(&[ErrorCode::InvalidSlug, ErrorCode::PipelineNotFound])
-            // An object that no request can name.
+            // The pipeline has an object that no request can name.
             .errors(&[ErrorCode::InvalidKey])
             .errors(KV),
         Endpoint::patch(PIPELINE, "pipelines.rename", "Renames a pipeline", rename::rename)
             .takes::<rename::RenameRequest>(BODY_BYTES_MAX)
             .answers::<rename::Renamed>(200, "the pipeline is renamed")
             .errors(&[ErrorCode::InvalidSlug, ErrorCode::PipelineNotFound, ErrorCode::AlreadyExists])
-            // An object whose key would be too long, or that no request can name.
+            // The pipeline has an object whose new key would be too long, or that no request can name.
             .errors(&[ErrorCode::InvalidKey])
             .errors(KV),
         Endpoint::get("/api/p/{pipeline}/export", "pipelines.export", "Exports a pipeline", export::export)

@@ -130,7 +130,7 @@ pub(super) fn object_of(name: &str) -> Result<(Bucket, String), Cow<'static, str
     canonical(name, bucket, key)
 }
 
-/// The object of an entry with an encoded name, if no other name is its.
+/// The object of an entry with an encoded name, if the name is the object's canonical one.
 fn canonical(name: &str, bucket: Bucket, key: &str) -> Result<(Bucket, String), Cow<'static, str>> {
     check_any(bucket, key)?;
     let expected = entry_name(bucket, key);
@@ -147,7 +147,7 @@ fn from_hex(digits: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Whether a key of the lake, where others choose the names, is one of which a decoder makes `.` or `..` segments.
+/// Whether some decoder reads `.` or `..` segments in a key of the lake, where users choose the names.
 fn hides_steps(bucket: Bucket, key: &str) -> bool {
     bucket == Bucket::Lake && check_no_hidden_dots(key, false).is_err()
 }
@@ -166,7 +166,7 @@ fn check_plain(bucket: Bucket, key: &str) -> Result<(), &'static str> {
     check_any(bucket, key)
 }
 
-/// Checks that a key, however it is decoded, leads nowhere else.
+/// Checks that a key stays within its prefix, however it is decoded.
 fn check_any(bucket: Bucket, key: &str) -> Result<(), &'static str> {
     if !key.is_empty() {
         check_stored_key(key).map_err(|error| error.why)?;
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(object_of("warehouse/t/v=a%2Fb/part-00000.parquet").unwrap().0, Bucket::Warehouse);
         assert!(object_of("warehouse/t/v=x%2F..%2Fy/part-00000.parquet").is_ok());
         assert_eq!(object_of("pipelines/pipeline.json"), Ok((Bucket::Pipelines, "pipeline.json".to_owned())));
-        // Keys keep their bytes, whatever the normal form.
+        // Keys keep their bytes, regardless of their normal form.
         assert_eq!(object_of("lake/e\u{301}.csv").unwrap().1, "e\u{301}.csv");
     }
 
@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(object_of(&long), Err("it is longer than 1,024 bytes".into()));
     }
 
-    /// Keys that are not names of files everywhere, with their entries.
+    /// Keys that are not portable file names, with their entries.
     const ODD: &[(&str, &str)] = &[
         ("", "%2F"),
         ("/", "%2F%2F"),
@@ -335,7 +335,8 @@ mod tests {
         assert_eq!(entry_name(Bucket::Lake, "in/..%2fx"), "encoded/lake/696e2f2e2e25326678");
     }
 
-    /// Where a decoder that decodes `times` times ends, in folders below the pipeline; `None` if it leaves the pipeline.
+    /// The folder depth below the pipeline that a key reaches after `times` decodings; `None` if it leaves the
+    /// pipeline.
     fn walked(key: &str, times: usize, separators: &[char]) -> Option<usize> {
         let mut text = key.to_owned();
         for _ in 0..times {

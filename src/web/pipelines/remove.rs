@@ -160,8 +160,9 @@ fn left_problems(left: &[(Bucket, String)]) -> Vec<Left> {
     named.chain(rest).collect()
 }
 
-/// Deletes what a failed request has written, then its marker. If objects remain, the marker stays, so that the same request
-/// or a delete of the pipeline can clean up, and the error names them. `is_complete`: `written` names all objects.
+/// Deletes the objects that a failed request has written, then its marker. If objects remain, the marker stays, so that
+/// the same request or a delete of the pipeline can clean up, and the error names them. `is_complete`: `written` names
+/// all objects.
 pub(super) fn undo(
     store: &Objects,
     locked: &LockedPipeline,

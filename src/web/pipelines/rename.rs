@@ -34,7 +34,7 @@ use crate::web::failure::{from_kv, from_store, from_table, pipeline_not_found};
 use crate::web::locks::LockedPipeline;
 use crate::web::stores::{Objects, extend_window};
 
-/// Times that a rename looks for what was put under the old name while it copied.
+/// Maximum number of passes over the old name for objects that were added during the copy.
 const RENAME_ROUNDS_MAX: usize = 8;
 
 #[derive(Deserialize, JsonSchema)]
@@ -175,7 +175,7 @@ impl Rename<'_> {
             self.copy_root(root, &lake)?;
         }
         if progress == Progress::Copying {
-            // Copies of an earlier attempt whose originals are gone. In the lake they may be uploads, and stay.
+            // Copies of an earlier attempt whose originals were deleted. In the lake they may be uploads, and stay.
             delete_others(&self.pipelines.store, self.to, Bucket::Warehouse, |key| files.contains_key(key))?;
             let prefix = pipeline_prefix(self.from.slug());
             let is_current = |key: &str| {
@@ -290,7 +290,7 @@ impl Rename<'_> {
 
     /// Deletes the old objects, copying late arrivals first; returns whether there were any.
     fn move_leftovers(&self, copies: &mut Copies) -> Result<bool, ApiError> {
-        // The tables belong to the new name; its next run reads what arrives in its lake.
+        // The tables belong to the new name; its next run reads new files in its lake.
         let tables = self.list(self.from, Bucket::Warehouse)?;
         delete_objects(&self.pipelines.store, self.from, Bucket::Warehouse, &tables)?;
         reach("rename::between_deletes");

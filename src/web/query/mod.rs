@@ -208,7 +208,7 @@ fn format(request: &Request) -> Result<(ExportFormat, &'static str, &'static str
     }
 }
 
-/// A download with what it holds until its last byte is sent or its client disconnects.
+/// A download, with the resources it holds until its last byte is sent or its client disconnects.
 struct Body {
     download: Download,
     _opened: OpenedTables,

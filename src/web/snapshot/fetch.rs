@@ -1,4 +1,4 @@
-//! Stages the files of tables, each table in a folder: one that an earlier query left, or a new one.
+//! Stages the files of tables, each table in a folder: a pooled one of an earlier query, or a new one.
 
 use std::path::Path;
 
@@ -97,7 +97,7 @@ impl PendingTable<'_> {
         }
     }
 
-    /// The key under which later queries find the files; `None` if these are only a part of the table.
+    /// The key under which later queries find the files; `None` if the files are only a part of the table.
     fn key(&self) -> Option<StagedTableKey> {
         self.is_whole.then(|| StagedTableKey { table: self.known_as.clone(), state: self.state.clone() })
     }

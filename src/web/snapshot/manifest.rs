@@ -23,7 +23,7 @@ use crate::web::stores::Objects;
 const HEADS_AT_ONCE: usize = 8;
 /// Bytes of a root.
 const ROOT_BYTES_MAX: u64 = 64 << 20;
-/// Attempts to read a table, each because a commit deleted something of the one before.
+/// Maximum number of attempts to read a table whose objects later commits delete meanwhile.
 pub const TRIES_MAX: u32 = 10;
 /// Files of all cached lists.
 const CACHED_FILES_MAX: usize = 500_000;
@@ -37,12 +37,12 @@ pub struct FileTotals {
 }
 
 impl FileTotals {
-    /// Of the data files.
+    /// The totals of the data files.
     pub fn of(root: &Root) -> Self {
         Self { files: root.totals.files, rows: root.totals.rows, bytes: root.totals.bytes }
     }
 
-    /// Of the files of rejected rows.
+    /// The totals of the files of rejected rows.
     pub fn of_rejects(root: &Root) -> Self {
         let totals = root.totals;
         Self { files: totals.rejects_files, rows: totals.rows_rejected, bytes: totals.rejects_bytes }
@@ -53,7 +53,7 @@ impl FileTotals {
     }
 }
 
-/// Parses a root; an unusable one is `None`, since the next run makes the table anew.
+/// Parses a root; an unusable one is `None`, since the next run rebuilds the table.
 ///
 /// # Errors
 /// `invalid_config` if a newer version wrote it.
@@ -82,7 +82,7 @@ pub fn keeps_changing() -> ApiError {
     ApiError::new(ErrorCode::Overloaded, message).with_retry_after(std::time::Duration::from_secs(1))
 }
 
-/// Which files of a table.
+/// The kind of a table's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FileKind {
     Data,
@@ -140,7 +140,7 @@ impl Manifests {
         let tables = self.tables(pipeline)?;
         let tag = |name: &String| self.store.head(Bucket::Pipelines, &manifest_key(pipeline, name));
         let tags = parallel_map(&tables, HEADS_AT_ONCE, tag).map_err(from_store)?;
-        // Those without a tag were deleted meanwhile.
+        // Tables without a tag were deleted meanwhile.
         Ok(tables.into_iter().zip(tags).filter_map(|(name, meta)| Some((name, meta?.etag?))).collect())
     }
 
@@ -152,8 +152,8 @@ impl Manifests {
         Ok(names)
     }
 
-    /// Reads something of a table's present commit; `None` if the table has no usable manifest. Where `read` returns `None`, a
-    /// later commit deleted something, and the new root is read.
+    /// Calls `read` on a table's current commit; `None` if the table has no usable manifest. If `read` returns `None`,
+    /// a later commit has deleted an object that it needed, and the new root is tried.
     ///
     /// # Errors
     /// Those of `read`; `table_damaged` if the same root is found again, `overloaded` if a new one is found each time.
@@ -178,7 +178,7 @@ impl Manifests {
         Err(keeps_changing())
     }
 
-    /// Reads a part of a table's manifest; `None` if a later commit deleted something of it.
+    /// Reads a part of a table's manifest; `None` if a later commit deleted an object of it.
     pub fn read<T>(
         &self,
         pipeline: &Slug,
@@ -198,7 +198,7 @@ impl Manifests {
         TableStore { store: &*self.store, slug: pipeline, table }
     }
 
-    /// A table's root as of a version, if that isn't the present one. `None`: a later commit deleted something.
+    /// A table's root as of a version, unless that is the current one. `None`: a later commit deleted a needed object.
     ///
     /// # Errors
     /// `version_not_found`.

@@ -1,7 +1,7 @@
 //! Consistent snapshots of a pipeline's tables.
 //!
-//! Invariant: the files of each table are those of one commit. They can't change; a later commit can delete them, and then
-//! the snapshot is taken anew.
+//! Invariant: the files of each table are those of one commit. They can't change; a later commit can delete them, and
+//! then the snapshot is taken again.
 
 mod fetch;
 pub mod manifest;
@@ -27,14 +27,14 @@ use selection::{Selection, TableFile};
 /// Files that one query reads.
 const SNAPSHOT_FILES_MAX: usize = 20_000;
 
-/// A snapshot, which keeps its files.
+/// A snapshot; its files exist as long as the value.
 pub struct TableSnapshot {
     pub relations: Vec<Relation>,
     /// Rows of each table.
     pub rows: Vec<u64>,
     /// Rows of the first table in files that were skipped since they precede the requested span.
     pub skipped: u64,
-    /// The files of each, in a folder by its name.
+    /// The files of each table, in a folder with its name.
     pub staged: Vec<StagedTable>,
 }
 
@@ -135,7 +135,7 @@ impl Snapshots {
 }
 
 enum FetchError {
-    /// A file is missing or isn't the manifest's.
+    /// A file is missing or differs from the manifest's.
     Gone {
         key: String,
     },

@@ -174,7 +174,7 @@ mod tests {
             (4, 100, 2..4, 3),
             (5, 5, 3..4, 5),
             (9, 1, 3..4, 5),
-            // Beyond the end: one tells the columns.
+            // Beyond the end, one file is kept for its columns.
             (10, 1, 3..4, 5),
             (u64::MAX, u64::MAX, 3..4, 5),
             (4, 0, 2..3, 3),

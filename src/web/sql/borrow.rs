@@ -19,7 +19,7 @@ use crate::web::tables::catalog::Catalog;
 
 /// Timeout for analysing statements, and for defining tables.
 pub(super) const PREPARE_MAX: Duration = Duration::from_secs(30);
-/// How long a child stays borrowed while its files are fetched.
+/// Maximum time that a child stays borrowed while its files are fetched.
 const IDLE_MAX: Duration = Duration::from_millis(500);
 /// Most table names in a message.
 const NAMES_LISTED_MAX: usize = 20;
@@ -145,7 +145,7 @@ pub fn tables_or_error(analysis: &Result<Analysis, SqlError>, names: &[&str]) ->
     named_tables(analysis, names).map_err(|problem| from_problem(&problem))
 }
 
-/// Whether one statement may be at fault, so that the others may succeed alone.
+/// Whether a single statement may have caused the error, so that the others may succeed alone.
 pub fn may_be_of_one(error: &ApiError) -> bool {
     let of_one = [
         ErrorCode::QueryTooLarge,

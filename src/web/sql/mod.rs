@@ -23,7 +23,7 @@ pub use types::{
 use crate::sql::sandbox::Sandbox;
 use crate::web::cache::Cache;
 
-/// What SQL runs with.
+/// The parts that [`Sql`] needs.
 pub struct SqlParts {
     pub sandbox: Sandbox,
     /// The sandbox's largest number of borrowed children.

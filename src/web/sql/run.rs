@@ -31,7 +31,7 @@ pub const TIMEOUTS_MAX: u32 = 4;
 
 /// Longest time of a download, from the start of its query to the last byte.
 pub const DOWNLOAD_MAX: Duration = Duration::from_secs(900);
-/// Queries that may wait for a child, besides those that have one: they must not occupy all handlers.
+/// Queries that may wait for a child, in addition to those that have one; waiting ones must not occupy all handlers.
 const QUERIES_WAITING_MAX: usize = 16;
 /// Longest wait for a child.
 const CHILD_WAIT: Duration = Duration::from_secs(10);
@@ -76,7 +76,7 @@ pub struct Sql {
     pub registry: QueryRegistry,
     snapshots: Arc<Snapshots>,
     counts: Arc<Counts>,
-    /// Concurrent queries, waiting ones included.
+    /// Permits of concurrent queries, including waiting ones.
     permits: Semaphore,
 }
 

@@ -100,7 +100,7 @@ fn declared(mapping: &Mapping) -> DeclaredTable {
     }
 }
 
-/// Parses a config; one with problems is a value, too.
+/// Parses a config; a config with problems is also a value, not an error.
 #[expect(clippy::unnecessary_wraps, reason = "a parser of `Parsed`")]
 fn parse(bytes: &[u8]) -> Result<Declared, ApiError> {
     Ok(match parse_config(&String::from_utf8_lossy(bytes)) {
@@ -125,8 +125,8 @@ struct Stored {
 }
 
 impl Stored {
-    /// Whether the files were written under this mapping, from the sources that it takes. A run with a prefix leaves globs
-    /// unknown.
+    /// Whether the files were written under this mapping, from the sources that it matches. A run with a prefix leaves
+    /// globs unknown.
     fn is_of(&self, declared: &DeclaredTable) -> bool {
         let same_globs = self.schema.globs.as_ref().is_none_or(|globs| *globs == declared.files);
         same_globs && self.schema.mapping == declared.mapping

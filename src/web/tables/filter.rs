@@ -184,7 +184,7 @@ fn typed(value: &str, ty: DataType) -> Option<(Param, String)> {
         DataType::UInt16 => as_text(whole::<u16>(value)),
         DataType::UInt32 => as_text(whole::<u32>(value)),
         DataType::UInt64 => as_text(whole::<u64>(value)),
-        // Rounded as the column's values are.
+        // Rounded like the column's values.
         DataType::Float32 => Some((Param::Float(f64::from(value.parse::<f32>().ok()?)), sql)),
         DataType::Float64 => Some((Param::Float(value.parse().ok()?), sql)),
         DataType::Decimal { precision, scale } => as_text(decimal(value, precision, scale)),

@@ -26,7 +26,7 @@ const FOOTERS_AT_ONCE: usize = 16;
 const TIME_MAX: Duration = Duration::from_secs(5);
 /// Most bytes of all footers.
 const BYTES_MAX: u64 = 256 << 20;
-/// Most crashes of children, after the first; further files are skipped.
+/// Maximum number of child crashes after the first; then the remaining files are skipped.
 const CRASHES_MAX: usize = 3;
 /// Name of the file that gathers the footers.
 const FILE: &str = "footers";

@@ -126,7 +126,7 @@ fn counted(rows: &str) -> Result<u64, ApiError> {
     number.map_err(|_| ApiError::internal(format!("a count gave `{rows}`")))
 }
 
-/// The error of a statement that this service generated: a bug, unless a filter's value is at fault.
+/// The error of a statement that this service generated: a bug, unless a filter's value caused it.
 fn query_error(error: SandboxError) -> ApiError {
     match error {
         SandboxError::Sql(error) if error.kind == SqlErrorKind::Failed => {

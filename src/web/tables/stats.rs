@@ -30,7 +30,7 @@ use crate::web::parquet::fold::{Bounds, extremes};
 use crate::web::snapshot::manifest::TRIES_MAX;
 use crate::web::snapshot::selection::{Selection, TableFile};
 
-/// Most footers read for a response; of more files a sample, evenly over the table.
+/// Maximum number of footers read for a response; larger tables are sampled evenly.
 const FILES_MAX: usize = 2_000;
 /// Concurrent computations.
 const CONCURRENT_MAX: usize = 4;
@@ -130,7 +130,7 @@ fn column_stats(column: &RelationColumn, bounds: Bounds, complete: bool) -> Colu
     ColumnStats { name: column.name.clone(), ty: column.ty.clone(), nulls, min, max, exact }
 }
 
-/// At most [`FILES_MAX`] files, evenly over all.
+/// A sample of at most [`FILES_MAX`] files, evenly spaced.
 fn sample(files: &[TableFile]) -> Vec<&TableFile> {
     let count = files.len().min(FILES_MAX);
     (0..count).filter_map(|at| files.get(at * files.len() / count)).collect()
@@ -161,7 +161,7 @@ fn in_path(name: &str, key: &str) -> Option<Option<String>> {
 /// Parses texts as values of their type; returns whether all could be parsed.
 fn typed(texts: ArrayRef, ty: &str) -> (ArrayRef, bool) {
     let ty = match DataType::parse(ty) {
-        // Rows have them as text.
+        // Rows represent these types as text.
         None | Some(DataType::Uuid | DataType::Json | DataType::String) => return (texts, true),
         Some(ty) => arrow_type(ty),
     };

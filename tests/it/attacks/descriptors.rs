@@ -43,7 +43,7 @@ fn service_recovers_from_descriptor_exhaustion() {
     let site = Site::new(Kind::Fleet);
     let worker = site.worker();
     let address = worker.address();
-    // Beyond stdin, stdout and stderr, which are never free. As many connections may wait at once.
+    // Leaves no descriptor besides stdin, stdout and stderr.
     worker.limit_files(Some(3));
     let mut client = connect(&address).unwrap();
     client.set_read_timeout(Some(PATIENCE)).unwrap();

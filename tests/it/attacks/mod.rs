@@ -59,7 +59,7 @@ fn runs_go_on(site: &Site, attack: impl Fn(&Attack) + Sync) -> Vec<Job> {
 /// Longest duration of an attack, so that a test ends whatever else fails.
 const ATTACK_TIME_MAX: Duration = Duration::from_secs(300);
 
-/// Whether attackers go on.
+/// Tells attackers whether to continue.
 struct Attack {
     over: AtomicBool,
     running: AtomicBool,

@@ -8,7 +8,7 @@ fn allowing(max_rows: u64, max_ratio: f64) -> Value {
     json!({ "rejects": { "max_rows": max_rows, "max_ratio": max_ratio } })
 }
 
-/// A file of `rows` rows of which `bad` are rejected.
+/// A file of `rows` rows, `bad` of them rejected.
 fn csv(rows: u64, bad: u64) -> String {
     let row = |at| if at < bad { "x,bad\n".to_owned() } else { format!("x,{at}\n") };
     format!("a,b\n{}", (0..rows).map(row).collect::<String>())

@@ -1,4 +1,4 @@
-//! `where`, checks and computed columns on rows that they can't be evaluated for.
+//! `where`, checks and computed columns on rows for which their evaluation fails.
 
 use serde_json::{Value, json};
 

@@ -78,7 +78,7 @@ struct Step {
     shown: Vec<String>,
     status: i32,
     wait_for: Option<String>,
-    /// In another terminal; the command that succeeds once it is ready.
+    /// For a command in another terminal: the command that succeeds once it is ready.
     ready: Option<String>,
 }
 
@@ -211,7 +211,7 @@ impl Run {
         };
         let lakemill = env!("CARGO_BIN_EXE_lakemill");
         let (web, worker) = (ports["3000"], ports["8080"]);
-        // The default ports are replaced, too, where a command names none.
+        // The default ports are also replaced for commands without a port.
         put(
             "lakemill",
             &format!(
@@ -330,7 +330,7 @@ fn missing<'a>(shown: &'a [String], output: &str) -> Option<&'a str> {
     })
 }
 
-/// Whether `there` matches `line`, in which `…` stands for anything.
+/// Whether `there` matches `line`, where `…` matches anything.
 fn fits(line: &str, there: &str) -> bool {
     let parts: Vec<&str> = line.split('…').collect();
     let (first, last) = (parts[0], parts[parts.len() - 1]);
@@ -426,7 +426,7 @@ fn every_page_with_commands_is_run_or_says_why_not() {
         }
     }
     assert!(not_run.is_empty(), "put these among the pages that are run, or mark their blocks: {not_run:?}");
-    // Adding another one needs a decision.
+    // Adding another exception requires an explicit change here.
     let expected: BTreeMap<String, usize> =
         EXCEPTIONS.iter().map(|(page, count)| ((*page).to_owned(), *count)).collect();
     assert_eq!(exceptions, expected, "blocks that are not run, by page");

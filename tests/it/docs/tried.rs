@@ -1,5 +1,5 @@
 //! Indented (not fenced) commands are for the machine on which the package is installed: the package's check
-//! (`scripts/package/check.d`) or a test runs them, or the list gives the reason why nothing does.
+//! (`scripts/package/check.d`) or a test runs them, or the list states why nothing runs them.
 
 use super::markdown::{Page, pages, root};
 

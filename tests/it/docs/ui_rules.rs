@@ -43,7 +43,7 @@ fn class(holds: impl Fn(char) -> bool) -> String {
         .collect()
 }
 
-/// A name whose first character may differ from the others: the two classes, and the longest length.
+/// A name's character class for the first character and for the others, and the maximum length.
 fn name(parses: impl Fn(&str) -> bool) -> (String, String, usize) {
     let first = class(|c| parses(&c.to_string()));
     let others = class(|c| parses(&format!("a{c}")));

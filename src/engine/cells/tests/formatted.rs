@@ -214,7 +214,7 @@ fn text_of(format: &NumberFormat, units: i64, choice: usize) -> String {
 }
 
 proptest! {
-    /// What a format writes, it reads as the same number.
+    /// A format reads back the numbers that it writes.
     #[test]
     fn formatted_number_reads_back_exactly(format in formats(), units in any::<i64>(), choice in 0usize..32) {
         let text = text_of(&format, units, choice);
@@ -225,7 +225,7 @@ proptest! {
         prop_assert_eq!(array.as_primitive::<Decimal128Type>().value(0), expected, "{}", text);
     }
 
-    /// Whatever a column in a format reads, it reads as the number of the same digits; nothing panics.
+    /// Every cell that is accepted is read as the number with its digits; nothing panics.
     #[test]
     fn formatted_cell_keeps_its_digits(format in formats(), text in "[-+(]?[$€]?[0-9., '’]{1,12}[%)-]?€?") {
         let (array, faults) = build(&written("decimal(38,12)", format.clone()), &dialect(), &[&text]);

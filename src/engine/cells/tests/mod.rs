@@ -1,4 +1,4 @@
-//! Tables of cells and what becomes of them, for every type.
+//! Tables of cells and their expected values, for every type.
 
 mod formatted;
 mod numbers;
@@ -106,7 +106,7 @@ pub(super) fn show(array: &ArrayRef, faults: &[CellFault], row: usize) -> String
     ArrayFormatter::try_new(array.as_ref(), &options).unwrap().value(row).to_string()
 }
 
-/// Each cell beside what it must become; all are built in one block.
+/// Checks pairs of a cell and its expected value; all are built in one block.
 pub(super) fn check(column: &Column, dialect: &Dialect, table: &[(&str, &str)]) {
     let cells: Vec<&str> = table.iter().map(|(cell, _)| *cell).collect();
     let (array, faults) = build(column, dialect, &cells);

@@ -149,7 +149,7 @@ fn floats_are_the_nearest_value() {
 
 #[test]
 fn float32_is_rounded_once() {
-    // Between two f32: rounded to f64 first it would look like a tie and go down to the even one.
+    // Between two f32: rounded to f64 first, it would be a tie and round down to even.
     check(
         &column("float32"),
         &dialect(),

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// One cell through a builder: the value, if it was taken.
+/// Builds one cell: its value, if it was accepted.
 macro_rules! value {
     ($column:expr, $cell:expr, $ty:ty) => {{
         let (array, faults) = build(&$column, &dialect(), &[$cell]);
@@ -60,7 +60,7 @@ fn mixed() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Short numbers, as many below each other as are read at once, and more.
+/// Columns of short numbers, longer than the batch that is read at once.
 fn short() -> impl Strategy<Value = Vec<String>> {
     let number = prop_oneof!["-?[0-9]{1,7}", "-?[0-9]{1,4}\\.[0-9]{0,2}", "-?\\.[0-9]{1,6}", "-?0\\.?0?"];
     let nearly = prop_oneof![9 => number, 1 => "[-+0-9.e]{1,9}"];
@@ -178,7 +178,7 @@ proptest! {
         let parsed = ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f"].iter().find_map(|f| {
             NaiveDateTime::parse_from_str(&text, f).ok().filter(|t| t.format("%H:%M:%S").to_string() == text[11..19])
         });
-        // Leap seconds, a billion nanoseconds and more, are not taken.
+        // Leap seconds (a billion nanoseconds or more) are rejected.
         let taken = |nanos: u32| nanos < 1_000_000_000 && nanos.is_multiple_of(1000);
         let expect = parsed.filter(|t| taken(t.and_utc().timestamp_subsec_nanos())).map(|t| t.and_utc().timestamp_micros());
         prop_assert_eq!(value!(column("timestamp"), &text, TimestampMicrosecondType), expect, "{}", text);

@@ -123,7 +123,7 @@ fn offsets_are_honoured_and_local_times_read_in_the_zone() {
             ("1883-11-18 12:03:57", "!AmbiguousLocal"),
         ],
     );
-    // A day that a zone skipped whole, and a transition of half an hour.
+    // A day that a zone skipped entirely, and a transition by half an hour.
     check(&zoned("Pacific/Apia", &[]), &dialect(), &[("2011-12-30 12:00:00", "!SkippedLocal")]);
     check(
         &zoned("Australia/Lord_Howe", &[]),
@@ -262,7 +262,7 @@ fn serial_dates_are_those_of_excel() {
         &dialect(),
         &[("02.01.2024", "2024-01-02"), ("45293", "2024-01-02")],
     );
-    // A day of eight digits is far in the future as a serial date.
+    // Read as a serial date, eight digits are far in the future.
     check(
         &formatted("timestamp", &["%Y%m%d%H%M", "epoch_s"]),
         &dialect(),

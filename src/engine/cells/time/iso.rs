@@ -1,6 +1,6 @@
 //! ISO 8601, used without declared formats.
 //!
-//! Dates are `YYYY-MM-DD`; times `HH:MM`, `HH:MM:SS` or `HH:MM:SS.f` with one to nine digits, of which those past the
+//! Dates are `YYYY-MM-DD`; times `HH:MM`, `HH:MM:SS` or `HH:MM:SS.f` with one to nine digits, where digits past the
 //! sixth must be zeros; timestamps a date, `T` or one space, and a time; offsets `Z`, `+hh:mm`, `+hhmm` or `+hh`.
 
 use super::calendar::{self, DateCache, MICROS_A_SECOND, two};

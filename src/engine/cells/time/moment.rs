@@ -1,4 +1,4 @@
-//! The date and time that a cell says.
+//! The date and time in a cell.
 
 use super::calendar::MICROS_A_DAY;
 use super::zone::ZoneName;

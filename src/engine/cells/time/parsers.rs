@@ -55,7 +55,7 @@ fn by_each_format<T: PartialEq>(
         match format.read(text).and_then(&mut *take) {
             Ok(value) if read.as_ref().is_some_and(|other| *other != value) => return Err(FaultKind::AmbiguousFormat),
             Ok(value) => read = Some(value),
-            // A fault of the value says more than a mismatch of the form.
+            // A fault of the value is more specific than a mismatch of the form.
             Err(fault) if first.is_none() && fault != FaultKind::Syntax => first = Some(fault),
             Err(_) => {}
         }

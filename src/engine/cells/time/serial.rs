@@ -9,7 +9,7 @@ use crate::engine::cells::fault::FaultKind;
 const FIRST_DAY: i64 = -719_162;
 const LAST_DAY: i64 = 2_932_896;
 const MICROSECOND_PLACES: u32 = 6;
-/// Excel's day 60 is a 29 February 1900 that the calendar doesn't have; later days count from a day earlier.
+/// Excel's day 60 is 29 February 1900, which didn't exist; later days are off by one.
 const EXCEL_NO_DAY: i64 = 60;
 /// Excel's day 1, 1900-01-01, as days since 1970.
 const EXCEL_FIRST: i64 = -25_567;
@@ -93,8 +93,8 @@ fn excel(serial: i64, fraction: &[u8]) -> Result<ParsedMoment, FaultKind> {
     Ok(ParsedMoment { days: i32::try_from(days).ok(), micros: Some(micros), ..ParsedMoment::default() })
 }
 
-/// The microseconds of a fraction of a day, to the nearest millisecond: Excel's fractions are floats, which say no time
-/// of day exactly.
+/// The microseconds of a fraction of a day, to the nearest millisecond: Excel's fractions are floats, which can't
+/// represent most times exactly.
 fn of_day(fraction: &[u8]) -> Result<i64, FaultKind> {
     const MILLISECONDS: u128 = (MICROS_A_DAY / MICROS_A_MILLISECOND) as u128;
     let digits = &fraction[..fraction.len().min(FRACTION_DIGITS_MAX)];

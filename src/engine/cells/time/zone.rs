@@ -115,8 +115,8 @@ fn exact(zone: &TimeZone, local: i64, named: Option<ZoneName>) -> Result<i32, Fa
     }
 }
 
-/// A local time that `jiff` has, at which every zone is as at `local`: the calendar repeats after 400 years, rules of
-/// zones with it, and before the first transition nothing changes.
+/// A local time within `jiff`'s range at which every zone has the same offset as at `local`: the calendar and the rules
+/// of zones repeat after 400 years, and before the first transition nothing changes.
 fn within_calendar(local: i64) -> i64 {
     const CYCLE: i64 = 146_097 * MICROS_A_DAY;
     const LATEST: i64 = 15 * CYCLE;

@@ -22,7 +22,7 @@ fn slabs(array: &ArrayRef, dice: &mut Dice) -> Vec<Vec<ArrayRef>> {
     starts.map(|start| cut(&array.slice(start, PAGE_ROWS.min(array.len() - start)), dice)).collect()
 }
 
-/// Floats by their bits: those that are not numbers are equal to nothing.
+/// Compares floats by their bits, since NaN equals nothing.
 fn assert_same(found: &ArrayRef, expected: &ArrayRef, what: &str) {
     assert_eq!(found.len(), expected.len(), "{what}");
     let bits64 = |a: &ArrayRef| a.as_primitive::<Float64Type>().iter().map(|v| v.map(f64::to_bits)).collect::<Vec<_>>();
@@ -34,7 +34,7 @@ fn assert_same(found: &ArrayRef, expected: &ArrayRef, what: &str) {
     }
 }
 
-/// Where this fails, tables of before and after differ in their bytes: raise the version, and note its new hash.
+/// If this fails, tables have other bytes than before: increment the version, and update the hash here.
 #[test]
 fn encoded_bytes_are_stable_within_a_format_version() {
     let mut dice = Dice(2);
@@ -46,7 +46,7 @@ fn encoded_bytes_are_stable_within_a_format_version() {
         let chunk = encode(&schema_of(ty, true), &slabs, Compression::Zstd(1));
         all.extend(chunk.pages.get_bytes(0, chunk.pages.len() as usize).unwrap());
     }
-    // Pages that are large enough to be told from a sample.
+    // Pages that are large enough to be sampled.
     let id = |_| format!("{:016x}{:016x}", dice.roll(), dice.roll());
     let ids = Arc::new(StringArray::from_iter_values((0..36_000).map(id))) as ArrayRef;
     let slabs: Vec<_> = (0..3).map(|nth| vec![ids.slice(nth * 12_000, 12_000)]).collect();
@@ -106,7 +106,7 @@ fn assert_told_as_by_the_crate(
         (starts, index.unencoded_byte_array_data_bytes().cloned())
     };
     assert_eq!(rows(&ours), rows(&theirs), "{what}");
-    // The crate cuts JSON within characters.
+    // The crate truncates JSON within characters.
     if has_nan(whole) {
         let bounds = a.statistics().map(|statistics| (statistics.min_bytes_opt(), statistics.max_bytes_opt()));
         assert_eq!(bounds, Some((None, None)), "{what}");
@@ -147,7 +147,7 @@ fn nan_in_any_page_prevents_chunk_bounds() {
     }
 }
 
-/// Text without a dictionary is PLAIN unless the config asks for less bytes.
+/// Text without a dictionary is PLAIN unless the config requests compact encodings.
 #[test]
 fn compatible_text_avoids_misread_encodings() {
     let mut dice = Dice(6);

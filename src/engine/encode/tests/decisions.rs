@@ -1,4 +1,4 @@
-//! Which encoding a column gets.
+//! Chooses the encoding of a column.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ fn whole_second_times_are_packed_only_if_smaller_when_compressed() {
 #[test]
 fn dictionary_grows_across_pages_until_it_is_too_large() {
     let mut dice = Dice(2);
-    // Ever more values that differ: more bits a code from page to page, then too many for a dictionary.
+    // Increasingly many distinct values: more bits per code from page to page, then too many for a dictionary.
     let mut values = Vec::new();
     for page in 0..18 {
         let distinct = 100 << page;
@@ -93,7 +93,7 @@ fn integers_outside_the_first_range_keep_their_codes() {
 
 #[test]
 fn colliding_values_cost_at_most_one_page() {
-    // The hash of these is small, so that all of them begin at one slot.
+    // These values have small hashes, so that all of them are probed from one slot.
     let inverse = {
         let multiplier = 0x9e37_79b9_7f4a_7c15_u64;
         (0..6).fold(multiplier, |inverse, _| inverse.wrapping_mul(2_u64.wrapping_sub(multiplier.wrapping_mul(inverse))))

@@ -1,4 +1,4 @@
-//! What the encoder writes, read back by the `parquet` crate and held against what its own writer says of the same rows.
+//! Reads the encoder's output with the `parquet` crate, and compares it with the crate's own writer.
 
 mod chunks;
 mod decisions;

@@ -68,7 +68,7 @@ pub(super) fn declared() -> Vec<Declared> {
     ]
 }
 
-/// How the numbers behind a column's values go.
+/// The sequence of numbers from which a column's values are generated.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Shape {
     Constant,
@@ -127,7 +127,7 @@ fn text(number: u64) -> String {
     }
 }
 
-/// An array of the type; under its nulls lies what `junk` says.
+/// An array of the type; `junk` determines the bytes under its nulls.
 pub(super) fn array(ty: Declared, numbers: &[u64], valid: Option<&[bool]>, junk: u64) -> ArrayRef {
     let nulls = valid.map(|valid| NullBuffer::from(valid.to_vec()));
     let is_valid = |row: usize| valid.is_none_or(|valid| valid[row]);
@@ -208,7 +208,7 @@ pub(super) fn encoder_of(schema: &SchemaRef, compression: Compression, encodings
     ColumnEncoder::new(descriptors.column(0), data_type, compression, encodings)
 }
 
-/// The chunk that comes of slabs.
+/// Encodes slabs to a column chunk.
 pub(super) fn encode(schema: &SchemaRef, slabs: &[Vec<ArrayRef>], compression: Compression) -> ColumnChunk {
     let mut encoder = encoder(schema, compression);
     for slab in slabs {
@@ -227,7 +227,7 @@ pub(super) fn file(schema: &SchemaRef, chunk: ColumnChunk) -> Bytes {
     writer.into_inner().unwrap().into()
 }
 
-/// The same rows by the crate's own writer, with pages of so many rows.
+/// The same rows written by the crate, with this number of rows per page.
 pub(super) fn by_crate(schema: &SchemaRef, array: &ArrayRef, page_rows: usize) -> Bytes {
     let properties = WriterProperties::builder()
         .set_statistics_enabled(EnabledStatistics::Page)

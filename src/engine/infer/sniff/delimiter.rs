@@ -4,7 +4,7 @@ use super::kind::{CellKind, CellKinds};
 use crate::domain::pipeline::Dialect;
 use crate::engine::read::records::walk;
 
-/// Records by which a CSV's dialect is found out.
+/// Maximum number of records used to detect a CSV's dialect.
 const SNIFF_RECORDS_MAX: usize = 2_000;
 
 /// A possible delimiter and its prior. A *weak* delimiter is common within values too.

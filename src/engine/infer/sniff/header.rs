@@ -8,7 +8,7 @@ use crate::domain::text::counted;
 pub struct HeaderVerdict {
     pub header: bool,
     pub why: String,
-    /// Nothing in the file decides it.
+    /// The decision is a guess: the file has no evidence either way.
     pub guessed: bool,
 }
 

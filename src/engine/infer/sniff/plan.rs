@@ -12,7 +12,7 @@ use crate::domain::text::counted;
 use crate::engine::cells::cell_text;
 use crate::engine::read::records::walk;
 
-/// Decompressed bytes by which a CSV's dialect is found out; the rest of it only confirms.
+/// Decompressed bytes used to detect a CSV's dialect; the rest only confirms it.
 const SNIFF_BYTES_MAX: usize = 1 << 20;
 
 /// Records below the first used to judge a header.

@@ -1,4 +1,4 @@
-//! Whatever is fast says what the exact machine says, and that agrees with the `csv` crate on well-formed input.
+//! All fast paths agree with the exact machine, which agrees with the `csv` crate on well-formed input.
 
 use proptest::prelude::*;
 
@@ -11,7 +11,7 @@ use crate::engine::read::record_index::RecordIndex;
 use crate::engine::read::scan::Scanner;
 use crate::engine::read::split::Splitter;
 
-/// Few bytes, all of which mean something; plain ones often enough for blocks without a quote.
+/// Texts of few distinct bytes, mostly structural ones, with enough plain bytes for blocks without a quote.
 fn hard_text(length_max: usize) -> impl Strategy<Value = Vec<u8>> {
     let byte = prop::sample::select(b"a,\"\n\r;xx,,\n\xc3\xa9".to_vec());
     let stray = prop::collection::vec(byte, 0..length_max);
@@ -110,7 +110,7 @@ proptest! {
         let dialect = Dialect {
             skip_footer_rows: footers, skip_rows, skip_rows_after_header, header, escape, comment, delimiter, ..dialect
         };
-        // A header may be one that can't be read.
+        // The header may be unreadable.
         let Ok(whole) = read_as("in.csv", &text, &dialect, 1 << 20, 1 << 20) else { return Ok(()) };
         let parts = read_as("in.csv", &text, &dialect, chunk_bytes, 64).expect("it reads");
         prop_assert_eq!(parts.records, whole.records);
@@ -138,7 +138,7 @@ proptest! {
         for record in reader.records() {
             let record = record.expect("it reads");
             let position = record.position().expect("it has one");
-            // After a CRLF the crate gives the place of its LF.
+            // After a CRLF the crate reports the position of the LF.
             let byte = position.byte() + u64::from(text[position.byte() as usize] == b'\n' && crlf);
             theirs.push((byte, record.iter().map(|c| Some(c.to_owned())).collect::<Vec<_>>()));
         }

@@ -1,4 +1,4 @@
-//! Whole-source tests: bytes in, records with their places out.
+//! Whole-source tests: bytes in, records with their positions out.
 
 mod encodings;
 mod exactness;

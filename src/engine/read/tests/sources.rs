@@ -1,4 +1,4 @@
-//! Hard sources in UTF-8: what is a record, a cell, a header, and where it stands.
+//! Difficult UTF-8 sources: their records, cells and headers, with positions.
 
 use super::support::{Seen, dialect, read, read_as};
 use crate::domain::pipeline::{Dialect, Quotes, RaggedRows, RecordTerminator};

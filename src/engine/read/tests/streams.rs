@@ -86,7 +86,7 @@ fn sources_read_in_pairs_equal_sources_read_alone() {
             buffers.put(chunk.text);
             chunks += 1;
         }
-        // Blank lines are counted where they are found.
+        // Blank lines are counted by the code that reads them: the reader or the indexer.
         let end = reader.finish();
         (records, chunks, SourceEnd { skipped_bytes: 0, blank_lines: 0, ..end })
     };
@@ -186,7 +186,7 @@ fn store_error_is_preserved() {
     }
 }
 
-/// `head`, then `length` bytes of `fill`, then `tail`, none of it stored.
+/// Yields `head`, then `length` bytes of `fill`, then `tail`, without holding them in memory.
 fn long_body(head: &'static str, fill: u8, length: u64, tail: &'static str) -> Box<dyn Read + Send> {
     Box::new(head.as_bytes().chain(io::repeat(fill).take(length)).chain(tail.as_bytes()))
 }
@@ -247,7 +247,7 @@ fn hash_covers_data_after_an_unclosed_quote() {
 #[test]
 fn oversize_record_excludes_its_terminator_at_any_read_boundary() {
     let dialect = Dialect { record_bytes_max: 1_024, ..dialect() };
-    // At some length the CR is the last byte that is there when the record is found to be too long.
+    // At one of these lengths the CR is the last byte read when the record exceeds its limit.
     let before = "1\n".repeat(32_253);
     for length in 1_025..1_031 {
         let long = "x".repeat(length);

@@ -1,4 +1,4 @@
-//! What the tests share: a dialect, and reading a source to the end.
+//! Shared helpers: a dialect, and reading a source to the end.
 
 use std::io::{self, Cursor, Read};
 use std::sync::Arc;
@@ -111,13 +111,13 @@ pub fn read_body(
     let end = reader.finish();
     let blank_lines = blank_lines + end.blank_lines;
     assert_eq!(counted + end.skipped_bytes, end.text_bytes, "bytes that belong to nothing");
-    // What of these is in chunks depends on where they are cut.
+    // The split of these counts between reader and chunks depends on chunk boundaries.
     let end = SourceEnd { skipped_bytes: 0, blank_lines, ..end };
     Ok(Source { header, width, records, end })
 }
 
-/// The records of a chunk, in order; the bytes of these and of what stands between them; and how many blank lines are no
-/// records.
+/// The records of a chunk, in order; the bytes of records and of the gaps between them; and the number of blank lines
+/// that are not records.
 pub fn index(indexer: &mut Indexer, chunk: &Chunk, block_bytes: usize, dialect: &Dialect) -> (Vec<Seen>, u64, u64) {
     let mut out = RecordIndex::default();
     let mut records = Vec::new();
@@ -173,7 +173,7 @@ fn text(chunk: &Chunk, out: &RecordIndex, row: usize, column: usize, dialect: &D
     Some(String::from_utf8(text).expect("a good record is UTF-8"))
 }
 
-/// Gives its bytes a few at a time, then fails if told so.
+/// Yields its bytes a few at a time, then fails if configured to.
 pub struct Dribble {
     pub bytes: Vec<u8>,
     pub at: usize,

@@ -26,9 +26,9 @@ pub struct Allowed {
 pub struct PositionMap {
     /// Generated lines before the user's text.
     lines_before: u32,
-    /// Generated characters on its first line.
+    /// Generated characters before the text on its first line.
     columns_before: u32,
-    /// Start of DuckDB's text in the user's.
+    /// Where DuckDB's text starts in the user's text.
     start: Position,
 }
 

@@ -22,7 +22,7 @@ use crate::sql::sandbox::task::Confinement;
 const ADDRESS_SPACE_EXTRA_BYTES: u64 = 384 << 20;
 /// Address space for each thread, in bytes: its stack and its heap's reservation.
 const ADDRESS_SPACE_THREAD_BYTES: u64 = 72 << 20;
-/// DuckDB's memory divided by this is its uncounted use.
+/// DuckDB uses this fraction (1/n) of its memory limit in addition, without counting it.
 const UNCOUNTED_SHARE: u64 = 4;
 /// Open files: DuckDB opens one for each reading thread, regardless of the number of a table's files.
 const FILES_MAX: u64 = 512;
@@ -52,7 +52,7 @@ pub fn confine(args: &ChildArgs) -> Result<(Confinement, Vec<PathFd>), ChildErro
     drop_capabilities().map_err(fail("capabilities"))?;
     // A change of credentials clears this setting, so it comes after.
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|e| fail("the parent's death")(e.into()))?;
-    // A parent that died before the setting took effect has been replaced.
+    // If the parent died before the setting took effect, the child has another parent now.
     if getppid().map(|pid| pid.as_raw_pid().unsigned_abs()) != Some(args.parent) {
         return Err(ChildError::Confine { what: "the parent's death", reason: "it is dead".to_owned() });
     }
@@ -96,7 +96,7 @@ pub fn leave_namespaces() -> bool {
 fn drop_capabilities() -> io::Result<()> {
     let none = CapabilitySet::empty();
     let held = capabilities(None)?;
-    // A systemd unit that left none may refuse the call as well.
+    // A systemd unit without capabilities may refuse the call as well.
     if held.effective | held.permitted | held.inheritable == none {
         return Ok(());
     }

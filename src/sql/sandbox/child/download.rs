@@ -28,9 +28,9 @@ const GROUP_ROWS_MAX: usize = 122_880;
 const GROUP_BYTES_MAX: usize = 32 << 20;
 /// Largest decimal: 38 digits.
 const DECIMAL_MAX: u128 = 10_u128.pow(38) - 1;
-/// Characters at the start of a cell for which spreadsheets take it for a formula, including compatibility forms.
+/// Characters that start a formula in spreadsheets, including compatibility forms.
 const FORMULA: &[char] = &['=', '+', '-', '@', '\u{2212}'];
-/// Characters that spreadsheets drop, or take for the end of the cell, before they look for a formula.
+/// Characters that spreadsheets skip, or treat as the end of a cell, before they check for a formula.
 const BREAKS: &[char] = &['\t', '\r', '\n', '\0'];
 
 /// Writes the rest of `stream`.
@@ -105,7 +105,7 @@ fn csv(stream: &mut ResultStream<'_>, first: Option<RecordBatch>, out: &mut Fram
     Ok(())
 }
 
-/// Escapes a text that spreadsheets would take for a formula.
+/// Escapes a text that spreadsheets would read as a formula.
 fn escape_formula(text: String) -> String {
     let first = text.chars().find(|c| !is_invisible(*c));
     let is_formula = first.is_some_and(|c| [c].into_iter().nfkc().any(|c| FORMULA.contains(&c)));

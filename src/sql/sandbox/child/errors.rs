@@ -12,7 +12,7 @@ use crate::sql::statement::refused_values;
 /// The parameter of the macros that replace functions which a query may not use.
 pub const REFUSED: &str = "lakemill_refused";
 
-/// Kinds of DuckDB's errors that a statement has before it runs.
+/// Kinds of DuckDB errors that occur before a statement runs.
 const STATEMENT_ERRORS: &[&str] = &[
     "Parser",
     "Syntax",
@@ -45,7 +45,7 @@ pub fn is_engine_error(error: &duckdb::Error) -> bool {
     }
 }
 
-/// The function that a query may not use and that DuckDB's `message` names.
+/// The refused function named in DuckDB's `message`, if any.
 fn refused_function(message: &str) -> Option<&'static str> {
     refused_values().find(|name| {
         message.contains(&format!("{name}({REFUSED})")) || message.contains(&format!("\"{name}\"({REFUSED})"))
@@ -92,7 +92,7 @@ fn caret(raw: &str) -> Option<Position> {
     let (number, text) = excerpt.strip_prefix("LINE ")?.split_once(": ")?;
     let line = number.parse::<u32>().ok()?;
     let margin = excerpt.chars().count() - text.chars().count();
-    // A long line is cut at its start: the column is unknown.
+    // DuckDB truncates a long line at its start, so the column is unknown.
     let column = marker.chars().take_while(|c| *c == ' ').count().checked_sub(margin)?;
     if text.starts_with("...") || !marker.contains('^') {
         return None;

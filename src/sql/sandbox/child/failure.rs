@@ -20,9 +20,9 @@ pub enum ChildError {
 
 /// Why a task has no result.
 pub enum TaskError {
-    /// The statement is at fault.
+    /// The statement is invalid or failed.
     Sql(SqlError),
-    /// This program is at fault.
+    /// A bug in this program.
     Internal(String),
     /// The parent closed its pipe.
     Pipe(io::Error),
@@ -49,7 +49,7 @@ impl From<io::Error> for TaskError {
 impl From<EngineFailure> for TaskError {
     fn from(failure: EngineFailure) -> Self {
         match failure {
-            // The expressions use the memory.
+            // The expressions exhausted the memory.
             EngineFailure::OutOfMemory => SqlError::new(SqlErrorKind::OutOfMemory, failure.to_string()).into(),
             EngineFailure::Other(message) => Self::Internal(message),
         }

@@ -89,7 +89,7 @@ impl BoundedBuffer {
     }
 }
 
-/// How a column's Arrow values encode DuckDB's.
+/// How a column's Arrow values encode DuckDB values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnForm {
     Native,
@@ -307,7 +307,7 @@ fn bits(bytes: &[u8]) -> String {
     digits.skip(usize::from(*padding)).collect()
 }
 
-/// Days since 1970 as `2013-01-31`; years beyond four digits have a sign, as ISO 8601 has it.
+/// Days since 1970 as `2013-01-31`; years of more than four digits have a sign, as in ISO 8601.
 fn date(days: i32) -> String {
     // DuckDB's infinite dates.
     match days {

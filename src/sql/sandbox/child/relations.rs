@@ -53,7 +53,7 @@ pub fn view(relation: &Relation) -> Result<String, String> {
     let union = relation.name.starts_with('_');
     let mut source = format!("read_parquet([{}], {hive}, union_by_name = {union})", files.join(", "));
     if union {
-        // Columns that no file has are null.
+        // Columns that are missing from all files are null.
         let nulls = relation.columns.iter().map(|column| {
             Ok(format!("CAST(NULL AS {}) AS {}", type_text(&column.ty)?, identifier(&source_name(column)?)))
         });

@@ -87,7 +87,7 @@ const ALLOWED: &[c_long] = &[
     libc::SYS_getegid,
 ];
 
-/// Older calls, which other architectures don't have.
+/// Legacy calls, which only this architecture has.
 #[cfg(target_arch = "x86_64")]
 const ALLOWED_HERE: &[c_long] = &[
     libc::SYS_open,
@@ -102,7 +102,7 @@ const ALLOWED_HERE: &[c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const ALLOWED_HERE: &[c_long] = &[];
 
-/// Calls that attacks on the kernel and on other processes begin with, and nothing here makes: they kill the process.
+/// Calls that attacks typically start with and that this program never makes: they kill the process.
 const DEADLY: &[c_long] = &[
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,

@@ -61,7 +61,7 @@ impl Checks<'_> {
             };
             self.ended += 1;
             tracing::warn!(%cause, "expression check ended its process");
-            // A number below `2 * n` is an expression being checked or prepared; the last one is all together.
+            // Numbers below `2 * n` identify an expression being checked or prepared; `2 * n` means all together.
             match at.filter(|number| *number < 2 * ids.len()).map(|number| number % ids.len()) {
                 Some(number) => {
                     skip.push(number);

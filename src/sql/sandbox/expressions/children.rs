@@ -14,16 +14,16 @@ use crate::sql::sandbox::{Child, Sandbox, SandboxOptions};
 
 /// Largest message of a child, in bytes: problems, or texts of errors.
 pub const REPLY_BYTES_MAX: usize = 4 << 20;
-/// Deadline of a child's version.
+/// Timeout for asking a child's version.
 const VERSION_WALL: Duration = Duration::from_secs(30);
 /// Idle children that a run keeps; a start costs as much processor time as some thousand rows.
 pub const IDLE_MAX: usize = 2;
 
-/// Limits of a child's tasks. Processor time is the limit, since it doesn't depend on the machine's load; the deadlines are
-/// for a child that hangs.
+/// Limits of a child's tasks. Processor time is the limit, since it doesn't depend on the machine's load; the deadlines
+/// only catch a child that hangs.
 #[derive(Debug, Clone, Copy)]
 pub struct ExpressionLimits {
-    /// Processor time of a check, besides [`ExpressionLimits::expressions_per_cpu_second`], in s.
+    /// Base processor time of a check, in s; [`ExpressionLimits::expressions_per_cpu_second`] adds to it.
     pub check_cpu_seconds: u64,
     /// Expressions for each further second of a check.
     pub expressions_per_cpu_second: u64,
@@ -80,7 +80,7 @@ impl Children {
         Self { shared: Arc::new(shared), idle: None }
     }
 
-    /// The same sandbox, for one run.
+    /// A view of the same sandbox for one run, which keeps its idle children.
     pub fn of_run(&self) -> Self {
         Self { shared: Arc::clone(&self.shared), idle: Some(Mutex::default()) }
     }
@@ -106,7 +106,7 @@ impl Children {
         Ok(child)
     }
 
-    /// Keeps a child that did its task for the run's next task, or ends it.
+    /// Keeps a child that completed its task for the run's next task, or ends it.
     pub fn give_back(&self, child: Child) {
         if let Some(idle) = &self.idle {
             let mut idle = idle.lock();
@@ -130,7 +130,7 @@ impl SharedChildren {
         asked.map_err(|error| ExpressionFailure(format!("asking for DuckDB's version: {error}")))
     }
 
-    /// Asks a child that saw no expression.
+    /// Asks a child that hasn't received an expression yet.
     fn ask_versions(&self, child: &mut Child) -> Result<&Versions, SandboxError> {
         match child.ask(&Task::Version, Instant::now() + VERSION_WALL)? {
             Reply::Version { duckdb, expressions } if duckdb.len() + expressions.len() <= VERSION_BYTES_MAX => {
@@ -154,7 +154,7 @@ impl SharedChildren {
 
 /// Why a task failed.
 pub enum TaskFailure {
-    /// DuckDB failed; the child goes on.
+    /// DuckDB failed; the child survives.
     Engine(String),
     /// The child crashed, reached a limit, or broke the protocol.
     Ended { cause: String, at_limit: bool },

@@ -23,7 +23,7 @@ use crate::sql::sandbox::process::Process;
 use crate::sql::sandbox::task::{Reply, Task};
 use crate::sql::sandbox::{Child, SandboxError};
 
-/// Batches of one evaluator that may end a child and succeed in the next.
+/// Maximum number of batches of one evaluator that end a child but succeed in the next.
 const RECOVERED_MAX: u32 = 3;
 /// Parts tried by the bisection.
 const TRIES_MAX: u32 = 48;

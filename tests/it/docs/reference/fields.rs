@@ -16,7 +16,7 @@ struct Section<'a> {
 }
 
 impl Section<'_> {
-    /// Whether it describes `node` in any form: the fields, the kinds, or the values.
+    /// Whether it describes `node`: its fields, kinds, or values.
     fn tells(&self, node: &Value) -> bool {
         if let Some(own) = self.node.get("properties") {
             return node.get("properties") == Some(own);
@@ -28,7 +28,7 @@ impl Section<'_> {
     }
 }
 
-/// See the module.
+/// Renders tables of fields; see the module's documentation.
 pub struct Fields<'a> {
     schema: &'a Value,
     sections: Vec<Section<'a>>,
@@ -359,7 +359,7 @@ fn bounds(field: &Value, said: &str) -> Vec<String> {
             continue;
         }
         told.push(match least.as_f64() {
-            // One: the byte or character itself.
+            // A length of exactly one: the byte or character itself.
             Some(_) if least == most => continue,
             Some(least_is) if least_is > 0.0 || unit.is_empty() => format!("{} to {top}{unit}", number(least)),
             Some(_) | None => format!("At most {top}{unit}"),

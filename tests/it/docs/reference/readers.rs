@@ -8,7 +8,7 @@ fn label(row: &str) -> String {
     row.replace('|', "\\|")
 }
 
-/// A column for each version of the families, and below a sentence for each difference, with the versions that have it.
+/// A table with a column per version of the families, followed by a sentence per difference with the affected versions.
 pub fn table(families: &str) -> String {
     let families: Vec<&str> = families.split_whitespace().collect();
     let measured: Vec<&Measured> =
@@ -44,7 +44,7 @@ pub fn table(families: &str) -> String {
     text
 }
 
-/// Each name with the versions that it means.
+/// Each name with the versions that it covers.
 pub fn names() -> String {
     let mut text = "| name | checked against |\n|---|---|\n".to_owned();
     for named in NAMES {

@@ -114,7 +114,7 @@ impl Made {
 
 /// Objects by key relative to the pipeline.
 type Relative<T> = BTreeMap<String, T>;
-/// Output of clean runs, by config and lake: many pipelines are alike.
+/// Output of clean runs, by config and lake: many pipelines are identical.
 type Known = BTreeMap<(String, Relative<Vec<u8>>), Relative<String>>;
 
 /// SHA-256 of each object that a clean run of a lake creates, by key.

@@ -58,7 +58,7 @@ fn is_done(round: &Round, failpoints: &[&str], fault: &str, wanted: u64) -> bool
     failpoints.iter().all(|place| round.counted(&format!("{fault}{place}")) >= wanted)
 }
 
-/// Work for the workers: requests for runs, and now and then an event.
+/// Creates work: requests for runs, and occasionally an event.
 fn ask(round: &mut Round, asked: &mut u64) {
     round.enqueue();
     if asked.is_multiple_of(2) {
@@ -78,7 +78,7 @@ fn start(round: &mut Round, failpoints: &[&str], fault: &str, wanted: u64, actio
     }
 }
 
-/// Until workers have crashed at each failpoint `much` times; each process crashes at one failpoint.
+/// Runs until workers have crashed at each failpoint `much` times; each process crashes at one failpoint.
 pub fn killed_at_every_failpoint(seed: u64, much: u64) -> RoundReport {
     let mut round = Round::new(seed, PIPELINES);
     // In the shortest round at the first arrival; otherwise after some or many.
@@ -97,7 +97,7 @@ pub fn killed_at_every_failpoint(seed: u64, much: u64) -> RoundReport {
     round.check()
 }
 
-/// Until workers have paused at each failpoint, and during an upload, `much` times.
+/// Runs until workers have paused at each failpoint, and during an upload, `much` times.
 pub fn stopped_for_longer_than_the_lock(seed: u64, much: u64) -> RoundReport {
     let mut round = Round::new(seed, PIPELINES);
     let action = if much == 1 { "1*return(stop)->off" } else { "50%1*return(stop)->off" };
@@ -117,7 +117,7 @@ pub fn stopped_for_longer_than_the_lock(seed: u64, much: u64) -> RoundReport {
             round.count(MID_BODY, 1);
         }
         if random < much && round.dice.one_in(8) {
-            // At its current position.
+            // Pauses a worker at its current position.
             let n = round.dice.below(WORKERS as u64) as usize;
             round.signal(n, Signal::STOP);
             round.count("SIGSTOP at random", 1);

@@ -1,5 +1,5 @@
 //! Fault tests of real workers on Redis and S3: a quick set, each scenario once, and a long one (`scripts/soak`), which
-//! repeats them until the time is over.
+//! repeats them until the time limit.
 //!
 //! `LAKEMILL_TEST_SEED=N` sets the seed of the quick set.
 

@@ -145,8 +145,8 @@ impl Round {
         self.site.redis.as_ref().unwrap()
     }
 
-    /// Creates or replaces a file of a pipeline, always of the same size, so that only the tag tells the versions
-    /// apart.
+    /// Creates or replaces a file of a pipeline, always of the same size, so that only the tag distinguishes the
+    /// versions.
     pub fn change(&mut self, pipeline: usize) {
         let rows: String =
             (0..20).map(|_| format!("{},{}\n", self.dice.below(4), 100 + self.dice.below(900))).collect();
@@ -307,7 +307,7 @@ impl Round {
         let names: Vec<&str> = self.pipelines.iter().map(String::as_str).collect();
         let found = Found::look(&*self.site.store, &*self.site.kv, &names);
         let mut history = self.proxy.history.lock().unwrap().clone();
-        // Only the queue knew of them before.
+        // Until then only the queue knew these jobs.
         let auto = found.records.iter().filter(|(_, job)| job.trigger == "auto").map(|(id, _)| id.clone());
         history.accepted.extend(auto);
         let mut violations = violations(&history, &found);

@@ -1,4 +1,4 @@
-//! The long set: every scenario in turn until the time is over, and a table of the results.
+//! The long set: every scenario in turn until the time limit, and a table of the results.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -119,7 +119,7 @@ impl Soak {
         }
     }
 
-    /// A round of each, and more until the time is over. Returns the names of scenarios that had no time.
+    /// Runs one round of each scenario, and more until the time limit. Returns the names of scenarios without a round.
     fn play_all(&self, scenarios: &[Scenario]) -> Vec<&'static str> {
         let mut unreached = Vec::new();
         for (pass, alone) in (0..).map(|pass| (pass, self.settings.only.is_some())) {
@@ -150,7 +150,7 @@ fn keep(folder: &Path, name: &str, seed: u64, report: &RoundReport) {
     }
 }
 
-/// First the long ones that need a quiet machine, then the others in order.
+/// Puts long scenarios that need a quiet machine first; the others keep their order.
 fn in_order(only: Option<&str>) -> Vec<Scenario> {
     let mut all: Vec<Scenario> = SCENARIOS.into_iter().chain(LONG).collect();
     all.sort_by_key(|(name, _)| FIRST.iter().position(|first| first == name).unwrap_or(FIRST.len()));

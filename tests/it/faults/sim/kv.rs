@@ -28,7 +28,7 @@ pub struct SimKv {
     pub process: usize,
 }
 
-/// The kind of a call.
+/// The kind of a store call, which determines its faults.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// Polled repeatedly while idle.

@@ -39,7 +39,7 @@ struct Process {
     name: String,
     dead: bool,
     frozen_until: Duration,
-    /// The process dies after so many scheduling steps of its own.
+    /// The process dies after this many of its own scheduling steps.
     dies_in: Option<u64>,
     /// Its wall clock is ahead by so many ms.
     ahead_ms: i64,
@@ -149,7 +149,7 @@ impl Scheduler {
         self.0.inner.lock().unwrap()
     }
 
-    /// Runs `body` as the first thread, in a process of its own; afterwards kills every other process.
+    /// Runs `body` as the first thread, in a separate process; afterwards kills every other process.
     pub fn drive<R>(&self, body: impl FnOnce() -> R) -> R {
         let process = self.process("driver");
         let task = {

@@ -111,7 +111,7 @@ impl Play {
         *next
     }
 
-    /// As a client outside the processes: only store faults apply.
+    /// A client outside the simulated processes: only store faults apply.
     fn kv(&self) -> SimKv {
         SimKv { world: Arc::clone(&self.world), process: 0 }
     }

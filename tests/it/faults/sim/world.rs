@@ -20,7 +20,7 @@ use crate::support::memory_store::MemoryStore;
 const BEGIN_S: i64 = 1_700_000_000;
 /// Time since boot at the start.
 const BOOTED: Duration = Duration::from_secs(1_000);
-/// A wait address that nobody wakes.
+/// A wait address that is never woken.
 const NOWHERE: usize = 1;
 /// The wait address of consumers waiting for new entries.
 pub const CLAIMS: usize = 2;
@@ -33,7 +33,7 @@ pub enum Mutation {
     AnyoneWrites,
     /// Entries are acknowledged before the record is written.
     AcknowledgesFirst,
-    /// A record is written over another.
+    /// A record may overwrite an existing one.
     OverwritesRecords,
     /// An event is acknowledged before its window is extended; a crash loses it.
     ForgetsEvents,

@@ -19,7 +19,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Opens an instance of its own.
+    /// Opens a separate instance.
     ///
     /// # Errors
     /// DuckDB can't start.

@@ -21,7 +21,7 @@ use crate::sql::errors::{EngineFailure, plain};
 use crate::sql::query::{ColumnUses, Queries};
 use crate::sql::sandbox::child::errors::{failure, is_engine_error};
 
-/// Evaluates on an engine of its own.
+/// Evaluates on its own engine.
 pub struct DuckEvaluator {
     engine: Engine,
     set: ExpressionSet,
@@ -35,7 +35,7 @@ pub struct DuckEvaluator {
 
 /// Why a query failed.
 enum QueryError {
-    /// A value is at fault; DuckDB's message.
+    /// A value caused the error; DuckDB's message.
     Row(String),
     Failure(EngineFailure),
 }
@@ -144,7 +144,7 @@ impl DuckEvaluator {
         })
     }
 
-    /// Evaluates again with every error caught, then asks for the errors.
+    /// Evaluates again with every error caught, then queries the errors.
     fn diagnose(&self, batch: &RecordBatch, first: &str) -> Result<Evaluated, EngineFailure> {
         let columns = self.run(&self.queries().diagnose(), batch).map_err(diagnosis_failure)?;
         let values = self.set.computed.len() + self.set.predicates.len();

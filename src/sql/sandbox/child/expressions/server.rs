@@ -64,7 +64,8 @@ impl ExpressionServer {
         let all = 2 * set.ids().count();
         let mut written = Ok(());
         let mut progress = |number: usize| {
-            // Each was prepared within the limit; preparing all together gets the same again.
+            // Each expression was prepared within the limit; preparing all together gets another limit of the same
+            // size.
             if number == all && written.is_ok() {
                 written = allow_processor_time(cpu_seconds);
             }
