@@ -20,7 +20,7 @@ pub fn processes(threads: usize) -> Result<Arc<SandboxExpressions>, String> {
     Ok(Arc::new(SandboxExpressions::new(program, threads.saturating_add(CHECKS_MAX), environment, limits)))
 }
 
-/// For a worker with so many concurrent jobs, which share the machine's threads.
+/// For a worker with `concurrency` concurrent jobs, which share the machine's threads.
 ///
 /// # Errors
 /// As [`processes`].

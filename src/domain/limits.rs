@@ -21,8 +21,7 @@ pub const COLUMN_NAME_BYTES_MAX: usize = 128;
 pub const CONFIG_BYTES_MAX: usize = 4 << 20;
 /// Largest file that the API accepts, in bytes (the contract's figure).
 pub const UPLOAD_BYTES_MAX: u64 = 104_857_600;
-/// Largest body of a validation request, in bytes: a text that is too large to be saved is validated, too, up to the
-/// size that could be saved.
+/// Largest body of a validation request, in bytes: oversized configs are validated as well, up to the limit of uploads.
 pub const VALIDATE_BYTES_MAX: u64 = UPLOAD_BYTES_MAX;
 /// Mappings (tables) of a pipeline.
 pub const MAPPINGS_MAX: usize = 1_000;

@@ -70,7 +70,7 @@ pub fn cells(input: &[u8]) {
         let (alone, _) = build(&column(ty), &dialect, &[cell]);
         assert_eq!(alone[0], *found, "`{cell}` as {name} among others");
         probe(ty, cell, &dialect, found.is_some());
-        // Times have a point before a second's fraction, whatever the number format.
+        // Times have a point before a second's fraction, regardless of the number format.
         let is_time = matches!(ty, DataType::Time | DataType::Timestamp | DataType::TimestampTz);
         let expected = if is_time || decimal == b'.' && thousands.is_none() {
             reference(ty, cell)
@@ -88,7 +88,7 @@ pub fn cells(input: &[u8]) {
     }
 }
 
-/// Declared formats: fixed-width fields are parsed like `chrono`, whatever the pattern.
+/// Declared formats: fixed-width fields are parsed like `chrono`, for any pattern.
 fn formatted(kind: u8, cells: &[&str], dialect: &Dialect) {
     let [pattern, cells @ ..] = cells else { return };
     let ty = [DataType::Date, DataType::Time, DataType::Timestamp, DataType::TimestampTz][usize::from(kind & 3)];

@@ -241,7 +241,7 @@ impl<L: Listener> Acceptor<L> {
         self.idle.push(Idle { connection, scanner: HeadScanner::default(), since, head_started });
     }
 
-    /// Reads from a client. A head that is complete or malformed goes to a thread. Returns whether the connection still
+    /// Reads from a client. A complete or malformed head is passed to a thread. Returns whether the connection still
     /// waits for its head, at the same index.
     fn receive(&mut self, at: usize) -> bool {
         let limits = &self.shared.limits;

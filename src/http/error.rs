@@ -20,7 +20,7 @@ macro_rules! codes {
         pub enum ErrorCode { $($variant),* }
 
         impl ErrorCode {
-            /// Every code.
+            /// All codes.
             pub const ALL: &[Self] = &[$(Self::$variant),*];
 
             /// The name in the response.

@@ -30,7 +30,7 @@ pub const IDLE_TIME_MAX: Duration = Duration::from_secs(30);
 pub const BODY_STALL_MAX: Duration = Duration::from_secs(30);
 /// Time for a request's body, in addition to its size divided by [`BODY_RATE_MIN`].
 pub const BODY_TIME_BASE: Duration = Duration::from_secs(30);
-/// Longest time for the body of a request without credentials, whatever its size: a password fits in a packet.
+/// Longest time for the body of a request without credentials, regardless of its size: a password fits in a packet.
 pub const ANONYMOUS_BODY_TIME_MAX: Duration = Duration::from_secs(5);
 /// An anonymous client that has blocked its handler for this long, by not reading the response, is evicted if another
 /// request waits for a handler.
@@ -55,7 +55,7 @@ pub const LINGERING_MAX: usize = 64;
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How long a request waits for a free handler before it is answered 503.
 pub const HANDLER_WAIT_MAX: Duration = Duration::from_secs(5);
-/// Requests that wait for a free handler; more are answered 503 at once.
+/// Maximum number of requests that wait for a free handler; further ones are answered with 503 immediately.
 pub const HANDLER_QUEUE_MAX: usize = 64;
 /// How long a handler may make no progress: before its response, and between two pieces of it. Longer than the longest
 /// upload.

@@ -216,7 +216,7 @@ impl<S: Service> Router<S> {
         &self.routes
     }
 
-    /// The route of a request, whatever its credential, and the parameters of the path.
+    /// The route of a request, regardless of its credential, and the parameters of the path.
     ///
     /// # Errors
     /// `not_found`, or `method_not_allowed` with `Allow`.

@@ -472,7 +472,7 @@ fn invalid_passwords_are_rejected_and_not_shown() {
     hash("x".repeat(5_000).as_bytes()).exits_with(1, &["expected at most 1024"]);
 }
 
-/// Types each argument as a line after a prompt, at a terminal of its own, and prints the terminal's output.
+/// Types each argument as a line after a prompt, in a separate terminal, and prints the terminal's output.
 const AT_A_TERMINAL: &str = r#"
 import os, pty, sys, termios, time
 pid, fd = pty.fork()

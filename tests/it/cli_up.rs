@@ -230,7 +230,7 @@ fn first_start_reports_no_loss() {
     let logged = up.log();
     assert!(logged.contains("worker started") && !logged.contains("lost"), "{logged}");
     drop(up);
-    // The previous start's queue is gone, but the pipeline is there.
+    // The previous start's queue is deleted, but the pipeline exists.
     for file in ["kv.db", "kv.db-wal", "kv.db-shm"].map(|name| data.join(name)) {
         if file.exists() {
             std::fs::remove_file(file).unwrap();

@@ -246,7 +246,7 @@ fn radosgw_rules_are_removed_by_its_extension() {
 #[test]
 fn another_target_replaces_our_rules_where_the_store_adds_rules() {
     let store = Store::new(Takes::Radosgw, CEPH_FOREIGN);
-    // Rules of version 0.1 had the same ids whatever their target.
+    // Rules of version 0.1 had the same ids for every target.
     let old = "<TopicConfiguration><Id>lakemill-csv</Id><Topic>arn:aws:sns:default::old</Topic>\
                <Event>s3:ObjectCreated:*</Event><Filter><S3Key><FilterRule><Name>prefix</Name><Value>pipelines/</Value>\
                </FilterRule><FilterRule><Name>suffix</Name><Value>.csv</Value></FilterRule></S3Key></Filter>\

@@ -13,7 +13,7 @@ const SETTINGS: [(usize, u64); 4] = [(1, MIB), (2, 4 * MIB), (3, 2 * MIB), (8, 8
 /// Scratch usage observed in the runs with little memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Spills {
-    /// Rows aside.
+    /// Rows spilled to files.
     Rows,
     /// Row groups spilled to draft files, some of them read back.
     Drafts,
@@ -61,7 +61,7 @@ fn check_settings(mapping: &str, sources: &[(String, String)], expected_spills: 
     lake
 }
 
-/// The same table made in two steps, with little memory: rows of changed sources are buffered while they are read.
+/// Builds the same table in two steps, with little memory: rows of changed sources are buffered while they are read.
 fn by_halves(whole: &Lake) {
     let Some(manifest) = whole.manifest() else { return };
     let halves = whole.fresh();

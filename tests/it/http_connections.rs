@@ -166,7 +166,7 @@ fn connections_without_credentials_are_not_kept_when_most_are_taken() {
     assert!(!closes);
     let (_three, closes) = ask(false);
     assert!(closes, "three of four are taken");
-    // Connections with an incomplete head are evicted, whatever their age.
+    // Connections with an incomplete head are evicted, regardless of their age.
     let mut slow: Vec<Client> = (0..16).map(|_| server.connect()).collect();
     slow.iter_mut().for_each(|client| client.send("G"));
     wait_until("some are evicted", || server.metrics().connections().evicted >= 10);

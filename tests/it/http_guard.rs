@@ -349,7 +349,7 @@ fn server_listens_on_ipv4_and_ipv6() {
     assert_eq!(client.reply().json()["client"], "127.0.0.1", "not an IPv6 form of it");
 }
 
-/// Counts in a process of its own: other tests open and close descriptors concurrently.
+/// Counts in a separate process, since other tests open and close descriptors concurrently.
 #[test]
 fn malformed_connections_leak_no_descriptors() {
     let program = std::env::current_exe().unwrap();

@@ -116,7 +116,7 @@ fn number(request: &Request, name: &str) -> Option<u64> {
     request.query().get(name).and_then(|text| text.parse().ok())
 }
 
-/// Yields so many bytes, then fails, panics or ends.
+/// Yields `left` bytes, then fails, panics or ends.
 struct Source {
     left: u64,
     end: &'static str,
@@ -244,7 +244,7 @@ impl Running {
         Client::connect(self.address)
     }
 
-    /// The response to one request on a connection of its own.
+    /// The response to one request on a new connection.
     pub fn ask(&self, request: &str) -> Reply {
         let mut client = self.connect();
         client.send(request);
@@ -406,7 +406,7 @@ impl Client {
         Ok(reply)
     }
 
-    /// Reads so many bytes of a body.
+    /// Reads `length` bytes of a body.
     pub fn body(&mut self, length: usize) -> Vec<u8> {
         self.exactly(length).unwrap()
     }

@@ -24,7 +24,7 @@ use crate::support::site::slug;
 const KILLS: u64 = 14;
 /// Writes between kills there.
 const STRIDE: u64 = 9;
-/// One kill at a random time per so many kills at a write.
+/// Number of kills at a write per kill at a random time.
 const WRITES_PER_MOMENT: u64 = 4;
 /// Longest delay of a random kill.
 const ALL_KILLS_MAX: Duration = Duration::from_secs(3_600);
@@ -113,11 +113,11 @@ fn check_nothing_left(output: &Path) {
 /// Kinds of runs, which differ in their writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
-    /// Into an empty folder.
+    /// A run into an empty folder.
     First,
-    /// After half of the sources changed.
+    /// A run after half of the sources changed.
     Change,
-    /// From all sources, none of which changed.
+    /// A clean run of unchanged sources.
     Clean,
 }
 

@@ -1,4 +1,4 @@
-//! The program's memory stays near `--memory`, whatever the data.
+//! The program's memory stays near `--memory` for any data.
 //!
 //! The rest is the program with the SQL library (about 64 MiB) and one encoded row group in progress, which has at most
 //! 128 MiB of values: the same for every size of input.

@@ -83,7 +83,7 @@ fn check_labels(key: &str) {
     assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{key}");
 }
 
-/// Metrics of a process.
+/// Metrics that every process has.
 const OF_PROCESS: &[(&str, &str)] = &[
     ("process_resident_memory_bytes", "gauge"),
     ("process_cpu_seconds_total", "counter"),

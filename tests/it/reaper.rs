@@ -14,7 +14,7 @@ const FOLDER: &str = "LAKEMILL_TEST_REAPED";
 fn a_process_beside_the_tests() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
     remove_at_end(Path::new(&folder));
-    // Its parent thread has ended by the time of the death, and it has a child of its own.
+    // Its parent thread ends before the process is killed, and it has a child process itself.
     let shell = std::thread::spawn(|| {
         let mut shell = Command::new("sh");
         shell.args(["-c", "sleep 1000 & echo $!; wait"]).stdin(Stdio::null()).stdout(Stdio::piped());
@@ -23,7 +23,7 @@ fn a_process_beside_the_tests() {
     let mut shell = shell.join().unwrap();
     let mut line = String::new();
     BufReader::new(shell.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    // It has exited, so that another process may have its id by the time of the death.
+    // It exits early, so that another process may reuse its id.
     assert!(Command::new("true").output_reaped().unwrap().status.success());
     println!("started {} {}", shell.id(), line.trim());
     std::io::stdout().flush().unwrap();

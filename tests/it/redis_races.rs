@@ -54,7 +54,7 @@ fn start(kv: &RedisKv, consumer: &str, entry: &Entry) -> StartOutcome {
     kv.start(&request).unwrap()
 }
 
-/// Runs `race` on as many threads at once, each with a handle of its own.
+/// Runs `race` on all threads at once, each with its own handle.
 fn all_at_once<T: Send>(open: impl Fn() -> RedisKv, race: impl Fn(usize, &RedisKv) -> T + Sync) -> Vec<T> {
     concurrent::race(RACERS, open, race)
 }
@@ -104,7 +104,7 @@ fn events_racing_with_a_fire_belong_to_either_window() {
         });
         let fired = fired.into_iter().filter(|fired| *fired).count() as u64;
         let counts = kv.counts().unwrap();
-        // Extended first: it is no longer due. Fired first: the event has a window of its own.
+        // Extended first: it is no longer due. Fired first: the event has a new window.
         assert_eq!(counts.windows, 1, "round {round}: the event is remembered");
         assert!(fired <= 1 && counts.stream == before + fired, "round {round}");
         clock.advance(Duration::from_secs(6));

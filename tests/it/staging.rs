@@ -53,7 +53,7 @@ impl Place {
         self.inner.put(Bucket::Lake, &key, format!("p,n\n{text}").as_bytes(), &WriteOptions::default()).unwrap();
     }
 
-    /// A run that doesn't begin to publish before so many files are staged.
+    /// A run that doesn't begin to publish before `files` files are staged.
     fn run_staged(&self, pipeline: &Pipeline, how: How, files: usize) {
         self.store.await_staged(&format!("{PREFIX}manifests/t.json"), files);
         self.run(pipeline, how).unwrap();
@@ -100,7 +100,7 @@ fn files_that_a_run_writes_are_staged() {
         let first = place.warehouse().into_keys().next().unwrap();
         assert_eq!(place.staged(), BTreeSet::from([first]));
 
-        // Everything is rebuilt and written again, with the same bytes, whatever happened to the files.
+        // Everything is rebuilt and written again, with the same bytes, regardless of the changes to the files.
         place.store.reset_counts();
         place.run_staged(&pipeline, how().clean(), partitions as usize);
         assert_eq!(place.staged(), place.warehouse().into_keys().collect());

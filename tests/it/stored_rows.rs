@@ -1,4 +1,5 @@
-//! A table built in steps, from its stored rows and changed sources, has the bytes of a table built from its CSVs at once.
+//! A table built in steps, from its stored rows and changed sources, has the same bytes as a table built from its CSVs
+//! in one step.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -116,7 +117,7 @@ impl Table {
         Some(SourceRef { key: key.to_owned(), etag: head.etag, size: head.size })
     }
 
-    /// The table built from its CSVs at once.
+    /// The table built from its CSVs in one step.
     fn clean(&self, dice: &mut Dice) -> Layout {
         let prefix = self.lake.key("");
         let keys: Vec<String> = self.lake.memory.contents(Bucket::Lake).into_keys().collect();

@@ -25,7 +25,7 @@ use crate::support::faulty_store::{Dies, FaultyStore};
 use crate::support::lake::quick_folder;
 use crate::support::memory_store::MemoryStore;
 
-/// The contents of a table: each source is a group of its own, whose file holds this text.
+/// The contents of a table: each source is a separate group, whose file holds this text.
 type Contents = BTreeMap<String, String>;
 type Changes<'a> = &'a [(&'a str, Option<&'a str>)];
 

@@ -47,7 +47,7 @@ fn hosts(config: &WebConfig) -> Option<CheckResult> {
     })
 }
 
-/// `told`: faults that were already reported for another service.
+/// `told`: faults already reported for the other service.
 fn of<T>(service: &str, config: &Result<WithWarnings<T>, EnvironmentError>, told: &[Fault]) -> Vec<CheckResult> {
     match config {
         Ok(WithWarnings { warnings, .. }) if warnings.is_empty() => vec![CheckResult::ok("complete")],

@@ -22,8 +22,8 @@ const CHECKPOINT_INTERVAL: (u64, u64) = (10, 100);
 /// Files per version between checkpoints, so that a checkpoint costs a version no more than about this many.
 const CHECKPOINT_FILES: u64 = 1_000;
 
-/// Whether a version of a table of so many files has a checkpoint. A checkpoint holds all files, so that large tables have
-/// fewer.
+/// Whether a version of a table with this number of files has a checkpoint. A checkpoint lists all files, so large
+/// tables have fewer checkpoints.
 pub fn has_checkpoint(version: u64, files: u64) -> bool {
     let (min, max) = CHECKPOINT_INTERVAL;
     let interval = (files / CHECKPOINT_FILES / min * min).clamp(min, max);

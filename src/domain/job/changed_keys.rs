@@ -42,7 +42,7 @@ impl ChangedKeys {
     }
 }
 
-/// Whether so many keys with so many bytes are kept.
+/// Whether this number of keys, with these total bytes, is within the limits.
 pub const fn fit(keys: usize, bytes: usize) -> bool {
     keys <= CHANGED_KEYS_MAX && bytes <= CHANGED_KEYS_BYTES_MAX
 }

@@ -12,7 +12,7 @@ use super::cuts::{Cut, CutTargets, cut_after};
 use super::entries::{GroupEntry, Member, Members, RangeKey};
 use super::shards::{ReadShards, ShardedMap};
 
-/// The changed sources of one partition: with their rows, or `None` if they have no rows in it any more.
+/// The changed sources of one partition: with their rows, or `None` if they no longer have rows in it.
 pub type Changes = BTreeMap<String, Option<Member>>;
 
 /// A segment of the present manifest.

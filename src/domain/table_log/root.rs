@@ -149,9 +149,9 @@ pub struct Objects {
     pub commits: Vec<u64>,
 }
 
-/// Written before a run's first object appears under its final name, and deleted after its commit: what the run leaves
-/// behind if it dies. `pipelines/<slug>/manifests/<table>/intent-<fence>.json`: of its own for each run, so that a run that
-/// lost its lock can't replace its successor's.
+/// Written before a run's first object appears under its final name, and deleted after its commit: lists the objects
+/// that the run leaves behind if it dies. `pipelines/<slug>/manifests/<table>/intent-<fence>.json`: separate for each
+/// run, so that a run that lost its lock can't replace its successor's.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Intent {
     pub job_id: String,

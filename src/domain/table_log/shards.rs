@@ -215,8 +215,8 @@ impl<K: ShardKey, V: Clone + Serialize> ShardedMap<K, V> {
         Ok(())
     }
 
-    /// Passes full shards of a map that only grows at its end to `sink`, with their bytes, and forgets their entries; no key
-    /// before the last shard's may be looked up any more.
+    /// Passes full shards of a map that only grows at its end to `sink`, with their bytes, and forgets their entries;
+    /// after that, keys before the last shard's may not be looked up.
     ///
     /// # Errors
     /// What `sink` returns.

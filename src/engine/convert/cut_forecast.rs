@@ -1,4 +1,4 @@
-//! Forecasts whether a file cut follows in a partition.
+//! Forecasts whether a file boundary follows in a partition.
 //!
 //! A wrong forecast costs a copy of the file; the result is the same.
 

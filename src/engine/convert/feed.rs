@@ -268,7 +268,7 @@ impl ReadQueue {
     fn stop(&self) {
         let mut state = self.state.lock();
         state.is_stopped = true;
-        // Their receivers must see that nobody reads them.
+        // Dropped outside of the lock, so that their receivers see a closed channel.
         let left = std::mem::take(&mut state.groups);
         drop(state);
         drop(left);

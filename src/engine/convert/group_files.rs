@@ -77,7 +77,7 @@ struct Piece {
     row_groups: usize,
     /// Whether it reached `file_bytes_max` with its last row group. May be false even if it did.
     is_full: bool,
-    /// Whether it is the file of a group, and was reported as made.
+    /// Whether it is the final file of a group, and was reported as such.
     is_made: bool,
 }
 

@@ -1,7 +1,7 @@
 //! The threads of a conversion: they encode what is ready, and otherwise parse.
 //!
-//! Invariant: encoding goes before parsing, so parsed rows never pile up; chunks are collected in order, whichever
-//! thread parsed them.
+//! Invariant: encoding goes before parsing, so parsed rows never pile up; chunks are collected in order, regardless of
+//! the thread that parsed them.
 
 use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, VecDeque};

@@ -43,7 +43,7 @@ pub(super) struct ChunkRows {
     /// The stored columns in row order; paths in order of their first row.
     pub parts: Vec<(PartitionPath, RecordBatch)>,
     pub rejects: Vec<Reject>,
-    /// Failed evaluations of expressions, whatever the outcome of the row.
+    /// Failed evaluations of expressions, regardless of the row's outcome.
     pub failures: u64,
     pub warnings: BTreeMap<String, u64>,
 }

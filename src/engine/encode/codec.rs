@@ -140,7 +140,7 @@ const POOR_PAGES: usize = 7;
 /// The size that entropy coding alone leaves of text with few distinct letters: more than two fifths. A smaller size
 /// means that repetitions were found.
 const REPEATED: (usize, usize) = (2, 5);
-/// Bytes sampled from the middle of a page to estimate a near search; below, the page size that is worth it.
+/// Bytes sampled from the middle of a page to estimate a near search, and the minimum page size for sampling.
 const SAMPLE_BYTES: usize = 32 << 10;
 const SAMPLED_BYTES_MIN: usize = 8 * SAMPLE_BYTES;
 /// The size a near search may leave, in percent of the full search; includes the overhead of a separate code table for

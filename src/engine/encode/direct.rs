@@ -9,7 +9,7 @@ use super::dictionary::{ByteDictionary, Bytes, Dictionary, DictionaryLimits, Wor
 use super::values::{TextStart, Texts, WORD_BYTES};
 use crate::domain::pipeline::Encodings;
 
-/// The percentage of distinct values among a column's first ones above which no dictionary is made: text costs more to
+/// The percentage of distinct values among a column's first ones above which no dictionary is built: text costs more to
 /// look up, and compression finds its repetitions.
 const FIRST_TEXTS_PERCENT_MAX: usize = 75;
 const FIRST_NUMBERS_PERCENT_MAX: usize = 90;

@@ -13,7 +13,7 @@ pub(super) struct Footer {
     pub why: String,
 }
 
-/// The last records of a file that are totals, or empty ones beside such.
+/// The last records of a file that are totals, and empty records adjacent to them.
 pub(super) fn footer(survey: &Survey, room: u64) -> Option<Footer> {
     let last = &survey.last_rows;
     // The examined records must not be the whole file.

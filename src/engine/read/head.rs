@@ -144,7 +144,7 @@ impl HeadChunks {
         let Some(mut chunk) = self.waiting.take() else { return Ok(None) };
         self.waiting = self.reader.next()?;
         if self.waiting.is_none() && !self.whole {
-            // An oversize record follows its chunk's text, so it is the one cut.
+            // An oversize record follows its chunk's text, so it is the truncated one.
             if chunk.oversize.is_empty() {
                 let end = self.splitter.last_boundary(&chunk.text);
                 chunk.text.truncate(end);

@@ -1,6 +1,7 @@
 //! Indexes the records and fields of a chunk.
 //!
-//! Invariant: a [`RecordIndex`] agrees with the exact machine, however it was made; its good records are valid UTF-8.
+//! Invariant: a [`RecordIndex`] agrees with the exact machine, regardless of the method of indexing; its good records
+//! are valid UTF-8.
 
 use super::chunk::Chunk;
 use super::machine::{CellSink, Gap, Machine, RecordState, Step};

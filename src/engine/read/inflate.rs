@@ -57,7 +57,7 @@ impl Inflate {
         Ok(Self { key: key.to_owned(), format, stored_size, bytes: 0 })
     }
 
-    /// Bytes that are already decompressed, whatever the key's extension.
+    /// Bytes that are already decompressed, regardless of the key's extension.
     pub fn plain(key: &str, body: Box<dyn Read + Send>) -> Result<Self, ReadError> {
         let stored = StoredBody::open(body).map_err(|source| ReadError::Io { key: key.to_owned(), source })?;
         Ok(Self { key: key.to_owned(), format: StoredFormat::Plain(stored), stored_size: 0, bytes: 0 })

@@ -19,7 +19,7 @@ const FOR_DUCKDB: &str = "zoneinfo64.res";
 /// The database for the child's Rust code; absent if it is the bundled one.
 const FOR_CELLS: &str = "zones.bin";
 
-/// Writes the database of this process into a folder of its own.
+/// Writes the database of this process into a new folder.
 ///
 /// # Errors
 /// The folder can't be made or written.

@@ -97,7 +97,7 @@ fn progress(store: &Objects, from: &Slug, to: &Slug) -> Result<Progress, ApiErro
     if store.exists(to)? { Err(marker::already_exists(to)) } else { Ok(Progress::New) }
 }
 
-/// The copies made so far, by key relative to the pipeline; without those of an earlier attempt.
+/// The copies made by this attempt, by key relative to the pipeline.
 #[derive(Default)]
 struct Copies {
     lake: BTreeMap<String, Copied>,

@@ -21,7 +21,7 @@ pub struct Pipelines {
     pub(super) streams: Semaphore,
     pub(super) options: PipelineOptions,
     pub(super) summaries: JobSummaryCache,
-    /// Lists with details, by the number of recent jobs.
+    /// Calls that list pipelines with details, keyed by the number of recent jobs.
     pub(super) details: SingleFlight<Option<usize>, Listed>,
 }
 

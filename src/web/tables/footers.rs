@@ -1,4 +1,4 @@
-//! Reads the footers of many Parquet files: fetches their bytes and has a child process parse them.
+//! Reads the footers of many Parquet files: fetches their bytes, which a child process parses.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

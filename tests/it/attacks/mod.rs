@@ -56,7 +56,7 @@ fn runs_go_on(site: &Site, attack: impl Fn(&Attack) + Sync) -> Vec<Job> {
     ended
 }
 
-/// Longest duration of an attack, so that a test ends whatever else fails.
+/// Longest duration of an attack, so that a test ends even if something else fails.
 const ATTACK_TIME_MAX: Duration = Duration::from_secs(300);
 
 /// Tells attackers whether to continue.

@@ -1,8 +1,8 @@
-//! Columns of which all but a few cells have a type.
+//! Columns in which all but a few cells have a type.
 
 use super::{column, columns, proposed, refused, warned};
 
-/// A file of `values`, each beside a number, after a header.
+/// A file with a header, and rows of a number and one of `values`.
 fn file(values: impl IntoIterator<Item = String>) -> String {
     let lines = values.into_iter().enumerate().map(|(nth, value)| format!("{nth},\"{value}\"\n"));
     format!("id,x\n{}", lines.collect::<String>())

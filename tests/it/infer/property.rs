@@ -60,7 +60,7 @@ struct File {
     crlf: bool,
     quoted: bool,
     null: &'static str,
-    /// One row in so many has a stray word in its first column.
+    /// One row in this many has a stray word in its first column.
     strays: Option<u64>,
     columns: Vec<(Content, bool)>,
     /// A random number per cell.
@@ -164,7 +164,7 @@ proptest! {
         let bytes = file.bytes();
         // A row of one empty cell would be a blank line; two columns have a delimiter.
         let proposal = proposed(&bytes);
-        // Without a typed column names and values can't be told apart; with one the header is never taken for a row.
+        // Without a typed column, names and values can't be distinguished; with one, the header is never read as a row.
         let mut whole = file.columns.iter().skip(usize::from(file.strays.is_some()));
         let typed = whole.any(|(content, nulls)| matches!(content, Integers | Dates | Uuids) && !nulls);
         if typed {

@@ -4,7 +4,7 @@ use lakemill::ports::jobs::{HeartbeatReply, StartOutcome};
 
 use super::{AT_ONCE, Fixture, IDLE, TTL, running, seconds, slug};
 
-/// The pipeline holds nothing any more; the lock is free.
+/// The pipeline has no jobs, windows or keys left, and its lock is free.
 fn is_empty(f: &Fixture) {
     let counts = f.kv.counts().unwrap();
     assert_eq!((counts.stream, counts.pending, counts.waiting, counts.windows), (0, 0, 0, 0));

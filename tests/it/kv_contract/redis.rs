@@ -1,4 +1,4 @@
-//! Redis as a backend of the suite: a server of its own for each test.
+//! Redis as a backend of the suite: each test has its own server.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -54,7 +54,7 @@ fn site() -> Site {
     Site::with(|options| SandboxOptions { memory_bytes: 128 * MIB, ..options })
 }
 
-/// Ends by itself, at a limit, or with an error that names the limit.
+/// The statement ends normally, at a limit, or with an error that names the limit.
 fn ends(site: &Site, sql: &str) {
     let mut child = site.child();
     let watch = Watch::start(child.pid().unwrap());

@@ -33,7 +33,7 @@ pub fn options(folder: &Path) -> SandboxOptions {
     }
 }
 
-/// A sandbox in a folder of its own.
+/// A sandbox in a temporary folder.
 pub struct Site {
     pub sandbox: Sandbox,
     pub folder: TempDir,
@@ -53,7 +53,7 @@ impl Site {
         self.sandbox.child(Duration::from_secs(30)).unwrap()
     }
 
-    /// The rows of a statement in a child of its own.
+    /// The rows of a statement that runs in a new child.
     pub fn rows(&self, sql: &str) -> Result<ResultRows, SandboxError> {
         self.child().rows(&ParameterizedStatement::plain(sql), LIMITS, soon())
     }

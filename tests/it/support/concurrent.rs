@@ -1,4 +1,4 @@
-//! Threads that run during the body of a test, and end with it, however it ends.
+//! Threads that run during the body of a test, and end with it even if it fails.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -76,7 +76,7 @@ struct Far {
 struct UnderWay {
     now: usize,
     most: usize,
-    /// No GET is answered before so many are in progress.
+    /// No GET is answered before this many are in progress.
     wanted: usize,
 }
 
@@ -135,7 +135,7 @@ impl FaultyStore {
         state.after_writes.insert(nth, Box::new(act));
     }
 
-    /// Another process takes over: no crash is pending any more.
+    /// Another process takes over, and no crash is pending.
     pub fn restart(&self) {
         let mut state = self.lock();
         state.crash = None;
@@ -183,7 +183,7 @@ impl FaultyStore {
         self.staged.lock().unwrap().clone()
     }
 
-    /// The next put of `key` waits until so many files are staged.
+    /// The next put of `key` waits until `files` files are staged.
     pub fn await_staged(&self, key: &str, files: usize) {
         let staged = Arc::clone(&self.staged);
         let wait = move || {

@@ -58,7 +58,7 @@ pub enum Act {
 type Rule = dyn Fn(&mut Passing) -> Act + Send + Sync;
 type Seen = dyn Fn(&Passing, &str) + Send + Sync;
 
-/// A proxy on a port of its own. Its threads end when it is dropped and its clients have disconnected.
+/// A proxy on a free port. Its threads end when it is dropped and its clients have disconnected.
 pub struct HttpProxy {
     address: SocketAddr,
     stop: Arc<AtomicBool>,

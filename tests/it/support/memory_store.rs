@@ -74,7 +74,7 @@ impl MemoryStore {
         self
     }
 
-    /// Callers' clocks run ahead of the store's by so much.
+    /// Makes callers' clocks run ahead of the store's by `ahead`.
     pub fn skewed(mut self, ahead: TimeDelta) -> Self {
         self.skew = Some(ahead);
         self

@@ -16,7 +16,7 @@ use super::children::Reaped as _;
 /// Time limit of a call.
 pub const CALL_TIME_MAX: Duration = Duration::from_secs(900);
 
-/// A lake, a config and an output folder of a test's own.
+/// A lake, a config and an output folder for one test.
 pub struct Program {
     home: tempfile::TempDir,
 }

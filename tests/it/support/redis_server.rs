@@ -22,7 +22,7 @@ pub fn free_port() -> u16 {
     TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
 }
 
-/// A server on a port and in a folder of its own. It ends when dropped.
+/// A server on a free port, in a temporary folder. It ends when dropped.
 pub struct RedisServer {
     folder: TempDir,
     port: u16,
@@ -62,12 +62,12 @@ impl RedisServer {
         self.port
     }
 
-    /// A handle of the product on this server.
+    /// The product's key-value store on this server.
     pub fn kv(&self) -> RedisKv {
         RedisKv::open(&RedisOptions::new(self.url())).unwrap()
     }
 
-    /// The same, with a response timeout.
+    /// Like [`Self::kv`], with a response timeout.
     pub fn impatient(&self, timeout: Duration) -> RedisKv {
         let options =
             RedisOptions { connect_timeout: timeout, response_timeout: timeout, ..RedisOptions::new(self.url()) };

@@ -26,7 +26,7 @@ fn declared(line: &str) -> Option<&str> {
     words.next()?.split(|c: char| !c.is_alphanumeric() && c != '_').next().filter(|name| !name.is_empty())
 }
 
-/// Types of the product whose name another file's type has, too.
+/// Types of the product that share their name with a type of another file.
 pub fn types_of_one_name(files: &[Source]) -> Vec<String> {
     let is_test = |path: &str| path.contains("/tests/") || path.ends_with("/tests.rs") || path.ends_with("/testing.rs");
     let mut found: BTreeMap<&str, Vec<String>> = BTreeMap::new();

@@ -42,7 +42,7 @@ fn hold(site: &Site) -> PipelineLock {
     await_some("the lock", lock)
 }
 
-/// The jobs of the pipeline, once there are so many.
+/// The jobs of the pipeline, once there are `count`.
 fn jobs(site: &Site, count: usize) -> Vec<Job> {
     await_some("the jobs", || Some(site.kv.active(&slug("p"), 10).unwrap()).filter(|jobs| jobs.len() == count))
 }

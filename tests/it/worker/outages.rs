@@ -151,7 +151,7 @@ fn table_left_stale_by_an_s3_error_is_updated_automatically() {
     assert_eq!((mended.trigger.as_str(), mended.result.unwrap().tables["t"].rows_written), ("auto", 1));
 }
 
-/// The worker that saw the failure is gone when the store is back.
+/// The worker that saw the failure has ended when the store recovers.
 #[test]
 fn table_left_stale_by_an_s3_error_is_updated_by_another_worker() {
     let (site, down, _proxy) = site_with_one_pipeline_refused("p");

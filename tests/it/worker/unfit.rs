@@ -1,5 +1,5 @@
-//! Workers with a problem of their own machine or credentials: they requeue jobs without charging an attempt, pause,
-//! and recover.
+//! Workers with a problem of their machine or credentials: they requeue jobs without charging an attempt, pause, and
+//! recover.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

@@ -287,7 +287,7 @@ fn micros(time: NaiveTime) -> i64 {
     i64::from(time.num_seconds_from_midnight()) * MICROS_A_SECOND + i64::from(time.nanosecond() / 1000)
 }
 
-/// Panics if fields at fixed places of `text` are read differently than `chrono` reads them, whatever the pattern.
+/// Panics if fields at fixed positions of `text` are read differently from `chrono`, for any pattern.
 #[cfg(any(test, feature = "fuzzing"))]
 pub fn check_format(pattern: &str, text: &str) {
     if DateTimeFormat::new(pattern, b'.').layout.is_some() {

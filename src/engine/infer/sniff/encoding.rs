@@ -45,7 +45,7 @@ pub fn guess(bytes: &[u8], whole: bool) -> Result<EncodingGuess, String> {
         if c == '\0' {
             return Err("it has NUL characters, so it is not text (or UTF-16 without a byte order mark)".into());
         }
-        // ASCII has separators of its own, which some exports use.
+        // Some exports use ASCII's separator characters.
         controls += usize::from(
             c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\x01'..='\x03' | '\x0b' | '\x0c' | '\x1c'..='\x1f'),
         );

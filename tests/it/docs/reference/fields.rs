@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-/// Nested objects without a section of their own are listed in the same table, up to this depth.
+/// Nested objects without a separate section are listed in the same table, up to this depth.
 const DEPTH_MAX: usize = 6;
 
 /// A section of the page that describes a node of the schema.
@@ -144,7 +144,7 @@ impl<'a> Fields<'a> {
         let always = node["required"].as_array().map(Vec::as_slice).unwrap_or_default();
         let mut text = "| field | type | meaning |\n|---|---|---|\n".to_owned();
         for (name, field) in properties {
-            let sometimes = if always.iter().any(|own| own == name) { "" } else { " Not always there." };
+            let sometimes = if always.iter().any(|own| own == name) { "" } else { " May be absent." };
             let told = format!("{}{sometimes}", self.meaning(field));
             writeln!(text, "| {} | {} | {} |", code(name), self.ty(field), told.trim()).unwrap();
         }
@@ -303,7 +303,7 @@ fn shared(variants: &[Value]) -> BTreeSet<String> {
 fn either(types: impl Iterator<Item = String>) -> String {
     let mut told: Vec<String> = Vec::new();
     for types in types {
-        // A text with a choice of its own is not split.
+        // A text that contains a choice is not split.
         let parts: Vec<&str> = match types.contains('(') {
             true => vec![&types],
             false => types.split(" or ").flat_map(|part| part.split(", ")).collect(),

@@ -41,7 +41,7 @@ struct Process {
     frozen_until: Duration,
     /// The process dies after this many of its own scheduling steps.
     dies_in: Option<u64>,
-    /// Its wall clock is ahead by so many ms.
+    /// How far its wall clock is ahead, in ms.
     ahead_ms: i64,
 }
 

@@ -39,7 +39,7 @@ pub enum Mutation {
     ForgetsEvents,
     /// Waiting jobs are dropped when they are due.
     DropsWhatIsDue,
-    /// A write that arrives late overwrites the object, whatever its precondition.
+    /// A write that arrives late overwrites the object, regardless of its precondition.
     LateWritesUnchecked,
 }
 
