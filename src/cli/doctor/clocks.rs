@@ -10,7 +10,7 @@ use crate::ports::store::Bucket;
 
 /// Skew that may be due to a slow response and to the resolution of HTTP dates.
 const SKEW_FREE_S: i64 = 5;
-/// Above about this skew the store rejects requests whose signature expires with a lease.
+/// Approximate skew above which the store rejects requests whose signature expires with a lease.
 const SKEW_S_MAX: i64 = 60;
 
 pub(super) fn skew(around: &Surroundings) -> Vec<CheckResult> {

@@ -21,7 +21,7 @@ impl CutForecast {
         Self { targets, by_text, by_hash }
     }
 
-    /// Whether a file cut follows after source `after` in a partition that has `fraction` of the text.
+    /// Whether a file boundary is expected after source `after` in a partition that has `fraction` of the text.
     pub(super) fn expects_file_cut(&self, after: u32, fraction: f64) -> bool {
         let hashes = (1_u128 << 64) as f64;
         let is_below = |minima: &[(u32, f64)], threshold: f64| {
