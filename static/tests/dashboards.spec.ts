@@ -105,6 +105,7 @@ test("from a table to a published dashboard: a draft, an error at its line, the 
   await expect(page.getByText("No problems. Ready to publish.")).toBeVisible();
   await expectAccessible(page);
 
+  await page.getByRole("button", { name: "YAML", exact: true }).click();
   const editor = page.getByRole("textbox", { name: "YAML of the dashboard sales" });
   const text = await (await page.request.get("/api/p/dash-new/dashboards/sales?draft=1")).text();
   await write(editor, text.replace("field: rows, format: integer", "field: rowz, format: integer"));
@@ -144,6 +145,7 @@ test("two editors of one draft: the second sees both texts and chooses", async (
   watch.expected.push(/412/);
   await published(api, "dash-two", everything());
   await page.goto("/p/dash-two/dashboards/all/edit");
+  await page.getByRole("button", { name: "YAML", exact: true }).click();
   const editor = page.getByRole("textbox", { name: "YAML of the dashboard all" });
   await expect(panel(page, "kpi").locator(".dash-kpi-value")).toHaveText("$1,348.50");
   await write(editor, everything().replace("title: Everything", "title: Mine"));

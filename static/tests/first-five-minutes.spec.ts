@@ -74,8 +74,8 @@ test("an empty workspace, a CSV, one confirmation: a table, a chart, and a publi
     await expect(page.getByText("First run")).toBeVisible();
     await expect(page.getByText(/You can leave this page/)).toBeVisible();
     await expect(page).toHaveURL(/\/p\/shop-sales\/data\/shop_sales\?chart=1/, SLOW);
-    const chart = page.getByRole("region", { name: "Suggested chart" });
-    await expect(chart.getByRole("heading")).toHaveText(/amount by day/);
+    const chart = page.getByRole("region", { name: "Chart of the table" });
+    await expect(chart.getByRole("heading")).toHaveText(/^Total amount per (day|month)$/);
     await expect(chart.locator(".chart-canvas[data-drawn] canvas").first()).toBeVisible(SLOW);
     await expect(page.locator(".data-facts")).toContainText("1,099 rows");
     await expectAccessible(page);
@@ -117,7 +117,7 @@ test("a CSV chosen by file dialog is proposed like a dropped one", async ({ page
     ).setFiles({ name: "kinds.csv", mimeType: "text/csv", buffer: Buffer.from(`id,kind\n${rows.join("\n")}\n`) });
     await page.getByRole("button", { name: "Create pipeline" }).click(SLOW);
     await expect(page).toHaveURL(/\/p\/kinds\/data\/kinds\?chart=1/, SLOW);
-    await page.getByRole("link", { name: "Open as query" }).click();
+    await page.getByRole("link", { name: "Open in Query" }).click();
     await expect(page).toHaveURL(/\/p\/kinds\/query$/);
     await expect(page.getByText(/5 rows/).first()).toBeVisible();
   } finally {

@@ -1,9 +1,8 @@
 /** Creates starter dashboards. */
 import { client, dashboardsQuery, keys } from "../api/queries";
 import type { Table } from "../api/types";
-import { create, saveDraft, textOf } from "../api/dashboards";
+import { create, saveDraft } from "../api/dashboards";
 import { freeSlug, slugFrom } from "../format/slug";
-import { starter } from "./starter";
 
 /** A free dashboard name close to the given text. */
 export const freeName = (text: string, taken: readonly string[]): string =>
@@ -11,19 +10,19 @@ export const freeName = (text: string, taken: readonly string[]): string =>
 
 /** Creates the draft; without a table, from the template. @throws ApiFailure */
 export async function makeDraft(slug: string, name: string, table: Table | undefined): Promise<void> {
-  const text = table && (await starter(slug, table));
-  await create(slug, name);
-  if (text) await saveDraft(slug, name, text, (await textOf(slug, name, true)).etag);
+  if (table) {
+    const { starter } = await import("./starter");
+    await saveDraft(slug, name, await starter(slug, table), null);
+  }
+  if (!table) await create(slug, name);
   await client.invalidateQueries({ queryKey: keys.dashboards(slug) });
 }
 
-/** Creates the draft of a table under a free name and returns the name. @throws ApiFailure */
-export async function makeDashboardOf(slug: string, table: Table): Promise<string> {
+/** A free name for a dashboard of a table. @throws ApiFailure */
+export async function freeNameOf(slug: string, table: string): Promise<string> {
   const { dashboards } = await client.fetchQuery({ ...dashboardsQuery(slug), staleTime: 0 });
-  const name = freeName(
-    table.name,
+  return freeName(
+    table,
     dashboards.map((one) => one.name),
   );
-  await makeDraft(slug, name, table);
-  return name;
 }

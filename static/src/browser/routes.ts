@@ -45,3 +45,25 @@ export function runsAtOnce(): boolean {
   const state: unknown = history.state;
   return typeof state === "object" && state !== null && "run" in state && state.run === true;
 }
+
+/** Navigation state that creates the dashboard of the URL from a table. */
+export const startFrom = (table: string) => ({ from: table });
+
+/** Navigation state that marks a panel that was just added. */
+export const added = (panel: string) => ({ added: panel });
+
+/** Reads a text of the last navigation's state, and removes the state. */
+function take(name: "from" | "added"): string | undefined {
+  const state: unknown = history.state;
+  if (typeof state !== "object" || state === null) return undefined;
+  const value = (state as Record<string, unknown>)[name];
+  if (typeof value !== "string") return undefined;
+  history.replaceState(null, "");
+  return value;
+}
+
+/** The table to create the dashboard of the URL from, if the last navigation asked for it. Asks once. */
+export const takeStart = (): string | undefined => take("from");
+
+/** The panel that was just added. Asks once. */
+export const takeAdded = (): string | undefined => take("added");

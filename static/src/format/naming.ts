@@ -34,7 +34,7 @@ const YEARS = new Set(["years", "season", "vintage", "born", "founded", "built",
 const VALUES_MIN = 3;
 const [YEAR_MIN, YEAR_MAX] = [1_800, 2_100];
 
-const words = (name: string): string[] =>
+export const words = (name: string): string[] =>
   name
     .replace(/([\p{Ll}\d])(\p{Lu})/gu, "$1_$2")
     .toLowerCase()

@@ -1,4 +1,4 @@
-/** Quotes SQL identifiers. */
+/** Quotes SQL identifiers and texts. */
 const PLAIN = /^[a-z_][a-z0-9_]*$/i;
 /** Words that DuckDB doesn't accept as a column name without quotes. */
 const RESERVED = new Set(
@@ -19,3 +19,6 @@ export const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"
 /** An identifier, quoted if needed. */
 export const identifier = (name: string): string =>
   PLAIN.test(name) && !RESERVED.has(name.toLowerCase()) ? name : quoted(name);
+
+/** A quoted text. */
+export const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`;

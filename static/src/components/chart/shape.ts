@@ -189,6 +189,13 @@ function parts(x: ResolvedField, y: ResolvedField | undefined, rows: Row[]): Sha
 
 const GROUPS_MAX = 12;
 
+/** Every so many'th point, so that of `all` points at most {@link POINTS_MAX} are left. */
+function evenly(points: Point[], all: number): Point[] {
+  const step = all / POINTS_MAX;
+  const wanted = Math.max(1, Math.floor(points.length / step));
+  return Array.from({ length: wanted }, (_, at) => points[Math.floor(at * step)]).filter((one) => one !== undefined);
+}
+
 function points(
   spec: ChartSpec,
   x: ResolvedField,
@@ -218,6 +225,10 @@ function points(
     left += 1;
   }
   if (left === 0) return none("No values.");
+  if (left > POINTS_MAX) {
+    for (const group of groups.values()) group.points = evenly(group.points, left);
+    notes.say(`A sample of ${count(POINTS_MAX)} of ${count(left)} points.`);
+  }
   if (left < rows.length) notes.say(`${counted(rows.length - left, "row")} not shown: no value on one of the axes.`);
   const sorted = [...groups.values()];
   const shown =

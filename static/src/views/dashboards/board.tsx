@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/preact-query";
 import { ChevronDown, RotateCcw } from "lucide-preact";
+import type { ComponentChildren } from "preact";
 import { useCallback, useMemo, useState } from "preact/hooks";
 import { useLocation, useSearch } from "wouter-preact";
 import type { DataAnswer, PanelResult } from "../../api/types";
@@ -11,6 +12,7 @@ import { Control } from "./param-controls";
 import { dataQuery } from "./queries";
 import { placementsOf } from "./placement";
 import { chosenText, choicesOf, searchOf, type Choices, type Chosen } from "./values";
+import type { Arrange, ArrangedGrid } from "./arrange";
 import "./board.css";
 
 interface BoardProps {
@@ -97,7 +99,21 @@ function Params({ params, choices, answer, set }: RowProps) {
 type Loaded = ReturnType<typeof useData>;
 
 /** Parameters and panels of a stored document. */
-export function Board({ slug, document, loaded }: Pick<BoardProps, "slug" | "document"> & { loaded: Loaded }) {
+export function Board({
+  slug,
+  document,
+  loaded,
+  arrange,
+  extra,
+  empty,
+}: Pick<BoardProps, "slug" | "document"> & {
+  loaded: Loaded;
+  /** For the editor. */
+  arrange?: { Grid: typeof ArrangedGrid; arrange: Arrange; busy: boolean };
+  /** Beside the parameters. */
+  extra?: ComponentChildren;
+  empty?: ComponentChildren;
+}) {
   const { data, choices, set } = loaded;
   const answer = data.data;
   const placed = useMemo(() => placementsOf(document.panels), [document.panels]);
@@ -117,15 +133,24 @@ export function Board({ slug, document, loaded }: Pick<BoardProps, "slug" | "doc
   return (
     <div class="dash-board">
       <Params params={document.params} choices={choices} answer={answer} set={set} />
+      {extra}
       {data.isError && (
         <div class="note bad" role="alert">
           {data.error.message}. Showing earlier data.
         </div>
       )}
-      {document.panels.length === 0 ? (
-        <Empty title="This dashboard has no panels yet">
-          Add entries under `panels` in the editor. Each panel shows the result of a query.
-        </Empty>
+      {document.panels.length === 0 && empty ? (
+        empty
+      ) : document.panels.length === 0 ? (
+        <Empty title="This dashboard has no panels yet">Edit the dashboard to add charts, tables and texts.</Empty>
+      ) : arrange ? (
+        <arrange.Grid
+          slug={slug}
+          document={document}
+          answer={answer}
+          busy={data.isPlaceholderData || arrange.busy}
+          arrange={arrange.arrange}
+        />
       ) : (
         <div class="dash-grid" data-busy={data.isFetching ? "" : undefined}>
           {document.panels.map((panel) => (

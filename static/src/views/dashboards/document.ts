@@ -281,23 +281,26 @@ export function documentOf(value: unknown): DashboardDoc {
   };
 }
 
-/** Maximum number of YAML aliases; the service refuses more. */
-const ALIASES_MAX = 1_000;
-
-/** Parses YAML like the service (YAML 1.2 core schema, merge keys); loads the parser on demand. */
+/** Parses YAML like the service; loads the parser on demand. */
 export async function readDocument(source: string): Promise<DashboardDoc | Unreadable> {
-  const { CORE_SCHEMA, load, mergeTag, YAMLException } = await import("js-yaml");
+  const { parsed, valueOf } = await import("../../boards/yaml");
+  const tree = parsed(source);
+  const [error] = tree.errors;
+  if (error) return { message: firstLine(error.message), line: error.linePos?.[0].line ?? 1 };
   let value: unknown;
   try {
-    value = load(source, { schema: CORE_SCHEMA.withTags(mergeTag), json: true, maxAliases: ALIASES_MAX });
+    value = valueOf(tree);
   } catch (thrown) {
-    if (thrown instanceof YAMLException) return { message: thrown.reason, line: (thrown.mark?.line ?? 0) + 1 };
     return { message: asFailure(thrown).message, line: 1 };
   }
   const document = documentOf(value);
   if (document.panels.some(({ type }) => type === "markdown")) await lexed(document);
   return document;
 }
+
+/** The parser's message without the place and the lines around it. */
+const firstLine = (message: string): string =>
+  (message.split("\n")[0] ?? "").replace(/ at line \d+, column \d+:?$/, ".");
 
 /** Parses Markdown before the first render, so that panels have their final height. */
 async function lexed(document: DashboardDoc): Promise<void> {

@@ -13,6 +13,8 @@ import { missing, publish, saveDraft, type Saved, statesOf, textOf, validate } f
 
 /** Delay before saving, in milliseconds. */
 const PAUSE_MS = 700;
+/** Steps that can be undone. */
+const STEPS_MAX = 100;
 
 /** The requests of a draft; tests replace them. */
 export interface Service {
@@ -55,6 +57,15 @@ export class Draft {
   /** The stored version to preview: the draft, or the published one. */
   readonly shown = computed(() => this.base());
 
+  /** Texts to go back to, and forward to. */
+  private readonly past = signal<string[]>([]);
+  private readonly future = signal<string[]>([]);
+  readonly canUndo = computed(() => this.past.value.length > 0);
+  readonly canRedo = computed(() => this.future.value.length > 0);
+  /** Whether the last change was typed; a text typed in one go is one step. */
+  private typing = false;
+  private create: (() => Promise<void>) | undefined;
+
   private readonly local;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private saveDone: Promise<boolean> = Promise.resolve(true);
@@ -84,9 +95,13 @@ export class Draft {
     }
   }
 
-  async load(): Promise<void> {
+  /** `create`: creates the draft first; once. */
+  async load(create = this.create): Promise<void> {
     this.state.value = "loading";
+    this.create = create;
     try {
+      await create?.();
+      this.create = undefined;
       const [saved, published] = await Promise.all([this.stored(true), this.stored(false)]);
       this.saved.value = saved;
       this.published.value = published;
@@ -115,7 +130,47 @@ export class Draft {
     else this.conflict.value = saved ?? this.published.value;
   }
 
+  /** Takes typed text. */
   type(text: string): void {
+    if (text === this.text.value) return;
+    if (!this.typing) this.step();
+    this.typing = true;
+    this.put(text);
+  }
+
+  /** Takes the text of an edit, and saves it at once. */
+  edit(text: string): void {
+    if (text === this.text.value) return;
+    this.step();
+    this.typing = false;
+    this.put(text);
+    void this.save();
+  }
+
+  private step(): void {
+    this.past.value = [...this.past.value, this.text.value].slice(-STEPS_MAX);
+    this.future.value = [];
+  }
+
+  undo(): void {
+    this.go(this.past, this.future);
+  }
+
+  redo(): void {
+    this.go(this.future, this.past);
+  }
+
+  private go(from: typeof this.past, to: typeof this.past): void {
+    const text = from.value.at(-1);
+    if (text === undefined) return;
+    from.value = from.value.slice(0, -1);
+    to.value = [...to.value, this.text.value];
+    this.typing = false;
+    this.put(text);
+    void this.save();
+  }
+
+  private put(text: string): void {
     this.text.value = text;
     this.local.value = { text, etag: this.saved.value?.etag ?? null };
     if (!this.conflict.value) this.later();

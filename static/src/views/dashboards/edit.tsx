@@ -1,10 +1,13 @@
 import { useQuery, useQueryClient } from "@tanstack/preact-query";
-import { ArrowLeft, EllipsisVertical } from "lucide-preact";
+import { ArrowLeft, EllipsisVertical, Redo2, Undo2 } from "lucide-preact";
+import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
 import { useRecovered } from "../../api/recovered";
-import { keys } from "../../api/queries";
-import { Button } from "../../components/button";
+import { keys, tablesQuery } from "../../api/queries";
+import { makeDraft } from "../../boards/make";
+import { persisted } from "../../browser/persisted";
+import { Button, IconButton } from "../../components/button";
 import { Editor, type EditorHandle } from "../../components/editor";
 import { Menu } from "../../components/menu";
 import { Page } from "../../components/page";
@@ -12,11 +15,12 @@ import { Failed, Skeleton } from "../../components/states";
 import { Badge } from "../../components/status";
 import { toast } from "../../components/toasts";
 import { counted } from "../../format/number";
-import { routes } from "../../browser/routes";
+import { routes, takeAdded, takeStart } from "../../browser/routes";
 import { useShortcuts } from "../../browser/shortcuts";
 import { useUnsaved } from "../../browser/unsaved";
 import { ConflictDialog, DiscardDialog, PublishDialog } from "./dialogs";
 import { Draft } from "./draft";
+import { Layout } from "./layout";
 import { DeleteDashboard } from "./list";
 import { marksOf } from "./marks";
 import { Preview } from "./preview";
@@ -26,20 +30,35 @@ import { Split } from "./split";
 import "./edit.css";
 
 type Asked = "publish" | "discard" | "delete";
+type Mode = "layout" | "yaml";
 
-function useDraft(slug: string, name: string): Draft {
+const isMode = (value: unknown): value is Mode => value === "layout" || value === "yaml";
+/** The last mode in this browser. */
+const mode = persisted<Mode>("dashboards.mode", "layout", isMode);
+
+function useDraft(slug: string, name: string): { draft: Draft; from: string | undefined } {
   const draft = useMemo(() => new Draft(slug, name), [slug, name]);
+  const cache = useQueryClient();
+  const [from] = useState(takeStart);
   useEffect(() => {
-    void draft.load();
+    const create = async () => {
+      const { tables } = await cache.fetchQuery(tablesQuery(slug));
+      await makeDraft(
+        slug,
+        name,
+        tables.find((table) => table.name === from),
+      );
+    };
+    void draft.load(from === undefined ? undefined : create);
     return () => draft.leave();
-  }, [draft]);
+  }, [draft, slug, name, from, cache]);
   // Retries a failed save after recovery.
   useRecovered(() => {
     if (draft.unsaved.peek()) void draft.save();
     else if (draft.validationFailure.peek()) void draft.validate();
   });
   useUnsaved(`the dashboard ${name}`, draft.dirty.value);
-  return draft;
+  return { draft, from };
 }
 
 function SaveState({ draft }: { draft: Draft }) {
@@ -67,13 +86,21 @@ function StateBadge({ draft }: { draft: Draft }) {
 }
 
 export default function Edit({ slug, name }: { slug: string; name: string }) {
-  const draft = useDraft(slug, name);
+  const { draft, from } = useDraft(slug, name);
   const [asked, setAsked] = useState<Asked>();
   const [, go] = useLocation();
   const title = `${name} · edit · ${slug}`;
   useShortcuts([
     { keys: "mod+s", does: "Save draft", run: () => void draft.save() },
     { keys: "mod+Enter", does: "Publish", run: () => unreadyOf(draft) === undefined && setAsked("publish") },
+    // The YAML editor has its own.
+    ...(mode.value === "layout"
+      ? [
+          { keys: "mod+z", does: "Undo the last change", run: () => draft.undo() },
+          { keys: "mod+Z", does: "Redo the last change", run: () => draft.redo() },
+          { keys: "mod+y", does: "Redo the last change", run: () => draft.redo() },
+        ]
+      : []),
   ]);
   if (draft.state.value === "failed") {
     return (
@@ -92,7 +119,14 @@ export default function Edit({ slug, name }: { slug: string; name: string }) {
     <Page title={title} full>
       <Head slug={slug} name={name} draft={draft} onAsk={setAsked} />
       {draft.state.value === "loading" ? (
-        <Skeleton lines={8} />
+        <div class="dash-creating">
+          {from !== undefined && (
+            <p class="secondary" role="status">
+              Creating a dashboard from the table {from}…
+            </p>
+          )}
+          <Skeleton lines={8} label={from === undefined ? "Loading" : "Panels"} />
+        </div>
       ) : (
         <Parts slug={slug} name={name} draft={draft} onPublish={() => setAsked("publish")} />
       )}
@@ -161,6 +195,9 @@ function Head({
       <StateBadge draft={draft} />
       <SaveState draft={draft} />
       <span class="grow" />
+      <IconButton label="Undo" icon={<Undo2 />} disabled={!draft.canUndo.value} onClick={() => draft.undo()} />
+      <IconButton label="Redo" icon={<Redo2 />} disabled={!draft.canRedo.value} onClick={() => draft.redo()} />
+      <Modes />
       <Button busy={validating} onClick={() => void validate()}>
         Validate
       </Button>
@@ -185,9 +222,90 @@ function Head({
   );
 }
 
-function Parts({ slug, name, draft, onPublish }: { slug: string; name: string; draft: Draft; onPublish: () => void }) {
-  const { data: schema } = useQuery(schemaQuery());
+const MODES = { layout: "Layout", yaml: "YAML" } as const;
+
+function Modes() {
+  return (
+    <span class="dash-modes" role="group" aria-label="Edit as">
+      {(["layout", "yaml"] as const).map((one) => (
+        <button key={one} type="button" aria-pressed={mode.value === one} onClick={() => (mode.value = one)}>
+          {MODES[one]}
+        </button>
+      ))}
+    </span>
+  );
+}
+
+interface PartsProps {
+  slug: string;
+  name: string;
+  draft: Draft;
+  onPublish: () => void;
+}
+
+/** Line of a panel's `id`, from 1. */
+function lineOf(text: string, id: string): number {
+  const at = text.split("\n").findIndex((line) => line.includes("id:") && line.includes(id));
+  return at < 0 ? 1 : at + 1;
+}
+
+function Parts({ slug, name, draft, onPublish }: PartsProps) {
   const editor = useRef<EditorHandle | undefined>(undefined);
+  const [marked] = useState(takeAdded);
+  /** Where the YAML editor opens. */
+  const [place, setPlace] = useState<{ line: number; column: number }>();
+  const go = (line: number, column: number) => {
+    if (mode.value === "yaml") editor.current?.reveal(line, column);
+    else {
+      setPlace({ line, column });
+      mode.value = "yaml";
+    }
+  };
+  const problems = (
+    <Problems
+      verdict={draft.verdict.value}
+      busy={draft.validating.value}
+      failure={draft.validationFailure.value}
+      onGo={({ line, column }) => go(line, column)}
+    />
+  );
+  if (mode.value === "layout") {
+    return (
+      <div class="dash-layout">
+        <div class="dash-preview" tabIndex={0} role="region" aria-label="Layout">
+          <Layout
+            slug={slug}
+            name={name}
+            draft={draft}
+            marked={marked}
+            onYaml={(id) => (id === undefined ? (mode.value = "yaml") : go(lineOf(draft.text.peek(), id), 1))}
+          />
+        </div>
+        {problems}
+      </div>
+    );
+  }
+  return (
+    <YamlParts
+      {...{ slug, name, draft, onPublish, problems }}
+      onHandle={(handle) => {
+        editor.current = handle;
+        if (place) handle.reveal(place.line, place.column);
+        setPlace(undefined);
+      }}
+    />
+  );
+}
+
+function YamlParts({
+  slug,
+  name,
+  draft,
+  onPublish,
+  problems,
+  onHandle,
+}: PartsProps & { problems: ComponentChildren; onHandle: (handle: EditorHandle) => void }) {
+  const { data: schema } = useQuery(schemaQuery());
   const text = draft.text.value;
   const verdict = draft.verdict.value;
   const marks = useMemo(() => marksOf(text, verdict), [text, verdict]);
@@ -207,17 +325,10 @@ function Parts({ slug, name, draft, onPublish }: { slug: string; name: string; d
               onChange={(typed) => draft.type(typed)}
               onSave={() => void draft.save()}
               onSubmit={onPublish}
-              handle={(handle) => {
-                editor.current = handle;
-              }}
+              handle={onHandle}
             />
           </div>
-          <Problems
-            verdict={verdict}
-            busy={draft.validating.value}
-            failure={draft.validationFailure.value}
-            onGo={({ line, column }) => editor.current?.reveal(line, column)}
-          />
+          {problems}
         </>
       }
       right={

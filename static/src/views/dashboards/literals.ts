@@ -1,11 +1,11 @@
 /** Replaces parameters of a query by their values, for people to read and edit. */
 
+import { literal as quoted } from "../../format/sql";
+
 /** Matches strings, names, comments and `$tag$ … $tag$` to skip, and parameters. */
 const TOKENS =
   /e'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\/|\$(\w*)\$[\s\S]*?\$\1\$|[A-Za-z_\u0080-\uffff][\w$\u0080-\uffff]*|\$(\w+)/gi;
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
-
-const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
 export function literal(value: unknown, isDay = false): string {
   if (value === null || value === undefined) return "NULL";

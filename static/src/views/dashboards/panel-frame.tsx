@@ -1,4 +1,5 @@
 import { EllipsisVertical, Info } from "lucide-preact";
+import type { ComponentChildren } from "preact";
 import { useEffect, useId, useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import type { DataAnswer, PanelResult, PanelRows, Row } from "../../api/types";
@@ -16,11 +17,12 @@ import type { DashboardDoc, Panel } from "./document";
 import { withLiterals } from "./literals";
 import { loadPanels, panels, panelsFailure } from "./loaded-panels";
 import { Markdown } from "./markdown";
+import { pngOf } from "./png";
 import { type Range, shiftOf } from "./presets";
 import type { PanelPlacement } from "./placement";
 
 /** Default heights in pixels; Markdown fits its content. */
-const HEIGHTS: Record<Panel["type"], number> = {
+export const HEIGHTS: Record<Panel["type"], number> = {
   kpi: 128,
   line: 320,
   area: 320,
@@ -42,11 +44,15 @@ interface FrameProps {
   answer: DataAnswer | undefined;
   /** New data is loading. */
   busy: boolean;
+  /** Additional classes. */
+  look?: string;
+  /** Controls of the editor, in place of the menu. */
+  tools?: { start: ComponentChildren; end: ComponentChildren; corner: ComponentChildren };
 }
 
 const failedOf = (result: PanelResult | null | undefined) => (result && "error" in result ? result : undefined);
 
-export function PanelFrame({ slug, document, panel, place, answer, busy }: FrameProps) {
+export function PanelFrame({ slug, document, panel, place, answer, busy, look = "", tools }: FrameProps) {
   const [told, setTold] = useState(false);
   const [viewed, setViewed] = useState(false);
   const id = useId();
@@ -57,22 +63,26 @@ export function PanelFrame({ slug, document, panel, place, answer, busy }: Frame
   const name = panel.title || panel.id;
   return (
     <section
-      class={`dash-panel dash-${panel.type} ${place.half ? "narrow" : ""}`}
+      class={`dash-panel dash-${panel.type} ${place.half ? "narrow" : ""} ${look}`}
       style={{ "--span": place.span, minHeight: `${height}px` }}
       aria-labelledby={id}
       aria-busy={busy || (panel.type !== "markdown" && !answer)}
       data-panel={panel.id}
     >
       <header
-        class={panel.type === "markdown" && !panel.title && !panel.description ? "for-readers" : "dash-panel-head"}
+        class={
+          !tools && panel.type === "markdown" && !panel.title && !panel.description ? "for-readers" : "dash-panel-head"
+        }
       >
+        {tools?.start}
         <h2 id={id} class={`grow ${panel.title ? "" : "for-readers"}`} title={name}>
           {name}
         </h2>
         {panel.description && (
           <IconButton label={`About ${name}`} icon={<Info />} aria-expanded={told} onClick={() => setTold(!told)} />
         )}
-        {rows && (
+        {tools?.end}
+        {rows && !tools && (
           <PanelMenu
             {...{ slug, document, panel, rows, name }}
             params={answer?.params ?? {}}
@@ -82,7 +92,7 @@ export function PanelFrame({ slug, document, panel, place, answer, busy }: Frame
       </header>
       {told && <p class="secondary">{panel.description}</p>}
       <div class="dash-panel-body">
-        <Body panel={panel} failed={failed} rows={rows} answer={answer} document={document} />
+        <Body panel={panel} failed={failed} rows={rows} answer={answer} document={document} waits={busy && !result} />
       </div>
       {rows?.truncated && (
         <p class="dash-panel-note">
@@ -90,6 +100,7 @@ export function PanelFrame({ slug, document, panel, place, answer, busy }: Frame
           {rows.limit_reason === "bytes" ? " (size limit)" : ""}.
         </p>
       )}
+      {tools?.corner}
       {viewed && rows && <PanelData name={name} rows={rows} onClose={() => setViewed(false)} />}
     </section>
   );
@@ -101,10 +112,13 @@ interface BodyProps {
   rows: PanelRows | undefined;
   answer: DataAnswer | undefined;
   document: DashboardDoc;
+  /** The panel is newer than the data. */
+  waits: boolean;
 }
 
-function Body({ panel, failed, rows, answer, document }: BodyProps) {
+function Body({ panel, failed, rows, answer, document, waits }: BodyProps) {
   if (panel.type === "markdown") return <Markdown tokens={panel.tokens} />;
+  if (waits && panel.type !== "broken") return <div class="dash-panel-waits" role="status" aria-label="Loading" />;
   if (failed || panel.type === "broken" || (answer && !rows)) {
     return (
       <div class="dash-panel-failed" role="alert">
@@ -164,6 +178,10 @@ function shiftFor(panel: Panel, document: DashboardDoc, answer: DataAnswer | und
   return range ? shiftOf(range, panel.compare) : undefined;
 }
 
+const CHARTED = new Set<Panel["type"]>(["line", "area", "bar", "pie", "scatter", "heatmap"]);
+
+const frameOf = (id: string) => globalThis.document.querySelector<HTMLElement>(`[data-panel="${CSS.escape(id)}"]`);
+
 function PanelMenu({
   slug,
   document,
@@ -188,6 +206,12 @@ function PanelMenu({
     saveFile(new Blob([text], { type: "text/csv;charset=utf-8" }), `${panel.id}.csv`);
     toast.done(`${counted(rows.rows.length, "row")} of ${name} downloaded`);
   };
+  const image = async () => {
+    const frame = frameOf(panel.id);
+    const png = frame && (await pngOf(frame, name));
+    if (png) saveFile(png, `${panel.id}.png`);
+    else toast.failed("Couldn't draw the image", new Error("the chart isn't drawn yet"));
+  };
   return (
     <Menu
       label={`More actions for ${name}`}
@@ -210,6 +234,8 @@ function PanelMenu({
           ...(rows.truncated ? { hint: `First ${count(rows.rows.length)} rows; open the query for all` } : {}),
           onSelect: download,
         },
+        ...(CHARTED.has(panel.type) ? [{ label: "Download PNG", onSelect: () => void image() }] : []),
+        { label: "Full screen", hint: "Esc closes", onSelect: () => void frameOf(panel.id)?.requestFullscreen() },
       ]}
     />
   );

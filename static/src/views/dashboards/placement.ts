@@ -27,11 +27,11 @@ function rowsOf(panels: readonly Panel[]): Panel[][] {
 
 const isSmall = ({ type, width }: Panel): boolean => type === "kpi" && width <= COLUMNS / 2;
 
-/** Placement of each panel, by ID. */
-export function placementsOf(panels: readonly Panel[]): Map<string, PanelPlacement> {
+/** Placement of each panel, by ID. `widen`: whether rows of KPIs fill the width. */
+export function placementsOf(panels: readonly Panel[], widen = true): Map<string, PanelPlacement> {
   const found = new Map<string, PanelPlacement>();
   for (const row of rowsOf(panels)) {
-    const numbers = row.every(({ type }) => type === "kpi");
+    const numbers = widen && row.every(({ type }) => type === "kpi");
     const left = COLUMNS - row.reduce((sum, { width }) => sum + width, 0);
     row.forEach(({ id, width }, at) => {
       // The first panels take the remainder.

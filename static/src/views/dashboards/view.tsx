@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/preact-query";
-import { Pencil, RefreshCw } from "lucide-preact";
+import { Maximize, Pencil, RefreshCw } from "lucide-preact";
 import { Link } from "wouter-preact";
 import { asFailure } from "../../api/failure";
 import { dashboardsQuery } from "../../api/queries";
@@ -78,7 +78,11 @@ function Published({ slug, name, etag, document, hasDraft }: PublishedProps) {
   const loaded = useData({ slug, name, draft: false, etag, document });
   const { data } = loaded;
   const refresh = () => void data.refetch();
-  useShortcuts([{ keys: "r", does: "Refresh panels", run: refresh }]);
+  const present = () => void globalThis.document.querySelector(".dash-board")?.requestFullscreen();
+  useShortcuts([
+    { keys: "r", does: "Refresh panels", run: refresh },
+    { keys: "f", does: "Full screen", run: present },
+  ]);
   return (
     <Page
       title={`${document.title || name} · ${slug}`}
@@ -95,6 +99,7 @@ function Published({ slug, name, etag, document, hasDraft }: PublishedProps) {
               draft
             </Badge>
           )}
+          <IconButton label="Full screen" icon={<Maximize />} onClick={present} />
           <IconButton label="Refresh" icon={<RefreshCw />} busy={data.isFetching} onClick={refresh} />
           <EditLink slug={slug} name={name} />
         </>

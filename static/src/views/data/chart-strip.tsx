@@ -1,75 +1,73 @@
 import { useQuery } from "@tanstack/preact-query";
 import { X } from "lucide-preact";
+import { lazy, Suspense } from "preact/compat";
 import { useMemo } from "preact/hooks";
-import { Link } from "wouter-preact";
-import { api, ask } from "../../api/client";
 import { asFailure } from "../../api/failure";
-import { keys, rowsQuery } from "../../api/queries";
-import type { Row, Table } from "../../api/types";
+import { keys } from "../../api/queries";
+import type { Table } from "../../api/types";
+import { AddToDashboard } from "../../boards/add-dialog";
+import { type ChartChoice, titleOf } from "../../boards/builder/choice";
+import { firstChoice } from "../../boards/builder/pick";
+import { profileTable } from "../../boards/builder/profile";
 import { IconButton } from "../../components/button";
-import { Chart, guessChart } from "../../components/chart";
 import { Skeleton } from "../../components/states";
-import { routes, RUN_AT_ONCE } from "../../browser/routes";
+import { parseChoice, printChoice } from "./chart-url";
 import { MakeDashboard } from "./make-dashboard";
-import { extremesOf, suggest, timeColumn } from "./suggest";
+import type { Address } from "./url-state";
 
-const HEIGHT = 220;
-const UNFILTERED = { sort: "", filters: [] };
+const Builder = lazy(() => import("../../boards/builder"));
 
-const one = (pipeline: string, sql: string, signal: AbortSignal) =>
-  ask(api.POST("/api/p/{pipeline}/query", { params: { path: { pipeline } }, body: { sql }, signal }));
-
-/** Suggested chart above the rows of a table. */
-export function ChartStrip({ slug, table, onClose }: { slug: string; table: Table; onClose: () => void }) {
-  const first = useQuery(rowsQuery(slug, table.name, UNFILTERED));
-  const rows = first.data?.rows as Row[] | undefined;
-  const time = timeColumn(table.schema);
-  const span = useQuery({
-    queryKey: [...keys.table(slug, table.name), "span", time?.name],
-    queryFn: ({ signal }) => one(slug, time ? extremesOf(table.name, time) : "", signal),
-    enabled: time !== undefined,
+/** Chart above the rows of a table, of the rows that the filters keep. */
+export function ChartStrip({ slug, table, address }: { slug: string; table: Table; address: Address }) {
+  const { data: profile, error } = useQuery({
+    queryKey: [...keys.table(slug, table.name), "profile"],
+    queryFn: ({ signal }) => profileTable(slug, table.name, table.schema, signal),
     staleTime: 30_000,
   });
-  const extremes = span.data?.rows[0] as Row | undefined;
-  const ready = rows !== undefined && (!time || !span.isPending);
-  const suggestion = useMemo(
-    () => (ready ? suggest(table.name, table.schema, rows, extremes) : undefined),
-    [ready, rows, table, extremes],
-  );
-  const sql = suggestion?.sql;
-  const asked = useQuery({
-    queryKey: [...keys.table(slug, table.name), "chart", sql],
-    queryFn: ({ signal }) => one(slug, sql ?? "", signal),
-    enabled: sql !== undefined,
-    staleTime: 30_000,
-  });
-  const columns = sql ? asked.data?.columns : ready ? first.data?.columns : undefined;
-  const points = sql ? (asked.data?.rows as Row[] | undefined) : rows;
-  const spec = columns && points && guessChart(columns, points);
-  const error = first.error ?? asked.error;
+  const { filters, chartText, set } = address;
+  const choice = useMemo<ChartChoice | undefined>(() => {
+    const chosen = parseChoice(chartText, table.name) ?? (profile && firstChoice(table.name, profile));
+    if (!chosen) return undefined;
+    const types = new Map(table.schema.map(({ name, type }) => [name, type]));
+    const own = filters.map((filter) => ({ ...filter, type: types.get(filter.column) ?? "string" }));
+    return own.length > 0 ? { ...chosen, filters: own } : chosen;
+  }, [chartText, profile, filters, table]);
+  const known = useMemo(() => profile && { columns: table.schema, profile }, [table, profile]);
+  const change = (next: ChartChoice) =>
+    set(
+      {
+        chart: printChoice(next),
+        filters: (next.filters ?? []).map(({ column, operator, value }) => ({ column, operator, value })),
+      },
+      { replace: true },
+    );
+  const waiting = <Skeleton lines={9} label="Chart" />;
   return (
-    <section class="data-chart" aria-label="Suggested chart">
+    <section class="data-chart" aria-label="Chart of the table">
       <header class="row">
-        <h2 class="grow cut">{suggestion?.title ?? table.name}</h2>
-        {sql && (
-          <Link href={`~${routes.query(slug, { sql })}`} state={RUN_AT_ONCE}>
-            Open as query
-          </Link>
-        )}
+        <h2 class="grow cut">{choice ? titleOf(choice) : table.name}</h2>
         <MakeDashboard slug={slug} table={table}>
           Create dashboard
         </MakeDashboard>
-        <IconButton label="Close chart" icon={<X />} onClick={onClose} />
+        <IconButton label="Close chart" icon={<X />} onClick={() => set({ chart: undefined }, { replace: true })} />
       </header>
       <div class="data-chart-box">
-        {error ? (
+        {error && !known ? (
           <p class="secondary">Couldn't load the chart: {asFailure(error).message}</p>
-        ) : !columns || !points ? (
-          <Skeleton lines={7} label="Chart" />
-        ) : spec ? (
-          <Chart label={suggestion?.title ?? table.name} spec={spec} columns={columns} rows={points} height={HEIGHT} />
+        ) : !choice || !known ? (
+          waiting
         ) : (
-          <p class="secondary">No suggested chart for these columns. Use a query to chart a result.</p>
+          <Suspense fallback={waiting}>
+            <Builder
+              slug={slug}
+              choice={choice}
+              known={known}
+              onChange={change}
+              actions={({ sql, max, ready }) => (
+                <AddToDashboard slug={slug} panel={{ choice, sql, max }} suggested={table.name} ready={ready} />
+              )}
+            />
+          </Suspense>
         )}
       </div>
     </section>

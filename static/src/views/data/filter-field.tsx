@@ -1,6 +1,15 @@
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { GridColumn } from "../../components/grid";
-import { CHOICES, choicesFor, fieldOf, filtersOf, hintOf, takesValue, type Choice, type Filter } from "./filter";
+import {
+  CHOICES,
+  choicesFor,
+  fieldOf,
+  filtersOf,
+  hintOf,
+  takesValue,
+  type Choice,
+  type Filter,
+} from "../../format/filter";
 
 /** Delay before a filter is applied, in milliseconds. */
 const TYPED_MS = 450;

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { choicesFor, fieldOf, filtersOf, parseFilter, printFilter, refusalOf, type Choice } from "./filter";
-import { condition, parseSort, printSort, statement } from "./statement";
+import { choicesFor, fieldOf, filtersOf, parseFilter, printFilter, refusalOf, type Choice } from "../../format/filter";
+import { condition } from "../../format/condition";
+import { parseSort, printSort, statement } from "./statement";
 
 describe("a filter of the address", () => {
   it.each([

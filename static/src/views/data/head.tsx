@@ -61,7 +61,7 @@ export function TableHead({
           icon={<ChartLine />}
           variant="quiet"
           aria-pressed={address.chart}
-          onClick={() => address.set({ chart: !address.chart }, { replace: true })}
+          onClick={() => address.set({ chart: address.chart ? undefined : "1" }, { replace: true })}
         >
           Chart
         </Button>

@@ -116,9 +116,7 @@ function TableView({ slug, table }: { slug: string; table: Table }) {
       <TableHead slug={slug} table={table} tab={tab} address={address} rejected={rejected} />
       <StateNotice slug={slug} table={table.name} />
       <ExtraColumnsNotice slug={slug} table={table} />
-      {address.chart && table.rows > 0 && (
-        <ChartStrip slug={slug} table={table} onClose={() => address.set({ chart: false }, { replace: true })} />
-      )}
+      {address.chart && table.rows > 0 && <ChartStrip slug={slug} table={table} address={address} />}
       {tab === "rows" &&
         (table.rows === 0 && address.filterTexts.length === 0 && address.asOf === undefined ? (
           <NoRows slug={slug} table={table} rejected={rejected} />

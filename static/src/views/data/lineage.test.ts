@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import { partitionOf, partitionText, partsOf } from "./lineage";
-import { suggest } from "./suggest";
 
 const columns = ["day", "vendor", "x"].map((name) => ({ name, type: "string", nullable: true }));
 
@@ -34,34 +33,4 @@ describe("a partition", () => {
     expect(partitionText("")).toBe("");
   });
   it("with a broken escape is shown as it is", () => expect(partitionText("a=%zz")).toBe("a = %zz"));
-});
-
-describe("the chart that a new table suggests", () => {
-  const column = (name: string, type: string) => ({ name, type, nullable: true });
-
-  it("is a sum over time where there is something to sum", () => {
-    const rows = [
-      ["2013-01-01", 5],
-      ["2013-03-01", 6],
-    ];
-    const found = suggest("orders", [column("day", "date"), column("amount", "decimal(10,2)")], rows);
-    expect(found?.title).toBe("amount by day");
-    expect(found?.sql).toContain('SELECT "day" AS "day", sum("amount") AS "amount"');
-  });
-  it("has the unit that suits the time it spans", () => {
-    const unit = (first: string, last: string) =>
-      suggest("t", [column("at", "timestamp")], [[first], [last]])?.sql.match(/date_trunc\('(\w+)'/)?.[1];
-    expect(unit("2013-01-01T00:00:00", "2013-01-01T09:00:00")).toBe("hour");
-    expect(unit("2013-01-01T00:00:00", "2013-05-01T09:00:00")).toBe("day");
-    expect(suggest("t", [column("day", "date")], [["2013-01-01"]])?.title).toBe("rows by day");
-    expect(unit("2001-01-01T00:00:00", "2013-05-01T09:00:00")).toBe("month");
-  });
-  it("counts by a category where there is no time", () => {
-    const rows = Array.from({ length: 40 }, (_, at) => [`id${at}`, at % 3 ? "card" : "cash"]);
-    const found = suggest("t", [column("id", "string"), column("payment", "string")], rows);
-    expect(found?.title).toBe("rows by payment");
-    expect(found?.sql).toContain("GROUP BY 1\nORDER BY 2 DESC");
-  });
-  it("is none where nothing suggests itself", () =>
-    expect(suggest("t", [column("x", "float64")], [[1], [2]])).toBeUndefined());
 });

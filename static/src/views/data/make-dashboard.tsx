@@ -4,7 +4,7 @@ import { useLocation } from "wouter-preact";
 import type { Table } from "../../api/types";
 import { Button } from "../../components/button";
 import { toast } from "../../components/toasts";
-import { routes } from "../../browser/routes";
+import { routes, startFrom } from "../../browser/routes";
 
 /** Creates a starter dashboard of the table and opens its draft. */
 export function MakeDashboard({ slug, table, children }: { slug: string; table: Table; children: string }) {
@@ -13,8 +13,10 @@ export function MakeDashboard({ slug, table, children }: { slug: string; table: 
   const make = async () => {
     setBusy(true);
     try {
-      const { makeDashboardOf } = await import("../../boards/make");
-      go(`~${routes.editDashboard(slug, await makeDashboardOf(slug, table))}`);
+      const { freeNameOf } = await import("../../boards/make");
+      const name = await freeNameOf(slug, table.name);
+      // The editor creates it, and shows that at once.
+      go(`~${routes.editDashboard(slug, name)}`, { state: startFrom(table.name) });
     } catch (error) {
       toast.failed("Couldn't create the dashboard", error);
       setBusy(false);
@@ -25,7 +27,7 @@ export function MakeDashboard({ slug, table, children }: { slug: string; table: 
       icon={<LayoutDashboard />}
       variant="quiet"
       busy={busy}
-      title="Creates a draft with key figures, a chart and sample rows"
+      title="Creates a draft with key figures, charts and sample rows"
       onClick={() => void make()}
     >
       {children}

@@ -12,7 +12,7 @@ import { routes } from "../../browser/routes";
 import type { Address } from "./url-state";
 import { RejectedFrom } from "./row-drawer";
 import { useTableRows } from "./rows";
-import { literal } from "./statement";
+import { literal } from "../../format/sql";
 
 export const REJECTED = "_rejected_rows";
 /** Columns that describe the rejection, in display order. */

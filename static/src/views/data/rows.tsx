@@ -8,7 +8,7 @@ import { Grid, usePages, type FetchPage, type GridColumn } from "../../component
 import { Empty, Failed, Skeleton } from "../../components/states";
 import { count, counted } from "../../format/number";
 import type { Address } from "./url-state";
-import { refusalOf, type Filter, type Refusal } from "./filter";
+import { refusalOf, type Filter, type Refusal } from "../../format/filter";
 import { FilterField } from "./filter-field";
 import { RowDrawer } from "./row-drawer";
 

@@ -2,11 +2,17 @@ import { isNaming } from "../../format/naming";
 import { plain } from "../../format/values";
 import { useQuery } from "@tanstack/preact-query";
 import { asFailure } from "../../api/failure";
-import { statsQuery } from "../../api/queries";
+import { commitsQuery, statsQuery } from "../../api/queries";
 import type { Cell, ColumnStats, Table } from "../../api/types";
+import { Distribution } from "../../boards/distribution";
+import { profileTable } from "../../boards/builder/profile";
+import { summarizeTable } from "../../boards/summary";
 import { shown } from "../../components/grid/value";
 import { Note } from "../../components/states";
 import { count, counted, share } from "../../format/number";
+
+/** Small numbers of distinct values are close to exact. */
+const EXACT_MAX = 100;
 
 function Extreme({ value, column }: { value: Cell; column: ColumnStats }) {
   if (value === null) return <span class="dim">–</span>;
@@ -30,6 +36,21 @@ function Nulls({ nulls, rows }: { nulls: number | null; rows: number }) {
   );
 }
 
+/** Summaries of a version of the table, computed once in this browser. */
+function useSummaries(slug: string, table: Table) {
+  const { data: commits } = useQuery(commitsQuery(slug, table.name));
+  const version = commits ? (commits.commits[0]?.sequence ?? 0) : undefined;
+  const { data, error } = useQuery({
+    queryKey: ["p", slug, "summaries", table.name, version],
+    queryFn: async ({ signal }) =>
+      summarizeTable(slug, table.name, await profileTable(slug, table.name, table.schema, signal), signal),
+    enabled: table.rows > 0 && version !== undefined,
+    staleTime: Number.POSITIVE_INFINITY,
+    retry: false,
+  });
+  return { summaries: new Map(data?.map((one) => [one.name, one])), failure: error };
+}
+
 /** Columns of a table with statistics. */
 export function Schema({ slug, table }: { slug: string; table: Table }) {
   const { data: stats, error, isPending } = useQuery({ ...statsQuery(slug, table.name), enabled: table.rows > 0 });
@@ -37,6 +58,7 @@ export function Schema({ slug, table }: { slug: string; table: Table }) {
   const waiting = table.rows > 0 && isPending;
   const failure = error && asFailure(error);
   const told = waiting || stats !== undefined;
+  const { summaries, failure: unsummarized } = useSummaries(slug, table);
   return (
     <div class="data-page">
       {failure && failure.status !== 404 && <Note tone="warn">Couldn't load column statistics: {failure.message}</Note>}
@@ -45,6 +67,7 @@ export function Schema({ slug, table }: { slug: string; table: Table }) {
           Statistics cover {count(stats.files_read)} of {counted(stats.files_total, "file")}.
         </Note>
       )}
+      {unsummarized && <Note tone="warn">Couldn't summarize the columns: {asFailure(unsummarized).message}</Note>}
       <div class="table-box" tabIndex={0} role="group" aria-label={`Columns of ${table.name}`}>
         <table class="table">
           <thead>
@@ -60,11 +83,14 @@ export function Schema({ slug, table }: { slug: string; table: Table }) {
                   <th>Max</th>
                 </>
               )}
+              <th class="num">Distinct</th>
+              <th>Values</th>
             </tr>
           </thead>
           <tbody>
             {table.schema.map((column, at) => {
               const own = known.get(column.name);
+              const summary = summaries.get(column.name);
               const nothing = <span class="dim">{waiting ? "…" : "–"}</span>;
               return (
                 <tr key={column.name}>
@@ -81,6 +107,10 @@ export function Schema({ slug, table }: { slug: string; table: Table }) {
                       <td class="data-extreme">{own ? <Extreme value={own.max as Cell} column={own} /> : nothing}</td>
                     </>
                   )}
+                  <td class="num">
+                    {summary ? `${summary.distinct > EXACT_MAX ? "≈ " : ""}${count(summary.distinct)}` : nothing}
+                  </td>
+                  <td>{summary ? <Distribution summary={summary} /> : nothing}</td>
                 </tr>
               );
             })}

@@ -2,7 +2,7 @@ import { useCallback, useMemo } from "preact/hooks";
 import { useSearchParams } from "wouter-preact";
 import type { Column } from "../../api/types";
 import type { SortKey } from "../../components/grid";
-import { parseFilter, printFilter, type Filter } from "./filter";
+import { parseFilter, printFilter, type Filter } from "../../format/filter";
 import { parseSort, printSort } from "./statement";
 
 export const TABS = ["rows", "schema", "partitions", "sources", "rejected", "versions"] as const;
@@ -25,6 +25,8 @@ export interface Address {
   reason: string | undefined;
   page: number;
   chart: boolean;
+  /** The chart as chosen; `1`: the suggested one. */
+  chartText: string | undefined;
   /** A version of the table; undefined: the present one. */
   asOf: string | undefined;
   set: (change: Change, how?: { replace?: boolean }) => void;
@@ -38,7 +40,7 @@ export interface Change {
   source?: string | undefined;
   reason?: string | undefined;
   page?: number;
-  chart?: boolean;
+  chart?: string | undefined;
   asOf?: string | undefined;
 }
 
@@ -71,7 +73,7 @@ function changed(before: URLSearchParams, change: Change): URLSearchParams {
     for (const name of ["page", "row"]) params.delete(name);
   }
   if (change.page !== undefined) put(params, "page", change.page > 0 ? String(change.page + 1) : undefined);
-  if (change.chart !== undefined) put(params, "chart", change.chart ? "1" : undefined);
+  if ("chart" in change) put(params, "chart", change.chart);
   return params;
 }
 
@@ -97,7 +99,8 @@ export function useAddress(columns: readonly Column[]): Address {
       source: params.get("source") ?? undefined,
       reason: params.get("reason") ?? undefined,
       page: Math.max(0, (number(params.get("page")) ?? 1) - 1),
-      chart: params.get("chart") === "1",
+      chart: params.has("chart"),
+      chartText: params.get("chart") ?? undefined,
       asOf: params.get("as_of") ?? undefined,
       set,
     };

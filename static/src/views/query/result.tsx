@@ -1,8 +1,6 @@
-import { useComputed } from "@preact/signals";
 import { Download as DownloadIcon, X } from "lucide-preact";
 import type { QueryAnswer } from "../../api/types";
 import { Button, IconButton } from "../../components/button";
-import { guessChart } from "../../components/chart";
 import { download, downloads, FORMATS, type Format } from "../../components/download";
 import { Grid, rowsInMemory } from "../../components/grid";
 import { Menu } from "../../components/menu";
@@ -11,6 +9,7 @@ import { bytes, count, counted } from "../../format/number";
 import { duration } from "../../format/time";
 import { printed } from "../../browser/shortcuts";
 import { ChartPane } from "./chart";
+import { ResultColumns } from "./columns";
 import { Problem } from "./problem";
 import { Ticking } from "./run";
 import { ROWS_MAX, stateOf, type QueryState } from "./state";
@@ -59,29 +58,29 @@ function told(answer: QueryAnswer): string {
 function Switch({ state, chartable }: { state: QueryState; chartable: boolean }) {
   return (
     <span class="query-switch" role="group" aria-label="Display as">
-      {(["grid", "chart"] as const).map((shown) => (
+      {(["grid", "chart", "columns"] as const).map((shown) => (
         <button
           key={shown}
           type="button"
           aria-pressed={state.shown.value === shown}
           disabled={shown === "chart" && !chartable}
-          title={shown === "chart" && !chartable ? "A chart needs a numeric column and at least one row" : undefined}
+          title={shown === "chart" && !chartable ? "A chart needs at least one row" : undefined}
           onClick={() => (state.shown.value = shown)}
         >
-          {shown === "grid" ? "Grid" : "Chart"}
+          {NAMES[shown]}
         </button>
       ))}
     </span>
   );
 }
 
+const NAMES = { grid: "Grid", chart: "Chart", columns: "Columns" } as const;
+
 function Shown({ slug, answer, sql, ms }: { slug: string; answer: QueryAnswer; sql: string; ms: number }) {
   const state = stateOf(slug);
-  const guessed = useComputed(() => {
-    const now = state.outcome.value?.answer;
-    return now ? guessChart(now.columns, now.rows as never) : undefined;
-  }).value;
-  const chart = state.shown.value === "chart" && guessed !== undefined;
+  const chartable = answer.rows.length > 0;
+  const chart = state.shown.value === "chart" && chartable;
+  const columns = state.shown.value === "columns";
   const running = state.running.value;
   return (
     <>
@@ -103,12 +102,14 @@ function Shown({ slug, answer, sql, ms }: { slug: string; answer: QueryAnswer; s
           </Button>
         )}
         <span class="grow" />
-        <Switch state={state} chartable={guessed !== undefined} />
+        <Switch state={state} chartable={chartable} />
         <Downloads slug={slug} sql={sql} />
       </div>
       <div class={running ? "query-shown old" : "query-shown"}>
         {chart ? (
-          <ChartPane slug={slug} guessed={guessed} answer={answer} />
+          <ChartPane slug={slug} answer={answer} sql={sql} />
+        ) : columns ? (
+          <ResultColumns answer={answer} />
         ) : (
           <Grid label="Result" columns={answer.columns} rows={rowsInMemory(answer.rows as never)} />
         )}

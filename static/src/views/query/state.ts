@@ -9,7 +9,7 @@ import { asFailure, type ApiFailure } from "../../api/failure";
 import { freshId } from "../../api/id";
 import { session } from "../../api/session";
 import type { QueryAnswer, SavedQuery } from "../../api/types";
-import type { ChartSpec } from "../../components/chart";
+import type { ChartChoice } from "../../boards/builder/choice";
 import { toast } from "../../components/toasts";
 import { isString, persisted, persistedAcrossTabs } from "../../browser/persisted";
 import { isUnsaved, isPast, remember, type EntryStatus, type HistoryEntry } from "./history";
@@ -46,9 +46,9 @@ export interface QueryState {
   past: Signal<HistoryEntry[]>;
   running: Signal<Running | undefined>;
   outcome: Signal<Outcome | undefined>;
-  shown: Signal<"grid" | "chart">;
+  shown: Signal<"grid" | "chart" | "columns">;
   /** The user's chart settings; undefined: guessed. */
-  chart: Signal<ChartSpec | undefined>;
+  chart: Signal<ChartChoice | undefined>;
 }
 
 const states = new Map<string, QueryState>();

@@ -1,5 +1,5 @@
 /** Filters on columns, as the API reads them (`column:operator:value`) and as fields show them. */
-import { isNumeric } from "../../format/values";
+import { isNumeric } from "./values";
 
 export type Operator =
   "eq" | "ne" | "lt" | "le" | "gt" | "ge" | "contains" | "starts_with" | "in" | "not_in" | "is_null" | "is_not_null";

@@ -1,0 +1,286 @@
+import { describe, expect, it } from "vitest";
+import { choiceOf } from "./checked";
+import { choiceOfSpec, withAggregate, withBy, withKind, withSplit } from "./change";
+import { type ChartChoice, formatOf, specOf, titleOf } from "./choice";
+import { nameFrom, panelOf } from "./panel";
+import { aggregateOf, binOf, categoriesOf, firstChoice, grainOf, measuresOf, timesOf } from "./pick";
+import { type ColumnProfile, type Profile, profileOf, profileRows, profileSql } from "./profile";
+import { statementOf } from "./statement";
+
+const DAY_MS = 86_400_000;
+const column = (
+  name: string,
+  type: string,
+  distinct: number,
+  min?: number,
+  max?: number,
+  hours = false,
+): ColumnProfile => ({
+  name,
+  type,
+  distinct,
+  min,
+  max,
+  hours,
+});
+const START = Date.UTC(2023, 0, 1);
+const sales: Profile = {
+  rows: 2_000,
+  columns: [
+    column("order_id", "int64", 2_000, 1, 2_000),
+    column("blz", "int64", 400, 10_000_000, 87_000_000),
+    column("year", "int32", 2, 2023, 2024),
+    column("order_date", "date", 700, START, START + 720 * DAY_MS),
+    column("region", "string", 4),
+    column("customer", "string", 900),
+    column("quantity", "int32", 20, 1, 20),
+    column("revenue", "decimal(12,2)", 1_800, 1, 5_000),
+    column("discount_rate", "float64", 30, 0, 0.5),
+  ],
+};
+const known = { columns: sales.columns, profile: sales };
+const revenue: ChartChoice = {
+  source: { table: "sales" },
+  kind: "line",
+  aggregate: "sum",
+  measure: "revenue",
+  measureType: "decimal(12,2)",
+  by: { column: "order_date", type: "date", grain: "month" },
+  sort: "name",
+};
+
+describe("a first chart", () => {
+  it("sums an amount over time, never IDs, bank codes or years", () => {
+    expect(firstChoice("sales", sales)).toEqual(revenue);
+    expect(measuresOf(sales).map(({ name }) => name)).toEqual(["revenue", "quantity", "discount_rate"]);
+  });
+  it("averages rates, and sums amounts", () => {
+    expect(aggregateOf(column("discount_rate", "float64", 9, 0, 1))).toBe("avg");
+    expect(aggregateOf(column("unit_price", "float64", 9, 0, 1))).toBe("avg");
+    expect(aggregateOf(column("arr_delay", "int32", 9, -5, 9))).toBe("avg");
+    expect(aggregateOf(column("fare_amount", "float64", 9, -5, 9))).toBe("sum");
+  });
+  it("counts rows by category without a measure and a time", () => {
+    const profile = { rows: 100, columns: [column("id", "int64", 100, 1, 100), column("payment", "string", 2)] };
+    expect(firstChoice("t", profile)).toEqual({
+      source: { table: "t" },
+      kind: "bar",
+      aggregate: "count",
+      by: { column: "payment", type: "string" },
+      sort: "value",
+    });
+  });
+  it("prefers the time at which things happened, and telling categories", () => {
+    const at = (name: string) => column(name, "timestamp", 9, START, START + DAY_MS, true);
+    expect(timesOf({ rows: 9, columns: [at("updated_at"), at("ordered_at")] })[0]?.name).toBe("ordered_at");
+    expect(categoriesOf(sales).map(({ name }) => name)).toEqual(["region"]);
+  });
+  it.each([
+    [1, true, "hour"],
+    [60, false, "day"],
+    [365, false, "month"],
+    [365 * 12, false, "quarter"],
+    [365 * 40, false, "year"],
+  ] as const)("of %d days has the unit that suits", (days, hours, grain) => {
+    expect(grainOf(column("d", "timestamp", 9, START, START + days * DAY_MS, hours))).toBe(grain);
+  });
+  it("bins numbers by a round width", () => {
+    expect(binOf(column("fare", "float64", 900, 0, 87))).toBe(5);
+    expect(binOf(column("n", "int32", 900, 0, 9))).toBe(1);
+    expect(binOf(column("x", "float64", 900, 0, 0.9))).toBe(0.05);
+    expect(binOf(column("x", "float64", 1, 3, 3))).toBeUndefined();
+  });
+});
+
+describe("the SQL of a chart", () => {
+  it("of an amount over time", () => {
+    expect(statementOf(revenue)).toBe(
+      "SELECT date_trunc('month', order_date) AS month, sum(revenue) AS revenue\nFROM sales\nWHERE order_date IS NOT NULL\nGROUP BY ALL\nORDER BY 1",
+    );
+    expect(titleOf(revenue)).toBe("Total revenue per month");
+  });
+
+  it("groups what isn't among the largest, and says so in the value", () => {
+    const choice: ChartChoice = { ...revenue, split: { column: "customer", type: "string", top: 5 } };
+    expect(statementOf(choice)).toContain(
+      "top_customer AS (\n  SELECT customer FROM sales\n  WHERE customer IS NOT NULL\n  GROUP BY 1 ORDER BY sum(revenue) DESC NULLS LAST, 1 LIMIT 5\n)",
+    );
+    expect(statementOf(choice)).toContain(
+      "CASE WHEN customer NOT IN (SELECT customer FROM top_customer) THEN 'Other' ELSE customer END AS customer",
+    );
+    const left = statementOf({ ...choice, others: false });
+    expect(left).toContain("AND customer IN (SELECT customer FROM top_customer)");
+    expect(left).not.toContain("Other");
+  });
+
+  it("puts the others last, and sorts bars by their total", () => {
+    const choice: ChartChoice = {
+      ...revenue,
+      kind: "stacked",
+      sort: "value",
+      by: { column: "customer", type: "string", top: 10 },
+      split: { column: "region", type: "string" },
+    };
+    expect(statementOf(choice)).toMatch(
+      /ORDER BY customer IS NOT DISTINCT FROM 'Other', sum\(revenue\) OVER \(PARTITION BY customer\) DESC NULLS LAST, 1, 2$/,
+    );
+    expect(statementOf({ ...choice, split: undefined } as never)).toMatch(/'Other', revenue DESC NULLS LAST, 1$/);
+  });
+
+  it.each<[Partial<ChartChoice>, string]>([
+    [{ aggregate: "count", by: { column: "region", type: "string" }, sort: "value" }, "count(*) AS rows"],
+    [{ aggregate: "distinct", measure: "customer" }, "count(DISTINCT customer) AS distinct_customer"],
+    [{ aggregate: "median" }, "median(revenue) AS median_revenue"],
+    [{ by: { column: "fare", type: "float64", bin: 5 } }, "floor(fare / 5) * 5 AS fare"],
+    [{ by: { column: "Order Date", type: "date", grain: "week" } }, `date_trunc('week', "Order Date") AS week`],
+    [{ measure: "month" }, "sum(month) AS month_2"],
+    [{ source: { table: 'se"lect' } }, `FROM "se""lect"`],
+  ])("of %j has %s", (more, part) => expect(statementOf({ ...revenue, ...more })).toContain(part));
+
+  it("quotes what filters compare with, and binds parameters", () => {
+    const text = statementOf({
+      ...revenue,
+      filters: [{ column: "region", operator: "eq", value: "O'Hare", type: "string" }],
+      params: [
+        { param: "period", kind: "date_range", column: "order_date" },
+        { param: "region", kind: "select", column: "region" },
+      ],
+    });
+    expect(text).toContain("AND region = 'O''Hare'\n");
+    expect(text).toContain("($period_start IS NULL OR CAST(order_date AS DATE) BETWEEN $period_start AND $period_end)");
+    expect(text).toContain("($region IS NULL OR list_contains($region, CAST(region AS VARCHAR)))");
+  });
+
+  it("samples a scatter, with filters before the sample", () => {
+    const choice = withKind(
+      { ...revenue, filters: [{ column: "region", operator: "eq", value: "x", type: "string" }] },
+      "scatter",
+      known,
+    );
+    expect(statementOf(choice)).toBe(
+      "SELECT * FROM (\n  SELECT order_date, revenue FROM sales\n  WHERE order_date IS NOT NULL\n    AND revenue IS NOT NULL\n    AND region = 'x'\n) AS points USING SAMPLE reservoir(5000 ROWS) REPEATABLE (1)",
+    );
+  });
+
+  it("of a result as it is, is the query; an aggregate is put around it", () => {
+    const sql = "SELECT region, revenue FROM sales -- all\n;\n";
+    const columns = [
+      { name: "region", type: "string" },
+      { name: "revenue", type: "decimal(12,2)" },
+    ];
+    const plain = choiceOfSpec(sql, { type: "bar", x: { field: "region" }, y: [{ field: "revenue" }] }, columns);
+    expect(statementOf(plain)).toBe("SELECT region, revenue FROM sales -- all");
+    const profile = profileRows(
+      [
+        ["a", 1],
+        ["b", 2],
+      ],
+      columns,
+    );
+    expect(statementOf(withAggregate(plain, "avg", { columns, profile }))).toBe(
+      "WITH result AS (\nSELECT region, revenue FROM sales -- all\n)\nSELECT region, avg(revenue) AS average_revenue\nFROM result\nGROUP BY ALL\nORDER BY 2 DESC NULLS LAST, 1",
+    );
+  });
+});
+
+describe("a change of a chart", () => {
+  it("of the x axis changes lines to bars and back", () => {
+    const bars = withBy(revenue, "region", known);
+    expect(bars).toMatchObject({ kind: "bar", sort: "value", by: { column: "region" } });
+    expect(bars.by).not.toHaveProperty("grain");
+    expect(withBy(bars, "order_date", known)).toMatchObject({ kind: "line", sort: "name", by: { grain: "month" } });
+  });
+  it("groups many series", () => {
+    expect(withSplit(revenue, "customer", known).split).toEqual({ column: "customer", type: "string", top: 8 });
+    expect(withSplit(revenue, "region", known).split).toEqual({ column: "region", type: "string" });
+    expect(withSplit(withSplit(revenue, "region", known), "", known)).toEqual(revenue);
+  });
+  it("of the kind gives it the columns that it needs", () => {
+    expect(withKind(revenue, "heatmap", known).split?.column).toBe("region");
+    expect(withKind(withSplit(revenue, "region", known), "pie", known).split).toBeUndefined();
+    const back = withKind(withKind(revenue, "scatter", known), "line", known);
+    expect(back.by).toEqual(revenue.by);
+    expect(specOf(withKind(revenue, "number", known))).toBeUndefined();
+  });
+  it("of the measure picks a column that fits", () => {
+    const counted = withAggregate(revenue, "count", known);
+    expect(counted.measure).toBeUndefined();
+    expect(withAggregate(counted, "sum", known).measure).toBe("revenue");
+  });
+});
+
+describe("a chart as a panel", () => {
+  it("names the columns of its query", () => {
+    const split: ChartChoice = { ...revenue, split: { column: "region", type: "string" } };
+    expect(panelOf(split, { id: "a", title: "T", query: "q", width: 12 }, 200)).toEqual({
+      id: "a",
+      title: "T",
+      query: "q",
+      type: "line",
+      x: "month",
+      y: [{ field: "revenue", title: "Total revenue", format: "decimal2" }],
+      series: "region",
+      width: 12,
+    });
+    expect(panelOf({ ...revenue, kind: "number" }, { id: "a", title: "T", query: "q", width: 3 }, 1e6)).toMatchObject({
+      type: "kpi",
+      value: { field: "revenue", format: "integer" },
+    });
+  });
+  it("has names that YAML and SQL take", () => {
+    expect(nameFrom("Total revenue per month", [])).toBe("total_revenue_per_month");
+    expect(nameFrom("2024 Ümsätze!", ["umsatze"])).toBe("umsatze_2");
+    expect(nameFrom("数", [])).toBe("chart");
+  });
+  it.each([
+    ["count", "x", "string", 1, "integer"],
+    ["sum", "quantity", "int32", 99, "integer"],
+    ["avg", "quantity", "int32", 99, "decimal1"],
+    ["avg", "discount_rate", "float64", 0.4, "percent1"],
+    ["sum", "revenue", "decimal(12,2)", 99, "decimal2"],
+    ["sum", "revenue", "decimal(12,2)", 99_000, "integer"],
+    ["avg", "temp", "float64", 30, "number"],
+  ] as const)("formats %s of %s (%s) up to %d as %s", (aggregate, measure, measureType, max, format) =>
+    expect(formatOf({ source: { table: "t" }, kind: "number", aggregate, measure, measureType }, max)).toBe(format),
+  );
+});
+
+describe("a choice from outside", () => {
+  it("is read back as it was written", () => {
+    const choice = withSplit(
+      { ...revenue, filters: [{ column: "region", operator: "in", value: '["a"]', type: "string" }] },
+      "customer",
+      known,
+    );
+    expect(choiceOf(JSON.parse(JSON.stringify(choice)))).toEqual(choice);
+  });
+  it("has nothing that isn't a unit, a width or a number of values", () => {
+    const by = { column: "a", type: "date", grain: "x') --", bin: "1; DROP", top: -1 };
+    expect(choiceOf({ ...revenue, by, params: [{ param: "p; x", kind: "select", column: "a" }] })).toEqual({
+      ...revenue,
+      by: { column: "a", type: "date" },
+    });
+    for (const other of [null, 1, {}, { ...revenue, kind: "toString" }, { ...revenue, source: 1 }])
+      expect(choiceOf(other)).toBeUndefined();
+  });
+});
+
+describe("a profile", () => {
+  it("of a table asks for what its columns hold", () => {
+    const columns = [
+      { name: "sold", type: "timestamp" },
+      { name: "shop", type: "string" },
+    ];
+    expect(profileSql("t", columns)).toBe(
+      "SELECT count(*), approx_count_distinct(sold), min(sold), max(sold), bool_or(sold <> date_trunc('day', sold)), approx_count_distinct(shop), NULL, NULL, NULL FROM t",
+    );
+    const row = [9, 3, "2024-01-01T00:00:00", "2024-01-02T12:00:00", true, 2, null, null, null];
+    expect(profileOf(row, columns)).toEqual({
+      rows: 9,
+      columns: [
+        column("sold", "timestamp", 3, Date.UTC(2024, 0, 1), Date.UTC(2024, 0, 2, 12), true),
+        column("shop", "string", 2),
+      ],
+    });
+  });
+});

@@ -1,0 +1,268 @@
+/** What a chart shows, as the builder's fields choose it. */
+import type { ChartField, ChartSpec, ChartType } from "../../components/chart";
+import type { Filter } from "../../format/filter";
+import { words } from "../../format/naming";
+import { familyOf } from "../../format/values";
+
+/** `none`: the values of the rows as they are. */
+export type Aggregate = "count" | "distinct" | "sum" | "avg" | "median" | "min" | "max" | "none";
+export type Grain = "hour" | "day" | "week" | "month" | "quarter" | "year";
+/** `stacked`: a bar chart with stacked bars. */
+export type Kind = ChartType | "stacked" | "table" | "number";
+
+/** Rows of a table, or of a query's result. */
+export type Source = { table: string } | { sql: string };
+
+/** A column that groups rows. */
+export interface Dimension {
+  column: string;
+  type: string;
+  /** Of a time: the unit it is truncated to. */
+  grain?: Grain;
+  /** Of a number: the width of the bins. */
+  bin?: number;
+  /** Keeps the values with the largest measure, at most so many. */
+  top?: number;
+}
+
+/** A dashboard's parameter that filters a column. */
+export interface ParamUse {
+  param: string;
+  /** The parameter's type. */
+  kind: "date_range" | "select" | "number" | "text";
+  column: string;
+}
+
+export interface ChartChoice {
+  source: Source;
+  kind: Kind;
+  aggregate: Aggregate;
+  /** Column of the measure; `count` has none. */
+  measure?: string;
+  /** Type of the measure's column. */
+  measureType?: string;
+  /** Further columns of a result that are drawn as they are. */
+  more?: string[];
+  by?: Dimension;
+  split?: Dimension;
+  /** Whether values beyond `top` are grouped as “Other”; else they are left out. */
+  others?: boolean;
+  filters?: (Filter & { type: string })[];
+  sort?: "value" | "ascending" | "name";
+  params?: ParamUse[];
+  /** Number format of the measure; else chosen by name and type. */
+  format?: string;
+}
+
+/** Label of the values beyond `top`. */
+export const OTHER = "Other";
+/** Most points of a scatter; of more rows a sample. */
+export const SAMPLE_ROWS = 5_000;
+
+export const GRAINS: Record<Grain, string> = {
+  hour: "Hour",
+  day: "Day",
+  week: "Week",
+  month: "Month",
+  quarter: "Quarter",
+  year: "Year",
+};
+
+/** Formats that can be chosen for a measure. */
+export const FORMATS: Record<string, string> = {
+  number: "1,234.567",
+  integer: "1,235",
+  decimal1: "1,234.6",
+  decimal2: "1,234.57",
+  compact: "1.2K",
+  percent: "12%",
+  percent1: "12.3%",
+  usd: "$1,234.57",
+  usd0: "$1,235",
+  eur: "€1,234.57",
+  eur0: "€1,235",
+  gbp: "£1,234.57",
+  gbp0: "£1,235",
+  bytes: "1.2 MiB",
+  duration_s: "Seconds: 1 h 2 min",
+  duration_ms: "Milliseconds: 1.2 s",
+};
+
+export const KINDS: Record<Kind, string> = {
+  line: "Line",
+  area: "Area",
+  bar: "Bar",
+  stacked: "Stacked bar",
+  pie: "Pie",
+  scatter: "Scatter",
+  heatmap: "Heatmap",
+  table: "Table",
+  number: "Number",
+};
+
+export const AGGREGATES: Record<Aggregate, string> = {
+  count: "Number of rows",
+  sum: "Sum of",
+  avg: "Average of",
+  median: "Median of",
+  min: "Minimum of",
+  max: "Maximum of",
+  distinct: "Distinct values of",
+  none: "Values as they are",
+};
+
+const PREFIX: Record<Aggregate, string> = {
+  count: "",
+  sum: "",
+  none: "",
+  avg: "average_",
+  median: "median_",
+  min: "min_",
+  max: "max_",
+  distinct: "distinct_",
+};
+
+/** Names of the result's columns. */
+export interface Names {
+  by: string | undefined;
+  split: string | undefined;
+  measure: string;
+}
+
+/** A name that none of `taken` has, ignoring case as SQL does. */
+function free(name: string, taken: (string | undefined)[]): string {
+  const known = new Set(taken.map((one) => one?.toLowerCase()));
+  for (let n = 1; ; n += 1) {
+    const one = n === 1 ? name : `${name}_${n}`;
+    if (!known.has(one.toLowerCase())) return one;
+  }
+}
+
+export function namesOf({ aggregate, measure, by, split, kind }: ChartChoice): Names {
+  if (kind === "scatter" || aggregate === "none")
+    return { by: by?.column, split: split?.column, measure: measure ?? "" };
+  const own = kind === "number" ? {} : { by, split };
+  const first = own.by && (own.by.grain ?? own.by.column);
+  const second = own.split && free(own.split.grain ?? own.split.column, [first]);
+  const third = aggregate === "count" ? "rows" : `${PREFIX[aggregate]}${measure ?? ""}`;
+  return { by: first, split: second, measure: free(third, [first, second]) };
+}
+
+const readable = (column: string): string => {
+  const text = column.replaceAll("_", " ").trim();
+  return text === "" ? column : text;
+};
+
+const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** "Total revenue": the measure in words. */
+export function measureTitle({ aggregate, measure = "" }: ChartChoice): string {
+  const named = readable(measure);
+  switch (aggregate) {
+    case "count":
+      return "Rows";
+    case "sum":
+      return /^totals?\b/i.test(named) ? capital(named) : `Total ${named}`;
+    case "avg":
+      return /^(?:avg|average|mean)\b/i.test(named) ? capital(named) : `Average ${named}`;
+    case "median":
+      return `Median ${named}`;
+    case "min":
+      return `Minimum ${named}`;
+    case "max":
+      return `Maximum ${named}`;
+    case "distinct":
+      return `Distinct ${named}`;
+    case "none":
+      return capital(named);
+  }
+}
+
+/** "Total revenue per month by region". */
+export function titleOf(choice: ChartChoice): string {
+  const { kind, by, split } = choice;
+  const what = measureTitle(choice);
+  if (kind === "number" || !by) return kind === "table" && choice.aggregate === "none" ? "Rows" : what;
+  const first = by.grain
+    ? `per ${by.grain}`
+    : kind === "scatter"
+      ? `against ${readable(by.column)}`
+      : `by ${readable(by.column)}`;
+  return `${what} ${first}${split ? ` ${by.grain ? "by" : "and"} ${readable(split.column)}` : ""}`;
+}
+
+const MONEY = new Set([
+  "amount",
+  "price",
+  "revenue",
+  "sales",
+  "cost",
+  "costs",
+  "fare",
+  "total",
+  "tip",
+  "tax",
+  "fee",
+  "income",
+  "turnover",
+  "profit",
+]);
+const RATIOS = new Set(["rate", "ratio", "share", "pct", "percent", "percentage"]);
+
+/** Number format of the measure; `max`: the largest value seen, if known. */
+export function formatOf(choice: ChartChoice, max?: number): string {
+  const { aggregate, measure = "", measureType = "" } = choice;
+  if (choice.format !== undefined) return choice.format;
+  if (aggregate === "count" || aggregate === "distinct") return "integer";
+  const last = words(measure).at(-1) ?? "";
+  if (RATIOS.has(last) && aggregate !== "sum" && max !== undefined && Math.abs(max) <= 1) return "percent1";
+  const whole = /^u?(?:int|tinyint|smallint|bigint|hugeint)/i.test(measureType);
+  if (whole) return aggregate === "avg" || aggregate === "median" ? "decimal1" : "integer";
+  if (MONEY.has(last) && max !== undefined && Math.abs(max) >= 10_000) return "integer";
+  return MONEY.has(last) ? "decimal2" : "number";
+}
+
+/** Whether the chart needs `by`. */
+export const isGrouped = (kind: Kind): boolean => kind !== "number";
+
+const field = (name: string, title?: string, format?: string): ChartField => ({
+  field: name,
+  ...(title && title !== name ? { title } : {}),
+  ...(format ? { format } : {}),
+});
+
+/** How the result is drawn; undefined for tables and numbers. `format`: of the measure. */
+export function specOf(choice: ChartChoice, format?: string): ChartSpec | undefined {
+  const { kind, by, more = [] } = choice;
+  if (kind === "table" || kind === "number" || !by) return undefined;
+  const names = namesOf(choice);
+  const plain = choice.aggregate === "none";
+  const value = field(names.measure, plain ? undefined : measureTitle(choice), format);
+  const x = field(names.by ?? by.column);
+  const series = names.split === undefined ? {} : { series: names.split };
+  switch (kind) {
+    case "pie":
+      return { type: "pie", x, y: [value] };
+    case "heatmap":
+      return { type: "heatmap", x, y: [field(names.split ?? by.column)], value };
+    case "scatter":
+      return { type: "scatter", x, y: [field(names.measure)], ...series };
+    case "stacked":
+      return { type: "bar", x, y: [value, ...more.map((name) => field(name))], stacked: true, ...series };
+    case "area":
+      return { type: "area", x, y: [value], stacked: names.split !== undefined, ...series };
+    case "line":
+    case "bar":
+      return {
+        type: kind,
+        x,
+        y: [value, ...more.map((name) => field(name))],
+        ...series,
+        ...(isLying(choice) ? { horizontal: true } : {}),
+      };
+  }
+}
+
+/** Whether bars lie: names are easier to read beside them. */
+export const isLying = ({ kind, by, split }: ChartChoice): boolean =>
+  kind === "bar" && by !== undefined && !split && familyOf(by.type) === "other" && (by.top ?? 0) > 8;

@@ -1,0 +1,90 @@
+/** A chart as a panel of a dashboard. */
+import { type ChartChoice, formatOf, isLying, measureTitle, namesOf, titleOf } from "./choice";
+
+export interface PanelFields {
+  id: string;
+  title: string;
+  query: string;
+  width: number;
+  height?: number;
+}
+
+type Field = string | { field: string; title?: string; format?: string };
+
+/** Widths of new panels, in columns. */
+export const widthOf = ({ kind, by }: ChartChoice): number =>
+  kind === "number" ? 3 : kind === "pie" ? 4 : kind === "table" ? 12 : by?.grain ? 12 : 6;
+
+/**
+ * The entry under `panels`. `max`: the largest value of the measure, if known.
+ */
+export function panelOf(choice: ChartChoice, fields: PanelFields, max?: number): Record<string, unknown> {
+  const { kind, more = [] } = choice;
+  const names = namesOf(choice);
+  const plain = choice.aggregate === "none";
+  const format = plain ? choice.format : formatOf(choice, max);
+  const measure: Field = plain
+    ? format === undefined
+      ? names.measure
+      : { field: names.measure, format }
+    : { field: names.measure, title: measureTitle(choice), ...(format ? { format } : {}) };
+  const { width, height, ...start } = fields;
+  const size = { width, ...(height === undefined ? {} : { height }) };
+  const x = names.by ?? "";
+  const series = names.split === undefined ? {} : { series: names.split };
+  switch (kind) {
+    case "number":
+      return { ...start, type: "kpi", value: { field: names.measure, ...(format ? { format } : {}) }, ...size };
+    case "table":
+      return { ...start, type: "table", ...size };
+    case "pie":
+      return { ...start, type: "pie", x, y: measure, ...size };
+    case "scatter":
+      return { ...start, type: "scatter", x, y: names.measure, ...series, ...size };
+    case "heatmap":
+      return { ...start, type: "heatmap", x, y: names.split ?? x, value: measure, ...size };
+    case "stacked":
+      return { ...start, type: "bar", x, y: [measure, ...more], ...series, stacked: true, ...size };
+    case "area":
+      return {
+        ...start,
+        type: "area",
+        x,
+        y: [measure, ...more],
+        ...series,
+        ...(names.split ? { stacked: true } : {}),
+        ...size,
+      };
+    case "line":
+    case "bar":
+      return {
+        ...start,
+        type: kind,
+        x,
+        y: [measure, ...more],
+        ...series,
+        ...(isLying(choice) ? { horizontal: true } : {}),
+        ...size,
+      };
+  }
+}
+
+/** A name of a query or panel from words: `total_revenue_per_month`. */
+export function nameFrom(text: string, taken: Iterable<string>): string {
+  const known = new Set(taken);
+  const plain = text
+    .normalize("NFKD")
+    .replace(/\p{M}/gu, "")
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, "_")
+    .replace(/^[^a-z]+/, "")
+    .slice(0, 56)
+    .replace(/_+$/, "");
+  const base = plain || "chart";
+  for (let n = 1; ; n += 1) {
+    const name = n === 1 ? base : `${base}_${n}`;
+    if (!known.has(name)) return name;
+  }
+}
+
+export { titleOf };

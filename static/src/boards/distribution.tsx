@@ -1,0 +1,50 @@
+import { count, counted, share } from "../format/number";
+import { familyOf, numberWritten, plain, timeWritten, written } from "../format/values";
+import { BINS, type Summary } from "./summary";
+import "./distribution.css";
+
+/** A bound of a column in words. */
+export function boundText(value: number | undefined, type: string): string {
+  if (value === undefined) return "–";
+  if (familyOf(type) !== "time") return numberWritten(value);
+  return timeWritten(value, type.toLowerCase() === "date" ? "date" : /^timestamp/i.test(type) ? "datetime" : "time");
+}
+
+/** Histogram of a column on a scale, else its most frequent values. */
+export function Distribution({ summary }: { summary: Summary }) {
+  const { name, type, bins, top, distinct, rows, nulls, min = 0, max = 0 } = summary;
+  if (bins.length > 0) {
+    const most = Math.max(...bins, 1);
+    const text = `${name} from ${boundText(min, type)} to ${boundText(max, type)}`;
+    return (
+      <span class="dist" role="img" aria-label={`Histogram of ${text}`} title={text}>
+        {bins.map((size, at) => {
+          const edge = (step: number) => boundText(min + ((max - min) * step) / BINS, type);
+          return (
+            <span
+              key={at}
+              class={size === 0 ? "none" : ""}
+              style={{ height: `${size === 0 ? 0 : Math.max(4, (size / most) * 100)}%` }}
+              title={`${edge(at)} to ${edge(at + 1)}: ${counted(size, "row")}`}
+            />
+          );
+        })}
+      </span>
+    );
+  }
+  if (top.length > 0) {
+    return (
+      <span class="dist-top">
+        {top.map((one) => (
+          <span key={plain(one.value)} title={`${written(one.value, "text")}: ${counted(one.count, "row")}`}>
+            <span class="cut">{written(one.value, "text") || "(empty)"}</span>
+            <span class="num dim">{share(one.count / Math.max(1, rows))}</span>
+          </span>
+        ))}
+        {distinct > top.length && <span class="dim">and {count(distinct - top.length)} more</span>}
+      </span>
+    );
+  }
+  if (rows > 0 && nulls === rows) return <span class="dim">all null</span>;
+  return <span class="dim">{distinct > 0 ? "mostly distinct values" : "–"}</span>;
+}

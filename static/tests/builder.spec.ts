@@ -1,0 +1,183 @@
+import { config, CSV, drawn, panel } from "./support/sales";
+import { expect, expectAccessible, type Page, test } from "./support/test";
+
+const SLOW = { timeout: 60_000 };
+const chartOf = (page: Page) => page.getByRole("region", { name: "Chart of the table" });
+const canvas = (page: Page) => page.locator(".build-shown .chart-canvas[data-drawn] canvas").first();
+
+test("from a table's chart to a published dashboard, without SQL or YAML", async ({ page, api }) => {
+  await api.pipeline("build", config, { "sales.csv": CSV });
+  await page.goto("/p/build/data/sales");
+  await page.getByRole("button", { name: "Chart" }).click();
+  const chart = chartOf(page);
+  await expect(chart.getByRole("heading")).toHaveText("Total amount per day");
+  await expect(canvas(page)).toBeVisible();
+  await chart.getByLabel("Time unit").selectOption("Month");
+  await chart.getByLabel("Split by").selectOption("shop");
+  await expect(chart.getByRole("heading")).toHaveText("Total amount per month by shop");
+  await expect(chart.getByRole("table", { name: /3 rows|6 rows/ })).toContainText("North");
+  await expectAccessible(page);
+
+  // The chart is part of the URL, and its SQL one click away.
+  await page.reload();
+  await expect(chart.getByRole("heading")).toHaveText("Total amount per month by shop");
+  await chart.getByRole("button", { name: "SQL" }).click();
+  await expect(chart.getByLabel("SQL of the chart")).toContainText("date_trunc('month', day) AS month");
+
+  await chart.getByRole("button", { name: "Add to dashboard" }).click();
+  const dialog = page.getByRole("dialog", { name: "Add to dashboard" });
+  await expect(dialog.getByLabel("Title of the panel")).toHaveValue("Total amount per month by shop");
+  await dialog.getByLabel("Title of the dashboard").fill("Shops");
+  await dialog.getByRole("button", { name: "Add panel" }).click();
+  await expect(page).toHaveURL(/\/p\/build\/dashboards\/shops\/edit$/);
+  await drawn(page, "total_amount_per_month_by_shop");
+  await expect(page.getByText("No problems. Ready to publish.")).toBeVisible(SLOW);
+  await page.getByRole("button", { name: "Publish" }).click();
+  await page.getByRole("dialog", { name: "Publish shops" }).getByRole("button", { name: "Publish" }).click();
+  await expect(page.getByRole("heading", { name: "Shops" })).toBeVisible();
+  await drawn(page, "total_amount_per_month_by_shop");
+  await expect(panel(page, "total_amount_per_month_by_shop").getByRole("table")).toContainText("North");
+});
+
+test("a query's result is charted, aggregated and added to an existing dashboard whose comments stay", async ({
+  page,
+  api,
+}) => {
+  await api.pipeline("build-query", config, { "sales.csv": CSV });
+  const text = `# About the shops
+version: 2
+title:  Shops   # one line
+queries:
+  all: { sql: SELECT * FROM sales } # all of them
+panels:
+  - { id: list, type: table, query: all,   height: 200 }
+`;
+  await api.put("/api/p/build-query/dashboards/shops", text, "application/yaml");
+  const sql = "SELECT shop, kind, amount FROM sales";
+  await page.goto(`/p/build-query/query?sql=${encodeURIComponent(sql)}`);
+  await page.getByRole("button", { name: "Run query" }).click();
+  await expect(page.getByRole("status").filter({ hasText: /^60 rows/ })).toBeVisible();
+  await page.getByRole("button", { name: "Chart", exact: true }).click();
+  await page.getByLabel("Measure").selectOption("Average of");
+  await page.getByLabel("X axis").selectOption("kind");
+  await expect(canvas(page)).toBeVisible();
+  await expect(page.getByRole("table", { name: "Average amount by kind: 2 rows" })).toBeAttached();
+  await expectAccessible(page);
+  await page.getByRole("button", { name: "Add to dashboard" }).click();
+  const dialog = page.getByRole("dialog", { name: "Add to dashboard" });
+  await expect(dialog.getByLabel("Dashboard", { exact: true })).toHaveValue("shops");
+  await dialog.getByRole("button", { name: "Add panel" }).click();
+  await drawn(page, "average_amount_by_kind");
+  const stored = await (await page.request.get("/api/p/build-query/dashboards/shops?draft=1")).text();
+  for (const line of text.trimEnd().split("\n")) expect(stored).toContain(line);
+  expect(stored).toContain(
+    "WITH result AS (\n        SELECT shop, kind, amount FROM sales".replace("        ", "      "),
+  );
+});
+
+test("panels are moved and resized by keyboard and pointer, and every change can be undone", async ({ page, api }) => {
+  await api.pipeline("build-move", config, { "sales.csv": CSV });
+  const text = `version: 2
+title: Moving
+queries:
+  days: { sql: "SELECT day, shop, amount FROM sales" }
+panels:
+  - { id: a, type: table, title: First, query: days, width: 6, height: 240 } # the first
+  - { id: b, type: table, title: Second, query: days, width: 6, height: 240 }
+  - { id: c, type: bar, title: Third, query: days, x: day, y: [amount], width: 12 }
+`;
+  await api.put("/api/p/build-move/dashboards/moving", text, "application/yaml");
+  await page.goto("/p/build-move/dashboards/moving/edit");
+  await drawn(page, "c");
+  const order = () =>
+    page.locator("[data-panel]").evaluateAll((nodes) => nodes.map((node) => (node as HTMLElement).dataset.panel));
+  await page.getByRole("button", { name: "Move First" }).focus();
+  await page.keyboard.press("ArrowRight");
+  await expect.poll(order).toEqual(["b", "a", "c"]);
+  await expect(page.getByText("First moved to position 2 of 3")).toBeAttached();
+  await expect(page.getByRole("button", { name: "Move First" })).toBeFocused();
+  await page.getByRole("button", { name: "Resize First" }).focus();
+  await page.keyboard.press("ArrowLeft");
+  await page.keyboard.press("ArrowDown");
+  await expect(page.getByRole("button", { name: "Resize First" })).toHaveAttribute("title", /^5 of 12 columns, 260 px/);
+  await expectAccessible(page);
+
+  // By pointer, below the last panel.
+  const from = await page.getByRole("button", { name: "Move Second" }).boundingBox();
+  const to = await panel(page, "c").boundingBox();
+  if (!from || !to) throw new Error("no panel");
+  await page.mouse.move(from.x + 5, from.y + 5);
+  await page.mouse.down();
+  await page.mouse.move(to.x + 200, to.y + to.height - 60, { steps: 5 });
+  await page.mouse.up();
+  await expect.poll(order).toEqual(["a", "c", "b"]);
+  const corner = await page.getByRole("button", { name: "Resize Third" }).boundingBox();
+  if (!corner) throw new Error("no corner");
+  await page.mouse.move(corner.x + 12, corner.y + 12);
+  await page.mouse.down();
+  await page.mouse.move(corner.x - corner.x / 2, corner.y + 52, { steps: 5 });
+  await page.mouse.up();
+  await expect(page.getByRole("button", { name: "Resize Third" })).not.toHaveAttribute("title", /^12 of/);
+
+  const stored = async () => (await page.request.get("/api/p/build-move/dashboards/moving?draft=1")).text();
+  await expect.poll(stored).toContain("width: 5, height: 260 } # the first");
+  for (let steps = 0; steps < 5; steps += 1) await page.getByRole("button", { name: "Undo" }).click();
+  await expect.poll(order).toEqual(["a", "b", "c"]);
+  await expect(page.getByRole("button", { name: "Undo" })).toBeDisabled();
+  await expect.poll(stored).toBe(text);
+  await page.keyboard.press("ControlOrMeta+y");
+  await expect.poll(order).toEqual(["b", "a", "c"]);
+});
+
+test("a panel is edited by the builder, and a parameter from a column filters the charts", async ({ page, api }) => {
+  await api.pipeline("build-edit", config, { "sales.csv": CSV });
+  await page.goto("/p/build-edit/data/sales");
+  await page.getByRole("button", { name: "Create dashboard" }).click();
+  await expect(page).toHaveURL(/\/dashboards\/sales\/edit$/);
+  await drawn(page, "chart");
+  await expect(panel(page, "rows").locator(".dash-kpi-value")).toHaveText("60");
+  await page.getByRole("button", { name: "Edit Total amount per day" }).click();
+  const dialog = page.getByRole("dialog", { name: "Edit Total amount per day" });
+  await dialog.getByLabel("Time unit").selectOption("Week");
+  await expect(dialog.getByLabel("Title")).toHaveValue("Total amount per week");
+  await expect(canvas(page)).toBeVisible();
+  await expectAccessible(page);
+  await dialog.getByRole("button", { name: "Apply" }).click();
+  await expect(panel(page, "chart").getByRole("heading")).toHaveText("Total amount per week");
+  await drawn(page, "chart");
+
+  await page.getByRole("button", { name: "Add parameter" }).click();
+  const adding = page.getByRole("dialog", { name: "Add parameter" });
+  await adding.getByLabel("Column").selectOption("shop");
+  await expect(adding.getByText(/^Filters \d+ queries of sales/)).toBeVisible();
+  await adding.getByRole("button", { name: "Add parameter" }).click();
+  await page.getByRole("button", { name: "Shop Any" }).click();
+  await page.getByRole("option", { name: "North" }).click();
+  await page.keyboard.press("Escape");
+  await expect(panel(page, "rows").locator(".dash-kpi-value")).toHaveText("20");
+
+  await page.getByRole("button", { name: "More actions for Total amount per week" }).click();
+  await page.getByRole("menuitem", { name: "Remove" }).click();
+  await expect(panel(page, "chart")).toHaveCount(0);
+  await page.keyboard.press("ControlOrMeta+z");
+  await drawn(page, "chart");
+});
+
+test("on a phone the builder and the editor fit the screen", async ({ page, api }) => {
+  await page.setViewportSize({ width: 390, height: 844 });
+  await api.pipeline("build-phone", config, { "sales.csv": CSV });
+  await page.goto("/p/build-phone/data/sales?chart=1");
+  await canvas(page).scrollIntoViewIfNeeded();
+  await expect(canvas(page)).toBeVisible();
+  const wide = () => page.evaluate(() => document.documentElement.scrollWidth);
+  expect(await wide()).toBeLessThanOrEqual(390);
+  await page
+    .getByRole("region", { name: "Chart of the table" })
+    .getByRole("button", { name: "Create dashboard" })
+    .click();
+  await drawn(page, "chart");
+  expect(await wide()).toBeLessThanOrEqual(390);
+  await page.getByRole("button", { name: "Edit Total amount per day" }).click();
+  await expect(canvas(page)).toBeVisible();
+  expect(await wide()).toBeLessThanOrEqual(390);
+});
