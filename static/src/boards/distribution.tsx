@@ -1,6 +1,6 @@
 import { count, counted, share } from "../format/number";
 import { familyOf, numberWritten, plain, timeWritten, written } from "../format/values";
-import { BINS, type Summary } from "./summary";
+import { scaleOf, type Summary } from "./summary";
 import "./distribution.css";
 
 /** A bound of a column in words. */
@@ -15,17 +15,19 @@ export function Distribution({ summary }: { summary: Summary }) {
   const { name, type, bins, top, distinct, rows, nulls, min = 0, max = 0 } = summary;
   if (bins.length > 0) {
     const most = Math.max(...bins, 1);
+    const width = scaleOf(summary)?.width ?? 0;
     const text = `${name} from ${boundText(min, type)} to ${boundText(max, type)}`;
     return (
       <span class="dist" role="img" aria-label={`Histogram of ${text}`} title={text}>
         {bins.map((size, at) => {
-          const edge = (step: number) => boundText(min + ((max - min) * step) / BINS, type);
+          const edge = (step: number) => boundText(min + width * step, type);
+          const range = width === 1 && max - min + 1 === bins.length ? edge(at) : `${edge(at)} to ${edge(at + 1)}`;
           return (
             <span
               key={at}
               class={size === 0 ? "none" : ""}
               style={{ height: `${size === 0 ? 0 : Math.max(4, (size / most) * 100)}%` }}
-              title={`${edge(at)} to ${edge(at + 1)}: ${counted(size, "row")}`}
+              title={`${range}: ${counted(size, "row")}`}
             />
           );
         })}

@@ -90,4 +90,4 @@ export function starterText(table: Table, profile: Profile): string {
 
 /** @throws ApiFailure */
 export const starter = async (slug: string, table: Table): Promise<string> =>
-  starterText(table, await profileTable(slug, table.name, table.schema));
+  starterText(table, await profileTable(slug, table));

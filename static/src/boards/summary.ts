@@ -5,7 +5,7 @@ import { identifier } from "../format/sql";
 import { familyOf, instant, numeric, plain } from "../format/values";
 import { type Profile, ran } from "./builder/profile";
 
-export const BINS = 20;
+const BINS_MAX = 20;
 const TOP = 5;
 /** More distinct values aren't counted one by one. */
 const COUNTED_MAX = 2_000;
@@ -22,8 +22,9 @@ export interface Summary {
   type: string;
   rows: number;
   nulls: number;
-  /** Approximate for tables. */
   distinct: number;
+  /** Whether distinct values were counted, not estimated. */
+  exact: boolean;
   /** Of numbers and times; times in milliseconds. */
   min: number | undefined;
   max: number | undefined;
@@ -41,8 +42,19 @@ function largest(counts: Map<string, Counted>, distinct: number, present: number
   return [...counts.values()].sort((a, b) => b.count - a.count).slice(0, TOP);
 }
 
-const binAt = (value: number, min: number, max: number): number =>
-  Math.min(BINS - 1, Math.max(0, Math.floor(((value - min) / (max - min)) * BINS)));
+export interface Scale {
+  count: number;
+  /** Of a bin. */
+  width: number;
+}
+
+/** Bins from `min` to `max`; whole numbers of a small range have one each. */
+export function scaleOf({ name, type, min, max }: Pick<Summary, "name" | "type" | "min" | "max">): Scale | undefined {
+  if (!isScale(name, type) || min === undefined || max === undefined || max <= min) return undefined;
+  const whole = /^u?(?:int|tinyint|smallint|bigint|hugeint)/i.test(type);
+  if (whole && max - min < BINS_MAX) return { count: max - min + 1, width: 1 };
+  return { count: BINS_MAX, width: (max - min) / BINS_MAX };
+}
 
 /** Summarizes the rows of a result. */
 export function summarize(columns: readonly ResultColumn[], rows: readonly Row[]): Summary[] {
@@ -59,14 +71,20 @@ export function summarize(columns: readonly ResultColumn[], rows: readonly Row[]
     const numbers =
       family === "other" ? [] : present.map(family === "time" ? instant : numeric).filter((one) => one !== null);
     const [min, max] = numbers.reduce(([a, b], one) => [Math.min(a, one), Math.max(b, one)], [Infinity, -Infinity]);
-    const bins = isScale(name, type) && max > min ? new Array<number>(BINS).fill(0) : [];
-    if (bins.length > 0) for (const one of numbers) bins[binAt(one, min, max)] = (bins[binAt(one, min, max)] ?? 0) + 1;
+    const scale = scaleOf({ name, type, min, max });
+    const bins = new Array<number>(scale?.count ?? 0).fill(0);
+    if (scale)
+      for (const one of numbers) {
+        const bin = Math.min(scale.count - 1, Math.floor((one - min) / scale.width));
+        bins[bin] = (bins[bin] ?? 0) + 1;
+      }
     return {
       name,
       type,
       rows: rows.length,
       nulls: rows.length - present.length,
       distinct: counts.size,
+      exact: true,
       min: Number.isFinite(min) ? min : undefined,
       max: Number.isFinite(max) ? max : undefined,
       bins,
@@ -79,9 +97,11 @@ export function summarize(columns: readonly ResultColumn[], rows: readonly Row[]
 function expressions({ name, type, distinct, min, max }: Profile["columns"][number]): string[] {
   const own = identifier(name);
   const counted = `count(${own})`;
-  if (isScale(name, type) && min !== undefined && max !== undefined && max > min) {
+  const scale = scaleOf({ name, type, min, max });
+  if (scale && min !== undefined) {
     const value = familyOf(type) === "time" ? timeOf(own, type) : `CAST(${own} AS DOUBLE)`;
-    const bin = `histogram(CAST(least(${BINS - 1}, greatest(0, floor((${value} - ${min}) / ${max - min} * ${BINS}))) AS INTEGER))`;
+    const at = `floor((${value} - ${min}) / ${scale.width})`;
+    const bin = `histogram(CAST(least(${scale.count - 1}, greatest(0, ${at})) AS INTEGER))`;
     return [counted, `map_keys(${bin})`, `map_values(${bin})`];
   }
   if (distinct > 0 && distinct <= COUNTED_MAX)
@@ -100,7 +120,11 @@ function timeOf(name: string, type: string): string {
 export const summarySql = (table: string, columns: Profile["columns"]): string =>
   `SELECT ${columns.flatMap(expressions).join(", ")} FROM ${identifier(table)}`;
 
-export function summariesOf(row: Row, columns: Profile["columns"], rows: number): Summary[] {
+export function summariesOf(
+  row: Row,
+  columns: Profile["columns"],
+  { rows, exact = false }: Pick<Profile, "rows" | "exact">,
+): Summary[] {
   return columns.map(({ name, type, distinct, min, max }, at) => {
     const [counted, keys, values] = row.slice(at * 3, at * 3 + 3);
     const present = numeric(counted) ?? 0;
@@ -108,21 +132,12 @@ export function summariesOf(row: Row, columns: Profile["columns"], rows: number)
       Array.isArray(keys) && Array.isArray(values)
         ? keys.map((key, index) => [key, numeric(values[index]) ?? 0] as const)
         : [];
-    const scale = isScale(name, type) && min !== undefined && max !== undefined && max > min;
-    const bins = scale && pairs.length > 0 ? new Array<number>(BINS).fill(0) : [];
+    const scale = scaleOf({ name, type, min, max });
+    const bins = new Array<number>(scale && pairs.length > 0 ? scale.count : 0).fill(0);
     if (scale) for (const [key, count] of pairs) bins[numeric(key) ?? 0] = count;
     const counts = new Map(scale ? [] : pairs.map(([value, count]) => [plain(value), { value, count }]));
-    return {
-      name,
-      type,
-      rows,
-      nulls: Math.max(0, rows - present),
-      distinct,
-      min,
-      max,
-      bins,
-      top: largest(counts, scale ? 0 : distinct, present),
-    };
+    const top = largest(counts, scale ? 0 : distinct, present);
+    return { name, type, rows, nulls: Math.max(0, rows - present), distinct, exact, min, max, bins, top };
   });
 }
 
@@ -137,7 +152,7 @@ export async function summarizeTable(
   for (let from = 0; from < profile.columns.length; from += COLUMNS_PER_QUERY) {
     const columns = profile.columns.slice(from, from + COLUMNS_PER_QUERY);
     const answer = await ran(slug, summarySql(table, columns), signal);
-    found.push(...summariesOf((answer.rows as Row[])[0] ?? [], columns, profile.rows));
+    found.push(...summariesOf((answer.rows as Row[])[0] ?? [], columns, profile));
   }
   return found;
 }

@@ -191,7 +191,7 @@ describe("a change of a chart", () => {
     expect(withBy(bars, "order_date", known)).toMatchObject({ kind: "line", sort: "name", by: { grain: "month" } });
   });
   it("groups many series", () => {
-    expect(withSplit(revenue, "customer", known).split).toEqual({ column: "customer", type: "string", top: 8 });
+    expect(withSplit(revenue, "customer", known).split).toEqual({ column: "customer", type: "string", top: 7 });
     expect(withSplit(revenue, "region", known).split).toEqual({ column: "region", type: "string" });
     expect(withSplit(withSplit(revenue, "region", known), "", known)).toEqual(revenue);
   });

@@ -53,7 +53,7 @@ function Tops({ label, choice, of, onChange }: Omit<Props, "known"> & { label: s
   const value = own.top === undefined ? "" : `${own.top}${others ? "+" : ""}`;
   const tops = own.top === undefined || TOPS.includes(own.top) ? TOPS : [...TOPS, own.top].sort((a, b) => a - b);
   const options = tops.flatMap((top) => [
-    [`${top}+`, `Top ${top} and Other`] as const,
+    [`${top}+`, `Top ${top} + Other`] as const,
     [String(top), `Top ${top} only`] as const,
   ]);
   const pick = (text: string) => {

@@ -37,8 +37,8 @@ const CODE_DIGITS = 5;
 const CATEGORIES_MAX = 60;
 /** Categories that a chart shows; the others are grouped. */
 export const TOP = 10;
-/** Series that can be told apart. */
-export const SERIES = 8;
+/** Series that can be told apart; the others are grouped in one more colour. */
+export const SERIES = 7;
 const BINS = 20;
 
 const isWhole = (type: string): boolean => /^u?(?:int|tinyint|smallint|integer|bigint|hugeint)/i.test(type);

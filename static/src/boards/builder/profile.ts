@@ -7,7 +7,7 @@ import { familyOf, instant, numeric, plain } from "../../format/values";
 export interface ColumnProfile {
   name: string;
   type: string;
-  /** Approximate number of distinct values. */
+  /** Number of distinct values, approximate unless the profile is exact. */
   distinct: number;
   /** Of numbers and times; times in milliseconds. */
   min: number | undefined;
@@ -18,6 +18,8 @@ export interface ColumnProfile {
 
 export interface Profile {
   rows: number;
+  /** Whether distinct values were counted, not estimated. */
+  exact?: boolean;
   columns: ColumnProfile[];
 }
 
@@ -32,15 +34,18 @@ export const profiled = (columns: readonly ResultColumn[]): ResultColumn[] =>
 
 const isDate = (type: string): boolean => type.toLowerCase() === "date";
 
+/** Tables with more cells have their distinct values estimated. */
+const EXACT_CELLS_MAX = 5_000_000;
+
 /** The statement that profiles the columns of `from`, SQL after FROM. */
-export function profileSql(from: string, columns: readonly ResultColumn[]): string {
+export function profileSql(from: string, columns: readonly ResultColumn[], exact = false): string {
   const parts = profiled(columns).flatMap(({ name, type }) => {
     const own = identifier(name);
     const family = familyOf(type);
     const bounds = family === "other" ? ["NULL", "NULL"] : [`min(${own})`, `max(${own})`];
     const hours =
       family === "time" && /^timestamp/i.test(type) ? `bool_or(${own} <> date_trunc('day', ${own}))` : "NULL";
-    return [`approx_count_distinct(${own})`, ...bounds, hours];
+    return [exact ? `count(DISTINCT ${own})` : `approx_count_distinct(${own})`, ...bounds, hours];
   });
   return `SELECT ${["count(*)", ...parts].join(", ")} FROM ${from}`;
 }
@@ -80,7 +85,7 @@ export function profileRows(rows: readonly Row[], columns: readonly ResultColumn
       },
     ];
   });
-  return { rows: rows.length, columns: found };
+  return { rows: rows.length, exact: true, columns: found };
 }
 
 export const ran = (slug: string, sql: string, signal?: AbortSignal, limit?: number): Promise<QueryAnswer> =>
@@ -95,10 +100,11 @@ export const ran = (slug: string, sql: string, signal?: AbortSignal, limit?: num
 /** Profiles a table. @throws ApiFailure */
 export async function profileTable(
   slug: string,
-  table: string,
-  columns: readonly ResultColumn[],
+  table: { name: string; rows: number; schema: readonly ResultColumn[] },
   signal?: AbortSignal,
 ): Promise<Profile> {
-  const answer = await ran(slug, profileSql(identifier(table), columns), signal);
-  return profileOf((answer.rows as Row[])[0] ?? [], columns);
+  const { name, rows, schema } = table;
+  const exact = rows * profiled(schema).length <= EXACT_CELLS_MAX;
+  const answer = await ran(slug, profileSql(identifier(name), schema, exact), signal);
+  return { ...profileOf((answer.rows as Row[])[0] ?? [], schema), exact };
 }

@@ -1,5 +1,8 @@
 /** Colours of values that don't change between loads: by the value, not by its place in the result. */
 
+/** Names of grouped values: `Other`, `Other (12)`. */
+const GROUPED = /^Other(?: \([\d.,]+\))?$/;
+
 /** FNV-1a. */
 function hash(text: string): number {
   let sum = 0x811c9dc5;
@@ -11,7 +14,12 @@ function hash(text: string): number {
 export function slotsOf(names: readonly string[], colours: number): Map<string, number> {
   const slots = new Map<string, number>();
   const taken = new Set<number>();
-  for (const name of [...new Set(names)].sort()) {
+  // Grouped values have the last colour, a grey, for themselves.
+  for (const name of names.filter((one) => GROUPED.test(one))) {
+    slots.set(name, colours - 1);
+    taken.add(colours - 1);
+  }
+  for (const name of [...new Set(names)].filter((one) => !slots.has(one)).sort()) {
     let slot = hash(name) % colours;
     for (let step = 0; step < colours && taken.has(slot); step += 1) slot = (slot + 1) % colours;
     taken.add(slot);

@@ -26,13 +26,14 @@ interface Props {
   document: DashboardDoc;
   answer: DataAnswer | undefined;
   busy: boolean;
+  pending: boolean;
   arrange: Arrange;
 }
 
 const heightOf = (panel: Panel): number => panel.height ?? HEIGHTS[panel.type];
 const nameOf = (panel: Panel): string => panel.title || panel.id;
 
-export function ArrangedGrid({ slug, document, answer, busy, arrange }: Props) {
+export function ArrangedGrid({ slug, document, answer, busy, pending, arrange }: Props) {
   const { panels } = document;
   const grid = useRef<HTMLDivElement>(null);
   const [dragged, setDragged] = useState<string>();
@@ -179,6 +180,7 @@ export function ArrangedGrid({ slug, document, answer, busy, arrange }: Props) {
               place={places.get(panel.id) ?? { span: panel.width, half: false }}
               answer={answer}
               busy={busy}
+              pending={pending}
               look={`${dragged === panel.id ? "dragged" : ""} ${side} ${arrange.marked === panel.id ? "marked" : ""}`}
               tools={{
                 start: (

@@ -68,7 +68,7 @@ function Params({ params, choices, answer, set }: RowProps) {
     const told = answer?.params[param.name];
     // The response resolves a named range to dates.
     if (chosen === undefined || typeof chosen === "string")
-      return told ?? (param.type === "date_range" ? undefined : chosen);
+      return told ?? (param.type === "date_range" ? (answer ? null : undefined) : chosen);
     return chosen;
   };
   const choose = (param: Param, value: Chosen) => set({ ...choices, [param.name]: value });
@@ -109,7 +109,7 @@ export function Board({
 }: Pick<BoardProps, "slug" | "document"> & {
   loaded: Loaded;
   /** For the editor. */
-  arrange?: { Grid: typeof ArrangedGrid; arrange: Arrange; busy: boolean };
+  arrange?: { Grid: typeof ArrangedGrid; arrange: Arrange; pending: boolean };
   /** Beside the parameters. */
   extra?: ComponentChildren;
   empty?: ComponentChildren;
@@ -148,7 +148,8 @@ export function Board({
           slug={slug}
           document={document}
           answer={answer}
-          busy={data.isPlaceholderData || arrange.busy}
+          busy={data.isPlaceholderData}
+          pending={arrange.pending}
           arrange={arrange.arrange}
         />
       ) : (

@@ -149,7 +149,7 @@ function Canvas({
         document={document}
         loaded={loaded}
         extra={<div class="dash-add">{add}</div>}
-        arrange={{ Grid: ArrangedGrid, arrange, busy: draft.dirty.value || loaded.data.isFetching }}
+        arrange={{ Grid: ArrangedGrid, arrange, pending: draft.dirty.value || loaded.data.isFetching }}
         empty={
           <Empty title="No panels yet">
             <Note>Add a chart of a table, or a text.</Note>

@@ -33,7 +33,7 @@ interface Shared {
 function useKnownTable(slug: string, table: Table | undefined): { known: Known | undefined; error: Error | null } {
   const { data, error } = useQuery({
     queryKey: [...keys.table(slug, table?.name ?? ""), "profile"],
-    queryFn: ({ signal }) => profileTable(slug, table?.name ?? "", table?.schema ?? [], signal),
+    queryFn: ({ signal }) => profileTable(slug, table ?? { name: "", rows: 0, schema: [] }, signal),
     enabled: table !== undefined,
     staleTime: 30_000,
   });

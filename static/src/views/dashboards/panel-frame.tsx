@@ -44,6 +44,8 @@ interface FrameProps {
   answer: DataAnswer | undefined;
   /** New data is loading. */
   busy: boolean;
+  /** A newer document isn't stored or loaded yet. */
+  pending?: boolean;
   /** Additional classes. */
   look?: string;
   /** Controls of the editor, in place of the menu. */
@@ -52,7 +54,17 @@ interface FrameProps {
 
 const failedOf = (result: PanelResult | null | undefined) => (result && "error" in result ? result : undefined);
 
-export function PanelFrame({ slug, document, panel, place, answer, busy, look = "", tools }: FrameProps) {
+export function PanelFrame({
+  slug,
+  document,
+  panel,
+  place,
+  answer,
+  busy,
+  pending = false,
+  look = "",
+  tools,
+}: FrameProps) {
   const [told, setTold] = useState(false);
   const [viewed, setViewed] = useState(false);
   const id = useId();
@@ -92,7 +104,14 @@ export function PanelFrame({ slug, document, panel, place, answer, busy, look = 
       </header>
       {told && <p class="secondary">{panel.description}</p>}
       <div class="dash-panel-body">
-        <Body panel={panel} failed={failed} rows={rows} answer={answer} document={document} waits={busy && !result} />
+        <Body
+          panel={panel}
+          failed={failed}
+          rows={rows}
+          answer={answer}
+          document={document}
+          waits={(busy || pending) && !result}
+        />
       </div>
       {rows?.truncated && (
         <p class="dash-panel-note">

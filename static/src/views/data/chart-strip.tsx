@@ -21,7 +21,7 @@ const Builder = lazy(() => import("../../boards/builder"));
 export function ChartStrip({ slug, table, address }: { slug: string; table: Table; address: Address }) {
   const { data: profile, error } = useQuery({
     queryKey: [...keys.table(slug, table.name), "profile"],
-    queryFn: ({ signal }) => profileTable(slug, table.name, table.schema, signal),
+    queryFn: ({ signal }) => profileTable(slug, table, signal),
     staleTime: 30_000,
   });
   const { filters, chartText, set } = address;

@@ -30,7 +30,7 @@ export function MakeDashboard({ slug, table, children }: { slug: string; table: 
       title="Creates a draft with key figures, charts and sample rows"
       onClick={() => void make()}
     >
-      {children}
+      {busy ? "Creating dashboard…" : children}
     </Button>
   );
 }

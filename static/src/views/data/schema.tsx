@@ -11,9 +11,6 @@ import { shown } from "../../components/grid/value";
 import { Note } from "../../components/states";
 import { count, counted, share } from "../../format/number";
 
-/** Small numbers of distinct values are close to exact. */
-const EXACT_MAX = 100;
-
 function Extreme({ value, column }: { value: Cell; column: ColumnStats }) {
   if (value === null) return <span class="dim">–</span>;
   const { text, kind } = shown(value, column.type, isNaming(column.name, column.type));
@@ -42,8 +39,7 @@ function useSummaries(slug: string, table: Table) {
   const version = commits ? (commits.commits[0]?.sequence ?? 0) : undefined;
   const { data, error } = useQuery({
     queryKey: ["p", slug, "summaries", table.name, version],
-    queryFn: async ({ signal }) =>
-      summarizeTable(slug, table.name, await profileTable(slug, table.name, table.schema, signal), signal),
+    queryFn: async ({ signal }) => summarizeTable(slug, table.name, await profileTable(slug, table, signal), signal),
     enabled: table.rows > 0 && version !== undefined,
     staleTime: Number.POSITIVE_INFINITY,
     retry: false,
@@ -107,9 +103,7 @@ export function Schema({ slug, table }: { slug: string; table: Table }) {
                       <td class="data-extreme">{own ? <Extreme value={own.max as Cell} column={own} /> : nothing}</td>
                     </>
                   )}
-                  <td class="num">
-                    {summary ? `${summary.distinct > EXACT_MAX ? "≈ " : ""}${count(summary.distinct)}` : nothing}
-                  </td>
+                  <td class="num">{summary ? `${summary.exact ? "" : "≈ "}${count(summary.distinct)}` : nothing}</td>
                   <td>{summary ? <Distribution summary={summary} /> : nothing}</td>
                 </tr>
               );
