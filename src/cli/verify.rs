@@ -15,6 +15,7 @@ use super::{environment, unknown};
 use crate::config::OperatorConfig;
 use crate::domain::job::message::TRIGGER_MANUAL;
 use crate::domain::job::{Job, JobMessage};
+use crate::domain::pipeline::TableFormat;
 use crate::domain::table_log::root::Owner;
 use crate::pipelines::tables::{
     TableError, TableFault, TableFaultKind, TableStore, Verified, mark_anew, mark_log, mark_lost, recover, tables,
@@ -104,13 +105,13 @@ impl TableCheck<'_> {
         if let Some(lease) = self.lease {
             match recover(&self.table, self.table.root()?.readable(), lease) {
                 // The verification reports it as well.
-                Err(error @ TableError::Log { .. }) => {
+                Err(error @ TableError::Log { format, .. }) => {
                     print(
                         self.args,
                         &error.to_string(),
                         &json!({ "table": self.table.table, "log": error.to_string() }),
                     )?;
-                    mark_log(&self.table, lease)?;
+                    mark_log(&self.table, format, lease)?;
                     outcome.to_make = true;
                     recover(&self.table, self.table.root()?.readable(), lease)?;
                 }
@@ -125,9 +126,13 @@ impl TableCheck<'_> {
             outcome.is_sound &= missing + changed + unknown == 0;
             return Ok(());
         };
-        if verified.is_log_broken {
-            mark_log(&table, lease)?;
-            outcome.to_make = true;
+        for (format, is_broken) in
+            [(TableFormat::Delta, verified.is_log_broken), (TableFormat::Iceberg, verified.is_iceberg_broken)]
+        {
+            if is_broken {
+                mark_log(&table, format, lease)?;
+                outcome.to_make = true;
+            }
         }
         if verified.is_broken {
             mark_anew(&table, lease)?;

@@ -129,6 +129,27 @@ pub fn delta_last_checkpoint_key(slug: &Slug, table: &str) -> String {
     format!("{}_last_checkpoint", delta_log_prefix(slug, table))
 }
 
+/// The folder of a table's Iceberg metadata, in a table's folder.
+pub const ICEBERG_FOLDER: &str = "metadata/";
+
+/// The prefix of a table's Iceberg metadata in the warehouse.
+pub fn iceberg_prefix(slug: &Slug, table: &str) -> String {
+    format!("{}{ICEBERG_FOLDER}", table_prefix(slug, table))
+}
+
+/// An object of a table's Iceberg metadata, relative to the pipeline's prefix.
+pub fn relative_iceberg_key(table: &str, name: &str) -> String {
+    format!("{table}/{ICEBERG_FOLDER}{name}")
+}
+
+/// The name of a version of a table's Iceberg metadata file.
+pub fn iceberg_metadata_name(version: u64) -> String {
+    format!("v{version}.metadata.json")
+}
+
+/// The name of the object that says which version of the Iceberg metadata is the last.
+pub const ICEBERG_HINT_NAME: &str = "version-hint.text";
+
 /// Files that a commit retired.
 pub fn manifest_retired_key(slug: &Slug, table: &str, sequence: u64) -> String {
     format!("{}retired-{sequence:020}.json", manifest_objects_prefix(slug, table))

@@ -4,6 +4,7 @@ pub mod dashboard;
 pub mod delta;
 pub mod digest;
 pub mod file_tag;
+pub mod iceberg;
 pub mod job;
 pub mod layout;
 pub mod limits;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::digest::sha256_hex;
 use super::pipeline::types::DataType;
-use super::pipeline::{Mapping, Transform};
+use super::pipeline::{Mapping, PartitionField, Transform};
 
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,6 +84,67 @@ pub fn columns_of(mapping: &Mapping) -> Vec<TableColumn> {
         columns.push(TableColumn { name: field.name.as_str().to_owned(), ty, nullable, partition: true });
     }
     columns
+}
+
+/// A level of a table's folders.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartitionSource {
+    /// The name in the paths.
+    pub name: String,
+    /// The column of the table that it is made from.
+    pub column: String,
+    #[serde(with = "transform_name")]
+    pub transform: Transform,
+}
+
+/// The levels of a mapping's partitions.
+pub fn partition_sources(mapping: &Mapping) -> Vec<PartitionSource> {
+    let column_of = |at: usize| {
+        // A column that is itself a partition has that partition's name.
+        let identity =
+            mapping.partition_by.iter().find(|field| field.transform == Transform::Identity && field.column == at);
+        identity.map_or_else(|| mapping.columns[at].name.as_str(), |field| field.name.as_str()).to_owned()
+    };
+    let source = |field: &PartitionField| PartitionSource {
+        name: field.name.as_str().to_owned(),
+        column: match field.transform {
+            Transform::Identity => field.name.as_str().to_owned(),
+            Transform::Year | Transform::Month | Transform::Day | Transform::Hour => column_of(field.column),
+        },
+        transform: field.transform,
+    };
+    mapping.partition_by.iter().map(source).collect()
+}
+
+/// A transform by its name in a config.
+pub(in crate::domain) mod transform_name {
+    use serde::de::Error as _;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::Transform;
+
+    const NAMES: [(Transform, &str); 5] = [
+        (Transform::Identity, "identity"),
+        (Transform::Year, "year"),
+        (Transform::Month, "month"),
+        (Transform::Day, "day"),
+        (Transform::Hour, "hour"),
+    ];
+
+    pub(in crate::domain) fn of(transform: Transform) -> &'static str {
+        NAMES.iter().find(|(known, _)| *known == transform).map_or("", |(_, name)| name)
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    pub(in crate::domain) fn serialize<S: Serializer>(transform: &Transform, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(of(*transform))
+    }
+
+    pub(in crate::domain) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Transform, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let found = NAMES.iter().find(|(_, name)| *name == text).map(|(transform, _)| *transform);
+        found.ok_or_else(|| D::Error::custom(format!("found transform `{text}`, expected one of a config")))
+    }
 }
 
 /// A type by its name in a config.

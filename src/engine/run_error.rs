@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::domain::job::{RunError, RunErrorCode};
 use crate::domain::table_log::root::ManifestError;
-use crate::pipelines::tables::TableError;
+use crate::pipelines::tables::{TableError, log_of};
 use crate::ports::store::StoreError;
 
 /// A store error as run error, with its object.
@@ -40,11 +40,11 @@ pub fn table_error(error: TableError) -> RunError {
                 .path(key)
                 .detail("run it with that version or a later one")
         }
-        TableError::Log { ref key, .. } => {
-            let key = key.clone();
-            RunError::new(RunErrorCode::Internal, error.to_string())
-                .path(key)
-                .detail("the Delta log doesn't agree with the manifest: `lakemill verify --repair` has the next run begin it anew")
+        TableError::Log { format, ref key, .. } => {
+            let (key, log) = (key.clone(), log_of(format));
+            RunError::new(RunErrorCode::Internal, error.to_string()).path(key).detail(format!(
+                "the {log} doesn't agree with the manifest: `lakemill verify --repair` has the next run begin it anew"
+            ))
         }
         TableError::Manifest { ref key, .. } | TableError::Shard { ref key, .. } => {
             let key = key.clone();

@@ -289,6 +289,13 @@ pub trait ObjectStore: Send + Sync {
     /// The features of a store on this machine; `None` for a remote store, where each call waits for a network.
     fn local(&self) -> Option<&dyn LocalStore>;
 
+    /// Where other programs find the objects whose keys begin with `key`: `s3://<bucket>/<key>`, or
+    /// `file:///<path>`, without percent-encoding.
+    ///
+    /// # Errors
+    /// `InvalidKey` if no object can have such a key.
+    fn address(&self, bucket: Bucket, key: &str) -> StoreResult<String>;
+
     /// How far this machine's clock is ahead of the clock of [`ObjectMeta::modified`]; too high by at most a second plus
     /// the time of a response. `None` if they are the same clock, or before the first response.
     fn clock_skew(&self) -> Option<TimeDelta>;

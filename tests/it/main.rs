@@ -34,6 +34,8 @@ mod http_responses;
 mod http_routes;
 mod http_server;
 mod http_support;
+mod iceberg_commits;
+mod iceberg_readers;
 mod incremental;
 mod infer;
 mod job_history;

@@ -10,13 +10,14 @@ use lakemill::adapters::fs::FsStore;
 use lakemill::domain::digest::sha256_hex;
 use lakemill::domain::layout::{manifest_key, pipeline_prefix, relative_data_key};
 use lakemill::domain::name::Slug;
+use lakemill::domain::pipeline::TableFormat;
 use lakemill::domain::table_log::cuts::Cut;
 use lakemill::domain::table_log::entries::{GroupEntry, Member, RangeKey, SegmentEntry, StoredFile};
 use lakemill::domain::table_log::root::Root;
 use lakemill::domain::table_schema::StoredSchema;
 use lakemill::pipelines::tables::{
-    Commit, Edit, Edited, FoundRoot, MadeGroup, Maps, NewObjects, RootHead, TableError, TableFault, TableResult,
-    TableStore, mark_log, recover, restore, verify,
+    Commit, Edit, Edited, FoundRoot, IcebergHead, MadeGroup, Maps, NewObjects, RootHead, TableError, TableFault,
+    TableResult, TableStore, mark_log, recover, restore, verify,
 };
 use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{Bucket, Lease, LeaseLost, WriteOptions};
@@ -26,10 +27,10 @@ use crate::support::lake::quick_folder;
 use crate::support::memory_store::MemoryStore;
 
 /// The contents of a table: each source is a separate group, whose file holds this text.
-type Contents = BTreeMap<String, String>;
-type Changes<'a> = &'a [(&'a str, Option<&'a str>)];
+pub(crate) type Contents = BTreeMap<String, String>;
+pub(crate) type Changes<'a> = &'a [(&'a str, Option<&'a str>)];
 
-struct RunLease(Slug, u64);
+pub(crate) struct RunLease(pub(crate) Slug, pub(crate) u64);
 
 impl Lease for RunLease {
     fn slug(&self) -> &Slug {
@@ -45,7 +46,7 @@ impl Lease for RunLease {
     }
 }
 
-fn slug() -> Slug {
+pub(crate) fn slug() -> Slug {
     Slug::parse("shop").unwrap()
 }
 
@@ -53,7 +54,7 @@ fn contents(of: &[(&str, &str)]) -> Contents {
     of.iter().map(|(source, text)| ((*source).to_owned(), (*text).to_owned())).collect()
 }
 
-fn read(store: &dyn ObjectStore, bucket: Bucket, key: &str) -> TableResult<String> {
+pub(crate) fn read(store: &dyn ObjectStore, bucket: Bucket, key: &str) -> TableResult<String> {
     let mut text = String::new();
     store.get(bucket, key, None)?.body.read_to_string(&mut text).unwrap();
     Ok(text)
@@ -70,7 +71,7 @@ fn contents_of(table: &TableStore<'_>, root: &Root) -> TableResult<Contents> {
     Ok(found)
 }
 
-fn present(store: &dyn ObjectStore) -> Contents {
+pub(crate) fn present(store: &dyn ObjectStore) -> Contents {
     let slug = slug();
     let table = TableStore { store, slug: &slug, table: "t" };
     match table.root().unwrap() {
@@ -86,7 +87,7 @@ fn made(source: &str, text: &str) -> MadeGroup {
     let source = source.to_owned();
     let members = vec![Member { source: source.clone(), rows: 1, share: 1 }];
     let segment = SegmentEntry { first: source.clone(), last: source, rows: 1, row_groups: 1, cut: Cut::File };
-    let file = StoredFile { key, rows: 1, size: text.len() as u64, sha256, row_groups: 1, delta: None };
+    let file = StoredFile { key, rows: 1, size: text.len() as u64, sha256, row_groups: 1, delta: None, iceberg: None };
     MadeGroup { files: vec![file], segments: vec![(segment, Some(members))] }
 }
 
@@ -99,10 +100,15 @@ struct Prepared {
 }
 
 fn prepare(table: &TableStore<'_>, fence: u64, changes: Changes<'_>) -> TableResult<Prepared> {
-    prepare_as(table, fence, changes, false)
+    prepare_as(table, fence, changes, &[])
 }
 
-fn prepare_as(table: &TableStore<'_>, fence: u64, changes: Changes<'_>, delta: bool) -> TableResult<Prepared> {
+fn prepare_as(
+    table: &TableStore<'_>,
+    fence: u64,
+    changes: Changes<'_>,
+    formats: &[TableFormat],
+) -> TableResult<Prepared> {
     let before = table.root()?;
     let mut edit = Edit::new(*table, &before, false, "j")?;
     let mut files = BTreeMap::new();
@@ -122,7 +128,11 @@ fn prepare_as(table: &TableStore<'_>, fence: u64, changes: Changes<'_>, delta: b
         fingerprint: "f".into(),
         layout: "l".into(),
         schema: StoredSchema { mapping: String::new(), globs: None, columns: vec![] },
-        delta,
+        delta: formats.contains(&TableFormat::Delta),
+        iceberg: match formats.contains(&TableFormat::Iceberg) {
+            true => Some(IcebergHead { location: table.location()?, partitions: vec![] }),
+            false => None,
+        },
     };
     Ok(Prepared { edited: edit.finish(&before, head)?, before, files })
 }
@@ -172,11 +182,23 @@ fn run_as(
     keep_history: bool,
     delta: bool,
 ) -> TableResult<Root> {
+    let formats: &[TableFormat] = if delta { &[TableFormat::Delta] } else { &[] };
+    run_published(store, fence, changes, keep_history, formats)
+}
+
+/// A run of a table that is published in these formats.
+pub(crate) fn run_published(
+    store: &dyn ObjectStore,
+    fence: u64,
+    changes: Changes<'_>,
+    keep_history: bool,
+    formats: &[TableFormat],
+) -> TableResult<Root> {
     let slug = slug();
     let table = TableStore { store, slug: &slug, table: "t" };
     let lease = RunLease(slug.clone(), fence);
     recover(&table, table.root()?.readable(), &lease)?;
-    let prepared = prepare_as(&table, fence, changes, delta)?;
+    let prepared = prepare_as(&table, fence, changes, formats)?;
     commit(table, &lease, prepared, keep_history, !keep_history)
 }
 
@@ -199,11 +221,11 @@ fn unnamed(store: &MemoryStore) -> Vec<String> {
     store.objects().into_keys().map(|(_, key)| key).filter(|key| !named.contains(key)).collect()
 }
 
-const FIRST: Changes<'static> = &[("a", Some("1")), ("b", Some("2")), ("c", Some("3"))];
-const SECOND: Changes<'static> = &[("a", None), ("b", Some("4")), ("d", Some("5"))];
-const THIRD: Changes<'static> = &[("b", Some("2")), ("e", Some("6"))];
+pub(crate) const FIRST: Changes<'static> = &[("a", Some("1")), ("b", Some("2")), ("c", Some("3"))];
+pub(crate) const SECOND: Changes<'static> = &[("a", None), ("b", Some("4")), ("d", Some("5"))];
+pub(crate) const THIRD: Changes<'static> = &[("b", Some("2")), ("e", Some("6"))];
 
-fn after_first() -> Contents {
+pub(crate) fn after_first() -> Contents {
     contents(&[("a", "1"), ("b", "2"), ("c", "3")])
 }
 
@@ -211,7 +233,7 @@ fn after_second() -> Contents {
     contents(&[("b", "4"), ("c", "3"), ("d", "5")])
 }
 
-fn after_third() -> Contents {
+pub(crate) fn after_third() -> Contents {
     contents(&[("b", "2"), ("c", "3"), ("d", "5"), ("e", "6")])
 }
 
@@ -428,7 +450,7 @@ fn named_paths(store: &MemoryStore) -> BTreeSet<String> {
     paths
 }
 
-fn faults(store: &dyn ObjectStore) -> Vec<String> {
+pub(crate) fn faults(store: &dyn ObjectStore) -> Vec<String> {
     let slug = slug();
     let table = TableStore { store, slug: &slug, table: "t" };
     let mut found = Vec::new();
@@ -499,7 +521,7 @@ fn version_of_another_program_is_not_replaced_and_the_log_begins_anew_on_request
     assert_eq!(present(&memory), after_second(), "the table itself is published");
     let slug = slug();
     let table = TableStore { store: &memory, slug: &slug, table: "t" };
-    mark_log(&table, &RunLease(slug.clone(), 4)).unwrap();
+    mark_log(&table, TableFormat::Delta, &RunLease(slug.clone(), 4)).unwrap();
     let last = run_as(&memory, 5, THIRD, false, true).unwrap();
     assert_eq!(replayed(&memory), (named_paths(&memory), vec![last.sequence]));
     assert_eq!((faults(&memory), present(&memory)), (vec![], after_third()));

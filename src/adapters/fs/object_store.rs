@@ -91,6 +91,11 @@ impl ObjectStore for FsStore {
         Some(self)
     }
 
+    fn address(&self, bucket: Bucket, key: &str) -> StoreResult<String> {
+        let path = self.folders.path_or_not_found(bucket, key)?;
+        Ok(format!("file://{}", path.folder.dir.join(path.relative).display()))
+    }
+
     fn clock_skew(&self) -> Option<TimeDelta> {
         None
     }

@@ -86,6 +86,11 @@ impl ObjectStore for S3Store {
         None
     }
 
+    fn address(&self, bucket: Bucket, key: &str) -> StoreResult<String> {
+        key::check(bucket, key)?;
+        Ok(format!("s3://{}/{key}", self.client.options.name_of(bucket)))
+    }
+
     fn clock_skew(&self) -> Option<TimeDelta> {
         self.client.clock_skew()
     }

@@ -191,6 +191,8 @@ choice! {
     TableFormatDocument => TableFormat {
         /// Delta Lake: a log in `_delta_log`, beside the data files.
         Delta,
+        /// Apache Iceberg: metadata in `metadata`, beside the data files.
+        Iceberg,
     }
 }
 

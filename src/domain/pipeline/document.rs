@@ -108,7 +108,7 @@ pub struct MappingDocument {
     #[schemars(schema_with = "duration")]
     pub keep_history: Option<DurationText>,
     /// The table formats under which other engines see each version of the table as a whole.
-    #[schemars(length(max = 1), extend("uniqueItems" = true))]
+    #[schemars(length(max = 2), extend("uniqueItems" = true))]
     pub publish: Vec<TableFormatDocument>,
     /// How the Parquet files are written.
     pub parquet: ParquetDocument,

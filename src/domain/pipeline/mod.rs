@@ -270,6 +270,8 @@ pub enum DuplicateColumns {
 pub enum TableFormat {
     /// Delta Lake: a log beside the data files.
     Delta,
+    /// Apache Iceberg: metadata beside the data files.
+    Iceberg,
 }
 
 /// What happens to the rows of a source that leaves the lake.

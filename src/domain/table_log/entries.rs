@@ -50,6 +50,18 @@ pub struct StoredFile {
     /// Of a data file of a table with a Delta log, unless it is older than the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delta: Option<Box<DeltaFile>>,
+    /// Of a data file of a table with Iceberg metadata, unless it is older than that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iceberg: Option<Box<IcebergFile>>,
+}
+
+/// What a manifest of Iceberg says of a data file's first columns, in the order of the file. `None`: unknown.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IcebergFile {
+    pub nulls: Vec<Option<u64>>,
+    /// Bounds in Iceberg's binary form, as hex.
+    pub lower: Vec<Option<String>>,
+    pub upper: Vec<Option<String>>,
 }
 
 /// A data file's entry in a Delta log.

@@ -135,6 +135,7 @@ mod tests {
             is_foreign: false,
             restored: None,
             delta: None,
+            iceberg: None,
             retained: (first..=sequence).map(|sequence| Retirement { sequence, at: when(sequence) }).collect(),
         }
     }

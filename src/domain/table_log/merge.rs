@@ -111,6 +111,7 @@ mod tests {
             sha256: String::new(),
             row_groups: *row_groups,
             delta: None,
+            iceberg: None,
         };
         GroupEntry {
             files: files.iter().map(file).collect(),

@@ -8,7 +8,7 @@ use super::entries::{RangeKey, SourceEntry, StoredFile};
 use super::shards::ShardRef;
 use crate::domain::limits::TABLE_EXTRA_COLUMNS_MAX;
 use crate::domain::pipeline::types::DataType;
-use crate::domain::table_schema::{StoredSchema, TableColumn};
+use crate::domain::table_schema::{PartitionSource, StoredSchema, TableColumn};
 
 /// The manifest format that this version writes.
 pub const MANIFEST_VERSION: u32 = 2;
@@ -56,6 +56,9 @@ pub struct Root {
     /// Its Delta log, if the table has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delta: Option<DeltaLog>,
+    /// Its Iceberg metadata, if it is published as an Iceberg table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iceberg: Option<IcebergTable>,
 }
 
 /// The Delta log of a table. Each commit of the table adds a version, so that `version` and the root's sequence grow together.
@@ -72,6 +75,13 @@ pub struct DeltaLog {
     pub timestamp_ntz: bool,
 }
 
+impl IcebergTable {
+    /// Whether it goes on where the table is now.
+    pub fn continues(&self, location: &str) -> bool {
+        !self.is_stale && self.location == location
+    }
+}
+
 impl DeltaLog {
     /// The log with the next version, of a table with these columns.
     pub fn next(&self, columns: &[TableColumn]) -> Self {
@@ -80,7 +90,26 @@ impl DeltaLog {
     }
 }
 
-/// A commit's change to the table's Delta log.
+/// The Iceberg metadata of a table. Each commit of the table is a snapshot, with its sequence as the id.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IcebergTable {
+    /// A UUID.
+    pub id: String,
+    /// Where the table is, as other engines address it, without a slash at its end.
+    pub location: String,
+    /// The sequence of the first snapshot.
+    pub began: u64,
+    /// The levels of the table's partitions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub partitions: Vec<PartitionSource>,
+    /// Whether the next commit begins the metadata anew.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_stale: bool,
+    /// Its state, the one entry of a shard; `None` before the commit that makes it.
+    pub state: Option<ShardRef<String>>,
+}
+
+/// A commit's change to the table's Delta log, or to its Iceberg metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogStep {
@@ -136,6 +165,8 @@ pub enum Owner {
     Group(RangeKey),
     /// The rejected rows of a source.
     Rejects(String),
+    /// The Iceberg metadata of the table.
+    Iceberg,
 }
 
 /// Objects that a run wrote, or that a commit no longer references.
@@ -165,6 +196,9 @@ pub struct Intent {
     /// Its change to the Delta log after the commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<LogStep>,
+    /// What it does to the Iceberg metadata after the commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iceberg: Option<LogStep>,
 }
 
 impl Intent {
@@ -220,7 +254,8 @@ impl Root {
     /// The names of all its shards.
     pub fn shards(&self) -> impl Iterator<Item = &str> {
         let by_source = self.sources.iter().chain(&self.rejects).map(|shard| shard.name.as_str());
-        by_source.chain(self.groups.iter().chain(&self.members).map(|shard| shard.name.as_str()))
+        let iceberg = self.iceberg.as_ref().and_then(|table| table.state.as_ref()).map(|shard| shard.name.as_str());
+        by_source.chain(self.groups.iter().chain(&self.members).map(|shard| shard.name.as_str())).chain(iceberg)
     }
 }
 

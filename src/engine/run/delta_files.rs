@@ -4,21 +4,16 @@
 //! no column of the file has bounds: `deltalake` takes a missing bound of one column for null, which hides all rows.
 
 use std::fmt::Write as _;
-use std::fs::File;
-use std::path::Path;
 
 use chrono::{DateTime, Datelike, SecondsFormat};
-use parquet::errors::ParquetError;
-use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
-use parquet::file::statistics::Statistics;
+use parquet::file::metadata::ParquetMetaData;
 use serde_json::{Number, Value};
 
+use super::footer_bounds::{Bound, ColumnSummary};
 use crate::domain::delta::{DECIMAL_DIGITS_MAX, STATS_COLUMNS_MAX, TEXT_BOUND_BYTES_MAX};
-use crate::domain::job::{RunError, RunErrorCode};
 use crate::domain::pipeline::Mapping;
 use crate::domain::pipeline::types::DataType;
 use crate::domain::table_log::entries::DeltaFile;
-use crate::engine::run_error::scratch_error;
 
 const MICROS_PER_MS: i64 = 1_000;
 const MS_PER_DAY: i64 = 86_400_000;
@@ -39,11 +34,9 @@ impl DeltaFiles {
         Self { columns, made_ms }
     }
 
-    /// Describes a file in scratch that this process wrote.
-    pub(super) fn describe(&self, path: &Path) -> Result<DeltaFile, RunError> {
-        let file = File::open(path).map_err(|error| scratch_error(path, &error))?;
-        let metadata = ParquetMetaDataReader::new().parse_and_finish(&file).map_err(|error| failed(path, error))?;
-        Ok(DeltaFile { made_ms: self.made_ms, stats: self.stats(&metadata) })
+    /// Describes a file by its footer.
+    pub(super) fn describe(&self, metadata: &ParquetMetaData) -> DeltaFile {
+        DeltaFile { made_ms: self.made_ms, stats: self.stats(metadata) }
     }
 
     fn stats(&self, metadata: &ParquetMetaData) -> String {
@@ -51,7 +44,7 @@ impl DeltaFiles {
         let (mut lists, mut has_bounds) = ([String::new(), String::new(), String::new()], true);
         for (at, (name, ty)) in self.columns.iter().enumerate() {
             let name = Value::String(name.clone()).to_string();
-            let summary = Summary::of(metadata, at, *ty);
+            let summary = ColumnSummary::of(metadata, at, *ty);
             let min = summary.bounds.as_ref().and_then(|[min, _]| min.text(*ty, false));
             let max = summary.bounds.as_ref().and_then(|[_, max]| max.text(*ty, true));
             has_bounds &= (min.is_some() && max.is_some()) || summary.nulls == Some(rows as u64);
@@ -69,65 +62,7 @@ impl DeltaFiles {
     }
 }
 
-fn failed(path: &Path, error: ParquetError) -> RunError {
-    match error {
-        ParquetError::External(inner) if inner.is::<std::io::Error>() => match inner.downcast::<std::io::Error>() {
-            Ok(error) => scratch_error(path, &error),
-            Err(error) => RunError::new(RunErrorCode::Internal, error.to_string()),
-        },
-        error => RunError::new(RunErrorCode::Internal, format!("scratch `{}`: {error}", path.display())),
-    }
-}
-
-/// A column of a file.
-struct Summary {
-    /// Least and greatest value; `None` if they are not known or there are none.
-    bounds: Option<[Bound; 2]>,
-    nulls: Option<u64>,
-}
-
-impl Summary {
-    fn of(metadata: &ParquetMetaData, column: usize, ty: DataType) -> Self {
-        let (mut bounds, mut nulls, mut known) = (None::<[Bound; 2]>, Some(0), true);
-        for group in metadata.row_groups() {
-            let statistics = group.columns().get(column).and_then(|chunk| chunk.statistics());
-            let own_nulls = statistics.and_then(Statistics::null_count_opt);
-            nulls = nulls.zip(own_nulls).map(|(all, own)| all + own);
-            match statistics.and_then(|statistics| of_statistics(statistics, ty)) {
-                Some([low, high]) => {
-                    bounds = Some(match bounds {
-                        None => [low, high],
-                        Some([min, max]) => {
-                            [if low.is_below(&min) { low } else { min }, if max.is_below(&high) { high } else { max }]
-                        }
-                    });
-                }
-                // Without values it has no bounds.
-                None => known &= own_nulls == Some(group.num_rows() as u64),
-            }
-        }
-        Self { bounds: bounds.filter(|_| known), nulls }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq)]
-enum Bound {
-    Int(i128),
-    Float(f64),
-    Text(String),
-}
-
 impl Bound {
-    /// Both are of one column.
-    fn is_below(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Int(a), Self::Int(b)) => a < b,
-            (Self::Float(a), Self::Float(b)) => a < b,
-            (Self::Text(a), Self::Text(b)) => a < b,
-            _ => false,
-        }
-    }
-
     /// As JSON. `up`: how to round where Delta has fewer digits.
     fn text(&self, ty: DataType, up: bool) -> Option<String> {
         match (self, ty) {
@@ -181,65 +116,6 @@ fn decimal(value: i128, scale: u8) -> String {
     if fraction.is_empty() { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") }
 }
 
-fn of_statistics(statistics: &Statistics, ty: DataType) -> Option<[Bound; 2]> {
-    let is_number = matches!(
-        ty,
-        DataType::Int8
-            | DataType::Int16
-            | DataType::Int32
-            | DataType::Int64
-            | DataType::Decimal { .. }
-            | DataType::Date
-            | DataType::Timestamp
-            | DataType::TimestampTz
-    );
-    let pair = |min: Option<Bound>, max: Option<Bound>| min.zip(max).map(|(min, max)| [min, max]);
-    match statistics {
-        Statistics::Int32(s) if is_number => {
-            let bound = |value: &i32| Bound::Int(i128::from(*value));
-            pair(s.min_opt().map(bound), s.max_opt().map(bound))
-        }
-        Statistics::Int64(s) if is_number => {
-            let bound = |value: &i64| Bound::Int(i128::from(*value));
-            pair(s.min_opt().map(bound), s.max_opt().map(bound))
-        }
-        Statistics::FixedLenByteArray(s) if matches!(ty, DataType::Decimal { .. }) => {
-            let bound = |bytes: &[u8]| big_endian(bytes).map(Bound::Int);
-            pair(s.min_opt().and_then(|v| bound(v.data())), s.max_opt().and_then(|v| bound(v.data())))
-        }
-        // Widened, since readers compare in either width.
-        Statistics::Float(s) => {
-            let bound = |value: &f32| Bound::Float(f64::from(*value));
-            pair(s.min_opt().map(bound), s.max_opt().map(bound))
-        }
-        Statistics::Double(s) => {
-            let bound = |value: &f64| Bound::Float(*value);
-            pair(s.min_opt().map(bound), s.max_opt().map(bound))
-        }
-        Statistics::ByteArray(s) if ty == DataType::String => {
-            let bound = |bytes: &[u8]| std::str::from_utf8(bytes).ok().map(|text| Bound::Text(text.to_owned()));
-            pair(s.min_opt().and_then(|v| bound(v.data())), s.max_opt().and_then(|v| bound(v.data())))
-        }
-        Statistics::Boolean(s) => {
-            let bound = |value: &bool| Bound::Int(i128::from(*value));
-            pair(s.min_opt().map(bound), s.max_opt().map(bound))
-        }
-        Statistics::Int32(_)
-        | Statistics::Int64(_)
-        | Statistics::Int96(_)
-        | Statistics::ByteArray(_)
-        | Statistics::FixedLenByteArray(_) => None,
-    }
-}
-
-/// A two's complement number, the highest byte first.
-fn big_endian(bytes: &[u8]) -> Option<i128> {
-    let fill = if *bytes.first()? & 0x80 == 0 { 0 } else { 0xff };
-    let mut wide = [fill; 16];
-    wide.get_mut(16_usize.checked_sub(bytes.len())?..)?.copy_from_slice(bytes);
-    Some(i128::from_be_bytes(wide))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -274,8 +150,5 @@ mod tests {
         );
         assert_eq!(Bound::Float(f64::INFINITY).text(DataType::Float64, true), None);
         assert_eq!(Bound::Float(-0.0).text(DataType::Float64, true).as_deref(), Some("-0.0"));
-        assert_eq!(big_endian(&[0xff, 0xfe]), Some(-2));
-        assert_eq!(big_endian(&[0x01, 0x00]), Some(256));
-        assert_eq!(big_endian(&[]), None);
     }
 }

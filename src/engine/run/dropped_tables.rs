@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use super::request::RunRequest;
 use crate::domain::job::RunError;
 use crate::domain::layout::{
-    DELTA_LOG_FOLDER, REJECTED_ROWS_TABLE, manifest_key, manifest_objects_prefix, pipeline_prefix, rejects_prefix,
-    table_prefix,
+    DELTA_LOG_FOLDER, ICEBERG_FOLDER, ICEBERG_HINT_NAME, REJECTED_ROWS_TABLE, manifest_key, manifest_objects_prefix,
+    pipeline_prefix, rejects_prefix, table_prefix,
 };
 use crate::domain::limits::LIST_PAGE_KEYS_MAX;
 use crate::engine::run_error::store_error;
@@ -57,6 +57,9 @@ fn is_ours(path: &str) -> bool {
     if let Some(log) = path.strip_prefix(DELTA_LOG_FOLDER) {
         return is_of_log(log);
     }
+    if let Some(name) = path.strip_prefix(ICEBERG_FOLDER) {
+        return is_of_iceberg(name);
+    }
     let (folders, name) = path.rsplit_once('/').map_or((None, path), |(folders, name)| (Some(folders), name));
     let Some(stem) = name.strip_suffix(".parquet") else { return false };
     let is_hex = |text: &str, len: usize| text.len() == len && text.bytes().all(|b| b.is_ascii_hexdigit());
@@ -77,6 +80,18 @@ fn is_of_log(name: &str) -> bool {
     let is_version = |text: &str| text.len() == 20 && text.bytes().all(|b| b.is_ascii_digit());
     let version = name.strip_suffix(".checkpoint.parquet").or_else(|| name.strip_suffix(".json"));
     name == "_last_checkpoint" || version.is_some_and(is_version)
+}
+
+/// Whether a name in the folder of Iceberg metadata is named by a run.
+fn is_of_iceberg(name: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let is_hash = |text: &str| text.len() == 32 && text.bytes().all(|b| b.is_ascii_hexdigit());
+    let version = name.strip_prefix('v').and_then(|name| name.strip_suffix(".metadata.json"));
+    let list = name.strip_prefix("snap-").and_then(|name| name.strip_suffix(".avro")?.split_once('-'));
+    name == ICEBERG_HINT_NAME
+        || version.is_some_and(is_number)
+        || name.strip_suffix("-m0.avro").is_some_and(is_hash)
+        || list.is_some_and(|(snapshot, hash)| is_number(snapshot) && is_hash(hash))
 }
 
 /// Deletes the manifest first: from then on the table does not exist, and a later clean run finds the rest by its
@@ -128,6 +143,13 @@ mod tests {
             assert!(is_ours(&format!("_delta_log/{ours}")) && !is_ours(ours), "{ours}");
         }
         assert!(!is_ours("_delta_log/0.json") && !is_ours("_delta_log/notes.txt"));
+        let hash = "0a1b2c3d".repeat(4);
+        let metadata =
+            ["v12.metadata.json", "version-hint.text", &format!("{hash}-m0.avro"), &format!("snap-3-{hash}.avro")];
+        for ours in metadata {
+            assert!(is_ours(&format!("metadata/{ours}")) && !is_ours(ours), "{ours}");
+        }
+        assert!(!is_ours("metadata/v.metadata.json") && !is_ours("metadata/00001-x.metadata.json"));
         for other in
             ["part-0.parquet", "chapter.txt", "src/part-00000.parquet", "a=1/notes.parquet", "part-0000x.parquet"]
         {

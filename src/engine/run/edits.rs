@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::accounting::{self, RowsPlaced};
-use super::delta_files::DeltaFiles;
 use super::output;
+use super::published_files::PublishedFiles;
 use super::result::{TableReport, TableReportEnd};
 use super::update::{UpdatedGroup, UpdatedPartition};
 use crate::domain::job::{RunError, TableResult};
@@ -19,8 +19,8 @@ use crate::pipelines::tables::{Edit, Edited, FoundRoot, MadeGroup, RootHead, Tab
 #[derive(Default)]
 struct Made {
     files: BTreeMap<String, SpooledFile>,
-    /// Describes them for the Delta log, if the table has one.
-    delta: Option<DeltaFiles>,
+    /// Describes them for other engines.
+    published: PublishedFiles,
 }
 
 /// Edits of a manifest.
@@ -56,10 +56,10 @@ impl<'a> Edits<'a> {
         job_id: &str,
         sources: &Arc<SourceList>,
         read_at: String,
-        delta: Option<DeltaFiles>,
+        published: PublishedFiles,
     ) -> Result<Self, RunError> {
         let edit = Edit::new(table, found, anew, job_id).map_err(table_error)?;
-        let (sources, made, rejects) = (Arc::clone(sources), Made { delta, ..Made::default() }, Vec::new());
+        let (sources, made, rejects) = (Arc::clone(sources), Made { published, ..Made::default() }, Vec::new());
         let (report, placed) = (TableReport::default(), RowsPlaced::default());
         Ok(Self { table, edit, sources, read_at, made, rejects, report, placed })
     }
@@ -154,15 +154,18 @@ impl Made {
     fn rejects(&mut self, table: &str, source: &str, file: &SpooledFile) -> StoredFile {
         let key = relative_rejects_key(table, source, &file.sha256);
         self.files.insert(key.clone(), file.clone());
-        StoredFile { key, rows: file.rows, size: file.size, sha256: file.sha256.clone(), row_groups: 0, delta: None }
+        let (rows, size, sha256) = (file.rows, file.size, file.sha256.clone());
+        StoredFile { key, rows, size, sha256, row_groups: 0, delta: None, iceberg: None }
     }
 
     fn group(&mut self, table: &str, partition: &str, group: UpdatedGroup) -> Result<MadeGroup, RunError> {
         let files = group.files.into_iter().enumerate().map(|(nth, file)| {
             let key = relative_data_key(table, partition, &group.first, &file.sha256, nth);
             let (rows, size, row_groups) = (file.rows, file.size, file.row_groups as u32);
-            let delta = self.delta.as_ref().map(|delta| delta.describe(&file.path)).transpose()?.map(Box::new);
-            let stored = StoredFile { key: key.clone(), rows, size, sha256: file.sha256.clone(), row_groups, delta };
+            let (delta, iceberg) = self.published.describe(&file.path)?;
+            let (delta, iceberg) = (delta.map(Box::new), iceberg.map(Box::new));
+            let sha256 = file.sha256.clone();
+            let stored = StoredFile { key: key.clone(), rows, size, sha256, row_groups, delta, iceberg };
             self.files.insert(key, file);
             Ok(stored)
         });

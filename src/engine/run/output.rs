@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::domain::layout::{delta_log_prefix, pipeline_prefix, rejects_prefix, table_prefix};
+use crate::domain::layout::{delta_log_prefix, iceberg_prefix, pipeline_prefix, rejects_prefix, table_prefix};
 use crate::domain::table_log::entries::RangeKey;
 use crate::domain::table_log::root::{OwnedFile, Owner, Root};
 use crate::pipelines::tables::{Edited, TableResult, TableStore};
@@ -21,7 +21,8 @@ pub(super) fn retire_unknown(table: &TableStore<'_>, present: Option<&Root>, edi
         retained.files.iter().chain(&edited.made.files).chain(&edited.retired.files).map(|file| file.key.as_str());
     let known: BTreeSet<&str> = known.chain(edited.unchanged.iter().map(String::as_str)).collect();
     let log = edited.root.delta.as_ref().map(|_| delta_log_prefix(table.slug, table.table));
-    let is_log = |key: &str| log.as_ref().is_some_and(|log| key.starts_with(log));
+    let metadata = edited.root.iceberg.as_ref().map(|_| iceberg_prefix(table.slug, table.table));
+    let is_log = |key: &str| log.iter().chain(&metadata).any(|log| key.starts_with(log));
     let mut unknown = Vec::new();
     for object in listed.into_iter().flatten().filter(|object| !is_log(&object.key)) {
         // Folder markers of other tools are not files of a table.

@@ -185,7 +185,7 @@ impl Publisher<'_, '_, '_> {
 fn partition_of(file: &OwnedFile) -> Option<&str> {
     match &file.owner {
         Owner::Group(key) => Some(&key.partition),
-        Owner::Rejects(_) => None,
+        Owner::Rejects(_) | Owner::Iceberg => None,
     }
 }
 

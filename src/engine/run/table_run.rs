@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use super::archive;
 use super::converter::Converter;
-use super::delta_files::DeltaFiles;
 use super::edits::{Edits, Finished};
 use super::lake::{Lake, check_not_being_written};
 use super::prepared::PreparedTable;
 use super::progress::RunCounters;
+use super::published_files::PublishedFiles;
 use super::request::RunRequest;
 use super::result::{TableReport, TableReportEnd};
 use super::sources::{self, SourceChanges};
@@ -21,13 +21,13 @@ use crate::domain::layout::relative_data_key;
 use crate::domain::pipeline::{Mapping, TableFormat, WhenRemoved};
 use crate::domain::plan::{fingerprint, layout};
 use crate::domain::table_log::root::Root;
-use crate::domain::table_schema::StoredSchema;
+use crate::domain::table_schema::{StoredSchema, partition_sources};
 use crate::domain::zones;
 use crate::engine::convert::{
     BuildInputs, Conversion, ConvertError, ConvertProgress, Converted, MadeFile, Resources, SourceList, SpooledFile,
 };
 use crate::engine::run_error::table_error;
-use crate::pipelines::tables::{FoundRoot, Maps, RootHead, TableStore, mark_anew, recover};
+use crate::pipelines::tables::{FoundRoot, IcebergHead, Maps, RootHead, TableStore, mark_anew, recover};
 use crate::runtime::rfc3339;
 
 /// More changed sources are not merged with stored rows: the table is made anew.
@@ -151,8 +151,8 @@ impl TableRun<'_> {
         self.counters.check().map_err(ConvertError::Stopped)?;
         let schema = self.schema(&planned.found);
         let is_same_schema = planned.found.readable().is_some_and(|root| root.schema == schema);
-        let has_log = planned.found.readable().is_some_and(|root| root.delta.is_some());
-        if !planned.anew && planned.sources.is_empty() && is_same_schema && has_log == self.has_log() {
+        let is_published = self.is_published(planned.found.readable())?;
+        if !planned.anew && planned.sources.is_empty() && is_same_schema && is_published {
             return Ok(self.unchanged(planned));
         }
         let prepared = match planned.anew {
@@ -324,12 +324,33 @@ impl TableRun<'_> {
         self.mapping.publish.contains(&TableFormat::Delta)
     }
 
+    /// What the table's Iceberg metadata says from now on, if it has any.
+    fn iceberg(&self) -> Result<Option<IcebergHead>, RunError> {
+        if !self.mapping.publish.contains(&TableFormat::Iceberg) {
+            return Ok(None);
+        }
+        let location = self.table().location().map_err(table_error)?;
+        Ok(Some(IcebergHead { location, partitions: partition_sources(self.mapping) }))
+    }
+
+    /// Whether the table is published in the formats of the config, and in no other.
+    fn is_published(&self, root: Option<&Root>) -> Result<bool, RunError> {
+        let has_log = root.is_some_and(|root| root.delta.is_some());
+        let iceberg = root.and_then(|root| root.iceberg.as_ref());
+        let is_same = match (iceberg, self.iceberg()?) {
+            (None, None) => true,
+            (Some(found), Some(own)) => found.continues(&own.location),
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        Ok(has_log == self.has_log() && is_same)
+    }
+
     fn edits(&self, planned: &PlannedTable) -> Result<Edits<'_>, RunError> {
         let PlannedTable { found, anew, sources, .. } = planned;
         let read_at = rfc3339(self.lake.listed_at);
         let made_ms = self.lake.listed_at.timestamp_millis();
-        let delta = self.has_log().then(|| DeltaFiles::of(self.mapping, made_ms));
-        Edits::new(self.table(), found, *anew, self.request.job_id, &sources.read, read_at, delta)
+        let published = PublishedFiles::of(self.mapping, made_ms);
+        Edits::new(self.table(), found, *anew, self.request.job_id, &sources.read, read_at, published)
     }
 
     fn finish(&self, planned: PlannedTable, schema: StoredSchema, edits: Edits<'_>) -> Result<PreparedTable, RunError> {
@@ -342,6 +363,7 @@ impl TableRun<'_> {
             layout,
             schema,
             delta: self.has_log(),
+            iceberg: self.iceberg()?,
         };
         let tables = self.request.pipeline.mappings.len();
         let Finished { edited, made, rejects, result } = edits.finish(&found, head, sources.listed, tables)?;

@@ -1,9 +1,11 @@
 //! Commits a table.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use super::delta_checkpoint::checkpoint;
 use super::delta_log::{LogChange, LogCommit};
+use super::iceberg_log::{self, IcebergCommit};
 use super::recover::{delete_intent, delete_objects};
 use super::{FoundRoot, TableResult, TableStore};
 use crate::domain::layout::{
@@ -49,23 +51,26 @@ pub struct Commit<'a> {
 }
 
 impl Commit<'_> {
-    /// Writes the objects, then the root, then the version of the Delta log, then deletes what is no longer needed. `confirm` is asked right before each
-    /// write that can't be taken back: whether the run still holds its lock.
+    /// Writes the objects, then the root, then the version of the Delta log and the Iceberg metadata file, then deletes what
+    /// is no longer needed. `confirm` is asked right before each write that can't be taken back: whether the run still holds
+    /// its lock.
     ///
     /// # Errors
     /// If the store or the lease fails. Until the root is written, the table is as before; what was written is deleted by
     /// the next run. After it an error is only logged, since the table is published, unless another program wrote to the
-    /// Delta log.
+    /// Delta log or the Iceberg metadata.
     pub fn run<E: From<super::TableError>>(
         mut self,
-        objects: NewObjects<'_, E>,
+        mut objects: NewObjects<'_, E>,
         confirm: &dyn Fn() -> Result<(), E>,
     ) -> Result<Root, E> {
+        self.retain();
         let log = self.log(&objects.shards)?;
+        let iceberg = self.iceberg(&mut objects.shards)?;
         let after = self.plan_deletes()?;
-        self.put_intent(&after, log.as_ref())?;
+        self.put_intent(&after, log.as_ref(), iceberg.as_ref())?;
         failpoint::reach("commit::after_intent");
-        self.put_shards(objects.shards, log.as_ref())?;
+        self.put_shards(objects.shards, log.as_ref(), iceberg.as_ref())?;
         self.keep_root()?;
         (objects.put_files)()?;
         self.table.store.sync(objects.files).map_err(super::TableError::from)?;
@@ -74,11 +79,13 @@ impl Commit<'_> {
         self.put_root().map_err(super::TableError::from)?;
         failpoint::reach("commit::after_root");
         let table = self.table.table;
-        match log.map_or(Ok(()), |log| log.put(&self.table, self.lease)) {
+        let logged = log.map_or(Ok(()), |log| log.put(&self.table, self.lease));
+        let logged = logged.and(iceberg.map_or(Ok(()), |iceberg| iceberg.put(&self.table, &self.next, self.lease)));
+        match logged {
             Ok(()) => {}
             Err(error @ super::TableError::Log { .. }) => return Err(error.into()),
             Err(error) => {
-                tracing::warn!(table, %error, "table published, but not in its Delta log; the next run adds it");
+                tracing::warn!(table, %error, "table published, but not for other engines; the next run does it");
                 return Ok(self.next);
             }
         }
@@ -104,6 +111,18 @@ impl Commit<'_> {
         change.commit()
     }
 
+    /// Plans the snapshot of the Iceberg metadata. Adds its objects to those that the commit makes and retires.
+    fn iceberg(&mut self, shards: &mut Vec<(String, Vec<u8>)>) -> TableResult<Option<IcebergCommit>> {
+        let own = shards.len();
+        let planned = iceberg_log::plan(&self.table, self.before.readable(), &mut self.next, shards)?;
+        self.made.shards.extend(shards.iter().skip(own).map(|(name, _)| name.clone()));
+        if let Some(planned) = &planned {
+            self.made.files.extend(planned.made.iter().cloned());
+            self.retired.files.extend(planned.retired.iter().cloned());
+        }
+        Ok(planned)
+    }
+
     /// Deletes what is no longer needed. Until then, readers that list the table see replaced rows and their replacement:
     /// it is tried again at once. Failures are only logged, since the table is published.
     fn clean_up(&self, after: &Objects) {
@@ -125,7 +144,23 @@ impl Commit<'_> {
         }
     }
 
-    /// What is deleted after the commit. Sets which earlier commits the next root retains.
+    /// Whether the present root, and what only it names, is retained.
+    fn retains_present(&self) -> bool {
+        self.keep_history && self.before.readable().is_some()
+    }
+
+    /// Sets which earlier commits the next root retains.
+    fn retain(&mut self) {
+        let expired: BTreeSet<u64> = self.expired.iter().map(|expired| expired.sequence).collect();
+        let retained = self.before.readable().map(|root| root.retained.as_slice()).unwrap_or_default();
+        self.next.retained = retained.iter().filter(|one| !expired.contains(&one.sequence)).cloned().collect();
+        if self.retains_present() {
+            let retirement = Retirement { sequence: self.next.sequence, at: self.next.committed_at.clone() };
+            self.next.retained.push(retirement);
+        }
+    }
+
+    /// What is deleted after the commit.
     fn plan_deletes(&mut self) -> TableResult<Objects> {
         let mut deletes = Objects::default();
         for expired in &self.expired {
@@ -134,12 +169,7 @@ impl Commit<'_> {
             deletes.shards.extend(objects.shards);
             deletes.commits.push(expired.sequence);
         }
-        let expired: BTreeSet<u64> = self.expired.iter().map(|expired| expired.sequence).collect();
-        let retained = self.before.readable().map(|root| root.retained.as_slice()).unwrap_or_default();
-        self.next.retained = retained.iter().filter(|one| !expired.contains(&one.sequence)).cloned().collect();
-        if self.keep_history && self.before.readable().is_some() {
-            let retirement = Retirement { sequence: self.next.sequence, at: self.next.committed_at.clone() };
-            self.next.retained.push(retirement);
+        if self.retains_present() {
             self.made.commits.push(self.next.sequence);
         } else {
             deletes.files.append(&mut self.retired.files);
@@ -148,7 +178,7 @@ impl Commit<'_> {
         Ok(deletes)
     }
 
-    fn put_intent(&self, after: &Objects, log: Option<&LogCommit>) -> TableResult<()> {
+    fn put_intent(&self, after: &Objects, log: Option<&LogCommit>, iceberg: Option<&IcebergCommit>) -> TableResult<()> {
         let intent = Intent {
             job_id: self.next.job_id.clone(),
             fence: self.next.fence,
@@ -156,6 +186,7 @@ impl Commit<'_> {
             made: self.made.clone(),
             retired: after.clone(),
             log: log.map(|log| log.step),
+            iceberg: iceberg.map(|iceberg| iceberg.step),
         };
         let json = serde_json::to_vec(&intent).unwrap_or_default();
         let key = manifest_intent_key(self.table.slug, self.table.table, self.next.fence);
@@ -163,15 +194,23 @@ impl Commit<'_> {
         Ok(())
     }
 
-    /// Writes the shards, and what the Delta log gets after the commit.
-    fn put_shards(&self, shards: Vec<(String, Vec<u8>)>, log: Option<&LogCommit>) -> TableResult<()> {
+    /// Writes the shards, what the Delta log gets after the commit, and what the Iceberg metadata file will name.
+    fn put_shards(
+        &self,
+        shards: Vec<(String, Vec<u8>)>,
+        log: Option<&LogCommit>,
+        iceberg: Option<&IcebergCommit>,
+    ) -> TableResult<()> {
         let (slug, table) = (self.table.slug, self.table.table);
         let shards = shards.into_iter().map(|(name, bytes)| (manifest_shard_key(slug, table, &name), bytes));
         let staged = log.map(|log| (manifest_log_key(slug, table, self.next.fence), log.staged()));
-        let objects: Vec<(String, Vec<u8>)> = shards.chain(staged).collect();
-        let put = |(key, bytes): &(String, Vec<u8>)| -> StoreResult<()> {
+        let manifest = shards.chain(staged).map(|(key, bytes)| (Bucket::Pipelines, key, Cow::Owned(bytes)));
+        let metadata = iceberg.iter().flat_map(|iceberg| &iceberg.objects);
+        let metadata = metadata.map(|(key, bytes)| (Bucket::Warehouse, key.clone(), Cow::Borrowed(bytes.as_slice())));
+        let objects: Vec<(Bucket, String, Cow<'_, [u8]>)> = manifest.chain(metadata).collect();
+        let put = |(bucket, key, bytes): &(Bucket, String, Cow<'_, [u8]>)| -> StoreResult<()> {
             let options = WriteOptions { defer_sync: true, ..WriteOptions::leased(self.lease) };
-            self.table.store.put(Bucket::Pipelines, key, bytes, &options).map(|_| ())
+            self.table.store.put(*bucket, key, bytes, &options).map(|_| ())
         };
         let at_a_time = if self.table.store.is_remote() { PARALLEL_PUTS_MAX } else { 1 };
         parallel_map(&objects, at_a_time, put)?;

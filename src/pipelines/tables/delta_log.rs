@@ -5,18 +5,18 @@
 //!
 //! Must not: read the log to make the next version.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::io::Read;
 
 use chrono::DateTime;
-use serde::de::DeserializeOwned;
 
+use super::new_shards::NewShards;
 use super::{Maps, TableError, TableResult, TableStore};
 use crate::domain::delta::{self, FileAction, LogVersion};
-use crate::domain::layout::{delta_log_prefix, delta_version_key, manifest_log_key, manifest_shard_key};
+use crate::domain::layout::{delta_log_prefix, delta_version_key, manifest_log_key};
+use crate::domain::pipeline::TableFormat;
 use crate::domain::table_log::entries::{RangeKey, StoredFile};
 use crate::domain::table_log::root::{DeltaLog, LogStep, OwnedFile, Owner, Root};
-use crate::domain::table_log::shards::{self, ReadShards, ShardKey, ShardRef};
 use crate::ports::store::{Bucket, Lease, Precondition, StoreError, WriteOptions, list_all};
 
 const ZSTD_LEVEL: i32 = 3;
@@ -58,8 +58,7 @@ impl LogChange<'_> {
     }
 
     fn reader(&self) -> NewShards<'_> {
-        let new = self.shards.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())).collect();
-        NewShards { table: self.table, new }
+        NewShards::new(self.table, self.shards)
     }
 
     fn at_ms(&self) -> i64 {
@@ -118,27 +117,7 @@ fn group_of(file: &OwnedFile) -> Option<&RangeKey> {
     match &file.owner {
         // Files that no manifest named have no source.
         Owner::Group(key) if !key.first.is_empty() => Some(key),
-        Owner::Group(_) | Owner::Rejects(_) => None,
-    }
-}
-
-/// Reads shards of which some are not stored yet.
-struct NewShards<'a> {
-    table: TableStore<'a>,
-    new: HashMap<&'a str, &'a [u8]>,
-}
-
-impl<K: ShardKey, V: DeserializeOwned> ReadShards<K, V> for NewShards<'_> {
-    type Error = TableError;
-
-    fn read(&mut self, shard: &ShardRef<K>) -> TableResult<Vec<(K, V)>> {
-        match self.new.get(shard.name.as_str()) {
-            Some(bytes) => shards::decode(shard, bytes).map_err(|error| TableError::Shard {
-                key: manifest_shard_key(self.table.slug, self.table.table, &shard.name),
-                error,
-            }),
-            None => self.table.shard(shard),
-        }
+        Owner::Group(_) | Owner::Rejects(_) | Owner::Iceberg => None,
     }
 }
 
@@ -212,7 +191,7 @@ fn inflate(staged: &[u8]) -> Option<String> {
 }
 
 fn broken(key: &str, found: &str) -> TableError {
-    TableError::Log { key: key.to_owned(), found: found.to_owned() }
+    TableError::Log { format: TableFormat::Delta, key: key.to_owned(), found: found.to_owned() }
 }
 
 fn put_version(table: &TableStore<'_>, version: u64, text: &[u8], lease: &dyn Lease) -> TableResult<()> {

@@ -9,19 +9,12 @@ use std::io::{BufRead, BufReader};
 
 use serde::Deserialize;
 
+use super::log_fault::LogFault;
 use super::{Maps, TableError, TableResult, TableStore};
 use crate::domain::delta::encoded_path;
 use crate::domain::layout::{delta_log_prefix, delta_version_key};
 use crate::domain::table_log::root::Root;
 use crate::ports::store::{Bucket, StoreError, list_all};
-
-/// How a log isn't what the manifest says.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct LogFault {
-    pub key: String,
-    pub is_missing: bool,
-    pub found: String,
-}
 
 #[derive(Deserialize)]
 struct Action {

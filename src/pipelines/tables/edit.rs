@@ -9,10 +9,10 @@ use super::{FoundRoot, Maps, TableError, TableResult, TableStore};
 use crate::domain::pipeline::types::DataType;
 use crate::domain::table_log::entries::{GroupEntry, Members, RangeKey, SegmentEntry, SourceEntry, StoredFile};
 use crate::domain::table_log::root::{
-    DeltaLog, MANIFEST_VERSION, Objects, OwnedFile, Owner, Root, Totals, count_extra_columns,
+    DeltaLog, IcebergTable, MANIFEST_VERSION, Objects, OwnedFile, Owner, Root, Totals, count_extra_columns,
 };
 use crate::domain::table_log::shards::{ShardKey, ShardRef, ShardedMap};
-use crate::domain::table_schema::StoredSchema;
+use crate::domain::table_schema::{PartitionSource, StoredSchema};
 
 /// A group that a run made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +34,17 @@ pub struct RootHead {
     pub schema: StoredSchema,
     /// Whether the table has a Delta log.
     pub delta: bool,
+    /// If the table has Iceberg metadata.
+    pub iceberg: Option<IcebergHead>,
+}
+
+/// What the Iceberg metadata of a table says besides its columns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IcebergHead {
+    /// Where the table is, as other engines address it, without a slash at its end.
+    pub location: String,
+    /// The levels of its partitions.
+    pub partitions: Vec<PartitionSource>,
 }
 
 /// The next manifest.
@@ -299,7 +310,7 @@ impl<'a> Edit<'a> {
         unchanged.iter().for_each(|key| drop(retired.remove(key)));
         let partition_of = |owner: &Owner| match owner {
             Owner::Group(key) => Some(key.partition.clone()),
-            Owner::Rejects(_) => None,
+            Owner::Rejects(_) | Owner::Iceberg => None,
         };
         let is_unchanged = |key: &String| unchanged.contains(key);
         let new = made.iter().filter(|(key, _)| !is_unchanged(key)).map(|(_, owner)| owner);
@@ -322,6 +333,8 @@ impl<'a> Edit<'a> {
             }
         }
         let delta = head.delta.then(|| next_log(table.table, before.readable(), &head));
+        let iceberg =
+            head.iceberg.as_ref().map(|own| next_iceberg(table.table, before.readable(), &head, own, sequence));
         let root = Root {
             version: MANIFEST_VERSION,
             table: table.table.to_owned(),
@@ -342,6 +355,7 @@ impl<'a> Edit<'a> {
             restored: None,
             retained: Vec::new(),
             delta,
+            iceberg,
         };
         let named: BTreeSet<&str> = root.shards().collect();
         let old = before.readable();
@@ -362,10 +376,26 @@ fn next_log(table: &str, before: Option<&Root>, head: &RootHead) -> DeltaLog {
     if let Some(log) = before.and_then(|root| root.delta.as_ref()) {
         return log.next(columns);
     }
-    let digest = Sha256::digest(format!("{table}\0{}\0{}", head.job_id, head.committed_at));
-    let id = uuid::Builder::from_random_bytes(*digest.first_chunk().unwrap_or(&[0; 16])).into_uuid();
     let timestamp_ntz = columns.iter().any(|column| column.ty == DataType::Timestamp);
-    DeltaLog { id: id.to_string(), version: 0, began_ms: milliseconds(&head.committed_at), timestamp_ntz }
+    let id = new_id(&format!("{table}\0{}\0{}", head.job_id, head.committed_at));
+    DeltaLog { id, version: 0, began_ms: milliseconds(&head.committed_at), timestamp_ntz }
+}
+
+/// The Iceberg metadata of the next root: that of the present one, or a new one where there is none, or for another place.
+fn next_iceberg(table: &str, before: Option<&Root>, head: &RootHead, own: &IcebergHead, sequence: u64) -> IcebergTable {
+    let IcebergHead { location, partitions } = own.clone();
+    let known = before.and_then(|root| root.iceberg.as_ref());
+    if let Some(known) = known.filter(|known| known.continues(&location)) {
+        return IcebergTable { partitions, state: None, ..known.clone() };
+    }
+    let id = new_id(&format!("{table}\0{}\0{}\0{location}", head.job_id, head.committed_at));
+    IcebergTable { id, location, began: sequence, partitions, is_stale: false, state: None }
+}
+
+/// A UUID that is the same for the same text.
+fn new_id(text: &str) -> String {
+    let digest = Sha256::digest(text);
+    uuid::Builder::from_random_bytes(*digest.first_chunk().unwrap_or(&[0; 16])).into_uuid().to_string()
 }
 
 fn spill<K: ShardKey, V: Clone + serde::Serialize>(map: &mut ShardedMap<K, V>, shards: &mut Vec<(String, Vec<u8>)>) {

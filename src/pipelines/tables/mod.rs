@@ -14,6 +14,10 @@ mod delta_log;
 mod delta_verify;
 mod edit;
 mod history;
+mod iceberg_log;
+mod iceberg_verify;
+mod log_fault;
+mod new_shards;
 mod recover;
 mod repair;
 mod restore;
@@ -22,7 +26,7 @@ mod verify;
 
 pub use commit::{Commit, NewObjects};
 pub use compare::{ChangedPartition, ChangedSource, Comparison, FileCounts, SourceChange, compare};
-pub use edit::{Edit, Edited, MadeGroup, PartitionRowCounts, RootHead};
+pub use edit::{Edit, Edited, IcebergHead, MadeGroup, PartitionRowCounts, RootHead};
 pub use history::{NotRetained, expire};
 pub use recover::recover;
 pub use repair::{Marked, mark_anew, mark_log, mark_lost};
@@ -34,11 +38,14 @@ use std::io::Read;
 
 use serde::de::DeserializeOwned;
 
+use crate::domain::iceberg::IcebergState;
 use crate::domain::layout::{
     manifest_intents_prefix, manifest_key, manifest_root_key, manifest_shard_key, manifests_prefix, pipeline_prefix,
+    table_prefix,
 };
 use crate::domain::limits::LIST_PAGE_KEYS_MAX;
 use crate::domain::name::Slug;
+use crate::domain::pipeline::TableFormat;
 use crate::domain::table_log::entries::{GroupEntry, Members, RangeKey, SourceEntry, StoredFile};
 use crate::domain::table_log::root::{Intent, ManifestError, Root};
 use crate::domain::table_log::shards::{self, ReadShards, ShardError, ShardKey, ShardRef, ShardedMap};
@@ -59,9 +66,17 @@ pub enum TableError {
     Manifest { key: String, error: ManifestError },
     #[error("`{key}`: {error}")]
     Shard { key: String, error: ShardError },
-    /// A version of the Delta log isn't what the run that made it wrote.
-    #[error("Delta log, `{key}`: {found}")]
-    Log { key: String, found: String },
+    /// A version of the Delta log, or of the Iceberg metadata, isn't what the run that made it wrote.
+    #[error("{}, `{key}`: {found}", log_of(*format))]
+    Log { format: TableFormat, key: String, found: String },
+}
+
+/// What a format calls the record of a table's versions.
+pub const fn log_of(format: TableFormat) -> &'static str {
+    match format {
+        TableFormat::Delta => "Delta log",
+        TableFormat::Iceberg => "Iceberg metadata",
+    }
 }
 
 impl TableError {
@@ -248,15 +263,27 @@ impl<'a> TableStore<'a> {
         ) -> impl Iterator<Item = (&'r str, TableResult<()>)> {
             shards.iter().map(|shard| (shard.name.as_str(), table.shard::<K, V>(shard).map(drop)))
         }
+        let iceberg = root.iceberg.as_ref().and_then(|iceberg| iceberg.state.as_ref());
+        let iceberg = iceberg.map_or(&[][..], std::slice::from_ref);
         (read::<_, SourceEntry>(self, &root.sources))
             .chain(read::<_, GroupEntry>(self, &root.groups))
             .chain(read::<_, Members>(self, &root.members))
             .chain(read::<_, StoredFile>(self, &root.rejects))
+            .chain(read::<_, IcebergState>(self, iceberg))
     }
 
     /// Reads shards of this table, for maps.
     pub fn reader(&self) -> ShardReader<'a> {
         ShardReader(*self)
+    }
+
+    /// Where the table is, as other engines address it, without a slash at its end.
+    ///
+    /// # Errors
+    /// If the store has no place for it.
+    pub fn location(&self) -> TableResult<String> {
+        let prefix = table_prefix(self.slug, self.table);
+        Ok(self.store.address(Bucket::Warehouse, prefix.trim_end_matches('/'))?)
     }
 
     fn full_key(&self, key: &str) -> String {

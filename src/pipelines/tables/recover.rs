@@ -3,16 +3,18 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use super::delta_log;
 use super::{Maps, TableError, TableResult, TableStore};
+use super::{delta_log, iceberg_log};
 use crate::domain::layout::{
     manifest_intent_key, manifest_log_key, manifest_retired_key, manifest_root_key, manifest_shard_key,
+    relative_iceberg_key,
 };
 use crate::domain::table_log::root::{LogStep, Objects, OwnedFile, Owner, Root};
 use crate::ports::store::{Bucket, Lease, WriteOptions};
 
 /// Deletes the objects that runs of the table left behind, and their intents: those that a run made if it didn't commit,
-/// those that it retired if it did. Puts in the Delta log what a run committed and didn't put there. The caller holds the pipeline's lock; `root` is the present root.
+/// those that it retired if it did. Puts in the Delta log and the Iceberg metadata what a run committed and didn't put
+/// there. The caller holds the pipeline's lock; `root` is the present root.
 ///
 /// # Errors
 /// If the store or the lease fails. Then the next call does the rest.
@@ -26,6 +28,17 @@ pub fn recover(table: &TableStore<'_>, root: Option<&Root>, lease: &dyn Lease) -
                     && (step == LogStep::End) == root.delta.is_none()
                 {
                     delta_log::finish(table, intent.fence, step, lease)?;
+                }
+                if let Some((step, root)) = intent.iceberg.zip(own)
+                    && root.iceberg.as_ref().is_none_or(|iceberg| !iceberg.is_stale)
+                {
+                    match iceberg_log::finish(table, root, step, lease) {
+                        // The next commit begins anew.
+                        Err(error) if error.is_broken() => {
+                            tracing::warn!(table = table.table, %error, "Iceberg metadata not completed");
+                        }
+                        finished => finished?,
+                    }
                 }
                 let left = if intent.is_committed(root) { intent.retired } else { intent.made };
                 delete_objects(table, root, &left, lease)?;
@@ -67,10 +80,10 @@ pub(super) fn delete_objects(
         Some(root) => table.without_retained(root, objects)?,
         None => Cow::Borrowed(objects),
     };
-    let mut maps = Maps::of(root);
+    let (mut maps, iceberg) = (Maps::of(root), iceberg_names(table, root, &objects)?);
     let mut files = Vec::with_capacity(objects.files.len());
     for file in &objects.files {
-        match is_named(table, &mut maps, file) {
+        match is_named(table, &mut maps, &iceberg, file) {
             Ok(true) => {}
             Ok(false) => files.push(table.full_key(&file.key)),
             // The run makes the table anew, and deletes what it finds.
@@ -96,7 +109,12 @@ pub(super) fn delete_objects(
 }
 
 /// Whether the entry that owns the file names it.
-fn is_named(table: &TableStore<'_>, maps: &mut Maps, file: &OwnedFile) -> TableResult<bool> {
+fn is_named(
+    table: &TableStore<'_>,
+    maps: &mut Maps,
+    iceberg: &Option<BTreeSet<String>>,
+    file: &OwnedFile,
+) -> TableResult<bool> {
     let mut reader = table.reader();
     Ok(match &file.owner {
         Owner::Group(key) => maps
@@ -104,5 +122,22 @@ fn is_named(table: &TableStore<'_>, maps: &mut Maps, file: &OwnedFile) -> TableR
             .get(key, &mut reader)?
             .is_some_and(|group| group.files.iter().any(|named| named.key == file.key)),
         Owner::Rejects(source) => maps.rejects.get(source, &mut reader)?.is_some_and(|named| named.key == file.key),
+        Owner::Iceberg => iceberg.as_ref().is_none_or(|names| names.contains(&file.key)),
     })
+}
+
+/// The objects of Iceberg metadata that `root` needs, if any is among `objects`; `None` if that can't be told.
+fn iceberg_names(
+    table: &TableStore<'_>,
+    root: Option<&Root>,
+    objects: &Objects,
+) -> TableResult<Option<BTreeSet<String>>> {
+    let iceberg = root.and_then(|root| root.iceberg.as_ref());
+    let is_any = objects.files.iter().any(|file| file.owner == Owner::Iceberg);
+    let Some(iceberg) = iceberg.filter(|_| is_any) else { return Ok(Some(BTreeSet::new())) };
+    match iceberg_log::state(table, iceberg) {
+        Ok(state) => Ok(Some(state.names().into_iter().map(|name| relative_iceberg_key(table.table, name)).collect())),
+        Err(error) if error.is_broken() => Ok(None),
+        Err(error) => Err(error),
+    }
 }

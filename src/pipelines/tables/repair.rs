@@ -6,8 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Commit, Edit, FoundRoot, MadeGroup, NewObjects, RootHead, TableError, TableResult, TableStore};
+use super::{
+    Commit, Edit, FoundRoot, IcebergHead, MadeGroup, NewObjects, RootHead, TableError, TableResult, TableStore,
+};
 use crate::domain::layout::manifest_key;
+use crate::domain::pipeline::TableFormat;
 use crate::domain::table_log::entries::{RangeKey, SourceEntry, StoredFile};
 use crate::domain::table_log::root::{Owner, Root};
 use crate::ports::store::{Bucket, Lease, Precondition, WriteOptions};
@@ -45,6 +48,7 @@ pub fn mark_lost(table: TableStore<'_>, lost: &BTreeSet<Owner>, lease: &dyn Leas
                     _ => {}
                 }
             }
+            Owner::Iceberg => {}
         }
     }
     for source in &sources {
@@ -100,6 +104,10 @@ fn commit(table: TableStore<'_>, found: &FoundRoot, root: &Root, edit: Edit<'_>,
         layout: root.layout.clone(),
         schema: root.schema.clone(),
         delta: root.delta.is_some(),
+        iceberg: root
+            .iceberg
+            .as_ref()
+            .map(|iceberg| IcebergHead { location: iceberg.location.clone(), partitions: iceberg.partitions.clone() }),
     };
     let mut edited = edit.finish(found, head)?;
     edited.root.is_foreign = root.is_foreign;
@@ -130,12 +138,19 @@ pub fn mark_anew(table: &TableStore<'_>, lease: &dyn Lease) -> TableResult<()> {
     change_root(table, lease, Root::forget_fingerprint)
 }
 
-/// Has the next run begin the Delta log anew. The caller holds the pipeline's lock.
+/// Has the next run begin the Delta log or the Iceberg metadata anew. The caller holds the pipeline's lock.
 ///
 /// # Errors
 /// If the store or the lease fails.
-pub fn mark_log(table: &TableStore<'_>, lease: &dyn Lease) -> TableResult<()> {
-    change_root(table, lease, |root| root.delta = None)
+pub fn mark_log(table: &TableStore<'_>, format: TableFormat, lease: &dyn Lease) -> TableResult<()> {
+    change_root(table, lease, |root| match format {
+        TableFormat::Delta => root.delta = None,
+        TableFormat::Iceberg => {
+            if let Some(iceberg) = &mut root.iceberg {
+                iceberg.is_stale = true;
+            }
+        }
+    })
 }
 
 fn change_root(table: &TableStore<'_>, lease: &dyn Lease, change: impl FnOnce(&mut Root)) -> TableResult<()> {

@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 
 use super::compare::retired;
 use super::{Commit, FoundRoot, NewObjects, StoredRoot, TableError, TableResult, TableStore, recover};
-use crate::domain::table_log::root::{Objects, Root};
+use crate::domain::table_log::root::{IcebergTable, Objects, Root};
 use crate::ports::store::Lease;
 use crate::runtime::rfc3339;
 
@@ -29,6 +29,14 @@ pub fn restore(
     recover(&table, Some(&present.root), lease)?;
     let retired = self::retired(&table, &present.root, &earlier)?;
     let delta = present.root.delta.as_ref().map(|log| log.next(&earlier.schema.columns));
+    // Which column a partition is made from is known of commits with Iceberg metadata only. Without it, the next run begins anew.
+    let location = table.location()?;
+    let own = present.root.iceberg.as_ref().filter(|iceberg| iceberg.continues(&location));
+    let iceberg = own.zip(earlier.iceberg.as_ref()).map(|(present, earlier)| IcebergTable {
+        partitions: earlier.partitions.clone(),
+        state: None,
+        ..present.clone()
+    });
     let returned = match delta {
         Some(_) => self::retired(&table, &earlier, &present.root)?.files,
         None => Vec::new(),
@@ -39,6 +47,7 @@ pub fn restore(
         committed_at: rfc3339(now),
         restored: Some(earlier.sequence),
         delta,
+        iceberg,
         retained: Vec::new(),
         ..earlier
     };

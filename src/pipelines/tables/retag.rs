@@ -48,6 +48,9 @@ pub fn put_retagged(
     if is_foreign {
         // An archive may hold another state of the log: the next run begins it anew.
         root.delta = None;
+        if let Some(iceberg) = &mut root.iceberg {
+            iceberg.is_stale = true;
+        }
     }
     table.store.put(Bucket::Pipelines, &key, &root.to_json(), options)?;
     let unnamed = old.into_iter().filter(|name| root.sources.iter().all(|shard| shard.name != *name));

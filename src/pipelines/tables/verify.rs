@@ -12,12 +12,13 @@ use std::io::Read;
 
 use sha2::{Digest, Sha256};
 
-use super::delta_verify::{self, LogFault};
+use super::log_fault::LogFault;
 use super::{FoundRoot, Maps, TableError, TableResult, TableStore};
+use super::{delta_verify, iceberg_verify};
 use crate::domain::digest::hex;
 use crate::domain::layout::{
-    delta_log_prefix, manifest_key, manifest_log_key, manifest_objects_prefix, manifest_retired_key, manifest_root_key,
-    manifest_shard_key, pipeline_prefix, rejects_prefix, table_prefix,
+    delta_log_prefix, iceberg_prefix, manifest_key, manifest_log_key, manifest_objects_prefix, manifest_retired_key,
+    manifest_root_key, manifest_shard_key, pipeline_prefix, rejects_prefix, table_prefix,
 };
 use crate::domain::limits::LIST_PAGE_KEYS_MAX;
 use crate::domain::table_log::entries::StoredFile;
@@ -64,6 +65,8 @@ pub struct Verified {
     pub is_broken: bool,
     /// Whether the Delta log isn't what the manifest says: it must begin anew.
     pub is_log_broken: bool,
+    /// The same, of the Iceberg metadata.
+    pub is_iceberg_broken: bool,
 }
 
 impl fmt::Display for TableFaultKind {
@@ -153,21 +156,39 @@ impl Verification<'_> {
         let entries = self.root.totals.files + self.root.totals.rejects_files;
         let passes = entries.div_ceil(ENTRIES_MAX).max(1);
         (0..passes).try_for_each(|pass| self.files(pass, passes, report))?;
-        self.log(report)
+        self.verified.is_log_broken = self.log(delta_verify::first_fault(self.table, self.root)?, report)?;
+        self.verified.is_iceberg_broken = self.log(iceberg_verify::first_fault(self.table, self.root)?, report)?;
+        self.iceberg_objects(report)
     }
 
-    /// Compares the Delta log, unless a run in progress is about to write to it.
-    fn log<E: From<TableError>>(&mut self, report: Report<'_, E>) -> Result<(), Interrupted<E>> {
-        let Some(LogFault { key, is_missing, found }) = delta_verify::first_fault(self.table, self.root)? else {
-            return Ok(());
-        };
+    /// Reports a fault of the Delta log or the Iceberg metadata, unless a run in progress is about to write to it.
+    fn log<E: From<TableError>>(&self, found: Option<LogFault>, report: Report<'_, E>) -> Result<bool, Interrupted<E>> {
+        let Some(LogFault { key, is_missing, found }) = found else { return Ok(false) };
         if self.table.needs_recovery()? {
-            return Ok(());
+            return Ok(false);
         }
         let kind = if is_missing { TableFaultKind::Missing } else { TableFaultKind::Changed };
         self.tell(vec![fault(kind, Bucket::Warehouse, key, found)], report)?;
-        self.verified.is_log_broken = true;
-        Ok(())
+        Ok(true)
+    }
+
+    /// Objects beside the Iceberg metadata that no snapshot has.
+    fn iceberg_objects<E: From<TableError>>(&self, report: Report<'_, E>) -> Result<(), Interrupted<E>> {
+        if self.root.iceberg.as_ref().is_none_or(|iceberg| iceberg.is_stale) {
+            return Ok(());
+        }
+        let prefix = iceberg_prefix(self.table.slug, self.table.table);
+        let (present, pipeline) =
+            (iceberg_verify::present_names(self.table, self.root)?, pipeline_prefix(self.table.slug));
+        let is_known = |key: &str| {
+            present.contains(&key[prefix.len()..])
+                || key.strip_prefix(&pipeline).is_some_and(|key| self.retained.files.contains(key))
+        };
+        self.pages(Bucket::Warehouse, &prefix, |page| {
+            let unknown = page.objects.into_iter().map(|object| object.key).filter(|key| !is_known(key));
+            let unknown = unknown.map(|key| fault(TableFaultKind::Unknown, Bucket::Warehouse, key, String::new()));
+            self.tell(unknown.collect(), report)
+        })
     }
 
     fn shards<E: From<TableError>>(&mut self, report: Report<'_, E>) -> Result<(), Interrupted<E>> {
@@ -218,14 +239,15 @@ impl Verification<'_> {
         let pipeline = pipeline_prefix(self.table.slug);
         let (mut files, mut bytes) = (0, 0);
         let (slug, name) = (self.table.slug, self.table.table);
-        let log = delta_log_prefix(slug, name);
+        let logs = [delta_log_prefix(slug, name), iceberg_prefix(slug, name)];
+        let is_of_log = |key: &str| logs.iter().any(|log| key.starts_with(log));
         for prefix in [table_prefix(slug, name), rejects_prefix(slug, name)] {
             self.pages(Bucket::Warehouse, &prefix, |page| {
                 let (mut found, mut faults) = (Vec::new(), Vec::new());
                 for object in page.objects {
                     let Some(key) = object.key.strip_prefix(&pipeline) else { continue };
                     // Folder markers of other tools are not files of a table.
-                    if key.ends_with('/') || object.key.starts_with(&log) || !is_own(key) {
+                    if key.ends_with('/') || is_of_log(&object.key) || !is_own(key) {
                         continue;
                     }
                     match named.remove(key) {

@@ -428,6 +428,10 @@ impl ObjectStore for FaultyStore {
         self.inner.capabilities()
     }
 
+    fn address(&self, bucket: Bucket, key: &str) -> StoreResult<String> {
+        self.inner.address(bucket, key)
+    }
+
     fn clock_skew(&self) -> Option<TimeDelta> {
         self.inner.clock_skew()
     }

@@ -313,6 +313,10 @@ impl ObjectStore for MemoryStore {
         Some(self)
     }
 
+    fn address(&self, bucket: Bucket, key: &str) -> StoreResult<String> {
+        Ok(format!("s3://{bucket}/{key}"))
+    }
+
     fn clock_skew(&self) -> Option<TimeDelta> {
         self.skew
     }

@@ -1,22 +1,36 @@
 //! Refuses columns that a table format of `publish` doesn't have.
 
 use super::report::{Pointer, Report};
-use crate::domain::delta::{NoDeltaType, delta_type};
+use crate::domain::delta::delta_type;
+use crate::domain::iceberg::iceberg_type;
+use crate::domain::pipeline::types::DataType;
 use crate::domain::pipeline::{Mapping, TableFormat};
 use crate::domain::problem::ProblemKind::TypeMismatch;
 use crate::domain::text::quoted;
 
 pub(super) fn check(mapping: &Mapping, at: &Pointer, report: &mut Report) {
-    if !mapping.publish.contains(&TableFormat::Delta) {
-        return;
-    }
     let stored = mapping.stored_columns();
-    for (index, column) in mapping.columns.iter().enumerate() {
-        let Err(NoDeltaType { instead }) = delta_type(column.ty, !stored.contains(&index)) else { continue };
-        let (name, ty) = (quoted(column.name.as_str()), column.ty);
-        let message = format!(
-            "Delta has no type for {name}, which is `{ty}`; declare it `{instead}`, or remove `delta` from `publish`"
-        );
-        report.push(TypeMismatch, &at.key("columns").index(index).key("type"), message);
+    for format in &mapping.publish {
+        for (index, column) in mapping.columns.iter().enumerate() {
+            let Err(instead) = supports(*format, column.ty, !stored.contains(&index)) else { continue };
+            let (name, ty) = (quoted(column.name.as_str()), column.ty);
+            let (title, format) = match format {
+                TableFormat::Delta => ("Delta", "delta"),
+                TableFormat::Iceberg => ("Iceberg", "iceberg"),
+            };
+            let message = format!(
+                "{title} has no type for {name}, which is `{ty}`; declare it `{instead}`, or remove `{format}` from \
+                 `publish`"
+            );
+            report.push(TypeMismatch, &at.key("columns").index(index).key("type"), message);
+        }
+    }
+}
+
+/// Whether a format has the type of a column; if not, the type to declare instead.
+fn supports(format: TableFormat, ty: DataType, partition: bool) -> Result<(), &'static str> {
+    match format {
+        TableFormat::Delta => delta_type(ty, partition).map(drop).map_err(|none| none.instead),
+        TableFormat::Iceberg => iceberg_type(ty, partition).map(drop).map_err(|none| none.instead),
     }
 }

@@ -36,6 +36,7 @@ fn root(fence: u64) -> Root {
         restored: None,
         retained: vec![],
         delta: None,
+        iceberg: None,
     }
 }
 

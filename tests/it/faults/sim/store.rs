@@ -203,6 +203,10 @@ impl ObjectStore for SimStore {
         Some(self)
     }
 
+    fn address(&self, bucket: Bucket, key: &str) -> StoreResult<String> {
+        Ok(format!("s3://{bucket}/{key}"))
+    }
+
     fn clock_skew(&self) -> Option<TimeDelta> {
         Some(TimeDelta::milliseconds(self.world.scheduler.ahead_ms(self.process)))
     }

@@ -1,0 +1,24 @@
+//! A table's Iceberg metadata: what each commit of the table adds to it.
+//!
+//! A snapshot is a commit of the table, with its sequence as the id. Each shard of the table's manifest that lists data
+//! files has a manifest of Iceberg, so that a commit rewrites as many of these as of those.
+//!
+//! Invariant: equal roots and states give equal bytes. Nothing is read back from the metadata.
+//!
+//! Must not: read or write the store.
+
+mod avro;
+mod manifest;
+mod metadata;
+mod schema;
+mod values;
+
+pub use manifest::{Count, ManifestContext, ManifestEntry, PartitionError, is_named, manifest_list};
+pub use metadata::{IcebergState, Snapshot, SnapshotTotals};
+pub use schema::{Evolution, NoIcebergType, Schemas, iceberg_type};
+pub use values::decimal_bound;
+
+/// Columns with statistics, in the order of the table; the default of other writers.
+pub const STATS_COLUMNS_MAX: usize = 100;
+/// Characters of a text that is a bound; longer ones are cut, and the upper bound is rounded up.
+pub const TEXT_BOUND_CHARS_MAX: usize = 32;

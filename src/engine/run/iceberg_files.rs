@@ -1,0 +1,95 @@
+//! What Iceberg's manifests say of a data file that was made: counts of nulls and bounds, from its footer.
+
+use parquet::file::metadata::ParquetMetaData;
+
+use super::footer_bounds::{Bound, ColumnSummary};
+use crate::domain::digest::hex;
+use crate::domain::iceberg::{STATS_COLUMNS_MAX, TEXT_BOUND_CHARS_MAX, decimal_bound};
+use crate::domain::pipeline::Mapping;
+use crate::domain::pipeline::types::DataType;
+use crate::domain::table_log::entries::IcebergFile;
+
+/// Describes the data files of one table.
+#[derive(Debug, Clone)]
+pub(super) struct IcebergFiles {
+    /// The first columns in the files.
+    columns: Vec<DataType>,
+}
+
+impl IcebergFiles {
+    pub(super) fn of(mapping: &Mapping) -> Self {
+        let stored = mapping.stored_columns().into_iter().take(STATS_COLUMNS_MAX);
+        Self { columns: stored.map(|at| mapping.columns[at].ty).collect() }
+    }
+
+    /// Describes a file by its footer.
+    pub(super) fn describe(&self, metadata: &ParquetMetaData) -> IcebergFile {
+        let mut file = IcebergFile::default();
+        for (at, ty) in self.columns.iter().enumerate() {
+            let ColumnSummary { bounds, nulls } = ColumnSummary::of(metadata, at, *ty);
+            file.nulls.push(nulls);
+            let [lower, upper] = bounds.map_or([None, None], |[min, max]| [Some(min), Some(max)]);
+            file.lower.push(lower.and_then(|min| binary(&min, *ty, false)).map(|bytes| hex(&bytes)));
+            file.upper.push(upper.and_then(|max| binary(&max, *ty, true)).map(|bytes| hex(&bytes)));
+        }
+        file
+    }
+}
+
+/// A bound in the binary form of its column's type. `up`: how to round a long text.
+fn binary(bound: &Bound, ty: DataType, up: bool) -> Option<Vec<u8>> {
+    match (bound, ty) {
+        (Bound::Int(value), DataType::Boolean) => Some(vec![u8::from(*value != 0)]),
+        (Bound::Int(value), DataType::Decimal { .. }) => Some(decimal_bound(*value)),
+        (Bound::Int(value), DataType::Int64 | DataType::Timestamp | DataType::TimestampTz) => {
+            i64::try_from(*value).ok().map(|value| value.to_le_bytes().to_vec())
+        }
+        (Bound::Int(value), _) => i32::try_from(*value).ok().map(|value| value.to_le_bytes().to_vec()),
+        // Widened when it was read, so that nothing is lost.
+        (Bound::Float(value), DataType::Float32) => Some((*value as f32).to_le_bytes().to_vec()),
+        (Bound::Float(value), _) => Some(value.to_le_bytes().to_vec()),
+        (Bound::Text(text), _) => cut(text, up).map(String::into_bytes),
+    }
+}
+
+/// The first characters of a text; rounded up, the least text of that length that is greater. `None` if there is none.
+fn cut(text: &str, up: bool) -> Option<String> {
+    let Some((end, _)) = text.char_indices().nth(TEXT_BOUND_CHARS_MAX) else { return Some(text.to_owned()) };
+    let mut kept: Vec<char> = text[..end].chars().collect();
+    while up {
+        let last = kept.pop()?;
+        // Surrogates are no characters.
+        let next = if last == '\u{d7ff}' { Some('\u{e000}') } else { char::from_u32(u32::from(last) + 1) };
+        if let Some(next) = next {
+            kept.push(next);
+            break;
+        }
+    }
+    Some(kept.into_iter().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_rounded_outwards() {
+        let long = "x".repeat(TEXT_BOUND_CHARS_MAX + 1);
+        assert_eq!(cut(&long, false), Some("x".repeat(TEXT_BOUND_CHARS_MAX)));
+        assert_eq!(cut(&long, true), Some(format!("{}y", "x".repeat(TEXT_BOUND_CHARS_MAX - 1))));
+        let last = format!("a{}", "\u{10ffff}".repeat(TEXT_BOUND_CHARS_MAX));
+        assert_eq!(cut(&last, true).as_deref(), Some("b"));
+        assert_eq!(cut(&"\u{10ffff}".repeat(TEXT_BOUND_CHARS_MAX + 1), true), None);
+        let before_surrogates = format!("{}\u{d7ff}z", "x".repeat(TEXT_BOUND_CHARS_MAX - 1));
+        assert!(cut(&before_surrogates, true).is_some_and(|bound| bound > before_surrogates));
+        assert_eq!(cut("short", true).as_deref(), Some("short"));
+    }
+
+    #[test]
+    fn bounds_have_the_width_of_their_type() {
+        assert_eq!(binary(&Bound::Int(-2), DataType::Int8, false), Some(vec![0xfe, 0xff, 0xff, 0xff]));
+        assert_eq!(binary(&Bound::Int(1), DataType::Timestamp, true), Some(1_i64.to_le_bytes().to_vec()));
+        assert_eq!(binary(&Bound::Float(1.5), DataType::Float32, true), Some(1.5_f32.to_le_bytes().to_vec()));
+        assert_eq!(binary(&Bound::Int(1), DataType::Boolean, true), Some(vec![1]));
+    }
+}

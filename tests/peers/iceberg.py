@@ -1,0 +1,239 @@
+#!/usr/bin/env python3
+"""Reads tables that Lakemill publishes as Iceberg with the engines that are installed, and compares every value.
+
+    iceberg.py --binary LAKEMILL --folder FOLDER [--steps N] [--readers LIST] [--loop PUBLISHES]
+
+The lake, the oracle and the comparison are those of delta.py. Besides partitions by value, a table has partitions by year,
+month, day and hour. In the middle of the changes the config drops a column and widens another, and later takes it back.
+Exits with 1 and prints each difference if there are any.
+"""
+
+import argparse
+import datetime as dt
+import json
+import pathlib
+import random
+import sys
+import time
+
+import delta
+from delta import PARTITIONS, STORED, TYPES, check, literal, loop
+
+TABLES = {"t": list(TYPES), "plain": STORED, "times": STORED}
+# What the config of the middle drops, and what it widens.
+DROPPED, WIDENED = "b", {"i16": "int64", "f32": "float64", "d9": "decimal(12,2)"}
+
+
+def config(changed):
+    def column(name):
+        return {"name": name, "type": WIDENED.get(name, TYPES[name]) if changed else TYPES[name]}
+
+    def mapping(table, names, **more):
+        names = [name for name in names if not (changed and name == DROPPED)]
+        return {"table": table, "files": ["in/*.csv"], "csv": {"null_values": [delta.NULL]},
+                "columns": [column(name) for name in names], "publish": ["iceberg"], "keep_history": "1d", **more}
+
+    small = {"row_group_rows": 1024, "file_text_bytes": 2000, "tail_text_bytes": 1000}
+    return {"version": 1, "mappings": [
+        mapping("t", TABLES["t"], parquet=small,
+                partition_by=[{"column": name, "inferable_texts": "keep"} for name in PARTITIONS]),
+        mapping("plain", TABLES["plain"], sort_by=["id"],
+                parquet={"file_text_bytes": 20000, "tail_text_bytes": 5000}),
+        mapping("times", TABLES["times"], parquet=small, partition_by=[
+            {"column": "ts", "transform": "day"}, {"column": "tz", "transform": "hour"},
+            {"column": "tz", "transform": "month"}, {"column": "day", "transform": "year"}]),
+    ]}
+
+
+class Lake(delta.Lake):
+    """The lake of delta.py with other tables, whose config changes twice."""
+
+    def __init__(self, binary, folder, seed, steps):
+        super().__init__(binary, folder, seed)
+        self.steps, self.columns = steps, []
+
+    def run(self):
+        # The run that follows is that of the next version.
+        at = len(self.versions)
+        changed = self.steps / 3 <= at < self.steps * 2 / 3
+        (self.folder / "pipeline.json").write_text(json.dumps(config(changed)))
+        super().run()
+        self.columns.append({table: [name for name in names if not (changed and name == DROPPED)]
+                             for table, names in TABLES.items()})
+
+
+def newest(path):
+    folder = pathlib.Path(path) / "metadata"
+    return str(folder / f"v{(folder / 'version-hint.text').read_text()}.metadata.json")
+
+
+def snapshot(version):
+    """A run makes one commit of each table, and the snapshot has its sequence."""
+    return None if version is None else version + 1
+
+
+class PyIceberg:
+    name, travels = "pyiceberg", True
+
+    def table(self, path):
+        from pyiceberg.table import StaticTable
+        return StaticTable.from_metadata(newest(path))
+
+    def read(self, path, version=None):
+        return self.table(path).scan(snapshot_id=snapshot(version)).to_arrow().to_pylist()
+
+    def filtered(self, path, column, value, version=None):
+        from pyiceberg.expressions import EqualTo, IsNull
+        expr = IsNull(column) if value is None else EqualTo(column, value)
+        # Without the column itself, 0.12 finds no row by the value of a partition.
+        names = ("id",) if column == "id" else ("id", column)
+        found = self.table(path).scan(row_filter=expr, snapshot_id=snapshot(version), selected_fields=names)
+        return found.to_arrow()["id"].to_pylist()
+
+
+class Polars:
+    name, travels = "Polars", True
+
+    def scan(self, path, version):
+        import polars as pl
+        return pl.scan_iceberg(newest(path), snapshot_id=snapshot(version))
+
+    def read(self, path, version=None):
+        return self.scan(path, version).collect().to_dicts()
+
+    def filtered(self, path, column, value, version=None):
+        import polars as pl
+        frame = self.scan(path, version)
+        ty = frame.collect_schema()[column]
+        expr = pl.col(column).is_null() if value is None else pl.col(column) == pl.lit(value, dtype=ty)
+        return frame.filter(expr).select("id").collect()["id"].to_list()
+
+
+class Daft:
+    name, travels = "daft", True
+
+    def frame(self, path, version):
+        import daft
+        from pyiceberg.table import StaticTable
+        return daft.read_iceberg(StaticTable.from_metadata(newest(path)), snapshot_id=snapshot(version))
+
+    def read(self, path, version=None):
+        return self.frame(path, version).to_arrow().to_pylist()
+
+    def filtered(self, path, column, value, version=None):
+        from daft import col, lit
+        frame = self.frame(path, version)
+        ty = next(field.dtype for field in frame.schema() if field.name == column)
+        expr = col(column).is_null() if value is None else col(column) == lit(value).cast(ty)
+        return frame.where(expr).select("id").to_arrow()["id"].to_pylist()
+
+
+class DuckDb:
+    name, travels = "DuckDB", True
+
+    def __init__(self):
+        import duckdb
+        self.db = duckdb.connect(config={"allow_unsigned_extensions": True})
+        for name in ["avro", "iceberg"]:
+            self.db.execute(f"LOAD '{self.extension(name)}'")
+        self.db.execute("SET TimeZone = 'UTC'")
+
+    @staticmethod
+    def extension(name):
+        import duckdb_ext
+        folders = map(pathlib.Path, duckdb_ext.__path__)
+        return next(found for folder in folders for found in folder.rglob(f"{name}.duckdb_extension"))
+
+    def source(self, path, version):
+        at = "" if version is None else f", snapshot_from_id => {snapshot(version)}"
+        return f"iceberg_scan('{path}'{at})"
+
+    def fetch(self, query):
+        return self.db.execute(query).fetch_arrow_table().to_pylist()
+
+    def read(self, path, version=None):
+        return self.fetch(f"SELECT * FROM {self.source(path, version)}")
+
+    def filtered(self, path, column, value, version=None):
+        query = f'SELECT id FROM {self.source(path, version)} WHERE "{column}" {literal(value)}'
+        return [row["id"] for row in self.fetch(query)]
+
+
+class ClickHouse:
+    name, travels = "ClickHouse", True
+
+    def fetch(self, query, version):
+        import chdb
+        import pyarrow as pa
+        settings = " SETTINGS session_timezone='UTC', output_format_arrow_string_as_string=1"
+        settings += "" if version is None else f", iceberg_snapshot_id={snapshot(version)}"
+        return pa.ipc.open_file(pa.BufferReader(chdb.query(query + settings, "Arrow").bytes())).read_all().to_pylist()
+
+    def read(self, path, version=None):
+        return self.fetch(f"SELECT * FROM icebergLocal('{path}')", version)
+
+    def filtered(self, path, column, value, version=None):
+        text = literal(value)
+        if isinstance(value, dt.datetime):
+            text = f"= toDateTime64('{value.replace(tzinfo=None).isoformat(sep=' ')}', 6, 'UTC')"
+        elif isinstance(value, dt.date):
+            text = f"= toDate32('{value.isoformat()}')"
+        elif isinstance(value, str):
+            text = "= '" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+        query = f"SELECT id FROM icebergLocal('{path}') WHERE `{column}` {text}"
+        return [row["id"] for row in self.fetch(query, version)]
+
+
+READERS = {reader.name: reader for reader in [PyIceberg, Polars, Daft, DuckDb, ClickHouse]}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--binary", required=True)
+    parser.add_argument("--folder", required=True)
+    parser.add_argument("--steps", type=int, default=25)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--older", type=int, default=8, help="older snapshots to read")
+    parser.add_argument("--filters", type=int, default=100, help="values of each column to filter by")
+    parser.add_argument("--readers", default=",".join(READERS))
+    parser.add_argument("--loop", type=int, default=0, help="publishes while readers read")
+    args = parser.parse_args()
+    faults = 0
+    lake = Lake(args.binary, args.folder, args.seed, args.steps)
+    for _ in range(args.steps):
+        lake.change()
+        lake.run()
+
+    def teller(*about):
+        def say(text):
+            nonlocal faults
+            faults += 1
+            print(" ".join(map(str, about)) + ": " + text, flush=True)
+        return say
+
+    last = len(lake.versions) - 1
+    older = sorted(random.Random(args.seed).sample(range(last), min(args.older, last)))
+    readers = []
+    for name in args.readers.split(","):
+        try:
+            readers.append(READERS[name]())
+        except Exception as error:
+            teller(name)(f"can't be loaded: {error}")
+    for reader in readers:
+        began = time.monotonic()
+        for table in TABLES:
+            path = lake.table(table)
+            check(reader, path, lake.columns[last][table], lake.versions[last], None,
+                  teller(reader.name, table), args.filters)
+            for version in older if reader.travels else []:
+                say = teller(reader.name, table, f"version {version}")
+                filters = args.filters * (version == older[0])
+                check(reader, path, lake.columns[version][table], lake.versions[version], version, say, filters)
+        print(f"{reader.name}: read {1 + len(older) * reader.travels} versions in {time.monotonic() - began:.1f} s", flush=True)
+    if args.loop:
+        loop(lake, readers, args.loop, teller)
+    sys.exit(1 if faults else 0)
+
+
+if __name__ == "__main__":
+    main()
