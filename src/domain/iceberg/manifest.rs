@@ -8,6 +8,7 @@ use super::schema::{PartitionSpec, TableSchema};
 use super::values::{PartitionValue, ValueType};
 use crate::domain::digest::{hex, sha256_hex, unhex};
 use crate::domain::partition::parse_segment;
+use crate::domain::pipeline::Transform;
 use crate::domain::table_log::entries::{GroupEntry, RangeKey, StoredFile};
 use crate::domain::table_schema::TableColumn;
 
@@ -175,25 +176,34 @@ impl ManifestContext<'_> {
         let stored = self.columns.iter().filter(|column| !column.partition);
         let ids: Vec<Option<i32>> = stored.map(|column| self.id_of(&column.name)).collect();
         let known = file.iceberg.as_deref();
-        let nulls = by_id(&ids, known.map(|known| &known.nulls));
-        let counts = |into: &mut Encoder, counts: &[(i32, u64)]| {
+        let mut nulls = by_id(&ids, known.map(|known| &known.nulls), |nulls| Some(*nulls));
+        let mut lower = by_id(&ids, known.map(|known| &known.lower), |bound| unhex(bound));
+        let mut upper = by_id(&ids, known.map(|known| &known.upper), |bound| unhex(bound));
+        // Columns that are not in the file. Without their counts, DuckDB 1.4 takes them for columns without nulls.
+        for (field, value) in self.spec.fields.iter().zip(partition) {
+            if field.transform == Transform::Identity {
+                nulls.push((field.source, if value.is_none() { file.rows } else { 0 }));
+                let bound = value.as_ref().map(|value| (field.source, value.bound()));
+                lower.extend(bound.clone());
+                upper.extend(bound);
+            }
+        }
+        let rows = nulls.iter().map(|(id, _)| (*id, file.rows)).collect::<Vec<_>>();
+        for counts in [rows, nulls] {
             into.branch(!counts.is_empty());
             if !counts.is_empty() {
-                into.array(counts, |into, (id, count)| {
+                into.array(&counts, |into, (id, count)| {
                     into.long(i64::from(*id));
                     into.count(*count);
                 });
             }
-        };
-        counts(into, &nulls.iter().map(|(id, _)| (*id, file.rows)).collect::<Vec<_>>());
-        counts(into, &nulls.iter().map(|(id, nulls)| (*id, **nulls)).collect::<Vec<_>>());
-        for bounds in [known.map(|known| &known.lower), known.map(|known| &known.upper)] {
-            let bounds = by_id(&ids, bounds);
+        }
+        for bounds in [lower, upper] {
             into.branch(!bounds.is_empty());
             if !bounds.is_empty() {
                 into.array(&bounds, |into, (id, bound)| {
                     into.long(i64::from(*id));
-                    into.bytes(&unhex(bound).unwrap_or_default());
+                    into.bytes(bound);
                 });
             }
         }
@@ -240,10 +250,10 @@ impl ManifestContext<'_> {
     }
 }
 
-/// Values of columns with their ids; `None`s are left out.
-fn by_id<'f, T>(ids: &[Option<i32>], of: Option<&'f Vec<Option<T>>>) -> Vec<(i32, &'f T)> {
+/// Values of columns with their ids; those that are unknown are left out.
+fn by_id<T, V>(ids: &[Option<i32>], of: Option<&Vec<Option<T>>>, read: impl Fn(&T) -> Option<V>) -> Vec<(i32, V)> {
     let values = of.into_iter().flatten();
-    ids.iter().zip(values).filter_map(|(id, value)| Some(((*id)?, value.as_ref()?))).collect()
+    ids.iter().zip(values).filter_map(|(id, value)| Some(((*id)?, read(value.as_ref()?)?))).collect()
 }
 
 fn required(name: &str, ty: &str, id: i32) -> Value {

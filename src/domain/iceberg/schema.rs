@@ -150,10 +150,11 @@ impl Schemas {
             let ty = iceberg_type(column.ty, column.partition).unwrap_or_else(|_| "string".to_owned());
             let mut known =
                 self.schemas.iter().flat_map(|schema| &schema.fields).filter(|field| field.name == column.name);
-            let id = match known.clone().find(|field| widens(&field.ty, &ty)) {
-                Some(field) => field.id,
-                None => {
-                    if known.next().is_some() {
+            let id = match known.clone().next() {
+                // Of several earlier types the present one must be wider than each.
+                Some(field) if known.all(|field| widens(&field.ty, &ty)) => field.id,
+                found => {
+                    if found.is_some() {
                         evolution = Evolution::Ambiguous;
                     }
                     self.last_column += 1;

@@ -9,7 +9,7 @@ use chrono::{DateTime, Datelike, SecondsFormat};
 use parquet::file::metadata::ParquetMetaData;
 use serde_json::{Number, Value};
 
-use super::footer_bounds::{Bound, ColumnSummary};
+use super::footer_bounds::{ColumnBound, ColumnSummary};
 use crate::domain::delta::{DECIMAL_DIGITS_MAX, STATS_COLUMNS_MAX, TEXT_BOUND_BYTES_MAX};
 use crate::domain::pipeline::Mapping;
 use crate::domain::pipeline::types::DataType;
@@ -62,7 +62,7 @@ impl DeltaFiles {
     }
 }
 
-impl Bound {
+impl ColumnBound {
     /// As JSON. `up`: how to round where Delta has fewer digits.
     fn text(&self, ty: DataType, up: bool) -> Option<String> {
         match (self, ty) {
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn bounds_are_rounded_outwards() {
-        let text = |value, ty, up| Bound::Int(value).text(ty, up);
+        let text = |value, ty, up| ColumnBound::Int(value).text(ty, up);
         let (ntz, tz) = (DataType::Timestamp, DataType::TimestampTz);
         assert_eq!(text(1_001, ntz, false).as_deref(), Some("\"1970-01-01T00:00:00.001\""));
         assert_eq!(text(1_001, tz, true).as_deref(), Some("\"1970-01-01T00:00:00.002Z\""));
@@ -136,19 +136,19 @@ mod tests {
     #[test]
     fn numbers_keep_their_value() {
         let decimal = |precision, scale| DataType::Decimal { precision, scale };
-        assert_eq!(Bound::Int(-5).text(decimal(5, 2), true).as_deref(), Some("-0.05"));
-        assert_eq!(Bound::Int(1_230).text(decimal(5, 2), true).as_deref(), Some("12.30"));
-        assert_eq!(Bound::Int(7).text(decimal(5, 0), true).as_deref(), Some("7"));
-        assert_eq!(Bound::Int(7).text(decimal(38, 0), true).as_deref(), Some("7"));
+        assert_eq!(ColumnBound::Int(-5).text(decimal(5, 2), true).as_deref(), Some("-0.05"));
+        assert_eq!(ColumnBound::Int(1_230).text(decimal(5, 2), true).as_deref(), Some("12.30"));
+        assert_eq!(ColumnBound::Int(7).text(decimal(5, 0), true).as_deref(), Some("7"));
+        assert_eq!(ColumnBound::Int(7).text(decimal(38, 0), true).as_deref(), Some("7"));
         assert_eq!(rounded(1_234_567_890_123_456_789, 38, true), 1_234_567_890_123_460_000);
         assert_eq!(rounded(1_234_567_890_123_456_789, 38, false), 1_234_567_890_123_450_000);
         assert_eq!(rounded(-1_234_567_890_123_456_789, 38, false), -1_234_567_890_123_460_000);
         assert_eq!(rounded(999_999_999_999_999_999, 18, true), 999_999_999_999_999_999);
         assert_eq!(
-            Bound::Float(f64::from(0.1_f32)).text(DataType::Float32, true).as_deref(),
+            ColumnBound::Float(f64::from(0.1_f32)).text(DataType::Float32, true).as_deref(),
             Some("0.10000000149011612")
         );
-        assert_eq!(Bound::Float(f64::INFINITY).text(DataType::Float64, true), None);
-        assert_eq!(Bound::Float(-0.0).text(DataType::Float64, true).as_deref(), Some("-0.0"));
+        assert_eq!(ColumnBound::Float(f64::INFINITY).text(DataType::Float64, true), None);
+        assert_eq!(ColumnBound::Float(-0.0).text(DataType::Float64, true).as_deref(), Some("-0.0"));
     }
 }

@@ -10,14 +10,14 @@ use crate::domain::pipeline::types::DataType;
 /// A column of a file.
 pub(super) struct ColumnSummary {
     /// Least and greatest value; `None` if they are not known or there are none.
-    pub(super) bounds: Option<[Bound; 2]>,
+    pub(super) bounds: Option<[ColumnBound; 2]>,
     pub(super) nulls: Option<u64>,
 }
 
 impl ColumnSummary {
     /// `column`: its position in the file.
     pub(super) fn of(metadata: &ParquetMetaData, column: usize, ty: DataType) -> Self {
-        let (mut bounds, mut nulls, mut known) = (None::<[Bound; 2]>, Some(0), true);
+        let (mut bounds, mut nulls, mut known) = (None::<[ColumnBound; 2]>, Some(0), true);
         for group in metadata.row_groups() {
             let statistics = group.columns().get(column).and_then(|chunk| chunk.statistics());
             let own_nulls = statistics.and_then(Statistics::null_count_opt);
@@ -40,13 +40,13 @@ impl ColumnSummary {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Bound {
+pub(super) enum ColumnBound {
     Int(i128),
     Float(f64),
     Text(String),
 }
 
-impl Bound {
+impl ColumnBound {
     /// Both are of one column.
     fn is_below(&self, other: &Self) -> bool {
         match (self, other) {
@@ -58,7 +58,7 @@ impl Bound {
     }
 }
 
-fn of_statistics(statistics: &Statistics, ty: DataType) -> Option<[Bound; 2]> {
+fn of_statistics(statistics: &Statistics, ty: DataType) -> Option<[ColumnBound; 2]> {
     let is_number = matches!(
         ty,
         DataType::Int8
@@ -70,35 +70,35 @@ fn of_statistics(statistics: &Statistics, ty: DataType) -> Option<[Bound; 2]> {
             | DataType::Timestamp
             | DataType::TimestampTz
     );
-    let pair = |min: Option<Bound>, max: Option<Bound>| min.zip(max).map(|(min, max)| [min, max]);
+    let pair = |min: Option<ColumnBound>, max: Option<ColumnBound>| min.zip(max).map(|(min, max)| [min, max]);
     match statistics {
         Statistics::Int32(s) if is_number => {
-            let bound = |value: &i32| Bound::Int(i128::from(*value));
+            let bound = |value: &i32| ColumnBound::Int(i128::from(*value));
             pair(s.min_opt().map(bound), s.max_opt().map(bound))
         }
         Statistics::Int64(s) if is_number => {
-            let bound = |value: &i64| Bound::Int(i128::from(*value));
+            let bound = |value: &i64| ColumnBound::Int(i128::from(*value));
             pair(s.min_opt().map(bound), s.max_opt().map(bound))
         }
         Statistics::FixedLenByteArray(s) if matches!(ty, DataType::Decimal { .. }) => {
-            let bound = |bytes: &[u8]| big_endian(bytes).map(Bound::Int);
+            let bound = |bytes: &[u8]| big_endian(bytes).map(ColumnBound::Int);
             pair(s.min_opt().and_then(|v| bound(v.data())), s.max_opt().and_then(|v| bound(v.data())))
         }
         // Widened, since readers compare in either width.
         Statistics::Float(s) => {
-            let bound = |value: &f32| Bound::Float(f64::from(*value));
+            let bound = |value: &f32| ColumnBound::Float(f64::from(*value));
             pair(s.min_opt().map(bound), s.max_opt().map(bound))
         }
         Statistics::Double(s) => {
-            let bound = |value: &f64| Bound::Float(*value);
+            let bound = |value: &f64| ColumnBound::Float(*value);
             pair(s.min_opt().map(bound), s.max_opt().map(bound))
         }
         Statistics::ByteArray(s) if ty == DataType::String => {
-            let bound = |bytes: &[u8]| std::str::from_utf8(bytes).ok().map(|text| Bound::Text(text.to_owned()));
+            let bound = |bytes: &[u8]| std::str::from_utf8(bytes).ok().map(|text| ColumnBound::Text(text.to_owned()));
             pair(s.min_opt().and_then(|v| bound(v.data())), s.max_opt().and_then(|v| bound(v.data())))
         }
         Statistics::Boolean(s) => {
-            let bound = |value: &bool| Bound::Int(i128::from(*value));
+            let bound = |value: &bool| ColumnBound::Int(i128::from(*value));
             pair(s.min_opt().map(bound), s.max_opt().map(bound))
         }
         Statistics::Int32(_)
