@@ -61,13 +61,15 @@ fn binary(bound: &ColumnBound, ty: DataType, up: bool) -> Option<Vec<u8>> {
 fn cut(text: &str, up: bool) -> Option<String> {
     let Some((end, _)) = text.char_indices().nth(TEXT_BOUND_CHARS_MAX) else { return Some(text.to_owned()) };
     let mut kept: Vec<char> = text[..end].chars().collect();
-    while up {
-        let last = kept.pop()?;
-        // Surrogates are no characters.
-        let next = if last == '\u{d7ff}' { Some('\u{e000}') } else { char::from_u32(u32::from(last) + 1) };
-        if let Some(next) = next {
-            kept.push(next);
-            break;
+    if up {
+        loop {
+            let last = kept.pop()?;
+            // Surrogates are no characters.
+            let next = if last == '\u{d7ff}' { Some('\u{e000}') } else { char::from_u32(u32::from(last) + 1) };
+            if let Some(next) = next {
+                kept.push(next);
+                break;
+            }
         }
     }
     Some(kept.into_iter().collect())

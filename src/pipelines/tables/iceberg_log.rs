@@ -29,11 +29,14 @@ const STATE_KEY: &str = "iceberg";
 /// Bytes of a metadata file.
 const METADATA_BYTES_MAX: u64 = 1 << 30;
 
+/// Objects by name or key.
+type NamedBytes = Vec<(String, Vec<u8>)>;
+
 /// What a commit does to a table's Iceberg metadata.
 pub(super) struct IcebergCommit {
     pub step: LogStep,
     /// New manifests and the manifest list: keys in the warehouse, and bytes. Written before the root.
-    pub objects: Vec<(String, Vec<u8>)>,
+    pub objects: NamedBytes,
     /// The same, as the intent names them.
     pub made: Vec<OwnedFile>,
     /// What only the snapshot before needs.
@@ -100,7 +103,7 @@ fn next_state(
     iceberg: &IcebergTable,
     next: &Root,
     shards: &[(String, Vec<u8>)],
-) -> TableResult<(IcebergState, Vec<(String, Vec<u8>)>)> {
+) -> TableResult<(IcebergState, NamedBytes)> {
     let mut state = IcebergState { schemas: before.schemas.clone(), ..IcebergState::default() };
     let evolution = state.schemas.evolve(&next.schema.columns, &iceberg.partitions);
     if evolution != Evolution::Ambiguous {
