@@ -1,7 +1,8 @@
-//! Storage backends, one folder each, and password hashing.
+//! Storage backends, one folder each, password hashing, and targets of notifications.
 
 pub mod counted;
 pub mod fs;
+pub mod notify;
 pub mod password;
 pub mod redis;
 pub mod s3;

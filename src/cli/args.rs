@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::domain::job::JobId;
-use crate::domain::limits::HISTORY_PAGE_JOBS_MAX;
+use crate::domain::limits::{HISTORY_PAGE_JOBS_MAX, NOTIFICATIONS_MAX};
 use crate::domain::name::Slug;
 
 const STATUSES: &str = "\
@@ -84,6 +84,14 @@ arguments; 78 invalid environment.
 
 Example: lakemill verify flights --repair && lakemill jobs flights --follow";
 
+const NOTIFY_HELP: &str = "\
+Workers send notifications to the targets in their SVC_NOTIFY_URL. Needs the environment of the
+object store (S3_BUCKET_…, OBJ_…) and KV_URL, or --data.
+Exit status: 0 success; 1 it failed, or a target didn't accept the test; 2 invalid arguments; 78
+invalid environment.
+
+Example: lakemill notify --test";
+
 const HEALTH_HELP: &str = "\
 For the health check of a container: HEALTHCHECK CMD [\"lakemill\", \"health\"]
 Without --url, checks this machine at PORT and SVC_BIND; without PORT, at 8080, then at 3000. Requests
@@ -144,6 +152,9 @@ pub enum Command {
     /// Compare the files of a pipeline's tables with their manifests
     #[command(after_help = VERIFY_HELP)]
     Verify(VerifyArgs),
+    /// Show the notifications that were sent to people, newest first, or send a test
+    #[command(after_help = NOTIFY_HELP)]
+    Notify(NotifyArgs),
     /// Manage the object store's notifications of new files
     #[command(subcommand, after_help = WEBHOOK_HELP)]
     Webhook(WebhookCommand),
@@ -303,6 +314,23 @@ pub struct VerifyArgs {
     #[arg(long)]
     pub repair: bool,
     /// Print one JSON object per line: each fault, then a summary for each table
+    #[arg(long)]
+    pub json: bool,
+    /// Use the folder of `lakemill up` instead of the environment
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct NotifyArgs {
+    /// Send a test to all targets, and wait until each was tried
+    #[arg(long)]
+    pub test: bool,
+    /// Number of notifications
+    #[arg(long, value_name = "N", default_value_t = 20, conflicts_with = "test",
+          value_parser = clap::value_parser!(u16).range(1..=NOTIFICATIONS_MAX as i64))]
+    pub limit: u16,
+    /// Print one JSON object per line
     #[arg(long)]
     pub json: bool,
     /// Use the folder of `lakemill up` instead of the environment

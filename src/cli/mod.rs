@@ -17,6 +17,7 @@ mod jobs;
 mod local;
 mod logging;
 mod manual;
+mod notify;
 mod output;
 mod pipeline_lock;
 mod plain;
@@ -74,6 +75,7 @@ pub fn main() -> ExitCode {
         Command::Jobs(args) => jobs::run(args),
         Command::Cancel(args) => cancel::run(args),
         Command::Verify(args) => verify::run(args),
+        Command::Notify(args) => notify::run(args),
         Command::Webhook(command) => webhook::run(command),
         Command::Doctor(args) => doctor::run(args),
         Command::Health(args) => health::run(args),

@@ -10,6 +10,7 @@ use signal_hook::iterator::{Handle, Signals};
 use super::services::{Backend, Services};
 use super::supervisor::{Notifier, Watched};
 use crate::adapters::fs::LakeWatch;
+use crate::adapters::notify;
 use crate::config::WorkerConfig;
 use crate::http::credentials::MetricsAccess;
 use crate::http::{AllowedHosts, Router, Server, ServerOptions, Service, StartError};
@@ -66,6 +67,7 @@ impl Serving {
             scratch_dir: scratch.path().to_owned(),
             run_memory_bytes: config.run_memory_bytes,
             reconcile: config.reconcile,
+            public_url: config.notify.public_url.clone(),
         };
         let (watch, lake_changes) = match &services.backend {
             Backend::S3(_) => (None, None),
@@ -80,6 +82,7 @@ impl Serving {
             clock: Arc::clone(&services.clock),
             expressions: Arc::clone(&expressions),
             lake_changes,
+            targets: notify::open(&config.notify, config.objects.ca_file.as_deref())?,
         };
         let state = Arc::<WorkerState>::default();
         let stopping = Arc::<Stopping>::default();

@@ -7,6 +7,7 @@ use super::env::{Environment, Var, VariableReader, WithWarnings, secret};
 use super::error::EnvironmentError;
 use super::kv::KvConfig;
 use super::logging::LogConfig;
+use super::notify::NotifyConfig;
 use super::object_store::ObjectStoreConfig;
 use super::secret::Secret;
 use super::server::ServerConfig;
@@ -74,6 +75,7 @@ pub struct WorkerConfig {
     /// `SVC_DRAIN_SECONDS`: how long running jobs may continue after a stop signal before they are requeued without
     /// charging an attempt; default none, so that they all finish; at most 86400; 0: they are requeued at once.
     pub drain_max: Option<Duration>,
+    pub notify: NotifyConfig,
 }
 
 impl WorkerConfig {
@@ -110,6 +112,7 @@ impl WorkerConfig {
                 Var("SVC_DRAIN_SECONDS", "time for running jobs after a stop signal"),
                 seconds(0..=DRAIN_SECONDS_MAX),
             ),
+            notify: NotifyConfig::read(&reader),
             log: LogConfig::read(&reader),
         };
         reader.finish(config)

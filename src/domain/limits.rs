@@ -189,6 +189,25 @@ pub const RECHECK_RETRY_MS: u64 = 5_000;
 pub const RECHECKS_MAX: usize = 10_000;
 pub const RECHECKS_LIFE_MS: u64 = 7 * 86_400_000;
 
+/// Stored notifications; beyond it, the oldest ones without a pending delivery are dropped.
+pub const NOTIFICATIONS_MAX: usize = 1_000;
+/// Longest title and text of a notification, in characters.
+pub const NOTIFICATION_TITLE_CHARS_MAX: usize = 200;
+pub const NOTIFICATION_TEXT_CHARS_MAX: usize = 2_000;
+/// Targets of notifications.
+pub const NOTIFICATION_TARGETS_MAX: usize = 16;
+/// Attempts to deliver a notification to a target, and the first and the longest pause between two, in ms; it doubles each
+/// time: about 22 hours together.
+pub const DELIVERY_ATTEMPTS_MAX: u32 = 30;
+pub const DELIVERY_PAUSE_FIRST_MS: u64 = 5_000;
+pub const DELIVERY_PAUSE_MS_MAX: u64 = 3_600_000;
+/// TTL of a condition's state after its last change, in ms.
+pub const INCIDENT_LIFE_MS: u64 = 90 * 86_400_000;
+/// Shortest and longest `freshness` of a mapping, in seconds.
+pub const FRESHNESS_SECONDS_MIN: u64 = 60;
+pub const FRESHNESS_SECONDS_MAX: u64 = 3_650 * 86_400;
+
+const _: () = assert!(DELIVERY_PAUSE_FIRST_MS <= DELIVERY_PAUSE_MS_MAX);
 const _: () = assert!(RECHECK_PAUSE_FIRST_MS <= RECHECK_PAUSE_MS_MAX && RECHECK_PAUSE_MS_MAX <= RECHECKS_LIFE_MS);
 const _: () = assert!(QUERY_ROWS_DEFAULT <= QUERY_ROWS_MAX && PAGE_ROWS_DEFAULT <= PAGE_ROWS_MAX);
 const _: () = assert!(BACKOFF_MS_MAX <= JOB_WAIT_MS_MAX && DEFER_MS_MAX <= JOB_WAIT_MS_MAX);

@@ -10,6 +10,7 @@ pub mod layout;
 pub mod limits;
 pub mod login;
 pub mod name;
+pub mod notification;
 pub mod partition;
 pub mod pipeline;
 pub mod plan;

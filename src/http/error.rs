@@ -62,6 +62,7 @@ codes! {
     AlreadyExists "already_exists" 409 "it already exists"
     NameTaken "name_taken" 409 "the name is already used"
     PipelineBusy "pipeline_busy" 409 "a run of the pipeline is in progress"
+    NoTargets "no_targets" 409 "no running worker has targets for notifications"
     PreconditionFailed "precondition_failed" 412 "the object was changed in the meantime"
     PayloadTooLarge "payload_too_large" 413 "the body is too large"
     UnsupportedMediaType "unsupported_media_type" 415 "the path doesn't support this content type"

@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 
 use super::jobs::{JobQueue, JobRegistry, PipelineLocks};
 pub use super::kv_error::{KvError, KvResult};
+use super::notifications::Notifications;
 use super::queries::RunningQueries;
 use super::rechecks::Rechecks;
 use super::schedule::Schedule;
@@ -83,6 +84,7 @@ pub trait Kv:
     + PipelineLocks
     + Schedule
     + Rechecks
+    + Notifications
     + Sessions
     + LoginThrottle
     + RunningQueries
@@ -97,6 +99,7 @@ impl<T> Kv for T where
         + PipelineLocks
         + Schedule
         + Rechecks
+        + Notifications
         + Sessions
         + LoginThrottle
         + RunningQueries

@@ -5,6 +5,8 @@ pub mod expressions;
 pub mod jobs;
 pub mod kv;
 pub mod kv_error;
+pub mod notification_target;
+pub mod notifications;
 pub mod observer;
 pub mod queries;
 pub mod rechecks;
@@ -14,5 +16,6 @@ pub mod store;
 
 pub use expressions::Expressions;
 pub use kv::Kv;
+pub use notification_target::NotificationTarget;
 pub use observer::RunObserver;
 pub use store::ObjectStore;

@@ -17,3 +17,14 @@ pub fn free_bytes(folder: &Path) -> Option<u64> {
     let found = rustix::fs::statvfs(folder).ok()?;
     Some(found.f_bavail.saturating_mul(found.f_frsize))
 }
+
+/// Free and total bytes of the folder's file system, as [`free_bytes`] counts them; `None` if unknown.
+pub fn disk_space(folder: &Path) -> Option<(u64, u64)> {
+    let found = rustix::fs::statvfs(folder).ok()?;
+    let total = found.f_blocks.saturating_mul(found.f_frsize);
+    #[cfg(feature = "failpoints")]
+    if let Some(free) = crate::runtime::failpoint::number("disk::free_bytes") {
+        return Some((free.unsigned_abs(), total));
+    }
+    Some((found.f_bavail.saturating_mul(found.f_frsize), total))
+}

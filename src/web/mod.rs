@@ -24,6 +24,7 @@ mod jobs;
 mod lake;
 mod lineage;
 mod locks;
+mod notifications;
 mod openapi;
 mod parquet;
 mod pipelines;
@@ -73,6 +74,7 @@ use infer::Inference;
 use jobs::Jobs;
 use lake::LakeService;
 use locks::Locks;
+use notifications::NotificationService;
 use openapi::Documents;
 use parquet::UnreadableFiles;
 use pipelines::{PipelineOptions, Pipelines};
@@ -124,6 +126,7 @@ pub struct Web {
     inference: Inference,
     jobs: Jobs,
     lake: LakeService,
+    notifications: NotificationService,
     pipelines: Pipelines,
     previews: Previews,
     queries: QueryService,
@@ -211,6 +214,7 @@ impl Web {
                 spool: Spool::new(parts.uploads_dir),
                 streams: streams.clone(),
             },
+            notifications: NotificationService { kv: Arc::clone(&kv), clock: Arc::clone(&clock) },
             statuses: PipelineStatuses {
                 store: store.clone(),
                 kv: Arc::clone(&kv),
@@ -280,6 +284,7 @@ pub fn endpoints() -> Vec<Endpoint<Web>> {
         .chain(of(jobs::endpoints(), |web| &web.jobs))
         .chain(of(lake::endpoints(), |web| &web.lake))
         .chain(of(lineage::endpoints(), |web| &web.tables))
+        .chain(of(notifications::endpoints(), |web| &web.notifications))
         .chain(of(pipelines::endpoints(), |web| &web.pipelines))
         .chain(of(preview::endpoints(), |web| &web.previews))
         .chain(of(query::endpoints(), |web| &web.queries))

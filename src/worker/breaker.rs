@@ -77,6 +77,15 @@ impl Breakers {
         self.of(dependency).suspected = true;
     }
 
+    /// The dependency that has failed for longest, for how long, and why.
+    pub(super) fn longest_open(&self) -> Option<(Dependency, Duration, String)> {
+        let open = |dependency: Dependency| {
+            let breaker = self.of(dependency);
+            breaker.open.as_ref().map(|open| (dependency, open.since.elapsed(), open.reason.clone()))
+        };
+        Dependency::ALL.into_iter().filter_map(open).max_by_key(|(_, since, _)| *since)
+    }
+
     /// Whether a probe is due now.
     pub(super) fn is_probe_due(&self, dependency: Dependency) -> bool {
         let breaker = self.of(dependency);

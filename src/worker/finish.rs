@@ -8,6 +8,7 @@ use chrono::TimeDelta;
 
 use super::breaker::Dependency;
 use super::config;
+use super::notify;
 use super::observe::Watch;
 use super::probe::{self, DependencyFailure};
 use super::retry::{OutageLog, retry_until};
@@ -239,6 +240,11 @@ impl Finish<'_> {
         let (fence, attempt) = (run.start.lease.fence, run.start.attempt);
         let live = job.clone().without_sources();
         run.shared.refunds.forget(&run.message.job_id);
+        // Before the acknowledgement, so that another worker does it if this one dies.
+        if !run.shared.targets.is_empty() && !self.is_of_no_pipeline(job) {
+            self.retry("recording what a job tells", || notify::jobs::ended(run.shared, job));
+        }
+        failpoint::reach("worker::told");
         match self.retry("ending a job", || run.shared.kv.finish(&run.start.lease, &live)) {
             Some(ReleaseOutcome::Released) => {}
             Some(ReleaseOutcome::Lost) => tracing::info!(job_id, pipeline, "lock expired; another worker ends the job"),

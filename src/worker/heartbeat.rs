@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use super::notify;
 use super::retry::OutageLog;
 use super::run::Run;
 use crate::domain::job::Job;
@@ -85,11 +86,13 @@ pub(super) fn heartbeat(run: &Run<'_>, shutdown: &ShutdownSignal) {
 pub(super) fn report_progress(run: &Run<'_>, shutdown: &ShutdownSignal) {
     let mut outage = OutageLog::new("reporting progress of a run");
     let mut last: Option<(Job, Instant)> = None;
+    let mut stuck = notify::conditions::StuckRun::new(run);
     if shutdown.wait(REPORT_FIRST) {
         return;
     }
     loop {
         let job = run.watch.reported(&run.job);
+        stuck.check(&job);
         if last.as_ref().is_none_or(|(reported, at)| *reported != job || at.elapsed() >= REPORT_UNCHANGED_EVERY) {
             let since = Moment::now(&*run.shared.clock);
             match run.shared.kv.update_record(&run.start.lease, &job) {

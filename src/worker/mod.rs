@@ -3,6 +3,7 @@
 //! ```text
 //! claimer ──entry──> executors (one per running job, each with a heartbeat and a progress thread)
 //! scheduler: debounce windows, waiting jobs, lost jobs     reconciler: compares the lake with the tables
+//! notifier: delivers notifications                         conditions: silent sources, full disks, jobs that can't run
 //! ```
 //! Invariants:
 //! - a job is claimed only when an executor is free and no circuit breaker is open;
@@ -20,6 +21,7 @@ mod finish;
 mod heartbeat;
 pub mod http;
 mod lake;
+mod notify;
 mod observe;
 mod probe;
 mod reconcile;
@@ -38,7 +40,7 @@ use std::time::Duration;
 use crossbeam_channel::Receiver;
 
 use crate::ports::store::LakeChange;
-use crate::ports::{Expressions, Kv, ObjectStore};
+use crate::ports::{Expressions, Kv, NotificationTarget, ObjectStore};
 use crate::runtime::threads;
 use crate::runtime::watchdog::RESPONSE_WAIT_MAX;
 use crate::runtime::{Clock, WatchedThread};
@@ -61,6 +63,8 @@ pub struct WorkerParts {
     pub expressions: Arc<dyn Expressions>,
     /// Change notifications, if the lake's store can watch it.
     pub lake_changes: Option<Receiver<LakeChange>>,
+    /// Where people are told; none: nobody is.
+    pub targets: Vec<Arc<dyn NotificationTarget>>,
 }
 
 /// A running worker.
@@ -110,6 +114,7 @@ impl Worker {
             kv: parts.kv,
             clock: parts.clock,
             expressions: parts.expressions,
+            targets: parts.targets,
             state,
             gate: ExclusiveGate::default(),
             refunds: Refunds::default(),
@@ -143,6 +148,12 @@ impl Worker {
         self.spawn_service("windows", RESPONSE_WAIT_MAX, move |_, watched| schedule::windows(&shared, watched))?;
         self.spawn_service("waiting", RESPONSE_WAIT_MAX, schedule::waiting)?;
         self.spawn_service("reconciler", reconcile::COMPARING_TIME_MAX, reconcile::run)?;
+        if !self.shared.targets.is_empty() {
+            let longest = notify::deliver::DELIVERY_TIME_MAX;
+            self.spawn_service("notifier", longest, notify::deliver::run)?;
+            let longest = reconcile::COMPARING_TIME_MAX;
+            self.spawn_service("conditions", longest, notify::conditions::run)?;
+        }
         if let Some(changes) = lake_changes {
             let longest = reconcile::COMPARING_TIME_MAX;
             self.spawn_service("lake", longest, move |shared, watched| lake::run(shared, &changes, watched))?;

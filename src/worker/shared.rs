@@ -9,7 +9,7 @@ use super::refunds::Refunds;
 use super::state::WorkerState;
 use super::stopping::Stopping;
 use crate::config::LeaseConfig;
-use crate::ports::{Expressions, Kv, ObjectStore};
+use crate::ports::{Expressions, Kv, NotificationTarget, ObjectStore};
 use crate::runtime::Clock;
 
 /// Options of a worker.
@@ -28,6 +28,8 @@ pub struct WorkerOptions {
     pub run_memory_bytes: u64,
     /// How often the lake is compared with the tables; `None`: only after the key-value store lost its data.
     pub reconcile: Option<Duration>,
+    /// The web service's origin, for links in notifications.
+    pub public_url: Option<String>,
 }
 
 /// The shared state.
@@ -36,6 +38,7 @@ pub(super) struct WorkerShared {
     pub(super) kv: Arc<dyn Kv>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) expressions: Arc<dyn Expressions>,
+    pub(super) targets: Vec<Arc<dyn NotificationTarget>>,
     pub(super) options: WorkerOptions,
     pub(super) stopping: Arc<Stopping>,
     pub(super) state: Arc<WorkerState>,

@@ -13,6 +13,7 @@ mod foreign;
 mod holds;
 mod key_locks;
 mod model;
+mod notifications;
 mod queries;
 mod racing;
 mod rechecks;
@@ -415,6 +416,17 @@ macro_rules! contract {
             recheck_is_taken_once_and_returns_unless_completed,
             recheck_is_due_after_another_failure_and_a_doubling_pause,
             rechecks_are_bounded_and_expire_after_a_week);
+        contract!($fixture, notifications:
+            due_notification_is_claimed_by_one_process,
+            claimed_notification_is_due_again_after_its_claim,
+            deliveries_are_recorded_by_the_latest_claim,
+            condition_changes_with_its_notification_or_not_at_all,
+            one_of_many_changes_of_a_condition_wins,
+            scheduled_notification_can_be_replaced_and_withdrawn_until_it_is_claimed,
+            notifications_are_bounded_and_pending_ones_stay,
+            notifications_are_listed_newest_first,
+            condition_is_forgotten_after_ninety_days,
+            names_of_targets_expire);
         contract!($fixture, sessions:
             session_ends_after_idling,
             session_ends_at_its_maximum_age,

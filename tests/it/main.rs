@@ -47,6 +47,7 @@ mod log_ids;
 mod memory;
 mod metrics;
 mod model;
+mod notifications;
 mod partition_readers;
 mod peers;
 mod preview;

@@ -1,7 +1,5 @@
 //! Connections to Redis (passwords, databases, TLS), and its report in `doctor`.
 
-use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use lakemill::adapters::redis::{RedisKv, RedisOptions};
@@ -10,7 +8,6 @@ use lakemill::domain::name::Slug;
 use lakemill::ports::jobs::JobRegistry;
 use lakemill::ports::kv::{Diagnose, KvError};
 
-use crate::support::children::Reaped as _;
 use crate::support::redis_server::{RedisServer, free_port};
 
 fn open(url: impl Into<String>) -> RedisKv {
@@ -112,30 +109,10 @@ fn unknown_host_is_unavailable() {
     assert!(matches!(error, KvError::Unavailable { .. }) && !error.to_string().contains("s3cret"), "{error}");
 }
 
-/// A CA, and a server's key and certificate signed by it for 127.0.0.1.
-fn certificates(folder: &Path) {
-    let openssl = |arguments: &str| {
-        let mut command = Command::new("openssl");
-        command.args(arguments.split(' ')).current_dir(folder).stdin(Stdio::null());
-        let output = command.output_reaped().unwrap();
-        assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
-    };
-    std::fs::write(folder.join("server.ext"), "subjectAltName=IP:127.0.0.1\nextendedKeyUsage=serverAuth\n").unwrap();
-    openssl(
-        "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=test-ca",
-    );
-    openssl(
-        "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout server.key -out server.csr -subj /CN=redis",
-    );
-    openssl(
-        "x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out server.pem -days 2 -extfile server.ext",
-    );
-}
-
 #[test]
 fn tls_trusts_only_named_authorities() {
     let folder = tempfile::tempdir().unwrap();
-    certificates(folder.path());
+    crate::support::certificates::make(folder.path());
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let tls_port = free_port();
     let server = RedisServer::with(&[

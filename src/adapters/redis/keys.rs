@@ -32,6 +32,15 @@ pub const ATTEMPTS_MAX: &str = "svc:jobs:attempts_max";
 /// Sorted set with a TTL: slugs of pipelines to compare by due ms.
 pub const RECHECKS: &str = "svc:rechecks";
 
+/// Sorted set: ids of notifications with a pending delivery by due ms.
+pub const NOTIFICATIONS_DUE: &str = "svc:notify:due";
+/// Sorted set, all scores 0: ids of all notifications.
+pub const NOTIFICATIONS: &str = "svc:notify:all";
+/// Prefix of [`notification`].
+pub const NOTIFICATION: &str = "svc:notify:item:";
+/// String with a TTL: names of the workers' targets, as JSON.
+pub const NOTIFICATION_TARGETS: &str = "svc:notify:targets";
+
 /// The write probe: several types, finally a string with a TTL.
 pub const PROBE: &str = "svc:probe";
 
@@ -94,6 +103,16 @@ pub fn tombstone(pipeline: &Slug) -> String {
 /// which it ends.
 pub fn recheck_pause(pipeline: &Slug) -> String {
     format!("svc:recheck:{pipeline}")
+}
+
+/// Hash: `body` (a notification as JSON), `deliveries` (JSON), and while it is claimed, or was, `token`.
+pub fn notification(id: &str) -> String {
+    format!("{NOTIFICATION}{id}")
+}
+
+/// String with a TTL: the state of a condition.
+pub fn incident(key: &str) -> String {
+    format!("svc:notify:incident:{key}")
 }
 
 /// String with a TTL: when a session was opened, and its latest end, in ms.

@@ -11,6 +11,7 @@ mod error;
 pub mod keys;
 mod kv;
 mod locks;
+mod notifications;
 mod options;
 mod queries;
 mod queue;

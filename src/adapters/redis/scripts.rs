@@ -70,6 +70,11 @@ scripts! {
     QUERY_REGISTER = "query_register", Idempotent;
     QUERY_CANCEL = "query_cancel", Idempotent;
     QUERY_CANCELLED = "query_cancelled", Idempotent;
+    NOTIFY_ADD = "notify_add", Idempotent;
+    NOTIFY_CLAIM = "notify_claim", Never;
+    NOTIFY_INCIDENT = "notify_incident", Idempotent;
+    NOTIFY_LIST = "notify_list", Idempotent;
+    NOTIFY_RECORD = "notify_record", Idempotent;
     OLDEST_DUE = "oldest_due", Idempotent;
     QUERY_UNREGISTER = "query_unregister", Idempotent;
     RECHECK_ADD = "recheck_add", Idempotent;
@@ -198,6 +203,7 @@ mod tests {
             "ZCARD",
             "ZRANGE",
             "ZRANGEBYSCORE",
+            "ZREVRANGEBYLEX",
             "ZSCORE",
         ];
         let proof = include_str!("scripts/probe_write.lua");

@@ -21,6 +21,7 @@ mod file;
 mod jobs;
 mod kv;
 mod locks;
+mod notifications;
 mod queries;
 mod queue;
 mod rechecks;

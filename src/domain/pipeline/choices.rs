@@ -36,6 +36,24 @@ macro_rules! choice {
 }
 
 choice! {
+    /// What people are told about a pipeline.
+    NotifyDocument => NotifyEvent {
+        /// A run failed after its last attempt.
+        RunFailed,
+        /// A condition that was told is over.
+        Recovered,
+        /// A run rejected rows.
+        RowsRejected,
+        /// Files have columns that the config doesn't.
+        Drift,
+        /// A table got no rows for longer than its `freshness`.
+        SourceSilent,
+        /// A run makes no progress.
+        JobStuck,
+    }
+}
+
+choice! {
     /// How to treat a quote in the middle of a cell.
     QuotesDocument => Quotes {
         /// It rejects the row.

@@ -41,6 +41,9 @@ pub struct PipelineDocument {
     pub description: String,
     /// Whether new files in the lake start a run by themselves.
     pub auto_run: bool,
+    /// The events that people are told about, if the installation has targets for notifications. Default: all. `[]`: none.
+    #[schemars(extend("uniqueItems" = true))]
+    pub notify: Vec<NotifyDocument>,
     /// The tables, one mapping each.
     #[schemars(length(max = MAPPINGS_MAX))]
     pub mappings: Vec<MappingDocument>,
@@ -54,6 +57,7 @@ impl Default for PipelineDocument {
             title: String::new(),
             description: String::new(),
             auto_run: true,
+            notify: super::NotifyEvent::ALL.map(NotifyDocument::from).to_vec(),
             mappings: Vec::new(),
         }
     }
@@ -107,6 +111,10 @@ pub struct MappingDocument {
     /// `m`, `h` or `d`, at most `3650d`. `0s`: they are deleted once the run has published. Default: `0s`; with `publish`, `1h`.
     #[schemars(schema_with = "duration")]
     pub keep_history: Option<DurationText>,
+    /// How long the table may go without new rows before people are told that its source is silent: a number with `s`, `m`,
+    /// `h` or `d`, at least `1m` and at most `3650d`. Default: any time.
+    #[schemars(schema_with = "duration")]
+    pub freshness: Option<DurationText>,
     /// The table formats under which other engines see each version of the table as a whole.
     #[schemars(length(max = 2), extend("uniqueItems" = true))]
     pub publish: Vec<TableFormatDocument>,

@@ -33,7 +33,25 @@ pub struct Pipeline {
     pub title: String,
     pub description: String,
     pub auto_run: bool,
+    /// The events that people are told about.
+    pub notify: BTreeSet<NotifyEvent>,
     pub mappings: Vec<Mapping>,
+}
+
+/// What people are told about a pipeline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NotifyEvent {
+    RunFailed,
+    Recovered,
+    RowsRejected,
+    Drift,
+    SourceSilent,
+    JobStuck,
+}
+
+impl NotifyEvent {
+    pub const ALL: [Self; 6] =
+        [Self::RunFailed, Self::Recovered, Self::RowsRejected, Self::Drift, Self::SourceSilent, Self::JobStuck];
 }
 
 /// The mapping from CSV files to one table.
@@ -59,12 +77,14 @@ pub struct Mapping {
     pub when_removed: WhenRemoved,
     /// How long files that a commit replaced stay.
     pub keep_history: Duration,
+    /// How long the table may go without new rows.
+    pub freshness: Option<Duration>,
     /// The table formats under which other engines read the table as a whole.
     pub publish: BTreeSet<TableFormat>,
     pub parquet: ParquetOptions,
     /// JSON, members sorted: everything of the mapping that can change the table's bytes, with defaults filled in. The
-    /// `files`, `empty_files`, `when_removed`, `keep_history`, `publish`, the limits of rejects and checks that only warn don't belong
-    /// to it.
+    /// `files`, `empty_files`, `when_removed`, `keep_history`, `freshness`, `publish`, the limits of rejects and checks that only
+    /// warn don't belong to it.
     pub canonical: String,
 }
 

@@ -81,6 +81,7 @@ mod tests {
             sort_by: vec![],
             when_removed: WhenRemoved::RemoveRows,
             keep_history: std::time::Duration::ZERO,
+            freshness: None,
             publish: std::collections::BTreeSet::new(),
             parquet: ParquetOptions {
                 compression: Compression::None,

@@ -134,6 +134,7 @@ mod tests {
             extra_columns: BTreeMap::new(),
             is_foreign: false,
             restored: None,
+            rows_added_at: None,
             delta: None,
             iceberg: None,
             retained: (first..=sequence).map(|sequence| Retirement { sequence, at: when(sequence) }).collect(),

@@ -25,6 +25,10 @@ pub struct Root {
     pub job_id: String,
     /// When, RFC 3339, by the store's clock.
     pub committed_at: String,
+    /// When the newest commit was made that added rows: from a new or changed source. Missing if an earlier version of this
+    /// program made the table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows_added_at: Option<String>,
     /// See `domain::plan::fingerprint`.
     pub fingerprint: String,
     /// The fingerprint of the names, types and partitioning alone.

@@ -80,6 +80,8 @@ pub struct Edit<'a> {
     pub maps: Maps,
     totals: Totals,
     extra_columns: BTreeMap<String, u64>,
+    /// Whether a source that is new or has changed has rows.
+    adds_rows: bool,
     made: BTreeMap<String, Owner>,
     retired: BTreeMap<String, Owner>,
     /// Keys of files that are replaced and marked as lost.
@@ -107,6 +109,7 @@ impl<'a> Edit<'a> {
             maps: Maps::of(root.filter(|_| !anew)),
             totals: root.filter(|_| !anew).map(|root| root.totals).unwrap_or_default(),
             extra_columns: root.filter(|_| !anew).map(|root| root.extra_columns.clone()).unwrap_or_default(),
+            adds_rows: false,
             made: BTreeMap::new(),
             retired: BTreeMap::new(),
             lost: BTreeSet::new(),
@@ -163,6 +166,8 @@ impl<'a> Edit<'a> {
         }
         if let Some(entry) = &entry {
             count_extra_columns(&mut self.extra_columns, entry, true);
+            let is_new = before.as_ref().is_none_or(|before| before.sha256 != entry.sha256);
+            self.adds_rows |= is_new && entry.rows_written > 0;
             totals.sources += 1;
             totals.archived += u64::from(entry.archived);
             totals.rows_read += entry.rows_read;
@@ -297,6 +302,7 @@ impl<'a> Edit<'a> {
             maps,
             mut totals,
             extra_columns,
+            adds_rows,
             mut made,
             mut retired,
             lost,
@@ -335,6 +341,14 @@ impl<'a> Edit<'a> {
         let delta = head.delta.then(|| next_log(table.table, before.readable(), &head));
         let iceberg =
             head.iceberg.as_ref().map(|own| next_iceberg(table.table, before.readable(), &head, own, sequence));
+        let earlier = before.readable();
+        // The sources of a table that is made anew are all new to it.
+        let adds_rows =
+            adds_rows && !(rebuilt && earlier.is_some_and(|earlier| totals.rows_read <= earlier.totals.rows_read));
+        let rows_added_at = match earlier {
+            Some(earlier) if !adds_rows => earlier.rows_added_at.clone().or_else(|| Some(earlier.committed_at.clone())),
+            Some(_) | None => adds_rows.then(|| head.committed_at.clone()),
+        };
         let root = Root {
             version: MANIFEST_VERSION,
             table: table.table.to_owned(),
@@ -342,6 +356,7 @@ impl<'a> Edit<'a> {
             fence: head.fence,
             job_id: head.job_id,
             committed_at: head.committed_at,
+            rows_added_at,
             fingerprint: head.fingerprint,
             layout: head.layout,
             schema: head.schema,

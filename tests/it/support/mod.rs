@@ -1,6 +1,7 @@
 //! Shared helpers: in-memory stores, stores with injected faults, the program itself.
 
 pub mod browser;
+pub mod certificates;
 pub mod children;
 pub mod concurrent;
 pub mod conformance;
@@ -15,6 +16,7 @@ pub mod lake;
 pub mod manifests;
 pub mod memory_store;
 pub mod moved_clock;
+pub mod notification_sinks;
 pub mod parquet_bombs;
 pub mod program;
 pub mod redis_server;

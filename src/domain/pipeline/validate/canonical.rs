@@ -17,7 +17,7 @@ use crate::domain::pipeline::{
 };
 
 /// Everything that can change the table's bytes; without `files` (sources are compared separately), `when_removed`,
-/// `keep_history`, `publish`, reject limits, and checks that only warn.
+/// `keep_history`, `freshness`, `publish`, reject limits, and checks that only warn.
 pub(super) fn canonical(mapping: &Mapping) -> String {
     let checks = mapping.checks.iter().filter(|check| check.on_fail != OnFail::Warn);
     let compression = match mapping.parquet.compression {

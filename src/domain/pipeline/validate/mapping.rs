@@ -6,7 +6,9 @@ use std::time::Duration;
 use super::columns::{is_expression, name};
 use super::report::{Pointer, Report};
 use super::{canonical, columns, dialect, files, partitions, publish};
-use crate::domain::limits::{KEEP_HISTORY_SECONDS_MAX, TABLE_NAME_BYTES_MAX};
+use crate::domain::limits::{
+    FRESHNESS_SECONDS_MAX, FRESHNESS_SECONDS_MIN, KEEP_HISTORY_SECONDS_MAX, TABLE_NAME_BYTES_MAX,
+};
 use crate::domain::name::TableName;
 use crate::domain::pipeline::document::{CheckDocument, CompressionDocument, MappingDocument, ParquetDocument};
 use crate::domain::pipeline::{
@@ -80,6 +82,7 @@ pub(super) fn resolve(document: &MappingDocument, at: &Pointer, report: &mut Rep
         sort_by,
         when_removed: document.when_removed.into(),
         keep_history: keep_history(document, &at.key("keep_history"), report),
+        freshness: freshness(document, &at.key("freshness"), report),
         publish: document.publish.iter().map(|format| (*format).into()).collect(),
         parquet,
         canonical: String::new(),
@@ -135,20 +138,34 @@ fn checks(documents: &[CheckDocument], at: &Pointer, report: &mut Report) -> Opt
     (checks.len() == documents.len()).then_some(checks)
 }
 
-/// The schema refuses what is not a duration.
-fn keep_history(document: &MappingDocument, at: &Pointer, report: &mut Report) -> Duration {
-    let is_published = !document.publish.is_empty();
-    let Some(text) = document.keep_history.as_ref().map(|text| text.0.as_str()) else {
-        return if is_published { PUBLISHED_HISTORY } else { Duration::ZERO };
-    };
+/// The seconds of a duration; the schema refuses what is not one.
+fn seconds_of(text: &str) -> u64 {
     let unit = match text.bytes().last() {
         Some(b'm') => 60,
         Some(b'h') => 3_600,
         Some(b'd') => 86_400,
         _ => 1,
     };
-    let number = text.trim_end_matches(['s', 'm', 'h', 'd']).parse::<u64>().unwrap_or_default();
-    let seconds = number.saturating_mul(unit);
+    text.trim_end_matches(['s', 'm', 'h', 'd']).parse::<u64>().unwrap_or_default().saturating_mul(unit)
+}
+
+/// `None` if any time will do.
+fn freshness(document: &MappingDocument, at: &Pointer, report: &mut Report) -> Option<Duration> {
+    let text = document.freshness.as_ref().map(|text| text.0.as_str())?;
+    let seconds = seconds_of(text);
+    if !(FRESHNESS_SECONDS_MIN..=FRESHNESS_SECONDS_MAX).contains(&seconds) {
+        let days = FRESHNESS_SECONDS_MAX / 86_400;
+        report.push(Limit, at, format!("expected `1m` to `{days}d`, found {}", quoted(text)));
+    }
+    Some(Duration::from_secs(seconds))
+}
+
+fn keep_history(document: &MappingDocument, at: &Pointer, report: &mut Report) -> Duration {
+    let is_published = !document.publish.is_empty();
+    let Some(text) = document.keep_history.as_ref().map(|text| text.0.as_str()) else {
+        return if is_published { PUBLISHED_HISTORY } else { Duration::ZERO };
+    };
+    let seconds = seconds_of(text);
     if seconds > KEEP_HISTORY_SECONDS_MAX {
         let days = KEEP_HISTORY_SECONDS_MAX / 86_400;
         report.push(Limit, at, format!("expected at most `{days}d`, found {}", quoted(text)));

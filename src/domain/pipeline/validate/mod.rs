@@ -18,13 +18,13 @@ mod report;
 mod structure;
 mod types;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
 
 use self::report::{Pointer, Report};
 use super::document::VERSION;
-use super::{Mapping, Pipeline};
+use super::{Mapping, NotifyEvent, Pipeline};
 use crate::domain::limits::CONFIG_BYTES_MAX;
 use crate::domain::problem::{Problem, ProblemKind};
 
@@ -42,6 +42,7 @@ pub struct ExaminedConfig {
     title: String,
     description: String,
     auto_run: bool,
+    notify: BTreeSet<NotifyEvent>,
 }
 
 /// A mapping with valid columns, of a document that may have problems.
@@ -64,8 +65,9 @@ impl ExaminedConfig {
             sort(text, &mut problems);
             return Err(problems);
         }
-        let mappings = self.drafts.into_iter().map(|draft| draft.mapping).collect();
-        Ok(Pipeline { title: self.title, description: self.description, auto_run: self.auto_run, mappings })
+        let Self { title, description, auto_run, notify, drafts, .. } = self;
+        let mappings = drafts.into_iter().map(|draft| draft.mapping).collect();
+        Ok(Pipeline { title, description, auto_run, notify, mappings })
     }
 }
 
@@ -87,6 +89,7 @@ pub fn examine(text: &str) -> ExaminedConfig {
         title: String::new(),
         description: String::new(),
         auto_run: true,
+        notify: BTreeSet::new(),
     };
     if text.len() > CONFIG_BYTES_MAX {
         let message = format!("expected at most {CONFIG_BYTES_MAX} bytes, found {}", text.len());
@@ -119,6 +122,7 @@ pub fn examine(text: &str) -> ExaminedConfig {
     examined.title = document.title;
     examined.description = document.description;
     examined.auto_run = document.auto_run;
+    examined.notify = document.notify.iter().map(|event| (*event).into()).collect();
     (examined.problems, examined.warnings) = report.finish();
     sort(text, &mut examined.problems);
     sort(text, &mut examined.warnings);

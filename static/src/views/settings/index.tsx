@@ -4,6 +4,7 @@ import { Page } from "../../components/page";
 import { Failed, Skeleton } from "../../components/states";
 import { About } from "./about";
 import { Names } from "./names";
+import { Notifications } from "./notifications";
 import { SessionPart } from "./session";
 import { Starred } from "./starred";
 import { ThemePart } from "./theme";
@@ -25,6 +26,7 @@ export default function SettingsView() {
           <Skeleton lines={8} />
         )}
         <ThemePart />
+        <Notifications />
         <SessionPart />
         <About />
       </div>

@@ -34,6 +34,7 @@ fn root(fence: u64) -> Root {
         extra_columns: Default::default(),
         is_foreign: false,
         restored: None,
+        rows_added_at: None,
         retained: vec![],
         delta: None,
         iceberg: None,

@@ -8,8 +8,12 @@ use lakemill::adapters::sqlite::SqliteKv;
 use lakemill::domain::job::{AttemptCost, ChangedKeys, Job, JobId};
 use lakemill::domain::login::LoginScopes;
 use lakemill::domain::name::{QueryId, Slug};
+use lakemill::domain::notification::{Delivery, Notification, NotificationRecord, TargetName};
 use lakemill::ports::jobs::*;
 use lakemill::ports::kv::{Diagnose, KeyLocks, KvError, KvReport, KvResult};
+use lakemill::ports::notifications::{
+    AfterDelivery, ChangeOutcome, ClaimedNotification, IncidentChange, Notifications, StoredIncident,
+};
 use lakemill::ports::queries::{RegisteredQuery, RunningQueries};
 use lakemill::ports::rechecks::{Recheck, Rechecks};
 use lakemill::ports::schedule::{CloseReason, Cursor, Schedule};
@@ -301,6 +305,45 @@ impl Schedule for SimKv {
 
     fn mark_initialized(&self) -> KvResult<()> {
         self.call("remember", Kind::Write, |kv| kv.mark_initialized())
+    }
+}
+
+impl Notifications for SimKv {
+    fn incident(&self, key: &str) -> KvResult<StoredIncident> {
+        self.call("incident", Kind::Read, |kv| kv.incident(key))
+    }
+
+    fn change_incident(&self, change: &IncidentChange<'_>) -> KvResult<ChangeOutcome> {
+        self.call("change_incident", Kind::Write, |kv| kv.change_incident(change))
+    }
+
+    fn add_notification(&self, notification: &Notification) -> KvResult<bool> {
+        self.call("add_notification", Kind::Write, |kv| kv.add_notification(notification))
+    }
+
+    fn claim_notifications(&self, limit: usize, ttl: Duration) -> KvResult<Vec<ClaimedNotification>> {
+        self.call("claim_notifications", Kind::Tick, |kv| kv.claim_notifications(limit, ttl))
+    }
+
+    fn record_deliveries(
+        &self,
+        claim: &ClaimedNotification,
+        deliveries: &[Delivery],
+        then: AfterDelivery,
+    ) -> KvResult<bool> {
+        self.call("record_deliveries", Kind::Write, |kv| kv.record_deliveries(claim, deliveries, then))
+    }
+
+    fn notifications(&self, before: Option<&str>, limit: usize) -> KvResult<Vec<NotificationRecord>> {
+        self.call("notifications", Kind::Read, |kv| kv.notifications(before, limit))
+    }
+
+    fn set_notification_targets(&self, targets: &[TargetName], ttl: Duration) -> KvResult<()> {
+        self.call("set_notification_targets", Kind::Tick, |kv| kv.set_notification_targets(targets, ttl))
+    }
+
+    fn notification_targets(&self) -> KvResult<Vec<TargetName>> {
+        self.call("notification_targets", Kind::Read, |kv| kv.notification_targets())
     }
 }
 

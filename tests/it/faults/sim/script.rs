@@ -140,6 +140,7 @@ impl Play {
         let process = self.scheduler().process(&name);
         let stopping = Arc::new(Stopping::default());
         let parts = WorkerParts {
+            targets: Vec::new(),
             store: Arc::new(SimStore { world: Arc::clone(&world), process }),
             kv: Arc::new(SimKv { world: Arc::clone(&world), process }),
             clock: Arc::new(ProcessClock { scheduler: world.scheduler.clone(), process }),
@@ -147,6 +148,7 @@ impl Play {
             lake_changes: None,
         };
         let options = WorkerOptions {
+            public_url: None,
             name,
             concurrency: 1 + self.below(2) as usize,
             attempts_max: self.attempts_max,

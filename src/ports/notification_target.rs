@@ -1,0 +1,23 @@
+//! Where notifications are sent: a webhook, a chat, a mail server.
+
+use std::time::Duration;
+
+use crate::domain::notification::{Notification, TargetName};
+
+/// Why a notification was not accepted. The message holds no secret.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct SendError {
+    pub message: String,
+    /// The target's wish, if it has one.
+    pub retry_after: Option<Duration>,
+}
+
+/// A target. Each call ends within a minute.
+pub trait NotificationTarget: Send + Sync {
+    fn name(&self) -> &TargetName;
+
+    /// # Errors
+    /// The target can't be reached in time, or rejected the notification.
+    fn send(&self, notification: &Notification) -> Result<(), SendError>;
+}
