@@ -33,10 +33,10 @@ const ID: &str = "x-lakemill-id";
 pub(super) struct HttpTarget {
     name: TargetName,
     agent: Agent,
-    route: Route,
+    route: HttpRoute,
 }
 
-enum Route {
+enum HttpRoute {
     Json { url: Secret, key: Secret },
     Slack(Secret),
     Teams(Secret),
@@ -47,15 +47,15 @@ enum Route {
 impl HttpTarget {
     pub(super) fn open(target: &NotifyTarget, key: &Secret, ca_file: Option<&Path>) -> Result<Self, String> {
         let (url, route) = match (&target.route, target.name.kind) {
-            (NotifyRoute::Http(url), TargetKind::Slack) => (url, Route::Slack(url.clone())),
-            (NotifyRoute::Http(url), TargetKind::Teams) => (url, Route::Teams(url.clone())),
-            (NotifyRoute::Http(url), TargetKind::Mattermost) => (url, Route::Mattermost(url.clone())),
+            (NotifyRoute::Http(url), TargetKind::Slack) => (url, HttpRoute::Slack(url.clone())),
+            (NotifyRoute::Http(url), TargetKind::Teams) => (url, HttpRoute::Teams(url.clone())),
+            (NotifyRoute::Http(url), TargetKind::Mattermost) => (url, HttpRoute::Mattermost(url.clone())),
             (NotifyRoute::Http(url), TargetKind::Json | TargetKind::Ntfy | TargetKind::Smtp) => {
-                (url, Route::Json { url: url.clone(), key: key.clone() })
+                (url, HttpRoute::Json { url: url.clone(), key: key.clone() })
             }
             (NotifyRoute::Ntfy { server, topic, authorization }, _) => {
                 let authorization = authorization.clone();
-                (server, Route::Ntfy { server: server.clone(), topic: topic.clone(), authorization })
+                (server, HttpRoute::Ntfy { server: server.clone(), topic: topic.clone(), authorization })
             }
             (NotifyRoute::Mail(_), _) => return Err("it is not a webhook".into()),
         };
@@ -111,7 +111,7 @@ impl NotificationTarget for HttpTarget {
 
     fn send(&self, notification: &Notification) -> Result<(), SendError> {
         match &self.route {
-            Route::Json { url, key } => {
+            HttpRoute::Json { url, key } => {
                 let body = serde_json::to_vec(notification).map_err(|error| failed(error.to_string()))?;
                 let timestamp = SystemClock.now().timestamp().to_string();
                 let signature = signature(key, &timestamp, &body);
@@ -123,10 +123,10 @@ impl NotificationTarget for HttpTarget {
                 ];
                 self.post(url, &headers, &body)
             }
-            Route::Slack(url) => self.post(url, &[], &payload::slack(notification)),
-            Route::Teams(url) => self.post(url, &[], &payload::teams(notification)),
-            Route::Mattermost(url) => self.post(url, &[], &payload::mattermost(notification)),
-            Route::Ntfy { server, topic, authorization } => {
+            HttpRoute::Slack(url) => self.post(url, &[], &payload::slack(notification)),
+            HttpRoute::Teams(url) => self.post(url, &[], &payload::teams(notification)),
+            HttpRoute::Mattermost(url) => self.post(url, &[], &payload::mattermost(notification)),
+            HttpRoute::Ntfy { server, topic, authorization } => {
                 let headers: Vec<(&str, &str)> =
                     authorization.iter().map(|value| ("authorization", value.reveal())).collect();
                 self.post(server, &headers, &payload::ntfy(notification, topic.reveal()))

@@ -115,7 +115,8 @@ fn change(
         if condition.fence.is_some_and(|fence| fence <= before.fence) {
             return Ok(());
         }
-        let mut incident = Incident { fence: condition.fence.unwrap_or(before.fence), ..before.clone() };
+        let mut incident = before.clone();
+        incident.fence = condition.fence.unwrap_or(before.fence);
         let Step { add, withdraw } = step(&mut incident, stored.now);
         if incident == before && add.is_none() {
             return Ok(());

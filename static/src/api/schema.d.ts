@@ -488,6 +488,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/notifications": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists notifications, newest first */
+        get: operations["notifications.list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/notifications/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Sends a test notification to all targets */
+        post: operations["notifications.test"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/pipelines": {
         parameters: {
             query?: never;
@@ -1975,6 +2009,78 @@ export interface components {
             /** @description It holds rejected rows. */
             rejects: boolean;
         };
+        /** @description A page of notifications. */
+        Notifications: {
+            /** @description The targets of the workers that run now. */
+            targets: components["schemas"]["TargetName"][];
+            notifications: components["schemas"]["NotificationRecord"][];
+            /** @description `before` of the next page; null on the last page. */
+            next: string | null;
+        };
+        /** @description A target as it is shown. Its URL, which holds secrets, is never stored. */
+        TargetName: {
+            /** @description A hash of kind and URL. */
+            id: string;
+            kind: components["schemas"]["TargetKind"];
+            /** @description Host, and port unless it is the scheme's. */
+            host: string;
+        };
+        /** @description The kinds of targets. */
+        TargetKind: ("slack" | "teams" | "mattermost" | "ntfy" | "smtp") | "json";
+        /** @description A stored notification with its deliveries. */
+        NotificationRecord: {
+            /** @description A UUIDv7; receivers recognize a repeated delivery by it. */
+            id: string;
+            event: components["schemas"]["NotificationEvent"];
+            /** @description When it happened, the last time for a repeated one. */
+            at: string;
+            pipeline: string | null;
+            table: string | null;
+            job_id: string | null;
+            /** @description One line, at most 200 characters. */
+            title: string;
+            /** @description At most 2,000 characters; may be empty. */
+            text: string;
+            /** @description The page of the UI, if the service's public URL is known. */
+            link: string | null;
+            /**
+             * Format: uint64
+             * @description How often it happened in addition, since it was last told.
+             */
+            repeats: number;
+            /** @description Empty until a worker sends it. */
+            deliveries: components["schemas"]["Delivery"][];
+            /**
+             * @description When it is sent, or sent again; null if no delivery is pending.
+             * @default null
+             */
+            due_at: string | null;
+        };
+        /** @description The events that are told. */
+        NotificationEvent: "run_failed" | "recovered" | "rows_rejected" | "drift" | "source_silent" | "job_stuck" | "disk_nearly_full" | "test";
+        /** @description A notification's delivery to one target. */
+        Delivery: {
+            /** @description A hash of kind and URL. */
+            id: string;
+            kind: components["schemas"]["TargetKind"];
+            /** @description Host, and port unless it is the scheme's. */
+            host: string;
+            state: components["schemas"]["DeliveryState"];
+            /**
+             * Format: uint32
+             * @description Attempts so far.
+             */
+            attempts: number;
+            /** @description Of the last attempt. */
+            error: string | null;
+            /**
+             * @description Of the last attempt.
+             * @default null
+             */
+            at: string | null;
+        };
+        /** @description The state of a delivery. */
+        DeliveryState: "sent" | "pending" | "failed";
         /** @description The slugs, in order; with `details`, an entry each. */
         Listed: string[] | components["schemas"]["Details"];
         Details: {
@@ -2488,7 +2594,7 @@ export interface components {
         };
         Error: {
             /** @enum {string} */
-            error: "invalid_request" | "invalid_slug" | "invalid_key" | "invalid_sql" | "invalid_event" | "unauthorized" | "forbidden_origin" | "not_found" | "pipeline_not_found" | "pipeline_config_not_found" | "dashboard_not_found" | "table_not_found" | "version_not_found" | "query_not_found" | "job_not_found" | "object_not_found" | "method_not_allowed" | "already_exists" | "name_taken" | "pipeline_busy" | "precondition_failed" | "payload_too_large" | "unsupported_media_type" | "misdirected_request" | "invalid_config" | "invalid_dashboard" | "invalid_archive" | "query_timeout" | "query_out_of_memory" | "query_too_large" | "query_cancelled" | "table_damaged" | "too_many_requests" | "internal" | "s3_error" | "bucket_not_found" | "worker_unavailable" | "kv_unavailable" | "overloaded";
+            error: "invalid_request" | "invalid_slug" | "invalid_key" | "invalid_sql" | "invalid_event" | "unauthorized" | "forbidden_origin" | "not_found" | "pipeline_not_found" | "pipeline_config_not_found" | "dashboard_not_found" | "table_not_found" | "version_not_found" | "query_not_found" | "job_not_found" | "object_not_found" | "method_not_allowed" | "already_exists" | "name_taken" | "pipeline_busy" | "no_targets" | "precondition_failed" | "payload_too_large" | "unsupported_media_type" | "misdirected_request" | "invalid_config" | "invalid_dashboard" | "invalid_archive" | "query_timeout" | "query_out_of_memory" | "query_too_large" | "query_cancelled" | "table_damaged" | "too_many_requests" | "internal" | "s3_error" | "bucket_not_found" | "worker_unavailable" | "kv_unavailable" | "overloaded";
             message: string;
             problems?: Record<string, never>[];
             request_id: string;
@@ -5826,6 +5932,177 @@ export interface operations {
             };
             /** @description invalid_config, table_damaged */
             422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description s3_error, bucket_not_found */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description kv_unavailable, overloaded */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    "notifications.list": {
+        parameters: {
+            query?: {
+                /** @description Page size: 1 to 200, 50 by default. */
+                limit?: number;
+                /** @description `next` of the previous page. */
+                before?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description a page of notifications, with the targets of the workers */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Notifications"];
+                };
+            };
+            /** @description invalid_request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description payload_too_large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description s3_error, bucket_not_found */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description kv_unavailable, overloaded */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    "notifications.test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the notification, which a worker will send */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotificationRecord"];
+                };
+            };
+            /** @description invalid_request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description forbidden_origin */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description no_targets */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description payload_too_large */
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -103,6 +103,7 @@ impl TableConfig {
             sort_by: vec![],
             when_removed: self.when_removed,
             keep_history: Duration::from_secs(self.history),
+            freshness: None,
             publish: std::collections::BTreeSet::new(),
             parquet: ParquetOptions {
                 compression: Compression::None,
@@ -121,6 +122,7 @@ pub fn pipeline(tables: &[TableConfig]) -> Pipeline {
         title: String::new(),
         description: String::new(),
         auto_run: true,
+        notify: std::collections::BTreeSet::new(),
         mappings: tables.iter().map(TableConfig::mapping).collect(),
     }
 }
