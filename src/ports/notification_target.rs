@@ -7,7 +7,7 @@ use crate::domain::notification::{Notification, TargetName};
 /// Why a notification was not accepted. The message holds no secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct SendError {
+pub struct DeliveryError {
     pub message: String,
     /// The target's wish, if it has one.
     pub retry_after: Option<Duration>,
@@ -19,5 +19,5 @@ pub trait NotificationTarget: Send + Sync {
 
     /// # Errors
     /// The target can't be reached in time, or rejected the notification.
-    fn send(&self, notification: &Notification) -> Result<(), SendError>;
+    fn send(&self, notification: &Notification) -> Result<(), DeliveryError>;
 }

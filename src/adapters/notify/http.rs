@@ -13,7 +13,7 @@ use crate::config::{NotifyRoute, NotifyTarget, Secret};
 use crate::domain::digest::hex;
 use crate::domain::notification::{Notification, TargetKind, TargetName};
 use crate::ports::NotificationTarget;
-use crate::ports::notification_target::SendError;
+use crate::ports::notification_target::DeliveryError;
 use crate::runtime::{Clock, SystemClock};
 
 /// Timeout of a whole request.
@@ -75,7 +75,7 @@ impl HttpTarget {
         Ok(Self { name: target.name.clone(), agent: config.new_agent(), route })
     }
 
-    fn post(&self, url: &Secret, headers: &[(&str, &str)], body: &[u8]) -> Result<(), SendError> {
+    fn post(&self, url: &Secret, headers: &[(&str, &str)], body: &[u8]) -> Result<(), DeliveryError> {
         let mut request = self.agent.post(url.reveal());
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -98,7 +98,7 @@ impl HttpTarget {
                 let seconds = retry_after.and_then(|text| text.trim().parse::<u64>().ok()).map(Duration::from_secs);
                 let retry_after = seconds.map(|pause| pause.min(RETRY_AFTER_MAX));
                 let message = format!("responded with status {status}, expected 200 to 299");
-                Err(SendError { message, retry_after })
+                Err(DeliveryError { message, retry_after })
             }
         }
     }
@@ -109,7 +109,7 @@ impl NotificationTarget for HttpTarget {
         &self.name
     }
 
-    fn send(&self, notification: &Notification) -> Result<(), SendError> {
+    fn send(&self, notification: &Notification) -> Result<(), DeliveryError> {
         match &self.route {
             HttpRoute::Json { url, key } => {
                 let body = serde_json::to_vec(notification).map_err(|error| failed(error.to_string()))?;
@@ -145,8 +145,8 @@ fn signature(key: &Secret, timestamp: &str, body: &[u8]) -> String {
     format!("v1={}", hex(&mac.finalize().into_bytes()))
 }
 
-fn failed(message: String) -> SendError {
-    SendError { message, retry_after: None }
+fn failed(message: String) -> DeliveryError {
+    DeliveryError { message, retry_after: None }
 }
 
 /// Without the URL, which is a secret.

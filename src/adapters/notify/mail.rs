@@ -14,7 +14,7 @@ use crate::config::{MailRoute, MailTls, Secret};
 use crate::domain::notification::{Notification, TargetName};
 use crate::domain::text::clipped;
 use crate::ports::NotificationTarget;
-use crate::ports::notification_target::SendError;
+use crate::ports::notification_target::DeliveryError;
 
 /// Timeout of connecting, and of each command and reply.
 const STEP_TIME_MAX: Duration = Duration::from_secs(5);
@@ -91,8 +91,8 @@ impl NotificationTarget for MailTarget {
         &self.name
     }
 
-    fn send(&self, notification: &Notification) -> Result<(), SendError> {
-        let failed = |message: String| SendError { message, retry_after: None };
+    fn send(&self, notification: &Notification) -> Result<(), DeliveryError> {
+        let failed = |message: String| DeliveryError { message, retry_after: None };
         let message =
             self.message(notification).map_err(|error| failed(format!("writing the mail failed: {error}")))?;
         match self.transport.send(&message) {

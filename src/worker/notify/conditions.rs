@@ -49,7 +49,7 @@ const FREE_BYTES_MIN: u64 = 1 << 30;
 const FREE_BYTES_MAX: u64 = 50 << 30;
 
 /// Checks until the worker stops.
-pub(in crate::worker) fn run(shared: &WorkerShared, watched: &WatchedThread) {
+pub fn run(shared: &WorkerShared, watched: &WatchedThread) {
     let mut outage = OutageLog::new("checking what people are told");
     let mut freshness: Option<(Instant, Duration)> = None;
     loop {
@@ -247,7 +247,7 @@ fn age(of: Duration) -> String {
 }
 
 /// Watches the progress of one run.
-pub(in crate::worker) struct StuckRun<'a> {
+pub struct StuckRun<'a> {
     run: &'a Run<'a>,
     progress: Option<Progress>,
     since: Instant,
@@ -255,12 +255,12 @@ pub(in crate::worker) struct StuckRun<'a> {
 }
 
 impl<'a> StuckRun<'a> {
-    pub(in crate::worker) fn new(run: &'a Run<'a>) -> Self {
+    pub fn new(run: &'a Run<'a>) -> Self {
         Self { run, progress: None, since: Instant::now(), told: false }
     }
 
     /// Tells once that the progress hasn't changed for long.
-    pub(in crate::worker) fn check(&mut self, job: &Job) {
+    pub fn check(&mut self, job: &Job) {
         let shared = self.run.shared;
         if shared.targets.is_empty() || self.told {
             return;

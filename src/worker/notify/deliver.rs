@@ -11,7 +11,7 @@ use crate::domain::limits::{
 use crate::domain::notification::{Delivery, DeliveryState, TargetName};
 use crate::ports::NotificationTarget;
 use crate::ports::kv::KvResult;
-use crate::ports::notification_target::SendError;
+use crate::ports::notification_target::DeliveryError;
 use crate::ports::notifications::{AfterDelivery, ClaimedNotification};
 use crate::runtime::threads::Instant;
 use crate::runtime::{WatchedThread, failpoint};
@@ -27,13 +27,13 @@ const CLAIMED_MAX: usize = 1;
 /// How long a claim lasts: longer than a target takes.
 const CLAIM_TTL: Duration = Duration::from_secs(90);
 /// Longest time of a delivery, for the watchdog.
-pub(in crate::worker) const DELIVERY_TIME_MAX: Duration = Duration::from_secs(120);
+pub const DELIVERY_TIME_MAX: Duration = Duration::from_secs(120);
 /// How often the names of the targets are stored, and how long they stay.
 const NAMES_EVERY: Duration = Duration::from_secs(30);
 const NAMES_TTL: Duration = Duration::from_secs(120);
 
 /// Delivers until the worker stops.
-pub(in crate::worker) fn run(shared: &WorkerShared, watched: &WatchedThread) {
+pub fn run(shared: &WorkerShared, watched: &WatchedThread) {
     let mut outage = OutageLog::new("delivering notifications");
     let mut named: Option<Instant> = None;
     loop {
@@ -113,13 +113,13 @@ fn deliver(shared: &WorkerShared, claim: &ClaimedNotification) -> KvResult<()> {
     Ok(())
 }
 
-fn send(shared: &WorkerShared, claim: &ClaimedNotification, name: &TargetName) -> Result<(), SendError> {
+fn send(shared: &WorkerShared, claim: &ClaimedNotification, name: &TargetName) -> Result<(), DeliveryError> {
     let target: Option<&Arc<dyn NotificationTarget>> = shared.targets.iter().find(|target| target.name().id == name.id);
     match target {
         Some(target) => target.send(&claim.notification),
         None => {
             let message = "this worker doesn't have the target: all workers need the same SVC_NOTIFY_URL".to_owned();
-            Err(SendError { message, retry_after: None })
+            Err(DeliveryError { message, retry_after: None })
         }
     }
 }

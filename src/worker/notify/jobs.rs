@@ -22,7 +22,7 @@ const LISTED_MAX: usize = 10;
 const COLUMNS_MAX: usize = 1_000;
 
 /// Records what the end of a job means. Repeating it has no effect.
-pub(in crate::worker) fn ended(shared: &WorkerShared, job: &Job) -> KvResult<()> {
+pub fn ended(shared: &WorkerShared, job: &Job) -> KvResult<()> {
     if shared.targets.is_empty() {
         return Ok(());
     }
