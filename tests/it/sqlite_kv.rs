@@ -342,7 +342,13 @@ fn refusal(path: &Path) -> KvError {
 fn windows_of_version_3_check_all_keys() {
     let backend = SqliteBackend::new();
     drop(backend.sqlite().extend_windows(&[slug("trips")]).unwrap());
-    backend.raw().execute_batch("DROP TABLE changed_keys; DROP TABLE change_sets; PRAGMA user_version = 3").unwrap();
+    backend
+        .raw()
+        .execute_batch(
+            "DROP TABLE changed_keys; DROP TABLE change_sets; DROP TABLE notifications; DROP TABLE incidents;
+             DROP TABLE notification_targets; PRAGMA user_version = 3",
+        )
+        .unwrap();
     let kv = backend.sqlite();
     kv.record_changes(&[(slug("trips"), ["a.csv"].into_iter().collect())]).unwrap();
     backend.clock.advance(Duration::from_secs(7));
