@@ -95,12 +95,13 @@ fn check_every() -> Duration {
 /// A duration that a test configured.
 fn configured(name: &str) -> Option<Duration> {
     #[cfg(feature = "failpoints")]
-    return failpoint::number(name).map(|ms| Duration::from_millis(ms.unsigned_abs()));
+    let ms = failpoint::number(name);
     #[cfg(not(feature = "failpoints"))]
-    {
+    let ms: Option<i64> = {
         let _ = name;
         None
-    }
+    };
+    ms.map(|ms| Duration::from_millis(ms.unsigned_abs()))
 }
 
 /// The name of this machine: that of the worker, without process and random part.
