@@ -1,5 +1,6 @@
 //! Storage backends, one folder each, password hashing, and targets of notifications.
 
+pub mod aws;
 pub mod counted;
 pub mod fs;
 pub mod notify;

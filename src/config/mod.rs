@@ -3,6 +3,7 @@
 //! Invariant: a config struct exists only if all its variables are present and well-formed; otherwise one
 //! [`EnvironmentError`] lists all faults. Only this module and `bin` read the real environment.
 
+mod aws;
 mod env;
 mod error;
 mod kv;
@@ -16,12 +17,15 @@ mod values;
 mod web;
 mod worker;
 
+pub use aws::{AwsVariables, ContainerEndpoint, ContainerToken, WebIdentity};
 pub use env::{Environment, WithWarnings};
 pub use error::{EXIT_STATUS, EnvironmentError, Fault};
 pub use kv::KvConfig;
 pub use logging::{LogConfig, LogFormat, LogLevel};
 pub use notify::{MailRoute, MailTls, NotifyConfig, NotifyRoute, NotifyTarget};
-pub use object_store::{Buckets, ObjectStoreConfig, StoreEndpoint};
+pub use object_store::{
+    Addressing, Buckets, Encryption, ObjectStoreConfig, RequestStyle, StoreCredentials, StoreEndpoint,
+};
 pub use operator::OperatorConfig;
 pub use secret::Secret;
 pub use server::{AddressRange, ListenConfig, ServerConfig};

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::aws::AwsVariables;
 use super::env::{Expected, Var, VariableReader, secret};
 use super::secret::Secret;
 use super::values::{absolute_path, bucket, http_url, word};
@@ -54,18 +55,119 @@ impl Default for StoreEndpoint {
     }
 }
 
+/// What signs requests to the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoreCredentials {
+    /// `OBJ_ACCESS_KEY_ID` and `OBJ_SECRET_ACCESS_KEY`, required without `OBJ_CREDENTIALS`; may come from files.
+    Key { id: Secret, secret: Secret },
+    /// `OBJ_CREDENTIALS=chain`: keys from where AWS's SDKs find them.
+    Chain(Box<AwsVariables>),
+}
+
+impl Default for StoreCredentials {
+    fn default() -> Self {
+        Self::Key { id: Secret::default(), secret: Secret::default() }
+    }
+}
+
+impl StoreCredentials {
+    fn read(reader: &VariableReader<'_>, region: &str) -> Self {
+        let chain =
+            reader.or(Var("OBJ_CREDENTIALS", "what signs requests to the object store"), false, |text| match text {
+                "chain" => Ok(true),
+                "key" => Ok(false),
+                _ => Err("`key` (OBJ_ACCESS_KEY_ID and OBJ_SECRET_ACCESS_KEY) or `chain`".into()),
+            });
+        if chain {
+            return Self::Chain(Box::new(AwsVariables::read(reader, region)));
+        }
+        Self::Key {
+            id: reader.required_secret(Var("OBJ_ACCESS_KEY_ID", "access key of the object store"), secret),
+            secret: reader.required_secret(Var("OBJ_SECRET_ACCESS_KEY", "secret key of the object store"), secret),
+        }
+    }
+}
+
+/// Where a bucket's name stands in the address of its objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Addressing {
+    /// `https://host/bucket/key`, which all stores understand.
+    #[default]
+    Path,
+    /// `https://bucket.host/key`.
+    Virtual,
+}
+
+/// How the store encrypts new objects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Encryption {
+    /// With keys of its own.
+    Store,
+    /// With this key of its key service, or with the account's default one.
+    Kms { key: Option<String> },
+}
+
+/// What requests to the store look like.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RequestStyle {
+    /// `OBJ_ADDRESSING`: `path` (default) or `virtual`.
+    pub addressing: Addressing,
+    /// `OBJ_ENCRYPTION`: `AES256`, `aws:kms`, or `aws:kms:` and a key; default: as the bucket does.
+    pub encryption: Option<Encryption>,
+    /// `OBJ_BUCKET_OWNER`: the account that must own the buckets, 12 digits; default: any.
+    pub bucket_owner: Option<String>,
+    /// `OBJ_REQUESTER_PAYS`: whether the buckets' users pay for requests; default `false`.
+    pub is_requester_paying: bool,
+}
+
+impl RequestStyle {
+    fn read(reader: &VariableReader<'_>) -> Self {
+        Self {
+            addressing: reader.or(Var("OBJ_ADDRESSING", "how buckets are addressed"), Addressing::Path, addressing),
+            encryption: reader.optional(Var("OBJ_ENCRYPTION", "encryption of new objects"), encryption),
+            bucket_owner: reader.optional(Var("OBJ_BUCKET_OWNER", "account that owns the buckets"), account),
+            is_requester_paying: reader.or(Var("OBJ_REQUESTER_PAYS", "whether requests are paid for"), false, flag),
+        }
+    }
+}
+
+fn addressing(text: &str) -> Result<Addressing, Expected> {
+    match text {
+        "path" => Ok(Addressing::Path),
+        "virtual" => Ok(Addressing::Virtual),
+        _ => Err("`path` or `virtual`".into()),
+    }
+}
+
+fn encryption(text: &str) -> Result<Encryption, Expected> {
+    let is_key = |key: &str| !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic());
+    match text.strip_prefix("aws:kms") {
+        None if text == "AES256" => Ok(Encryption::Store),
+        Some("") => Ok(Encryption::Kms { key: None }),
+        Some(rest) if rest.strip_prefix(':').is_some_and(is_key) => Ok(Encryption::Kms { key: Some(rest[1..].into()) }),
+        None | Some(_) => Err("`AES256`, `aws:kms`, or `aws:kms:` and a key's id or ARN".into()),
+    }
+}
+
+fn account(text: &str) -> Result<String, Expected> {
+    let is_account = text.len() == 12 && text.bytes().all(|byte| byte.is_ascii_digit());
+    if is_account { Ok(text.to_owned()) } else { Err("12 digits".into()) }
+}
+
+fn flag(text: &str) -> Result<bool, Expected> {
+    text.parse().map_err(|_| "`true` or `false`".into())
+}
+
 /// How to reach the object store.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ObjectStoreConfig {
     pub buckets: Buckets,
     /// `OBJ_ENDPOINT_URL`, required.
     pub endpoint: StoreEndpoint,
-    /// `OBJ_ACCESS_KEY_ID`, required; may come from a file.
-    pub access_key_id: Secret,
-    /// `OBJ_SECRET_ACCESS_KEY`, required; may come from a file.
-    pub secret_access_key: Secret,
+    pub credentials: StoreCredentials,
     /// `OBJ_REGION`, required.
     pub region: String,
+    pub requests: RequestStyle,
     /// `SVC_CA_FILE`: PEM file of further certificate authorities to trust; default none.
     pub ca_file: Option<PathBuf>,
 }
@@ -78,14 +180,14 @@ impl ObjectStoreConfig {
             warehouse: reader.required(Var("S3_BUCKET_WAREHOUSE", "bucket of Parquet output"), bucket),
         };
         buckets.must_differ(reader);
-        let key_id = Var("OBJ_ACCESS_KEY_ID", "access key of the object store");
-        let secret_key = Var("OBJ_SECRET_ACCESS_KEY", "secret key of the object store");
+        let endpoint = reader.required(Var("OBJ_ENDPOINT_URL", "URL of the object store"), endpoint);
+        let region = reader.required(Var("OBJ_REGION", "region of the object store"), word);
         Self {
             buckets,
-            endpoint: reader.required(Var("OBJ_ENDPOINT_URL", "URL of the object store"), endpoint),
-            access_key_id: reader.required_secret(key_id, secret),
-            secret_access_key: reader.required_secret(secret_key, secret),
-            region: reader.required(Var("OBJ_REGION", "region of the object store"), word),
+            endpoint,
+            credentials: StoreCredentials::read(reader, &region),
+            region,
+            requests: RequestStyle::read(reader),
             ca_file: reader.optional(Var("SVC_CA_FILE", "further certificate authorities, PEM"), absolute_path),
         }
     }

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 
-use lakemill::config::{Environment, EnvironmentError, WebConfig, WorkerConfig};
+use lakemill::config::{Environment, EnvironmentError, StoreCredentials, WebConfig, WorkerConfig};
 
 /// Source files that read a worker's config.
 const SOURCES: &[&str] = &["kv.rs", "logging.rs", "notify.rs", "object_store.rs", "server.rs", "worker.rs"];
@@ -65,6 +65,15 @@ fn docs_list_exactly_the_variables_of_a_worker() {
     assert_eq!(told, known());
     for (name, (_, meaning)) in rows() {
         assert!(!meaning.is_empty(), "`{name}` has a meaning");
+    }
+}
+
+#[test]
+fn page_of_aws_names_its_variables() {
+    let page = read("docs/aws.md");
+    // The second name of a region is an old one.
+    for name in read_by(&["aws.rs"]).iter().filter(|name| !["HOME", "AWS_DEFAULT_REGION"].contains(&name.as_str())) {
+        assert!(page.contains(name), "docs/aws.md doesn't name {name}");
     }
 }
 
@@ -154,6 +163,9 @@ fn docs_and_worker_agree_on_defaults() {
         ("SVC_SCRATCH_DIR", config.scratch_dir.display().to_string()),
         ("SVC_RUN_MEMORY_BYTES", config.run_memory_bytes.to_string()),
         ("SVC_RECONCILE_SECONDS", config.reconcile.unwrap().as_secs().to_string()),
+        ("OBJ_CREDENTIALS", "key".to_owned()),
+        ("OBJ_ADDRESSING", format!("{:?}", config.objects.requests.addressing).to_lowercase()),
+        ("OBJ_REQUESTER_PAYS", config.objects.requests.is_requester_paying.to_string()),
         ("SVC_LOG", format!("{:?}", config.log.level).to_lowercase()),
     ]
     .into_iter()
@@ -163,6 +175,7 @@ fn docs_and_worker_agree_on_defaults() {
     assert!(config.server.metrics_token.is_none() && config.server.trusted_proxies.is_empty());
     assert!(config.objects.ca_file.is_none() && config.log.format.is_none());
     assert!(config.drain_max.is_none());
+    assert!(matches!(config.objects.credentials, StoreCredentials::Key { .. }));
     for (name, (default, _)) in rows() {
         match expected.get(name.as_str()) {
             Some(value) => assert_eq!(default, *value, "`{name}`"),

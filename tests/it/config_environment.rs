@@ -51,13 +51,51 @@ fn web(changes: Changes<'_>) -> Result<WithWarnings<WebConfig>, EnvironmentError
     load(OF_WEB, changes, &[], WebConfig::from_env)
 }
 
+fn key(id: &str, secret: &str) -> StoreCredentials {
+    StoreCredentials::Key { id: Secret::new(id), secret: Secret::new(secret) }
+}
+
+#[test]
+fn chain_of_credentials_needs_no_keys() {
+    let without = [("OBJ_ACCESS_KEY_ID", ""), ("OBJ_SECRET_ACCESS_KEY", "")];
+    let error = worker(&without).unwrap_err().to_string();
+    assert!(error.contains("OBJ_ACCESS_KEY_ID") && error.contains("OBJ_SECRET_ACCESS_KEY"), "{error}");
+    let chain = |more: Changes<'_>| {
+        let changes = [&without[..], &[("OBJ_CREDENTIALS", "chain")], more].concat();
+        worker(&changes).map(|loaded| match loaded.config.objects.credentials {
+            StoreCredentials::Chain(variables) => *variables,
+            StoreCredentials::Key { .. } => panic!("not the chain"),
+        })
+    };
+    let home = chain(&[("HOME", "/srv/ann")]).unwrap();
+    assert_eq!(home.credentials_file, Some("/srv/ann/.aws/credentials".into()));
+    assert_eq!((home.web_identity, home.container, home.metadata_endpoint), (None, None, None));
+    let kubernetes = [("AWS_WEB_IDENTITY_TOKEN_FILE", "/run/token"), ("AWS_ROLE_ARN", "arn:aws:iam::1:role/r")];
+    let sts = |more: (&'static str, &'static str)| {
+        chain(&[&kubernetes[..], &[more]].concat()).unwrap().web_identity.unwrap().sts_endpoint
+    };
+    assert_eq!(sts(("AWS_PROFILE", "")), "https://sts.us-east-1.amazonaws.com", "the store's region");
+    assert_eq!(sts(("AWS_REGION", "cn-north-1")), "https://sts.cn-north-1.amazonaws.com.cn");
+    assert_eq!(sts(("AWS_ENDPOINT_URL_STS", "http://127.0.0.1:1")), "http://127.0.0.1:1");
+    for (name, value) in [
+        ("OBJ_CREDENTIALS", "role"),
+        ("AWS_WEB_IDENTITY_TOKEN_FILE", "/run/token"),
+        ("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "//example.org/"),
+        ("AWS_EC2_METADATA_SERVICE_ENDPOINT", "elsewhere"),
+    ] {
+        let error = chain(&[(name, value)]).unwrap_err().to_string();
+        let named = if name == "AWS_WEB_IDENTITY_TOKEN_FILE" { "AWS_ROLE_ARN" } else { name };
+        assert!(error.contains(named), "{error}");
+    }
+}
+
 #[test]
 fn required_variables_are_sufficient() {
     let WithWarnings { config, warnings } = worker(&[]).unwrap();
     assert!(warnings.is_empty());
     assert_eq!(config.objects.buckets.lake, "svc-lake");
     assert_eq!(config.objects.endpoint, StoreEndpoint::S3("http://127.0.0.1:9000".into()));
-    assert_eq!(config.objects.secret_access_key.reveal(), "hush-key");
+    assert_eq!(config.objects.credentials, key("key-id", "hush-key"));
     assert_eq!((config.server.port, config.server.bind.to_string()), (8_080, "0.0.0.0".into()));
     assert_eq!((config.concurrency, config.attempts_max), (1, 3));
     let ms = Duration::from_millis;
@@ -188,9 +226,9 @@ fn secrets_come_from_files_and_from_the_credentials_directory() {
     ];
     let config = load(OF_WORKER, &changes, &files, WorkerConfig::from_env).unwrap().config;
     assert_eq!(config.worker_token.reveal(), "from-file");
-    assert_eq!(config.objects.secret_access_key.reveal(), "from-credentials");
     assert_eq!(config.webhook_secret.reveal(), "two\nlines\n");
-    assert_eq!(config.objects.access_key_id.reveal(), "key-id", "the variable goes before the directory");
+    let expected = key("key-id", "from-credentials");
+    assert_eq!(config.objects.credentials, expected, "the variable goes before the directory");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod archived_sources;
 mod attacks;
+mod aws_requests;
 mod bad_inputs;
 mod changed_keys;
 mod changing_sources;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use lakemill::adapters::s3::{Rule, RuleKind, S3OpenError, S3Options, S3Store};
-use lakemill::config::Secret;
+use lakemill::config::{Secret, StoreCredentials};
 use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{Bucket, StoreError, StoreResult, WriteOptions, list_all_and_skipped};
 
@@ -54,18 +54,19 @@ fn missing_bucket_is_reported_after_a_bare_404() {
 
 #[test]
 fn wrong_credentials_report_what_to_check() {
-    let reason = |change: fn(&mut S3Options)| {
+    let reason = |change: fn(&mut Secret, &mut Secret)| {
         let mut options = s3s_fs().options();
-        change(&mut options);
+        let StoreCredentials::Key { id, secret } = &mut options.credentials else { panic!("servers have keys") };
+        change(id, secret);
         let store = S3Store::open(options).unwrap();
         match store.probe_bucket(LAKE) {
             Err(StoreError::AccessDenied { reason, .. }) => reason,
             other => panic!("{other:?}"),
         }
     };
-    let secret = reason(|options| options.secret_access_key = Secret::new("wrong"));
+    let secret = reason(|_, secret| *secret = Secret::new("wrong"));
     assert!(secret.contains("SignatureDoesNotMatch") && secret.contains("OBJ_SECRET_ACCESS_KEY"), "{secret}");
-    let id = reason(|options| options.access_key_id = Secret::new("wrong"));
+    let id = reason(|id, _| *id = Secret::new("wrong"));
     assert!(id.starts_with("status 403"), "{id}");
     assert!(![secret, id].iter().any(|text| text.contains("wrong")), "secrets are not shown");
 }

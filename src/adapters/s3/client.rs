@@ -15,12 +15,15 @@ use ureq::http::{Request, Response};
 use ureq::unversioned::transport::DefaultConnector;
 use ureq::{Agent, AsSendBody, Body as Received, SendBody};
 
+use crate::adapters::aws::{Credentials, SigningKeys};
+use crate::config::Addressing;
+use crate::ports::store::Bucket;
 use crate::runtime::Clock;
 
 use super::expiry::{self, Validity};
 use super::failure::RequestError;
 use super::options::{S3OpenError, S3Options, Timeouts};
-use super::request::{Payload, S3Request};
+use super::request::{Header, Payload, S3Request};
 use super::resolve::CachingResolver;
 use super::response::StoreResponse;
 use super::sign::{Signer, encode_path};
@@ -46,6 +49,7 @@ enum Connection {
 
 pub(super) struct Client {
     agent: Agent,
+    credentials: Credentials,
     signer: Signer,
     pub(super) options: S3Options,
     store_clock: StoreClock,
@@ -74,9 +78,12 @@ impl Client {
             .timeout_per_write(Some(timeouts.send_idle))
             .tls_config(tls::config(&options.endpoint, options.ca_file.as_deref())?)
             .build();
-        let signer = Signer::new(&options.region, options.access_key_id.clone(), options.secret_access_key.clone());
+        // AWS's own services have public certificates.
+        let of_aws = tls::config("https://", options.ca_file.as_deref())?;
+        let credentials = Credentials::new(options.credentials.clone(), of_aws);
+        let signer = Signer::new(&options.region);
         let agent = Agent::with_parts(config, DefaultConnector::default(), CachingResolver::default());
-        Ok(Self { agent, signer, options, store_clock: StoreClock::default() })
+        Ok(Self { agent, credentials, signer, options, store_clock: StoreClock::default() })
     }
 
     pub(super) fn clock(&self) -> &Arc<dyn Clock> {
@@ -138,11 +145,30 @@ impl Client {
         dated: DateTime<Utc>,
         connection: Connection,
     ) -> Result<StoreResponse, RequestError> {
+        let keys = || self.credentials.keys(dated).map_err(|error| RequestError::unsent(io::Error::other(error)));
+        let first = keys()?;
+        match self.send_signed(request, dated, connection, &first) {
+            // The store executed nothing.
+            Err(failure) if failure.is_of_keys() && self.credentials.reject(&first, dated) => {
+                self.send_signed(request, dated, connection, &*keys()?)
+            }
+            result => result,
+        }
+    }
+
+    fn send_signed(
+        &self,
+        request: &S3Request<'_>,
+        dated: DateTime<Utc>,
+        connection: Connection,
+        keys: &SigningKeys,
+    ) -> Result<StoreResponse, RequestError> {
         let validity = expiry::of(request, dated)?;
-        let url = self.signed_url(request, validity)?;
+        let headers = [&request.headers[..], &request.headers_of(&self.options.requests)].concat();
+        let url = self.signed_url(request, &headers, validity, keys)?;
         let sent = Instant::now();
         let timeouts = self.options.timeouts.of(request.slow);
-        let response = self.exchange(request, &url, &timeouts, connection);
+        let response = self.exchange(request, &headers, &url, &timeouts, connection);
         let response = response.map_err(|error| RequestError::transport(error, &timeouts, &self.options.endpoint))?;
         if let Some(date) = response.headers().get("date").and_then(|date| date.to_str().ok()) {
             self.store_clock.sample(date, self.clock().since_boot());
@@ -152,29 +178,36 @@ impl Client {
             return Ok(response);
         }
         let rejection = response.into_rejection();
-        let expired = request.lease.is_some() && rejection.is_expiry(sent.elapsed() >= validity.length());
+        let by_our_clock = sent.elapsed() >= validity.length();
+        let is_of_session = keys.session_token.is_some() && rejection.is_of_keys() && !by_our_clock;
+        let expired = request.lease.is_some() && !is_of_session && rejection.is_expiry(by_our_clock);
         Err(RequestError::Rejected { rejection, repeated: false, expired })
     }
 
-    fn signed_url(&self, request: &S3Request<'_>, validity: Validity) -> Result<String, RequestError> {
+    fn signed_url(
+        &self,
+        request: &S3Request<'_>,
+        headers: &[Header],
+        validity: Validity,
+        keys: &SigningKeys,
+    ) -> Result<String, RequestError> {
         let Self { options, signer, .. } = self;
-        let slash = if request.key.is_empty() { "" } else { "/" };
-        let (bucket, key) = (encode_path(options.name_of(request.bucket)), encode_path(request.key));
-        let base = format!("{}/{bucket}{slash}{key}", options.endpoint);
+        let base = address(options, request.bucket, request.key);
         signer
-            .sign(request.method.as_str(), &base, &request.query, &request.headers, validity)
+            .sign(keys, request.method.as_str(), &base, &request.query, headers, validity)
             .map_err(|error| RequestError::unsent(io::Error::new(io::ErrorKind::InvalidInput, error)))
     }
 
     fn exchange(
         &self,
         request: &S3Request<'_>,
+        headers: &[Header],
         url: &str,
         timeouts: &Timeouts,
         connection: Connection,
     ) -> Result<Response<Received>, ureq::Error> {
         let mut http = Request::builder().method(request.method.clone()).uri(url);
-        for (name, value) in &request.headers {
+        for (name, value) in headers {
             http = http.header(*name, value);
         }
         match request.payload {
@@ -206,6 +239,18 @@ impl Client {
     }
 }
 
+/// The URL of an object, or of its bucket if the key is empty.
+fn address(options: &S3Options, bucket: Bucket, key: &str) -> String {
+    let (bucket, key) = (options.name_of(bucket), encode_path(key));
+    match (options.requests.addressing, options.endpoint.split_once("://")) {
+        (Addressing::Virtual, Some((scheme, host))) => format!("{scheme}://{bucket}.{host}/{key}"),
+        (Addressing::Path | Addressing::Virtual, _) => {
+            let slash = if key.is_empty() { "" } else { "/" };
+            format!("{}/{}{slash}{key}", options.endpoint, encode_path(bucket))
+        }
+    }
+}
+
 /// Reads a part of a file without moving its position, so that parts can be read concurrently.
 struct SectionReader<'a> {
     file: &'a File,
@@ -226,5 +271,27 @@ impl Read for SectionReader<'_> {
         self.at += read as u64;
         self.left -= read as u64;
         Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Buckets, StoreCredentials};
+    use crate::runtime::SystemClock;
+
+    #[test]
+    fn buckets_are_addressed_by_path_or_by_host() {
+        let buckets = Buckets { lake: "my-lake".into(), ..Buckets::default() };
+        let of = |addressing, key: &str| {
+            let (credentials, clock) = (StoreCredentials::default(), Arc::new(SystemClock));
+            let mut options = S3Options::new("https://s3.example.org:9000", "r", credentials, buckets.clone(), clock);
+            options.requests.addressing = addressing;
+            address(&options, Bucket::Lake, key)
+        };
+        assert_eq!(of(Addressing::Path, "a b/c"), "https://s3.example.org:9000/my-lake/a%20b/c");
+        assert_eq!(of(Addressing::Path, ""), "https://s3.example.org:9000/my-lake");
+        assert_eq!(of(Addressing::Virtual, "a b/c"), "https://my-lake.s3.example.org:9000/a%20b/c");
+        assert_eq!(of(Addressing::Virtual, ""), "https://my-lake.s3.example.org:9000/");
     }
 }

@@ -16,7 +16,7 @@ use super::key;
 use super::list::parse_time;
 use super::multipart::{MultipartUpload, copy_source};
 use super::preconditions::{Enforcement, FinalRequest};
-use super::request::{Payload, S3Request, UploadBody, quoted};
+use super::request::{COPY_SOURCE_HEADER, Payload, S3Request, UploadBody, quoted};
 use super::response::WriteResult;
 use super::store::S3Store;
 use super::write::earliest;
@@ -115,7 +115,7 @@ impl S3Store {
     ) -> StoreResult<ObjectMeta> {
         let lock = self.emulate_precondition(enforcement, context, &options.precondition)?;
         let request = S3Request::new(Method::PUT, context.bucket, context.key, context.operation)
-            .header("x-amz-copy-source", self.source_of(from))
+            .header(COPY_SOURCE_HEADER, self.source_of(from))
             .header("x-amz-copy-source-if-match", quoted(&from.tag))
             .payload(Payload::Bytes(b""))
             .leased(options.lease)

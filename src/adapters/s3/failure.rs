@@ -56,6 +56,12 @@ impl StoreRejection {
         matches!(self.status, 400 | 401 | 403) && (reported || by_our_clock)
     }
 
+    /// Whether the store may not know the keys that signed the request, or no longer.
+    pub(super) fn is_of_keys(&self) -> bool {
+        const CODES: &[&str] = &["ExpiredToken", "InvalidToken", "TokenRefreshRequired", "InvalidAccessKeyId"];
+        matches!(self.status, 400 | 401 | 403) && CODES.contains(&self.code.as_str())
+    }
+
     pub(super) fn is_overload(&self) -> bool {
         matches!(self.status, 408 | 429 | 500 | 502 | 503 | 504)
             || matches!(self.code.as_str(), "SlowDown" | "InternalError" | "ServiceUnavailable" | "RequestTimeout")
@@ -152,6 +158,11 @@ impl RequestError {
             Self::NoResponse { quick, .. } => *quick,
             Self::LeaseLost => false,
         }
+    }
+
+    /// See [`StoreRejection::is_of_keys`].
+    pub(super) fn is_of_keys(&self) -> bool {
+        matches!(self, Self::Rejected { rejection, .. } if rejection.is_of_keys())
     }
 
     /// Whether the store may have rejected the request's date.

@@ -13,7 +13,7 @@ use crate::ports::store::{Bucket, ETag, Lease, Precondition, StoreResult};
 use crate::sync::parallel_map;
 
 use super::failure::RequestError;
-use super::request::{Payload, S3Request, UploadBody, WRITE_ID_HEADER, quoted};
+use super::request::{COPY_SOURCE_HEADER, Payload, S3Request, UploadBody, WRITE_ID_HEADER, quoted};
 use super::response::WriteResult;
 use super::sign::encode_path;
 use super::store::S3Store;
@@ -80,7 +80,7 @@ impl<'a> MultipartUpload<'a> {
         self.parts(size, COPY_PART_BYTES_MIN, &|| true, |number, start, length| {
             let request = self
                 .part(number, context.operation)
-                .header("x-amz-copy-source", copy_source(from))
+                .header(COPY_SOURCE_HEADER, copy_source(from))
                 .header("x-amz-copy-source-if-match", quoted(tag))
                 .header("x-amz-copy-source-range", format!("bytes={start}-{}", start + length - 1))
                 .payload(Payload::Bytes(b""))

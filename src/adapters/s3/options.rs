@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::config::{Buckets, ObjectStoreConfig, Secret, StoreEndpoint};
+use crate::config::{Buckets, ObjectStoreConfig, RequestStyle, StoreCredentials, StoreEndpoint};
 use crate::ports::kv::KeyLocks;
 use crate::ports::store::Bucket;
 use crate::runtime::Clock;
@@ -55,12 +55,12 @@ impl Default for Timeouts {
 /// Options of an `S3Store`. Clones share the cache of probed preconditions.
 #[derive(Clone)]
 pub struct S3Options {
-    /// `http://…` or `https://…`, without a `/` at the end. Buckets are addressed by path.
+    /// `http://…` or `https://…`, without a `/` at the end.
     pub endpoint: String,
     pub region: String,
-    pub access_key_id: Secret,
-    pub secret_access_key: Secret,
+    pub credentials: StoreCredentials,
     pub buckets: Buckets,
+    pub requests: RequestStyle,
     /// PEM file of certificate authorities to trust in addition to the public ones.
     pub ca_file: Option<PathBuf>,
     pub timeouts: Timeouts,
@@ -75,17 +75,16 @@ impl S3Options {
     pub fn new(
         endpoint: &str,
         region: &str,
-        access_key_id: Secret,
-        secret_access_key: Secret,
+        credentials: StoreCredentials,
         buckets: Buckets,
         clock: Arc<dyn Clock>,
     ) -> Self {
         Self {
             endpoint: endpoint.trim_end_matches('/').to_owned(),
             region: region.to_owned(),
-            access_key_id,
-            secret_access_key,
+            credentials,
             buckets,
+            requests: RequestStyle::default(),
             ca_file: None,
             timeouts: Timeouts::default(),
             clock,
@@ -100,8 +99,9 @@ impl S3Options {
             StoreEndpoint::S3(url) => url,
             StoreEndpoint::Folder(_) => return None,
         };
-        let (id, secret) = (config.access_key_id.clone(), config.secret_access_key.clone());
-        let mut options = Self::new(endpoint, &config.region, id, secret, config.buckets.clone(), clock);
+        let (credentials, buckets) = (config.credentials.clone(), config.buckets.clone());
+        let mut options = Self::new(endpoint, &config.region, credentials, buckets, clock);
+        options.requests.clone_from(&config.requests);
         options.ca_file.clone_from(&config.ca_file);
         Some(options)
     }

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use ureq::http::Method;
 
+use crate::config::{Encryption, RequestStyle};
 use crate::ports::store::{Bucket, ETag, Lease, Precondition};
 
 /// A header's name, in lower case, and value.
@@ -12,6 +13,9 @@ pub(super) type Header = (&'static str, String);
 
 /// Metadata of an object: the id of the write that created it; see `write`.
 pub(super) const WRITE_ID_HEADER: &str = "x-amz-meta-lakemill-write";
+
+/// The object that a copy is made of.
+pub(super) const COPY_SOURCE_HEADER: &str = "x-amz-copy-source";
 
 /// A request's body.
 #[derive(Clone, Copy)]
@@ -98,6 +102,35 @@ impl<'a> S3Request<'a> {
         }
     }
 
+    /// Whether an object is made by it, or by the upload in parts that it begins.
+    pub(super) fn begins_object(&self) -> bool {
+        let has = |name: &str| self.query.iter().any(|(own, _)| *own == name);
+        !self.key.is_empty() && (self.method == Method::PUT && !has("partNumber") || has("uploads"))
+    }
+
+    /// The headers that the store's settings add to it.
+    pub(super) fn headers_of(&self, style: &RequestStyle) -> Vec<Header> {
+        let mut headers: Vec<Header> = Vec::new();
+        if style.is_requester_paying {
+            headers.push(("x-amz-request-payer", "requester".into()));
+        }
+        if let Some(owner) = &style.bucket_owner {
+            headers.push(("x-amz-expected-bucket-owner", owner.clone()));
+            if self.headers.iter().any(|(name, _)| *name == COPY_SOURCE_HEADER) {
+                headers.push(("x-amz-source-expected-bucket-owner", owner.clone()));
+            }
+        }
+        match style.encryption.as_ref().filter(|_| self.begins_object()) {
+            None => {}
+            Some(Encryption::Store) => headers.push(("x-amz-server-side-encryption", "AES256".into())),
+            Some(Encryption::Kms { key }) => {
+                headers.push(("x-amz-server-side-encryption", "aws:kms".into()));
+                headers.extend(key.clone().map(|key| ("x-amz-server-side-encryption-aws-kms-key-id", key)));
+            }
+        }
+        headers
+    }
+
     pub(super) fn payload(mut self, payload: Payload<'a>) -> Self {
         self.payload = payload;
         self
@@ -122,4 +155,35 @@ impl<'a> S3Request<'a> {
 /// A tag as in headers.
 pub(super) fn quoted(tag: &ETag) -> String {
     format!("\"{}\"", tag.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_add_headers_to_the_requests_that_take_them() {
+        let style = RequestStyle {
+            encryption: Some(Encryption::Kms { key: Some("k".into()) }),
+            bucket_owner: Some("123456789012".into()),
+            is_requester_paying: true,
+            ..RequestStyle::default()
+        };
+        let names = |request: S3Request<'_>| -> Vec<&str> {
+            request.headers_of(&style).into_iter().map(|(name, _)| name).collect()
+        };
+        let request = |method: Method, key: &'static str| S3Request::new(method, Bucket::Lake, key, "");
+        let all = ["x-amz-request-payer", "x-amz-expected-bucket-owner"];
+        let encryption = ["x-amz-server-side-encryption", "x-amz-server-side-encryption-aws-kms-key-id"];
+        assert_eq!(names(request(Method::GET, "a")), all);
+        assert_eq!(names(request(Method::GET, "").query("list-type", "2")), all);
+        assert_eq!(names(request(Method::PUT, "").query("notification", "")), all);
+        assert_eq!(names(request(Method::PUT, "a")), [all, encryption].concat());
+        assert_eq!(names(request(Method::POST, "a").query("uploads", "")), [all, encryption].concat());
+        assert_eq!(names(request(Method::PUT, "a").query("partNumber", "1").query("uploadId", "x")), all);
+        assert_eq!(names(request(Method::POST, "a").query("uploadId", "x")), all);
+        let copy = request(Method::PUT, "a").header(COPY_SOURCE_HEADER, "/b/k");
+        assert_eq!(names(copy), [&all[..], &["x-amz-source-expected-bucket-owner"], &encryption].concat());
+        assert_eq!(request(Method::PUT, "a").headers_of(&RequestStyle::default()), []);
+    }
 }

@@ -1,4 +1,4 @@
-//! Resolves the store's address, with a short cache.
+//! Resolves the store's addresses, with a short cache.
 //!
 //! The agent resolves before every request, even with an idle connection: without the cache each request would cost a
 //! thread and a DNS query.
@@ -20,7 +20,8 @@ const TTL: Duration = Duration::from_secs(5);
 pub(super) struct CachingResolver<R = DefaultResolver> {
     inner: R,
     ttl: Duration,
-    latest: Mutex<Option<Found>>,
+    /// One for each host: a store that is addressed by its buckets has three.
+    latest: Mutex<Vec<Found>>,
 }
 
 #[derive(Debug)]
@@ -40,16 +41,16 @@ impl<R: Resolver> Resolver for CachingResolver<R> {
     fn resolve(&self, uri: &Uri, config: &Config, timeout: NextTimeout) -> Result<ResolvedSocketAddrs, ureq::Error> {
         let part = |text: Option<&str>| text.unwrap_or_default().to_owned();
         let origin = part(uri.scheme_str()) + "://" + &part(uri.authority().map(|authority| authority.as_str()));
-        if let Some(found) = &*self.latest.lock()
-            && found.origin == origin
-            && found.at.elapsed() < self.ttl
-        {
+        let is_fresh = |found: &&Found| found.origin == origin && found.at.elapsed() < self.ttl;
+        if let Some(found) = self.latest.lock().iter().find(is_fresh) {
             return Ok(found.addresses.clone());
         }
         // Not under the lock, so that a slow lookup doesn't block others.
         let at = Instant::now();
         let addresses = self.inner.resolve(uri, config, timeout)?;
-        *self.latest.lock() = Some(Found { origin, addresses: addresses.clone(), at });
+        let mut latest = self.latest.lock();
+        latest.retain(|found| found.origin != origin && found.at.elapsed() < self.ttl);
+        latest.push(Found { origin, addresses: addresses.clone(), at });
         Ok(addresses)
     }
 }
@@ -88,7 +89,7 @@ mod tests {
         let hour = Duration::from_secs(3_600);
         check(
             hour,
-            &[("http://a/x?y", 0), ("http://a/z", 0), ("http://a:81/", 1), ("https://a:81/", 2), ("http://a", 3)],
+            &[("http://a/x?y", 0), ("http://a/z", 0), ("http://a:81/", 1), ("https://a:81/", 2), ("http://a", 0)],
         );
     }
 

@@ -11,7 +11,7 @@ use time::OffsetDateTime;
 use ureq::http::{HeaderMap, HeaderValue};
 use url::Url;
 
-use crate::config::Secret;
+use crate::adapters::aws::SigningKeys;
 
 use super::expiry::Validity;
 use super::request::Header;
@@ -19,9 +19,7 @@ use super::request::Header;
 const UNSIGNED: &str = "UNSIGNED-PAYLOAD";
 
 pub(super) struct Signer {
-    pub(super) region: Region,
-    pub(super) access_key_id: Secret,
-    pub(super) secret_access_key: Secret,
+    region: Region,
 }
 
 /// Why a request can't be signed: a bug, or an invalid setting.
@@ -41,14 +39,14 @@ pub(super) fn encode_path(key: &str) -> String {
 }
 
 impl Signer {
-    pub(super) fn new(region: &str, access_key_id: Secret, secret_access_key: Secret) -> Self {
-        let region = Region::Custom { region: region.to_owned(), endpoint: String::new() };
-        Self { region, access_key_id, secret_access_key }
+    pub(super) fn new(region: &str) -> Self {
+        Self { region: Region::Custom { region: region.to_owned(), endpoint: String::new() } }
     }
 
     /// The URL `base` (already percent-encoded, without a query) with `query` and the signature.
     pub(super) fn sign(
         &self,
+        keys: &SigningKeys,
         method: &str,
         base: &str,
         query: &[(&str, String)],
@@ -57,10 +55,16 @@ impl Signer {
     ) -> Result<String, SignError> {
         let at = OffsetDateTime::from_unix_timestamp(validity.from.timestamp()).map_err(failed)?;
         let signed: HeaderMap = signed_headers(headers)?;
-        let id = self.access_key_id.reveal();
-        let own =
-            signing::authorization_query_params_no_sig(id, &at, &self.region, validity.seconds, Some(&signed), None)
-                .map_err(failed)?;
+        let (id, token) = (keys.id.reveal(), keys.session_token.as_ref().map(|token| token.reveal().to_owned()));
+        let own = signing::authorization_query_params_no_sig(
+            id,
+            &at,
+            &self.region,
+            validity.seconds,
+            Some(&signed),
+            token.as_ref(),
+        )
+        .map_err(failed)?;
         let mut text = format!("{base}{own}");
         for (name, value) in query {
             text.push_str(&format!("&{}={}", signing::uri_encode(name, true), signing::uri_encode(value, true)));
@@ -68,7 +72,7 @@ impl Signer {
         let url = Url::parse(&text).map_err(failed)?;
         let request = canonical_request(method, &url, &signed)?;
         let to_sign = signing::string_to_sign(&at, &self.region, &request).map_err(failed)?;
-        let key = signing::signing_key(&at, self.secret_access_key.reveal(), &self.region, "s3").map_err(failed)?;
+        let key = signing::signing_key(&at, keys.secret.reveal(), &self.region, "s3").map_err(failed)?;
         Ok(format!("{url}&X-Amz-Signature={}", hmac_hex(&key, to_sign.as_bytes())?))
     }
 }
@@ -109,20 +113,31 @@ fn hmac_hex(key: &[u8], text: &[u8]) -> Result<String, SignError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Secret;
 
     /// The example of AWS's documentation on presigned URLs.
     #[test]
     fn signature_matches_the_specification() {
-        let signer = Signer::new(
-            "us-east-1",
-            Secret::new("AKIAIOSFODNN7EXAMPLE"),
-            Secret::new("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"),
-        );
+        let keys = SigningKeys {
+            id: Secret::new("AKIAIOSFODNN7EXAMPLE"),
+            secret: Secret::new("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"),
+            session_token: None,
+            end: None,
+        };
         let from = chrono::DateTime::from_timestamp(1_369_353_600, 999_000_000).unwrap();
         let validity = Validity { from, seconds: 86_400 };
-        let url = signer.sign("GET", "https://examplebucket.s3.amazonaws.com/test.txt", &[], &[], validity).unwrap();
+        let sign = |keys: &SigningKeys| {
+            let signer = Signer::new("us-east-1");
+            signer.sign(keys, "GET", "https://examplebucket.s3.amazonaws.com/test.txt", &[], &[], validity).unwrap()
+        };
+        let url = sign(&keys);
         let expected = "X-Amz-Signature=aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404";
         assert!(url.ends_with(expected), "{url}");
+        let temporary = sign(&SigningKeys { session_token: Some(Secret::new("a/b+c=")), ..keys });
+        assert!(
+            temporary.contains("&X-Amz-Security-Token=a%2Fb%2Bc%3D&") && !temporary.ends_with(expected),
+            "{temporary}"
+        );
     }
 
     #[test]

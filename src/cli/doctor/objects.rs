@@ -84,9 +84,12 @@ fn of_error(bucket: Bucket, error: &StoreError) -> CheckResult {
     CheckResult::problem(error.to_string(), advice)
 }
 
-/// Advice for a store that doesn't respond; `why` is the connection's error.
+/// Advice for a store that isn't reached; `why` is the connection's error.
 fn unreachable_store(why: &str) -> &'static str {
     let why = why.to_ascii_lowercase();
+    if why.contains("no aws credentials") {
+        return "correct what OBJ_CREDENTIALS=chain uses, as the finding says; see docs/aws.md";
+    }
     if why.contains("certificate") || why.contains("unknownissuer") {
         "the store's certificate is not trusted: set SVC_CA_FILE to the certificate of the authority that signed it"
     } else if why.contains("corrupt message") || why.contains("handshake") || why.contains("tls") {

@@ -1,5 +1,6 @@
 //! Shared helpers: in-memory stores, stores with injected faults, the program itself.
 
+pub mod aws;
 pub mod browser;
 pub mod certificates;
 pub mod children;

@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use lakemill::adapters::s3::{S3Options, S3Store};
-use lakemill::config::{Buckets, Secret};
+use lakemill::config::{Buckets, Secret, StoreCredentials};
 use lakemill::runtime::SystemClock;
 
 use super::children::{Reaped as _, remove_at_end};
@@ -195,8 +195,8 @@ impl S3Server {
 
     /// Options to open new buckets at another URL of the server.
     pub fn options_at(&self, url: &str) -> S3Options {
-        let (id, secret) = (Secret::new(ACCESS_KEY), Secret::new(SECRET_KEY));
-        S3Options::new(url, REGION, id, secret, self.buckets(), Arc::new(SystemClock))
+        let credentials = StoreCredentials::Key { id: Secret::new(ACCESS_KEY), secret: Secret::new(SECRET_KEY) };
+        S3Options::new(url, REGION, credentials, self.buckets(), Arc::new(SystemClock))
     }
 
     /// A store with new buckets, through a proxy.

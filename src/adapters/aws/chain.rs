@@ -1,0 +1,165 @@
+//! The present keys of a process, and when they are fetched.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use parking_lot::{Mutex, MutexGuard};
+use ureq::tls::TlsConfig;
+
+use super::answers::Answers;
+use super::keys::{CredentialsError, SigningKeys};
+use super::{container, instance, profile, web_identity};
+use crate::config::{AwsVariables, StoreCredentials};
+
+/// Pause between fetches while the present keys are valid: they may be given out shortly before their end, or can't be
+/// renewed.
+const RENEWAL_PAUSE: TimeDelta = TimeDelta::seconds(30);
+/// Keys that the store rejects within this time of their fetch are not fetched again: others would be rejected, too.
+const REJECTED_AFTER: TimeDelta = TimeDelta::seconds(10);
+
+/// What signs the requests of a process.
+pub enum Credentials {
+    Fixed(Arc<SigningKeys>),
+    Chain(Box<CredentialChain>),
+}
+
+impl Credentials {
+    /// `tls`: the certificate authorities for AWS's own services.
+    pub fn new(credentials: StoreCredentials, tls: TlsConfig) -> Self {
+        match credentials {
+            StoreCredentials::Key { id, secret } => {
+                Self::Fixed(Arc::new(SigningKeys { id, secret, session_token: None, end: None }))
+            }
+            StoreCredentials::Chain(variables) => Self::Chain(Box::new(CredentialChain::new(*variables, tls))),
+        }
+    }
+
+    /// Valid keys. `now`: the store's time.
+    ///
+    /// # Errors
+    /// If there are none, or if they have ended and can't be renewed.
+    pub fn keys(&self, now: DateTime<Utc>) -> Result<Arc<SigningKeys>, CredentialsError> {
+        match self {
+            Self::Fixed(keys) => Ok(Arc::clone(keys)),
+            Self::Chain(chain) => chain.keys(now),
+        }
+    }
+
+    /// Reports that the store rejected these keys as ended or unknown. Whether the next ones may be others.
+    pub fn reject(&self, rejected: &SigningKeys, now: DateTime<Utc>) -> bool {
+        match self {
+            Self::Fixed(_) => false,
+            Self::Chain(chain) => chain.reject(rejected, now),
+        }
+    }
+}
+
+/// The keys of the first place that is set up.
+pub struct CredentialChain {
+    variables: AwsVariables,
+    answers: Answers,
+    present: Mutex<Present>,
+    /// Held while keys are fetched.
+    renewal: Mutex<()>,
+}
+
+#[derive(Default)]
+struct Present {
+    keys: Option<Arc<SigningKeys>>,
+    /// When keys were last asked for.
+    asked_at: Option<DateTime<Utc>>,
+}
+
+impl CredentialChain {
+    fn new(variables: AwsVariables, tls: TlsConfig) -> Self {
+        Self { variables, answers: Answers::new(tls), present: Mutex::default(), renewal: Mutex::default() }
+    }
+
+    /// Valid keys. `now`: the store's time.
+    ///
+    /// # Errors
+    /// If there are none, or if they have ended and can't be renewed.
+    fn keys(&self, now: DateTime<Utc>) -> Result<Arc<SigningKeys>, CredentialsError> {
+        if let Some(keys) = self.fresh(now) {
+            return Ok(keys);
+        }
+        let usable = || self.present.lock().keys.clone().filter(|keys| !keys.has_ended(now));
+        let held: MutexGuard<'_, ()> = match (self.renewal.try_lock(), usable()) {
+            (Some(held), _) => held,
+            // Another thread renews them.
+            (None, Some(keys)) => return Ok(keys),
+            (None, None) => self.renewal.lock(),
+        };
+        if let Some(keys) = self.fresh(now) {
+            return Ok(keys);
+        }
+        let fetched = self.fetch();
+        drop(held);
+        let mut present = self.present.lock();
+        match fetched {
+            Ok(keys) => {
+                let keys = Arc::new(keys);
+                *present = Present { keys: Some(Arc::clone(&keys)), asked_at: Some(now) };
+                Ok(keys)
+            }
+            Err(error) => match present.keys.clone().filter(|keys| !keys.has_ended(now)) {
+                Some(keys) => {
+                    tracing::warn!(%error, "AWS credentials couldn't be renewed; the present ones are still valid");
+                    present.asked_at = Some(now);
+                    Ok(keys)
+                }
+                None => Err(error),
+            },
+        }
+    }
+
+    /// The present keys, unless it is time to renew them.
+    fn fresh(&self, now: DateTime<Utc>) -> Option<Arc<SigningKeys>> {
+        let present = self.present.lock();
+        let keys = present.keys.as_ref()?;
+        let is_paused = present.asked_at.is_some_and(|at| now - at < RENEWAL_PAUSE);
+        (!keys.ends_soon(now) || is_paused && !keys.has_ended(now)).then(|| Arc::clone(keys))
+    }
+
+    /// Has the next request fetch keys, unless these were fetched just now. Those that were renewed meanwhile stay.
+    fn reject(&self, rejected: &SigningKeys, now: DateTime<Utc>) -> bool {
+        let mut present = self.present.lock();
+        if present.keys.as_deref() != Some(rejected) {
+            return true;
+        }
+        let is_new = present.asked_at.is_some_and(|at| now - at < REJECTED_AFTER) && !rejected.ends_soon(now);
+        if !is_new {
+            *present = Present::default();
+        }
+        !is_new
+    }
+
+    fn fetch(&self) -> Result<SigningKeys, CredentialsError> {
+        let Self { variables, answers, .. } = self;
+        if let Some(keys) = of_variables(variables)? {
+            return Ok(keys);
+        }
+        if let Some(identity) = &variables.web_identity {
+            return web_identity::fetch(identity, answers);
+        }
+        if let Some(keys) = profile::read(variables)? {
+            return Ok(keys);
+        }
+        match &variables.container {
+            Some(endpoint) => container::fetch(endpoint, answers),
+            None => instance::fetch(variables, answers),
+        }
+    }
+}
+
+fn of_variables(variables: &AwsVariables) -> Result<Option<SigningKeys>, CredentialsError> {
+    match (&variables.access_key_id, &variables.secret_access_key) {
+        (Some(id), Some(secret)) => {
+            let session_token = variables.session_token.clone();
+            Ok(Some(SigningKeys { id: id.clone(), secret: secret.clone(), session_token, end: None }))
+        }
+        (None, None) => Ok(None),
+        (Some(_), None) => Err(CredentialsError::new("the environment", "AWS_SECRET_ACCESS_KEY is not set")),
+        (None, Some(_)) => Err(CredentialsError::new("the environment", "AWS_ACCESS_KEY_ID is not set")),
+    }
+}

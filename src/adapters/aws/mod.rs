@@ -1,0 +1,24 @@
+//! Keys that sign requests to AWS, from the places where AWS's SDKs find them.
+//!
+//! The first of these places that is set up gives the keys; if it fails, no other is tried:
+//! 1. `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and `AWS_SESSION_TOKEN`,
+//! 2. a web identity token (`AWS_WEB_IDENTITY_TOKEN_FILE`, `AWS_ROLE_ARN`): roles of Kubernetes service accounts,
+//! 3. a profile of the shared credentials file,
+//! 4. a container's endpoint (`AWS_CONTAINER_CREDENTIALS_…`): ECS, EKS Pod Identity,
+//! 5. the metadata of an EC2 instance, by IMDSv2.
+//!
+//! Invariants: keys that end are renewed before they end, by one thread at a time, while others use the present ones; every
+//! response is bounded in size and time; redirects and proxies are not followed, since what is sent are secrets.
+//!
+//! Must not: read the environment.
+
+mod answers;
+mod chain;
+mod container;
+mod instance;
+mod keys;
+mod profile;
+mod web_identity;
+
+pub use chain::Credentials;
+pub use keys::{CredentialsError, SigningKeys};
