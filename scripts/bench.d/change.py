@@ -62,8 +62,9 @@ def own_sources(count):
     return {"changed": count // 2, "removed": count // 2 + count // 8}
 
 
-def make(folder, count, megabytes, partitioned):
-    folder.config(**({"partition_by": [{"column": "at", "transform": "day"}]} if partitioned else {}))
+def make(folder, count, megabytes, partitioned, publish):
+    folder.config(**({"partition_by": [{"column": "at", "transform": "day"}]} if partitioned else {}),
+                  **({"publish": publish} if publish else {}))
     contents = [HEADER + content(seed, megabytes) for seed in range(DISTINCT)]
     links, own = Links(os.path.join(folder.path, "bytes"), contents), set(own_sources(count).values())
     made = None
@@ -100,19 +101,20 @@ def measure(which, args, work):
     threads = int(os.environ.get("BENCH_THREADS", "2"))
     count, megabytes, partitioned = SETS[which]
     count = args.sources or (count // 10 if args.quick else count)
-    folders = [(program, Folder(os.path.join(work, str(at)))) for at, program in enumerate(args.lakemill)]
-    for _, folder in folders:
-        apart(make, folder, count, megabytes, partitioned)
+    programs = [(program, publish) for program in args.lakemill for publish in [[], *([args.publish] if args.publish else [])]]
+    folders = [(*program, Folder(os.path.join(work, str(at)))) for at, program in enumerate(programs)]
+    for _, publish, folder in folders:
+        apart(make, folder, count, megabytes, partitioned, publish)
     for what, change in steps(count, megabytes):
-        for _, folder in folders:
+        for *_, folder in folders:
             apart(change, folder)
         # Files that changed less than 2 s ago are read again by the next run.
         time.sleep(2.1)
         found = []
-        for program, folder in folders:
+        for program, publish, folder in folders:
             run = measure_run(folder, program, threads)
             found.append(run["rows"])
-            yield {"sources": count, "what": what, "program": program, **run}
+            yield {"sources": count, "what": what, "program": " ".join([program, *publish]), **run}
         if len(set(found)) > 1:
             raise RuntimeError(f"{which}, {what}: the programs disagree on the number of rows: {found}")
 
@@ -132,6 +134,7 @@ def main():
     parser.add_argument("--sets", type=listed([which for part in PARTS for which in part.SETS]), default=DEFAULT_SETS)
     parser.add_argument("--sources", type=int, help="so many sources instead of the set's number")
     parser.add_argument("--delay-ms", type=float, default=20.0)
+    parser.add_argument("--publish", type=listed(["delta"]), help="also publish the table in these formats")
     parser.add_argument("--quick", action="store_true", help="a tenth of the sources")
     parser.add_argument("--markdown", action="store_true")
     parser.add_argument("--log")
