@@ -134,7 +134,7 @@ def main():
     parser.add_argument("--sets", type=listed([which for part in PARTS for which in part.SETS]), default=DEFAULT_SETS)
     parser.add_argument("--sources", type=int, help="so many sources instead of the set's number")
     parser.add_argument("--delay-ms", type=float, default=20.0)
-    parser.add_argument("--publish", type=listed(["delta"]), help="also publish the table in these formats")
+    parser.add_argument("--publish", type=listed(["delta", "iceberg"]), help="also publish the table in these formats")
     parser.add_argument("--quick", action="store_true", help="a tenth of the sources")
     parser.add_argument("--markdown", action="store_true")
     parser.add_argument("--log")
