@@ -6,6 +6,8 @@ const chartOf = (page: Page) => page.getByRole("region", { name: "Chart of the t
 const canvas = (page: Page) => page.locator(".build-shown .chart-canvas[data-drawn] canvas").first();
 
 test("from a table's chart to a published dashboard, without SQL or YAML", async ({ page, api }) => {
+  // The page has a grid, a chart and its table, all of which are checked for accessibility.
+  test.slow();
   await api.pipeline("build", config, { "sales.csv": CSV });
   await page.goto("/p/build/data/sales");
   await page.getByRole("button", { name: "Chart" }).click();

@@ -170,6 +170,7 @@ Commands:
   jobs           List the jobs of a pipeline, or of all, newest first
   cancel         Cancel a queued or running job
   verify         Compare the files of a pipeline's tables with their manifests
+  notify         Show the notifications that were sent to people, newest first, or send a test
   webhook        Manage the object store's notifications of new files
   doctor         Check all dependencies of the services, and suggest fixes
   health         Check that a service responds, for health checks
@@ -237,9 +238,20 @@ fn help_lists_commands_and_options() {
 
 #[test]
 fn help_of_every_command_lists_exit_statuses() {
-    for words in
-        ["run", "up", "worker", "web", "infer", "enqueue", "jobs", "verify", "webhook", "doctor", "hash-password"]
-    {
+    for words in [
+        "run",
+        "up",
+        "worker",
+        "web",
+        "infer",
+        "enqueue",
+        "jobs",
+        "verify",
+        "notify",
+        "webhook",
+        "doctor",
+        "hash-password",
+    ] {
         let ran = call(lakemill().args([words, "--help"])).ok();
         assert!(ran.stdout.contains("\nExit status: 0 "), "{}", ran.stdout);
     }
