@@ -37,6 +37,8 @@ const PAUSE_FAILPOINTS: [&str; 7] = [
     "worker::before_record",
     "worker::recorded",
 ];
+/// The tests of notifications kill there.
+const OF_NOTIFICATIONS: [&str; 3] = ["notify::claimed", "notify::sent", "worker::told"];
 const PIPELINES: usize = 4;
 const WORKERS: usize = 3;
 /// Maximum number of jobs to enqueue; a failpoint not reached by then never is.
@@ -150,6 +152,7 @@ fn all_failpoints_of_a_worker_are_listed() {
             found.extend(text.split("reach(\"").skip(1).filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())));
         }
     }
-    let known: std::collections::BTreeSet<String> = PLACES.iter().map(|place| (*place).to_owned()).collect();
+    let known: std::collections::BTreeSet<String> =
+        PLACES.iter().chain(&OF_NOTIFICATIONS).map(|place| (*place).to_owned()).collect();
     assert_eq!(found, known);
 }
