@@ -24,14 +24,17 @@ pub enum Credentials {
 }
 
 impl Credentials {
-    /// `tls`: the certificate authorities for AWS's own services.
-    pub fn new(credentials: StoreCredentials, tls: TlsConfig) -> Self {
-        match credentials {
+    /// `tls`: the certificate authorities for AWS's own services, which only the chain asks.
+    ///
+    /// # Errors
+    /// Those of `tls`.
+    pub fn new<E>(credentials: StoreCredentials, tls: impl FnOnce() -> Result<TlsConfig, E>) -> Result<Self, E> {
+        Ok(match credentials {
             StoreCredentials::Key { id, secret } => {
                 Self::Fixed(Arc::new(SigningKeys { id, secret, session_token: None, end: None }))
             }
-            StoreCredentials::Chain(variables) => Self::Chain(Box::new(CredentialChain::new(*variables, tls))),
-        }
+            StoreCredentials::Chain(variables) => Self::Chain(Box::new(CredentialChain::new(*variables, tls()?))),
+        })
     }
 
     /// Valid keys. `now`: the store's time.
@@ -84,7 +87,8 @@ impl CredentialChain {
             return Ok(keys);
         }
         let usable = || self.present.lock().keys.clone().filter(|keys| !keys.has_ended(now));
-        let held: MutexGuard<'_, ()> = match (self.renewal.try_lock(), usable()) {
+        // Until the keys are stored, so that no other thread fetches them, too.
+        let _held: MutexGuard<'_, ()> = match (self.renewal.try_lock(), usable()) {
             (Some(held), _) => held,
             // Another thread renews them.
             (None, Some(keys)) => return Ok(keys),
@@ -94,7 +98,6 @@ impl CredentialChain {
             return Ok(keys);
         }
         let fetched = self.fetch();
-        drop(held);
         let mut present = self.present.lock();
         match fetched {
             Ok(keys) => {

@@ -79,8 +79,8 @@ impl Client {
             .tls_config(tls::config(&options.endpoint, options.ca_file.as_deref())?)
             .build();
         // AWS's own services have public certificates.
-        let of_aws = tls::config("https://", options.ca_file.as_deref())?;
-        let credentials = Credentials::new(options.credentials.clone(), of_aws);
+        let of_aws = || tls::config("https://", options.ca_file.as_deref());
+        let credentials = Credentials::new(options.credentials.clone(), of_aws)?;
         let signer = Signer::new(&options.region);
         let agent = Agent::with_parts(config, DefaultConnector::default(), CachingResolver::default());
         Ok(Self { agent, credentials, signer, options, store_clock: StoreClock::default() })
