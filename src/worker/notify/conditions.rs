@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use super::jobs::{events, stuck_key};
-use super::{Condition, SILENCE_PAUSES, STATE_PAUSES, end, link, raise};
+use super::{Condition, SILENCE_PAUSES, STATE_PAUSES, configured, end, link, raise};
 use crate::domain::job::{Job, Progress};
 use crate::domain::name::Slug;
 use crate::domain::notification::{Notification, NotificationEvent};
@@ -15,8 +15,6 @@ use crate::pipelines;
 use crate::pipelines::tables::TableStore;
 use crate::ports::kv::KvResult;
 use crate::ports::store::Bucket;
-#[cfg(feature = "failpoints")]
-use crate::runtime::failpoint;
 use crate::runtime::threads::Instant;
 use crate::runtime::{WatchedThread, rfc3339};
 use crate::sync::parallel_map;
@@ -90,18 +88,6 @@ fn lock(shared: &WorkerShared, ttl: Duration) -> KvResult<bool> {
 
 fn check_every() -> Duration {
     configured("notify::check_every_ms").unwrap_or(CHECK_EVERY)
-}
-
-/// A duration that a test configured.
-fn configured(name: &str) -> Option<Duration> {
-    #[cfg(feature = "failpoints")]
-    let ms = failpoint::number(name);
-    #[cfg(not(feature = "failpoints"))]
-    let ms: Option<i64> = {
-        let _ = name;
-        None
-    };
-    ms.map(|ms| Duration::from_millis(ms.unsigned_abs()))
 }
 
 /// The name of this machine: that of the worker, without process and random part.
@@ -185,11 +171,15 @@ fn all_fresh(shared: &WorkerShared) -> KvResult<()> {
 /// Pipelines without `freshness` cost one read, of the config. A config that is invalid is reported by runs.
 fn fresh(shared: &WorkerShared, slug: &Slug) -> KvResult<()> {
     let Ok(text) = config::read_text(shared, slug) else { return Ok(()) };
-    if !text.contains("\"freshness\"") || !events(Some(&text)).contains(&NotifyEvent::SourceSilent) {
+    if !text.contains("\"freshness\"") {
+        return Ok(());
+    }
+    let wanted = events(Some(&text));
+    if !wanted.contains(&NotifyEvent::SourceSilent) {
         return Ok(());
     }
     let Ok(Pipeline { mappings, .. }) = crate::domain::pipeline::validate::parse(&text) else { return Ok(()) };
-    let recovers = events(Some(&text)).contains(&NotifyEvent::Recovered);
+    let recovers = wanted.contains(&NotifyEvent::Recovered);
     for mapping in &mappings {
         let Some(freshness) = mapping.freshness else { continue };
         let table = mapping.table.as_str();

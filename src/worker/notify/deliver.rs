@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use super::configured;
 use crate::domain::limits::{
     DELIVERY_ATTEMPTS_MAX, DELIVERY_PAUSE_FIRST_MS, DELIVERY_PAUSE_MS_MAX, NOTIFICATION_TARGETS_MAX,
 };
@@ -73,11 +74,7 @@ fn due(shared: &WorkerShared) -> KvResult<bool> {
 }
 
 fn claim_ttl() -> Duration {
-    #[cfg(feature = "failpoints")]
-    if let Some(ms) = failpoint::number("notify::claim_ttl_ms") {
-        return Duration::from_millis(ms.unsigned_abs());
-    }
-    CLAIM_TTL
+    configured("notify::claim_ttl_ms").unwrap_or(CLAIM_TTL)
 }
 
 /// Sends to all pending targets at once, and records each delivery when it ends.
