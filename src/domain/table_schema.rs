@@ -18,6 +18,13 @@ pub struct TableColumn {
     pub partition: bool,
 }
 
+/// A column's type that a format of `publish` doesn't have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnsupportedType {
+    /// The type to declare instead.
+    pub instead: &'static str,
+}
+
 /// The schema under which the files of a table were written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredSchema {

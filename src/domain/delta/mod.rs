@@ -9,7 +9,7 @@ mod partition_values;
 mod schema;
 
 pub use actions::{FileAction, LogVersion, encoded_path, partition_values};
-pub use schema::{Metadata, NoDeltaType, Protocol, delta_type, metadata, protocol};
+pub use schema::{Metadata, Protocol, delta_type, metadata, protocol};
 
 /// Longest text that is a column's bound, in bytes.
 pub const TEXT_BOUND_BYTES_MAX: usize = 128;

@@ -5,20 +5,14 @@ use serde_json::{Map, Value, json};
 
 use crate::domain::pipeline::types::DataType;
 use crate::domain::table_log::root::DeltaLog;
-use crate::domain::table_schema::TableColumn;
-
-/// A column type that Delta doesn't have, and the one to declare instead.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NoDeltaType {
-    pub instead: &'static str,
-}
+use crate::domain::table_schema::{TableColumn, UnsupportedType};
 
 /// The name of a column's type in Delta's schema. `partition`: the values are in the log, not in the files.
 ///
 /// # Errors
-/// [`NoDeltaType`] if no type of Delta has these values as the files store them.
-pub fn delta_type(ty: DataType, partition: bool) -> Result<String, NoDeltaType> {
-    let none = |instead| Err(NoDeltaType { instead });
+/// [`UnsupportedType`] if no type of Delta has these values as the files store them.
+pub fn delta_type(ty: DataType, partition: bool) -> Result<String, UnsupportedType> {
+    let none = |instead| Err(UnsupportedType { instead });
     let name = match ty {
         DataType::Boolean => "boolean",
         DataType::Int8 => "byte",
@@ -117,8 +111,8 @@ mod tests {
     #[test]
     fn unsigned_integers_are_partition_values_only() {
         assert_eq!(delta_type(DataType::UInt64, true).as_deref(), Ok("decimal(20,0)"));
-        assert_eq!(delta_type(DataType::UInt64, false), Err(NoDeltaType { instead: "decimal(20,0)" }));
-        assert_eq!(delta_type(DataType::Time, true), Err(NoDeltaType { instead: "string" }));
+        assert_eq!(delta_type(DataType::UInt64, false), Err(UnsupportedType { instead: "decimal(20,0)" }));
+        assert_eq!(delta_type(DataType::Time, true), Err(UnsupportedType { instead: "string" }));
         let decimal = DataType::Decimal { precision: 9, scale: 2 };
         assert_eq!(delta_type(decimal, false).as_deref(), Ok("decimal(9,2)"));
     }

@@ -15,7 +15,7 @@ mod values;
 
 pub use manifest::{Count, ManifestContext, ManifestEntry, PartitionError, is_named, manifest_list};
 pub use metadata::{IcebergState, Snapshot, SnapshotTotals};
-pub use schema::{Evolution, NoIcebergType, Schemas, iceberg_type};
+pub use schema::{Evolution, Schemas, iceberg_type};
 pub use values::decimal_bound;
 
 /// Columns with statistics, in the order of the table; the default of other writers.

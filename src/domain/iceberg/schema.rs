@@ -11,20 +11,14 @@ use serde_json::{Value, json};
 use super::values::ValueType;
 use crate::domain::pipeline::Transform;
 use crate::domain::pipeline::types::DataType;
-use crate::domain::table_schema::{PartitionSource, TableColumn, transform_name};
-
-/// A column type that Iceberg doesn't have, or that its readers don't, and the one to declare instead.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NoIcebergType {
-    pub instead: &'static str,
-}
+use crate::domain::table_schema::{PartitionSource, TableColumn, UnsupportedType, transform_name};
 
 /// The name of a column's type in Iceberg's schema. `partition`: the values are in the manifests, not in the files.
 ///
 /// # Errors
-/// [`NoIcebergType`] if no type of Iceberg has these values as the files store them.
-pub fn iceberg_type(ty: DataType, partition: bool) -> Result<String, NoIcebergType> {
-    let none = |instead| Err(NoIcebergType { instead });
+/// [`UnsupportedType`] if no type of Iceberg that its readers know has these values as the files store them.
+pub fn iceberg_type(ty: DataType, partition: bool) -> Result<String, UnsupportedType> {
+    let none = |instead| Err(UnsupportedType { instead });
     let name = match ty {
         DataType::Boolean => "boolean",
         DataType::Int8 | DataType::Int16 | DataType::Int32 => "int",

@@ -6,13 +6,16 @@ use crate::domain::iceberg::iceberg_type;
 use crate::domain::pipeline::types::DataType;
 use crate::domain::pipeline::{Mapping, TableFormat};
 use crate::domain::problem::ProblemKind::TypeMismatch;
+use crate::domain::table_schema::UnsupportedType;
 use crate::domain::text::quoted;
 
 pub(super) fn check(mapping: &Mapping, at: &Pointer, report: &mut Report) {
     let stored = mapping.stored_columns();
     for format in &mapping.publish {
         for (index, column) in mapping.columns.iter().enumerate() {
-            let Err(instead) = supports(*format, column.ty, !stored.contains(&index)) else { continue };
+            let Err(UnsupportedType { instead }) = supports(*format, column.ty, !stored.contains(&index)) else {
+                continue;
+            };
             let (name, ty) = (quoted(column.name.as_str()), column.ty);
             let (title, format) = match format {
                 TableFormat::Delta => ("Delta", "delta"),
@@ -27,10 +30,11 @@ pub(super) fn check(mapping: &Mapping, at: &Pointer, report: &mut Report) {
     }
 }
 
-/// Whether a format has the type of a column; if not, the type to declare instead.
-fn supports(format: TableFormat, ty: DataType, partition: bool) -> Result<(), &'static str> {
+/// Whether a format has the type of a column.
+fn supports(format: TableFormat, ty: DataType, partition: bool) -> Result<(), UnsupportedType> {
     match format {
-        TableFormat::Delta => delta_type(ty, partition).map(drop).map_err(|none| none.instead),
-        TableFormat::Iceberg => iceberg_type(ty, partition).map(drop).map_err(|none| none.instead),
+        TableFormat::Delta => delta_type(ty, partition),
+        TableFormat::Iceberg => iceberg_type(ty, partition),
     }
+    .map(drop)
 }
