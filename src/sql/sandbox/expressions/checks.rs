@@ -1,6 +1,6 @@
 //! Checks sets in a child, and replaces it when an expression ends it.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::children::{Children, REPLY_BYTES_MAX, TaskFailure};
 use crate::domain::problem::ProblemKind;
@@ -10,8 +10,6 @@ use crate::sql::sandbox::{Child, SandboxError};
 
 /// Children that one check may end.
 const ENDED_MAX: usize = 8;
-/// How long after its start a check still replaces ended children.
-const REPLACING_MAX: Duration = Duration::from_secs(3);
 
 type Outcome = Result<Vec<ExpressionProblem>, ExpressionFailure>;
 
@@ -75,7 +73,7 @@ impl Checks<'_> {
     }
 
     fn is_exhausted(&self) -> bool {
-        self.ended >= ENDED_MAX || (self.ended > 0 && self.started.elapsed() > REPLACING_MAX)
+        self.ended >= ENDED_MAX || (self.ended > 0 && self.started.elapsed() > self.children.shared.limits.replacement_wall)
     }
 }
 

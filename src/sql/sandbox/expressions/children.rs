@@ -28,6 +28,8 @@ pub struct ExpressionLimits {
     /// Expressions for each further second of a check.
     pub expressions_per_cpu_second: u64,
     pub check_wall: Duration,
+    /// How long after its start a check still replaces ended children: who saves a config waits for it.
+    pub replacement_wall: Duration,
     /// Processor time of one batch, in s.
     pub batch_cpu_seconds: u64,
     pub batch_wall: Duration,
@@ -44,6 +46,7 @@ impl Default for ExpressionLimits {
             check_cpu_seconds: 2,
             expressions_per_cpu_second: 100,
             check_wall: Duration::from_secs(30),
+            replacement_wall: Duration::from_secs(3),
             batch_cpu_seconds: 60,
             batch_wall: Duration::from_secs(300),
             part_cpu_seconds: 2,
