@@ -8,6 +8,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use lakemill::domain::layout::{delta_version_key, iceberg_metadata_name, iceberg_prefix};
+use lakemill::domain::name::Slug;
+use lakemill::ports::store::{Bucket, WriteOptions};
+use serde_json::json;
+
 use crate::cli_doctor::{command, doctor, output_of};
 use crate::support::children::Reaped as _;
 use crate::support::http_proxy::Act;
@@ -356,6 +361,28 @@ fn doctor_page_lists_exactly_the_checks() {
         .map(|line| line.split_once(' ').unwrap().1.split(": ").next().unwrap().to_owned())
         .collect();
     assert_eq!(documented, checked);
+}
+
+#[test]
+fn log_that_another_program_wrote_to_is_a_problem() {
+    for kind in [Kind::Embedded, Kind::Fleet] {
+        let site = Site::new(kind);
+        let slug = Slug::parse("shop").unwrap();
+        site.pipeline("shop", &json!({ "publish": ["delta", "iceberg"] }));
+        site.put("shop", "in/a.csv", "a,b\nx,1\n");
+        let worker = site.worker();
+        site.await_end(&site.enqueue("shop"));
+        drop(worker);
+        doctor(&site, &[]).has("ok published tables: 1 match their manifests", &[]);
+        let iceberg = format!("{}{}", iceberg_prefix(&slug, "t"), iceberg_metadata_name(2));
+        for foreign in [iceberg, delta_version_key(&slug, "t", 1)] {
+            site.store.put(Bucket::Warehouse, &foreign, b"{}", &WriteOptions::default()).unwrap();
+            doctor(&site, &[]).has(
+                "problem published tables: table `t` of pipeline `shop`: ",
+                &[&foreign, "another program wrote it", "→ run `lakemill verify shop --repair`"],
+            );
+        }
+    }
 }
 
 #[test]

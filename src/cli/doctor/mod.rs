@@ -14,6 +14,7 @@ mod peers;
 mod secrets;
 mod settings;
 mod surroundings;
+mod tables;
 mod web;
 mod webhook;
 mod worker;
@@ -39,6 +40,7 @@ const CHECKS: &[CheckSpec] = &[
     CheckSpec { name: "buckets", run: objects::buckets },
     CheckSpec { name: "objects", run: objects::round_trip },
     CheckSpec { name: "store features", run: objects::features },
+    CheckSpec { name: "published tables", run: tables::logs },
     CheckSpec { name: "key-value store", run: kv::health },
     CheckSpec { name: "queue", run: kv::queue },
     CheckSpec { name: "clock", run: clocks::skew },

@@ -32,7 +32,7 @@ pub use recover::recover;
 pub use repair::{Marked, mark_anew, mark_log, mark_lost};
 pub use restore::restore;
 pub use retag::put_retagged;
-pub use verify::{TableFault, TableFaultKind, Verified, verify};
+pub use verify::{PublishedLog, TableFault, TableFaultKind, Verified, published_log, verify};
 
 use std::io::Read;
 

@@ -113,6 +113,53 @@ pub fn verify<E: From<TableError>>(
     }
 }
 
+/// How what a table publishes for other engines compares with its manifest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PublishedLog {
+    /// The table isn't published.
+    Absent,
+    Sound,
+    /// A run is publishing the table, or died while it did; the next run completes it.
+    Pending,
+    Broken {
+        key: String,
+        found: String,
+    },
+}
+
+/// Compares the Delta log and the Iceberg metadata of a table with its manifest, but not its files.
+///
+/// # Errors
+/// If the store fails, or a shard of the manifest is missing or damaged.
+pub fn published_log(table: &TableStore<'_>) -> TableResult<PublishedLog> {
+    for _ in 0..=TRIES_MAX {
+        let found = table.root()?;
+        let is_published = |root: &&Root| root.delta.is_some() || root.iceberg.is_some();
+        let Some(root) = found.readable().filter(is_published) else { return Ok(PublishedLog::Absent) };
+        if table.needs_recovery()? {
+            return Ok(PublishedLog::Pending);
+        }
+        let compared = match delta_verify::first_fault(table, root) {
+            Ok(None) => iceberg_verify::first_fault(table, root),
+            fault => fault,
+        };
+        if matches!(compared, Ok(None)) {
+            return Ok(PublishedLog::Sound);
+        }
+        // Otherwise a run published it meanwhile.
+        if table.root()? == found && !table.needs_recovery()? {
+            return compared.map(|fault| match fault {
+                Some(LogFault { key, is_missing: true, .. }) => {
+                    PublishedLog::Broken { key, found: "it is missing".into() }
+                }
+                Some(LogFault { key, is_missing: false, found }) => PublishedLog::Broken { key, found },
+                None => PublishedLog::Sound,
+            });
+        }
+    }
+    Ok(PublishedLog::Pending)
+}
+
 /// Why a verification ended.
 enum Interrupted<E> {
     /// Another root was published.
