@@ -2,20 +2,29 @@
 
 use std::collections::BTreeSet;
 
-use crate::domain::layout::{delta_log_prefix, iceberg_prefix, pipeline_prefix, rejects_prefix, table_prefix};
+use crate::domain::layout::{
+    ManifestObject, delta_log_prefix, iceberg_prefix, manifest_objects_prefix, pipeline_prefix, rejects_prefix,
+    table_prefix,
+};
 use crate::domain::table_log::entries::RangeKey;
-use crate::domain::table_log::root::{OwnedFile, Owner, Root};
+use crate::domain::table_log::root::{Objects, OwnedFile, Owner, Root};
 use crate::pipelines::tables::{Edited, TableResult, TableStore};
-use crate::ports::store::{Bucket, list_all};
+use crate::ports::store::{Bucket, ObjectMeta, list_all};
 use crate::sync::parallel_map;
 
-/// Adds to what a new manifest retires all objects in the table's folders that neither it nor a commit that
-/// the present root retains names: of earlier versions, of runs whose manifest is lost, and of others. New shards aren't stored yet, so that the names come from what was made.
+/// Adds to what a new manifest retires all objects in the table's folders, and beside its manifest, that neither it nor a
+/// commit that the present root retains names: of earlier versions, of runs whose manifest is lost, of a table that was
+/// dropped by half, and of others. New shards aren't stored yet, so that the names come from what was made.
 pub(super) fn retire_unknown(table: &TableStore<'_>, present: Option<&Root>, edited: &mut Edited) -> TableResult<()> {
     let pipeline = pipeline_prefix(table.slug);
-    let prefixes = [table_prefix(table.slug, table.table), rejects_prefix(table.slug, table.table)];
-    let at_a_time = if table.store.is_remote() { prefixes.len() } else { 1 };
-    let listed = parallel_map(&prefixes, at_a_time, |prefix| list_all(table.store, Bucket::Warehouse, prefix))?;
+    let folders = [
+        (Bucket::Warehouse, table_prefix(table.slug, table.table)),
+        (Bucket::Warehouse, rejects_prefix(table.slug, table.table)),
+        (Bucket::Pipelines, manifest_objects_prefix(table.slug, table.table)),
+    ];
+    let at_a_time = if table.store.is_remote() { folders.len() } else { 1 };
+    let mut listed = parallel_map(&folders, at_a_time, |(bucket, prefix)| list_all(table.store, *bucket, prefix))?;
+    let manifest = listed.pop().unwrap_or_default();
     let retained = present.map(|root| table.retained(root)).transpose()?.unwrap_or_default();
     let known =
         retained.files.iter().chain(&edited.made.files).chain(&edited.retired.files).map(|file| file.key.as_str());
@@ -32,5 +41,28 @@ pub(super) fn retire_unknown(table: &TableStore<'_>, present: Option<&Root>, edi
         }
     }
     edited.retired.files.extend(unknown);
+    retire_unknown_manifest(table, &manifest, &retained, edited);
     Ok(())
+}
+
+/// The part of [`retire_unknown`] beside the manifest. What runs in progress put there, their intents name.
+fn retire_unknown_manifest(table: &TableStore<'_>, listed: &[ObjectMeta], retained: &Objects, edited: &mut Edited) {
+    let prefix = manifest_objects_prefix(table.slug, table.table);
+    let own = edited.root.sequence;
+    let Objects { shards, commits, .. } = &mut edited.retired;
+    for name in listed.iter().filter_map(|object| object.key.strip_prefix(&prefix)) {
+        match ManifestObject::of(name) {
+            Some(ManifestObject::Shard(name)) if !retained.shards.iter().any(|shard| shard == name) => {
+                shards.push(name.to_owned());
+            }
+            Some(ManifestObject::Commit(sequence)) if sequence != own && !retained.commits.contains(&sequence) => {
+                commits.push(sequence);
+            }
+            Some(ManifestObject::Shard(_) | ManifestObject::Commit(_)) | None => {}
+        }
+    }
+    shards.sort();
+    shards.dedup();
+    commits.sort_unstable();
+    commits.dedup();
 }

@@ -220,10 +220,11 @@ fn read_version(table: &TableStore<'_>, key: &str) -> TableResult<Option<Vec<u8>
     Ok(Some(bytes))
 }
 
-/// Deletes all of a log, the last version first, so that what is left of it is a log until the end.
+/// Deletes all of a log, the first version first: a reader finds the last version or an incomplete log, but never an
+/// earlier version as if it were the last.
 fn delete_log(table: &TableStore<'_>, lease: &dyn Lease) -> TableResult<()> {
     let listed = list_all(table.store, Bucket::Warehouse, &delta_log_prefix(table.slug, table.table))?;
-    let keys: Vec<String> = listed.into_iter().rev().map(|object| object.key).collect();
+    let keys: Vec<String> = listed.into_iter().map(|object| object.key).collect();
     if !keys.is_empty() {
         table.store.delete(Bucket::Warehouse, &keys, &WriteOptions::leased(lease))?;
     }

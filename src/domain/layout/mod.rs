@@ -1,14 +1,18 @@
 //! Builds every object key that Lakemill reads or writes, and checks keys from outside.
 
+mod manifest_object;
+
+pub use manifest_object::ManifestObject;
+
 use std::fmt::Display;
 
 use unicode_normalization::UnicodeNormalization;
 
-use super::digest::sha256_hex;
-use super::limits::{KEY_BYTES_MAX, KEY_DECODINGS_MAX, SLUG_BYTES_MAX};
-use super::name::Slug;
-use super::partition;
-use super::text::{clipped, is_bidi_control};
+use crate::domain::digest::sha256_hex;
+use crate::domain::limits::{KEY_BYTES_MAX, KEY_DECODINGS_MAX, SLUG_BYTES_MAX};
+use crate::domain::name::Slug;
+use crate::domain::partition;
+use crate::domain::text::{clipped, is_bidi_control};
 
 /// The table that holds rejected rows; its name can't be declared by a config.
 pub const REJECTED_ROWS_TABLE: &str = "_rejected_rows";
