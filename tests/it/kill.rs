@@ -1,20 +1,22 @@
 //! `kill -9` of `lakemill run` before and after each of its writes, and at random times: the table is always
-//! consistent, and the next run completes it and leaves nothing else.
+//! consistent, and the next run completes it, its Delta log and its Iceberg metadata, and leaves nothing else.
 //!
 //! `LAKEMILL_TEST_KILLS` sets the number of kills; from about 200 on, every write gets one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use lakemill::adapters::fs::{DOT_FILES, FsStore, Mount};
 use lakemill::domain::layout::pipeline_prefix;
+use lakemill::pipelines::tables::{TableError, TableStore, verify};
 use lakemill::ports::store::Bucket;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::support::children::Reaped as _;
+use crate::support::delta_log::DeltaLog;
 use crate::support::folders::{config, files, lakemill, published, succeed};
 use crate::support::lake::Dice;
 use crate::support::manifests::Manifest;
@@ -34,9 +36,14 @@ const ROWS_PER_SOURCE: u64 = 300;
 /// The failpoint where the store writes or deletes an object.
 const PLACES: [&str; 2] = ["fs::before_write", "fs::after_write"];
 
+/// The folder of the Delta log.
+const DELTA_LOG: &str = "t/_delta_log/";
+/// The folder of the Iceberg metadata.
+const ICEBERG: &str = "t/metadata/";
+
 const MAPPING: &str = r#"{ "columns": [
     { "name": "p", "type": "int32" }, { "name": "n", "type": "int64" }, { "name": "s", "type": "string" } ],
-    "rejects": { "max_ratio": 1.0 }, "partition_by": ["p"], "parquet": { "row_group_rows": 1024 } }"#;
+    "rejects": { "max_ratio": 1.0 }, "partition_by": ["p"], "publish": ["delta", "iceberg"], "keep_history": "0s", "parquet": { "row_group_rows": 1024 } }"#;
 
 /// Sources of the lake in its state `version`; half of them differ between the states.
 fn write_lake(lake: &Path, version: usize) {
@@ -65,8 +72,8 @@ fn table(output: &Path) -> BTreeMap<String, String> {
     published(output).into_iter().filter(|(name, _)| name.starts_with("t/")).collect()
 }
 
-/// The files in an output folder's manifest.
-fn manifest(output: &Path) -> Option<Manifest> {
+/// An output folder as a store, once there was a run.
+fn store(output: &Path) -> Option<FsStore> {
     let mount = |bucket, dir: &Path| Mount {
         bucket,
         prefix: pipeline_prefix(&slug("local")),
@@ -78,8 +85,12 @@ fn manifest(output: &Path) -> Option<Manifest> {
     if !state.is_dir() {
         return None;
     }
-    let store = FsStore::mounted(vec![mount(Bucket::Warehouse, output), mount(Bucket::Pipelines, &state)]).unwrap();
-    Manifest::read(&store, &slug("local"), "t")
+    Some(FsStore::mounted(vec![mount(Bucket::Warehouse, output), mount(Bucket::Pipelines, &state)]).unwrap())
+}
+
+/// The files in an output folder's manifest.
+fn manifest(output: &Path) -> Option<Manifest> {
+    Manifest::read(&store(output)?, &slug("local"), "t")
 }
 
 /// The files that the manifest names, without rejected rows.
@@ -106,8 +117,30 @@ fn check_nothing_left(output: &Path) {
     named.insert("_lakemill/manifests/t.json".into());
     named.extend(manifest.root.shards().map(|shard| format!("_lakemill/manifests/t/{shard}.json.zst")));
     let is_lock = |name: &str| name.contains("/locks/") || name.contains("/fence/") || name.ends_with("/run.lock");
-    let found: BTreeSet<String> = files(output).into_keys().filter(|name| !is_lock(name)).collect();
+    let is_published = |name: &str| [DELTA_LOG, ICEBERG].iter().any(|folder| name.starts_with(folder));
+    let found = files(output).into_keys().filter(|name| !is_lock(name) && !is_published(name));
+    let found: BTreeSet<String> = found.collect();
     assert_eq!(found, named);
+}
+
+/// Checks that the Delta log has each commit once, and that it and the Iceberg metadata have the table's files.
+fn check_published(output: &Path) {
+    let read = |(name, path): (String, PathBuf)| {
+        Some((name.strip_prefix(DELTA_LOG)?.to_owned(), std::fs::read(path).unwrap()))
+    };
+    let objects: Vec<(String, Vec<u8>)> = files(output).into_iter().filter_map(read).collect();
+    let log = DeltaLog::replay(objects.iter().map(|(name, bytes)| (name.as_str(), &**bytes))).unwrap().unwrap();
+    let manifest = manifest(output).unwrap();
+    assert_eq!(log.sequences, Vec::from_iter(1..=manifest.root.sequence));
+    let named = named(&manifest).into_keys().map(|key| key["t/".len()..].to_owned());
+    assert_eq!(log.files, named.collect::<BTreeSet<_>>());
+    let (store, slug) = (store(output).unwrap(), slug("local"));
+    let mut faults = Vec::new();
+    let verified = verify(&TableStore { store: &store, slug: &slug, table: "t" }, &mut |found| {
+        faults.extend_from_slice(found);
+        Ok::<_, TableError>(())
+    });
+    assert_eq!((verified.unwrap().files, faults), (manifest.files().count() as u64, vec![]));
 }
 
 /// Kinds of runs, which differ in their writes.
@@ -158,6 +191,7 @@ impl Killing<'_> {
         assert_eq!(check_whole(self.output), self.expected[self.version]);
         assert_eq!(table(self.output), self.expected[self.version]);
         check_nothing_left(self.output);
+        check_published(self.output);
     }
 }
 

@@ -9,6 +9,7 @@ use arrow::datatypes::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
+use super::published_files::{PublishedFile, PublishedFiles};
 use crate::domain::job::{RunError, RunErrorCode};
 use crate::engine::convert::{
     BufferedRows, BuildInputs, Conversion, ConvertError, Converted, OutcomeSink, RowGroups, SourceList, SourceOutcome,
@@ -17,7 +18,7 @@ use crate::engine::convert::{
 use crate::engine::run_error::scratch_error;
 
 /// Turns the sources of a table into spooled files.
-pub trait Converter {
+pub trait Converter: Sync {
     /// Rows read to learn their partitions.
     type Buffered;
 
@@ -50,6 +51,14 @@ pub trait Converter {
         table: &Conversion<'_>,
         groups: &[Vec<RowGroups>],
     ) -> Result<Vec<Vec<SpooledFile>>, ConvertError>;
+
+    /// What other engines are told of a data file that it made.
+    ///
+    /// # Errors
+    /// If scratch fails.
+    fn describe(&self, file: &SpooledFile, published: &PublishedFiles) -> Result<PublishedFile, RunError> {
+        published.describe(&file.path)
+    }
 
     /// Joins the rejects of several tables in order into one file, with the table name as first column.
     ///

@@ -34,6 +34,11 @@ impl DeltaFiles {
         Self { columns, made_ms }
     }
 
+    /// When the files are made, in milliseconds since the epoch.
+    pub(super) fn made_ms(&self) -> i64 {
+        self.made_ms
+    }
+
     /// Describes a file by its footer.
     pub(super) fn describe(&self, metadata: &ParquetMetaData) -> DeltaFile {
         DeltaFile { made_ms: self.made_ms, stats: self.stats(metadata) }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::accounting::{self, RowsPlaced};
 use super::output;
-use super::published_files::PublishedFiles;
+use super::published_files::PublishedFile;
 use super::result::{TableReport, TableReportEnd};
 use super::update::{UpdatedGroup, UpdatedPartition};
 use crate::domain::job::{RunError, TableResult};
@@ -15,12 +15,14 @@ use crate::engine::convert::{ConvertError, SourceList, SourceOutcome, SpooledFil
 use crate::engine::run_error::table_error;
 use crate::pipelines::tables::{Edit, Edited, FoundRoot, MadeGroup, RootHead, TableStore};
 
+/// Describes a data file for other engines.
+pub(super) type Describe<'a> = dyn Fn(&SpooledFile) -> Result<PublishedFile, RunError> + Send + 'a;
+
 /// The files that a conversion made, by their keys.
-#[derive(Default)]
-struct Made {
+struct Made<'a> {
     files: BTreeMap<String, SpooledFile>,
     /// Describes them for other engines.
-    published: PublishedFiles,
+    describe: Box<Describe<'a>>,
 }
 
 /// Edits of a manifest.
@@ -31,7 +33,7 @@ pub(super) struct Edits<'a> {
     sources: Arc<SourceList>,
     /// When they were read, RFC 3339.
     read_at: String,
-    made: Made,
+    made: Made<'a>,
     rejects: Vec<SpooledFile>,
     report: TableReport,
     placed: RowsPlaced,
@@ -56,10 +58,11 @@ impl<'a> Edits<'a> {
         job_id: &str,
         sources: &Arc<SourceList>,
         read_at: String,
-        published: PublishedFiles,
+        describe: Box<Describe<'a>>,
     ) -> Result<Self, RunError> {
         let edit = Edit::new(table, found, anew, job_id).map_err(table_error)?;
-        let (sources, made, rejects) = (Arc::clone(sources), Made { published, ..Made::default() }, Vec::new());
+        let (sources, rejects) = (Arc::clone(sources), Vec::new());
+        let made = Made { files: BTreeMap::new(), describe };
         let (report, placed) = (TableReport::default(), RowsPlaced::default());
         Ok(Self { table, edit, sources, read_at, made, rejects, report, placed })
     }
@@ -150,7 +153,7 @@ impl<'a> Edits<'a> {
     }
 }
 
-impl Made {
+impl Made<'_> {
     fn rejects(&mut self, table: &str, source: &str, file: &SpooledFile) -> StoredFile {
         let key = relative_rejects_key(table, source, &file.sha256);
         self.files.insert(key.clone(), file.clone());
@@ -162,7 +165,7 @@ impl Made {
         let files = group.files.into_iter().enumerate().map(|(nth, file)| {
             let key = relative_data_key(table, partition, &group.first, &file.sha256, nth);
             let (rows, size, row_groups) = (file.rows, file.size, file.row_groups as u32);
-            let (delta, iceberg) = self.published.describe(&file.path)?;
+            let (delta, iceberg) = (self.describe)(&file)?;
             let (delta, iceberg) = (delta.map(Box::new), iceberg.map(Box::new));
             let sha256 = file.sha256.clone();
             let stored = StoredFile { key: key.clone(), rows, size, sha256, row_groups, delta, iceberg };

@@ -51,6 +51,7 @@ pub use compare::{Difference, difference, differs};
 pub use converter::{Converter, CsvConverter};
 pub use failure::RunFailure;
 pub use lease::LocalLease;
+pub use published_files::{PublishedFile, PublishedFiles};
 pub use request::RunRequest;
 
 use std::path::Path;

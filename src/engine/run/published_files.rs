@@ -15,10 +15,13 @@ use crate::engine::run_error::scratch_error;
 
 /// Describes the data files of one table, if it is published.
 #[derive(Debug, Clone, Default)]
-pub(super) struct PublishedFiles {
+pub struct PublishedFiles {
     delta: Option<DeltaFiles>,
     iceberg: Option<IcebergFiles>,
 }
+
+/// What each format says of a data file; `None`: the table isn't published in it.
+pub type PublishedFile = (Option<DeltaFile>, Option<IcebergFile>);
 
 impl PublishedFiles {
     /// `made_ms`: when the files are made, in milliseconds since the epoch.
@@ -30,8 +33,13 @@ impl PublishedFiles {
         }
     }
 
+    /// When the files of a Delta table are made, in milliseconds since the epoch.
+    pub fn delta_made_ms(&self) -> Option<i64> {
+        self.delta.as_ref().map(DeltaFiles::made_ms)
+    }
+
     /// Describes a file in scratch that this process wrote.
-    pub(super) fn describe(&self, path: &Path) -> Result<(Option<DeltaFile>, Option<IcebergFile>), RunError> {
+    pub(super) fn describe(&self, path: &Path) -> Result<PublishedFile, RunError> {
         if self.delta.is_none() && self.iceberg.is_none() {
             return Ok((None, None));
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::archive;
 use super::converter::Converter;
-use super::edits::{Edits, Finished};
+use super::edits::{Describe, Edits, Finished};
 use super::lake::{Lake, check_not_being_written};
 use super::prepared::PreparedTable;
 use super::progress::RunCounters;
@@ -190,7 +190,7 @@ impl TableRun<'_> {
         stager: &Stager<'_, '_>,
     ) -> Result<PreparedTable, ConvertError> {
         let sources = self.begin_reading(&planned.sources.read)?;
-        let mut edits = self.edits(&planned)?;
+        let mut edits = self.edits(converter, &planned)?;
         let made = |partition: &str, first: u32, nth: usize, file: &SpooledFile| {
             if !self.request.dry_run {
                 let first = sources.keys().get(first as usize);
@@ -233,7 +233,7 @@ impl TableRun<'_> {
             });
             match updated {
                 Ok(Update { changed, partitions }) => {
-                    let mut edits = self.edits(&planned)?;
+                    let mut edits = self.edits(converter, &planned)?;
                     let sources = &planned.sources;
                     sources.marked().try_for_each(|(key, entry)| edits.marked(key, entry))?;
                     changed.into_iter().try_for_each(|outcome| edits.read(outcome))?;
@@ -345,12 +345,13 @@ impl TableRun<'_> {
         Ok(has_log == self.has_log() && is_same)
     }
 
-    fn edits(&self, planned: &PlannedTable) -> Result<Edits<'_>, RunError> {
+    fn edits<'s, C: Converter>(&'s self, converter: &'s C, planned: &PlannedTable) -> Result<Edits<'s>, RunError> {
         let PlannedTable { found, anew, sources, .. } = planned;
         let read_at = rfc3339(self.lake.listed_at);
         let made_ms = self.lake.listed_at.timestamp_millis();
         let published = PublishedFiles::of(self.mapping, made_ms);
-        Edits::new(self.table(), found, *anew, self.request.job_id, &sources.read, read_at, published)
+        let describe: Box<Describe<'s>> = Box::new(move |file| converter.describe(file, &published));
+        Edits::new(self.table(), found, *anew, self.request.job_id, &sources.read, read_at, describe)
     }
 
     fn finish(&self, planned: PlannedTable, schema: StoredSchema, edits: Edits<'_>) -> Result<PreparedTable, RunError> {

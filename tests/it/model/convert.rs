@@ -12,8 +12,9 @@ use lakemill::domain::job::{RunError, RunErrorCode, SourceResult};
 use lakemill::domain::layout::pipeline_prefix;
 use lakemill::domain::pipeline::Mapping;
 use lakemill::domain::table_log::cuts::{Cut, cut_after, text_share};
+use lakemill::domain::table_log::entries::DeltaFile;
 use lakemill::engine::convert::*;
-use lakemill::engine::run::Converter;
+use lakemill::engine::run::{Converter, PublishedFile, PublishedFiles};
 use lakemill::ports::store::{Bucket, StoreError};
 
 /// The first byte of a row group.
@@ -202,6 +203,11 @@ impl Converter for LineConverter {
             Ok(vec![spool(table, &text, rows, row_groups(&text).len())?])
         };
         groups.iter().map(file).collect()
+    }
+
+    fn describe(&self, file: &SpooledFile, published: &PublishedFiles) -> Result<PublishedFile, RunError> {
+        let stats = format!(r#"{{"numRecords":{}}}"#, file.rows);
+        Ok((published.delta_made_ms().map(|made_ms| DeltaFile { made_ms, stats }), None))
     }
 
     fn join_rejects(&self, parts: &[(&str, &SpooledFile)], to: &Path) -> Result<(), RunError> {

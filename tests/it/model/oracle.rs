@@ -8,6 +8,7 @@ use lakemill::domain::layout::{relative_data_key, relative_rejects_key, relative
 use lakemill::ports::store::Bucket;
 
 use super::convert::{Parsed, SourceRows, encode, encode_rejects, groups, parse, segments};
+use crate::support::delta_log::DeltaLog;
 use crate::support::memory_store::{Object, Objects};
 
 use super::world::{Ask, Outage, TableConfig, World};
@@ -131,6 +132,26 @@ impl Oracle {
         let known: BTreeSet<String> = files(before).into_iter().chain(files(after)).collect();
         let odd: Vec<String> = files(seen).into_iter().filter(|key| is_whole && !known.contains(key)).collect();
         ensure!(odd.is_empty(), "a reader that globs `{table}` saw files of neither: {odd:?}");
+        let id = |manifest: &Option<Manifest>| Some(manifest.as_ref()?.root.delta.as_ref()?.id.clone());
+        let log = match delta_log(seen, table) {
+            Ok(Some(log)) => log,
+            Ok(None) => return Ok(()),
+            // While a log is deleted, it is incomplete.
+            Err(_) if id(&others[0]).is_none() || id(&others[0]) != id(&others[1]) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        // A run that died may have left the log a version behind.
+        let earlier = match delta_log(before, table) {
+            Err(_) if id(&others[0]).is_none() => None,
+            found => found?.map(|log| log.files),
+        };
+        let named = others.iter().flatten().map(|manifest| data_files(table, manifest));
+        let known: Vec<BTreeSet<String>> = named.chain(earlier).collect();
+        ensure!(known.contains(&log.files), "a reader of the log of `{table}` saw {:?}, of {known:?}", log.files);
+        let there = output(seen, table, &seen.memory.objects());
+        let is_there = |key: &String| there.contains_key(key) || self.tampered.contains(key);
+        let lost = log.files.iter().find(|path| !is_there(&format!("{table}/{path}")));
+        ensure!(lost.is_none(), "the log of `{table}` names {lost:?}, which isn't there");
         Ok(())
     }
 
@@ -326,6 +347,7 @@ impl Oracle {
     ) -> Result<(), String> {
         for config in &world.tables {
             self.check_table(world, config, &expected[config.name], after, may_leave)?;
+            check_log(world, config, may_leave)?;
             let rows = world.manifest(config.name).map_or(0, |manifest| manifest.rows());
             let told = &result.tables[config.name];
             ensure!(told.rows_written == rows, "{} rows told, {rows} there", told.rows_written);
@@ -342,6 +364,7 @@ impl Oracle {
                 let left: Vec<&String> = left.iter().filter(|key| !self.tampered.contains(*key)).collect();
                 ensure!(left.is_empty(), "table `{name}` was dropped, but not its output: {left:?}");
                 ensure!(world.manifest(name).is_none(), "table `{name}` was dropped, but not its manifest");
+                ensure!(delta_log(world, name)?.is_none(), "table `{name}` was dropped, but not its log");
             } else {
                 let same = output(world, name, before) == output(world, name, after);
                 ensure!(same, "table `{name}` is not in the config, and was changed");
@@ -534,6 +557,53 @@ pub fn lake(world: &World, objects: &Objects) -> Files {
     relative(world, objects, Bucket::Lake)
 }
 
+/// Without its log.
 fn output(world: &World, table: &str, objects: &Objects) -> Files {
-    relative(world, objects, Bucket::Warehouse).into_iter().filter(|(key, _)| is_of(table, key)).collect()
+    let output = relative(world, objects, Bucket::Warehouse).into_iter();
+    output.filter(|(key, _)| is_of(table, key) && !is_of_log(key)).collect()
+}
+
+pub fn is_of_log(key: &str) -> bool {
+    key.contains("/_delta_log/")
+}
+
+/// A table's Delta log as its readers replay it.
+fn delta_log(world: &World, table: &str) -> Result<Option<DeltaLog>, String> {
+    let prefix = format!("{table}/_delta_log/");
+    let all = relative(world, &world.memory.objects(), Bucket::Warehouse);
+    DeltaLog::replay(all.iter().filter_map(|(key, object)| Some((key.strip_prefix(&prefix)?, &*object.bytes))))
+}
+
+/// Relative to the table's folder.
+fn data_files(table: &str, manifest: &Manifest) -> BTreeSet<String> {
+    let files = manifest.groups.values().flat_map(|group| &group.files);
+    files.map(|file| file.key[table.len() + 1..].to_owned()).collect()
+}
+
+/// The log has each commit since it began once, and the files of the last. `may_leave`: the last may be missing.
+fn check_log(world: &World, config: &TableConfig, may_leave: bool) -> Result<(), String> {
+    let table = config.name;
+    let log = match delta_log(world, table) {
+        // A run that died while it deleted the log.
+        Err(_) if may_leave => return Ok(()),
+        log => log?,
+    };
+    let Some(manifest) = world.manifest(table).filter(|manifest| manifest.root.delta.is_some()) else {
+        ensure!(log.is_none() || may_leave, "table `{table}` has a log, and its manifest none");
+        return Ok(());
+    };
+    ensure!(config.delta, "the manifest of `{table}` has a log, and its config none");
+    let Some(DeltaLog { files, sequences, .. }) = log else {
+        ensure!(may_leave, "table `{table}` has no log");
+        return Ok(());
+    };
+    let last = manifest.root.sequence;
+    let is_behind = may_leave && sequences.last().is_some_and(|sequence| *sequence < last);
+    let first = sequences[0];
+    let unbroken: Vec<u64> = (first..first + sequences.len() as u64).collect();
+    ensure!(sequences == unbroken, "the log of `{table}` has the commits {sequences:?}");
+    ensure!(is_behind || sequences.last() == Some(&last), "the log ends with {sequences:?}, the table with {last}");
+    let named = data_files(table, &manifest);
+    ensure!(is_behind || files == named, "the log of `{table}` has {files:?}, the table {named:?}");
+    Ok(())
 }

@@ -6,7 +6,7 @@ use lakemill::domain::job::ChangedKeys;
 use lakemill::domain::pipeline::WhenRemoved;
 use lakemill::ports::store::Bucket;
 
-use super::oracle::{Oracle, SOURCES};
+use super::oracle::{Oracle, SOURCES, is_of_log};
 use super::world::{Ask, Outage, Style, TableConfig, World};
 
 /// SplitMix64: small and portable.
@@ -91,6 +91,8 @@ pub enum Tampering {
 #[derive(Debug, Clone)]
 pub struct Sequence {
     pub style: Style,
+    /// Whether the first table begins with a Delta log.
+    pub delta: bool,
     pub steps: Vec<Step>,
 }
 
@@ -98,14 +100,16 @@ impl Sequence {
     pub fn random(seed: u64) -> Self {
         let mut random = Random(seed);
         let style = Style { content_tags: random.one_in(2), listed_tags: !random.one_in(3) };
+        let delta = random.one_in(2);
         let length = 6 + random.below(14);
-        Self { style, steps: (0..length).map(|_| step(&mut random)).collect() }
+        Self { style, delta, steps: (0..length).map(|_| step(&mut random)).collect() }
     }
 
     /// # Errors
     /// The divergence, and its step.
     pub fn play(&self) -> Result<(), String> {
-        let mut world = World::new(self.style, vec![TableConfig::new("t")]);
+        let first = TableConfig { delta: self.delta, ..TableConfig::new("t") };
+        let mut world = World::new(self.style, vec![first]);
         let mut oracle = Oracle::default();
         let mut gone = BTreeMap::new();
         for (i, step) in self.steps.iter().enumerate() {
@@ -227,7 +231,8 @@ fn unchanged(world: &World, oracle: &mut Oracle) -> Result<(), String> {
 
 fn tamper(world: &World, oracle: &mut Oracle, nth: u64, how: Tampering) {
     let objects = world.memory.objects();
-    let warehouse: Vec<_> = objects.iter().filter(|((bucket, _), _)| *bucket == Bucket::Warehouse).collect();
+    let is_output = |bucket: Bucket, key: &str| bucket == Bucket::Warehouse && !is_of_log(key);
+    let warehouse: Vec<_> = objects.iter().filter(|((bucket, key), _)| is_output(*bucket, key)).collect();
     let Some(((bucket, key), object)) = warehouse.get(nth as usize % warehouse.len().max(1)) else { return };
     let relative = key.strip_prefix(&world.key("")).unwrap_or(key);
     oracle.tamper(relative);
@@ -304,6 +309,7 @@ fn tables(random: &mut Random) -> Vec<TableConfig> {
     t.salt = random.below(2) as u8;
     t.max_rejects = random.pick(&[1000, 1000, 1000, 1, 0]);
     t.when_removed = random.pick(&[WhenRemoved::RemoveRows, WhenRemoved::KeepRows]);
+    t.delta = random.one_in(2);
     let mut u = TableConfig::new("u");
     u.globs = vec!["b/*.csv"];
     u.when_removed = random.pick(&[WhenRemoved::RemoveRows, WhenRemoved::RemoveRows, WhenRemoved::KeepRows]);

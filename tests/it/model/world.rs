@@ -47,6 +47,8 @@ pub struct TableConfig {
     pub when_removed: WhenRemoved,
     /// Seconds.
     pub history: u64,
+    /// Whether it has a Delta log.
+    pub delta: bool,
 }
 
 impl TableConfig {
@@ -60,6 +62,7 @@ impl TableConfig {
             max_rejects: 1000,
             when_removed: WhenRemoved::RemoveRows,
             history: 0,
+            delta: false,
         }
     }
 
@@ -104,7 +107,7 @@ impl TableConfig {
             when_removed: self.when_removed,
             keep_history: Duration::from_secs(self.history),
             freshness: None,
-            publish: std::collections::BTreeSet::new(),
+            publish: self.delta.then_some(TableFormat::Delta).into_iter().collect(),
             parquet: ParquetOptions {
                 compression: Compression::None,
                 encodings: Encodings::Compatible,

@@ -51,7 +51,8 @@ pub fn files(folder: &Path) -> BTreeMap<String, PathBuf> {
 
 /// The published Parquet files under `folder` with the hash of their bytes.
 pub fn published(folder: &Path) -> BTreeMap<String, String> {
-    let hidden = |name: &str| name.split('/').any(|part| part.starts_with('.') || part == "_lakemill");
+    let hidden =
+        |name: &str| name.split('/').any(|part| part.starts_with('.') || ["_lakemill", "_delta_log"].contains(&part));
     let parquet = files(folder).into_iter().filter(|(name, _)| name.ends_with(".parquet") && !hidden(name));
     parquet.map(|(name, path)| (name, sha256_hex(&std::fs::read(path).unwrap()))).collect()
 }

@@ -7,6 +7,7 @@ pub mod children;
 pub mod concurrent;
 pub mod conformance;
 pub mod cutting_proxy;
+pub mod delta_log;
 pub mod disk;
 pub mod faulty_store;
 pub mod folders;

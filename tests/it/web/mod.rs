@@ -19,6 +19,7 @@ mod lifecycle;
 mod odd_keys;
 mod pipelines;
 mod preview;
+mod published;
 mod query;
 mod routes;
 mod rows;

@@ -73,7 +73,8 @@ impl Checks<'_> {
     }
 
     fn is_exhausted(&self) -> bool {
-        self.ended >= ENDED_MAX || (self.ended > 0 && self.started.elapsed() > self.children.shared.limits.replacement_wall)
+        self.ended >= ENDED_MAX
+            || (self.ended > 0 && self.started.elapsed() > self.children.shared.limits.replacement_wall)
     }
 }
 
