@@ -9,8 +9,10 @@ use signal_hook::iterator::{Handle, Signals};
 
 use super::services::{Backend, Services};
 use super::supervisor::{Notifier, Watched};
+use crate::adapters::aws::SnsTopics;
 use crate::adapters::fs::LakeWatch;
 use crate::adapters::notify;
+use crate::adapters::s3::trusted;
 use crate::config::WorkerConfig;
 use crate::http::credentials::MetricsAccess;
 use crate::http::{AllowedHosts, Router, Server, ServerOptions, Service, StartError};
@@ -84,6 +86,8 @@ impl Serving {
             lake_changes,
             targets: notify::open(&config.notify, config.objects.ca_file.as_deref())?,
         };
+        let topics = SnsTopics::open(&config.events, config.objects.ca_file.as_deref(), trusted);
+        let topics = topics.map_err(|error| error.to_string())?;
         let state = Arc::<WorkerState>::default();
         let stopping = Arc::<Stopping>::default();
         let api = Arc::new(WorkerApi {
@@ -95,6 +99,7 @@ impl Serving {
             lake_bucket: config.objects.buckets.lake.clone(),
             worker_token: config.worker_token.clone(),
             webhook_secret: config.webhook_secret.clone(),
+            topics: Arc::new(topics),
             metrics_access: MetricsAccess::new(
                 config.server.metrics_token.clone(),
                 !config.server.trusted_proxies.is_empty(),

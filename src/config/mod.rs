@@ -6,6 +6,7 @@
 mod aws;
 mod env;
 mod error;
+mod events;
 mod kv;
 mod logging;
 mod notify;
@@ -20,6 +21,7 @@ mod worker;
 pub use aws::{AwsVariables, ContainerEndpoint, ContainerToken, WebIdentity};
 pub use env::{Environment, WithWarnings};
 pub use error::{EXIT_STATUS, EnvironmentError, Fault};
+pub use events::EventsConfig;
 pub use kv::KvConfig;
 pub use logging::{LogConfig, LogFormat, LogLevel};
 pub use notify::{MailRoute, MailTls, NotifyConfig, NotifyRoute, NotifyTarget};

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::env::{Environment, Var, VariableReader, WithWarnings, secret};
 use super::error::EnvironmentError;
+use super::events::EventsConfig;
 use super::kv::KvConfig;
 use super::logging::LogConfig;
 use super::notify::NotifyConfig;
@@ -76,6 +77,7 @@ pub struct WorkerConfig {
     /// charging an attempt; default none, so that they all finish; at most 86400; 0: they are requeued at once.
     pub drain_max: Option<Duration>,
     pub notify: NotifyConfig,
+    pub events: EventsConfig,
 }
 
 impl WorkerConfig {
@@ -113,6 +115,7 @@ impl WorkerConfig {
                 seconds(0..=DRAIN_SECONDS_MAX),
             ),
             notify: NotifyConfig::read(&reader),
+            events: EventsConfig::read(&reader),
             log: LogConfig::read(&reader),
         };
         reader.finish(config)

@@ -1,5 +1,7 @@
 //! SHA-256 in hex, as in manifests and keys, and base64.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
 /// The SHA-256 of `bytes`, 64 hex digits.
@@ -22,16 +24,12 @@ pub fn unhex(text: &str) -> Option<Vec<u8>> {
 
 /// Base64 with padding.
 pub fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for group in bytes.chunks(3) {
-        let bits = group.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - group.len()));
-        for at in 0..4 {
-            let digit = DIGITS[(bits >> (18 - 6 * at)) as usize & 63] as char;
-            text.push(if at <= group.len() { digit } else { '=' });
-        }
-    }
-    text
+    STANDARD.encode(bytes)
+}
+
+/// The bytes of base64 with padding; `None` if the text isn't that.
+pub fn unbase64(text: &str) -> Option<Vec<u8>> {
+    STANDARD.decode(text).ok()
 }
 
 #[cfg(test)]
@@ -42,7 +40,9 @@ mod tests {
     fn base64_is_padded() {
         for (bytes, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")] {
             assert_eq!(base64(bytes.as_bytes()), text);
+            assert_eq!(unbase64(text).as_deref(), Some(bytes.as_bytes()));
         }
+        assert_eq!((unbase64("Zg"), unbase64("Zg=="), unbase64("Z g=")), (None, Some(b"f".to_vec()), None));
         assert_eq!(base64(&[0xfb, 0xff]), "+/8=");
     }
 

@@ -1,5 +1,6 @@
 //! Pure types and rules: no I/O, no clock, no environment.
 
+pub mod arn;
 pub mod dashboard;
 pub mod delta;
 pub mod digest;

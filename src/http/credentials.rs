@@ -4,6 +4,7 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use crate::config::Secret;
+use crate::domain::digest::unbase64;
 
 use super::error::{ApiError, ErrorCode};
 use super::head::RequestHead;
@@ -14,13 +15,16 @@ pub fn has_bearer(head: &RequestHead, secret: &Secret) -> bool {
     head.headers().only("authorization").and_then(bearer).is_some_and(|token| equal(token, secret))
 }
 
-/// The secret of a webhook: `X-Svc-Webhook-Secret: <secret>`, or `Authorization` with the secret, bare or after `Bearer`.
+/// The secret of a webhook: `X-Svc-Webhook-Secret: <secret>`, or `Authorization` with the secret, bare, after `Bearer`, or
+/// as the password of any user after `Basic`.
 pub fn has_webhook_secret(head: &RequestHead, secret: &Secret) -> bool {
     let headers = head.headers();
     let named = headers.only("x-svc-webhook-secret").is_some_and(|value| equal(value, secret));
     let authorized = headers.only("authorization").is_some_and(|value| {
         let bare = equal(value, secret);
-        bearer(value).is_some_and(|token| equal(token, secret)) || bare
+        let token = bearer(value).is_some_and(|token| equal(token, secret));
+        let password = basic_password(value).is_some_and(|password| equal(&password, secret));
+        bare || token || password
     });
     named || authorized
 }
@@ -61,10 +65,22 @@ impl MetricsAccess {
     }
 }
 
-/// The token after `Bearer`, which is case-insensitive.
+/// The token after `Bearer`.
 fn bearer(value: &[u8]) -> Option<&[u8]> {
-    let (scheme, rest) = value.split_at_checked(7)?;
-    scheme.eq_ignore_ascii_case(b"bearer ").then(|| rest.trim_ascii())
+    after_scheme(value, b"bearer ")
+}
+
+/// The password after `Basic`.
+fn basic_password(value: &[u8]) -> Option<Vec<u8>> {
+    let both = unbase64(std::str::from_utf8(after_scheme(value, b"basic ")?).ok()?)?;
+    let colon = both.iter().position(|byte| *byte == b':')?;
+    Some(both[colon + 1..].to_vec())
+}
+
+/// What follows a scheme, which is case-insensitive and in lower case here, with a blank.
+fn after_scheme<'a>(value: &'a [u8], scheme: &[u8]) -> Option<&'a [u8]> {
+    let (found, rest) = value.split_at_checked(scheme.len())?;
+    found.eq_ignore_ascii_case(scheme).then(|| rest.trim_ascii())
 }
 
 /// Compares digests, so that the time reveals neither content nor length. An empty secret never matches.
@@ -123,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn webhook_secret_is_accepted_in_three_forms() {
+    fn webhook_secret_is_accepted_in_four_forms() {
         let secret = Secret::new("s3cret");
         let check = |fields: &[(&str, &str)], expected: bool| {
             assert_eq!(has_webhook_secret(&head(fields), &secret), expected, "{fields:?}");
@@ -135,6 +151,17 @@ mod tests {
         check(&[("X-Svc-Webhook-Secret", "wrong"), ("Authorization", "Bearer s3cret")], true);
         check(&[("X-Svc-Webhook-Secret", "s3cret"), ("X-Svc-Webhook-Secret", "s3cret")], false);
         check(&[("X-Svc-Webhook-Secret", "Bearer s3cret")], false);
+        let basic = |both: &str| format!("Basic {}", crate::domain::digest::base64(both.as_bytes()));
+        for (both, expected) in
+            [("any:s3cret", true), (":s3cret", true), ("s3cret", false), ("s3cret:", false), ("a:b:s3cret", false)]
+        {
+            check(&[("Authorization", &basic(both))], expected);
+        }
+        check(&[("Authorization", &basic("u:s3cret").replace("Basic", "basic"))], true);
+        check(&[("Authorization", "Basic s3cret")], false);
+        check(&[("X-Svc-Webhook-Secret", &basic("u:s3cret"))], false);
+        assert!(has_webhook_secret(&head(&[("Authorization", &basic("u:a:b"))]), &Secret::new("a:b")));
+        assert!(!has_webhook_secret(&head(&[("Authorization", &basic("u:"))]), &Secret::new("")));
         check(&[], false);
         assert!(!has_webhook_secret(&head(&[("Authorization", "")]), &Secret::new("")));
         assert!(has_webhook_secret(&head(&[("Authorization", "Bearer x")]), &Secret::new("Bearer x")));

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 
 use super::reconcile::{self, Requested};
+use super::record::record_changes;
 use super::retry::OutageLog;
 use super::shared::WorkerShared;
 use super::stopping::Phase;
@@ -66,15 +67,10 @@ fn record(
     rescan: &mut bool,
     requested: &mut Requested,
 ) -> Result<(), String> {
-    if !changed.is_empty() {
-        let changes: Vec<_> = std::mem::take(changed).into_iter().collect();
-        let since = shared.kv.record_changes(&changes).map_err(|error| {
-            changed.extend(changes.iter().cloned());
-            error.to_string()
-        })?;
-        for ((pipeline, _), since) in changes.iter().zip(since) {
-            shared.state.windows.extended(pipeline, since);
-        }
+    let changes: Vec<_> = std::mem::take(changed).into_iter().collect();
+    if let Err(error) = record_changes(&*shared.kv, &shared.state, &changes) {
+        changed.extend(changes);
+        return Err(error.to_string());
     }
     if *rescan {
         reconcile::after_lost_notifications(shared, requested)?;

@@ -15,6 +15,7 @@
 mod breaker;
 mod claim;
 mod config;
+pub mod events;
 mod exclusive;
 mod execute;
 mod finish;
@@ -25,6 +26,7 @@ mod notify;
 mod observe;
 mod probe;
 mod reconcile;
+mod record;
 mod refunds;
 mod retry;
 mod run;

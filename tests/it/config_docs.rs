@@ -8,7 +8,8 @@ use std::path::Path;
 use lakemill::config::{Environment, EnvironmentError, StoreCredentials, WebConfig, WorkerConfig};
 
 /// Source files that read a worker's config.
-const SOURCES: &[&str] = &["kv.rs", "logging.rs", "notify.rs", "object_store.rs", "server.rs", "worker.rs"];
+const SOURCES: &[&str] =
+    &["events.rs", "kv.rs", "logging.rs", "notify.rs", "object_store.rs", "server.rs", "worker.rs"];
 /// The headings above the worker's table, and above the web service's additional variables.
 const WORKER_HEADING: &str = "\n## The worker's variables\n";
 const WEB_HEADING: &str = "\n## The web service's variables\n";

@@ -1,4 +1,4 @@
-//! Requests for credentials, and their answers.
+//! Requests for credentials and certificates, and their answers.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ const CONNECT_TIME_MAX: Duration = Duration::from_secs(2);
 const RETRY_PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(1)];
 const ANSWER_BYTES_MAX: u64 = 256 << 10;
 
-/// A request for credentials.
+/// A small request.
 #[derive(Default)]
 pub(super) struct Question<'a> {
     pub(super) method: &'static str,
@@ -44,7 +44,7 @@ impl EndpointAnswer {
     }
 }
 
-/// Asks for credentials.
+/// Sends small requests.
 pub(super) struct Answers {
     agent: Agent,
 }

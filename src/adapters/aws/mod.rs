@@ -1,4 +1,5 @@
-//! Keys that sign requests to AWS, from the places where AWS's SDKs find them.
+//! AWS: keys that sign requests, from the places where its SDKs find them; signatures in headers ([`RequestSigner`]);
+//! messages of SNS.
 //!
 //! The first of these places that is set up gives the keys; if it fails, no other is tried:
 //! 1. `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and `AWS_SESSION_TOKEN`,
@@ -18,7 +19,12 @@ mod container;
 mod instance;
 mod keys;
 mod profile;
+mod sign;
+mod topics;
 mod web_identity;
 
 pub use chain::Credentials;
 pub use keys::{CredentialsError, SigningKeys};
+pub use sign::{RequestSigner, SignError, UnsignedRequest};
+pub(in crate::adapters) use sign::{host_of, signature};
+pub use topics::SnsTopics;

@@ -11,7 +11,7 @@ use time::OffsetDateTime;
 use ureq::http::{HeaderMap, HeaderValue};
 use url::Url;
 
-use crate::adapters::aws::SigningKeys;
+use crate::adapters::aws::{SignError, SigningKeys, host_of, signature};
 
 use super::expiry::Validity;
 use super::request::Header;
@@ -20,17 +20,6 @@ const UNSIGNED: &str = "UNSIGNED-PAYLOAD";
 
 pub(super) struct Signer {
     region: Region,
-}
-
-/// Why a request can't be signed: a bug, or an invalid setting.
-#[derive(Debug, thiserror::Error)]
-#[error("the request can't be signed: {reason}")]
-pub(super) struct SignError {
-    reason: String,
-}
-
-fn failed(error: impl std::fmt::Display) -> SignError {
-    SignError { reason: error.to_string() }
 }
 
 /// Percent-encodes a key for a path, except `/` and unreserved characters.
@@ -53,7 +42,7 @@ impl Signer {
         headers: &[Header],
         validity: Validity,
     ) -> Result<String, SignError> {
-        let at = OffsetDateTime::from_unix_timestamp(validity.from.timestamp()).map_err(failed)?;
+        let at = OffsetDateTime::from_unix_timestamp(validity.from.timestamp()).map_err(SignError::new)?;
         let signed: HeaderMap = signed_headers(headers)?;
         let (id, token) = (keys.id.reveal(), keys.session_token.as_ref().map(|token| token.reveal().to_owned()));
         let own = signing::authorization_query_params_no_sig(
@@ -64,23 +53,22 @@ impl Signer {
             Some(&signed),
             token.as_ref(),
         )
-        .map_err(failed)?;
+        .map_err(SignError::new)?;
         let mut text = format!("{base}{own}");
         for (name, value) in query {
             text.push_str(&format!("&{}={}", signing::uri_encode(name, true), signing::uri_encode(value, true)));
         }
-        let url = Url::parse(&text).map_err(failed)?;
+        let url = Url::parse(&text).map_err(SignError::new)?;
         let request = canonical_request(method, &url, &signed)?;
-        let to_sign = signing::string_to_sign(&at, &self.region, &request).map_err(failed)?;
-        let key = signing::signing_key(&at, keys.secret.reveal(), &self.region, "s3").map_err(failed)?;
-        Ok(format!("{url}&X-Amz-Signature={}", hmac_hex(&key, to_sign.as_bytes())?))
+        let signature = signature(keys, validity.from, &self.region.to_string(), "s3", &request)?;
+        Ok(format!("{url}&X-Amz-Signature={signature}"))
     }
 }
 
 fn signed_headers(headers: &[Header]) -> Result<HeaderMap, SignError> {
     let mut signed = HeaderMap::new();
     for (name, value) in headers.iter().filter(|(name, _)| name.starts_with("x-amz-")) {
-        signed.insert(*name, HeaderValue::from_str(value).map_err(failed)?);
+        signed.insert(*name, HeaderValue::from_str(value).map_err(SignError::new)?);
     }
     Ok(signed)
 }
@@ -89,25 +77,12 @@ fn signed_headers(headers: &[Header]) -> Result<HeaderMap, SignError> {
 fn canonical_request(method: &str, url: &Url, signed: &HeaderMap) -> Result<String, SignError> {
     let mut headers = BTreeMap::from([("host", host_of(url))]);
     for (name, value) in signed {
-        headers.insert(name.as_str(), value.to_str().map_err(failed)?.trim().to_owned());
+        headers.insert(name.as_str(), value.to_str().map_err(SignError::new)?.trim().to_owned());
     }
     let lines: String = headers.iter().map(|(name, value)| format!("{name}:{value}\n")).collect();
     let names = headers.into_keys().collect::<Vec<_>>().join(";");
     let (path, query) = (signing::canonical_uri_string(url), signing::canonical_query_string(url));
     Ok(format!("{method}\n{path}\n{query}\n{lines}\n{names}\n{UNSIGNED}"))
-}
-
-/// The `Host` header of the transport: with the port unless it is the scheme's default.
-fn host_of(url: &Url) -> String {
-    let host = url.host_str().unwrap_or_default();
-    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
-}
-
-fn hmac_hex(key: &[u8], text: &[u8]) -> Result<String, SignError> {
-    use hmac::{KeyInit, Mac};
-    let mut mac = hmac::Hmac::<sha2::Sha256>::new_from_slice(key).map_err(failed)?;
-    mac.update(text);
-    Ok(crate::domain::digest::hex(&mac.finalize().into_bytes()))
 }
 
 #[cfg(test)]

@@ -10,9 +10,12 @@ use crate::http::{ApiError, Caller, ErrorCode, HttpMetrics, RequestHead, Service
 use crate::observability::CachedHealthCheck;
 use crate::ports::jobs::QueueCounts;
 use crate::ports::kv::KvError;
-use crate::ports::{Expressions, Kv, ObjectStore};
+use crate::ports::{EventTopics, Expressions, Kv, ObjectStore};
 use crate::worker::state::WorkerState;
 use crate::worker::stopping::Stopping;
+
+/// Asks clients with credentials in their URL (SNS) to send them.
+const CHALLENGE: &str = "Basic realm=\"lakemill\"";
 
 /// What a route requires of its callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +40,8 @@ pub struct WorkerApi {
     pub lake_bucket: String,
     pub worker_token: Secret,
     pub webhook_secret: Secret,
+    /// The topics that may send events.
+    pub topics: Arc<dyn EventTopics>,
     pub metrics_access: MetricsAccess,
     pub rejections: EventRejections,
     /// Maximum number of concurrent jobs.
@@ -62,9 +67,14 @@ impl Service for WorkerApi {
         }
         if credential == WorkerCredential::WebhookSecret {
             let headers = head.headers();
-            let sent = ["authorization", "x-svc-webhook-secret"].iter().any(|name| headers.bytes(name).is_some());
-            let reason = if sent { Rejection::WrongSecret } else { Rejection::NoSecret };
-            self.rejections.add(reason, head.client(), "status 401");
+            let has = |name: &str| headers.bytes(name).is_some();
+            let is_sent = ["authorization", "x-svc-webhook-secret"].into_iter().any(has);
+            let reason = if is_sent { Rejection::WrongSecret } else { Rejection::NoSecret };
+            // SNS sends the credentials of its URL once it is asked for them.
+            if is_sent || !has("x-amz-sns-message-type") {
+                self.rejections.add(reason, head.client(), "status 401");
+            }
+            return Err(ApiError::of(ErrorCode::Unauthorized).with_header("WWW-Authenticate", CHALLENGE));
         }
         Err(ApiError::of(ErrorCode::Unauthorized))
     }

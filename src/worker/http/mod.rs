@@ -3,7 +3,6 @@
 //! Must not: run or enqueue jobs; an event only extends a debounce window.
 
 pub mod api;
-pub mod events;
 mod health;
 mod metrics;
 mod rejections;
@@ -14,6 +13,9 @@ use crate::domain::limits::{CONFIG_BYTES_MAX, EVENT_BYTES_MAX, VALIDATE_BYTES_MA
 use crate::domain::problem::{Problem, ProblemKind};
 use crate::engine::validate::validate_with_warnings;
 use crate::http::{ApiError, BodyRule, ErrorCode, Method, Request, Response, Route, Router};
+use crate::ports::event_topics::{TopicError, TopicMessage, TopicMessageKind};
+use crate::worker::events::{self, EventBody, EventError, EventSummary};
+use crate::worker::record::record_events;
 
 use api::WorkerCredential;
 pub use api::{HealthChecks, WorkerApi};
@@ -72,25 +74,50 @@ fn validate_config(api: &WorkerApi, request: &mut Request) -> Result<Response, A
 /// Extends the windows of the pipelines that got new objects. Responds 503 if that fails, so that the store retries.
 fn post_events(api: &WorkerApi, request: &mut Request) -> Result<Response, ApiError> {
     let client = request.client();
-    let reject = |reason: Rejection, code: ErrorCode, why: String| {
+    let rejected = |reason: Rejection, code: ErrorCode, why: String| {
         api.rejections.add(reason, client, &why);
         ApiError::new(code, why)
     };
+    let invalid = |error: EventError| rejected(Rejection::InvalidBody, ErrorCode::InvalidEvent, error.to_string());
     let body = request.body_bytes().inspect_err(|error| {
         api.rejections.add(Rejection::InvalidBody, client, &error.to_string());
     })?;
-    let summary = events::read(&body, &api.lake_bucket)
-        .map_err(|error| reject(Rejection::InvalidBody, ErrorCode::InvalidEvent, error.to_string()))?;
-    if !summary.changes.is_empty() {
-        let changes: Vec<_> = summary.changes.into_iter().collect();
-        let since = api
-            .kv
-            .record_changes(&changes)
-            .map_err(|error| reject(Rejection::KvUnavailable, ErrorCode::KvUnavailable, error.to_string()))?;
-        for ((pipeline, _), since) in changes.iter().zip(since) {
-            api.state.windows.extended(pipeline, since);
+    let summary = match events::read(&body, &api.lake_bucket).map_err(invalid)? {
+        EventBody::Events(summary) => summary,
+        EventBody::Topic(message) => {
+            verify_topic(api, &message).map_err(|error| match error {
+                TopicError::Refused { reason } => rejected(Rejection::UntrustedTopic, ErrorCode::InvalidEvent, reason),
+                TopicError::Unavailable { reason } => {
+                    rejected(Rejection::TopicUnavailable, ErrorCode::Overloaded, reason)
+                }
+            })?;
+            match message.kind {
+                TopicMessageKind::Notification => events::read_message(&message, &api.lake_bucket).map_err(invalid)?,
+                TopicMessageKind::SubscriptionConfirmation | TopicMessageKind::UnsubscribeConfirmation => {
+                    EventSummary::default()
+                }
+            }
+        }
+    };
+    let (accepted, ignored) = (summary.accepted, summary.ignored);
+    record_events(&*api.kv, &api.state, summary)
+        .map_err(|error| rejected(Rejection::KvUnavailable, ErrorCode::KvUnavailable, error.to_string()))?;
+    Ok(Response::json(200, &json!({ "accepted": accepted, "ignored": ignored })))
+}
+
+/// Checks that a message comes from a permitted topic, and confirms a subscription.
+fn verify_topic(api: &WorkerApi, message: &TopicMessage) -> Result<(), TopicError> {
+    api.topics.verify(message)?;
+    let topic = &message.topic_arn;
+    match message.kind {
+        TopicMessageKind::Notification => {}
+        TopicMessageKind::SubscriptionConfirmation => {
+            api.topics.confirm(message)?;
+            tracing::info!(topic, "subscription to the SNS topic confirmed");
+        }
+        TopicMessageKind::UnsubscribeConfirmation => {
+            tracing::warn!(topic, "unsubscribed from the SNS topic: it sends no more events");
         }
     }
-    api.state.count_events(summary.accepted, summary.ignored);
-    Ok(Response::json(200, &json!({ "accepted": summary.accepted, "ignored": summary.ignored })))
+    Ok(())
 }

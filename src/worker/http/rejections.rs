@@ -21,10 +21,21 @@ pub enum Rejection {
     InvalidBody,
     /// The events could not be recorded; the store retries.
     KvUnavailable,
+    /// An SNS message that doesn't come from a permitted topic.
+    UntrustedTopic,
+    /// SNS could not be asked for a certificate or to confirm a subscription; it retries.
+    TopicUnavailable,
 }
 
 impl Rejection {
-    pub const ALL: [Self; 4] = [Self::NoSecret, Self::WrongSecret, Self::InvalidBody, Self::KvUnavailable];
+    pub const ALL: [Self; 6] = [
+        Self::NoSecret,
+        Self::WrongSecret,
+        Self::InvalidBody,
+        Self::KvUnavailable,
+        Self::UntrustedTopic,
+        Self::TopicUnavailable,
+    ];
 
     /// The name in metrics and logs.
     pub fn name(self) -> &'static str {
@@ -33,6 +44,8 @@ impl Rejection {
             Self::WrongSecret => "wrong_secret",
             Self::InvalidBody => "invalid_body",
             Self::KvUnavailable => "kv_unavailable",
+            Self::UntrustedTopic => "untrusted_topic",
+            Self::TopicUnavailable => "topic_unavailable",
         }
     }
 
@@ -42,6 +55,8 @@ impl Rejection {
             Self::WrongSecret => "the store's secret must be SVC_WEBHOOK_SECRET",
             Self::InvalidBody => "check what sends these requests",
             Self::KvUnavailable => "check the key-value store",
+            Self::UntrustedTopic => "name the topic's ARN in SVC_EVENTS_SNS_TOPICS if its messages are wanted",
+            Self::TopicUnavailable => "check that this machine can reach SNS",
         }
     }
 }

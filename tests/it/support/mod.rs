@@ -24,6 +24,7 @@ pub mod program;
 pub mod redis_server;
 pub mod s3_server;
 pub mod site;
+pub mod sns;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

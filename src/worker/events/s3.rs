@@ -1,39 +1,14 @@
-//! Parses S3 event notifications.
+//! Records of S3 event notifications.
 //!
 //! Stores differ (the tests use captures of real ones): the event's name comes with and without `s3:`; the key is
 //! URL-encoded, except by Ceph's radosgw, recognized by its `eventSource`.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::domain::job::ChangedKeys;
-use crate::domain::layout::split_key;
-use crate::domain::name::Slug;
-
-/// The content of a notification.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct EventSummary {
-    /// The new objects of each pipeline.
-    pub changes: BTreeMap<Slug, ChangedKeys>,
-    /// Records of new objects in the lake.
-    pub accepted: u64,
-    /// Records of other events, buckets and keys.
-    pub ignored: u64,
-}
-
-/// A body that is not an S3 event notification.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum EventError {
-    #[error("the body is not JSON: {why}")]
-    NotJson { why: String },
-    #[error("the body is an SNS message; enable raw message delivery, or have the store send events directly")]
-    Sns,
-    #[error("the body is not an S3 event notification: expected an object with an array `Records`, found {found}")]
-    NotANotification { found: &'static str },
-}
+use super::summary::{EventBucket, EventObject, EventSummary};
 
 /// The fields of a record that are used.
 #[derive(Debug, Deserialize)]
@@ -49,54 +24,20 @@ struct Record<'a> {
 #[derive(Debug, Deserialize)]
 struct S3<'a> {
     #[serde(borrow)]
-    bucket: Bucket<'a>,
+    bucket: EventBucket<'a>,
     #[serde(borrow)]
-    object: Object<'a>,
+    object: EventObject<'a>,
 }
 
-#[derive(Debug, Deserialize)]
-struct Bucket<'a> {
-    #[serde(borrow)]
-    name: Cow<'a, str>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Object<'a> {
-    #[serde(borrow)]
-    key: Cow<'a, str>,
-}
-
-/// Parses a notification. Records of buckets other than `lake_bucket` are ignored.
-///
-/// # Errors
-/// [`EventError`] if it is not a notification. Malformed records are ignored.
-pub fn read(body: &[u8], lake_bucket: &str) -> Result<EventSummary, EventError> {
-    let envelope: Value =
-        serde_json::from_slice(body).map_err(|error| EventError::NotJson { why: error.to_string() })?;
-    let Value::Object(envelope) = envelope else { return Err(EventError::NotANotification { found: kind(&envelope) }) };
-    let records = match envelope.get("Records") {
-        Some(Value::Array(records)) => records,
-        Some(other) => return Err(EventError::NotANotification { found: kind(other) }),
-        None if envelope.get("Event").and_then(Value::as_str) == Some("s3:TestEvent") => {
-            return Ok(EventSummary::default());
-        }
-        None if envelope.contains_key("Message") && envelope.contains_key("Type") => return Err(EventError::Sns),
-        None => return Err(EventError::NotANotification { found: "an object without it" }),
-    };
-    let mut summary = EventSummary::default();
+/// Adds the new objects of `lake_bucket`. Other and malformed records are ignored.
+pub(super) fn add_records(summary: &mut EventSummary, records: &[Value], lake_bucket: &str) {
     for record in records {
         let record = Record::deserialize(record).ok().filter(|record| is_new_object(record, lake_bucket));
-        let key = record.as_ref().map(|record| key(&record.s3.object.key, &record.source));
-        match key.as_ref().and_then(|(key, is_certain)| Some((split_key(key)?, *is_certain))) {
-            Some(((slug, key), is_certain)) => {
-                summary.accepted += 1;
-                let changed = summary.changes.entry(slug).or_insert_with(ChangedKeys::none);
-                if is_certain { changed.insert(key) } else { *changed = ChangedKeys::All }
-            }
+        match record.as_ref().map(|record| key(&record.s3.object.key, &record.source)) {
+            Some((key, is_certain)) => summary.add(&key, is_certain),
             None => summary.ignored += 1,
         }
     }
-    Ok(summary)
 }
 
 fn is_new_object(record: &Record<'_>, lake_bucket: &str) -> bool {
@@ -131,29 +72,25 @@ fn percents_are_valid(text: &str) -> bool {
     true
 }
 
-fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::job::ChangedKeys;
+    use crate::domain::name::Slug;
     use serde_json::json;
+
+    fn summary(body: &Value) -> EventSummary {
+        let mut summary = EventSummary::default();
+        add_records(&mut summary, body["Records"].as_array().unwrap(), "lake");
+        summary
+    }
 
     fn record(name: &str, source: &str, bucket: &str, key: &str) -> Value {
         json!({ "eventName": name, "eventSource": source, "s3": { "bucket": { "name": bucket }, "object": { "key": key } } })
     }
 
     fn parsed(records: &[Value]) -> (Vec<String>, u64, u64) {
-        let body = json!({ "EventName": "x", "Records": records }).to_string();
-        let parsed = read(body.as_bytes(), "lake").unwrap();
+        let parsed = summary(&json!({ "EventName": "x", "Records": records }));
         (parsed.changes.keys().map(Slug::to_string).collect(), parsed.accepted, parsed.ignored)
     }
 
@@ -187,9 +124,7 @@ mod tests {
 
     #[test]
     fn keys_are_relative_and_uncertain_ones_mean_all() {
-        let changes = |records: &[Value]| {
-            read(json!({ "Records": records }).to_string().as_bytes(), "lake").unwrap().changes.into_values()
-        };
+        let changes = |records: &[Value]| summary(&json!({ "Records": records })).changes.into_values();
         let put = |key: &str| record("s3:ObjectCreated:Put", "aws:s3", "lake", key);
         let mut found = changes(&[
             put("pipelines/a/in/x+y.csv"),
@@ -217,25 +152,5 @@ mod tests {
             json!(null),
         ];
         assert_eq!(parsed(&records), (vec![], 0, 9));
-    }
-
-    #[test]
-    fn other_bodies_are_rejected_and_a_test_event_is_accepted() {
-        let test = br#"{"Service":"Amazon S3","Event":"s3:TestEvent","Bucket":"lake"}"#;
-        assert_eq!(read(test, "lake"), Ok(EventSummary::default()));
-        assert_eq!(read(br#"{"Records":[]}"#, "lake"), Ok(EventSummary::default()));
-        assert_eq!(read(br#"{"Type":"Notification","Message":"{}"}"#, "lake"), Err(EventError::Sns));
-        for (body, part) in [
-            ("", "not JSON"),
-            ("[]", "found an array"),
-            ("{}", "an object without it"),
-            (r#"{"Records":{}}"#, "found an object"),
-            (r#"{"Records":null}"#, "found null"),
-            ("\u{feff}{}", "not JSON"),
-            (&"[".repeat(100_000), "not JSON"),
-        ] {
-            let error = read(body.as_bytes(), "lake").unwrap_err().to_string();
-            assert!(error.contains(part), "{error}");
-        }
     }
 }
