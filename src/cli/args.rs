@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
+use crate::domain::arn::Arn;
 use crate::domain::job::JobId;
 use crate::domain::limits::{HISTORY_PAGE_JOBS_MAX, NOTIFICATIONS_MAX};
 use crate::domain::name::Slug;
@@ -374,18 +375,36 @@ pub struct DoctorArgs {
 const ARN_BYTES_MAX: usize = 2_048;
 
 const INSTALL_HELP: &str = "\
-ARN is the webhook target configured in the store, e.g. arn:minio:sqs::lakemill:webhook. It must
-post to the worker's /events/s3 with SVC_WEBHOOK_SECRET as its token. Other rules of the bucket are
-kept; rules of earlier installs are replaced, so that the command can be repeated.";
+--arn is the webhook target configured in the store, e.g. arn:minio:sqs::lakemill:webhook. It must
+post to the worker's /events/s3 with SVC_WEBHOOK_SECRET as its token. --sqs, --sns and --eventbridge
+are for AWS; the output says what else they need. Other rules of the bucket are kept; rules of
+earlier installs are replaced, so that the command can be repeated.";
+
+/// What the store reports new files to.
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+pub struct WebhookTarget {
+    /// The store's webhook target
+    #[arg(long, value_parser = arn)]
+    pub arn: Option<String>,
+    /// A queue of SQS, from which the workers take the events
+    #[arg(long, value_name = "ARN", value_parser = |text: &str| arn_of_aws(text, "sqs"))]
+    pub sqs: Option<Arn>,
+    /// A topic of SNS, to which a worker or a queue subscribes
+    #[arg(long, value_name = "ARN", value_parser = |text: &str| arn_of_aws(text, "sns"))]
+    pub sns: Option<Arn>,
+    /// EventBridge, for all events of the bucket
+    #[arg(long)]
+    pub eventbridge: bool,
+}
 
 #[derive(Debug, Subcommand)]
 pub enum WebhookCommand {
     /// Add a rule to the lake bucket: objects created under pipelines/ that end in .csv
     #[command(after_help = INSTALL_HELP)]
     Install {
-        /// The store's webhook target
-        #[arg(long, value_parser = arn)]
-        arn: String,
+        #[command(flatten)]
+        target: Box<WebhookTarget>,
         /// Also .csv.gz and .csv.zst
         #[arg(long)]
         compressed: bool,
@@ -398,6 +417,12 @@ pub enum WebhookCommand {
         #[arg(long)]
         yes: bool,
     },
+}
+
+fn arn_of_aws(text: &str, service: &str) -> Result<Arn, String> {
+    let found = Arn::parse(text).ok().filter(|arn| arn.is_of_aws() && arn.service == service);
+    let found = found.filter(|_| text.len() <= ARN_BYTES_MAX);
+    found.ok_or_else(|| format!("expected an ARN such as `arn:aws:{service}:eu-central-1:123456789012:name`"))
 }
 
 fn arn(text: &str) -> Result<String, String> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
-use super::services::{Backend, Services};
+use super::services::{Backend, Services, open_event_queue};
 use super::supervisor::{Notifier, Watched};
 use crate::adapters::aws::SnsTopics;
 use crate::adapters::fs::LakeWatch;
@@ -19,7 +19,7 @@ use crate::http::{AllowedHosts, Router, Server, ServerOptions, Service, StartErr
 use crate::ports::Expressions;
 use crate::system::ProcessFolder;
 use crate::worker::http::{EventRejections, HealthChecks, WorkerApi, router};
-use crate::worker::{Phase, Stopping, Worker, WorkerOptions, WorkerParts, WorkerState};
+use crate::worker::{Phase, QueuedEvents, Stopping, Worker, WorkerOptions, WorkerParts, WorkerState};
 
 /// Concurrent handlers.
 const HANDLERS: usize = 8;
@@ -78,12 +78,17 @@ impl Serving {
                 (Some(watch), Some(changes))
             }
         };
+        let lake_bucket = config.objects.buckets.lake.clone();
+        let event_queue = open_event_queue(config, &services.backend)?;
+        let event_queue = event_queue.map(|queue| QueuedEvents { queue, lake_bucket: lake_bucket.clone() });
+        let has_event_queue = event_queue.is_some();
         let parts = WorkerParts {
             store: Arc::clone(&services.store),
             kv: Arc::clone(&services.kv),
             clock: Arc::clone(&services.clock),
             expressions: Arc::clone(&expressions),
             lake_changes,
+            event_queue,
             targets: notify::open(&config.notify, config.objects.ca_file.as_deref())?,
         };
         let topics = SnsTopics::open(&config.events, config.objects.ca_file.as_deref(), trusted);
@@ -96,7 +101,8 @@ impl Serving {
             expressions,
             state: Arc::clone(&state),
             stopping: Arc::clone(&stopping),
-            lake_bucket: config.objects.buckets.lake.clone(),
+            lake_bucket,
+            has_event_queue,
             worker_token: config.worker_token.clone(),
             webhook_secret: config.webhook_secret.clone(),
             topics: Arc::new(topics),

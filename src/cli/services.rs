@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use crate::adapters::aws::SqsQueue;
 use crate::adapters::counted::CountedStore;
 use crate::adapters::fs::{BucketNames, FsStore};
 use crate::adapters::redis::{RedisKv, RedisOptions};
-use crate::adapters::s3::{S3Options, S3Store};
+use crate::adapters::s3::{S3Options, S3Store, trusted};
 use crate::adapters::sqlite::{SqliteKv, SqliteOptions};
-use crate::config::{KvConfig, ObjectStoreConfig, StoreEndpoint};
-use crate::ports::{Kv, ObjectStore};
+use crate::config::{KvConfig, ObjectStoreConfig, StoreEndpoint, WorkerConfig};
+use crate::ports::{EventQueue, Kv, ObjectStore};
 use crate::runtime::Clock;
 use crate::runtime::SystemClock;
 
@@ -48,6 +49,17 @@ impl Services {
         };
         Ok(Self { clock, store: Arc::new(CountedStore::new(store)), kv, backend })
     }
+}
+
+/// The queue that events come from, if there is one; it need not respond yet.
+///
+/// # Errors
+/// What can't be opened, and advice.
+pub fn open_event_queue(config: &WorkerConfig, backend: &Backend) -> Result<Option<Arc<dyn EventQueue>>, String> {
+    let (Some(queue), Backend::S3(store)) = (&config.events.queue, backend) else { return Ok(None) };
+    let ca_file = config.objects.ca_file.as_deref();
+    let opened = SqsQueue::open(queue, store.credentials(), Services::clock(), ca_file, trusted);
+    Ok(Some(Arc::new(opened.map_err(|error| format!("SVC_EVENTS_SQS_URL: {error}"))?)))
 }
 
 /// Opens the key-value store only.

@@ -21,7 +21,7 @@ mod worker;
 pub use aws::{AwsVariables, ContainerEndpoint, ContainerToken, WebIdentity};
 pub use env::{Environment, WithWarnings};
 pub use error::{EXIT_STATUS, EnvironmentError, Fault};
-pub use events::EventsConfig;
+pub use events::{EventQueueConfig, EventsConfig};
 pub use kv::KvConfig;
 pub use logging::{LogConfig, LogFormat, LogLevel};
 pub use notify::{MailRoute, MailTls, NotifyConfig, NotifyRoute, NotifyTarget};

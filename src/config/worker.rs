@@ -86,8 +86,10 @@ impl WorkerConfig {
     pub fn from_env(env: &Environment<'_>) -> Result<WithWarnings<Self>, EnvironmentError> {
         let reader = VariableReader::new(env);
         let memory = Var("SVC_RUN_MEMORY_BYTES", "memory of one run");
+        let objects = ObjectStoreConfig::read(&reader);
         let config = Self {
-            objects: ObjectStoreConfig::read(&reader),
+            events: EventsConfig::read(&reader, &objects),
+            objects,
             kv: KvConfig::read(&reader),
             worker_token: reader.required_secret(Var("SVC_WORKER_TOKEN", "token of POST /config/validate"), secret),
             webhook_secret: reader.required_secret(Var("SVC_WEBHOOK_SECRET", "secret of POST /events/s3"), secret),
@@ -115,7 +117,6 @@ impl WorkerConfig {
                 seconds(0..=DRAIN_SECONDS_MAX),
             ),
             notify: NotifyConfig::read(&reader),
-            events: EventsConfig::read(&reader),
             log: LogConfig::read(&reader),
         };
         reader.finish(config)

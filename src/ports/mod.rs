@@ -1,6 +1,7 @@
 //! Traits of external services, with their contracts and errors. No implementations.
 
 pub mod arrow_types;
+pub mod event_queue;
 pub mod event_topics;
 pub mod expressions;
 pub mod jobs;
@@ -15,6 +16,7 @@ pub mod schedule;
 pub mod sessions;
 pub mod store;
 
+pub use event_queue::EventQueue;
 pub use event_topics::EventTopics;
 pub use expressions::Expressions;
 pub use kv::Kv;

@@ -3,6 +3,7 @@
 //! ```text
 //! claimer ──entry──> executors (one per running job, each with a heartbeat and a progress thread)
 //! scheduler: debounce windows, waiting jobs, lost jobs     reconciler: compares the lake with the tables
+//! event queue: events of new objects from SQS
 //! notifier: delivers notifications                         conditions: silent sources, full disks, jobs that can't run
 //! ```
 //! Invariants:
@@ -15,6 +16,8 @@
 mod breaker;
 mod claim;
 mod config;
+mod event_queue;
+mod event_queue_state;
 pub mod events;
 mod exclusive;
 mod execute;
@@ -41,6 +44,7 @@ use std::time::Duration;
 
 use crossbeam_channel::Receiver;
 
+use crate::ports::event_queue::QUEUE_CALL_TIME_MAX;
 use crate::ports::store::LakeChange;
 use crate::ports::{Expressions, Kv, NotificationTarget, ObjectStore};
 use crate::runtime::threads;
@@ -49,6 +53,7 @@ use crate::runtime::{Clock, WatchedThread};
 use crate::sync::Monitor;
 
 pub use breaker::{Breakers, Dependency};
+pub use event_queue::QueuedEvents;
 use exclusive::ExclusiveGate;
 use refunds::Refunds;
 pub use shared::WorkerOptions;
@@ -65,6 +70,8 @@ pub struct WorkerParts {
     pub expressions: Arc<dyn Expressions>,
     /// Change notifications, if the lake's store can watch it.
     pub lake_changes: Option<Receiver<LakeChange>>,
+    /// A queue that events of the lake come from.
+    pub event_queue: Option<QueuedEvents>,
     /// Where people are told; none: nobody is.
     pub targets: Vec<Arc<dyn NotificationTarget>>,
 }
@@ -110,7 +117,7 @@ impl Worker {
         state: Arc<WorkerState>,
         stopping: Arc<Stopping>,
     ) -> std::io::Result<Self> {
-        let lake_changes = parts.lake_changes;
+        let (lake_changes, event_queue) = (parts.lake_changes, parts.event_queue);
         let shared = Arc::new(WorkerShared {
             store: parts.store,
             kv: parts.kv,
@@ -128,14 +135,18 @@ impl Worker {
             shared.state.breakers.suspect(dependency);
         }
         let mut worker = Self { threads: Vec::new(), shared: Arc::clone(&shared), services: Arc::default() };
-        let started = worker.spawn_all(lake_changes);
+        let started = worker.spawn_all(lake_changes, event_queue);
         if started.is_err() {
             shared.stopping.enter(Phase::ForceStop);
         }
         started.map(|()| worker)
     }
 
-    fn spawn_all(&mut self, lake_changes: Option<Receiver<LakeChange>>) -> std::io::Result<()> {
+    fn spawn_all(
+        &mut self,
+        lake_changes: Option<Receiver<LakeChange>>,
+        event_queue: Option<QueuedEvents>,
+    ) -> std::io::Result<()> {
         let queue = claim::ExecutorQueue::default();
         for _ in 0..self.shared.options.concurrency {
             let (shared, queue) = (Arc::clone(&self.shared), queue.clone());
@@ -155,6 +166,12 @@ impl Worker {
             self.spawn_service("notifier", longest, notify::deliver::run)?;
             let longest = reconcile::COMPARING_TIME_MAX;
             self.spawn_service("conditions", longest, notify::conditions::run)?;
+        }
+        if let Some(source) = event_queue {
+            let longest = 2 * QUEUE_CALL_TIME_MAX + RESPONSE_WAIT_MAX;
+            self.spawn_service("event-queue", longest, move |shared, watched| {
+                event_queue::run(shared, &source, watched);
+            })?;
         }
         if let Some(changes) = lake_changes {
             let longest = reconcile::COMPARING_TIME_MAX;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use super::breaker::Breakers;
+use super::event_queue_state::EventQueueState;
 use crate::domain::job::{Progress, RunErrorCode};
 use crate::domain::name::Slug;
 use crate::observability::Histogram;
@@ -47,6 +48,7 @@ pub struct WorkerState {
     pub watchdog: Arc<Watchdog>,
     /// State of the dependencies of all jobs.
     pub breakers: Breakers,
+    pub event_queue: EventQueueState,
     pub(super) windows: LoggedWindows,
 }
 
@@ -124,6 +126,7 @@ impl Default for WorkerState {
             run_durations: Histogram::new(&RUN_BOUNDS_S),
             watchdog: Arc::default(),
             breakers: Breakers::default(),
+            event_queue: EventQueueState::default(),
             windows: LoggedWindows::default(),
         }
     }

@@ -1,5 +1,5 @@
 //! AWS: keys that sign requests, from the places where its SDKs find them; signatures in headers ([`RequestSigner`]);
-//! messages of SNS.
+//! messages of SNS; queues of SQS.
 //!
 //! The first of these places that is set up gives the keys; if it fails, no other is tried:
 //! 1. `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and `AWS_SESSION_TOKEN`,
@@ -19,12 +19,14 @@ mod container;
 mod instance;
 mod keys;
 mod profile;
+mod queue;
 mod sign;
 mod topics;
 mod web_identity;
 
 pub use chain::Credentials;
 pub use keys::{CredentialsError, SigningKeys};
+pub use queue::SqsQueue;
 pub use sign::{RequestSigner, SignError, UnsignedRequest};
 pub(in crate::adapters) use sign::{host_of, signature};
 pub use topics::SnsTopics;

@@ -197,7 +197,7 @@ mod tests {
     const TOPIC: &str = "arn:aws:sns:eu-central-1:123456789012:lake";
 
     fn topics() -> SnsTopics {
-        let config = EventsConfig { topics: vec![Arn::parse(TOPIC).unwrap()], sns_endpoint: None };
+        let config = EventsConfig { topics: vec![Arn::parse(TOPIC).unwrap()], ..EventsConfig::default() };
         SnsTopics::open(&config, None, trusted).unwrap()
     }
 

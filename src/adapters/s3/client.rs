@@ -49,7 +49,7 @@ enum Connection {
 
 pub(super) struct Client {
     agent: Agent,
-    credentials: Credentials,
+    pub(super) credentials: Arc<Credentials>,
     signer: Signer,
     pub(super) options: S3Options,
     store_clock: StoreClock,
@@ -80,7 +80,7 @@ impl Client {
             .build();
         // AWS's own services have public certificates.
         let of_aws = || tls::config("https://", options.ca_file.as_deref());
-        let credentials = Credentials::new(options.credentials.clone(), of_aws)?;
+        let credentials = Arc::new(Credentials::new(options.credentials.clone(), of_aws)?);
         let signer = Signer::new(&options.region);
         let agent = Agent::with_parts(config, DefaultConnector::default(), CachingResolver::default());
         Ok(Self { agent, credentials, signer, options, store_clock: StoreClock::default() })

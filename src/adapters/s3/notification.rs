@@ -71,6 +71,11 @@ impl ConfigurationElement {
         self.rule.as_ref()
     }
 
+    /// Whether it sends the bucket's events to EventBridge.
+    pub fn is_event_bridge(&self) -> bool {
+        self.text.starts_with("<EventBridgeConfiguration")
+    }
+
     /// The element as text.
     pub fn text(&self) -> &str {
         &self.text
@@ -139,6 +144,16 @@ impl NotificationConfiguration {
 
     pub fn push(&mut self, rule: Rule) {
         self.entries.push(ConfigurationElement { text: text_of(&rule), rule: Some(rule) });
+    }
+
+    pub fn has_event_bridge(&self) -> bool {
+        self.entries.iter().any(ConfigurationElement::is_event_bridge)
+    }
+
+    /// Sends all events of the bucket to EventBridge.
+    pub fn push_event_bridge(&mut self) {
+        let text = "<EventBridgeConfiguration></EventBridgeConfiguration>".to_owned();
+        self.entries.push(ConfigurationElement { text, rule: None });
     }
 
     /// Removes the entries for which `keep` is false.

@@ -1,7 +1,9 @@
 //! The handle of a store.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use crate::adapters::aws::Credentials;
 use crate::ports::store::Bucket;
 
 use super::client::Client;
@@ -25,6 +27,11 @@ impl S3Store {
     /// [`S3OpenError`] if the endpoint is not a URL or the CA file can't be read.
     pub fn open(options: S3Options) -> Result<Self, S3OpenError> {
         Ok(Self { client: Client::new(options)?, seen: Default::default(), deletes_singly: AtomicBool::new(false) })
+    }
+
+    /// What signs its requests, for other services of the same account.
+    pub fn credentials(&self) -> Arc<Credentials> {
+        Arc::clone(&self.client.credentials)
     }
 
     pub(super) fn seen(&self, bucket: Bucket) -> &AtomicBool {

@@ -7,6 +7,7 @@
 mod cgroup;
 mod check;
 mod clocks;
+mod event_queue;
 mod kv;
 mod machine;
 mod objects;
@@ -55,6 +56,7 @@ const CHECKS: &[CheckSpec] = &[
     CheckSpec { name: "web service", run: web::answers },
     CheckSpec { name: "shared secrets", run: peers::secrets },
     CheckSpec { name: "webhook", run: webhook::rule },
+    CheckSpec { name: "event queue", run: event_queue::state },
 ];
 
 /// False if there is a problem.

@@ -36,10 +36,13 @@ pub(super) fn rule(around: &Surroundings) -> Vec<CheckResult> {
             "the lake bucket has a notification rule for new \
          files",
         ),
+        Ok(rules) if rules.has_event_bridge() => CheckResult::ok(
+            "the lake bucket sends its events to EventBridge; whether a rule there reports new files is not known here",
+        ),
         Ok(_) | Err(_) if reconciled.is_some() => CheckResult::ok(reconciled.unwrap_or_default()),
         Ok(_) => CheckResult::warning(
             "the lake bucket has no notification rule for new files: they don't start runs",
-            "run `lakemill webhook install --arn ARN`, or set SVC_RECONCILE_SECONDS to compare the lake regularly",
+            "run `lakemill webhook install`, or set SVC_RECONCILE_SECONDS to compare the lake regularly",
         ),
         Err(error) => CheckResult::warning(
             format!("reading the notification rules of the lake bucket failed: {error}"),

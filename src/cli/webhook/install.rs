@@ -4,17 +4,10 @@ use std::io::{self, Write};
 
 use super::rules;
 use super::store::{INSTEAD, describe, is_rejection, read};
+use super::target::Target;
 use crate::adapters::s3::{ConfigurationElement, NotificationConfiguration, Rule, RuleKind, S3Store};
 use crate::ports::store::Bucket;
 
-const AFTER: &str = "Further requirements of the store:\n\
- - The ARN's target must post to http://WORKER:PORT/events/s3 and send SVC_WEBHOOK_SECRET as its token.\n\
- - Stores with an allow-list for outbound requests (RustFS) must have the worker's origin in it.\n\
- - Some stores read rules and targets only at startup: restart such a store now.\n\
- Run `lakemill doctor` to check the connection from this machine.";
-const AFTER_TOPIC: &str = "The store required a topic rule instead of a queue rule (as Ceph's radosgw does): the ARN \
- must be that of a topic whose\n\
- push endpoint is the worker's /events/s3.";
 /// Advice if rules of other programs match the same files.
 const OVERLAP: &str = "narrow them, or remove them with the store's own tools if an earlier installation left them; \
  `lakemill webhook remove`\n\
@@ -22,6 +15,7 @@ const OVERLAP: &str = "narrow them, or remove them with the store's own tools if
 
 /// The outcome of an install.
 pub(super) struct Installed {
+    target: Target,
     kind: RuleKind,
     /// Removed rules of earlier installs.
     replaced: Vec<Rule>,
@@ -32,9 +26,13 @@ pub(super) struct Installed {
 }
 
 /// Replaces the rules of earlier installs with rules for a queue or, if the store or the ARN requires it, for a topic.
-pub(super) fn install(store: &S3Store, arn: &str, compressed: bool) -> Result<Installed, String> {
+pub(super) fn install(store: &S3Store, target: &Target, compressed: bool) -> Result<Installed, String> {
+    let Some(arn) = &target.arn() else { return install_eventbridge(store) };
     let before = read(store)?;
-    let kind = put(store, &before, arn, compressed)?;
+    let kind = put(store, &before, arn, compressed).map_err(|error| match target.advice() {
+        Some(advice) => format!("{error}\n{advice}"),
+        None => error,
+    })?;
     let mut after = read(store)?;
     if !rules::has_ours(&after, arn, compressed) {
         return Err(format!(
@@ -58,10 +56,41 @@ pub(super) fn install(store: &S3Store, arn: &str, compressed: bool) -> Result<In
     }
     verify(&before, &after, arn, compressed)?;
     Ok(Installed {
+        target: target.clone(),
         kind,
         replaced: rules::superseded(&before, arn, compressed).cloned().collect(),
         kept: rules::foreign(&after, arn).cloned().collect(),
         overlapping: rules::overlapping(&after, arn, compressed).cloned().collect(),
+    })
+}
+
+/// Turns EventBridge on, in place of the rules of earlier installs.
+fn install_eventbridge(store: &S3Store) -> Result<Installed, String> {
+    let before = read(store)?;
+    let mut wanted = before.clone();
+    wanted.retain(|entry| !rules::is_ours(entry));
+    if !wanted.has_event_bridge() {
+        wanted.push_event_bridge();
+    }
+    store.put_notifications(Bucket::Lake, &wanted).map_err(|error| describe(&error))?;
+    let after = read(store)?;
+    if !after.has_event_bridge() {
+        return Err(format!(
+            "the store accepted EventBridge but does not return it: it seems not to have it\n{INSTEAD}"
+        ));
+    }
+    let is_other = |entry: &&ConfigurationElement| !entry.is_event_bridge();
+    Ok(Installed {
+        target: Target::EventBridge,
+        kind: RuleKind::Queue,
+        replaced: before
+            .entries()
+            .iter()
+            .filter(|entry| rules::is_ours(entry))
+            .filter_map(|e| e.rule().cloned())
+            .collect(),
+        kept: after.entries().iter().filter(is_other).cloned().collect(),
+        overlapping: Vec::new(),
     })
 }
 
@@ -129,14 +158,18 @@ fn verify(
 }
 
 impl Installed {
-    pub(super) fn report(&self, bucket: &str, arn: &str, compressed: bool, out: &mut dyn Write) -> io::Result<()> {
-        let suffixes = rules::suffixes(compressed).join(", ");
-        let kind = rules::kind_name(self.kind);
-        writeln!(
-            out,
-            "objects created in `{bucket}` under pipelines/ that end in {suffixes} are reported to the \
-         {kind} {arn}"
-        )?;
+    pub(super) fn report(&self, bucket: &str, compressed: bool, out: &mut dyn Write) -> io::Result<()> {
+        match self.target.arn() {
+            Some(arn) => {
+                let (suffixes, kind) = (rules::suffixes(compressed).join(", "), rules::kind_name(self.kind));
+                writeln!(
+                    out,
+                    "objects created in `{bucket}` under pipelines/ that end in {suffixes} are reported to the {kind} \
+                     {arn}"
+                )?;
+            }
+            None => writeln!(out, "events of `{bucket}` are sent to EventBridge")?,
+        }
         if !self.replaced.is_empty() {
             writeln!(out, "replaced rules of an earlier install:\n{}", rules::lines(self.replaced.iter()))?;
         }
@@ -155,9 +188,6 @@ impl Installed {
                  {OVERLAP}"
             )?;
         }
-        if self.kind == RuleKind::Topic {
-            writeln!(out, "{AFTER_TOPIC}")?;
-        }
-        writeln!(out, "{AFTER}")
+        writeln!(out, "{}", self.target.requirements(self.kind))
     }
 }

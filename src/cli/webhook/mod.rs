@@ -4,6 +4,7 @@
 mod install;
 mod rules;
 mod store;
+mod target;
 
 use std::io::{BufRead, IsTerminal, Read, Write};
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use crate::config::{ObjectStoreConfig, StoreEndpoint};
 use crate::ports::store::Bucket;
 
 use store::read;
+use target::Target;
 
 pub use rules::reports_new_files;
 
@@ -31,9 +33,9 @@ pub fn run(command: &WebhookCommand) -> Result<bool, CommandError> {
     let said = match open(&objects)? {
         None => writeln!(out, "{NOT_NEEDED}").map(|()| true),
         Some(store) => match command {
-            WebhookCommand::Install { arn, compressed } => {
-                let installed = install::install(&store, arn, *compressed)?;
-                installed.report(bucket, arn, *compressed, &mut out).map(|()| true)
+            WebhookCommand::Install { target, compressed } => {
+                let installed = install::install(&store, &Target::of(target), *compressed)?;
+                installed.report(bucket, *compressed, &mut out).map(|()| true)
             }
             WebhookCommand::Show => {
                 let found = read(&store)?;

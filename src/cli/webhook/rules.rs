@@ -156,6 +156,9 @@ fn bare(event: &str) -> &str {
 
 /// An entry on one line.
 pub(super) fn line(entry: &ConfigurationElement) -> String {
+    if entry.is_event_bridge() {
+        return "EventBridge gets all events of the bucket".to_owned();
+    }
     plain(&entry.rule().map_or_else(|| entry.text().to_owned(), one_line))
 }
 
@@ -192,7 +195,9 @@ pub(super) fn show(bucket: &str, found: &NotificationConfiguration, out: &mut dy
     for entry in found.entries() {
         writeln!(out, "{}  {}", if is_ours(entry) { "ours  " } else { "others" }, line(entry))?;
     }
-    if !reports_new_files(found) {
+    if found.has_event_bridge() {
+        writeln!(out, "whether a rule of EventBridge reports new files is not known here")?;
+    } else if !reports_new_files(found) {
         writeln!(out, "no rule matches every new .csv under pipelines/; add one with `lakemill webhook install`")?;
     }
     Ok(())

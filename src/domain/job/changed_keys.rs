@@ -32,6 +32,15 @@ impl ChangedKeys {
         }
     }
 
+    /// Adds the keys of `other`.
+    pub fn merge(&mut self, other: Self) {
+        match (self, other) {
+            (Self::All, _) => {}
+            (own, Self::All) => *own = Self::All,
+            (Self::These(keys), Self::These(more)) => keys.extend(more),
+        }
+    }
+
     /// All keys, if there are more than [`CHANGED_KEYS_MAX`] or they have more than [`CHANGED_KEYS_BYTES_MAX`].
     #[must_use]
     pub fn bounded(self) -> Self {
@@ -58,6 +67,19 @@ impl<'a> FromIterator<&'a str> for ChangedKeys {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn merged_keys_are_those_of_both() {
+        let merged = |a: ChangedKeys, b: ChangedKeys| {
+            let mut merged = a;
+            merged.merge(b);
+            merged
+        };
+        let of = |keys: &[&str]| keys.iter().copied().collect::<ChangedKeys>();
+        assert_eq!(merged(of(&["a", "b"]), of(&["b", "c"])), of(&["a", "b", "c"]));
+        assert_eq!(merged(ChangedKeys::All, of(&["a"])), ChangedKeys::All);
+        assert_eq!(merged(of(&["a"]), ChangedKeys::All), ChangedKeys::All);
+    }
 
     #[test]
     fn unusable_keys_mean_all_keys() {

@@ -11,6 +11,7 @@ mod summary;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::domain::limits::EVENT_BYTES_MAX;
 use crate::ports::event_topics::{TopicMessage, TopicMessageKind};
 
 pub use summary::EventSummary;
@@ -40,6 +41,10 @@ pub enum EventError {
     Nested,
     #[error("the SNS message is a `{found}`; expected a `Notification`")]
     NoNotification { found: &'static str },
+    #[error("all events are of other buckets, such as `{name}`")]
+    OtherBucket { name: String },
+    #[error("the message has {bytes} bytes, expected at most {EVENT_BYTES_MAX}")]
+    TooLarge { bytes: usize },
     #[error("`Message` of the SNS message: {0}")]
     InMessage(Box<EventError>),
 }
@@ -96,11 +101,31 @@ pub fn read_message(message: &TopicMessage, lake_bucket: &str) -> Result<EventSu
     }
 }
 
+/// Parses a message of a queue, in which SNS may have wrapped it: who may send to the queue is for its policy to say.
+///
+/// # Errors
+/// As [`read`] and [`read_message`]; also if all its events are of other buckets, or if it is too large.
+pub fn read_queued(body: &str, lake_bucket: &str) -> Result<EventSummary, EventError> {
+    if body.len() as u64 > EVENT_BYTES_MAX {
+        return Err(EventError::TooLarge { bytes: body.len() });
+    }
+    let summary = match read(body.as_bytes(), lake_bucket)? {
+        EventBody::Events(summary) => summary,
+        EventBody::Topic(message) => read_message(&message, lake_bucket)?,
+    };
+    match &summary.other_bucket {
+        Some(name) if summary.of_lake == 0 => Err(EventError::OtherBucket { name: name.clone() }),
+        _ => Ok(summary),
+    }
+}
+
 /// Adds an EventBridge event of S3. Other and malformed ones are ignored.
 fn add_native(summary: &mut EventSummary, kind: Option<&str>, detail: Option<&Value>, lake_bucket: &str) {
     let detail = detail.and_then(|detail| NativeDetail::deserialize(detail).ok());
-    match detail.filter(|detail| kind == Some("Object Created") && detail.bucket.name == lake_bucket) {
-        Some(detail) => summary.add(&detail.object.key, true),
+    match detail {
+        Some(detail) if detail.bucket.name != lake_bucket => summary.ignore_bucket(&detail.bucket.name),
+        Some(detail) if kind == Some("Object Created") => summary.add(&detail.object.key, true),
+        Some(_) => summary.ignore_kind(),
         None => summary.ignored += 1,
     }
 }
@@ -186,6 +211,28 @@ mod tests {
         let confirmation = TopicMessage { kind: TopicMessageKind::SubscriptionConfirmation, ..*wrapped(test) };
         let error = read_message(&confirmation, "lake").unwrap_err().to_string();
         assert_eq!(error, "the SNS message is a `SubscriptionConfirmation`; expected a `Notification`");
+    }
+
+    #[test]
+    fn message_of_a_queue_must_have_an_event_of_the_lake() {
+        let of = |buckets: &[&str]| {
+            let record = |bucket: &&str| {
+                json!({ "eventName": "ObjectRemoved:Delete",
+                "s3": { "bucket": { "name": bucket }, "object": { "key": "k" } } })
+            };
+            json!({ "Records": buckets.iter().map(record).collect::<Vec<_>>() }).to_string()
+        };
+        for body in [of(&[]), of(&["lake"]), of(&["other", "lake"]), r#"{"Event":"s3:TestEvent"}"#.to_owned()] {
+            assert!(read_queued(&body, "lake").is_ok(), "{body}");
+        }
+        let error = |body: &str| read_queued(body, "lake").unwrap_err().to_string();
+        assert_eq!(error(&of(&["other"])), "all events are of other buckets, such as `other`");
+        let created = native("Object Created", "other", "pipelines/a/x.csv").to_string();
+        assert_eq!(error(&created), "all events are of other buckets, such as `other`");
+        let wrapped = json!({ "Type": "Notification", "TopicArn": "t", "Message": created }).to_string();
+        assert_eq!(error(&wrapped), "all events are of other buckets, such as `other`");
+        let large = " ".repeat(usize::try_from(EVENT_BYTES_MAX).unwrap() + 1);
+        assert_eq!(error(&large), "the message has 1048577 bytes, expected at most 1048576");
     }
 
     #[test]

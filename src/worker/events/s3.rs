@@ -32,17 +32,20 @@ struct S3<'a> {
 /// Adds the new objects of `lake_bucket`. Other and malformed records are ignored.
 pub(super) fn add_records(summary: &mut EventSummary, records: &[Value], lake_bucket: &str) {
     for record in records {
-        let record = Record::deserialize(record).ok().filter(|record| is_new_object(record, lake_bucket));
-        match record.as_ref().map(|record| key(&record.s3.object.key, &record.source)) {
-            Some((key, is_certain)) => summary.add(&key, is_certain),
-            None => summary.ignored += 1,
+        match Record::deserialize(record) {
+            Ok(Record { s3, .. }) if s3.bucket.name != lake_bucket => summary.ignore_bucket(&s3.bucket.name),
+            Ok(Record { name, source, s3 }) if is_creation(&name) => {
+                let (key, is_certain) = key(&s3.object.key, &source);
+                summary.add(&key, is_certain);
+            }
+            Ok(_) => summary.ignore_kind(),
+            Err(_) => summary.ignored += 1,
         }
     }
 }
 
-fn is_new_object(record: &Record<'_>, lake_bucket: &str) -> bool {
-    let name = record.name.strip_prefix("s3:").unwrap_or(&record.name);
-    name.starts_with("ObjectCreated:") && record.s3.bucket.name == lake_bucket
+fn is_creation(event: &str) -> bool {
+    event.strip_prefix("s3:").unwrap_or(event).starts_with("ObjectCreated:")
 }
 
 /// The key as stored, and whether that is certain: a key that can't be decoded is not.

@@ -43,6 +43,8 @@ pub struct WorkerApi {
     /// The topics that may send events.
     pub topics: Arc<dyn EventTopics>,
     pub metrics_access: MetricsAccess,
+    /// Whether events come from a queue.
+    pub has_event_queue: bool,
     pub rejections: EventRejections,
     /// Maximum number of concurrent jobs.
     pub executors: usize,

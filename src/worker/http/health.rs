@@ -50,6 +50,10 @@ pub(super) fn ready(api: &WorkerApi, _: &mut Request) -> Result<Response, ApiErr
     let ready = kv == KvState::Ok && store && claiming;
     let store = if store { "ok" } else { "failed" };
     let mut body = json!({ "ready": ready, "kv": kv.name(), "store": store, "claiming": claiming });
+    if api.has_event_queue {
+        // New files come late without it; jobs run.
+        body["event_queue"] = api.state.event_queue.last().error.map_or_else(|| "ok".into(), Into::into);
+    }
     if !open.is_empty() {
         let paused: BTreeMap<String, String> = open.into_iter().map(|(name, why)| (name.to_string(), why)).collect();
         body["paused"] = json!(paused);

@@ -15,6 +15,9 @@ const PREFIX: &str = "lakemill_";
 pub(super) fn metrics(api: &WorkerApi, _: &mut Request) -> Result<Response, ApiError> {
     let mut text = MetricsText::new();
     jobs(api, &mut text);
+    if api.has_event_queue {
+        event_queue(api, &mut text);
+    }
     runs(api, &mut text);
     queue(api, &mut text);
     stores(api, &mut text);
@@ -70,6 +73,21 @@ fn jobs(api: &WorkerApi, text: &mut MetricsText) {
     if let Some(age) = api.rejections.last() {
         let help = "Time since the last rejected event notification.";
         family(text, MetricKind::Gauge, "events_refused_age_seconds", help).sample(&[], age.as_secs_f64());
+    }
+}
+
+fn event_queue(api: &WorkerApi, text: &mut MetricsText) {
+    let state = &api.state.event_queue;
+    let last = state.last();
+    gauge(text, "event_queue_up", "Whether the event queue could be used last.", u64::from(last.error.is_none()));
+    let help = "Messages of the event queue, by outcome; one that comes again counts again.";
+    family(text, MetricKind::Counter, "event_queue_messages_total", help);
+    for (outcome, count) in state.counts() {
+        text.sample(&[("outcome", outcome.name())], count as f64);
+    }
+    if let Some(age) = last.age_s {
+        let help = "Age of the oldest message in the last batch of the event queue, when it was received.";
+        family(text, MetricKind::Gauge, "event_queue_age_seconds", help).sample(&[], age);
     }
 }
 

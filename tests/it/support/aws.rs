@@ -81,9 +81,7 @@ impl Aws {
         let state = Arc::clone(&self.state);
         move |passing| {
             let token = query(&passing.target).remove("X-Amz-Security-Token").unwrap_or_default();
-            let number = token.strip_prefix("session/").and_then(|number| number.parse::<usize>().ok());
-            let end = number.and_then(|number| state.lock().sessions.get(number).copied());
-            let (code, message) = match end {
+            let (code, message) = match end_of(&state, &token) {
                 Some(end) if Utc::now() < end => return Act::Forward,
                 Some(_) => ("ExpiredToken", "The provided token has expired."),
                 None => ("InvalidToken", "The provided token is malformed or otherwise invalid."),
@@ -91,6 +89,22 @@ impl Aws {
             reply("400 Bad Request", &format!("<Error><Code>{code}</Code><Message>{message}</Message></Error>"))
         }
     }
+
+    /// What other services do with requests signed in their headers: the code of a refusal.
+    pub fn gate_of_headers(&self) -> impl Fn(&Passing) -> Result<(), &'static str> + Send + Sync + use<> {
+        let state = Arc::clone(&self.state);
+        move |passing| match end_of(&state, passing.header("x-amz-security-token").unwrap_or_default()) {
+            Some(end) if Utc::now() < end => Ok(()),
+            Some(_) => Err("ExpiredTokenException"),
+            None => Err("UnrecognizedClientException"),
+        }
+    }
+}
+
+/// When the keys of the session end.
+fn end_of(state: &Mutex<State>, token: &str) -> Option<DateTime<Utc>> {
+    let number = token.strip_prefix("session/")?.parse::<usize>().ok()?;
+    state.lock().sessions.get(number).copied()
 }
 
 fn query(target: &str) -> HashMap<String, String> {

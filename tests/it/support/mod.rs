@@ -25,6 +25,7 @@ pub mod redis_server;
 pub mod s3_server;
 pub mod site;
 pub mod sns;
+pub mod sqs;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -145,6 +145,7 @@ impl Play {
             kv: Arc::new(SimKv { world: Arc::clone(&world), process }),
             clock: Arc::new(ProcessClock { scheduler: world.scheduler.clone(), process }),
             expressions: Arc::clone(&EXPRESSIONS) as _,
+            event_queue: None,
             lake_changes: None,
         };
         let options = WorkerOptions {
