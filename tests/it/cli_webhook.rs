@@ -303,6 +303,62 @@ fn remaining_rules_are_listed_and_the_bucket_kept() {
 }
 
 #[test]
+fn targets_of_aws_say_what_they_need() {
+    let store = Store::new(Takes::All, FOREIGN);
+    let (queue, topic) = ("arn:aws:sqs:eu-central-1:123456789012:q", "arn:aws:sns:eu-central-1:123456789012:t");
+    let said = store.call(&["install", "--sqs", queue]).ok().stdout;
+    let url = "SVC_EVENTS_SQS_URL=https://sqs.eu-central-1.amazonaws.com/123456789012/q";
+    for part in [
+        format!("are reported to the queue {queue}\n").as_str(),
+        url,
+        "sqs:ReceiveMessage",
+        "kept rules of other programs",
+    ] {
+        assert!(said.contains(part), "{part} in {said}");
+    }
+    assert!(!said.contains("/events/s3"), "nothing posts to a worker: {said}");
+    assert_eq!(store.call(&["install", "--arn", queue]).ok().stdout, said, "by its ARN alone, too");
+    let said = store.call(&["install", "--sqs", "arn:aws-cn:sqs:cn-north-1:123456789012:q"]).ok().stdout;
+    assert!(said.contains("https://sqs.cn-north-1.amazonaws.com.cn/123456789012/q"), "{said}");
+    let said = store.call(&["install", "--sns", topic]).ok().stdout;
+    for part in [format!("to the topic {topic}\n").as_str(), &format!("SVC_EVENTS_SNS_TOPICS={topic}\n"), "/events/s3"]
+    {
+        assert!(said.contains(part), "{part} in {said}");
+    }
+    assert!(store.rules().contains("<TopicConfiguration>") && !store.rules().contains(queue), "{}", store.rules());
+    let refuses = Store::new(Takes::RefusesAll, "");
+    let advice = format!("the policy of `{queue}` lets s3.amazonaws.com `sqs:SendMessage`");
+    refuses.call(&["install", "--sqs", queue]).exits_with(1, &[&advice]);
+    refuses.call(&["install", "--sqs", topic]).exits_with(2, &["expected an ARN such as `arn:aws:sqs:"]);
+    refuses.call(&["install", "--sns", topic, "--eventbridge"]).exits_with(2, &["cannot be used with"]);
+}
+
+#[test]
+fn eventbridge_takes_the_place_of_our_rules() {
+    let store = Store::new(Takes::All, FOREIGN);
+    store.call(&["install", "--arn", ARN]).ok();
+    for _ in 0..2 {
+        let said = store.call(&["install", "--eventbridge"]).ok().stdout;
+        for part in ["events of `x-lake` are sent to EventBridge\n", "A rule of EventBridge", "  audit  "] {
+            assert!(said.contains(part), "{part} in {said}");
+        }
+    }
+    let rules = store.rules();
+    assert!(rules.contains(FOREIGN) && !rules.contains("lakemill-"), "{rules}");
+    assert_eq!(rules.matches("<EventBridgeConfiguration>").count(), 1, "{rules}");
+    let shown = store.call(&["show"]).ok().stdout;
+    assert!(shown.contains("EventBridge gets all events of the bucket"), "{shown}");
+    assert!(shown.contains("whether a rule of EventBridge reports new files is not known here"), "{shown}");
+    store.call(&["install", "--arn", ARN]).ok();
+    assert!(store.rules().contains("<EventBridgeConfiguration>"), "others may use it: {}", store.rules());
+    store.call(&["remove"]).exits_with(1, &["also has 2 rules of other programs"]);
+    store.call(&["remove", "--yes"]).ok();
+    assert!(!store.rules().contains("EventBridge"), "{}", store.rules());
+    let forgets = Store::new(Takes::Nothing, "");
+    forgets.call(&["install", "--eventbridge"]).exits_with(1, &["does not return it: it seems not to have it"]);
+}
+
+#[test]
 fn rules_are_put_and_removed_on_moto() {
     let moto = moto();
     let buckets = moto.buckets();
