@@ -63,15 +63,15 @@ impl FolderLock {
     ///
     /// # Errors
     /// A message that names the file.
-    pub fn tell(&self, at: Addresses) -> Result<(), String> {
+    pub fn announce(&self, at: Addresses) -> Result<(), String> {
         self.write(&format!("worker {}\nweb {}\n", at.worker, at.web))
     }
 
     fn write(&self, addresses: &str) -> Result<(), String> {
         let Some(mut file) = self.lock.file() else { return Ok(()) };
         let text = format!("{}\n{addresses}", std::process::id());
-        let told = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(text.as_bytes()));
-        told.map_err(|error| format!("--data: `{}`: {error}", self.path.display()))
+        let written = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(text.as_bytes()));
+        written.map_err(|error| format!("--data: `{}`: {error}", self.path.display()))
     }
 
     /// The addresses of the last start.
@@ -141,8 +141,8 @@ impl Embedded {
             Ok(lock) => {
                 let served = FolderLock { lock, path };
                 // The addresses of the last start, until new ones are recorded.
-                let told = served.read();
-                served.write(told.split_once('\n').map_or("", |(_, addresses)| addresses))?;
+                let found = served.read();
+                served.write(found.split_once('\n').map_or("", |(_, addresses)| addresses))?;
                 Ok(served)
             }
             Err(holder) => Err(format!(
@@ -159,12 +159,12 @@ impl Embedded {
     /// A message that names the file, which only its owner can read.
     pub fn addresses(&self) -> Result<Option<Addresses>, String> {
         let path = self.root.join(LOCK);
-        let told = match std::fs::read_to_string(&path) {
-            Ok(told) => told,
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(format!("--data: `{}`: {error}", path.display())),
         };
-        let of = |name: &str| told.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+        let of = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
         Ok(of("worker ").zip(of("web ")).map(|(worker, web)| Addresses { worker, web }))
     }
 

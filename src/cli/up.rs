@@ -105,7 +105,7 @@ fn serve(
         worker: SocketAddr::new(of_worker.server.bind, of_worker.server.port),
         web: SocketAddr::new(of_web.server.bind, of_web.server.port),
     };
-    served.tell(wanted)?;
+    served.announce(wanted)?;
     check_free(wanted.worker, "--worker-port")?;
     check_free(wanted.web, "--port")?;
     let services = Services::open(&of_worker.objects, &of_worker.kv)?;
@@ -118,7 +118,7 @@ fn serve(
     let worker = Serving::start(&of_worker, &services, expressions, "--worker-port", notices.notifier())?;
     of_web.worker_url = format!("http://{}", worker.address());
     let started = WebServing::start(&of_web, &services, "--port").and_then(|web| {
-        served.tell(Addresses { worker: worker.address(), web: web.address() })?;
+        served.announce(Addresses { worker: worker.address(), web: web.address() })?;
         Ok(web)
     });
     let web = match started {
@@ -129,7 +129,7 @@ fn serve(
         }
     };
     // Stdout may be closed.
-    let _ = tell(embedded, &worker, &web, password);
+    let _ = print_addresses(embedded, &worker, &web, password);
     let supervisor = ServiceNotifier::start(worker.watched().and(web.watched()), notices);
     worker.wait(|| web.stop());
     drop(supervisor);
@@ -144,7 +144,12 @@ fn begin(services: &Services) -> Result<(), String> {
     Ok(())
 }
 
-fn tell(embedded: &Embedded, worker: &Serving, web: &WebServing, password: &Password) -> std::io::Result<()> {
+fn print_addresses(
+    embedded: &Embedded,
+    worker: &Serving,
+    web: &WebServing,
+    password: &Password,
+) -> std::io::Result<()> {
     let lake = embedded.lake().join("pipelines");
     let mut out = std::io::stdout().lock();
     writeln!(out, "lakemill is running; Ctrl-C stops it")?;

@@ -207,13 +207,13 @@ mod tests {
 
     #[test]
     fn only_the_host_of_a_store_is_shown() {
-        for (url, told) in [
+        for (url, expected) in [
             ("https://s3.eu-west-1.amazonaws.com", Some("s3.eu-west-1.amazonaws.com")),
             ("http://id:secret@minio.local:9000/path?token=x", Some("minio.local:9000")),
             ("http://[::1]:9000", Some("[::1]:9000")),
             ("nonsense", None),
         ] {
-            assert_eq!(host(url).as_deref(), told, "{url}");
+            assert_eq!(host(url).as_deref(), expected, "{url}");
         }
     }
 }

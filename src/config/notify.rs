@@ -19,7 +19,7 @@ const ID_DIGITS: usize = 16;
 const SMTP_PORT: u16 = 587;
 const SMTPS_PORT: u16 = 465;
 
-/// Where people are told.
+/// Targets of notifications.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NotifyConfig {
     /// `SVC_NOTIFY_URL`: targets, separated by commas or line breaks; default none. May come from a file.

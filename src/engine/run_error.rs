@@ -43,14 +43,14 @@ pub fn table_error(error: TableError) -> RunError {
         TableError::Log { format, ref key, .. } => {
             let (key, log) = (key.clone(), log_of(format));
             RunError::new(RunErrorCode::Internal, error.to_string()).path(key).detail(format!(
-                "the {log} doesn't agree with the manifest: `lakemill verify --repair` has the next run begin it anew"
+                "the {log} doesn't agree with the manifest: `lakemill verify --repair` lets the next run write it again"
             ))
         }
         TableError::Manifest { ref key, .. } | TableError::Shard { ref key, .. } => {
             let key = key.clone();
             RunError::new(RunErrorCode::Internal, error.to_string())
                 .path(key)
-                .detail("do a clean run, which makes the manifest anew")
+                .detail("do a clean run, which rebuilds the manifest")
         }
     }
 }

@@ -130,13 +130,13 @@ fn metrics(health: &Health, _: &mut Request) -> Result<Response, ApiError> {
             u64::from(sandbox.is_confined()),
         ),
         ("queries_running", "Processes that work for a query now.", sandbox.borrowed()),
-        ("cache_bytes", "What the cache of the warehouse's files holds.", cache.bytes),
-        ("cache_limit_bytes", "What it may hold.", cache.bytes_max),
+        ("cache_bytes", "Bytes of warehouse files in the cache.", cache.bytes),
+        ("cache_limit_bytes", "Bytes that the cache may hold.", cache.bytes_max),
     ];
     for (name, help, value) in gauges {
         text.family(MetricKind::Gauge, &format!("{PREFIX}{name}"), help).sample(&[], value as f64);
     }
-    let help = "Files that queries wanted of the cache.";
+    let help = "Cache lookups by queries.";
     text.family(MetricKind::Counter, &format!("{PREFIX}cache_requests_total"), help)
         .sample(&[("outcome", "hit")], cache.hits as f64)
         .sample(&[("outcome", "miss")], cache.misses as f64);

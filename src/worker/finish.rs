@@ -242,9 +242,9 @@ impl Finish<'_> {
         run.shared.refunds.forget(&run.message.job_id);
         // Before the acknowledgement, so that another worker does it if this one dies.
         if !run.shared.targets.is_empty() && !self.is_of_no_pipeline(job) {
-            self.retry("recording what a job tells", || notify::jobs::ended(run.shared, job));
+            self.retry("storing the notifications of a job", || notify::jobs::ended(run.shared, job));
         }
-        failpoint::reach("worker::told");
+        failpoint::reach("worker::notified");
         match self.retry("ending a job", || run.shared.kv.finish(&run.start.lease, &live)) {
             Some(ReleaseOutcome::Released) => {}
             Some(ReleaseOutcome::Lost) => tracing::info!(job_id, pipeline, "lock expired; another worker ends the job"),

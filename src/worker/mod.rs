@@ -72,7 +72,7 @@ pub struct WorkerParts {
     pub lake_changes: Option<Receiver<LakeChange>>,
     /// A queue that events of the lake come from.
     pub event_queue: Option<QueuedEvents>,
-    /// Where people are told; none: nobody is.
+    /// Targets of notifications; without any, none are sent.
     pub targets: Vec<Arc<dyn NotificationTarget>>,
 }
 

@@ -21,7 +21,7 @@ const LONG = "SELECT count(*) FROM range(4000000) a, range(4000000) b WHERE (a.r
 
 const prepared = (api: Api, slug: string) => api.pipeline(slug, CONFIG, { "trips/one.csv": TRIPS });
 /** The number of rows, and the duration. */
-const told = (page: Page) => page.locator(".query-told");
+const summary = (page: Page) => page.locator(".query-summary");
 const editor = (page: Page) => page.getByRole("textbox", { name: "SQL" });
 
 async function write(page: Page, sql: string): Promise<void> {
@@ -45,7 +45,7 @@ test("a query runs by keyboard, shows its rows as grid and chart, and stays whil
   await page.getByRole("button", { name: "Columns of trips" }).isVisible();
   await write(page, "SELECT city, sum(fare) AS revenue FROM trips GROUP BY 1 ORDER BY 1");
   await page.keyboard.press("ControlOrMeta+Enter");
-  await expect(told(page)).toContainText("2 rows");
+  await expect(summary(page)).toContainText("2 rows");
   await expect(page.getByText("17.75")).toBeVisible();
   await expectAccessible(page);
   await page.getByRole("button", { name: "Chart", exact: true }).click();
@@ -56,7 +56,7 @@ test("a query runs by keyboard, shows its rows as grid and chart, and stays whil
   await page.getByRole("link", { name: "Jobs", exact: true }).click();
   await expect(page).toHaveURL(/jobs/);
   await page.getByRole("link", { name: "Query", exact: true }).click();
-  await expect(told(page)).toContainText("2 rows");
+  await expect(summary(page)).toContainText("2 rows");
   await expect(page.getByLabel("Slices")).toHaveValue("city");
   await page.reload();
   await expect(editor(page)).toContainText(/sum\(fare\)/);
@@ -75,7 +75,7 @@ test("clicking a column inserts its name at the cursor; the history restores ear
   await page.keyboard.insertText(") AS most FROM trips");
   await expect(editor(page)).toContainText("FROM trips");
   await page.keyboard.press("ControlOrMeta+Enter");
-  await expect(told(page)).toContainText("1 row");
+  await expect(summary(page)).toContainText("1 row");
   await write(page, "SELECT 2 AS never_run");
   await page.getByRole("tab", { name: "History" }).click();
   await page.getByRole("button", { name: /max\(fare\)/ }).click();
@@ -105,7 +105,7 @@ test("an error is marked at its position, described below, and gone once the tex
   await write(page, "SELECT city FROM trips");
   await expect(page.locator(".cm-lintRange-error")).toHaveCount(0);
   await page.keyboard.press("ControlOrMeta+Enter");
-  await expect(told(page)).toContainText("3 rows");
+  await expect(summary(page)).toContainText("3 rows");
 });
 
 test("a long query shows its duration and can be cancelled", async ({ page, api, watch }) => {
@@ -127,7 +127,7 @@ test("a truncated result says so, and can be downloaded completely", async ({ pa
   await open(page, "query-download", `?sql=${encodeURIComponent("SELECT range AS n FROM range(12000)")}`);
   await expect(page).toHaveURL(/query$/);
   await page.getByRole("button", { name: "Run query" }).click();
-  await expect(told(page)).toContainText("Showing the first 10,000 rows");
+  await expect(summary(page)).toContainText("Showing the first 10,000 rows");
   const [file] = await Promise.all([
     page.waitForEvent("download"),
     page.getByRole("button", { name: "Download all", exact: true }).click(),
@@ -226,7 +226,7 @@ test("the splitter moves by arrow keys and is kept; a narrow window has no horiz
   await page.getByRole("dialog").getByTitle("Insert trips").click();
   await expect(editor(page)).toContainText("SELECT * FROM trips");
   await page.getByRole("button", { name: "Run query" }).click();
-  await expect(told(page)).toContainText("3 rows");
+  await expect(summary(page)).toContainText("3 rows");
   expect(await overflow()).toBeLessThanOrEqual(0);
   await expectAccessible(page);
 });

@@ -59,7 +59,9 @@ fn columns_that_a_named_reader_misreads_give_warnings() {
         assert_eq!(told.len(), 1, "{spark:#?}");
         assert!(told[0].contains("Spark 3.3.4") && told[0].contains("4.0.5 refuses it: "), "{told:#?}");
     }
-    assert!(spark.iter().any(|warning| warning.starts_with(&at("timestamp")) && warning.contains("reads it wrong")));
+    assert!(
+        spark.iter().any(|warning| warning.starts_with(&at("timestamp")) && warning.contains("reads it incorrectly"))
+    );
     for ty in ["uint8", "string"] {
         assert!(!spark.iter().any(|warning| warning.starts_with(&at(ty))), "{spark:#?}");
     }

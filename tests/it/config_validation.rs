@@ -220,7 +220,7 @@ fn names_follow_their_rules() {
 #[test]
 fn duplicates_are_reported_at_the_second() {
     let twice = r#"{"version": 1, "mappings": [], "title": "", "title": "x"}"#;
-    check(twice, &[(Duplicate, "/title", "the member `title` stands twice")]);
+    check(twice, &[(Duplicate, "/title", "duplicate field `title`")]);
     assert_eq!(locate(twice, "/title"), Some((1, 54)));
     let mut two = base();
     let first = two["mappings"][0].clone();

@@ -90,7 +90,7 @@ fn check_signature(received: &Received) {
 }
 
 #[test]
-fn failed_run_is_told_to_webhook_and_mail_in_time() {
+fn failed_run_is_notified_by_webhook_and_mail_in_time() {
     on_both(|kind| {
         let (sink, mail) = (WebhookSink::start(), MailSink::start("plain", None));
         let hook = format!("http://{}/hook", sink.address());
@@ -180,7 +180,7 @@ fn worker_killed_before_delivery_loses_nothing() {
 #[test]
 fn worker_killed_before_telling_loses_nothing() {
     dies_at(Kind::Embedded, "worker::recorded", 1);
-    dies_at(Kind::Embedded, "worker::told", 1);
+    dies_at(Kind::Embedded, "worker::notified", 1);
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn worker_killed_after_delivery_repeats_it_under_the_same_id() {
 }
 
 #[test]
-fn rejected_rows_and_new_columns_are_told() {
+fn rejected_rows_and_new_columns_are_notified() {
     let sink = WebhookSink::start();
     let site = site(Kind::Fleet, &sink);
     let _worker = site.worker();
@@ -227,7 +227,7 @@ fn pipeline_tells_only_the_events_of_its_config() {
 }
 
 #[test]
-fn cancelled_job_is_not_told() {
+fn cancelled_job_is_not_notified() {
     let sink = WebhookSink::start();
     let site = site(Kind::Embedded, &sink);
     strict_pipeline(&site, &json!({}));
@@ -240,7 +240,7 @@ fn cancelled_job_is_not_told() {
 }
 
 #[test]
-fn silent_source_is_told_by_the_clock_and_its_return() {
+fn silent_source_and_its_return_are_notified() {
     on_both(|kind| {
         let sink = WebhookSink::start();
         let site = site(kind, &sink);
@@ -278,7 +278,7 @@ fn silent_source_is_told_by_the_clock_and_its_return() {
 }
 
 #[test]
-fn disk_that_is_nearly_full_is_told_once() {
+fn disk_that_is_nearly_full_is_notified_once() {
     let sink = WebhookSink::start();
     let site = site(Kind::Embedded, &sink);
     let full = "notify::check_every_ms=return(100);disk::free_bytes=return(1000)";
@@ -292,7 +292,7 @@ fn disk_that_is_nearly_full_is_told_once() {
 }
 
 #[test]
-fn run_without_progress_is_told() {
+fn run_without_progress_is_notified() {
     let sink = WebhookSink::start();
     let site = site(Kind::Embedded, &sink);
     let slow = "notify::stuck_after_ms=return(1000);publish::between_puts=1*sleep(6000)";
@@ -307,7 +307,7 @@ fn run_without_progress_is_told() {
 }
 
 #[test]
-fn jobs_that_cannot_run_are_told() {
+fn jobs_that_cannot_run_are_notified() {
     let sink = WebhookSink::start();
     let site = site(Kind::Fleet, &sink);
     let quick = "notify::check_every_ms=return(200);notify::blocked_after_ms=return(500)";

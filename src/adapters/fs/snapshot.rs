@@ -114,7 +114,7 @@ fn classified(folder: &Folder, fd: impl AsFd, path: &Path, name: &str, listed: F
     let stat = |flags| statat(&fd, name, flags).map_or(FileType::Unknown, |s| FileType::from_raw_mode(s.st_mode));
     let own = if listed == FileType::Unknown { stat(AtFlags::SYMLINK_NOFOLLOW) } else { listed };
     let is_link = own == FileType::Symlink;
-    let kind = if is_link && folder.follows_links() && !leads_elsewhere(folder, &path.join(name)) {
+    let kind = if is_link && folder.follows_links() && !points_outside(folder, &path.join(name)) {
         stat(AtFlags::empty())
     } else {
         own
@@ -134,6 +134,6 @@ fn classified(folder: &Folder, fd: impl AsFd, path: &Path, name: &str, listed: F
 }
 
 /// Whether a link leads into another folder of this store.
-fn leads_elsewhere(folder: &Folder, link: &Path) -> bool {
+fn points_outside(folder: &Folder, link: &Path) -> bool {
     std::fs::canonicalize(link).is_ok_and(|target| folder.others.iter().any(|other| target.starts_with(other)))
 }

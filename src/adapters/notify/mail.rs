@@ -135,8 +135,8 @@ mod tests {
     fn outside_text_adds_no_header() {
         let at = DateTime::from_timestamp(1_700_000_000, 0).unwrap();
         let title = "x\r\nBcc: evil@example.org\r\n\r\nhello é";
-        let told = Notification::new(NotificationEvent::RunFailed, at, title, ".\r\n.\r\nQUIT");
-        let mail = String::from_utf8(target().message(&told).unwrap().formatted()).unwrap();
+        let notification = Notification::new(NotificationEvent::RunFailed, at, title, ".\r\n.\r\nQUIT");
+        let mail = String::from_utf8(target().message(&notification).unwrap().formatted()).unwrap();
         let (head, _) = mail.split_once("\r\n\r\n").unwrap();
         assert!(!head.lines().any(|line| line.starts_with("Bcc")), "{head}");
         assert!(head.contains("Subject: ") && head.contains("a@example.org, b@example.org"), "{head}");

@@ -33,13 +33,13 @@ pub(super) fn skew(around: &Surroundings) -> Vec<CheckResult> {
 fn judge(whose: &str, ahead: TimeDelta) -> CheckResult {
     let seconds = ahead.num_seconds();
     let far = seconds.abs();
-    let told =
+    let found =
         format!("this machine's clock is {far} s {} that of {whose}", if seconds < 0 { "behind" } else { "ahead of" });
     let advice = "synchronize both clocks by NTP";
     match far {
         0..=SKEW_FREE_S => CheckResult::ok(format!("within {SKEW_FREE_S} s of {whose}'s")),
-        _ if far <= SKEW_S_MAX => CheckResult::warning(told, advice),
-        _ => CheckResult::problem(told, advice),
+        _ if far <= SKEW_S_MAX => CheckResult::warning(found, advice),
+        _ => CheckResult::problem(found, advice),
     }
 }
 

@@ -82,8 +82,8 @@ pub(super) fn queue(around: &Surroundings) -> Vec<CheckResult> {
         Err(error) => return vec![CheckResult::skipped(format!("counting the jobs failed: {error}"))],
     };
     let queued = counts.stream.saturating_sub(counts.pending);
-    let told = format!("{queued} queued, {} running, {} waiting until due", counts.pending, counts.waiting);
-    let mut findings = vec![CheckResult::ok(told)];
+    let text = format!("{queued} queued, {} running, {} waiting until due", counts.pending, counts.waiting);
+    let mut findings = vec![CheckResult::ok(text)];
     if counts.dead > 0 {
         let message = format!(
             "{} entries without a valid pipeline are in the dead letters (svc:jobs:dead), with the reason",

@@ -130,12 +130,12 @@ pub(super) fn memory(around: &Surroundings) -> Vec<CheckResult> {
 }
 
 fn judge(runs: u64, has: u64, text: &str) -> CheckResult {
-    let told = format!("{text} of the {} that this process may use", HumanBytes(has));
+    let found = format!("{text} of the {} that this process may use", HumanBytes(has));
     let advice = "lower one of them: a worker that uses too much memory is killed, and its jobs start again";
     match runs.saturating_add(WORKER_BYTES) {
-        need if need > has => CheckResult::problem(told, advice),
-        need if need / 100 > has / 10_000 * MEMORY_PERCENT_MAX => CheckResult::warning(told, advice),
-        _ => CheckResult::ok(told),
+        need if need > has => CheckResult::problem(found, advice),
+        need if need / 100 > has / 10_000 * MEMORY_PERCENT_MAX => CheckResult::warning(found, advice),
+        _ => CheckResult::ok(found),
     }
 }
 

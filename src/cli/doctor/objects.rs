@@ -116,7 +116,7 @@ pub(super) fn round_trip(around: &Surroundings) -> Vec<CheckResult> {
                 CheckResult::ok(format!("an object was written to {}, read back and deleted", named(around, bucket)))
             }
             Ok(false) => {
-                let message = format!("{} returns other data than was written", named(around, bucket));
+                let message = format!("{} returned different data than was written", named(around, bucket));
                 CheckResult::problem(message, "the store is faulty, or a proxy changes objects; use another")
             }
             Err(error) => of_error(bucket, &error),

@@ -29,8 +29,8 @@ pub(super) fn web(around: &Surroundings) -> Vec<CheckResult> {
             "{OF_WEB} is not set: this is not an environment of `lakemill web`"
         ))];
     }
-    let told = around.worker.as_ref().err().map_or(&[][..], |error| &error.faults);
-    let mut findings = of("web", &around.web, told);
+    let reported = around.worker.as_ref().err().map_or(&[][..], |error| &error.faults);
+    let mut findings = of("web", &around.web, reported);
     findings.extend(around.web.as_ref().ok().and_then(|loaded| hosts(&loaded.config)));
     findings
 }
@@ -47,8 +47,8 @@ fn hosts(config: &WebConfig) -> Option<CheckResult> {
     })
 }
 
-/// `told`: faults already reported for the other service.
-fn of<T>(service: &str, config: &Result<WithWarnings<T>, EnvironmentError>, told: &[Fault]) -> Vec<CheckResult> {
+/// `reported`: faults already reported for the other service.
+fn of<T>(service: &str, config: &Result<WithWarnings<T>, EnvironmentError>, reported: &[Fault]) -> Vec<CheckResult> {
     match config {
         Ok(WithWarnings { warnings, .. }) if warnings.is_empty() => vec![CheckResult::ok("complete")],
         Ok(WithWarnings { warnings, .. }) => {
@@ -56,7 +56,7 @@ fn of<T>(service: &str, config: &Result<WithWarnings<T>, EnvironmentError>, told
             warnings.iter().map(|warning| CheckResult::warning(warning.clone(), advice)).collect()
         }
         Err(error) => {
-            let own: Vec<&Fault> = error.faults.iter().filter(|fault| !told.contains(fault)).collect();
+            let own: Vec<&Fault> = error.faults.iter().filter(|fault| !reported.contains(fault)).collect();
             match own.is_empty() {
                 true => {
                     vec![CheckResult::problem(format!("`lakemill {service}` can't start"), "fix the problems above")]

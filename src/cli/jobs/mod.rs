@@ -76,7 +76,7 @@ fn write_jobs(args: &JobsArgs, services: &Services, found: &Found) -> Result<(),
     }
     let text = match args.json {
         true => found.jobs.iter().map(table::json_line).collect(),
-        false => table::of(&found.jobs, args.all, services.clock.now()),
+        false => table::format_jobs(&found.jobs, args.all, services.clock.now()),
     };
     std::io::stdout().lock().write_all(text.as_bytes()).map_err(|error| error.to_string())?;
     let more = found.more.as_ref().filter(|_| !args.json);

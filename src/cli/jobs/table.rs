@@ -17,7 +17,7 @@ const HEADER: [&str; 7] = ["job", "status", "trigger", "enqueued (UTC)", "durati
 const RIGHT: [bool; 7] = [false, false, false, false, true, true, false];
 
 /// A table of the jobs at `now`, with a pipeline column if they belong to several pipelines.
-pub(super) fn of(jobs: &[Job], of_several: bool, now: DateTime<Utc>) -> String {
+pub(super) fn format_jobs(jobs: &[Job], of_several: bool, now: DateTime<Utc>) -> String {
     if jobs.is_empty() {
         return String::new();
     }
@@ -242,9 +242,9 @@ j0   completed  manual, clean  2023-11-14 22:13:20      12.0 s  235,567  14 rows
 j-   queued     manual         2023-11-14 22:13:20
 "
         );
-        assert_eq!(of(&jobs, false, at(60)), expected);
-        assert_eq!(of(&[], false, at(60)), "");
-        let several = of(&jobs[5..], true, at(60));
+        assert_eq!(format_jobs(&jobs, false, at(60)), expected);
+        assert_eq!(format_jobs(&[], false, at(60)), "");
+        let several = format_jobs(&jobs[5..], true, at(60));
         assert!(several.starts_with("pipeline/job ") && several.contains("\ntrips/j-   "), "{several}");
     }
 
@@ -275,7 +275,7 @@ j-   queued     manual         2023-11-14 22:13:20
         let expected = "attempt 2 of 3: no heartbeat for 1 min 35 s; another worker takes it over after \
                         SVC_RECLAIM_IDLE_MS (120 s by default)";
         assert_eq!(note(&job), expected);
-        assert!(of(&[job], false, at(100)).contains(" running "), "its state remains");
+        assert!(format_jobs(&[job], false, at(100)).contains(" running "), "its state remains");
     }
 
     #[test]

@@ -158,8 +158,8 @@ fn merges_are_bounded_in_sum_before_they_are_expanded() {
     ] {
         assert!(text.len() <= YAML_BYTES_MAX, "{what}: {}", text.len());
         let problems = examine(text.as_bytes()).problems;
-        let told: Vec<_> = problems.iter().map(|p| (p.kind, p.message.contains("merges"))).collect();
-        assert_eq!(told, [(DashboardProblemKind::Limit, true)], "{what}");
+        let found: Vec<_> = problems.iter().map(|p| (p.kind, p.message.contains("merges"))).collect();
+        assert_eq!(found, [(DashboardProblemKind::Limit, true)], "{what}");
     }
     let few = "version: 2\ntitle: T\npanels: []\nx-a: &a {b: 1, c: 2}\nx-b: {<<: [*a, *a], d: 3}\n";
     assert_eq!(shown(few.as_bytes()), "");

@@ -1,9 +1,9 @@
-//! When a condition is told: at once, later, again, or not at all.
+//! When a notification of a condition is sent: at once, later, again, or not at all.
 //!
-//! A condition that begins is told at once. While it lasts, it is repeated after a pause that doubles each time. One that
-//! ended and begins again within the pause is scheduled for the pause's end, and withdrawn if it ends before. So a pipeline
-//! that fails every minute, or fails and recovers in turn, is told a few times a day, and a failure that stays is always
-//! told.
+//! A condition that begins sends a notification at once. While it lasts, the notification is repeated after a pause that
+//! doubles each time. If the condition ended and begins again within the pause, the next one is scheduled for the pause's
+//! end, and withdrawn if the condition ends before. So a pipeline that fails every minute, or fails and recovers in turn,
+//! sends a few notifications a day, and a failure that stays always sends one.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,14 +28,14 @@ pub struct Scheduled {
 pub struct Incident {
     /// Whether the condition holds.
     pub raised: bool,
-    /// Whether it was told since it was raised.
-    pub told: bool,
-    /// It is not told before.
+    /// Whether a notification was sent since it was raised.
+    pub is_sent: bool,
+    /// No notification is sent before.
     next_ms: i64,
     /// The last pause; 0: none yet.
     pause_ms: i64,
     scheduled: Option<Scheduled>,
-    /// Occurrences since it was last told.
+    /// Occurrences since the last notification.
     repeats: u64,
     /// The fence of the last run that was judged: runs that end late must not change a newer verdict.
     pub fence: u64,
@@ -45,7 +45,7 @@ pub struct Incident {
 
 /// What to do with the notification of an occurrence.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Telling {
+pub struct SendPlan {
     /// The id of the scheduled notification that it replaces.
     pub replaces: Option<String>,
     pub due_ms: i64,
@@ -57,30 +57,30 @@ pub struct Telling {
 pub struct Ended {
     /// The id of a scheduled notification that must not be sent.
     pub withdrawn: Option<String>,
-    /// Whether the condition was told, so that its end should be.
-    pub was_told: bool,
+    /// Whether a notification of the condition was sent, so that one of its end should be.
+    pub was_sent: bool,
 }
 
 impl Incident {
     /// The condition occurs at `now_ms`. The caller sets the notification's id with [`Incident::scheduled_as`] if it is due
     /// later.
-    pub fn raise(&mut self, now_ms: i64, pauses: Pauses) -> Telling {
+    pub fn raise(&mut self, now_ms: i64, pauses: Pauses) -> SendPlan {
         self.settle(now_ms, pauses);
         if !self.raised {
-            (self.raised, self.told, self.repeats) = (true, false, 0);
+            (self.raised, self.is_sent, self.repeats) = (true, false, 0);
             if now_ms >= self.next_ms.saturating_add(self.pause_ms) {
                 self.pause_ms = 0;
             }
         }
         if now_ms >= self.next_ms {
-            let telling = Telling { replaces: None, due_ms: now_ms, repeats: self.repeats };
-            self.told_at(now_ms, pauses);
-            return telling;
+            let plan = SendPlan { replaces: None, due_ms: now_ms, repeats: self.repeats };
+            self.sent_at(now_ms, pauses);
+            return plan;
         }
         let replaces = self.scheduled.as_ref().map(|scheduled| scheduled.id.clone());
-        let telling = Telling { replaces, due_ms: self.next_ms, repeats: self.repeats };
+        let plan = SendPlan { replaces, due_ms: self.next_ms, repeats: self.repeats };
         self.repeats += 1;
-        telling
+        plan
     }
 
     /// Records the id of a notification that [`Incident::raise`] made due later.
@@ -94,25 +94,25 @@ impl Incident {
         if !self.raised {
             return None;
         }
-        let ended = Ended { withdrawn: self.scheduled.take().map(|scheduled| scheduled.id), was_told: self.told };
-        (self.raised, self.told, self.repeats) = (false, false, 0);
+        let ended = Ended { withdrawn: self.scheduled.take().map(|scheduled| scheduled.id), was_sent: self.is_sent };
+        (self.raised, self.is_sent, self.repeats) = (false, false, 0);
         Some(ended)
     }
 
-    /// A scheduled notification that is due counts as told.
+    /// A scheduled notification that is due counts as sent.
     fn settle(&mut self, now_ms: i64, pauses: Pauses) {
         if let Some(scheduled) = self.scheduled.take_if(|scheduled| now_ms >= scheduled.due_ms) {
-            self.told_at(scheduled.due_ms, pauses);
+            self.sent_at(scheduled.due_ms, pauses);
         }
     }
 
-    fn told_at(&mut self, at_ms: i64, pauses: Pauses) {
+    fn sent_at(&mut self, at_ms: i64, pauses: Pauses) {
         self.pause_ms = match self.pause_ms {
             0 => pauses.first_ms,
             pause => pause.saturating_mul(2).min(pauses.max_ms),
         };
         self.next_ms = at_ms.saturating_add(self.pause_ms);
-        (self.told, self.repeats) = (true, 0);
+        (self.is_sent, self.repeats) = (true, 0);
     }
 }
 
@@ -126,42 +126,42 @@ mod tests {
     /// The minutes at which something is sent, with its repeats, while `occurs` says what happens each minute.
     fn sent(minutes: i64, occurs: impl Fn(i64) -> bool) -> (Vec<(i64, u64)>, Vec<i64>) {
         let (mut incident, mut pending) = (Incident::default(), None::<(String, i64, u64)>);
-        let (mut told, mut recovered) = (Vec::new(), Vec::new());
+        let (mut raised, mut recovered) = (Vec::new(), Vec::new());
         for minute in 1..=minutes {
             let now = minute * MINUTE;
             if let Some((_, due, repeats)) = pending.take_if(|(_, due, _)| *due <= now) {
-                told.push((due / MINUTE, repeats));
+                raised.push((due / MINUTE, repeats));
             }
             if occurs(minute) {
-                let telling = incident.raise(now, PAUSES);
-                if telling.due_ms <= now {
-                    told.push((minute, telling.repeats));
+                let plan = incident.raise(now, PAUSES);
+                if plan.due_ms <= now {
+                    raised.push((minute, plan.repeats));
                 } else {
-                    let id = telling.replaces.unwrap_or_else(|| format!("n{minute}"));
-                    incident.scheduled_as(&id, telling.due_ms);
-                    pending = Some((id, telling.due_ms, telling.repeats));
+                    let id = plan.replaces.unwrap_or_else(|| format!("n{minute}"));
+                    incident.scheduled_as(&id, plan.due_ms);
+                    pending = Some((id, plan.due_ms, plan.repeats));
                 }
             } else if let Some(ended) = incident.end(now, PAUSES) {
                 assert_eq!(ended.withdrawn, pending.take().map(|(id, ..)| id));
-                recovered.extend(ended.was_told.then_some(minute));
+                recovered.extend(ended.was_sent.then_some(minute));
             }
         }
-        (told, recovered)
+        (raised, recovered)
     }
 
     #[test]
     fn condition_that_lasts_is_repeated_after_growing_pauses() {
-        let (told, recovered) = sent(3_000, |_| true);
-        let minutes: Vec<i64> = told.iter().map(|(minute, _)| *minute).collect();
+        let (raised, recovered) = sent(3_000, |_| true);
+        let minutes: Vec<i64> = raised.iter().map(|(minute, _)| *minute).collect();
         assert_eq!(minutes, [1, 16, 46, 106, 226, 466, 946, 1_906]);
         assert!(recovered.is_empty(), "{recovered:?}");
-        assert!(told[1].1 >= 12 && told[2].1 >= 27, "the repeats since the last one: {told:?}");
+        assert!(raised[1].1 >= 12 && raised[2].1 >= 27, "the repeats since the last one: {raised:?}");
     }
 
     #[test]
-    fn end_is_told_once_and_only_if_the_beginning_was() {
-        let (told, recovered) = sent(100, |minute| minute == 3 || minute == 10);
-        assert_eq!(told, [(3, 0)], "the second one ended before its pause did");
+    fn end_is_notified_once_and_only_if_the_beginning_was() {
+        let (raised, recovered) = sent(100, |minute| minute == 3 || minute == 10);
+        assert_eq!(raised, [(3, 0)], "the second one ended before its pause did");
         assert_eq!(recovered, [4]);
     }
 
@@ -173,13 +173,13 @@ mod tests {
         let again = incident.raise(3 * minute, PAUSES);
         assert_eq!((again.due_ms, again.replaces), (16 * minute, None));
         incident.scheduled_as("n", again.due_ms);
-        assert!(incident.end(17 * minute, PAUSES).unwrap().was_told, "it was sent at minute 16");
+        assert!(incident.end(17 * minute, PAUSES).unwrap().was_sent, "it was sent at minute 16");
     }
 
     #[test]
-    fn flapping_condition_is_told_seldom() {
-        let (told, recovered) = sent(2_880, |minute| minute % 2 == 1);
-        assert!(told.len() + recovered.len() <= 20, "{told:?} {recovered:?}");
+    fn flapping_condition_is_notified_seldom() {
+        let (raised, recovered) = sent(2_880, |minute| minute % 2 == 1);
+        assert!(raised.len() + recovered.len() <= 20, "{raised:?} {recovered:?}");
     }
 
     #[test]

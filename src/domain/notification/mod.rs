@@ -1,6 +1,6 @@
-//! Notifications: what people are told about, and whom it was delivered to.
+//! Notifications, and their delivery.
 //!
-//! [`incident`] decides when a condition is told, repeated or taken back.
+//! [`incident`] decides when a condition is notified, repeated or withdrawn.
 
 pub mod incident;
 
@@ -14,13 +14,13 @@ use super::name::Slug;
 use super::pipeline::NotifyEvent;
 use super::text::is_bidi_control;
 
-/// The events that are told.
+/// The events of notifications.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NotificationEvent {
     /// A job failed after its last attempt.
     RunFailed,
-    /// A condition that was told is over.
+    /// A condition with a notification is over.
     Recovered,
     /// A run rejected rows.
     RowsRejected,
@@ -86,7 +86,7 @@ pub struct Notification {
     pub text: String,
     /// The page of the UI, if the service's public URL is known.
     pub link: Option<String>,
-    /// How often it happened in addition, since it was last told.
+    /// How often it happened in addition, since the last notification of it.
     pub repeats: u64,
 }
 
@@ -225,10 +225,11 @@ mod tests {
     #[test]
     fn texts_are_cleaned_and_cut() {
         let at = DateTime::from_timestamp(1, 0).unwrap();
-        let told = Notification::new(NotificationEvent::RunFailed, at, "a\nb\u{202e}\u{0}c", &"é".repeat(5_000));
-        assert_eq!(told.title, "a bc");
-        assert_eq!(told.text.chars().count(), NOTIFICATION_TEXT_CHARS_MAX);
-        assert!(told.text.ends_with('…'));
+        let notification =
+            Notification::new(NotificationEvent::RunFailed, at, "a\nb\u{202e}\u{0}c", &"é".repeat(5_000));
+        assert_eq!(notification.title, "a bc");
+        assert_eq!(notification.text.chars().count(), NOTIFICATION_TEXT_CHARS_MAX);
+        assert!(notification.text.ends_with('…'));
     }
 
     #[test]

@@ -36,11 +36,11 @@ macro_rules! choice {
 }
 
 choice! {
-    /// What people are told about a pipeline.
+    /// The events of a pipeline that send notifications.
     NotifyDocument => NotifyEvent {
         /// A run failed after its last attempt.
         RunFailed,
-        /// A condition that was told is over.
+        /// A condition with a notification is over.
         Recovered,
         /// A run rejected rows.
         RowsRejected,

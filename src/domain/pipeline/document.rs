@@ -41,7 +41,7 @@ pub struct PipelineDocument {
     pub description: String,
     /// Whether new files in the lake start a run by themselves.
     pub auto_run: bool,
-    /// The events that people are told about, if the installation has targets for notifications. Default: all. `[]`: none.
+    /// The events that send notifications, if the installation has targets for them. Default: all. `[]`: none.
     #[schemars(extend("uniqueItems" = true))]
     pub notify: Vec<NotifyDocument>,
     /// The tables, one mapping each.
@@ -111,7 +111,7 @@ pub struct MappingDocument {
     /// `m`, `h` or `d`, at most `3650d`. `0s`: they are deleted once the run has published. Default: `0s`; with `publish`, `1h`.
     #[schemars(schema_with = "duration")]
     pub keep_history: Option<DurationText>,
-    /// How long the table may go without new rows before people are told that its source is silent: a number with `s`, `m`,
+    /// How long the table may go without new rows before a notification says that its source is silent: a number with `s`, `m`,
     /// `h` or `d`, at least `1m` and at most `3650d`. Default: any time.
     #[schemars(schema_with = "duration")]
     pub freshness: Option<DurationText>,

@@ -33,12 +33,12 @@ pub struct Pipeline {
     pub title: String,
     pub description: String,
     pub auto_run: bool,
-    /// The events that people are told about.
+    /// The events that send notifications.
     pub notify: BTreeSet<NotifyEvent>,
     pub mappings: Vec<Mapping>,
 }
 
-/// What people are told about a pipeline.
+/// The events of a pipeline that send notifications.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NotifyEvent {
     RunFailed,

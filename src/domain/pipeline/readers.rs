@@ -69,7 +69,7 @@ impl Reading {
             Self::Unfiltered(why) => Some(format!("reads it, but can't filter by it: {why}")),
             Self::Refuses(why) => Some(format!("refuses it: {why}")),
             Self::Crashes(why) => Some(format!("crashes: {why}")),
-            Self::Wrong(why) => Some(format!("reads it wrong: {why}")),
+            Self::Wrong(why) => Some(format!("reads it incorrectly: {why}")),
         }
     }
 }

@@ -34,7 +34,7 @@ impl SerialFormat {
         Self::ALL.iter().find(|(name, _)| *name == text).map(|(_, format)| *format)
     }
 
-    /// Whether it tells values of a type.
+    /// Whether it distinguishes values of a type.
     pub fn suits(self, temporal: Temporal) -> bool {
         match self {
             Self::Epoch(_) => matches!(temporal, Temporal::Timestamp | Temporal::TimestampTz),

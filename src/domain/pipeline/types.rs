@@ -112,7 +112,7 @@ impl<'de> Deserialize<'de> for DataType {
     }
 }
 
-/// The classes of types, for rules that don't tell the types of a class apart.
+/// The classes of types, for rules that are the same for all types of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TypeClass {
     Boolean,

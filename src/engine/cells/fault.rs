@@ -135,7 +135,7 @@ fn why(kind: FaultKind, column: &Column, value: &[u8]) -> String {
         FaultKind::AmbiguousLocal => format!("the clocks of `{}` showed it twice", zone(column)),
         FaultKind::SkippedLocal => format!("the clocks of `{}` skipped it", zone(column)),
         FaultKind::ZoneName => {
-            format!("its zone is unknown, or not what clocks of `{}` go by at that time", zone(column))
+            format!("its zone is unknown, or not in use in `{}` at that time", zone(column))
         }
         FaultKind::AmbiguousFormat => {
             format!("two of the formats {} read it as different values; keep the one that is meant", formats(column))

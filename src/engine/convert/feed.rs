@@ -341,12 +341,12 @@ impl<'a> OpenSource<'a> {
     /// Reads to the end. A failed send means that the receiver is gone.
     fn finish(self, conversion: &Conversion<'_>) -> Result<(), ConvertError> {
         let Self { job: SourceJob { source, sender, .. }, mut reader, layout, etag } = self;
-        let mut told = 0;
+        let mut reported = 0;
         loop {
             let chunk = reader.next().map_err(|error| reading_failed(&source.key, error))?;
             let read = reader.stored_bytes();
-            conversion.progress.bytes_read(read - told);
-            told = read;
+            conversion.progress.bytes_read(read - reported);
+            reported = read;
             let Some(chunk) = chunk else { break };
             failpoint::reach("convert::fetch");
             if sender.send(Ok(Piece::Chunk(chunk, Arc::clone(&layout)))).is_err() {

@@ -11,7 +11,7 @@ use crate::domain::pipeline::Encodings;
 
 /// The percentage of distinct values among a column's first ones above which no dictionary is built: text costs more to
 /// look up, and compression finds its repetitions.
-const FIRST_TEXTS_PERCENT_MAX: usize = 75;
+const TEXT_DISTINCT_PERCENT_MAX: usize = 75;
 const FIRST_NUMBERS_PERCENT_MAX: usize = 90;
 /// As above, for numbers that take at most five eighths of their bytes without a dictionary.
 const FIRST_PACKED_PERCENT_MAX: usize = 50;
@@ -222,7 +222,7 @@ impl PageValues for DirectTexts<'_> {
     }
 
     fn limits(&self, direct_bytes: usize) -> DictionaryLimits {
-        DictionaryLimits::of_first_page(direct_bytes, FIRST_TEXTS_PERCENT_MAX)
+        DictionaryLimits::of_first_page(direct_bytes, TEXT_DISTINCT_PERCENT_MAX)
     }
 
     fn text_bytes(&self) -> Option<usize> {
@@ -262,7 +262,7 @@ impl PageValues for FixedBytes<'_> {
     }
 
     fn limits(&self, direct_bytes: usize) -> DictionaryLimits {
-        DictionaryLimits::of_first_page(direct_bytes, FIRST_TEXTS_PERCENT_MAX)
+        DictionaryLimits::of_first_page(direct_bytes, TEXT_DISTINCT_PERCENT_MAX)
     }
 }
 

@@ -72,10 +72,10 @@ pub(super) fn adjust(plan: &mut DialectPlan, survey: &Survey) -> bool {
     {
         let before = dialect.skip_footer_rows;
         dialect.skip_footer_rows += footer.records;
-        let told = plan.findings.iter().find(|finding| finding.item == Item::SkipFooterRows);
-        let told = told.map_or(String::new(), |finding| format!("; {}", finding.why));
+        let why = plan.findings.iter().find(|finding| finding.item == Item::SkipFooterRows);
+        let why = why.map_or(String::new(), |finding| format!("; {}", finding.why));
         plan.findings.retain(|finding| finding.item != Item::SkipFooterRows);
-        let (value, why) = (json!(before + footer.records), format!("{}{told}", footer.why));
+        let (value, why) = (json!(before + footer.records), format!("{}{why}", footer.why));
         plan.findings.push(Finding { item: Item::SkipFooterRows, value, why, candidates: Vec::new() });
         return true;
     }

@@ -286,8 +286,8 @@ impl Numbers {
     pub fn bounds(&self, style: usize) -> Option<(i128, i128)> {
         let range = self.range.with(self.ranges[style]);
         let shape = &self.shapes[style];
-        let told = self.reads(style) && shape.exponents == 0 && shape.named == 0 && range.min <= range.max;
-        told.then_some((range.min, range.max))
+        let is_known = self.reads(style) && shape.exponents == 0 && shape.named == 0 && range.min <= range.max;
+        is_known.then_some((range.min, range.max))
     }
 
     /// Values with a separator of the style.

@@ -140,9 +140,10 @@ fn survey_by(key: &str, head: &Head, plan: &DialectPlan, go_on: &dyn Fn() -> boo
 
 fn unreadable(key: &str, error: ReadError) -> InferError {
     match error {
-        ReadError::WrongMagic { found, .. } => {
-            InferError::NotCsv { key: key.to_owned(), reason: format!("expected a CSV by its name, found {found}") }
-        }
+        ReadError::WrongMagic { found, .. } => InferError::NotCsv {
+            key: key.to_owned(),
+            reason: format!("its name is that of a CSV, but it contains {found}"),
+        },
         ReadError::HeaderUnclosedQuote { .. }
         | ReadError::HeaderTooLong { .. }
         | ReadError::HeaderEncoding { .. }

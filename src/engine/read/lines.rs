@@ -179,8 +179,8 @@ impl LineCollector {
         self.text_bytes += part.len().min(room);
     }
 
-    fn finish(self, ended: bool, bytes_read: u64, decoder: &'static Encoding, told: bool) -> SourceLines {
-        let encoding = match told || decoder != UTF_8 || is_utf8(&self.kept) {
+    fn finish(self, ended: bool, bytes_read: u64, decoder: &'static Encoding, is_given: bool) -> SourceLines {
+        let encoding = match is_given || decoder != UTF_8 || is_utf8(&self.kept) {
             true => decoder,
             false => WINDOWS_1252,
         };

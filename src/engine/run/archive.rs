@@ -108,9 +108,9 @@ pub(super) fn check_anew(
         }
     }
     let cause = match (clean, root.is_foreign) {
-        (true, _) => "a clean run makes all rows anew",
-        (false, true) => "after an import the first change makes all rows anew",
-        (false, false) => "the config changed, which makes all rows anew",
+        (true, _) => "a clean run rebuilds all rows",
+        (false, true) => "after an import the first change rebuilds all rows",
+        (false, false) => "the config changed, which rebuilds all rows",
     };
     if lost.sources == 0 { Ok(()) } else { Err(lost.error(table.table, cause)) }
 }

@@ -23,7 +23,7 @@ use crate::pipelines::tables::{Maps, TableStore};
 use crate::ports::ObjectStore;
 
 /// A difference between lake and tables. Equal values mean the same files against the same manifests. A run that keeps
-/// failing leaves the same difference, so callers can tell that they already requested a run for it.
+/// failing leaves the same difference, so callers know that they already requested a run for it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Difference(String);
 

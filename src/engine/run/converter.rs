@@ -52,7 +52,7 @@ pub trait Converter: Sync {
         groups: &[Vec<RowGroups>],
     ) -> Result<Vec<Vec<SpooledFile>>, ConvertError>;
 
-    /// What other engines are told of a data file that it made.
+    /// Describes a data file that it made for other engines.
     ///
     /// # Errors
     /// If scratch fails.

@@ -47,11 +47,11 @@ pub(super) fn keep<C: Converter>(
 
 /// The first rejected rows of each source, one line each.
 fn samples(parts: &[(&str, &SpooledFile)]) -> String {
-    let told: Vec<String> = parts.iter().flat_map(|(_, part)| sample(part).unwrap_or_default()).collect();
-    let mut text: String = told.iter().take(SAMPLES_MAX).map(|line| format!("{line}\n")).collect();
+    let samples: Vec<String> = parts.iter().flat_map(|(_, part)| sample(part).unwrap_or_default()).collect();
+    let mut text: String = samples.iter().take(SAMPLES_MAX).map(|line| format!("{line}\n")).collect();
     let rows: u64 = parts.iter().map(|(_, part)| part.rows).sum();
-    let more = rows.saturating_sub(told.len().min(SAMPLES_MAX) as u64);
-    if !told.is_empty() && more > 0 {
+    let more = rows.saturating_sub(samples.len().min(SAMPLES_MAX) as u64);
+    if !samples.is_empty() && more > 0 {
         text.push_str(&format!("and {more} more\n"));
     }
     text
@@ -64,9 +64,9 @@ fn sample(part: &SpooledFile) -> Option<Vec<String>> {
     let text = |name: &str| batch.column_by_name(name).and_then(|c| c.as_string_opt::<i32>());
     let (source, reason, message) = (text("source")?, text("reason")?, text("message")?);
     let line = batch.column_by_name("line")?.as_primitive_opt::<UInt64Type>()?;
-    let tell = |row: usize| {
+    let sample_line = |row: usize| {
         let (source, message, reason) = (source.value(row), message.value(row), reason.value(row));
         format!("`{source}` line {}: {message} ({reason})", line.value(row))
     };
-    Some((0..batch.num_rows()).map(tell).collect())
+    Some((0..batch.num_rows()).map(sample_line).collect())
 }

@@ -152,20 +152,20 @@ impl Lake {
 
     /// Files that no table reads by accident: those with invalid keys, and those that a glob would match without an
     /// empty segment in their keys (`in//a.csv` and `in/*.csv`). At most [`SKIPPED_KEYS_MAX`].
-    pub fn overlooked(&self, mappings: &[Mapping]) -> Result<Vec<String>, RunError> {
-        let mut overlooked = self.skipped.clone();
+    pub fn unmatched_files(&self, mappings: &[Mapping]) -> Result<Vec<String>, RunError> {
+        let mut unmatched_files = self.skipped.clone();
         if self.has_odd_keys {
             let globs = mappings.iter().map(glob_set).collect::<Result<Vec<_>, _>>()?;
             let is_read = |key: &str| globs.iter().any(|globs| globs.is_match(key));
             for object in self.objects() {
                 let ListedSource { key, .. } = object?;
                 let is_near = has_empty_segment(&key) && !is_read(&key) && is_read(&without_empty_segments(&key));
-                if is_near && overlooked.len() < SKIPPED_KEYS_MAX {
-                    overlooked.insert(key);
+                if is_near && unmatched_files.len() < SKIPPED_KEYS_MAX {
+                    unmatched_files.insert(key);
                 }
             }
         }
-        Ok(overlooked.into_iter().collect())
+        Ok(unmatched_files.into_iter().collect())
     }
 
     /// The sources of a table that were seen, in key order.

@@ -82,8 +82,8 @@ pub(super) fn prepare_all<C: Converter>(
         }
         counters.mapping_done();
     }
-    let overlooked = lake.overlooked(mappings)?;
-    Ok((prepared, overlooked))
+    let unmatched_files = lake.unmatched_files(mappings)?;
+    Ok((prepared, unmatched_files))
 }
 
 /// Plans by the index of their mapping.
@@ -127,13 +127,13 @@ fn plan_in(request: &RunRequest<'_>, counters: &RunCounters<'_>, lake: &Lake) ->
 
 fn no_input(request: &RunRequest<'_>, lake: &Lake) -> RunError {
     let globs: Vec<&str> = request.pipeline.mappings.iter().flat_map(|m| &m.files).map(String::as_str).collect();
-    let overlooked = lake.overlooked(&request.pipeline.mappings).unwrap_or_default();
+    let unmatched_files = lake.unmatched_files(&request.pipeline.mappings).unwrap_or_default();
     RunError::new(RunErrorCode::NoInput, "no file in the lake matches the globs of any table")
         .path(pipeline_prefix(request.slug()))
         .detail(format!(
             "looked for `{}`{}; put files there or correct `files`. A clean run empties the tables instead",
             globs.join("`, `"),
-            match overlooked.first().cloned().or_else(|| lake.any_key()) {
+            match unmatched_files.first().cloned().or_else(|| lake.any_key()) {
                 Some(first) => format!(", but the lake has only other files, such as `{first}`"),
                 None => ", but the lake has no files".to_owned(),
             }

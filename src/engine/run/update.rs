@@ -372,7 +372,7 @@ fn check_reread(entries: &BTreeMap<String, SourceEntry>, outcome: &SourceOutcome
     match entries.get(key) {
         Some(entry) if entry.sha256 != outcome.sha256 => Err(ConvertError::SourceChanged { key: key.clone() }),
         Some(entry) if entry.partitions != outcome.partitions => {
-            let message = format!("source `{key}` gave other partitions than before");
+            let message = format!("source `{key}` has other partitions than when it was first read");
             Err(RunError::new(RunErrorCode::AccountingBroken, message).path(key.as_str()).into())
         }
         Some(_) | None => Ok(()),
@@ -382,5 +382,5 @@ fn check_reread(entries: &BTreeMap<String, SourceEntry>, outcome: &SourceOutcome
 fn broken(table: &TableStore<'_>, path: &str, found: &str) -> RunError {
     RunError::new(RunErrorCode::AccountingBroken, format!("table `{}`: `{path}`: {found}", table.table))
         .path(path)
-        .detail("nothing was published. This is a bug in Lakemill; a clean run makes the table anew")
+        .detail("nothing was published. This is a bug in Lakemill; a clean run rebuilds the table")
 }

@@ -215,7 +215,7 @@ impl Verification<'_> {
             return Ok(false);
         }
         let kind = if is_missing { TableFaultKind::Missing } else { TableFaultKind::Changed };
-        self.tell(vec![fault(kind, Bucket::Warehouse, key, found)], report)?;
+        self.report(vec![fault(kind, Bucket::Warehouse, key, found)], report)?;
         Ok(true)
     }
 
@@ -234,7 +234,7 @@ impl Verification<'_> {
         self.pages(Bucket::Warehouse, &prefix, |page| {
             let unknown = page.objects.into_iter().map(|object| object.key).filter(|key| !is_known(key));
             let unknown = unknown.map(|key| fault(TableFaultKind::Unknown, Bucket::Warehouse, key, String::new()));
-            self.tell(unknown.collect(), report)
+            self.report(unknown.collect(), report)
         })
     }
 
@@ -255,7 +255,7 @@ impl Verification<'_> {
             }
         }
         self.verified.is_broken = !faults.is_empty();
-        self.tell(faults, report)
+        self.report(faults, report)
     }
 
     /// Objects of the manifest that nothing names.
@@ -266,7 +266,7 @@ impl Verification<'_> {
         self.pages(Bucket::Pipelines, &manifest_objects_prefix(slug, name), |page| {
             let unknown = page.objects.into_iter().map(|object| object.key).filter(|key| !is_known(key));
             let unknown = unknown.map(|key| fault(TableFaultKind::Unknown, Bucket::Pipelines, key, String::new()));
-            self.tell(unknown.collect(), report)
+            self.report(unknown.collect(), report)
         })
     }
 
@@ -314,7 +314,7 @@ impl Verification<'_> {
                         None => (files, bytes) = (files + 1, bytes + file.size),
                     }
                 }
-                self.tell(faults, report)
+                self.report(faults, report)
             })?;
         }
         let missing = named.into_iter().map(|(key, (owner, _))| {
@@ -325,7 +325,7 @@ impl Verification<'_> {
         missing.sort_by(|a, b| a.key.cmp(&b.key));
         self.verified.files += files;
         self.verified.bytes += bytes;
-        self.tell(missing, report)
+        self.report(missing, report)
     }
 
     /// The files that the manifest names, of one pass.
@@ -406,7 +406,7 @@ impl Verification<'_> {
     }
 
     /// Reports what is still a fault: not the objects of a run in progress, nor of a commit since.
-    fn tell<E: From<TableError>>(
+    fn report<E: From<TableError>>(
         &self,
         mut faults: Vec<TableFault>,
         report: Report<'_, E>,

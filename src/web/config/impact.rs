@@ -45,7 +45,7 @@ struct BrokenQuery {
 }
 
 /// A statement and the dashboard or saved query that uses it.
-struct Use {
+struct StatementUse {
     user: User,
     statement: Statement,
 }
@@ -86,7 +86,12 @@ pub(super) fn of(configs: &Configs, slug: &Slug, pipeline: Option<&Pipeline>) ->
 }
 
 /// `None` if it timed out.
-fn check(configs: &Configs, slug: &Slug, pipeline: &Pipeline, uses: Vec<Use>) -> Result<Option<Impact>, ApiError> {
+fn check(
+    configs: &Configs,
+    slug: &Slug,
+    pipeline: &Pipeline,
+    uses: Vec<StatementUse>,
+) -> Result<Option<Impact>, ApiError> {
     if uses.is_empty() {
         return Ok(Some(Impact::default()));
     }
@@ -111,12 +116,12 @@ fn all(bound: Vec<Option<Bound>>) -> Option<Vec<Bound>> {
     bound.into_iter().collect()
 }
 
-fn uses(configs: &Configs, slug: &Slug) -> Result<Vec<Use>, ApiError> {
-    let of_dashboard = |used: UsedStatement| Use {
+fn uses(configs: &Configs, slug: &Slug) -> Result<Vec<StatementUse>, ApiError> {
+    let of_dashboard = |used: UsedStatement| StatementUse {
         user: User::Dashboard { name: used.dashboard, draft: used.draft, query: used.query, columns: used.columns },
         statement: used.statement,
     };
-    let of_query = |SavedQuery { id, name, sql, .. }| Use {
+    let of_query = |SavedQuery { id, name, sql, .. }| StatementUse {
         user: User::Query { id, name },
         statement: Statement { sql, params: Vec::new() },
     };
@@ -125,7 +130,7 @@ fn uses(configs: &Configs, slug: &Slug) -> Result<Vec<Use>, ApiError> {
     Ok(dashboards.chain(queries).collect())
 }
 
-fn compare(uses: Vec<Use>, before: Vec<Bound>, after: Vec<Bound>) -> Impact {
+fn compare(uses: Vec<StatementUse>, before: Vec<Bound>, after: Vec<Bound>) -> Impact {
     let mut impact = Impact::default();
     for ((one, before), after) in uses.into_iter().zip(before).zip(after) {
         let Ok(before) = before else { continue };
@@ -162,14 +167,14 @@ fn missing_columns(named: &[String], before: &[ResultColumn], after: &[ResultCol
 mod tests {
     use super::*;
 
-    fn dashboard(query: &str, columns: &[&str]) -> Use {
+    fn dashboard(query: &str, columns: &[&str]) -> StatementUse {
         let columns = columns.iter().map(|name| (*name).to_owned()).collect();
         let user = User::Dashboard { name: "d".into(), draft: true, query: query.into(), columns };
-        Use { user, statement: Statement::default() }
+        StatementUse { user, statement: Statement::default() }
     }
 
-    fn saved(id: &str) -> Use {
-        Use { user: User::Query { id: id.into(), name: format!("{id}!") }, statement: Statement::default() }
+    fn saved(id: &str) -> StatementUse {
+        StatementUse { user: User::Query { id: id.into(), name: format!("{id}!") }, statement: Statement::default() }
     }
 
     fn returns(names: &[&str]) -> Bound {

@@ -254,7 +254,7 @@ impl Read for Archive {
             match self.zip.take() {
                 Some(zip) => self.step(zip)?,
                 None if self.finished => return Ok(0),
-                None => return Err(io::Error::other("the archive has failed before")),
+                None => return Err(io::Error::other("the archive has already failed")),
             }
             (self.out, self.at) = (self.pending.take(), 0);
         }

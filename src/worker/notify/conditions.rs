@@ -1,4 +1,4 @@
-//! Conditions that no job's end tells: silent sources, runs without progress, jobs that can't run, full disks.
+//! Conditions that don't come with the end of a job: silent sources, runs without progress, jobs that can't run, full disks.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ const FREE_BYTES_MAX: u64 = 50 << 30;
 
 /// Checks until the worker stops.
 pub fn run(shared: &WorkerShared, watched: &WatchedThread) {
-    let mut outage = OutageLog::new("checking what people are told");
+    let mut outage = OutageLog::new("checking for conditions to notify of");
     let mut freshness: Option<(Instant, Duration)> = None;
     loop {
         let checked = watched.waiting(|| {
@@ -212,19 +212,19 @@ fn table_fresh(
     let condition = Condition { key: &key, pauses: SILENCE_PAUSES, fence: None };
     let now = shared.clock.now();
     let silent = (now - added).to_std().unwrap_or_default();
-    let told = |event, title: &str, text: &str| Notification {
+    let notification = |event, title: &str, text: &str| Notification {
         pipeline: Some(slug.clone()),
         table: Some(table.to_owned()),
         link: link(shared, slug, None),
         ..Notification::new(event, now, title, text)
     };
     if silent <= freshness {
-        let recovered = told(NotificationEvent::Recovered, &format!("{slug}: {table} gets rows again"), "");
+        let recovered = notification(NotificationEvent::Recovered, &format!("{slug}: {table} gets rows again"), "");
         return end(shared, condition, false, Some(&recovered).filter(|_| recovers));
     }
     let title = format!("{slug}: {table} got no rows for {}", age(silent));
     let text = format!("The newest rows came at {}; expected some every {}.", rfc3339(added), age(freshness));
-    raise(shared, condition, &[], &told(NotificationEvent::SourceSilent, &title, &text))
+    raise(shared, condition, &[], &notification(NotificationEvent::SourceSilent, &title, &text))
 }
 
 /// E.g. `3 days`, `26 h`, `5 min`.
@@ -242,18 +242,18 @@ pub struct StuckRun<'a> {
     run: &'a Run<'a>,
     progress: Option<Progress>,
     since: Instant,
-    told: bool,
+    is_notified: bool,
 }
 
 impl<'a> StuckRun<'a> {
     pub fn new(run: &'a Run<'a>) -> Self {
-        Self { run, progress: None, since: Instant::now(), told: false }
+        Self { run, progress: None, since: Instant::now(), is_notified: false }
     }
 
     /// Tells once that the progress hasn't changed for long.
     pub fn check(&mut self, job: &Job) {
         let shared = self.run.shared;
-        if shared.targets.is_empty() || self.told {
+        if shared.targets.is_empty() || self.is_notified {
             return;
         }
         if self.progress != job.progress {
@@ -264,12 +264,13 @@ impl<'a> StuckRun<'a> {
         if since < configured("notify::stuck_after_ms").unwrap_or(STUCK_AFTER) {
             return;
         }
-        let told = self.tell(job, since);
+        let stored = self.notify(job, since);
         // Otherwise the next check tries again.
-        self.told = told.inspect_err(|error| tracing::debug!(%error, "telling of a stuck run failed")).is_ok();
+        self.is_notified =
+            stored.inspect_err(|error| tracing::debug!(%error, "notification of a stuck run not stored")).is_ok();
     }
 
-    fn tell(&self, job: &Job, since: Duration) -> KvResult<()> {
+    fn notify(&self, job: &Job, since: Duration) -> KvResult<()> {
         let shared = self.run.shared;
         if !events(config::read_text(shared, &job.pipeline).ok().as_deref()).contains(&NotifyEvent::JobStuck) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What the end of a job tells.
+//! The notifications that the end of a job causes.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ pub fn ended(shared: &WorkerShared, job: &Job) -> KvResult<()> {
         return Ok(());
     }
     let wanted = events(config::read_text(shared, &job.pipeline).ok().as_deref());
-    let told = |event: NotificationEvent, title: &str, text: &str| Notification {
+    let notification = |event: NotificationEvent, title: &str, text: &str| Notification {
         pipeline: Some(job.pipeline.clone()),
         job_id: Some(job.job_id.clone()),
         link: link(shared, &job.pipeline, Some(&job.job_id)),
@@ -36,26 +36,32 @@ pub fn ended(shared: &WorkerShared, job: &Job) -> KvResult<()> {
     let pipeline = &job.pipeline;
     let (run, stuck) = (format!("run:{pipeline}"), stuck_key(pipeline));
     let of = |key| Condition { key, pauses: RUN_PAUSES, fence: job.fence };
-    let recovered = told(NotificationEvent::Recovered, &format!("{pipeline}: runs complete again"), "");
+    let recovered = notification(NotificationEvent::Recovered, &format!("{pipeline}: runs complete again"), "");
     let recovered = wanted.contains(&NotifyEvent::Recovered).then_some(&recovered);
     match (&job.error, &job.result) {
         // A person wanted it.
         (Some(error), _) if error.code == RunErrorCode::Cancelled => {}
         (Some(error), _) if wanted.contains(&NotifyEvent::RunFailed) => {
             let title = format!("{pipeline}: run failed ({})", error.code);
-            raise(shared, of(&run), &[], &told(NotificationEvent::RunFailed, &title, &failure_text(job, error)))?;
+            raise(
+                shared,
+                of(&run),
+                &[],
+                &notification(NotificationEvent::RunFailed, &title, &failure_text(job, error)),
+            )?;
         }
         (Some(_), _) => {}
         (None, result) => {
             end(shared, of(&run), true, recovered)?;
             if let Some(result) = result {
-                rejects(shared, job, result, &wanted, &told)?;
-                drift(shared, job, result, &wanted, &told)?;
+                rejects(shared, job, result, &wanted, &notification)?;
+                drift(shared, job, result, &wanted, &notification)?;
             }
         }
     }
     let stuck = Condition { key: &stuck, pauses: STATE_PAUSES, fence: job.fence };
-    let ended = told(NotificationEvent::Recovered, &format!("{pipeline}: the run that was stuck has ended"), "");
+    let ended =
+        notification(NotificationEvent::Recovered, &format!("{pipeline}: the run that was stuck has ended"), "");
     end(shared, stuck, false, recovered.map(|_| &ended))
 }
 
@@ -64,7 +70,7 @@ pub(super) fn stuck_key(pipeline: &Slug) -> String {
     format!("stuck:{pipeline}")
 }
 
-/// The events that a config wants told: all if it can't be read.
+/// The events that a config wants notifications of: all if it can't be read.
 pub(super) fn events(config: Option<&str>) -> BTreeSet<NotifyEvent> {
     let all = || BTreeSet::from(NotifyEvent::ALL);
     let document = config.and_then(|text| serde_json::from_str::<Value>(text).ok());
@@ -83,7 +89,7 @@ fn failure_text(job: &Job, error: &RunError) -> String {
     lines.join("\n")
 }
 
-type Told<'a> = dyn Fn(NotificationEvent, &str, &str) -> Notification + 'a;
+type NewNotification<'a> = dyn Fn(NotificationEvent, &str, &str) -> Notification + 'a;
 
 /// Rows of the sources that the run read.
 fn rejects(
@@ -91,7 +97,7 @@ fn rejects(
     job: &Job,
     result: &RunResult,
     wanted: &BTreeSet<NotifyEvent>,
-    told: &Told<'_>,
+    notification: &NewNotification<'_>,
 ) -> KvResult<()> {
     let key = format!("rejects:{}", job.pipeline);
     let condition = Condition { key: &key, pauses: RUN_PAUSES, fence: job.fence };
@@ -104,7 +110,12 @@ fn rejects(
         let mut lines: Vec<String> = with().take(LISTED_MAX).map(line).collect();
         let more = with().count().saturating_sub(LISTED_MAX);
         lines.extend((more > 0).then(|| format!("and {}", counted(more as u64, "more file", "more files"))));
-        return raise(shared, condition, &[], &told(NotificationEvent::RowsRejected, &title, &lines.join("\n")));
+        return raise(
+            shared,
+            condition,
+            &[],
+            &notification(NotificationEvent::RowsRejected, &title, &lines.join("\n")),
+        );
     }
     match result.tables.values().any(|table| table.sources_read > 0) {
         true => end(shared, condition, false, None),
@@ -112,13 +123,13 @@ fn rejects(
     }
 }
 
-/// Columns of the tables' sources that the config doesn't have. Each is told once.
+/// Columns of the tables' sources that the config doesn't have. One notification for each.
 fn drift(
     shared: &WorkerShared,
     job: &Job,
     result: &RunResult,
     wanted: &BTreeSet<NotifyEvent>,
-    told: &Told<'_>,
+    notification: &NewNotification<'_>,
 ) -> KvResult<()> {
     let read = result.tables.iter().any(|(_, table)| table.sources_read > 0);
     if !read || !wanted.contains(&NotifyEvent::Drift) {
@@ -131,7 +142,7 @@ fn drift(
                 let names = found.readable().into_iter().flat_map(|root| root.extra_columns.keys());
                 columns.extend(names.map(|column| format!("{table}.{column}")));
             }
-            // The next run tells it.
+            // The next run does it.
             Err(error) => {
                 tracing::warn!(pipeline = %job.pipeline, table, %error, "manifest not readable; drift not checked");
                 return Ok(());
@@ -154,7 +165,7 @@ fn drift(
     let mut lines: Vec<String> = new.iter().take(LISTED_MAX).map(|column| (*column).clone()).collect();
     lines.extend((new.len() > LISTED_MAX).then(|| format!("and {} more", new.len() - LISTED_MAX)));
     lines.push("Add them to the config, or leave them out of the files.".to_owned());
-    raise(shared, condition, &columns, &told(NotificationEvent::Drift, &title, &lines.join("\n")))
+    raise(shared, condition, &columns, &notification(NotificationEvent::Drift, &title, &lines.join("\n")))
 }
 
 #[cfg(test)]

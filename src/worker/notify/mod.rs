@@ -62,24 +62,24 @@ fn raise(
     notification: &Notification,
 ) -> KvResult<()> {
     change(shared, condition, true, |incident, now| {
-        let telling = incident.raise(now.timestamp_millis(), condition.pauses);
+        let plan = incident.raise(now.timestamp_millis(), condition.pauses);
         let mut notification = notification.clone();
-        if let Some(id) = telling.replaces {
+        if let Some(id) = plan.replaces {
             notification.id = id;
         }
         // A condition that is checked again and again doesn't happen again.
-        notification.repeats = if condition.fence.is_some() { telling.repeats } else { 0 };
-        if telling.due_ms > now.timestamp_millis() {
-            incident.scheduled_as(&notification.id, telling.due_ms);
+        notification.repeats = if condition.fence.is_some() { plan.repeats } else { 0 };
+        if plan.due_ms > now.timestamp_millis() {
+            incident.scheduled_as(&notification.id, plan.due_ms);
         }
         incident.subject = subject.to_vec();
-        let due = DateTime::from_timestamp_millis(telling.due_ms).unwrap_or(now);
+        let due = DateTime::from_timestamp_millis(plan.due_ms).unwrap_or(now);
         Step { add: Some((notification, due)), withdraw: None }
     })
 }
 
-/// The condition is over. `recovered` is told if the condition was. `is_kept`: whether the fence is stored even if the
-/// condition never occurred.
+/// The condition is over. `recovered` is sent if a notification of the condition was. `is_kept`: whether the fence is
+/// stored even if the condition never occurred.
 fn end(
     shared: &WorkerShared,
     condition: Condition<'_>,
@@ -91,14 +91,14 @@ fn end(
         match incident.end(now.timestamp_millis(), condition.pauses) {
             None => Step::default(),
             Some(ended) => Step {
-                add: recovered.filter(|_| ended.was_told).map(|notification| (notification.clone(), now)),
+                add: recovered.filter(|_| ended.was_sent).map(|notification| (notification.clone(), now)),
                 withdraw: ended.withdrawn,
             },
         }
     })
 }
 
-/// What the condition is about, as last told.
+/// What the condition is about, as of the last notification.
 fn subject(shared: &WorkerShared, key: &str) -> KvResult<Vec<String>> {
     let stored = shared.kv.incident(key)?;
     Ok(stored.state.map_or_else(Vec::new, |state| parse(&state).subject))

@@ -30,8 +30,8 @@ export function failureOf(status: number, body: unknown, retryAfter?: string | n
   const seconds = retryAfter ? Number.parseInt(retryAfter, 10) : Number.NaN;
   const wait = Number.isFinite(seconds) ? { retryAfter: seconds } : {};
   if (typeof body === "object" && body !== null && "error" in body && "message" in body) {
-    const told = body as ErrorBody;
-    return new ApiFailure(status, told.error, told.message, { ...told, ...wait });
+    const answer = body as ErrorBody;
+    return new ApiFailure(status, answer.error, answer.message, { ...answer, ...wait });
   }
   return new ApiFailure(status, "unknown", `the service returned ${String(status)} without a message`, wait);
 }

@@ -2045,7 +2045,7 @@ export interface components {
             link: string | null;
             /**
              * Format: uint64
-             * @description How often it happened in addition, since it was last told.
+             * @description How often it happened in addition, since the last notification of it.
              */
             repeats: number;
             /** @description Empty until a worker sends it. */
@@ -2056,7 +2056,7 @@ export interface components {
              */
             due_at: string | null;
         };
-        /** @description The events that are told. */
+        /** @description The events of notifications. */
         NotificationEvent: "run_failed" | "recovered" | "rows_rejected" | "drift" | "source_silent" | "job_stuck" | "disk_nearly_full" | "test";
         /** @description A notification's delivery to one target. */
         Delivery: {

@@ -27,7 +27,7 @@ const IN_MEMORY_MAX = 64 * 1024 ** 2;
 /** Buffer size that is handed to the browser, which may keep it on disk. */
 const PIECE_BYTES = 16 * 1024 ** 2;
 /** Progress interval, in milliseconds. */
-const TOLD_EVERY_MS = 100;
+const PROGRESS_INTERVAL_MS = 100;
 
 interface Running {
   id: string;
@@ -39,7 +39,7 @@ interface Running {
   cancel: () => void;
 }
 
-interface Asked {
+interface DownloadRequest {
   slug: string;
   /** File name without extension. */
   name: string;
@@ -58,7 +58,7 @@ interface Picker {
 /** Downloads in progress. */
 export const downloads = signal<Running[]>([]);
 
-export async function download({ slug, name, format, sql, size = 0 }: Asked): Promise<void> {
+export async function download({ slug, name, format, sql, size = 0 }: DownloadRequest): Promise<void> {
   const file = `${name}.${format}`;
   const id = freshId();
   const ending = new AbortController();
@@ -109,10 +109,10 @@ async function kept(
     return file.size;
   }
   let sum = 0;
-  const tell = calmly(progress);
+  const report = calmly(progress);
   const counting = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
     transform(chunk, controller) {
-      tell((sum += chunk.byteLength));
+      report((sum += chunk.byteLength));
       controller.enqueue(chunk);
     },
   });
@@ -123,7 +123,7 @@ async function kept(
 /** Buffers a body with progress. @throws ApiFailure if it is too large */
 export async function collect(response: Response, progress: (received: number) => void, max: number): Promise<Blob> {
   const reader = response.body?.getReader();
-  const tell = calmly(progress);
+  const report = calmly(progress);
   const pieces: Blob[] = [];
   let loose: BlobPart[] = [];
   let [received, looseBytes] = [0, 0];
@@ -142,18 +142,18 @@ export async function collect(response: Response, progress: (received: number) =
       pieces.push(new Blob(loose));
       [loose, looseBytes] = [[], 0];
     }
-    tell(received);
+    report(received);
   }
   progress(received);
   return new Blob([...pieces, ...loose], { type: response.headers.get("Content-Type") ?? "application/octet-stream" });
 }
 
 function calmly(progress: (received: number) => void): (received: number) => void {
-  let told = 0;
+  let reportedAt = 0;
   return (received) => {
     const now = performance.now();
-    if (now - told < TOLD_EVERY_MS) return;
-    told = now;
+    if (now - reportedAt < PROGRESS_INTERVAL_MS) return;
+    reportedAt = now;
     progress(received);
   };
 }

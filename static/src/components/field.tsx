@@ -19,16 +19,16 @@ function Field({
   children,
 }: FieldProps & { children: (ids: { id: string; "aria-describedby"?: string }) => ComponentChildren }) {
   const id = useId();
-  const told = error ?? hint;
+  const description = error ?? hint;
   return (
     <div class="field">
       <label for={id} class={bare ? "for-readers" : ""}>
         {label}
       </label>
-      {children(told ? { id, "aria-describedby": `${id}-told` } : { id })}
-      {told && (
-        <p id={`${id}-told`} class={error ? "field-error" : "field-hint"} role={error ? "alert" : undefined}>
-          {told}
+      {children(description ? { id, "aria-describedby": `${id}-description` } : { id })}
+      {description && (
+        <p id={`${id}-description`} class={error ? "field-error" : "field-hint"} role={error ? "alert" : undefined}>
+          {description}
         </p>
       )}
     </div>

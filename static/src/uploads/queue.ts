@@ -112,17 +112,17 @@ export class UploadQueue {
   private paused = false;
   private readonly rate: Rate;
   private lastId = 0;
-  private telling = false;
+  private publishing = false;
   private readonly ends = new Map<Batch, () => void>();
-  private readonly told = signal<QueueState>(this.standing());
-  readonly state: ReadonlySignal<QueueState> = this.told;
+  private readonly published = signal<QueueState>(this.standing());
+  readonly state: ReadonlySignal<QueueState> = this.published;
 
   constructor(
     private readonly transport: Transport,
     private readonly around: Surroundings,
   ) {
     this.rate = new Rate(around.now);
-    this.told.value = this.standing();
+    this.published.value = this.standing();
   }
 
   /** Adds files; invalid ones are reported at once. */
@@ -203,7 +203,7 @@ export class UploadQueue {
       this.again(upload, true);
       abort();
     }
-    this.tell();
+    this.publish();
   }
 
   resume(): void {
@@ -218,7 +218,7 @@ export class UploadQueue {
       if (!next) break;
       if (next.state === "waiting") this.send(next);
     }
-    this.tell();
+    this.publish();
   }
 
   cancel(upload: Upload): void {
@@ -270,14 +270,14 @@ export class UploadQueue {
 
   /** Removes ended files. */
   clear(): void {
-    if (this.told.value.active) return;
+    if (this.published.value.active) return;
     this.uploads = [];
     this.waiting = [];
     this.counts = none();
     this.bytesTotal = 0;
     this.bytesEnded = 0;
     this.paused = false;
-    this.tell();
+    this.publish();
   }
 
   /** Restores cleared files, so that the counts match. */
@@ -302,7 +302,7 @@ export class UploadQueue {
       const sent = Math.min(bytes, upload.size);
       this.rate.add(sent - upload.sent);
       upload.sent = sent;
-      this.tell();
+      this.publish();
     });
     this.running.set(upload, abort);
     void ended.then((sent) => {
@@ -347,13 +347,13 @@ export class UploadQueue {
     if (why === undefined) delete upload.why;
     else upload.why = why;
     upload.sent = state === "done" ? upload.size : 0;
-    if (!hasEnded(state)) return this.tell();
+    if (!hasEnded(state)) return this.publish();
     this.bytesEnded += upload.size;
     // Failed files can be retried; others release their file.
     if (state !== "failed") upload.file = undefined;
     upload.batch.left -= 1;
     if (upload.batch.left === 0) this.end(upload.batch);
-    this.tell();
+    this.publish();
   }
 
   private end(batch: Batch): void {
@@ -362,12 +362,12 @@ export class UploadQueue {
     this.around.onEnded(batch);
   }
 
-  private tell(): void {
-    if (this.telling) return;
-    this.telling = true;
+  private publish(): void {
+    if (this.publishing) return;
+    this.publishing = true;
     this.around.later(TELL_MS, () => {
-      this.telling = false;
-      this.told.value = this.standing();
+      this.publishing = false;
+      this.published.value = this.standing();
     });
   }
 

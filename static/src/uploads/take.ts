@@ -21,7 +21,7 @@ export function adviceFor(name: string): string {
   return `${name} isn't a CSV; Lakemill reads ${CSV_ENDINGS.join(", ")} and other delimited text`;
 }
 
-/** The CSVs of a drop or choice, with those in zip archives; tells about the others. */
+/** The CSVs of a drop or choice, with those in zip archives; reports the others. */
 export async function take(taken: CollectedFiles): Promise<File[]> {
   const left = skippedMessage(taken);
   if (left !== undefined) toast.failed("Some files weren't added", new Error(left));

@@ -10,7 +10,7 @@ interface DropTaker {
   take: (found: CollectedFiles) => void;
 }
 
-const takers = signal<DropTaker[]>([]);
+const dropTargets = signal<DropTaker[]>([]);
 
 /** Where files that are dragged over the page would go; undefined while none are. */
 export const dragged = signal<string | undefined>(undefined);
@@ -21,15 +21,15 @@ export function useDropTaker(words: string, take: (found: CollectedFiles) => voi
   last.current = take;
   useEffect(() => {
     const taker: DropTaker = { words, take: (found) => last.current(found) };
-    takers.value = [...takers.peek(), taker];
+    dropTargets.value = [...dropTargets.peek(), taker];
     return () => {
-      takers.value = takers.peek().filter((one) => one !== taker);
+      dropTargets.value = dropTargets.peek().filter((one) => one !== taker);
     };
   }, [words]);
 }
 
 const isTaken = (event: DragEvent): boolean =>
-  hasFiles(event.dataTransfer) && takers.peek().length > 0 && !document.querySelector("dialog[open]");
+  hasFiles(event.dataTransfer) && dropTargets.peek().length > 0 && !document.querySelector("dialog[open]");
 
 /** Listens for drags of files; once, in the page's frame. */
 export function useDrops(): void {
@@ -43,7 +43,7 @@ export function useDrops(): void {
     const enter = (event: DragEvent) => {
       if (!isTaken(event)) return;
       depth += 1;
-      dragged.value = takers.peek().at(-1)?.words;
+      dragged.value = dropTargets.peek().at(-1)?.words;
     };
     const leave = () => {
       depth = Math.max(0, depth - 1);
@@ -54,7 +54,7 @@ export function useDrops(): void {
     };
     const drop = (event: DragEvent) => {
       end();
-      const taker = takers.peek().at(-1);
+      const taker = dropTargets.peek().at(-1);
       if (!isTaken(event) || !event.dataTransfer || !taker) return;
       event.preventDefault();
       // Editors would insert the file as text.

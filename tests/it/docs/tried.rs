@@ -4,13 +4,13 @@
 use super::markdown::{Page, pages, root};
 
 /// How a command is covered.
-enum Tried {
+enum CommandCoverage {
     /// The file that runs it, and its text there.
     In(&'static str, &'static str),
     /// The reason why nothing runs it.
     Not(&'static str),
 }
-use Tried::{In, Not};
+use CommandCoverage::{In, Not};
 
 const BACKUP: &str = "scripts/package/check.d/backup.sh";
 const DISASTER: &str = "scripts/package/check.d/disaster.sh";
@@ -52,7 +52,7 @@ const PROGRAMS: &[&str] = &[
 ];
 
 /// Commands by their beginning; the longest that fits counts.
-const COMMANDS: &[(&str, Tried)] = &[
+const COMMANDS: &[(&str, CommandCoverage)] = &[
     ("scripts/package/build", In("scripts/package/check", "scripts/package/build")),
     ("sudo apt install ./lakemill_*", In(INSTALL, "apt-get install -y /srv/check/old.deb")),
     ("sudo apt install ./lakemill_NEW", In(UPGRADE, "apt-get install -y -o Dpkg::Options::=--force-confold")),

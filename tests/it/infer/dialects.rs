@@ -80,7 +80,7 @@ fn files_without_header_are_read_by_position() {
     let proposal = check("1,Ann\n2,Bob\n3,Ann\n", r#"{"header":false}"#, &["column_1:int64", "column_2:string"]);
     assert!(why(&proposal, Item::Header).contains("`1`"));
     let text = check("Ann,Rome\nBob,Oslo\nAnn,Kyiv\n", r#"{"header":false}"#, &["column_1:string", "column_2:string"]);
-    assert!(warned(&text, "nothing in the file decides"));
+    assert!(warned(&text, "the file doesn't show which is right"));
 }
 
 #[test]

@@ -90,7 +90,7 @@ fn damaged_archives_are_refused() {
     let cut = propose("a.csv.gz", &bytes[..bytes.len() / 2], &PATIENT);
     assert!(matches!(cut, Err(InferError::Unreadable(_))));
     let named = propose("a.csv", bytes, &PATIENT).unwrap_err().to_string();
-    assert!(named.starts_with("not a CSV: `a.csv`: expected a CSV by its name, found gzip data"), "{named}");
+    assert!(named.starts_with("not a CSV: `a.csv`: its name is that of a CSV, but it contains gzip data"), "{named}");
 }
 
 #[test]

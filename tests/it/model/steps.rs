@@ -140,9 +140,9 @@ impl Sequence {
 }
 
 /// The last texts of sources that were removed or replaced.
-type Gone = BTreeMap<&'static str, String>;
+type RemovedSources = BTreeMap<&'static str, String>;
 
-fn play(world: &mut World, oracle: &mut Oracle, gone: &mut Gone, step: &Step) -> Result<(), String> {
+fn play(world: &mut World, oracle: &mut Oracle, gone: &mut RemovedSources, step: &Step) -> Result<(), String> {
     match step {
         Step::Put { source, text } => {
             gone.extend(world.text(source).map(|text| (*source, text)));

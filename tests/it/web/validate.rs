@@ -28,7 +28,7 @@ fn validate(browser: &Browser, body: &[u8]) -> Reply {
 }
 
 /// Checks the log for a missing verdict of the worker, with the reason and without the token.
-fn told(web: &Service, part: &str) {
+fn await_missing_verdict(web: &Service, part: &str) {
     web.await_log(part);
     assert!(!web.has_logged(WORKER_TOKEN));
 }
@@ -124,7 +124,7 @@ fn worker_that_rejects_the_token_counts_as_unavailable() {
     let browser = Browser::log_in(&web);
     let message = validate(&browser, b"{}").refused(502, "worker_unavailable");
     assert!(!message.contains("401") && !message.contains(&worker.address()), "{message}");
-    told(&web, "responded with status `401`");
+    await_missing_verdict(&web, "responded with status `401`");
     assert!(!web.has_logged("another-token"));
 }
 
@@ -141,7 +141,7 @@ fn unresponsive_worker_times_out() {
         assert_eq!((&saved["ok"], &saved["expressions_checked"]), (&json!(true), &json!(false)));
         validating.join().unwrap().refused(502, "worker_unavailable");
     });
-    told(&web, "timeout");
+    await_missing_verdict(&web, "timeout");
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn response_of_a_foreign_server_is_not_a_verdict() {
     });
     let message = validate(&browser, b"{}").refused(502, "worker_unavailable");
     assert!(!message.contains("html"), "{message}");
-    told(&web, "malformed verdict");
+    await_missing_verdict(&web, "malformed verdict");
 }
 
 #[test]
@@ -174,10 +174,10 @@ fn worker_tls_uses_only_the_configured_authorities() {
     let authorities = place.path().join("ca.pem").display().to_string();
     let web = site.web_with(&[("SVC_WORKER_URL", &url), ("SVC_CA_FILE", &authorities)]);
     validate(&Browser::log_in(&web), b"{}").refused(502, "worker_unavailable");
-    told(&web, "responded with status `");
+    await_missing_verdict(&web, "responded with status `");
     let web = site.web_with(&[("SVC_WORKER_URL", &url)]);
     validate(&Browser::log_in(&web), b"{}").refused(502, "worker_unavailable");
-    told(&web, "is unreachable");
+    await_missing_verdict(&web, "is unreachable");
     let key = place.path().join("server.key").display().to_string();
     let mut web = site.start("web", &[("SVC_CA_FILE", &key)]);
     assert_eq!(web.await_exit(), Some(1), "{}", web.log());

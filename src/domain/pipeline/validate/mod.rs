@@ -182,7 +182,7 @@ fn report_duplicates(text: &str, report: &mut Report) {
     json::walk(text, &mut |seen| {
         if seen.repeated {
             let name = seen.pointer.as_str().rsplit('/').next().unwrap_or_default();
-            let message = format!("the member `{name}` stands twice in one object");
+            let message = format!("duplicate field `{name}`");
             report.push_always(ProblemKind::Duplicate, seen.pointer, message);
         }
     });

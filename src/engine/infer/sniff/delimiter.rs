@@ -75,7 +75,7 @@ pub struct DialectCut {
 
 impl DialectCut {
     /// Records from `first`.
-    pub fn of(&self) -> usize {
+    pub fn record_count(&self) -> usize {
         self.records.len() - self.first
     }
 }
@@ -130,7 +130,7 @@ fn best_quotes(text: &[u8], whole: bool, base: &Dialect, kinds: &mut CellKinds) 
         return best;
     }
     let flawed = |cut: &DialectCut| cut.strays > 0 || cut.unclosed;
-    if has(b"\\\"") && (flawed(&best) || best.agree < best.of()) {
+    if has(b"\\\"") && (flawed(&best) || best.agree < best.record_count()) {
         let escaped = cut(text, whole, &Dialect { escape: Some(b'\\'), ..base.clone() }, kinds);
         if escaped.strays < best.strays || escaped.score > best.score {
             best = escaped;
@@ -185,7 +185,7 @@ fn cut(text: &[u8], whole: bool, dialect: &Dialect, kinds: &mut CellKinds) -> Di
         return made;
     }
     let clean = judge(text, &mut made, kinds);
-    let agree = made.agree as f64 / made.of() as f64;
+    let agree = made.agree as f64 / made.record_count() as f64;
     let strays = made.strays as f64 / made.records.len() as f64;
     let preamble = if made.first > 0 { 0.95 } else { 1.0 };
     let unclosed = if made.unclosed { 0.5 } else { 1.0 };
@@ -206,7 +206,7 @@ fn judge(text: &[u8], cut: &mut DialectCut, kinds: &mut CellKinds) -> f64 {
     let suspects: Vec<u8> = SUSPECTS.into_iter().filter(|b| !delimiter.contains(b)).collect();
     let (mut clean, mut all) = (0usize, 0usize);
     let mut typed = (0, 0);
-    let step = (cut.of() / JUDGED_RECORDS).max(1);
+    let step = (cut.record_count() / JUDGED_RECORDS).max(1);
     for (nth, record) in cut.records[cut.first..].iter().enumerate().step_by(step) {
         walk(&cut.dialect, &text[record.start..record.end], true, |record_again| {
             for field in record_again.fields.iter().take(JUDGED_CELLS) {

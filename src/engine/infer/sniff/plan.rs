@@ -104,13 +104,18 @@ impl DialectPlan {
         let candidate = |cut: &DialectCut| Candidate {
             value: json!(text(&cut.dialect.delimiter)),
             count: cut.agree as u64,
-            of: cut.of() as u64,
-            why: format!("{} of {} records have {}", cut.agree, cut.of(), counted(cut.width as u64, "cell", "cells")),
+            of: cut.record_count() as u64,
+            why: format!(
+                "{} of {} records have {}",
+                cut.agree,
+                cut.record_count(),
+                counted(cut.width as u64, "cell", "cells")
+            ),
         };
         let why = if best.width == 1 {
             "no delimiter splits the records into the same number of cells: one column".to_owned()
         } else {
-            format!("{} of the first {} records have {} cells", best.agree, best.of(), best.width)
+            format!("{} of the first {} records have {} cells", best.agree, best.record_count(), best.width)
         };
         let candidates = cuts.iter().take(CANDIDATES_MAX).map(candidate).collect();
         self.findings.push(Finding {
@@ -236,7 +241,7 @@ impl HeaderSettler<'_> {
         }
         if verdict.guessed && !below.is_empty() {
             let which = if verdict.header { "is read as the header" } else { "is read as data, not as a header" };
-            plan.warnings.push(format!("the first record {which}, but nothing in the file decides it"));
+            plan.warnings.push(format!("the first record {which}, but the file doesn't show which is right"));
         }
         self.skip(plan, &record, at);
         plan.dialect.header = verdict.header;

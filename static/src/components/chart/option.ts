@@ -18,7 +18,7 @@ const LABELLED_CELLS_MAX = 80;
 /** Points from which on a scatter is drawn more transparent. */
 const CROWDED = 1_000;
 
-interface Told {
+interface TipItem {
   seriesName?: string;
   seriesIndex?: number;
   dataIndex?: number;
@@ -33,7 +33,7 @@ interface Told {
 /** ECharts reads braces as style markup; a word joiner escapes them. */
 const safe = (text: string): string => text.replaceAll("{", "{\u2060");
 const short = (text: string): string => (text.length > NAME_CHARS_MAX ? `${text.slice(0, NAME_CHARS_MAX - 1)}…` : text);
-const marker = (told: Told): string => (typeof told.marker === "string" ? told.marker : "");
+const marker = (item: TipItem): string => (typeof item.marker === "string" ? item.marker : "");
 
 export function optionOf(
   shape: Exclude<Shape, { kind: "none" }>,
@@ -216,7 +216,7 @@ function linesOption(shape: Extract<Shape, { kind: "lines" }>, spec: ChartSpec, 
         lineStyle: { color: look.strong },
         shadowStyle: { opacity: 0.15 },
       },
-      formatter: (told: Told | Told[]) => lineTip(Array.isArray(told) ? told : [told], shape),
+      formatter: (items: TipItem | TipItem[]) => lineTip(Array.isArray(items) ? items : [items], shape),
     }),
     series: shape.lines.map((line) =>
       isBar ? bar(line, spec, look, at(line)) : drawn(line, shape, spec, look, at(line)),
@@ -239,13 +239,13 @@ function startsAtZero({ lines, y }: Extract<Shape, { kind: "lines" }>): boolean 
 
 const left = (look: ChartTheme) => ({ align: "left", color: look.dim, fontSize: TEXT_PX });
 
-function lineTip(told: Told[], shape: Extract<Shape, { kind: "lines" }>): string {
-  const [first] = told;
+function lineTip(items: TipItem[], shape: Extract<Shape, { kind: "lines" }>): string {
+  const [first] = items;
   if (!first) return "";
   const at = first.dataIndex ?? 0;
   const place = shape.lines[first.seriesIndex ?? 0]?.points[at]?.[0] ?? Number(first.axisValue ?? 0);
   const head = shape.x.kind === "category" ? (shape.x.labels[place] ?? "") : spoken(shape.x, place);
-  const rows = told.map((one) => {
+  const rows = items.map((one) => {
     const line = shape.lines[one.seriesIndex ?? 0];
     const number = line?.points[one.dataIndex ?? 0]?.[1] ?? null;
     const text = number === null ? "null" : numberWritten(number, line?.format);
@@ -325,14 +325,14 @@ function partsOption(shape: Extract<Shape, { kind: "parts" }>, spec: ChartSpec, 
     ),
     tooltip: tooltip(look, {
       trigger: "item",
-      formatter: (told: Told) => {
-        const part = shape.parts[told.dataIndex ?? 0];
+      formatter: (item: TipItem) => {
+        const part = shape.parts[item.dataIndex ?? 0];
         if (!part) return "";
         const line = ({ name, value }: { name: string; value: number }) =>
           `${safe(short(name))}  ${safe(numberWritten(value, shape.format))}  ${share(value / total)}`;
         const within = part.of?.slice(0, OTHERS_TOLD).map(line) ?? [];
         const more = (part.of?.length ?? 0) - within.length;
-        return [marker(told) + line(part), ...within, ...(more > 0 ? [`and ${more} more`] : [])].join("\n");
+        return [marker(item) + line(part), ...within, ...(more > 0 ? [`and ${more} more`] : [])].join("\n");
       },
     }),
     series: [
@@ -348,7 +348,7 @@ function partsOption(shape: Extract<Shape, { kind: "parts" }>, spec: ChartSpec, 
           color: look.surface,
           fontSize: TEXT_PX,
           fontWeight: 600,
-          formatter: (told: Told) => ((told.percent ?? 0) >= 6 ? `${Math.round(told.percent ?? 0)}%` : ""),
+          formatter: (item: TipItem) => ((item.percent ?? 0) >= 6 ? `${Math.round(item.percent ?? 0)}%` : ""),
         },
         labelLine: { show: false },
         emphasis: { scale: false },
@@ -379,7 +379,7 @@ function pointsOption(shape: Extract<Shape, { kind: "points" }>, look: ChartThem
     grid: grid(many ? names.rows : 0),
     xAxis: axisOption(shape.x, look, along),
     yAxis: axisOption(shape.y, look, { ...above, nameTextStyle: left(look) }),
-    tooltip: tooltip(look, { trigger: "item", formatter: (told: Told) => pointTip(told, shape, many) }),
+    tooltip: tooltip(look, { trigger: "item", formatter: (item: TipItem) => pointTip(item, shape, many) }),
     series: shape.groups.map(({ name, points }, at) => ({
       type: "scatter",
       name,
@@ -392,9 +392,9 @@ function pointsOption(shape: Extract<Shape, { kind: "points" }>, look: ChartThem
   };
 }
 
-function pointTip(told: Told, shape: Extract<Shape, { kind: "points" }>, many: boolean): string {
-  const group = shape.groups[told.seriesIndex ?? 0];
-  const point = group?.points[told.dataIndex ?? 0];
+function pointTip(item: TipItem, shape: Extract<Shape, { kind: "points" }>, many: boolean): string {
+  const group = shape.groups[item.seriesIndex ?? 0];
+  const point = group?.points[item.dataIndex ?? 0];
   if (!group || !point) return "";
   const head = [many ? group.name : "", point.name].filter(Boolean).map((text) => safe(short(text)));
   const rows = [
@@ -441,8 +441,8 @@ function cellsOption(shape: Extract<Shape, { kind: "cells" }>, look: ChartTheme)
     },
     tooltip: tooltip(look, {
       trigger: "item",
-      formatter: (told: Told) => {
-        const cell = shape.cells[told.dataIndex ?? 0];
+      formatter: (item: TipItem) => {
+        const cell = shape.cells[item.dataIndex ?? 0];
         if (!cell) return "";
         const place = `${shape.x.labels[cell[0]] ?? ""} · ${shape.y.labels[cell[1]] ?? ""}`;
         return `${safe(place)}\n${safe(shape.value.name)}  ${safe(numberWritten(cell[2], shape.value.format))}`;
@@ -459,7 +459,7 @@ function cellsOption(shape: Extract<Shape, { kind: "cells" }>, look: ChartTheme)
           color: look.text,
           textBorderColor: look.surface,
           textBorderWidth: 2,
-          formatter: (told: Told) => axisWritten(shape.cells[told.dataIndex ?? 0]?.[2] ?? 0, shape.value.format),
+          formatter: (item: TipItem) => axisWritten(shape.cells[item.dataIndex ?? 0]?.[2] ?? 0, shape.value.format),
         },
         emphasis: { itemStyle: { borderColor: look.text } },
       },

@@ -258,8 +258,8 @@ function cells(x: ResolvedField, y: ResolvedField | undefined, value: ResolvedFi
     if (px !== undefined && py !== undefined && number !== null) found.push([px, py, number]);
   }
   if (found.length === 0) return none("No values.");
-  const told = { name: value.name, format: value.format ?? "number" };
-  return { kind: "cells", x: along.axis, y: down.axis, value: told, cells: found, notes: notes.texts };
+  const field = { name: value.name, format: value.format ?? "number" };
+  return { kind: "cells", x: along.axis, y: down.axis, value: field, cells: found, notes: notes.texts };
 }
 
 /** Sorts rows by a column: numbers and times by value, strings by locale. */

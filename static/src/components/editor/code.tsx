@@ -60,7 +60,7 @@ export const darkness = () => EditorView.darkTheme.of(shownTheme.value === "dark
 function made(
   host: HTMLElement,
   now: () => EditorProps,
-  tell: (text: string) => void,
+  onEdit: (text: string) => void,
   parts: Record<"dark" | "lock" | "language" | "name", Compartment>,
 ) {
   const props = now();
@@ -79,7 +79,7 @@ function made(
       placeholder(props.placeholder ?? ""),
       EditorView.updateListener.of((update) => {
         if (update.docChanged && !update.transactions.some((one) => one.isUserEvent("outside")))
-          tell(update.state.doc.toString());
+          onEdit(update.state.doc.toString());
         if (update.selectionSet || update.docChanged) now().onCursor?.(update.state.selection.main.head);
       }),
     ],
@@ -100,41 +100,41 @@ export default function CodeEditor(props: EditorProps) {
   });
   const dark = shownTheme.value;
   /** Texts reported by `onChange` that haven't come back as `value` yet; those are echoes, not updates. */
-  const told = useRef<string[]>([]);
+  const emitted = useRef<string[]>([]);
 
   useEffect(() => {
     if (!host.current) return undefined;
-    const tell = (text: string) => {
-      told.current = [...told.current, text].slice(-ECHOES_MAX);
+    const onEdit = (text: string) => {
+      emitted.current = [...emitted.current, text].slice(-ECHOES_MAX);
       latest.current.onChange?.(text);
     };
-    const editor = made(host.current, () => latest.current, tell, parts.current);
+    const editor = made(host.current, () => latest.current, onEdit, parts.current);
     view.current = editor;
     latest.current.handle?.(handleOf(editor));
     return () => editor.destroy();
   }, []);
 
-  const tell = (spec: TransactionSpec) => view.current?.dispatch(spec);
+  const dispatch = (spec: TransactionSpec) => view.current?.dispatch(spec);
   useEffect(() => {
     const editor = view.current;
-    const echo = told.current.lastIndexOf(props.value);
-    told.current = told.current.slice(echo + 1);
+    const echo = emitted.current.lastIndexOf(props.value);
+    emitted.current = emitted.current.slice(echo + 1);
     if (!editor || echo >= 0) return;
     const before = editor.state.doc.toString();
-    if (before !== props.value) tell({ changes: smallestChange(before, props.value), userEvent: "outside" });
+    if (before !== props.value) dispatch({ changes: smallestChange(before, props.value), userEvent: "outside" });
   }, [props.value]);
   useEffect(() => {
     const editor = view.current;
-    if (editor) tell(setDiagnostics(editor.state, diagnosticsOf(props.marks ?? [], editor.state.doc)));
+    if (editor) dispatch(setDiagnostics(editor.state, diagnosticsOf(props.marks ?? [], editor.state.doc)));
   }, [props.marks]);
-  useEffect(() => tell({ effects: parts.current.dark.reconfigure(darkness()) }), [dark]);
+  useEffect(() => dispatch({ effects: parts.current.dark.reconfigure(darkness()) }), [dark]);
   useEffect(
-    () => tell({ effects: parts.current.lock.reconfigure(EditorState.readOnly.of(props.readOnly ?? false)) }),
+    () => dispatch({ effects: parts.current.lock.reconfigure(EditorState.readOnly.of(props.readOnly ?? false)) }),
     [props.readOnly],
   );
-  useEffect(() => tell({ effects: parts.current.name.reconfigure(named(props.label)) }), [props.label]);
+  useEffect(() => dispatch({ effects: parts.current.name.reconfigure(named(props.label)) }), [props.label]);
   useEffect(
-    () => tell({ effects: parts.current.language.reconfigure(languageOf(props.language, () => latest.current)) }),
+    () => dispatch({ effects: parts.current.language.reconfigure(languageOf(props.language, () => latest.current)) }),
     [props.language],
   );
 

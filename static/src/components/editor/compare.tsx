@@ -27,7 +27,11 @@ function shared(language: DiffProps["language"], label: string): Extension {
   ];
 }
 
-function drawn(host: HTMLElement, { label, language, before, after, beforeName, afterName }: DiffProps, wide: boolean) {
+function mountDiff(
+  host: HTMLElement,
+  { label, language, before, after, beforeName, afterName }: DiffProps,
+  wide: boolean,
+) {
   const root = shadowOf(host);
   const [left, right] = [`${label}: ${beforeName ?? "before"}`, `${label}: ${afterName ?? "after"}`];
   if (wide) {
@@ -73,7 +77,7 @@ export default function Comparison(props: DiffProps) {
   }, []);
   useEffect(() => {
     if (!host.current) return undefined;
-    const view = drawn(host.current, { label, language, before, after, beforeName, afterName }, wide);
+    const view = mountDiff(host.current, { label, language, before, after, beforeName, afterName }, wide);
     return () => view.destroy();
   }, [label, language, before, after, beforeName, afterName, wide, dark]);
 

@@ -40,7 +40,7 @@ function completionOf(suggestion: Suggestion, order: number, quoted: boolean, la
 
 function lines(text: string): HTMLElement {
   const box = document.createElement("div");
-  box.className = "told";
+  box.className = "completion-info";
   for (const line of text.split("\n")) {
     const row = document.createElement("p");
     row.textContent = line;

@@ -127,19 +127,19 @@ export function summaryOf(root: unknown, schema: Schema, depth = 0): string {
     "const" in one ? [one.const] : Array.isArray(one.enum) ? (one.enum as unknown[]) : [],
   );
   const types = schemas.flatMap(typesOf).filter((type) => named.length === 0 || type === "null" || type === "object");
-  const told = types.map((type) => {
+  const typeTexts = types.map((type) => {
     if (type !== "array" || depth > 1) return type;
     const items = schemas.find((one) => isSchema(one.items))?.items;
     return isSchema(items) ? `${summaryOf(root, items, depth + 1)}[]` : "array";
   });
-  const whole = [...new Set([...named.map((value) => JSON.stringify(value)), ...told])].join(" | ");
+  const whole = [...new Set([...named.map((value) => JSON.stringify(value)), ...typeTexts])].join(" | ");
   return whole.length > 60 ? `${whole.slice(0, 59)}…` : whole || "any";
 }
 
 export const descriptionOf = (schemas: Schema[]): string | undefined =>
-  schemas.map((schema) => schema.description).find((told) => typeof told === "string");
+  schemas.map((schema) => schema.description).find((text) => typeof text === "string");
 
-const LIMITS: [name: string, told: string][] = [
+const LIMITS: [name: string, label: string][] = [
   ["minimum", "at least"],
   ["maximum", "at most"],
   ["exclusiveMinimum", "more than"],
@@ -163,7 +163,7 @@ export function factsOf(schemas: Schema[]): string[] {
   if (first("default") !== undefined) facts.push(`Default: ${shown(first("default"))}`);
   if (limits.length > 0)
     facts.push(
-      `Limits: ${limits.map(([name, told]) => `${told} ${shown(first(name)).replaceAll('"', "")}`).join(", ")}`,
+      `Limits: ${limits.map(([name, label]) => `${label} ${shown(first(name)).replaceAll('"', "")}`).join(", ")}`,
     );
   const examples = first("examples");
   if (Array.isArray(examples)) facts.push(`Examples: ${examples.slice(0, 6).map(shown).join(", ")}`);

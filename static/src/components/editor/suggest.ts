@@ -100,8 +100,8 @@ function template(schema: Schema, writing: Writing, pad: string, shallow = false
 
 function about(root: unknown, schema: Schema): { detail: string; info?: string } {
   const schemas = flattened(root, schema);
-  const told = [descriptionOf([schema, ...schemas]), ...factsOf(schemas)].filter((line) => line !== undefined);
-  return { detail: summaryOf(root, schema), ...(told.length > 0 ? { info: told.join("\n") } : {}) };
+  const lines = [descriptionOf([schema, ...schemas]), ...factsOf(schemas)].filter((line) => line !== undefined);
+  return { detail: summaryOf(root, schema), ...(lines.length > 0 ? { info: lines.join("\n") } : {}) };
 }
 
 function keySuggestions(schemas: Schema[], place: TypingContext, writing: Writing): Suggestion[] {

@@ -66,8 +66,8 @@ export const looks = EditorView.theme({
   ".cm-completionIcon": { color: "var(--text-3)", opacity: "1" },
   ".cm-tooltip.cm-completionInfo": { padding: "var(--s2) var(--s3)", maxWidth: "360px" },
   ".cm-completionInfo, .cm-tooltip-hover": { fontFamily: "var(--font)", fontSize: "var(--size-1)" },
-  ".told p": { margin: "0 0 var(--s1)", whiteSpace: "pre-line" },
-  ".cm-tooltip-hover .told": { maxWidth: "440px", padding: "var(--s2) var(--s3)" },
+  ".completion-info p": { margin: "0 0 var(--s1)", whiteSpace: "pre-line" },
+  ".cm-tooltip-hover .completion-info": { maxWidth: "440px", padding: "var(--s2) var(--s3)" },
   ".cm-tooltip-section:not(:first-child)": { borderTop: "1px solid var(--border)" },
 
   ".cm-lintRange-error": wavy("bad"),

@@ -19,7 +19,7 @@ function firstRows(rows: RowSource): Row[] {
 }
 
 /** Decides for each column whether its numbers are identifiers. */
-const told = (columns: GridColumn[], rows: Row[]): GridColumn[] =>
+const withContentWidths = (columns: GridColumn[], rows: Row[]): GridColumn[] =>
   columns.map((column, at) => ({
     ...column,
     naming:
@@ -41,7 +41,7 @@ export function useWidths(given: GridColumn[], rows: RowSource, name: string | u
   if (first.current?.shape !== shape || first.current.rows.length === 0)
     first.current = { shape, rows: firstRows(rows) };
   const looked = first.current.rows;
-  const columns = useMemo(() => told(given, looked), [given, looked]);
+  const columns = useMemo(() => withContentWidths(given, looked), [given, looked]);
   const widths = useMemo(
     () => widthsOf(columns, looked, current, filtered),
     // Columns with equal names and types are equal.

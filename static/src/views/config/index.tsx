@@ -44,7 +44,7 @@ function Missing({ slug, onBegin }: { slug: string; onBegin: (text: string) => v
 const ANY = "*";
 
 /** Starts a draft from a text, on top of nothing or of the unreadable version `etag`. */
-function begun(draft: ConfigDraft, text: string, etag: string | null = null): void {
+function startDraft(draft: ConfigDraft, text: string, etag: string | null = null): void {
   draft.base.value = { text: "", etag };
   draft.text.value = text;
 }
@@ -70,7 +70,7 @@ export default function ConfigView({ slug }: { slug: string }) {
   return (
     <Page title={title}>
       {code === "pipeline_config_not_found" ? (
-        <Missing slug={slug} onBegin={(text) => begun(draft, text)} />
+        <Missing slug={slug} onBegin={(text) => startDraft(draft, text)} />
       ) : stored.error ? (
         <Failed
           title="Couldn't load the config"
@@ -78,7 +78,7 @@ export default function ConfigView({ slug }: { slug: string }) {
           onRetry={() => void stored.refetch()}
           actions={
             code === "invalid_config" && (
-              <Button onClick={() => begun(draft, blankConfig(slug), ANY)}>Replace with a new config</Button>
+              <Button onClick={() => startDraft(draft, blankConfig(slug), ANY)}>Replace with a new config</Button>
             )
           }
         />

@@ -39,7 +39,7 @@ export function ArrangedGrid({ slug, document, answer, busy, pending, arrange }:
   const [dragged, setDragged] = useState<string>();
   const [drop, setDrop] = useState<Drop>();
   const [size, setSize] = useState<Size & { id: string }>();
-  const [told, setTold] = useState("");
+  const [announcement, setAnnouncement] = useState("");
   const refocus = useRef<string>();
   const places = placementsOf(
     size ? panels.map((panel) => (panel.id === size.id ? { ...panel, width: size.width } : panel)) : panels,
@@ -62,7 +62,7 @@ export function ArrangedGrid({ slug, document, answer, busy, pending, arrange }:
     const from = panels.findIndex((panel) => panel.id === id);
     const panel = panels[from];
     if (!panel || to === from || to < 0 || to >= panels.length) return;
-    setTold(`${nameOf(panel)} moved to position ${to + 1} of ${panels.length}`);
+    setAnnouncement(`${nameOf(panel)} moved to position ${to + 1} of ${panels.length}`);
     arrange.onMove(id, to);
   };
 
@@ -137,7 +137,7 @@ export function ArrangedGrid({ slug, document, answer, busy, pending, arrange }:
       ...(next.height === heightOf(panel) ? {} : { height: next.height }),
     };
     if (Object.keys(change).length === 0) return;
-    setTold(`${nameOf(panel)}: ${next.width} of 12 columns, ${next.height} pixels high`);
+    setAnnouncement(`${nameOf(panel)}: ${next.width} of 12 columns, ${next.height} pixels high`);
     arrange.onResize(panel.id, change);
   };
 
@@ -228,7 +228,7 @@ export function ArrangedGrid({ slug, document, answer, busy, pending, arrange }:
         })}
       </div>
       <p class="for-readers" role="status">
-        {told}
+        {announcement}
       </p>
     </>
   );

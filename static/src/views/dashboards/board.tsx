@@ -65,10 +65,10 @@ function Params({ params, choices, answer, set }: RowProps) {
   if (params.length === 0) return null;
   const standing = (param: Param): unknown => {
     const chosen = choices[param.name];
-    const told = answer?.params[param.name];
+    const applied = answer?.params[param.name];
     // The response resolves a named range to dates.
     if (chosen === undefined || typeof chosen === "string")
-      return told ?? (param.type === "date_range" ? (answer ? null : undefined) : chosen);
+      return applied ?? (param.type === "date_range" ? (answer ? null : undefined) : chosen);
     return chosen;
   };
   const choose = (param: Param, value: Chosen) => set({ ...choices, [param.name]: value });

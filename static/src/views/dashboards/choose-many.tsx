@@ -51,7 +51,8 @@ export function ChooseMany({ label, title, options, multiple, chosen, onChoose }
   };
   const labelOf = (value: Scalar) => options.find((one) => same(one.value, value))?.label ?? String(value);
   const [first] = chosen;
-  const told = first === undefined ? "Any" : chosen.length === 1 ? labelOf(first) : `${count(chosen.length)} selected`;
+  const chosenText =
+    first === undefined ? "Any" : chosen.length === 1 ? labelOf(first) : `${count(chosen.length)} selected`;
   return (
     <div class="field dash-choose" ref={box}>
       <span id={`${id}-label`} class="dash-choose-label" title={title}>
@@ -67,7 +68,7 @@ export function ChooseMany({ label, title, options, multiple, chosen, onChoose }
         title={chosen.map(labelOf).join(", ")}
         onClick={() => setOpen(!open)}
       >
-        <span class="grow cut">{told}</span>
+        <span class="grow cut">{chosenText}</span>
         <ChevronDown />
       </Button>
       {open && <Options {...{ id, label, options, multiple, chosen, onChoose, close }} />}

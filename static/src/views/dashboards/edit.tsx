@@ -29,7 +29,7 @@ import { schemaQuery } from "./queries";
 import { Split } from "./split";
 import "./edit.css";
 
-type Asked = "publish" | "discard" | "delete";
+type OpenDialog = "publish" | "discard" | "delete";
 type Mode = "layout" | "yaml";
 
 const isMode = (value: unknown): value is Mode => value === "layout" || value === "yaml";
@@ -87,7 +87,7 @@ function StateBadge({ draft }: { draft: Draft }) {
 
 export default function Edit({ slug, name }: { slug: string; name: string }) {
   const { draft, from } = useDraft(slug, name);
-  const [asked, setAsked] = useState<Asked>();
+  const [asked, setAsked] = useState<OpenDialog>();
   const [, go] = useLocation();
   const title = `${name} · edit · ${slug}`;
   useShortcuts([
@@ -165,7 +165,7 @@ function Head({
   slug: string;
   name: string;
   draft: Draft;
-  onAsk: (asked: Asked) => void;
+  onAsk: (asked: OpenDialog) => void;
 }) {
   const cache = useQueryClient();
   const [validating, setValidating] = useState(false);

@@ -40,11 +40,15 @@ function changeOf(panel: PanelOf<"kpi">, now: number | null, previous: PanelRows
   const { value, type } = cell(previous, panel.value);
   const before = numeric(value);
   if (before === null || now === null) return unknown(`No value in the ${span}`);
-  const told = written(value, panel.value.format, type);
-  if (before === now) return { way: "same", tone: "neutral", text: `no change vs. ${told} in the ${span}` };
+  const formatted = written(value, panel.value.format, type);
+  if (before === now) return { way: "same", tone: "neutral", text: `no change vs. ${formatted} in the ${span}` };
   const up = now > before;
   const good = panel.better === "neither" ? "neutral" : up === (panel.better === "higher") ? "ok" : "bad";
-  return { way: up ? "up" : "down", tone: good, text: `${difference(panel, now, before)} vs. ${told} in the ${span}` };
+  return {
+    way: up ? "up" : "down",
+    tone: good,
+    text: `${difference(panel, now, before)} vs. ${formatted} in the ${span}`,
+  };
 }
 
 function difference(panel: PanelOf<"kpi">, now: number, before: number): string {

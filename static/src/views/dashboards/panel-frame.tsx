@@ -65,7 +65,7 @@ export function PanelFrame({
   look = "",
   tools,
 }: FrameProps) {
-  const [told, setTold] = useState(false);
+  const [expanded, setExpanded] = useState(false);
   const [viewed, setViewed] = useState(false);
   const id = useId();
   const result = answer?.panels[panel.id];
@@ -91,7 +91,12 @@ export function PanelFrame({
           {name}
         </h2>
         {panel.description && (
-          <IconButton label={`About ${name}`} icon={<Info />} aria-expanded={told} onClick={() => setTold(!told)} />
+          <IconButton
+            label={`About ${name}`}
+            icon={<Info />}
+            aria-expanded={expanded}
+            onClick={() => setExpanded(!expanded)}
+          />
         )}
         {tools?.end}
         {rows && !tools && (
@@ -102,7 +107,7 @@ export function PanelFrame({
           />
         )}
       </header>
-      {told && <p class="secondary">{panel.description}</p>}
+      {expanded && <p class="secondary">{panel.description}</p>}
       <div class="dash-panel-body">
         <Body
           panel={panel}

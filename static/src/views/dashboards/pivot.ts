@@ -61,7 +61,7 @@ export function pivotOf(panel: PanelOf<"pivot">, columns: ResultColumn[], rows: 
       ? "text"
       : undefined,
   );
-  const told = (row: Row, at: number, format: string | undefined) =>
+  const formatted = (row: Row, at: number, format: string | undefined) =>
     row[at] === null ? "null" : written(row[at], format ?? formats[at], columns[at]?.type);
   const sides = new Map<string, Row>();
   const tops = new Map<string, Row>();
@@ -80,12 +80,12 @@ export function pivotOf(panel: PanelOf<"pivot">, columns: ResultColumn[], rows: 
   ];
   let above: string[] = [];
   const body = shownSides.map(([side, row]) => {
-    const names = panel.rows.map((field, at) => told(row, at, field.format));
+    const names = panel.rows.map((field, at) => formatted(row, at, field.format));
     const differs = names.findIndex((name, at) => name !== above[at]);
     above = names;
     const values = shownTops.flatMap(([top]) => {
       const found = cells.get(side + top);
-      return panel.values.map((measure, at) => (found ? told(found, first + at, measure.format) : ""));
+      return panel.values.map((measure, at) => (found ? formatted(found, first + at, measure.format) : ""));
     });
     return { side: names, cells: values, same: Math.max(0, differs) };
   });
@@ -94,7 +94,7 @@ export function pivotOf(panel: PanelOf<"pivot">, columns: ResultColumn[], rows: 
     head: headOf(
       panel,
       shownTops.map(([, row]) => row),
-      told,
+      formatted,
     ),
     rows: body,
     notes,
@@ -118,13 +118,13 @@ const order = new Intl.Collator(undefined, { numeric: true });
 function headOf(
   panel: PanelOf<"pivot">,
   tops: Row[],
-  told: (row: Row, at: number, format: string | undefined) => string,
+  formatted: (row: Row, at: number, format: string | undefined) => string,
 ): Span[][] {
   const measures = panel.values.map(measureName);
   const head: Span[][] = panel.columns.map(() => []);
   let above: string[] = [];
   for (const row of tops) {
-    const names = panel.columns.map((field, at) => told(row, panel.rows.length + at, field.format));
+    const names = panel.columns.map((field, at) => formatted(row, panel.rows.length + at, field.format));
     const differs = names.findIndex((name, at) => name !== above[at]);
     names.forEach((text, level) => {
       const last = head[level]?.at(-1);

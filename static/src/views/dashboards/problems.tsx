@@ -11,7 +11,7 @@ interface Props {
   onGo: (problem: DashboardProblem) => void;
 }
 
-function told(verdict: DashboardVerdict | undefined): string {
+function verdictSummary(verdict: DashboardVerdict | undefined): string {
   if (!verdict) return "Not validated yet";
   if (verdict.errors.length > 0) return counted(verdict.errors.length, "problem");
   return verdict.warnings.length > 0 ? counted(verdict.warnings.length, "warning") : "No problems. Ready to publish.";
@@ -36,7 +36,7 @@ export function Problems({ verdict: judged, busy, failure, onGo }: Props) {
     <section class="dash-problems" aria-label="Problems">
       <p class={`dash-problems-head ${tone}`} role="status">
         <Icon aria-hidden="true" />
-        {failure ? `Not validated: ${failure.message}` : told(verdict)}
+        {failure ? `Not validated: ${failure.message}` : verdictSummary(verdict)}
         {busy && <span class="dim">· validating</span>}
       </p>
       {found.length > 0 && (

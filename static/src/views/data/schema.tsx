@@ -53,7 +53,7 @@ export function Schema({ slug, table }: { slug: string; table: Table }) {
   const known = new Map(stats?.columns.map((column) => [column.name, column]));
   const waiting = table.rows > 0 && isPending;
   const failure = error && asFailure(error);
-  const told = waiting || stats !== undefined;
+  const hasStats = waiting || stats !== undefined;
   const { summaries, failure: unsummarized } = useSummaries(slug, table);
   return (
     <div class="data-page">
@@ -72,7 +72,7 @@ export function Schema({ slug, table }: { slug: string; table: Table }) {
               <th>Column</th>
               <th>Type</th>
               <th>Nullable</th>
-              {told && (
+              {hasStats && (
                 <>
                   <th>Nulls</th>
                   <th>Min</th>
@@ -96,7 +96,7 @@ export function Schema({ slug, table }: { slug: string; table: Table }) {
                   </td>
                   <td class="mono">{column.type}</td>
                   <td>{column.nullable ? <span class="dim">yes</span> : "no"}</td>
-                  {told && (
+                  {hasStats && (
                     <>
                       <td>{own && stats ? <Nulls nulls={own.nulls} rows={stats.rows} /> : nothing}</td>
                       <td class="data-extreme">{own ? <Extreme value={own.min as Cell} column={own} /> : nothing}</td>

@@ -135,10 +135,10 @@ function facts(result: TableResult): string[] {
     [result.partitions_unchanged, "unchanged"],
     [result.partitions_deleted, "deleted"],
   ];
-  const told = partitions.filter(([n]) => n > 0).map(([n, what]) => `${count(n)} ${what}`);
+  const counts = partitions.filter(([n]) => n > 0).map(([n, what]) => `${count(n)} ${what}`);
   return [
     `${counted(result.sources_read, "file")} read, ${count(result.sources_skipped)} unchanged${archived(result.sources_archived)}`,
-    `partitions: ${told.length > 0 ? told.join(", ") : "none"}`,
+    `partitions: ${counts.length > 0 ? counts.join(", ") : "none"}`,
     `${counted(result.files, "Parquet file")}, ${bytes(result.bytes)}`,
   ];
 }

@@ -66,14 +66,14 @@ export default function LakeView() {
   );
 }
 
-type Asked = "move" | "delete" | "folder";
+type OpenDialog = "move" | "delete" | "folder";
 
 function Level({ prefix, onAdd }: { prefix: string; onAdd: (taken: CollectedFiles) => void }) {
   const [, go] = useLocation();
   const listed = useInfiniteQuery(levelQuery(prefix));
   const { data, error, hasNextPage, isFetchingNextPage, fetchNextPage } = listed;
   const [filter, setFilter] = useState("");
-  const [asked, setAsked] = useState<Asked>();
+  const [asked, setAsked] = useState<OpenDialog>();
   const [choice, setChoice] = useState<Selection>(NOTHING);
   const field = useRef<HTMLInputElement>(null);
   const all = useMemo(() => entriesOf(data?.pages ?? []), [data]);
@@ -120,7 +120,7 @@ function Level({ prefix, onAdd }: { prefix: string; onAdd: (taken: CollectedFile
           onInput={(event) => setFilter(event.currentTarget.value)}
         />
         <span class="secondary lake-count" role="status">
-          {data && told(entries.length, all.length, filter, hasNextPage, meant.length)}
+          {data && selectionSummary(entries.length, all.length, filter, hasNextPage, meant.length)}
         </span>
         <span class="grow" />
         <Acting entries={meant} onMove={() => setAsked("move")} onDelete={remove} />
@@ -159,7 +159,7 @@ function Level({ prefix, onAdd }: { prefix: string; onAdd: (taken: CollectedFile
   );
 }
 
-function told(shown: number, all: number, filter: string, more: boolean, chosen: number): string {
+function selectionSummary(shown: number, all: number, filter: string, more: boolean, chosen: number): string {
   if (chosen > 0) return `${count(chosen)} selected`;
   const known = `${counted(all, "entry", "entries")}${more ? " and more" : ""}`;
   return filter === "" ? known : `${count(shown)} of ${known}`;

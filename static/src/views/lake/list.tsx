@@ -92,7 +92,7 @@ export function List(props: Props) {
           {" "}
           Modified{" "}
         </span>
-        <span role="columnheader" class="lake-told">
+        <span role="columnheader" class="lake-details">
           {" "}
           Status{" "}
         </span>
@@ -179,7 +179,7 @@ function EntryRow({ entry, at, shift, prefix, chosen, cursor, onOpen, onChoose, 
       <span role="gridcell" class="lake-time secondary">
         {!folder && <Time at={entry.file.modified} />}
       </span>
-      <span role="gridcell" class="lake-told">
+      <span role="gridcell" class="lake-details">
         {!folder && <FileState file={entry.file} />}
       </span>
     </div>

@@ -73,15 +73,15 @@ export class PipelineCreation {
       ["run", () => this.run(plan)],
     ];
     for (const [step, work] of steps) {
-      this.tell({ step });
+      this.publish({ step });
       try {
         await work();
       } catch (error) {
-        this.tell({ step, failure: { step, error: asFailure(error) } });
+        this.publish({ step, failure: { step, error: asFailure(error) } });
         return false;
       }
     }
-    this.tell({ step: "done" });
+    this.publish({ step: "done" });
     return !this.stopped;
   }
 
@@ -101,7 +101,7 @@ export class PipelineCreation {
     this.state.value = undefined;
   }
 
-  private tell(now: Partial<Making> & { step: Step }): void {
+  private publish(now: Partial<Making> & { step: Step }): void {
     const before = this.state.value;
     this.state.value = {
       ...(this.batch ? { batch: this.batch } : {}),
@@ -142,7 +142,7 @@ export class PipelineCreation {
     if (parts.length === 0) return;
     if (!this.batch) this.batch = sendParts(parts, true);
     else uploads.retry(this.batch);
-    this.tell({ step: "upload", batch: this.batch });
+    this.publish({ step: "upload", batch: this.batch });
     await this.batch.ended;
     // Retries of single files end later than the batch.
     await new Promise<void>((resolve) => {
@@ -169,7 +169,7 @@ export class PipelineCreation {
     for (let idle = 0; ; await waited(ASK_MS)) {
       const [due, newest] = await look(slug);
       const job = newest?.job_id === this.before ? undefined : newest;
-      this.tell({ step: "run", due, ...(job ? { job } : {}) });
+      this.publish({ step: "run", due, ...(job ? { job } : {}) });
       if (job && !isActive(job) && due === null) return ended(job);
       // A due run needs no watching.
       if (this.stopped && (due !== null || (job && isActive(job)))) return;

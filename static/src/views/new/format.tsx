@@ -90,8 +90,8 @@ interface Props {
 /** Detected CSV settings with their evidence. */
 export function FormatStep({ inferred, dialect, locked, busy, onChange }: Props) {
   const { findings, sample, warnings } = inferred;
-  const told = new Set(findings.map(({ item }) => item));
-  const silent = ALWAYS.filter((item) => !told.has(item)).map((item): Finding => ({
+  const found = new Set(findings.map(({ item }) => item));
+  const silent = ALWAYS.filter((item) => !found.has(item)).map((item): Finding => ({
     item,
     value: itemOf(dialect, item),
     why: "the default",

@@ -46,17 +46,17 @@ class Work {
 
   async go(): Promise<void> {
     try {
-      this.tell({ phase: "staging", sent: 0, total: 0 });
-      const staged = await stage(this.source, (sent, total) => this.tell({ phase: "staging", sent, total }));
+      this.publish({ phase: "staging", sent: 0, total: 0 });
+      const staged = await stage(this.source, (sent, total) => this.publish({ phase: "staging", sent, total }));
       this.staged = staged;
       if (this.ended) return void (await release(staged));
       this.letGo = keepAlive(staged);
-      this.tell({ phase: "inferring" });
+      this.publish({ phase: "inferring" });
       const params = { path: { pipeline: staged.slug }, query: { key: staged.key } };
       const inferred = await ask(api.POST("/api/p/{pipeline}/infer", { params }));
-      this.tell({ phase: "ready", staged, inferred });
+      this.publish({ phase: "ready", staged, inferred });
     } catch (error) {
-      this.tell({ phase: "failed", error: asFailure(error) });
+      this.publish({ phase: "failed", error: asFailure(error) });
     }
   }
 
@@ -66,7 +66,7 @@ class Work {
     if (this.staged) void release(this.staged);
   }
 
-  private tell(state: Proposal): void {
+  private publish(state: Proposal): void {
     if (!this.ended) this.state.value = state;
   }
 }

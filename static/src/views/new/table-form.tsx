@@ -68,10 +68,10 @@ export function TableForm({ source, proposal, name, taken, locked, onDraft }: Pr
   const checking = preview.isPending || preview.isPlaceholderData || cutting;
   const blocked = blockedBy(draft, taken, preview.data, checking, preview.error);
 
-  const told = useRef(onDraft);
-  told.current = onDraft;
+  const latest = useRef(onDraft);
+  latest.current = onDraft;
   useEffect(() => {
-    told.current({ draft, mapping: (files) => mappingOf(draft, inferred, files), blocked });
+    latest.current({ draft, mapping: (files) => mappingOf(draft, inferred, files), blocked });
   }, [draft, inferred, blocked]);
 
   const change = (item: string, value: unknown) => {

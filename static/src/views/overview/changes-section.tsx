@@ -55,8 +55,8 @@ function Changed({ slug, job, before }: { slug: string; job: Job; before: Job | 
       </p>
       <ul>
         {changes.map((change) => {
-          const told = tables[change.table]?.changes;
-          const shown = biggest(told?.partitions ?? []);
+          const changes = tables[change.table]?.changes;
+          const shown = biggest(changes?.partitions ?? []);
           return (
             <li key={change.table}>
               <div class="row">
@@ -69,7 +69,7 @@ function Changed({ slug, job, before }: { slug: string; job: Job; before: Job | 
                 </span>
               </div>
               {shown.length > 0 && change.partitions > 1 && (
-                <PartitionLines changes={shown} more={(told?.partitions_total ?? shown.length) - shown.length} />
+                <PartitionLines changes={shown} more={(changes?.partitions_total ?? shown.length) - shown.length} />
               )}
             </li>
           );

@@ -195,12 +195,12 @@ function ofCompleted(job: Job, { detail, dashboard }: Facts): Health {
   if (tables === 0) return { ...ofNone({ detail: { ...detail, tables: 0 }, jobs: [] }), ...due };
   const now = job.progress?.rows_rejected ?? 0;
   const some = rejected > 0 ? `; ${count(rejected)} ${rejected === 1 ? "row is" : "rows are"} rejected` : "";
-  const told =
+  const rejectedText =
     rejected > 0 && now === rejected
       ? `; ${count(now)} ${now === 1 ? "row was" : "rows were"} rejected in the last run`
       : some;
   const kept = archived > 0 ? ` and ${counted(archived, "archived source")}` : "";
-  const sentence = `${tablesAre(tables)} up to date with ${counted(files, "file")}${kept}${told}`;
+  const sentence = `${tablesAre(tables)} up to date with ${counted(files, "file")}${kept}${rejectedText}`;
   const unrun =
     detail.tables !== tables
       ? ` The config now defines ${counted(detail.tables, "table")}. Run the pipeline to apply it.`

@@ -49,7 +49,7 @@ function Downloads({ slug, sql }: { slug: string; sql: string }) {
   );
 }
 
-function told(answer: QueryAnswer): string {
+function resultSummary(answer: QueryAnswer): string {
   if (!answer.truncated) return counted(answer.row_count, "row");
   if (answer.limit_reason === "bytes") return `Showing the first ${counted(answer.row_count, "row")} (16 MiB)`;
   return `Showing the first ${count(answer.row_count || ROWS_MAX)} rows`;
@@ -85,14 +85,14 @@ function Shown({ slug, answer, sql, ms }: { slug: string; answer: QueryAnswer; s
   return (
     <>
       <div class="query-bar">
-        <span role="status" class="query-told">
+        <span role="status" class="query-summary">
           {running ? (
             <>
               Running <Ticking since={running.since} />
             </>
           ) : (
             <>
-              {told(answer)} <span class="dim">· {duration(ms)}</span>
+              {resultSummary(answer)} <span class="dim">· {duration(ms)}</span>
             </>
           )}
         </span>
@@ -135,7 +135,7 @@ export function ResultPane({
         <Shown slug={slug} answer={outcome.answer} sql={outcome.sql} ms={outcome.ms} />
       ) : running ? (
         <div class="query-bar">
-          <span role="status" class="query-told">
+          <span role="status" class="query-summary">
             Running <Ticking since={running.since} />
           </span>
         </div>

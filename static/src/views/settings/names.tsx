@@ -42,7 +42,7 @@ export function Names({ stored }: { stored: Tagged }) {
   const cache = useQueryClient();
   const busy = useSignal(false);
   const conflict = useSignal<Conflict | undefined>(undefined);
-  const told = useSignal("");
+  const savedText = useSignal("");
   /** The settings that editing started from, independent of later responses. */
   const base = useSignal(stored);
   const typed = typedOf(draft.value);
@@ -55,7 +55,7 @@ export function Names({ stored }: { stored: Tagged }) {
   }, [dirty, stored, base]);
 
   const type = (change: Typed) => {
-    told.value = "";
+    savedText.value = "";
     draft.value = JSON.stringify({ ...typedOf(draft.value), ...change });
   };
   const save = async (from: Tagged) => {
@@ -72,7 +72,7 @@ export function Names({ stored }: { stored: Tagged }) {
       draft.value = since.length > 0 ? JSON.stringify(Object.fromEntries(since)) : "";
       const { workspace_name, display_name } = answer.settings;
       const changed = workspace_name !== asked.workspace_name || display_name !== asked.display_name;
-      told.value = changed ? "Saved. Invisible characters were removed." : "Saved.";
+      savedText.value = changed ? "Saved. Invisible characters were removed." : "Saved.";
     } catch (error) {
       toast.failed("Couldn't save the settings", error);
     } finally {
@@ -128,7 +128,7 @@ export function Names({ stored }: { stored: Tagged }) {
             </Button>
           )}
           <span role="status" class="secondary">
-            {told.value}
+            {savedText.value}
           </span>
         </div>
       </form>

@@ -38,7 +38,7 @@ const PAUSE_FAILPOINTS: [&str; 7] = [
     "worker::recorded",
 ];
 /// The tests of notifications kill there.
-const OF_NOTIFICATIONS: [&str; 3] = ["notify::claimed", "notify::sent", "worker::told"];
+const OF_NOTIFICATIONS: [&str; 3] = ["notify::claimed", "notify::sent", "worker::notified"];
 const PIPELINES: usize = 4;
 const WORKERS: usize = 3;
 /// Maximum number of jobs to enqueue; a failpoint not reached by then never is.
