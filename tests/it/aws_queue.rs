@@ -10,6 +10,7 @@ use lakemill::config::{AwsVariables, EventQueueConfig, StoreCredentials};
 use lakemill::domain::job::JobStatus;
 use lakemill::ports::EventQueue;
 use lakemill::runtime::SystemClock;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::cli_doctor::doctor;
@@ -196,6 +197,25 @@ fn throttled_polls_and_failed_deletions_are_repeated() {
     worker.await_log("messages of the event queue not deleted; they come again");
     assert!(messages(&worker, "used") >= 3, "used again after each failed deletion");
     await_that("the count", || messages(&worker, "deleted") == 1);
+}
+
+#[test]
+fn stop_does_not_wait_for_the_end_of_a_poll() {
+    static POLLS: AtomicUsize = AtomicUsize::new(0);
+    let (site, queue) = (site(), Queue::new());
+    let proxy = HttpProxy::start(moto().address, |passing| {
+        if action(passing) == "ReceiveMessage" {
+            POLLS.fetch_add(1, Ordering::SeqCst);
+            return Act::Delay(Duration::from_secs(600));
+        }
+        Act::Forward
+    });
+    let mut worker = site.worker_with(&[("SVC_EVENTS_SQS_URL", &queue.url_at(&proxy.url()))]);
+    await_that("a poll", || POLLS.load(Ordering::SeqCst) == 1);
+    worker.signal(Signal::TERM);
+    assert_eq!(worker.await_exit(), Some(0));
+    // What the poll would report after its timeout.
+    assert!(!worker.has_logged("reading the event queue failed"), "{}", worker.log());
 }
 
 #[test]
