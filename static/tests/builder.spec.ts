@@ -36,7 +36,7 @@ test("from a table's chart to a published dashboard, without SQL or YAML", async
   await expect(page.getByText("No problems. Ready to publish.")).toBeVisible(SLOW);
   await page.getByRole("button", { name: "Publish" }).click();
   await page.getByRole("dialog", { name: "Publish shops" }).getByRole("button", { name: "Publish" }).click();
-  await expect(page.getByRole("heading", { name: "Shops" })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "Shops", exact: true })).toBeVisible();
   await drawn(page, "total_amount_per_month_by_shop");
   await expect(panel(page, "total_amount_per_month_by_shop").getByRole("table")).toContainText("North");
 });

@@ -121,7 +121,7 @@ test("from a table to a published dashboard: a draft, an error at its line, the 
   await expect(dialog.getByText("First publication of this dashboard.")).toBeVisible();
   await dialog.getByRole("button", { name: "Publish" }).click();
   await expect(page).toHaveURL(/dashboards\/sales$/);
-  await expect(page.getByRole("heading", { name: "All rows" })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "All rows", exact: true })).toBeVisible();
 });
 
 test("a dashboard published in another browser is visible immediately, despite a cached listing", async ({
@@ -131,14 +131,14 @@ test("a dashboard published in another browser is visible immediately, despite a
   await api.pipeline("dash-other", config, { "sales.csv": CSV });
   await api.put("/api/p/dash-other/dashboards/all?draft=1", everything(), "application/yaml");
   await page.goto("/p/dash-other/dashboards/all");
-  await expect(page.getByRole("heading", { name: "Not published yet" })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "Not published yet", exact: true })).toBeVisible();
   // The listing is never stale.
   await page.clock.setFixedTime(new Date());
   await page.getByRole("link", { name: "Dashboards" }).click();
   await expect(page.getByRole("table").getByRole("link", { name: "all" })).toBeVisible();
   await api.post("/api/p/dash-other/dashboards/all/publish");
   await page.goBack();
-  await expect(page.getByRole("heading", { name: "Everything" })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "Everything", exact: true })).toBeVisible();
 });
 
 test("two editors of one draft: the second sees both texts and chooses", async ({ page, api, watch }) => {
@@ -158,11 +158,11 @@ test("two editors of one draft: the second sees both texts and chooses", async (
   await write(editor, everything().replace("title: Everything", "title: Mine again"));
   const dialog = page.getByRole("dialog", { name: "Someone else changed this draft" });
   await dialog.getByRole("button", { name: "Use theirs" }).click();
-  await expect(page.getByRole("heading", { name: "Theirs" })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "Theirs", exact: true })).toBeVisible();
   await page.getByRole("button", { name: "More actions for all" }).click();
   await page.getByRole("menuitem", { name: /Discard draft/ }).click();
   await page.getByRole("button", { name: "Discard", exact: true }).click();
-  await expect(page.getByRole("heading", { name: "Everything" })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "Everything", exact: true })).toBeVisible();
 });
 
 test("hostile texts are shown as text everywhere in a dashboard", async ({ page, api }) => {

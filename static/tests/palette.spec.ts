@@ -31,7 +31,7 @@ test("the keyboard alone leads from anywhere to a table, and back to recent item
 test("the palette opens immediately, runs commands, and confirms a clean run", async ({ page, api }) => {
   await api.pipeline("palette-act", CONFIG, { "one.csv": "id\n1\n" });
   await page.goto("/p/palette-act/jobs");
-  await expect(page.getByRole("heading", { name: "palette-act" })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "palette-act", exact: true })).toBeVisible();
   await page.keyboard.press("ControlOrMeta+k");
   await page.keyboard.type("change theme");
   await page.keyboard.press("Enter");

@@ -65,7 +65,7 @@ test("an empty pipeline gets its slug from its title, and a taken slug is refuse
   await expect(page.getByRole("textbox", { name: "Slug" })).toHaveValue("daily-sales-eu");
   await page.getByRole("button", { name: "Create" }).click();
   await expect(page).toHaveURL(/\/p\/daily-sales-eu$/);
-  await expect(page.getByRole("heading", { name: "Daily sales (EU)" })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "Daily sales (EU)", exact: true })).toBeVisible();
   await expect(page.getByText("The config defines no tables yet.")).toBeVisible();
   await page.goto("/");
   await expect(card(page, "daily-sales-eu")).toContainText("no runs yet");
