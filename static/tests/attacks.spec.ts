@@ -88,7 +88,8 @@ async function look(page: Page, path: string): Promise<void> {
 test.afterEach(({ api }) => api.put("/api/settings", { workspace_name: "Lakemill", display_name: "", starred: [] }));
 
 test("no text from users is executed, wherever it is shown", async ({ page, api, watch }) => {
-  test.setTimeout(240_000);
+  // It takes more than two minutes on two idle cores.
+  test.setTimeout(600_000);
   const hits: string[] = [];
   page.on("dialog", (dialog) => {
     // An open proposal asks before it is left: that dialog is the UI's own.
