@@ -4,6 +4,10 @@ use std::io::{ErrorKind, Read};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
+use ureq::tls::TlsConfig;
+
+use crate::system::http_client;
+
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
 /// Default ports of the services.
 pub(super) const WORKER_PORT: u16 = 8_080;
@@ -31,8 +35,7 @@ pub(super) fn own_address(bind: IpAddr, port: u16) -> SocketAddr {
 }
 
 fn agent(time_max: Duration) -> ureq::Agent {
-    let config = ureq::Agent::config_builder().timeout_global(Some(time_max)).http_status_as_error(false);
-    config.max_redirects(0).proxy(None).build().new_agent()
+    http_client::config(TlsConfig::default()).timeout_global(Some(time_max)).build().new_agent()
 }
 
 /// Posts a JSON text; like [`ask`].

@@ -12,7 +12,6 @@ use super::supervisor::{Notifier, Watched};
 use crate::adapters::aws::SnsTopics;
 use crate::adapters::fs::LakeWatch;
 use crate::adapters::notify;
-use crate::adapters::s3::trusted;
 use crate::config::WorkerConfig;
 use crate::http::credentials::MetricsAccess;
 use crate::http::{AllowedHosts, Router, Server, ServerOptions, Service, StartError};
@@ -91,7 +90,7 @@ impl Serving {
             event_queue,
             targets: notify::open(&config.notify, config.objects.ca_file.as_deref())?,
         };
-        let topics = SnsTopics::open(&config.events, config.objects.ca_file.as_deref(), trusted);
+        let topics = SnsTopics::open(&config.events, config.objects.ca_file.as_deref());
         let topics = topics.map_err(|error| error.to_string())?;
         let state = Arc::<WorkerState>::default();
         let stopping = Arc::<Stopping>::default();

@@ -6,7 +6,7 @@ use crate::adapters::aws::SqsQueue;
 use crate::adapters::counted::CountedStore;
 use crate::adapters::fs::{BucketNames, FsStore};
 use crate::adapters::redis::{RedisKv, RedisOptions};
-use crate::adapters::s3::{S3Options, S3Store, trusted};
+use crate::adapters::s3::{S3Options, S3Store};
 use crate::adapters::sqlite::{SqliteKv, SqliteOptions};
 use crate::config::{KvConfig, ObjectStoreConfig, StoreEndpoint, WorkerConfig};
 use crate::ports::{EventQueue, Kv, ObjectStore};
@@ -58,7 +58,7 @@ impl Services {
 pub fn open_event_queue(config: &WorkerConfig, backend: &Backend) -> Result<Option<Arc<dyn EventQueue>>, String> {
     let (Some(queue), Backend::S3(store)) = (&config.events.queue, backend) else { return Ok(None) };
     let ca_file = config.objects.ca_file.as_deref();
-    let opened = SqsQueue::open(queue, store.credentials(), Services::clock(), ca_file, trusted);
+    let opened = SqsQueue::open(queue, store.credentials(), Services::clock(), ca_file);
     Ok(Some(Arc::new(opened.map_err(|error| format!("SVC_EVENTS_SQS_URL: {error}"))?)))
 }
 

@@ -13,13 +13,13 @@ use super::serve::{EXIT_STATUS_KILLED, start_server};
 use super::services::Services;
 use super::supervisor::{Notices, ServiceNotifier, Watched};
 use crate::adapters::password::AdminPassword;
-use crate::adapters::s3::trusted;
 use crate::config::{Environment, EnvironmentError, Fault, KvConfig, StoreEndpoint, WebConfig};
 use crate::http::credentials::MetricsAccess;
 use crate::http::{AllowedHosts, Server, ServerOptions};
 use crate::runtime::Watchdog;
 use crate::runtime::watchdog::RESPONSE_WAIT_MAX;
 use crate::sql::sandbox::{Sandbox, SandboxOptions};
+use crate::system::http_client;
 use crate::web::sql::{SqlParts, folders};
 use crate::web::{AuthOptions, Cache, Installation, Web, WebParts, WorkerClient, router};
 
@@ -78,7 +78,7 @@ impl WebServing {
     pub fn start(config: &WebConfig, services: &Services, port_setting: &str) -> Result<Self, CommandError> {
         let password = password(config)?;
         let watchdog = Arc::<Watchdog>::default();
-        let trusted = trusted(&config.worker_url, config.objects.ca_file.as_deref());
+        let trusted = http_client::tls(&config.worker_url, config.objects.ca_file.as_deref());
         let trusted = trusted.map_err(|error| format!("SVC_CA_FILE: {error}"))?;
         let web = Arc::new(Web::new(WebParts {
             store: Arc::clone(&services.store),

@@ -1,12 +1,22 @@
-//! SHA-256 in hex, as in manifests and keys, and base64.
+//! SHA-256 and HMAC-SHA256 in hex, as in manifests, keys and signatures, and base64.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use ring::hmac;
 use sha2::{Digest, Sha256};
 
 /// The SHA-256 of `bytes`, 64 hex digits.
 pub fn sha256_hex(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
+}
+
+/// The HMAC-SHA256 of the parts, one after the other, 64 hex digits. The key may have any length.
+pub fn hmac_sha256_hex(key: &[u8], parts: &[&[u8]]) -> String {
+    let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, key));
+    for part in parts {
+        context.update(part);
+    }
+    hex(context.sign().as_ref())
 }
 
 /// Lowercase hex.
@@ -44,6 +54,14 @@ mod tests {
         }
         assert_eq!((unbase64("Zg"), unbase64("Zg=="), unbase64("Z g=")), (None, Some(b"f".to_vec()), None));
         assert_eq!(base64(&[0xfb, 0xff]), "+/8=");
+    }
+
+    /// Test case 2 of RFC 4231.
+    #[test]
+    fn hmac_matches_the_specification() {
+        let expected = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
+        assert_eq!(hmac_sha256_hex(b"Jefe", &[b"what do ya want for nothing?"]), expected);
+        assert_eq!(hmac_sha256_hex(b"Jefe", &[b"what do ya ", b"want for nothing?"]), expected);
     }
 
     #[test]

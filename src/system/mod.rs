@@ -1,8 +1,9 @@
-//! Services of the operating system: folders and locks that end with their process, free disk space, and newer time-zone
-//! data.
+//! What the machine provides: folders and locks that end with their process, free disk space, newer time-zone data, and
+//! clients for HTTP.
 //!
 //! Must not: know what the folders contain.
 
+pub mod http_client;
 pub mod process_folder;
 mod process_lock;
 pub mod tzdata;

@@ -14,6 +14,7 @@ use ureq::tls::TlsConfig;
 use crate::config::Secret;
 use crate::domain::problem::Problem;
 use crate::sync::Semaphore;
+use crate::system::http_client;
 
 /// Largest response, in bytes: a thousand problems with their messages.
 const ANSWER_BYTES_MAX: u64 = 16 << 20;
@@ -24,7 +25,6 @@ const CONNECT_MAX: Duration = Duration::from_secs(3);
 /// Most idle connections, and their longest age: less than a worker's.
 const IDLE_CONNECTIONS_MAX: usize = 4;
 const IDLE_AGE_MAX: Duration = Duration::from_secs(15);
-const REDIRECTS_MAX: u32 = 0;
 
 /// Why there is no verdict.
 #[derive(Debug, thiserror::Error)]
@@ -68,18 +68,11 @@ pub struct Findings {
 impl WorkerClient {
     /// `url`: the worker's address; it need not be reachable yet.
     pub fn new(url: &str, token: &Secret, trusted: TlsConfig) -> Self {
-        let config = Agent::config_builder()
-            .http_status_as_error(false)
-            .proxy(None)
-            .max_redirects(REDIRECTS_MAX)
-            .max_redirects_will_error(false)
-            .user_agent(concat!("lakemill/", env!("CARGO_PKG_VERSION")))
-            .accept_encoding("identity")
+        let config = http_client::config(trusted)
             .max_idle_connections(IDLE_CONNECTIONS_MAX)
             .max_idle_connections_per_host(IDLE_CONNECTIONS_MAX)
             .max_idle_age(IDLE_AGE_MAX)
             .timeout_connect(Some(CONNECT_MAX))
-            .tls_config(trusted)
             .build();
         let url = url.trim_end_matches('/').to_owned();
         Self { agent: config.new_agent(), url, token: token.clone(), calls: Semaphore::new(CALLS_MAX) }

@@ -5,7 +5,6 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use lakemill::adapters::aws::{Credentials, SqsQueue};
-use lakemill::adapters::s3::trusted;
 use lakemill::config::{AwsVariables, EventQueueConfig, StoreCredentials};
 use lakemill::domain::job::JobStatus;
 use lakemill::ports::EventQueue;
@@ -251,9 +250,9 @@ fn keys_that_end_are_renewed() {
     });
     let variables = AwsVariables { metadata_endpoint: Some(AWS.url()), ..AwsVariables::default() };
     let credentials = StoreCredentials::Chain(Box::new(variables));
-    let credentials = Credentials::new(credentials, || trusted("https://", None)).unwrap();
+    let credentials = Credentials::new(credentials, None).unwrap();
     let config = EventQueueConfig { url: queue.url_at(&proxy.url()), region: REGION.into() };
-    let opened = SqsQueue::open(&config, Arc::new(credentials), Arc::new(SystemClock), None, trusted).unwrap();
+    let opened = SqsQueue::open(&config, Arc::new(credentials), Arc::new(SystemClock), None).unwrap();
     queue.send("x");
     assert_eq!(opened.receive(Duration::from_secs(20)).unwrap()[0].body, "x");
     assert_eq!(AWS.sessions(), 1);

@@ -6,6 +6,7 @@ use lakemill::adapters::s3::{Rule, RuleKind, S3OpenError, S3Options, S3Store};
 use lakemill::config::{Secret, StoreCredentials};
 use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{Bucket, StoreError, StoreResult, WriteOptions, list_all_and_skipped};
+use lakemill::system::http_client::CaFileError;
 
 use crate::support::s3_server::{S3Server, moto, s3s_fs};
 
@@ -134,11 +135,11 @@ fn invalid_store_settings_are_rejected() {
     }
     let place = tempfile::tempdir().unwrap();
     let with_file = |path: &Path| open(&|options| options.ca_file = Some(path.to_owned()));
-    assert!(matches!(with_file(&place.path().join("none")), Err(S3OpenError::CaFile { .. })));
+    assert!(matches!(with_file(&place.path().join("none")), Err(S3OpenError::CaFile(CaFileError::Read { .. }))));
     let file = place.path().join("ca.pem");
     for text in ["", "nonsense", "-----BEGIN PRIVATE KEY-----\nQQ==\n-----END PRIVATE KEY-----\n"] {
         std::fs::write(&file, text).unwrap();
-        assert!(matches!(with_file(&file), Err(S3OpenError::Certificates { .. })), "{text}");
+        assert!(matches!(with_file(&file), Err(S3OpenError::CaFile(CaFileError::Certificates { .. }))), "{text}");
     }
 }
 

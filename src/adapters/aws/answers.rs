@@ -10,6 +10,7 @@ use ureq::tls::TlsConfig;
 use super::keys::SigningKeys;
 use crate::config::Secret;
 use crate::domain::text::clipped;
+use crate::system::http_client;
 
 /// For the whole of an attempt: an answer is small, and local but for STS.
 const ATTEMPT_TIME_MAX: Duration = Duration::from_secs(5);
@@ -51,18 +52,12 @@ pub(super) struct Answers {
 
 impl Answers {
     pub(super) fn new(tls: TlsConfig) -> Self {
-        let config = Agent::config_builder()
-            .http_status_as_error(false)
-            .proxy(None)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .user_agent(concat!("lakemill/", env!("CARGO_PKG_VERSION")))
+        let config = http_client::config(tls)
             .timeout_connect(Some(CONNECT_TIME_MAX))
             .timeout_global(Some(ATTEMPT_TIME_MAX))
             .max_idle_connections(0)
-            .tls_config(tls)
             .build();
-        Self { agent: config.into() }
+        Self { agent: config.new_agent() }
     }
 
     /// # Errors

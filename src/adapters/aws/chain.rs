@@ -1,15 +1,16 @@
 //! The present keys of a process, and when they are fetched.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use parking_lot::{Mutex, MutexGuard};
-use ureq::tls::TlsConfig;
 
 use super::answers::Answers;
 use super::keys::{CredentialsError, SigningKeys};
 use super::{container, instance, profile, web_identity};
 use crate::config::{AwsVariables, StoreCredentials};
+use crate::system::http_client::{self, CaFileError};
 
 /// Pause between fetches while the present keys are valid: they may be given out shortly before their end, or can't be
 /// renewed.
@@ -24,16 +25,19 @@ pub enum Credentials {
 }
 
 impl Credentials {
-    /// `tls`: the certificate authorities for AWS's own services, which only the chain asks.
+    /// `ca_file`: further certificate authorities, besides the public ones that AWS's services have.
     ///
     /// # Errors
-    /// Those of `tls`.
-    pub fn new<E>(credentials: StoreCredentials, tls: impl FnOnce() -> Result<TlsConfig, E>) -> Result<Self, E> {
+    /// The file can't be used.
+    pub fn new(credentials: StoreCredentials, ca_file: Option<&Path>) -> Result<Self, CaFileError> {
         Ok(match credentials {
             StoreCredentials::Key { id, secret } => {
                 Self::Fixed(Arc::new(SigningKeys { id, secret, session_token: None, end: None }))
             }
-            StoreCredentials::Chain(variables) => Self::Chain(Box::new(CredentialChain::new(*variables, tls()?))),
+            StoreCredentials::Chain(variables) => {
+                let answers = Answers::new(http_client::tls("https://", ca_file)?);
+                Self::Chain(Box::new(CredentialChain::new(*variables, answers)))
+            }
         })
     }
 
@@ -74,8 +78,8 @@ struct Present {
 }
 
 impl CredentialChain {
-    fn new(variables: AwsVariables, tls: TlsConfig) -> Self {
-        Self { variables, answers: Answers::new(tls), present: Mutex::default(), renewal: Mutex::default() }
+    fn new(variables: AwsVariables, answers: Answers) -> Self {
+        Self { variables, answers, present: Mutex::default(), renewal: Mutex::default() }
     }
 
     /// Valid keys. `now`: the store's time.

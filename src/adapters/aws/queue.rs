@@ -8,7 +8,6 @@ use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use ureq::Agent;
-use ureq::tls::TlsConfig;
 use url::Url;
 
 use super::chain::Credentials;
@@ -19,6 +18,7 @@ use crate::domain::text::clipped;
 use crate::ports::EventQueue;
 use crate::ports::event_queue::{QUEUE_CALL_TIME_MAX, QueueError, QueueMessage, QueueState};
 use crate::runtime::Clock;
+use crate::system::http_client;
 
 /// Longest wait for messages that SQS allows.
 const WAIT_MAX: Duration = Duration::from_secs(20);
@@ -60,30 +60,20 @@ enum CallError {
 }
 
 impl SqsQueue {
-    /// Sends nothing. `tls` gives the certificate authorities for a URL and the file of further ones.
+    /// Sends nothing. `ca_file`: further certificate authorities.
     ///
     /// # Errors
-    /// Those of `tls`, as text.
-    pub fn open<E: std::fmt::Display>(
+    /// The URL or the file can't be used.
+    pub fn open(
         config: &EventQueueConfig,
         credentials: Arc<Credentials>,
         clock: Arc<dyn Clock>,
         ca_file: Option<&Path>,
-        tls: impl FnOnce(&str, Option<&Path>) -> Result<TlsConfig, E>,
     ) -> Result<Self, String> {
         let mut endpoint = Url::parse(&config.url).map_err(|error| format!("`{}`: {error}", config.url))?;
         endpoint.set_path("/");
-        let agent = Agent::config_builder()
-            .http_status_as_error(false)
-            .proxy(None)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .user_agent(concat!("lakemill/", env!("CARGO_PKG_VERSION")))
-            .accept_encoding("identity")
-            .timeout_connect(Some(CONNECT_TIME_MAX))
-            .tls_config(tls(&config.url, ca_file).map_err(|error| error.to_string())?)
-            .build()
-            .new_agent();
+        let tls = http_client::tls(&config.url, ca_file).map_err(|error| error.to_string())?;
+        let agent = http_client::config(tls).timeout_connect(Some(CONNECT_TIME_MAX)).build().new_agent();
         let signer = RequestSigner::new(&config.region, "sqs");
         Ok(Self { url: config.url.clone(), endpoint, signer, credentials, clock, agent })
     }

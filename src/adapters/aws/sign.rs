@@ -1,16 +1,15 @@
-//! Signs requests to AWS's services in their headers (AWS Signature Version 4), for services other than S3.
+//! AWS Signature Version 4 in the headers of a request, for services other than S3.
 //!
 //! S3's own requests are signed in the query, see `adapters/s3/sign`; both share [`signature`].
 
 use chrono::{DateTime, Utc};
 use s3::region::Region;
 use s3::signing;
-use sha2::{Digest, Sha256};
 use time::OffsetDateTime;
 use url::Url;
 
 use super::keys::SigningKeys;
-use crate::domain::digest::{hex, sha256_hex};
+use crate::domain::digest::{hmac_sha256_hex, sha256_hex};
 
 /// Why a request can't be signed: a bug, or an invalid setting.
 #[derive(Debug, thiserror::Error)]
@@ -89,15 +88,12 @@ pub(in crate::adapters) fn signature(
     service: &str,
     canonical_request: &str,
 ) -> Result<String, SignError> {
-    use hmac::{KeyInit, Mac};
-    let hash = hex(&Sha256::digest(canonical_request.as_bytes()));
+    let hash = sha256_hex(canonical_request.as_bytes());
     let text = format!("AWS4-HMAC-SHA256\n{}\n{}\n{hash}", at.format("%Y%m%dT%H%M%SZ"), scope(at, region, service));
     let day = OffsetDateTime::from_unix_timestamp(at.timestamp()).map_err(SignError::new)?;
     let region = Region::Custom { region: region.to_owned(), endpoint: String::new() };
     let key = signing::signing_key(&day, keys.secret.reveal(), &region, service).map_err(SignError::new)?;
-    let mut mac = hmac::Hmac::<Sha256>::new_from_slice(&key).map_err(SignError::new)?;
-    mac.update(text.as_bytes());
-    Ok(hex(&mac.finalize().into_bytes()))
+    Ok(hmac_sha256_hex(&key, &[text.as_bytes()]))
 }
 
 fn scope(at: DateTime<Utc>, region: &str, service: &str) -> String {

@@ -1,4 +1,4 @@
-//! Messages of SNS: which topics are permitted, what a signature covers, and where a subscription is confirmed.
+//! Checks messages of SNS: that their topic is permitted, and their signature. Confirms subscriptions.
 //!
 //! The certificate of a signature is trusted because it comes by TLS from SNS's host in the topic's region; its own chain
 //! is not checked. Nothing is fetched from any other host.
@@ -9,7 +9,7 @@ use std::path::Path;
 use parking_lot::Mutex;
 use ring::signature::{RSA_PKCS1_2048_8192_SHA1_FOR_LEGACY_USE_ONLY, UnparsedPublicKey};
 use rustls_pki_types::{AlgorithmIdentifier, CertificateDer, InvalidSignature, SignatureVerificationAlgorithm, alg_id};
-use ureq::tls::{PemItem, TlsConfig, parse_pem};
+use ureq::tls::{PemItem, parse_pem};
 use url::{Origin, Url};
 use webpki::EndEntityCert;
 use webpki::ring::RSA_PKCS1_2048_8192_SHA256;
@@ -21,6 +21,7 @@ use crate::domain::digest::unbase64;
 use crate::domain::text::clipped;
 use crate::ports::EventTopics;
 use crate::ports::event_topics::{TopicError, TopicMessage, TopicMessageKind};
+use crate::system::http_client::{self, CaFileError};
 
 /// Certificates that are kept. SNS replaces its own rarely, with another URL.
 const CERTIFICATES_MAX: usize = 16;
@@ -36,18 +37,16 @@ pub struct SnsTopics {
 }
 
 impl SnsTopics {
+    /// `ca_file`: further certificate authorities.
+    ///
     /// # Errors
-    /// Those of `tls`, which gives the certificate authorities for a URL and the file of further ones.
-    pub fn open<E>(
-        config: &EventsConfig,
-        ca_file: Option<&Path>,
-        tls: impl FnOnce(&str, Option<&Path>) -> Result<TlsConfig, E>,
-    ) -> Result<Self, E> {
+    /// The file can't be used.
+    pub fn open(config: &EventsConfig, ca_file: Option<&Path>) -> Result<Self, CaFileError> {
         let endpoint = config.sns_endpoint.as_deref();
         Ok(Self {
             permitted: config.topics.clone(),
             endpoint: endpoint.and_then(|url| Url::parse(url).ok()).map(|url| url.origin()),
-            answers: Answers::new(tls(endpoint.unwrap_or("https://"), ca_file)?),
+            answers: Answers::new(http_client::tls(endpoint.unwrap_or("https://"), ca_file)?),
             certificates: Mutex::default(),
         })
     }
@@ -192,13 +191,12 @@ impl SignatureVerificationAlgorithm for RsaSha1 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::adapters::s3::trusted;
 
     const TOPIC: &str = "arn:aws:sns:eu-central-1:123456789012:lake";
 
     fn topics() -> SnsTopics {
         let config = EventsConfig { topics: vec![Arn::parse(TOPIC).unwrap()], ..EventsConfig::default() };
-        SnsTopics::open(&config, None, trusted).unwrap()
+        SnsTopics::open(&config, None).unwrap()
     }
 
     fn confirmation() -> TopicMessage {
@@ -250,8 +248,8 @@ mod tests {
             "file:///etc/passwd.pem",
         ] {
             let message = TopicMessage { signing_cert_url: url.into(), ..confirmation() };
-            let told = reason(topics().verify(&message));
-            assert!(told.ends_with("expected a URL of https://sns.eu-central-1.amazonaws.com"), "{told}");
+            let refused = reason(topics().verify(&message));
+            assert!(refused.ends_with("expected a URL of https://sns.eu-central-1.amazonaws.com"), "{refused}");
             let message = TopicMessage { subscribe_url: Some(url.into()), ..confirmation() };
             assert!(reason(topics().confirm(&message)).starts_with("SubscribeURL"), "{url}");
         }
@@ -260,8 +258,8 @@ mod tests {
         assert!(reason(topics().verify(&text)).ends_with("expected a .pem"));
         for query in ["", "?Action=Publish", "?Action=ConfirmSubscription&TopicArn=other"] {
             let url = format!("https://sns.eu-central-1.amazonaws.com/{query}");
-            let told = reason(topics().confirm(&TopicMessage { subscribe_url: Some(url), ..confirmation() }));
-            assert!(told.ends_with("expected one that confirms its topic"), "{told}");
+            let refused = reason(topics().confirm(&TopicMessage { subscribe_url: Some(url), ..confirmation() }));
+            assert!(refused.ends_with("expected one that confirms its topic"), "{refused}");
         }
     }
 

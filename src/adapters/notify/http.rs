@@ -3,18 +3,16 @@
 use std::path::Path;
 use std::time::Duration;
 
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha256;
 use ureq::Agent;
 
 use super::payload;
-use crate::adapters::s3::trusted;
 use crate::config::{NotifyRoute, NotifyTarget, Secret};
-use crate::domain::digest::hex;
+use crate::domain::digest::hmac_sha256_hex;
 use crate::domain::notification::{Notification, TargetKind, TargetName};
 use crate::ports::NotificationTarget;
 use crate::ports::notification_target::DeliveryError;
 use crate::runtime::{Clock, SystemClock};
+use crate::system::http_client;
 
 /// Timeout of a whole request.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(15);
@@ -59,18 +57,11 @@ impl HttpTarget {
             }
             (NotifyRoute::Mail(_), _) => return Err("it is not a webhook".into()),
         };
-        let tls = trusted(url.reveal(), ca_file).map_err(|error| error.to_string())?;
-        let config = Agent::config_builder()
-            .http_status_as_error(false)
-            .proxy(None)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .user_agent(concat!("lakemill/", env!("CARGO_PKG_VERSION")))
-            .accept_encoding("identity")
+        let tls = http_client::tls(url.reveal(), ca_file).map_err(|error| error.to_string())?;
+        let config = http_client::config(tls)
             .max_idle_connections(0)
             .timeout_connect(Some(CONNECT_TIME_MAX))
             .timeout_global(Some(REQUEST_TIME_MAX))
-            .tls_config(tls)
             .build();
         Ok(Self { name: target.name.clone(), agent: config.new_agent(), route })
     }
@@ -137,12 +128,7 @@ impl NotificationTarget for HttpTarget {
 
 /// `v1=` and the HMAC-SHA256 of `<timestamp>.<body>`, in hex.
 fn signature(key: &Secret, timestamp: &str, body: &[u8]) -> String {
-    // A key may have any length.
-    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key.reveal().as_bytes()) else { return String::new() };
-    mac.update(timestamp.as_bytes());
-    mac.update(b".");
-    mac.update(body);
-    format!("v1={}", hex(&mac.finalize().into_bytes()))
+    format!("v1={}", hmac_sha256_hex(key.reveal().as_bytes(), &[timestamp.as_bytes(), b".", body]))
 }
 
 fn failed(message: String) -> DeliveryError {

@@ -19,6 +19,7 @@ use crate::adapters::aws::{Credentials, SigningKeys};
 use crate::config::Addressing;
 use crate::ports::store::Bucket;
 use crate::runtime::Clock;
+use crate::system::http_client;
 
 use super::expiry::{self, Validity};
 use super::failure::RequestError;
@@ -28,15 +29,12 @@ use super::resolve::CachingResolver;
 use super::response::StoreResponse;
 use super::sign::{Signer, encode_path};
 use super::store_clock::StoreClock;
-use super::tls;
 
 /// Pauses before the quick retries of transient failures.
 const RETRY_PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(500)];
 /// Idle connections kept for reuse (at least as many as a run has concurrent requests), and their maximum age.
 const IDLE_CONNECTIONS_MAX: usize = 128;
 const IDLE_AGE_MAX: Duration = Duration::from_secs(15);
-/// Redirects are rejections: a store that redirects is not at the configured endpoint.
-const REDIRECTS_MAX: u32 = 0;
 
 /// The connection of an attempt.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -62,13 +60,8 @@ impl Client {
             return Err(S3OpenError::Endpoint { found: options.endpoint });
         }
         let timeouts = options.timeouts;
-        let config = Agent::config_builder()
-            .http_status_as_error(false)
-            .proxy(None)
-            .max_redirects(REDIRECTS_MAX)
-            .max_redirects_will_error(false)
-            .user_agent(concat!("lakemill/", env!("CARGO_PKG_VERSION")))
-            .accept_encoding("identity")
+        let ca_file = options.ca_file.as_deref();
+        let config = http_client::config(http_client::tls(&options.endpoint, ca_file)?)
             .max_idle_connections(IDLE_CONNECTIONS_MAX)
             .max_idle_connections_per_host(IDLE_CONNECTIONS_MAX)
             .max_idle_age(IDLE_AGE_MAX)
@@ -76,11 +69,8 @@ impl Client {
             .timeout_connect(Some(timeouts.connect))
             .timeout_send_request(Some(timeouts.send))
             .timeout_per_write(Some(timeouts.send_idle))
-            .tls_config(tls::config(&options.endpoint, options.ca_file.as_deref())?)
             .build();
-        // AWS's own services have public certificates.
-        let of_aws = || tls::config("https://", options.ca_file.as_deref());
-        let credentials = Arc::new(Credentials::new(options.credentials.clone(), of_aws)?);
+        let credentials = Arc::new(Credentials::new(options.credentials.clone(), ca_file)?);
         let signer = Signer::new(&options.region);
         let agent = Agent::with_parts(config, DefaultConnector::default(), CachingResolver::default());
         Ok(Self { agent, credentials, signer, options, store_clock: StoreClock::default() })

@@ -31,7 +31,6 @@ mod response;
 mod sign;
 mod store;
 mod store_clock;
-mod tls;
 mod write;
 mod xml;
 
@@ -39,4 +38,3 @@ pub use conditions::Conditions;
 pub use notification::{ConfigurationElement, NotificationConfiguration, NotificationError, Rule, RuleKind};
 pub use options::{S3OpenError, S3Options, Timeouts};
 pub use store::S3Store;
-pub use tls::config as trusted;

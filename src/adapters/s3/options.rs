@@ -8,6 +8,7 @@ use crate::config::{Buckets, ObjectStoreConfig, RequestStyle, StoreCredentials, 
 use crate::ports::kv::KeyLocks;
 use crate::ports::store::Bucket;
 use crate::runtime::Clock;
+use crate::system::http_client::CaFileError;
 
 use super::conditions::ConditionsCache;
 
@@ -126,10 +127,8 @@ impl S3Options {
 pub enum S3OpenError {
     #[error("the endpoint `{found}` is not a URL that starts with `http://` or `https://`")]
     Endpoint { found: String },
-    #[error("the file of certificate authorities `{}`: {source}", .path.display())]
-    CaFile { path: PathBuf, source: std::io::Error },
-    #[error("the file of certificate authorities `{}`: expected PEM certificates, found {found}", .path.display())]
-    Certificates { path: PathBuf, found: String },
+    #[error(transparent)]
+    CaFile(#[from] CaFileError),
 }
 
 #[cfg(test)]

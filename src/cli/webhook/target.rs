@@ -1,4 +1,4 @@
-//! What new files are reported to, and what else it needs.
+//! The receiver of a bucket's events that `webhook install` sets up, and its further requirements.
 
 use super::super::args::WebhookTarget;
 use crate::adapters::s3::RuleKind;
@@ -19,10 +19,10 @@ const OF_EVENTBRIDGE: &str = "EventBridge gets all events of the bucket. Further
  \x20  or to an API destination that posts to a worker's /events/s3 with SVC_WEBHOOK_SECRET as the password.\n\
  `lakemill webhook show` can't see that rule.";
 
-/// What new files are reported to.
+/// A receiver of a bucket's events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Target {
-    /// One configured in the store, which posts to a worker.
+    /// A webhook target that is configured in the store and posts to a worker.
     OfStore {
         arn: String,
     },
@@ -72,7 +72,7 @@ impl Target {
         }
     }
 
-    /// What else is needed. `kind`: that of the rule.
+    /// Further requirements, as printed. `kind`: that of the rule.
     pub(super) fn requirements(&self, kind: RuleKind) -> String {
         match self {
             Self::OfStore { .. } if kind == RuleKind::Topic => format!("{OF_TOPIC}\n{OF_STORE}"),
