@@ -94,6 +94,9 @@ pub struct PartitionSpec {
 pub struct Schemas {
     last_column: i32,
     last_partition: i32,
+    /// The id of the next new schema: the ids of forgotten ones are not given again, since catalogs may know them.
+    #[serde(default)]
+    next_schema: i32,
     pub schemas: Vec<TableSchema>,
     pub specs: Vec<PartitionSpec>,
     pub current_schema: i32,
@@ -174,7 +177,9 @@ impl Schemas {
         self.current_schema = match self.schemas.iter().position(|schema| schema.fields == fields) {
             Some(at) => self.schemas[at].id,
             None => {
-                let id = self.schemas.iter().map(|schema| schema.id + 1).max().unwrap_or(0);
+                // States of earlier versions have no counter.
+                let id = self.schemas.iter().map(|schema| schema.id + 1).fold(self.next_schema, i32::max);
+                self.next_schema = id + 1;
                 self.schemas.push(TableSchema { id, fields });
                 id
             }
@@ -278,6 +283,30 @@ mod tests {
         schemas.retain(|_| false);
         assert_eq!(schemas.evolve(&columns(&[("a", DataType::Int64), ("b", text)]), &[]), Evolution::Kept);
         assert_eq!(ids(&schemas), [("a".into(), 1), ("b".into(), 4)], "no snapshot has the first `b`");
+    }
+
+    #[test]
+    fn id_of_a_forgotten_schema_is_not_given_again() {
+        let (mut schemas, int) = (Schemas::default(), DataType::Int32);
+        let mut current = |names: &[(&str, DataType)]| {
+            schemas.evolve(&columns(names), &[]);
+            let id = schemas.current_schema;
+            schemas.retain(|_| false);
+            id
+        };
+        assert_eq!([current(&[("a", int)]), current(&[("b", int)]), current(&[("a", int)])], [0, 1, 2]);
+    }
+
+    #[test]
+    fn state_without_a_counter_of_schemas_goes_on_after_the_highest_id() {
+        let (mut schemas, int) = (Schemas::default(), DataType::Int32);
+        schemas.evolve(&columns(&[("a", int)]), &[]);
+        schemas.evolve(&columns(&[("a", int), ("b", int)]), &[]);
+        let mut state = serde_json::to_value(&schemas).unwrap();
+        state.as_object_mut().unwrap().remove("next_schema");
+        let mut schemas: Schemas = serde_json::from_value(state).unwrap();
+        schemas.evolve(&columns(&[("c", int)]), &[]);
+        assert_eq!(schemas.current_schema, 2);
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! Tells the objects beside a table's root apart.
+//! Objects beside a table's root.
 
-/// What an object beside a table's root holds, by its name after [`super::manifest_objects_prefix`].
+/// An object beside a table's root, by its name after [`super::manifest_objects_prefix`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ManifestObject<'a> {
     /// The name of a shard.
@@ -36,7 +36,7 @@ mod tests {
     use crate::domain::name::Slug;
 
     #[test]
-    fn objects_beside_a_root_are_told_by_their_names() {
+    fn objects_beside_a_root_are_recognized_by_their_names() {
         let (slug, shard) = (Slug::parse("x").unwrap(), "0a1b2c3d".repeat(4));
         let of = |key: String| {
             let name = key.strip_prefix(&manifest_objects_prefix(&slug, "t")).unwrap().to_owned();

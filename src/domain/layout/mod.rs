@@ -1,8 +1,10 @@
 //! Builds every object key that Lakemill reads or writes, and checks keys from outside.
 
 mod manifest_object;
+mod table_object;
 
 pub use manifest_object::ManifestObject;
+pub use table_object::{is_iceberg_object, is_table_object};
 
 use std::fmt::Display;
 

@@ -16,7 +16,8 @@ use crate::domain::iceberg::{
     Evolution, IcebergState, ManifestContext, ManifestEntry, PartitionError, Snapshot, SnapshotTotals, manifest_list,
 };
 use crate::domain::layout::{
-    ICEBERG_HINT_NAME, iceberg_metadata_name, iceberg_prefix, manifest_shard_key, relative_iceberg_key,
+    ICEBERG_HINT_NAME, iceberg_metadata_name, iceberg_prefix, is_iceberg_object, manifest_shard_key,
+    relative_iceberg_key,
 };
 use crate::domain::pipeline::TableFormat;
 use crate::domain::table_log::entries::{GroupEntry, RangeKey};
@@ -243,11 +244,16 @@ pub(super) fn read(table: &TableStore<'_>, key: &str) -> TableResult<Option<Vec<
     Ok(Some(bytes))
 }
 
-/// Deletes all of the metadata but these names. Metadata files go first, so that none names what is gone.
+/// Deletes all of our metadata but these names. Metadata files go first, so that none names what is gone. Objects of other
+/// programs, such as a catalog, stay.
 fn delete_others(table: &TableStore<'_>, kept: &BTreeSet<&str>, lease: &dyn Lease) -> TableResult<()> {
     let prefix = iceberg_prefix(table.slug, table.table);
     let listed = list_all(table.store, Bucket::Warehouse, &prefix)?;
-    let others = listed.into_iter().map(|object| object.key).filter(|key| !kept.contains(&key[prefix.len()..]));
+    let is_other = |key: &String| {
+        let name = &key[prefix.len()..];
+        is_iceberg_object(name) && !kept.contains(name)
+    };
+    let others = listed.into_iter().map(|object| object.key).filter(is_other);
     let (objects, metadata): (Vec<_>, Vec<_>) = others.partition(|key| key.ends_with(".avro"));
     for keys in [metadata, objects].iter().filter(|keys| !keys.is_empty()) {
         table.store.delete(Bucket::Warehouse, keys, &WriteOptions::leased(lease))?;
