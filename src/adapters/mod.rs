@@ -1,8 +1,9 @@
-//! Storage backends, one folder each, password hashing, and targets of notifications.
+//! Storage backends, one folder each, password hashing, catalogs of Iceberg tables, and targets of notifications.
 
 pub mod aws;
 pub mod counted;
 pub mod fs;
+pub mod iceberg;
 pub mod notify;
 pub mod password;
 pub mod redis;

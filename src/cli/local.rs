@@ -57,6 +57,7 @@ pub fn run(args: &RunArgs) -> Result<bool, String> {
         versions: &crate::engine::versions(),
         store: &store,
         expressions,
+        catalog: None,
         clock: &SystemClock,
         lease: &lease,
         observer: &terminal,

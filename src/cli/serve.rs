@@ -7,7 +7,7 @@ use std::time::Duration;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
-use super::services::{Backend, Services, open_event_queue};
+use super::services::{Backend, Services, open_catalog, open_event_queue};
 use super::supervisor::{Notifier, Watched};
 use crate::adapters::aws::SnsTopics;
 use crate::adapters::fs::LakeWatch;
@@ -86,6 +86,7 @@ impl Serving {
             kv: Arc::clone(&services.kv),
             clock: Arc::clone(&services.clock),
             expressions: Arc::clone(&expressions),
+            catalog: open_catalog(config.catalog.as_ref(), &config.objects, &services.backend)?,
             lake_changes,
             event_queue,
             targets: notify::open(&config.notify, config.objects.ca_file.as_deref())?,

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use crate::adapters::aws::SqsQueue;
 use crate::adapters::counted::CountedStore;
 use crate::adapters::fs::{BucketNames, FsStore};
+use crate::adapters::iceberg::RestCatalog;
 use crate::adapters::redis::{RedisKv, RedisOptions};
 use crate::adapters::s3::{S3Options, S3Store};
 use crate::adapters::sqlite::{SqliteKv, SqliteOptions};
-use crate::config::{KvConfig, ObjectStoreConfig, StoreEndpoint, WorkerConfig};
-use crate::ports::{EventQueue, Kv, ObjectStore};
+use crate::config::{CatalogConfig, KvConfig, ObjectStoreConfig, StoreEndpoint, WorkerConfig};
+use crate::ports::{EventQueue, IcebergCatalog, Kv, ObjectStore};
 use crate::runtime::Clock;
 use crate::runtime::SystemClock;
 
@@ -60,6 +61,24 @@ pub fn open_event_queue(config: &WorkerConfig, backend: &Backend) -> Result<Opti
     let ca_file = config.objects.ca_file.as_deref();
     let opened = SqsQueue::open(queue, store.credentials(), Services::clock(), ca_file);
     Ok(Some(Arc::new(opened.map_err(|error| format!("SVC_EVENTS_SQS_URL: {error}"))?)))
+}
+
+/// The catalog that Iceberg tables are published in, if there is one; it need not respond yet.
+///
+/// # Errors
+/// What can't be opened, and advice.
+pub fn open_catalog(
+    config: Option<&CatalogConfig>,
+    objects: &ObjectStoreConfig,
+    backend: &Backend,
+) -> Result<Option<Arc<dyn IcebergCatalog>>, String> {
+    let Some(config) = config else { return Ok(None) };
+    let store = match backend {
+        Backend::S3(store) => Some(store.credentials()),
+        Backend::Folder(_) => None,
+    };
+    let opened = RestCatalog::open(config, store, Services::clock(), objects.ca_file.as_deref());
+    Ok(Some(Arc::new(opened.map_err(|error| format!("SVC_ICEBERG_CATALOG_URL: {error}"))?)))
 }
 
 /// Opens the key-value store only.

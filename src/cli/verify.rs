@@ -62,7 +62,7 @@ fn verify_all(args: &VerifyArgs, services: &Services, lease: Option<&dyn Lease>)
     let (store, slug) = (&*services.store, &args.pipeline);
     let mut outcome = Outcome { is_sound: true, to_make: false };
     for name in tables(store, slug).map_err(|error| error.to_string())? {
-        let table = TableStore { store, slug, table: &name };
+        let table = TableStore::new(store, slug, &name);
         let mut check = TableCheck { args, table, lease, lost: BTreeSet::new(), counts: [0; 3] };
         check.run(&mut outcome).map_err(|error| match error {
             VerifyError::Table(error) => error.to_string(),

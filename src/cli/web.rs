@@ -10,7 +10,7 @@ use signal_hook::iterator::Signals;
 use super::command_error::CommandError;
 use super::logging;
 use super::serve::{EXIT_STATUS_KILLED, start_server};
-use super::services::Services;
+use super::services::{Services, open_catalog};
 use super::supervisor::{Notices, ServiceNotifier, Watched};
 use crate::adapters::password::AdminPassword;
 use crate::config::{Environment, EnvironmentError, Fault, KvConfig, StoreEndpoint, WebConfig};
@@ -84,6 +84,7 @@ impl WebServing {
             store: Arc::clone(&services.store),
             kv: Arc::clone(&services.kv),
             clock: Arc::clone(&services.clock),
+            catalog: open_catalog(config.catalog.as_ref(), &config.objects, &services.backend)?,
             auth: AuthOptions {
                 verify: Box::new(move |text| password.verify(text)),
                 session: config.session,

@@ -4,6 +4,7 @@
 //! [`EnvironmentError`] lists all faults. Only this module and `bin` read the real environment.
 
 mod aws;
+mod catalog;
 mod env;
 mod error;
 mod events;
@@ -19,6 +20,7 @@ mod web;
 mod worker;
 
 pub use aws::{AwsVariables, ContainerEndpoint, ContainerToken, WebIdentity};
+pub use catalog::{CatalogAccess, CatalogConfig, OAUTH_SCOPE_DEFAULT};
 pub use env::{Environment, WithWarnings};
 pub use error::{EXIT_STATUS, EnvironmentError, Fault};
 pub use events::{EventQueueConfig, EventsConfig};

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::catalog::CatalogConfig;
 use super::env::{Environment, Expected, Var, VariableReader, WithWarnings, secret};
 use super::error::EnvironmentError;
 use super::kv::KvConfig;
@@ -67,6 +68,8 @@ pub struct WebConfig {
     /// `SVC_UI_DIR`: folder with the UI's files, read at each request instead of the embedded ones, for development of
     /// the UI. Not set by default.
     pub ui_dir: Option<PathBuf>,
+    /// As the worker's, for restored, renamed and deleted tables.
+    pub catalog: Option<CatalogConfig>,
     /// `JOB_LOCK_TTL_MS`: see the worker; here, the TTL of a pipeline's lock while it is created, renamed or deleted.
     pub lock_ttl: Duration,
 }
@@ -78,8 +81,10 @@ impl WebConfig {
         let reader = VariableReader::new(env);
         let hash_var = Var("SVC_ADMIN_PASSWORD_HASH", "hash of the password, from `lakemill hash-password`");
         let at_least = |least: u64| number(least..=u64::MAX);
+        let objects = ObjectStoreConfig::read(&reader);
         let config = Self {
-            objects: ObjectStoreConfig::read(&reader),
+            catalog: CatalogConfig::read(&reader, &objects),
+            objects,
             kv: KvConfig::read(&reader),
             password_hash: reader.required_secret(hash_var, password_hash),
             worker_token: reader.required_secret(Var("SVC_WORKER_TOKEN", "token for the worker"), secret),

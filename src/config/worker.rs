@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::catalog::CatalogConfig;
 use super::env::{Environment, Var, VariableReader, WithWarnings, secret};
 use super::error::EnvironmentError;
 use super::events::EventsConfig;
@@ -78,6 +79,8 @@ pub struct WorkerConfig {
     pub drain_max: Option<Duration>,
     pub notify: NotifyConfig,
     pub events: EventsConfig,
+    /// The catalog that Iceberg tables are published in.
+    pub catalog: Option<CatalogConfig>,
 }
 
 impl WorkerConfig {
@@ -89,6 +92,7 @@ impl WorkerConfig {
         let objects = ObjectStoreConfig::read(&reader);
         let config = Self {
             events: EventsConfig::read(&reader, &objects),
+            catalog: CatalogConfig::read(&reader, &objects),
             objects,
             kv: KvConfig::read(&reader),
             worker_token: reader.required_secret(Var("SVC_WORKER_TOKEN", "token of POST /config/validate"), secret),

@@ -46,6 +46,9 @@ pub fn table_error(error: TableError) -> RunError {
                 "the {log} doesn't agree with the manifest: `lakemill verify --repair` lets the next run write it again"
             ))
         }
+        TableError::Catalog { .. } => RunError::new(RunErrorCode::Internal, error.to_string()).detail(
+            "the table itself is up to date: drop it from the catalog, without its files, and the next run registers it",
+        ),
         TableError::Manifest { ref key, .. } | TableError::Shard { ref key, .. } => {
             let key = key.clone();
             RunError::new(RunErrorCode::Internal, error.to_string())

@@ -78,6 +78,7 @@ pub fn version_not_found(table: &str, as_of: AsOf, found: &NotRetained) -> ApiEr
 pub fn from_table(error: TableError) -> ApiError {
     match error {
         TableError::Store(error) => from_store(error),
+        error @ TableError::Catalog { .. } => ApiError::internal(error.to_string()),
         error @ (TableError::Manifest { .. } | TableError::Shard { .. } | TableError::Log { .. }) => {
             ApiError::new(ErrorCode::TableDamaged, format!("{error}; do a clean run"))
         }

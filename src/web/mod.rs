@@ -59,7 +59,7 @@ pub use worker_client::{WorkerClient, WorkerClientError};
 
 use crate::http::credentials::MetricsAccess;
 use crate::http::{ApiError, Caller, HttpMetrics, RequestHead, Router, Service};
-use crate::ports::{Kv, ObjectStore};
+use crate::ports::{IcebergCatalog, Kv, ObjectStore};
 use crate::runtime::Clock;
 use crate::sync::Semaphore;
 
@@ -98,6 +98,8 @@ pub struct WebParts {
     pub store: Arc<dyn ObjectStore>,
     pub kv: Arc<dyn Kv>,
     pub clock: Arc<dyn Clock>,
+    /// The catalog that Iceberg tables are published in.
+    pub catalog: Option<Arc<dyn IcebergCatalog>>,
     pub auth: AuthOptions,
     pub worker: WorkerClient,
     pub metrics_access: MetricsAccess,
@@ -148,7 +150,7 @@ impl Web {
         let streams = Semaphore::new(streams::STREAMS_MAX);
         let locks = Arc::new(Locks::new(store.clone(), Arc::clone(&kv), Arc::clone(&clock), parts.lock_ttl));
         let auth = Arc::new(Auth::new(parts.auth, Arc::clone(&kv), Arc::clone(&counts)));
-        let manifests = Arc::new(Manifests::new(store.clone()));
+        let manifests = Arc::new(Manifests::new(store.clone(), parts.catalog.clone()));
         let footers = Arc::new(Footers::new(store.clone(), Arc::clone(&sandbox), Arc::clone(&unreadable)));
         let catalogs = Arc::new(Catalogs::new(store.clone(), Arc::clone(&manifests)));
         let snapshots =
@@ -226,7 +228,7 @@ impl Web {
                 kv,
                 Arc::clone(&locks),
                 streams,
-                PipelineOptions { scratch_dir: parts.scratch_dir, import_bytes_max },
+                PipelineOptions { scratch_dir: parts.scratch_dir, import_bytes_max, catalog: parts.catalog },
             ),
             previews: Previews { store: store.clone(), sql: Arc::clone(&sql) },
             queries: QueryService::new(Arc::clone(&sql), children_max),

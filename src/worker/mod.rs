@@ -46,7 +46,7 @@ use crossbeam_channel::Receiver;
 
 use crate::ports::event_queue::QUEUE_CALL_TIME_MAX;
 use crate::ports::store::LakeChange;
-use crate::ports::{Expressions, Kv, NotificationTarget, ObjectStore};
+use crate::ports::{Expressions, IcebergCatalog, Kv, NotificationTarget, ObjectStore};
 use crate::runtime::threads;
 use crate::runtime::watchdog::RESPONSE_WAIT_MAX;
 use crate::runtime::{Clock, WatchedThread};
@@ -68,6 +68,8 @@ pub struct WorkerParts {
     pub kv: Arc<dyn Kv>,
     pub clock: Arc<dyn Clock>,
     pub expressions: Arc<dyn Expressions>,
+    /// The catalog that Iceberg tables are published in.
+    pub catalog: Option<Arc<dyn IcebergCatalog>>,
     /// Change notifications, if the lake's store can watch it.
     pub lake_changes: Option<Receiver<LakeChange>>,
     /// A queue that events of the lake come from.
@@ -123,6 +125,7 @@ impl Worker {
             kv: parts.kv,
             clock: parts.clock,
             expressions: parts.expressions,
+            catalog: parts.catalog,
             targets: parts.targets,
             state,
             gate: ExclusiveGate::default(),

@@ -8,9 +8,12 @@ use super::observe::Watch;
 use super::shared::WorkerShared;
 use crate::domain::job::message::TRIGGER_AUTO;
 use crate::domain::job::{ChangedKeys, Job, JobMessage, RunError, RunErrorCode, RunResult};
+use crate::domain::name::Slug;
+use crate::domain::pipeline::{Mapping, Pipeline, TableFormat};
 use crate::engine::convert::Resources;
 use crate::engine::run::{CsvConverter, RunRequest, run as run_pipeline};
 use crate::pipelines::lease::RunLease;
+use crate::pipelines::tables::TableStore;
 use crate::ports::jobs::StartedJob;
 use crate::runtime::threads::Instant;
 
@@ -60,12 +63,31 @@ fn attempt_unguarded(run: &Run<'_>) -> Result<RunResult, RunError> {
         versions: &crate::engine::versions(),
         store: &*shared.store,
         expressions,
+        catalog: shared.catalog.as_deref(),
         clock: &*shared.clock,
         lease: &*run.lease,
         observer: &run.watch,
         resources: &resources,
     };
-    run_pipeline(&request, &CsvConverter).map_err(|failure| failure.error)
+    let result = run_pipeline(&request, &CsvConverter).map_err(|failure| failure.error)?;
+    recheck_if_behind(shared, &run.message.pipeline, &pipeline);
+    Ok(result)
+}
+
+/// Has the pipeline compared again, with pauses that grow, if the Iceberg catalog lacks a commit of its tables.
+fn recheck_if_behind(shared: &WorkerShared, slug: &Slug, pipeline: &Pipeline) {
+    if shared.catalog.is_none() {
+        return;
+    }
+    let is_behind = |mapping: &Mapping| {
+        mapping.publish.contains(&TableFormat::Iceberg)
+            && TableStore::new(&*shared.store, slug, mapping.table.as_str()).needs_recovery().unwrap_or(true)
+    };
+    if pipeline.mappings.iter().any(is_behind)
+        && let Err(error) = shared.kv.add_recheck(slug)
+    {
+        tracing::warn!(pipeline = %slug, %error, "adding a recheck failed; the next run commits to the Iceberg catalog");
+    }
 }
 
 /// The keys named by events, for an automatic run of the whole pipeline.

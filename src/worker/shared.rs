@@ -9,7 +9,7 @@ use super::refunds::Refunds;
 use super::state::WorkerState;
 use super::stopping::Stopping;
 use crate::config::LeaseConfig;
-use crate::ports::{Expressions, Kv, NotificationTarget, ObjectStore};
+use crate::ports::{Expressions, IcebergCatalog, Kv, NotificationTarget, ObjectStore};
 use crate::runtime::Clock;
 
 /// Options of a worker.
@@ -38,6 +38,7 @@ pub(super) struct WorkerShared {
     pub(super) kv: Arc<dyn Kv>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) expressions: Arc<dyn Expressions>,
+    pub(super) catalog: Option<Arc<dyn IcebergCatalog>>,
     pub(super) targets: Vec<Arc<dyn NotificationTarget>>,
     pub(super) options: WorkerOptions,
     pub(super) stopping: Arc<Stopping>,

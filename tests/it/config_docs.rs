@@ -5,11 +5,11 @@ use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 
-use lakemill::config::{Environment, EnvironmentError, StoreCredentials, WebConfig, WorkerConfig};
+use lakemill::config::{Environment, EnvironmentError, OAUTH_SCOPE_DEFAULT, StoreCredentials, WebConfig, WorkerConfig};
 
 /// Source files that read a worker's config.
 const SOURCES: &[&str] =
-    &["events.rs", "kv.rs", "logging.rs", "notify.rs", "object_store.rs", "server.rs", "worker.rs"];
+    &["catalog.rs", "events.rs", "kv.rs", "logging.rs", "notify.rs", "object_store.rs", "server.rs", "worker.rs"];
 /// The headings above the worker's table, and above the web service's additional variables.
 const WORKER_HEADING: &str = "\n## The worker's variables\n";
 const WEB_HEADING: &str = "\n## The web service's variables\n";
@@ -167,6 +167,7 @@ fn docs_and_worker_agree_on_defaults() {
         ("OBJ_CREDENTIALS", "key".to_owned()),
         ("OBJ_ADDRESSING", format!("{:?}", config.objects.requests.addressing).to_lowercase()),
         ("OBJ_REQUESTER_PAYS", config.objects.requests.is_requester_paying.to_string()),
+        ("SVC_ICEBERG_CATALOG_SCOPE", OAUTH_SCOPE_DEFAULT.to_owned()),
         ("SVC_LOG", format!("{:?}", config.log.level).to_lowercase()),
     ]
     .into_iter()

@@ -60,11 +60,11 @@ fn iceberg_metadata_has_each_commit_once_whenever_a_run_dies() {
                 }
                 run_published(&*memory, 3, SECOND, keep_history, ICEBERG).unwrap();
                 let last = run_published(&*memory, 4, THIRD, keep_history, ICEBERG).unwrap();
-                let told = format!("write {at}, {dies:?}, keep_history {keep_history}");
-                assert_eq!(present(&*memory), after_third(), "{told}");
+                let what = format!("write {at}, {dies:?}, keep_history {keep_history}");
+                assert_eq!(present(&*memory), after_third(), "{what}");
                 let kept = if keep_history { Vec::from_iter(1..=last.sequence) } else { vec![last.sequence] };
-                assert_eq!(snapshots(&memory, &last), kept, "{told}");
-                assert_eq!(faults(&*memory), [""; 0], "{told}");
+                assert_eq!(snapshots(&memory, &last), kept, "{what}");
+                assert_eq!(faults(&*memory), [""; 0], "{what}");
             }
         }
     }
@@ -101,13 +101,16 @@ fn iceberg_metadata_ends_when_it_is_switched_off_and_begins_with_all_files_when_
     run_published(&memory, 1, FIRST, true, &[]).unwrap();
     let begun = run_published(&memory, 2, &[], true, ICEBERG).unwrap();
     assert_eq!(snapshots(&memory, &begun), [2]);
+    // As a catalog names its metadata files.
+    let foreign = "00000-6ba7b810-9dad-11d1-80b4-00c04fd430c8.metadata.json";
+    memory.put(Bucket::Warehouse, &format!("{PREFIX}{foreign}"), b"{}", &WriteOptions::default()).unwrap();
     assert_eq!(metadata(&memory)["snapshots"][0]["summary"]["added-data-files"], "3");
     run_published(&memory, 3, SECOND, true, &[]).unwrap();
-    assert_eq!(names(&memory), BTreeSet::new());
+    assert_eq!(names(&memory), BTreeSet::from([foreign.to_owned()]), "objects of others stay");
     let again = run_published(&memory, 4, THIRD, true, &[TableFormat::Delta, TableFormat::Iceberg]).unwrap();
     assert_eq!(snapshots(&memory, &again), [4]);
     assert_ne!(begun.iceberg.unwrap().id, again.iceberg.unwrap().id);
-    assert_eq!(faults(&memory), [""; 0]);
+    assert_eq!(faults(&memory), [format!("unknown {PREFIX}{foreign}: ")]);
 }
 
 #[test]
@@ -123,7 +126,7 @@ fn metadata_of_another_program_is_not_replaced_and_begins_anew_on_request() {
     }
     assert_eq!(read(&memory, Bucket::Warehouse, &foreign).unwrap(), "{}");
     let slug = slug();
-    let table = TableStore { store: &memory, slug: &slug, table: "t" };
+    let table = TableStore::new(&memory, &slug, "t");
     mark_log(&table, TableFormat::Iceberg, &RunLease(slug.clone(), 4)).unwrap();
     let last = run_published(&memory, 5, THIRD, false, ICEBERG).unwrap();
     assert_eq!(snapshots(&memory, &last), [last.sequence]);
@@ -152,7 +155,7 @@ fn restored_commit_is_a_snapshot() {
     run_published(&memory, 1, FIRST, true, ICEBERG).unwrap();
     run_published(&memory, 2, SECOND, true, ICEBERG).unwrap();
     let slug = slug();
-    let table = TableStore { store: &memory, slug: &slug, table: "t" };
+    let table = TableStore::new(&memory, &slug, "t");
     let FoundRoot::Readable(stored) = table.root().unwrap() else { panic!("no root") };
     let earlier = table.earlier_root(1).unwrap().unwrap();
     let now = chrono::DateTime::UNIX_EPOCH;

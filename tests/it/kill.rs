@@ -136,7 +136,7 @@ fn check_published(output: &Path) {
     assert_eq!(log.files, named.collect::<BTreeSet<_>>());
     let (store, slug) = (store(output).unwrap(), slug("local"));
     let mut faults = Vec::new();
-    let verified = verify(&TableStore { store: &store, slug: &slug, table: "t" }, &mut |found| {
+    let verified = verify(&TableStore::new(&store, &slug, "t"), &mut |found| {
         faults.extend_from_slice(found);
         Ok::<_, TableError>(())
     });

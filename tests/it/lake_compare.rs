@@ -124,7 +124,7 @@ fn intent_of_a_dead_run_differs_until_a_run_removes_it() {
     lake.store.crash_at_write(lake.store.writes() + 2, Dies::AfterWrite);
     lake.run(how()).unwrap_err();
     let lake = lake.with_a_sound_store();
-    let table = TableStore { store: &lake.store, slug: &lake.slug, table: "t" };
+    let table = TableStore::new(&lake.store, &lake.slug, "t");
     assert!(table.needs_recovery().unwrap());
     // As if only the intent were left.
     lake.put("a.csv", "p,n\na,1\n");

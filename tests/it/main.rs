@@ -37,6 +37,7 @@ mod http_responses;
 mod http_routes;
 mod http_server;
 mod http_support;
+mod iceberg_catalog;
 mod iceberg_commits;
 mod iceberg_readers;
 mod incremental;

@@ -19,8 +19,8 @@ use lakemill::pipelines::tables::{
     Commit, Edit, Edited, FoundRoot, IcebergHead, MadeGroup, Maps, NewObjects, RootHead, TableError, TableFault,
     TableResult, TableStore, mark_log, recover, restore, verify,
 };
-use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{Bucket, Lease, LeaseLost, WriteOptions};
+use lakemill::ports::{IcebergCatalog, ObjectStore};
 
 use crate::support::delta_log::DeltaLog;
 use crate::support::faulty_store::{Dies, FaultyStore};
@@ -74,7 +74,7 @@ fn contents_of(table: &TableStore<'_>, root: &Root) -> TableResult<Contents> {
 
 pub(crate) fn present(store: &dyn ObjectStore) -> Contents {
     let slug = slug();
-    let table = TableStore { store, slug: &slug, table: "t" };
+    let table = TableStore::new(store, &slug, "t");
     match table.root().unwrap() {
         FoundRoot::Readable(stored) => contents_of(&table, &stored.root).unwrap(),
         FoundRoot::Absent => Contents::new(),
@@ -131,7 +131,11 @@ fn prepare_as(
         schema: StoredSchema { mapping: String::new(), globs: None, columns: vec![] },
         delta: formats.contains(&TableFormat::Delta),
         iceberg: match formats.contains(&TableFormat::Iceberg) {
-            true => Some(IcebergHead { location: table.location()?, partitions: vec![] }),
+            true => Some(IcebergHead {
+                location: table.location()?,
+                partitions: vec![],
+                catalog: table.catalog.map(|catalog| catalog.name().to_owned()),
+            }),
             false => None,
         },
     };
@@ -195,8 +199,20 @@ pub(crate) fn run_published(
     keep_history: bool,
     formats: &[TableFormat],
 ) -> TableResult<Root> {
+    run_in_catalog(store, None, fence, changes, keep_history, formats)
+}
+
+/// A run of a table that is published in these formats, and in a catalog.
+pub(crate) fn run_in_catalog(
+    store: &dyn ObjectStore,
+    catalog: Option<&dyn IcebergCatalog>,
+    fence: u64,
+    changes: Changes<'_>,
+    keep_history: bool,
+    formats: &[TableFormat],
+) -> TableResult<Root> {
     let slug = slug();
-    let table = TableStore { store, slug: &slug, table: "t" };
+    let table = TableStore { catalog, ..TableStore::new(store, &slug, "t") };
     let lease = RunLease(slug.clone(), fence);
     recover(&table, table.root()?.readable(), &lease)?;
     let prepared = prepare_as(&table, fence, changes, formats)?;
@@ -206,7 +222,7 @@ pub(crate) fn run_published(
 /// Keys of all objects that no root references; the root itself is referenced.
 fn unnamed(store: &MemoryStore) -> Vec<String> {
     let slug = slug();
-    let table = TableStore { store, slug: &slug, table: "t" };
+    let table = TableStore::new(store, &slug, "t");
     let found = table.root().unwrap();
     let mut named: Vec<String> = vec![manifest_key(&slug, "t")];
     if let Some(root) = found.readable() {
@@ -230,7 +246,7 @@ pub(crate) fn after_first() -> Contents {
     contents(&[("a", "1"), ("b", "2"), ("c", "3")])
 }
 
-fn after_second() -> Contents {
+pub(crate) fn after_second() -> Contents {
     contents(&[("b", "4"), ("c", "3"), ("d", "5")])
 }
 
@@ -275,7 +291,7 @@ fn writer_that_lost_its_lock_can_not_commit_and_its_objects_are_removed() {
     let memory = Arc::new(MemoryStore::new());
     run(&*memory, 1, FIRST, false).unwrap();
     let slug = slug();
-    let table = TableStore { store: &*memory, slug: &slug, table: "t" };
+    let table = TableStore::new(&*memory, &slug, "t");
     let stale = prepare(&table, 2, &[("z", Some("stale"))]).unwrap();
     run(&*memory, 3, SECOND, false).unwrap();
     // The store doesn't know the fence of the new holder, like an S3 store: only the precondition on the root's tag
@@ -297,7 +313,7 @@ fn of_two_writers_at_once_one_commits_and_stale_ones_never_do() {
         let memory = Arc::new(MemoryStore::new());
         run(&*memory, 1, FIRST, false).unwrap();
         let slug = slug();
-        let table = TableStore { store: &*memory, slug: &slug, table: "t" };
+        let table = TableStore::new(&*memory, &slug, "t");
         let prepared = |fence: u64| {
             let changes = stale_and_present[fence as usize - 2].map(|(source, text)| (source, Some(text)));
             (fence, prepare(&table, fence, &changes).unwrap())
@@ -337,7 +353,7 @@ const PUBLISH_MAX: Duration = Duration::from_secs(60);
 /// Each table's sources contain its sequence; a reader sees one of them.
 fn read_whole(store: &dyn ObjectStore) -> u64 {
     let slug = slug();
-    let table = TableStore { store, slug: &slug, table: "t" };
+    let table = TableStore::new(store, &slug, "t");
     loop {
         let FoundRoot::Readable(stored) = table.root().unwrap() else { return 0 };
         let contents = match contents_of(&table, &stored.root) {
@@ -399,7 +415,7 @@ fn earlier_commits_are_readable_while_they_are_retained() {
     run(&memory, 2, SECOND, true).unwrap();
     let third = run(&memory, 3, THIRD, true).unwrap();
     let slug = slug();
-    let table = TableStore { store: &memory, slug: &slug, table: "t" };
+    let table = TableStore::new(&memory, &slug, "t");
     for (sequence, expected) in [(1, after_first()), (2, after_second())] {
         let root = table.earlier_root(sequence).unwrap().unwrap();
         assert_eq!(contents_of(&table, &root).unwrap(), expected, "commit {sequence}");
@@ -428,7 +444,7 @@ fn replayed(store: &MemoryStore) -> (BTreeSet<String>, Vec<u64>) {
 /// The paths of the files that the present root names.
 fn named_paths(store: &MemoryStore) -> BTreeSet<String> {
     let slug = slug();
-    let table = TableStore { store, slug: &slug, table: "t" };
+    let table = TableStore::new(store, &slug, "t");
     let (found, mut paths) = (table.root().unwrap(), BTreeSet::new());
     let visited = Maps::of(found.readable()).groups.visit(&mut table.reader(), |_, group: &GroupEntry| {
         paths.extend(group.files.iter().map(|file| file.key["t/".len()..].to_owned()));
@@ -440,7 +456,7 @@ fn named_paths(store: &MemoryStore) -> BTreeSet<String> {
 
 pub(crate) fn faults(store: &dyn ObjectStore) -> Vec<String> {
     let slug = slug();
-    let table = TableStore { store, slug: &slug, table: "t" };
+    let table = TableStore::new(store, &slug, "t");
     let mut found = Vec::new();
     let mut report = |faults: &[TableFault]| {
         found.extend(faults.iter().map(|fault| format!("{} {}: {}", fault.kind, fault.key, fault.found)));
@@ -508,7 +524,7 @@ fn version_of_another_program_is_not_replaced_and_the_log_begins_anew_on_request
     assert_eq!(read(&memory, Bucket::Warehouse, foreign).unwrap(), "{}");
     assert_eq!(present(&memory), after_second(), "the table itself is published");
     let slug = slug();
-    let table = TableStore { store: &memory, slug: &slug, table: "t" };
+    let table = TableStore::new(&memory, &slug, "t");
     mark_log(&table, TableFormat::Delta, &RunLease(slug.clone(), 4)).unwrap();
     let last = run_as(&memory, 5, THIRD, false, true).unwrap();
     assert_eq!(replayed(&memory), (named_paths(&memory), vec![last.sequence]));
@@ -537,7 +553,7 @@ fn restored_commit_is_a_version_of_the_delta_log() {
     run_as(&memory, 1, FIRST, true, true).unwrap();
     run_as(&memory, 2, SECOND, true, true).unwrap();
     let slug = slug();
-    let table = TableStore { store: &memory, slug: &slug, table: "t" };
+    let table = TableStore::new(&memory, &slug, "t");
     let FoundRoot::Readable(stored) = table.root().unwrap() else { panic!("no root") };
     let earlier = table.earlier_root(1).unwrap().unwrap();
     restore(table, &stored, earlier, &RunLease(slug.clone(), 3), chrono::DateTime::UNIX_EPOCH).unwrap();

@@ -30,7 +30,7 @@ fn change(world: &World, sources: &[(&str, &str)]) {
 }
 
 fn table(world: &World) -> TableStore<'_> {
-    TableStore { store: &*world.memory, slug: &world.slug, table: "t" }
+    TableStore::new(&*world.memory, &world.slug, "t")
 }
 
 fn present(world: &World) -> Root {

@@ -8,6 +8,7 @@ mod cgroup;
 mod check;
 mod clocks;
 mod event_queue;
+mod iceberg_catalog;
 mod kv;
 mod machine;
 mod objects;
@@ -42,6 +43,7 @@ const CHECKS: &[CheckSpec] = &[
     CheckSpec { name: "objects", run: objects::round_trip },
     CheckSpec { name: "store features", run: objects::features },
     CheckSpec { name: "published tables", run: tables::logs },
+    CheckSpec { name: "iceberg catalog", run: iceberg_catalog::access },
     CheckSpec { name: "key-value store", run: kv::health },
     CheckSpec { name: "queue", run: kv::queue },
     CheckSpec { name: "clock", run: clocks::skew },

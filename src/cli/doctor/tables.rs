@@ -45,7 +45,7 @@ impl Compared {
                     self.is_cut = true;
                     return Ok(());
                 }
-                let broken = match published_log(&TableStore { store, slug: &slug, table: &name }) {
+                let broken = match published_log(&TableStore::new(store, &slug, &name)) {
                     Ok(PublishedLog::Absent) => continue,
                     Ok(PublishedLog::Sound) => {
                         self.sound += 1;

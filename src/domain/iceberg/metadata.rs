@@ -9,6 +9,9 @@ use super::manifest::ManifestEntry;
 use super::schema::Schemas;
 use crate::domain::table_log::root::IcebergTable;
 
+/// The entry of a snapshot's summary that only our snapshots have.
+pub(super) const JOB_ID: &str = "lakemill.job-id";
+
 /// What the next snapshot of a table is made from, besides the table: a shard of the table's manifest.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IcebergState {
@@ -49,7 +52,7 @@ pub struct SnapshotTotals {
 }
 
 impl Snapshot {
-    fn json(&self, location: &str) -> Value {
+    pub(super) fn json(&self, location: &str) -> Value {
         let of = &self.totals;
         let operation = if of.removed_files == 0 { "append" } else { "overwrite" };
         let mut summary = Map::new();
@@ -76,7 +79,7 @@ impl Snapshot {
         ] {
             summary.insert(name.into(), number.to_string().into());
         }
-        summary.insert("lakemill.job-id".into(), self.job_id.clone().into());
+        summary.insert(JOB_ID.into(), self.job_id.clone().into());
         let mut json = json!({ "snapshot-id": self.sequence });
         if let (Some(parent), Some(object)) = (self.parent, json.as_object_mut()) {
             object.insert("parent-snapshot-id".into(), parent.into());
@@ -102,6 +105,15 @@ impl IcebergState {
         self.manifests.values().map(|manifest| manifest.name.as_str()).chain(list).collect()
     }
 
+    /// The properties of the table.
+    pub(super) fn properties(&self) -> [(&'static str, String); 2] {
+        [
+            ("schema.name-mapping.default", self.schemas.name_mapping()),
+            // Maintenance by other engines would delete files that earlier commits need.
+            ("gc.enabled", "false".to_owned()),
+        ]
+    }
+
     /// The text of the metadata file; empty without a snapshot.
     pub fn metadata(&self, table: &IcebergTable) -> String {
         let Some(present) = self.snapshots.last() else { return String::new() };
@@ -122,11 +134,7 @@ impl IcebergState {
             "last-partition-id": last_partition,
             "default-sort-order-id": 0,
             "sort-orders": [{ "order-id": 0, "fields": [] }],
-            "properties": {
-                "schema.name-mapping.default": self.schemas.name_mapping(),
-                // Maintenance by other engines would delete files that earlier commits need.
-                "gc.enabled": "false",
-            },
+            "properties": Value::Object(self.properties().map(|(name, value)| (name.to_owned(), value.into())).into_iter().collect()),
             "current-snapshot-id": present.sequence,
             "refs": { "main": { "snapshot-id": present.sequence, "type": "branch" } },
             "snapshots": snapshots,

@@ -8,11 +8,13 @@
 //! Must not: read or write the store.
 
 mod avro;
+mod catalog;
 mod manifest;
 mod metadata;
 mod schema;
 mod values;
 
+pub use catalog::{CatalogMetadata, ForeignChange};
 pub use manifest::{Count, ManifestContext, ManifestEntry, PartitionError, is_named, manifest_list};
 pub use metadata::{IcebergState, Snapshot, SnapshotTotals};
 pub use schema::{Evolution, Schemas, iceberg_type};

@@ -109,6 +109,9 @@ pub struct IcebergTable {
     /// Whether the next commit begins the metadata anew.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_stale: bool,
+    /// The REST catalog that its commits go to, by [`crate::ports::IcebergCatalog::name`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub catalog: Option<String>,
     /// Its state, the one entry of a shard; `None` before the commit that makes it.
     pub state: Option<ShardRef<String>>,
 }

@@ -150,7 +150,7 @@ pub(super) fn keeps_all(store: &dyn ObjectStore, slug: &Slug, mappings: &[Mappin
         return Ok(false);
     }
     for mapping in mappings {
-        let table = TableStore { store, slug, table: mapping.table.as_str() };
+        let table = TableStore::new(store, slug, mapping.table.as_str());
         let found = table.root().map_err(table_error)?;
         if found.readable().is_some_and(|root| root.totals.sources > 0) {
             return Ok(true);

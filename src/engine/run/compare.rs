@@ -56,7 +56,7 @@ pub fn difference(
     let mut differ = false;
     for mapping in &pipeline.mappings {
         let sources = lake.sources(mapping)?.inspect(|_| any = true);
-        let table = TableStore { store, slug, table: mapping.table.as_str() };
+        let table = TableStore::new(store, slug, mapping.table.as_str());
         if let Some(how) = table_difference(&table, mapping, sources)? {
             differ = true;
             hasher.update(how);

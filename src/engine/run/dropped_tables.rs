@@ -13,7 +13,7 @@ use crate::domain::layout::{
 };
 use crate::domain::limits::LIST_PAGE_KEYS_MAX;
 use crate::engine::run_error::store_error;
-use crate::pipelines::tables::tables;
+use crate::pipelines::tables::{remove_from_catalog, tables};
 use crate::ports::store::{Bucket, StoreResult, WriteOptions, list_all};
 
 /// A table to delete.
@@ -55,6 +55,9 @@ fn with_keys(request: &RunRequest<'_>, table: String) -> StoreResult<DroppedTabl
 /// folder.
 pub(super) fn delete(request: &RunRequest<'_>, dropped: &DroppedTable) -> Result<(), RunError> {
     let options = WriteOptions::leased(request.lease);
+    if let Err(error) = remove_from_catalog(&request.table(&dropped.table)) {
+        tracing::warn!(table = dropped.table, %error, "dropped table stays in the Iceberg catalog; remove it there");
+    }
     let manifest = manifest_key(request.slug(), &dropped.table);
     request.store.delete(Bucket::Pipelines, &[manifest], &options).map_err(store_error)?;
     let objects = manifest_objects_prefix(request.slug(), &dropped.table);

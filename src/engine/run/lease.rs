@@ -27,7 +27,7 @@ impl LocalLease {
     pub fn next(store: &dyn ObjectStore, slug: &Slug, clock: &dyn Clock) -> Result<Self, RunError> {
         let mut last = 0;
         for table in tables(store, slug).map_err(store_error)? {
-            if let Ok(found) = (TableStore { store, slug, table: &table }).root() {
+            if let Ok(found) = (TableStore::new(store, slug, &table)).root() {
                 last = last.max(found.readable().map_or(0, |root| root.fence));
             }
         }

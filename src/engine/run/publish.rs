@@ -16,7 +16,7 @@ use crate::domain::layout::pipeline_prefix;
 use crate::domain::table_log::root::{OwnedFile, Owner};
 use crate::engine::convert::SpooledFile;
 use crate::engine::run_error::{store_error, table_error};
-use crate::pipelines::tables::{Commit, FoundRoot, NewObjects, TableError, TableStore, expire};
+use crate::pipelines::tables::{Commit, FoundRoot, NewObjects, TableError, expire};
 use crate::ports::observer::Stop;
 use crate::ports::store::{Bucket, WriteOptions};
 use crate::runtime::{failpoint, rfc3339};
@@ -95,7 +95,7 @@ impl Publisher<'_, '_, '_> {
         let files = edited.made.files.clone();
         let put_files = || self.put_files(&files, &made);
         let commit = Commit {
-            table: TableStore { store: self.request.store, slug: self.request.slug(), table: &name },
+            table: self.request.table(&name),
             lease: self.request.lease,
             before: &found,
             next: edited.root,
@@ -166,7 +166,7 @@ impl Publisher<'_, '_, '_> {
         for table in tables {
             let FoundRoot::Readable(present) = &table.found else { continue };
             self.may_write()?;
-            let store = TableStore { store: self.request.store, slug: self.request.slug(), table: &table.name };
+            let store = self.request.table(&table.name);
             expire(&store, present, &table.expired(self.now), self.request.lease).map_err(table_error)?;
         }
         Ok(())

@@ -4,8 +4,9 @@ use crate::domain::job::ChangedKeys;
 use crate::domain::name::Slug;
 use crate::domain::pipeline::Pipeline;
 use crate::engine::convert::Resources;
+use crate::pipelines::tables::TableStore;
 use crate::ports::store::Lease;
-use crate::ports::{Expressions, ObjectStore, RunObserver};
+use crate::ports::{Expressions, IcebergCatalog, ObjectStore, RunObserver};
 use crate::runtime::Clock;
 
 /// Parallel HEAD requests, where a listing has no ETags.
@@ -29,6 +30,8 @@ pub struct RunRequest<'a> {
     /// Versions of everything the bytes of a table depend on; that of the expressions is added.
     pub versions: &'a str,
     pub store: &'a dyn ObjectStore,
+    /// The catalog that Iceberg tables are published in, besides the store.
+    pub catalog: Option<&'a dyn IcebergCatalog>,
     pub expressions: &'a dyn Expressions,
     pub clock: &'a dyn Clock,
     /// Passed with every write; names the pipeline.
@@ -41,5 +44,9 @@ pub struct RunRequest<'a> {
 impl RunRequest<'_> {
     pub fn slug(&self) -> &Slug {
         self.lease.slug()
+    }
+
+    pub(super) fn table<'s>(&'s self, name: &'s str) -> TableStore<'s> {
+        TableStore { catalog: self.catalog, ..TableStore::new(self.store, self.slug(), name) }
     }
 }

@@ -54,7 +54,7 @@ pub(super) struct PlannedTable {
 
 impl TableRun<'_> {
     fn table(&self) -> TableStore<'_> {
-        TableStore { store: self.request.store, slug: self.request.slug(), table: self.mapping.table.as_str() }
+        self.request.table(self.mapping.table.as_str())
     }
 
     /// Finds out which sources to read, and checks that they are complete. Removes what a run left behind that died. `None`
@@ -330,7 +330,8 @@ impl TableRun<'_> {
             return Ok(None);
         }
         let location = self.table().location().map_err(table_error)?;
-        Ok(Some(IcebergHead { location, partitions: partition_sources(self.mapping) }))
+        let catalog = self.request.catalog.map(|catalog| catalog.name().to_owned());
+        Ok(Some(IcebergHead { location, partitions: partition_sources(self.mapping), catalog }))
     }
 
     /// Whether the table is published in the formats of the config, and in no other.
@@ -339,7 +340,7 @@ impl TableRun<'_> {
         let iceberg = root.and_then(|root| root.iceberg.as_ref());
         let is_same = match (iceberg, self.iceberg()?) {
             (None, None) => true,
-            (Some(found), Some(own)) => found.continues(&own.location),
+            (Some(found), Some(own)) => found.continues(&own.location) && found.catalog == own.catalog,
             (Some(_), None) | (None, Some(_)) => false,
         };
         Ok(has_log == self.has_log() && is_same)

@@ -58,7 +58,7 @@ impl Commit<'_> {
     /// # Errors
     /// If the store or the lease fails. Until the root is written, the table is as before; what was written is deleted by
     /// the next run. After it an error is only logged, since the table is published, unless another program wrote to the
-    /// Delta log or the Iceberg metadata.
+    /// Delta log, the Iceberg metadata or its catalog.
     pub fn run<E: From<super::TableError>>(
         mut self,
         mut objects: NewObjects<'_, E>,
@@ -83,7 +83,7 @@ impl Commit<'_> {
         let logged = logged.and(iceberg.map_or(Ok(()), |iceberg| iceberg.put(&self.table, &self.next, self.lease)));
         match logged {
             Ok(()) => {}
-            Err(error @ super::TableError::Log { .. }) => return Err(error.into()),
+            Err(error) if error.is_foreign_change() => return Err(error.into()),
             Err(error) => {
                 tracing::warn!(table, %error, "table published, but not for other engines; the next run does it");
                 return Ok(self.next);

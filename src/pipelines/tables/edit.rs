@@ -45,6 +45,8 @@ pub struct IcebergHead {
     pub location: String,
     /// The levels of its partitions.
     pub partitions: Vec<PartitionSource>,
+    /// The REST catalog that its commits go to.
+    pub catalog: Option<String>,
 }
 
 /// The next manifest.
@@ -398,13 +400,13 @@ fn next_log(table: &str, before: Option<&Root>, head: &RootHead) -> DeltaLog {
 
 /// The Iceberg metadata of the next root: that of the present one, or a new one where there is none, or for another place.
 fn next_iceberg(table: &str, before: Option<&Root>, head: &RootHead, own: &IcebergHead, sequence: u64) -> IcebergTable {
-    let IcebergHead { location, partitions } = own.clone();
+    let IcebergHead { location, partitions, catalog } = own.clone();
     let known = before.and_then(|root| root.iceberg.as_ref());
     if let Some(known) = known.filter(|known| known.continues(&location)) {
-        return IcebergTable { partitions, state: None, ..known.clone() };
+        return IcebergTable { partitions, catalog, state: None, ..known.clone() };
     }
     let id = new_id(&format!("{table}\0{}\0{}\0{location}", head.job_id, head.committed_at));
-    IcebergTable { id, location, began: sequence, partitions, is_stale: false, state: None }
+    IcebergTable { id, location, began: sequence, partitions, is_stale: false, catalog, state: None }
 }
 
 /// A UUID that is the same for the same text.

@@ -2,7 +2,7 @@
 //!
 //! Manifests and manifest lists have the hash of their bytes in their names, and are written before the root, as data files
 //! are. Its metadata file is made from the root and a shard of its manifest alone, and put after it: a run that dies between
-//! the two loses nothing.
+//! the two loses nothing. Then it is committed to the catalog, if there is one.
 //!
 //! Must not: read the metadata to make the next one.
 
@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use std::io::Read;
 
 use super::delta_log::milliseconds;
+use super::iceberg_catalog::{self, remove_from_catalog};
 use super::new_shards::NewShards;
 use super::{TableError, TableResult, TableStore};
 use crate::domain::iceberg::{
@@ -191,7 +192,7 @@ impl IcebergCommit {
     /// Puts the metadata file of `root`, whose commit this is, or deletes the metadata. Does nothing if that was done before.
     ///
     /// # Errors
-    /// If the store or the lease fails, or another program wrote this version.
+    /// If the store, the lease or the catalog fails, or another program wrote this version.
     pub(super) fn put(&self, table: &TableStore<'_>, root: &Root, lease: &dyn Lease) -> TableResult<()> {
         finish(table, root, self.step, lease)
     }
@@ -203,6 +204,7 @@ impl IcebergCommit {
 /// As for [`IcebergCommit::put`].
 pub(super) fn finish(table: &TableStore<'_>, root: &Root, step: LogStep, lease: &dyn Lease) -> TableResult<()> {
     let Some(iceberg) = root.iceberg.as_ref().filter(|_| step != LogStep::End) else {
+        remove_from_catalog(table)?;
         return delete_others(table, &BTreeSet::new(), lease);
     };
     let state = state(table, iceberg)?;
@@ -227,7 +229,7 @@ pub(super) fn finish(table: &TableStore<'_>, root: &Root, step: LogStep, lease: 
     }
     let hint = format!("{prefix}{ICEBERG_HINT_NAME}");
     table.store.put(Bucket::Warehouse, &hint, root.sequence.to_string().as_bytes(), &options)?;
-    Ok(())
+    iceberg_catalog::publish(table, root, iceberg, &state)
 }
 
 /// Reads an object of the metadata; `None` if there is none.

@@ -14,6 +14,7 @@ mod delta_log;
 mod delta_verify;
 mod edit;
 mod history;
+mod iceberg_catalog;
 mod iceberg_log;
 mod iceberg_verify;
 mod log_fault;
@@ -28,6 +29,7 @@ pub use commit::{Commit, NewObjects};
 pub use compare::{ChangedPartition, ChangedSource, Comparison, FileCounts, SourceChange, compare};
 pub use edit::{Edit, Edited, IcebergHead, MadeGroup, PartitionRowCounts, RootHead};
 pub use history::{NotRetained, expire};
+pub use iceberg_catalog::{remove_all_from_catalog, remove_from_catalog};
 pub use recover::recover;
 pub use repair::{Marked, mark_anew, mark_log, mark_lost};
 pub use restore::restore;
@@ -49,8 +51,8 @@ use crate::domain::pipeline::TableFormat;
 use crate::domain::table_log::entries::{GroupEntry, Members, RangeKey, SourceEntry, StoredFile};
 use crate::domain::table_log::root::{Intent, ManifestError, Root};
 use crate::domain::table_log::shards::{self, ReadShards, ShardError, ShardKey, ShardRef, ShardedMap};
-use crate::ports::ObjectStore;
 use crate::ports::store::{Bucket, ETag, ObjectMeta, StoreError, StoreResult, list_all};
+use crate::ports::{IcebergCatalog, ObjectStore};
 
 /// Bytes of a root, an intent, or another small object of a manifest.
 const SMALL_BYTES_MAX: u64 = 64 << 20;
@@ -69,6 +71,9 @@ pub enum TableError {
     /// A version of the Delta log, or of the Iceberg metadata, isn't what the run that made it wrote.
     #[error("{}, `{key}`: {found}", log_of(*format))]
     Log { format: TableFormat, key: String, found: String },
+    /// The Iceberg catalog can't be reached, or another program changed the table in it.
+    #[error("table `{table}` in the Iceberg catalog: {reason}")]
+    Catalog { table: String, reason: String, is_foreign: bool },
 }
 
 /// What a format calls the record of a table's versions.
@@ -80,6 +85,11 @@ pub const fn log_of(format: TableFormat) -> &'static str {
 }
 
 impl TableError {
+    /// Whether another program changed what the table is published as.
+    pub const fn is_foreign_change(&self) -> bool {
+        matches!(self, Self::Log { .. } | Self::Catalog { is_foreign: true, .. })
+    }
+
     /// Whether an object is missing that a root names: a later commit deleted it, and the present root must be read.
     pub fn is_gone(&self) -> bool {
         matches!(self, Self::Store(StoreError::NotFound { .. }))
@@ -151,9 +161,16 @@ pub struct TableStore<'a> {
     pub store: &'a dyn ObjectStore,
     pub slug: &'a Slug,
     pub table: &'a str,
+    /// The catalog that its Iceberg snapshots are committed to.
+    pub catalog: Option<&'a dyn IcebergCatalog>,
 }
 
 impl<'a> TableStore<'a> {
+    /// Without a catalog.
+    pub const fn new(store: &'a dyn ObjectStore, slug: &'a Slug, table: &'a str) -> Self {
+        Self { store, slug, table, catalog: None }
+    }
+
     /// Reads the root.
     ///
     /// # Errors

@@ -9,45 +9,52 @@ use crate::domain::layout::{
     manifest_intent_key, manifest_log_key, manifest_retired_key, manifest_root_key, manifest_shard_key,
     relative_iceberg_key,
 };
-use crate::domain::table_log::root::{LogStep, Objects, OwnedFile, Owner, Root};
+use crate::domain::table_log::root::{Intent, LogStep, Objects, OwnedFile, Owner, Root};
 use crate::ports::store::{Bucket, Lease, WriteOptions};
 
+/// Most commits that a catalog may be behind before files are deleted that its snapshot needs.
+const COMMITS_BEHIND_MAX: usize = 50;
+
 /// Deletes the objects that runs of the table left behind, and their intents: those that a run made if it didn't commit,
-/// those that it retired if it did. Puts in the Delta log and the Iceberg metadata what a run committed and didn't put
-/// there. The caller holds the pipeline's lock; `root` is the present root.
+/// those that it retired if it did. Puts in the Delta log, the Iceberg metadata and its catalog what a run committed and
+/// didn't put there. The caller holds the pipeline's lock; `root` is the present root.
+///
+/// As long as the catalog can't be reached, what commits retired that it may not know stays in the store, with their
+/// intents: of the last [`COMMITS_BEHIND_MAX`] commits.
 ///
 /// # Errors
 /// If the store or the lease fails. Then the next call does the rest.
 pub fn recover(table: &TableStore<'_>, root: Option<&Root>, lease: &dyn Lease) -> TableResult<()> {
+    let mut found = Vec::new();
     for key in table.intents()? {
         match table.intent(&key) {
-            Ok(Some(intent)) => {
-                let own = root.filter(|root| intent.is_of(root));
-                // Unless the log is to begin anew.
-                if let Some((step, root)) = intent.log.zip(own)
-                    && (step == LogStep::End) == root.delta.is_none()
-                {
-                    delta_log::finish(table, intent.fence, step, lease)?;
-                }
-                if let Some((step, root)) = intent.iceberg.zip(own)
-                    && root.iceberg.as_ref().is_none_or(|iceberg| !iceberg.is_stale)
-                {
-                    match iceberg_log::finish(table, root, step, lease) {
-                        // The next commit begins anew.
-                        Err(error) if error.is_broken() => {
-                            tracing::warn!(table = table.table, %error, "Iceberg metadata not completed");
-                        }
-                        finished => finished?,
-                    }
-                }
-                let left = if intent.is_committed(root) { intent.retired } else { intent.made };
-                delete_objects(table, root, &left, lease)?;
-            }
-            Ok(None) => {}
+            Ok(intent) => found.push((key, intent)),
             Err(error @ TableError::Manifest { .. }) => {
                 tracing::warn!(table = table.table, %error, "intent of a run unreadable; its files may be left behind");
+                found.push((key, None));
             }
             Err(error) => return Err(error),
+        }
+    }
+    let of_root = root.and_then(|root| {
+        let own = found.iter().find_map(|(_, intent)| intent.as_ref().filter(|intent| intent.is_of(root)));
+        Some((own?, root))
+    });
+    let is_behind = of_root.map_or(Ok(false), |(intent, root)| finish(table, intent, root, lease))?;
+    let is_waiting = |intent: &Intent| is_behind && intent.iceberg.is_some() && intent.is_committed(root);
+    let waiting = found.iter().filter(|(_, intent)| intent.as_ref().is_some_and(is_waiting)).count();
+    let mut given_up = waiting.saturating_sub(COMMITS_BEHIND_MAX);
+    // By fence, so that the oldest come first.
+    for (key, intent) in found {
+        if intent.as_ref().is_some_and(is_waiting) {
+            if given_up == 0 {
+                continue;
+            }
+            given_up -= 1;
+        }
+        if let Some(intent) = intent {
+            let left = if intent.is_committed(root) { intent.retired } else { intent.made };
+            delete_objects(table, root, &left, lease)?;
         }
         match fence_of(&key) {
             Some(fence) => delete_intent(table, fence, lease)?,
@@ -55,6 +62,28 @@ pub fn recover(table: &TableStore<'_>, root: Option<&Root>, lease: &dyn Lease) -
         }
     }
     Ok(())
+}
+
+/// Completes the Delta log and the Iceberg metadata of `root`, whose intent it is. Whether the Iceberg catalog is behind.
+fn finish(table: &TableStore<'_>, intent: &Intent, root: &Root, lease: &dyn Lease) -> TableResult<bool> {
+    // Unless the log is to begin anew.
+    if let Some(step) = intent.log.filter(|step| (*step == LogStep::End) == root.delta.is_none()) {
+        delta_log::finish(table, intent.fence, step, lease)?;
+    }
+    let is_stale = root.iceberg.as_ref().is_some_and(|iceberg| iceberg.is_stale);
+    let Some(step) = intent.iceberg.filter(|_| !is_stale) else { return Ok(false) };
+    match iceberg_log::finish(table, root, step, lease) {
+        Err(error @ TableError::Catalog { .. }) => {
+            tracing::warn!(table = table.table, %error, "Iceberg catalog is behind; the next run tries again");
+            Ok(true)
+        }
+        // The next commit begins anew.
+        Err(error) if error.is_broken() => {
+            tracing::warn!(table = table.table, %error, "Iceberg metadata not completed");
+            Ok(false)
+        }
+        finished => finished.map(|()| false),
+    }
 }
 
 /// The fence in the key of an intent.

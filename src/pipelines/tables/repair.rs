@@ -104,10 +104,11 @@ fn commit(table: TableStore<'_>, found: &FoundRoot, root: &Root, edit: Edit<'_>,
         layout: root.layout.clone(),
         schema: root.schema.clone(),
         delta: root.delta.is_some(),
-        iceberg: root
-            .iceberg
-            .as_ref()
-            .map(|iceberg| IcebergHead { location: iceberg.location.clone(), partitions: iceberg.partitions.clone() }),
+        iceberg: root.iceberg.as_ref().map(|iceberg| IcebergHead {
+            location: iceberg.location.clone(),
+            partitions: iceberg.partitions.clone(),
+            catalog: iceberg.catalog.clone(),
+        }),
     };
     let mut edited = edit.finish(found, head)?;
     edited.root.is_foreign = root.is_foreign;

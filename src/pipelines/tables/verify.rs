@@ -17,8 +17,8 @@ use super::{FoundRoot, Maps, TableError, TableResult, TableStore};
 use super::{delta_verify, iceberg_verify};
 use crate::domain::digest::hex;
 use crate::domain::layout::{
-    delta_log_prefix, iceberg_prefix, manifest_key, manifest_log_key, manifest_objects_prefix, manifest_retired_key,
-    manifest_root_key, manifest_shard_key, pipeline_prefix, rejects_prefix, table_prefix,
+    delta_log_prefix, iceberg_prefix, is_iceberg_object, manifest_key, manifest_log_key, manifest_objects_prefix,
+    manifest_retired_key, manifest_root_key, manifest_shard_key, pipeline_prefix, rejects_prefix, table_prefix,
 };
 use crate::domain::limits::LIST_PAGE_KEYS_MAX;
 use crate::domain::table_log::entries::StoredFile;
@@ -221,14 +221,15 @@ impl Verification<'_> {
 
     /// Objects beside the Iceberg metadata that no snapshot has.
     fn iceberg_objects<E: From<TableError>>(&self, report: Report<'_, E>) -> Result<(), Interrupted<E>> {
-        if self.root.iceberg.as_ref().is_none_or(|iceberg| iceberg.is_stale) {
-            return Ok(());
-        }
+        let Some(iceberg) = self.root.iceberg.as_ref().filter(|iceberg| !iceberg.is_stale) else { return Ok(()) };
         let prefix = iceberg_prefix(self.table.slug, self.table.table);
         let (present, pipeline) =
             (iceberg_verify::present_names(self.table, self.root)?, pipeline_prefix(self.table.slug));
+        // A catalog puts its metadata files there, too.
         let is_known = |key: &str| {
-            present.contains(&key[prefix.len()..])
+            let name = &key[prefix.len()..];
+            (iceberg.catalog.is_some() && !is_iceberg_object(name))
+                || present.contains(name)
                 || key.strip_prefix(&pipeline).is_some_and(|key| self.retained.files.contains(key))
         };
         self.pages(Bucket::Warehouse, &prefix, |page| {

@@ -12,6 +12,7 @@ use super::service::Pipelines;
 use crate::domain::layout::{UNFINISHED, config_key, pipeline_prefix};
 use crate::domain::limits::{DELETE_ROUNDS_MAX, LIST_PAGE_KEYS_MAX};
 use crate::http::{ApiError, ErrorCode, Request, Response};
+use crate::pipelines::tables::remove_all_from_catalog;
 use crate::ports::ObjectStore;
 use crate::ports::store::{Bucket, ObjectMeta, StoreError, WriteOptions, list_all};
 use crate::runtime::failpoint::reach;
@@ -48,6 +49,7 @@ fn delete_all(pipelines: &Pipelines, locked: &LockedPipeline) -> Result<u64, Api
     reach("delete::dropped");
     pipelines.store.delete(Bucket::Pipelines, &[config_key(slug)], &locked.options()).map_err(from_store)?;
     reach("delete::config_deleted");
+    remove_all_from_catalog(&*pipelines.store, slug, pipelines.options.catalog.as_deref());
     let mut objects = 0;
     // Until all listings are empty: uploads take no lock.
     for _ in 0..DELETE_ROUNDS_MAX {

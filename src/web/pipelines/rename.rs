@@ -26,7 +26,7 @@ use crate::domain::layout::{config_key, manifests_prefix, pipeline_prefix, unfin
 use crate::domain::limits::MANIFEST_BYTES_MAX;
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode, Request, Response};
-use crate::pipelines::tables::{TableStore, put_retagged};
+use crate::pipelines::tables::{TableStore, put_retagged, remove_all_from_catalog};
 use crate::ports::store::{Bucket, ObjectMeta, StoreError, list_all_and_skipped};
 use crate::runtime::failpoint::reach;
 use crate::web::access;
@@ -219,7 +219,7 @@ impl Rename<'_> {
         else {
             return Ok(());
         };
-        let table = TableStore { store: &*self.pipelines.store, slug: self.to.slug(), table };
+        let table = TableStore::new(&*self.pipelines.store, self.to.slug(), table);
         put_retagged(&table, &json, false, &self.to.options(), |key, entry| {
             lake.get(key)?.tag_of_copy_of(entry.size, entry.etag.as_deref())
         })
@@ -260,6 +260,8 @@ impl Rename<'_> {
         reach("rename::dropped");
         pipelines.store.delete(Bucket::Pipelines, &[config_key(from)], &self.from.options()).map_err(from_store)?;
         reach("rename::config_deleted");
+        // The next run publishes them under the new name.
+        remove_all_from_catalog(&*pipelines.store, from, pipelines.options.catalog.as_deref());
         for _ in 0..RENAME_ROUNDS_MAX {
             if !self.move_leftovers(copies)? {
                 break;

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::recent::{JobSummaryCache, RecentJob};
-use crate::ports::Kv;
+use crate::ports::{IcebergCatalog, Kv};
 use crate::sync::{Semaphore, SingleFlight};
 use crate::system::process_folder;
 use crate::web::locks::Locks;
@@ -30,6 +30,8 @@ pub struct PipelineOptions {
     pub scratch_dir: PathBuf,
     /// Largest archive, in bytes, both compressed and inflated.
     pub import_bytes_max: u64,
+    /// The catalog that tables of deleted and renamed pipelines are removed from.
+    pub catalog: Option<Arc<dyn IcebergCatalog>>,
 }
 
 impl Pipelines {

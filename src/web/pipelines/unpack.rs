@@ -147,7 +147,7 @@ fn is_whole(table: &TableStore<'_>, root: &Root, now: &HashMap<(Bucket, &str), W
         Ok(()) => Ok(whole),
         Err(error) if error.is_gone() => Ok(false),
         Err(TableError::Shard { .. } | TableError::Manifest { .. } | TableError::Log { .. }) => Ok(false),
-        Err(error @ TableError::Store(_)) => Err(from_table(error)),
+        Err(error @ (TableError::Store(_) | TableError::Catalog { .. })) => Err(from_table(error)),
     }
 }
 
@@ -199,7 +199,7 @@ impl<'a> Unpacking<'a> {
         };
         let mut json = self.read(object)?;
         self.key(object);
-        let table = TableStore { store: self.store, slug: self.locked.slug(), table };
+        let table = TableStore::new(self.store, self.locked.slug(), table);
         if let Ok(mut root) = Root::parse(&json)
             && !is_whole(&table, &root, now)?
         {

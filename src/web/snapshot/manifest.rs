@@ -13,6 +13,7 @@ use crate::domain::table_log::history::AsOf;
 use crate::domain::table_log::root::{ManifestError, Root};
 use crate::http::{ApiError, ErrorCode};
 use crate::pipelines::tables::{Maps, TableError, TableStore, tables};
+use crate::ports::IcebergCatalog;
 use crate::ports::store::{Bucket, ETag};
 use crate::sync::parallel_map;
 use crate::web::cache::parsed::{Cached, Parsed};
@@ -102,6 +103,8 @@ struct FileLists {
 /// Reads manifests.
 pub struct Manifests {
     pub(super) store: Objects,
+    /// For commits.
+    catalog: Option<Arc<dyn IcebergCatalog>>,
     roots: Parsed<Option<Root>>,
     files: Mutex<FileLists>,
     /// For lookups of sources.
@@ -109,9 +112,10 @@ pub struct Manifests {
 }
 
 impl Manifests {
-    pub fn new(store: Objects) -> Self {
+    pub fn new(store: Objects, catalog: Option<Arc<dyn IcebergCatalog>>) -> Self {
         Self {
             store,
+            catalog,
             roots: Parsed::new(ROOT_BYTES_MAX, parse, larger),
             files: Mutex::default(),
             source_shards: SourceShards::default(),
@@ -195,7 +199,7 @@ impl Manifests {
 
     /// Opens a table's manifest.
     pub fn table<'a>(&'a self, pipeline: &'a Slug, table: &'a str) -> TableStore<'a> {
-        TableStore { store: &*self.store, slug: pipeline, table }
+        TableStore { catalog: self.catalog.as_deref(), ..TableStore::new(&*self.store, pipeline, table) }
     }
 
     /// A table's root as of a version, unless that is the current one. `None`: a later commit deleted a needed object.

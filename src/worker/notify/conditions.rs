@@ -183,7 +183,7 @@ fn fresh(shared: &WorkerShared, slug: &Slug) -> KvResult<()> {
     for mapping in &mappings {
         let Some(freshness) = mapping.freshness else { continue };
         let table = mapping.table.as_str();
-        let added = match (TableStore { store: &*shared.store, slug, table }).root() {
+        let added = match (TableStore::new(&*shared.store, slug, table)).root() {
             Ok(found) => {
                 let root = found.readable();
                 root.and_then(|root| root.rows_added_at.as_ref().or(Some(&root.committed_at))).cloned()

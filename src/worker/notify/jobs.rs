@@ -137,7 +137,7 @@ fn drift(
     }
     let mut columns = Vec::new();
     for table in result.tables.keys() {
-        match (TableStore { store: &*shared.store, slug: &job.pipeline, table }).root() {
+        match (TableStore::new(&*shared.store, &job.pipeline, table)).root() {
             Ok(found) => {
                 let names = found.readable().into_iter().flat_map(|root| root.extra_columns.keys());
                 columns.extend(names.map(|column| format!("{table}.{column}")));

@@ -357,7 +357,7 @@ impl World {
         let lease = LocalLease::next(&self.store, &self.slug, &self.ticks).unwrap();
         let mut count = 0;
         for config in &self.tables {
-            let table = TableStore { store: &self.store, slug: &self.slug, table: config.name };
+            let table = TableStore::new(&self.store, &self.slug, config.name);
             recover(&table, table.root().unwrap().readable(), &lease).unwrap();
             let mut faults: Vec<TableFault> = Vec::new();
             let verified = verify(&table, &mut |found: &[TableFault]| {
@@ -383,7 +383,7 @@ impl World {
     /// Makes an earlier version of a table the present one.
     pub fn restore(&self, table: &str, sequence: u64) -> Result<Root, TableError> {
         let lease = LocalLease::next(&self.store, &self.slug, &self.ticks).unwrap();
-        let table = TableStore { store: &self.store, slug: &self.slug, table };
+        let table = TableStore::new(&self.store, &self.slug, table);
         let FoundRoot::Readable(present) = table.root()? else { panic!("the table has no manifest") };
         let earlier = table.root_as_of(&present.root, AsOf::Sequence(sequence))?.unwrap();
         restore(table, &present, earlier, &lease, self.clock.now())
@@ -417,6 +417,7 @@ impl World {
             versions: self.versions,
             store: &self.store,
             expressions: &NoExpressions,
+            catalog: None,
             clock: &*self.clock as &dyn Clock,
             lease,
             observer,

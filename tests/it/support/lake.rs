@@ -267,6 +267,7 @@ pub fn run_on(
         versions: "test",
         store,
         expressions: &*SQL,
+        catalog: None,
         clock,
         lease: &lease,
         observer: &watcher,

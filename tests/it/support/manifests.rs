@@ -29,7 +29,7 @@ impl Manifest {
 
     /// Like [`Manifest::read`]; an error if a shard is missing or differs from the root's entry.
     pub fn try_read(store: &dyn ObjectStore, slug: &Slug, table: &str) -> TableResult<Option<Self>> {
-        let table = TableStore { store, slug, table };
+        let table = TableStore::new(store, slug, table);
         match table.root()? {
             FoundRoot::Absent => Ok(None),
             FoundRoot::Readable(stored) => Self::try_of(&table, stored.root).map(Some),
@@ -73,7 +73,7 @@ impl Manifest {
 pub fn replace_file(store: &dyn ObjectStore, slug: &Slug, table: &str, key: &str, bytes: &[u8]) {
     let options = WriteOptions::default();
     store.put(Bucket::Warehouse, &format!("{}{key}", pipeline_prefix(slug)), bytes, &options).unwrap();
-    let of = TableStore { store, slug, table };
+    let of = TableStore::new(store, slug, table);
     let FoundRoot::Readable(mut stored) = of.root().unwrap() else { panic!("`{table}` has no manifest") };
     let mut maps = Maps::of(Some(&stored.root));
     let groups = Manifest::try_of(&of, stored.root.clone()).unwrap().groups;

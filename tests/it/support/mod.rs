@@ -13,6 +13,7 @@ pub mod faulty_store;
 pub mod folders;
 pub mod http_client;
 pub mod http_proxy;
+pub mod iceberg_catalog;
 pub mod key_locks;
 pub mod lake;
 pub mod manifests;

@@ -17,7 +17,7 @@ use crate::support::site::{Site, await_that, slug};
 /// The Delta log of table `t`, once it and the Iceberg metadata match the manifest.
 fn log(site: &Site, pipeline: &str) -> DeltaLog {
     let slug = slug(pipeline);
-    let table = TableStore { store: &*site.store, slug: &slug, table: "t" };
+    let table = TableStore::new(&*site.store, &slug, "t");
     await_that("the log matches the manifest", || published_log(&table).unwrap() == PublishedLog::Sound);
     let prefix = format!("{}_delta_log/", table_prefix(&slug, "t"));
     let read = |key: String| {

@@ -98,7 +98,7 @@ impl Made {
                 Err(_) => unreadable.push(table),
             }
         }
-        let is_left = |name: &&String| TableStore { store, slug, table: name }.needs_recovery().unwrap();
+        let is_left = |name: &&String| TableStore::new(store, slug, name).needs_recovery().unwrap();
         let lines = |bytes: &[u8]| String::from_utf8_lossy(bytes).lines().count() as u64;
         let rows = |(key, bytes): (&String, &Vec<u8>)| (key[prefix.len()..].to_owned(), lines(bytes) - 1);
         Self {
@@ -155,6 +155,7 @@ pub fn clean_store(slug: &Slug, config: &str, lake: &BTreeMap<String, Vec<u8>>) 
         versions: &lakemill::engine::versions(),
         store: &fresh,
         expressions: &*SQL,
+        catalog: None,
         clock: &ticks,
         lease: &lease,
         observer: &Unobserved,

@@ -85,7 +85,7 @@ fn lay_out(round: &mut Round, pipelines: usize) {
         for (key, bytes) in made.iter().filter(|(key, _)| key.contains("/manifests/") && **key != root) {
             put(Bucket::Pipelines, &format!("{}{}", pipeline_prefix(&slug), &key[own.len()..]), bytes);
         }
-        let table = TableStore { store: &**store, slug: &slug, table: "t" };
+        let table = TableStore::new(&**store, &slug, "t");
         put_retagged(&table, &other, false, &options, |_, _| tag.clone()).unwrap();
     }
 }

@@ -144,6 +144,7 @@ impl Play {
             store: Arc::new(SimStore { world: Arc::clone(&world), process }),
             kv: Arc::new(SimKv { world: Arc::clone(&world), process }),
             clock: Arc::new(ProcessClock { scheduler: world.scheduler.clone(), process }),
+            catalog: None,
             expressions: Arc::clone(&EXPRESSIONS) as _,
             event_queue: None,
             lake_changes: None,

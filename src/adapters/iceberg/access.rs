@@ -1,0 +1,154 @@
+//! What authorizes requests to a catalog.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use parking_lot::Mutex;
+use serde::Deserialize;
+use ureq::Agent;
+use url::form_urlencoded;
+
+use crate::adapters::aws::{Credentials, RequestSigner, SigningKeys, UnsignedRequest};
+use crate::config::{CatalogAccess, Secret};
+use crate::domain::text::clipped;
+
+/// A token is renewed this long before its end.
+const RENEWED_BEFORE_END: TimeDelta = TimeDelta::seconds(60);
+/// Lifetime of a token whose end the endpoint doesn't say.
+const TOKEN_SECONDS_DEFAULT: i64 = 300;
+const TOKEN_SECONDS_MAX: i64 = 86_400;
+const ANSWER_BYTES_MAX: u64 = 256 << 10;
+
+pub(super) enum Access {
+    Open,
+    Token(Secret),
+    Client(OauthClient),
+    Signed { signer: RequestSigner, credentials: Arc<Credentials> },
+}
+
+/// An OAuth2 client and its present token.
+pub(super) struct OauthClient {
+    id: String,
+    secret: Secret,
+    url: String,
+    scope: String,
+    /// Locked while a token is fetched, so that others wait for it.
+    token: Mutex<Option<(Secret, DateTime<Utc>)>>,
+}
+
+/// What a request was sent with, to be rejected if the catalog refuses it.
+pub(super) enum Sent {
+    Unchangeable,
+    Token(Secret),
+    Keys(Arc<SigningKeys>),
+}
+
+/// The headers that authorize a request, and what they are made with.
+pub(super) type Authorization = (Vec<(&'static str, String)>, Sent);
+
+#[derive(Deserialize)]
+struct TokenAnswer {
+    access_token: String,
+    #[serde(default)]
+    expires_in: Option<i64>,
+}
+
+impl Access {
+    /// `store`: the credentials of the store, for signed requests.
+    ///
+    /// # Errors
+    /// If requests are to be signed, and the store has no credentials.
+    pub(super) fn new(access: &CatalogAccess, store: Option<Arc<Credentials>>) -> Result<Self, String> {
+        Ok(match access {
+            CatalogAccess::Open => Self::Open,
+            CatalogAccess::Token(token) => Self::Token(token.clone()),
+            CatalogAccess::Client { id, secret, url, scope } => Self::Client(OauthClient {
+                id: id.clone(),
+                secret: secret.clone(),
+                url: url.clone(),
+                scope: scope.clone(),
+                token: Mutex::default(),
+            }),
+            CatalogAccess::Signed { service, region } => Self::Signed {
+                signer: RequestSigner::new(region, service),
+                credentials: store.ok_or("requests can't be signed: the store is a folder and has no credentials")?,
+            },
+        })
+    }
+
+    /// Authorizes a request.
+    ///
+    /// # Errors
+    /// If there is no token or key.
+    pub(super) fn headers(
+        &self,
+        agent: &Agent,
+        request: &UnsignedRequest<'_>,
+        now: DateTime<Utc>,
+    ) -> Result<Authorization, String> {
+        let bearer = |token: &Secret| vec![("authorization", format!("Bearer {}", token.reveal()))];
+        match self {
+            Self::Open => Ok((Vec::new(), Sent::Unchangeable)),
+            Self::Token(token) => Ok((bearer(token), Sent::Unchangeable)),
+            Self::Client(client) => {
+                let token = client.token(agent, now)?;
+                Ok((bearer(&token), Sent::Token(token)))
+            }
+            Self::Signed { signer, credentials } => {
+                let keys = credentials.keys(now).map_err(|error| error.to_string())?;
+                let headers = signer.headers(&keys, request, now).map_err(|error| error.to_string())?;
+                Ok((headers, Sent::Keys(keys)))
+            }
+        }
+    }
+
+    /// Reports that the catalog refused what a request was sent with. Whether the next one may be sent with another.
+    pub(super) fn reject(&self, sent: &Sent, now: DateTime<Utc>) -> bool {
+        match (self, sent) {
+            (Self::Client(client), Sent::Token(token)) => {
+                let mut present = client.token.lock();
+                if present.as_ref().is_some_and(|(present, _)| present == token) {
+                    *present = None;
+                }
+                true
+            }
+            (Self::Signed { credentials, .. }, Sent::Keys(keys)) => credentials.reject(keys, now),
+            _ => false,
+        }
+    }
+}
+
+impl OauthClient {
+    fn token(&self, agent: &Agent, now: DateTime<Utc>) -> Result<Secret, String> {
+        let mut present = self.token.lock();
+        if let Some((token, end)) = present.as_ref()
+            && now + RENEWED_BEFORE_END < *end
+        {
+            return Ok(token.clone());
+        }
+        let answer = self.fetch(agent).map_err(|why| format!("token of OAuth2 from {}: {why}", self.url))?;
+        let seconds = answer.expires_in.unwrap_or(TOKEN_SECONDS_DEFAULT).clamp(0, TOKEN_SECONDS_MAX);
+        let token = Secret::new(answer.access_token);
+        *present = Some((token.clone(), now + TimeDelta::seconds(seconds)));
+        Ok(token)
+    }
+
+    fn fetch(&self, agent: &Agent) -> Result<TokenAnswer, String> {
+        let form = form_urlencoded::Serializer::new(String::new())
+            .append_pair("grant_type", "client_credentials")
+            .append_pair("client_id", &self.id)
+            .append_pair("client_secret", self.secret.reveal())
+            .append_pair("scope", &self.scope)
+            .finish();
+        let request = agent.post(&self.url).content_type("application/x-www-form-urlencoded");
+        let mut response = request.send(form.as_bytes()).map_err(|error| error.to_string())?;
+        let status = response.status().as_u16();
+        let text = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string();
+        let text = text.map_err(|error| error.to_string())?;
+        if status != 200 {
+            return Err(format!("status {status}: {}", clipped(text.trim())));
+        }
+        // The text may hold the token: it is not part of the error.
+        serde_json::from_str(&text).map_err(|error| format!("the answer has no token: {error}"))
+    }
+}

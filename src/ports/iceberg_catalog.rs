@@ -1,0 +1,62 @@
+//! A REST catalog of Iceberg tables.
+
+use serde_json::Value;
+
+use crate::domain::iceberg::CatalogMetadata;
+use crate::domain::name::Slug;
+
+/// A table in the catalog: its namespace is the pipeline's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CatalogName<'a> {
+    pub slug: &'a Slug,
+    pub table: &'a str,
+}
+
+/// Why a request failed. The messages hold no secrets.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CatalogError {
+    /// The table changed since it was loaded or exists already, or the catalog doesn't say whether it did the request.
+    #[error("{0}")]
+    Unsettled(String),
+    /// The catalog has no such request.
+    #[error("the catalog has no such request: {0}")]
+    Unsupported(String),
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// A REST catalog. Each call ends within two minutes.
+pub trait IcebergCatalog: Send + Sync {
+    /// Its URL, and what else tells it from other catalogs; no secrets.
+    fn name(&self) -> &str;
+
+    /// `None` if there is no such table.
+    ///
+    /// # Errors
+    /// If the catalog can't be reached, or its response can't be read.
+    fn load(&self, table: CatalogName<'_>) -> Result<Option<CatalogMetadata>, CatalogError>;
+
+    /// Makes the table from a metadata file, and its namespace if there is none. `metadata`: the file's address.
+    ///
+    /// # Errors
+    /// [`CatalogError::Unsettled`] if the table exists, [`CatalogError::Unsupported`] if the catalog can't register tables.
+    fn register(&self, table: CatalogName<'_>, metadata: &str) -> Result<(), CatalogError>;
+
+    /// Commits requirements and updates of a table.
+    ///
+    /// # Errors
+    /// [`CatalogError::Unsettled`] if a requirement isn't met.
+    fn commit(&self, table: CatalogName<'_>, commit: &Value) -> Result<(), CatalogError>;
+
+    /// Removes the table from the catalog, if it is there, and leaves its files.
+    ///
+    /// # Errors
+    /// If the catalog can't be reached, or refuses it.
+    fn remove(&self, table: CatalogName<'_>) -> Result<(), CatalogError>;
+
+    /// Whether the catalog can be reached with the present credentials.
+    ///
+    /// # Errors
+    /// Why it can't.
+    fn probe(&self) -> Result<(), CatalogError>;
+}
