@@ -13,6 +13,7 @@ import argparse
 import datetime as dt
 import decimal
 import json
+import os
 import math
 import pathlib
 import random
@@ -264,6 +265,8 @@ class ClickHouse:
     name, travels = "ClickHouse", True
 
     def fetch(self, query, version):
+        # It reads files below the working folder alone.
+        os.chdir("/")
         import chdb
         import pyarrow as pa
         settings = " SETTINGS session_timezone='UTC', output_format_arrow_string_as_string=1, schema_inference_make_columns_nullable=1"
@@ -348,7 +351,7 @@ def main():
     parser.add_argument("--loop", type=int, default=0, help="publishes while readers read")
     args = parser.parse_args()
     faults = 0
-    lake = Lake(args.binary, args.folder, args.seed)
+    lake = Lake(os.path.abspath(args.binary), os.path.abspath(args.folder), args.seed)
     for _ in range(args.steps):
         lake.change()
         lake.run()

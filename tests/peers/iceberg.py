@@ -12,6 +12,7 @@ Exits with 1 and prints each difference if there are any.
 import argparse
 import datetime as dt
 import json
+import os
 import pathlib
 import random
 import sys
@@ -168,6 +169,8 @@ class ClickHouse:
     name, travels = "ClickHouse", True
 
     def fetch(self, query, version):
+        # It reads files below the working folder alone.
+        os.chdir("/")
         import chdb
         import pyarrow as pa
         settings = " SETTINGS session_timezone='UTC', output_format_arrow_string_as_string=1"
@@ -204,7 +207,7 @@ def main():
     parser.add_argument("--loop", type=int, default=0, help="publishes while readers read")
     args = parser.parse_args()
     faults = 0
-    lake = Lake(args.binary, args.folder, args.seed, args.steps)
+    lake = Lake(os.path.abspath(args.binary), os.path.abspath(args.folder), args.seed, args.steps)
     for _ in range(args.steps):
         lake.change()
         lake.run()
