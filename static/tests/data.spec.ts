@@ -87,7 +87,7 @@ test("a filter with an invalid value shows the expected form and sends no reques
   await expect(page.getByText("1 of 300 rows")).toBeVisible();
 
   await page.getByLabel("Operator for city").selectOption("is_null");
-  await expect(page.getByRole("heading", { name: "No rows match these filters" })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "No rows match these filters", exact: true })).toBeVisible();
 
   // Problems that only the service finds are shown at their filter, too.
   watch.expected.push(/400/);
@@ -100,7 +100,7 @@ test("a filter with an invalid value shows the expected form and sends no reques
   await expect(day).toHaveAttribute("aria-invalid", "true");
   await expect(day).toHaveAccessibleDescription(/found `2024-02-31`, expected a date such as `2013-01-31`/);
   await expect(page.getByLabel("Filter id", { exact: true })).not.toHaveAttribute("aria-invalid");
-  await expect(page.getByRole("heading", { name: "Invalid filter on day" })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "Invalid filter on day", exact: true })).toBeVisible();
   await expectAccessible(page);
 
   // It stays while the same request is repeated, for example after an outage; previous rows don't show through.
@@ -115,7 +115,7 @@ test("a filter with an invalid value shows the expected form and sends no reques
     window.dispatchEvent(new Event("online"));
   });
   await expect(page.locator(".data-grid")).toHaveAttribute("aria-busy", "true");
-  await expect(page.getByRole("heading", { name: "Invalid filter on day" })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "Invalid filter on day", exact: true })).toBeVisible();
   await expect(page.locator(".grid-number")).toHaveCount(0);
   gate.open();
   await expect(page.locator(".data-grid")).toHaveAttribute("aria-busy", "false");
@@ -201,10 +201,10 @@ test("a pipeline without tables, and a table without rows, show the next step", 
   watch.expected.push(/404/);
   await api.pipeline("data-empty", ORDERS, {});
   await page.goto("/p/data-empty/data/orders");
-  await expect(page.getByRole("heading", { name: "orders has no rows yet" })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "orders has no rows yet", exact: true })).toBeVisible();
   await expectAccessible(page);
   await page.goto("/p/data-empty/data/nothing");
-  await expect(page.getByRole("heading", { name: "Table nothing not found" })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "Table nothing not found", exact: true })).toBeVisible();
   await api.put("/api/p/data-empty/config", { version: 1, mappings: [] });
   await page.goto("/p/data-empty/data");
   await expect(page.getByRole("heading", { name: /No tables yet|The config has problems/ })).toBeVisible();

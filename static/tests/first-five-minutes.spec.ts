@@ -18,7 +18,7 @@ async function logIn(page: Page, site: Instance): Promise<void> {
   await page.goto(site.url);
   await page.getByLabel("Password").fill(site.password);
   await page.getByRole("button", { name: "Log in" }).click();
-  await expect(page.getByRole("heading", { name: "Turn CSVs into tables" })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "Turn CSVs into tables", exact: true })).toBeVisible();
 }
 
 /** Drags a file onto the page's drop zone for CSVs, and drops it. */
@@ -56,7 +56,7 @@ test("an empty workspace, a CSV, one confirmation: a table, a chart, and a publi
     const confirm = page.getByRole("button", { name: "Create pipeline" });
     await expect(confirm).toBeEnabled(SLOW);
     await expect(page.getByLabel("Delimiter", { exact: true })).toHaveValue('","');
-    await expect(page.getByRole("heading", { name: "3 columns" })).toBeVisible();
+    await expect(page.getByRole("heading", { name: "3 columns", exact: true })).toBeVisible();
     await expect(page.getByLabel("Type of day")).toHaveValue('["date",["%d.%m.%Y"]]');
     await expect(page.getByLabel("Format of day")).toHaveValue("%d.%m.%Y");
     await page.getByRole("button", { name: "Details of day" }).click();
@@ -94,7 +94,7 @@ test("an empty workspace, a CSV, one confirmation: a table, a chart, and a publi
     await expect(panel(page, "latest").getByText("Market").first()).toBeVisible();
 
     await page.getByRole("link", { name: "Overview", exact: true }).click();
-    const dashboards = page.locator("section", { has: page.getByRole("heading", { name: "Dashboards" }) });
+    const dashboards = page.locator("section", { has: page.getByRole("heading", { name: "Dashboards", exact: true }) });
     await dashboards.getByRole("link", { name: /^shop_sales/ }).click();
     await expect(page).toHaveURL(/\/p\/shop-sales\/dashboards\/shop_sales$/);
   } finally {

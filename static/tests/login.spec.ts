@@ -11,14 +11,14 @@ test.describe("logging in", () => {
     watch.expected.push(/401/);
     await page.context().clearCookies();
     await page.goto("/settings");
-    await expect(page.getByRole("heading", { name: "Lakemill" })).toBeVisible();
+    await expect(page.getByRole("heading", { name: "Lakemill", exact: true })).toBeVisible();
     await expectAccessible(page);
     await page.getByLabel("Password").fill("wrong");
     await page.getByRole("button", { name: "Log in" }).click();
     await expect(page.getByText("Incorrect password.")).toBeVisible();
     await page.getByLabel("Password").fill(site.password);
     await page.keyboard.press("Enter");
-    await expect(page.getByRole("heading", { name: "Settings" })).toBeVisible();
+    await expect(page.getByRole("heading", { name: "Settings", exact: true })).toBeVisible();
     await expect(page).toHaveURL(/\/settings$/);
   });
 

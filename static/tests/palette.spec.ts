@@ -8,7 +8,7 @@ const CONFIG = {
 test("the keyboard alone leads from anywhere to a table, and back to recent items", async ({ page, api }) => {
   await api.pipeline("palette-go", CONFIG, { "one.csv": "id\n1\n" });
   await page.goto("/settings");
-  await expect(page.getByRole("heading", { name: "Settings" })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "Settings", exact: true })).toBeVisible();
   await page.keyboard.press("ControlOrMeta+k");
   const box = page.getByRole("combobox", { name: "Search pages and actions" });
   await expect(box).toBeFocused();
@@ -52,7 +52,7 @@ test("the palette opens immediately, runs commands, and confirms a clean run", a
 
 test("the palette has the focus before the next key event", async ({ page }) => {
   await page.goto("/settings");
-  await expect(page.getByRole("heading", { name: "Settings" })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "Settings", exact: true })).toBeVisible();
   const focused = await page.evaluate(async () => {
     document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "k", ctrlKey: true, bubbles: true }));
     // Only work of the event itself: no frame, no timer, no other event.
@@ -69,7 +69,7 @@ test("help explains the view and its keys", async ({ page, api }) => {
   await page.getByRole("button", { name: "Help" }).click();
   const help = page.getByRole("dialog", { name: "Help: Query" });
   await expect(help).toContainText("A query is a single SELECT");
-  await expect(help.getByRole("heading", { name: "In this view" })).toBeVisible();
+  await expect(help.getByRole("heading", { name: "In this view", exact: true })).toBeVisible();
   await expect(help).toContainText("Run the query or the selection");
   await expect(help).toContainText("Go to Data");
   await expect(help).toContainText("Open the command palette");

@@ -22,7 +22,7 @@ test("an empty workspace leads to the sample, whose first run is shown live", as
     const login = await page.request.post(`${site.url}/api/auth/login`, { data: { password: site.password } });
     expect(login.status()).toBe(200);
     await page.goto(site.url);
-    await expect(page.getByRole("heading", { name: "Drop a CSV here" })).toBeVisible();
+    await expect(page.getByRole("heading", { name: "Drop a CSV here", exact: true })).toBeVisible();
     await expectAccessible(page);
     await page
       .getByLabel("CSV files")
@@ -178,7 +178,7 @@ test("hostile titles are shown as text", async ({ page, api }) => {
     await expect(card(page, `xss-title-${at}`).getByRole("heading")).toHaveText(title);
   }
   await page.goto("/p/xss-title-1");
-  await expect(page.getByRole("heading", { name: PAYLOADS[1] ?? "" })).toBeVisible();
+  await expect(page.getByRole("heading", { name: PAYLOADS[1] ?? "", exact: true })).toBeVisible();
   expect(await page.evaluate(() => "hit" in window)).toBe(false);
 });
 
@@ -186,7 +186,7 @@ test("pipelines are searched and sorted, and the URL contains both", async ({ pa
   await api.post("/api/pipelines", { slug: "zebra-one" });
   await api.post("/api/pipelines", { slug: "zebra-two" });
   await page.goto("/");
-  await page.getByRole("heading", { name: "Pipelines" }).waitFor();
+  await page.getByRole("heading", { name: "Pipelines", exact: true }).waitFor();
   await page.keyboard.press("/");
   await page.keyboard.type("zebra");
   await page.getByLabel("Sort", { exact: true }).selectOption("By name");

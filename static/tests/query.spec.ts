@@ -234,7 +234,7 @@ test("the splitter moves by arrow keys and is kept; a narrow window has no horiz
 test("a pipeline without tables shows the next step", async ({ page, api }) => {
   await api.post("/api/pipelines", { slug: "query-none", template: "blank" });
   await page.goto("/p/query-none/query");
-  await expect(page.getByRole("heading", { name: "No tables yet" })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "No tables yet", exact: true })).toBeVisible();
   const choosing = page.waitForEvent("filechooser");
   await page.getByRole("button", { name: "Upload CSVs" }).click();
   await choosing;

@@ -26,7 +26,7 @@ test("an unknown URL says so, and links back", async ({ page, watch }) => {
   watch.expected.push(/status of 404/);
   const response = await page.goto("/blah/more?x=1");
   expect(response?.status()).toBe(404);
-  await expect(page.getByRole("heading", { name: "Page not found" })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "Page not found", exact: true })).toBeVisible();
   await expect(page.getByText("/blah/more", { exact: true })).toBeVisible();
   await page.getByRole("link", { name: "All pipelines" }).click();
   await expect(page).toHaveURL(/\/$/);
@@ -60,7 +60,7 @@ test("navigation moves the focus to the heading and sets the page title", async 
   await api.post("/api/pipelines", { slug: "shell-focus", template: "blank" });
   await page.goto("/p/shell-focus/query");
   await expect(page).toHaveTitle(/^Query · shell-focus · Lakemill$/);
-  await expect(page.getByRole("heading", { name: "No tables yet" })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "No tables yet", exact: true })).toBeVisible();
   await page.keyboard.press("Tab");
   await expect(page.getByRole("link", { name: "Skip to content" })).toBeFocused();
   await page.keyboard.press("Enter");
@@ -68,7 +68,7 @@ test("navigation moves the focus to the heading and sets the page title", async 
   await page.keyboard.press("g");
   await page.keyboard.press("s");
   await expect(page).toHaveURL(/settings$/);
-  await expect(page.getByRole("heading", { name: "Settings" })).toBeFocused();
+  await expect(page.getByRole("heading", { name: "Settings", exact: true })).toBeFocused();
   await expect(page).toHaveTitle(/^Settings · /);
 });
 

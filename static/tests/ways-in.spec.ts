@@ -73,7 +73,7 @@ test("a second table comes from a CSV dropped on the pipeline", async ({ page, a
   const dialog = page.getByRole("dialog", { name: "Add customers.csv" });
   await dialog.getByLabel("Table").selectOption({ label: "New table" });
   await dialog.getByRole("button", { name: "Preview" }).click();
-  await expect(page.getByRole("heading", { name: "New table from CSV" })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "New table from CSV", exact: true })).toBeVisible();
   await page.getByRole("button", { name: "Create table" }).click(SLOW);
   await expect(page).toHaveURL(/\/p\/in-second\/data\/customers/, SLOW);
   expect([await rowsOf(page, "in-second", "customers"), await rowsOf(page, "in-second", "orders")]).toEqual([2, 3]);
