@@ -99,11 +99,15 @@ fn catalog_that_was_away_gets_all_commits_and_named_nothing_that_was_deleted() {
     run(&memory, &catalog, 1, FIRST).unwrap();
     away(&server);
     run(&memory, &catalog, 2, SECOND).unwrap();
+    let asked = server.requests().len();
     run(&memory, &catalog, 3, THIRD).unwrap();
+    assert_eq!(server.requests().len(), asked, "a catalog that is away is not asked again for a while");
     assert_eq!(present(&memory), after_third(), "the table doesn't wait for the catalog");
     assert_eq!(snapshots(&server), [1]);
     assert_readable(&server, &memory, "while the catalog is away");
     back(&server);
+    // Another process: the first one doesn't ask again at once.
+    let catalog = server.client(CatalogAccess::Open);
     let slug = slug();
     let table = TableStore { catalog: Some(&catalog), ..TableStore::new(&memory, &slug, "t") };
     recover(&table, table.root().unwrap().readable(), &RunLease(slug.clone(), 4)).unwrap();

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::{DateTime, TimeDelta, Utc};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -26,6 +27,8 @@ const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(30);
 /// Pauses before the next attempts of a request that may be repeated.
 const RETRY_PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(1)];
+/// How long a catalog that didn't respond is not asked again.
+const AWAY_TIME: TimeDelta = TimeDelta::seconds(30);
 /// Largest response: the metadata of about 16,000 snapshots.
 const RESPONSE_BYTES_MAX: u64 = 16 << 20;
 /// Between the levels of a namespace in a path.
@@ -43,6 +46,8 @@ pub struct RestCatalog {
     clock: Arc<dyn Clock>,
     /// What the catalog said of itself.
     settings: Mutex<Option<Arc<Settings>>>,
+    /// Set once it didn't respond.
+    away_until: Mutex<Option<DateTime<Utc>>>,
 }
 
 #[derive(Debug, Default)]
@@ -121,6 +126,7 @@ impl RestCatalog {
             agent,
             clock,
             settings: Mutex::default(),
+            away_until: Mutex::default(),
         })
     }
 
@@ -177,15 +183,27 @@ impl RestCatalog {
         Ok(())
     }
 
-    /// Sends a request that may be repeated, some times.
+    /// Sends a request that may be repeated, some times. While the catalog is away, most calls fail at once: a run has
+    /// many tables.
     fn repeated(&self, method: &str, url: &Url, body: &str) -> Result<Answer, CatalogError> {
+        if let Some(until) = self.away_until.lock().filter(|until| self.clock.now() < *until) {
+            let until = until.format("%H:%M:%S");
+            return Err(CatalogError::Failed(format!(
+                "{} was away, and is asked again at {until} UTC",
+                self.config.url
+            )));
+        }
         for pause in RETRY_PAUSES {
             match self.send(method, url, body) {
-                Ok(answer) if answer.status < 500 && answer.status != 429 => return Ok(answer),
+                Ok(answer) if !answer.is_away() => return Ok(answer),
                 _ => std::thread::sleep(pause),
             }
         }
-        self.send(method, url, body)
+        let answer = self.send(method, url, body);
+        if answer.as_ref().map_or(true, Answer::is_away) {
+            *self.away_until.lock() = Some(self.clock.now() + AWAY_TIME);
+        }
+        answer
     }
 
     /// Sends a request, and once more with another token or other keys if these were refused.
@@ -224,6 +242,11 @@ impl RestCatalog {
 }
 
 impl Answer {
+    /// Whether the catalog, or a proxy in front of it, can't respond now.
+    const fn is_away(&self) -> bool {
+        self.status >= 500 || self.status == 429
+    }
+
     fn json<T: for<'a> Deserialize<'a>>(&self, expected: u16) -> Result<T, CatalogError> {
         if self.status != expected {
             return Err(self.failed());
