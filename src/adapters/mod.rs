@@ -8,4 +8,5 @@ pub mod notify;
 pub mod password;
 pub mod redis;
 pub mod s3;
+pub mod split;
 pub mod sqlite;

@@ -2,16 +2,19 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
+use super::location::Location;
 use crate::domain::arn::Arn;
 use crate::domain::job::JobId;
 use crate::domain::limits::{HISTORY_PAGE_JOBS_MAX, NOTIFICATIONS_MAX};
 use crate::domain::name::Slug;
 
 const STATUSES: &str = "\
-Exit status: 0 success; 1 the command failed; 2 invalid arguments; 78 invalid environment.
+Exit status: 0 success; 1 the command failed; 2 invalid arguments; 75 a signal stopped it before it
+was done; 78 invalid environment.
 See `lakemill COMMAND --help` for details.";
 
 /// Turns raw CSV files into typed, partitioned Parquet tables.
@@ -23,10 +26,12 @@ pub struct Args {
 }
 
 const RUN_HELP: &str = "\
-A second run reads only new and changed files. DIR/_rejected_rows has the rejected rows and why.
-Exit status: 0 success; 1 the run failed; 2 invalid arguments.
+PLACE is a folder, or s3://bucket/prefix, which needs the environment of the object store (OBJ_…).
+A second run reads only new and changed files. PLACE/_rejected_rows has the rejected rows and why.
+Exit status: 0 success; 1 the run failed; 2 invalid arguments; 75 a signal stopped it; 78 invalid
+environment.
 
-Example: lakemill run shop.json --input shop --output warehouse";
+Example: lakemill run shop.json --input s3://my-lake/shop --output warehouse";
 
 const UP_HELP: &str = "\
 CSVs in DIR/objects/svc-lake/pipelines/<pipeline>/ become tables automatically, within seconds.
@@ -38,7 +43,9 @@ Example: lakemill up --demo";
 const WORKER_HELP: &str = "\
 See docs/configuration.md for the variables; all missing and malformed ones are reported at once.
 SIGTERM stops it once runs in progress have ended; a second one requeues them.
-Exit status: 0 stopped by a signal; 1 it can't start; 2 invalid arguments; 78 invalid environment.";
+Exit status: 0 stopped by a signal; 1 it can't start; 2 invalid arguments; 78 invalid environment.
+With --drain and --once: 0 nothing is left to do and no job failed; 1 a job failed, or a pipeline
+can't be compared, or it can't start; 75 a signal stopped it before: start it again.";
 
 const WEB_HELP: &str = "\
 See docs/configuration.md for the variables; all missing and malformed ones are reported at once.
@@ -52,7 +59,7 @@ Exit status: 0 success; 1 the password can't be used; 2 invalid arguments.";
 
 const INFER_HELP: &str = "\
 Files of one shape become one table. The globs of the config are relative to the folder given, or to
-the folder of the files given. s3:// needs the environment of the object store (S3_BUCKET_…, OBJ_…).
+the folder of the files given. s3:// needs the environment of the object store (OBJ_…).
 Exit status: 0 proposed; 1 nothing can be proposed; 2 invalid arguments; 78 invalid environment.
 
 Example: lakemill infer csvs > p.json && lakemill run p.json --input csvs --output tables";
@@ -121,7 +128,7 @@ Exit status: 0 no problem; 1 at least one; 2 invalid arguments.";
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Convert a local folder of CSV files to a local folder of Parquet tables
+    /// Convert a folder or bucket of CSV files to Parquet tables, without a service
     #[command(after_help = RUN_HELP)]
     Run(RunArgs),
     /// Start all services in one process, with store and queue in one folder
@@ -129,7 +136,7 @@ pub enum Command {
     Up(UpArgs),
     /// Start a worker, configured by its environment
     #[command(after_help = WORKER_HELP)]
-    Worker,
+    Worker(WorkerArgs),
     /// Start a web service, configured by its environment
     #[command(after_help = WEB_HELP)]
     Web,
@@ -203,15 +210,25 @@ pub struct UpArgs {
 }
 
 #[derive(Debug, clap::Args)]
+pub struct WorkerArgs {
+    /// End once no job is queued, waiting or running, and no debounce window is open
+    #[arg(long)]
+    pub drain: bool,
+    /// Compare all pipelines with the lake first, then do as --drain
+    #[arg(long, conflicts_with = "drain")]
+    pub once: bool,
+}
+
+#[derive(Debug, clap::Args)]
 pub struct RunArgs {
     /// The config, a pipeline.json
     pub file: PathBuf,
-    /// Folder that the config's `files` globs are relative to; only read
-    #[arg(long, value_name = "DIR")]
-    pub input: PathBuf,
-    /// Folder for tables (DIR/<table>/…), rejected rows (DIR/_rejected_rows/…) and manifests (DIR/_lakemill/…)
-    #[arg(long, value_name = "DIR")]
-    pub output: PathBuf,
+    /// What the config's `files` globs are relative to; only read
+    #[arg(long, value_name = "PLACE", value_parser = OsStringValueParser::new().try_map(Location::of_argument))]
+    pub input: Location,
+    /// Place of tables (PLACE/<table>/…), rejected rows (PLACE/_rejected_rows/…) and manifests (PLACE/_lakemill/…)
+    #[arg(long, value_name = "PLACE", value_parser = OsStringValueParser::new().try_map(Location::of_argument))]
+    pub output: Location,
     /// Convert and check everything, report what would change, write nothing
     #[arg(long)]
     pub dry_run: bool,

@@ -3,9 +3,14 @@
 use super::plain::plain;
 use crate::config::{EXIT_STATUS, EnvironmentError};
 
+/// Exit status for a call that is to be repeated (`EX_TEMPFAIL` of sysexits.h).
+const EXIT_STATUS_INTERRUPTED: u8 = 75;
+
 /// Why a command failed.
 pub enum CommandError {
     Environment(EnvironmentError),
+    /// A signal ended the command before its work was done; a later call does the rest.
+    Interrupted(String),
     /// States the failure and the remedy.
     Other(String),
 }
@@ -15,7 +20,7 @@ impl CommandError {
     pub(super) fn text(&self) -> String {
         let text = match self {
             Self::Environment(error) => error.to_string(),
-            Self::Other(message) => message.clone(),
+            Self::Interrupted(message) | Self::Other(message) => message.clone(),
         };
         text.lines().map(plain).collect::<Vec<_>>().join("\n")
     }
@@ -23,6 +28,7 @@ impl CommandError {
     pub(super) fn exit_status(&self) -> u8 {
         match self {
             Self::Environment(_) => EXIT_STATUS,
+            Self::Interrupted(_) => EXIT_STATUS_INTERRUPTED,
             Self::Other(_) => 1,
         }
     }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::args::InferArgs;
 use super::command_error::CommandError;
 use super::environment;
+use super::location::{is_s3, split_s3};
 use super::plain::plain;
 use super::services::Services;
 use crate::adapters::fs::{DOT_FILES, FsStore, Mount};
@@ -21,7 +22,6 @@ use crate::engine::infer::tables::{InputFile, TableProposal, TableProposals, tab
 use crate::ports::ObjectStore;
 use crate::ports::store::{Bucket, list_all};
 
-const S3_SCHEME: &str = "s3://";
 /// Characters of evidence in a row of the table.
 const WHY_CHARS_MAX: usize = 100;
 
@@ -63,10 +63,6 @@ pub fn run(args: &InferArgs) -> Result<bool, CommandError> {
     let text = serde_json::to_string_pretty(&proposals.config).map_err(|error| error.to_string())?;
     writeln!(std::io::stdout().lock(), "{text}").map_err(failed)?;
     Ok(true)
-}
-
-fn is_s3(path: &Path) -> bool {
-    path.as_os_str().as_encoded_bytes().starts_with(S3_SCHEME.as_bytes())
 }
 
 /// The files of paths of this machine. Globs are relative to the given folder, or to the folder of the given files.
@@ -119,12 +115,11 @@ fn root_of(paths: &[PathBuf]) -> Option<PathBuf> {
 /// The files under `s3://bucket/prefix`, in the store that the environment names. Globs are relative to the pipeline's
 /// folder, or to the prefix if it is in none.
 fn remote(path: &Path) -> Result<Found, CommandError> {
-    let text = path.to_str().and_then(|text| text.strip_prefix(S3_SCHEME)).unwrap_or_default();
-    let (bucket, prefix) = text.split_once('/').unwrap_or((text, ""));
-    if bucket.is_empty() {
-        return Err(format!("`{}`: expected `s3://bucket/prefix`", path.display()).into());
-    }
-    let mut config = environment::load(None, ObjectStoreConfig::from_env)?;
+    let (bucket, prefix) = path
+        .to_str()
+        .and_then(split_s3)
+        .ok_or_else(|| format!("`{}`: expected `s3://bucket/prefix`", path.display()))?;
+    let mut config = environment::load(None, ObjectStoreConfig::access_from_env)?;
     bucket.clone_into(&mut config.buckets.lake);
     let clock = Services::clock();
     let Some(options) = S3Options::from_config(&config, clock) else {

@@ -15,6 +15,7 @@ mod health;
 mod infer;
 mod jobs;
 mod local;
+mod location;
 mod logging;
 mod manual;
 mod notify;
@@ -24,6 +25,7 @@ mod plain;
 mod probe;
 mod progress;
 mod run_failure;
+mod run_store;
 mod serve;
 mod services;
 mod summary;
@@ -47,8 +49,8 @@ use crate::system::tzdata;
 use args::{Args, Command};
 use command_error::CommandError;
 
-/// Runs the command line and returns the exit status: 0, 1 if the command failed, 2 for invalid arguments, 78 for an
-/// invalid environment.
+/// Runs the command line and returns the exit status: 0, 1 if the command failed, 2 for invalid arguments, 75 if a
+/// signal stopped it before it was done, 78 for an invalid environment.
 pub fn main() -> ExitCode {
     let args = match Args::try_parse() {
         Ok(args) => args,
@@ -63,9 +65,9 @@ pub fn main() -> ExitCode {
         tzdata::install_newer(&Environment::zoneinfo().unwrap_or_else(|| tzdata::FOLDER.into()));
     }
     let outcome = match &args.command {
-        Command::Run(run) => local::run(run).map_err(CommandError::Other),
+        Command::Run(run) => local::run(run),
         Command::Up(up) => up::run(up).map(|()| true),
-        Command::Worker => worker::run().map(|()| true),
+        Command::Worker(args) => worker::run(args),
         Command::Web => web::run().map(|()| true),
         Command::Validate { file } => expressions::processes(1).map_err(CommandError::Other).and_then(|expressions| {
             validate::run(file, &*expressions, &mut std::io::stdout().lock()).map_err(|e| e.to_string().into())

@@ -3,6 +3,7 @@
 //! A run deletes files that its tables no longer need, so it must not run on a folder with other files.
 
 use std::ffi::OsStr;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use crate::adapters::fs::OWN_FOLDER;
@@ -10,11 +11,11 @@ use crate::adapters::fs::OWN_FOLDER;
 /// The folder of manifests and of the rejects of failed runs, in the output folder.
 pub(super) const STATE_FOLDER: &str = "_lakemill";
 
-/// Rejects an output that is or contains the input, is not a folder, or contains files that no run wrote.
+/// Rejects an output that is or contains the input folder, is not a folder, or contains files that no run wrote.
 ///
 /// # Errors
 /// The problem, and what to use instead.
-pub fn check(output: &Path, input: &Path) -> Result<(), String> {
+pub fn check(output: &Path, input: Option<&Path>) -> Result<(), String> {
     let shown = output.display();
     let found = match output.canonicalize() {
         Ok(found) => found,
@@ -24,15 +25,11 @@ pub fn check(output: &Path, input: &Path) -> Result<(), String> {
     if !found.is_dir() {
         return Err(format!("--output `{shown}` is not a folder"));
     }
-    if input == found {
+    if let Some(input) = input.filter(|input| *input == found) {
         return Err(format!("`{}` is both --input and --output: expected two folders", input.display()));
     }
-    if input.starts_with(&found) {
-        return Err(format!(
-            "--input `{}` is inside --output `{shown}`, whose folders are tables: name an output beside the input or \
-             in it",
-            input.display()
-        ));
+    if let Some(input) = input.filter(|input| input.starts_with(&found)) {
+        return Err(holds_input(&input.display(), &shown));
     }
     if found.join(STATE_FOLDER).is_dir() || found.join(OWN_FOLDER).is_dir() {
         return Ok(());
@@ -40,13 +37,20 @@ pub fn check(output: &Path, input: &Path) -> Result<(), String> {
     let entries = std::fs::read_dir(&found).map_err(|e| format!("--output `{shown}`: {e}"))?;
     let foreign = entries.flatten().map(|entry| entry.file_name()).filter(|name| !is_hidden(name)).min();
     match foreign {
-        Some(name) => Err(format!(
-            "--output `{shown}` contains `{}`, which no run created: name an empty folder, a new one, or the output \
-             of an earlier run",
-            name.to_string_lossy()
-        )),
+        Some(name) => Err(has_foreign(&shown, &name.to_string_lossy(), "an empty folder, a new one, or")),
         None => Ok(()),
     }
+}
+
+pub(super) fn holds_input(input: &dyn Display, output: &dyn Display) -> String {
+    format!(
+        "--input `{input}` is inside --output `{output}`, whose folders are tables: name an output beside the input or \
+         in it"
+    )
+}
+
+pub(super) fn has_foreign(output: &dyn Display, name: &str, instead: &str) -> String {
+    format!("--output `{output}` contains `{name}`, which no run created: name {instead} the output of an earlier run")
 }
 
 fn is_hidden(name: &OsStr) -> bool {

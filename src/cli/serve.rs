@@ -18,7 +18,7 @@ use crate::http::{AllowedHosts, Router, Server, ServerOptions, Service, StartErr
 use crate::ports::Expressions;
 use crate::system::ProcessFolder;
 use crate::worker::http::{EventRejections, HealthChecks, WorkerApi, router};
-use crate::worker::{Phase, QueuedEvents, Stopping, Worker, WorkerOptions, WorkerParts, WorkerState};
+use crate::worker::{Lifetime, Phase, QueuedEvents, Stopping, Worker, WorkerOptions, WorkerParts, WorkerState};
 
 /// Concurrent handlers.
 const HANDLERS: usize = 8;
@@ -54,6 +54,7 @@ impl Serving {
         expressions: Arc<dyn Expressions>,
         port_setting: &str,
         notifier: Notifier,
+        lifetime: Lifetime,
     ) -> Result<Self, String> {
         let name = worker_name();
         let scratch = ProcessFolder::make(&config.scratch_dir, &name).map_err(|error| {
@@ -69,6 +70,7 @@ impl Serving {
             run_memory_bytes: config.run_memory_bytes,
             reconcile: config.reconcile,
             public_url: config.notify.public_url.clone(),
+            lifetime,
         };
         let (watch, lake_changes) = match &services.backend {
             Backend::S3(_) => (None, None),
@@ -132,6 +134,11 @@ impl Serving {
         tracing::info!(address = %server.local_addr(), "worker started");
         let executors = config.concurrency;
         Ok(Self { worker, server, signals, stopping, state, executors, _watch: watch, _scratch: scratch })
+    }
+
+    /// Counters of the worker, for after its end.
+    pub fn state(&self) -> Arc<WorkerState> {
+        Arc::clone(&self.state)
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -254,9 +261,14 @@ fn bound_drain(stopping: &Arc<Stopping>, drain_max: Duration) {
 
 /// `host-pid-random`: a unique name.
 fn worker_name() -> String {
+    let random = uuid::Uuid::new_v4().simple().to_string();
+    format!("{}-{}", process_name(), &random[..8])
+}
+
+/// `host-pid`, for people.
+pub fn process_name() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let host: String =
         host.trim().chars().filter(|c| c.is_ascii_alphanumeric() || "-.".contains(*c)).take(63).collect();
-    let random = uuid::Uuid::new_v4().simple().to_string();
-    format!("{}-{}-{}", if host.is_empty() { "worker" } else { &host }, std::process::id(), &random[..8])
+    format!("{}-{}", if host.is_empty() { "worker" } else { &host }, std::process::id())
 }

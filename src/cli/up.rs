@@ -15,6 +15,7 @@ use super::web::{self, WebServing};
 use super::{demo, expressions, logging};
 use crate::config::{Environment, EnvironmentError, WebConfig, WithWarnings, WorkerConfig};
 use crate::pipelines;
+use crate::worker::Lifetime;
 
 /// Serves until it is stopped.
 ///
@@ -115,7 +116,14 @@ fn serve(
     }
     let notices = Notices::new();
     let expressions = expressions::processes_of_worker(of_worker.concurrency)?;
-    let worker = Serving::start(&of_worker, &services, expressions, "--worker-port", notices.notifier())?;
+    let worker = Serving::start(
+        &of_worker,
+        &services,
+        expressions,
+        "--worker-port",
+        notices.notifier(),
+        Lifetime::UntilStopped,
+    )?;
     of_web.worker_url = format!("http://{}", worker.address());
     let started = WebServing::start(&of_web, &services, "--port").and_then(|web| {
         served.announce(Addresses { worker: worker.address(), web: web.address() })?;

@@ -30,8 +30,9 @@ pub use notify::{MailRoute, MailTls, NotifyConfig, NotifyRoute, NotifyTarget};
 pub use object_store::{
     Addressing, Buckets, Encryption, ObjectStoreConfig, RequestStyle, StoreCredentials, StoreEndpoint,
 };
-pub use operator::OperatorConfig;
+pub use operator::{OperatorConfig, RunConfig};
 pub use secret::Secret;
 pub use server::{AddressRange, ListenConfig, ServerConfig};
+pub use values::bucket as bucket_name;
 pub use web::{SessionConfig, WebConfig};
 pub use worker::{LeaseConfig, RECLAIM_IDLE_MS_DEFAULT, WorkerConfig};

@@ -180,10 +180,15 @@ impl ObjectStoreConfig {
             warehouse: reader.required(Var("S3_BUCKET_WAREHOUSE", "bucket of Parquet output"), bucket),
         };
         buckets.must_differ(reader);
+        Self { buckets, ..Self::read_without_buckets(reader) }
+    }
+
+    /// For commands whose arguments name the buckets.
+    pub(super) fn read_without_buckets(reader: &VariableReader<'_>) -> Self {
         let endpoint = reader.required(Var("OBJ_ENDPOINT_URL", "URL of the object store"), endpoint);
         let region = reader.required(Var("OBJ_REGION", "region of the object store"), word);
         Self {
-            buckets,
+            buckets: Buckets::default(),
             endpoint,
             credentials: StoreCredentials::read(reader, &region),
             region,

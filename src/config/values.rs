@@ -17,7 +17,10 @@ pub(super) fn word(text: &str) -> Result<String, Expected> {
 }
 
 /// A bucket's name.
-pub(super) fn bucket(text: &str) -> Result<String, Expected> {
+///
+/// # Errors
+/// The expected form.
+pub fn bucket(text: &str) -> Result<String, Expected> {
     let ok = (3..=63).contains(&text.len())
         && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'.'))
         && text.starts_with(|c: char| c.is_ascii_alphanumeric())

@@ -105,11 +105,7 @@ impl WorkerConfig {
             attempts_max: attempts_max(&reader),
             lease: LeaseConfig::read(&reader),
             server: ServerConfig::read(&reader, PORT_DEFAULT),
-            scratch_dir: reader.or(
-                Var("SVC_SCRATCH_DIR", "folder for temporary files of runs"),
-                SCRATCH_DIR_DEFAULT.into(),
-                absolute_path,
-            ),
+            scratch_dir: scratch_dir(&reader).unwrap_or_else(|| SCRATCH_DIR_DEFAULT.into()),
             run_memory_bytes: reader.or(memory, RUN_MEMORY_BYTES_DEFAULT, number(RUN_MEMORY_BYTES_MIN..=u64::MAX)),
             reconcile: reader.or(
                 Var("SVC_RECONCILE_SECONDS", "interval of comparing the lake"),
@@ -130,6 +126,10 @@ impl WorkerConfig {
 pub(super) fn attempts_max(reader: &VariableReader<'_>) -> u32 {
     let var = Var("MAX_ATTEMPTS", "attempts of a job before it fails");
     reader.or(var, ATTEMPTS_DEFAULT, number(1..=ATTEMPTS_MAX))
+}
+
+pub(super) fn scratch_dir(reader: &VariableReader<'_>) -> Option<PathBuf> {
+    reader.optional(Var("SVC_SCRATCH_DIR", "folder for temporary files of runs"), absolute_path)
 }
 
 pub(super) fn lock_ttl(reader: &VariableReader<'_>) -> Duration {

@@ -48,6 +48,18 @@ pub fn number(name: &str) -> Option<i64> {
     fail::eval(name, |act| act.and_then(|text| text.parse().ok())).flatten()
 }
 
+/// The milliseconds that a test configured; `None` without the feature.
+pub fn millis(name: &str) -> Option<std::time::Duration> {
+    #[cfg(feature = "failpoints")]
+    let ms = number(name);
+    #[cfg(not(feature = "failpoints"))]
+    let ms: Option<i64> = {
+        let _ = name;
+        None
+    };
+    ms.map(|ms| std::time::Duration::from_millis(ms.unsigned_abs()))
+}
+
 #[cfg(feature = "failpoints")]
 fn signal(signal: rustix::process::Signal) {
     // A process may always signal itself.

@@ -5,12 +5,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::drain::DrainCheck;
 use super::retry::OutageLog;
 use super::shared::WorkerShared;
 use super::stopping::Phase;
 use super::{execute, probe};
 use crate::ports::jobs::Entry;
-use crate::ports::kv::KvResult;
+use crate::ports::kv::{KvError, KvResult};
 use crate::runtime::WatchedThread;
 use crate::runtime::failpoint;
 use crate::runtime::threads::Instant;
@@ -18,6 +19,8 @@ use crate::sync::Monitor;
 
 /// Longest wait for a new entry, and so for an idle worker to notice a stop.
 const CLAIM_WAIT: Duration = Duration::from_secs(2);
+/// The same for a worker that ends once nothing is left to do.
+const CLAIM_WAIT_DRAINING: Duration = Duration::from_millis(500);
 /// Bounds of the interval at which abandoned entries are reclaimed.
 const RECLAIM_EVERY_MIN: Duration = Duration::from_millis(500);
 const RECLAIM_EVERY_MAX: Duration = Duration::from_secs(10);
@@ -63,6 +66,12 @@ impl ExecutorQueue {
         self.0.wait(CLAIM_WAIT, |queued| (queued.idle > 0).then_some(queued.idle)).unwrap_or(0)
     }
 
+    /// Whether none of the executors has an entry.
+    fn are_idle(&self, executors: usize) -> bool {
+        let queued = self.0.lock();
+        queued.entries.is_empty() && queued.idle == executors
+    }
+
     fn push(&self, entry: Entry) {
         self.0.update(|queued| {
             queued.idle -= 1;
@@ -88,6 +97,8 @@ pub(super) fn run(shared: &WorkerShared, queue: ExecutorQueue, watched: &Watched
     let every = (shared.options.lease.reclaim_idle / 4).clamp(RECLAIM_EVERY_MIN, RECLAIM_EVERY_MAX);
     let mut outage = OutageLog::new("claiming jobs");
     let mut reclaimed_at: Option<Instant> = None;
+    let ends = shared.options.lifetime.ends();
+    let mut drain = DrainCheck::default();
     while shared.stopping.phase() == Phase::Working {
         watched.ping();
         if !probe::may_claim(shared, watched) {
@@ -102,9 +113,25 @@ pub(super) fn run(shared: &WorkerShared, queue: ExecutorQueue, watched: &Watched
         if reclaim {
             reclaimed_at = Some(Instant::now());
         }
-        match watched.waiting(|| take(shared, idle, reclaim)) {
-            Ok(taken) => {
-                outage.recovered();
+        let is_drained = |taken: &[Entry], drain: &mut DrainCheck| match ends && taken.is_empty() {
+            true => drain.is_done(shared, queue.are_idle(shared.options.concurrency), every),
+            false => Ok(false),
+        };
+        let taken = watched.waiting(|| {
+            let taken = take(shared, idle, reclaim)?;
+            Ok::<_, KvError>((is_drained(&taken, &mut drain), taken))
+        });
+        match taken {
+            Ok((drained, taken)) => {
+                match drained {
+                    Ok(true) => {
+                        tracing::info!("nothing left to do; worker ends");
+                        shared.state.set_drained();
+                        shared.stopping.enter(Phase::Drain);
+                    }
+                    Ok(false) => outage.recovered(),
+                    Err(error) => outage.failed(&error),
+                }
                 for entry in taken {
                     failpoint::reach("worker::claimed");
                     queue.push(entry);
@@ -128,6 +155,7 @@ fn take(shared: &WorkerShared, count: usize, reclaim: bool) -> KvResult<Vec<Entr
             return Ok(found.into_iter().take(count).collect());
         }
     }
-    let found = shared.kv.claim(name, count, CLAIM_WAIT)?;
+    let wait = if shared.options.lifetime.ends() { CLAIM_WAIT_DRAINING } else { CLAIM_WAIT };
+    let found = shared.kv.claim(name, count, wait)?;
     Ok(found.into_iter().take(count).collect())
 }

@@ -11,6 +11,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
 use super::event_queue_state::QueueOutcome;
 use super::events::{self, EventSummary};
+use super::lifetime::WorkSource;
 use super::record::record_events;
 use super::retry::OutageLog;
 use super::shared::WorkerShared;
@@ -23,6 +24,8 @@ use crate::sync::Backoff;
 
 /// How long the queue waits for messages.
 const POLL_WAIT: Duration = Duration::from_secs(20);
+/// The same for a worker that ends once nothing is left to do. SQS asks all its servers if it waits at all.
+const POLL_WAIT_DRAINING: Duration = Duration::from_secs(2);
 /// How long it takes to notice a stop.
 const CHECK_EVERY: Duration = Duration::from_millis(500);
 /// Pauses after failures.
@@ -49,13 +52,13 @@ struct Poller {
 }
 
 impl Poller {
-    fn start(queue: &Arc<dyn EventQueue>) -> std::io::Result<Self> {
+    fn start(queue: &Arc<dyn EventQueue>, wait: Duration) -> std::io::Result<Self> {
         let (asks, asked) = bounded::<()>(1);
         let (sender, batches) = bounded(1);
         let queue = Arc::clone(queue);
         threads::spawn("event-queue-poll", move || {
             // Ends with the consumer. What it received by then comes back.
-            while asked.recv().is_ok() && sender.send(queue.receive(POLL_WAIT)).is_ok() {}
+            while asked.recv().is_ok() && sender.send(queue.receive(wait)).is_ok() {}
         })?;
         Ok(Self { asks, batches, is_polling: false })
     }
@@ -131,7 +134,7 @@ impl<'a> Consumer<'a> {
         }
         let current = match poller {
             Some(current) => current,
-            None => match Poller::start(&self.source.queue) {
+            None => match Poller::start(&self.source.queue, self.poll_wait()) {
                 Ok(started) => poller.insert(started),
                 Err(error) => {
                     self.polling.failed(&error);
@@ -144,6 +147,9 @@ impl<'a> Consumer<'a> {
             Ok(Some(Ok(batch))) => {
                 self.polling.recovered();
                 self.shared.state.event_queue.set_error(None);
+                if batch.is_empty() {
+                    self.shared.sources.set_empty(WorkSource::EventQueue);
+                }
                 if self.take(&batch) { Step::Done } else { Step::Failed }
             }
             Ok(Some(Err(error))) => {
@@ -156,6 +162,10 @@ impl<'a> Consumer<'a> {
                 Step::Failed
             }
         }
+    }
+
+    fn poll_wait(&self) -> Duration {
+        if self.shared.options.lifetime.ends() { POLL_WAIT_DRAINING } else { POLL_WAIT }
     }
 
     /// Uses a batch. False if nothing could be recorded or deleted; the messages come back then.

@@ -16,6 +16,7 @@
 mod breaker;
 mod claim;
 mod config;
+mod drain;
 mod event_queue;
 mod event_queue_state;
 pub mod events;
@@ -25,6 +26,7 @@ mod finish;
 mod heartbeat;
 pub mod http;
 mod lake;
+mod lifetime;
 mod notify;
 mod observe;
 mod probe;
@@ -55,6 +57,8 @@ use crate::sync::Monitor;
 pub use breaker::{Breakers, Dependency};
 pub use event_queue::QueuedEvents;
 use exclusive::ExclusiveGate;
+pub use lifetime::Lifetime;
+use lifetime::{WorkSource, WorkSources};
 use refunds::Refunds;
 pub use shared::WorkerOptions;
 use shared::WorkerShared;
@@ -130,6 +134,7 @@ impl Worker {
             state,
             gate: ExclusiveGate::default(),
             refunds: Refunds::default(),
+            sources: WorkSources::default(),
             options,
             stopping,
         });
@@ -163,14 +168,17 @@ impl Worker {
         let shared = Arc::clone(&self.shared);
         self.spawn_service("windows", RESPONSE_WAIT_MAX, move |_, watched| schedule::windows(&shared, watched))?;
         self.spawn_service("waiting", RESPONSE_WAIT_MAX, schedule::waiting)?;
+        self.shared.sources.expect(WorkSource::Comparison);
         self.spawn_service("reconciler", reconcile::COMPARING_TIME_MAX, reconcile::run)?;
         if !self.shared.targets.is_empty() {
+            self.shared.sources.expect(WorkSource::Notifications);
             let longest = notify::deliver::DELIVERY_TIME_MAX;
             self.spawn_service("notifier", longest, notify::deliver::run)?;
             let longest = reconcile::COMPARING_TIME_MAX;
             self.spawn_service("conditions", longest, notify::conditions::run)?;
         }
         if let Some(source) = event_queue {
+            self.shared.sources.expect(WorkSource::EventQueue);
             let longest = 2 * QUEUE_CALL_TIME_MAX + RESPONSE_WAIT_MAX;
             self.spawn_service("event-queue", longest, move |shared, watched| {
                 event_queue::run(shared, &source, watched);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::breaker::Dependency;
 use super::config;
+use super::lifetime::{Lifetime, WorkSource};
 use super::retry::OutageLog;
 use super::shared::WorkerShared;
 use super::stopping::Phase;
@@ -53,7 +54,9 @@ enum ReconcileError {
 impl From<RunError> for ReconcileError {
     fn from(error: RunError) -> Self {
         let text = error.to_string();
-        if error.code.is_transient() { Self::Transient(text) } else { Self::Pipeline(text) }
+        // An internal error is that of a manifest that can't be used: others must not wait for it.
+        let is_of_store = error.code.is_transient() && error.code != RunErrorCode::Internal;
+        if is_of_store { Self::Transient(text) } else { Self::Pipeline(text) }
     }
 }
 
@@ -83,11 +86,16 @@ pub(super) fn run(shared: &WorkerShared, watched: &WatchedThread) {
     let mut initialized = true;
     loop {
         let checked = watched.waiting(|| {
-            check(shared, &mut requested, &mut compared, &mut initialized)?;
-            recheck(shared)
+            let done = check(shared, &mut requested, &mut compared, &mut initialized)?;
+            recheck(shared).map(|()| done)
         });
         match checked {
-            Ok(()) => outage.recovered(),
+            Ok(done) => {
+                outage.recovered();
+                if done {
+                    shared.sources.set_empty(WorkSource::Comparison);
+                }
+            }
             Err(error) => outage.failed(&error),
         }
         if shared.stopping.wait_for(Phase::Drain, CHECK_EVERY) {
@@ -96,39 +104,48 @@ pub(super) fn run(shared: &WorkerShared, watched: &WatchedThread) {
     }
 }
 
+/// Whether all that was to be compared is.
 fn check(
     shared: &WorkerShared,
     requested: &mut Requested,
     compared: &mut Option<Instant>,
     initialized: &mut bool,
-) -> Result<(), String> {
+) -> Result<bool, String> {
     let is_initialized = shared.kv.is_initialized().map_err(|e| e.to_string())?;
     if *initialized && !is_initialized {
         log_lost_data(shared)?;
         requested.clear();
     }
     *initialized = is_initialized;
-    let due = shared.options.reconcile.filter(|every| compared.is_none_or(|at| at.elapsed() >= *every));
+    let (every, which) = match shared.options.lifetime {
+        Lifetime::UntilStopped => (shared.options.reconcile, Which::Idle),
+        // There is no next time here.
+        Lifetime::UntilDrained { compare } => (compare.then_some(Duration::MAX), Which::All),
+    };
+    let due = every.filter(|every| compared.is_none_or(|at| at.elapsed() >= *every));
     match due {
-        None if is_initialized => return Ok(()),
+        None if is_initialized => return Ok(true),
         Some(every) if is_initialized && !is_my_turn(shared, every, compared.is_none())? => {
             *compared = Some(Instant::now());
-            return Ok(());
+            return Ok(true);
         }
         Some(_) | None => {}
     }
-    let done = if is_initialized { all(shared, requested, Which::Idle)? } else { after_lost_data(shared, requested)? };
+    let done = if is_initialized { all(shared, requested, which)? } else { after_lost_data(shared, requested)? };
     // Distinguishes the next loss of data from this one.
     *initialized |= done;
     if done {
         *compared = Some(Instant::now());
     }
-    Ok(())
+    Ok(done)
 }
 
 /// Whether this worker makes the periodic comparison: one of all workers does. Each compares when it starts, since there may
 /// have been no worker before.
 fn is_my_turn(shared: &WorkerShared, every: Duration, starts: bool) -> Result<bool, String> {
+    if shared.options.lifetime.ends() {
+        return Ok(starts);
+    }
     let got = shared.kv.try_lock(PERIODIC, &shared.options.name, every).map_err(|error| error.to_string())?;
     Ok(got || starts)
 }
@@ -216,7 +233,8 @@ fn all(shared: &WorkerShared, requested: &mut Requested, which: Which) -> Result
             Ok(Compared::Same | Compared::Requested) => {}
             Err(ReconcileError::Transient(error)) => return Err(error),
             Err(ReconcileError::Pipeline(error)) => {
-                tracing::warn!(pipeline = %slug, error, "comparing the lake failed; pipeline skipped")
+                shared.state.count_uncompared();
+                tracing::warn!(pipeline = %slug, error, "comparing the lake failed; pipeline skipped");
             }
         }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::exclusive::ExclusiveGate;
+use super::lifetime::{Lifetime, WorkSources};
 use super::refunds::Refunds;
 use super::state::WorkerState;
 use super::stopping::Stopping;
@@ -30,6 +31,7 @@ pub struct WorkerOptions {
     pub reconcile: Option<Duration>,
     /// The web service's origin, for links in notifications.
     pub public_url: Option<String>,
+    pub lifetime: Lifetime,
 }
 
 /// The shared state.
@@ -45,4 +47,5 @@ pub(super) struct WorkerShared {
     pub(super) state: Arc<WorkerState>,
     pub(super) gate: ExclusiveGate,
     pub(super) refunds: Refunds,
+    pub(super) sources: WorkSources,
 }

@@ -3,7 +3,7 @@
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -36,6 +36,8 @@ pub struct WorkerState {
     fired: AtomicU64,
     events_accepted: AtomicU64,
     events_ignored: AtomicU64,
+    uncompared: AtomicU64,
+    drained: AtomicBool,
     /// By the index of their code in [`RunErrorCode::ALL`].
     failures: [AtomicU64; RunErrorCode::ALL.len()],
     rows_read: AtomicU64,
@@ -118,6 +120,8 @@ impl Default for WorkerState {
             fired,
             events_accepted,
             events_ignored,
+            uncompared: AtomicU64::new(0),
+            drained: AtomicBool::new(false),
             failures: Default::default(),
             rows_read,
             rows_written,
@@ -175,6 +179,28 @@ impl WorkerState {
     pub fn failures(&self) -> impl Iterator<Item = (RunErrorCode, u64)> {
         let counts = self.failures.iter().map(|count| count.load(Ordering::Relaxed));
         RunErrorCode::ALL.into_iter().zip(counts)
+    }
+
+    /// Counts a pipeline that could not be compared with the lake.
+    pub(super) fn count_uncompared(&self) {
+        self.uncompared.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Records that nothing is left to do.
+    pub(super) fn set_drained(&self) {
+        self.drained.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the worker ended because nothing was left to do.
+    pub fn is_drained(&self) -> bool {
+        self.drained.load(Ordering::Relaxed)
+    }
+
+    /// Whether something was given up here: a job failed and was not cancelled, an entry is no job, or a pipeline could
+    /// not be compared.
+    pub fn has_given_up(&self) -> bool {
+        let failed = self.failures().any(|(code, count)| code != RunErrorCode::Cancelled && count > 0);
+        failed || self.dead.load(Ordering::Relaxed) > 0 || self.uncompared.load(Ordering::Relaxed) > 0
     }
 
     /// Counts a job as in flight until the guard is dropped.

@@ -218,6 +218,18 @@ fn stop_does_not_wait_for_the_end_of_a_poll() {
 }
 
 #[test]
+fn one_shot_worker_takes_the_events_of_a_queue_before_it_ends() {
+    let (site, queue) = (site(), Queue::new());
+    site.automatic_pipeline("p");
+    site.put("p", "in/x.csv", "a,b\nx,1\n");
+    queue.send(&event(&site, "pipelines/p/in/x.csv"));
+    let mut worker = site.one_shot("--drain", &[("SVC_EVENTS_SQS_URL", &queue.url())]);
+    assert_eq!(worker.await_exit(), Some(0), "{}", worker.log());
+    assert_eq!(site.records("p").iter().map(|job| job.status).collect::<Vec<_>>(), [JobStatus::Completed]);
+    assert_eq!(queue.messages(), 0);
+}
+
+#[test]
 fn unreachable_queue_is_named_and_does_not_stop_the_worker() {
     let site = site();
     let missing = format!("http://{}/123456789012/missing", moto().address);

@@ -160,7 +160,7 @@ Turns raw CSV files into typed, partitioned Parquet tables
 Usage: lakemill <COMMAND>
 
 Commands:
-  run            Convert a local folder of CSV files to a local folder of Parquet tables
+  run            Convert a folder or bucket of CSV files to Parquet tables, without a service
   up             Start all services in one process, with store and queue in one folder
   worker         Start a worker, configured by its environment
   web            Start a web service, configured by its environment
@@ -183,35 +183,38 @@ Options:
   -h, --help     Print help
   -V, --version  Print version
 
-Exit status: 0 success; 1 the command failed; 2 invalid arguments; 78 invalid environment.
+Exit status: 0 success; 1 the command failed; 2 invalid arguments; 75 a signal stopped it before it
+was done; 78 invalid environment.
 See `lakemill COMMAND --help` for details.
 ";
 
 const HELP_RUN: &str = "\
-Convert a local folder of CSV files to a local folder of Parquet tables
+Convert a folder or bucket of CSV files to Parquet tables, without a service
 
-Usage: lakemill run [OPTIONS] --input <DIR> --output <DIR> <FILE>
+Usage: lakemill run [OPTIONS] --input <PLACE> --output <PLACE> <FILE>
 
 Arguments:
   <FILE>  The config, a pipeline.json
 
 Options:
-      --input <DIR>    Folder that the config's `files` globs are relative to; only read
-      --output <DIR>   Folder for tables (DIR/<table>/…), rejected rows (DIR/_rejected_rows/…) and
-                       manifests (DIR/_lakemill/…)
-      --dry-run        Convert and check everything, report what would change, write nothing
-      --clean          Rebuild all tables and delete partitions without sources
-      --prefix <PATH>  Read only new or changed files whose path starts with this
-      --threads <N>    Threads that parse and encode [default: one per core]
-      --memory <MIB>   Memory of the run in MiB; the rest spills to scratch [default: 512]
-      --json           Print the result as JSON, as in a job's record
-  -q, --quiet          No progress bar
-  -h, --help           Print help
+      --input <PLACE>   What the config's `files` globs are relative to; only read
+      --output <PLACE>  Place of tables (PLACE/<table>/…), rejected rows (PLACE/_rejected_rows/…)
+                        and manifests (PLACE/_lakemill/…)
+      --dry-run         Convert and check everything, report what would change, write nothing
+      --clean           Rebuild all tables and delete partitions without sources
+      --prefix <PATH>   Read only new or changed files whose path starts with this
+      --threads <N>     Threads that parse and encode [default: one per core]
+      --memory <MIB>    Memory of the run in MiB; the rest spills to scratch [default: 512]
+      --json            Print the result as JSON, as in a job's record
+  -q, --quiet           No progress bar
+  -h, --help            Print help
 
-A second run reads only new and changed files. DIR/_rejected_rows has the rejected rows and why.
-Exit status: 0 success; 1 the run failed; 2 invalid arguments.
+PLACE is a folder, or s3://bucket/prefix, which needs the environment of the object store (OBJ_…).
+A second run reads only new and changed files. PLACE/_rejected_rows has the rejected rows and why.
+Exit status: 0 success; 1 the run failed; 2 invalid arguments; 75 a signal stopped it; 78 invalid
+environment.
 
-Example: lakemill run shop.json --input shop --output warehouse
+Example: lakemill run shop.json --input s3://my-lake/shop --output warehouse
 ";
 
 const HELP_VALIDATE: &str = "\

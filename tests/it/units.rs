@@ -1,4 +1,4 @@
-//! The resource limits in the systemd units, compose.yml and kubernetes.yml equal those of the operations page, which
+//! The resource limits in the systemd units, compose.yml, kubernetes.yml and cronjob.yml equal those of the operations page, which
 //! follow from the default settings.
 
 use std::collections::BTreeMap;
@@ -95,6 +95,9 @@ fn container_limits_match_the_units() {
         let limit = container.split("limits: { memory: ").nth(1).unwrap().split(' ').next().unwrap();
         assert_eq!(mib(limit), max, "kubernetes.yml: {service}");
     }
+    let once = read("docs/operations/cronjob.yml");
+    let limit = once.split("limits: { memory: ").nth(1).unwrap().split(' ').next().unwrap();
+    assert_eq!(mib(limit), mib(&of_unit("lakemill-worker", "MemoryMax")), "cronjob.yml");
 }
 
 #[test]

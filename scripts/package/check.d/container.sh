@@ -48,5 +48,5 @@ copies_are_there() {
 examples_are_yaml() {
     "$python" -m pip install --quiet --target "$system/yaml" pyyaml && PYTHONPATH=$system/yaml "$python" -c 'import sys, yaml
 for name in sys.argv[1:]: assert all(yaml.safe_load_all(open(name))), name' \
-        docs/operations/compose.yml docs/operations/kubernetes.yml docs/operations/prometheus.yml docs/operations/alerts.yml
+        docs/operations/compose.yml docs/operations/kubernetes.yml docs/operations/cronjob.yml docs/operations/prometheus.yml docs/operations/alerts.yml
 }

@@ -231,7 +231,8 @@ impl Client {
 
 /// The URL of an object, or of its bucket if the key is empty.
 fn address(options: &S3Options, bucket: Bucket, key: &str) -> String {
-    let (bucket, key) = (options.name_of(bucket), encode_path(key));
+    let key = encode_path(&options.mounts.stored_key(bucket, key));
+    let bucket = options.name_of(bucket);
     match (options.requests.addressing, options.endpoint.split_once("://")) {
         (Addressing::Virtual, Some((scheme, host))) => format!("{scheme}://{bucket}.{host}/{key}"),
         (Addressing::Path | Addressing::Virtual, _) => {

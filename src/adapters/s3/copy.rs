@@ -137,8 +137,7 @@ impl S3Store {
     ) -> StoreResult<ObjectMeta> {
         let write_id = uuid::Uuid::new_v4().to_string();
         let mut upload = MultipartUpload::start(self, context.bucket, context.key, options.lease, &write_id)?;
-        let name = self.client.options.name_of(from.bucket);
-        let parts = upload.copy_from((name, from.key), from.size, &from.tag).map_err(|error| match error {
+        let parts = upload.copy_from(&self.source_of(from), from.size, &from.tag).map_err(|error| match error {
             // The target's precondition is not checked yet: it is the source's.
             StoreError::PreconditionFailed { .. } | StoreError::NotFound { .. } => {
                 context.transient(BodyChanged.into())
@@ -150,7 +149,8 @@ impl S3Store {
     }
 
     fn source_of(&self, from: &Original<'_>) -> String {
-        copy_source((self.client.options.name_of(from.bucket), from.key))
+        let options = &self.client.options;
+        copy_source((options.name_of(from.bucket), &options.mounts.stored_key(from.bucket, from.key)))
     }
 
     fn read_version(&self, from: &Original<'_>, context: &OperationContext<'_>) -> StoreResult<Vec<u8>> {

@@ -3,6 +3,7 @@
 //! A request with many keys needs a checksum of its body, here SHA-256. A store that requires another one, or doesn't
 //! support such requests, gets one request per key from then on.
 
+use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 
 use serde::Deserialize;
@@ -67,7 +68,8 @@ impl S3Store {
         if self.deletes_singly.load(Ordering::Relaxed) {
             return Ok(false);
         }
-        let document = document(keys);
+        let stored: Vec<_> = keys.iter().map(|key| self.client.options.mounts.stored_key(bucket, key)).collect();
+        let document = document(&stored);
         let checksum = base64(&Sha256::digest(document.as_bytes()));
         let context = self.context(bucket, keys.first().copied().unwrap_or_default(), "deleting");
         let request = S3Request::new(Method::POST, bucket, "", context.operation)
@@ -79,7 +81,7 @@ impl S3Store {
             .leased(options.lease)
             .deadline(options.deadline);
         match self.client.send(&request, |response| response.xml(RESPONSE_BYTES_MAX, "DeleteResult")) {
-            Ok(result) => self.check_deleted(bucket, &context, &result).map(|()| true),
+            Ok(result) => self.check_deleted(&context, &result, (keys, &stored)).map(|()| true),
             Err(failure) if is_unsupported(&failure) => {
                 tracing::info!(%failure, "multi-object delete not supported; deleting key by key");
                 self.deletes_singly.store(true, Ordering::Relaxed);
@@ -90,9 +92,16 @@ impl S3Store {
     }
 
     /// Fails with the error of the first key that was not deleted.
-    fn check_deleted(&self, bucket: Bucket, context: &OperationContext<'_>, result: &DeleteResult) -> StoreResult<()> {
+    fn check_deleted(
+        &self,
+        context: &OperationContext<'_>,
+        result: &DeleteResult,
+        (keys, stored): (&[&str], &[Cow<'_, str>]),
+    ) -> StoreResult<()> {
         let Some(error) = result.errors.iter().find(|error| error.code != "NoSuchKey") else { return Ok(()) };
-        let context = self.context(bucket, error.key.as_deref().unwrap_or(context.key), context.operation);
+        let failed = stored.iter().position(|stored| error.key.as_deref() == Some(stored.as_ref()));
+        let key = failed.and_then(|at| keys.get(at).copied()).unwrap_or(context.key);
+        let context = self.context(context.bucket, key, context.operation);
         // The status of the response is 200: only the code classifies a key's error.
         let status = match error.code.as_str() {
             "InternalError" | "SlowDown" | "ServiceUnavailable" => 503,
@@ -116,10 +125,10 @@ fn is_unsupported(failure: &RequestError) -> bool {
     failure.is(400, &codes) || matches!(failure.status(), Some(405 | 411 | 415 | 501)) || failure.is(404, &[""])
 }
 
-fn document(keys: &[&str]) -> String {
+fn document(keys: &[impl AsRef<str>]) -> String {
     let mut text = String::from("<Delete xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">");
     for key in keys {
-        text.push_str(&format!("<Object><Key>{}</Key></Object>", xml::escape(key)));
+        text.push_str(&format!("<Object><Key>{}</Key></Object>", xml::escape(key.as_ref())));
     }
     text.push_str("<Quiet>true</Quiet></Delete>");
     text

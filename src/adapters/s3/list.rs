@@ -97,11 +97,13 @@ impl S3Store {
 
     fn store_page(&self, query: &ListQuery<'_>, after: Option<&str>, limit: usize) -> StoreResult<Page> {
         let context = self.context(query.bucket, query.prefix, "listing");
+        let mounts = &self.client.options.mounts;
+        let prefix = mounts.stored_prefix(query.bucket, query.prefix);
         let request = |encoded: bool| {
             let mut request = S3Request::new(Method::GET, query.bucket, "", context.operation)
                 .query("list-type", "2")
                 .query("max-keys", limit.to_string())
-                .query("prefix", query.prefix);
+                .query("prefix", prefix.as_ref());
             if let Some(delimiter) = query.delimiter {
                 request = request.query("delimiter", delimiter);
             }
@@ -119,7 +121,14 @@ impl S3Store {
             }
             result => result,
         };
-        page_of(listed.map_err(|failure| context.error(failure))?, &context)
+        let page = page_of(listed.map_err(|failure| context.error(failure))?, &context)?;
+        let listed = |stored| mounts.listed(query.bucket, query.prefix, stored);
+        let object = |object: ObjectMeta| Some(ObjectMeta { key: listed(object.key)?, ..object });
+        Ok(Page {
+            objects: page.objects.into_iter().filter_map(object).collect(),
+            prefixes: page.prefixes.into_iter().filter_map(listed).collect(),
+            next: page.next,
+        })
     }
 }
 

@@ -18,6 +18,7 @@ mod expiry;
 mod failure;
 mod key;
 mod list;
+mod mount;
 mod multipart;
 mod notification;
 mod object_store;
@@ -35,6 +36,7 @@ mod write;
 mod xml;
 
 pub use conditions::Conditions;
+pub use mount::S3Mount;
 pub use notification::{ConfigurationElement, NotificationConfiguration, NotificationError, Rule, RuleKind};
 pub use options::{S3OpenError, S3Options, Timeouts};
 pub use store::S3Store;

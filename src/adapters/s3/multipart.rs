@@ -74,13 +74,13 @@ impl<'a> MultipartUpload<'a> {
         })
     }
 
-    /// Copies the body from another object of `size`, while that has `tag`.
-    pub(super) fn copy_from(&self, from: (&str, &str), size: u64, tag: &ETag) -> StoreResult<Vec<ETag>> {
+    /// Copies the body from another object ([`copy_source`]) of `size`, while that has `tag`.
+    pub(super) fn copy_from(&self, from: &str, size: u64, tag: &ETag) -> StoreResult<Vec<ETag>> {
         let context = self.store.context(self.bucket, &self.key, "copying a part to");
         self.parts(size, COPY_PART_BYTES_MIN, &|| true, |number, start, length| {
             let request = self
                 .part(number, context.operation)
-                .header(COPY_SOURCE_HEADER, copy_source(from))
+                .header(COPY_SOURCE_HEADER, from)
                 .header("x-amz-copy-source-if-match", quoted(tag))
                 .header("x-amz-copy-source-range", format!("bytes={start}-{}", start + length - 1))
                 .payload(Payload::Bytes(b""))

@@ -88,7 +88,8 @@ impl ObjectStore for S3Store {
 
     fn address(&self, bucket: Bucket, key: &str) -> StoreResult<String> {
         key::check(bucket, key)?;
-        Ok(format!("s3://{}/{key}", self.client.options.name_of(bucket)))
+        let options = &self.client.options;
+        Ok(format!("s3://{}/{}", options.name_of(bucket), options.mounts.stored_key(bucket, key)))
     }
 
     fn clock_skew(&self) -> Option<TimeDelta> {

@@ -11,6 +11,7 @@ use crate::runtime::Clock;
 use crate::system::http_client::CaFileError;
 
 use super::conditions::ConditionsCache;
+use super::mount::{Mounts, S3Mount};
 
 /// Timeouts of the phases of a request. A timeout error names its phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +70,7 @@ pub struct S3Options {
     /// For emulating preconditions that the store ignores. Without locks, these don't hold under races.
     pub locks: Option<Arc<dyn KeyLocks>>,
     pub(super) known: Arc<ConditionsCache>,
+    pub(super) mounts: Mounts,
 }
 
 impl S3Options {
@@ -91,6 +93,7 @@ impl S3Options {
             clock,
             locks: None,
             known: Arc::default(),
+            mounts: Mounts::default(),
         }
     }
 
@@ -112,6 +115,12 @@ impl S3Options {
         self
     }
 
+    /// Stores keys below other prefixes, at most one for each bucket.
+    pub fn with_mounts(mut self, mounts: Vec<S3Mount>) -> Self {
+        self.mounts = Mounts(mounts);
+        self
+    }
+
     /// The name of a bucket.
     pub(super) fn name_of(&self, bucket: Bucket) -> &str {
         match bucket {
@@ -119,6 +128,12 @@ impl S3Options {
             Bucket::Lake => &self.buckets.lake,
             Bucket::Warehouse => &self.buckets.warehouse,
         }
+    }
+
+    /// The first bucket with the same name, so that one is probed once.
+    pub(super) fn first_of_name(&self, bucket: Bucket) -> Bucket {
+        let name = self.name_of(bucket);
+        Bucket::ALL.into_iter().find(|&other| self.name_of(other) == name).unwrap_or(bucket)
     }
 }
 

@@ -41,6 +41,7 @@ impl S3Store {
     /// # Errors
     /// See writing and listing.
     pub fn conditions(&self, bucket: Bucket) -> StoreResult<Conditions> {
+        let bucket = self.client.options.first_of_name(bucket);
         let mut known = self.client.options.known.of(bucket).lock();
         if let Some(conditions) = *known {
             return Ok(conditions);

@@ -177,6 +177,11 @@ pub fn manifests_prefix(slug: &Slug) -> String {
     format!("pipelines/{slug}/manifests/")
 }
 
+/// The run lock of a pipeline without a key-value store, in the pipelines bucket.
+pub fn run_lock_key(slug: &Slug) -> String {
+    format!("{}run.lock", pipeline_prefix(slug))
+}
+
 /// The terminal record of a job.
 pub fn job_record_key(slug: &Slug, job_id: &str) -> String {
     format!("pipelines/{slug}/jobs/{job_id}.json")

@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use super::jobs::{events, stuck_key};
-use super::{Condition, SILENCE_PAUSES, STATE_PAUSES, configured, end, link, raise};
+use super::{Condition, SILENCE_PAUSES, STATE_PAUSES, end, link, raise};
 use crate::domain::job::{Job, Progress};
 use crate::domain::name::Slug;
 use crate::domain::notification::{Notification, NotificationEvent};
@@ -16,7 +16,7 @@ use crate::pipelines::tables::TableStore;
 use crate::ports::kv::KvResult;
 use crate::ports::store::Bucket;
 use crate::runtime::threads::Instant;
-use crate::runtime::{WatchedThread, rfc3339};
+use crate::runtime::{WatchedThread, failpoint, rfc3339};
 use crate::sync::parallel_map;
 use crate::system::disk_space;
 use crate::worker::config;
@@ -87,7 +87,7 @@ fn lock(shared: &WorkerShared, ttl: Duration) -> KvResult<bool> {
 }
 
 fn check_every() -> Duration {
-    configured("notify::check_every_ms").unwrap_or(CHECK_EVERY)
+    failpoint::millis("notify::check_every_ms").unwrap_or(CHECK_EVERY)
 }
 
 /// The name of this machine: that of the worker, without process and random part.
@@ -129,7 +129,7 @@ fn blocked(shared: &WorkerShared) -> KvResult<()> {
     let key = format!("blocked:{machine}");
     let condition = Condition { key: &key, pauses: STATE_PAUSES, fence: None };
     let now = shared.clock.now();
-    let after = configured("notify::blocked_after_ms").unwrap_or(BLOCKED_AFTER);
+    let after = failpoint::millis("notify::blocked_after_ms").unwrap_or(BLOCKED_AFTER);
     match shared.state.breakers.longest_open() {
         Some((dependency, since, reason)) if since >= after => {
             let title = format!("{machine}: jobs can't run, the {dependency} fails");
@@ -261,7 +261,7 @@ impl<'a> StuckRun<'a> {
             return;
         }
         let since = self.since.elapsed();
-        if since < configured("notify::stuck_after_ms").unwrap_or(STUCK_AFTER) {
+        if since < failpoint::millis("notify::stuck_after_ms").unwrap_or(STUCK_AFTER) {
             return;
         }
         let stored = self.notify(job, since);

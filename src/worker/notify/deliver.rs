@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::configured;
 use crate::domain::limits::{
     DELIVERY_ATTEMPTS_MAX, DELIVERY_PAUSE_FIRST_MS, DELIVERY_PAUSE_MS_MAX, NOTIFICATION_TARGETS_MAX,
 };
@@ -17,6 +16,7 @@ use crate::ports::notifications::{AfterDelivery, ClaimedNotification};
 use crate::runtime::threads::Instant;
 use crate::runtime::{WatchedThread, failpoint};
 use crate::sync::parallel_map;
+use crate::worker::lifetime::WorkSource;
 use crate::worker::retry::OutageLog;
 use crate::worker::shared::WorkerShared;
 use crate::worker::stopping::Phase;
@@ -49,6 +49,9 @@ pub fn run(shared: &WorkerShared, watched: &WatchedThread) {
         let wait = match delivered {
             Ok(more) => {
                 outage.recovered();
+                if !more {
+                    shared.sources.set_empty(WorkSource::Notifications);
+                }
                 if more { Duration::ZERO } else { POLL }
             }
             Err(error) => {
@@ -74,7 +77,7 @@ fn due(shared: &WorkerShared) -> KvResult<bool> {
 }
 
 fn claim_ttl() -> Duration {
-    configured("notify::claim_ttl_ms").unwrap_or(CLAIM_TTL)
+    failpoint::millis("notify::claim_ttl_ms").unwrap_or(CLAIM_TTL)
 }
 
 /// Sends to all pending targets at once, and records each delivery when it ends.

@@ -12,8 +12,6 @@ pub(super) mod conditions;
 pub(super) mod deliver;
 pub(super) mod jobs;
 
-use std::time::Duration;
-
 use chrono::{DateTime, Utc};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -24,8 +22,6 @@ use crate::domain::notification::Notification;
 use crate::domain::notification::incident::{Incident, Pauses};
 use crate::ports::kv::KvResult;
 use crate::ports::notifications::{ChangeOutcome, IncidentChange};
-#[cfg(feature = "failpoints")]
-use crate::runtime::failpoint;
 
 const MINUTE_MS: i64 = 60_000;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
@@ -168,16 +164,4 @@ fn link(shared: &WorkerShared, pipeline: &Slug, job: Option<&JobId>) -> Option<S
         Some(id) => format!("{page}/jobs/{}", utf8_percent_encode(id.as_str(), NON_ALPHANUMERIC)),
         None => page,
     })
-}
-
-/// A duration that a test configured.
-fn configured(name: &str) -> Option<Duration> {
-    #[cfg(feature = "failpoints")]
-    let ms = failpoint::number(name);
-    #[cfg(not(feature = "failpoints"))]
-    let ms: Option<i64> = {
-        let _ = name;
-        None
-    };
-    ms.map(|ms| Duration::from_millis(ms.unsigned_abs()))
 }

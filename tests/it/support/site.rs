@@ -302,23 +302,28 @@ impl Site {
 
     /// Like [`Site::worker`], in a process with this descriptor limit.
     pub fn worker_with_files(&self, files_max: u64) -> Service {
-        let worker = self.start_as(limited(files_max), "worker", &[]);
+        let worker = self.start_as(limited(files_max), &["worker"], &[]);
         worker.await_log(AT_WORK);
         worker
     }
 
     pub fn start(&self, command: &str, more: &[(&str, &str)]) -> Service {
-        self.start_as(lakemill(), command, more)
+        self.start_as(lakemill(), &[command], more)
     }
 
-    fn start_as(&self, mut program: Command, command: &str, more: &[(&str, &str)]) -> Service {
-        let name = format!("{command}-{}", uuid::Uuid::new_v4().simple());
+    /// Starts a worker that ends once nothing is left to do: `--drain` or `--once`.
+    pub fn one_shot(&self, option: &str, more: &[(&str, &str)]) -> Service {
+        self.start_as(lakemill(), &["worker", option], more)
+    }
+
+    fn start_as(&self, mut program: Command, words: &[&str], more: &[(&str, &str)]) -> Service {
+        let name = format!("{}-{}", words[0], uuid::Uuid::new_v4().simple());
         let log = self.home().join(format!("{name}.log"));
         // Files of a killed service are removed with the site.
         let temporary = self.home().join("tmp");
         std::fs::create_dir_all(&temporary).unwrap();
         let child = program
-            .arg(command)
+            .args(words)
             .env_clear()
             .envs(std::env::vars_os().filter(|(name, _)| name == "PATH" || name == "LD_LIBRARY_PATH"))
             .envs(&self.env)

@@ -6,7 +6,7 @@ use redis::Value;
 use super::{three_days, three_days_made};
 use crate::support::site::{Kind, Site, await_that, job_id, slug};
 
-fn xadd(site: &Site, fields: &[&str]) {
+pub(super) fn xadd(site: &Site, fields: &[&str]) {
     let mut words = vec!["XADD", "svc:jobs:stream", "*"];
     words.extend(fields);
     let _: Value = site.redis.as_ref().unwrap().ask(&words);

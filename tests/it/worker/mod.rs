@@ -5,6 +5,7 @@ mod batches;
 mod cancelling;
 mod changes;
 mod deaths;
+mod draining;
 mod entries;
 mod expressions;
 mod flights;

@@ -13,7 +13,7 @@ use lakemill::ports::jobs::{EnqueueOutcome, JobRegistry};
 use lakemill::ports::schedule::Schedule;
 use lakemill::ports::store::{Bucket, WriteOptions};
 use lakemill::sql::sandbox::child::DuckExpressions;
-use lakemill::worker::{Stopping, Worker, WorkerOptions, WorkerParts, WorkerState};
+use lakemill::worker::{Lifetime, Stopping, Worker, WorkerOptions, WorkerParts, WorkerState};
 
 use super::kv::SimKv;
 use super::scheduler::Scheduler;
@@ -151,6 +151,7 @@ impl Play {
         };
         let options = WorkerOptions {
             public_url: None,
+            lifetime: Lifetime::UntilStopped,
             name,
             concurrency: 1 + self.below(2) as usize,
             attempts_max: self.attempts_max,
