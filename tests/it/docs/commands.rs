@@ -437,7 +437,7 @@ const EXCEPTIONS: &[(&str, usize)] = &[
     ("README.md", 3),
     ("docs/commands.md", 1),
     ("docs/development.md", 2),
-    ("docs/engines.md", 2),
+    ("docs/engines.md", 1),
     ("docs/fleet.md", 3),
     ("docs/operations/upgrade.md", 1),
     ("docs/quickstart.md", 1),
