@@ -85,9 +85,9 @@ environment.";
 
 const VERIFY_HELP: &str = "\
 Reads every file of the tables and compares it with its SHA-256. With --repair, runs of the pipeline
-wait meanwhile; unknown files are deleted, and a run is enqueued that makes lost ones again.
+wait meanwhile; unknown files are deleted, and a run is enqueued that rebuilds lost ones.
 Needs the environment of the object store (S3_BUCKET_…, OBJ_…) and KV_URL, or --data.
-Exit status: 0 all is as the manifests say, or repaired; 1 it isn't, or it failed; 2 invalid
+Exit status: 0 all files match the manifests, or were repaired; 1 otherwise; 2 invalid
 arguments; 78 invalid environment.
 
 Example: lakemill verify flights --repair && lakemill jobs flights --follow";
@@ -201,10 +201,10 @@ pub struct UpArgs {
     /// Create the sample pipeline `flights` with its CSVs, and run it
     #[arg(long)]
     pub demo: bool,
-    /// Port of the web service; 0 takes a free one
+    /// Port of the web service; 0 uses any free port
     #[arg(long, value_name = "PORT", default_value_t = 3000)]
     pub port: u16,
-    /// Port of the worker, for health checks and events; 0 takes a free one
+    /// Port of the worker, for health checks and events; 0 uses any free port
     #[arg(long, value_name = "PORT", default_value_t = 8080)]
     pub worker_port: u16,
 }
@@ -257,7 +257,7 @@ pub struct InferArgs {
     /// CSV files, folders, or one s3://bucket/prefix
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
-    /// Name of the table [default: by the names of the files]
+    /// Name of the table [default: derived from the file names]
     #[arg(long, value_name = "NAME")]
     pub table: Option<String>,
     /// Print the config and its evidence as one JSON document
@@ -328,7 +328,7 @@ pub struct VerifyArgs {
     /// The pipeline
     #[arg(value_name = "SLUG", value_parser = Slug::parse)]
     pub pipeline: Slug,
-    /// Delete unknown files, and enqueue a run that makes missing and changed ones again
+    /// Delete unknown files, and enqueue a run that rebuilds missing and changed ones
     #[arg(long)]
     pub repair: bool,
     /// Print one JSON object per line: each fault, then a summary for each table
@@ -397,7 +397,7 @@ post to the worker's /events/s3 with SVC_WEBHOOK_SECRET as its token. --sqs, --s
 are for AWS; the output says what else they need. Other rules of the bucket are kept; rules of
 earlier installs are replaced, so that the command can be repeated.";
 
-/// What the store reports new files to.
+/// Where the store sends notifications of new files.
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 pub struct WebhookTarget {

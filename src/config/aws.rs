@@ -68,9 +68,9 @@ impl AwsVariables {
         let in_home = |name: &str| home.as_deref().map(|home| home.join(".aws").join(name));
         let key = |var: Var| reader.optional_secret(var, secret);
         Self {
-            access_key_id: key(Var("AWS_ACCESS_KEY_ID", "access key of AWS")),
-            secret_access_key: key(Var("AWS_SECRET_ACCESS_KEY", "secret key of AWS")),
-            session_token: key(Var("AWS_SESSION_TOKEN", "session token of AWS")),
+            access_key_id: key(Var("AWS_ACCESS_KEY_ID", "AWS access key")),
+            secret_access_key: key(Var("AWS_SECRET_ACCESS_KEY", "AWS secret key")),
+            session_token: key(Var("AWS_SESSION_TOKEN", "AWS session token")),
             web_identity: WebIdentity::read(reader, region),
             profile: reader.optional(Var("AWS_PROFILE", "profile of the shared credentials file"), any),
             credentials_file: path(Var("AWS_SHARED_CREDENTIALS_FILE", "shared credentials file"))
@@ -78,11 +78,11 @@ impl AwsVariables {
             config_file: path(Var("AWS_CONFIG_FILE", "shared config file")).or_else(|| in_home("config")),
             container: ContainerEndpoint::read(reader),
             metadata_endpoint: reader
-                .optional(Var("AWS_EC2_METADATA_SERVICE_ENDPOINT", "address of the metadata service of EC2"), |text| {
+                .optional(Var("AWS_EC2_METADATA_SERVICE_ENDPOINT", "address of the EC2 metadata service"), |text| {
                     http_url(text.trim_end_matches('/'))
                 }),
             is_metadata_disabled: reader
-                .optional(Var("AWS_EC2_METADATA_DISABLED", "whether EC2's metadata service is not asked"), any)
+                .optional(Var("AWS_EC2_METADATA_DISABLED", "whether the EC2 metadata service is disabled"), any)
                 .is_some_and(|text| text.eq_ignore_ascii_case("true")),
         }
     }
@@ -93,8 +93,8 @@ impl WebIdentity {
         let token_file =
             reader.optional(Var("AWS_WEB_IDENTITY_TOKEN_FILE", "token of a service account"), absolute_path)?;
         let named = |var: Var| reader.optional(var, word);
-        let region = named(Var("AWS_REGION", "region of AWS"))
-            .or_else(|| named(Var("AWS_DEFAULT_REGION", "region of AWS")))
+        let region = named(Var("AWS_REGION", "AWS region"))
+            .or_else(|| named(Var("AWS_DEFAULT_REGION", "AWS region")))
             .unwrap_or_else(|| region.to_owned());
         // China's regions have a domain of their own.
         let suffix = if region.starts_with("cn-") { ".cn" } else { "" };

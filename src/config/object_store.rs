@@ -34,7 +34,7 @@ impl Buckets {
         ];
         for (name, purpose, own, other, theirs) in twins {
             if !own.is_empty() && own == theirs {
-                reader.malformed(Var(name, purpose), own, format!("another bucket than {other}"));
+                reader.malformed(Var(name, purpose), own, format!("a bucket other than {other}"));
             }
         }
     }
@@ -72,12 +72,11 @@ impl Default for StoreCredentials {
 
 impl StoreCredentials {
     fn read(reader: &VariableReader<'_>, region: &str) -> Self {
-        let chain =
-            reader.or(Var("OBJ_CREDENTIALS", "what signs requests to the object store"), false, |text| match text {
-                "chain" => Ok(true),
-                "key" => Ok(false),
-                _ => Err("`key` (OBJ_ACCESS_KEY_ID and OBJ_SECRET_ACCESS_KEY) or `chain`".into()),
-            });
+        let chain = reader.or(Var("OBJ_CREDENTIALS", "credentials for the object store"), false, |text| match text {
+            "chain" => Ok(true),
+            "key" => Ok(false),
+            _ => Err("`key` (OBJ_ACCESS_KEY_ID and OBJ_SECRET_ACCESS_KEY) or `chain`".into()),
+        });
         if chain {
             return Self::Chain(Box::new(AwsVariables::read(reader, region)));
         }
@@ -88,7 +87,7 @@ impl StoreCredentials {
     }
 }
 
-/// Where a bucket's name stands in the address of its objects.
+/// The place of a bucket's name in the address of its objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Addressing {
     /// `https://host/bucket/key`, which all stores understand.
@@ -126,7 +125,7 @@ impl RequestStyle {
             addressing: reader.or(Var("OBJ_ADDRESSING", "how buckets are addressed"), Addressing::Path, addressing),
             encryption: reader.optional(Var("OBJ_ENCRYPTION", "encryption of new objects"), encryption),
             bucket_owner: reader.optional(Var("OBJ_BUCKET_OWNER", "account that owns the buckets"), account),
-            is_requester_paying: reader.or(Var("OBJ_REQUESTER_PAYS", "whether requests are paid for"), false, flag),
+            is_requester_paying: reader.or(Var("OBJ_REQUESTER_PAYS", "whether the requester pays"), false, flag),
         }
     }
 }

@@ -37,7 +37,7 @@ impl AddressRange {
 pub struct ServerConfig {
     /// `SVC_BIND`: address to listen on; default `0.0.0.0`.
     pub bind: IpAddr,
-    /// `PORT`: default 8080 for the worker, 3000 for the web service; 0 takes a free one, which is logged.
+    /// `PORT`: default 8080 for the worker, 3000 for the web service; 0 uses any free port, which is logged.
     pub port: u16,
     /// `SVC_TRUSTED_PROXIES`: comma-separated CIDRs whose forwarded addresses are trusted; default none.
     pub trusted_proxies: Vec<AddressRange>,

@@ -11,7 +11,7 @@ use super::env::Expected;
 /// Text without whitespace.
 pub(super) fn word(text: &str) -> Result<String, Expected> {
     if text.chars().any(|c| c.is_whitespace() || c.is_control()) {
-        return Err("text without blanks".into());
+        return Err("text without spaces".into());
     }
     Ok(text.to_owned())
 }

@@ -155,7 +155,7 @@ pub const DEBOUNCE_WAIT_MS_MAX: i64 = 30_000;
 pub const CHANGED_KEYS_MAX: usize = 4_096;
 pub const CHANGED_KEYS_BYTES_MAX: usize = 1 << 20;
 /// TTL of a job's keys, in ms; a job that waited longer checks all keys.
-pub const CHANGED_KEYS_LIFE_MS: u64 = 7 * 86_400_000;
+pub const CHANGED_KEYS_TTL_MS: u64 = 7 * 86_400_000;
 /// Wait before the second attempt, in ms; it doubles with each attempt.
 pub const BACKOFF_FIRST_MS: u64 = 2_000;
 pub const BACKOFF_MS_MAX: u64 = 60_000;
@@ -187,7 +187,7 @@ pub const RECHECK_PAUSE_MS_MAX: u64 = 3_600_000;
 pub const RECHECK_RETRY_MS: u64 = 5_000;
 /// Maximum number of pipelines waiting for a comparison, and TTL of the list after the last addition, in ms.
 pub const RECHECKS_MAX: usize = 10_000;
-pub const RECHECKS_LIFE_MS: u64 = 7 * 86_400_000;
+pub const RECHECKS_TTL_MS: u64 = 7 * 86_400_000;
 
 /// Stored notifications; beyond it, the oldest ones without a pending delivery are dropped.
 pub const NOTIFICATIONS_MAX: usize = 1_000;
@@ -202,13 +202,13 @@ pub const DELIVERY_ATTEMPTS_MAX: u32 = 30;
 pub const DELIVERY_PAUSE_FIRST_MS: u64 = 5_000;
 pub const DELIVERY_PAUSE_MS_MAX: u64 = 3_600_000;
 /// TTL of a condition's state after its last change, in ms.
-pub const INCIDENT_LIFE_MS: u64 = 90 * 86_400_000;
+pub const INCIDENT_TTL_MS: u64 = 90 * 86_400_000;
 /// Shortest and longest `freshness` of a mapping, in seconds.
 pub const FRESHNESS_SECONDS_MIN: u64 = 60;
 pub const FRESHNESS_SECONDS_MAX: u64 = 3_650 * 86_400;
 
 const _: () = assert!(DELIVERY_PAUSE_FIRST_MS <= DELIVERY_PAUSE_MS_MAX);
-const _: () = assert!(RECHECK_PAUSE_FIRST_MS <= RECHECK_PAUSE_MS_MAX && RECHECK_PAUSE_MS_MAX <= RECHECKS_LIFE_MS);
+const _: () = assert!(RECHECK_PAUSE_FIRST_MS <= RECHECK_PAUSE_MS_MAX && RECHECK_PAUSE_MS_MAX <= RECHECKS_TTL_MS);
 const _: () = assert!(QUERY_ROWS_DEFAULT <= QUERY_ROWS_MAX && PAGE_ROWS_DEFAULT <= PAGE_ROWS_MAX);
 const _: () = assert!(BACKOFF_MS_MAX <= JOB_WAIT_MS_MAX && DEFER_MS_MAX <= JOB_WAIT_MS_MAX);
 const _: () = assert!(UNSETTLED_WAIT_MS <= JOB_WAIT_MS_MAX);

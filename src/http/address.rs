@@ -32,7 +32,7 @@ pub fn client_address(peer: IpAddr, headers: &Headers, trusted: &[AddressRange])
     client
 }
 
-/// The key of a client: an IPv4 address, or the /64 of an IPv6 address, since a subscriber has all of it.
+/// The key of a client: an IPv4 address, or the /64 of an IPv6 address, since a subscriber has a whole one.
 pub(super) fn subscriber(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

@@ -57,7 +57,7 @@ pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub const HANDLER_WAIT_MAX: Duration = Duration::from_secs(5);
 /// Maximum number of requests that wait for a free handler; further ones are answered with 503 immediately.
 pub const HANDLER_QUEUE_MAX: usize = 64;
-/// How long a handler may make no progress: before its response, and between two pieces of it. Longer than the longest
+/// How long a handler may make no progress: before its response, and between two of its pieces. Longer than the longest
 /// upload.
 pub const HANDLER_SILENCE_MAX: Duration = Duration::from_secs(3_600);
 

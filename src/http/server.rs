@@ -44,7 +44,7 @@ const CUT_TIME_MAX: Duration = Duration::from_secs(1);
 /// How a server runs.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
-    /// Where to listen; port 0 takes a free one.
+    /// Where to listen; port 0 uses any free port.
     pub address: SocketAddr,
     /// Concurrent handlers, not counting reserved ones; at least 1.
     pub handlers: usize,

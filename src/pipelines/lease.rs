@@ -14,7 +14,7 @@ use crate::domain::name::Slug;
 use crate::ports::store::{Lease, LeaseLost};
 use crate::runtime::Clock;
 
-/// A moment on both clocks.
+/// A point in time on both clocks.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment {
     boot: Duration,

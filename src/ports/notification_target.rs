@@ -9,7 +9,7 @@ use crate::domain::notification::{Notification, TargetName};
 #[error("{message}")]
 pub struct DeliveryError {
     pub message: String,
-    /// The target's wish, if it has one.
+    /// As requested by the target, if at all.
     pub retry_after: Option<Duration>,
 }
 

@@ -32,7 +32,7 @@ pub struct IncidentChange<'a> {
     pub key: &'a str,
     /// The state that was read.
     pub expected: Option<&'a str>,
-    /// The new state; expires [`INCIDENT_LIFE_MS`](crate::domain::limits::INCIDENT_LIFE_MS) after its last change.
+    /// The new state; expires [`INCIDENT_TTL_MS`](crate::domain::limits::INCIDENT_TTL_MS) after its last change.
     pub state: &'a str,
     /// A notification to add, and when it is due. One with the same id is replaced, unless it was claimed.
     pub add: Option<(&'a Notification, DateTime<Utc>)>,
@@ -63,7 +63,7 @@ pub struct ClaimedNotification {
 /// What follows [`Notifications::record_deliveries`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterDelivery {
-    /// The claim goes on.
+    /// The claim continues.
     Continue,
     /// Due again after this time, for any process.
     Retry(Duration),

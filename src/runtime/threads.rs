@@ -11,7 +11,7 @@ use std::time::Duration;
 #[cfg(feature = "failpoints")]
 use super::simulation::{self, Simulation};
 
-/// A moment of monotonic time.
+/// A point in monotonic time.
 #[derive(Debug, Clone, Copy)]
 pub struct Instant {
     real: std::time::Instant,

@@ -100,14 +100,14 @@ impl Counts {
 
     pub fn write(&self, prefix: &str, text: &mut MetricsText) {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed) as f64;
-        text.family(MetricKind::Counter, &format!("{prefix}queries_total"), "Statements, by how they ended.");
+        text.family(MetricKind::Counter, &format!("{prefix}queries_total"), "Statements, by outcome.");
         for (ended, label) in Ended::ALL {
             text.sample(&[("outcome", label)], read(&self.queries[ended as usize]));
         }
-        let help = "Time of requests for the results of statements; a dashboard's is one.";
+        let help = "Duration of requests for query results; all queries of a dashboard are one request.";
         text.family(MetricKind::Histogram, &format!("{prefix}query_duration_seconds"), help);
         self.query_durations.write(&[], text);
-        text.family(MetricKind::Counter, &format!("{prefix}logins_total"), "Tries to log in, by how they ended.");
+        text.family(MetricKind::Counter, &format!("{prefix}logins_total"), "Login attempts, by outcome.");
         for (login, label) in LoginOutcome::ALL {
             text.sample(&[("outcome", label)], read(&self.logins[login as usize]));
         }

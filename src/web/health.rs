@@ -123,13 +123,13 @@ fn metrics(health: &Health, _: &mut Request) -> Result<Response, ApiError> {
     let kv = kv_check.unwrap_or(false);
     let (sandbox, cache) = (&health.sandbox, health.cache.usage());
     let gauges = [
-        ("kv_up", "Whether the key-value store answers.", u64::from(kv)),
+        ("kv_up", "Whether the key-value store responds.", u64::from(kv)),
         (
             "sandbox_confined",
             "Whether Landlock and a filter of system calls confine the processes of queries.",
             u64::from(sandbox.is_confined()),
         ),
-        ("queries_running", "Processes that work for a query now.", sandbox.borrowed()),
+        ("queries_running", "Processes that are running a query.", sandbox.borrowed()),
         ("cache_bytes", "Bytes of warehouse files in the cache.", cache.bytes),
         ("cache_limit_bytes", "Bytes that the cache may hold.", cache.bytes_max),
     ];

@@ -62,14 +62,14 @@ mod tests {
 
     #[test]
     fn attachment_names_are_escaped() {
-        for (name, told) in [
+        for (name, expected) in [
             ("a b.csv", r#"attachment; filename="a b.csv""#),
             ("é.csv", r#"attachment; filename="_.csv"; filename*=UTF-8''%C3%A9.csv"#),
             (r#"a";x=".csv"#, r#"attachment; filename="a_;x=_.csv"; filename*=UTF-8''a%22%3Bx%3D%22.csv"#),
             ("100%.csv", r#"attachment; filename="100_.csv"; filename*=UTF-8''100%25.csv"#),
             ("a\r\nb", r#"attachment; filename="a__b"; filename*=UTF-8''a%0D%0Ab"#),
         ] {
-            assert_eq!(attachment(name), told);
+            assert_eq!(attachment(name), expected);
         }
     }
 }

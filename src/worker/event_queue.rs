@@ -111,8 +111,8 @@ struct Consumer<'a> {
     source: &'a QueuedEvents,
     polling: OutageLog,
     recording: OutageLog,
-    /// Whether the key-value store failed last.
-    is_kv_away: bool,
+    /// Whether the last request to the key-value store failed.
+    is_kv_unavailable: bool,
     refusals: RefusalLog,
 }
 
@@ -120,17 +120,17 @@ impl<'a> Consumer<'a> {
     fn new(shared: &'a WorkerShared, source: &'a QueuedEvents) -> Self {
         let (polling, recording) =
             (OutageLog::new("reading the event queue"), OutageLog::new("recording events of the queue"));
-        Self { shared, source, polling, recording, is_kv_away: false, refusals: RefusalLog::default() }
+        Self { shared, source, polling, recording, is_kv_unavailable: false, refusals: RefusalLog::default() }
     }
 
     fn step(&mut self, poller: &mut Option<Poller>) -> Step {
-        if self.is_kv_away {
+        if self.is_kv_unavailable {
             if let Err(error) = self.shared.kv.probe_write() {
                 self.recording.failed(&error);
                 return Step::Failed;
             }
             self.recording.recovered();
-            self.is_kv_away = false;
+            self.is_kv_unavailable = false;
         }
         let current = match poller {
             Some(current) => current,
@@ -194,7 +194,7 @@ impl<'a> Consumer<'a> {
         }
         if let Err(error) = record_events(&*self.shared.kv, &self.shared.state, all) {
             self.recording.failed(&error);
-            self.is_kv_away = true;
+            self.is_kv_unavailable = true;
             return false;
         }
         state.add(QueueOutcome::Used, used);
@@ -208,7 +208,7 @@ impl<'a> Consumer<'a> {
                 state.add(QueueOutcome::Deleted, messages.len().saturating_sub(failures.len()));
                 if let Some(why) = failures.first() {
                     let messages = failures.len();
-                    tracing::warn!(messages, why, "messages of the event queue not deleted; they come again");
+                    tracing::warn!(messages, why, "event queue messages not deleted; they will be redelivered");
                 }
                 true
             }
@@ -225,20 +225,20 @@ impl<'a> Consumer<'a> {
         let QueueMessage { id, receives, .. } = message;
         if *receives < RECEIVES_MAX {
             if let Some(suppressed) = self.refusals.next_line() {
-                tracing::warn!(id, receives, %why, suppressed, "message of the event queue not usable; left there");
+                tracing::warn!(id, receives, %why, suppressed, "event queue message not usable; left in the queue");
             }
             return false;
         }
         match self.source.queue.state() {
-            // It goes there by itself, perhaps after more receipts.
+            // The queue moves it there after enough receipts.
             Ok(state) if state.receives_max.is_some() => false,
             Ok(_) => {
-                tracing::error!(id, receives, %why, "message of the event queue not usable; deleted, since the queue has no dead-letter queue");
+                tracing::error!(id, receives, %why, "event queue message not usable; deleted, since the queue has no dead-letter queue");
                 true
             }
             Err(error) => {
                 if let Some(suppressed) = self.refusals.next_line() {
-                    tracing::warn!(id, receives, %why, %error, suppressed, "message of the event queue not usable; left there");
+                    tracing::warn!(id, receives, %why, %error, suppressed, "event queue message not usable; left in the queue");
                 }
                 false
             }

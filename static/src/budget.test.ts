@@ -14,13 +14,13 @@ const built = (): string[] => {
   return readdirSync(assets).filter((name) => /\.(js|css)$/.test(name));
 };
 
-it("script and style stay within their budget", () => {
+it("scripts and styles are within the size budget", () => {
   const sizes = built().map((name) => [name, packed(name)] as const);
   const whole = sizes.reduce((sum, [, size]) => sum + size, 0);
   expect(whole, sizes.map(([name, size]) => `${name} ${size}`).join("\n")).toBeLessThan(WHOLE_MAX);
 });
 
-it("what is loaded first holds neither editor nor charts", () => {
+it("the initial bundle has neither editor nor charts", () => {
   const page = readFileSync(new URL("../dist/index.html", import.meta.url), "utf8");
   const first = built().filter((name) => page.includes(name));
   expect(first.length).toBeGreaterThan(0);
@@ -28,7 +28,7 @@ it("what is loaded first holds neither editor nor charts", () => {
   for (const name of first) expect(readFileSync(new URL(name, assets), "utf8")).not.toMatch(/echarts|cm-editor/);
 });
 
-it("the page has no script or style within", () => {
+it("the page has no inline scripts or styles", () => {
   const page = readFileSync(new URL("../dist/index.html", import.meta.url), "utf8");
   expect(page).not.toMatch(/<style|style=|<script(?![^>]*\ssrc=)|\son\w+=/i);
 });

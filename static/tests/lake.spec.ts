@@ -132,7 +132,7 @@ test.describe("the lake", () => {
     await page.getByLabel("Move to folder").fill("to/");
     await page.getByRole("dialog").getByRole("button", { name: "Move" }).click();
     await expect(page.getByText(/1 of 2 files weren't moved/)).toBeVisible();
-    await expect(page.getByText(/has an object `to\/b.csv` already/)).toBeVisible();
+    await expect(page.getByText(/already has an object `to\/b.csv`/)).toBeVisible();
     await page.getByRole("button", { name: "Cancel" }).click();
     await expect(row(page, "a.csv")).toBeHidden();
     await row(page, "b.csv").getByRole("checkbox").check();

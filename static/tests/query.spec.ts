@@ -81,7 +81,7 @@ test("clicking a column inserts its name at the cursor; the history restores ear
   await page.getByRole("button", { name: /max\(fare\)/ }).click();
   await expect(editor(page)).toContainText("SELECT max(fare) AS most FROM trips");
   // Text that was typed but never run isn't lost.
-  await expect(page.getByRole("button", { name: /never_run.*set aside/ })).toBeVisible();
+  await expect(page.getByRole("button", { name: /never_run.*not run/ })).toBeVisible();
   await page.getByRole("button", { name: "Clear history" }).click();
   await expect(page.getByText("No queries yet")).toBeVisible();
 });

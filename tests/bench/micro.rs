@@ -28,7 +28,7 @@ fn main() {
 const ROWS: usize = 20_000;
 
 /// Deterministic pseudo-random numbers.
-fn dice(row: usize) -> u64 {
+fn random(row: usize) -> u64 {
     let mut value = (row as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -48,7 +48,7 @@ const FORMS: [(&str, usize); 3] = [("plain", 6), ("quoted", 3), ("escaped", 3)];
 
 fn csv(form: &str) -> Chunk {
     text_of(|row| {
-        let number = dice(row);
+        let number = random(row);
         match form {
             "plain" => format!(
                 "{row},{},{}.{:02},2024-02-{:02},city-{},",
@@ -81,7 +81,7 @@ fn tokenise(bencher: Bencher<'_, '_>, (form, width): (&str, usize)) {
 
 /// A type, and how to format a random number as one.
 fn cell(ty: &str, row: usize) -> String {
-    let number = dice(row);
+    let number = random(row);
     let (day, second) = (1 + number % 28, number % 60);
     match ty {
         "int64" => (number % 10_000_000).to_string(),
@@ -152,19 +152,19 @@ fn column(kind: &str) -> (DataType, ArrayRef) {
     };
     match kind {
         "integers: dictionary" => {
-            (DataType::Int64, Arc::new(Int64Array::from_iter_values(rows.map(|r| (dice(r) % 200) as i64))))
+            (DataType::Int64, Arc::new(Int64Array::from_iter_values(rows.map(|r| (random(r) % 200) as i64))))
         }
         "integers: delta" => {
-            let rising = rows.map(|r| (r as u64 * 1_000 + dice(r) % 500) as i64);
+            let rising = rows.map(|r| (r as u64 * 1_000 + random(r) % 500) as i64);
             (DataType::Int64, Arc::new(Int64Array::from_iter_values(rising)))
         }
-        "integers: plain" => (DataType::Int64, Arc::new(Int64Array::from_iter_values(rows.map(|r| dice(r) as i64)))),
+        "integers: plain" => (DataType::Int64, Arc::new(Int64Array::from_iter_values(rows.map(|r| random(r) as i64)))),
         "floats: plain" => {
-            let any = rows.map(|r| (dice(r) >> 11) as f64 / (1_u64 << 53) as f64);
+            let any = rows.map(|r| (random(r) >> 11) as f64 / (1_u64 << 53) as f64);
             (DataType::Float64, Arc::new(Float64Array::from_iter_values(any)))
         }
-        "text: dictionary" => (DataType::String, text(&|r| format!("city-{}", dice(r) % 300))),
-        _ => (DataType::String, text(&|r| format!("{:016x}", dice(r)))),
+        "text: dictionary" => (DataType::String, text(&|r| format!("city-{}", random(r) % 300))),
+        _ => (DataType::String, text(&|r| format!("{:016x}", random(r)))),
     }
 }
 

@@ -193,7 +193,7 @@ fn throttled_polls_and_failed_deletions_are_repeated() {
     worker.await_log("reading the event queue failed");
     await_completed(&site, "p");
     await_that("an empty queue", || queue.messages() == 0);
-    worker.await_log("messages of the event queue not deleted; they come again");
+    worker.await_log("event queue messages not deleted; they will be redelivered");
     assert!(messages(&worker, "used") >= 3, "used again after each failed deletion");
     await_that("the count", || messages(&worker, "deleted") == 1);
 }

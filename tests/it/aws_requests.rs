@@ -184,7 +184,7 @@ fn error_names_the_place_and_what_it_said() {
     let disabled = AwsVariables { is_metadata_disabled: true, ..AwsVariables::default() };
     assert!(reason(disabled).contains("no other place is set up"));
     for text in [PROOF, "another proof", SECRET_KEY] {
-        assert!(![&refused, &missing, &unknown].iter().any(|told| told.contains(text)), "secrets are not shown");
+        assert!(![&refused, &missing, &unknown].iter().any(|message| message.contains(text)), "secrets are not shown");
     }
 }
 

@@ -8,7 +8,7 @@ use lakemill::ports::store::{Bucket, list_all};
 use serde_json::Value;
 
 use crate::support::http_proxy::{Act, Answered};
-use crate::support::program::{Ran, call, lakemill};
+use crate::support::program::{CommandOutput, call, lakemill};
 use crate::support::redis_server::{RedisServer, free_port};
 use crate::support::s3_server::s3s_fs;
 use crate::support::site::{Kind, Site};
@@ -27,7 +27,7 @@ pub fn command(site: &Site, args: &[&str]) -> Command {
 
 /// Findings as `level check: message → advice`, one per line.
 pub struct Found {
-    pub ran: Ran,
+    pub ran: CommandOutput,
     pub lines: Vec<String>,
 }
 
@@ -37,10 +37,10 @@ pub fn doctor(site: &Site, more: &[(&str, &str)]) -> Found {
 
 pub fn output_of(command: &mut Command) -> Found {
     let ran = call(command);
-    let told: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
-    assert_eq!(told["ok"].as_bool(), Some(ran.status == 0), "{}", ran.stdout);
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
+    assert_eq!(report["ok"].as_bool(), Some(ran.status == 0), "{}", ran.stdout);
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let checks = told["checks"].as_array().unwrap().iter();
+    let checks = report["checks"].as_array().unwrap().iter();
     let line = |check: &Value| {
         let [level, name, message, advice] = ["level", "check", "message", "advice"].map(|part| text(&check[part]));
         format!("{level} {name}: {message} → {advice}")
@@ -324,10 +324,10 @@ fn shared_port_is_attributed_to_its_service() {
     both(&of_worker).has(&format!("ok worker: running on port {of_worker}"), &[]);
     both(&of_web).has(&format!("ok web service: running on port {of_web}"), &[]);
     // A service on another port is not detected; doctor reports the one on the default port, or how to check.
-    let told = |found: &Found, check: &str| {
+    let check_port_known = |found: &Found, check: &str| {
         let line = found.lines.iter().find(|line| line.contains(&format!(" {check}: "))).unwrap();
         assert!(line.contains(" running on port ") || line.contains("`PORT=… lakemill doctor` with the"), "{line}");
     };
-    told(&both(&of_worker), "web service");
-    told(&both(&of_web), "worker");
+    check_port_known(&both(&of_worker), "web service");
+    check_port_known(&both(&of_web), "worker");
 }

@@ -76,8 +76,8 @@ fn health_command_reports_by_its_exit_status() {
     for service in [site.worker(), site.web()] {
         let address = service.address();
         let port = address.rsplit_once(':').unwrap().1;
-        let told = health(&[], Some(port)).ok();
-        assert_eq!(told.stdout, format!("http://127.0.0.1:{port}/livez responds\n"));
+        let output = health(&[], Some(port)).ok();
+        assert_eq!(output.stdout, format!("http://127.0.0.1:{port}/livez responds\n"));
         await_that("it to be ready", || get(&address, "/readyz").status == 200);
         health(&["--url", &format!("http://{address}/readyz")], None).ok();
         health(&["--url", &format!("http://{address}/nothing")], None)

@@ -9,7 +9,7 @@ use lakemill::ports::store::{Bucket, WriteOptions};
 use serde_json::{Value, json};
 
 use crate::support::children::Reaped as _;
-use crate::support::program::{Ran, call, lakemill, mapping};
+use crate::support::program::{CommandOutput, call, lakemill, mapping};
 use crate::support::site::{Kind, Site, await_some, await_that, job_id, slug};
 
 const KINDS: [Kind; 2] = [Kind::Embedded, Kind::Fleet];
@@ -25,7 +25,7 @@ fn command(site: &Site, args: &[&str]) -> Command {
     command
 }
 
-fn operator(site: &Site, args: &[&str]) -> Ran {
+fn operator(site: &Site, args: &[&str]) -> CommandOutput {
     call(&mut command(site, args))
 }
 
@@ -66,9 +66,9 @@ fn enqueued_job_runs_and_appears_in_the_history() {
         assert_eq!(lines[2][..4], [id.as_str(), "completed", "manual,", "clean"]);
         assert!(ran.stdout.ends_with("1  1 row rejected\n"), "{}", ran.stdout);
         assert_eq!((lines.len(), ran.stderr.as_str()), (3, ""));
-        let told = jobs(&site, &["--limit", "1"]);
+        let output = jobs(&site, &["--limit", "1"]);
         assert_eq!(
-            (told.len(), told[0]["job_id"].as_str(), told[0]["status"].as_str()),
+            (output.len(), output[0]["job_id"].as_str(), output[0]["status"].as_str()),
             (1, Some(later.as_str()), Some("completed"))
         );
     }
@@ -103,10 +103,13 @@ fn jobs_are_filtered_by_status_and_across_pipelines() {
         assert_eq!(ids(&["--all", "--active"]), [&*waiting]);
         assert_eq!(ids(&["good", "--active"]), [&*waiting]);
         assert_eq!((ids(&["bad", "--failed"]), ids(&["good", "--failed"])), (vec![bad.clone()], vec![]));
-        let told = operator(&site, &["jobs", "--all"]).ok();
-        assert!(told.stdout.starts_with("pipeline/job ") && told.stdout.contains(&format!("bad/{bad} ")), "{told:?}");
-        let told = operator(&site, &["jobs", "--all", "--limit", "1"]).ok();
-        assert_eq!(told.stderr, "and older ones; --limit shows more\n");
+        let output = operator(&site, &["jobs", "--all"]).ok();
+        assert!(
+            output.stdout.starts_with("pipeline/job ") && output.stdout.contains(&format!("bad/{bad} ")),
+            "{output:?}"
+        );
+        let output = operator(&site, &["jobs", "--all", "--limit", "1"]).ok();
+        assert_eq!(output.stderr, "and older ones; --limit shows more\n");
         assert_eq!(operator(&site, &["jobs", "good", "--failed"]).ok().stderr, "no such jobs\n");
         operator(&site, &["jobs"]).exits_with(2, &["required", "Usage: lakemill jobs [OPTIONS] <SLUG | --all>"]);
         operator(&site, &["jobs", "good", "--all"]).exits_with(2, &["cannot be used with"]);
@@ -120,8 +123,8 @@ fn job_is_cancelled_unless_ended_or_unknown() {
         let site = Site::new(kind);
         site.pipeline("trips", &json!({}));
         let id = enqueue(&site, &["trips"]);
-        let told = operator(&site, &["cancel", "trips", &id]).ok();
-        assert_eq!(told.stdout, format!("cancellation of {id} requested\n"));
+        let output = operator(&site, &["cancel", "trips", &id]).ok();
+        assert_eq!(output.stdout, format!("cancellation of {id} requested\n"));
         let job = queued(&site, &id);
         let _worker = site.worker();
         let end = site.await_end(&job);
@@ -138,16 +141,16 @@ fn run_of_an_unknown_pipeline_is_rejected() {
     for kind in KINDS {
         let site = Site::new(kind);
         let begins = "\nA new pipeline starts with its config: create one at `pipelines/tirps/pipeline.json`\n";
-        let told = format!("there is no pipeline `tirps`; there are none yet{begins}");
-        operator(&site, &["enqueue", "tirps"]).exits_with(1, &[&told]);
+        let message = format!("there is no pipeline `tirps`; there are none yet{begins}");
+        operator(&site, &["enqueue", "tirps"]).exits_with(1, &[&message]);
         site.pipeline("trips", &json!({}));
-        let told = format!("there is no pipeline `tirps`: did you mean `trips`?{begins}");
-        let ran = operator(&site, &["enqueue", "tirps"]).exits_with(1, &[&told]);
+        let message = format!("there is no pipeline `tirps`: did you mean `trips`?{begins}");
+        let ran = operator(&site, &["enqueue", "tirps"]).exits_with(1, &[&message]);
         assert_eq!((ran.stdout.as_str(), site.kv.counts().unwrap().stream), ("", 0));
         // Leftovers of another kind of run don't count as a pipeline.
         let key = "pipelines/tirps/jobs/j-1.json";
         site.store.put(Bucket::Pipelines, key, b"{}", &WriteOptions::default()).unwrap();
-        operator(&site, &["enqueue", "tirps"]).exits_with(1, &[&told]);
+        operator(&site, &["enqueue", "tirps"]).exits_with(1, &[&message]);
     }
 }
 
@@ -163,9 +166,9 @@ fn run_without_files_under_its_prefix_is_enqueued_with_a_warning() {
         assert_eq!(ran.stderr, warning);
         let _worker = site.worker();
         site.await_end(&queued(&site, ran.stdout.trim_end()));
-        let told = operator(&site, &["jobs", "trips"]).ok();
+        let output = operator(&site, &["jobs", "trips"]).ok();
         let note = "  no file read: no new or changed file under `nonsense`\n";
-        assert!(told.stdout.ends_with(note), "{}", told.stdout);
+        assert!(output.stdout.ends_with(note), "{}", output.stdout);
         assert_eq!(enqueue(&site, &["trips", "--prefix", "in/1"]).len(), 36, "one that has a file has no warning");
     }
 }
@@ -186,8 +189,8 @@ fn job_of_a_dead_worker_is_shown_as_silent() {
         let row = shown().lines().find(|line| line.starts_with(&id)).unwrap().to_owned();
         assert!(row.contains(" running ") && row.contains("SVC_RECLAIM_IDLE_MS (120 s by default)"), "{row}");
         assert!(jobs(&site, &[])[0]["silent_ms"].as_u64().is_some_and(|ms| ms >= 5_000), "beyond its lock's life");
-        let told = operator(&site, &["cancel", "trips", &id]).ok();
-        assert!(told.stderr.contains("its worker doesn't respond now: no heartbeat for "), "{}", told.stderr);
+        let output = operator(&site, &["cancel", "trips", &id]).ok();
+        assert!(output.stderr.contains("its worker doesn't respond now: no heartbeat for "), "{}", output.stderr);
         let _worker = site.worker();
         let end = site.await_end(&queued(&site, &id));
         assert_eq!((end.error.unwrap().code.to_string().as_str(), end.silent_ms), ("cancelled", None));
@@ -380,8 +383,8 @@ fn port_without_redis_is_reported() {
     let http = site.env()["OBJ_ENDPOINT_URL"].clone();
     let address = http.strip_prefix("http://").unwrap();
     site.set("KV_URL", &format!("redis://{address}"));
-    let told = format!("the key-value store can't be reached: Redis at {address}: the server is not Redis");
-    operator(&site, &["jobs", "trips"]).exits_with(1, &[&told, "check host and port of KV_URL"]);
+    let message = format!("the key-value store can't be reached: Redis at {address}: the server is not Redis");
+    operator(&site, &["jobs", "trips"]).exits_with(1, &[&message, "check host and port of KV_URL"]);
 }
 
 #[test]
@@ -422,15 +425,17 @@ fn commands_accept_the_folder_of_up() {
     std::fs::write(config, "{}").unwrap();
     let id = ask(&["enqueue", "trips"]).ok().stdout.trim_end().to_owned();
     await_that("the job's end", || ask(&["jobs", "trips"]).stdout.contains("failed"));
-    let told = ask(&["jobs", "trips", "--json"]).ok();
-    let job: Value = serde_json::from_str(told.stdout.trim_end()).unwrap();
+    let output = ask(&["jobs", "trips", "--json"]).ok();
+    let job: Value = serde_json::from_str(output.stdout.trim_end()).unwrap();
     assert_eq!(job["job_id"].as_str(), Some(id.as_str()));
-    let told = ask(&["doctor", "--json"]);
-    let told: Value = serde_json::from_str(&told.stdout).unwrap();
-    assert!(told["checks"].as_array().unwrap().iter().any(|check| check["check"] == "queue" && check["level"] == "ok"));
+    let output = ask(&["doctor", "--json"]);
+    let output: Value = serde_json::from_str(&output.stdout).unwrap();
+    assert!(
+        output["checks"].as_array().unwrap().iter().any(|check| check["check"] == "queue" && check["level"] == "ok")
+    );
 }
 
-fn hash(input: &[u8]) -> Ran {
+fn hash(input: &[u8]) -> CommandOutput {
     let mut child = lakemill()
         .arg("hash-password")
         .stdin(Stdio::piped())
@@ -442,7 +447,7 @@ fn hash(input: &[u8]) -> Ran {
     let output = child.wait_with_output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     let status = output.status.code().unwrap();
-    Ran { status, stdout: text(output.stdout), stderr: text(output.stderr), memory_bytes: 0 }
+    CommandOutput { status, stdout: text(output.stdout), stderr: text(output.stderr), memory_bytes: 0 }
 }
 
 #[test]
@@ -501,7 +506,7 @@ sys.stdout.write(shown.decode())
 sys.exit(os.waitstatus_to_exitcode(status))
 "#;
 
-fn at_a_terminal(lines: &[&str]) -> Ran {
+fn at_a_terminal(lines: &[&str]) -> CommandOutput {
     let python = std::env::var("LAKEMILL_TEST_PYTHON").unwrap_or_else(|_| "python3".into());
     call(Command::new(python).args(["-c", AT_A_TERMINAL, env!("CARGO_BIN_EXE_lakemill")]).args(lines))
 }

@@ -1,4 +1,4 @@
-//! `lakemill run` and its help, whole outputs.
+//! Snapshots of the complete output of `lakemill run` and its help.
 
 use std::path::Path;
 

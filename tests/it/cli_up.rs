@@ -165,8 +165,8 @@ fn secrets_are_read_from_the_credentials_directory() {
     assert_eq!(validate(made.trim()), 401, "the folder's own is not used");
     up.end();
     std::fs::write(credentials.join("SVC_ADMIN_PASSWORD_HASH"), "nonsense\n").unwrap();
-    let told = call(command(&data).env("CREDENTIALS_DIRECTORY", &credentials));
-    assert!(!told.exits_with(78, &["SVC_ADMIN_PASSWORD_HASH"]).stderr.contains("nonsense"));
+    let output = call(command(&data).env("CREDENTIALS_DIRECTORY", &credentials));
+    assert!(!output.exits_with(78, &["SVC_ADMIN_PASSWORD_HASH"]).stderr.contains("nonsense"));
 }
 
 #[test]
@@ -177,8 +177,8 @@ fn unseen_password_is_generated_again() {
     let port = taken.local_addr().unwrap().port().to_string();
     let mut failing = lakemill();
     failing.args(["up", "--worker-port", "0", "--port", &port, "--data"]).arg(&data);
-    let told = call(failing.env_remove("SVC_ADMIN_PASSWORD_HASH")).exits_with(1, &[&port, "--port"]);
-    assert!(!told.stdout.contains("password") && !told.stderr.contains("worker started"), "{told:?}");
+    let output = call(failing.env_remove("SVC_ADMIN_PASSWORD_HASH")).exits_with(1, &[&port, "--port"]);
+    assert!(!output.stdout.contains("password") && !output.stderr.contains("worker started"), "{output:?}");
     let up = Up::start(&mut command(&data));
     assert_eq!(up.log_in(&password(&up)), 200);
 }
@@ -189,13 +189,23 @@ fn all_faults_are_reported_before_start() {
     let data = home.path().join("data");
     let mut wrong = command(&data);
     wrong.env("MAX_ATTEMPTS", "many").env("SVC_QUERY_TIMEOUT_MS", "1").env("SVC_BIND", "here").env("SVC_LOG", "info");
-    let told = call(&mut wrong).exits_with(78, &["MAX_ATTEMPTS", "SVC_QUERY_TIMEOUT_MS", "3 environment variables"]);
-    assert_eq!(told.stderr.matches("SVC_BIND").count(), 1, "what both services have is told once: {}", told.stderr);
-    assert!(!told.stderr.contains("worker started") && told.stdout.is_empty(), "{}{}", told.stderr, told.stdout);
+    let output = call(&mut wrong).exits_with(78, &["MAX_ATTEMPTS", "SVC_QUERY_TIMEOUT_MS", "3 environment variables"]);
+    assert_eq!(
+        output.stderr.matches("SVC_BIND").count(),
+        1,
+        "settings of both services are reported once: {}",
+        output.stderr
+    );
+    assert!(
+        !output.stderr.contains("worker started") && output.stdout.is_empty(),
+        "{}{}",
+        output.stderr,
+        output.stdout
+    );
     // A prefix of an invalid hash.
     let weak = "$argon2id$v=19$m=4096,t=1,p=1$c2FsdHNhbHRzYWx0$aGFzaGhhc2hoYXNoaGFzaGhhc2hoYXNo";
-    let told = call(command(&data).env("SVC_ADMIN_PASSWORD_HASH", weak)).exits_with(78, &["SVC_ADMIN_PASSWORD_HASH"]);
-    assert!(!told.stderr.contains("worker started"), "{}", told.stderr);
+    let output = call(command(&data).env("SVC_ADMIN_PASSWORD_HASH", weak)).exits_with(78, &["SVC_ADMIN_PASSWORD_HASH"]);
+    assert!(!output.stderr.contains("worker started"), "{}", output.stderr);
     let up = Up::start(&mut command(&data));
     assert_eq!(up.log_in(&password(&up)), 200, "the password that nobody saw was made anew");
 }

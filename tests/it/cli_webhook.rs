@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::support::http_proxy::{Act, HttpProxy, Passing};
-use crate::support::program::{Ran, call, lakemill};
+use crate::support::program::{CommandOutput, call, lakemill};
 use crate::support::s3_server::{ACCESS_KEY, REGION, SECRET_KEY, moto, s3s_fs};
 
 const ARN: &str = "arn:minio:sqs::lakemill:webhook";
@@ -80,7 +80,7 @@ impl Store {
         command
     }
 
-    fn call(&self, args: &[&str]) -> Ran {
+    fn call(&self, args: &[&str]) -> CommandOutput {
         call(&mut self.command(args))
     }
 }
@@ -271,9 +271,9 @@ fn another_target_replaces_our_rules_where_the_store_replaces_all() {
     let store = Store::new(Takes::All, FOREIGN);
     store.call(&["install", "--arn", "arn:minio:sqs::old:webhook", "--compressed"]).ok();
     let ran = store.call(&["install", "--arn", ARN]).ok();
-    let told = &ran.stdout;
-    assert_eq!(told.matches("to the queue arn:minio:sqs::old:webhook").count(), 3, "{told}");
-    assert!(told.contains("kept rules of other programs:\n  audit") && !told.contains("warning"), "{told}");
+    let output = &ran.stdout;
+    assert_eq!(output.matches("to the queue arn:minio:sqs::old:webhook").count(), 3, "{output}");
+    assert!(output.contains("kept rules of other programs:\n  audit") && !output.contains("warning"), "{output}");
     assert!(store.rules().contains(FOREIGN) && !store.rules().contains("::old:"), "{}", store.rules());
     assert_eq!(store.rules().matches("<QueueConfiguration>").count(), 2);
 }

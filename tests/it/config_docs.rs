@@ -42,7 +42,7 @@ fn rows_of(section: &str) -> BTreeMap<String, (String, String)> {
     let rows: Vec<_> = section.lines().filter(|line| line.starts_with('|')).filter_map(cells).collect();
     let count = rows.len();
     let rows: BTreeMap<_, _> = rows.into_iter().collect();
-    assert_eq!(rows.len(), count, "a variable stands in one row");
+    assert_eq!(rows.len(), count, "a variable is in one row");
     rows
 }
 
@@ -62,8 +62,8 @@ fn read_by(files: &[&str]) -> BTreeSet<String> {
 
 #[test]
 fn docs_list_exactly_the_variables_of_a_worker() {
-    let told: BTreeSet<String> = rows().into_keys().collect();
-    assert_eq!(told, known());
+    let documented: BTreeSet<String> = rows().into_keys().collect();
+    assert_eq!(documented, known());
     for (name, (_, meaning)) in rows() {
         assert!(!meaning.is_empty(), "`{name}` has a meaning");
     }
@@ -96,10 +96,10 @@ fn docs_and_code_agree_on_required_variables() {
 
 #[test]
 fn docs_list_the_variables_of_the_web_service() {
-    let told: BTreeSet<String> = rows_of(&sections().1).into_keys().collect();
+    let documented: BTreeSet<String> = rows_of(&sections().1).into_keys().collect();
     let mut expected = read_by(&["web.rs"]);
     expected.insert("PORT".to_owned());
-    assert_eq!(told, expected);
+    assert_eq!(documented, expected);
     let required = |name: &str| {
         Some(match name {
             "S3_BUCKET_PIPELINES" => "pipelines",

@@ -170,7 +170,7 @@ fn malformed_values_report_found_and_expected() {
         ("OBJ_ENDPOINT_URL", "localhost:9000", "`http://…`, `https://…` or `file:///…`"),
         ("OBJ_ENDPOINT_URL", "file://relative", "with an absolute path"),
         ("S3_BUCKET_LAKE", "My_Bucket", "3 to 63 of a-z"),
-        ("OBJ_REGION", "us east", "without blanks"),
+        ("OBJ_REGION", "us east", "without spaces"),
     ] {
         let error = worker(&[(name, value)]).unwrap_err();
         assert_eq!(error.faults.len(), 1, "{error}");
@@ -314,18 +314,18 @@ fn trusted_proxies_are_ranges_of_addresses() {
 #[test]
 fn equal_buckets_are_rejected() {
     for (same, name, other) in [
-        (["S3_BUCKET_LAKE", "S3_BUCKET_WAREHOUSE"], "S3_BUCKET_WAREHOUSE", "another bucket than S3_BUCKET_LAKE"),
-        (["S3_BUCKET_LAKE", "S3_BUCKET_PIPELINES"], "S3_BUCKET_LAKE", "another bucket than S3_BUCKET_PIPELINES"),
+        (["S3_BUCKET_LAKE", "S3_BUCKET_WAREHOUSE"], "S3_BUCKET_WAREHOUSE", "a bucket other than S3_BUCKET_LAKE"),
+        (["S3_BUCKET_LAKE", "S3_BUCKET_PIPELINES"], "S3_BUCKET_LAKE", "a bucket other than S3_BUCKET_PIPELINES"),
         (
             ["S3_BUCKET_PIPELINES", "S3_BUCKET_WAREHOUSE"],
             "S3_BUCKET_WAREHOUSE",
-            "another bucket than S3_BUCKET_PIPELINES",
+            "a bucket other than S3_BUCKET_PIPELINES",
         ),
     ] {
         let error = worker(&same.map(|name| (name, "both"))).unwrap_err();
-        let told = error.to_string();
-        assert!(told.contains(name) && told.contains("found `both`") && told.contains(other), "{told}");
-        assert_eq!(error.faults.len(), 1, "{told}");
+        let message = error.to_string();
+        assert!(message.contains(name) && message.contains("found `both`") && message.contains(other), "{message}");
+        assert_eq!(error.faults.len(), 1, "{message}");
     }
 }
 

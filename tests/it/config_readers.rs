@@ -55,9 +55,9 @@ fn at(ty: &str) -> String {
 fn columns_that_a_named_reader_misreads_give_warnings() {
     let spark = warnings(&json!({ "readers": ["spark-3.3"] }));
     for ty in ["time", "uuid"] {
-        let told = spark.iter().filter(|warning| warning.starts_with(&at(ty))).collect::<Vec<_>>();
-        assert_eq!(told.len(), 1, "{spark:#?}");
-        assert!(told[0].contains("Spark 3.3.4") && told[0].contains("4.0.5 refuses it: "), "{told:#?}");
+        let messages = spark.iter().filter(|warning| warning.starts_with(&at(ty))).collect::<Vec<_>>();
+        assert_eq!(messages.len(), 1, "{spark:#?}");
+        assert!(messages[0].contains("Spark 3.3.4") && messages[0].contains("4.0.5 refuses it: "), "{messages:#?}");
     }
     assert!(
         spark.iter().any(|warning| warning.starts_with(&at("timestamp")) && warning.contains("reads it incorrectly"))

@@ -236,39 +236,39 @@ fn duplicates_are_reported_at_the_second() {
             "/checks/1/name",
             "check 0",
         ),
-        ("/columns/0/from", json!(["x", "y", "X"]), Duplicate, "/columns/0/from/2", "`X` stands twice"),
-        ("/columns/2/formats", json!(["%F %T", "%F %T"]), Duplicate, "/columns/2/formats/1", "stands twice"),
-        ("/csv/null_values", json!(["", "NA", "NA"]), Duplicate, "/csv/null_values/2", "`NA` stands twice"),
+        ("/columns/0/from", json!(["x", "y", "X"]), Duplicate, "/columns/0/from/2", "`X` is listed twice"),
+        ("/columns/2/formats", json!(["%F %T", "%F %T"]), Duplicate, "/columns/2/formats/1", "is listed twice"),
+        ("/csv/null_values", json!(["", "NA", "NA"]), Duplicate, "/csv/null_values/2", "`NA` is listed twice"),
         ("/csv/true_values", json!(["yes", "false"]), Duplicate, "/csv/false_values/0", "one of `true_values`"),
         ("/sort_by", json!(["id", "ID"]), Duplicate, "/sort_by/1", "already"),
-        ("/partition_by", json!(["id", "id"]), Duplicate, "/partition_by/1", "in this way already"),
+        ("/partition_by", json!(["id", "id"]), Duplicate, "/partition_by/1", "already partitioned by"),
         (
             "/partition_by",
             json!([{ "column": "id", "name": ".h" }]),
             InvalidValue,
             "/partition_by/0/name",
-            "starts otherwise",
+            "starts differently",
         ),
         (
             "/partition_by",
             json!(["id", { "column": "at", "transform": "day", "name": "ID" }]),
             Duplicate,
             "/partition_by/1/name",
-            "that of field 0",
+            "used by field 0",
         ),
         (
             "/partition_by",
             json!([{ "column": "at", "transform": "day", "name": "DAY" }]),
             Duplicate,
             "/partition_by/0/name",
-            "a column in the files",
+            "a stored column",
         ),
         (
             "/partition_by",
             json!([{ "column": "id", "name": "name" }]),
             Duplicate,
             "/partition_by/0/name",
-            "a column in the files",
+            "a stored column",
         ),
     ]);
 }
@@ -330,7 +330,13 @@ fn formats_must_be_valid_and_determine_the_type() {
         (at, json!(["%Y-%m-%dT%H:%M:%S%z"]), TypeMismatch, "/columns/2/formats/0", "use the type `timestamptz`"),
         (at, json!(["%Y-%m-%d %H:%M:%S %Z"]), InvalidValue, "/columns/2/formats/0", "`%Z`"),
         (at, json!(["x".repeat(300)]), Limit, "/columns/2/formats/0", "300 bytes"),
-        (day, json!(["%Y-%m-%d %H:%M"]), TypeMismatch, "/columns/3/formats/0", "a time, which a date doesn't keep"),
+        (
+            day,
+            json!(["%Y-%m-%d %H:%M"]),
+            TypeMismatch,
+            "/columns/3/formats/0",
+            "a time of day, which type `date` doesn't store",
+        ),
         (day, json!(["%s"]), TypeMismatch, "/columns/3/formats/0", "a time"),
         (day, json!(["%Y-%m"]), InvalidValue, "/columns/3/formats/0", "doesn't determine a date"),
         (day, json!(["%Y%-m%-d"]), InvalidValue, "/columns/3/formats/0", "doesn't determine a date"),
@@ -380,8 +386,8 @@ fn columns_are_read_or_computed_with_or_without_a_header() {
             "/columns/5/timezone",
             "computed, not read",
         ),
-        ("/columns/5", computed(json!({ "expr": "  " })), InvalidValue, "/columns/5/expr", "nothing but blanks"),
-        ("/columns/5", computed(json!({ "expr": "" })), InvalidValue, "/columns/5/expr", "nothing but blanks"),
+        ("/columns/5", computed(json!({ "expr": "  " })), InvalidValue, "/columns/5/expr", "found only white space"),
+        ("/columns/5", computed(json!({ "expr": "" })), InvalidValue, "/columns/5/expr", "found only white space"),
         ("/columns/5", computed(json!({ "expr": "é".repeat(9000) })), Limit, "/columns/5/expr", "16384 bytes"),
         ("/columns/5", computed(json!({ "expr": "x".repeat(17_000) })), Limit, "/columns/5/expr", "16384"),
         ("/columns/0/from", json!(0), InvalidValue, "/columns/0/from", "needs `csv.header` to be false"),
@@ -426,8 +432,8 @@ fn contradictory_dialects_are_refused() {
         ("/csv/delimiter", json!("123456789"), Limit, "/csv/delimiter", "has 9 bytes"),
         ("/csv/delimiter", json!("ééééé"), Limit, "/csv/delimiter", "has 10 bytes"),
         ("/csv/delimiter", json!("|\n"), InvalidValue, "/csv/delimiter", "line break"),
-        ("/csv/delimiter", json!("\"|"), InvalidValue, "/csv/delimiter", "holds the quote"),
-        ("/csv/quote", json!(","), InvalidValue, "/csv/quote", "holds the quote"),
+        ("/csv/delimiter", json!("\"|"), InvalidValue, "/csv/delimiter", "contains the quote"),
+        ("/csv/quote", json!(","), InvalidValue, "/csv/quote", "contains the quote"),
         ("/csv/quote", json!("''"), InvalidValue, "/csv/quote", "one ASCII character"),
         ("/csv/quote", json!("é"), InvalidValue, "/csv/quote", "one ASCII character"),
         ("/csv/quote", json!(""), InvalidValue, "/csv/quote", "one ASCII character"),
@@ -454,8 +460,8 @@ fn contradictory_dialects_are_refused() {
         ),
         ("/csv/blank_lines", json!("keep"), InvalidValue, "/csv/blank_lines", "expected one of"),
         ("/csv/thousands", json!("."), InvalidValue, "/csv/thousands", "the decimal mark, too"),
-        ("/csv/decimal", json!("5"), InvalidValue, "/csv/decimal", "a mark such as"),
-        ("/csv/decimal", json!("e"), InvalidValue, "/csv/decimal", "a mark such as"),
+        ("/csv/decimal", json!("5"), InvalidValue, "/csv/decimal", "a character such as"),
+        ("/csv/decimal", json!("e"), InvalidValue, "/csv/decimal", "a character such as"),
         ("/csv/encoding", json!("utf-9"), InvalidValue, "/csv/encoding", "did you mean `utf-8`?"),
         ("/csv/encoding", json!("klingon"), InvalidValue, "/csv/encoding", "such as `utf-8`"),
         ("/csv/encoding", json!("iso-2022-kr"), InvalidValue, "/csv/encoding", "WHATWG"),
@@ -520,7 +526,7 @@ fn partitions_and_sorting_need_suitable_columns() {
     let mut all = base();
     put(&mut all, "/mappings/0/columns", json!([{ "name": "id", "type": "int8" }, { "name": "d", "type": "date" }]));
     put(&mut all, "/mappings/0/partition_by", json!(["id", "d"]));
-    check(&all.to_string(), &[(InvalidValue, "/mappings/0/partition_by", "at least one must stay")]);
+    check(&all.to_string(), &[(InvalidValue, "/mappings/0/partition_by", "at least one must be stored")]);
 }
 
 #[test]

@@ -15,6 +15,6 @@ fn readers_of_delta_tables_agree_at_every_version() {
     command.arg(script).args(["--binary", env!("CARGO_BIN_EXE_lakemill")]).arg("--folder").arg(folder.path().join("w"));
     command.args(["--steps", "12", "--older", "3", "--filters", "2", "--readers", "deltalake,deltalake SQL,Polars"]);
     let output = command.env("PYTHONDONTWRITEBYTECODE", "1").output_reaped().unwrap();
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{told}\n{}", String::from_utf8_lossy(&output.stderr));
+    let report = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{report}\n{}", String::from_utf8_lossy(&output.stderr));
 }

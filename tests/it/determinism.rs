@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lakemill::domain::table_log::cuts::{Cut, CutTargets, cut_after, text_share};
 
-use crate::support::lake::{Dice, How, Lake, MIB, Seen, difference};
+use crate::support::lake::{How, Lake, MIB, Rng, Seen, difference};
 
 /// Threads and memory of the runs that are compared with a single-threaded run with plenty of memory.
 const SETTINGS: [(usize, u64); 4] = [(1, MIB), (2, 4 * MIB), (3, 2 * MIB), (8, 8 * MIB)];
@@ -92,23 +92,23 @@ const TYPICAL: &str = r#""columns": [
     { "name": "flag", "type": "boolean" } ]"#;
 
 /// A row for [`TYPICAL`]; most cells may be null.
-fn typical(dice: &mut Dice, partition: u64, id: u64, text: &mut String) {
+fn typical(rng: &mut Rng, partition: u64, id: u64, text: &mut String) {
     write!(text, "p{partition},{id},").unwrap();
-    if !dice.one_in(7) {
-        write!(text, "{}.{:02}", dice.below(100_000), dice.below(100)).unwrap();
+    if !rng.one_in(7) {
+        write!(text, "{}.{:02}", rng.below(100_000), rng.below(100)).unwrap();
     }
-    let (day, second) = (1 + dice.below(28), dice.below(60));
+    let (day, second) = (1 + rng.below(28), rng.below(60));
     write!(text, ",2024-02-{day:02} 10:11:{second:02},").unwrap();
-    if !dice.one_in(5) {
-        write!(text, "{}e-3", dice.below(1_000_000)).unwrap();
+    if !rng.one_in(5) {
+        write!(text, "{}e-3", rng.below(1_000_000)).unwrap();
     }
-    match dice.below(4) {
+    match rng.below(4) {
         0 => text.push(','),
-        1 => write!(text, ",\"two\nlines, and \"\"quotes\"\" of {}\"", dice.below(50)).unwrap(),
-        2 => write!(text, ",word{}", dice.below(20)).unwrap(),
-        _ => write!(text, ",text of its own {:x}", dice.roll()).unwrap(),
+        1 => write!(text, ",\"two\nlines, and \"\"quotes\"\" of {}\"", rng.below(50)).unwrap(),
+        2 => write!(text, ",word{}", rng.below(20)).unwrap(),
+        _ => write!(text, ",text of its own {:x}", rng.next_u64()).unwrap(),
     }
-    text.push_str(if dice.one_in(2) { ",true\n" } else { ",\n" });
+    text.push_str(if rng.one_in(2) { ",true\n" } else { ",\n" });
 }
 
 const TYPICAL_HEADER: &str = "p,id,amount,at,ratio,note,flag";
@@ -116,11 +116,11 @@ const TYPICAL_HEADER: &str = "p,id,amount,at,ratio,note,flag";
 #[test]
 fn partitions_touched_by_every_source() {
     for (seed, file_bytes) in [(1, 65_536), (2, 1 << 30)] {
-        let mut dice = Dice::new(seed);
+        let mut rng = Rng::new(seed);
         let sources = sources(5, TYPICAL_HEADER, |_, text| {
             for id in 0..16_000 {
-                let partition = dice.below(2);
-                typical(&mut dice, partition, id, text);
+                let partition = rng.below(2);
+                typical(&mut rng, partition, id, text);
             }
         });
         let mapping = format!(
@@ -138,10 +138,10 @@ fn sources_sorted_by_partition() {
     // Each partition ends within a row group; if it ends at a slab boundary, spilled pages stay as they are.
     const ROWS: [u64; 4] = [20_480, 50_480, 24_000, 20_480];
     for file_bytes in [65_536, 1 << 30] {
-        let mut dice = Dice::new(3);
+        let mut rng = Rng::new(3);
         let sources = sources(4, TYPICAL_HEADER, |n, text| {
             for id in 0..ROWS[n] {
-                typical(&mut dice, n as u64, id, text);
+                typical(&mut rng, n as u64, id, text);
             }
         });
         let mapping = format!(
@@ -155,11 +155,11 @@ fn sources_sorted_by_partition() {
 #[test]
 fn sorted_tables_with_ties_and_nulls() {
     for partition_by in ["", r#""partition_by": ["p"],"#] {
-        let mut dice = Dice::new(4);
+        let mut rng = Rng::new(4);
         let sources = sources(4, TYPICAL_HEADER, |_, text| {
             for id in 0..7_000 {
-                let partition = dice.below(3);
-                typical(&mut dice, partition, id % 100, text);
+                let partition = rng.below(3);
+                typical(&mut rng, partition, id % 100, text);
             }
         });
         let mapping = format!(
@@ -173,11 +173,11 @@ fn sorted_tables_with_ties_and_nulls() {
 #[test]
 fn values_long_enough_to_end_slabs_and_row_groups() {
     for sort_by in ["", r#""sort_by": ["n"],"#] {
-        let mut dice = Dice::new(5);
+        let mut rng = Rng::new(5);
         let sources = sources(3, "n,s", |_, text| {
             for n in 0..60 {
-                let length = dice.below(300_000) as usize;
-                let letter = char::from(b'a' + dice.below(26) as u8);
+                let length = rng.below(300_000) as usize;
+                let letter = char::from(b'a' + rng.below(26) as u8);
                 let long: String = (0..length / 8).map(|i| format!("{letter}{i:07x}")).collect();
                 writeln!(text, "{},{long}", n % 7).unwrap();
             }
@@ -193,14 +193,14 @@ fn values_long_enough_to_end_slabs_and_row_groups() {
 
 #[test]
 fn many_rejects() {
-    let mut dice = Dice::new(6);
+    let mut rng = Rng::new(6);
     let sources = sources(2, "p,n", |_, text| {
         for _ in 0..40_000 {
-            match dice.below(4) {
-                0 => writeln!(text, "p{},{}", dice.below(5), dice.below(1000)).unwrap(),
-                1 => writeln!(text, "p{},not a number {:x}{:x}", dice.below(5), dice.roll(), dice.roll()).unwrap(),
-                2 => writeln!(text, "p{},1,one cell too many\" {:x}", dice.below(5), dice.roll()).unwrap(),
-                _ => writeln!(text, "p{},99999999999999999999", dice.below(5)).unwrap(),
+            match rng.below(4) {
+                0 => writeln!(text, "p{},{}", rng.below(5), rng.below(1000)).unwrap(),
+                1 => writeln!(text, "p{},not a number {:x}{:x}", rng.below(5), rng.next_u64(), rng.next_u64()).unwrap(),
+                2 => writeln!(text, "p{},1,one cell too many\" {:x}", rng.below(5), rng.next_u64()).unwrap(),
+                _ => writeln!(text, "p{},99999999999999999999", rng.below(5)).unwrap(),
             }
         }
     });
@@ -214,11 +214,11 @@ fn many_rejects() {
 
 #[test]
 fn expressions_filters_and_checks() {
-    let mut dice = Dice::new(7);
+    let mut rng = Rng::new(7);
     let sources = sources(4, TYPICAL_HEADER, |_, text| {
         for id in 0..5_000 {
-            let partition = dice.below(2);
-            typical(&mut dice, partition, id, text);
+            let partition = rng.below(2);
+            typical(&mut rng, partition, id, text);
         }
     });
     let mapping = r#"{ "columns": [
@@ -238,10 +238,10 @@ fn expressions_filters_and_checks() {
 
 #[test]
 fn two_thousand_partitions() {
-    let mut dice = Dice::new(8);
+    let mut rng = Rng::new(8);
     let sources = sources(3, "p,n,s", |_, text| {
         for n in 0..14_000 {
-            writeln!(text, "{},{n},{:x}", dice.below(2_000), dice.below(1 << 40)).unwrap();
+            writeln!(text, "{},{n},{:x}", rng.below(2_000), rng.below(1 << 40)).unwrap();
         }
     });
     let mapping = r#"{ "columns": [
@@ -253,10 +253,10 @@ fn two_thousand_partitions() {
 
 #[test]
 fn pages_spilled_until_the_end_of_their_row_group() {
-    let mut dice = Dice::new(12);
+    let mut rng = Rng::new(12);
     let sources = sources(3, "p,n,s", |_, text| {
         for _ in 0..40_000 {
-            writeln!(text, "{},{},{:016x}", dice.below(3), dice.below(1 << 50), dice.below(1 << 60)).unwrap();
+            writeln!(text, "{},{},{:016x}", rng.below(3), rng.below(1 << 50), rng.below(1 << 60)).unwrap();
         }
     });
     let mapping = r#"{ "columns": [
@@ -267,10 +267,10 @@ fn pages_spilled_until_the_end_of_their_row_group() {
 
 #[test]
 fn days_in_any_order_within_the_partition_of_their_month() {
-    let mut dice = Dice::new(9);
+    let mut rng = Rng::new(9);
     let sources = sources(3, "d,n", |_, text| {
         for n in 0..20_000 {
-            let (month, day) = (1 + dice.below(3), 1 + dice.below(28));
+            let (month, day) = (1 + rng.below(3), 1 + rng.below(28));
             writeln!(text, "2024-{month:02}-{day:02},{n}").unwrap();
         }
     });
@@ -286,14 +286,14 @@ fn days_in_any_order_within_the_partition_of_their_month() {
 
 #[test]
 fn one_column_many_columns_and_no_rows() {
-    let mut dice = Dice::new(10);
-    let one = sources(2, "n", |_, text| (0..200_000).for_each(|_| writeln!(text, "{}", dice.below(99)).unwrap()));
+    let mut rng = Rng::new(10);
+    let one = sources(2, "n", |_, text| (0..200_000).for_each(|_| writeln!(text, "{}", rng.below(99)).unwrap()));
     check(r#"{ "columns": [ { "name": "n", "type": "int16" } ] }"#, &one, Spills::Nothing);
 
     let names: Vec<String> = (0..200).map(|n| format!("c{n}")).collect();
     let wide = sources(3, &names.join(","), |_, text| {
         for _ in 0..900 {
-            let cells: Vec<String> = (0..200).map(|_| dice.below(10_000).to_string()).collect();
+            let cells: Vec<String> = (0..200).map(|_| rng.below(10_000).to_string()).collect();
             writeln!(text, "{}", cells.join(",")).unwrap();
         }
     });
@@ -359,11 +359,11 @@ fn files_end_where_sources_say() {
         (14, "", ""),
         (15, r#""partition_by": ["p"],"#, r#""sort_by": ["ratio"],"#),
     ] {
-        let mut dice = Dice::new(seed);
+        let mut rng = Rng::new(seed);
         let sources = sources(90, TYPICAL_HEADER, |n, text| {
-            for id in 0..dice.below(120) {
-                let partition = dice.below(if n < 60 { 2 } else { 3 });
-                typical(&mut dice, partition, id, text);
+            for id in 0..rng.below(120) {
+                let partition = rng.below(if n < 60 { 2 } else { 3 });
+                typical(&mut rng, partition, id, text);
             }
         });
         let mapping = format!(

@@ -8,17 +8,17 @@ use lakemill::ports::store::StoreError;
 
 use crate::support::children::Reaped as _;
 use crate::support::folders::config;
-use crate::support::lake::{Dice, How, Lake, MIB, difference};
+use crate::support::lake::{How, Lake, MIB, Rng, difference};
 
 const MAPPING: &str = r#"{ "columns": [
     { "name": "p", "type": "int32" }, { "name": "n", "type": "int64" }, { "name": "s", "type": "string" } ],
     "partition_by": ["p"] }"#;
 
 fn csv(seed: u64, rows: u64) -> String {
-    let mut dice = Dice::new(seed);
+    let mut rng = Rng::new(seed);
     let mut text = "p,n,s\n".to_owned();
     for n in 0..rows {
-        let (a, b, c, d) = (dice.roll(), dice.roll(), dice.roll(), dice.roll());
+        let (a, b, c, d) = (rng.next_u64(), rng.next_u64(), rng.next_u64(), rng.next_u64());
         writeln!(text, "{},{n},{a:016x}{b:016x}{c:016x}{d:016x}", n % 10).unwrap();
     }
     text

@@ -133,7 +133,7 @@ fn disconnect_during_a_body_is_an_error_in_the_handler() {
         let mut client = server.connect();
         client.send(format!("PUT /upload HTTP/1.1\r\nHost: a\r\n{body}"));
         drop(client);
-        wait_until("the handler was told", || server.seen.uploads().len() == at + 1);
+        wait_until("the handler was notified", || server.seen.uploads().len() == at + 1);
     }
     let broke_off = "failed: the body ended after 8 bytes";
     assert_eq!(server.seen.uploads(), [broke_off; 4]);

@@ -47,7 +47,7 @@ fn head_of_body(authorized: bool) -> String {
 }
 
 /// Opens clients whose bodies are pending.
-fn waited_for(server: &Running, count: usize, authorized: bool) -> Vec<Client> {
+fn clients_with_pending_bodies(server: &Running, count: usize, authorized: bool) -> Vec<Client> {
     let mut clients: Vec<Client> = (0..count).map(|_| server.connect()).collect();
     for client in &mut clients {
         client.send(head_of_body(authorized));
@@ -59,7 +59,7 @@ fn waited_for(server: &Running, count: usize, authorized: bool) -> Vec<Client> {
 #[test]
 fn the_257th_connection_is_answered_503_and_closed() {
     let server = trusting(GuardLimits::default());
-    let mut busy = waited_for(&server, 256, true);
+    let mut busy = clients_with_pending_bodies(&server, 256, true);
     let mut slow = server.connect();
     slow.send("G");
     for (path, status) in [("/echo", 503), ("/nothing", 404), ("/health", 200)] {
@@ -178,8 +178,8 @@ fn connections_without_credentials_are_not_kept_when_most_are_taken() {
 #[test]
 fn slow_anonymous_bodies_are_evicted_and_authorized_ones_kept() {
     let server = trusting(GuardLimits::default());
-    let mut known = waited_for(&server, 6, true);
-    let mut strangers = waited_for(&server, 250, false);
+    let mut known = clients_with_pending_bodies(&server, 6, true);
+    let mut strangers = clients_with_pending_bodies(&server, 250, false);
     for _ in 0..10 {
         assert_eq!(server.get("/echo").status, 200);
     }
@@ -226,7 +226,7 @@ fn connections_per_address_are_limited() {
     let limits = GuardLimits { connections_per_address_max: 3, ..GuardLimits::default() };
     let server = start(limits.clone());
     let other = || Client::connect_from(Ipv4Addr::new(127, 0, 0, 2), server.address);
-    let mut busy = waited_for(&server, 3, true);
+    let mut busy = clients_with_pending_bodies(&server, 3, true);
     let mut refused = server.connect();
     refused.send("G");
     let reply = refused.reply();

@@ -240,7 +240,7 @@ fn routes_can_be_listed() {
     let upload = router.routes().iter().find(|route| route.pattern == "/upload").unwrap();
     assert_eq!(
         (upload.method, upload.credential, upload.body),
-        (Method::Put, Ask::Nothing, BodyRule::stream(STREAM_MAX))
+        (Method::Put, Auth::Nothing, BodyRule::stream(STREAM_MAX))
     );
     let unique: HashSet<_> = router.routes().iter().map(|route| (route.method, route.pattern)).collect();
     assert_eq!(unique.len(), router.routes().len());

@@ -58,26 +58,26 @@ impl Seen {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ask {
+pub enum Auth {
     Nothing,
     Token,
     Webhook,
 }
 
 impl Service for Seen {
-    type Credential = Ask;
+    type Credential = Auth;
 
     fn before_routing(&self, head: &RequestHead) -> Result<(), ApiError> {
         if head.is_under(&["closed"]) { Err(ApiError::of(ErrorCode::Unauthorized)) } else { Ok(()) }
     }
 
-    fn authorize(&self, credential: Ask, head: &RequestHead) -> Result<Caller, ApiError> {
+    fn authorize(&self, credential: Auth, head: &RequestHead) -> Result<Caller, ApiError> {
         assert!(!self.panic_in_authorize.load(Ordering::SeqCst), "a service's bug");
         let secret = Secret::new(TOKEN);
         let ok = match credential {
-            Ask::Nothing => return Ok(Caller::Anonymous),
-            Ask::Token => credentials::has_bearer(head, &secret),
-            Ask::Webhook => credentials::has_webhook_secret(head, &secret),
+            Auth::Nothing => return Ok(Caller::Anonymous),
+            Auth::Token => credentials::has_bearer(head, &secret),
+            Auth::Webhook => credentials::has_webhook_secret(head, &secret),
         };
         if ok { Ok(Caller::Secret) } else { Err(ApiError::of(ErrorCode::Unauthorized)) }
     }
@@ -182,31 +182,31 @@ pub fn routes() -> Vec<Route<Seen>> {
     use Method::{Delete, Get, Patch, Post, Put};
     let typed = BodyRule::Bytes { max: BYTES_MAX, types: ContentType::OneOf(&["application/yaml", "text/yaml"]) };
     vec![
-        Route::new(Get, "/health", Ask::Nothing, |_, _| Ok(Response::text(200, "well"))).probe(),
-        Route::new(Get, "/", Ask::Nothing, |_, _| Ok(Response::bytes(200, METRICS_CONTENT_TYPE, &b"root"[..])))
+        Route::new(Get, "/health", Auth::Nothing, |_, _| Ok(Response::text(200, "well"))).probe(),
+        Route::new(Get, "/", Auth::Nothing, |_, _| Ok(Response::bytes(200, METRICS_CONTENT_TYPE, &b"root"[..])))
             .reserved(),
-        Route::new(Get, "/echo", Ask::Nothing, echo),
-        Route::new(Post, "/echo", Ask::Nothing, echo).with_body(BodyRule::any(BYTES_MAX)),
-        Route::new(Delete, "/echo", Ask::Nothing, echo),
-        Route::new(Get, "/echo/{a}", Ask::Nothing, echo),
-        Route::new(Get, "/echo/{a}/{b}", Ask::Nothing, echo),
-        Route::new(Get, "/echo/{a}/exact", Ask::Nothing, echo),
-        Route::new(Get, "/rest/{a...}", Ask::Nothing, echo),
-        Route::new(Post, "/json", Ask::Nothing, |_, request| {
+        Route::new(Get, "/echo", Auth::Nothing, echo),
+        Route::new(Post, "/echo", Auth::Nothing, echo).with_body(BodyRule::any(BYTES_MAX)),
+        Route::new(Delete, "/echo", Auth::Nothing, echo),
+        Route::new(Get, "/echo/{a}", Auth::Nothing, echo),
+        Route::new(Get, "/echo/{a}/{b}", Auth::Nothing, echo),
+        Route::new(Get, "/echo/{a}/exact", Auth::Nothing, echo),
+        Route::new(Get, "/rest/{a...}", Auth::Nothing, echo),
+        Route::new(Post, "/json", Auth::Nothing, |_, request| {
             let value: std::collections::BTreeMap<String, u32> = request.json()?;
             Ok(Response::json(200, &value.values().sum::<u32>()))
         })
         .with_body(BodyRule::json(BYTES_MAX)),
-        Route::new(Put, "/yaml", Ask::Nothing, echo).with_body(typed),
-        Route::new(Patch, "/yaml", Ask::Nothing, echo).with_body(typed),
-        Route::new(Post, "/token", Ask::Token, echo).with_body(BodyRule::any(MIB)),
-        Route::new(Post, "/webhook", Ask::Webhook, echo).with_body(BodyRule::any(MIB)),
-        Route::new(Put, "/upload", Ask::Nothing, upload).with_body(BodyRule::stream(STREAM_MAX)),
-        Route::new(Put, "/at-once", Ask::Nothing, at_once).with_body(BodyRule::stream(STREAM_MAX)),
-        Route::new(Get, "/hold", Ask::Nothing, hold),
-        Route::new(Get, "/hold-light", Ask::Nothing, hold).reserved(),
-        Route::new(Get, "/give", Ask::Nothing, give),
-        Route::new(Get, "/odd/{a}", Ask::Nothing, odd),
+        Route::new(Put, "/yaml", Auth::Nothing, echo).with_body(typed),
+        Route::new(Patch, "/yaml", Auth::Nothing, echo).with_body(typed),
+        Route::new(Post, "/token", Auth::Token, echo).with_body(BodyRule::any(MIB)),
+        Route::new(Post, "/webhook", Auth::Webhook, echo).with_body(BodyRule::any(MIB)),
+        Route::new(Put, "/upload", Auth::Nothing, upload).with_body(BodyRule::stream(STREAM_MAX)),
+        Route::new(Put, "/at-once", Auth::Nothing, at_once).with_body(BodyRule::stream(STREAM_MAX)),
+        Route::new(Get, "/hold", Auth::Nothing, hold),
+        Route::new(Get, "/hold-light", Auth::Nothing, hold).reserved(),
+        Route::new(Get, "/give", Auth::Nothing, give),
+        Route::new(Get, "/odd/{a}", Auth::Nothing, odd),
     ]
 }
 

@@ -60,11 +60,11 @@ fn iceberg_metadata_has_each_commit_once_whenever_a_run_dies() {
                 }
                 run_published(&*memory, 3, SECOND, keep_history, ICEBERG).unwrap();
                 let last = run_published(&*memory, 4, THIRD, keep_history, ICEBERG).unwrap();
-                let what = format!("write {at}, {dies:?}, keep_history {keep_history}");
-                assert_eq!(present(&*memory), after_third(), "{what}");
+                let case = format!("write {at}, {dies:?}, keep_history {keep_history}");
+                assert_eq!(present(&*memory), after_third(), "{case}");
                 let kept = if keep_history { Vec::from_iter(1..=last.sequence) } else { vec![last.sequence] };
-                assert_eq!(snapshots(&memory, &last), kept, "{what}");
-                assert_eq!(faults(&*memory), [""; 0], "{what}");
+                assert_eq!(snapshots(&memory, &last), kept, "{case}");
+                assert_eq!(faults(&*memory), [""; 0], "{case}");
             }
         }
     }

@@ -7,7 +7,7 @@ use lakemill::domain::job::{RunResult, SourceResult};
 use lakemill::ports::store::Bucket;
 
 use crate::support::faulty_store::Dies;
-use crate::support::lake::{Dice, How, Lake, MIB, difference};
+use crate::support::lake::{How, Lake, MIB, Rng, difference};
 
 const MAPPING: &str = r#"{ "columns": [
     { "name": "p", "type": "string" }, { "name": "n", "type": "int32" }, { "name": "s", "type": "string" },
@@ -20,12 +20,12 @@ fn how() -> How {
 }
 
 /// A CSV with rows for the given partitions.
-fn csv(dice: &mut Dice, partitions: &[u64], rows: u64, bad: bool) -> String {
+fn csv(rng: &mut Rng, partitions: &[u64], rows: u64, bad: bool) -> String {
     let mut text = "p,n,s\n".to_owned();
     for _ in 0..rows {
-        let p = partitions[dice.below(partitions.len() as u64) as usize];
-        let n = if bad && dice.one_in(10) { "none".to_owned() } else { dice.below(40).to_string() };
-        writeln!(text, "p{p},{n},\"{:x}\n\"", dice.below(1 << 20)).unwrap();
+        let p = partitions[rng.below(partitions.len() as u64) as usize];
+        let n = if bad && rng.one_in(10) { "none".to_owned() } else { rng.below(40).to_string() };
+        writeln!(text, "p{p},{n},\"{:x}\n\"", rng.below(1 << 20)).unwrap();
     }
     text
 }
@@ -61,9 +61,9 @@ fn as_clean(lake: &Lake) {
 /// Six sources, each with two neighbouring partitions of its own.
 fn neighbours() -> Lake {
     let lake = Lake::new(MAPPING);
-    let mut dice = Dice::new(1);
+    let mut rng = Rng::new(1);
     for n in 0..6 {
-        lake.put(&format!("{n}.csv"), csv(&mut dice, &[n, n + 1], 400, false));
+        lake.put(&format!("{n}.csv"), csv(&mut rng, &[n, n + 1], 400, false));
     }
     lawful(&lake, &lake.run(how()).unwrap());
     as_clean(&lake);
@@ -96,9 +96,9 @@ fn unchanged_run_reads_no_source_and_writes_nothing() {
 #[test]
 fn only_changed_partitions_are_written() {
     let lake = neighbours();
-    let mut dice = Dice::new(2);
+    let mut rng = Rng::new(2);
 
-    lake.put("2.csv", csv(&mut dice, &[2, 3], 300, false));
+    lake.put("2.csv", csv(&mut rng, &[2, 3], 300, false));
     lawful(&lake, &lake.run(how()).unwrap());
     assert_eq!(
         written(&lake),
@@ -107,12 +107,12 @@ fn only_changed_partitions_are_written() {
     );
     as_clean(&lake);
 
-    lake.put("new.csv", csv(&mut dice, &[5, 9], 100, false));
+    lake.put("new.csv", csv(&mut rng, &[5, 9], 100, false));
     lawful(&lake, &lake.run(how()).unwrap());
     assert_eq!(written(&lake), (partitions(&["p5", "p9"]), 1));
     as_clean(&lake);
 
-    let gone = csv(&mut Dice::new(7), &[9], 50, false);
+    let gone = csv(&mut Rng::new(7), &[9], 50, false);
     lake.put("gone.csv", &gone);
     lawful(&lake, &lake.run(how()).unwrap());
     as_clean(&lake);
@@ -131,22 +131,22 @@ fn only_changed_partitions_are_written() {
 fn any_changes_and_crashes_end_like_a_clean_run() {
     let (mut changes, mut crashes) = (0, 0);
     for seed in 0..24 {
-        let mut dice = Dice::new(seed);
+        let mut rng = Rng::new(seed);
         let lake = Lake::new(MAPPING);
         let mut texts: BTreeMap<u64, Vec<String>> = BTreeMap::new();
         for _ in 0..8 {
-            for _ in 0..1 + dice.below(3) {
+            for _ in 0..1 + rng.below(3) {
                 changes += 1;
-                let n = dice.below(5);
+                let n = rng.below(5);
                 let name = format!("{n}.csv");
                 let known = texts.entry(n).or_default();
-                match dice.below(6) {
+                match rng.below(6) {
                     0 => lake.remove(&name),
                     // The state of an earlier step.
-                    1 if !known.is_empty() => lake.put(&name, &known[dice.below(known.len() as u64) as usize]),
+                    1 if !known.is_empty() => lake.put(&name, &known[rng.below(known.len() as u64) as usize]),
                     _ => {
-                        let (first, rows) = (dice.below(6), dice.below(60));
-                        known.push(csv(&mut dice, &[first, first + 1, 6], rows, true));
+                        let (first, rows) = (rng.below(6), rng.below(60));
+                        known.push(csv(&mut rng, &[first, first + 1, 6], rows, true));
                         lake.put(&name, known.last().unwrap());
                     }
                 }
@@ -154,13 +154,13 @@ fn any_changes_and_crashes_end_like_a_clean_run() {
             if lake.memory.contents(Bucket::Lake).is_empty() {
                 continue;
             }
-            while dice.one_in(2) {
-                let dies = if dice.one_in(2) { Dies::BeforeWrite } else { Dies::AfterWrite };
-                lake.store.crash_at_write(lake.store.writes() + 1 + dice.below(12), dies);
+            while rng.one_in(2) {
+                let dies = if rng.one_in(2) { Dies::BeforeWrite } else { Dies::AfterWrite };
+                lake.store.crash_at_write(lake.store.writes() + 1 + rng.below(12), dies);
                 crashes += u64::from(lake.run(how()).is_err());
                 lake.store.restart();
             }
-            let how = if dice.one_in(8) { how().clean() } else { how() };
+            let how = if rng.one_in(8) { how().clean() } else { how() };
             lawful(&lake, &lake.run(how).unwrap());
             as_clean(&lake);
         }

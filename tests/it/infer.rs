@@ -42,9 +42,9 @@ fn proposed_as(key: &str, bytes: &[u8]) -> Proposal {
     let table = &result.tables[&proposal.table];
     assert_eq!((table.rows_rejected, table.rows_filtered), (misfit, 0), "{}\n{}", proposal.mapping(), shown(bytes));
     assert_eq!(table.rows_written, rows - misfit);
-    let told = proposal.columns.iter().filter_map(|column| column.evidence.misfits.as_ref());
-    let (most, all) = told.fold((0, 0), |(most, all), misfits| (misfits.count.max(most), all + misfits.count));
-    assert!((most..=all).contains(&misfit), "{misfit} rows, and {most} to {all} cells are told");
+    let with_misfits = proposal.columns.iter().filter_map(|column| column.evidence.misfits.as_ref());
+    let (most, all) = with_misfits.fold((0, 0), |(most, all), misfits| (misfits.count.max(most), all + misfits.count));
+    assert!((most..=all).contains(&misfit), "{misfit} rows, and {most} to {all} cells are reported");
     assert_eq!(table.sources_read, 1, "the glob `{:?}` finds the file", proposal.files);
     proposal
 }

@@ -18,7 +18,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use crate::support::children::Reaped as _;
 use crate::support::delta_log::DeltaLog;
 use crate::support::folders::{config, files, lakemill, published, succeed};
-use crate::support::lake::Dice;
+use crate::support::lake::Rng;
 use crate::support::manifests::Manifest;
 use crate::support::site::slug;
 
@@ -49,10 +49,10 @@ const MAPPING: &str = r#"{ "columns": [
 fn write_lake(lake: &Path, version: usize) {
     std::fs::create_dir_all(lake).unwrap();
     for n in 0..SOURCES {
-        let mut dice = Dice::new(n * 10 + if n % 2 == 0 { version as u64 } else { 0 });
+        let mut rng = Rng::new(n * 10 + if n % 2 == 0 { version as u64 } else { 0 });
         let mut text = "p,n,s\n".to_owned();
         for _ in 0..ROWS_PER_SOURCE {
-            writeln!(text, "{},{},{:x}", dice.below(PARTITIONS), dice.roll() >> 1, dice.roll()).unwrap();
+            writeln!(text, "{},{},{:x}", rng.below(PARTITIONS), rng.next_u64() >> 1, rng.next_u64()).unwrap();
         }
         text.push_str("none,1,a row that is rejected\n");
         std::fs::write(lake.join(format!("{n}.csv")), text).unwrap();
@@ -222,14 +222,14 @@ fn run_killed_at_any_write_leaves_a_whole_table_and_the_next_run_the_right_one()
     });
     assert_ne!(expected[0], expected[1]);
     let mut killing = Killing { config: &config, lake: &lake, output: &output, expected, version: 1 };
-    let (mut dice, mut kills, mut moments) = (Dice::new(11), 0, 0);
+    let (mut rng, mut kills, mut moments) = (Rng::new(11), 0, 0);
     let mut points: BTreeMap<(Kind, &str), u64> = BTreeMap::new();
     let until = Instant::now() + ALL_KILLS_MAX;
     'all: loop {
         assert!(Instant::now() < until, "{kills} kills of {wanted}");
         for kind in [Kind::First, Kind::Change, Kind::Clean] {
             for place in PLACES {
-                let at = points.entry((kind, place)).or_insert_with(|| dice.below(stride));
+                let at = points.entry((kind, place)).or_insert_with(|| rng.below(stride));
                 let nth = *at;
                 *at += stride;
                 if run_to_its_death(killing.prepare(kind), place, nth) {
@@ -237,12 +237,12 @@ fn run_killed_at_any_write_leaves_a_whole_table_and_the_next_run_the_right_one()
                 } else {
                     // All its writes are covered.
                     assert!(nth > PARTITIONS, "{kind:?} has at least a write for each partition");
-                    points.insert((kind, place), dice.below(stride));
+                    points.insert((kind, place), rng.below(stride));
                 }
                 killing.check();
                 if kills / WRITES_PER_MOMENT > moments {
                     let mut child = killing.prepare(kind).stderr(std::process::Stdio::null()).spawn_reaped().unwrap();
-                    std::thread::sleep(Duration::from_micros(dice.below(longest.as_micros() as u64)));
+                    std::thread::sleep(Duration::from_micros(rng.below(longest.as_micros() as u64)));
                     // It may have exited before the kill.
                     let _ = child.kill();
                     child.wait().unwrap();

@@ -49,23 +49,23 @@ impl Watched {
     fn until(&self, names: &[&str]) -> Messages {
         let mut missing: BTreeSet<String> = names.iter().map(|name| key(name)).collect();
         let deadline = Instant::now() + DEADLINE;
-        let mut told = Messages::default();
+        let mut messages = Messages::default();
         while !missing.is_empty() {
             let change = self.changes.recv_deadline(deadline);
-            match change.unwrap_or_else(|_| panic!("told {told:?}, but not {missing:?}")) {
+            match change.unwrap_or_else(|_| panic!("received {messages:?}, but not {missing:?}")) {
                 LakeChange::Keys(keys) => {
                     for key in keys {
                         missing.remove(&key);
-                        told.keys.insert(key);
+                        messages.keys.insert(key);
                     }
                 }
                 LakeChange::Rescan => {
                     missing.clear();
-                    told.rescans += 1;
+                    messages.rescans += 1;
                 }
             }
         }
-        told
+        messages
     }
 
     fn until_rescan(&self) {
@@ -76,10 +76,10 @@ impl Watched {
     /// Messages before that of a file written now. Events arrive in order.
     fn before_now(&self, name: &str) -> BTreeSet<String> {
         self.write(name);
-        let mut told = self.until(&[name]);
-        assert_eq!(told.rescans, 0);
-        assert!(told.keys.remove(&key(name)));
-        told.keys
+        let mut messages = self.until(&[name]);
+        assert_eq!(messages.rescans, 0);
+        assert!(messages.keys.remove(&key(name)));
+        messages.keys
     }
 
     /// Whether the kernel watches the lake's folder for this process.
@@ -178,8 +178,8 @@ fn files_that_vanish_are_reported() {
     fs::rename(watched.lake("b.csv"), watched.outside("b.csv")).unwrap();
     fs::remove_dir_all(watched.lake("f")).unwrap();
     watched.store.delete(Bucket::Lake, &[key("fence-1.csv")], &WriteOptions::default()).unwrap();
-    let told = watched.before_now("fence-2.csv");
-    assert_eq!(told, keys(&["a.csv", "b.csv", "f/c.csv", "f/g/d.csv", "fence-1.csv"]));
+    let messages = watched.before_now("fence-2.csv");
+    assert_eq!(messages, keys(&["a.csv", "b.csv", "f/c.csv", "f/g/d.csv", "fence-1.csv"]));
     // Written under another name and renamed: no reason for a rescan.
     fs::rename(watched.lake("part.csv.tmp"), watched.lake("part.csv")).unwrap();
     assert_eq!(watched.before_now("fence-3.csv"), keys(&["part.csv.tmp", "part.csv"]));

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::children::Reaped as _;
 use crate::support::folders::{config, lakemill};
-use crate::support::lake::{Dice, quick_folder};
+use crate::support::lake::{Rng, quick_folder};
 use crate::support::program::CALL_TIME_MAX;
 
 /// Beyond `--memory`.
@@ -40,12 +40,12 @@ fn peak_mib(config: &Path, lake: &Path, memory: u64) -> u64 {
     }
 }
 
-fn stays_within(name: &str, mapping: &str, mut write: impl FnMut(&mut dyn Write, &mut Dice)) {
+fn stays_within(name: &str, mapping: &str, mut write: impl FnMut(&mut dyn Write, &mut Rng)) {
     let folder = quick_folder();
     let lake = folder.path().join("lake");
     std::fs::create_dir(&lake).unwrap();
     let mut file = BufWriter::new(File::create(lake.join("a.csv")).unwrap());
-    write(&mut file, &mut Dice::new(1));
+    write(&mut file, &mut Rng::new(1));
     file.into_inner().unwrap();
     let config = config(folder.path(), mapping);
     for memory in [64, 128] {
@@ -57,12 +57,12 @@ fn stays_within(name: &str, mapping: &str, mut write: impl FnMut(&mut dyn Write,
 const FLAT: &str = r#""columns": [ { "name": "id", "type": "int64" }, { "name": "a", "type": "float64" },
     { "name": "b", "type": "int64" }, { "name": "s", "type": "string" } ]"#;
 
-fn flat(rows: u64) -> impl FnMut(&mut dyn Write, &mut Dice) {
-    move |file, dice| {
+fn flat(rows: u64) -> impl FnMut(&mut dyn Write, &mut Rng) {
+    move |file, rng| {
         writeln!(file, "id,a,b,s").unwrap();
         for id in 0..rows {
-            let (a, b) = (dice.below(1 << 40) as f64 / 1e6, dice.below(1 << 40));
-            writeln!(file, "{id},{a},{b},{:016x}{:016x}", dice.roll(), dice.roll()).unwrap();
+            let (a, b) = (rng.below(1 << 40) as f64 / 1e6, rng.below(1 << 40));
+            writeln!(file, "{id},{a},{b},{:016x}{:016x}", rng.next_u64(), rng.next_u64()).unwrap();
         }
     }
 }
@@ -81,10 +81,10 @@ fn one_large_csv_sorted_as_a_whole() {
 fn five_thousand_partitions_in_any_order() {
     let mapping = r#"{ "columns": [ { "name": "p", "type": "int32" }, { "name": "n", "type": "int64" },
         { "name": "s", "type": "string" } ], "partition_by": ["p"] }"#;
-    stays_within("partitions", mapping, |file, dice| {
+    stays_within("partitions", mapping, |file, rng| {
         writeln!(file, "p,n,s").unwrap();
         for n in 0..600_000 {
-            writeln!(file, "{},{n},{:x}", dice.below(5_000), dice.roll()).unwrap();
+            writeln!(file, "{},{n},{:x}", rng.below(5_000), rng.next_u64()).unwrap();
         }
     });
 }
@@ -95,10 +95,10 @@ fn column_of_long_strings_in_their_order_and_sorted() {
         let mapping = format!(
             r#"{{ "columns": [ {{ "name": "n", "type": "int32" }}, {{ "name": "s", "type": "string" }} ]{sort_by} }}"#
         );
-        stays_within("long strings", &mapping, |file, dice| {
+        stays_within("long strings", &mapping, |file, rng| {
             writeln!(file, "n,s").unwrap();
             for n in 0..1_500 {
-                let long: String = (0..100_000 / 16).map(|_| format!("{:016x}", dice.roll())).collect();
+                let long: String = (0..100_000 / 16).map(|_| format!("{:016x}", rng.next_u64())).collect();
                 writeln!(file, "{n},{long}").unwrap();
             }
         });

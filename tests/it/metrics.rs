@@ -48,7 +48,7 @@ impl Metrics {
                     "histogram" => ["_bucket", "_sum", "_count"].iter().any(|end| name == format!("{own}{end}")),
                     _ => name == own,
                 };
-                assert!(fits, "`{line}` stands in the family `{own}`");
+                assert!(fits, "`{line}` is in the family `{own}`");
                 assert!(kind == "gauge" || value >= 0.0, "{line}");
                 check_labels(key);
                 assert!(series.insert(key.to_owned(), value).is_none(), "twice: {line}");
@@ -210,8 +210,8 @@ fn web_metrics_count_queries_cache_and_logins() {
             assert_eq!(metrics.value(series), value, "{series}");
         }
         assert_eq!(metrics.value("lakemill_sandbox_confined"), confined, "the processes say what the kernel said");
-        let told = web.has_logged("Landlock");
-        assert_eq!(confined, f64::from(u8::from(!told)), "a kernel without it is told of");
+        let is_logged = web.has_logged("Landlock");
+        assert_eq!(confined, f64::from(u8::from(!is_logged)), "a kernel without it is logged");
         await_that("no query to be on", || Metrics::of(&web).value("lakemill_queries_running") == 0.0);
         let (bytes, misses) =
             (metrics.value("lakemill_cache_bytes"), metrics.value("lakemill_cache_requests_total{outcome=\"miss\"}"));

@@ -1,4 +1,4 @@
-//! People are told: real workers, a webhook and a mail server.
+//! Notifications: real workers, a webhook and a mail server.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use crate::support::program::{call, lakemill};
 use crate::support::site::{Kind, Service, Site, await_some, await_that, slug};
 
 const KEY: &str = "key of the signatures in tests";
-/// Within which a failed run is told.
+/// Time limit for the notification of a failed run.
 const TOLD_WITHIN: Duration = Duration::from_secs(10);
 
 fn site_with(kind: Kind, urls: &[&str]) -> Site {
@@ -104,7 +104,7 @@ fn failed_run_is_notified_by_webhook_and_mail_in_time() {
         fail(&site);
         let until = Instant::now() + TOLD_WITHIN;
         while sink.received().is_empty() || mail.mails().is_empty() {
-            assert!(Instant::now() < until, "told {:?} {:?}", sink.received(), mail.mails());
+            assert!(Instant::now() < until, "received {:?} {:?}", sink.received(), mail.mails());
             std::thread::sleep(Duration::from_millis(20));
         }
         let received = sink.received().remove(0);
@@ -138,7 +138,7 @@ fn two_workers_tell_a_pipeline_that_keeps_failing_once() {
         let kept = site.kv.notifications(None, 100).unwrap();
         let is_failure = |one: &&NotificationRecord| one.notification.event == NotificationEvent::RunFailed;
         let scheduled: Vec<_> = kept.iter().filter(is_failure).filter(|one| one.due_at.is_some()).collect();
-        assert_eq!(scheduled.len(), 1, "the others are told together later");
+        assert_eq!(scheduled.len(), 1, "the others are sent together later");
         assert_eq!(scheduled[0].notification.repeats, 2);
 
         complete(&site);
@@ -153,7 +153,7 @@ fn two_workers_tell_a_pipeline_that_keeps_failing_once() {
 }
 
 /// A worker that dies at `place` while it tells of a failed run; a second one takes over.
-fn dies_at(kind: Kind, place: &str, told_max: usize) {
+fn dies_at(kind: Kind, place: &str, sent_max: usize) {
     let sink = WebhookSink::start();
     let mut site = site(kind, &sink);
     strict_pipeline(&site, &json!({}));
@@ -167,9 +167,9 @@ fn dies_at(kind: Kind, place: &str, told_max: usize) {
     site.await_end(&job);
     await_that("the notification", || !sink.events("run_failed").is_empty());
     await_all_sent(&site, &sink);
-    let told = sink.events("run_failed");
-    assert!(told.len() <= told_max, "{place}: {told:?}");
-    assert!(told.iter().all(|one| one["id"] == told[0]["id"]), "{told:?}");
+    let delivered = sink.events("run_failed");
+    assert!(delivered.len() <= sent_max, "{place}: {delivered:?}");
+    assert!(delivered.iter().all(|one| one["id"] == delivered[0]["id"]), "{delivered:?}");
 }
 
 #[test]
@@ -264,9 +264,9 @@ fn silent_source_and_its_return_are_notified() {
 
         let mut worker = site.worker_with(&[("FAILPOINTS", &later(27))]);
         await_that("the notification", || !sink.events("source_silent").is_empty());
-        let told = sink.events("source_silent").remove(0);
-        assert_eq!((&told["pipeline"], &told["table"]), (&json!("p"), &json!("t")));
-        assert_eq!(told["title"], "p: t got no rows for 27 h");
+        let delivered = sink.events("source_silent").remove(0);
+        assert_eq!((&delivered["pipeline"], &delivered["table"]), (&json!("p"), &json!("t")));
+        assert_eq!(delivered["title"], "p: t got no rows for 27 h");
         worker.signal(rustix::process::Signal::TERM);
         worker.await_exit();
 
@@ -382,7 +382,7 @@ fn mail_is_sent_by_tls_only_unless_the_target_says_otherwise() {
     assert!(!worker.log().contains("pass,word") && !worker.log().contains("pass%2Cword"));
 }
 
-fn notify(site: &Site, more: &[&str]) -> crate::support::program::Ran {
+fn notify(site: &Site, more: &[&str]) -> crate::support::program::CommandOutput {
     let mut command = lakemill();
     command.arg("notify").args(more).envs(site.env());
     call(&mut command)

@@ -135,8 +135,8 @@ fn readers_agree(program: &Program, typed: bool) {
     let mut command = Command::new(python);
     command.arg(script).arg(program.output()).args(typed.then_some("--typed")).env("PYTHONDONTWRITEBYTECODE", "1");
     let output = command.output_reaped().unwrap();
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{told}\n{}", String::from_utf8_lossy(&output.stderr));
+    let report = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{report}\n{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]

@@ -138,7 +138,7 @@ fn invalid_config_is_not_previewed() {
 
 #[test]
 fn header_mismatch_fails_the_preview_like_a_run() {
-    for (extra, text, told) in [
+    for (extra, text, expected) in [
         (json!({}), "a,c\n1,2\n", "no column `b`"),
         (json!({}), "a,b,a\n1,2,3\n", "`a` more than once"),
         (json!({ "extra_columns": "fail" }), "a,b,c\n1,2,3\n", "doesn't declare: `c`"),
@@ -147,7 +147,7 @@ fn header_mismatch_fails_the_preview_like_a_run() {
         mapping.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
         let failure = preview(mapping, text).failure.unwrap();
         assert_eq!(failure.code, "header_mismatch");
-        assert!(failure.message.contains(told), "{}", failure.message);
+        assert!(failure.message.contains(expected), "{}", failure.message);
     }
 }
 

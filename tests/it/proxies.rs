@@ -137,11 +137,11 @@ fn restarts_cause_no_errors(start_proxy: fn(&Path, u16, [u16; 2]) -> Proxy) {
     let ask = |path: &str| {
         let request =
             agent.get(format!("http://127.0.0.1:{port}{path}")).header("Host", HOST).header("Cookie", &cookie);
-        let told = request.call().map_err(|error| error.to_string()).and_then(|mut answer| {
+        let response = request.call().map_err(|error| error.to_string()).and_then(|mut answer| {
             let body = answer.body_mut().read_to_string().map_err(|error| error.to_string())?;
             Ok((answer.status().as_u16(), body))
         });
-        match told {
+        match response {
             Ok((200, _)) => drop(answered.fetch_add(1, Ordering::SeqCst)),
             other => wrong.lock().unwrap().push(format!("GET {path}: {other:?}")),
         }

@@ -1,4 +1,4 @@
-//! Processes started by tests end with the tests' process, also when that is killed.
+//! Processes started by tests end with the test process, even if it is killed.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -47,10 +47,10 @@ fn killed_test_process_leaves_nothing() {
     tests.env(FOLDER, &folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut tests = tests.spawn_reaped().unwrap();
     let lines = BufReader::new(tests.stdout.take().unwrap()).lines().map(Result::unwrap);
-    let told = lines.into_iter().find_map(|line| line.split_once("started ").map(|(_, pids)| pids.to_owned()));
-    let told = told.expect("it says what it started");
-    let pids: Vec<&str> = told.split_whitespace().collect();
-    assert!(pids.len() == 2 && pids.iter().all(|pid| lives(pid)), "{told}");
+    let ids = lines.into_iter().find_map(|line| line.split_once("started ").map(|(_, pids)| pids.to_owned()));
+    let ids = ids.expect("it says what it started");
+    let pids: Vec<&str> = ids.split_whitespace().collect();
+    assert!(pids.len() == 2 && pids.iter().all(|pid| lives(pid)), "{ids}");
     tests.kill().unwrap();
     tests.wait().unwrap();
     await_that("its processes to end", || !pids.iter().any(|pid| lives(pid)));

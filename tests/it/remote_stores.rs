@@ -12,7 +12,7 @@ use lakemill::runtime::SystemClock;
 
 use crate::support::faulty_store::Counts;
 use crate::support::http_proxy::Act;
-use crate::support::lake::{Dice, How, Lake, MIB, difference, pipeline, quick_folder, run_on};
+use crate::support::lake::{How, Lake, MIB, Rng, difference, pipeline, quick_folder, run_on};
 use crate::support::s3_server::s3s_fs;
 
 const MAPPING: &str = r#"{ "columns": [ { "name": "p", "type": "string" }, { "name": "n", "type": "int64" } ],
@@ -115,13 +115,13 @@ fn requests_of_a_second_run_are_independent_of_unchanged_sources() {
 
 #[test]
 fn remote_sources_give_the_same_bytes_as_local_ones() {
-    let mut dice = Dice::new(11);
+    let mut rng = Rng::new(11);
     for memory in [64, 512] {
         let lake = Lake::new(MAPPING);
         lake.put("header.csv", "p,n\n");
         for at in 0..60 {
-            let rows = if dice.one_in(12) { 200_000 } else { dice.below(3_000) };
-            lake.put(&name(at), csv(dice.below(5), rows));
+            let rows = if rng.one_in(12) { 200_000 } else { rng.below(3_000) };
+            lake.put(&name(at), csv(rng.below(5), rows));
         }
         let lake = lake.far_away(1);
         lake.run(How::new(2, memory * MIB)).unwrap();

@@ -10,7 +10,7 @@ use crate::model::steps::Sequence;
 /// `LAKEMILL_TEST_SEQUENCES` sets the number of sequences.
 const SEQUENCES: u64 = 10_000;
 /// Concurrent sequences.
-const AT_ONCE: usize = 2;
+const CONCURRENCY: usize = 2;
 
 fn outcome(sequence: &Sequence) -> Result<(), String> {
     catch_unwind(AssertUnwindSafe(|| sequence.play())).unwrap_or_else(|_| Err("it panicked".into()))
@@ -22,7 +22,7 @@ fn tables_match_the_model_after_any_changes_runs_and_crashes() {
     let next = AtomicU64::new(0);
     let failed = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
-        for _ in 0..AT_ONCE {
+        for _ in 0..CONCURRENCY {
             scope.spawn(|| {
                 while failed.lock().unwrap().is_empty() {
                     let seed = next.fetch_add(1, Ordering::Relaxed);

@@ -13,9 +13,9 @@ use lakemill::ports::store::{Bucket, Lease, WriteOptions};
 use lakemill::runtime::Clock;
 
 use crate::faults::sim::Scheduler;
-use crate::model::world::{Ask, Outage, ShortLease, Style, TableConfig, Unobserved, World};
+use crate::model::world::{Outage, RunOptions, ShortLease, Style, TableConfig, Unobserved, World};
 
-const CLEAN: Ask<'static> = Ask { prefix: "", changed: None, clean: true, dry_run: false };
+const CLEAN: RunOptions<'static> = RunOptions { prefix: "", changed: None, clean: true, dry_run: false };
 const P: &str = "t/p=p/part";
 const Q: &str = "t/p=q/part";
 const R: &str = "t/p=r/part";
@@ -30,7 +30,7 @@ fn world(sources: &[(&str, &str)]) -> World {
 
 fn ran(sources: &[(&str, &str)]) -> World {
     let world = world(sources);
-    world.run(Ask::default()).unwrap();
+    world.run(RunOptions::default()).unwrap();
     world.take_log();
     world
 }
@@ -61,7 +61,7 @@ fn written(writes: &[String]) -> Vec<String> {
 #[test]
 fn unchanged_second_run_reads_and_writes_nothing() {
     let world = ran(&[("a.csv", "p,1\nq,2\nbad\n-\n")]);
-    let result = world.run(Ask::default()).unwrap();
+    let result = world.run(RunOptions::default()).unwrap();
     assert_eq!(world.take_log(), (vec![], 0));
     let table = &result.tables["t"];
     assert_eq!((table.rows_written, table.rows_rejected, table.rows_filtered), (2, 1, 1));
@@ -73,7 +73,7 @@ fn unchanged_second_run_reads_and_writes_nothing() {
 fn only_partitions_of_changed_sources_are_written() {
     let world = ran(&[("a.csv", "p,1\n"), ("b.csv", "q,1\n"), ("c.csv", "q,2\nr,1\n")]);
     world.put("b.csv", "q,9\n");
-    let result = world.run(Ask::default()).unwrap();
+    let result = world.run(RunOptions::default()).unwrap();
     let (writes, reads) = world.take_log();
     assert_eq!(written(&writes), [format!("put pipelines/x/{Q}"), format!("delete pipelines/x/{Q}")]);
     assert_eq!(reads, 1, "`b` which changed; rows of `c`, which shares its partition, are stored");
@@ -85,7 +85,7 @@ fn only_partitions_of_changed_sources_are_written() {
 fn moved_rows_leave_no_copy() {
     let world = ran(&[("a.csv", "p,1\n")]);
     world.put("a.csv", "q,1\n");
-    let result = world.run(Ask::default()).unwrap();
+    let result = world.run(RunOptions::default()).unwrap();
     assert_eq!(keys(&world), [Q]);
     assert_eq!(result.tables["t"].planned.delete, ["p=p"]);
     let (writes, _) = world.take_log();
@@ -100,10 +100,10 @@ fn moved_rows_leave_no_copy() {
 fn source_change_without_row_changes_writes_only_the_manifest() {
     let world = World::new(Style { content_tags: false, listed_tags: true }, vec![TableConfig::new("t")]);
     world.put("a.csv", "p,1\n");
-    world.run(Ask::default()).unwrap();
+    world.run(RunOptions::default()).unwrap();
     world.put("a.csv", "p,1\n");
     world.take_log();
-    let result = world.run(Ask::default()).unwrap();
+    let result = world.run(RunOptions::default()).unwrap();
     assert_eq!(written(&world.take_log().0), [""; 0]);
     assert_eq!((result.tables["t"].partitions_written, result.tables["t"].partitions_unchanged), (0, 1));
 }
@@ -113,12 +113,12 @@ fn rows_of_removed_sources_are_removed() {
     let world = ran(&[("a.csv", "p,1\n"), ("b.csv", "q,1\nr,1\n"), ("c.csv", "r,2\n")]);
     world.remove("a.csv");
     world.remove("b.csv");
-    let result = world.run(Ask::default()).unwrap();
+    let result = world.run(RunOptions::default()).unwrap();
     assert_eq!(keys(&world), [R]);
     assert_eq!((result.tables["t"].partitions_deleted, result.tables["t"].sources_read), (2, 0));
     assert!(!text(&world, R).contains("b.csv"));
     world.put("a.csv", "p,1\n");
-    world.run(Ask::default()).unwrap();
+    world.run(RunOptions::default()).unwrap();
     assert_eq!(keys(&world), [P, R]);
 }
 
@@ -127,10 +127,10 @@ fn removed_source_outside_the_prefix_keeps_its_rows() {
     let world = ran(&[("b/1.csv", "p,1\nr,1\n")]);
     world.remove("b/1.csv");
     world.put("a/1.csv", "q,1\nr,2\n");
-    world.run(Ask { prefix: "a/", ..Ask::default() }).unwrap();
+    world.run(RunOptions { prefix: "a/", ..RunOptions::default() }).unwrap();
     assert_eq!(Vec::from_iter(world.manifest("t").unwrap().sources.keys()), ["a/1.csv", "b/1.csv"]);
     assert!(text(&world, R).contains("b/1.csv") && text(&world, R).contains("a/1.csv"));
-    world.run(Ask::default()).unwrap();
+    world.run(RunOptions::default()).unwrap();
     assert_eq!(keys(&world), [Q, R]);
     assert!(!text(&world, R).contains("b/1.csv"));
 }
@@ -140,9 +140,9 @@ fn prefix_leaves_other_changes_for_a_later_run() {
     let world = ran(&[("a/1.csv", "p,1\n"), ("b/1.csv", "q,1\n")]);
     world.put("a/1.csv", "p,2\n");
     world.put("b/1.csv", "q,2\n");
-    world.run(Ask { prefix: "a/", ..Ask::default() }).unwrap();
+    world.run(RunOptions { prefix: "a/", ..RunOptions::default() }).unwrap();
     assert!(text(&world, P).contains("|2") && text(&world, Q).contains("|1"));
-    world.run(Ask::default()).unwrap();
+    world.run(RunOptions::default()).unwrap();
     assert!(text(&world, Q).contains("|2"));
 }
 
@@ -150,10 +150,10 @@ fn prefix_leaves_other_changes_for_a_later_run() {
 fn empty_unpartitioned_table_has_no_file() {
     let mut world = world(&[("a.csv", "p,1\n")]);
     world.tables[0].partitioned = false;
-    world.run(Ask::default()).unwrap();
+    world.run(RunOptions::default()).unwrap();
     assert_eq!(keys(&world), ["t/part"]);
     world.put("a.csv", "-\n");
-    world.run(Ask::default()).unwrap();
+    world.run(RunOptions::default()).unwrap();
     assert_eq!(keys(&world), [""; 0]);
     assert_eq!(world.manifest("t").unwrap().sources["a.csv"].rows_filtered, 1);
 }
@@ -163,7 +163,7 @@ fn source_feeds_every_table_whose_globs_match_it() {
     let mut world = world(&[("a/1.csv", "p,1\n"), ("b/1.csv", "q,1\n"), ("b/deep/2.csv", "r,1\n")]);
     let u = TableConfig { globs: vec!["b/*.csv"], ..TableConfig::new("u") };
     world.tables.push(u);
-    world.run(Ask::default()).unwrap();
+    world.run(RunOptions::default()).unwrap();
     assert_eq!(world.manifest("t").unwrap().sources.len(), 3, "`**` crosses folders");
     assert_eq!(world.manifest("u").unwrap().sources.into_keys().collect::<Vec<_>>(), ["b/1.csv"], "`*` does not");
 }
@@ -173,7 +173,7 @@ fn incremental_run_without_sources_fails_and_clean_run_empties_tables() {
     let world = ran(&[("a.csv", "p,1\nbad\n")]);
     world.remove("a.csv");
     world.put("a.txt", "p,1\n");
-    let failure = world.run(Ask::default()).unwrap_err();
+    let failure = world.run(RunOptions::default()).unwrap_err();
     assert_eq!(failure.error.code, RunErrorCode::NoInput);
     assert!(failure.error.detail.unwrap().contains("**/*.csv"));
     assert_eq!(keys(&world).len(), 2);
@@ -185,12 +185,12 @@ fn incremental_run_without_sources_fails_and_clean_run_empties_tables() {
 fn clean_run_drops_removed_tables_and_incremental_run_keeps_them() {
     let mut world = world(&[("a.csv", "p,1\nbad\n")]);
     world.tables.push(TableConfig::new("u"));
-    world.run(Ask::default()).unwrap();
+    world.run(RunOptions::default()).unwrap();
     world.tables.pop();
     world.put("a.csv", "p,2\n");
-    world.run(Ask::default()).unwrap();
+    world.run(RunOptions::default()).unwrap();
     assert!(keys(&world).contains(&"u/p=p/part".to_owned()));
-    let dry = world.run(Ask { dry_run: true, ..CLEAN }).unwrap();
+    let dry = world.run(RunOptions { dry_run: true, ..CLEAN }).unwrap();
     assert_eq!(dry.dropped, ["u"]);
     world.run(CLEAN).unwrap();
     assert_eq!(keys(&world), [P]);
@@ -201,10 +201,10 @@ fn clean_run_drops_removed_tables_and_incremental_run_keeps_them() {
 fn too_many_rejects_publish_nothing_and_store_the_rejects() {
     let mut world = ran(&[("a.csv", "p,1\nbad\n")]);
     world.tables[0].max_rejects = 2;
-    world.run(Ask::default()).unwrap();
+    world.run(RunOptions::default()).unwrap();
     let before = world.warehouse();
     world.put("b.csv", "q,1\nworse\nworst\n");
-    let failure = world.run(Ask::default()).unwrap_err();
+    let failure = world.run(RunOptions::default()).unwrap_err();
     assert_eq!(failure.error.code, RunErrorCode::TooManyRejects);
     assert!(failure.error.message.contains("3 of 5 rows rejected"), "kept and new: {}", failure.error.message);
     assert_eq!(world.warehouse(), before);
@@ -218,7 +218,7 @@ fn too_many_rejects_publish_nothing_and_store_the_rejects() {
 fn dry_run_with_too_many_rejects_stores_nothing() {
     let mut world = world(&[("a.csv", "bad\n")]);
     world.tables[0].max_rejects = 0;
-    let failure = world.run(Ask { dry_run: true, ..Ask::default() }).unwrap_err();
+    let failure = world.run(RunOptions { dry_run: true, ..RunOptions::default() }).unwrap_err();
     assert_eq!(failure.error.code, RunErrorCode::TooManyRejects);
     assert_eq!(world.take_log().0, [""; 0]);
 }
@@ -228,7 +228,7 @@ fn one_failed_table_prevents_publishing_all_tables() {
     let mut world = world(&[("a.csv", "p,1\n"), ("b/1.csv", "bad\n")]);
     let u = TableConfig { globs: vec!["b/*.csv"], max_rejects: 0, ..TableConfig::new("u") };
     world.tables.push(u);
-    assert!(world.run(Ask::default()).is_err());
+    assert!(world.run(RunOptions::default()).is_err());
     assert_eq!((keys(&world), world.manifest("t")), (vec![], None));
 }
 
@@ -242,7 +242,7 @@ fn source_changed_or_deleted_while_read_is_planned_again() {
             Some(bytes) => drop(memory.put(Bucket::Lake, &key, &bytes, &WriteOptions::default()).unwrap()),
             None => memory.delete(Bucket::Lake, &[key], &WriteOptions::default()).unwrap(),
         });
-        world.run(Ask::default()).unwrap();
+        world.run(RunOptions::default()).unwrap();
         assert_eq!(keys(&world), expected);
     }
 }
@@ -258,7 +258,7 @@ fn constantly_changing_source_fails_the_run() {
             memory.put(Bucket::Lake, &key, text.as_bytes(), &WriteOptions::default()).unwrap();
         });
     }
-    let failure = world.run(Ask::default()).unwrap_err();
+    let failure = world.run(RunOptions::default()).unwrap_err();
     assert_eq!(failure.error.code, RunErrorCode::SourceChanged);
     assert!(failure.error.code.is_transient() && !failure.partially_published);
     assert_eq!(world.take_log().1, u64::from(REPLANS_MAX) + 1, "GETs");
@@ -268,9 +268,9 @@ fn constantly_changing_source_fails_the_run() {
 fn same_size_change_soon_after_a_run_is_detected_without_etags() {
     let world = World::new(Style { content_tags: true, listed_tags: false }, vec![TableConfig::new("t")]);
     world.put("a.csv", "p,1\n");
-    world.run(Ask::default()).unwrap();
+    world.run(RunOptions::default()).unwrap();
     world.put("a.csv", "p,2\n");
-    world.run(Ask::default()).unwrap();
+    world.run(RunOptions::default()).unwrap();
     assert!(text(&world, P).contains("|2"));
 }
 
@@ -279,15 +279,15 @@ fn same_size_change_soon_after_a_run_is_detected_without_etags() {
 fn change_within_a_second_of_a_read_is_detected_with_whole_second_etags() {
     let world = World::of_whole_seconds(vec![TableConfig::new("t")]);
     world.put("a.csv", "p,1\n");
-    world.run(Ask::default()).unwrap();
+    world.run(RunOptions::default()).unwrap();
     world.put("a.csv", "p,2\n");
     world.put("b.csv", "p,3\n");
-    world.run(Ask::default()).unwrap();
+    world.run(RunOptions::default()).unwrap();
     assert!(text(&world, P).contains("|2"));
     world.clock.advance(5_000);
-    world.run(Ask::default()).unwrap();
+    world.run(RunOptions::default()).unwrap();
     world.take_log();
-    world.run(Ask::default()).unwrap();
+    world.run(RunOptions::default()).unwrap();
     assert_eq!(world.take_log(), (vec![], 0), "what was read after its second is not read again");
 }
 
@@ -300,7 +300,7 @@ fn interrupted_commit_leaves_the_table_as_before_or_after_it() {
             let before = world.manifest("t").unwrap().root.sequence;
             world.put("a.csv", "q,1\nr,1\n");
             world.set_outage(Some(Outage { writes, last_applied }));
-            let result = world.run(Ask::default());
+            let result = world.run(RunOptions::default());
             let is_over = !world.store.is_crashed();
             world.set_outage(None);
             let is_committed = world.manifest("t").unwrap().root.sequence > before;
@@ -310,7 +310,7 @@ fn interrupted_commit_leaves_the_table_as_before_or_after_it() {
                 assert_eq!(failure.error.code, RunErrorCode::S3Error);
                 assert!(failure.partially_published || !is_committed);
             }
-            world.run(Ask::default()).unwrap();
+            world.run(RunOptions::default()).unwrap();
             let fresh = world.fresh();
             fresh.run(CLEAN).unwrap();
             assert_eq!(world.warehouse(), fresh.warehouse(), "after {writes} writes");
@@ -326,7 +326,7 @@ fn interrupted_commit_leaves_the_table_as_before_or_after_it() {
 fn changed_config_rebuilds_the_table_and_deletes_the_old_layout() {
     let mut world = ran(&[("a.csv", "p,1\nq,1\n")]);
     world.tables[0].partitioned = false;
-    world.run(Ask::default()).unwrap();
+    world.run(RunOptions::default()).unwrap();
     assert_eq!(keys(&world), ["t/part"]);
 }
 
@@ -338,11 +338,11 @@ fn unreadable_manifest_is_ignored_and_newer_one_fails_the_run() {
     for unusable in [&b"{\"version\":2,"[..], b"{\"version\":1,\"table\":\"t\"}"] {
         world.seed(Bucket::Warehouse, &world.key("t/p=old/part-00000.parquet"), b"x");
         world.seed(Bucket::Pipelines, &key, unusable);
-        world.run(Ask::default()).unwrap();
+        world.run(RunOptions::default()).unwrap();
         assert_eq!(world.warehouse(), before);
     }
     world.seed(Bucket::Pipelines, &key, b"{\"version\":3}");
-    let failure = world.run(Ask::default()).unwrap_err();
+    let failure = world.run(RunOptions::default()).unwrap_err();
     assert!(failure.error.message.contains("newer Lakemill"), "{}", failure.error.message);
     assert_eq!(failure.error.path, Some(key));
 }
@@ -353,7 +353,7 @@ fn expired_lease_blocks_writes() {
         let world = world(&[("a.csv", "p,1\nq,1\n")]);
         let lease = ShortLease { slug: world.slug.clone(), looks: AtomicI64::new(looks as i64), fence: 7 };
         // Without real threads files are written one after the other.
-        let run = || world.run_leased(Ask::default(), &Unobserved, &lease);
+        let run = || world.run_leased(RunOptions::default(), &Unobserved, &lease);
         let failure = Scheduler::new(0).drive(run).unwrap_err();
         assert_eq!(failure.error.code, RunErrorCode::LeaseLost);
         let (writes, _) = world.take_log();
@@ -378,14 +378,14 @@ fn concurrently_written_manifest_stops_the_run() {
         }
     }
     let world = world(&[("a.csv", "p,1\n")]);
-    let failure = world.run_observed(Ask::default(), &Rival(&world)).unwrap_err();
+    let failure = world.run_observed(RunOptions::default(), &Rival(&world)).unwrap_err();
     assert_eq!(failure.error.code, RunErrorCode::LeaseLost);
     let root = (Bucket::Pipelines, world.key("manifests/t.json"));
     assert_eq!(*world.memory.objects()[&root].bytes, *b"{}", "the rival's manifest stays");
     // Files written before the root was rejected stay unused until the next run deletes them.
     let fresh = world.fresh();
-    world.run(Ask::default()).unwrap();
-    fresh.run(Ask::default()).unwrap();
+    world.run(RunOptions::default()).unwrap();
+    fresh.run(RunOptions::default()).unwrap();
     assert_eq!(world.warehouse(), fresh.warehouse());
 }
 
@@ -412,13 +412,14 @@ fn cancelled_run_writes_nothing_unless_publishing() {
     }
     let world = world(&[("a.csv", "p,1\n")]);
     for from in [Stage::Planning, Stage::Converting] {
-        let failure =
-            world.run_observed(Ask::default(), &Watch { cancelled_from: Some(from), ..Watch::default() }).unwrap_err();
+        let failure = world
+            .run_observed(RunOptions::default(), &Watch { cancelled_from: Some(from), ..Watch::default() })
+            .unwrap_err();
         assert_eq!(failure.error.code, RunErrorCode::Cancelled);
         assert_eq!(world.take_log().0, [""; 0]);
     }
     let watch = Watch { cancelled_from: Some(Stage::Publishing), ..Watch::default() };
-    world.run_observed(Ask::default(), &watch).unwrap();
+    world.run_observed(RunOptions::default(), &watch).unwrap();
     assert_eq!(keys(&world), [P]);
     assert_eq!(*watch.seen.lock().unwrap(), [Stage::Planning, Stage::Converting, Stage::Publishing, Stage::Finishing]);
 }
@@ -431,10 +432,10 @@ fn local_lease_fence_exceeds_clock_and_manifests() {
     assert_eq!(now, world.clock.now().timestamp_micros() as u64);
     let lease = |fence| ShortLease { slug: world.slug.clone(), looks: AtomicI64::new(99), fence };
     world.put("a.csv", "-\n");
-    world.run_leased(Ask::default(), &Unobserved, &lease(now + 5)).unwrap();
+    world.run_leased(RunOptions::default(), &Unobserved, &lease(now + 5)).unwrap();
     assert_eq!(next(&world), now + 6, "though the table has no partition any more");
     world.put("a.csv", "p,2\n");
-    world.run_leased(Ask::default(), &Unobserved, &lease(now + 8)).unwrap();
+    world.run_leased(RunOptions::default(), &Unobserved, &lease(now + 8)).unwrap();
     assert_eq!(next(&world), now + 9);
 }
 
@@ -444,7 +445,7 @@ fn rejects_file_is_named_after_its_source() {
     let key = relative_rejects_key("t", "a.csv", "");
     assert_eq!(keys(&world), [without_hash(&key).to_owned(), P.to_owned()]);
     world.put("a.csv", "p,1\n");
-    world.run(Ask::default()).unwrap();
+    world.run(RunOptions::default()).unwrap();
     assert_eq!(keys(&world), [P]);
 }
 
@@ -454,7 +455,7 @@ fn keys_with_empty_segments_are_sources() {
     let sources =
         [("in/a.csv", "p,1\n"), ("in//a.csv", "p,2\nq,1\nbad\n"), ("/a.csv", "q,2\n"), ("in//b//c.csv", "r,1\n")];
     let world = world(&sources);
-    let result = world.run(Ask::default()).unwrap();
+    let result = world.run(RunOptions::default()).unwrap();
     assert_eq!(result.skipped_files, [""; 0]);
     let table = &result.tables["t"];
     assert_eq!((table.sources_read, table.rows_written, table.rows_rejected), (4, 5, 1));
@@ -465,15 +466,15 @@ fn keys_with_empty_segments_are_sources() {
     let rejects = without_hash(&rejects);
     assert!(text(&world, rejects).contains("in//a.csv|2|bad"));
     world.take_log();
-    world.run(Ask::default()).unwrap();
+    world.run(RunOptions::default()).unwrap();
     assert_eq!(world.take_log(), (vec![], 0));
     // Only the table that matches one of them is rebuilt; its neighbour without the empty segment isn't.
     world.put("in//a.csv", "p,3\n");
-    world.run(Ask { prefix: "in//", ..Ask::default() }).unwrap();
+    world.run(RunOptions { prefix: "in//", ..RunOptions::default() }).unwrap();
     assert!(text(&world, P).contains("in//a.csv|0|p|3") && text(&world, P).contains("in/a.csv|0|p|1"));
     assert!(!keys(&world).contains(&rejects.to_owned()));
     world.remove("in//a.csv");
-    world.run(Ask::default()).unwrap();
+    world.run(RunOptions::default()).unwrap();
     assert!(!text(&world, P).contains("in//a.csv"));
     assert_eq!(Vec::from_iter(world.manifest("t").unwrap().sources.keys()), ["/a.csv", "in//b//c.csv", "in/a.csv"]);
 }
@@ -487,12 +488,12 @@ fn files_missed_because_of_empty_segments_are_reported() {
         world.put(marker, "");
     }
     world.put("in/folder.csv/", "p,5\n");
-    let result = world.run(Ask::default()).unwrap();
+    let result = world.run(RunOptions::default()).unwrap();
     assert_eq!(result.tables["t"].sources_read, 1);
     assert_eq!(result.skipped_files, ["/in/c.csv", "in//b.csv", "in/folder.csv/"]);
     world.remove("in/a.csv");
     world.remove("in/folder.csv/");
-    let error = world.run(Ask::default()).unwrap_err().error;
+    let error = world.run(RunOptions::default()).unwrap_err().error;
     assert_eq!(error.code, RunErrorCode::NoInput);
     assert!(error.detail.as_ref().unwrap().contains("such as `/in/c.csv`"), "{error:?}");
 }
@@ -504,7 +505,7 @@ fn folder_markers_among_table_files_are_kept() {
         world.seed(Bucket::Warehouse, &world.key(marker), b"");
     }
     let before = world.warehouse();
-    world.run(Ask::default()).unwrap();
+    world.run(RunOptions::default()).unwrap();
     assert_eq!(world.take_log(), (vec![], 0));
     world.run(CLEAN).unwrap();
     assert_eq!(world.warehouse(), before);

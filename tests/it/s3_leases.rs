@@ -115,9 +115,9 @@ fn nothing_is_sent_with_less_than_a_second_left() {
 #[test]
 fn every_request_of_a_write_expires_within_the_lease() {
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let noted = Arc::clone(&seen);
+    let recorded = Arc::clone(&seen);
     let proxy = s3s_fs().behind(move |passing| {
-        noted.lock().unwrap().push((passing.method.clone(), expires(passing)));
+        recorded.lock().unwrap().push((passing.method.clone(), expires(passing)));
         Act::Forward
     });
     let store = s3s_fs().store_at(&proxy);
@@ -149,10 +149,10 @@ fn wrong_clock_is_compensated() {
         for seconds in [7_200, -7_200, 400, -400] {
             scope.spawn(move || {
                 let signed = Arc::new(AtomicUsize::new(0));
-                let (noted, delay) = (Arc::clone(&signed), Arc::new(AtomicBool::new(false)));
+                let (recorded, delay) = (Arc::clone(&signed), Arc::new(AtomicBool::new(false)));
                 let delayed = Arc::clone(&delay);
                 let proxy = s3s_fs().behind(move |passing| {
-                    noted.store(usize::try_from(expires(passing)).unwrap(), Ordering::SeqCst);
+                    recorded.store(usize::try_from(expires(passing)).unwrap(), Ordering::SeqCst);
                     let act = if delayed.load(Ordering::SeqCst) { Duration::from_secs(4) } else { Duration::ZERO };
                     Act::Delay(act)
                 });

@@ -37,10 +37,10 @@ fn part_number(passing: &Passing) -> Option<u32> {
 #[test]
 fn large_body_is_uploaded_in_parts() {
     let parts = Arc::new(Mutex::new(Vec::new()));
-    let noted = Arc::clone(&parts);
+    let recorded = Arc::clone(&parts);
     let proxy = s3s_fs().behind(move |passing| {
         if let Some(number) = part_number(passing) {
-            noted.lock().unwrap().push((number, passing.body.len()));
+            recorded.lock().unwrap().push((number, passing.body.len()));
         }
         Act::Forward
     });

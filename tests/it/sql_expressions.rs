@@ -234,7 +234,7 @@ fn replies_of_a_compromised_child_are_validated() {
         ("a column too few", evaluated(r#"[{"nulls":false,"text_bytes":2}]"#, 0, &honest[..14])),
         ("more text than can be", evaluated(&plain(u64::MAX), 0, &honest)),
         ("more text than may be", evaluated(&plain(3 << 30), 0, &honest)),
-        ("fewer bytes than told", evaluated(&plain(2), 0, &honest[..5])),
+        ("fewer bytes than announced", evaluated(&plain(2), 0, &honest[..5])),
         ("an error of a row that is not there", evaluated(&plain(2), 1, &[honest.clone(), words(&[2, 0, 0])].concat())),
         ("an error of no expression", evaluated(&plain(2), 1, &[honest.clone(), words(&[0, 2, 0])].concat())),
         ("an error without its message", evaluated(&plain(2), 1, &[honest.clone(), words(&[0, 0, 1])].concat())),
@@ -288,7 +288,7 @@ fn single_crash_is_retried_and_a_failed_start_is_unavailable() {
 }
 
 /// A program that records its process id in a file, then executes Lakemill; and the recorded processes.
-fn noted(folder: &Path) -> (PathBuf, impl Fn() -> Vec<i32>) {
+fn recording_program(folder: &Path) -> (PathBuf, impl Fn() -> Vec<i32>) {
     let (program, notes) = (folder.join("program"), folder.join("notes"));
     let script =
         format!("#!/bin/sh\necho $$ >> '{}'\nexec '{}' \"$@\"\n", notes.display(), env!("CARGO_BIN_EXE_lakemill"));
@@ -301,7 +301,7 @@ fn noted(folder: &Path) -> (PathBuf, impl Fn() -> Vec<i32>) {
 #[test]
 fn run_starts_one_child_for_check_version_and_tables() {
     let folder = tempfile::tempdir().unwrap();
-    let (program, children) = noted(folder.path());
+    let (program, children) = recording_program(folder.path());
     let expressions = expressions_with(&program, ExpressionLimits::default());
     let of_run = expressions.for_run().unwrap();
     let sets: Vec<ExpressionSet> = ["a + 1", "a + 2", "a + 3"]
@@ -328,7 +328,7 @@ fn run_starts_one_child_for_check_version_and_tables() {
 #[test]
 fn children_of_a_run_serve_only_it_and_end_with_it() {
     let folder = tempfile::tempdir().unwrap();
-    let (program, children) = noted(folder.path());
+    let (program, children) = recording_program(folder.path());
     let expressions = expressions_with(&program, ExpressionLimits::default());
     let set = set(&[("a", "int64")], &[("b", "int64", "a + 1")], &[]);
     for run in 1..=2 {
@@ -347,7 +347,7 @@ fn children_of_a_run_serve_only_it_and_end_with_it() {
 #[test]
 fn exited_child_is_not_reused() {
     let folder = tempfile::tempdir().unwrap();
-    let (program, children) = noted(folder.path());
+    let (program, children) = recording_program(folder.path());
     let limits = ExpressionLimits { batch_cpu_seconds: 1, part_cpu_seconds: 1, ..ExpressionLimits::default() };
     let expressions = expressions_with(&program, limits);
     let of_run = expressions.for_run().unwrap();

@@ -25,7 +25,7 @@ use crate::kv_contract::{
     AT_ONCE, Backend as _, Fixture, IDLE, TTL, completed, message, running, seconds, slug, start,
 };
 use crate::support::children::Reaped as _;
-use crate::support::lake::Dice;
+use crate::support::lake::Rng;
 
 /// Environment variables for a process of the tests: a role, and a folder.
 const ROLE: &str = "LAKEMILL_TEST_SQLITE";
@@ -80,7 +80,7 @@ fn queued(pipeline: &str) -> Job {
     Job::queued(&JobMessage::new(slug(pipeline), false, "manual", chrono::Utc::now()), 3)
 }
 
-/// Appends a line whole.
+/// Appends a line in one write.
 fn log(folder: &Path, name: &str, line: &str) {
     let mut file = std::fs::OpenOptions::new().append(true).create(true).open(folder.join(name)).unwrap();
     file.write_all(format!("{line}\n").as_bytes()).unwrap();
@@ -105,29 +105,29 @@ fn storm(folder: &Path) {
         for n in 0..4u64 {
             let kv = Arc::clone(&kv);
             scope.spawn(move || {
-                let mut dice = Dice::new(n + 4 * u64::from(std::process::id()));
+                let mut rng = Rng::new(n + 4 * u64::from(std::process::id()));
                 loop {
-                    gust(&kv, folder, &format!("{}-{n}", std::process::id()), &mut dice);
+                    gust(&kv, folder, &format!("{}-{n}", std::process::id()), &mut rng);
                 }
             });
         }
     });
 }
 
-fn gust(kv: &SqliteKv, folder: &Path, consumer: &str, dice: &mut Dice) {
-    let pipeline = format!("p{}", dice.below(3));
-    match dice.below(6) {
+fn gust(kv: &SqliteKv, folder: &Path, consumer: &str, rng: &mut Rng) {
+    let pipeline = format!("p{}", rng.below(3));
+    match rng.below(6) {
         0 | 1 => {
             let job = queued(&pipeline);
             kv.enqueue(&job).unwrap();
-            log(folder, "told", &format!("{pipeline} {}", job.job_id));
+            log(folder, "reported", &format!("{pipeline} {}", job.job_id));
         }
         2 => {
             kv.extend_windows(&[slug(&pipeline)]).unwrap();
             for due in kv.due_windows(10).unwrap() {
                 let job = queued(due.as_str());
                 if kv.fire_window(&job).unwrap() {
-                    log(folder, "told", &format!("{due} {}", job.job_id));
+                    log(folder, "reported", &format!("{due} {}", job.job_id));
                 }
             }
         }
@@ -139,7 +139,7 @@ fn gust(kv: &SqliteKv, folder: &Path, consumer: &str, dice: &mut Dice) {
                 let job = kv.job(&lease.pipeline, &lease.job_id).unwrap().unwrap();
                 assert!(matches!(kv.heartbeat(&lease, TTL).unwrap(), HeartbeatReply::Held { .. }));
                 kv.update_record(&lease, &job).unwrap();
-                if dice.below(3) == 0 {
+                if rng.below(3) == 0 {
                     let wait = Requeue { job: &job, delay: AT_ONCE, reason: WaitReason::Retry, cost: AttemptCost::One };
                     kv.requeue(&lease, &wait).unwrap();
                 } else {
@@ -171,15 +171,15 @@ fn killed_process_leaves_an_intact_file() {
     let backend = SqliteBackend::at(&file(folder.path()));
     let f = Fixture::new(backend);
     let backend = SqliteBackend::at(&file(folder.path()));
-    let mut dice = Dice::new(5);
+    let mut rng = Rng::new(5);
     for round in 0..10 {
-        let told = lines(folder.path(), "told").len();
+        let reported = lines(folder.path(), "reported").len();
         // Two at once, so that one continues while the other is killed.
         let mut children: Vec<Process> =
             (0..2).map(|_| Process(command("storm", folder.path()).spawn_reaped().unwrap())).collect();
-        wait_for("both storms rage", || lines(folder.path(), "told").len() >= told + 20);
+        wait_for("both storms rage", || lines(folder.path(), "reported").len() >= reported + 20);
         for child in &mut children {
-            std::thread::sleep(Duration::from_micros(dice.below(60_000)));
+            std::thread::sleep(Duration::from_micros(rng.below(60_000)));
             assert!(child.0.try_wait().unwrap().is_none(), "round {round}: it died by itself");
             child.0.kill().unwrap();
             is_sound(&backend, &*f.kv);
@@ -188,11 +188,11 @@ fn killed_process_leaves_an_intact_file() {
         is_sound(&backend, &*f.kv);
     }
     // Every accepted job is active, or has just ended.
-    let told: BTreeSet<String> = lines(folder.path(), "told").into_iter().collect();
-    for line in &told {
+    let reported: BTreeSet<String> = lines(folder.path(), "reported").into_iter().collect();
+    for line in &reported {
         let (pipeline, id) = line.split_once(' ').unwrap();
         let job = f.kv.job(&slug(pipeline), &JobId::parse(id).unwrap()).unwrap();
-        assert!(job.is_some(), "`{line}` was lost, of {}", told.len());
+        assert!(job.is_some(), "`{line}` was lost, of {}", reported.len());
     }
     // And all active jobs end.
     for _ in 0..1_000 {
@@ -410,8 +410,8 @@ fn damaged_file_is_reported() {
         *byte ^= 0x5a;
     }
     std::fs::write(backend.path(), bytes).unwrap();
-    let told = SqliteKv::open(SqliteOptions::new(backend.path())).and_then(|kv| kv.active(&slug("trips"), 1_000));
-    let error = told.unwrap_err();
+    let reported = SqliteKv::open(SqliteOptions::new(backend.path())).and_then(|kv| kv.active(&slug("trips"), 1_000));
+    let error = reported.unwrap_err();
     assert!(matches!(error, KvError::Malformed { .. }), "{error}");
     assert!(error.to_string().contains("intact SQLite file; stop every process"), "{error}");
 }

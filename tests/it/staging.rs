@@ -155,12 +155,12 @@ fn failed_run_aborts_staged_uploads() {
 
     // The second table's source is not read before a file of the first table is sent.
     let seen = Arc::new(AtomicUsize::new(0));
-    let (noted, bucket) = (Arc::clone(&seen), warehouse.clone());
+    let (recorded, bucket) = (Arc::clone(&seen), warehouse.clone());
     store.before_get_of(&format!("{PREFIX}b.csv"), move || {
         let until = Instant::now() + PATIENCE;
-        while noted.load(Ordering::SeqCst) == 0 {
+        while recorded.load(Ordering::SeqCst) == 0 {
             assert!(Instant::now() < until, "nothing of the first table was sent");
-            noted.store(moto().open_uploads(&bucket), Ordering::SeqCst);
+            recorded.store(moto().open_uploads(&bucket), Ordering::SeqCst);
         }
     });
     assert_eq!(run().unwrap_err().error.code, RunErrorCode::TooManyRejects);
@@ -176,13 +176,13 @@ fn failed_run_aborts_staged_uploads() {
 #[test]
 fn capabilities_are_probed_while_sources_are_read() {
     let probed: Arc<[AtomicUsize; 2]> = Arc::default();
-    let noted = Arc::clone(&probed);
+    let recorded = Arc::clone(&probed);
     let mut options = s3s_fs().options();
     let names = [&options.buckets.pipelines, &options.buckets.warehouse].map(|name| format!("/{name}/"));
     let proxy = s3s_fs().behind(move |passing| {
         let is_of = |name: &String| passing.target.contains("lakemill-probe") && passing.target.starts_with(name);
         if let Some(at) = names.iter().position(is_of) {
-            noted[at].fetch_add(1, Ordering::SeqCst);
+            recorded[at].fetch_add(1, Ordering::SeqCst);
         }
         Act::Forward
     });

@@ -15,7 +15,7 @@ use lakemill::ports::store::Bucket;
 use parquet::file::reader::FileReader;
 use parquet::file::serialized_reader::SerializedFileReader;
 
-use crate::support::lake::{Dice, Lake, MIB, SQL};
+use crate::support::lake::{Lake, MIB, Rng, SQL};
 
 struct Silent;
 
@@ -96,10 +96,10 @@ impl Table {
         Self { lake, folder, sorted, segments: BTreeMap::new(), layout: Layout::new() }
     }
 
-    fn with<T>(&self, dice: &mut Dice, convert: impl FnOnce(&Conversion<'_>) -> T) -> T {
-        let memory_bytes = if dice.one_in(2) { MIB } else { 64 * MIB };
+    fn with<T>(&self, rng: &mut Rng, convert: impl FnOnce(&Conversion<'_>) -> T) -> T {
+        let memory_bytes = if rng.one_in(2) { MIB } else { 64 * MIB };
         let resources =
-            Resources { threads: 1 + dice.below(3) as usize, memory_bytes, scratch: self.folder.path().to_owned() };
+            Resources { threads: 1 + rng.below(3) as usize, memory_bytes, scratch: self.folder.path().to_owned() };
         convert(&Conversion {
             store: &self.lake.store,
             slug: &self.lake.slug,
@@ -118,7 +118,7 @@ impl Table {
     }
 
     /// The table built from its CSVs in one step.
-    fn clean(&self, dice: &mut Dice) -> Layout {
+    fn clean(&self, rng: &mut Rng) -> Layout {
         let prefix = self.lake.key("");
         let keys: Vec<String> = self.lake.memory.contents(Bucket::Lake).into_keys().collect();
         let source = |key: &String| self.source(key.strip_prefix(&prefix).unwrap()).unwrap();
@@ -128,7 +128,7 @@ impl Table {
             assert_eq!(outcome.rows.rows_rejected, 0);
             Ok(())
         };
-        let converted = self.with(dice, |conversion| conversion.build(inputs, &mut outcome)).unwrap();
+        let converted = self.with(rng, |conversion| conversion.build(inputs, &mut outcome)).unwrap();
         let layout = |groups: &Vec<BuiltGroup>| {
             let group = |group: &BuiltGroup| {
                 let segments = group.segments.iter().map(|segment| members(&converted, segment)).collect();
@@ -177,10 +177,10 @@ impl Table {
     }
 
     /// Builds the partitions affected by `changed`.
-    fn update(&mut self, dice: &mut Dice, changed: &BTreeSet<String>) {
+    fn update(&mut self, rng: &mut Rng, changed: &BTreeSet<String>) {
         let present: Vec<SourceRef> = changed.iter().filter_map(|key| self.source(key)).collect();
         let present = Arc::new(present.iter().collect::<SourceList>());
-        let buffered = self.with(dice, |conversion| conversion.buffer(&present)).unwrap();
+        let buffered = self.with(rng, |conversion| conversion.buffer(&present)).unwrap();
         let mut new: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for source in &buffered.sources {
             for partition in source.partitions.keys() {
@@ -207,7 +207,7 @@ impl Table {
         let only = read.into_iter().map(|(key, only)| (key, Arc::new(only))).collect();
         let (read, layout) = (Arc::new(sources.iter().collect()), BuildLayout::Segments);
         let inputs = BuildInputs { read, only, buffered: Some(buffered), stored, layout };
-        let converted = self.with(dice, |conversion| conversion.build(inputs, &mut |_| Ok(()))).unwrap();
+        let converted = self.with(rng, |conversion| conversion.build(inputs, &mut |_| Ok(()))).unwrap();
         for (partition, groups) in &converted.partitions {
             for group in groups {
                 let [segment] = &group.segments[..] else { panic!("{group:?}") };
@@ -218,12 +218,12 @@ impl Table {
         }
         for (partition, mut segments) in kept {
             segments.sort_by(|a, b| a.members.cmp(&b.members));
-            self.regroup(dice, partition, segments);
+            self.regroup(rng, partition, segments);
         }
     }
 
     /// Builds the groups of a partition by copying row groups.
-    fn regroup(&mut self, dice: &mut Dice, partition: String, segments: Vec<Segment>) {
+    fn regroup(&mut self, rng: &mut Rng, partition: String, segments: Vec<Segment>) {
         self.layout.remove(&partition);
         if segments.is_empty() {
             return;
@@ -239,7 +239,7 @@ impl Table {
         }
         let parts: Vec<Vec<RowGroups>> =
             groups.iter().map(|group| group.iter().flat_map(|segment| segment.parts.clone()).collect()).collect();
-        let files = self.with(dice, |conversion| conversion.assemble(&parts)).unwrap();
+        let files = self.with(rng, |conversion| conversion.assemble(&parts)).unwrap();
         let (mut stored, mut layout) = (Vec::new(), Vec::new());
         for (group, files) in groups.into_iter().zip(files) {
             let counts: Vec<usize> =
@@ -280,55 +280,54 @@ const TYPES: [&str; 22] = [
 ];
 
 /// A cell of `ty`; sometimes null.
-fn cell(dice: &mut Dice, ty: &str) -> String {
-    if dice.one_in(6) {
+fn cell(rng: &mut Rng, ty: &str) -> String {
+    if rng.one_in(6) {
         return String::new();
     }
-    let (year, month, day) = (1900 + dice.below(200), 1 + dice.below(12), 1 + dice.below(28));
-    let time =
-        format!("{:02}:{:02}:{:02}.{:06}", dice.below(24), dice.below(60), dice.below(60), dice.below(1_000_000));
+    let (year, month, day) = (1900 + rng.below(200), 1 + rng.below(12), 1 + rng.below(28));
+    let time = format!("{:02}:{:02}:{:02}.{:06}", rng.below(24), rng.below(60), rng.below(60), rng.below(1_000_000));
     match ty {
-        "boolean" => ["true", "false"][dice.below(2) as usize].into(),
+        "boolean" => ["true", "false"][rng.below(2) as usize].into(),
         "int8" | "int16" | "int32" | "int64" => {
             let bits: u32 = ty[3..].parse().unwrap();
-            ((dice.roll() as i64) >> (64 - bits) >> (dice.below(2) * u64::from(bits - 4))).to_string()
+            ((rng.next_u64() as i64) >> (64 - bits) >> (rng.below(2) * u64::from(bits - 4))).to_string()
         }
         "uint8" | "uint16" | "uint32" | "uint64" => {
             let bits: u32 = ty[4..].parse().unwrap();
-            (dice.roll() >> (64 - bits)).to_string()
+            (rng.next_u64() >> (64 - bits)).to_string()
         }
-        "float32" | "float64" => match dice.below(5) {
+        "float32" | "float64" => match rng.below(5) {
             0 => "-0.0".into(),
             1 => "NaN".into(),
-            _ => format!("{}.{}e{}", dice.below(100), dice.below(1000), dice.below(20)),
+            _ => format!("{}.{}e{}", rng.below(100), rng.below(1000), rng.below(20)),
         },
         "date" => format!("{year}-{month:02}-{day:02}"),
         "time" => time,
         "timestamp" => format!("{year}-{month:02}-{day:02} {time}"),
         "timestamptz" => format!("{year}-{month:02}-{day:02}T{time}+02:00"),
-        "uuid" => format!("{:08x}-0000-4000-8000-{:012x}", dice.below(1 << 32), dice.below(1 << 48)),
-        "json" => format!("\"{{\"\"a\"\": [{}, null]}}\"", dice.below(1000)),
-        "string" => match dice.below(3) {
-            0 => format!("word{}", dice.below(9)),
-            1 => format!("\"é, {}\n\"\"x\"\"\"", dice.roll()),
-            _ => "x".repeat(1 + dice.below(300) as usize),
+        "uuid" => format!("{:08x}-0000-4000-8000-{:012x}", rng.below(1 << 32), rng.below(1 << 48)),
+        "json" => format!("\"{{\"\"a\"\": [{}, null]}}\"", rng.below(1000)),
+        "string" => match rng.below(3) {
+            0 => format!("word{}", rng.below(9)),
+            1 => format!("\"é, {}\n\"\"x\"\"\"", rng.next_u64()),
+            _ => "x".repeat(1 + rng.below(300) as usize),
         },
-        _ => format!("-{}.{}", dice.below(1_000_000), dice.below(100)),
+        _ => format!("-{}.{}", rng.below(1_000_000), rng.below(100)),
     }
 }
 
-fn text(dice: &mut Dice, names: &[String], partitions: u64) -> String {
+fn text(rng: &mut Rng, names: &[String], partitions: u64) -> String {
     let mut text = format!("p,{}\n", names.join(","));
-    let partitions = 1 + dice.below(partitions);
-    for _ in 0..dice.below(40) {
-        let cells: Vec<String> = TYPES.iter().map(|ty| cell(dice, ty)).collect();
-        writeln!(text, "{},{}", dice.below(partitions), cells.join(",")).unwrap();
+    let partitions = 1 + rng.below(partitions);
+    for _ in 0..rng.below(40) {
+        let cells: Vec<String> = TYPES.iter().map(|ty| cell(rng, ty)).collect();
+        writeln!(text, "{},{}", rng.below(partitions), cells.join(",")).unwrap();
     }
     text
 }
 
 fn check(seed: u64, more: &str, targets: (u64, u64), partitions: u64) {
-    let mut dice = Dice::new(seed);
+    let mut rng = Rng::new(seed);
     let names: Vec<String> = (0..TYPES.len()).map(|at| format!("c{at}")).collect();
     let columns: Vec<String> =
         names.iter().zip(TYPES).map(|(name, ty)| format!(r#"{{ "name": "{name}", "type": "{ty}" }}"#)).collect();
@@ -344,28 +343,28 @@ fn check(seed: u64, more: &str, targets: (u64, u64), partitions: u64) {
     let mut keys: BTreeSet<String> = BTreeSet::new();
     for step in 0..10 {
         let mut changed = BTreeSet::new();
-        for _ in 0..if step == 0 { 25 } else { 1 + dice.below(3) } {
-            let any = keys.iter().nth(dice.below(keys.len().max(1) as u64) as usize).cloned();
-            match (dice.below(4), any) {
+        for _ in 0..if step == 0 { 25 } else { 1 + rng.below(3) } {
+            let any = keys.iter().nth(rng.below(keys.len().max(1) as u64) as usize).cloned();
+            match (rng.below(4), any) {
                 (0, Some(key)) => {
                     table.lake.remove(&key);
                     keys.remove(&key);
                     changed.insert(key);
                 }
                 (1, Some(key)) => {
-                    table.lake.put(&key, text(&mut dice, &names, partitions));
+                    table.lake.put(&key, text(&mut rng, &names, partitions));
                     changed.insert(key);
                 }
                 _ => {
-                    let key = format!("{:04}.csv", dice.below(2_000) + if dice.one_in(2) { 2_000 * step } else { 0 });
-                    table.lake.put(&key, text(&mut dice, &names, partitions));
+                    let key = format!("{:04}.csv", rng.below(2_000) + if rng.one_in(2) { 2_000 * step } else { 0 });
+                    table.lake.put(&key, text(&mut rng, &names, partitions));
                     keys.insert(key.clone());
                     changed.insert(key);
                 }
             }
         }
-        table.update(&mut dice, &changed);
-        let clean = table.clean(&mut dice);
+        table.update(&mut rng, &changed);
+        let clean = table.clean(&mut rng);
         assert_eq!(table.layout, clean, "seed {seed}, step {step}");
     }
 }

@@ -105,7 +105,7 @@ fn services_notify_readiness_watchdog_and_stop() {
             let manager = Manager::new();
             let mut service = manager.start(&site, command, &[]);
             let first = manager.message();
-            assert_eq!(first[0], "READY=1", "nothing is told before");
+            assert_eq!(first[0], "READY=1", "nothing is notified before");
             assert!(service.has_logged("started\",\"address\":"), "it is ready once it listens");
             assert!(first[1].starts_with("STATUS=") && first[1].contains(doing), "{first:?}");
             manager.is_fed();

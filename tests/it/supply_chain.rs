@@ -58,13 +58,13 @@ fn root() -> &'static Path {
 /// The packages that cargo builds, without the product itself.
 fn packages() -> Vec<Value> {
     let cargo = option_env!("CARGO").unwrap_or("cargo");
-    let told = Command::new(cargo)
+    let output = Command::new(cargo)
         .args(["metadata", "--locked", "--offline", "--format-version", "1"])
         .current_dir(root())
         .output_reaped()
         .unwrap();
-    assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
-    let mut metadata: Value = serde_json::from_slice(&told.stdout).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
     let Value::Array(packages) = metadata["packages"].take() else { panic!("no packages") };
     packages.into_iter().filter(|package| package["name"] != env!("CARGO_PKG_NAME")).collect()
 }
@@ -96,9 +96,9 @@ fn crates_come_from_the_registry_and_match_the_lock_file() {
 #[test]
 fn licences_are_permitted() {
     let bad = |name: String, licence: &str| (!is_good(licence)).then(|| format!("{name}: {licence}"));
-    let of_crate = |package: &Value| bad(name(package), package["license"].as_str().unwrap_or("none told"));
+    let of_crate = |package: &Value| bad(name(package), package["license"].as_str().unwrap_or("unspecified"));
     let of_module =
-        |(name, module): (&String, &Value)| bad(name.clone(), module["license"].as_str().unwrap_or("none told"));
+        |(name, module): (&String, &Value)| bad(name.clone(), module["license"].as_str().unwrap_or("unspecified"));
     let modules = modules();
     let bad: Vec<String> = packages()
         .iter()
@@ -116,14 +116,14 @@ fn licences_are_permitted() {
 /// the optional packages that weak features name (`tokio?/rt` of lettre), which nothing enables.
 fn built() -> BTreeSet<String> {
     let cargo = option_env!("CARGO").unwrap_or("cargo");
-    let told = Command::new(cargo)
+    let output = Command::new(cargo)
         .args(["tree", "--locked", "--offline", "--all-features", "--edges", "all", "--target", "all"])
         .args(["--prefix", "none", "--format", "{p}"])
         .current_dir(root())
         .output_reaped()
         .unwrap();
-    assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
-    let tree = String::from_utf8(told.stdout).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let tree = String::from_utf8(output.stdout).unwrap();
     tree.lines().filter_map(|line| Some(line.split(' ').next()?.to_owned())).collect()
 }
 
@@ -187,14 +187,14 @@ fn index_entry(index: &Path, package: &Value) -> Option<Value> {
 fn no_crate_is_yanked() {
     // Without cargo's index cache (with vendored crates, say) nothing is known.
     let Some(index) = index() else { return };
-    let told: Vec<Value> = packages().iter().filter_map(|package| index_entry(&index, package)).collect();
-    let yanked: Vec<String> = told
+    let entries: Vec<Value> = packages().iter().filter_map(|package| index_entry(&index, package)).collect();
+    let yanked: Vec<String> = entries
         .iter()
         .filter(|line| line["yanked"] == true)
         .map(|line| format!("{} {}", line["name"], line["vers"]))
         .collect();
     assert!(yanked.is_empty(), "withdrawn: {}; cargo update", yanked.join(", "));
-    for line in &told {
+    for line in &entries {
         let checksum = line["cksum"].as_str().unwrap();
         assert_eq!(checksum.len(), 64, "{line}");
     }
@@ -205,7 +205,7 @@ fn licence_expressions_allow_a_choice() {
     for good in ["MIT", "MIT/GPL-3.0", "GPL-2.0 OR Apache-2.0", "(MIT OR Apache-2.0) AND Unicode-3.0", "MPL-2.0"] {
         assert!(is_good(good), "{good}");
     }
-    for bad in ["GPL-3.0", "MIT AND AGPL-3.0", "(MIT OR Zlib) AND AGPL-3.0", "none told", "", "SSPL-1.0 OR GPL-2.0"] {
+    for bad in ["GPL-3.0", "MIT AND AGPL-3.0", "(MIT OR Zlib) AND AGPL-3.0", "unspecified", "", "SSPL-1.0 OR GPL-2.0"] {
         assert!(!is_good(bad), "{bad}");
     }
 }

@@ -9,10 +9,10 @@ use lakemill::domain::table_log::root::Root;
 use lakemill::pipelines::tables::{Comparison, FoundRoot, SourceChange, TableStore, compare};
 use lakemill::ports::store::Bucket;
 
-use crate::model::world::{Ask, Outage, Style, TableConfig, World};
+use crate::model::world::{Outage, RunOptions, Style, TableConfig, World};
 use crate::support::manifests::Manifest;
 
-const CLEAN: Ask<'static> = Ask { prefix: "", changed: None, clean: true, dry_run: false };
+const CLEAN: RunOptions<'static> = RunOptions { prefix: "", changed: None, clean: true, dry_run: false };
 const STYLE: Style = Style { content_tags: true, listed_tags: true };
 
 /// A world that keeps history for 100 s.
@@ -26,7 +26,7 @@ fn world(sources: &[(&str, &str)]) -> World {
 fn change(world: &World, sources: &[(&str, &str)]) {
     world.clock.advance(10_000);
     sources.iter().for_each(|(source, text)| world.put(source, text));
-    world.run(Ask::default()).unwrap();
+    world.run(RunOptions::default()).unwrap();
 }
 
 fn table(world: &World) -> TableStore<'_> {
@@ -90,13 +90,13 @@ fn earlier_versions_are_readable_until_their_time_is_over() {
     assert_eq!(Vec::from_iter(versions(&world).keys()), [&3, &4], "a commit deletes what expired");
     nothing_else(&world);
     world.clock.advance(200_000);
-    world.run(Ask::default()).unwrap();
+    world.run(RunOptions::default()).unwrap();
     let clean = world.fresh();
     clean.run(CLEAN).unwrap();
     assert_eq!(world.warehouse(), clean.warehouse());
     nothing_else(&world);
     world.take_log();
-    world.run(Ask::default()).unwrap();
+    world.run(RunOptions::default()).unwrap();
     assert_eq!(world.take_log(), (vec![], 0));
 }
 
@@ -125,7 +125,7 @@ fn clean_run_keeps_history() {
     let after = versions(&world);
     assert_eq!((&after[&1], &after[&2], &after[&3]), (&before[&1], &before[&2], &before[&2]));
     world.clock.advance(200_000);
-    world.run(Ask::default()).unwrap();
+    world.run(RunOptions::default()).unwrap();
     nothing_else(&world);
 }
 
@@ -134,10 +134,10 @@ fn history_ends_with_the_field() {
     let mut world = world(&[("a.csv", "p,1\n")]);
     change(&world, &[("a.csv", "p,2\n")]);
     world.tables[0].history = 0;
-    let dry = Ask { dry_run: true, ..Ask::default() };
+    let dry = RunOptions { dry_run: true, ..RunOptions::default() };
     world.run(dry).unwrap();
     assert_eq!(versions(&world).len(), 2);
-    world.run(Ask::default()).unwrap();
+    world.run(RunOptions::default()).unwrap();
     assert_eq!(versions(&world).len(), 1);
     nothing_else(&world);
 }
@@ -170,10 +170,10 @@ fn interrupted_runs_leave_no_version_in_part() {
             world.clock.advance(95_000);
             world.put("a.csv", "p,2\n");
             world.set_outage(Some(Outage { writes, last_applied }));
-            let died = world.run(Ask::default()).is_err();
+            let died = world.run(RunOptions::default()).is_err();
             world.set_outage(None);
             versions(&world).into_keys().for_each(drop);
-            world.run(Ask::default()).unwrap();
+            world.run(RunOptions::default()).unwrap();
             assert_eq!(Vec::from_iter(versions(&world).keys()), [&2, &3, &4], "{writes} {last_applied}");
             nothing_else(&world);
             if !died {
@@ -190,9 +190,9 @@ fn interrupted_expiry_is_completed() {
         change(&world, &[("a.csv", "p,2\n"), ("b.csv", "q,1\n")]);
         world.clock.advance(200_000);
         world.set_outage(Some(Outage { writes, last_applied: true }));
-        let died = world.run(Ask::default()).is_err();
+        let died = world.run(RunOptions::default()).is_err();
         world.set_outage(None);
-        world.run(Ask::default()).unwrap();
+        world.run(RunOptions::default()).unwrap();
         assert_eq!(Vec::from_iter(versions(&world).keys()), [&2]);
         nothing_else(&world);
         if !died {
@@ -225,7 +225,7 @@ fn restored_version_is_the_next_one_and_outlives_its_time() {
     let root = world.restore("t", 3).unwrap();
     assert_eq!(root.restored, Some(3));
     world.restore("t", 4).unwrap();
-    world.run(Ask { dry_run: true, ..Ask::default() }).unwrap();
+    world.run(RunOptions { dry_run: true, ..RunOptions::default() }).unwrap();
     assert_eq!(versions(&world)[&6], before[&1]);
     nothing_else(&world);
 }
@@ -238,7 +238,7 @@ fn run_after_a_restore_makes_the_table_of_the_lake() {
         let before = versions(&world);
         world.restore("t", 1).unwrap();
         world.put("other.csv", "s,4\n");
-        world.run(Ask { changed, ..Ask::default() }).unwrap();
+        world.run(RunOptions { changed, ..RunOptions::default() }).unwrap();
         let clean = world.fresh();
         clean.run(CLEAN).unwrap();
         let after = versions(&world);
@@ -261,7 +261,7 @@ fn interrupted_restore_leaves_the_table_before_or_after_it() {
             let root = present(&world);
             let expected = if root.sequence == 4 { &before[&1] } else { &before[&3] };
             assert_eq!(&versions(&world)[&root.sequence], expected);
-            world.run(Ask::default()).unwrap();
+            world.run(RunOptions::default()).unwrap();
             let clean = world.fresh();
             clean.run(CLEAN).unwrap();
             assert_eq!(versions(&world)[&present(&world).sequence], versions(&clean)[&1]);

@@ -8,12 +8,12 @@ use lakemill::domain::job::JobStatus;
 use lakemill::ports::store::{Bucket, WriteOptions, list_all};
 use serde_json::{Value, json};
 
-use crate::support::program::{Ran, call, lakemill};
+use crate::support::program::{CommandOutput, call, lakemill};
 use crate::support::site::{Kind, Site, job_id, slug};
 
 const KINDS: [Kind; 2] = [Kind::Embedded, Kind::Fleet];
 
-fn verify(site: &Site, more: &[&str]) -> Ran {
+fn verify(site: &Site, more: &[&str]) -> CommandOutput {
     let mut command: Command = lakemill();
     command
         .args(["verify", "trips"])
@@ -55,7 +55,7 @@ fn put(site: &Site, key: &str, bytes: &[u8]) {
 }
 
 /// The kind of each fault, by key.
-fn faults(ran: &Ran) -> BTreeMap<String, String> {
+fn faults(ran: &CommandOutput) -> BTreeMap<String, String> {
     let lines = ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let fault = |line: Value| {
@@ -66,7 +66,7 @@ fn faults(ran: &Ran) -> BTreeMap<String, String> {
 }
 
 /// Repairs, and lets a worker rebuild lost files.
-fn repair(site: &Site) -> Ran {
+fn repair(site: &Site) -> CommandOutput {
     let ran = verify(site, &["--repair", "--json"]).ok();
     let last: Value = serde_json::from_str(ran.stdout.lines().last().unwrap()).unwrap();
     if let Some(id) = last.get("job_id") {

@@ -7,7 +7,7 @@ use lakemill::sql::sandbox::{ParameterizedStatement, RowLimits};
 use serde_json::{Value, json};
 
 use crate::sql_sandbox::setup::{Site, json as rows_of, soon};
-use crate::support::program::{Program, Ran, call};
+use crate::support::program::{CommandOutput, Program, call};
 
 const YEAR_S: i64 = 31_556_952;
 
@@ -117,7 +117,7 @@ fn future_database(version: &str) -> tempfile::TempDir {
     folder
 }
 
-fn run_with(program: &Program, zoneinfo: &tempfile::TempDir) -> Ran {
+fn run_with(program: &Program, zoneinfo: &tempfile::TempDir) -> CommandOutput {
     call(program.command().env("TZDIR", zoneinfo.path())).ok()
 }
 

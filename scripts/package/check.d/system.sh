@@ -13,7 +13,7 @@ system_base() {
         mkdir -p "${base%/*}"
         rm -rf "$base.new"
         debootstrap --variant=minbase --include="$(IFS=,; echo "${system_packages[*]}")" bookworm "$base.new" \
-            >&2 || die "debootstrap could not make the system; what it says stands above"
+            >&2 || die "debootstrap could not make the system; see its output above"
         # Started where a step wants them, and not by themselves.
         chroot "$base.new" systemctl disable nginx caddy prometheus prometheus-node-exporter redis-server >&2 || true
         chroot "$base.new" apt-get clean
@@ -104,7 +104,7 @@ says() {
 }
 says_not() {
     inside "${@:2}" >"$system/answer" 2>&1 || true
-    ! grep -m 5 -- "$1" "$system/answer" || { echo "expected no \`$1\` in what stands above"; return 1; }
+    ! grep -m 5 -- "$1" "$system/answer" || { echo "expected no \`$1\` in the output above"; return 1; }
 }
 # holds PATTERN FILE: a file of this machine.
 holds() { grep -q -- "$1" "$2" || { echo "no \`$1\` in $2:"; tail -n 20 "$2"; return 1; }; }
@@ -127,7 +127,7 @@ metrics() {
 }
 metrics_say() {
     metrics "$1" >"$system/answer" && grep -q -- "$2" "$system/answer" ||
-        { grep -- "^${2%%[ {]*}" "$system/answer"; echo "no \`$2\` among the metrics; of that name stands above"; return 1; }
+        { grep -- "^${2%%[ {]*}" "$system/answer"; echo "no \`$2\` among the metrics; lines of that name are above"; return 1; }
 }
 
 # record FOLDER JOB: waits for the terminal record of a job, and prints it. FOLDER: that of the pipelines bucket.

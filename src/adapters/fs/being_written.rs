@@ -11,7 +11,7 @@
 //! Limit: a writer that pauses for longer with the file open is not noticed. A read lease (`F_SETLEASE`) would show it,
 //! but has no safe wrapper. Its later writes are noticed when it closes the file, as any change.
 //!
-//! Without extended attributes, files of this store can't be told from others, and wait once.
+//! Without extended attributes, files written by this store can't be distinguished from others, and wait once.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -24,7 +24,7 @@ impl RedisKv {
         Ok(Self { pool: Pool::new(options)?, clock: options.clock.clone(), consumer_idle: options.consumer_idle })
     }
 
-    /// The time argument of scripts, in ms; 0 stands for Redis's own.
+    /// The time argument of scripts, in ms; 0 for Redis's own.
     pub(super) fn now(&self) -> i64 {
         self.clock.as_ref().map_or(0, |clock| clock.now().timestamp_millis())
     }

@@ -10,7 +10,7 @@ use super::keys::{self, NOTIFICATION, NOTIFICATION_TARGETS, NOTIFICATIONS, NOTIF
 use super::kv::RedisKv;
 use super::reply::OperationReply;
 use super::scripts::{self, Call};
-use crate::domain::limits::{INCIDENT_LIFE_MS, NOTIFICATIONS_MAX};
+use crate::domain::limits::{INCIDENT_TTL_MS, NOTIFICATIONS_MAX};
 use crate::domain::notification::{Delivery, Notification, NotificationRecord, TargetName};
 use crate::ports::kv::KvResult;
 use crate::ports::notifications::{
@@ -30,7 +30,7 @@ impl Notifications for RedisKv {
             .arg("condition")
             .arg(change.expected.unwrap_or_default())
             .arg(change.state)
-            .arg(INCIDENT_LIFE_MS);
+            .arg(INCIDENT_TTL_MS);
         let (notification, due) = change.add.unzip();
         self.add(call, notification, due, change.withdraw)
     }

@@ -7,7 +7,7 @@ use super::keys::{RECHECKS, recheck_pause};
 use super::kv::RedisKv;
 use super::scripts::{self, Call};
 use crate::domain::limits::{
-    RECHECK_PAUSE_FIRST_MS, RECHECK_PAUSE_MS_MAX, RECHECK_RETRY_MS, RECHECKS_LIFE_MS, RECHECKS_MAX,
+    RECHECK_PAUSE_FIRST_MS, RECHECK_PAUSE_MS_MAX, RECHECK_RETRY_MS, RECHECKS_MAX, RECHECKS_TTL_MS,
 };
 use crate::domain::name::Slug;
 use crate::ports::kv::KvResult;
@@ -16,7 +16,7 @@ use crate::ports::rechecks::{Recheck, Rechecks};
 impl Rechecks for RedisKv {
     fn add_recheck(&self, pipeline: &Slug) -> KvResult<()> {
         let call = Call::new(&scripts::RECHECK_ADD, [RECHECKS, &recheck_pause(pipeline)]).arg(self.now()).arg(pipeline);
-        call.arg(RECHECKS_MAX).arg(RECHECKS_LIFE_MS).arg(RECHECK_PAUSE_MS_MAX).run(&self.pool)?;
+        call.arg(RECHECKS_MAX).arg(RECHECKS_TTL_MS).arg(RECHECK_PAUSE_MS_MAX).run(&self.pool)?;
         Ok(())
     }
 

@@ -17,7 +17,7 @@ use super::reply::OperationReply;
 use super::scripts::{self, Call};
 use crate::domain::job::{ChangedKeys, Job, JobId};
 use crate::domain::limits::{
-    CHANGED_KEYS_BYTES_MAX, CHANGED_KEYS_LIFE_MS, CHANGED_KEYS_MAX, DEBOUNCE_QUIET_MS, DEBOUNCE_WAIT_MS_MAX,
+    CHANGED_KEYS_BYTES_MAX, CHANGED_KEYS_MAX, CHANGED_KEYS_TTL_MS, DEBOUNCE_QUIET_MS, DEBOUNCE_WAIT_MS_MAX,
     JOB_WAIT_MS_MAX,
 };
 use crate::domain::name::Slug;
@@ -119,7 +119,7 @@ impl Schedule for RedisKv {
         let active = keys::active(&job.pipeline);
         let (of_window, of_job) = (keys::window_changes(&job.pipeline), keys::job_changes(&job.job_id));
         let keys = [WINDOWS, FIRST_EVENTS, STREAM, &live, &active, &message, &of_window, &of_job];
-        let call = Call::new(&scripts::FIRE_WINDOW, keys).arg(self.now()).arg(&job.pipeline).arg(CHANGED_KEYS_LIFE_MS);
+        let call = Call::new(&scripts::FIRE_WINDOW, keys).arg(self.now()).arg(&job.pipeline).arg(CHANGED_KEYS_TTL_MS);
         new_job(call, job).run(&self.pool)?.flag()
     }
 

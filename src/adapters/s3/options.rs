@@ -26,7 +26,7 @@ pub struct Timeouts {
     pub send_idle: Duration,
     /// Waiting for the head of a response.
     pub response: Duration,
-    /// Like `response`, for requests that take the store long: copying, completing an upload.
+    /// Like `response`, for slow requests: copying, completing an upload.
     pub slow_response: Duration,
     /// Without progress while receiving.
     pub receive_idle: Duration,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rusqlite::{OptionalExtension as _, params};
 
-use crate::domain::limits::{INCIDENT_LIFE_MS, NOTIFICATIONS_MAX};
+use crate::domain::limits::{INCIDENT_TTL_MS, NOTIFICATIONS_MAX};
 use crate::domain::notification::{Delivery, Notification, NotificationRecord, TargetName};
 use crate::ports::kv::KvResult;
 use crate::ports::notifications::{
@@ -35,7 +35,7 @@ impl Notifications for SqliteKv {
             if let Some(id) = change.withdraw {
                 step.run("DELETE FROM notifications WHERE id = ?1 AND token IS NULL", [id])?;
             }
-            let expires = after(step.now, Duration::from_millis(INCIDENT_LIFE_MS));
+            let expires = after(step.now, Duration::from_millis(INCIDENT_TTL_MS));
             step.run(
                 "INSERT OR REPLACE INTO incidents (key, state, expires_ms) VALUES (?1, ?2, ?3)",
                 params![change.key, change.state, expires],

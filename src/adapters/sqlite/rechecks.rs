@@ -5,7 +5,7 @@ use std::time::Duration;
 use rusqlite::{OptionalExtension as _, params};
 
 use crate::domain::limits::{
-    RECHECK_PAUSE_FIRST_MS, RECHECK_PAUSE_MS_MAX, RECHECK_RETRY_MS, RECHECKS_LIFE_MS, RECHECKS_MAX,
+    RECHECK_PAUSE_FIRST_MS, RECHECK_PAUSE_MS_MAX, RECHECK_RETRY_MS, RECHECKS_MAX, RECHECKS_TTL_MS,
 };
 use crate::domain::name::Slug;
 use crate::ports::kv::KvResult;
@@ -18,7 +18,7 @@ impl Rechecks for SqliteKv {
     fn add_recheck(&self, pipeline: &Slug) -> KvResult<()> {
         self.db.write("add a recheck", |step| {
             step.delete_expired("rechecks", "pipeline")?;
-            let expires = after(step.now, Duration::from_millis(RECHECKS_LIFE_MS));
+            let expires = after(step.now, Duration::from_millis(RECHECKS_TTL_MS));
             step.run(
                 "INSERT INTO rechecks (pipeline, due_ms, expires_ms)
                  SELECT ?1, ?2, ?3 WHERE (SELECT count(*) FROM rechecks) < ?4

@@ -1,6 +1,6 @@
 -- Version 1. Times are milliseconds since 1970 by the store's clock (`clock.rs`); flags are 0 or 1.
 
--- Where the store's time stands: `offset_ms` on top of the time since boot, `high_ms` the latest that was told.
+-- The store's clock: `offset_ms` is added to the time since boot; `high_ms` is the latest time that was returned.
 CREATE TABLE clock (
     one INTEGER PRIMARY KEY CHECK (one = 1),
     offset_ms INTEGER NOT NULL,
@@ -8,11 +8,11 @@ CREATE TABLE clock (
 ) STRICT;
 INSERT INTO clock VALUES (1, 0, 0);
 
--- There is a row once the store was told to remember.
+-- Has a row once the store is initialized.
 CREATE TABLE epoch (one INTEGER PRIMARY KEY CHECK (one = 1)) STRICT;
 
--- The entries. `consumer` is null until the entry is claimed; then it is pending for that consumer, which showed life
--- at `seen_ms`. `fields` is a JSON array of pairs of texts. An id is never used twice.
+-- The entries. `consumer` is null until the entry is claimed; then it is pending for that consumer, whose last
+-- heartbeat was at `seen_ms`. `fields` is a JSON array of pairs of texts. An id is never used twice.
 CREATE TABLE stream (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     fields TEXT NOT NULL,
@@ -26,7 +26,7 @@ CREATE INDEX stream_new ON stream (id) WHERE consumer IS NULL;
 CREATE INDEX stream_pending ON stream (seen_ms) WHERE consumer IS NOT NULL;
 
 -- The active jobs. `fields` are those of a stream entry; `live` is the JSON of the job as it was last shown. A job
--- with `due_ms` waits, any other has its entry in the stream. `running` is the fence of a start whose end nobody told.
+-- with `due_ms` waits, any other has its entry in the stream. `running` is the fence of a start whose end wasn't reported.
 CREATE TABLE jobs (
     job_id TEXT PRIMARY KEY,
     pipeline TEXT NOT NULL,

@@ -25,7 +25,7 @@ pub(super) fn skew(around: &Surroundings) -> Vec<CheckResult> {
         findings.extend(kv.time().ok().flatten().map(|time| judge("the key-value store", now() - time)));
     }
     if findings.is_empty() {
-        findings.push(CheckResult::skipped("neither store reported the time of another clock"));
+        findings.push(CheckResult::skipped("no store reported the time of another clock"));
     }
     findings
 }

@@ -5,28 +5,28 @@ use super::surroundings::Surroundings;
 use crate::config::{EnvironmentError, Fault, WebConfig, WithWarnings};
 
 /// The variable that only a worker's environment (or a web service's) sets.
-const OF_WORKER: &str = "SVC_WEBHOOK_SECRET";
-const OF_WEB: &str = "SVC_ADMIN_PASSWORD_HASH";
+const WORKER_ONLY: &str = "SVC_WEBHOOK_SECRET";
+const WEB_ONLY: &str = "SVC_ADMIN_PASSWORD_HASH";
 const LIST: &str = "docs/configuration.md lists every variable";
 
 pub(super) fn worker(around: &Surroundings) -> Vec<CheckResult> {
-    let web_alone = lacks(&around.worker, OF_WORKER) && !lacks(&around.web, OF_WEB);
+    let web_alone = lacks(&around.worker, WORKER_ONLY) && !lacks(&around.web, WEB_ONLY);
     if web_alone {
         return vec![CheckResult::skipped(format!(
-            "{OF_WORKER} is not set: this is not an environment of `lakemill worker`"
+            "{WORKER_ONLY} is not set: this is not an environment of `lakemill worker`"
         ))];
     }
     of("worker", &around.worker, &[])
 }
 
 pub(super) fn web(around: &Surroundings) -> Vec<CheckResult> {
-    if lacks(&around.web, OF_WEB) && around.is_folder {
-        let message = format!("the folder has no generated password, and {OF_WEB} is not set");
+    if lacks(&around.web, WEB_ONLY) && around.is_folder {
+        let message = format!("the folder has no generated password, and {WEB_ONLY} is not set");
         return vec![CheckResult::skipped(format!("{message}: run `doctor` with the environment of `up`"))];
     }
-    if lacks(&around.web, OF_WEB) {
+    if lacks(&around.web, WEB_ONLY) {
         return vec![CheckResult::skipped(format!(
-            "{OF_WEB} is not set: this is not an environment of `lakemill web`"
+            "{WEB_ONLY} is not set: this is not an environment of `lakemill web`"
         ))];
     }
     let reported = around.worker.as_ref().err().map_or(&[][..], |error| &error.faults);

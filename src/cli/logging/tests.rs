@@ -168,8 +168,8 @@ fn panic_is_one_line_with_thread_and_location() {
     std::panic::set_hook(before);
     assert!(ended.unwrap().is_err());
     let line = lines().into_iter().find(|line| line.contains("doomed")).unwrap();
-    let record: serde_json::Value = serde_json::from_str(&line).unwrap();
-    let of = |name: &str| record[name].as_str().unwrap_or_default().to_owned();
+    let parsed: serde_json::Value = serde_json::from_str(&line).unwrap();
+    let of = |name: &str| parsed[name].as_str().unwrap_or_default().to_owned();
     assert_eq!((of("ts").as_str(), of("level").as_str(), of("event").as_str()), (TS, "error", "thread panicked"));
     assert_eq!(of("panic"), "no\nway");
     assert!(of("place").starts_with(file!()), "{line}");

@@ -64,7 +64,7 @@ pub(super) fn check(examined: &mut ExaminedDashboard, names: &Names) {
     for (index, panel) in &dashboard.panels {
         let at = format!("/panels/{index}");
         if !ids.insert(panel.id().to_owned()) {
-            let message = format!("another panel has the id {} already", quoted(panel.id()));
+            let message = format!("another panel already has the id {}", quoted(panel.id()));
             examined.add(DashboardProblemKind::Duplicate, &format!("{at}/id"), message);
         }
         if let Some(name) = panel.query() {

@@ -230,13 +230,13 @@ fn found(value: &Value) -> String {
 }
 
 fn read_text(value: &Value) -> Result<String, String> {
-    let text = value.as_str().ok_or_else(|| format!("expected a text, found {}", found(value)))?;
+    let text = value.as_str().ok_or_else(|| format!("expected text, found {}", found(value)))?;
     let length = text.chars().count();
     if length > VALUE_CHARS_MAX {
         return Err(format!("expected at most {VALUE_CHARS_MAX} characters, found {length}"));
     }
     if text.contains('\0') {
-        return Err("expected a text without NUL characters".into());
+        return Err("expected text without NUL characters".into());
     }
     Ok(text.to_owned())
 }
@@ -266,7 +266,7 @@ fn read_scalar(param: &SelectParam, value: &Value) -> Result<BoundValue, String>
         }
         Value::String(_) => Scalar::Text(read_text(value)?),
         Value::Null | Value::Array(_) | Value::Object(_) => {
-            return Err(format!("expected a text, number or boolean, found {}", found(value)));
+            return Err(format!("expected text, a number or a boolean, found {}", found(value)));
         }
     };
     let Options::List(options) = &param.options else { return Ok(bound(&scalar)) };

@@ -148,7 +148,7 @@ fn merges_are_bounded_in_sum_before_they_are_expanded() {
             filled(format!("x-a: &a {{{}}}\nx-b:\n", members(5_000)), "- {<<: {<<: {<<: {<<: *a}}}}\n"),
         ),
         (
-            "what is merged is in no tree, since its name stands twice",
+            "what is merged is in no tree, since its name is duplicated",
             filled(format!("x-a: &a {{{}}}\nx-b: 1\n", members(5_000)), "x-b: {<<: *a}\n"),
         ),
         ("long names", {

@@ -86,7 +86,7 @@ pub struct Notification {
     pub text: String,
     /// The page of the UI, if the service's public URL is known.
     pub link: Option<String>,
-    /// How often it happened in addition, since the last notification of it.
+    /// How often it recurred since the last notification of it.
     pub repeats: u64,
 }
 
@@ -109,7 +109,7 @@ impl Notification {
 
     /// A test.
     pub fn test(at: DateTime<Utc>) -> Self {
-        Self::new(NotificationEvent::Test, at, "Test notification", "Somebody asked for it: notifications arrive here.")
+        Self::new(NotificationEvent::Test, at, "Test notification", "This is a test: notifications arrive here.")
     }
 
     /// The texts as lines, for messages to people.

@@ -66,7 +66,7 @@ choice! {
 choice! {
     /// How a column writes negative numbers. A minus sign before a number is read in any case.
     NegativeDocument => Negative {
-        /// With a minus sign in front: `-95.00`.
+        /// With a leading minus sign: `-95.00`.
         Minus,
         /// In parentheses: `(95.00)`.
         Parentheses,
@@ -178,8 +178,8 @@ choice! {
     EncodingsDocument => Encodings {
         /// So that all readers read them right: text without a dictionary as `PLAIN`.
         Compatible,
-        /// Text without a dictionary as `DELTA_LENGTH_BYTE_ARRAY`, which takes 4 to 8 % less, and which Spark before
-        /// 3.5.9 and 4.0.5 reads wrong.
+        /// Text without a dictionary as `DELTA_LENGTH_BYTE_ARRAY`, which is 4 to 8 % smaller. Spark before 3.5.9 and
+        /// 4.0.5 misreads it.
         Compact,
     }
 }

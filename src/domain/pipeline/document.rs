@@ -39,7 +39,7 @@ pub struct PipelineDocument {
     /// What it is for; at most 10,000 characters.
     #[schemars(length(max = DESCRIPTION_CHARS_MAX))]
     pub description: String,
-    /// Whether new files in the lake start a run by themselves.
+    /// Whether new files in the lake start a run automatically.
     pub auto_run: bool,
     /// The events that send notifications, if the installation has targets for them. Default: all. `[]`: none.
     #[schemars(extend("uniqueItems" = true))]
@@ -101,7 +101,7 @@ pub struct MappingDocument {
     #[schemars(length(max = PARTITION_COLUMNS_MAX))]
     pub partition_by: Vec<PartitionDocument>,
     /// Columns that the rows of a segment are sorted by, ascending, nulls last. A file has one segment or several, of about
-    /// `parquet.tail_text_bytes` of CSV text each. Rows that are equal in these columns, and all rows where it is empty, stand
+    /// `parquet.tail_text_bytes` of CSV text each. Rows that are equal in these columns, and all rows if it is empty, are
     /// in the order of their sources.
     #[schemars(length(max = SORT_COLUMNS_MAX))]
     pub sort_by: Vec<String>,
@@ -298,7 +298,7 @@ pub struct NumberFormatDocument {
     pub currency: Vec<String>,
     /// Whether values are percentages: `12.5%` is 0.125, and a value without `%` is rejected. For floats and decimals.
     pub percent: bool,
-    /// How negative numbers are written. A minus sign in front is read in any case.
+    /// How negative numbers are written. A leading minus sign is always accepted.
     pub negative: NegativeDocument,
 }
 
@@ -425,8 +425,8 @@ pub enum CompressionDocument {
     None,
 }
 
-/// The published JSON Schema of PipelineConfig (draft 2020-12), without references, so that each node of it stands
-/// where the node of a document does.
+/// The published JSON Schema of PipelineConfig (draft 2020-12), without references, so that it has the same structure as
+/// a document.
 pub fn schema() -> &'static Value {
     static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
         let settings = SchemaSettings::draft2020_12().with(|s| s.inline_subschemas = true);

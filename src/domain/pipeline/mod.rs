@@ -218,7 +218,7 @@ pub struct NumberFormat {
     pub negative: Negative,
 }
 
-/// How a column writes negative numbers, besides a minus sign in front.
+/// How a column writes negative numbers, besides a leading minus sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Negative {
     Minus,

@@ -84,7 +84,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// By the label of a [`Row`]; other rows are read correctly.
+    /// Readings by the label of a [`Row`]; rows without one are read correctly.
     pub fn findings(&self) -> impl Iterator<Item = &'static (&'static str, Reading)> {
         let family: &[_] = if self.family == Family::Spark { SPARK } else { &[] };
         self.findings.iter().chain(family)
@@ -191,12 +191,12 @@ pub const ROWS: &[Row] = rows! {
     "partition by string": Subject::TextPartition,
 };
 
-/// A name that `parquet.readers` may have: a family from a version on.
+/// A value of `parquet.readers`: a family, and its oldest supported version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReaderName {
     pub name: &'static str,
     pub family: Family,
-    /// The oldest version that is meant.
+    /// The oldest supported version.
     pub floor: &'static str,
 }
 
@@ -248,25 +248,26 @@ const COMPACT: Reading = Reading::Refuses("it does not know DELTA_LENGTH_BYTE_AR
 const SPARK_LZ4: Reading = Reading::Refuses("it does not know LZ4_RAW; choose another `compression`");
 const DUCKDB_NULL: Reading = Reading::Wrong("null reads as `__HIVE_DEFAULT_PARTITION__`, and the text `NULL` as null");
 const SPARK_DELTAS: Reading = Reading::Wrong(
-    "it mixes up text in DELTA_LENGTH_BYTE_ARRAY, which 3.5.9 and 4.0.5 read; leave `encodings` at its default",
+    "it misreads text in DELTA_LENGTH_BYTE_ARRAY; 3.5.9 and 4.0.5 read it correctly; leave `encodings` at its default",
 );
 const SPARK_DELTAS_FAIL: Reading = Reading::Refuses(
-    "it fails in DELTA_LENGTH_BYTE_ARRAY, or mixes it up, which 3.5.9 and 4.0.5 read; leave `encodings` at its default",
+    "it fails on DELTA_LENGTH_BYTE_ARRAY, or misreads it; 3.5.9 and 4.0.5 read it correctly; leave `encodings` at its default",
 );
 const CLICKHOUSE_DATES: Reading = Reading::Refuses("days before 1900 and after 2299 are out of its range");
 const CLICKHOUSE_NO_ZONE: Reading =
     Reading::Wrong("a time without a zone is shown in the session's zone; set `session_timezone` to `UTC`");
 const CLICKHOUSE_JSON: Reading =
-    Reading::Refuses("its JSON holds objects alone; name the column's type, `String`, in `file(…)` or `s3(…)`");
+    Reading::Refuses("its JSON type holds only objects; name the column's type, `String`, in `file(…)` or `s3(…)`");
 const ESCAPES: Reading =
     Reading::Wrong("`%` escapes of the path are kept as text, and null reads as `__HIVE_DEFAULT_PARTITION__`");
-const FAST_DELTAS: Reading =
-    Reading::Wrong("numbers that differ by much are misread from DELTA_BINARY_PACKED, in files of other writers, too");
+const FAST_DELTAS: Reading = Reading::Wrong(
+    "large differences between values are misread from DELTA_BINARY_PACKED, also in files of other writers",
+);
 const FAST_FLOATS: Reading = Reading::Wrong("null is read as NaN");
 const FAST_DECIMALS: Reading = Reading::Wrong("it is read as a float, which rounds; declare the column `string`");
 const FAST_FILTER: Reading = Reading::Unfiltered("its row filter fails where a value is null");
 const FAST_YEARS: Reading = Reading::Wrong("years before 1678 and after 2262 wrap around");
-const FAST_UUID: Reading = Reading::Wrong("zero bytes at the end are cut off; declare the column `string`");
+const FAST_UUID: Reading = Reading::Wrong("trailing zero bytes are cut off; declare the column `string`");
 const FAST_JSON: Reading = Reading::Wrong("documents are parsed into Python's objects; declare the column `string`");
 const FAST_CRASH: Reading =
     Reading::Crashes("the process is killed by a segmentation fault while it decodes DELTA_BINARY_PACKED");
@@ -398,7 +399,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_finding_is_about_a_row_and_stands_once() {
+    fn every_finding_names_a_row_and_is_unique() {
         for measured in MEASURED {
             let labels: Vec<&str> = measured.findings().map(|(label, _)| *label).collect();
             for (at, label) in labels.iter().enumerate() {

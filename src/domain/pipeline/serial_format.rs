@@ -2,7 +2,7 @@
 
 use super::types::Temporal;
 
-/// A number that means a date or a time; its name stands among a column's `formats`.
+/// A number that means a date or a time; its name can be used in a column's `formats`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SerialFormat {
     /// Time since 1970 in UTC.

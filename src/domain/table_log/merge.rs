@@ -1,8 +1,8 @@
 //! Decides where the rows of new groups come from: files of the replaced groups, or CSVs.
 //!
 //! Invariant: rows come from stored files only where that gives the bytes that the CSVs would give. In a segment
-//! without sorting, the rows of a source are contiguous. In a sorted one they don't: its stored rows are used only if
-//! all of them stay and all new sources come after theirs, since rows that are equal in the sort columns stand in the
+//! without sorting, the rows of a source are contiguous. In a sorted one they aren't: its stored rows are used only if
+//! all of them stay and all new sources come after theirs, since rows that are equal in the sort columns are in the
 //! order of their sources.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(decoded(&merged), [(0, vec![("a", 0), ("c", 3)])]);
         assert_eq!((merged.reread.len(), merged.groups.len()), (0, 1));
         let sorted = merge(&regrouped(members()), true);
-        assert!(sorted.decoded.is_empty(), "rows of equal keys could stand in another order");
+        assert!(sorted.decoded.is_empty(), "rows of equal keys could be in a different order");
         assert_eq!(sorted.reread, BTreeSet::from(["a".to_owned(), "c".to_owned()]));
     }
 

@@ -80,7 +80,7 @@ pub struct DeltaLog {
 }
 
 impl IcebergTable {
-    /// Whether it goes on where the table is now.
+    /// Whether the metadata continues at the table's current location.
     pub fn continues(&self, location: &str) -> bool {
         !self.is_stale && self.location == location
     }
@@ -99,20 +99,20 @@ impl DeltaLog {
 pub struct IcebergTable {
     /// A UUID.
     pub id: String,
-    /// Where the table is, as other engines address it, without a slash at its end.
+    /// The table's location as other engines address it, without a trailing slash.
     pub location: String,
     /// The sequence of the first snapshot.
     pub began: u64,
     /// The levels of the table's partitions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub partitions: Vec<PartitionSource>,
-    /// Whether the next commit begins the metadata anew.
+    /// Whether the next commit starts new metadata.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_stale: bool,
     /// The REST catalog that its commits go to, by [`crate::ports::IcebergCatalog::name`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub catalog: Option<String>,
-    /// Its state, the one entry of a shard; `None` before the commit that makes it.
+    /// Its state, the only entry of a shard; `None` before the commit that creates it.
     pub state: Option<ShardRef<String>>,
 }
 

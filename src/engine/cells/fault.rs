@@ -117,8 +117,8 @@ fn why(kind: FaultKind, column: &Column, value: &[u8]) -> String {
         FaultKind::Syntax => syntax(column, value),
         FaultKind::OutOfRange => range(column.ty),
         FaultKind::Fraction => "an integer has no decimal places".into(),
-        FaultKind::Exponent => "it has an exponent, which this type does not take".into(),
-        FaultKind::Grouping => "its thousands separators do not part groups of three digits".into(),
+        FaultKind::Exponent => "it has an exponent, which this type does not accept".into(),
+        FaultKind::Grouping => "its thousands separators are not between groups of three digits".into(),
         FaultKind::Scale(found) => match column.ty {
             DataType::Decimal { scale, .. } => {
                 format!("it has {found} decimal places, the type holds {scale}, and nothing is rounded")
@@ -126,22 +126,22 @@ fn why(kind: FaultKind, column: &Column, value: &[u8]) -> String {
             _ => String::new(),
         },
         FaultKind::Precision => "it is finer than a microsecond, and nothing is rounded".into(),
-        FaultKind::LeapSecond => "leap seconds are not taken".into(),
+        FaultKind::LeapSecond => "leap seconds are not supported".into(),
         FaultKind::NoSuchTime => "there is no such date or time".into(),
         FaultKind::TimeMissing => "it has no time of day".into(),
-        FaultKind::TimeGiven => "it has a time of day, which `timestamp` would keep".into(),
-        FaultKind::DateGiven => "it has a date, which `timestamp` would keep".into(),
-        FaultKind::OffsetGiven => "it has an offset from UTC, which `timestamptz` would honour".into(),
-        FaultKind::AmbiguousLocal => format!("the clocks of `{}` showed it twice", zone(column)),
-        FaultKind::SkippedLocal => format!("the clocks of `{}` skipped it", zone(column)),
+        FaultKind::TimeGiven => "it has a time of day, which the type `timestamp` keeps".into(),
+        FaultKind::DateGiven => "it has a date, which the type `timestamp` keeps".into(),
+        FaultKind::OffsetGiven => "it has an offset from UTC, which the type `timestamptz` applies".into(),
+        FaultKind::AmbiguousLocal => format!("it occurred twice in `{}`, when clocks were set back", zone(column)),
+        FaultKind::SkippedLocal => format!("it did not occur in `{}`, since clocks were set forward", zone(column)),
         FaultKind::ZoneName => {
             format!("its zone is unknown, or not in use in `{}` at that time", zone(column))
         }
         FaultKind::AmbiguousFormat => {
-            format!("two of the formats {} read it as different values; keep the one that is meant", formats(column))
+            format!("two of the formats {} read it as different values; keep only the intended one", formats(column))
         }
         FaultKind::PercentMissing => "it has no `%`, which `number_format` expects".into(),
-        FaultKind::NoFormat => format!("it fits none of the formats {}", formats(column)),
+        FaultKind::NoFormat => format!("it matches none of the formats {}", formats(column)),
         FaultKind::JsonDepth => {
             format!("it nests deeper than {} levels", crate::domain::limits::JSON_DEPTH_MAX)
         }
@@ -150,20 +150,20 @@ fn why(kind: FaultKind, column: &Column, value: &[u8]) -> String {
 
 fn syntax(column: &Column, value: &[u8]) -> String {
     if !value.is_empty() && value.trim_ascii() != value {
-        return "there is white space around it, and `trim` drops that only from unquoted cells, where it is on".into();
+        return "it has surrounding white space; `trim` removes that from unquoted cells".into();
     }
     if !column.formats.is_empty() {
-        return format!("it does not fit the format {}", formats(column));
+        return format!("it does not match the format {}", formats(column));
     }
     if column.number_format.is_some() {
-        return "it is not written as `number_format` says".into();
+        return "it does not match `number_format`".into();
     }
     match column.ty {
-        DataType::Date => "without `formats` a date reads `YYYY-MM-DD`".into(),
-        DataType::Time => "without `formats` a time reads `HH:MM:SS`".into(),
-        DataType::Timestamp => "without `formats` a timestamp reads `YYYY-MM-DD HH:MM:SS`".into(),
-        DataType::TimestampTz => "without `formats` a timestamp reads `YYYY-MM-DDTHH:MM:SS+hh:mm`".into(),
-        DataType::Boolean => "it is neither one of `true_values` nor of `false_values`".into(),
+        DataType::Date => "without `formats` a date is `YYYY-MM-DD`".into(),
+        DataType::Time => "without `formats` a time is `HH:MM:SS`".into(),
+        DataType::Timestamp => "without `formats` a timestamp is `YYYY-MM-DD HH:MM:SS`".into(),
+        DataType::TimestampTz => "without `formats` a timestamp is `YYYY-MM-DDTHH:MM:SS+hh:mm`".into(),
+        DataType::Boolean => "it is in neither `true_values` nor `false_values`".into(),
         DataType::Int8
         | DataType::Int16
         | DataType::Int32
@@ -203,7 +203,7 @@ fn range(ty: DataType) -> String {
         | DataType::Timestamp
         | DataType::TimestampTz
         | DataType::Uuid
-        | DataType::Json => return "it is outside what the type holds".into(),
+        | DataType::Json => return "it is out of the type's range".into(),
     };
     format!("the type holds {} to {}", bounds.0, bounds.1)
 }

@@ -274,16 +274,16 @@ mod tests {
             assert_eq!(found.unwrap_or(nearest).to_bits(), nearest.to_bits(), "{mantissa} / 10^{places}");
             found.is_some()
         };
-        let (mut state, mut untold, mut all) = (1u64, 0, 0);
+        let (mut state, mut undecided, mut all) = (1u64, 0, 0);
         for _ in 0..20_000 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let bits = state >> 58;
             for places in 0..20 {
-                untold += usize::from(!check((state >> bits).max(1), places));
+                undecided += usize::from(!check((state >> bits).max(1), places));
                 all += 1;
             }
         }
-        assert!(untold * 100 < all, "{untold} of {all} are not told");
+        assert!(undecided * 100 < all, "{undecided} of {all} are undecided");
         for shift in 53..60 {
             for odd in 0..50 {
                 // The midpoint between two floats, and its neighbours.

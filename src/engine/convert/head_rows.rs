@@ -62,7 +62,7 @@ impl<'a> HeadRows<'a> {
     ///
     /// # Errors
     /// Errors that would fail a run.
-    #[expect(clippy::should_implement_trait, reason = "an error ends the reading, which an iterator can't say")]
+    #[expect(clippy::should_implement_trait, reason = "reading ends after an error, which `Iterator` doesn't express")]
     pub fn next(&mut self) -> Result<Option<HeadBatch>, ConvertError> {
         let Some(chunk) = self.chunks.next().map_err(|error| reading_failed(self.source, error))? else {
             return Ok(None);

@@ -62,13 +62,15 @@ impl SegmentFault {
                 field.name,
                 crate::domain::limits::PARTITION_SEGMENT_BYTES_MAX
             ),
-            Self::Text(TextFault::Empty) => "readers take a folder of an empty text for null, or fail; add `\"\"` to \
-                                             `null_values`, or write another text by `expr`"
-                .to_owned(),
-            Self::Text(TextFault::NullMark) => "readers take a folder of this text for null".to_owned(),
+            Self::Text(TextFault::Empty) => {
+                "readers treat a folder named by empty text as null, or fail; add `\"\"` to \
+                                             `null_values`, or write a different text with `expr`"
+                    .to_owned()
+            }
+            Self::Text(TextFault::NullMark) => "readers treat a folder of this name as null".to_owned(),
             Self::Text(TextFault::Inferable) => {
-                "readers that infer types take a folder of this text for another value; \
-                                                 change the column's type, write another text by `expr`, or set \
+                "readers that infer types read a folder of this name as another value; \
+                                                 change the column's type, write a different text with `expr`, or set \
                                                  `inferable_texts` of the partition to `keep` and give readers the \
                                                  column's type"
                     .to_owned()

@@ -143,7 +143,7 @@ impl<'a> RowOutcomes<'a> {
     pub(super) fn reject_computed_null(&mut self, column: usize, span: RowSpan, row: usize) {
         if !self.is_excluded(row) {
             self.exclude(row);
-            let message = "the expression gave null, and the column is not nullable".to_owned();
+            let message = "the expression returned null, and the column is not nullable".to_owned();
             self.push(span, RejectReason::NullNotAllowed, message, Some(column), None);
         }
     }

@@ -123,7 +123,7 @@ impl<'a> ChunkConverter<'a> {
             return Err(RunError::new(
                 RunErrorCode::AccountingBroken,
                 format!(
-                    "`{source}`: {} rows read are not the {} written, {} rejected and {} filtered",
+                    "`{source}`: {} rows read don't equal {} written, {} rejected and {} filtered",
                     out.rows_read, out.rows_written, out.rows_rejected, out.rows_filtered
                 ),
             )

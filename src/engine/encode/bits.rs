@@ -114,11 +114,11 @@ mod tests {
     fn values(count: usize, width: usize) -> Vec<u64> {
         let mask = if width == 0 { 0 } else { u64::MAX >> (64 - width) };
         let mut state = width as u64 + 1;
-        let mut roll = || {
+        let mut next = || {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (state ^ state >> 29) & mask
         };
-        (0..count).map(|_| roll()).collect()
+        (0..count).map(|_| next()).collect()
     }
 
     #[test]

@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(effort_after(Compression::Zstd(3), texts, &ids), WHOLE);
         assert_eq!(effort_after(Compression::Snappy, texts, &ids), PageEffort::Stored);
         assert_eq!(effort_after(zstd, Encoding::PLAIN, &ids), WHOLE);
-        assert_eq!(effort_after(zstd, texts, &ids[1..]), WHOLE, "too small to be told by a sample");
+        assert_eq!(effort_after(zstd, texts, &ids[1..]), WHOLE, "too small to decide by a sample");
         let again = [&ids[..SAMPLED_BYTES_MIN * 9 / 10], &ids].concat();
         assert_eq!(effort_after(zstd, texts, &again), WHOLE, "repeats from afar");
 

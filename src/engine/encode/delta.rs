@@ -131,17 +131,17 @@ mod tests {
     #[test]
     fn deltas_of_any_size_and_number_read_back() {
         let mut state = 1_u64;
-        let mut roll = || {
+        let mut next = || {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             state ^ state >> 32
         };
         for count in [0, 1, 2, 31, 32, 33, 34, 64, 65, 127, 128, 129, 130, 257, 1_000] {
             for bits in [0, 1, 7, 31, 32, 33, 63] {
-                let values: Vec<i64> = (0..count).map(|_| roll() as i64 >> (63 - bits)).collect();
+                let values: Vec<i64> = (0..count).map(|_| next() as i64 >> (63 - bits)).collect();
                 check(&values);
             }
             let extremes = [i64::MIN, i64::MAX, 0, -1, i64::from(i32::MIN), i64::from(i32::MAX)];
-            let values: Vec<i64> = (0..count).map(|_| extremes[roll() as usize % extremes.len()]).collect();
+            let values: Vec<i64> = (0..count).map(|_| extremes[next() as usize % extremes.len()]).collect();
             check(&values);
         }
     }

@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn codes_with_any_runs_read_back() {
         let mut state = 1_u64;
-        let mut roll = |below: u64| {
+        let mut next = |below: u64| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (state >> 33) % below
         };
@@ -102,8 +102,8 @@ mod tests {
                 for length in [0, 1, 8, 63, 64, 65, 5_000] {
                     let mut codes = Vec::new();
                     while codes.len() < length {
-                        let code = roll(1 << width) as u32;
-                        codes.extend(std::iter::repeat_n(code, 1 + roll(longest) as usize));
+                        let code = next(1 << width) as u32;
+                        codes.extend(std::iter::repeat_n(code, 1 + next(longest) as usize));
                     }
                     codes.truncate(length);
                     check(&codes, width);

@@ -43,10 +43,10 @@ pub(super) fn columns(header: &[String]) -> Vec<String> {
             base.insert(0, 'c');
         }
         let mut name = base.clone();
-        let mut twin = 2;
+        let mut suffix = 2;
         while !taken.insert(name.to_lowercase()) {
-            name = format!("{base}_{twin}");
-            twin += 1;
+            name = format!("{base}_{suffix}");
+            suffix += 1;
         }
         name
     };

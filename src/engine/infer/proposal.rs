@@ -131,7 +131,7 @@ pub struct ColumnProposal {
 pub enum ColumnRole {
     /// Identifies something, such as an order.
     Identifier,
-    /// A code such as a postal code, whose zeros in front matter.
+    /// A code such as a postal code, whose leading zeros matter.
     Code,
     Year,
 }

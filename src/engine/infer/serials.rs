@@ -53,7 +53,7 @@ pub(super) fn serial_type(column: &ColumnSurvey, style: usize, name: &str) -> Op
         && let Some((format, unit)) = epoch(column, style)
     {
         let why = format!(
-            "numbers from {min} to {max}, which are {unit} since 1970 from 1990 to 2050, and the name says time"
+            "numbers from {min} to {max}, which are {unit} since 1970 for times from 1990 to 2050, and the name suggests a time"
         );
         let mut typed = Typed::new("timestamptz", why);
         typed.formats = vec![format.to_owned()];
@@ -63,7 +63,7 @@ pub(super) fn serial_type(column: &ColumnSurvey, style: usize, name: &str) -> Op
     if named(&DATE_WORDS) && is_excel(column, style) {
         let ty = if column.numbers.places(style).is_none() { "date" } else { "timestamp" };
         let why = format!(
-            "numbers from {min} to {max}, which are serial dates of Excel from 1955 to 2065, and the name says date"
+            "numbers from {min} to {max}, which are Excel serial dates from 1955 to 2065, and the name suggests a date"
         );
         let mut typed = Typed::new(ty, why);
         typed.formats = vec!["excel".to_owned()];

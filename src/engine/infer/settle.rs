@@ -241,14 +241,14 @@ fn several_formats(several: &SeveralFormats) -> Typed {
 
 /// Reports values that are not of the type, and how to keep them.
 fn report_misfits(typed: &mut Typed, column: &ColumnSurvey) -> Option<Misfits> {
-    let strays = &column.misfits;
-    let count = strays.count();
+    let misfits = &column.misfits;
+    let count = misfits.count();
     if count == 0 || typed.is_text() {
         return None;
     }
     let of = column.values + count;
     typed.why = format!("except for {count} of {of} values, {}", typed.why);
-    let first: Vec<String> = strays.first.iter().map(|s| format!("line {} has `{}`", s.line, s.value)).collect();
+    let first: Vec<String> = misfits.first.iter().map(|s| format!("line {} has `{}`", s.line, s.value)).collect();
     typed.warnings.push(format!(
         "{count} of {of} values {} not of type {}: {}{}; a run rejects {} unless `on_error` of the column makes {} null",
         if count == 1 { "is" } else { "are" },
@@ -262,7 +262,7 @@ fn report_misfits(typed: &mut Typed, column: &ColumnSurvey) -> Option<Misfits> {
     typed.alternatives.push(Alternative { ty: "string".into(), formats: Vec::new(), why });
     let misfit =
         |counterexample: &Counterexample| Misfit { line: counterexample.line, value: counterexample.value.clone() };
-    Some(Misfits { count, first: strays.first.iter().map(misfit).collect() })
+    Some(Misfits { count, first: misfits.first.iter().map(misfit).collect() })
 }
 
 fn ticked<'a>(words: impl Iterator<Item = &'a String>) -> String {
@@ -446,7 +446,7 @@ fn trimming(plan: &mut DialectPlan, survey: &Survey, typed: &[Typed], settled: &
         let example = needing().find_map(|(column, _)| column.first_padded.as_ref());
         let example = example.map_or(String::new(), |s| format!("; line {} has `{}`", s.line, s.value));
         let why = format!(
-            "{} surrounding blanks in {}{example}",
+            "{} leading or trailing spaces in {}{example}",
             counted(cells, "cell has", "cells have"),
             counted(needing().count() as u64, "typed column", "typed columns")
         );

@@ -158,7 +158,7 @@ fn free_name(proposed: &[TableProposal], name: &str) -> String {
         return name.to_owned();
     }
     let base = &name[..name.floor_char_boundary(TABLE_NAME_BYTES_MAX - 4)];
-    (2..).map(|twin| format!("{base}_{twin}")).find(|name| is_free(name)).unwrap_or_else(|| name.to_owned())
+    (2..).map(|suffix| format!("{base}_{suffix}")).find(|name| is_free(name)).unwrap_or_else(|| name.to_owned())
 }
 
 fn propose_group(
@@ -244,7 +244,7 @@ fn join_dialects(csv: &mut Map<String, Value>, other: &Value, paths: (&str, &str
                     value.map_or_else(|| "the default".to_owned(), |value| format!("`{value}`"))
                 };
                 warnings.push(format!(
-                    "`csv.{name}` is {} for `{}` and {} for `{}`; the first is taken: give the others a table of their own",
+                    "`csv.{name}` is {} for `{}` and {} for `{}`; the first is used: give the others a table of their own",
                     shown(ours),
                     paths.0,
                     shown(theirs),

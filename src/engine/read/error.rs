@@ -14,7 +14,9 @@ pub enum ReadError {
         #[source]
         source: io::Error,
     },
-    #[error("`{key}`: the {format} data ends too early, after {offset} decompressed bytes; was it uploaded whole?")]
+    #[error(
+        "`{key}`: the {format} data ends too early, after {offset} decompressed bytes; was it uploaded completely?"
+    )]
     Truncated { key: String, format: &'static str, offset: u64 },
     #[error("`{key}`: the {format} data is damaged after {offset} decompressed bytes: {reason}")]
     Corrupt { key: String, format: &'static str, offset: u64, reason: String },
@@ -23,15 +25,15 @@ pub enum ReadError {
         INFLATE_RATIO_MAX
     )]
     InflatesTooMuch { key: String, stored: u64, offset: u64 },
-    #[error("`{key}`: by its name expected {expected}, found {found}")]
+    #[error("`{key}`: expected {expected} by its extension, found {found}")]
     WrongMagic { key: String, expected: &'static str, found: &'static str },
     #[error("`{key}`: sources in encoding `{encoding}` can't be read")]
     Undecodable { key: String, encoding: &'static str },
     #[error("`{key}` line {line}: a quote in the header is never closed")]
     HeaderUnclosedQuote { key: String, line: u64 },
     #[error(
-        "`{key}` line {line}: the header is longer than `record_bytes_max` ({bytes_max} bytes); is a quote left open, \
-         or the `record_terminator` or `encoding` another?"
+        "`{key}` line {line}: the header is longer than `record_bytes_max` ({bytes_max} bytes); check for \
+         an unclosed quote, and check `record_terminator` and `encoding`"
     )]
     HeaderTooLong { key: String, line: u64, bytes_max: u64 },
     #[error("`{key}` line {line}: the header is not valid `{encoding}` at byte offset {offset}")]

@@ -212,7 +212,7 @@ impl SourceReader {
     ///
     /// # Errors
     /// See [`ReadError`].
-    #[expect(clippy::should_implement_trait, reason = "an error ends the reading, which an iterator can't say")]
+    #[expect(clippy::should_implement_trait, reason = "reading ends after an error, which `Iterator` doesn't express")]
     pub fn next(&mut self) -> Result<Option<Chunk>, ReadError> {
         loop {
             if let Some(chunk) = self.ready.pop_front() {

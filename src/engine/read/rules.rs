@@ -222,5 +222,7 @@ pub(super) fn too_long_message(record_bytes_max: u64) -> String {
 }
 
 pub(super) fn unclosed_message(line: u64) -> String {
-    format!("a quote opened in the record that starts on line {line} is never closed: all from there on belongs to it")
+    format!(
+        "a quote opened in the record that starts on line {line} is never closed: everything after it belongs to that record"
+    )
 }

@@ -56,15 +56,14 @@ impl PartitionSum {
     }
 }
 
-/// Compares the rows of sources that were read with those in the groups that were made. Its memory depends on the number of
-/// partitions alone.
+/// Compares the rows read from sources with those in the new groups. Its memory depends only on the number of partitions.
 #[derive(Debug, Default)]
-pub(super) struct RowsPlaced {
+pub(super) struct PartitionAccounting {
     expected: BTreeMap<String, PartitionSum>,
     found: BTreeMap<String, PartitionSum>,
 }
 
-impl RowsPlaced {
+impl PartitionAccounting {
     /// Adds a source that was read.
     pub fn expect(&mut self, outcome: &SourceOutcome) {
         for (partition, rows) in &outcome.partitions {
@@ -72,10 +71,10 @@ impl RowsPlaced {
         }
     }
 
-    /// Adds a group that was made. `was_read`: whether a source is among those that were read.
+    /// Adds a new group. `was_read`: whether a source was read in this run.
     ///
     /// # Errors
-    /// If its files have other rows than its segments, or a segment other rows than its sources.
+    /// If the row counts of its files and segments, or of a segment and its sources, differ.
     pub fn add(
         &mut self,
         table: &str,
@@ -103,7 +102,7 @@ impl RowsPlaced {
         Ok(())
     }
 
-    /// Checks that the groups have exactly the rows of the sources that were read.
+    /// Checks that the groups have exactly the rows read from the sources.
     pub fn check(&self, table: &str) -> Result<(), RunError> {
         for partition in self.expected.keys().chain(self.found.keys()) {
             let sum = |of: &BTreeMap<String, PartitionSum>| of.get(partition).copied().unwrap_or_default();

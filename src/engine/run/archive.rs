@@ -1,11 +1,13 @@
-//! Rows of CSVs that left the lake, in tables that keep them (`when_removed: keep_rows`).
+//! Rows of CSVs that were removed from the lake, in tables that keep them (`when_removed: keep_rows`).
 //!
-//! Invariant: a run never removes such rows. Where it would have to make them from their CSVs, it fails with
+//! Invariant: a run never removes such rows. If it would need their CSVs to rebuild them, it fails with
 //! `archived_sources_missing` before it writes anything.
 //!
-//! These are made from CSVs: all rows of a table that is made anew (a clean run, a changed config, files of others after
-//! an import, but not another version of the writer, which merges all CSVs of the lake with the stored rows); rows in stored files that are lost; with `sort_by`, rows of a segment where the rows of a source can't be
-//! told apart.
+//! Rows are rebuilt from CSVs in these cases:
+//! - the whole table is rebuilt: a clean run, a changed config, or files of another installation after an import (a new
+//!   version of the writer doesn't: it merges all CSVs of the lake with the stored rows);
+//! - stored files with the rows are lost;
+//! - with `sort_by`, the rows of a source can't be distinguished within a changed segment.
 
 use std::collections::BTreeSet;
 
@@ -43,16 +45,17 @@ impl Lost {
             1 => ("source", "has"),
             _ => ("sources", "have"),
         };
-        let message =
-            format!("table `{table}`: {rows} rows of {sources} {these} that left the lake would be lost: {cause}");
+        let message = format!(
+            "table `{table}`: {rows} rows of {sources} {these} that were removed from the lake would be lost: {cause}"
+        );
         RunError::new(RunErrorCode::ArchivedSourcesMissing, message).path(first.as_str()).detail(format!(
             "nothing was changed. The table keeps the rows of removed CSVs, but {sources} {these}, first `{first}`, {have} \
-             to be read again: put the CSVs back into the lake, or set `when_removed` to `remove_rows` to give the rows up"
+             to be read again: put the CSVs back into the lake, or set `when_removed` to `remove_rows` to drop the rows"
         ))
     }
 }
 
-/// Divides sources that no listed object gives: those whose rows stay, and those that are removed from the table. A CSV in
+/// Splits sources without a listed object into those whose rows stay, and those that are removed from the table. A CSV in
 /// the lake that `files` no longer matches wasn't removed from the lake.
 pub(super) fn divide(
     mapping: &Mapping,
@@ -116,10 +119,10 @@ pub(super) fn check_anew(
 }
 
 fn unusable(table: &str, error: &ManifestError) -> RunError {
-    let message = format!("table `{table}`: rows of CSVs that left the lake may be lost: {error}");
+    let message = format!("table `{table}`: rows of CSVs that were removed from the lake may be lost: {error}");
     RunError::new(RunErrorCode::ArchivedSourcesMissing, message).detail(
         "nothing was changed. The table keeps the rows of removed CSVs, and its manifest can't be read: restore the manifest \
-         from a backup, or set `when_removed` to `remove_rows` to make the table of the CSVs in the lake",
+         from a backup, or set `when_removed` to `remove_rows` to rebuild the table from the CSVs in the lake",
     )
 }
 
@@ -133,7 +136,7 @@ pub(super) fn check_lost(mapping: &Mapping, lost: &[(String, SourceEntry)]) -> R
     Err(of.error(mapping.table.as_str(), "a stored file is missing or damaged"))
 }
 
-/// The error for sources without a CSV, that stand in a segment of which the rows can't be told apart.
+/// Fails if a source without a CSV is in a segment whose rows can't be distinguished by source.
 pub(super) fn check_reread<'a>(
     table: &str,
     entries: impl IntoIterator<Item = (&'a String, &'a SourceEntry)>,

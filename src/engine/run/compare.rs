@@ -115,7 +115,8 @@ fn state(difference: &SourceDifference) -> String {
     }
 }
 
-/// The state of a source that only a HEAD tells from its entry; `None` if it is unchanged, or gone since the listing.
+/// The state of a source that can only be compared with its entry by a HEAD request; `None` if it is unchanged, or was
+/// deleted since the listing.
 fn looked_up(table: &TableStore<'_>, listed: ListedSource, entry: SourceEntry) -> Result<Option<String>, RunError> {
     let found = lake::head(table.store, table.slug, &listed.key)?;
     Ok(found.and_then(|found| compare(found, Some(entry))).map(|difference| state(&difference)))

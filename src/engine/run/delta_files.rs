@@ -1,4 +1,4 @@
-//! What the Delta log says of a data file that was made: its statistics, from its footer.
+//! Statistics of a written data file in the Delta log, from its footer.
 //!
 //! Invariant: no value of a column is outside its bounds, however a reader compares. Where that isn't certain, as with NaN,
 //! no column of the file has bounds: `deltalake` takes a missing bound of one column for null, which hides all rows.
@@ -97,7 +97,7 @@ impl ColumnBound {
     }
 }
 
-/// A moment in the years that all readers parse.
+/// A time in the years that all readers parse.
 fn time(ms: i64) -> Option<DateTime<chrono::Utc>> {
     DateTime::from_timestamp_millis(ms).filter(|time| (1..=9999).contains(&time.year()))
 }

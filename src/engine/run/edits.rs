@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::accounting::{self, RowsPlaced};
+use super::accounting::{self, PartitionAccounting};
 use super::output;
 use super::published_files::PublishedFile;
 use super::result::{TableReport, TableReportEnd};
@@ -36,7 +36,7 @@ pub(super) struct Edits<'a> {
     made: Made<'a>,
     rejects: Vec<SpooledFile>,
     report: TableReport,
-    placed: RowsPlaced,
+    placed: PartitionAccounting,
 }
 
 /// The end of an edit.
@@ -63,14 +63,14 @@ impl<'a> Edits<'a> {
         let edit = Edit::new(table, found, anew, job_id).map_err(table_error)?;
         let (sources, rejects) = (Arc::clone(sources), Vec::new());
         let made = Made { files: BTreeMap::new(), describe };
-        let (report, placed) = (TableReport::default(), RowsPlaced::default());
+        let (report, placed) = (TableReport::default(), PartitionAccounting::default());
         Ok(Self { table, edit, sources, read_at, made, rejects, report, placed })
     }
 
     /// Adds a source that was read.
     ///
     /// # Errors
-    /// If it isn't the one that was listed, or a byte or row of it is unaccounted for.
+    /// If it isn't the one that was listed, or one of its bytes or rows is unaccounted for.
     pub fn read(&mut self, outcome: SourceOutcome) -> Result<(), ConvertError> {
         let key = outcome.rows.source.clone();
         let planned = self.sources.find(&key);
@@ -105,7 +105,7 @@ impl<'a> Edits<'a> {
         Ok(())
     }
 
-    /// Sets the entry of a source of which only the mark changes.
+    /// Sets the entry of a source whose only change is its mark.
     pub fn marked(&mut self, key: &str, entry: SourceEntry) -> Result<(), RunError> {
         self.edit.set_source(key, Some(entry)).map(drop).map_err(table_error)
     }
@@ -120,7 +120,7 @@ impl<'a> Edits<'a> {
     /// Replaces groups of a partition.
     ///
     /// # Errors
-    /// If a group that was made has other rows than its sources.
+    /// If the rows of a new group differ from those of its sources.
     pub fn partition(&mut self, partition: UpdatedPartition) -> Result<(), RunError> {
         let UpdatedPartition { partition, replaced, made } = partition;
         let mut groups = Vec::with_capacity(made.len());

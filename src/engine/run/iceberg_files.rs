@@ -1,4 +1,4 @@
-//! What Iceberg's manifests say of a data file that was made: counts of nulls and bounds, from its footer.
+//! Metrics of a written data file in Iceberg's manifests: null counts and bounds, from its footer.
 
 use parquet::file::metadata::ParquetMetaData;
 
@@ -57,7 +57,7 @@ fn binary(bound: &ColumnBound, ty: DataType, up: bool) -> Option<Vec<u8>> {
     }
 }
 
-/// The first characters of a text; rounded up, the least text of that length that is greater. `None` if there is none.
+/// The first characters of a text; rounded up: the smallest greater text of that length, or `None` if there is none.
 fn cut(text: &str, up: bool) -> Option<String> {
     let Some((end, _)) = text.char_indices().nth(TEXT_BOUND_CHARS_MAX) else { return Some(text.to_owned()) };
     let mut kept: Vec<char> = text[..end].chars().collect();

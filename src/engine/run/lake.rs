@@ -96,7 +96,7 @@ impl Lake {
         Ok(Self { listed_at, seen, skipped: BTreeSet::new(), has_odd_keys, suspects })
     }
 
-    /// Lists again, all of it.
+    /// Lists the whole lake again.
     pub fn whole(self, request: &RunRequest<'_>, scratch: &Path) -> Result<Self, RunError> {
         Self::list(request.store, request.slug(), request.clock.now(), scratch, self.suspects)
     }
@@ -183,7 +183,7 @@ impl Lake {
 
     fn suspected(&self, source: ListedSource) -> ListedSource {
         match self.suspects.contains(&source.key) {
-            // It was found to differ from its listing: only a HEAD tells what it is.
+            // It differed from its listing, so only a HEAD request is reliable.
             true => ListedSource { etag: None, modified: DateTime::<Utc>::MAX_UTC, ..source },
             false => source,
         }
@@ -212,7 +212,7 @@ fn listed(prefix: &str, object: ObjectMeta) -> Option<ListedSource> {
     Some(ListedSource { key, size: object.size, etag, modified: object.modified })
 }
 
-/// A source as a HEAD tells it; `key` is relative to the pipeline's prefix. `None`: there is none.
+/// A source by a HEAD request; `key` is relative to the pipeline's prefix. `None` if it doesn't exist.
 pub(super) fn head(store: &dyn ObjectStore, slug: &Slug, key: &str) -> Result<Option<ListedSource>, RunError> {
     let prefix = pipeline_prefix(slug);
     match store.head(Bucket::Lake, &format!("{prefix}{key}")) {

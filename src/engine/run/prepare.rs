@@ -94,7 +94,7 @@ type Plans = BTreeMap<usize, PlannedTable>;
 fn plan_all(request: &RunRequest<'_>, counters: &RunCounters<'_>, scratch: &Path) -> Result<(Lake, Plans), RunFailure> {
     if let ChangedKeys::These(keys) = request.changed {
         let lake = Lake::look_at(request, keys, BTreeSet::new())?;
-        // Whether no table has a source at all is told by a listing alone.
+        // Only a listing shows whether any table has a source.
         if let Some(planned) = plan_in(request, counters, &lake)?.filter(any_source) {
             return Ok((lake, planned));
         }

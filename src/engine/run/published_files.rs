@@ -1,4 +1,4 @@
-//! Describes data files that were made for the formats that a table is published in.
+//! Describes written data files for the formats that a table is published in.
 
 use std::fs::File;
 use std::path::Path;

@@ -15,7 +15,7 @@ use super::request::RunRequest;
 use super::result::{TableReport, TableReportEnd};
 use super::sources::{self, SourceChanges};
 use super::stager::Stager;
-use super::update::{NoUpdate, Update, UpdatedGroup, UpdatedPartition, Updater};
+use super::update::{Update, UpdateError, UpdatedGroup, UpdatedPartition, Updater};
 use crate::domain::job::{RunError, RunErrorCode};
 use crate::domain::layout::relative_data_key;
 use crate::domain::pipeline::{Mapping, TableFormat, WhenRemoved};
@@ -241,8 +241,8 @@ impl TableRun<'_> {
                     partitions.into_iter().try_for_each(|partition| edits.partition(partition))?;
                     return Ok(self.finish(planned, schema, edits)?);
                 }
-                Err(NoUpdate::Lost(keys)) => self.read_too(&mut planned, keys)?,
-                Err(NoUpdate::Failed(error)) => return Err(error),
+                Err(UpdateError::Lost(keys)) => self.read_too(&mut planned, keys)?,
+                Err(UpdateError::Failed(error)) => return Err(error),
             }
         }
     }
@@ -256,7 +256,7 @@ impl TableRun<'_> {
             keys.into_iter().filter(|key| sources.read.keys().position(key).is_none()).collect();
         lost.retain(|key| sources.removed.iter().all(|(removed, _)| removed != key));
         if lost.is_empty() {
-            let message = format!("table `{}`: the rows of stored files can't be made anew", self.mapping.table);
+            let message = format!("table `{}`: the rows of stored files can't be rebuilt", self.mapping.table);
             return Err(RunError::new(RunErrorCode::Internal, message).detail("do a clean run"));
         }
         let read = sources::read_again(self.request, self.lake.some_sources(self.request, self.mapping, &lost)?)?;

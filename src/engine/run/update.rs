@@ -30,14 +30,14 @@ pub(super) struct Update {
     pub partitions: Vec<UpdatedPartition>,
 }
 
-/// A partition with the groups that are replaced, and those that were made.
+/// A partition with its replaced groups and the new ones.
 pub(super) struct UpdatedPartition {
     pub partition: String,
     pub replaced: BTreeMap<String, GroupEntry>,
     pub made: Vec<UpdatedGroup>,
 }
 
-/// A group that was made.
+/// A new group.
 pub(super) struct UpdatedGroup {
     pub first: String,
     pub files: Vec<SpooledFile>,
@@ -54,20 +54,20 @@ struct Reread {
     entries: BTreeMap<String, SourceEntry>,
 }
 
-/// Why there is no update.
-pub(super) enum NoUpdate {
-    /// Stored files are missing or aren't what the manifest says. These sources have rows in them; they must be read.
+/// Why an update failed.
+pub(super) enum UpdateError {
+    /// Stored files are missing or differ from the manifest. These sources have rows in them and must be read.
     Lost(Vec<String>),
     Failed(ConvertError),
 }
 
-impl From<ConvertError> for NoUpdate {
+impl From<ConvertError> for UpdateError {
     fn from(error: ConvertError) -> Self {
         Self::Failed(error)
     }
 }
 
-impl From<RunError> for NoUpdate {
+impl From<RunError> for UpdateError {
     fn from(error: RunError) -> Self {
         Self::Failed(error.into())
     }
@@ -96,7 +96,7 @@ impl Updater<'_> {
         converter: &C,
         sources: &Arc<SourceList>,
         removed: &[(String, SourceEntry)],
-    ) -> Result<Update, NoUpdate> {
+    ) -> Result<Update, UpdateError> {
         let buffered = match sources.is_empty() {
             true => None,
             false => Some(converter.buffer(self.conversion, sources)?),
@@ -155,8 +155,8 @@ impl Updater<'_> {
         groups.regroup(partition, changes, self.mapping.parquet.cuts).map_err(table_error)
     }
 
-    /// Fetches the files of which something is used, by their keys.
-    fn fetch(&mut self, planned: &BTreeMap<String, Planned>) -> Result<BTreeMap<String, PathBuf>, NoUpdate> {
+    /// Fetches the stored files that the plan uses; returns their paths by key.
+    fn fetch(&mut self, planned: &BTreeMap<String, Planned>) -> Result<BTreeMap<String, PathBuf>, UpdateError> {
         let mut wanted = Vec::new();
         for (partition, Planned { regrouped, merge }) in planned {
             for group in &merge.groups {
@@ -182,7 +182,7 @@ impl Updater<'_> {
                 }
             }
         }
-        if lost.is_empty() { Ok(paths) } else { Err(NoUpdate::Lost(lost.into_iter().collect())) }
+        if lost.is_empty() { Ok(paths) } else { Err(UpdateError::Lost(lost.into_iter().collect())) }
     }
 
     fn members(&mut self, partition: &str, first: &str) -> Result<Members, RunError> {
@@ -296,7 +296,7 @@ impl Updater<'_> {
                         .remove(&first)
                         .ok_or_else(|| broken(&self.table, &first, "a segment that was planned was not built"))?;
                     if found != members {
-                        return Err(broken(&self.table, &first, "a segment has other rows than planned"));
+                        return Err(broken(&self.table, &first, "a segment's rows differ from the plan"));
                     }
                     let whole = |file: &SpooledFile| RowGroups { path: file.path.clone(), range: 0..file.row_groups };
                     parts.extend(files.iter().map(whole));
@@ -372,7 +372,7 @@ fn check_reread(entries: &BTreeMap<String, SourceEntry>, outcome: &SourceOutcome
     match entries.get(key) {
         Some(entry) if entry.sha256 != outcome.sha256 => Err(ConvertError::SourceChanged { key: key.clone() }),
         Some(entry) if entry.partitions != outcome.partitions => {
-            let message = format!("source `{key}` has other partitions than when it was first read");
+            let message = format!("source `{key}` has different partitions than when first read");
             Err(RunError::new(RunErrorCode::AccountingBroken, message).path(key.as_str()).into())
         }
         Some(_) | None => Ok(()),

@@ -4,12 +4,12 @@
 //! nodes has them refused until they are listed here.
 
 use crate::sql::allow::{COMPARISONS, OPERATORS};
-use Holds::{
+use MemberContent::{
     Data, Expression, ExpressionLists, Expressions, Modifier, Modifiers, Own, Part, Parts, Query, Relation, Type,
 };
 
-/// The content of a member, which determines its walk.
-pub enum Holds {
+/// What a member contains, which determines how it is checked.
+pub enum MemberContent {
     /// Names, numbers, flags and constants: nothing that is evaluated.
     Data,
     Expression,
@@ -24,12 +24,12 @@ pub enum Holds {
     Part(&'static [ShapeMember]),
     /// A list of such objects.
     Parts(&'static [ShapeMember]),
-    /// Walked by the node's own rule.
+    /// Checked by the node's own rule.
     Own,
 }
 
 /// A member's name and content.
-pub type ShapeMember = (&'static str, Holds);
+pub type ShapeMember = (&'static str, MemberContent);
 
 /// Operators that statements may use besides those of expressions.
 const STATEMENT_OPERATORS: &[&str] = &["GROUPING_FUNCTION", "OPERATOR_UNPACK"];

@@ -229,7 +229,7 @@ impl Scanner<'_> {
     }
 }
 
-/// Bytes of the comment that `text` begins with, if it does and the comment ends; comments nest.
+/// Length in bytes of the comment at the start of `text`; `None` if there is none, or it isn't closed. Comments nest.
 fn comment(text: &str) -> Option<usize> {
     let bytes = text.strip_prefix("/*").map(|_| text.as_bytes())?;
     let (mut at, mut depth) = (2, 1_usize);

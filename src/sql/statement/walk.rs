@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::names::{NAMED_TYPES, TABLE_FUNCTIONS, TYPES, functions, is_allowed, is_file, is_system, refused_values};
-use super::shapes::{self, CTE, CTE_MAP, EXPRESSION, FUNCTION, Holds, RELATION, STATEMENT, ShapeMember, TYPE};
+use super::shapes::{self, CTE, CTE_MAP, EXPRESSION, FUNCTION, MemberContent, RELATION, STATEMENT, ShapeMember, TYPE};
 use super::verdict::{Parameters, Refusal, RefusalKind, StatementKind, too_deep};
 use crate::domain::limits::QUERY_PARAMETERS_MAX;
 use crate::sql::allow::{GROWING, unbounded_format};
@@ -95,30 +95,30 @@ impl Walk<'_> {
         let Tree::Object(members) = node else { return self.refuse("this part of the statement can't be used") };
         for (key, value) in members.iter().filter(|(_, value)| !value.is_blank()) {
             match lists.iter().copied().flatten().find(|(name, _)| name == key) {
-                Some((_, holds)) => self.member(value, holds, depth)?,
+                Some((_, content)) => self.member(value, content, depth)?,
                 None => return self.refuse(format!("`{}` can't be used here", clause(key))),
             }
         }
         Ok(())
     }
 
-    fn member(&mut self, value: &Tree, holds: &Holds, depth: usize) -> Walked {
-        match holds {
-            Holds::Own => Ok(()),
-            Holds::Data if is_data(value) => Ok(()),
-            Holds::Data => self.refuse("an expression can't be used here"),
-            Holds::Expression => self.expression(value, depth + 1),
-            Holds::Expressions => self.each(value, |walk, item| walk.expression(item, depth + 1)),
-            Holds::ExpressionLists => {
+    fn member(&mut self, value: &Tree, content: &MemberContent, depth: usize) -> Walked {
+        match content {
+            MemberContent::Own => Ok(()),
+            MemberContent::Data if is_data(value) => Ok(()),
+            MemberContent::Data => self.refuse("an expression can't be used here"),
+            MemberContent::Expression => self.expression(value, depth + 1),
+            MemberContent::Expressions => self.each(value, |walk, item| walk.expression(item, depth + 1)),
+            MemberContent::ExpressionLists => {
                 self.each(value, |walk, row| walk.each(row, |walk, item| walk.expression(item, depth + 1)))
             }
-            Holds::Relation => self.relation(value, depth + 1),
-            Holds::Query => self.query(value, depth + 1),
-            Holds::Type => self.type_of(value, depth + 1),
-            Holds::Modifier => self.modifier(value, depth),
-            Holds::Modifiers => self.each(value, |walk, item| walk.modifier(item, depth)),
-            Holds::Part(list) => self.members(value, &[list], depth),
-            Holds::Parts(list) => self.each(value, |walk, item| walk.members(item, &[list], depth)),
+            MemberContent::Relation => self.relation(value, depth + 1),
+            MemberContent::Query => self.query(value, depth + 1),
+            MemberContent::Type => self.type_of(value, depth + 1),
+            MemberContent::Modifier => self.modifier(value, depth),
+            MemberContent::Modifiers => self.each(value, |walk, item| walk.modifier(item, depth)),
+            MemberContent::Part(list) => self.members(value, &[list], depth),
+            MemberContent::Parts(list) => self.each(value, |walk, item| walk.members(item, &[list], depth)),
         }
     }
 

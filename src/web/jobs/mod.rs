@@ -52,7 +52,7 @@ pub(super) fn endpoints() -> Vec<Endpoint<Jobs>> {
             rejects::rejects,
         )
         .query::<String>("format", "`parquet` (the default) for all rows as a file, or `json`.")
-        .query::<u64>("limit", "Most rows of JSON: 1 to 1,000, 100 by default.")
+        .query::<u64>("limit", "Maximum number of JSON rows: 1 to 1,000, 100 by default.")
         .answers_bytes(200, PARQUET, "the rows, with the reason of each")
         .header("Content-Disposition")
         .answers::<Rejects>(200, "the first rows, as JSON")

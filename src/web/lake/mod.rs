@@ -71,7 +71,7 @@ pub(super) fn endpoints() -> Vec<Endpoint<LakeService>> {
             .query::<String>("key", KEY)
             .required()
             .query::<u64>("line", "Number of the first line, from 1; 1 by default.")
-            .query::<u64>("count", "Most lines: 1 to 1,000, 200 by default.")
+            .query::<u64>("count", "Maximum number of lines: 1 to 1,000, 200 by default.")
             .query::<String>("encoding", "The file's encoding, unless it has a byte order mark; detected by default.")
             .answers::<lines::Lines>(200, "the lines")
             .errors(&[ErrorCode::InvalidKey, ErrorCode::ObjectNotFound, ErrorCode::PreconditionFailed]),

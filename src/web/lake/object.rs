@@ -19,7 +19,7 @@ pub fn upload(lake: &LakeService, request: &mut Request) -> Result<Response, Api
     // Checked before the body is read, so that the client needn't send it.
     let before = lake.store.head(Bucket::Lake, &key).map_err(from_store)?;
     if before.is_some() && precondition == Precondition::IfNoneMatch {
-        let message = format!("the lake has an object `{key}` already");
+        let message = format!("the lake already has an object `{key}`");
         return Err(ApiError::new(ErrorCode::PreconditionFailed, message));
     }
     let permit = acquire(&lake.streams)?;

@@ -63,7 +63,7 @@ fn copy(lake: &LakeService, source: &ObjectMeta, to: &str) -> Result<ObjectMeta,
         Ok(meta) => Ok(meta),
         Err(StoreError::PreconditionFailed { .. }) => match same_bytes(lake, source, to)? {
             Some(target) => Ok(target),
-            None => Err(ApiError::new(ErrorCode::AlreadyExists, format!("the lake has an object `{to}` already"))),
+            None => Err(ApiError::new(ErrorCode::AlreadyExists, format!("the lake already has an object `{to}`"))),
         },
         Err(StoreError::NotFound { .. }) => Err(missing(&source.key)),
         Err(StoreError::Transient { source: cause, .. }) if BodyChanged::is_in(&cause) => Err(changed(&source.key)),

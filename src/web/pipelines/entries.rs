@@ -489,14 +489,14 @@ mod tests {
         // After an entry: a gap, another local header that is missing from the directory, a descriptor without its
         // flag.
         for more in [&b"x"[..], &entry, b"PK\x07\x08\0\0\0\0\x05\0\0\0\x05\0\0\0"] {
-            let refused = read_all(&joined(&[&entry[..], more].concat(), &tail)).unwrap_err();
-            assert!(refused.contains("unexpected data"), "{refused}");
+            let message = read_all(&joined(&[&entry[..], more].concat(), &tail)).unwrap_err();
+            assert!(message.contains("unexpected data"), "{message}");
         }
         // A gap before the first entry, with adjusted offsets.
         let mut moved = tail.clone();
         moved[42..46].copy_from_slice(&2_u32.to_le_bytes());
-        let refused = read_all(&joined(&[b"MZ", &entry[..]].concat(), &moved)).unwrap_err();
-        assert!(refused.contains("before its first entry"), "{refused}");
+        let message = read_all(&joined(&[b"MZ", &entry[..]].concat(), &moved)).unwrap_err();
+        assert!(message.contains("before its first entry"), "{message}");
         // Only a directory: sequential readers see the content of the gap.
         let mut none = tail[tail.len() - END_BYTES as usize..].to_vec();
         none[8..16].fill(0);

@@ -44,11 +44,11 @@ pub(super) fn endpoints() -> Vec<Endpoint<Tables>> {
             .answers::<CommitList>(200, "the versions, newest first")
             .errors(&common),
         Endpoint::get(one, "tables.commit", "Shows what a version changed", changes)
-            .query::<u64>("limit", "most sources and most partitions: at most 1,000, 100 by default")
+            .query::<u64>("limit", "maximum numbers of sources and of partitions: at most 1,000, 100 by default")
             .answers::<CommitChanges>(200, "the version and its changes")
             .errors(&common)
             .errors(&[ErrorCode::VersionNotFound]),
-        Endpoint::post(restoring, "tables.restore", "Makes an earlier version the present one", restore_version)
+        Endpoint::post(restoring, "tables.restore", "Restores an earlier version", restore_version)
             .takes::<RestoreRequest>(RESTORE_BYTES_MAX)
             .answers::<TableCommit>(200, "the new version")
             .errors(&common)
@@ -273,7 +273,7 @@ fn restore_version(tables: &Tables, request: &mut Request) -> Result<Response, A
         let earlier = store.root_as_of(&present.root, as_of).map_err(from_table)?;
         let earlier = earlier.map_err(|none| version_not_found(&table, as_of, &none))?;
         if earlier.sequence == present.root.sequence {
-            let message = format!("version {sequence} is the present one of table `{table}`");
+            let message = format!("version {sequence} is already the current one of table `{table}`");
             return Err(ApiError::new(ErrorCode::InvalidRequest, message));
         }
         let now = tables.clock.now() - store.store.clock_skew().unwrap_or_default();

@@ -55,7 +55,7 @@ impl EventSummary {
         self.other_bucket.get_or_insert_with(|| clipped(bucket));
     }
 
-    /// Adds an event of the lake that is none of a new object.
+    /// Adds an event of the lake that isn't about a new object.
     pub(super) fn ignore_kind(&mut self) {
         self.ignored += 1;
         self.of_lake += 1;

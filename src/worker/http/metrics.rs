@@ -79,8 +79,13 @@ fn jobs(api: &WorkerApi, text: &mut MetricsText) {
 fn event_queue(api: &WorkerApi, text: &mut MetricsText) {
     let state = &api.state.event_queue;
     let last = state.last();
-    gauge(text, "event_queue_up", "Whether the event queue could be used last.", u64::from(last.error.is_none()));
-    let help = "Messages of the event queue, by outcome; one that comes again counts again.";
+    gauge(
+        text,
+        "event_queue_up",
+        "Whether the last use of the event queue succeeded.",
+        u64::from(last.error.is_none()),
+    );
+    let help = "Messages of the event queue, by outcome; redeliveries count again.";
     family(text, MetricKind::Counter, "event_queue_messages_total", help);
     for (outcome, count) in state.counts() {
         text.sample(&[("outcome", outcome.name())], count as f64);

@@ -41,7 +41,7 @@ const PIPELINES_PER_STEP: usize = 100;
 /// Time without progress after which a run counts as stuck, and time for which jobs can't run.
 const STUCK_AFTER: Duration = Duration::from_secs(30 * 60);
 const BLOCKED_AFTER: Duration = Duration::from_secs(5 * 60);
-/// A disk is nearly full below this fraction of it, within these bounds, but never above half of it.
+/// A disk is nearly full if less than this fraction is free, within these bounds, but never if more than half is free.
 const FREE_FRACTION: u64 = 20;
 const FREE_BYTES_MIN: u64 = 1 << 30;
 const FREE_BYTES_MAX: u64 = 50 << 30;
@@ -114,7 +114,7 @@ fn disk(shared: &WorkerShared) -> KvResult<()> {
         raise(shared, condition, &[], &Notification::new(NotificationEvent::DiskNearlyFull, now, &title, &text))
     // Not at the limit itself, where the condition would come and go.
     } else if free >= least.saturating_add(least / 2).min(total / 2) {
-        let title = format!("{machine}: disk has room again");
+        let title = format!("{machine}: disk has free space again");
         let text = format!("{} of {} are free.", gib(free), gib(total));
         let recovered = Notification::new(NotificationEvent::Recovered, now, &title, &text);
         end(shared, condition, false, Some(&recovered))

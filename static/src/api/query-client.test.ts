@@ -12,7 +12,7 @@ function observed(client: FreshQueryClient) {
   return { requests, leave };
 }
 
-test("a first answer that was asked for before a change is asked for again", async () => {
+test("the first fetch is repeated if a change was made while it was in flight", async () => {
   const client = new FreshQueryClient();
   const { requests, leave } = observed(client);
   await expect.poll(() => requests.length).toBe(1);
@@ -25,7 +25,7 @@ test("a first answer that was asked for before a change is asked for again", asy
   leave();
 });
 
-test("a query with data is asked for again once, and one of another key is left alone", async () => {
+test("invalidation refetches a loaded query once and leaves other keys alone", async () => {
   const client = new FreshQueryClient();
   const { requests, leave } = observed(client);
   await expect.poll(() => requests.length).toBe(1);

@@ -809,7 +809,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Makes an earlier version the present one */
+        /** Restores an earlier version */
         post: operations["tables.restore"];
         delete?: never;
         options?: never;
@@ -1465,7 +1465,7 @@ export interface components {
              */
             percent: boolean;
             /**
-             * @description How negative numbers are written. A minus sign in front is read in any case.
+             * @description How negative numbers are written. A leading minus sign is always accepted.
              * @default minus
              */
             negative: components["schemas"]["NegativeDocument"];
@@ -2045,7 +2045,7 @@ export interface components {
             link: string | null;
             /**
              * Format: uint64
-             * @description How often it happened in addition, since the last notification of it.
+             * @description How often it recurred since the last notification of it.
              */
             repeats: number;
             /** @description Empty until a worker sends it. */
@@ -5147,7 +5147,7 @@ export interface operations {
             query?: {
                 /** @description `parquet` (the default) for all rows as a file, or `json`. */
                 format?: string;
-                /** @description Most rows of JSON: 1 to 1,000, 100 by default. */
+                /** @description Maximum number of JSON rows: 1 to 1,000, 100 by default. */
                 limit?: number;
             };
             header?: never;
@@ -5766,7 +5766,7 @@ export interface operations {
                 key: string;
                 /** @description Number of the first line, from 1; 1 by default. */
                 line?: number;
-                /** @description Most lines: 1 to 1,000, 200 by default. */
+                /** @description Maximum number of lines: 1 to 1,000, 200 by default. */
                 count?: number;
                 /** @description The file's encoding, unless it has a byte order mark; detected by default. */
                 encoding?: string;
@@ -8445,7 +8445,7 @@ export interface operations {
     "tables.commit": {
         parameters: {
             query?: {
-                /** @description most sources and most partitions: at most 1,000, 100 by default */
+                /** @description maximum numbers of sources and of partitions: at most 1,000, 100 by default */
                 limit?: number;
             };
             header?: never;

@@ -27,7 +27,7 @@ function service(elsewhere?: object) {
 
 afterEach(() => vi.unstubAllGlobals());
 
-it("a star that is set leaves what somebody else changed meanwhile", async () => {
+it("starring keeps concurrent changes by other users", async () => {
   const { stored } = service({ workspace_name: "New", starred: ["b"] });
   const cache = new QueryClient();
   await changeStars(cache, (starred) => [...starred, "c"]);
@@ -35,7 +35,7 @@ it("a star that is set leaves what somebody else changed meanwhile", async () =>
   expect(cache.getQueryData(keys.settings)).toEqual(stored());
 });
 
-it("a star goes with its pipeline; one that isn't there writes nothing", async () => {
+it("a star follows a renamed pipeline; renaming an unstarred one writes nothing", async () => {
   const { stored, writes } = service();
   const cache = new QueryClient();
   await renameStar(cache, "x", "y");

@@ -29,20 +29,20 @@ interface Made {
 }
 const read = (text: string) => valueOf(parsed(text)) as Made;
 
-describe("a starter dashboard", () => {
+describe("starter dashboard", () => {
   it.each<[string, ColumnProfile[], string[]]>([
     ["nothing but rows", [], ["rows"]],
     ["a category", [profile("shop", "string")], ["rows", "kinds"]],
     ["a rate", [profile("speed", "float64", { distinct: 90 })], ["rows", "average"]],
     ["an amount", [amount], ["rows", "total", "average"]],
     ["an ID only", [profile("customer_id", "int64", { distinct: 900, min: 1, max: 900 })], ["rows"]],
-  ])("of %s has key figures that fill a row", (_, columns, ids) => {
+  ])("for %s has key figures that fill a row", (_, columns, ids) => {
     const numbers = read(made(columns)).panels.filter(({ type }) => type === "kpi");
     expect(numbers.map(({ id }) => id)).toEqual(ids);
     expect(numbers.reduce((sum, { width }) => sum + width, 0)).toBe(12);
   });
 
-  it("shows amounts over time and by category, within a period, all made by the builder", () => {
+  it("shows amounts over time and by category within a period, all editable in the builder", () => {
     const text = made([profile("shop", "string"), day, amount]);
     const { panels, queries, params } = read(text);
     expect(panels.map(({ id }) => id)).toEqual(["rows", "total", "average", "chart", "by_shop", "latest"]);
@@ -56,8 +56,8 @@ describe("a starter dashboard", () => {
   });
 });
 
-describe("a dashboard's name", () => {
-  it("is like the table's, and none that is taken", () => {
+describe("dashboard name", () => {
+  it("derives from the table's name and is unique", () => {
     expect(freeName("sales", [])).toBe("sales");
     expect(freeName("Ümsätze 24", ["a"])).toBe("umsatze-24");
     expect(freeName("", ["dashboard"])).toBe("dashboard-2");

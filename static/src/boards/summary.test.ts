@@ -15,7 +15,7 @@ const rows = Array.from({ length: 100 }, (_, at) => [
   at < 50 ? "2024-01-01" : "2024-01-11",
 ]);
 
-it("a result's columns have nulls, ranges, histograms and frequent values; IDs have no histogram", () => {
+it("result columns have nulls, ranges, histograms and frequent values; IDs have no histogram", () => {
   const [amount, shop, id, day] = summarize(columns, rows);
   expect(amount).toMatchObject({ rows: 100, nulls: 1, distinct: 99, min: 0.5, max: 99.5, top: [] });
   expect(amount?.bins).toHaveLength(20);

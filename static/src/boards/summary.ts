@@ -34,7 +34,7 @@ export interface Summary {
   top: Counted[];
 }
 
-/** Whether the values of a column lie on a scale; IDs and codes don't. */
+/** Whether a column's values are quantities, unlike IDs and codes. */
 const isScale = (name: string, type: string): boolean => familyOf(type) !== "other" && !isNaming(name, type);
 
 function largest(counts: Map<string, Counted>, distinct: number, present: number): Counted[] {

@@ -45,8 +45,8 @@ const changedLines = (before: string, after: string) => {
 };
 const comments = (text: string) => (text.match(/#.*/g) ?? []).map((one) => one.trim());
 
-describe("an edit of the YAML", () => {
-  it("of a size changes one line, and every comment stays", () => {
+describe("YAML edits", () => {
+  it("resizing changes one line and keeps every comment", () => {
     const after = edited(TEXT, (document) => resizePanel(document, "trend", { width: 6, height: 400 }));
     expect(changedLines(TEXT, after)).toEqual([
       "  - { id: trend, type: line, query: daily, x: pickup_day, y: [ trips ], width: 6, height: 400 } # the trend",
@@ -55,7 +55,7 @@ describe("an edit of the YAML", () => {
     expect(comments(after)).toEqual(comments(TEXT));
   });
 
-  it("moves a panel with its comments", () => {
+  it("moving a panel keeps its comments", () => {
     const after = edited(TEXT, (document) => movePanel(document, "list", 0));
     expect((valueOf(parsed(after)) as { panels: { id: string }[] }).panels.map(({ id }) => id)).toEqual([
       "list",
@@ -65,7 +65,7 @@ describe("an edit of the YAML", () => {
     expect([...comments(after)].sort()).toEqual([...comments(TEXT)].sort());
   });
 
-  it("adds a panel with its query and how it was made", () => {
+  it("adding a panel adds its query and chart choice", () => {
     const choice = { source: { table: "trips" }, kind: "number", aggregate: "count" } as const;
     const after = edited(TEXT, (document) =>
       addPanel(
@@ -82,7 +82,7 @@ describe("an edit of the YAML", () => {
     expect(back).toBe(TEXT);
   });
 
-  it("replaces what a panel shows, and keeps what the builder doesn't set", () => {
+  it("replacing a panel's content keeps settings that the builder doesn't manage", () => {
     const after = edited(TEXT, (document) =>
       replacePanel(document, "revenue", { type: "kpi", title: "Trips", query: "daily", value: { field: "trips" } }),
     );
@@ -99,7 +99,7 @@ describe("an edit of the YAML", () => {
     expect(comments(after)).toEqual(comments(TEXT));
   });
 
-  it("copies a panel after it, and adds parameters before the queries", () => {
+  it("copies a panel after the original, and adds parameters before the queries", () => {
     const copied = edited(TEXT, (document) => copyPanel(document, "revenue", "revenue_2"));
     expect((valueOf(parsed(copied)) as { panels: { id: string }[] }).panels.map(({ id }) => id)).toEqual([
       "revenue",
@@ -120,7 +120,7 @@ describe("an edit of the YAML", () => {
     );
   });
 
-  it("of text that isn't YAML, or of a panel written as an alias, is refused", () => {
+  it("rejects invalid YAML, and panels written as aliases", () => {
     expect(() => edited("a: [1\nb: 2", () => undefined)).toThrow(/line \d+ isn't valid YAML/);
     const alias = "x-a: &a { id: a, type: table, query: q }\npanels:\n  - *a\n";
     expect(() => edited(alias, (document) => resizePanel(document, "a", { width: 3 }))).toThrow("edit it there");

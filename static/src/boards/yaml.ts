@@ -159,9 +159,9 @@ function setQuery(document: Document, { name, sql, choice }: MadeQuery): void {
       known.set("sql", sqlNode(document, sql).get("sql", true));
     }
   } else queries.set(name, sqlNode(document, sql));
-  const noted: unknown = document.get(CHOICES);
+  const stored: unknown = document.get(CHOICES);
   if (choice) mapping(document, CHOICES).set(name, nodeOf(document, choice, true));
-  else if (isMap(noted)) noted.delete(name);
+  else if (isMap(stored)) stored.delete(name);
   dropEmpty(document, CHOICES);
 }
 
@@ -238,11 +238,11 @@ function usedQueries(document: Document): Set<unknown> {
 /** Deletes queries of the names given that nothing uses any more. */
 function dropUnused(document: Document, names: unknown[]): void {
   const used = usedQueries(document);
-  const [queries, noted]: unknown[] = [document.get("queries"), document.get(CHOICES)];
+  const [queries, stored]: unknown[] = [document.get("queries"), document.get(CHOICES)];
   for (const name of names) {
     if (typeof name !== "string" || used.has(name)) continue;
     if (isMap(queries)) queries.delete(name);
-    if (isMap(noted)) noted.delete(name);
+    if (isMap(stored)) stored.delete(name);
   }
   dropEmpty(document, CHOICES);
 }
@@ -317,10 +317,10 @@ export const setTitle = (document: Document, title: string): void => document.se
 
 /** How queries were made by the builder, by name; entries of another shape are left out. */
 export function choicesOf(value: unknown): Map<string, ChartChoice> {
-  const noted = typeof value === "object" && value !== null ? (value as Record<string, unknown>)[CHOICES] : undefined;
+  const stored = typeof value === "object" && value !== null ? (value as Record<string, unknown>)[CHOICES] : undefined;
   const found = new Map<string, ChartChoice>();
-  if (typeof noted !== "object" || noted === null) return found;
-  for (const [name, one] of Object.entries(noted as Record<string, unknown>)) {
+  if (typeof stored !== "object" || stored === null) return found;
+  for (const [name, one] of Object.entries(stored as Record<string, unknown>)) {
     const choice = choiceOf(one);
     if (choice) found.set(name, choice);
   }

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { isStrings, persistedAcrossTabs } from "./persisted";
 
-it("a list that tabs share has what each of them added", () => {
+it("a list shared by tabs has the items added by each tab", () => {
   const own = persistedAcrossTabs<string[]>("tabs", [], isStrings);
   own.value = ["mine"];
   localStorage.setItem("lakemill.tabs", JSON.stringify(["theirs", "mine"]));

@@ -15,7 +15,7 @@ afterEach(() => {
   leaving.value = undefined;
 });
 
-it("nothing is asked where nothing is unsaved, or the view stays", async () => {
+it("asks nothing without unsaved changes, or while the view stays open", async () => {
   const go = vi.fn();
   guarded(go, "/lake");
   expect(go).toHaveBeenCalledOnce();
@@ -26,7 +26,7 @@ it("nothing is asked where nothing is unsaved, or the view stays", async () => {
   expect(leaving.value).toBeUndefined();
 });
 
-it("a view with unsaved text is left only by a word", async () => {
+it("leaving a view with unsaved text requires confirmation", async () => {
   const go = vi.fn();
   render(<Typed dirty />, root);
   guarded(go, "/lake");
@@ -36,7 +36,7 @@ it("a view with unsaved text is left only by a word", async () => {
   expect(go).toHaveBeenCalledWith("/lake", undefined);
 });
 
-it("what was saved just before is not asked about", async () => {
+it("text that was just saved needs no confirmation", async () => {
   const go = vi.fn();
   render(<Typed dirty />, root);
   guarded(go, "/lake");
@@ -45,7 +45,7 @@ it("what was saved just before is not asked about", async () => {
   expect([go.mock.calls.length, leaving.value]).toEqual([1, undefined]);
 });
 
-it("what goes on in other views, too, doesn't hold anybody in one", () => {
+it("unsaved changes in another view don't block navigation", () => {
   const go = vi.fn();
   render(<Typed dirty bound="page" />, root);
   guarded(go, "/lake");

@@ -13,34 +13,34 @@ describe("durations", () => {
     [200_000, "3 min 20 s"],
     [3_600_000, "1 h"],
     [7_500_000, "2 h 5 min"],
-  ])("of %d ms are told in the units that a person would use", (ms, told) => expect(duration(ms)).toBe(told));
+  ])("of %d ms are shown in suitable units", (ms, expected) => expect(duration(ms)).toBe(expected));
 });
 
 describe("times", () => {
   const now = new Date("2026-01-31T12:00:00Z");
   const before = (seconds: number) => ago(new Date(now.getTime() - seconds * 1000), now);
 
-  it("of the last seconds are now", () => expect(before(4)).toBe("now"));
+  it("within the last seconds are shown as now", () => expect(before(4)).toBe("now"));
   it("are relative for a month", () => {
     expect(before(61)).toMatch(/1/);
     expect(before(29 * 86_400)).toMatch(/29/);
   });
-  it("are a date after that", () => expect(before(31 * 86_400)).toMatch(/2025|12|Dec/));
-  it("to come are told as such", () => expect(before(-30)).toMatch(/in|30/));
+  it("are dates after a month", () => expect(before(31 * 86_400)).toMatch(/2025|12|Dec/));
+  it("in the future are shown as such", () => expect(before(-30)).toMatch(/in|30/));
 });
 
 describe("numbers", () => {
-  it("of bytes grow by 1024", () => {
+  it("of bytes use factors of 1024", () => {
     expect(bytes(1023)).toMatch(/^1,?023 B$/);
     expect(bytes(1536)).toMatch(/^1[.,]5 KiB$/);
     expect(bytes(5 * 2 ** 30)).toBe("5 GiB");
   });
-  it("count one thing as one", () => {
+  it("use the singular for one", () => {
     expect(counted(1, "file")).toBe("1 file");
     expect(counted(0, "file")).toBe("0 files");
     expect(counted(2, "query", "queries")).toBe("2 queries");
   });
-  it("of a change have their sign", () => {
+  it("of changes have a sign", () => {
     expect(signed(3)).toBe("+3");
     expect(signed(-3)).toBe("−3");
     expect(signed(0)).toBe("±0");

@@ -12,6 +12,6 @@ it.each([
   ["a b", '"a b"'],
   ['a"b', '"a""b"'],
   ["1st", '"1st"'],
-])("the name %s is written %s", (name, written) => expect(identifier(name)).toBe(written));
+])("the identifier %s is written %s", (name, written) => expect(identifier(name)).toBe(written));
 
-it("any name can be quoted", () => expect(quoted('a"b')).toBe('"a""b"'));
+it("any identifier can be quoted", () => expect(quoted('a"b')).toBe('"a""b"'));

@@ -23,25 +23,25 @@ describe("formats", () => {
     [2013, "text", "int32", "2013"],
     ["03:04:05", "time", "time", "3:04:05 AM"],
     ["9007199254740993", "integer", "int64", "9,007,199,254,740,993"],
-  ])("%s as %s of %s is %s", (value, format, type, told) =>
-    expect(written(value, format, type).replaceAll("\u202f", " ")).toBe(told),
+  ])("%s as %s of %s is %s", (value, format, type, expected) =>
+    expect(written(value, format, type).replaceAll("\u202f", " ")).toBe(expected),
   );
 
-  it("are those of the column's type where none is named", () => {
+  it("default to the format of the column type", () => {
     expect(written(12345, undefined, "int64")).toBe("12,345");
     expect(written("2013-07-01", undefined, "date")).toBe("Jul 1, 2013");
     expect(written("a", undefined, "string")).toBe("a");
     expect(written([1, 2], undefined, "int32[]")).toBe("[1,2]");
   });
 
-  it("that don't fit a value leave it as it is", () => {
+  it("that don't fit leave the value unchanged", () => {
     expect(written("n/a", "usd", "string")).toBe("n/a");
     expect(written("Infinity", "number", "float64")).toBe("Infinity");
     expect(written("someday", "date", "date")).toBe("someday");
     expect(written(null, "usd", "int64")).toBe("");
   });
 
-  it("are short at axes", () => {
+  it("are short on axes", () => {
     expect(axisWritten(1_500_000)).toBe("1.5M");
     expect(axisWritten(9_999)).toBe("9,999");
     expect(axisWritten(1_500_000, "usd0")).toBe("$1.5M");
@@ -49,21 +49,21 @@ describe("formats", () => {
   });
 });
 
-it("times without a zone are told as they stand, wherever the reader is", () => {
+it("times without a zone don't depend on the reader's zone", () => {
   expect(instant("2013-07-01T03:04:05")).toBe(Date.UTC(2013, 6, 1, 3, 4, 5));
   expect(instant("2013-07-01T03:04:05+02:00")).toBe(Date.UTC(2013, 6, 1, 1, 4, 5));
   expect(instant("2013-07-01")).toBe(Date.UTC(2013, 6, 1));
   expect(instant("never")).toBeNull();
 });
 
-it("numbers come as numbers or as text", () => {
+it("numbers are accepted as number or text", () => {
   expect(numeric("12.50")).toBe(12.5);
   expect(numeric("Infinity")).toBeNull();
   expect(numeric("")).toBeNull();
   expect(numeric(true)).toBeNull();
 });
 
-it("types have families", () => {
+it("types are grouped in families", () => {
   expect(["int64", "decimal(10,2)", "HUGEINT", "float64"].map(familyOf)).toEqual(Array(4).fill("number"));
   expect(["date", "timestamptz", "TIMESTAMP WITH TIME ZONE", "time"].map(familyOf)).toEqual(Array(4).fill("time"));
   expect(["string", "int32[]", "DATE[]", "interval", "struct(a int32)"].map(familyOf)).toEqual(Array(5).fill("other"));

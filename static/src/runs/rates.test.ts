@@ -24,31 +24,31 @@ const seen = (...bytes: number[]): Sample[] =>
     [],
   );
 
-describe("the pace of a run", () => {
-  it("isn't told from one look", () => expect(paceOf(seen(5)).rowsPerS).toBeUndefined());
-  it("is what came in the last seconds", () => expect(paceOf(seen(0, 10, 20)).rowsPerS).toBe(100));
-  it("forgets what is long ago", () => {
+describe("run rate", () => {
+  it("is unknown after one sample", () => expect(paceOf(seen(5)).rowsPerS).toBeUndefined());
+  it("covers the last seconds", () => expect(paceOf(seen(0, 10, 20)).rowsPerS).toBe(100));
+  it("ignores old samples", () => {
     const samples = addSample([{ at: 0, progress: none }, ...seen(0, 0)], { ...none, rows_read: 50 }, 60_000);
     expect(paceOf(samples).rowsPerS).toBeUndefined();
   });
-  it("begins anew when a run begins anew", () => expect(seen(500, 600, 3)).toHaveLength(1));
-  it("falls to zero when nothing comes", () => expect(paceOf(seen(10, 10, 10, 10)).rowsPerS).toBe(0));
-  it("isn't told while partitions are published", () => {
+  it("restarts when a run restarts", () => expect(seen(500, 600, 3)).toHaveLength(1));
+  it("falls to zero without progress", () => expect(paceOf(seen(10, 10, 10, 10)).rowsPerS).toBe(0));
+  it("is unknown while partitions are published", () => {
     const samples = [0, 2_000].map((at) => ({ at, progress: { ...none, stage: "publishing" as const } }));
     expect(paceOf(samples)).toEqual({ rowsPerS: undefined, bytesPerS: undefined, leftMs: undefined });
   });
 });
 
-describe("the time that is left", () => {
-  it("is told once the pace is steady", () =>
+describe("remaining time", () => {
+  it("is shown once the rate is steady", () =>
     expect(paceOf(seen(0, 100, 200, 300, 400, 500)).leftMs).toBeCloseTo(5_000));
-  it("isn't told while it changes", () => expect(paceOf(seen(0, 1, 2, 100, 300, 500)).leftMs).toBeUndefined());
-  it("isn't told while nothing moves", () => expect(paceOf(seen(5, 5, 5, 5, 5, 5)).leftMs).toBeUndefined());
-  it("isn't told too early", () => expect(paceOf(seen(0, 100, 200)).leftMs).toBeUndefined());
+  it("is hidden while the rate changes", () => expect(paceOf(seen(0, 1, 2, 100, 300, 500)).leftMs).toBeUndefined());
+  it("is hidden without progress", () => expect(paceOf(seen(5, 5, 5, 5, 5, 5)).leftMs).toBeUndefined());
+  it("is hidden at the start", () => expect(paceOf(seen(0, 100, 200)).leftMs).toBeUndefined());
 });
 
-describe("the bar of a run", () => {
-  it("never goes back from stage to stage", () => {
+describe("progress bar", () => {
+  it("never moves backwards between stages", () => {
     const steps: Progress[] = [
       { ...none, stage: "planning" },
       { ...none, bytes_done: 500 },
@@ -61,20 +61,20 @@ describe("the bar of a run", () => {
     expect(parts).toEqual([...parts].sort((a, b) => a - b));
     expect([parts[0], parts.at(-1)]).toEqual([0, 1]);
   });
-  it("goes by files where there are no bytes", () =>
+  it("counts files if there are no bytes", () =>
     expect(overallProgress({ ...none, bytes_total: 0, files_done: 5 })).toBeGreaterThan(0.4));
 });
 
-describe("the stages of a run", () => {
+describe("job stages", () => {
   const job = (progress: Progress, id = "a"): Job =>
     ({ job_id: id, attempt: 1, status: "running", progress }) as unknown as Job;
-  it("have the times that were looked on", () => {
+  it("have the observed durations", () => {
     observe(job({ ...none, stage: "planning" }), 1_000);
     observe(job(none), 1_500);
     observe(job({ ...none, stage: "publishing" }), 4_500);
     expect(stageTimes(job(none), 5_000)).toEqual({ planning: 500, converting: 3_000, publishing: 500 });
   });
-  it("have none for what was begun before the page looked", () => {
+  it("have no duration if they started before the page was opened", () => {
     observe(job(none, "b"), 1_000);
     observe(job({ ...none, stage: "publishing" }, "b"), 2_000);
     expect(stageTimes(job(none, "b"), 3_000)).toEqual({ publishing: 1_000 });

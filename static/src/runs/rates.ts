@@ -87,7 +87,7 @@ export const paceOf = (samples: Sample[]): Pace => {
   };
 };
 
-/** Overall progress, 0 to 1; reading takes most of it, so the bar never goes back. */
+/** Overall progress, 0 to 1; reading has most of the range, and the bar never moves backwards. */
 export function overallProgress(progress: Progress): number {
   const { stage } = progress;
   const part = (done: number, total: number) => (total > 0 ? Math.min(1, done / total) : 0);

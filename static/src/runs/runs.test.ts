@@ -13,18 +13,18 @@ const mark = (durationMs: number | null, status = "completed", rejected = 0): Ru
   rejected,
 });
 
-describe("the bars of the last runs", () => {
-  it("stand at the right while there are few", () => {
+describe("run history bars", () => {
+  it("are aligned to the right while there are few", () => {
     const [bar, ...others] = barsOf([mark(5)], 300, 28, 30);
     expect([bar?.x, bar?.height, bar?.y, others.length]).toEqual([290, 28, 0, 0]);
   });
-  it("stay within their box, and the shortest is seen", () => {
+  it("fit their box, and the shortest is visible", () => {
     const bars = barsOf([mark(1), mark(100_000), mark(null)], 300, 28, 30);
     for (const bar of bars) expect(bar.y + bar.height).toBe(28);
     expect(bars.map(({ height }) => height)).toEqual([3, 28, 3]);
     expect(Math.max(...bars.map(({ x, width }) => x + width))).toBeLessThanOrEqual(300);
   });
-  it("leave out what is older than there is room for", () =>
+  it("leave out the oldest runs if there is no space", () =>
     expect(
       barsOf(
         Array.from({ length: 40 }, (_, n) => mark(n)),
@@ -33,13 +33,13 @@ describe("the bars of the last runs", () => {
         30,
       ).map((bar) => bar.mark.durationMs)[0],
     ).toBe(10));
-  it("have the colour of the outcome", () =>
+  it("are coloured by outcome", () =>
     expect(
       barsOf([mark(1), mark(1, "failed"), mark(1, "completed", 2), mark(1, "running")], 300, 28, 30).map(
         ({ tone }) => tone,
       ),
     ).toEqual(["ok", "bad", "warn", "run"]));
-  it("are told in words", () => {
+  it("have a text alternative", () => {
     expect(barsText([], duration)).toBe("No runs yet");
     expect(barsText([mark(1_000), mark(4_000)], duration)).toBe("The last 2 runs: none failed, 1.0 s to 4.0 s");
     expect(barsText([mark(1_000, "failed"), mark(1_000)], duration)).toBe("The last 2 runs: 1 failed, 1.0 s to 1.0 s");
@@ -59,7 +59,7 @@ const job = (id: string, more: Partial<Job> = {}): Job =>
 const table = (more: Partial<TableOutcome>): TableResult =>
   ({ rows_written: 10, partitions_written: 0, partitions_deleted: 0, ...more }) as TableResult;
 
-describe("the outcome of a run", () => {
+describe("run outcome", () => {
   const progress = { rows_read: 336_776 } as Job["progress"];
   it.each<[string, Partial<Job>]>([
     [
@@ -69,8 +69,8 @@ describe("the outcome of a run", () => {
     ["completed: no changes in 3.2 s", { duration_ms: 3_200, result: { tables: { a: table({}) } } }],
     ["failed: no such file", { status: "failed", error: error("no_input", "", "no such file") }],
     ["cancelled", { status: "failed", error: error("cancelled") }],
-  ])("is %j", (told, more) => expect(outcomeText(job("1", more))).toBe(told));
-  it("counts what was written and deleted", () =>
+  ])("is %j", (expected, more) => expect(outcomeText(job("1", more))).toBe(expected));
+  it("counts written and deleted files", () =>
     expect(
       shortOutcome(
         job("1", {
@@ -78,15 +78,15 @@ describe("the outcome of a run", () => {
         }),
       ),
     ).toBe("2 partitions written, 1 partition deleted, 1 table deleted"));
-  it("knows the rows before from the run itself, else from the run before it", () => {
+  it("takes the previous row count from the run itself, or else from the run before it", () => {
     expect(rowsChange(table({ rows_before: 4 }), table({ rows_written: 1 }))).toBe(6);
     expect(rowsChange(table({}), table({ rows_written: 1 }))).toBe(9);
     expect(rowsChange(table({}))).toBeUndefined();
   });
 });
 
-describe("what a job does", () => {
-  it("says that nothing is heard of its worker, and only then", () => {
+describe("job status", () => {
+  it("mentions a missing heartbeat only if there is one", () => {
     expect(silenceText(job("1", { status: "running" }))).toBeUndefined();
     expect(silenceText(job("1", { status: "running", silent_ms: 95_400 }))).toBe(
       "no heartbeat from the worker for 1 min 35 s; another worker takes over the job",
@@ -96,11 +96,11 @@ describe("what a job does", () => {
     ({ stage, files_done: 7, files_total: 12, partitions_written: 3, partitions_total: 9 }) as NonNullable<
       Job["progress"]
     >;
-  it("is told with its numbers", () => {
+  it("shows its numbers", () => {
     expect(stageText(at("converting"))).toBe("converting 7/12 files");
     expect(stageText(at("publishing"))).toBe("publishing 3/9 partitions");
   });
-  it("is waiting, for a reason", () => {
+  it("shows the reason for waiting", () => {
     const waiting = (reason: Job["reason"]) => waitingText(job("1", { status: "queued", reason: reason ?? null }));
     expect(waiting("pipeline_busy")).toMatch(/another run/);
     expect(waiting("source_being_written")).toMatch(/being written/);

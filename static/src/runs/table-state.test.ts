@@ -28,24 +28,24 @@ const failed = { job_id: "f", status: "failed", finished_at: null, error_code: "
 const one = (more: Partial<TableStatus>, context: Partial<PipelineStatus> = {}) =>
   tableState(table(more), status([], context));
 
-describe("the state of a table", () => {
-  it("is up to date with its files, and counts archived ones apart", () => {
+describe("table status", () => {
+  it("is up to date with its files, and counts archived ones separately", () => {
     expect(one({})).toEqual({ tone: "ok", label: "up to date", sentence: "Up to date with 2 files." });
     expect(one({ archived: 1 }).sentence).toBe("Up to date with 1 file and 1 archived source.");
   });
-  it("says that a changed config isn't applied yet, and offers the run", () => {
+  it("says that a changed config isn't applied yet, and offers a run", () => {
     const state = one({ state: "changed" });
     expect(state.sentence).toBe("Config changed, not applied yet. The table shows the last run.");
     expect(state.action).toEqual({ kind: "run", words: "Run now" });
   });
-  it("counts the rows of CSVs that are gone", () => {
+  it("counts the rows of deleted CSVs", () => {
     const state = one({ removed: { count: 1, rows: 1_800, first: ["orders/may.csv"] } });
     expect([state.tone, state.sentence]).toEqual([
       "warn",
       "1,800 rows are of a CSV that is gone (may.csv). A run removes them.",
     ]);
   });
-  it("tells pending files apart from loading and failed ones", () => {
+  it("distinguishes pending, loading and failed files", () => {
     const pending = { count: 3, first: ["a.csv", "b.csv", "c.csv"] };
     expect(one({ pending }).sentence).toBe(
       "3 files (a.csv, b.csv and 1 more) are new or changed and not in the table yet.",
@@ -56,7 +56,7 @@ describe("the state of a table", () => {
     expect(state.action).toMatchObject({ kind: "job", id: "f" });
     expect(one({ pending }, { last_job: { ...failed, error_code: "cancelled" } }).tone).toBe("warn");
   });
-  it("keeps all reasons, the most important first", () => {
+  it("has all reasons, the most important first", () => {
     const states = tableStates(
       table({
         state: "changed",
@@ -67,10 +67,10 @@ describe("the state of a table", () => {
     );
     expect(states.map(({ label }) => label)).toEqual(["config not applied", "rows of removed CSVs", "1 file to load"]);
   });
-  it("waits for data", () => expect(one({ state: "new", sources: 0 }).label).toBe("no data"));
+  it("is waiting for data", () => expect(one({ state: "new", sources: 0 }).label).toBe("no data"));
 });
 
-it("columns that the config doesn't have are named", () => {
+it("names columns that the config doesn't have", () => {
   expect(extraColumns({})).toBeUndefined();
   const extra = ["channel", "promo"].map((name) => ({ name, files: 1 }));
   expect(extraColumns({ extra_columns: extra })).toBe(
@@ -78,17 +78,17 @@ it("columns that the config doesn't have are named", () => {
   );
 });
 
-describe("the state of a pipeline", () => {
-  it("is nothing to mention while all tables are up to date or wait for data", () =>
+describe("pipeline status", () => {
+  it("is empty while all tables are up to date or wait for data", () =>
     expect(pipelineState(status([table(), table({ name: "b", state: "new", sources: 0 })]))).toBeUndefined());
-  it("names the table where there are several, and what else is to say", () => {
+  it("names the table if there are several, and counts further reasons", () => {
     const found = pipelineState(
       status([table(), table({ name: "b", state: "changed" })], { not_read: { count: 1, first: ["x.csv"] } }),
     );
     expect(found?.sentence).toBe("b: Config changed, not applied yet. The table shows the last run.");
     expect(found?.more).toEqual(["1 CSV isn't read by any table: x.csv."]);
   });
-  it("says an invalid config once", () => {
+  it("mentions an invalid config once", () => {
     const found = pipelineState(
       status([table({ state: "unknown" }), table({ name: "b" })], { config: { state: "invalid" } }),
     );

@@ -25,7 +25,7 @@ export interface TableState {
   action?: StateAction;
 }
 
-/** The part of a status that tells about one table. */
+/** The part of a status about one table. */
 type Context = Pick<PipelineStatus, "config" | "active" | "last_job">;
 
 const RUN: StateAction = { kind: "run", words: "Run now" };
@@ -39,7 +39,7 @@ export function named({ count: total, first }: { count: number; first: string[] 
 const failedJob = ({ last_job }: Context) =>
   last_job?.status === "failed" && last_job.error_code !== "cancelled" ? last_job : undefined;
 
-function ofPending({ pending, state }: TableStatus, context: Context): TableState {
+function pendingState({ pending, state }: TableStatus, context: Context): TableState {
   const files = `${counted(pending.count, "file")} (${named(pending)})`;
   const are = pending.count === 1 ? "is" : "are";
   if (context.active) return { tone: "run", label: "loading", sentence: `${files} ${are} being loaded.` };
@@ -103,7 +103,7 @@ export function tableStates(table: TableStatus, context: Context): TableState[] 
       action: RUN,
     });
   }
-  if (table.pending.count > 0) states.push(ofPending(table, context));
+  if (table.pending.count > 0) states.push(pendingState(table, context));
   if (states.length === 0) states.push(settled(table));
   return states;
 }

@@ -1,11 +1,11 @@
 /** Entries of the command palette: pages, and actions by ID. */
 import type { DashboardEntry, PipelineDetail, SavedQuery, Table } from "../api/types";
 import { routes } from "../browser/routes";
-import type { Named } from "./rank";
+import type { Searchable } from "./rank";
 
 export type Action = "run" | "clean" | "upload" | "theme" | "logout" | "help";
 
-export interface Command extends Named {
+export interface Command extends Searchable {
   /** Description: `table of flights`. */
   kind: string;
   does: { go: string } | { act: Action };

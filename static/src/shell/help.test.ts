@@ -12,8 +12,8 @@ it.each([
   ["/p/query/jobs/0192", "jobs"],
 ])("the view at %s is %s", (path, view) => expect(viewAt(path)).toBe(view));
 
-describe("the keys", () => {
-  it("stand once each, under what they are of, as the last to claim them means them", () => {
+describe("keyboard help", () => {
+  it("lists each shortcut once, in the group and with the text of its last registration", () => {
     const found = listed([
       { keys: "?", does: "Help", scope: "everywhere" },
       { keys: "/", does: "Search pipelines", scope: "everywhere" },

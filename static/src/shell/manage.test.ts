@@ -3,8 +3,8 @@ import { deletionSummary } from "./manage";
 
 const files = (n: number, size = 1) => Array.from({ length: n }, (_, at) => ({ key: `f${at}`, size }) as never);
 
-describe("what a delete loses", () => {
-  it("is told with numbers and names", () =>
+describe("delete summary", () => {
+  it("has counts and names", () =>
     expect(
       deletionSummary({
         lake: { files: files(412, 1024), whole: true },
@@ -21,9 +21,9 @@ describe("what a delete loses", () => {
       "1 dashboard and 2 saved queries",
       "the config and the job history",
     ]));
-  it("is at least so much where there is too much to count", () =>
+  it("has a lower bound if there is too much to count", () =>
     expect(deletionSummary({ lake: { files: files(40), whole: false } })[0]).toMatch(/^at least 40 files/));
-  it("is told in words before it is known", () =>
+  it("describes the loss before the counts are known", () =>
     expect(deletionSummary({ tables: [] }).slice(0, 3)).toEqual([
       "all files in the lake",
       "0 tables",

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { ranked, score, type Named } from "./rank";
+import { ranked, score, type Searchable } from "./rank";
 
-const named = (label: string, also = ""): Named => ({ id: label, label, also });
+const named = (label: string, also = ""): Searchable => ({ id: label, label, also });
 const found = (labels: string[], text: string, recent: string[] = []) =>
   ranked(
     labels.map((label) => named(label)),
@@ -10,8 +10,8 @@ const found = (labels: string[], text: string, recent: string[] = []) =>
     10,
   ).map(({ label }) => label);
 
-describe("what was meant", () => {
-  it("is first what is called so, then what begins so, then a word within, then letters", () => {
+describe("fuzzy search", () => {
+  it("ranks exact matches first, then prefixes, words within, and subsequences", () => {
     expect(found(["my airlines", "fair", "airlines", "air"], "air")).toEqual([
       "air",
       "airlines",
@@ -19,22 +19,23 @@ describe("what was meant", () => {
       "fair",
     ]);
   });
-  it("may leave letters out", () => expect(found(["weather", "airports"], "wthr")).toEqual(["weather"]));
-  it("isn't what has the letters by chance", () => expect(score("fx", "flights and their taxes")).toBeUndefined());
-  it("fits every word, in its name or where it is", () => {
+  it("matches subsequences", () => expect(found(["weather", "airports"], "wthr")).toEqual(["weather"]));
+  it("ignores widely scattered letters", () => expect(score("fx", "flights and their taxes")).toBeUndefined());
+  it("requires every word, in the label or the secondary text", () => {
     const items = [named("weather", "flights table"), named("weather", "sensors table"), named("flights", "pipeline")];
     expect(ranked(items, "flights wea", [], 10)).toEqual([items[0]]);
   });
-  it("takes no heed of case", () => expect(found(["Clean run"], "clean RUN")).toEqual(["Clean run"]));
+  it("ignores case", () => expect(found(["Clean run"], "clean RUN")).toEqual(["Clean run"]));
 });
 
-describe("what was used last", () => {
-  it("is first while nothing is typed", () => expect(found(["a", "b", "c"], "", ["c", "b"])).toEqual(["c", "b", "a"]));
-  it("doesn't push away what fits much better", () => {
+describe("recently used items", () => {
+  it("come first while the query is empty", () =>
+    expect(found(["a", "b", "c"], "", ["c", "b"])).toEqual(["c", "b", "a"]));
+  it("don't outrank a much better match", () => {
     expect(found(["airlines", "air"], "air", ["airlines"])).toEqual(["air", "airlines"]);
   });
 });
 
-it("no more than wanted are given", () => {
+it("returns at most the requested number", () => {
   expect(ranked([named("a"), named("b")], "", [], 1)).toHaveLength(1);
 });

@@ -4,34 +4,34 @@ const WORD_START = /[\s_\-./·]/;
 
 /** Scores a word; undefined: no match. Order: exact, prefix, start of an inner word, substring, subsequence. */
 export function score(word: string, text: string): number | undefined {
-  const [wanted, given] = [word.toLowerCase(), text.toLowerCase()];
-  if (wanted === "") return 0;
-  if (given === wanted) return 100;
-  if (given.startsWith(wanted)) return 80 - Math.min(10, given.length - wanted.length);
+  const [query, target] = [word.toLowerCase(), text.toLowerCase()];
+  if (query === "") return 0;
+  if (target === query) return 100;
+  if (target.startsWith(query)) return 80 - Math.min(10, target.length - query.length);
   let within: number | undefined;
-  for (let at = given.indexOf(wanted); at >= 0; at = given.indexOf(wanted, at + 1)) {
-    if (WORD_START.test(given[at - 1] ?? "")) return 60 - Math.min(10, at);
+  for (let at = target.indexOf(query); at >= 0; at = target.indexOf(query, at + 1)) {
+    if (WORD_START.test(target[at - 1] ?? "")) return 60 - Math.min(10, at);
     within ??= at;
   }
   if (within !== undefined) return 40 - Math.min(10, within);
-  return inOrder(wanted, given);
+  return subsequenceScore(query, target);
 }
 
 /** Score of a subsequence; fewer and shorter gaps are better. */
-function inOrder(wanted: string, given: string): number | undefined {
-  if (wanted.length < 2) return undefined;
+function subsequenceScore(query: string, target: string): number | undefined {
+  if (query.length < 2) return undefined;
   let [at, gaps] = [-1, 0];
-  for (const letter of wanted) {
-    const next = given.indexOf(letter, at + 1);
+  for (const letter of query) {
+    const next = target.indexOf(letter, at + 1);
     if (next < 0) return undefined;
-    if (at >= 0 && !WORD_START.test(given[next - 1] ?? "")) gaps += next - at - 1;
+    if (at >= 0 && !WORD_START.test(target[next - 1] ?? "")) gaps += next - at - 1;
     at = next;
   }
   // Too scattered to be intended.
-  return gaps > wanted.length * 2 ? undefined : 20 - Math.min(15, gaps);
+  return gaps > query.length * 2 ? undefined : 20 - Math.min(15, gaps);
 }
 
-export interface Named {
+export interface Searchable {
   id: string;
   label: string;
   /** Secondary search text: pipeline, kind. */
@@ -39,7 +39,7 @@ export interface Named {
 }
 
 /** Items that match every word of `text`, best first; recently used ones (`recent`, newest first) win ties. */
-export function ranked<T extends Named>(
+export function ranked<T extends Searchable>(
   items: readonly T[],
   text: string,
   recent: readonly string[],
@@ -60,7 +60,7 @@ export function ranked<T extends Named>(
     .map(({ item }) => item);
 }
 
-function pointsOf({ label, also }: Named, words: string[]): number | undefined {
+function pointsOf({ label, also }: Searchable, words: string[]): number | undefined {
   let sum = 0;
   for (const word of words) {
     const own = score(word, label);

@@ -33,7 +33,7 @@ function ThemeButton() {
 }
 
 /** Pipelines that match the text, starred ones first in their order. */
-function inOrder(pipelines: PipelineDetail[], starred: string[], text: string): PipelineDetail[] {
+function filteredAndSorted(pipelines: PipelineDetail[], starred: string[], text: string): PipelineDetail[] {
   const wanted = text.trim().toLowerCase();
   const place = new Map(starred.map((slug, at) => [slug, at]));
   return pipelines
@@ -67,7 +67,7 @@ function Pipelines() {
   const [path] = useLocation();
   const [text, setText] = useState("");
   const all = data?.pipelines;
-  const listed = useMemo(() => inOrder(all ?? [], settings?.starred ?? [], text), [all, settings, text]);
+  const listed = useMemo(() => filteredAndSorted(all ?? [], settings?.starred ?? [], text), [all, settings, text]);
   const starred = new Set(settings?.starred);
   return (
     <>

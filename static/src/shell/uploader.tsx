@@ -16,7 +16,7 @@ import { routes } from "../browser/routes";
 import { droppedFiles } from "../uploads/dropped";
 import { sizeProblem, shapeOf } from "../uploads/parts";
 import { globsToAdd, likelyTable, placeOf } from "../uploads/place";
-import { placed, sendParts } from "../uploads/send";
+import { partsToUpload, sendParts } from "../uploads/send";
 import { take } from "../uploads/take";
 import { dragged, useDrops, useDropTaker } from "../uploads/use-drop";
 import { offerFiles, uploadRequest } from "./upload-request";
@@ -85,7 +85,7 @@ function UploadDialog({ slug: given, files, onClose }: Props) {
     }
     setBusy(true);
     try {
-      sendParts(await preparedFor(chosen, target, files));
+      sendParts(await prepareUpload(chosen, target, files));
       onClose();
     } catch (error) {
       toast.failed("Couldn't upload the files", error);
@@ -184,7 +184,7 @@ function Place({ slug, table, files, runs }: { slug: string; table: TableStatus;
     <>
       <p class="secondary">
         Uploads to <code>{folder}</code>, where {table.name} reads it.{" "}
-        {runs ? "A run starts 5 seconds after the last upload." : "Then run the pipeline, which doesn't run by itself."}
+        {runs ? "A run starts 5 seconds after the last upload." : "Then run the pipeline; automatic runs are off."}
       </p>
       {unread.length > 0 && (
         <Note>
@@ -212,14 +212,14 @@ interface StoredMapping {
   csv?: unknown;
 }
 
-/** The parts of the files; adds globs to the config if the table doesn't read them yet. */
-async function preparedFor(slug: string, table: TableStatus, files: File[]) {
+/** Splits the files into parts; adds globs to the config if the table doesn't read them yet. */
+async function prepareUpload(slug: string, table: TableStatus, files: File[]) {
   const { text, etag } = await client.fetchQuery({ ...configQuery(slug), staleTime: 0 });
   const config = JSON.parse(text) as { mappings?: StoredMapping[] };
   const mapping = config.mappings?.find((one) => one.table === table.name);
   const unread = files.filter((file) => placeOf(table.globs, file.name) === undefined);
   const added = missingGlobs(table, unread);
-  const parts = await placed(slug, [...table.globs, ...added], files, shapeOf(mapping?.csv));
+  const parts = await partsToUpload(slug, [...table.globs, ...added], files, shapeOf(mapping?.csv));
   if (mapping && unread.length > 0) {
     mapping.files = [...table.globs, ...added];
     await sendRaw(`/api/p/${encodeURIComponent(slug)}/config?strict=1`, {

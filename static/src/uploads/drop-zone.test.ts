@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { adviceFor, csvsOf } from "./take";
 
-describe("files that are dropped", () => {
-  it("are taken if they may be CSVs", () => {
+describe("dropped files", () => {
+  it("are accepted if they may be CSVs", () => {
     const file = (name: string, type = "") => new File([""], name, { type });
     const names = csvsOf([
       file("a.csv"),
@@ -17,7 +17,7 @@ describe("files that are dropped", () => {
   });
 });
 
-it("files that are no CSVs are told what to do with", () => {
+it("other files are refused, with advice", () => {
   expect(adviceFor("Q1.xlsx")).toContain("save each sheet as “CSV UTF-8”");
   expect(adviceFor("all.7z")).toContain("Extract it");
   expect(adviceFor("a.png")).toContain(".csv");

@@ -24,18 +24,18 @@ describe("keys", () => {
       expect(keyProblem(good), good).toBeUndefined();
   });
 
-  it("count their length in bytes", () => {
+  it("are limited in bytes", () => {
     expect(keyProblem("ü".repeat(513))).toContain("1,024 bytes");
   });
 
-  it("are made of a folder and the path within what was dropped", () => {
+  it("are a folder and the path within the dropped folder", () => {
     expect(joinKey("", "a.csv")).toBe("a.csv");
     expect(joinKey("pipelines/x", "2024/a.csv")).toBe("pipelines/x/2024/a.csv");
     expect(joinKey("pipelines/x/", "/a.csv")).toBe("pipelines/x/a.csv");
     expect(joinKey("x/", "u\u0308.csv")).toBe("x/ü.csv");
   });
 
-  it("tell name, folder and pipeline", () => {
+  it("are split into name, folder and pipeline", () => {
     expect([nameOf("a/b/c.csv"), nameOf("a/b/"), folderOf("a/b/c.csv"), folderOf("a/b/"), folderOf("c")]).toEqual([
       "c.csv",
       "b",
@@ -75,14 +75,14 @@ describe("keys below pipelines/ belong to a pipeline", () => {
 });
 
 describe("files of a folder", () => {
-  it("keep their paths, without what systems leave behind", () => {
+  it("keep their paths; system files are left out", () => {
     const made = (path: string) =>
       Object.defineProperty(new File([""], path.split("/").at(-1) ?? ""), "webkitRelativePath", { value: path });
     const { found } = chosenFiles(["d/a.csv", "d/.DS_Store", "d/.git/x", "d/sub/b.csv", "d/Thumbs.db"].map(made));
     expect(found.map(({ path }) => path)).toEqual(["d/a.csv", "d/sub/b.csv"]);
   });
 
-  it("are taken up to a number, and those beyond it are told", () => {
+  it("are limited in number, and the rest is counted", () => {
     const name = Object.defineProperty(new File([""], "a.csv"), "webkitRelativePath", { value: "" });
     const many = Array.from({ length: FILES_MAX + 3 }, () => name);
     expect(skippedMessage(chosenFiles(many.slice(3)))).toBeUndefined();
@@ -90,7 +90,7 @@ describe("files of a folder", () => {
     expect(skippedMessage(chosenFiles(many))).toContain("skipped 3");
   });
 
-  it("may be more in one folder than a call takes arguments", async () => {
+  it("may exceed the argument limit of one call", async () => {
     const entry = {
       name: "a.csv",
       fullPath: "/d/a.csv",

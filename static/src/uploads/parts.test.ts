@@ -6,10 +6,10 @@ const texts = async (file: File, most: number, csv: object = {}, packed = true) 
   return await Promise.all(parts.map(async ({ name, body }) => [name, await body.text()] as const));
 };
 
-describe("a file beyond the upload limit", () => {
+describe("a file above the upload limit", () => {
   const rows = Array.from({ length: 100 }, (_, at) => `${at},name ${at}\n`);
 
-  it("becomes parts with the header each, none larger than the limit, and no row lost or doubled", async () => {
+  it("is split into parts below the limit, each with the header, without losing or repeating a row", async () => {
     const parts = await texts(new File([`id,name\n${rows.join("")}`], "big.csv"), 300);
     expect(parts.length).toBeGreaterThan(3);
     expect(parts[0]?.[0]).toBe("big-part-001.csv.gz");
@@ -17,7 +17,7 @@ describe("a file beyond the upload limit", () => {
     expect(parts.map(([, text]) => text.slice("id,name\n".length)).join("")).toBe(rows.join(""));
   });
 
-  it("is cut only between records, whatever is within quotes", async () => {
+  it("is split only between records, whatever is quoted", async () => {
     const quoted = Array.from({ length: 30 }, (_, at) => `${at},"line\nbreak ""${at}"""\n`);
     const parts = await texts(new File([`id,"na\nme"\n${quoted.join("")}`], "q.csv"), 120);
     for (const [, text] of parts) expect(text).toMatch(/^id,"na\nme"\n\d+,"line/);
@@ -33,7 +33,7 @@ describe("a file beyond the upload limit", () => {
     expect(plain?.[1]).toMatch(/^\d+,name/);
   });
 
-  it("in UTF-16 is cut at its line breaks, with its mark in every part", async () => {
+  it("in UTF-16 is split at line breaks, with a byte order mark in every part", async () => {
     const text = `\ufeffid,näme\n${rows.join("")}`;
     const units = new Uint16Array([...text].map((sign) => sign.charCodeAt(0)));
     const file = new File([units], "w.csv");
@@ -45,7 +45,7 @@ describe("a file beyond the upload limit", () => {
     expect(decoded.map((one) => one.slice("id,näme\n".length)).join("")).toBe(rows.join(""));
   });
 
-  it("stays as it is below the limit, and is refused with what to do if it is compressed already", async () => {
+  it("isn't split below the limit; if it is already compressed, it is refused with advice", async () => {
     const small = new File(["a\n"], "s.csv");
     expect(await partsOf(small, DEFAULT_SHAPE, true)).toEqual([{ name: "s.csv", body: small, pack: false }]);
     expect(sizeProblem("x.csv.gz", 200 << 20)).toContain("Add the uncompressed file");

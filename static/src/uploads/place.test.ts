@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { globsToAdd, likelyTable, placeOf, readsCompressed } from "./place";
 
-describe("the place of a file", () => {
+describe("upload destination", () => {
   it.each([
     [["orders/*.csv"], "may.csv", "orders/may.csv"],
     [["*.csv"], "may.csv", "may.csv"],
@@ -14,12 +14,12 @@ describe("the place of a file", () => {
     [["20??/x.csv"], "x.csv", undefined],
   ])("in %j of %s is %s", (globs, name, key) => expect(placeOf(globs, name)).toBe(key));
 
-  it("can be made by globs in a folder of the table's name", () => {
+  it("can be found for globs with a folder of the table's name", () => {
     const globs = globsToAdd("orders", "may.tsv");
     expect(placeOf(globs, "june.tsv")).toBe("orders/june.tsv");
   });
 
-  it("tells whether compressed files are read", () => {
+  it("says whether compressed files are read", () => {
     expect(readsCompressed(["a/*.csv", "a/*.csv.gz"], "x.csv")).toBe(true);
     expect(readsCompressed(["a/*.csv"], "x.csv")).toBe(false);
     expect(readsCompressed(["a/*"], "x.csv.gz")).toBe(false);

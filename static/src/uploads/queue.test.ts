@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ApiFailure } from "../api/failure";
-import { AT_A_TIME_MAX, UploadQueue, type Sent, type Transport } from "./queue";
+import { CONCURRENCY_MAX, UploadQueue, type Sent, type Transport } from "./queue";
 
 /** A queue on a clock and a network that tests hold in their hands. */
 function bench() {
@@ -58,16 +58,16 @@ const failed = (status: number, retryAfter?: number): Sent => ({
 });
 const done: Sent = { done: true };
 
-describe("the queue of uploads", () => {
-  it("sends a few at a time, and the next when one has ended", async () => {
+describe("upload queue", () => {
+  it("sends a few files at a time, and the next when one has ended", async () => {
     const { queue, sending, end } = bench();
     queue.add(Array.from({ length: 10 }, (_, at) => file(`f${at}`)));
-    expect(sending).toHaveLength(AT_A_TIME_MAX);
+    expect(sending).toHaveLength(CONCURRENCY_MAX);
     await end(0, done);
     expect(sending.map(({ key }) => key)).toEqual(["f0", "f1", "f2", "f3"]);
   });
 
-  it("rests after a passing failure, longer each time, and gives up after five tries", async () => {
+  it("backs off after transient failures, and fails after five attempts", async () => {
     const { queue, sending, end, pass } = bench();
     const { uploads } = queue.add([file("a")]);
     for (const rest of [1_000, 2_000, 4_000, 8_000]) {
@@ -85,7 +85,7 @@ describe("the queue of uploads", () => {
     expect(uploads[0]?.state).toBe("done");
   });
 
-  it("rests as long as the service asks for", async () => {
+  it("backs off as long as the service asks for", async () => {
     const { queue, sending, end, pass } = bench();
     queue.add([file("a")]);
     await end(0, failed(429, 7));
@@ -95,14 +95,14 @@ describe("the queue of uploads", () => {
     expect(sending).toHaveLength(2);
   });
 
-  it("does not try again what can't succeed", async () => {
+  it("doesn't retry permanent failures", async () => {
     const { queue, end } = bench();
     const { uploads } = queue.add([file("a")]);
     await end(0, failed(400));
     expect(uploads[0]).toMatchObject({ state: "failed", why: "why" });
   });
 
-  it("waits for a lost session without counting a try", async () => {
+  it("waits for a new login without counting an attempt", async () => {
     const { queue, sending, end, setReady } = bench();
     const { uploads } = queue.add([file("a")]);
     setReady(false);
@@ -114,7 +114,7 @@ describe("the queue of uploads", () => {
     expect(sending).toHaveLength(2);
   });
 
-  it("asks once about all files that are there, and goes on with the answer for those that come later", async () => {
+  it("asks once about all existing files, and applies the answer to later ones", async () => {
     const { queue, sending, end, settle } = bench();
     const { uploads } = queue.add(["a", "b", "c", "d"].map((key) => file(key)));
     await end(0, failed(412));
@@ -127,7 +127,7 @@ describe("the queue of uploads", () => {
     expect(sending.every(({ replace }) => !replace)).toBe(true);
   });
 
-  it("replaces what is there where that was said", async () => {
+  it("overwrites existing files if told to", async () => {
     const { queue, sending, end } = bench();
     queue.add([file("a")]);
     await end(0, failed(412));
@@ -135,7 +135,7 @@ describe("the queue of uploads", () => {
     expect(sending[1]).toMatchObject({ key: "a", replace: true });
   });
 
-  it("refuses before anything is sent what is too large or has no key, and says why", () => {
+  it("refuses files that are too large or have no valid key before sending, with the reason", () => {
     const { queue, sending } = bench();
     const large = { key: "big.csv", file: { size: 104_857_601 } as Blob };
     const { uploads, ended } = queue.add([large, file("a//b.csv")]);
@@ -146,7 +146,7 @@ describe("the queue of uploads", () => {
     return ended;
   });
 
-  it("stops what is sent on a pause, and sends it again from its start", async () => {
+  it("aborts uploads on pause, and restarts them from the beginning", async () => {
     const { queue, sending, open, end } = bench();
     const { uploads } = queue.add([file("a"), file("b")]);
     queue.pause();
@@ -157,7 +157,7 @@ describe("the queue of uploads", () => {
     expect(sending.filter(({ aborted }) => !aborted)).toHaveLength(2);
   });
 
-  it("lets go of all on cancel, and its batch ends", async () => {
+  it("aborts everything on cancel, and its batch ends", async () => {
     const { queue, open, pass } = bench();
     const batch = queue.add(Array.from({ length: 5 }, (_, at) => file(`f${at}`)));
     queue.cancelAll();
@@ -168,7 +168,7 @@ describe("the queue of uploads", () => {
     expect(queue.state.value.counts.cancelled).toBe(5);
   });
 
-  it("tells bytes, rate and time left while it sends", async () => {
+  it("reports bytes, rate and remaining time while sending", async () => {
     const { queue, sending, pass } = bench();
     queue.add([file("a", 1_000)]);
     sending[0]?.sent(100);
@@ -180,7 +180,7 @@ describe("the queue of uploads", () => {
     expect(queue.state.value.secondsLeft).toBeGreaterThan(0);
   });
 
-  it("tries once more what failed of one batch alone, though the list was cleared", async () => {
+  it("retries the failed files of one batch, even after the list was cleared", async () => {
     const { queue, sending, end, pass } = bench();
     const mine = queue.add([file("mine")]);
     queue.add([file("other")]);
@@ -197,7 +197,7 @@ describe("the queue of uploads", () => {
     expect(mine.left).toBe(0);
   });
 
-  it("holds ten thousand files and shows a few, those that need a person first", async () => {
+  it("holds ten thousand files and shows a few, those that need attention first", async () => {
     const { queue, end } = bench();
     queue.add(Array.from({ length: 10_000 }, (_, at) => file(`f${at}`, 1)));
     await end(1, failed(400));

@@ -64,7 +64,7 @@ interface Surroundings {
   onEnded: (batch: Batch) => void;
 }
 
-export const AT_A_TIME_MAX = 3;
+export const CONCURRENCY_MAX = 3;
 const ATTEMPTS_MAX = 5;
 const REST_FIRST_MS = 1_000;
 const REST_LAST_MS = 30_000;
@@ -213,7 +213,7 @@ export class UploadQueue {
 
   /** Starts uploads if possible. */
   work(): void {
-    while (!this.paused && this.running.size < AT_A_TIME_MAX && this.around.ready()) {
+    while (!this.paused && this.running.size < CONCURRENCY_MAX && this.around.ready()) {
       const next = this.waiting.shift();
       if (!next) break;
       if (next.state === "waiting") this.send(next);

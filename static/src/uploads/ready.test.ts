@@ -8,7 +8,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-it("no attempt is spent while the store is known to fail, and it goes on by itself", () => {
+it("no attempt is used while the store is unavailable, and uploads resume automatically", () => {
   const open = vi.spyOn(XMLHttpRequest.prototype, "open").mockImplementation(() => undefined);
   vi.spyOn(XMLHttpRequest.prototype, "setRequestHeader").mockImplementation(() => undefined);
   vi.spyOn(XMLHttpRequest.prototype, "send").mockImplementation(() => undefined);
@@ -23,7 +23,7 @@ it("no attempt is spent while the store is known to fail, and it goes on by itse
   expect(upload?.state).toBe("sending");
 });
 
-it("a file that is dropped where nothing takes it doesn't take the place of the page", () => {
+it("a file dropped outside of a drop zone doesn't replace the page", () => {
   const drop = (target: Element, types: string[]) => {
     const event = Object.assign(new Event("drop", { bubbles: true, cancelable: true }), { dataTransfer: { types } });
     target.dispatchEvent(event);

@@ -6,18 +6,18 @@ import { placeOf, readsCompressed } from "./place";
 import type { Batch } from "./queue";
 
 /** A part with its key. */
-export interface PlacedPart extends Part {
+export interface KeyedPart extends Part {
   key: string;
 }
 
-/** The files as they are uploaded: large ones in parts, each where the globs read it. @throws Error with what to do */
-export async function placed(
+/** Splits large files into parts, and gives each part a key that the globs match. @throws Error with advice */
+export async function partsToUpload(
   slug: string,
   globs: readonly string[],
   files: readonly File[],
   shape: RecordShape,
-): Promise<PlacedPart[]> {
-  const found: PlacedPart[] = [];
+): Promise<KeyedPart[]> {
+  const found: KeyedPart[] = [];
   const taken = new Set<string>();
   for (const file of files) {
     for (const part of await partsOf(file, shape, readsCompressed(globs, file.name))) {
@@ -35,11 +35,11 @@ export async function placed(
 function freeName(given: string, isTaken: (name: string) => boolean): string {
   const [, stem = given, ending = ""] = /^(.*?)((?:\.[a-z0-9]{1,4}){0,2})$/i.exec(given) ?? [];
   let name = given;
-  for (let twin = 2; isTaken(name); twin += 1) name = `${stem}-${twin}${ending}`;
+  for (let suffix = 2; isTaken(name); suffix += 1) name = `${stem}-${suffix}${ending}`;
   return name;
 }
 
-export const sendParts = (parts: readonly PlacedPart[], replace?: boolean): Batch =>
+export const sendParts = (parts: readonly KeyedPart[], replace?: boolean): Batch =>
   uploads.add(
     parts.map(({ key, body, pack }) => ({ key, file: body, pack })),
     replace,

@@ -3,7 +3,7 @@ import { unzip } from "fflate";
 import { bytes } from "../format/number";
 import { isSource } from "./source-names";
 
-/** Largest archive, and most bytes that its CSVs inflate to; all of it is in memory. */
+/** Maximum size of an archive, and of its decompressed CSVs; both are held in memory. */
 const ARCHIVE_BYTES_MAX = 512 << 20;
 const INFLATED_BYTES_MAX = 1 << 30;
 

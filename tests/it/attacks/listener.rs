@@ -126,14 +126,14 @@ fn send_malformed(address: &str, attack: &Attack, sent: &Count) {
 fn look(address: &str, attack: &Attack, sent: &Count) {
     while attack.continues() {
         let mut missed = Vec::new();
-        let told = (0..PROBES_MAX).any(|_| match try_send(address, "GET", "/livez", &[], "") {
+        let responded = (0..PROBES_MAX).any(|_| match try_send(address, "GET", "/livez", &[], "") {
             Ok(answer) if answer.status == 200 => true,
             other => {
                 missed.push(other);
                 false
             }
         });
-        assert!(told, "health is not told: {missed:?}");
+        assert!(responded, "no health response: {missed:?}");
         sent.one();
     }
 }

@@ -17,7 +17,7 @@ use crate::support::site::Site;
 
 /// Longest wait of an attack for a single response.
 const WAIT: Duration = Duration::from_secs(5);
-/// Files, one partition each: a clean run of them lasts long enough to be disturbed.
+/// Number of files, one partition each: enough for a clean run to be disturbed.
 const FILES: usize = 40;
 
 /// A pipeline `p`, and its table after an undisturbed run.

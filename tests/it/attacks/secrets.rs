@@ -54,7 +54,7 @@ impl Said {
                 let around = found.map(|at| {
                     String::from_utf8_lossy(&text[at.saturating_sub(200)..(at + 40).min(text.len())]).into_owned()
                 });
-                assert_eq!(around, None, "{name} is told by {by}");
+                assert_eq!(around, None, "{name} is exposed by {by}");
             }
         }
     }

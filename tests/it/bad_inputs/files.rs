@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::{check, check_files, check_files_fail};
 use crate::support::children::Reaped as _;
-use crate::support::program::{Program, Ran, call};
+use crate::support::program::{CommandOutput, Program, call};
 
 const TEXT: &str = "a,b\nx,1\ny,2\n";
 /// Memory limit of a run with its default settings.
@@ -80,11 +80,11 @@ fn wrong_extension_fails_the_run() {
     let gz = gzip(TEXT.as_bytes());
     let zip = b"PK\x03\x04rest".to_vec();
     for (name, bytes, found) in [
-        ("x.csv", &gz, "by its name expected uncompressed text, found gzip data"),
-        ("x.csv.gz", &TEXT.as_bytes().to_vec(), "by its name expected gzip data, found other bytes"),
-        ("x.csv.zst", &gz, "by its name expected zstd data, found gzip data"),
-        ("x.csv", &zip, "by its name expected uncompressed text, found a zip archive"),
-        ("x.csv.gz", &Vec::new(), "by its name expected gzip data, found an empty object"),
+        ("x.csv", &gz, "expected uncompressed text by its extension, found gzip data"),
+        ("x.csv.gz", &TEXT.as_bytes().to_vec(), "expected gzip data by its extension, found other bytes"),
+        ("x.csv.zst", &gz, "expected zstd data by its extension, found gzip data"),
+        ("x.csv", &zip, "expected uncompressed text by its extension, found a zip archive"),
+        ("x.csv.gz", &Vec::new(), "expected gzip data by its extension, found an empty object"),
     ] {
         check_files_fail(&[(name, bytes)], json!({}), &[&format!("`in/{name}`: {found}"), "(unreadable_source)"]);
     }
@@ -108,7 +108,7 @@ fn decompression_bomb_fails_in_bounded_memory() {
 }
 
 /// Runs on `head`, 200 MB of `x`, `tail`.
-fn with_huge_field(change: serde_json::Value, head: &str, tail: &str) -> (Program, Ran) {
+fn with_huge_field(change: serde_json::Value, head: &str, tail: &str) -> (Program, CommandOutput) {
     let program = Program::of(&change);
     program.put("x.csv", "");
     let mut file = std::fs::File::create(program.source("x.csv")).unwrap();

@@ -94,9 +94,9 @@ fn run_failed_by_rejects_stores_them_and_changes_nothing() {
 
     let path = ran.stderr.lines().find_map(|line| line.trim().strip_prefix("rejected rows: ")).unwrap();
     let kept = rejects_of(std::path::Path::new(path));
-    let told: Vec<String> = kept.iter().map(|r| format!("{} {}", r.source, r.summary())).collect();
+    let summaries: Vec<String> = kept.iter().map(|r| format!("{} {}", r.source, r.summary())).collect();
     assert_eq!(
-        told,
+        summaries,
         [
             "t/2.csv 3@9 b=12.5 wrong_type sum,12.5",
             "u/1.csv 3@14 b=? wrong_type \"y\\nz\",?",

@@ -14,7 +14,7 @@ mod written;
 
 use serde_json::{Value, json};
 
-use crate::support::program::{Program, Ran, mapping};
+use crate::support::program::{CommandOutput, Program, mapping};
 
 /// Rows and rejects (as `Rejected::summary`) of `csv` with the config changed by `change`.
 #[track_caller]
@@ -31,19 +31,19 @@ fn check_files(sources: &[(&str, &[u8])], change: Value, rows: &[&str], rejects:
     let ran = program.run(&[]);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     assert_eq!(program.rows("t"), rows, "rows");
-    let told: Vec<String> = program.rejected("t").iter().map(|r| r.summary()).collect();
-    assert_eq!(told, rejects, "rejects");
+    let summaries: Vec<String> = program.rejected("t").iter().map(|r| r.summary()).collect();
+    assert_eq!(summaries, rejects, "rejects");
 }
 
 /// A run on `csv` with the config changed by `change` fails; the error contains each of `parts`.
 #[track_caller]
-fn check_fails(csv: impl AsRef<[u8]>, change: Value, parts: &[&str]) -> Ran {
+fn check_fails(csv: impl AsRef<[u8]>, change: Value, parts: &[&str]) -> CommandOutput {
     check_files_fail(&[("x.csv", csv.as_ref())], change, parts)
 }
 
 /// Like [`check_fails`]. Published files stay, although another table has changes to publish.
 #[track_caller]
-fn check_files_fail(sources: &[(&str, &[u8])], change: Value, parts: &[&str]) -> Ran {
+fn check_files_fail(sources: &[(&str, &[u8])], change: Value, parts: &[&str]) -> CommandOutput {
     let other = mapping(&json!({ "table": "other", "files": ["other/*.csv"] }));
     let program = Program::new(std::slice::from_ref(&other));
     program.put("other/1.csv", "a,b\nx,1\n").run(&[]).ok();

@@ -34,8 +34,8 @@ fn text_read_as_null_rejects_its_row() {
     program.put("x.csv", text).run(&[]).ok();
     assert_eq!(program.rows("t"), ["a=__HIVE_DEFAULT_PARTITION__: 3", "a=x: 4"]);
     let rejected = program.rejected("t");
-    let told: Vec<_> = rejected.iter().map(|r| (r.line, r.reason.as_str(), r.value.as_deref().unwrap())).collect();
-    assert_eq!(told, [(2, "partition_value", ""), (3, "partition_value", "__HIVE_DEFAULT_PARTITION__")]);
+    let summaries: Vec<_> = rejected.iter().map(|r| (r.line, r.reason.as_str(), r.value.as_deref().unwrap())).collect();
+    assert_eq!(summaries, [(2, "partition_value", ""), (3, "partition_value", "__HIVE_DEFAULT_PARTITION__")]);
     assert!(rejected[0].message.contains("null_values"), "{}", rejected[0].message);
 }
 
@@ -117,8 +117,8 @@ fn too_long_partition_path_rejects_its_row() {
     assert_eq!(rows.len(), 2, "{rows:?}");
     assert_eq!(rows[0], "a=1/b=2/c=3/d=4/e=5: 6|7");
     let rejected = program.rejected("t");
-    let told: Vec<_> = rejected.iter().map(|r| (r.line, r.reason.as_str(), r.column.as_deref())).collect();
-    assert_eq!(told, [(3, "partition_value", Some("d"))]);
+    let summaries: Vec<_> = rejected.iter().map(|r| (r.line, r.reason.as_str(), r.column.as_deref())).collect();
+    assert_eq!(summaries, [(3, "partition_value", Some("d"))]);
     assert_eq!(rejected[0].value.as_deref(), Some("d".repeat(240).as_str()));
     let message = &rejected[0].message;
     assert!(message.contains("1214 bytes") && message.contains("1024"), "{message}");

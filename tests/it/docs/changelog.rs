@@ -31,7 +31,7 @@ fn faults(text: &str, current: &str) -> Vec<String> {
                 fault(format!("`{date}` is not a date"));
             }
             if versions.last().is_some_and(|newer| *newer <= version) {
-                fault(format!("`{heading}` stands below an older one"));
+                fault(format!("`{heading}` is below an older one"));
             }
             versions.push(version);
         } else if let Some(section) = line.strip_prefix("### ") {

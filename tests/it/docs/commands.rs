@@ -308,8 +308,8 @@ fn script(steps: &[Step]) -> String {
             writeln!(text, "{{\n{command}\n}} >>{out} 2>&1").unwrap();
         } else {
             writeln!(text, "ended=0\n{{\n{command}\n}} >>{out} 2>&1 || ended=$?").unwrap();
-            let told = format!("echo \"exit status $ended instead of {status}\" >>{out}");
-            writeln!(text, "[ $ended = {status} ] || {{ {told}; exit 1; }}").unwrap();
+            let message = format!("echo \"exit status $ended instead of {status}\" >>{out}");
+            writeln!(text, "[ $ended = {status} ] || {{ {message}; exit 1; }}").unwrap();
         }
     }
     text

@@ -8,10 +8,10 @@ fn file(values: impl IntoIterator<Item = String>) -> String {
     format!("id,x\n{}", lines.collect::<String>())
 }
 
-/// Four hundred values, some replaced by `strays`.
-fn four_hundred(value: impl Fn(usize) -> String, strays: &[(usize, &str)]) -> String {
-    let stray = |nth| strays.iter().find(|(at, _)| *at == nth).map(|(_, text)| (*text).to_owned());
-    file((0..400).map(|nth| stray(nth).unwrap_or_else(|| value(nth))))
+/// Four hundred values, some replaced by `misfits`.
+fn four_hundred(value: impl Fn(usize) -> String, misfits: &[(usize, &str)]) -> String {
+    let misfit = |nth| misfits.iter().find(|(at, _)| *at == nth).map(|(_, text)| (*text).to_owned());
+    file((0..400).map(|nth| misfit(nth).unwrap_or_else(|| value(nth))))
 }
 
 #[test]
@@ -29,9 +29,9 @@ fn type_with_few_misfits_is_proposed_with_the_misfits() {
     assert_eq!((misfits.count, &first[..]), (4, &[(9, "n/k"), (32, "about 5"), (33, "x")][..]));
     assert_eq!((evidence.values, evidence.range.as_deref()), (400, Some("0 to 399")));
     assert!(evidence.why.starts_with("except for 4 of 400 values, whole numbers from 0 to 399"), "{}", evidence.why);
-    let told = "4 of 400 values are not of type int64: line 9 has `n/k`, line 32 has `about 5`, line 33 has `x` and so on; a run \
+    let message = "4 of 400 values are not of type int64: line 9 has `n/k`, line 32 has `about 5`, line 33 has `x` and so on; a run \
         rejects their rows unless `on_error` of the column makes them null";
-    assert_eq!(evidence.warnings, [told]);
+    assert_eq!(evidence.warnings, [message]);
     assert_eq!(evidence.alternatives.iter().map(|other| other.ty.as_str()).collect::<Vec<_>>(), ["string"]);
     assert!(column(&proposal, "id").evidence.misfits.is_none());
 }
@@ -52,10 +52,10 @@ fn every_type_tolerates_a_few_misfits() {
         (&uuid, "x:uuid"),
         (&|nth| format!("[{nth}]"), "x:json"),
     ] {
-        for strays in [&[(0, "n/k")][..], &[(399, "soon"), (17, "soon"), (18, "soon")]] {
-            let proposal = proposed(four_hundred(value, strays));
-            assert_eq!(columns(&proposal)[1], expected, "{strays:?}");
-            assert_eq!(column(&proposal, "x").evidence.misfits.as_ref().unwrap().count, strays.len() as u64);
+        for misfits in [&[(0, "n/k")][..], &[(399, "soon"), (17, "soon"), (18, "soon")]] {
+            let proposal = proposed(four_hundred(value, misfits));
+            assert_eq!(columns(&proposal)[1], expected, "{misfits:?}");
+            assert_eq!(column(&proposal, "x").evidence.misfits.as_ref().unwrap().count, misfits.len() as u64);
         }
     }
 }
@@ -63,7 +63,7 @@ fn every_type_tolerates_a_few_misfits() {
 #[test]
 fn at_most_one_cell_in_twenty_may_be_a_misfit() {
     let of =
-        |strays: usize| proposed(file((0..100).map(|n| if n < 100 - strays { n.to_string() } else { "?!".into() })));
+        |misfits: usize| proposed(file((0..100).map(|n| if n < 100 - misfits { n.to_string() } else { "?!".into() })));
     assert_eq!(columns(&of(5))[1], "x:int64");
     let below = of(6);
     assert_eq!((columns(&below)[1].as_str(), below.sample.rows_misfit), ("x:string", 0));
@@ -79,10 +79,10 @@ fn at_most_one_cell_in_twenty_may_be_a_misfit() {
 
 #[test]
 fn lossy_values_keep_a_column_text() {
-    let text = |stray| proposed(four_hundred(|nth| (nth + 10_000).to_string(), &[(200, stray)]));
-    for stray in ["00501", "+4930123456", "-007"] {
-        let proposal = text(stray);
-        assert_eq!(columns(&proposal)[1], "x:string", "{stray}");
+    let text = |misfit| proposed(four_hundred(|nth| (nth + 10_000).to_string(), &[(200, misfit)]));
+    for misfit in ["00501", "+4930123456", "-007"] {
+        let proposal = text(misfit);
+        assert_eq!(columns(&proposal)[1], "x:string", "{misfit}");
         assert_eq!(proposal.sample.rows_misfit, 0);
     }
     assert_eq!(columns(&text("O0501"))[1], "x:int64");
@@ -123,11 +123,11 @@ fn headers_are_detected_despite_misfits() {
     let units = proposed(format!("id,price\nnumber,EUR\n{}", rows(0)));
     assert_eq!(columns(&units), ["id:int64", "price:decimal(18,1)"]);
     assert_eq!(column(&units, "price").evidence.misfits.as_ref().unwrap().first[0].line, 2);
-    // No header, and a stray in the first row, which may be a name: the column stays text.
+    // No header, and a misfit in the first row, which may be a name: the column stays text.
     let none = proposed(format!("0,unknown price,2024-01-01\n{}", rows(1).replace('\n', ",2024-01-02\n")));
     assert!(!none.csv_full.header);
     assert_eq!(columns(&none), ["column_1:int64", "column_2:string", "column_3:date"]);
-    // Many strays at the start hide the type in the first records.
+    // Many misfits at the start hide the type in the first records.
     let mut late = "amount,name\n".to_owned();
     (0..40).for_each(|n| late.push_str(&format!("none yet {n},a{n}\n")));
     (0..2_000).for_each(|n| late.push_str(&format!("{n},b{n}\n")));
@@ -147,7 +147,10 @@ fn null_tokens_are_not_misfits() {
 #[test]
 fn empty_file_is_refused_with_advice() {
     for text in ["", "\n", "\r\n \r\n\r\n"] {
-        let told = refused(text);
-        assert!(told.contains("has no rows") && told.contains("choose a file") && !told.contains("header"), "{told}");
+        let message = refused(text);
+        assert!(
+            message.contains("has no rows") && message.contains("choose a file") && !message.contains("header"),
+            "{message}"
+        );
     }
 }

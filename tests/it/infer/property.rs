@@ -61,7 +61,7 @@ struct File {
     quoted: bool,
     null: &'static str,
     /// One row in this many has a stray word in its first column.
-    strays: Option<u64>,
+    misfits: Option<u64>,
     columns: Vec<(Content, bool)>,
     /// A random number per cell.
     rows: Vec<Vec<u64>>,
@@ -77,7 +77,7 @@ fn file() -> impl Strategy<Value = File> {
         prop::sample::select(vec!["", "NA", "\\N", "null", "-"]),
         prop::sample::select(vec![None, Some(10), Some(25), Some(60)]),
     );
-    (columns, dialect).prop_flat_map(|(columns, ((delimiter, decimal), header, crlf, quoted, null, strays))| {
+    (columns, dialect).prop_flat_map(|(columns, ((delimiter, decimal), header, crlf, quoted, null, misfits))| {
         let row = prop::collection::vec(any::<u64>(), columns.len());
         prop::collection::vec(row, 1..120).prop_map(move |rows| File {
             delimiter,
@@ -86,7 +86,7 @@ fn file() -> impl Strategy<Value = File> {
             crlf,
             quoted,
             null,
-            strays,
+            misfits,
             columns: columns.clone(),
             rows,
         })
@@ -104,7 +104,7 @@ impl File {
         for row in &self.rows {
             let mut cells: Vec<String> =
                 self.columns.iter().zip(row).map(|((c, nulls), n)| self.cell(*c, *nulls, *n)).collect();
-            if self.strays.is_some_and(|one_in| row[0] % one_in == 1) {
+            if self.misfits.is_some_and(|one_in| row[0] % one_in == 1) {
                 cells[0] = ["n/k", "see below", "2024-02-30", "12 or so"][(row[0] / 64 % 4) as usize].to_owned();
             }
             text += &separated(cells);
@@ -165,7 +165,7 @@ proptest! {
         // A row of one empty cell would be a blank line; two columns have a delimiter.
         let proposal = proposed(&bytes);
         // Without a typed column, names and values can't be distinguished; with one, the header is never read as a row.
-        let mut whole = file.columns.iter().skip(usize::from(file.strays.is_some()));
+        let mut whole = file.columns.iter().skip(usize::from(file.misfits.is_some()));
         let typed = whole.any(|(content, nulls)| matches!(content, Integers | Dates | Uuids) && !nulls);
         if typed {
             prop_assert_eq!(proposal.sample.rows_read, file.rows.len() as u64, "{}", String::from_utf8_lossy(&bytes));

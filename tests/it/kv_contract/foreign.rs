@@ -80,7 +80,7 @@ pub fn second_entry_of_a_job_adds_no_job(f: &Fixture) {
     };
     assert_eq!(ids("trips").len(), 2);
     assert_eq!(ids("other"), [""; 0]);
-    assert!(!f.shown(&job).unwrap().clean_run, "the record is that of the first entry");
+    assert!(!f.shown(&job).unwrap().clean_run, "the record is the first entry's");
 }
 
 /// An entry that a worker claimed before any check, and whose worker died before the start.

@@ -296,9 +296,9 @@ impl Model {
         let Some((lease, job)) = self.pick_run(n) else { return };
         let delay = if long { 35 } else { 15 };
         let cost = if free { AttemptCost::Zero } else { AttemptCost::One };
-        let told = self.jobs[job].job.clone().waiting(WaitReason::Retry, f.now(), Some(failure()));
+        let requeued = self.jobs[job].job.clone().waiting(WaitReason::Retry, f.now(), Some(failure()));
         let delayed = Duration::from_secs(delay);
-        let wait = lakemill::ports::jobs::Requeue { job: &told, delay: delayed, reason: WaitReason::Retry, cost };
+        let wait = lakemill::ports::jobs::Requeue { job: &requeued, delay: delayed, reason: WaitReason::Retry, cost };
         let done = f.kv.requeue(&lease, &wait).unwrap();
         if !self.is_held(&lease) {
             assert_eq!(done, ReleaseOutcome::Lost);
@@ -467,8 +467,8 @@ impl Model {
             Step::EnqueueAgain(n) => {
                 let active: Vec<_> = self.jobs.iter().filter(|known| known.place != Location::Ended).collect();
                 if let Some(known) = active.get(n % active.len().max(1)) {
-                    let told = f.kv.enqueue(&known.job).unwrap();
-                    assert_eq!(told, lakemill::ports::jobs::EnqueueOutcome::AlreadyActive);
+                    let outcome = f.kv.enqueue(&known.job).unwrap();
+                    assert_eq!(outcome, lakemill::ports::jobs::EnqueueOutcome::AlreadyActive);
                 }
             }
             Step::Claim(c, count) => self.claim(f, c, count),

@@ -1,6 +1,6 @@
 //! Notifications on their way, and the conditions that they are about.
 
-use lakemill::domain::limits::{INCIDENT_LIFE_MS, NOTIFICATIONS_MAX};
+use lakemill::domain::limits::{INCIDENT_TTL_MS, NOTIFICATIONS_MAX};
 use lakemill::domain::notification::{
     Delivery, DeliveryState, Notification, NotificationEvent, TargetKind, TargetName,
 };
@@ -183,10 +183,10 @@ pub fn notifications_are_listed_newest_first(f: &Fixture) {
 
 pub fn condition_is_forgotten_after_ninety_days(f: &Fixture) {
     change(f, None, "state", None, None);
-    f.advance(seconds(INCIDENT_LIFE_MS / 1_000 - 60));
+    f.advance(seconds(INCIDENT_TTL_MS / 1_000 - 60));
     assert_eq!(state(f).as_deref(), Some("state"));
     change(f, Some("state"), "newer", None, None);
-    f.advance(seconds(INCIDENT_LIFE_MS / 1_000 - 60));
+    f.advance(seconds(INCIDENT_TTL_MS / 1_000 - 60));
     assert_eq!(state(f).as_deref(), Some("newer"));
     f.advance(seconds(120));
     assert_eq!(state(f), None);

@@ -40,14 +40,14 @@ pub fn query_id_is_unique_per_pipeline(f: &Fixture) {
 pub fn unregistered_query_cannot_be_cancelled(f: &Fixture) {
     assert!(!f.kv.cancel_query(&slug("trips"), &id("q")).unwrap());
     let query = announce(f, "trips", "q").unwrap();
-    assert_eq!(f.kv.cancelled_queries(&[query]).unwrap(), [false], "an earlier wish is none");
+    assert_eq!(f.kv.cancelled_queries(&[query]).unwrap(), [false], "an earlier cancellation has no effect");
 }
 
 pub fn query_registration_expires(f: &Fixture) {
     let query = announce(f, "trips", "q").unwrap();
     assert!(f.kv.cancel_query(&slug("trips"), &id("q")).unwrap());
     f.advance(seconds(57));
-    assert!(f.kv.cancel_query(&slug("trips"), &id("q")).unwrap(), "a wish doesn't shorten or lengthen its life");
+    assert!(f.kv.cancel_query(&slug("trips"), &id("q")).unwrap(), "a cancellation doesn't change its TTL");
     f.advance(seconds(4));
     assert!(!f.kv.cancel_query(&slug("trips"), &id("q")).unwrap());
     let next = announce(f, "trips", "q").unwrap();

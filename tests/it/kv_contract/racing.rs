@@ -101,8 +101,8 @@ pub fn one_of_many_locks_wins(f: &Fixture) {
 
 pub fn one_of_many_enqueues_of_a_job_succeeds(f: &Fixture) {
     let job = f.job("trips");
-    let told = race(f, 8, |_, kv| kv.enqueue(&job).unwrap());
-    assert_eq!(told.iter().filter(|told| **told == EnqueueOutcome::Queued).count(), 1);
+    let outcomes = race(f, 8, |_, kv| kv.enqueue(&job).unwrap());
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == EnqueueOutcome::Queued).count(), 1);
     assert_eq!(f.places(), (1, 0, 0));
 }
 

@@ -145,7 +145,7 @@ pub fn lost_starts_are_counted(f: &Fixture) {
     f.advance(seconds(12));
     f.kv.release_due(10).unwrap();
     let start = f.run_next("d");
-    assert_eq!((start.attempt, start.lost_starts), (4, 2), "the end of the third was told");
+    assert_eq!((start.attempt, start.lost_starts), (4, 2), "the end of the third was recorded");
     assert_eq!(f.shown(&job).unwrap().attempt, 4);
 }
 

@@ -27,9 +27,9 @@ pub fn requeued_job_is_due_after_its_delay(f: &Fixture) {
 pub fn waiting_job_shows_reason_and_due_time(f: &Fixture) {
     for (reason, delay) in [(WaitReason::Retry, 20), (WaitReason::SourceBeingWritten, 5)] {
         let (job, start) = f.run("a", "trips");
-        let told = f.seen(&start.lease).waiting(reason, f.now() + chrono::TimeDelta::days(1), Some(failure()));
+        let requeued = f.seen(&start.lease).waiting(reason, f.now() + chrono::TimeDelta::days(1), Some(failure()));
         let before = f.now();
-        let wait = Requeue { job: &told, delay: seconds(delay), reason, cost: AttemptCost::One };
+        let wait = Requeue { job: &requeued, delay: seconds(delay), reason, cost: AttemptCost::One };
         assert_eq!(f.kv.requeue(&start.lease, &wait).unwrap(), ReleaseOutcome::Released);
         let after = f.now();
         let shown = f.shown(&job).unwrap();

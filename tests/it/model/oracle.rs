@@ -11,7 +11,7 @@ use super::convert::{Parsed, SourceRows, encode, encode_rejects, groups, parse, 
 use crate::support::delta_log::DeltaLog;
 use crate::support::memory_store::{Object, Objects};
 
-use super::world::{Ask, Outage, TableConfig, World};
+use super::world::{Outage, RunOptions, TableConfig, World};
 use crate::support::manifests::Manifest;
 
 type Files = BTreeMap<String, Object>;
@@ -52,8 +52,8 @@ struct Expected {
     archived: BTreeSet<String>,
     /// Sources that must be read.
     read: BTreeSet<String>,
-    /// The run would lose rows of archived sources that the config says to keep.
-    loses: bool,
+    /// Whether the run would lose rows of archived sources that the config keeps.
+    loses_rows: bool,
     /// All sources in the lake. Sources of damaged files are read as they are now.
     current: BTreeMap<String, String>,
 }
@@ -92,14 +92,14 @@ impl Oracle {
     pub fn run_beside_readers(
         &mut self,
         world: &World,
-        ask: Ask<'_>,
+        options: RunOptions<'_>,
         outage: Option<Outage>,
         verify_and_repair: u64,
     ) -> Result<(), String> {
         let before = world.fork();
         let seen = world.verify_and_repair(verify_and_repair);
         let tampered = self.tampered.clone();
-        self.run(world, ask, outage)?;
+        self.run(world, options, outage)?;
         let Some(seen) = seen.lock().unwrap().take() else { return Ok(()) };
         let seen = world.over(seen);
         let left = self.tampered.clone();
@@ -156,18 +156,21 @@ impl Oracle {
     }
 
     /// Runs the world's pipeline and checks all results.
-    pub fn run(&mut self, world: &World, ask: Ask<'_>, outage: Option<Outage>) -> Result<(), String> {
+    pub fn run(&mut self, world: &World, options: RunOptions<'_>, outage: Option<Outage>) -> Result<(), String> {
         self.has_succeeded = false;
         let before = world.memory.objects();
         self.remember(world, &before);
-        let ask = Ask { changed: ask.changed.filter(|keys| self.are_enough(world, ask, keys, &before)), ..ask };
+        let options = RunOptions {
+            changed: options.changed.filter(|keys| self.are_enough(world, options, keys, &before)),
+            ..options
+        };
         let expected: BTreeMap<&str, Expected> =
-            world.tables.iter().map(|t| (t.name, self.expect(world, t, ask, &before))).collect();
-        let failure = self.expected_failure(world, ask, &expected, &before);
-        let planned = (outage.is_some() && failure.is_none()).then(|| world.fork().run(ask));
+            world.tables.iter().map(|t| (t.name, self.expect(world, t, options, &before))).collect();
+        let failure = self.expected_failure(world, options, &expected, &before);
+        let planned = (outage.is_some() && failure.is_none()).then(|| world.fork().run(options));
         world.take_log();
         world.set_outage(outage);
-        let result = world.run(ask);
+        let result = world.run(options);
         world.set_outage(None);
         let (_, gets) = world.take_log();
         let after = world.memory.objects();
@@ -189,7 +192,7 @@ impl Oracle {
                     ensure!(gets as usize == wanted, "{gets} sources were read, expected {wanted}: {expected:?}");
                 }
                 // After its commit a run deletes what it retired; if that fails, the next run does it.
-                self.check_success(world, ask, &expected, (&before, &after), &result, outage.is_some())
+                self.check_success(world, options, &expected, (&before, &after), &result, outage.is_some())
             }
             (Err(error), None) if self.lost_archived(&expected, error.error.code) => {
                 ensure!(roots(&before) == roots(&after), "a failed run changed the tables");
@@ -221,7 +224,7 @@ impl Oracle {
                 let text = &self.versions[&(key.clone(), tag.clone())];
                 fresh.put(key, &String::from_utf8_lossy(text));
             }
-            let result = fresh.run(Ask { clean: true, ..Ask::default() });
+            let result = fresh.run(RunOptions { clean: true, ..RunOptions::default() });
             ensure!(result.is_ok(), "a clean run into an empty store: {result:?}");
             let (Some(mine), Some(clean)) = (world.manifest(table.name), fresh.manifest(table.name)) else { continue };
             let files =
@@ -244,8 +247,8 @@ impl Oracle {
     }
 
     /// Whether a run checks only the keys named by events: no table is rebuilt, and there is a source.
-    fn are_enough(&self, world: &World, ask: Ask<'_>, keys: &ChangedKeys, before: &Objects) -> bool {
-        let hinted = Ask { changed: Some(keys), ..ask };
+    fn are_enough(&self, world: &World, options: RunOptions<'_>, keys: &ChangedKeys, before: &Objects) -> bool {
+        let hinted = RunOptions { changed: Some(keys), ..options };
         let mut any = false;
         for config in &world.tables {
             let Some(manifest) = world.manifest(config.name) else { return false };
@@ -265,7 +268,7 @@ impl Oracle {
         any && matches!(keys, ChangedKeys::These(_))
     }
 
-    fn expect(&self, world: &World, config: &TableConfig, ask: Ask<'_>, before: &Objects) -> Expected {
+    fn expect(&self, world: &World, config: &TableConfig, options: RunOptions<'_>, before: &Objects) -> Expected {
         let was = self.tables.get(config.name).cloned().unwrap_or_default();
         let all = lake(world, before);
         let current: BTreeMap<String, String> = all
@@ -273,22 +276,22 @@ impl Oracle {
             .filter(|(key, _)| config.globs.iter().any(|g| glob_matches(g, key)))
             .map(|(key, object)| (key.clone(), object.etag.0.clone()))
             .collect();
-        let anew = ask.clean || was.canonical.as_ref() != Some(&config.mapping().canonical);
+        let anew = options.clean || was.canonical.as_ref() != Some(&config.mapping().canonical);
         if anew {
-            let of_prefix = |key: &&String| key.starts_with(ask.prefix);
+            let of_prefix = |key: &&String| key.starts_with(options.prefix);
             let read: BTreeSet<String> = current.keys().filter(of_prefix).cloned().collect();
             let accepted = current.iter().filter(|(key, _)| read.contains(*key));
             let accepted = accepted.map(|(key, tag)| (key.clone(), tag.clone())).collect();
-            let loses = config.keeps_rows() && was.accepted.keys().any(|key| !all.contains_key(key));
-            return Expected { anew, accepted, archived: BTreeSet::new(), read, loses, current };
+            let loses_rows = config.keeps_rows() && was.accepted.keys().any(|key| !all.contains_key(key));
+            return Expected { anew, accepted, archived: BTreeSet::new(), read, loses_rows, current };
         }
         let (mut accepted, mut archived, mut read) = (was.accepted.clone(), was.archived.clone(), BTreeSet::new());
         let known: BTreeSet<&String> = was.accepted.keys().chain(current.keys()).collect();
-        let is_seen = |key: &str| match ask.changed {
+        let is_seen = |key: &str| match options.changed {
             Some(ChangedKeys::These(keys)) => keys.contains(key),
             Some(ChangedKeys::All) | None => true,
         };
-        for key in known.into_iter().filter(|key| key.starts_with(ask.prefix) && is_seen(key)) {
+        for key in known.into_iter().filter(|key| key.starts_with(options.prefix) && is_seen(key)) {
             archived.remove(key);
             match current.get(key) {
                 None if config.keeps_rows() && !all.contains_key(key) => drop(archived.insert(key.clone())),
@@ -300,26 +303,26 @@ impl Oracle {
                 Some(_) => {}
             }
         }
-        Expected { anew, accepted, archived, read, loses: false, current }
+        Expected { anew, accepted, archived, read, loses_rows: false, current }
     }
 
     fn expected_failure(
         &self,
         world: &World,
-        ask: Ask<'_>,
+        options: RunOptions<'_>,
         expected: &BTreeMap<&str, Expected>,
         before: &Objects,
     ) -> Option<RunErrorCode> {
-        if expected.values().any(|expected| expected.loses) {
+        if expected.values().any(|expected| expected.loses_rows) {
             return Some(RunErrorCode::ArchivedSourcesMissing);
         }
         let lake = lake(world, before);
         let globs = || world.tables.iter().flat_map(|t| &t.globs);
         let keeps_all = world.tables.iter().all(TableConfig::keeps_rows)
             && world.tables.iter().any(|table| self.tables.get(table.name).is_some_and(|was| !was.accepted.is_empty()));
-        if !ask.clean
+        if !options.clean
             && !keeps_all
-            && ask.changed.is_none()
+            && options.changed.is_none()
             && !lake.keys().any(|key| globs().any(|g| glob_matches(g, key)))
         {
             return Some(RunErrorCode::NoInput);
@@ -339,7 +342,7 @@ impl Oracle {
     fn check_success(
         &mut self,
         world: &World,
-        ask: Ask<'_>,
+        options: RunOptions<'_>,
         expected: &BTreeMap<&str, Expected>,
         (before, after): (&Objects, &Objects),
         result: &RunResult,
@@ -349,10 +352,10 @@ impl Oracle {
             self.check_table(world, config, &expected[config.name], after, may_leave)?;
             check_log(world, config, may_leave)?;
             let rows = world.manifest(config.name).map_or(0, |manifest| manifest.rows());
-            let told = &result.tables[config.name];
-            ensure!(told.rows_written == rows, "{} rows told, {rows} there", told.rows_written);
+            let reported = &result.tables[config.name];
+            ensure!(reported.rows_written == rows, "{} rows reported, {rows} stored", reported.rows_written);
         }
-        self.check_others(world, ask.clean, before, after)
+        self.check_others(world, options.clean, before, after)
     }
 
     /// Tables that aren't in the config stay; a clean run deletes them.

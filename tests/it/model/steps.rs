@@ -7,7 +7,7 @@ use lakemill::domain::pipeline::WhenRemoved;
 use lakemill::ports::store::Bucket;
 
 use super::oracle::{Oracle, SOURCES, is_of_log};
-use super::world::{Ask, Outage, Style, TableConfig, World};
+use super::world::{Outage, RunOptions, Style, TableConfig, World};
 
 /// SplitMix64: small and portable.
 pub struct Random(pub u64);
@@ -116,8 +116,8 @@ impl Sequence {
             play(&mut world, &mut oracle, &mut gone, step).map_err(|e| format!("step {i}: {e}"))?;
         }
         play(&mut world, &mut oracle, &mut gone, &Step::Wait { ms: 5000 })?;
-        oracle.run(&world, Ask::default(), None).map_err(|e| format!("last run: {e}"))?;
-        if world.run(Ask::default()).is_ok() {
+        oracle.run(&world, RunOptions::default(), None).map_err(|e| format!("last run: {e}"))?;
+        if world.run(RunOptions::default()).is_ok() {
             oracle.compare_with_clean(&world).map_err(|e| format!("at the end: {e}"))?;
         }
         Ok(())
@@ -170,13 +170,13 @@ fn play(world: &mut World, oracle: &mut Oracle, gone: &mut RemovedSources, step:
         Step::Tamper { nth, how } => tamper(world, oracle, *nth, *how),
         Step::Run { prefix, hints, verify_and_repair, clean, outage, dry_first, again } => {
             let changed = hints.as_ref().map(|keys| keys.iter().copied().collect::<ChangedKeys>());
-            let ask = Ask { prefix, changed: changed.as_ref(), clean: *clean, dry_run: false };
+            let options = RunOptions { prefix, changed: changed.as_ref(), clean: *clean, dry_run: false };
             if *dry_first {
-                dry(world, ask)?;
+                dry(world, options)?;
             }
             match verify_and_repair {
-                Some(write) => oracle.run_beside_readers(world, ask, *outage, *write)?,
-                None => oracle.run(world, ask, *outage)?,
+                Some(write) => oracle.run_beside_readers(world, options, *outage, *write)?,
+                None => oracle.run(world, options, *outage)?,
             }
             if *again && outage.is_none() {
                 unchanged(world, oracle)?;
@@ -189,7 +189,7 @@ fn play(world: &mut World, oracle: &mut Oracle, gone: &mut RemovedSources, step:
 /// After a repair and a run everything matches the manifests.
 fn repair(world: &World, oracle: &mut Oracle) -> Result<(), String> {
     world.repair();
-    oracle.run(world, Ask::default(), None)?;
+    oracle.run(world, RunOptions::default(), None)?;
     if oracle.has_succeeded {
         let faults = world.repair();
         if faults > 0 {
@@ -202,10 +202,10 @@ fn repair(world: &World, oracle: &mut Oracle) -> Result<(), String> {
 }
 
 /// A dry run writes nothing, and reports the work of the real run.
-fn dry(world: &World, ask: Ask<'_>) -> Result<(), String> {
+fn dry(world: &World, options: RunOptions<'_>) -> Result<(), String> {
     let before = world.memory.objects();
-    let real = world.fork().run(ask);
-    let foretold = world.run(Ask { dry_run: true, ..ask });
+    let real = world.fork().run(options);
+    let foretold = world.run(RunOptions { dry_run: true, ..options });
     if world.memory.objects() != before {
         return Err("a dry run wrote".into());
     }
@@ -218,9 +218,9 @@ fn dry(world: &World, ask: Ask<'_>) -> Result<(), String> {
 
 /// A second run with nothing changed reads no source and writes nothing.
 fn unchanged(world: &World, oracle: &mut Oracle) -> Result<(), String> {
-    oracle.run(world, Ask::default(), None)?;
+    oracle.run(world, RunOptions::default(), None)?;
     world.take_log();
-    if world.run(Ask::default()).is_ok() {
+    if world.run(RunOptions::default()).is_ok() {
         let (writes, reads) = world.take_log();
         if !writes.is_empty() || reads > 0 {
             return Err(format!("with nothing changed, {reads} sources were read and written: {writes:?}"));

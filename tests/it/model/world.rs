@@ -159,7 +159,7 @@ impl RunObserver for Unobserved {
 
 /// Parameters of a run, without the world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Ask<'a> {
+pub struct RunOptions<'a> {
     pub prefix: &'a str,
     /// The keys of events; `None`: all keys are checked.
     pub changed: Option<&'a ChangedKeys>,
@@ -389,18 +389,18 @@ impl World {
         restore(table, &present, earlier, &lease, self.clock.now())
     }
 
-    pub fn run(&self, ask: Ask<'_>) -> Result<RunResult, RunFailure> {
-        self.run_observed(ask, &Unobserved)
+    pub fn run(&self, params: RunOptions<'_>) -> Result<RunResult, RunFailure> {
+        self.run_observed(params, &Unobserved)
     }
 
-    pub fn run_observed(&self, ask: Ask<'_>, observer: &dyn RunObserver) -> Result<RunResult, RunFailure> {
+    pub fn run_observed(&self, params: RunOptions<'_>, observer: &dyn RunObserver) -> Result<RunResult, RunFailure> {
         let lease = LocalLease::next(&self.store, &self.slug, &self.ticks)?;
-        self.run_leased(ask, observer, &lease)
+        self.run_leased(params, observer, &lease)
     }
 
     pub fn run_leased(
         &self,
-        ask: Ask<'_>,
+        params: RunOptions<'_>,
         observer: &dyn RunObserver,
         lease: &dyn Lease,
     ) -> Result<RunResult, RunFailure> {
@@ -409,10 +409,10 @@ impl World {
         let request = RunRequest {
             pipeline: &pipeline(&self.tables),
             job_id: &job_id,
-            prefix: ask.prefix,
-            changed: ask.changed.unwrap_or(&ChangedKeys::All),
-            clean: ask.clean,
-            dry_run: ask.dry_run,
+            prefix: params.prefix,
+            changed: params.changed.unwrap_or(&ChangedKeys::All),
+            clean: params.clean,
+            dry_run: params.dry_run,
             settle: false,
             versions: self.versions,
             store: &self.store,

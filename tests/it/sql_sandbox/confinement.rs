@@ -93,20 +93,20 @@ fn child_dies_with_its_parent() {
     let mut shell = Command::new("bash");
     shell.args(["-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut shell = shell.spawn_reaped().unwrap();
-    let mut told = Vec::new();
+    let mut received = Vec::new();
     let mut from = BufReader::new(shell.stdout.take().unwrap());
     // The shell prints the id, the child reports that it is ready, in either order.
     let id = loop {
-        assert_ne!(from.read_until(b'\n', &mut told).unwrap(), 0);
-        let digits: Vec<u8> = told.iter().rev().skip(1).take_while(|b| b.is_ascii_digit()).copied().collect();
+        assert_ne!(from.read_until(b'\n', &mut received).unwrap(), 0);
+        let digits: Vec<u8> = received.iter().rev().skip(1).take_while(|b| b.is_ascii_digit()).copied().collect();
         if !digits.is_empty() {
             break String::from_utf8(digits.into_iter().rev().collect()).unwrap();
         }
     };
-    while !told.windows(5).any(|part| part == b"ready") {
+    while !received.windows(5).any(|part| part == b"ready") {
         let mut byte = [0];
         from.read_exact(&mut byte).unwrap();
-        told.push(byte[0]);
+        received.push(byte[0]);
     }
     let child: u32 = id.parse().unwrap();
     let until = soon();

@@ -267,7 +267,7 @@ fn send(client: &mut TcpStream, answered: &Answered) -> std::io::Result<()> {
 fn send_part(client: &mut TcpStream, answered: &Answered, bytes: usize) -> std::io::Result<()> {
     let mut head = format!("{}\r\n", answered.status_line.replace("HTTP/1.0", "HTTP/1.1"));
     // The response to HEAD has the length of a body that is not sent.
-    let told = length_of(&answered.headers).filter(|_| answered.body.is_empty());
+    let declared = length_of(&answered.headers).filter(|_| answered.body.is_empty());
     for (name, value) in &answered.headers {
         let own = ["content-length", "transfer-encoding", "connection"];
         if !own.iter().any(|own| name.eq_ignore_ascii_case(own)) {
@@ -275,7 +275,7 @@ fn send_part(client: &mut TcpStream, answered: &Answered, bytes: usize) -> std::
         }
     }
     if !answered.status_line.contains(" 204") {
-        head.push_str(&format!("content-length: {}\r\n", told.unwrap_or(answered.body.len())));
+        head.push_str(&format!("content-length: {}\r\n", declared.unwrap_or(answered.body.len())));
     }
     head.push_str("\r\n");
     let mut answer = head.into_bytes();

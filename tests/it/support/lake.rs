@@ -32,14 +32,14 @@ pub const MIB: u64 = 1 << 20;
 
 /// Deterministic pseudo-random numbers.
 #[derive(Debug, Clone)]
-pub struct Dice(u64);
+pub struct Rng(u64);
 
-impl Dice {
+impl Rng {
     pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d)
     }
 
-    pub fn roll(&mut self) -> u64 {
+    pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -49,7 +49,7 @@ impl Dice {
 
     /// From 0 to `sides - 1`.
     pub fn below(&mut self, sides: u64) -> u64 {
-        self.roll() % sides
+        self.next_u64() % sides
     }
 
     pub fn one_in(&mut self, sides: u64) -> bool {

@@ -23,7 +23,7 @@ pub struct Program {
 
 /// The result of a call.
 #[derive(Debug)]
-pub struct Ran {
+pub struct CommandOutput {
     pub status: i32,
     pub stdout: String,
     pub stderr: String,
@@ -133,7 +133,7 @@ impl Program {
     }
 
     /// `lakemill run` with the folders and `more`.
-    pub fn run(&self, more: &[&str]) -> Ran {
+    pub fn run(&self, more: &[&str]) -> CommandOutput {
         call(self.command().args(more))
     }
 
@@ -182,7 +182,7 @@ impl Program {
     }
 }
 
-impl Ran {
+impl CommandOutput {
     /// Panics unless the call succeeded.
     pub fn ok(self) -> Self {
         assert_eq!(self.status, 0, "{}\n{}", self.stdout, self.stderr);
@@ -209,7 +209,7 @@ pub fn lakemill() -> Command {
     command
 }
 
-pub fn call(command: &mut Command) -> Ran {
+pub fn call(command: &mut Command) -> CommandOutput {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn_reaped().unwrap();
     let status = PathBuf::from(format!("/proc/{}/status", child.id()));
     let (stdout, stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
@@ -237,7 +237,7 @@ pub fn call(command: &mut Command) -> Ran {
         }
     };
     let status = status.code().unwrap_or(-1);
-    Ran { status, stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap(), memory_bytes }
+    CommandOutput { status, stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap(), memory_bytes }
 }
 
 /// `VmHWM` of a `/proc/PID/status`.

@@ -5,16 +5,16 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::on_both;
-use super::tables::Ran;
+use super::tables::TripsSite;
 use crate::support::browser::Browser;
 use crate::support::site::{Kind, Site, await_some};
 
 const ENDLESS: &str = "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.range * b.range = -1";
 
-fn on(kind: Kind) -> Ran {
+fn on(kind: Kind) -> TripsSite {
     let mut site = Site::new(kind);
     site.set("SVC_QUERY_TIMEOUT_MS", "120000");
-    Ran::on(site)
+    TripsSite::on(site)
 }
 
 /// Cancels once the query is registered.
@@ -33,44 +33,44 @@ fn cancel(browser: &Browser, id: &str) {
 #[test]
 fn query_is_cancelled_by_any_process() {
     on_both(|kind| {
-        let ran = on(kind);
-        let other = ran.site.web();
-        let elsewhere = Browser { address: other.address(), ..ran.browser.clone() };
-        for (browser, id) in [(&ran.browser, "own"), (&elsewhere, "others")] {
+        let trips = on(kind);
+        let other = trips.site.web();
+        let elsewhere = Browser { address: other.address(), ..trips.browser.clone() };
+        for (browser, id) in [(&trips.browser, "own"), (&elsewhere, "others")] {
             std::thread::scope(|scope| {
                 let began = Instant::now();
-                let query =
-                    scope.spawn(|| ran.browser.post("/api/p/trips/query", &json!({ "sql": ENDLESS, "query_id": id })));
+                let query = scope
+                    .spawn(|| trips.browser.post("/api/p/trips/query", &json!({ "sql": ENDLESS, "query_id": id })));
                 cancel(browser, id);
                 query.join().unwrap().refused(422, "query_cancelled");
                 assert!(began.elapsed() < Duration::from_secs(60));
             });
             browser.post("/api/p/trips/query/cancel", &json!({ "query_id": id })).refused(404, "query_not_found");
         }
-        let fine = ran.browser.post("/api/p/trips/query", &json!({ "sql": "SELECT 1", "query_id": "own" })).ok();
+        let fine = trips.browser.post("/api/p/trips/query", &json!({ "sql": "SELECT 1", "query_id": "own" })).ok();
         assert_eq!(fine.json()["rows"], json!([[1]]));
     });
 }
 
 #[test]
 fn query_ids_are_unique_within_a_pipeline() {
-    let ran = on(Kind::Embedded);
-    ran.site.pipeline("other", &json!({}));
+    let trips = on(Kind::Embedded);
+    trips.site.pipeline("other", &json!({}));
     std::thread::scope(|scope| {
         let query = scope.spawn(|| {
             // The other request may be registered first.
             await_some("the query's end", || {
-                let reply = ran.browser.post("/api/p/trips/query", &json!({ "sql": ENDLESS, "query_id": "q" }));
+                let reply = trips.browser.post("/api/p/trips/query", &json!({ "sql": ENDLESS, "query_id": "q" }));
                 (reply.status != 409).then_some(reply)
             })
         });
         await_some("the id to be taken", || {
-            let reply = ran.browser.post("/api/p/trips/query", &json!({ "sql": "SELECT 1", "query_id": "q" }));
+            let reply = trips.browser.post("/api/p/trips/query", &json!({ "sql": "SELECT 1", "query_id": "q" }));
             (reply.status == 409).then(|| reply.refused(409, "already_exists"))
         });
-        ran.browser.post("/api/p/other/query/cancel", &json!({ "query_id": "q" })).refused(404, "query_not_found");
-        ran.browser.post("/api/p/other/query", &json!({ "sql": "SELECT 1", "query_id": "q" })).ok();
-        cancel(&ran.browser, "q");
+        trips.browser.post("/api/p/other/query/cancel", &json!({ "query_id": "q" })).refused(404, "query_not_found");
+        trips.browser.post("/api/p/other/query", &json!({ "sql": "SELECT 1", "query_id": "q" })).ok();
+        cancel(&trips.browser, "q");
         query.join().unwrap().refused(422, "query_cancelled");
     });
 }

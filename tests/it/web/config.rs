@@ -89,28 +89,28 @@ fn strict_save_requires_a_worker() {
         let site = Site::new(kind);
         let strict = format!("{PATH}?strict=1");
         let columns = json!([{ "name": "a", "type": "string" }, { "name": "c", "type": "string", "expr": "upper(a)" }]);
-        let told = json!({ "version": 1, "auto_run": false, "mappings": [mapping(&json!({ "columns": columns }))] });
+        let config = json!({ "version": 1, "auto_run": false, "mappings": [mapping(&json!({ "columns": columns }))] });
         // Nothing listens there.
         let web = site.web();
         let browser = Browser::log_in(&web);
-        browser.put(&strict, &told).refused(502, "worker_unavailable");
-        browser.put(&format!("{strict}&dry_run=1"), &told).refused(502, "worker_unavailable");
+        browser.put(&strict, &config).refused(502, "worker_unavailable");
+        browser.put(&format!("{strict}&dry_run=1"), &config).refused(502, "worker_unavailable");
         assert_eq!(stored(&site), None);
         // Problems that need no worker are reported first.
-        let mut broken = told.clone();
+        let mut broken = config.clone();
         broken["mappings"][0]["table"] = json!("T");
         browser.put(&strict, &broken).refused(422, "invalid_config");
         // Without expressions the worker isn't needed.
         let before = browser.put(&strict, &good()).ok();
-        browser.put(&strict, &told).refused(502, "worker_unavailable");
+        browser.put(&strict, &config).refused(502, "worker_unavailable");
         assert_eq!(tag(&browser.get(PATH)), tag(&before));
         assert!(web.has_logged("is unreachable") && !web.log().contains("\"expressions_checked\":false"));
         // "Save anyway" is a save that isn't strict.
-        assert_eq!(browser.put(PATH, &told).ok().json()["expressions_checked"], false);
+        assert_eq!(browser.put(PATH, &config).ok().json()["expressions_checked"], false);
         assert!(web.log().contains("config saved") && web.log().contains("\"expressions_checked\":false"));
         drop(web);
         let (_worker, web) = site.worker_and_web();
-        assert_eq!(Browser::log_in(&web).put(&strict, &told).ok().json()["expressions_checked"], true);
+        assert_eq!(Browser::log_in(&web).put(&strict, &config).ok().json()["expressions_checked"], true);
     });
 }
 
@@ -309,9 +309,9 @@ fn invalid_slugs_are_rejected() {
                 };
                 let reply = browser.send(method, &format!("/api/p/{odd}/{path}"), &[JSON], body);
                 let code = reply.json()["error"].as_str().unwrap().to_owned();
-                let told = (reply.status, code.as_str());
+                let result = (reply.status, code.as_str());
                 assert!(
-                    matches!(told, (400, "invalid_slug" | "invalid_request") | (404, "not_found")),
+                    matches!(result, (400, "invalid_slug" | "invalid_request") | (404, "not_found")),
                     "{method} {odd}/{path}: {}",
                     reply.text()
                 );

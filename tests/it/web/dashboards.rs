@@ -77,8 +77,8 @@ fn dashboard_is_drafted_published_and_deleted() {
         browser.send("POST", &format!("{ONE}/publish"), &[], b"").ok();
         browser.post(ALL, &json!({ "name": "trips" })).refused(409, "already_exists");
 
-        let told = put(&browser, &format!("{ONE}?draft=1"), "half: [").ok().json();
-        assert!(told["ok"] == false && told["errors"][0]["line"] == 1, "{told}");
+        let response = put(&browser, &format!("{ONE}?draft=1"), "half: [").ok().json();
+        assert!(response["ok"] == false && response["errors"][0]["line"] == 1, "{response}");
         let list = browser.get(ALL).ok().json();
         let [entry] = list["dashboards"].as_array().unwrap().as_slice() else { panic!("{list}") };
         assert_eq!(
@@ -330,8 +330,8 @@ fn panels_follow_parameters_and_fail_independently() {
             TRIPS.replace("queries:\n", "queries:\n  failing: { sql: \"SELECT error('oh') AS a FROM trips\" }\n  gone: { sql: SELECT * FROM nowhere }\n")
         );
         put(&browser, &format!("{ONE}?draft=1"), &broken).ok();
-        let wish = json!({ "draft": true, "params": { "period": period("01", "31") } });
-        let found = browser.post(&format!("{ONE}/data"), &wish).ok().json();
+        let request = json!({ "draft": true, "params": { "period": period("01", "31") } });
+        let found = browser.post(&format!("{ONE}/data"), &request).ok().json();
         assert_eq!(found["panels"]["revenue"]["rows"], json!([["16.00"]]), "{found:#}");
         assert_eq!(found["panels"]["wide"]["error"], "invalid_dashboard");
         for panel in ["gone", "failing"] {
@@ -341,7 +341,7 @@ fn panels_follow_parameters_and_fail_independently() {
             );
         }
         put(&browser, &format!("{ONE}?draft=1"), "no: [").ok();
-        browser.post(&format!("{ONE}/data"), &wish).refused(422, "invalid_dashboard");
+        browser.post(&format!("{ONE}/data"), &request).refused(422, "invalid_dashboard");
     });
 }
 
@@ -458,16 +458,16 @@ fn dashboard_text_is_validated_by_the_cli() {
         (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
     };
     let good = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/dashboards/good/trips.yaml");
-    let (status, told) = validate(&good);
-    assert_eq!(status, Some(0), "{told}");
-    assert!(told.contains("ok, 3 panels") && told.contains("SQL is not checked"), "{told}");
+    let (status, response) = validate(&good);
+    assert_eq!(status, Some(0), "{response}");
+    assert!(response.contains("ok, 3 panels") && response.contains("SQL is not checked"), "{response}");
     let folder = tempfile::tempdir().unwrap();
     let bad = folder.path().join("bad.yml");
     std::fs::write(&bad, TRIPS.replace("width: 3", "width: 30").replace("version: 2", "version: 2\ncolour: red"))
         .unwrap();
-    let (status, told) = validate(&bad);
-    assert_eq!(status, Some(1), "{told}");
-    assert!(told.contains("bad.yml:2:1: unknown field `colour`"), "{told}");
-    assert!(told.contains("bad.yml:15:") && told.contains("invalid_value at /panels/0/width"), "{told}");
-    assert!(told.contains("2 problems"), "{told}");
+    let (status, response) = validate(&bad);
+    assert_eq!(status, Some(1), "{response}");
+    assert!(response.contains("bad.yml:2:1: unknown field `colour`"), "{response}");
+    assert!(response.contains("bad.yml:15:") && response.contains("invalid_value at /panels/0/width"), "{response}");
+    assert!(response.contains("2 problems"), "{response}");
 }

@@ -31,9 +31,9 @@ fn columns(columns: &Value) -> Value {
 
 /// What would break, as `name/query` of dashboards (drafts with a `~`) and names of saved queries.
 fn broken(browser: &Browser, config: &Value) -> Vec<String> {
-    let told = browser.put(&format!("{CONFIG}?dry_run=1"), config).ok().json();
-    let impact = &told["impact"];
-    let list = |name: &str| impact[name].as_array().unwrap_or_else(|| panic!("{told}")).clone();
+    let response = browser.put(&format!("{CONFIG}?dry_run=1"), config).ok().json();
+    let impact = &response["impact"];
+    let list = |name: &str| impact[name].as_array().unwrap_or_else(|| panic!("{response}")).clone();
     let dashboard = |one: &Value| {
         assert!(!one["message"].as_str().unwrap().is_empty());
         let draft = if one["draft"] == true { "~" } else { "" };

@@ -57,18 +57,22 @@ fn proposal_has_evidence_and_is_a_valid_config() {
         let browser = Browser::log_in(&web);
         let csv = "Stadt;Größe (m);am;Wert\nKöln;1,5;31.12.2013;7\nUlm;-;01.02.2014;8\nBonn;2,25;28.02.2014;9\n";
         site.put("x", "in/städte 1.csv", csv);
-        let told = infer(&browser, &in_query("pipelines/x/in/städte 1.csv")).ok().json();
-        assert_eq!((&told["sample"]["whole"], &told["sample"]["rows_read"]), (&json!(true), &json!(3)));
-        assert_eq!(told["mapping"]["csv"]["delimiter"], ";");
+        let response = infer(&browser, &in_query("pipelines/x/in/städte 1.csv")).ok().json();
+        assert_eq!((&response["sample"]["whole"], &response["sample"]["rows_read"]), (&json!(true), &json!(3)));
+        assert_eq!(response["mapping"]["csv"]["delimiter"], ";");
         let types: Vec<&str> =
-            told["columns"].as_array().unwrap().iter().map(|c| c["type"].as_str().unwrap()).collect();
+            response["columns"].as_array().unwrap().iter().map(|c| c["type"].as_str().unwrap()).collect();
         assert_eq!(types[0], "string");
-        assert_eq!((types[2], &told["columns"][2]["formats"]), ("date", &json!(["%d.%m.%Y"])));
+        assert_eq!((types[2], &response["columns"][2]["formats"]), ("date", &json!(["%d.%m.%Y"])));
         assert!(types[3].starts_with("int") || types[3].starts_with("uint"), "{types:?}");
         assert!(
-            told["findings"].as_array().unwrap().iter().all(|f| f["why"].as_str().is_some_and(|why| !why.is_empty()))
+            response["findings"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(|f| f["why"].as_str().is_some_and(|why| !why.is_empty()))
         );
-        let config = json!({ "version": 1, "mappings": [told["mapping"]] });
+        let config = json!({ "version": 1, "mappings": [response["mapping"]] });
         assert_eq!(browser.put("/api/p/x/config?dry_run=1", &config).ok().json()["problems"], json!([]), "{config:#}");
         assert!(
             site.store.list(Bucket::Pipelines, "", None, None, 9).unwrap().objects.is_empty(),

@@ -8,7 +8,7 @@ use lakemill::ports::store::{Bucket, WriteOptions};
 use serde_json::{Value, json};
 use uuid::{NoContext, Timestamp, Uuid};
 
-use super::tables::Ran;
+use super::tables::TripsSite;
 use super::{check_outages, on_both};
 use crate::support::browser::Browser;
 use crate::support::parquet_bombs;
@@ -137,8 +137,8 @@ fn job_of_a_renamed_pipeline_is_shown_and_retried_under_the_new_name() {
         let web = site.web();
         let browser = Browser::log_in(&web);
         let path = format!("/api/p/moved/jobs/{}", old.job_id);
-        let told = browser.get(&path).ok().json();
-        assert_eq!((&told["pipeline"], &told["prefix"]), (&json!("moved"), &json!("pipelines/moved/in/")));
+        let response = browser.get(&path).ok().json();
+        assert_eq!((&response["pipeline"], &response["prefix"]), (&json!("moved"), &json!("pipelines/moved/in/")));
         let listed = browser.get("/api/p/moved/jobs").ok().json();
         assert_eq!(listed["jobs"][0]["pipeline"], "moved");
         let again = browser.send("POST", &format!("{path}/retry"), &[], b"").ok().json();
@@ -271,20 +271,20 @@ fn rejects_of_a_failed_job_are_downloaded_as_parquet() {
             }
             assert_eq!(browser.get(&format!("{JOBS}/{id}/rejects")).ok().body, bomb, "{what}");
         }
-        let told = web.log().matches("Parquet file is unreadable").count();
-        assert_eq!(told, 4, "each is read once: {}", web.log());
+        let logged = web.log().matches("Parquet file is unreadable").count();
+        assert_eq!(logged, 4, "each is read once: {}", web.log());
     });
 }
 
 #[test]
 fn ended_job_lists_its_changes() {
     on_both(|kind| {
-        let ran = Ran::new(kind);
+        let trips = TripsSite::new(kind);
         let last = || {
-            let id = page(&ran.browser, "?limit=1").0.remove(0);
+            let id = page(&trips.browser, "?limit=1").0.remove(0);
             let table = |job: &Value| job["result"]["tables"]["t"].clone();
-            let listed = table(&ran.browser.get(&format!("{JOBS}?limit=1")).ok().json()["jobs"][0]);
-            let whole = table(&ran.browser.get(&format!("{JOBS}/{id}")).ok().json());
+            let listed = table(&trips.browser.get(&format!("{JOBS}?limit=1")).ok().json()["jobs"][0]);
+            let whole = table(&trips.browser.get(&format!("{JOBS}/{id}")).ok().json());
             assert_eq!(listed["changes"]["partitions"], json!([]));
             assert_eq!(listed["changes"]["partitions_total"], whole["changes"]["partitions_total"]);
             (whole["rows_before"].clone(), whole["changes"].clone())
@@ -297,16 +297,16 @@ fn ended_job_lists_its_changes() {
         let both = ["in/a.csv", "in/b.csv"];
         let first = [change("02", None, Some(2), &both), change("01", None, Some(1), &both[..1])];
         assert_eq!((before, changes), (json!(null), json!({ "partitions": first, "partitions_total": 2 })));
-        ran.site.put("trips", "in/b.csv", "day,a,b\n2013-01-02,z,\n2013-01-02,zz,\n2013-01-03,n,1\n");
-        ran.run();
+        trips.site.put("trips", "in/b.csv", "day,a,b\n2013-01-02,z,\n2013-01-02,zz,\n2013-01-03,n,1\n");
+        trips.run();
         let (before, changes) = last();
         let second = [change("02", Some(2), Some(3), &both[1..]), change("03", None, Some(1), &both[1..])];
         assert_eq!((before, changes), (json!(3), json!({ "partitions": second, "partitions_total": 2 })));
-        ran.run();
+        trips.run();
         assert_eq!(last(), (json!(5), json!({ "partitions": [], "partitions_total": 0 })), "nothing was to do");
         // Rows that no longer exist.
-        ran.site.put("trips", "in/b.csv", "day,a,b\n2013-01-02,z,\n2013-01-02,zz,\n");
-        ran.run();
+        trips.site.put("trips", "in/b.csv", "day,a,b\n2013-01-02,z,\n2013-01-02,zz,\n");
+        trips.run();
         let gone = [change("03", Some(1), None, &both[1..])];
         assert_eq!(last(), (json!(5), json!({ "partitions": gone, "partitions_total": 1 })));
     });
@@ -433,8 +433,8 @@ fn externally_enqueued_job_is_shown_and_can_be_cancelled() {
     let listed = browser.get(JOBS).ok().json();
     let jobs = listed["jobs"].as_array().unwrap();
     assert_eq!(jobs.len(), 1, "{listed}");
-    let told = (&jobs[0]["job_id"], &jobs[0]["status"], &jobs[0]["clean_run"], &jobs[0]["attempt"]);
-    assert_eq!(told, (&json!("theirs"), &json!("queued"), &json!(true), &json!(0)));
+    let fields = (&jobs[0]["job_id"], &jobs[0]["status"], &jobs[0]["clean_run"], &jobs[0]["attempt"]);
+    assert_eq!(fields, (&json!("theirs"), &json!("queued"), &json!(true), &json!(0)));
     assert_eq!(browser.get(&format!("{JOBS}/theirs")).ok().json(), jobs[0]);
     let cards = browser.get("/api/pipelines?details=1").ok().json();
     assert_eq!(cards["pipelines"][0]["last_job"]["job_id"], "theirs");

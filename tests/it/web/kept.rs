@@ -10,7 +10,7 @@ use lakemill::ports::store::{Bucket, WriteOptions};
 use serde_json::{Value, json};
 
 use super::on_both;
-use super::tables::{Ran, days};
+use super::tables::{TripsSite, days};
 use crate::support::browser::Browser;
 use crate::support::site::{Kind, Service, await_that};
 
@@ -53,23 +53,23 @@ struct Fixture {
     browser: Browser,
     web: Service,
     cache: PathBuf,
-    ran: Ran,
+    trips: TripsSite,
 }
 
 impl Fixture {
-    fn on(ran: Ran) -> Self {
-        let cache = ran.site.home().join("cache");
-        let web = Self::web(&ran, &cache);
-        let browser = Browser { address: web.address(), ..ran.browser.clone() };
-        Self { browser, web, cache, ran }
+    fn on(trips: TripsSite) -> Self {
+        let cache = trips.site.home().join("cache");
+        let web = Self::web(&trips, &cache);
+        let browser = Browser { address: web.address(), ..trips.browser.clone() };
+        Self { browser, web, cache, trips }
     }
 
     fn new(kind: Kind) -> Self {
-        Self::on(Ran::new(kind))
+        Self::on(TripsSite::new(kind))
     }
 
-    fn web(ran: &Ran, cache: &Path) -> Service {
-        ran.site.web_with(&[("SVC_CACHE_DIR", cache.to_str().unwrap())])
+    fn web(trips: &TripsSite, cache: &Path) -> Service {
+        trips.site.web_with(&[("SVC_CACHE_DIR", cache.to_str().unwrap())])
     }
 
     fn query(&self, sql: &str) -> Value {
@@ -83,10 +83,10 @@ impl Fixture {
     /// Creates the table with so many rows from one run, one day each.
     fn run_of(&self, rows: u64, run: &str) {
         let lines: String = (0..rows).map(|n| format!("2013-03-{:02},{run},{n}\n", n % 28 + 1)).collect();
-        self.ran.site.put("trips", "in/a.csv", format!("day,a,b\n{lines}"));
+        self.trips.site.put("trips", "in/a.csv", format!("day,a,b\n{lines}"));
         let rest = ["pipelines/trips/in/b.csv".to_owned()];
-        self.ran.site.store.delete(Bucket::Lake, &rest, &WriteOptions::default()).unwrap();
-        let job = self.ran.site.await_end(&self.ran.site.enqueue_as("trips", true));
+        self.trips.site.store.delete(Bucket::Lake, &rest, &WriteOptions::default()).unwrap();
+        let job = self.trips.site.await_end(&self.trips.site.enqueue_as("trips", true));
         assert_eq!(job.error, None);
     }
 }
@@ -135,8 +135,8 @@ fn concurrent_queries_have_consistent_tables_and_a_bounded_pool() {
             for _ in 0..KEPT_MAX + 2 {
                 scope.spawn(|| {
                     for _ in 0..3 {
-                        let told = f.query("SELECT count(*), count(DISTINCT day), sum(b)::BIGINT FROM t");
-                        assert_eq!(told, json!([[56, 28, 1540]]));
+                        let response = f.query("SELECT count(*), count(DISTINCT day), sum(b)::BIGINT FROM t");
+                        assert_eq!(response, json!([[56, 28, 1540]]));
                     }
                 });
             }
@@ -160,7 +160,7 @@ fn staged_tables_of_a_dead_process_are_deleted() {
         await_idle(&f.cache, 1);
         f.web.kill();
         assert_eq!(trees(&f.cache).len(), 1);
-        let web = Fixture::web(&f.ran, &f.cache);
+        let web = Fixture::web(&f.trips, &f.cache);
         assert_eq!(trees(&f.cache), []);
         let f = Fixture { browser: Browser { address: web.address(), ..f.browser.clone() }, web, ..f };
         assert_eq!(f.query("SELECT count(*) FROM t"), json!([[3]]));
@@ -177,7 +177,7 @@ fn recreated_pipeline_starts_empty() {
         f.browser.delete("/api/pipelines/trips").ok();
         f.browser.post("/api/p/trips/query", &json!({ "sql": "FROM t" })).refused(404, "pipeline_not_found");
         f.browser.post("/api/pipelines", &json!({ "slug": "trips", "template": "blank" })).ok();
-        f.ran.site.pipeline("trips", &days());
+        f.trips.site.pipeline("trips", &days());
         assert_eq!(f.query("SELECT count(*) FROM t"), json!([[0]]));
         f.run_of(5, "new");
         assert_eq!(f.query("SELECT count(*), min(a) FROM t"), json!([[5, "new"]]));
@@ -197,21 +197,22 @@ fn unsorted_page_reads_only_the_files_with_its_rows() {
         assert_eq!(f.query("SELECT * FROM t"), json!(all));
         for limit in [1, 7, 30] {
             for offset in (0..=75).step_by(9) {
-                let told = f.rows(&format!("limit={limit}&offset={offset}"));
+                let response = f.rows(&format!("limit={limit}&offset={offset}"));
                 let expected: Vec<&Value> = all.iter().skip(offset).take(limit).collect();
-                assert_eq!((&told["rows"], &told["total"]), (&json!(expected), &json!(70)), "{limit} {offset}");
+                assert_eq!((&response["rows"], &response["total"]), (&json!(expected), &json!(70)), "{limit} {offset}");
             }
         }
         assert_eq!(f.rows("limit=0")["total"], 70);
         assert_eq!(f.rows("limit=5&offset=9007199254740992")["rows"], json!([]));
         if kind == Kind::Fleet {
-            let fresh = f.ran.site.web_with(&[("SVC_CACHE_DIR", f.ran.site.home().join("fresh").to_str().unwrap())]);
+            let fresh =
+                f.trips.site.web_with(&[("SVC_CACHE_DIR", f.trips.site.home().join("fresh").to_str().unwrap())]);
             let f = Fixture { browser: Browser { address: fresh.address(), ..f.browser.clone() }, web: fresh, ..f };
             // The config and the manifest, too.
             f.rows("limit=1");
-            let before = f.ran.site.objects_read();
+            let before = f.trips.site.objects_read();
             f.rows("limit=1&offset=69");
-            assert_eq!(f.ran.site.objects_read() - before, 1);
+            assert_eq!(f.trips.site.objects_read() - before, 1);
         }
     });
 }

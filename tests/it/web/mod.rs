@@ -61,14 +61,14 @@ pub fn check_outages(site: &Site, browser: &Browser, requests: &[RequestParts<'_
     let send = |(method, path, body): &RequestParts<'_>| browser.send(method, path, &[], body.as_bytes());
     let before = site.contents();
     let code = site.break_store();
-    for wish in requests {
-        send(wish).refused(502, code);
+    for request in requests {
+        send(request).refused(502, code);
     }
     site.restore_store();
     assert_eq!(site.contents(), before);
     site.break_kv();
-    for wish in requests {
-        send(wish).refused(503, "kv_unavailable");
+    for request in requests {
+        send(request).refused(503, "kv_unavailable");
     }
     site.restore_kv();
     assert_eq!(site.contents(), before);

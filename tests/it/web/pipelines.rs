@@ -150,17 +150,20 @@ fn recent_jobs_are_oldest_first_and_their_records_are_read_once() {
         let ids = [run("a,b\nx,1\ny,2\nz,no\n"), run("a,b\nx,1\n"), run("a,b\nno,no\nno,no\n")];
         let browser = Browser::log_in(&web);
         let get = |query: &str| browser.get(&format!("/api/pipelines?details=1{query}")).ok().json();
-        let told = get("&recent=30");
-        let [p, q] = told["pipelines"].as_array().unwrap().as_slice() else { panic!("{told}") };
+        let response = get("&recent=30");
+        let [p, q] = response["pipelines"].as_array().unwrap().as_slice() else { panic!("{response}") };
         let jobs = p["recent"].as_array().unwrap();
         let of = |name: &str| jobs.iter().map(|job| job[name].clone()).collect::<Vec<_>>();
         assert_eq!(of("job_id"), ids);
         assert_eq!(of("status"), ["completed", "completed", "failed"]);
         assert_eq!(of("rows_rejected"), [json!(1), json!(0), json!(null)]);
-        assert!(jobs.iter().all(|job| job["duration_ms"].is_u64() && job["finished_at"].is_string()), "{told}");
+        assert!(jobs.iter().all(|job| job["duration_ms"].is_u64() && job["finished_at"].is_string()), "{response}");
         let bytes: usize = site.warehouse("p").values().map(Vec::len).sum();
         assert_eq!((&p["rows"], &p["bytes"]), (&json!(1), &json!(bytes)));
-        assert_eq!((&q["rows"], &q["recent"], &told["recent_truncated"]), (&json!(null), &json!([]), &json!(false)));
+        assert_eq!(
+            (&q["rows"], &q["recent"], &response["recent_truncated"]),
+            (&json!(null), &json!([]), &json!(false))
+        );
         let few = get("&recent=1");
         assert_eq!(few["pipelines"][0]["recent"], json!([jobs[2]]));
         let plain = get("");

@@ -44,15 +44,21 @@ fn preview_shows_rows_and_rejects_and_writes_nothing() {
             { "name": "c", "type": "decimal(10,2)", "expr": "CAST(b / 4.0 AS DECIMAL(10,2))" }
         ]);
         let config = of(&json!({ "columns": columns, "where": "b > 0" }));
-        let told = preview(&browser, &json!({ "config": config })).ok().json();
-        assert_eq!((&told["problems"], &told["failure"], &told["whole"]), (&json!([]), &json!(null), &json!(true)));
-        assert_eq!((&told["key"], &told["table"]), (&json!("pipelines/x/in/a.csv"), &json!("t")));
-        assert_eq!(told["rows"], json!([["x", 1, "0.25"], ["w", 4, "1.00"]]));
-        assert_eq!(told["columns"][2], json!({ "name": "c", "type": "decimal(10,2)" }));
-        assert_eq!(told["rejects"].as_array().unwrap().len(), 1);
-        assert_eq!((&told["rejects"][0]["line"], &told["rejects"][0]["reason"]), (&json!(3), &json!("wrong_type")));
+        let response = preview(&browser, &json!({ "config": config })).ok().json();
+        assert_eq!(
+            (&response["problems"], &response["failure"], &response["whole"]),
+            (&json!([]), &json!(null), &json!(true))
+        );
+        assert_eq!((&response["key"], &response["table"]), (&json!("pipelines/x/in/a.csv"), &json!("t")));
+        assert_eq!(response["rows"], json!([["x", 1, "0.25"], ["w", 4, "1.00"]]));
+        assert_eq!(response["columns"][2], json!({ "name": "c", "type": "decimal(10,2)" }));
+        assert_eq!(response["rejects"].as_array().unwrap().len(), 1);
+        assert_eq!(
+            (&response["rejects"][0]["line"], &response["rejects"][0]["reason"]),
+            (&json!(3), &json!("wrong_type"))
+        );
         let counts = json!({ "rows_read": 4, "rows_written": 2, "rows_rejected": 1, "rows_filtered": 1 });
-        assert_eq!(told["counts"], counts);
+        assert_eq!(response["counts"], counts);
         let one = preview(&browser, &json!({ "config": config, "limit": 1 })).ok().json();
         assert_eq!((&one["rows"], &one["counts"]), (&json!([["x", 1, "0.25"]]), &counts));
         assert_eq!(everything(&site), before);
@@ -79,14 +85,14 @@ fn preview_uses_the_first_matching_file_by_default() {
         assert_eq!(rows(json!({ "config": config, "table": "u" })), json!([["third", 3]]));
         let named = json!({ "config": config, "key": "pipelines/x/in/c.csv.gz" });
         assert_eq!(rows(named), json!([["second", 2]]));
-        let told = preview(&browser, &json!({ "config": config, "table": "v" })).ok().json();
-        assert_eq!((&told["rows"], &told["problems"][0]["path"]), (&json!(null), &json!("/mappings")));
+        let response = preview(&browser, &json!({ "config": config, "table": "v" })).ok().json();
+        assert_eq!((&response["rows"], &response["problems"][0]["path"]), (&json!(null), &json!("/mappings")));
         let none = of(&json!({ "files": ["nowhere/*.csv"] }));
-        let told = preview(&browser, &json!({ "config": none })).ok().json();
-        assert_eq!((&told["rows"], &told["failure"]["code"]), (&json!(null), &json!("no_input")));
+        let response = preview(&browser, &json!({ "config": none })).ok().json();
+        assert_eq!((&response["rows"], &response["failure"]["code"]), (&json!(null), &json!("no_input")));
         let unfit = of(&json!({ "columns": [{ "name": "zzz", "type": "string" }] }));
-        let told = preview(&browser, &json!({ "config": unfit })).ok().json();
-        assert!(told["failure"]["message"].as_str().unwrap().contains("zzz"), "{told}");
+        let response = preview(&browser, &json!({ "config": unfit })).ok().json();
+        assert!(response["failure"]["message"].as_str().unwrap().contains("zzz"), "{response}");
     });
 }
 
@@ -104,10 +110,10 @@ fn config_problems_are_reported() {
         (json!(7), ""),
         (json!(null), ""),
     ] {
-        let told = preview(&browser, &json!({ "config": config })).ok().json();
+        let response = preview(&browser, &json!({ "config": config })).ok().json();
         let paths: Vec<&str> =
-            told["problems"].as_array().unwrap().iter().map(|problem| problem["path"].as_str().unwrap()).collect();
-        assert!(told["rows"].is_null() && !paths.is_empty(), "{told}");
+            response["problems"].as_array().unwrap().iter().map(|problem| problem["path"].as_str().unwrap()).collect();
+        assert!(response["rows"].is_null() && !paths.is_empty(), "{response}");
         assert!(path.is_empty() || paths.contains(&path), "{paths:?}");
     }
 }
@@ -162,13 +168,13 @@ fn preview_of_a_large_file_is_marked_as_partial() {
         csv.push_str("some text that makes the file grow until it is larger than what a preview reads,1\n");
     }
     site.put("x", "in/a.csv", &csv);
-    let told = preview(&browser, &json!({ "config": of(&json!({})) })).ok().json();
-    assert_eq!((&told["whole"], &told["failure"]), (&json!(false), &json!(null)));
-    assert_eq!(told["rows"].as_array().unwrap().len(), 50);
+    let response = preview(&browser, &json!({ "config": of(&json!({})) })).ok().json();
+    assert_eq!((&response["whole"], &response["failure"]), (&json!(false), &json!(null)));
+    assert_eq!(response["rows"].as_array().unwrap().len(), 50);
     let rows = csv.lines().count() as u64 - 1;
-    let read = told["counts"]["rows_read"].as_u64().unwrap();
+    let read = response["counts"]["rows_read"].as_u64().unwrap();
     assert!(read > 50 && read < rows, "{read} of {rows}");
-    assert_eq!(told["counts"]["rows_rejected"], 0, "the record at the cut is not taken for a broken one");
+    assert_eq!(response["counts"]["rows_rejected"], 0, "the record at the cut is not taken for a broken one");
 }
 
 #[test]
@@ -183,12 +189,12 @@ fn runaway_expression_fails_only_its_preview() {
     // Rejected, killed, or without a row: any result of the child.
     let large = of(&json!({ "where": "length(repeat(repeat(a, 10000), 10000)) > 0" }));
     let reply = preview(&browser, &json!({ "config": large }));
-    let told = reply.json();
-    let ended = matches!(told["error"].as_str(), Some("query_out_of_memory" | "query_timeout"));
-    let rowless = reply.status == 200 && told["rows"].as_array().is_none_or(Vec::is_empty);
+    let response = reply.json();
+    let ended = matches!(response["error"].as_str(), Some("query_out_of_memory" | "query_timeout"));
+    let rowless = reply.status == 200 && response["rows"].as_array().is_none_or(Vec::is_empty);
     assert!(ended || rowless, "{}", reply.text());
-    let told = preview(&browser, &json!({ "config": of(&json!({})) })).ok().json();
-    assert_eq!(told["counts"]["rows_written"], 3_000);
+    let response = preview(&browser, &json!({ "config": of(&json!({})) })).ok().json();
+    assert_eq!(response["counts"]["rows_written"], 3_000);
 }
 
 #[test]
@@ -210,12 +216,12 @@ fn expression_that_crashes_the_child_is_reported_at_its_path() {
         let hostile = mapping(&json!({ "columns": columns, "where": "b > 0" }));
         let config = json!({ "version": 1, "mappings": [fine, hostile] });
         for table in ["t", "fine"] {
-            let told = preview(&browser, &json!({ "config": config, "table": table })).ok().json();
-            let problems = told["problems"].as_array().unwrap();
-            assert_eq!(problems.len(), 1, "{told}");
+            let response = preview(&browser, &json!({ "config": config, "table": table })).ok().json();
+            let problems = response["problems"].as_array().unwrap();
+            assert_eq!(problems.len(), 1, "{response}");
             let place = (&problems[0]["kind"], &problems[0]["path"]);
-            assert_eq!(place, (&json!("invalid_expression"), &json!("/mappings/1/columns/3/expr")), "{told}");
-            assert!(problems[0]["message"].as_str().unwrap().contains("crashed the process"), "{told}");
+            assert_eq!(place, (&json!("invalid_expression"), &json!("/mappings/1/columns/3/expr")), "{response}");
+            assert!(problems[0]["message"].as_str().unwrap().contains("crashed the process"), "{response}");
         }
     });
 }

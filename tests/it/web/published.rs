@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::archive::{export, import_as};
 use super::on_both;
-use super::tables::{Ran, days};
+use super::tables::{TripsSite, days};
 use crate::support::delta_log::DeltaLog;
 use crate::support::manifests::Manifest;
 use crate::support::site::{Site, await_that, slug};
@@ -50,47 +50,47 @@ fn id(log: &DeltaLog) -> String {
 #[test]
 fn log_follows_its_table_through_all_that_happens_to_a_pipeline() {
     on_both(|kind| {
-        let ran = Ran::unrun(Site::new(kind));
+        let trips = TripsSite::unrun(Site::new(kind));
         let configure = |pipeline: &str, columns: &[Value]| {
             let mut mapping = days();
             mapping["publish"] = json!(["delta", "iceberg"]);
             mapping["columns"].as_array_mut().unwrap().extend_from_slice(columns);
-            ran.site.pipeline(pipeline, &mapping);
+            trips.site.pipeline(pipeline, &mapping);
         };
         let run = |pipeline: &str, clean: bool| {
-            let job = ran.site.await_end(&ran.site.enqueue_as(pipeline, clean));
+            let job = trips.site.await_end(&trips.site.enqueue_as(pipeline, clean));
             assert_eq!(job.error, None);
         };
         configure("trips", &[]);
-        ran.site.put("trips", "in/a.csv", "day,a,b\n2013-01-01,x,1\n2013-01-02,y,2\n");
+        trips.site.put("trips", "in/a.csv", "day,a,b\n2013-01-01,x,1\n2013-01-02,y,2\n");
         run("trips", false);
-        let first = log(&ran.site, "trips");
+        let first = log(&trips.site, "trips");
         assert_eq!((first.files.len(), first.sequences.len()), (2, 1));
 
-        ran.browser.patch("/api/pipelines/trips", &json!({ "newSlug": "tours" })).ok();
-        assert_eq!(log(&ran.site, "tours"), first, "a rename moves the log as it is");
+        trips.browser.patch("/api/pipelines/trips", &json!({ "newSlug": "tours" })).ok();
+        assert_eq!(log(&trips.site, "tours"), first, "a rename moves the log as it is");
 
-        ran.site.put("tours", "in/b.csv", "day,a,b,c\n2013-01-03,z,3,7\n");
+        trips.site.put("tours", "in/b.csv", "day,a,b,c\n2013-01-03,z,3,7\n");
         configure("tours", &[json!({ "name": "c", "type": "int32" })]);
-        ran.site.put("tours", "in/a.csv", "day,a,b,c\n2013-01-01,x,1,\n");
+        trips.site.put("tours", "in/a.csv", "day,a,b,c\n2013-01-01,x,1,\n");
         run("tours", false);
-        let changed = log(&ran.site, "tours");
+        let changed = log(&trips.site, "tours");
         assert_eq!((id(&changed), changed.sequences.len()), (id(&first), 2));
         let (before, after) = (columns(&first), columns(&changed));
         assert_eq!(after.len(), before.len() + 1);
         assert!(after.contains(&("c".into(), "integer".into())), "{after:?}");
 
         run("tours", true);
-        assert_eq!(id(&log(&ran.site, "tours")), id(&first), "a clean run goes on with the log");
+        assert_eq!(id(&log(&trips.site, "tours")), id(&first), "a clean run goes on with the log");
 
-        import_as(&ran.browser, "copied", &export(&ran.browser, "tours")).ok();
+        import_as(&trips.browser, "copied", &export(&trips.browser, "tours")).ok();
         run("copied", false);
-        let copied = log(&ran.site, "copied");
+        let copied = log(&trips.site, "copied");
         assert_eq!((copied.sequences.len(), columns(&copied)), (1, after));
         assert_ne!(id(&copied), id(&first), "a copy is a table of its own");
 
-        ran.browser.delete("/api/pipelines/tours").ok();
-        let left = list_all(&*ran.site.store, Bucket::Warehouse, &table_prefix(&slug("tours"), "t")).unwrap();
+        trips.browser.delete("/api/pipelines/tours").ok();
+        let left = list_all(&*trips.site.store, Bucket::Warehouse, &table_prefix(&slug("tours"), "t")).unwrap();
         assert_eq!(left, []);
     });
 }

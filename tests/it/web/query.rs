@@ -3,46 +3,49 @@
 use serde_json::{Value, json};
 
 use super::on_both;
-use super::tables::Ran;
+use super::tables::TripsSite;
 use crate::support::browser::{Browser, Reply};
 use crate::support::program::{batches, cells};
 use crate::support::site::{Kind, Site};
 
 const HOSTILE: &str = include_str!("../../../testdata/sql/hostile_statements.txt");
 
-fn ask(ran: &Ran, body: &Value) -> Reply {
-    ran.browser.post("/api/p/trips/query", body)
+fn ask(trips: &TripsSite, body: &Value) -> Reply {
+    trips.browser.post("/api/p/trips/query", body)
 }
 
-fn rows(ran: &Ran, sql: &str) -> Value {
-    ask(ran, &json!({ "sql": sql })).ok().json()["rows"].clone()
+fn rows(trips: &TripsSite, sql: &str) -> Value {
+    ask(trips, &json!({ "sql": sql })).ok().json()["rows"].clone()
 }
 
 #[test]
 fn query_returns_columns_rows_and_statistics() {
     on_both(|kind| {
-        let ran = Ran::new(kind);
-        let told = ask(&ran, &json!({ "sql": "SELECT day, a, b FROM t ORDER BY a" })).ok().json();
+        let trips = TripsSite::new(kind);
+        let response = ask(&trips, &json!({ "sql": "SELECT day, a, b FROM t ORDER BY a" })).ok().json();
         let column = |name: &str, ty: &str| json!({ "name": name, "type": ty });
-        assert_eq!(told["columns"], json!([column("day", "date"), column("a", "string"), column("b", "int64")]));
-        assert_eq!(told["rows"], json!([["2013-01-01", "x", 1], ["2013-01-02", "y", 2], ["2013-01-02", "z", null]]));
+        assert_eq!(response["columns"], json!([column("day", "date"), column("a", "string"), column("b", "int64")]));
         assert_eq!(
-            (&told["row_count"], &told["truncated"], &told["limit_reason"]),
+            response["rows"],
+            json!([["2013-01-01", "x", 1], ["2013-01-02", "y", 2], ["2013-01-02", "z", null]])
+        );
+        assert_eq!(
+            (&response["row_count"], &response["truncated"], &response["limit_reason"]),
             (&json!(3), &json!(false), &json!(null))
         );
-        assert!(told["elapsed_ms"].is_u64() && told.get("publishing").is_none());
-        let told = ask(&ran, &json!({ "sql": "FROM T ORDER BY a", "limit": 2 })).ok().json();
-        assert_eq!((&told["row_count"], &told["limit_reason"]), (&json!(2), &json!("rows")));
-        assert_eq!(rows(&ran, "SELECT count(*), sum(b) FROM t WHERE day = DATE '2013-01-02'"), json!([[2, 2]]));
-        assert_eq!(rows(&ran, "SELECT reason FROM _rejected_rows"), json!([["wrong_type"]]));
-        assert_eq!(rows(&ran, "SELECT 1 + 1 AS two"), json!([[2]]));
-        assert!(rows(&ran, "SHOW TABLES").to_string().contains("\"t\""));
+        assert!(response["elapsed_ms"].is_u64() && response.get("publishing").is_none());
+        let response = ask(&trips, &json!({ "sql": "FROM T ORDER BY a", "limit": 2 })).ok().json();
+        assert_eq!((&response["row_count"], &response["limit_reason"]), (&json!(2), &json!("rows")));
+        assert_eq!(rows(&trips, "SELECT count(*), sum(b) FROM t WHERE day = DATE '2013-01-02'"), json!([[2, 2]]));
+        assert_eq!(rows(&trips, "SELECT reason FROM _rejected_rows"), json!([["wrong_type"]]));
+        assert_eq!(rows(&trips, "SELECT 1 + 1 AS two"), json!([[2]]));
+        assert!(rows(&trips, "SHOW TABLES").to_string().contains("\"t\""));
     });
 }
 
 #[test]
 fn parameters_are_bound_by_name_and_position() {
-    let ran = Ran::new(Kind::Embedded);
+    let trips = TripsSite::new(Kind::Embedded);
     for (sql, params) in [
         (
             "SELECT a FROM t WHERE b = $n AND a IN (SELECT unnest($list))",
@@ -51,43 +54,43 @@ fn parameters_are_bound_by_name_and_position() {
         ("SELECT a FROM t WHERE b = ? AND a = ?", json!([1, "x"])),
         ("SELECT a FROM t WHERE b = $1 AND a = $2", json!([1, "x"])),
     ] {
-        let told = ask(&ran, &json!({ "sql": sql, "params": params })).ok().json();
-        assert_eq!(told["rows"], json!([["x"]]), "{sql}");
+        let response = ask(&trips, &json!({ "sql": sql, "params": params })).ok().json();
+        assert_eq!(response["rows"], json!([["x"]]), "{sql}");
     }
     let exact =
         json!({ "sql": "SELECT $x = 9223372036854775809::UBIGINT", "params": { "x": 9_223_372_036_854_775_808_u64 } });
-    assert_eq!(ask(&ran, &exact).ok().json()["rows"], json!([[false]]));
+    assert_eq!(ask(&trips, &exact).ok().json()["rows"], json!([[false]]));
     let body = br#"{"sql":"SELECT $x","params":{"x":12345678901234567890123}}"#;
     let json = [("content-type", "application/json")];
-    let message = ran.browser.send("POST", "/api/p/trips/query", &json, body).refused(400, "invalid_request");
+    let message = trips.browser.send("POST", "/api/p/trips/query", &json, body).refused(400, "invalid_request");
     assert!(message.contains("`12345678901234567890123`") && message.contains("cast it"), "{message}");
-    let reply = ask(&ran, &json!({ "sql": "SELECT 1,\n $n", "params": {} }));
+    let reply = ask(&trips, &json!({ "sql": "SELECT 1,\n $n", "params": {} }));
     reply.refused(400, "invalid_sql");
     let problem = &reply.json()["problems"][0];
     assert_eq!((&problem["line"], &problem["column"]), (&json!(2), &json!(2)), "{problem}");
-    ask(&ran, &json!({ "sql": "SELECT $n", "params": { "n": { "x": 1 } } })).refused(400, "invalid_request");
+    ask(&trips, &json!({ "sql": "SELECT $n", "params": { "n": { "x": 1 } } })).refused(400, "invalid_request");
 }
 
 #[test]
 fn table_without_files_is_empty_and_typed() {
     on_both(|kind| {
-        let ran = Ran::unrun(Site::new(kind));
-        let told = ask(&ran, &json!({ "sql": "SELECT * FROM t" })).ok().json();
-        let columns = told["columns"].as_array().unwrap();
+        let trips = TripsSite::unrun(Site::new(kind));
+        let response = ask(&trips, &json!({ "sql": "SELECT * FROM t" })).ok().json();
+        let columns = response["columns"].as_array().unwrap();
         let types: Vec<&str> = columns.iter().map(|column| column["type"].as_str().unwrap()).collect();
-        assert_eq!((types, &told["rows"]), (vec!["date", "string", "int64"], &json!([])));
-        assert_eq!(rows(&ran, "SELECT count(*) FROM _rejected_rows"), json!([[0]]));
+        assert_eq!((types, &response["rows"]), (vec!["date", "string", "int64"], &json!([])));
+        assert_eq!(rows(&trips, "SELECT count(*) FROM _rejected_rows"), json!([[0]]));
     });
 }
 
 #[test]
 fn statement_problems_have_positions() {
-    let ran = Ran::new(Kind::Embedded);
-    let reply = ask(&ran, &json!({ "sql": "SELECT a\nFROM t WHERE c = 1" }));
+    let trips = TripsSite::new(Kind::Embedded);
+    let reply = ask(&trips, &json!({ "sql": "SELECT a\nFROM t WHERE c = 1" }));
     reply.refused(400, "invalid_sql");
     let problem = &reply.json()["problems"][0];
     assert_eq!((&problem["line"], &problem["column"]), (&json!(2), &json!(14)), "{problem}");
-    let message = ask(&ran, &json!({ "sql": "SELECT * FROM tt" })).refused(400, "invalid_sql");
+    let message = ask(&trips, &json!({ "sql": "SELECT * FROM tt" })).refused(400, "invalid_sql");
     assert!(message.contains("no table `tt`") && message.contains("`t`"), "{message}");
     for (sql, part) in [
         ("SELECT * FROM t; SELECT 1", ""),
@@ -97,7 +100,7 @@ fn statement_problems_have_positions() {
         ("SELECT * FROM '/etc/passwd'", ""),
         ("SELECT * FROM read_csv('/etc/passwd')", ""),
     ] {
-        let message = ask(&ran, &json!({ "sql": sql })).refused(400, "invalid_sql");
+        let message = ask(&trips, &json!({ "sql": sql })).refused(400, "invalid_sql");
         assert!(message.contains(part) && !message.contains("/tmp"), "{sql}: {message}");
     }
     for body in [
@@ -110,24 +113,25 @@ fn statement_problems_have_positions() {
         json!({ "sql": "SELECT 1", "more": 1 }),
         json!([]),
     ] {
-        ask(&ran, &body).refused(400, "invalid_request");
+        ask(&trips, &body).refused(400, "invalid_request");
     }
-    ran.browser.post("/api/p/nowhere/query", &json!({ "sql": "SELECT 1" })).refused(404, "pipeline_not_found");
-    ran.browser
+    trips.browser.post("/api/p/nowhere/query", &json!({ "sql": "SELECT 1" })).refused(404, "pipeline_not_found");
+    trips
+        .browser
         .post("/api/p/trips/query/download?format=xml", &json!({ "sql": "SELECT 1" }))
         .refused(400, "invalid_request");
 }
 
 #[test]
 fn statements_reach_only_the_pipelines_tables() {
-    let ran = Ran::new(Kind::Embedded);
-    ran.site.pipeline("other", &json!({ "table": "secret" }));
-    let own = ran.site.home().join("secret.csv");
+    let trips = TripsSite::new(Kind::Embedded);
+    trips.site.pipeline("other", &json!({ "table": "secret" }));
+    let own = trips.site.home().join("secret.csv");
     std::fs::write(&own, "password\n1\n").unwrap();
-    let folder = ran.site.home().to_str().unwrap().to_owned();
+    let folder = trips.site.home().to_str().unwrap().to_owned();
     let before = (
-        ran.site.warehouse("trips"),
-        ran.site.read(lakemill::ports::store::Bucket::Pipelines, "pipelines/trips/pipeline.json"),
+        trips.site.warehouse("trips"),
+        trips.site.read(lakemill::ports::store::Bucket::Pipelines, "pipelines/trips/pipeline.json"),
     );
     let texts: Vec<String> =
         HOSTILE.split("\n%%\n").map(|text| text.trim_end_matches('\n').replace("FOLDER", &folder)).collect();
@@ -136,10 +140,10 @@ fn statements_reach_only_the_pipelines_tables() {
     // Several at a time, so that the test is fast.
     std::thread::scope(|scope| {
         for part in texts.chunks(texts.len().div_ceil(4)) {
-            let ran = &ran;
+            let trips = &trips;
             scope.spawn(move || {
                 for sql in part {
-                    let reply = ask(ran, &json!({ "sql": sql }));
+                    let reply = ask(trips, &json!({ "sql": sql }));
                     assert_eq!(reply.status, 400, "{sql}: {}", reply.text());
                     assert!(!reply.text().contains("password"), "{sql}");
                 }
@@ -147,33 +151,33 @@ fn statements_reach_only_the_pipelines_tables() {
         }
     });
     for sql in more {
-        ask(&ran, &json!({ "sql": sql })).refused(400, "invalid_sql");
+        ask(&trips, &json!({ "sql": sql })).refused(400, "invalid_sql");
     }
     let after = (
-        ran.site.warehouse("trips"),
-        ran.site.read(lakemill::ports::store::Bucket::Pipelines, "pipelines/trips/pipeline.json"),
+        trips.site.warehouse("trips"),
+        trips.site.read(lakemill::ports::store::Bucket::Pipelines, "pipelines/trips/pipeline.json"),
     );
     assert!(before == after && std::fs::read_to_string(own).unwrap() == "password\n1\n");
-    assert_eq!(rows(&ran, "SELECT count(*) FROM t"), json!([[3]]));
+    assert_eq!(rows(&trips, "SELECT count(*) FROM t"), json!([[3]]));
 }
 
 #[test]
 fn runaway_query_fails_alone() {
     let mut site = Site::new(Kind::Embedded);
     site.set("SVC_QUERY_TIMEOUT_MS", "3000").set("SVC_QUERY_MEMORY_BYTES", "268435456");
-    let ran = Ran::on(site);
+    let trips = TripsSite::on(site);
     let endless = "SELECT sum(range) FROM range(1000000000000)";
-    ask(&ran, &json!({ "sql": endless })).refused(422, "query_timeout");
+    ask(&trips, &json!({ "sql": endless })).refused(422, "query_timeout");
     let large = "SELECT list(range) FROM range(10000000000)";
-    let reply = ask(&ran, &json!({ "sql": large }));
+    let reply = ask(&trips, &json!({ "sql": large }));
     assert!(
         ["query_out_of_memory", "query_timeout"].contains(&reply.json()["error"].as_str().unwrap()),
         "{}",
         reply.text()
     );
-    assert_eq!(rows(&ran, "SELECT count(*) FROM t"), json!([[3]]));
+    assert_eq!(rows(&trips, "SELECT count(*) FROM t"), json!([[3]]));
     // Thirty megabytes may take a busy machine longer than the time limit here.
-    let patient = ran.site.web_with(&[("SVC_QUERY_TIMEOUT_MS", "30000")]);
+    let patient = trips.site.web_with(&[("SVC_QUERY_TIMEOUT_MS", "30000")]);
     let large = json!({ "sql": "SELECT repeat('x', 300000) FROM range(100)", "limit": 100 });
     let wide = Browser::log_in(&patient).post("/api/p/trips/query", &large).ok().json();
     assert_eq!((&wide["limit_reason"], &wide["truncated"]), (&json!("bytes"), &json!(true)));
@@ -182,11 +186,11 @@ fn runaway_query_fails_alone() {
 #[test]
 fn downloads_are_complete_in_each_format() {
     on_both(|kind| {
-        let ran = Ran::new(kind);
+        let trips = TripsSite::new(kind);
         let sql = "SELECT a, b, '=1+1' AS f FROM t, range(4000) ORDER BY a, range";
         let get = |format: &str| {
             let path = format!("/api/p/trips/query/download?format={format}");
-            let reply = ran.browser.post(&path, &json!({ "sql": sql, "query_id": format })).ok();
+            let reply = trips.browser.post(&path, &json!({ "sql": sql, "query_id": format })).ok();
             let named = reply.header("content-disposition").unwrap();
             assert_eq!(named, format!("attachment; filename=\"trips-query.{format}\""));
             reply
@@ -197,12 +201,12 @@ fn downloads_are_complete_in_each_format() {
         let objects = get("json").json();
         assert_eq!(objects.as_array().unwrap().len(), 12_000);
         assert_eq!(objects[11_999], json!({ "a": "z", "b": null, "f": "=1+1" }));
-        let file = ran.site.home().join("query.parquet");
+        let file = trips.site.home().join("query.parquet");
         std::fs::write(&file, get("parquet").body).unwrap();
         let read: Vec<String> = batches(&file).iter().flat_map(cells).collect();
         assert_eq!((read.len(), read[0].as_str(), read[11_999].as_str()), (12_000, "x|1|=1+1", "z|∅|=1+1"));
         let refused = |sql: &str, code| {
-            ran.browser.post("/api/p/trips/query/download", &json!({ "sql": sql })).refused(400, code)
+            trips.browser.post("/api/p/trips/query/download", &json!({ "sql": sql })).refused(400, code)
         };
         refused("SELECT * FROM nothing", "invalid_sql");
         refused("SELECT c FROM t", "invalid_sql");

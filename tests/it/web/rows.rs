@@ -4,7 +4,7 @@ use lakemill::domain::pipeline::types::DataType;
 use serde_json::{Value, json};
 
 use super::on_both;
-use super::tables::Ran;
+use super::tables::TripsSite;
 use crate::support::browser::Browser;
 use crate::support::site::{Kind, Site};
 
@@ -51,34 +51,34 @@ fn every_type_has_a_lossless_json_form() {
         let (_worker, web) = site.worker_and_web();
         let job = site.await_end(&site.enqueue("trips"));
         assert_eq!(job.error, None);
-        let told = Browser::log_in(&web).get("/api/p/trips/tables/t/rows").ok().json();
-        let columns = told["columns"].as_array().unwrap();
+        let response = Browser::log_in(&web).get("/api/p/trips/tables/t/rows").ok().json();
+        let columns = response["columns"].as_array().unwrap();
         for (at, (ty, _, expected)) in types.iter().enumerate() {
             assert_eq!(columns[at], json!({ "name": format!("c{at}"), "type": ty }));
-            assert_eq!(&told["rows"][0][at], expected, "{ty}");
+            assert_eq!(&response["rows"][0][at], expected, "{ty}");
         }
-        assert_eq!(told["rows"][1], json!(vec![Value::Null; types.len()]));
-        assert_eq!((&told["total"], &told["truncated"]), (&json!(2), &json!(false)));
+        assert_eq!(response["rows"][1], json!(vec![Value::Null; types.len()]));
+        assert_eq!((&response["total"], &response["truncated"]), (&json!(2), &json!(false)));
     });
 }
 
 /// The values of column `b`, and the total.
-fn page(ran: &Ran, query: &str) -> (Vec<Value>, u64) {
-    let told = ran.get(&format!("tables/t/rows?{}", query.replace(' ', "%20")));
-    let at = told["columns"].as_array().unwrap().iter().position(|column| column["name"] == "b").unwrap();
-    let rows = told["rows"].as_array().unwrap();
-    (rows.iter().map(|row| row[at].clone()).collect(), told["total"].as_u64().unwrap())
+fn page(trips: &TripsSite, query: &str) -> (Vec<Value>, u64) {
+    let response = trips.get(&format!("tables/t/rows?{}", query.replace(' ', "%20")));
+    let at = response["columns"].as_array().unwrap().iter().position(|column| column["name"] == "b").unwrap();
+    let rows = response["rows"].as_array().unwrap();
+    (rows.iter().map(|row| row[at].clone()).collect(), response["total"].as_u64().unwrap())
 }
 
 #[test]
 fn rows_are_paged_sorted_and_filtered() {
     on_both(|kind| {
-        let ran = Ran::unrun(Site::new(kind));
+        let trips = TripsSite::unrun(Site::new(kind));
         let rows: String = (0..25).map(|n| format!("2013-01-0{},{},{n}\n", n % 5 + 1, ["x", "y"][n % 2])).collect();
-        ran.site.put("trips", "in/a.csv", format!("day,a,b\n{rows}2013-01-09,it's,\n"));
-        ran.run();
+        trips.site.put("trips", "in/a.csv", format!("day,a,b\n{rows}2013-01-09,it's,\n"));
+        trips.run();
         let check = |query: &str, expected: &[Value], total: u64| {
-            assert_eq!(page(&ran, query), (expected.to_vec(), total), "{query}");
+            assert_eq!(page(&trips, query), (expected.to_vec(), total), "{query}");
         };
         let numbers = |numbers: &[i64]| numbers.iter().map(|n| json!(n)).collect::<Vec<_>>();
         check("sort=-b&limit=3", &numbers(&[24, 23, 22]), 26);
@@ -96,7 +96,7 @@ fn rows_are_paged_sorted_and_filtered() {
         check("filter=a:ne:x&filter=a:ne:y", &[Value::Null], 1);
         let mut seen: Vec<i64> = Vec::new();
         for offset in (0..25).step_by(4) {
-            let (some, _) = page(&ran, &format!("sort=a&filter=b:is_not_null&limit=4&offset={offset}"));
+            let (some, _) = page(&trips, &format!("sort=a&filter=b:is_not_null&limit=4&offset={offset}"));
             seen.extend(some.iter().map(|b| b.as_i64().unwrap()));
         }
         seen.sort_unstable();
@@ -107,9 +107,9 @@ fn rows_are_paged_sorted_and_filtered() {
 #[test]
 fn invalid_tables_and_pages_are_rejected() {
     on_both(|kind| {
-        let ran = Ran::new(kind);
-        ran.site.pipeline("other", &json!({ "table": "secret" }));
-        let get = |path: &str| ran.browser.get(&format!("/api/p/{path}"));
+        let trips = TripsSite::new(kind);
+        trips.site.pipeline("other", &json!({ "table": "secret" }));
+        let get = |path: &str| trips.browser.get(&format!("/api/p/{path}"));
         for table in [
             "secret",
             "T",
@@ -152,25 +152,26 @@ fn invalid_tables_and_pages_are_rejected() {
 #[test]
 fn rejected_rows_are_a_table() {
     on_both(|kind| {
-        let ran = Ran::new(kind);
-        let told = ran.get("tables/_rejected_rows/rows?filter=table:eq:t");
+        let trips = TripsSite::new(kind);
+        let response = trips.get("tables/_rejected_rows/rows?filter=table:eq:t");
         let at = |name: &str| {
-            let columns = told["columns"].as_array().unwrap();
-            &told["rows"][0][columns.iter().position(|column| column["name"] == name).unwrap()]
+            let columns = response["columns"].as_array().unwrap();
+            &response["rows"][0][columns.iter().position(|column| column["name"] == name).unwrap()]
         };
-        assert_eq!((told["total"].as_u64(), at("source"), at("line")), (Some(1), &json!("in/a.csv"), &json!(4)));
+        assert_eq!((response["total"].as_u64(), at("source"), at("line")), (Some(1), &json!("in/a.csv"), &json!(4)));
         assert_eq!((at("column"), at("value"), at("reason")), (&json!("day"), &json!("never"), &json!("wrong_type")));
     });
 }
 
 #[test]
 fn table_is_read_by_its_manifest_after_a_config_change() {
-    let ran = Ran::new(Kind::Embedded);
-    ran.site.pipeline(
+    let trips = TripsSite::new(Kind::Embedded);
+    trips.site.pipeline(
         "trips",
         &json!({ "columns": [{ "name": "new", "type": "int64" }, { "name": "a", "type": "string" }] }),
     );
-    let told = ran.get("tables/t/rows?sort=b");
-    let names: Vec<&str> = told["columns"].as_array().unwrap().iter().map(|c| c["name"].as_str().unwrap()).collect();
-    assert_eq!((names, told["total"].as_u64()), (vec!["day", "a", "b"], Some(3)));
+    let response = trips.get("tables/t/rows?sort=b");
+    let names: Vec<&str> =
+        response["columns"].as_array().unwrap().iter().map(|c| c["name"].as_str().unwrap()).collect();
+    assert_eq!((names, response["total"].as_u64()), (vec!["day", "a", "b"], Some(3)));
 }

@@ -238,12 +238,12 @@ fn waiting_saves_do_not_occupy_all_handlers() {
         // Like a concurrent save of this name.
         let lock = format!("queries/trips/name/{}", sha256_hex(b"race"));
         assert!(site.kv.try_lock(&lock, "other", std::time::Duration::from_secs(600)).unwrap());
-        let (told, statuses) = std::sync::mpsc::channel();
+        let (sender, statuses) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {
             for _ in 0..12 {
-                let (browser, told) = (&browser, told.clone());
+                let (browser, sender) = (&browser, sender.clone());
                 let body = json!({ "name": "Race", "sql": "SELECT 1" });
-                scope.spawn(move || told.send(browser.post(QUERIES, &body).status).unwrap());
+                scope.spawn(move || sender.send(browser.post(QUERIES, &body).status).unwrap());
             }
             for _ in 0..4 {
                 assert_eq!(statuses.recv_timeout(RESPONSE_WAIT_MAX).unwrap(), 409);

@@ -27,8 +27,8 @@ fn settings_have_defaults_and_are_shared_between_processes() {
         let reply = browser.put("/api/settings", &new).ok();
         assert_eq!(reply.json(), kept);
         let elsewhere = Browser { address: other.address(), ..browser };
-        let told = elsewhere.get("/api/settings").ok();
-        assert_eq!((told.json(), told.header("etag")), (kept, reply.header("etag")));
+        let response = elsewhere.get("/api/settings").ok();
+        assert_eq!((response.json(), response.header("etag")), (kept, reply.header("etag")));
     });
 }
 

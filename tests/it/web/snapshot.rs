@@ -8,7 +8,7 @@ use lakemill::ports::store::{Bucket, WriteOptions};
 use serde_json::{Value, json};
 
 use super::on_both;
-use super::tables::Ran;
+use super::tables::TripsSite;
 use crate::support::browser::Browser;
 use crate::support::concurrent::{Body, with_background};
 use crate::support::http_proxy::Act;
@@ -24,53 +24,54 @@ fn query(browser: &Browser, sql: &str) -> Value {
 #[test]
 fn missing_file_is_reported_until_a_clean_run_rebuilds_it() {
     on_both(|kind| {
-        let ran = Ran::new(kind);
-        let manifest = Manifest::read(&*ran.site.store, &slug("trips"), "t").unwrap();
+        let trips = TripsSite::new(kind);
+        let manifest = Manifest::read(&*trips.site.store, &slug("trips"), "t").unwrap();
         let file = manifest.files().next().unwrap().key.clone();
         let gone = format!("pipelines/trips/{file}");
-        ran.site.store.delete(Bucket::Warehouse, &[gone], &WriteOptions::default()).unwrap();
-        let refused = ran.browser.post("/api/p/trips/query", &json!({ "sql": "SELECT count(*) FROM t" }));
+        trips.site.store.delete(Bucket::Warehouse, &[gone], &WriteOptions::default()).unwrap();
+        let refused = trips.browser.post("/api/p/trips/query", &json!({ "sql": "SELECT count(*) FROM t" }));
         let message = refused.refused(422, "table_damaged");
         assert!(message.contains(&file) && message.contains("clean run"), "{message}");
-        assert_eq!(query(&ran.browser, "SELECT 1")["rows"], json!([[1]]));
-        let job = ran.site.await_end(&ran.site.enqueue_as("trips", true));
+        assert_eq!(query(&trips.browser, "SELECT 1")["rows"], json!([[1]]));
+        let job = trips.site.await_end(&trips.site.enqueue_as("trips", true));
         assert_eq!(job.error, None);
-        assert_eq!(query(&ran.browser, "SELECT count(*) FROM t")["rows"], json!([[3]]));
+        assert_eq!(query(&trips.browser, "SELECT count(*) FROM t")["rows"], json!([[3]]));
     });
 }
 
 #[test]
 fn readers_see_consistent_tables_during_runs() {
     on_both(|kind| {
-        let ran = Ran::new(kind);
+        let trips = TripsSite::new(kind);
         let reads = |_, body: &Body| {
             let mut seen = 0;
             while body.is_running() || seen == 0 {
-                let told = query(&ran.browser, "SELECT count(DISTINCT a), count(*) FROM t");
-                let row = &told["rows"][0];
-                assert!(*row == json!([3, 3]) || row[0] == 1 && row[1] == 40, "{told}");
+                let response = query(&trips.browser, "SELECT count(DISTINCT a), count(*) FROM t");
+                let row = &response["rows"][0];
+                assert!(*row == json!([3, 3]) || row[0] == 1 && row[1] == 40, "{response}");
                 seen += 1;
             }
         };
         with_background(2, reads, || {
             for round in 0..3 {
                 let rows: String = (0..40).map(|n| format!("2013-02-{:02},r{round},{n}\n", n % 20 + 1)).collect();
-                ran.site.put("trips", "in/a.csv", format!("day,a,b\n{rows}"));
-                ran.site
+                trips.site.put("trips", "in/a.csv", format!("day,a,b\n{rows}"));
+                trips
+                    .site
                     .store
                     .delete(Bucket::Lake, &["pipelines/trips/in/b.csv".to_owned()], &WriteOptions::default())
                     .unwrap();
-                let job = ran.site.await_end(&ran.site.enqueue_as("trips", true));
+                let job = trips.site.await_end(&trips.site.enqueue_as("trips", true));
                 assert_eq!(job.error, None);
             }
         });
-        assert_eq!(query(&ran.browser, "SELECT count(DISTINCT a), count(*) FROM t")["rows"], json!([[1, 40]]));
+        assert_eq!(query(&trips.browser, "SELECT count(DISTINCT a), count(*) FROM t")["rows"], json!([[1, 40]]));
     });
 }
 
 /// A site on S3 with tables of these days, each of 18 MB, and a web service with a cache of 64 MiB.
-fn of_megabytes(tables: &[(&str, &[u64])]) -> Ran {
-    let ran = Ran::unrun({
+fn of_megabytes(tables: &[(&str, &[u64])]) -> TripsSite {
+    let trips = TripsSite::unrun({
         let mut site = Site::new(Kind::Fleet);
         site.set("SVC_CACHE_BYTES", "67108864").set("SVC_RUN_MEMORY_BYTES", "268435456");
         site
@@ -83,50 +84,51 @@ fn of_megabytes(tables: &[(&str, &[u64])]) -> Ran {
         }))
     };
     let mappings: Vec<Value> = tables.iter().map(of).collect();
-    ran.site.configure("trips", &json!({ "version": 1, "mappings": mappings }));
+    trips.site.configure("trips", &json!({ "version": 1, "mappings": mappings }));
     for day in tables.iter().flat_map(|(_, days)| days.iter().copied()) {
         // Text that dictionary encoding doesn't shrink.
         let row =
             |n: u64| format!("2013-01-0{day},{:064x}{n:0960},{n}\n", (n * 4 + day).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let rows: String = (0..17_500).map(row).collect();
-        ran.site.put("trips", &format!("in/{day}.csv"), format!("day,a,b\n{rows}"));
+        trips.site.put("trips", &format!("in/{day}.csv"), format!("day,a,b\n{rows}"));
     }
-    ran.run();
-    ran
+    trips.run();
+    trips
 }
 
 #[test]
 fn query_larger_than_the_cache_reports_both_sizes() {
-    let ran = of_megabytes(&[("t", &[1, 2, 3, 4])]);
-    let bytes = ran.get("tables")["tables"][0]["bytes"].as_u64().unwrap();
+    let trips = of_megabytes(&[("t", &[1, 2, 3, 4])]);
+    let bytes = trips.get("tables")["tables"][0]["bytes"].as_u64().unwrap();
     assert!(bytes > 67_108_864, "{bytes}");
-    let reply = ran.browser.post("/api/p/trips/query", &json!({ "sql": "SELECT count(*) FROM t" }));
+    let reply = trips.browser.post("/api/p/trips/query", &json!({ "sql": "SELECT count(*) FROM t" }));
     let message = reply.refused(422, "query_too_large");
     assert!(message.contains(&bytes.to_string()) && message.contains("67108864"), "{message}");
-    assert_eq!(query(&ran.browser, "SELECT 1")["rows"], json!([[1]]));
-    ran.browser.get("/api/p/trips/tables/t/rows?sort=b").refused(422, "query_too_large");
+    assert_eq!(query(&trips.browser, "SELECT 1")["rows"], json!([[1]]));
+    trips.browser.get("/api/p/trips/tables/t/rows?sort=b").refused(422, "query_too_large");
     // A page in file order needs only the files that contain it.
-    assert_eq!(ran.get("tables/t/rows?limit=1&offset=40000")["total"], 70_000);
+    assert_eq!(trips.get("tables/t/rows?limit=1&offset=40000")["total"], 70_000);
 }
 
 #[test]
 fn tables_that_exceed_the_cache_together_fail_immediately() {
-    let ran = of_megabytes(&[("t", &[1, 2]), ("u", &[3, 4])]);
-    let bytes: u64 = ran.get("tables")["tables"].as_array().unwrap().iter().map(|t| t["bytes"].as_u64().unwrap()).sum();
+    let trips = of_megabytes(&[("t", &[1, 2]), ("u", &[3, 4])]);
+    let bytes: u64 =
+        trips.get("tables")["tables"].as_array().unwrap().iter().map(|t| t["bytes"].as_u64().unwrap()).sum();
     let began = Instant::now();
-    let reply = ran.browser.post("/api/p/trips/query", &json!({ "sql": "SELECT count(*) FROM t JOIN u USING (b)" }));
+    let reply = trips.browser.post("/api/p/trips/query", &json!({ "sql": "SELECT count(*) FROM t JOIN u USING (b)" }));
     let message = reply.refused(422, "query_too_large");
     assert!(message.contains(&bytes.to_string()) && message.contains("67108864"), "{message}");
     assert!(began.elapsed() < Duration::from_secs(60), "nothing was waited for");
-    assert_eq!(query(&ran.browser, "SELECT count(*) FROM t")["rows"], json!([[35_000]]));
-    assert_eq!(query(&ran.browser, "SELECT count(*) FROM u")["rows"], json!([[35_000]]));
+    assert_eq!(query(&trips.browser, "SELECT count(*) FROM t")["rows"], json!([[35_000]]));
+    assert_eq!(query(&trips.browser, "SELECT count(*) FROM u")["rows"], json!([[35_000]]));
 }
 
 #[test]
 fn queries_with_slow_files_release_their_child_and_time_out() {
     let mut site = Site::new(Kind::Fleet);
     site.set("SVC_QUERY_TIMEOUT_MS", "2000");
-    let ran = Ran::on(site);
+    let trips = TripsSite::on(site);
     let upstream = s3s_fs();
     let fetching = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&fetching);
@@ -138,8 +140,8 @@ fn queries_with_slow_files_release_their_child_and_time_out() {
         }
         Act::Forward
     });
-    let web = ran.site.web_with(&[("OBJ_ENDPOINT_URL", &proxy.url())]);
-    let browser = Browser { address: web.address(), ..ran.browser.clone() };
+    let web = trips.site.web_with(&[("OBJ_ENDPOINT_URL", &proxy.url())]);
+    let browser = Browser { address: web.address(), ..trips.browser.clone() };
     std::thread::scope(|scope| {
         let slow = || browser.post("/api/p/trips/query", &json!({ "sql": "SELECT * FROM t" }));
         // As many as there are processes.
@@ -155,15 +157,15 @@ fn queries_with_slow_files_release_their_child_and_time_out() {
 
 #[test]
 fn store_failure_during_a_query_is_reported() {
-    let ran = Ran::new(Kind::Fleet);
+    let trips = TripsSite::new(Kind::Fleet);
     let broken = Arc::new(AtomicBool::new(true));
     let (rule, upstream) = (Arc::clone(&broken), s3s_fs());
     let proxy = upstream.behind(move |request| {
         let fetches = request.method == "GET" && request.target.contains(".parquet");
         if fetches && rule.load(Ordering::SeqCst) { Act::CutAfter(20) } else { Act::Forward }
     });
-    let web = ran.site.web_with(&[("OBJ_ENDPOINT_URL", &proxy.url())]);
-    let browser = Browser { address: web.address(), ..ran.browser.clone() };
+    let web = trips.site.web_with(&[("OBJ_ENDPOINT_URL", &proxy.url())]);
+    let browser = Browser { address: web.address(), ..trips.browser.clone() };
     let began = Instant::now();
     browser.post("/api/p/trips/query", &json!({ "sql": "SELECT * FROM t" })).refused(502, "s3_error");
     assert!(began.elapsed() < Duration::from_secs(60));
@@ -176,7 +178,7 @@ fn store_failure_during_a_query_is_reported() {
 
 #[test]
 fn reader_starts_again_if_a_commit_deletes_what_it_reads() {
-    let ran = Ran::on(Site::new(Kind::Fleet));
+    let trips = TripsSite::on(Site::new(Kind::Fleet));
     let (held, go) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicBool::new(true)));
     let pattern = Arc::new(parking_lot::Mutex::new(String::new()));
     let (upstream, rule) = (s3s_fs(), (Arc::clone(&held), Arc::clone(&go), Arc::clone(&pattern)));
@@ -189,8 +191,8 @@ fn reader_starts_again_if_a_commit_deletes_what_it_reads() {
         }
         Act::Forward
     });
-    let web = ran.site.web_with(&[("OBJ_ENDPOINT_URL", &proxy.url())]);
-    let browser = Browser { address: web.address(), ..ran.browser.clone() };
+    let web = trips.site.web_with(&[("OBJ_ENDPOINT_URL", &proxy.url())]);
+    let browser = Browser { address: web.address(), ..trips.browser.clone() };
     let get = |path: &str| browser.get(&format!("/api/p/trips/{path}")).ok().json();
     let sql = json!({ "sql": "SELECT a FROM t ORDER BY a" });
     let download = json!({ "sql": "SELECT a FROM t ORDER BY a" });
@@ -205,26 +207,26 @@ fn reader_starts_again_if_a_commit_deletes_what_it_reads() {
     for (round, (what, of, read)) in reads.into_iter().enumerate() {
         go.store(false, Ordering::SeqCst);
         let text = format!("r{round}");
-        ran.site.put("trips", "in/a.csv", format!("day,a,b\n2013-01-01,{text}-before,1\n"));
-        ran.run();
-        let before = ran.file_in("day=2013-01-01");
+        trips.site.put("trips", "in/a.csv", format!("day,a,b\n2013-01-01,{text}-before,1\n"));
+        trips.run();
+        let before = trips.file_in("day=2013-01-01");
         *pattern.lock() = if of == ".parquet" { before.rsplit('/').next().unwrap_or_default() } else { of }.to_owned();
         held.store(false, Ordering::SeqCst);
-        let told = std::thread::scope(|scope| {
-            let told = scope.spawn(read);
+        let response = std::thread::scope(|scope| {
+            let reader = scope.spawn(read);
             await_that("the read to begin", || held.load(Ordering::SeqCst));
-            ran.site.put(
+            trips.site.put(
                 "trips",
                 "in/a.csv",
                 format!("day,a,b\n2013-01-01,{text}-after,1\n2013-01-01,{text}-more,2\n"),
             );
-            ran.run();
+            trips.run();
             go.store(true, Ordering::SeqCst);
-            told.join().unwrap()
+            reader.join().unwrap()
         });
-        let after = ran.file_in("day=2013-01-01");
+        let after = trips.file_in("day=2013-01-01");
         let expected = if what == "lineage" { after } else { format!("{text}-after") };
-        assert!(told.contains(&expected) && !told.contains("before"), "{what}: {told}");
-        assert!(!told.contains(&before), "{what}: {told}");
+        assert!(response.contains(&expected) && !response.contains("before"), "{what}: {response}");
+        assert!(!response.contains(&before), "{what}: {response}");
     }
 }

@@ -127,18 +127,18 @@ fn config_saved_during_interrupted_rename_is_rejected_or_kept() {
 fn unfinished_pipeline_takes_no_config_and_can_be_resumed() {
     on_both(|kind| {
         let site = Site::new(kind);
-        let wish = |name: &str| json!({ "slug": name, "template": "flights" });
+        let body_of = |name: &str| json!({ "slug": name, "template": "flights" });
         for (name, place) in
             [("a", "make::marked"), ("b", "create::between_writes"), ("c", "make::made"), ("d", "create::configured")]
         {
-            let body = wish(name).to_string();
+            let body = body_of(name).to_string();
             kill_at(&site, place, |browser| browser.try_send("POST", "/api/pipelines", &[], body.as_bytes()).is_ok());
         }
         let web = site.web();
         let browser = Browser::log_in(&web);
         for name in ["a", "b", "c", "d"] {
             takes_no_writes(&browser, name);
-            repeat(|| browser.post("/api/pipelines", &wish(name))).ok();
+            repeat(|| browser.post("/api/pipelines", &body_of(name))).ok();
             assert_eq!(objects(&site, name).len(), 18, "{name}");
             browser.put(&config_path(name), &edit()).ok();
         }

@@ -103,7 +103,7 @@ fn notifications_of_real_stores_start_runs() {
     let site = Site::new(Kind::Fleet);
     let worker = site.worker();
     let captures = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/webhooks");
-    let mut told: BTreeMap<String, u64> = BTreeMap::new();
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     for store in ["minio", "rustfs", "ceph-radosgw"] {
         let name = store.replace('-', "_");
         site.automatic_pipeline(&name);
@@ -127,11 +127,11 @@ fn notifications_of_real_stores_start_runs() {
             let answer = send(&worker.address(), method, post["path"].as_str().unwrap(), &headers, &body);
             assert_eq!(answer.status, 200, "{store}: {line}");
             if method == "POST" {
-                *told.entry(name.clone()).or_default() += answer.json()["accepted"].as_u64().unwrap();
+                *counts.entry(name.clone()).or_default() += answer.json()["accepted"].as_u64().unwrap();
             }
         }
     }
-    for (name, accepted) in told {
+    for (name, accepted) in counts {
         assert!(accepted > 0, "{name}");
         let record = await_some("the job", || site.records(&name).pop());
         assert_eq!((record.status, record.trigger.as_str()), (JobStatus::Completed, "auto"), "{record:?}");

@@ -38,9 +38,9 @@ fn failing_expression_names_the_line() {
         (JobStatus::Failed, 1, RunErrorCode::ExpressionFailed),
         "{error:?}"
     );
-    let told = format!("{} {}", error.message, error.detail.unwrap_or_default());
+    let description = format!("{} {}", error.message, error.detail.unwrap_or_default());
     for part in ["in/deep.csv` line 302: ", "column `b`", "json_merge_patch(a, a)"] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(description.contains(part), "{part}: {description}");
     }
     assert_eq!((good.status, good.result.unwrap().tables["t"].rows_written), (JobStatus::Completed, 501));
     assert!(worker.is_alive());

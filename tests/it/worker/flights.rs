@@ -63,10 +63,10 @@ fn flights_have_the_same_bytes_on_all_backends() {
     assert!(asked.warehouse("flights") == wanted, "the bytes differ");
     drop((three, asked));
 
-    let told = Site::new(Kind::Fleet);
-    lay_out(&told, true);
-    let three = [told.worker(), told.worker(), told.worker()];
-    let bucket = &told.env()["S3_BUCKET_LAKE"];
+    let notified = Site::new(Kind::Fleet);
+    lay_out(&notified, true);
+    let three = [notified.worker(), notified.worker(), notified.worker()];
+    let bucket = &notified.env()["S3_BUCKET_LAKE"];
     for ((name, _), worker) in FLIGHTS.files.iter().zip(three.iter().cycle()) {
         let key = format!("pipelines%2Fflights%2F{}", name.replace('/', "%2F"));
         let event = json!({ "EventName": "s3:ObjectCreated:Put", "Records": [{ "eventSource": "minio:s3",
@@ -75,8 +75,8 @@ fn flights_have_the_same_bytes_on_all_backends() {
         let answer = send(&worker.address(), "POST", "/events/s3", &headers, &event.to_string());
         assert_eq!(answer.json(), json!({ "accepted": 1, "ignored": 0 }));
     }
-    let end = await_some("the automatic run", || told.records("flights").pop());
+    let end = await_some("the automatic run", || notified.records("flights").pop());
     assert_eq!((end.status, end.trigger.as_str()), (JobStatus::Completed, "auto"), "{end:?}");
-    assert!(told.warehouse("flights") == wanted, "the bytes differ");
-    assert_eq!(told.records("flights").len(), 1);
+    assert!(notified.warehouse("flights") == wanted, "the bytes differ");
+    assert_eq!(notified.records("flights").len(), 1);
 }

@@ -86,8 +86,8 @@ fn paused_worker_with_expired_lock_writes_nothing(mut site: Site) {
 /// Every object of the pipeline in the warehouse and its record, with their versions.
 fn everything(site: &Site) -> std::collections::BTreeMap<String, String> {
     let listed = list_all(&*site.store, Bucket::Warehouse, "pipelines/p/").unwrap();
-    let told = |o: lakemill::ports::store::ObjectMeta| (o.key, format!("{} {:?} {}", o.size, o.etag, o.modified));
-    listed.into_iter().map(told).collect()
+    let describe = |o: lakemill::ports::store::ObjectMeta| (o.key, format!("{} {:?} {}", o.size, o.etag, o.modified));
+    listed.into_iter().map(describe).collect()
 }
 
 /// Whether a process is stopped (SIGSTOP).

@@ -143,12 +143,12 @@ fn validation_always_answers_200_with_every_problem() {
         { "name": "a", "type": "int" }, { "name": "b", "expr": "nope(1)", "type": "int64" }] }] });
     let answer = validate(&bad.to_string());
     assert_eq!((answer.status, &answer.json()["ok"]), (200, &json!(false)));
-    let told = answer.json()["errors"].as_array().unwrap().clone();
-    let paths: Vec<&str> = told.iter().map(|e| e["path"].as_str().unwrap()).collect();
+    let problems = answer.json()["errors"].as_array().unwrap().clone();
+    let paths: Vec<&str> = problems.iter().map(|e| e["path"].as_str().unwrap()).collect();
     for path in ["/mappings/0/table", "/mappings/0/files/0", "/mappings/0/columns/0/type"] {
-        assert!(paths.contains(&path), "{told:?}");
+        assert!(paths.contains(&path), "{problems:?}");
     }
-    assert!(told.iter().all(|e| e["kind"].is_string() && e["message"].is_string()));
+    assert!(problems.iter().all(|e| e["kind"].is_string() && e["message"].is_string()));
     for (body, kind) in [("{", "syntax"), ("", "syntax"), ("[1,", "syntax")] {
         let answer = validate(body);
         let first: &Value = &answer.json()["errors"][0];

@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::support::disk::Disk;
 use crate::support::http_client::get;
 use crate::support::http_proxy::Act;
-use crate::support::lake::Dice;
+use crate::support::lake::Rng;
 use crate::support::s3_server::s3s_fs;
 use crate::support::site::{Kind, Service, Site, await_that};
 
@@ -63,10 +63,18 @@ fn job_larger_than_scratch_ends_as_disk_full() {
     let Some(disk) = Disk::mount(16) else { return };
     let site = Site::new(Kind::Embedded);
     let scratch = disk.path().join("scratch").display().to_string();
-    let mut dice = Dice::new(7);
+    let mut rng = Rng::new(7);
     let mut csv = "a,b\n".to_owned();
     for n in 0..400_000 {
-        writeln!(csv, "{:016x}{:016x}{:016x}{:016x},{n}", dice.roll(), dice.roll(), dice.roll(), dice.roll()).unwrap();
+        writeln!(
+            csv,
+            "{:016x}{:016x}{:016x}{:016x},{n}",
+            rng.next_u64(),
+            rng.next_u64(),
+            rng.next_u64(),
+            rng.next_u64()
+        )
+        .unwrap();
     }
     site.pipeline("large", &json!({}));
     site.put("large", "in/x.csv", csv);

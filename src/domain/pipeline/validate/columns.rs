@@ -65,7 +65,7 @@ pub(super) fn resolve(
         let at = at.index(index);
         let name = name(&document.name, "column name", &at.key("name"), report);
         if let Some(first) = name.as_ref().and_then(|name| columns.by_folded.get(&name.folded())) {
-            let message = format!("the column {} is column {first} already (case aside)", quoted(&document.name));
+            let message = format!("the column {} duplicates column {first} (ignoring case)", quoted(&document.name));
             report.push(Duplicate, &at.key("name"), message);
         } else if let Some(name) = &name {
             columns.by_folded.insert(name.folded(), index);
@@ -128,7 +128,7 @@ pub(super) fn is_expression(sql: &str, at: &Pointer, report: &mut Report) -> boo
         return false;
     }
     if sql.trim().is_empty() {
-        report.push(InvalidValue, at, "expected a SQL expression, found nothing but blanks");
+        report.push(InvalidValue, at, "expected a SQL expression, found only white space");
         return false;
     }
     if sql.len() > EXPRESSION_BYTES_MAX {
@@ -155,7 +155,7 @@ fn check_formats(document: &ColumnDocument, ty: Option<DataType>, at: &Pointer, 
     for (index, pattern) in document.formats.iter().enumerate() {
         let at = at.index(index);
         if document.formats[..index].contains(pattern) {
-            report.push(Duplicate, &at, format!("{} stands twice in the list", quoted(pattern)));
+            report.push(Duplicate, &at, format!("{} is listed twice", quoted(pattern)));
         } else if let Err((kind, message)) = formats::check(pattern, ty) {
             report.push(kind, &at, message);
         }
@@ -221,7 +221,7 @@ fn source(
     }
     for (index, name) in names.iter().enumerate() {
         if names[..index].iter().any(|other| other.to_lowercase() == name.to_lowercase()) {
-            let message = format!("{} stands twice in the list (case aside)", quoted(name));
+            let message = format!("{} is listed twice (ignoring case)", quoted(name));
             report.push(Duplicate, &from.index(index), message);
         }
     }

@@ -23,7 +23,7 @@ const COMMON_ENCODINGS: [&str; 12] = [
     "big5",
 ];
 
-/// Resolves the dialect; where a value has a problem, the default stands in.
+/// Resolves the dialect; values with problems are replaced by their defaults.
 pub(super) fn resolve(csv: &CsvDocument, at: &Pointer, report: &mut Report) -> Dialect {
     let defaults = CsvDocument::default();
     let delimiter_at = at.key("delimiter");
@@ -98,7 +98,7 @@ fn single_byte(text: &str, at: &Pointer, report: &mut Report) -> Option<u8> {
 fn number_byte(text: &str, at: &Pointer, report: &mut Report) -> Option<u8> {
     let byte = single_byte(text, at, report)?;
     if byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-') || byte.is_ascii_control() {
-        report.push(InvalidValue, at, format!("expected a mark such as `.`, `,` or `'`, found {}", quoted(text)));
+        report.push(InvalidValue, at, format!("expected a character such as `.`, `,` or `'`, found {}", quoted(text)));
         return None;
     }
     Some(byte)
@@ -120,9 +120,9 @@ fn encoding(label: &str, at: &Pointer, report: &mut Report) -> &'static encoding
 fn tokens(tokens: &[String], at: &Pointer, report: &mut Report) -> Vec<String> {
     let mut kept: Vec<String> = Vec::with_capacity(tokens.len());
     for (index, token) in tokens.iter().enumerate() {
-        // An empty item may stand in for one that has a problem of its own.
+        // Items with problems were replaced by empty ones.
         if kept.contains(token) {
-            report.push(Duplicate, &at.index(index), format!("{} stands twice in the list", quoted(token)));
+            report.push(Duplicate, &at.index(index), format!("{} is listed twice", quoted(token)));
         } else if !report.is_replaced(&at.index(index)) {
             kept.push(token.clone());
         }
@@ -130,7 +130,7 @@ fn tokens(tokens: &[String], at: &Pointer, report: &mut Report) -> Vec<String> {
     kept
 }
 
-/// Values that have a default which must not collide with anything when it merely stands in.
+/// Values that must not collide with others; `None` for a default that only replaces an invalid value.
 struct Known<'a> {
     delimiter: Option<&'a [u8]>,
     quote: Option<u8>,
@@ -144,7 +144,11 @@ fn check_collisions(csv: &CsvDocument, dialect: &Dialect, known: &Known<'_>, at:
     if within_delimiter(known.quote) {
         // Said at the one of the two that the document gives.
         let name = if csv.delimiter == default.delimiter { "quote" } else { "delimiter" };
-        report.push(InvalidValue, &at.key(name), format!("the delimiter {} holds the quote", quoted(&csv.delimiter)));
+        report.push(
+            InvalidValue,
+            &at.key(name),
+            format!("the delimiter {} contains the quote", quoted(&csv.delimiter)),
+        );
     }
     if dialect.escape.is_some() && csv.quote.is_none() {
         report.push(InvalidValue, &at.key("escape"), "there is nothing to escape, since `quote` is null");
@@ -165,7 +169,7 @@ fn check_collisions(csv: &CsvDocument, dialect: &Dialect, known: &Known<'_>, at:
         report.push(InvalidValue, &at.key("comment"), "the comment mark is part of the delimiter");
     }
     if dialect.thousands.is_some() && dialect.thousands == known.decimal {
-        let message = format!("{} is the decimal mark, too", quoted(&csv.decimal));
+        let message = format!("{} is also the decimal mark", quoted(&csv.decimal));
         report.push(InvalidValue, &at.key("thousands"), message);
     }
     if csv.header && csv.width.is_some() {
@@ -179,7 +183,7 @@ fn check_collisions(csv: &CsvDocument, dialect: &Dialect, known: &Known<'_>, at:
     for (index, token) in csv.false_values.iter().enumerate() {
         if dialect.true_values.contains(token) {
             let at = at.key("false_values").index(index);
-            report.push(Duplicate, &at, format!("{} is one of `true_values`, too", quoted(token)));
+            report.push(Duplicate, &at, format!("{} is also one of `true_values`", quoted(token)));
         }
     }
 }

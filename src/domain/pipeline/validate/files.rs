@@ -22,7 +22,7 @@ pub(super) fn resolve(files: &[String], at: &Pointer, report: &mut Report) -> Ve
             let kind = if glob.len() > KEY_BYTES_MAX { ProblemKind::Limit } else { ProblemKind::InvalidGlob };
             report.push(kind, &at, format!("{} is not a glob of source files: {why}", quoted(&glob)));
         } else if let Some(first) = seen.insert(glob.clone(), index) {
-            report.push(ProblemKind::Duplicate, &at, format!("{} is item {first} already", quoted(&glob)));
+            report.push(ProblemKind::Duplicate, &at, format!("{} duplicates item {first}", quoted(&glob)));
         } else {
             globs.push(glob);
         }
@@ -41,10 +41,10 @@ fn check(glob: &str) -> Result<(), String> {
         return Err("expected a path relative to the pipeline's folder of the lake".into());
     }
     if glob.contains('\\') {
-        return Err("it holds a backslash; folders are separated by `/`, and `[*]` is a plain `*`".into());
+        return Err("it contains a backslash; folders are separated by `/`, and `[*]` is a plain `*`".into());
     }
     if glob.chars().any(|c| c.is_control() || is_bidi_control(c)) {
-        return Err("it holds a control or bidirectional formatting character".into());
+        return Err("it contains a control or bidirectional formatting character".into());
     }
     if glob.split('/').any(|segment| matches!(segment, "" | "." | "..")) {
         return Err("it has an empty, `.` or `..` segment".into());

@@ -60,8 +60,12 @@ pub(super) fn check(pattern: &str, ty: DataType) -> Result<(), (ProblemKind, Str
         return refuse(ProblemKind::InvalidValue, why.into());
     }
     let surplus = match temporal {
-        Temporal::Date if has(&[Part::Time, Part::Instant, Part::Whole]) => Some("a time, which a date doesn't keep"),
-        Temporal::Time if has(&[Part::Date, Part::Instant, Part::Whole]) => Some("a date, which a time doesn't keep"),
+        Temporal::Date if has(&[Part::Time, Part::Instant, Part::Whole]) => {
+            Some("a time of day, which type `date` doesn't store")
+        }
+        Temporal::Time if has(&[Part::Date, Part::Instant, Part::Whole]) => {
+            Some("a date, which type `time` doesn't store")
+        }
         Temporal::Date | Temporal::Time | Temporal::Timestamp if has(&[Part::Offset, Part::Whole]) => {
             Some("an offset; use the type `timestamptz`")
         }
@@ -192,7 +196,7 @@ fn reads_back_one(
         }
         Temporal::Timestamp | Temporal::TimestampTz => {
             let naive = parsed.to_naive_datetime_with_offset(0).ok()?;
-            // Seconds since 1970 are read as UTC, the rest as it stands.
+            // Seconds since 1970 are read as UTC, other formats as written.
             let local = naive.date() == sample.date_naive() && to_minute(naive.hour(), naive.minute());
             local || naive.and_utc().timestamp() == sample.timestamp()
         }

@@ -40,7 +40,7 @@ pub(super) fn read(text: &str) -> Result<Value, Problem> {
     match normalize_numbers(&mut value, 0) {
         true => Ok(value),
         false => {
-            let message = format!("a node lies deeper than names of {POINTER_BYTES_MAX} bytes in all lead");
+            let message = format!("the path of a node is longer than {POINTER_BYTES_MAX} bytes");
             Err(Problem::new(ProblemKind::Limit, "", message))
         }
     }
@@ -203,7 +203,7 @@ impl Walker<'_> {
         while bytes.get(self.at).is_some_and(|b| !b.is_ascii_whitespace() && !b",]}".contains(b)) {
             self.at += 1;
         }
-        // Whatever stands here in text that is not JSON is stepped over, so that the walk ends.
+        // Skips at least one byte of text that is not JSON, so that the walk ends.
         self.at = self.at.max(start + 1).min(bytes.len());
     }
 }
@@ -222,7 +222,7 @@ pub(super) fn span((start, end): (usize, usize), text: &str) -> TextSpan {
 mod tests {
     use super::*;
 
-    /// Else each of many nodes costs as much as the name.
+    /// Otherwise each node would cost as much as the name.
     #[test]
     fn nodes_behind_too_long_names_are_not_visited() {
         let mut seen = Vec::new();

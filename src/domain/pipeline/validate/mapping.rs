@@ -35,7 +35,7 @@ pub(super) fn check_table_is_new(
         return;
     }
     if let Some(first) = tables.get(&document.table) {
-        let message = format!("the table {} is made by {first} already", quoted(&document.table));
+        let message = format!("the table {} is already defined by {first}", quoted(&document.table));
         report.push(Duplicate, &at, message);
     } else {
         tables.insert(document.table.clone(), at);
@@ -127,7 +127,8 @@ fn checks(documents: &[CheckDocument], at: &Pointer, report: &mut Report) -> Opt
         if let Some(name) = name(&document.name, "check name", &at.key("name"), report)
             && let Some(first) = seen.insert(name.folded(), index)
         {
-            let message = format!("the name {} is that of check {first}, too (case aside)", quoted(&document.name));
+            let message =
+                format!("the name {} is already used by check {first} (ignoring case)", quoted(&document.name));
             report.push(Duplicate, &at.key("name"), message);
         }
         if is_expression(&document.assert, &at.key("assert"), report) {

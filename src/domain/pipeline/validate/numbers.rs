@@ -77,7 +77,7 @@ fn separator(text: &str, at: &Pointer, report: &mut Report) -> Option<char> {
     {
         return Some(found);
     }
-    report.push(InvalidValue, at, format!("expected one mark such as `.`, `,` or `'`, found {}", quoted(text)));
+    report.push(InvalidValue, at, format!("expected one character such as `.`, `,` or `'`, found {}", quoted(text)));
     None
 }
 
@@ -101,11 +101,11 @@ fn currencies(
             let message = format!("has {} bytes, expected at most {CURRENCY_BYTES_MAX}", sign.len());
             report.push(Limit, &at, format!("{} {message}", quoted(sign)));
         } else if sign.contains(number) || edge(sign.chars().next()) {
-            let message = "expected a sign such as `$`, `€` or `CHF`, without digits, signs of numbers, or a blank or \
+            let message = "expected a sign such as `$`, `€` or `CHF`, without digits, number signs, or a leading space or \
                            separator in front";
             report.push(InvalidValue, &at, format!("{message}; found {}", quoted(sign)));
         } else if signs.contains(sign) {
-            report.push(Duplicate, &at, format!("{} stands twice in the list", quoted(sign)));
+            report.push(Duplicate, &at, format!("{} is listed twice", quoted(sign)));
         } else {
             signs.push(sign.clone());
         }

@@ -40,7 +40,7 @@ pub(super) fn resolve(
         }
         check_type(columns.ty(column), column, transform, columns, &column_at, report);
         if fields.iter().any(|(other, _)| other.column == column && other.transform == transform) {
-            let message = format!("the table is partitioned by {} in this way already", quoted(&document.column));
+            let message = format!("the table is already partitioned by {} in this way", quoted(&document.column));
             report.push(Duplicate, &at, message);
             continue;
         }
@@ -51,7 +51,7 @@ pub(super) fn resolve(
             (None, None) => continue,
         };
         let fault = if name.starts_with(['.', '_']) {
-            Some("makes folders that readers take for hidden; give a `name` that starts otherwise")
+            Some("creates folders that readers treat as hidden; set a `name` that starts differently")
         } else if !is_plain_name(&name) {
             Some("has characters that are escaped in paths, which readers show as they are; give another `name`")
         } else {
@@ -70,7 +70,7 @@ pub(super) fn resolve(
     let fields: Vec<PartitionField> = fields.into_iter().map(|(field, _)| field).collect();
     let taken = |i: usize| fields.iter().any(|f| is_identity_of(f, i));
     if columns.len() > 0 && (0..columns.len()).all(taken) {
-        let message = "every column would leave the files for the path; at least one must stay";
+        let message = "every column is a partition column; at least one must be stored in the files";
         report.push(InvalidValue, at, message);
     }
     fields
@@ -124,7 +124,7 @@ fn check_type(
     let name = columns.name(column).map_or("", |name| name.as_str());
     let transform = default_name("", transform);
     let transform = if transform.is_empty() { "identity" } else { &transform[1..] };
-    let message = format!("partitioning by {transform} takes {needs}, found {} of type {ty}", quoted(name));
+    let message = format!("partitioning by {transform} requires {needs}, found {} of type {ty}", quoted(name));
     report.push(TypeMismatch, at, message);
 }
 
@@ -134,7 +134,7 @@ fn check_names(fields: &[(PartitionField, Pointer)], columns: &Columns, report: 
     for (index, (field, at)) in fields.iter().enumerate() {
         let folded = field.name.folded();
         if let Some(first) = seen.insert(folded.clone(), index) {
-            let message = format!("the partition name `{}` is that of field {first}, too", field.name);
+            let message = format!("the partition name `{}` is already used by field {first}", field.name);
             report.push(Duplicate, at, message);
             continue;
         }
@@ -143,7 +143,7 @@ fn check_names(fields: &[(PartitionField, Pointer)], columns: &Columns, report: 
                 && !fields.iter().any(|(other, _)| is_identity_of(other, i))
         });
         if stored.is_some() {
-            let message = format!("the partition name `{}` is that of a column in the files, too", field.name);
+            let message = format!("the partition name `{}` is also the name of a stored column", field.name);
             report.push(Duplicate, at, message);
         }
     }
@@ -165,7 +165,7 @@ pub(super) fn resolve_sort(
         }
         let Some(column) = columns.find(name, &at, report) else { continue };
         if sort.contains(&column) {
-            report.push(Duplicate, &at, format!("the rows are sorted by {} already", quoted(name)));
+            report.push(Duplicate, &at, format!("the rows are already sorted by {}", quoted(name)));
         } else if partitions.iter().any(|field| is_identity_of(field, column)) {
             let message =
                 format!("{} is the same in all rows of a file, since the table is partitioned by it", quoted(name));

@@ -190,7 +190,7 @@ fn find(error: &ValidationError<'_>, out: &mut Vec<Finding>) {
             );
         }
         ValidationErrorKind::MaxLength { limit } => {
-            // Of what a byte may stand for, the rules of the dialect say more.
+            // The rules of the dialect have better messages for single characters.
             let then = if *limit <= 8 { Then::Judge } else { Then::Replace };
             let found = value.as_str().map_or(0, |s| s.chars().count());
             add(ProblemKind::Limit, at, format!("expected at most {limit} characters, found {found}"), then);

@@ -151,7 +151,7 @@ fn trailing_minus_signs_are_negative_where_declared() {
     check(&written("uint8", sap), &dialect(), &[("0-", "0"), ("5-", "!OutOfRange"), ("256", "!OutOfRange")]);
     assert_eq!(
         message(&written("decimal(5,2)", format()), &dialect(), "5 kg"),
-        "column `c`: expected decimal(5,2), found `5 kg`: it is not written as `number_format` says"
+        "column `c`: expected decimal(5,2), found `5 kg`: it does not match `number_format`"
     );
 }
 

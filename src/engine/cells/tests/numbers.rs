@@ -232,7 +232,7 @@ fn messages_name_expected_found_and_reason() {
     assert!(say("int32", " 1").contains("white space"));
     assert_eq!(
         say("timestamp", "2024-01-01T00:00:00Z"),
-        "column `c`: expected timestamp, found `2024-01-01T00:00:00Z`: it has an offset from UTC, which `timestamptz` would honour"
+        "column `c`: expected timestamp, found `2024-01-01T00:00:00Z`: it has an offset from UTC, which the type `timestamptz` applies"
     );
     let long = say("int32", &"é".repeat(100));
     assert!(long.contains(&format!("{}…`", "é".repeat(60))), "{long}");

@@ -6,7 +6,7 @@ use parquet::basic::{Compression as Codec, Encoding};
 use parquet::file::reader::{ChunkReader, Length};
 
 use super::support::{
-    Dice, SHAPES, array, by_crate, cut, declared, encode, encoder, encoder_of, file, metadata, numbers, presence, read,
+    Rng, SHAPES, array, by_crate, cut, declared, encode, encoder, encoder_of, file, metadata, numbers, presence, read,
     schema_of,
 };
 use crate::domain::digest::sha256_hex;
@@ -17,9 +17,9 @@ use crate::engine::encode::PageSpill;
 
 const PAGE_ROWS: usize = 1_000;
 
-fn slabs(array: &ArrayRef, dice: &mut Dice) -> Vec<Vec<ArrayRef>> {
+fn slabs(array: &ArrayRef, rng: &mut Rng) -> Vec<Vec<ArrayRef>> {
     let starts = (0..array.len()).step_by(PAGE_ROWS);
-    starts.map(|start| cut(&array.slice(start, PAGE_ROWS.min(array.len() - start)), dice)).collect()
+    starts.map(|start| cut(&array.slice(start, PAGE_ROWS.min(array.len() - start)), rng)).collect()
 }
 
 /// Compares floats by their bits, since NaN equals nothing.
@@ -37,17 +37,17 @@ fn assert_same(found: &ArrayRef, expected: &ArrayRef, what: &str) {
 /// If this fails, tables have other bytes than before: increment the version, and update the hash here.
 #[test]
 fn encoded_bytes_are_stable_within_a_format_version() {
-    let mut dice = Dice(2);
+    let mut rng = Rng(2);
     let mut all = Vec::new();
     for (ty, shape) in declared().into_iter().flat_map(|ty| SHAPES.map(|shape| (ty, shape))) {
-        let numbers = numbers(shape, 12_000, &mut dice);
-        let valid = presence(2, 12_000, &mut dice);
-        let slabs = slabs(&array(ty, &numbers, valid.as_deref(), 0), &mut dice);
+        let numbers = numbers(shape, 12_000, &mut rng);
+        let valid = presence(2, 12_000, &mut rng);
+        let slabs = slabs(&array(ty, &numbers, valid.as_deref(), 0), &mut rng);
         let chunk = encode(&schema_of(ty, true), &slabs, Compression::Zstd(1));
         all.extend(chunk.pages.get_bytes(0, chunk.pages.len() as usize).unwrap());
     }
     // Pages that are large enough to be sampled.
-    let id = |_| format!("{:016x}{:016x}", dice.roll(), dice.roll());
+    let id = |_| format!("{:016x}{:016x}", rng.next_u64(), rng.next_u64());
     let ids = Arc::new(StringArray::from_iter_values((0..36_000).map(id))) as ArrayRef;
     let slabs: Vec<_> = (0..3).map(|nth| vec![ids.slice(nth * 12_000, 12_000)]).collect();
     let chunk = encode(&schema_of(Declared::String, false), &slabs, Compression::Zstd(1));
@@ -60,22 +60,22 @@ fn encoded_bytes_are_stable_within_a_format_version() {
 
 #[test]
 fn every_type_reads_back_with_its_indexes() {
-    let mut dice = Dice(1);
+    let mut rng = Rng(1);
     for ty in declared() {
         for shape in SHAPES {
             for nulls in 0..5 {
-                let rows = [1, 7, 999, 1_000, 3_333][dice.below(5) as usize];
+                let rows = [1, 7, 999, 1_000, 3_333][rng.below(5) as usize];
                 let what = format!("{ty:?} {shape:?} nulls {nulls} rows {rows}");
-                let numbers = numbers(shape, rows, &mut dice);
-                let valid = presence(nulls, rows, &mut dice);
+                let numbers = numbers(shape, rows, &mut rng);
+                let valid = presence(nulls, rows, &mut rng);
                 let schema = schema_of(ty, valid.is_some());
                 let whole = array(ty, &numbers, valid.as_deref(), 0);
-                let compression = [Compression::None, Compression::Zstd(1)][dice.below(2) as usize];
-                let chunk = encode(&schema, &slabs(&whole, &mut dice), compression);
+                let compression = [Compression::None, Compression::Zstd(1)][rng.below(2) as usize];
+                let chunk = encode(&schema, &slabs(&whole, &mut rng), compression);
                 let bytes = chunk.pages.get_bytes(0, chunk.pages.len() as usize).unwrap();
 
                 let junk = array(ty, &numbers, valid.as_deref(), !0);
-                let again = encode(&schema, &slabs(&junk, &mut dice), compression);
+                let again = encode(&schema, &slabs(&junk, &mut rng), compression);
                 assert_eq!(again.pages.get_bytes(0, again.pages.len() as usize).unwrap(), bytes, "{what}");
                 assert_eq!(again.close.metadata, chunk.close.metadata, "{what}");
 
@@ -131,34 +131,34 @@ fn has_nan(array: &ArrayRef) -> bool {
 
 #[test]
 fn nan_in_any_page_prevents_chunk_bounds() {
-    let mut dice = Dice(5);
+    let mut rng = Rng(5);
     let schema = schema_of(Declared::Float64, true);
     for at in [0, 999, 1_000, 2_999] {
         let mut values: Vec<f64> = (0..3_000).map(f64::from).collect();
-        let bounds = |values: &[f64], dice: &mut Dice| {
+        let bounds = |values: &[f64], rng: &mut Rng| {
             let whole = Arc::new(arrow::array::Float64Array::from(values.to_vec())) as ArrayRef;
-            let chunk = encode(&schema, &slabs(&whole, dice), Compression::None);
+            let chunk = encode(&schema, &slabs(&whole, rng), Compression::None);
             let statistics = chunk.close.metadata.statistics().unwrap().clone();
             (statistics.min_bytes_opt().is_some(), chunk.close.column_index.is_some())
         };
-        assert_eq!(bounds(&values, &mut dice), (true, true));
+        assert_eq!(bounds(&values, &mut rng), (true, true));
         values[at] = f64::NAN;
-        assert_eq!(bounds(&values, &mut dice), (false, false), "a NaN at {at}");
+        assert_eq!(bounds(&values, &mut rng), (false, false), "a NaN at {at}");
     }
 }
 
 /// Text without a dictionary is PLAIN unless the config requests compact encodings.
 #[test]
 fn compatible_text_avoids_misread_encodings() {
-    let mut dice = Dice(6);
+    let mut rng = Rng(6);
     for nulls in 0..5 {
-        let numbers = numbers(super::support::Shape::Any, 9_000, &mut dice);
-        let valid = presence(nulls, 9_000, &mut dice);
+        let numbers = numbers(super::support::Shape::Any, 9_000, &mut rng);
+        let valid = presence(nulls, 9_000, &mut rng);
         let schema = schema_of(Declared::String, valid.is_some());
         let whole = array(Declared::String, &numbers, valid.as_deref(), 0);
         let chunk = |encodings| {
             let mut encoder = encoder_of(&schema, Compression::Zstd(1), encodings);
-            slabs(&whole, &mut Dice(7)).iter().for_each(|slab| encoder.write(slab).unwrap());
+            slabs(&whole, &mut Rng(7)).iter().for_each(|slab| encoder.write(slab).unwrap());
             encoder.close().unwrap()
         };
         let (compatible, compact) = (chunk(Encodings::Compatible), chunk(Encodings::Compact));
@@ -173,12 +173,12 @@ fn compatible_text_avoids_misread_encodings() {
 
 #[test]
 fn pages_are_at_their_indexed_offsets() {
-    let mut dice = Dice(2);
+    let mut rng = Rng(2);
     let schema = schema_of(Declared::Int64, true);
-    let numbers = numbers(super::support::Shape::Half, 5_000, &mut dice);
-    let valid = presence(2, 5_000, &mut dice);
+    let numbers = numbers(super::support::Shape::Half, 5_000, &mut rng);
+    let valid = presence(2, 5_000, &mut rng);
     let whole = array(Declared::Int64, &numbers, valid.as_deref(), 0);
-    let chunk = encode(&schema, &slabs(&whole, &mut dice), Compression::Zstd(1));
+    let chunk = encode(&schema, &slabs(&whole, &mut rng), Compression::Zstd(1));
     let metadata = chunk.close.metadata.clone();
     let locations = chunk.close.offset_index.clone().unwrap().page_locations;
     assert_eq!(locations.len(), 5);
@@ -201,9 +201,9 @@ fn spilled_pages_do_not_change_the_chunk() {
     let folder = tempfile::tempdir().unwrap();
     let page_spill = Arc::new(PageSpill::create(folder.path().join("spilled-0")).unwrap());
     let schema = schema_of(Declared::String, true);
-    let mut dice = Dice(4);
-    let numbers = numbers(super::support::Shape::Any, 30_000, &mut dice);
-    let valid = presence(2, 30_000, &mut dice);
+    let mut rng = Rng(4);
+    let numbers = numbers(super::support::Shape::Any, 30_000, &mut rng);
+    let valid = presence(2, 30_000, &mut rng);
     let whole = array(Declared::String, &numbers, valid.as_deref(), 0);
     let spilled_each = |often: Option<usize>| {
         let mut encoder = encoder(&schema, Compression::None);
@@ -234,7 +234,7 @@ fn spilled_pages_do_not_change_the_chunk() {
 
 #[test]
 fn chunks_of_every_codec_read_back() {
-    let mut dice = Dice(3);
+    let mut rng = Rng(3);
     let all = [
         (Compression::None, Codec::UNCOMPRESSED),
         (Compression::Snappy, Codec::SNAPPY),
@@ -243,10 +243,10 @@ fn chunks_of_every_codec_read_back() {
     ];
     for (compression, codec) in all {
         for ty in [Declared::String, Declared::Float64, Declared::Int32, Declared::Boolean] {
-            let numbers = numbers(super::support::Shape::Half, 3_000, &mut dice);
+            let numbers = numbers(super::support::Shape::Half, 3_000, &mut rng);
             let whole = array(ty, &numbers, None, 0);
             let schema = schema_of(ty, true);
-            let chunk = encode(&schema, &slabs(&whole, &mut dice), compression);
+            let chunk = encode(&schema, &slabs(&whole, &mut rng), compression);
             assert_eq!(chunk.close.metadata.compression(), codec);
             assert_same(&read(&schema, &file(&schema, chunk)), &whole, &format!("{ty:?} {codec}"));
         }
@@ -255,13 +255,13 @@ fn chunks_of_every_codec_read_back() {
 
 #[test]
 fn leading_nulls_have_pages_of_their_own() {
-    let mut dice = Dice(4);
+    let mut rng = Rng(4);
     for ty in declared() {
-        let numbers = numbers(super::support::Shape::Few, 3_000, &mut dice);
+        let numbers = numbers(super::support::Shape::Few, 3_000, &mut rng);
         let valid: Vec<bool> = (0..3_000).map(|row| row >= 1_500).collect();
         let whole = array(ty, &numbers, Some(&valid), 5);
         let schema = schema_of(ty, true);
-        let chunk = encode(&schema, &slabs(&whole, &mut dice), Compression::Zstd(1));
+        let chunk = encode(&schema, &slabs(&whole, &mut rng), Compression::Zstd(1));
         let stats = chunk.close.metadata.page_encoding_stats().unwrap().clone();
         let first = stats.iter().find(|stats| stats.page_type == parquet::basic::PageType::DATA_PAGE).unwrap();
         assert_eq!(first.encoding, Encoding::PLAIN);

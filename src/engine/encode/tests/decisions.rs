@@ -7,7 +7,7 @@ use arrow::array::{ArrayRef, Int64Array, StringArray};
 use parquet::basic::{Encoding, PageType};
 
 use super::super::ColumnChunk;
-use super::support::{Dice, encode, file, read, schema_of};
+use super::support::{Rng, encode, file, read, schema_of};
 use crate::domain::pipeline::Compression;
 use crate::domain::pipeline::types::DataType as Declared;
 
@@ -34,32 +34,32 @@ fn of_integers(values: &[i64]) -> Vec<(Encoding, i32)> {
 
 #[test]
 fn integers_get_the_smallest_encoding() {
-    let mut dice = Dice(1);
-    let few: Vec<i64> = (0..3 * ROWS).map(|_| dice.below(300) as i64).collect();
+    let mut rng = Rng(1);
+    let few: Vec<i64> = (0..3 * ROWS).map(|_| rng.below(300) as i64).collect();
     assert_eq!(of_integers(&few), [(Encoding::RLE_DICTIONARY, 3)]);
-    let scattered: Vec<i64> = (0..3 * ROWS).map(|_| (dice.below(300) as i64) << 50).collect();
+    let scattered: Vec<i64> = (0..3 * ROWS).map(|_| (rng.below(300) as i64) << 50).collect();
     assert_eq!(of_integers(&scattered), [(Encoding::RLE_DICTIONARY, 3)]);
     let rising: Vec<i64> = (0..2 * ROWS as i64).map(|row| row * 1_000_000).collect();
     assert_eq!(of_integers(&rising), [(Encoding::DELTA_BINARY_PACKED, 2)]);
-    let narrow: Vec<i64> = (0..ROWS).map(|_| dice.below(1 << 31) as i64).collect();
+    let narrow: Vec<i64> = (0..ROWS).map(|_| rng.below(1 << 31) as i64).collect();
     assert_eq!(of_integers(&narrow), [(Encoding::DELTA_BINARY_PACKED, 1)]);
-    let any: Vec<i64> = (0..ROWS).map(|_| dice.roll() as i64).collect();
+    let any: Vec<i64> = (0..ROWS).map(|_| rng.next_u64() as i64).collect();
     assert_eq!(of_integers(&any), [(Encoding::PLAIN, 1)]);
 }
 
 #[test]
 fn whole_second_times_are_packed_only_if_smaller_when_compressed() {
-    let mut dice = Dice(3);
+    let mut rng = Rng(3);
     let base = 1_700_000_000_000_000_i64;
-    let about = |row: usize, dice: &mut Dice| base + (row as i64 / 2 + dice.below(1_800) as i64) * 1_000_000;
-    let nearly_rising: Vec<i64> = (0..2 * ROWS).map(|row| about(row, &mut dice)).collect();
+    let about = |row: usize, rng: &mut Rng| base + (row as i64 / 2 + rng.below(1_800) as i64) * 1_000_000;
+    let nearly_rising: Vec<i64> = (0..2 * ROWS).map(|row| about(row, &mut rng)).collect();
     assert_eq!(of_integers(&nearly_rising), [(Encoding::PLAIN, 2)]);
     // The same with microseconds: compression finds nothing.
-    let exact: Vec<i64> = nearly_rising.iter().map(|time| time + dice.below(1_000_000) as i64).collect();
+    let exact: Vec<i64> = nearly_rising.iter().map(|time| time + rng.below(1_000_000) as i64).collect();
     assert_eq!(of_integers(&exact), [(Encoding::DELTA_BINARY_PACKED, 2)]);
     let mut at = base;
     let steps = (0..2 * ROWS).map(|_| {
-        at += dice.below(2) as i64 * 1_000;
+        at += rng.below(2) as i64 * 1_000;
         at
     });
     assert_eq!(of_integers(&steps.collect::<Vec<_>>()), [(Encoding::DELTA_BINARY_PACKED, 2)]);
@@ -67,12 +67,12 @@ fn whole_second_times_are_packed_only_if_smaller_when_compressed() {
 
 #[test]
 fn dictionary_grows_across_pages_until_it_is_too_large() {
-    let mut dice = Dice(2);
+    let mut rng = Rng(2);
     // Increasingly many distinct values: more bits per code from page to page, then too many for a dictionary.
     let mut values = Vec::new();
     for page in 0..18 {
         let distinct = 100 << page;
-        values.extend((0..ROWS).map(|_| dice.below(distinct).wrapping_mul(0x1234_5678_9abc_def1) as i64));
+        values.extend((0..ROWS).map(|_| rng.below(distinct).wrapping_mul(0x1234_5678_9abc_def1) as i64));
     }
     let found = of_integers(&values);
     assert_eq!(found.len(), 2, "{found:?}");
@@ -83,10 +83,10 @@ fn dictionary_grows_across_pages_until_it_is_too_large() {
 
 #[test]
 fn integers_outside_the_first_range_keep_their_codes() {
-    let mut dice = Dice(3);
-    let mut values: Vec<i64> = (0..ROWS).map(|_| 50 + dice.below(10) as i64).collect();
-    values.extend((0..ROWS).map(|_| dice.below(100) as i64 - 20));
-    values.extend((0..ROWS).map(|_| dice.below(100) as i64 * 1_000_003 - 20));
+    let mut rng = Rng(3);
+    let mut values: Vec<i64> = (0..ROWS).map(|_| 50 + rng.below(10) as i64).collect();
+    values.extend((0..ROWS).map(|_| rng.below(100) as i64 - 20));
+    values.extend((0..ROWS).map(|_| rng.below(100) as i64 * 1_000_003 - 20));
     values.extend([i64::MIN, i64::MAX, 0, 55]);
     assert_eq!(of_integers(&values), [(Encoding::RLE_DICTIONARY, 4)]);
 }
@@ -120,19 +120,19 @@ fn of_texts(texts: &[String]) -> (Vec<(Encoding, i32)>, usize) {
 
 #[test]
 fn repeated_text_gets_a_dictionary() {
-    let mut dice = Dice(4);
-    let few: Vec<String> = (0..2 * ROWS).map(|_| format!("city-{}", dice.below(40))).collect();
+    let mut rng = Rng(4);
+    let few: Vec<String> = (0..2 * ROWS).map(|_| format!("city-{}", rng.below(40))).collect();
     assert_eq!(of_texts(&few).0, [(Encoding::RLE_DICTIONARY, 2)]);
-    let unique: Vec<String> = (0..ROWS).map(|_| format!("{:016x}", dice.roll())).collect();
+    let unique: Vec<String> = (0..ROWS).map(|_| format!("{:016x}", rng.next_u64())).collect();
     assert_eq!(of_texts(&unique).0, [(Encoding::DELTA_LENGTH_BYTE_ARRAY, 1)]);
 }
 
 #[test]
 fn text_dictionary_is_given_up_when_too_large() {
-    let mut dice = Dice(5);
-    let long = |of| format!("{0:016x}{1:016x}{2:.8}", Dice(of).roll(), Dice(!of).roll(), format!("{:08x}", of));
+    let mut rng = Rng(5);
+    let long = |of| format!("{0:016x}{1:016x}{2:.8}", Rng(of).next_u64(), Rng(!of).next_u64(), format!("{:08x}", of));
     let texts: Vec<String> =
-        (0..8 * ROWS as u64).map(|row| long(dice.below(if row < 20_480 { 3_000 } else { 40_000 }))).collect();
+        (0..8 * ROWS as u64).map(|row| long(rng.below(if row < 20_480 { 3_000 } else { 40_000 }))).collect();
     let (found, _) = of_texts(&texts);
     let kinds: BTreeSet<String> = found.iter().map(|(encoding, _)| encoding.to_string()).collect();
     assert_eq!(kinds, BTreeSet::from(["DELTA_LENGTH_BYTE_ARRAY".to_owned(), "RLE_DICTIONARY".to_owned()]), "{found:?}");
@@ -140,8 +140,8 @@ fn text_dictionary_is_given_up_when_too_large() {
 
 #[test]
 fn large_text_is_split_into_bounded_pages() {
-    let mut dice = Dice(6);
-    let texts: Vec<String> = (0..700).map(|_| format!("{:x}", dice.roll()).repeat(400)).collect();
+    let mut rng = Rng(6);
+    let texts: Vec<String> = (0..700).map(|_| format!("{:x}", rng.next_u64()).repeat(400)).collect();
     let bytes: usize = texts.iter().map(String::len).sum();
     let (_, pages) = of_texts(&texts);
     assert_eq!(pages, bytes.div_ceil((1 << 20) + 6_400));

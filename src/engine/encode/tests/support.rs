@@ -19,10 +19,10 @@ use crate::domain::pipeline::{Compression, Encodings};
 use crate::ports::arrow_types::arrow_field;
 
 /// Deterministic pseudo-random numbers.
-pub(super) struct Dice(pub u64);
+pub(super) struct Rng(pub u64);
 
-impl Dice {
-    pub fn roll(&mut self) -> u64 {
+impl Rng {
+    pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut value = self.0;
         value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -31,7 +31,7 @@ impl Dice {
     }
 
     pub fn below(&mut self, end: u64) -> u64 {
-        self.roll() % end
+        self.next_u64() % end
     }
 }
 
@@ -82,17 +82,17 @@ pub(super) enum Shape {
 pub(super) const SHAPES: [Shape; 6] =
     [Shape::Constant, Shape::Few, Shape::Runs, Shape::Rising, Shape::Half, Shape::Any];
 
-pub(super) fn numbers(shape: Shape, rows: usize, dice: &mut Dice) -> Vec<u64> {
-    let (mut value, mut left) = (dice.roll(), 0);
+pub(super) fn numbers(shape: Shape, rows: usize, rng: &mut Rng) -> Vec<u64> {
+    let (mut value, mut left) = (rng.next_u64(), 0);
     let next = |row: usize| {
         match shape {
             Shape::Constant => {}
-            Shape::Few => value = dice.below(11) * 0x0101_0101,
-            Shape::Runs if left == 0 => (value, left) = (dice.below(40), dice.below(300)),
+            Shape::Few => value = rng.below(11) * 0x0101_0101,
+            Shape::Runs if left == 0 => (value, left) = (rng.below(40), rng.below(300)),
             Shape::Runs => left -= 1,
-            Shape::Rising => value = (row as u64) * 1_000_000 + dice.below(500),
-            Shape::Half => value = dice.below(rows as u64),
-            Shape::Any => value = dice.roll(),
+            Shape::Rising => value = (row as u64) * 1_000_000 + rng.below(500),
+            Shape::Half => value = rng.below(rows as u64),
+            Shape::Any => value = rng.next_u64(),
         }
         value
     };
@@ -100,12 +100,12 @@ pub(super) fn numbers(shape: Shape, rows: usize, dice: &mut Dice) -> Vec<u64> {
 }
 
 /// Validity of rows; `None`: all are there.
-pub(super) fn presence(kind: usize, rows: usize, dice: &mut Dice) -> Option<Vec<bool>> {
+pub(super) fn presence(kind: usize, rows: usize, rng: &mut Rng) -> Option<Vec<bool>> {
     Some(match kind {
         0 => return None,
         1 => vec![false; rows],
-        2 => (0..rows).map(|_| dice.below(10) > 0).collect(),
-        3 => (0..rows).map(|_| dice.below(10) == 0).collect(),
+        2 => (0..rows).map(|_| rng.below(10) > 0).collect(),
+        3 => (0..rows).map(|_| rng.below(10) == 0).collect(),
         _ => (0..rows).map(|row| row / 500 % 2 == 1).collect(),
     })
 }
@@ -182,11 +182,11 @@ pub(super) fn array(ty: Declared, numbers: &[u64], valid: Option<&[bool]>, junk:
 }
 
 /// The array cut at random.
-pub(super) fn cut(array: &ArrayRef, dice: &mut Dice) -> Vec<ArrayRef> {
+pub(super) fn cut(array: &ArrayRef, rng: &mut Rng) -> Vec<ArrayRef> {
     let mut pieces = Vec::new();
     let mut at = 0;
     while at < array.len() {
-        let rows = (1 + dice.below(array.len() as u64 / 3 + 2) as usize).min(array.len() - at);
+        let rows = (1 + rng.below(array.len() as u64 / 3 + 2) as usize).min(array.len() - at);
         pieces.push(array.slice(at, rows));
         at += rows;
     }

@@ -269,7 +269,8 @@ impl HeaderSettler<'_> {
         let Some(mark) = self.cut.dialect.comment else { return };
         let below = self.comments.iter().filter(|line| line.start > header).count();
         let above = self.comments.len() - below;
-        let why = format!("{above} lines before the first record and {below} after it start with it and have no cells");
+        let why =
+            format!("lines that start with it and have no cells: {above} before the first record, {below} after it");
         plan.find(Item::Comment, json!(char::from(mark).to_string()), why);
     }
 
@@ -322,13 +323,13 @@ impl HeaderSettler<'_> {
         let width = self.cut.width;
         let mut folded: Vec<String> = names.iter().map(|name| name.to_lowercase()).collect();
         folded.sort_unstable();
-        let twin = folded.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0].clone());
+        let duplicate = folded.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0].clone());
         let mut names = names.to_vec();
         let why = if names.len() == width {
-            match twin {
+            match duplicate {
                 None => return,
-                Some(twin) if twin.is_empty() => "several names are blank".to_owned(),
-                Some(twin) => format!("the name `{twin}` is not unique"),
+                Some(duplicate) if duplicate.is_empty() => "several names are blank".to_owned(),
+                Some(duplicate) => format!("the name `{duplicate}` is not unique"),
             }
         } else if names.len() > width {
             names.truncate(width);

@@ -147,12 +147,16 @@ fn damaged_stream_is_never_read_as_data() {
 fn mismatch_of_extension_and_content_is_an_error() {
     let plain = noise(3);
     for (key, bytes, text) in [
-        ("in.csv", gzip(&plain), "`in.csv`: by its name expected uncompressed text, found gzip data"),
-        ("in.csv", zstd(&plain), "`in.csv`: by its name expected uncompressed text, found zstd data"),
-        ("in.csv.gz", plain.clone(), "`in.csv.gz`: by its name expected gzip data, found other bytes"),
-        ("in.csv.gz", zstd(&plain), "`in.csv.gz`: by its name expected gzip data, found zstd data"),
-        ("in.csv.zst", vec![], "`in.csv.zst`: by its name expected zstd data, found an empty object"),
-        ("in.csv", b"PK\x03\x04rest".to_vec(), "`in.csv`: by its name expected uncompressed text, found a zip archive"),
+        ("in.csv", gzip(&plain), "`in.csv`: expected uncompressed text by its extension, found gzip data"),
+        ("in.csv", zstd(&plain), "`in.csv`: expected uncompressed text by its extension, found zstd data"),
+        ("in.csv.gz", plain.clone(), "`in.csv.gz`: expected gzip data by its extension, found other bytes"),
+        ("in.csv.gz", zstd(&plain), "`in.csv.gz`: expected gzip data by its extension, found zstd data"),
+        ("in.csv.zst", vec![], "`in.csv.zst`: expected zstd data by its extension, found an empty object"),
+        (
+            "in.csv",
+            b"PK\x03\x04rest".to_vec(),
+            "`in.csv`: expected uncompressed text by its extension, found a zip archive",
+        ),
     ] {
         assert_eq!(read_key(key, &bytes).expect_err("it disagrees").to_string(), text);
     }

@@ -266,7 +266,8 @@ impl BoundChild {
             fits && shapes.len() == types.len()
         });
         let Some(expected) = expected else {
-            return Err(process.protocol_error("an outcome of other columns or sizes".to_owned(), "that of the batch"));
+            return Err(process
+                .protocol_error("an outcome with different columns or sizes".to_owned(), "an outcome for the batch"));
         };
         match process.receive_head(deadline)? {
             (FrameKind::Columns, length) if length == expected => {}
@@ -281,7 +282,7 @@ impl BoundChild {
         let errors = ErrorColumns::read(&mut from, errors)?;
         let predicates = computed.split_off(set.computed.len());
         let errors = row_errors(set, rows, &errors, &messages).ok_or_else(|| {
-            process.protocol_error("errors of other rows or expressions".to_owned(), "those of the batch")
+            process.protocol_error("errors of unknown rows or expressions".to_owned(), "errors of the batch")
         })?;
         let booleans = predicates.iter().map(|array| arrow::array::AsArray::as_boolean(array).clone()).collect();
         Ok(Evaluated { computed, predicates: booleans, errors })

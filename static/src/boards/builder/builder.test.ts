@@ -49,18 +49,18 @@ const revenue: ChartChoice = {
   sort: "name",
 };
 
-describe("a first chart", () => {
+describe("default chart", () => {
   it("sums an amount over time, never IDs, bank codes or years", () => {
     expect(firstChoice("sales", sales)).toEqual(revenue);
     expect(measuresOf(sales).map(({ name }) => name)).toEqual(["revenue", "quantity", "discount_rate"]);
   });
-  it("averages rates, and sums amounts", () => {
+  it("averages rates and sums amounts", () => {
     expect(aggregateOf(column("discount_rate", "float64", 9, 0, 1))).toBe("avg");
     expect(aggregateOf(column("unit_price", "float64", 9, 0, 1))).toBe("avg");
     expect(aggregateOf(column("arr_delay", "int32", 9, -5, 9))).toBe("avg");
     expect(aggregateOf(column("fare_amount", "float64", 9, -5, 9))).toBe("sum");
   });
-  it("counts rows by category without a measure and a time", () => {
+  it("counts rows by category if there is no measure and no time column", () => {
     const profile = { rows: 100, columns: [column("id", "int64", 100, 1, 100), column("payment", "string", 2)] };
     expect(firstChoice("t", profile)).toEqual({
       source: { table: "t" },
@@ -70,7 +70,7 @@ describe("a first chart", () => {
       sort: "value",
     });
   });
-  it("prefers the time at which things happened, and telling categories", () => {
+  it("prefers event times and low-cardinality categories", () => {
     const at = (name: string) => column(name, "timestamp", 9, START, START + DAY_MS, true);
     expect(timesOf({ rows: 9, columns: [at("updated_at"), at("ordered_at")] })[0]?.name).toBe("ordered_at");
     expect(categoriesOf(sales).map(({ name }) => name)).toEqual(["region"]);
@@ -84,7 +84,7 @@ describe("a first chart", () => {
   ] as const)("of %d days has the unit that suits", (days, hours, grain) => {
     expect(grainOf(column("d", "timestamp", 9, START, START + days * DAY_MS, hours))).toBe(grain);
   });
-  it("bins numbers by a round width", () => {
+  it("uses round bin widths for numbers", () => {
     expect(binOf(column("fare", "float64", 900, 0, 87))).toBe(5);
     expect(binOf(column("n", "int32", 900, 0, 9))).toBe(1);
     expect(binOf(column("x", "float64", 900, 0, 0.9))).toBe(0.05);
@@ -92,15 +92,15 @@ describe("a first chart", () => {
   });
 });
 
-describe("the SQL of a chart", () => {
-  it("of an amount over time", () => {
+describe("chart SQL", () => {
+  it("aggregates an amount over time", () => {
     expect(statementOf(revenue)).toBe(
       "SELECT date_trunc('month', order_date) AS month, sum(revenue) AS revenue\nFROM sales\nWHERE order_date IS NOT NULL\nGROUP BY ALL\nORDER BY 1",
     );
     expect(titleOf(revenue)).toBe("Total revenue per month");
   });
 
-  it("groups what isn't among the largest, and says so in the value", () => {
+  it("groups small series and labels the group in the value", () => {
     const choice: ChartChoice = { ...revenue, split: { column: "customer", type: "string", top: 5 } };
     expect(statementOf(choice)).toContain(
       "top_customer AS (\n  SELECT customer FROM sales\n  WHERE customer IS NOT NULL\n  GROUP BY 1 ORDER BY sum(revenue) DESC NULLS LAST, 1 LIMIT 5\n)",
@@ -113,7 +113,7 @@ describe("the SQL of a chart", () => {
     expect(left).not.toContain("Other");
   });
 
-  it("puts the others last, and sorts bars by their total", () => {
+  it("puts the group of other series last, and sorts bars by total", () => {
     const choice: ChartChoice = {
       ...revenue,
       kind: "stacked",
@@ -135,9 +135,9 @@ describe("the SQL of a chart", () => {
     [{ by: { column: "Order Date", type: "date", grain: "week" } }, `date_trunc('week', "Order Date") AS week`],
     [{ measure: "month" }, "sum(month) AS month_2"],
     [{ source: { table: 'se"lect' } }, `FROM "se""lect"`],
-  ])("of %j has %s", (more, part) => expect(statementOf({ ...revenue, ...more })).toContain(part));
+  ])("for %j contains %s", (more, part) => expect(statementOf({ ...revenue, ...more })).toContain(part));
 
-  it("quotes what filters compare with, and binds parameters", () => {
+  it("quotes filter values and binds parameters", () => {
     const text = statementOf({
       ...revenue,
       filters: [{ column: "region", operator: "eq", value: "O'Hare", type: "string" }],
@@ -151,7 +151,7 @@ describe("the SQL of a chart", () => {
     expect(text).toContain("($region IS NULL OR list_contains($region, CAST(region AS VARCHAR)))");
   });
 
-  it("samples a scatter, with filters before the sample", () => {
+  it("samples scatter plots after applying filters", () => {
     const choice = withKind(
       { ...revenue, filters: [{ column: "region", operator: "eq", value: "x", type: "string" }] },
       "scatter",
@@ -162,7 +162,7 @@ describe("the SQL of a chart", () => {
     );
   });
 
-  it("of a result as it is, is the query; an aggregate is put around it", () => {
+  it("returns a result's query unchanged, or wraps it in an aggregate", () => {
     const sql = "SELECT region, revenue FROM sales -- all\n;\n";
     const columns = [
       { name: "region", type: "string" },
@@ -183,33 +183,33 @@ describe("the SQL of a chart", () => {
   });
 });
 
-describe("a change of a chart", () => {
-  it("of the x axis changes lines to bars and back", () => {
+describe("changing a chart", () => {
+  it("x axis: switches between lines and bars", () => {
     const bars = withBy(revenue, "region", known);
     expect(bars).toMatchObject({ kind: "bar", sort: "value", by: { column: "region" } });
     expect(bars.by).not.toHaveProperty("grain");
     expect(withBy(bars, "order_date", known)).toMatchObject({ kind: "line", sort: "name", by: { grain: "month" } });
   });
-  it("groups many series", () => {
+  it("series: groups the smallest of many", () => {
     expect(withSplit(revenue, "customer", known).split).toEqual({ column: "customer", type: "string", top: 7 });
     expect(withSplit(revenue, "region", known).split).toEqual({ column: "region", type: "string" });
     expect(withSplit(withSplit(revenue, "region", known), "", known)).toEqual(revenue);
   });
-  it("of the kind gives it the columns that it needs", () => {
+  it("kind: fills in the required columns", () => {
     expect(withKind(revenue, "heatmap", known).split?.column).toBe("region");
     expect(withKind(withSplit(revenue, "region", known), "pie", known).split).toBeUndefined();
     const back = withKind(withKind(revenue, "scatter", known), "line", known);
     expect(back.by).toEqual(revenue.by);
     expect(specOf(withKind(revenue, "number", known))).toBeUndefined();
   });
-  it("of the measure picks a column that fits", () => {
+  it("measure: picks a column that fits", () => {
     const counted = withAggregate(revenue, "count", known);
     expect(counted.measure).toBeUndefined();
     expect(withAggregate(counted, "sum", known).measure).toBe("revenue");
   });
 });
 
-describe("a chart as a panel", () => {
+describe("chart as a panel", () => {
   it("names the columns of its query", () => {
     const split: ChartChoice = { ...revenue, split: { column: "region", type: "string" } };
     expect(panelOf(split, { id: "a", title: "T", query: "q", width: 12 }, 200)).toEqual({
@@ -227,7 +227,7 @@ describe("a chart as a panel", () => {
       value: { field: "revenue", format: "integer" },
     });
   });
-  it("has names that YAML and SQL take", () => {
+  it("gets IDs that are valid in YAML and SQL", () => {
     expect(nameFrom("Total revenue per month", [])).toBe("total_revenue_per_month");
     expect(nameFrom("2024 Ümsätze!", ["umsatze"])).toBe("umsatze_2");
     expect(nameFrom("数", [])).toBe("chart");
@@ -245,8 +245,8 @@ describe("a chart as a panel", () => {
   );
 });
 
-describe("a choice from outside", () => {
-  it("is read back as it was written", () => {
+describe("stored chart choice", () => {
+  it("survives a round trip", () => {
     const choice = withSplit(
       { ...revenue, filters: [{ column: "region", operator: "in", value: '["a"]', type: "string" }] },
       "customer",
@@ -254,7 +254,7 @@ describe("a choice from outside", () => {
     );
     expect(choiceOf(JSON.parse(JSON.stringify(choice)))).toEqual(choice);
   });
-  it("has nothing that isn't a unit, a width or a number of values", () => {
+  it("drops invalid units, bin widths and value counts", () => {
     const by = { column: "a", type: "date", grain: "x') --", bin: "1; DROP", top: -1 };
     expect(choiceOf({ ...revenue, by, params: [{ param: "p; x", kind: "select", column: "a" }] })).toEqual({
       ...revenue,
@@ -265,8 +265,8 @@ describe("a choice from outside", () => {
   });
 });
 
-describe("a profile", () => {
-  it("of a table asks for what its columns hold", () => {
+describe("profile", () => {
+  it("queries the value ranges of a table's columns", () => {
     const columns = [
       { name: "sold", type: "timestamp" },
       { name: "shop", type: "string" },

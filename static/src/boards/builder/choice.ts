@@ -108,7 +108,7 @@ export const AGGREGATES: Record<Aggregate, string> = {
   min: "Minimum of",
   max: "Maximum of",
   distinct: "Distinct values of",
-  none: "Values as they are",
+  none: "Unaggregated values",
 };
 
 const PREFIX: Record<Aggregate, string> = {
@@ -263,6 +263,6 @@ export function specOf(choice: ChartChoice, format?: string): ChartSpec | undefi
   }
 }
 
-/** Whether bars lie: names are easier to read beside them. */
+/** Whether bars are horizontal, which makes long names easier to read. */
 export const isLying = ({ kind, by, split }: ChartChoice): boolean =>
   kind === "bar" && by !== undefined && !split && familyOf(by.type) === "other" && (by.top ?? 0) > 8;

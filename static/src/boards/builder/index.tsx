@@ -67,9 +67,9 @@ export default function Builder({ slug, choice, known, onChange, given, filled, 
   // Earlier data doesn't fit the columns of another choice.
   const fits = isGiven || !asked.isPlaceholderData;
   const ready = answer !== undefined && fits;
-  const tell = useRef(onMade);
-  tell.current = onMade;
-  useEffect(() => tell.current?.(ready ? sql : undefined, max), [ready, sql, max]);
+  const callback = useRef(onMade);
+  callback.current = onMade;
+  useEffect(() => callback.current?.(ready ? sql : undefined, max), [ready, sql, max]);
   return (
     <div class="build">
       <Fields choice={choice} known={known} onChange={onChange} />

@@ -37,7 +37,7 @@ const CODE_DIGITS = 5;
 const CATEGORIES_MAX = 60;
 /** Categories that a chart shows; the others are grouped. */
 export const TOP = 10;
-/** Series that can be told apart; the others are grouped in one more colour. */
+/** Series with distinct colours; the others are grouped in one more colour. */
 export const SERIES = 7;
 const BINS = 20;
 
@@ -51,7 +51,7 @@ function looksLikeId({ name, type, distinct, min, max }: ColumnProfile, rows: nu
   return min > 0 && digits(min) >= CODE_DIGITS && digits(min) === digits(max);
 }
 
-/** How well a column serves as a measure; undefined if it is none. */
+/** How well a column serves as a measure; undefined if it can't be one. */
 export function measureScore(column: ColumnProfile, rows: number): number | undefined {
   const { name, type, distinct, min, max } = column;
   if (familyOf(type) !== "number" || distinct === 0) return undefined;
@@ -85,13 +85,13 @@ export function aggregateOf({ name, min }: ColumnProfile): "sum" | "avg" {
   return (min ?? 0) < 0 ? "avg" : "sum";
 }
 
-/** Time columns, the one that tells when things happened first. */
+/** Time columns, event times first. */
 export function timesOf({ columns }: Profile): ColumnProfile[] {
   const found = columns.filter(({ type, distinct }) => /^(?:date|timestamp)/i.test(type) && distinct > 1);
   return [...found].sort((a, b) => Number(has(a.name, LATER_TIMES)) - Number(has(b.name, LATER_TIMES)));
 }
 
-/** Columns with few distinct values, the most telling first. */
+/** Columns with few distinct values, the most informative first. */
 export function categoriesOf({ columns, rows }: Profile): ColumnProfile[] {
   const score = ({ name, distinct }: ColumnProfile) =>
     (has(name, USUAL_CATEGORIES) ? 2 : 0) + (distinct >= 3 && distinct <= 15 ? 1 : 0);

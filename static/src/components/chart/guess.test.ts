@@ -9,8 +9,8 @@ const columns = (...types: string[]): ResultColumn[] =>
   });
 const guess = (types: string[], rows: Cell[][]) => guessChart(columns(...types), rows);
 
-describe("a chart is guessed", () => {
-  it("as lines over time, one for each number", () => {
+describe("guessed chart", () => {
+  it("is a line per numeric column over time", () => {
     const rows = [
       ["2013-01-01", 1, 2],
       ["2013-01-02", 3, 4],
@@ -22,7 +22,7 @@ describe("a chart is guessed", () => {
     });
   });
 
-  it("as a line for each word where a time stands in several rows", () => {
+  it("is a line per category if a time has several rows", () => {
     const rows = [
       ["2013-01-01", "JFK", 1],
       ["2013-01-01", "LGA", 2],
@@ -31,7 +31,7 @@ describe("a chart is guessed", () => {
     expect(guess(["day:date", "origin:string", "n:int64"], rows)).toMatchObject({ type: "line", series: "origin" });
   });
 
-  it("as points where several rows of a time have nothing that tells them apart", () => {
+  it("is a scatter plot if rows of one time can't be distinguished", () => {
     const rows = [
       ["2013-01-01", 1],
       ["2013-01-01", 2],
@@ -40,7 +40,7 @@ describe("a chart is guessed", () => {
     expect(guess(["day:date", "n:int64"], rows)?.type).toBe("scatter");
   });
 
-  it("as bars for words, lying if the words are long", () => {
+  it("is a bar chart for categories, horizontal if their names are long", () => {
     expect(
       guess(
         ["a:string", "n:int64"],
@@ -64,7 +64,7 @@ describe("a chart is guessed", () => {
     expect(long?.horizontal).toBe(true);
   });
 
-  it("as points for two numbers", () => {
+  it("is a scatter plot for two numbers", () => {
     const rows = [
       [1.5, 2],
       [2, 4],
@@ -76,7 +76,7 @@ describe("a chart is guessed", () => {
     });
   });
 
-  it("as bars for numbers that name things", () => {
+  it("is a bar chart for numeric identifiers", () => {
     const rows = [
       [2012, 2],
       [2013, 4],
@@ -84,7 +84,7 @@ describe("a chart is guessed", () => {
     expect(guess(["year:int32", "n:int64"], rows)).toMatchObject({ type: "bar", x: { field: "year" } });
   });
 
-  it("without columns that hold nothing", () => {
+  it("ignores empty columns", () => {
     const rows = [
       [null, "x", 1],
       [null, "y", 2],
@@ -113,5 +113,5 @@ describe("a chart is guessed", () => {
         [{ x: 2 }, 2],
       ],
     ],
-  ])("as none for %s", (_, types, rows) => expect(guess(types, rows)).toBeUndefined());
+  ])("is none for %s", (_, types, rows) => expect(guess(types, rows)).toBeUndefined());
 });

@@ -22,7 +22,7 @@ describe("lines", () => {
   ];
   const spec = { type: "line" as const, x: { field: "day" }, y: [{ field: "n" }], series: "who" };
 
-  it("are in the order of time, each with a gap where it has no row", () => {
+  it("are sorted by time, with a gap for each missing row", () => {
     const { lines, x } = of(shapeOf(spec, daily, rows), "lines");
     expect(x.kind).toBe("time");
     expect(lines.map(({ name, points }) => [name, points])).toEqual([
@@ -43,18 +43,18 @@ describe("lines", () => {
     ]);
   });
 
-  it("that stand on each other have zeros there", () => {
+  it("have zeros for missing rows when stacked", () => {
     const { lines } = of(shapeOf({ ...spec, type: "area", stacked: true }, daily, rows), "lines");
     expect(lines[1]?.points[0]).toEqual([day(1), 0]);
   });
 
-  it("of other days are moved onto these", () => {
+  it("for a comparison period are shifted onto the current one", () => {
     const compared = { rows: [["2012-12-31", "a", 7]], days: 1, title: "the day before" };
     const { lines } = of(shapeOf(spec, daily, rows, compared), "lines");
     expect(lines[2]).toMatchObject({ name: "a, the day before", of: 0, points: [[day(1), 7]] });
   });
 
-  it("beyond twelve are cut, and it is said", () => {
+  it("are limited to twelve, with a note", () => {
     const many = Array.from({ length: 20 }, (_, at): Row => ["2013-01-01", `s${at}`, at]);
     const shape = of(shapeOf(spec, daily, many), "lines");
     expect(shape.lines.map(({ name }) => name)).toContain("s19");
@@ -62,7 +62,7 @@ describe("lines", () => {
     expect(shape.notes.join()).toContain("12 largest of 20 series");
   });
 
-  it("of more points than fit are thinned out, and it is said", () => {
+  it("are downsampled if they have too many points, with a note", () => {
     const many = Array.from({ length: 6_000 }, (_, at): Row => [at, at % 7]);
     const columns = [
       { name: "x", type: "int64" },
@@ -73,7 +73,7 @@ describe("lines", () => {
     expect(shape.notes.join()).toContain("6,000 points");
   });
 
-  it("with rows that share a place say so", () => {
+  it("have a note if several rows share an x value", () => {
     const twins: Row[] = [
       ["2013-01-01", "a", 1],
       ["2013-01-01", "a", 2],
@@ -90,12 +90,12 @@ describe("bars", () => {
   ];
   const month = (m: string, n: number): Row => [`2013-${m}-01T00:00:00`, n];
 
-  it("of months are named by them", () => {
+  it("of months are labelled by month", () => {
     const { x } = of(shapeOf(spec, columns, [month("07", 1), month("08", 2)]), "lines");
     expect(x.labels).toEqual(["Jul 2013", "Aug 2013"]);
   });
 
-  it("of months before stand beside those of now by their order", () => {
+  it("for comparison months are matched by order", () => {
     const compared = { rows: [month("05", 8), month("06", 9)], days: 62, title: "before" };
     const { lines } = of(shapeOf(spec, columns, [month("07", 1), month("08", 2)], compared), "lines");
     expect(lines[1]?.points).toEqual([
@@ -105,14 +105,14 @@ describe("bars", () => {
   });
 });
 
-describe("parts of a whole", () => {
+describe("pie slices", () => {
   const columns = [
     { name: "who", type: "string" },
     { name: "n", type: "int64" },
   ];
   const spec = { type: "pie" as const, x: { field: "who" }, y: [{ field: "n" }] };
 
-  it("beyond those that have colours are summed up, and it is said", () => {
+  it("beyond the number of colours are grouped, with a note", () => {
     const rows = Array.from({ length: 60 }, (_, at): Row => [`w${at}`, at + 1]);
     const { parts, notes } = of(shapeOf(spec, columns, rows), "parts");
     expect(parts).toHaveLength(8);
@@ -135,7 +135,7 @@ describe("parts of a whole", () => {
   });
 });
 
-it("cells stand in the order of their values, not of the rows", () => {
+it("heatmap cells are sorted by value, not by row", () => {
   const columns = [
     { name: "hour", type: "int8" },
     { name: "weekday", type: "string" },
@@ -156,7 +156,7 @@ it("cells stand in the order of their values, not of the rows", () => {
   ]);
 });
 
-it("points without a value on both axes are left out, and it is said", () => {
+it("points without a value on both axes are left out, with a note", () => {
   const columns = [
     { name: "a", type: "float64" },
     { name: "b", type: "float64" },
@@ -173,7 +173,7 @@ it("points without a value on both axes are left out, and it is said", () => {
   expect(shape.notes.join()).toContain("1 row not shown");
 });
 
-it("what a result can't give is said", () => {
+it("charts that a result can't fill are explained", () => {
   expect(shapeOf({ type: "bar", x: { field: "x" }, y: [{ field: "n" }] }, daily, [])).toMatchObject({
     kind: "none",
     why: "The result doesn't have the columns of this chart.",
@@ -183,7 +183,7 @@ it("what a result can't give is said", () => {
   expect(shapeOf(spec, daily, [["2013-01-01", "a", null]])).toMatchObject({ kind: "none", why: "No values." });
 });
 
-describe("the colours of series", () => {
+describe("series colours", () => {
   const tokens = readFileSync("src/theme/tokens.css", "utf8");
   const pairs = [...tokens.matchAll(/--chart-\d: light-dark\((#\w{6}), (#\w{6})\)/g)].map(([, light, dark]) => [
     light,
@@ -200,7 +200,7 @@ describe("the colours of series", () => {
     return (high + 0.05) / (low + 0.05);
   };
 
-  it("are seen on both surfaces", () => {
+  it("have enough contrast on both themes", () => {
     expect(pairs).toHaveLength(8);
     for (const pair of pairs)
       for (const at of [0, 1]) expect(contrast(pair[at] ?? "", surfaces[at] ?? "")).toBeGreaterThan(3);

@@ -129,10 +129,10 @@ function lines(
   const notes = new Notes();
   const series = resolveField(spec.series ? { field: spec.series } : undefined, columns);
   const isBar = spec.type === "bar";
-  const placed = isBar ? undefined : axisOf(x, rows, notes);
+  const measured = isBar ? undefined : axisOf(x, rows, notes);
   const banded = isBar ? categories(x, rows, CATEGORIES_MAX, notes) : undefined;
-  const axis = placed?.axis ?? banded?.axis;
-  const place = placed?.place ?? ((row: Row) => banded?.at.get(keyOf(row[x.at])) ?? null);
+  const axis = measured?.axis ?? banded?.axis;
+  const place = measured?.place ?? ((row: Row) => banded?.at.get(keyOf(row[x.at])) ?? null);
   if (!axis) return none("No rows.");
   const split = splitRows(rows, y, series, place, { stacked: spec.stacked ?? false, notes });
   const before = compared ? withPreviousPeriod(split, compared, { axis, x, y, series, place }) : [];

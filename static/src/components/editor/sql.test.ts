@@ -12,16 +12,16 @@ const tables = {
   ],
 };
 
-describe("columns of a statement", () => {
-  it("are those of the tables that it names", () => {
+describe("column completions", () => {
+  it("are the columns of the tables in the statement", () => {
     expect(columnsIn("SELECT  FROM airlines", tables).map(({ label }) => label)).toEqual(["carrier", "name"]);
   });
-  it("are all where it names none, each once", () => {
+  it("are all columns without duplicates if no table is named", () => {
     const found = columnsIn("SELECT ", tables);
     expect(found.map(({ label }) => label)).toEqual(["carrier", "dep delay", "name"]);
     expect(found[0]?.detail).toBe("string · several tables");
   });
-  it("stand in quotes where SQL needs them", () => {
+  it("are quoted where SQL requires it", () => {
     const [, delay] = columnsIn("SELECT  FROM flights", tables);
     expect(delay?.apply).toBe('"dep delay"');
   });

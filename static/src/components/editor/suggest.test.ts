@@ -39,67 +39,67 @@ const labels = (marked: string, language: "json" | "yaml") => at(marked, languag
 const inserted = (marked: string, label: string, language: "json" | "yaml") =>
   at(marked, language)?.options.find((one) => one.label === label)?.insert;
 
-describe("keys in JSON", () => {
-  it("are those that are missing, the required ones known as such", () => {
+describe("JSON key completions", () => {
+  it("are the missing keys, with required ones marked", () => {
     expect(labels('{ "title": "x", | }', "json")).toEqual(["version", "open", "panels", "names", "extra", "from"]);
     const version = at("{ | }", "json")?.options[0];
     expect(version).toMatchObject({ label: "version", kind: "required", detail: "1", info: "The version." });
   });
-  it("are found within quotes, and behind a value without a comma", () => {
+  it("are offered within quotes, and after a value without a comma", () => {
     expect(at('{ "ti|" }', "json")).toMatchObject({ from: 3, quoted: true });
     expect(labels('{ "version": 1 | }', "json")).toContain("title");
     expect(labels('{ "panels": [] | }', "json")).toContain("title");
   });
-  it("bring a value of their kind", () => {
+  it("insert a value of the right type", () => {
     expect(inserted("{ | }", "version", "json")).toBe('"version": 1');
     expect(inserted("{ | }", "title", "json")).toBe('"title": "${}"');
     expect(inserted("{ | }", "open", "json")).toBe('"open": ${false}');
     expect(inserted("{ | }", "names", "json")).toBe('"names": ["${}"]');
     expect(inserted('{ "|": 2 }', "version", "json")).toBe('"version"');
   });
-  it("are those of the alternative that the type says", () => {
+  it("follow the alternative selected by `type`", () => {
     expect(labels('{ "panels": [ { "type": "pie", | } ] }', "json")).toEqual(["id", "donut"]);
     expect(labels('{ "panels": [ { | } ] }', "json")).toEqual(["type", "id", "x", "donut"]);
   });
 });
 
-describe("values in JSON", () => {
-  it("are those that the schema names", () => {
+describe("JSON value completions", () => {
+  it("are the values in the schema", () => {
     expect(labels('{ "open": | }', "json")).toEqual(["true", "false"]);
     expect(labels('{ "extra": { "any": "|" } }', "json")).toEqual(["x", "y"]);
     expect(labels('{ "names": ["a", "|"] }', "json")).toEqual(["one", "two"]);
     expect(labels('{ "from": | }', "json")).toContain("null");
   });
-  it("of the type by which alternatives differ are all of them", () => {
+  it("of a discriminator field list all alternatives", () => {
     expect(labels('{ "panels": [ { "type": "pie|" } ] }', "json")).toEqual(["line", "pie"]);
   });
-  it("begin an item with what it needs", () => {
+  it("of a new item insert its required fields", () => {
     const found = at('{ "panels": [ | ] }', "json")?.options;
     expect(found?.map(({ label }) => label)).toEqual(["type: line", "type: pie"]);
     expect(found?.[0]?.insert).toBe('{ "type": "line", "id": "${}" }');
   });
-  it("that no schema knows can be offered", () => {
+  it("can be supplied by the application", () => {
     const found = at('{ "title": "|" }', "json", () => ["mine"])?.options;
     expect(found?.map(({ label }) => label)).toContain("mine");
   });
 });
 
-describe("YAML", () => {
-  it("offers keys on a line of their own", () => {
+describe("YAML completions", () => {
+  it("offer keys on an empty line", () => {
     expect(labels("title: x\n|", "yaml")).toEqual(["version", "open", "panels", "names", "extra", "from"]);
     expect(labels("panels:\n  - type: pie\n    |\nversion: 1\n", "yaml")).toEqual(["id", "donut"]);
     expect(labels("panels:\n  - { type: line, | }\n", "yaml")).toEqual(["id", "x"]);
     expect(inserted("title: x\n|", "names", "yaml")).toBe("names:\n  - ${}");
     expect(inserted("|", "panels", "yaml")).toBe("panels:\n  - type: line\n    id: ${}");
   });
-  it("offers values behind a colon, and items behind a dash", () => {
+  it("offer values after a colon, and items after a dash", () => {
     expect(labels("open: |", "yaml")).toEqual(["true", "false"]);
     expect(labels("panels:\n  - type: li|\n    id: a\n", "yaml")).toEqual(["line", "pie"]);
     expect(labels("names:\n  - |\n", "yaml")).toEqual(["one", "two"]);
     expect(labels("names: [one, t|]\n", "yaml")).toEqual(["one", "two"]);
     expect(labels("panels:\n  - |\n", "yaml")).toContain("type: line");
   });
-  it("offers nothing in comments and blocks of text", () => {
+  it("offer nothing in comments and block scalars", () => {
     expect(at("# |", "yaml")).toBeUndefined();
     expect(at("title: >\n  so|me\n", "yaml")).toBeUndefined();
   });

@@ -6,7 +6,7 @@ const marked = (text: string, pointer: string, language: "json" | "yaml") => {
   return text.slice(from, to);
 };
 
-describe("the node of a JSON Pointer", () => {
+describe("JSON Pointer lookup", () => {
   const json = '{\n  "a": [\n    { "x/y": 1,\n      "deep": { "z": "q" } },\n    true\n  ],\n  "b": {}\n}';
   const yaml = "a:\n  - x/y: 1\n    deep: { z: q }\n  - true\nb:\n  c: |\n    text\n";
   it.each([
@@ -20,21 +20,21 @@ describe("the node of a JSON Pointer", () => {
     ["/a/0/deep/z/further", '"q"', "q"],
     ["", "{", "a"],
     ["/nowhere", "{", "a"],
-  ])("%s is marked, or the nearest that is there", (pointer, inJson, inYaml) => {
+  ])("%s marks the node, or its nearest existing ancestor", (pointer, inJson, inYaml) => {
     expect(marked(json, pointer, "json")).toBe(inJson);
     expect(marked(yaml, pointer, "yaml")).toBe(inYaml);
   });
-  it("is marked on its first line alone", () => {
+  it("marks only the first line of a node", () => {
     expect(marked(json, "/a/0", "json")).toBe('{ "x/y": 1,');
     expect(marked(yaml, "/b/c", "yaml")).toBe("|");
   });
-  it("is found in a text that isn't finished", () => {
+  it("works in incomplete documents", () => {
     expect(marked('{"a": {"b": [1, {"c": 2', "/a/b/1/c", "json")).toBe("2");
     expect(marked("", "/a", "json")).toBe("");
   });
 });
 
-describe("the path at an offset", () => {
+describe("path at an offset", () => {
   it.each([
     ['{"a": [1, {"b|": 2}]}', ["a", 1, "b"]],
     ['{"a": [1, {"b": |2}]}', ["a", 1, "b"]],
@@ -43,7 +43,7 @@ describe("the path at an offset", () => {
   ])("%s", (text, path) => {
     expect(pathAt(text.replace("|", ""), text.indexOf("|"))).toEqual(path);
   });
-  it("is told in YAML", () => {
+  it("works in YAML", () => {
     const text = "panels:\n  - id: x\n    y: [a, b|]\n";
     expect(pathAt(text.replace("|", ""), text.indexOf("|"), "yaml")).toEqual(["panels", 0, "y", 1]);
   });

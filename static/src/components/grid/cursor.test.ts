@@ -4,7 +4,7 @@ import { moved, nextSort, type Cursor } from "./cursor";
 const bounds = { rows: 1_000, columns: 10, page: 20 };
 const key = (name: string, mod = false) => ({ key: name, ctrlKey: mod, metaKey: mod, shiftKey: false, altKey: false });
 
-describe("the cursor of a grid", () => {
+describe("grid cursor", () => {
   it.each<[string, boolean, Cursor, Cursor]>([
     ["ArrowDown", false, { row: 5, column: 3 }, { row: 6, column: 3 }],
     ["ArrowUp", false, { row: 0, column: 3 }, { row: -1, column: 3 }],
@@ -21,29 +21,29 @@ describe("the cursor of a grid", () => {
     ["End", false, { row: 5, column: 3 }, { row: 5, column: 9 }],
     ["Home", true, { row: 5, column: 3 }, { row: 0, column: 0 }],
     ["End", true, { row: 5, column: 3 }, { row: 999, column: 9 }],
-  ])("goes by %s (with the modifier: %s)", (name, mod, from, to) =>
+  ])("moves on %s (with the modifier: %s)", (name, mod, from, to) =>
     expect(moved(from, key(name, mod), bounds)).toEqual(to),
   );
-  it("stays in the header where there are no rows", () => {
+  it("stays in the header if there are no rows", () => {
     expect(moved({ row: -1, column: 0 }, key("End", true), { ...bounds, rows: 0 })).toEqual({ row: -1, column: 9 });
     expect(moved({ row: -1, column: 0 }, key("ArrowDown"), { ...bounds, rows: 0 })?.row).toBe(-1);
   });
-  it("leaves other keys alone", () => {
+  it("ignores other keys", () => {
     expect(moved({ row: 0, column: 0 }, key("a"), bounds)).toBeUndefined();
     expect(moved({ row: 0, column: 0 }, { ...key("ArrowLeft"), altKey: true }, bounds)).toBeUndefined();
   });
 });
 
-describe("a click on a header", () => {
+describe("clicking a column header", () => {
   const a = { column: "a", descending: false };
   const b = { column: "b", descending: true };
 
-  it("sorts up, then down, then as it comes", () => {
+  it("cycles through ascending, descending and unsorted", () => {
     expect(nextSort([], "a", false)).toEqual([a]);
     expect(nextSort([a], "a", false)).toEqual([{ column: "a", descending: true }]);
     expect(nextSort([{ ...a, descending: true }], "a", false)).toEqual([]);
   });
-  it("takes the place of other columns, unless Shift is held", () => {
+  it("replaces the sort, or extends it with Shift", () => {
     expect(nextSort([b], "a", false)).toEqual([a]);
     expect(nextSort([b], "a", true)).toEqual([b, a]);
     expect(nextSort([a, b], "a", true)).toEqual([{ column: "a", descending: true }, b]);

@@ -22,7 +22,7 @@ const view = 600;
 const few = { full: 1_000 * ROW_PX, view };
 const many = { full: 100_000_000 * ROW_PX, view };
 
-describe("a grid that a browser can draw", () => {
+describe("grid within the browser's height limit", () => {
   it("scrolls pixel by pixel", () => {
     expect(physicalHeight(few.full)).toBe(few.full);
     for (const at of [0, 1, 777, few.full - view]) {
@@ -30,30 +30,30 @@ describe("a grid that a browser can draw", () => {
       expect(toPhysical(at, few)).toBe(at);
     }
   });
-  it("jumps to where the bar is drawn", () => {
+  it("jumps to the dragged scrollbar position", () => {
     expect(scrolled({ physical: 0, virtual: 0 }, 20_000, few)).toEqual({ physical: 20_000, virtual: 20_000 });
   });
-  it("shows its end when its rows become fewer", () => {
+  it("scrolls to its end when rows are removed", () => {
     expect(scrolled({ physical: 0, virtual: 9_999 }, 0, { full: 1_000, view })).toEqual({ physical: 0, virtual: 400 });
     expect(scrolled({ physical: 0, virtual: 50 }, 0, { full: 100, view })).toEqual({ physical: 0, virtual: 0 });
   });
 });
 
-describe("a grid higher than any browser draws", () => {
+describe("grid above the browser's height limit", () => {
   const last = many.full - view;
   const bar = HEIGHT_MAX - view;
 
-  it("has a bar of a height that all browsers draw", () => expect(physicalHeight(many.full)).toBe(HEIGHT_MAX));
-  it("begins and ends where the bar does", () => {
+  it("has a scroll height that all browsers support", () => expect(physicalHeight(many.full)).toBe(HEIGHT_MAX));
+  it("starts and ends with the scrollbar", () => {
     expect(toVirtual(0, many)).toBe(0);
     expect(toVirtual(bar, many)).toBe(last);
     expect(toPhysical(last, many)).toBe(bar);
   });
-  it("is one to one near both ends", () => {
+  it("scrolls pixel by pixel near both ends", () => {
     expect(toVirtual(1_234, many)).toBe(1_234);
     expect(toVirtual(bar - 1_234, many)).toBe(last - 1_234);
   });
-  it("has a place of the bar for every row, and goes down as the bar does", () => {
+  it("maps every row to a scrollbar position, in order", () => {
     let before = -1;
     for (let at = 0; at <= bar; at += 99_991) {
       const virtual = toVirtual(at, many);
@@ -63,7 +63,7 @@ describe("a grid higher than any browser draws", () => {
     }
   });
 
-  it.each([0, 3_571, 49_999_999, 99_999_990])("reaches each row near row %d by the wheel alone", (row) => {
+  it.each([0, 3_571, 49_999_999, 99_999_990])("reaches each row near row %d by wheel alone", (row) => {
     let place: ScrollPosition = { physical: Math.round(toPhysical(row * ROW_PX, many)), virtual: row * ROW_PX };
     const seen = new Set<number>();
     for (let step = 0; step < 40; step += 1) {
@@ -77,17 +77,17 @@ describe("a grid higher than any browser draws", () => {
     expect(rows.length).toBe((rows.at(-1) ?? 0) - (rows[0] ?? 0) + 1);
   });
 
-  it("moves rows by the wheel as far as the wheel moved, wherever the bar stands", () => {
+  it("scrolls by the wheel distance at any scrollbar position", () => {
     const from: ScrollPosition = { physical: 7_000_000, virtual: 1_000_000_000 };
     expect(scrolled(from, 7_000_240, many).virtual).toBe(1_000_000_240);
     expect(scrolled(from, 6_999_900, many).virtual).toBe(999_999_900);
   });
-  it("goes to where the bar was drawn", () => {
+  it("jumps to the dragged scrollbar position", () => {
     const there = scrolled({ physical: 0, virtual: 0 }, bar / 2, many);
     expect(there.virtual).toBeCloseTo(last / 2, -1);
     expect(scrolled({ physical: 0, virtual: 0 }, JUMP + 1, many).virtual).toBe(JUMP + 1);
   });
-  it("goes on when the bar has come to an end before the rows", () => {
+  it("keeps scrolling if the scrollbar reaches its end before the rows do", () => {
     expect(isStuck({ physical: 0, virtual: 3_000 }, many)).toBe(true);
     expect(isStuck({ physical: bar, virtual: last - 3_000 }, many)).toBe(true);
     expect(isStuck({ physical: 0, virtual: 0 }, many)).toBe(false);
@@ -97,8 +97,8 @@ describe("a grid higher than any browser draws", () => {
   });
 });
 
-describe("what is drawn", () => {
-  it("are the rows that are seen and some around them", () => {
+describe("rendered range", () => {
+  it("has the visible rows and an overscan", () => {
     const { first, end } = rowRange(10_000 * ROW_PX, view, 1_000_000);
     expect(first).toBeLessThan(10_000);
     expect(first).toBeGreaterThan(9_970);
@@ -113,24 +113,24 @@ describe("what is drawn", () => {
     expect(rowRange(0, view, 3)).toEqual({ first: 0, end: 3 });
     expect(rowRange(0, view, 0)).toEqual({ first: 0, end: 0 });
   });
-  it("stays bounded in a parent that grows with it", () => {
+  it("is bounded in a parent that grows with its content", () => {
     const { first, end } = rowRange(0, 28_000_000, 1_000_000);
     expect(end - first).toBeLessThanOrEqual(400);
   });
-  it("are a few of two thousand columns", () => {
+  it("has only a few of two thousand columns", () => {
     const offsets = offsetsOf(Array.from({ length: 2_000 }, () => 100));
     expect(columnRange(offsets, 0, 950)).toEqual({ first: 0, end: 12 });
     const middle = columnRange(offsets, 100_050, 101_000);
     expect(middle).toEqual({ first: 998, end: 1_013 });
     expect(columnRange(offsets, 199_500, 210_000).end).toBe(2_000);
   });
-  it("are not columns where there are none", () => {
+  it("has no columns if there are none", () => {
     expect(columnRange(offsetsOf([]), 0, 500)).toEqual({ first: 0, end: 0 });
   });
 });
 
-describe("a cell that is to be seen", () => {
-  it("moves the view no more than it must", () => {
+describe("scrolling a cell into view", () => {
+  it("scrolls no further than necessary", () => {
     expect(scrolledIntoView(100, 500, 200, 228)).toBe(100);
     expect(scrolledIntoView(100, 500, 50, 78)).toBe(50);
     expect(scrolledIntoView(100, 500, 590, 618)).toBe(118);
@@ -138,8 +138,8 @@ describe("a cell that is to be seen", () => {
   });
 });
 
-describe("rows that run past", () => {
-  it("are those that nobody could read, until they slow down by far", () => {
+describe("fast scrolling", () => {
+  it("is detected until it slows down clearly", () => {
     expect(isTooFast(100, 1_000 / 60, false)).toBe(false);
     expect(isTooFast(400, 1_000 / 60, false)).toBe(true);
     expect(isTooFast(-400, 1_000 / 60, false)).toBe(true);
@@ -148,7 +148,7 @@ describe("rows that run past", () => {
     expect(isTooFast(400, 50, true)).toBe(true);
     expect(isTooFast(50, 1_000 / 60, true)).toBe(false);
   });
-  it("are no single step, however far", () => expect(isTooFast(14_000_000, 150, false)).toBe(false));
+  it("isn't a single jump, however far", () => expect(isTooFast(14_000_000, 150, false)).toBe(false));
   it.each([
     [
       { first: 0, end: 8 },
@@ -170,5 +170,5 @@ describe("rows that run past", () => {
       { first: 0, end: 4 },
       { first: 4, end: 4 },
     ],
-  ])("%j and %j have %j in common", (a, b, both) => expect(intersection(a, b)).toEqual(both));
+  ])("%j and %j intersect in %j", (a, b, both) => expect(intersection(a, b)).toEqual(both));
 });

@@ -34,7 +34,7 @@ function characterCells(text: string): number {
 export const clampWidth = (width: number): number => Math.round(Math.min(Math.max(width, WIDTH_MIN), WIDTH_MAX));
 
 /** Width by type while no rows are known. */
-function ofType(type: string): number {
+function widthOfType(type: string): number {
   if (type.startsWith("timestamp")) return 26 * DATA_PX;
   if (type === "date") return 11 * DATA_PX;
   if (isNumeric(type)) return 9 * DATA_PX;
@@ -44,7 +44,7 @@ function ofType(type: string): number {
 /** Automatic width by header and first values. */
 export function autoWidth(column: GridColumn, at: number, rows: readonly Row[], filtered: boolean): number {
   const header = Math.max(characterCells(column.name), characterCells(column.type)) * HEADER_PX + HEADER_MORE;
-  let data = rows.length === 0 ? ofType(column.type) : 0;
+  let data = rows.length === 0 ? widthOfType(column.type) : 0;
   for (const row of rows.slice(0, ROWS_LOOKED_AT)) {
     const value = row[at] ?? null;
     const text = column.format ? column.format(value) : shown(value, column.type, column.naming).text;

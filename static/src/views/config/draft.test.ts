@@ -13,15 +13,15 @@ const kept = (): string | null => localStorage.getItem(KEY);
 
 beforeEach(() => localStorage.clear());
 
-describe("unsaved text that an earlier page left", () => {
-  it("comes back where the config is still the one it began with", () => {
+describe("unsaved text of an earlier page load", () => {
+  it("is restored if the config hasn't changed", () => {
     const draft = left("mine", "1");
     draft.arrived({ text: "old", etag: "1" });
     expect(draft.text.value).toBe("mine");
     expect(draft.offeredDraft.value).toBeUndefined();
   });
 
-  it("is offered where the config moved on, and stays so while it moves on further", () => {
+  it("is offered for merging if the config has changed, also after further changes", () => {
     const draft = left("mine", "1");
     draft.arrived({ text: "theirs", etag: "2" });
     draft.arrived({ text: "theirs, too", etag: "3" });
@@ -32,7 +32,7 @@ describe("unsaved text that an earlier page left", () => {
     expect(kept()).toContain("mine");
   });
 
-  it("is dropped once it is stored, or thrown away", () => {
+  it("is dropped once it is saved or discarded", () => {
     const same = left("mine", "1");
     same.arrived({ text: "theirs", etag: "2" });
     same.arrived({ text: "mine", etag: "3" });

@@ -7,7 +7,7 @@ import { chosen, conflictsOf, merge } from "./merge";
 import { outlook } from "./outlook";
 
 describe("formatting", () => {
-  it("keeps on a line what fits and holds no objects", () => {
+  it("keeps values on one line if they fit and contain no objects", () => {
     const text =
       '{"version":1,"mappings":[{"table":"t","csv":{"null_values":["NA"]},"columns":[{"name":"a","type":"int8"}]}]}';
     expect(formatted(text)).toBe(`{
@@ -24,7 +24,7 @@ describe("formatting", () => {
 }
 `);
   });
-  it("is the same the second time, and keeps every digit", () => {
+  it("is idempotent and keeps every digit", () => {
     const once = formatted('{"a":1.10,"b":12345678901234567890,"c":"\\u00e9","d":[],"e":{}}');
     expect(once).toContain("1.10");
     expect(once).toContain("12345678901234567890");
@@ -32,7 +32,7 @@ describe("formatting", () => {
   });
 });
 
-describe("a text that is not JSON", () => {
+describe("invalid JSON", () => {
   it.each([
     ['{"a": 1 "b": 2}', 'expected `,` or `}`, found `"b"`', 8],
     ['{"a": }', "expected a value, found `}`", 6],
@@ -43,10 +43,10 @@ describe("a text that is not JSON", () => {
     ["{} x", "expected the end, found `x`", 3],
     ['{"a": "x\n}', "missing closing quote", 6],
     ["// c\n{}", "expected a value, found `/`", 0],
-  ])("%s is told with its place", (text, message, offset) => {
+  ])("%s is reported with its position", (text, message, offset) => {
     expect(syntaxProblem(text)).toMatchObject({ message, offset });
   });
-  it("is told as the browser does", () => {
+  it("is reported with the browser's message", () => {
     for (const text of [
       "[1e5, -0.5, 1E+2]",
       "[01]",
@@ -73,15 +73,15 @@ describe("a text that is not JSON", () => {
 
 describe("merging", () => {
   const base = "a\nb\nc\nd\ne\n";
-  it("takes what only one side changed", () => {
+  it("takes changes of one side", () => {
     const { pieces } = merge(base, "A\nb\nc\nd\ne\n", "a\nb\nc\nd\nE\n");
     expect(conflictsOf(pieces)).toEqual([]);
     expect(chosen(pieces, [])).toBe("A\nb\nc\nd\nE\n");
   });
-  it("takes once what both changed alike", () => {
+  it("takes equal changes of both sides once", () => {
     expect(chosen(merge(base, "a\nX\nc\nd\ne\n", "a\nX\nc\nd\ne\n").pieces, [])).toBe("a\nX\nc\nd\ne\n");
   });
-  it("leaves to a person what both changed", () => {
+  it("reports different changes of both sides as conflicts", () => {
     const { pieces } = merge(base, "a\nB\nc\nd\ne\n", "a\nß\nc\nd\ne\n");
     expect(conflictsOf(pieces)).toEqual([{ kind: "conflict", base: ["b"], mine: ["B"], theirs: ["ß"] }]);
     expect(chosen(pieces, [undefined])).toBeUndefined();
@@ -90,7 +90,7 @@ describe("merging", () => {
     expect(chosen(pieces, [{ text: "x\ny" }])).toBe("a\nx\ny\nc\nd\ne\n");
     expect(chosen(pieces, [{ text: "" }])).toBe("a\nc\nd\ne\n");
   });
-  it("formats all three where that makes them fit", () => {
+  it("formats all three versions if that aligns them", () => {
     const wide = '{"title":"x","version":1,"description":"y"}';
     const merging = merge(wide, wide.replace('"x"', '"mine"'), wide.replace('"y"', '"theirs"'));
     expect(merging.formatted).toBe(true);
@@ -101,7 +101,7 @@ describe("merging", () => {
     expect(text).toContain("mine");
     expect(text).toContain("theirs");
   });
-  it("without what was before takes nothing for granted that differs", () => {
+  it("without a base version reports every difference as a conflict", () => {
     const { pieces } = merge(undefined, "a\nB\nc\n", "a\nß\nc\n");
     expect(conflictsOf(pieces)).toHaveLength(1);
   });
@@ -121,7 +121,7 @@ describe("globs", () => {
   ])("%s for %s: %s", (glob, key, is) => expect(matcher([glob])(key)).toBe(is));
 });
 
-describe("what the next run does", () => {
+describe("effect of the next run", () => {
   const schema = {
     properties: {
       mappings: {
@@ -138,11 +138,11 @@ describe("what the next run does", () => {
   const config = (...mappings: object[]) => ({ version: 1, mappings });
   const changes = (before: object, after: object) => outlook(before, after, schema).map((one) => one.change);
 
-  it("is nothing for what says only the default, or is about the pipeline", () => {
+  it("is none for default values and for pipeline settings", () => {
     const spelt = { ...table, csv: { header: true }, columns: [{ name: "x", type: "int8", nullable: true }] };
     expect(changes(config(table), { ...config(spelt), title: "T" })).toEqual([]);
   });
-  it("depends on what changed of a table", () => {
+  it("depends on the changed fields of a table", () => {
     const before = config(table);
     expect(changes(before, config({ ...table, files: ["b.csv"] }))).toEqual(["files"]);
     expect(changes(before, config({ ...table, csv: { header: false } }))).toEqual(["anew"]);
@@ -154,7 +154,7 @@ describe("what the next run does", () => {
     ]);
     expect(changes(before, config({ ...table, checks: [{ name: "c", assert: "x" }] }))).toEqual(["anew"]);
   });
-  it("makes new tables and leaves removed ones", () => {
+  it("builds new tables and keeps removed ones", () => {
     expect(outlook(config(table), config({ ...table, table: "u" }), schema)).toEqual([
       { table: "u", change: "new" },
       { table: "t", change: "removed" },
@@ -170,12 +170,12 @@ describe("adding a mapping", () => {
     '{ "version": 1 }',
     '{\n  "version": 1,\n  "mappings": []\n}\n',
     '{\n  "version": 1,\n  "mappings": [\n    { "table": "s" }\n  ]\n}\n',
-  ])("to %j gives a config with it at its end", (text) => {
+  ])("to %j appends it to the config", (text) => {
     const inserted = insertMapping(text, mapping, "p");
     const config = JSON.parse(inserted?.text ?? "") as { mappings: { table: string }[] };
     expect(config.mappings.at(-1)?.table).toBe("t");
   });
-  it("gives it a name that is free, and keeps the rest as it was", () => {
+  it("gives it a unique name, and keeps the other text", () => {
     const text = '{"mappings": [ {"table":"t"} ],   "title": "x"}';
     const inserted = insertMapping(text, mapping, "p");
     expect(inserted?.text).toContain('"table": "t_2"');
@@ -183,7 +183,7 @@ describe("adding a mapping", () => {
     expect(inserted?.text.endsWith('],   "title": "x"}')).toBe(true);
     expect(freeName("t", new Set(["t", "t_2"]))).toBe("t_3");
   });
-  it("is left to the person where the text has no place for it", () => {
+  it("is left to the user if the text has no place for it", () => {
     expect(insertMapping("[", mapping, "p")).toBeUndefined();
     expect(insertMapping('{"mappings": 1}', mapping, "p")).toBeUndefined();
   });
@@ -192,7 +192,7 @@ describe("adding a mapping", () => {
 describe("problems and warnings", () => {
   const text = '{\n  "b": 1,\n  "a": 2\n}\n';
   const at = (path: string) => ({ kind: "invalid_value" as const, message: path, path });
-  it("stand at their places, problems first", () => {
+  it("are marked at their positions, problems first", () => {
     const shown = shownProblems(text, [at("/a"), at("/b")], [at("/b")]);
     expect(shown.map(({ severity, line, path }) => [severity, line, path])).toEqual([
       ["error", 2, "/b"],
@@ -200,7 +200,7 @@ describe("problems and warnings", () => {
       ["warning", 2, "/b"],
     ]);
   });
-  it("give way to the syntax error of a text that isn't JSON", () => {
+  it("are hidden while the text has a syntax error", () => {
     expect(shownProblems("{", [at("/a")], [at("/b")])).toHaveLength(1);
   });
 });

@@ -74,7 +74,7 @@ export function SaveDialog({ slug, base, text, outlooks, checked, onSaved, onCon
       const thrown = asFailure(error);
       setBusy(false);
       if (thrown.status === 412) onConflict();
-      // The login stands over this dialog then; once that is done, the button is here again.
+      // The login covers this dialog; afterwards the button can be used again.
       else if (thrown.status !== 401) setFailure(thrown);
     }
   };

@@ -53,7 +53,7 @@ export function useChecked(slug: string, text: string): Checked {
   return found;
 }
 
-function placed(text: string, severity: "error" | "warning", problem: ConfigProblem): Shown {
+function positioned(text: string, severity: "error" | "warning", problem: ConfigProblem): Shown {
   const { from, to } = pointerRange(text, problem.path, "json");
   return { from, to, severity, message: problem.message, path: problem.path, ...lineAndColumn(text, from) };
 }
@@ -63,7 +63,7 @@ export function shownProblems(text: string, problems: ConfigProblem[], warnings:
   const syntax = syntaxProblem(text);
   if (!syntax) {
     const of = (severity: "error" | "warning", found: ConfigProblem[]) =>
-      found.map((one) => placed(text, severity, one)).sort((a, b) => a.from - b.from);
+      found.map((one) => positioned(text, severity, one)).sort((a, b) => a.from - b.from);
     return [...of("error", problems), ...of("warning", warnings)];
   }
   const { offset, message } = syntax;

@@ -16,7 +16,7 @@ const boxes = [
   { id: "c", box: box(0, 212, 1_000, 300) },
 ];
 
-describe("a dragged panel", () => {
+describe("dragging a panel", () => {
   it.each([
     ["c", { x: 100, y: 50 }, { id: "a", side: "left" }, 0],
     ["c", { x: 400, y: 50 }, { id: "a", side: "right" }, 1],
@@ -29,19 +29,19 @@ describe("a dragged panel", () => {
     expect(found).toEqual(drop);
     expect(moveTarget(["a", "b", "c"], id, drop)).toBe(to);
   });
-  it("stays where it is over its own place, and where it is alone", () => {
+  it("over its own position, or the only panel, changes nothing", () => {
     expect(dropAt(boxes, { x: 100, y: 50 }, "a", 1_000)).toBeUndefined();
     expect(dropAt(boxes.slice(0, 1), { x: 900, y: 900 }, "a", 1_000)).toBeUndefined();
   });
 });
 
-describe("a resized panel", () => {
+describe("resizing a panel", () => {
   const size = { width: 6, height: 320 };
-  it("keeps to columns and steps, and within the grid", () => {
+  it("snaps to columns and steps within the grid", () => {
     expect(resized(size, { x: 170, y: 33 }, 1_000)).toEqual({ width: 8, height: 360 });
     expect(resized(size, { x: 9_000, y: 0 }, 1_000)).toEqual({ width: 12, height: 320 });
     expect(resized(size, { x: -9_000, y: -9_000 }, 1_000)).toEqual({ width: 1, height: 80 });
   });
-  it("changes its height only where panels are below each other", () =>
+  it("changes only the height in a single-column layout", () =>
     expect(resized(size, { x: 300, y: 60 }, 400)).toEqual({ width: 6, height: 380 }));
 });

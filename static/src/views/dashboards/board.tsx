@@ -116,7 +116,7 @@ export function Board({
 }) {
   const { data, choices, set } = loaded;
   const answer = data.data;
-  const placed = useMemo(() => placementsOf(document.panels), [document.panels]);
+  const placements = useMemo(() => placementsOf(document.panels), [document.panels]);
   if (data.isError && !data.isPlaceholderData && !answer) {
     return (
       <div class="dash-board">
@@ -142,7 +142,7 @@ export function Board({
       {document.panels.length === 0 && empty ? (
         empty
       ) : document.panels.length === 0 ? (
-        <Empty title="This dashboard has no panels yet">Edit the dashboard to add charts, tables and texts.</Empty>
+        <Empty title="This dashboard has no panels yet">Edit the dashboard to add charts, tables and text.</Empty>
       ) : arrange ? (
         <arrange.Grid
           slug={slug}
@@ -160,7 +160,7 @@ export function Board({
               slug={slug}
               document={document}
               panel={panel}
-              place={placed.get(panel.id) ?? { span: panel.width, half: false }}
+              place={placements.get(panel.id) ?? { span: panel.width, half: false }}
               answer={answer}
               busy={data.isPlaceholderData}
             />

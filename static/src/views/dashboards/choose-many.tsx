@@ -30,7 +30,7 @@ export function ChooseMany({ label, title, options, multiple, chosen, onChoose }
     const leave = (event: Event) => {
       if (event.target instanceof Node && !box.current?.contains(event.target)) setOpen(false);
     };
-    // Also where the focus is on no part of it, as after a click on an option.
+    // Also if the focus is outside of it, as after a click on an option.
     const key = (event: KeyboardEvent) => {
       if (event.key !== "Escape" || event.defaultPrevented) return;
       event.preventDefault();

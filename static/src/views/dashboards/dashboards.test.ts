@@ -19,7 +19,7 @@ const param = (type: string, more: object = {}): Param => {
   return read;
 };
 
-describe("what is chosen stands in the address", () => {
+describe("dashboard URL", () => {
   it.each([
     ["text", {}, "a b&c", "p=a+b%26c"],
     ["text", {}, "5", "p=5"],
@@ -41,20 +41,20 @@ describe("what is chosen stands in the address", () => {
     expect(choicesOf(params, search)).toEqual({ p: value });
   });
 
-  it("beside what else stands there", () =>
+  it("keeps other URL parameters", () =>
     expect(searchOf([param("text")], { p: "x" }, "tab=1&p=old")).toBe("tab=1&p=x"));
-  it("and what isn't there or makes no sense is as the document says", () => {
+  it("falls back to the document's defaults for missing or invalid values", () => {
     expect(choicesOf([param("number")], "q=1&p=many")).toEqual({});
     expect(choicesOf([param("date")], "p=2024/01/01")).toEqual({});
   });
-  it("with every text as itself", () => {
+  it("round-trips any text", () => {
     for (const text of ["", "5", "1e5", "true", '"', '"a"', "null", "a", "-0", "007"])
       expect(scalarFromText(scalarToText(text))).toBe(text);
   });
 });
 
-describe("a dashboard's text", () => {
-  it("is read as the service does: YAML 1.2, merge keys, extra names", async () => {
+describe("dashboard document", () => {
+  it("is parsed like in the service: YAML 1.2, merge keys, extra names", async () => {
     const read = await readDocument(
       "x-k: &k { type: kpi, query: q, width: 3 }\npanels:\n  - { <<: *k, id: a, value: { field: n } }\nparams: [{ name: t, type: text, default: no }]\ntitle: no",
     );
@@ -63,11 +63,11 @@ describe("a dashboard's text", () => {
     expect(read.panels[0]).toMatchObject({ type: "kpi", id: "a", width: 3, better: "higher" });
   });
 
-  it("that is not YAML says where", async () => {
+  it("has the position of a syntax error", async () => {
     expect(await readDocument("a: 1\nb: [1,\nc: 2")).toMatchObject({ line: expect.any(Number) as number });
   });
 
-  it("with an odd panel keeps the others", () => {
+  it("keeps the other panels if one is invalid", () => {
     const { panels } = documentOf({
       panels: [
         { id: "a", type: "line" },
@@ -94,7 +94,7 @@ const rows = (columns: [string, string][], cells: Row[], more: object = {}): Pan
   ...more,
 });
 
-describe("a number beside that of other days", () => {
+describe("KPI with a comparison", () => {
   const panel = (more: object = {}) =>
     documentOf({
       panels: [
@@ -111,7 +111,7 @@ describe("a number beside that of other days", () => {
   const of = (now: number | null, before: number | null, more: object = {}) =>
     kpiOf(panel(more), rows([["n", "int64"]], [[now]], { previous: rows([["n", "int64"]], [[before]]) }));
 
-  it("says which way and how far, and whether that is good", () => {
+  it("shows direction and size of the change, and whether it is good", () => {
     expect(of(1_100, 1_000)).toEqual({
       text: "1,100",
       change: { way: "up", tone: "ok", text: "+10% vs. 1,000 in the previous period" },
@@ -121,11 +121,11 @@ describe("a number beside that of other days", () => {
     expect(of(900, 1_000, { better: "neither" }).change).toMatchObject({ tone: "neutral" });
     expect(of(5, 5).change).toMatchObject({ way: "same", text: "no change vs. 5 in the previous period" });
   });
-  it("of shares says points", () => {
+  it("shows percentage points for shares", () => {
     const value = { field: "n", format: "percent1" };
     expect(of(0.5, 0.4, { value }).change?.text).toBe("+10 points vs. 40.0% in the previous period");
   });
-  it("makes no share of nothing", () => {
+  it("shows no percentage relative to zero", () => {
     expect(of(5, 0).change?.text).toBe("+5 vs. 0 in the previous period");
     expect(of(5, null).change).toMatchObject({ way: "unknown" });
     expect(kpiOf(panel(), rows([["n", "int64"]], [[5]], { previous: null })).change).toMatchObject({ way: "unknown" });
@@ -133,7 +133,7 @@ describe("a number beside that of other days", () => {
   });
 });
 
-describe("a pivot", () => {
+describe("pivot", () => {
   const panel = documentOf({
     panels: [
       {
@@ -158,14 +158,14 @@ describe("a pivot", () => {
     ["x", "2", "q9", 3, 2],
     ["y", null, "q9", null, 2],
   ]);
-  it("has what stands across in the order of its values, with the measures below", () => {
+  it("sorts its columns by value, with the measures below", () => {
     expect(pivot.head[0]).toEqual([
       { text: "q9", span: 2 },
       { text: "q10", span: 2 },
     ]);
     expect(pivot.head[1]?.map(({ text }) => text)).toEqual(["Sum of n", "Average of n", "Sum of n", "Average of n"]);
   });
-  it("leaves empty what no row gives, and tells nulls", () => {
+  it("leaves missing cells empty, and shows nulls", () => {
     expect(pivot.rows.map(({ side, cells, same }) => [side, cells, same])).toEqual([
       [["x", "1"], ["", "", "1,000", "1"], 0],
       [["x", "2"], ["3", "2", "", ""], 1],
@@ -174,8 +174,8 @@ describe("a pivot", () => {
   });
 });
 
-describe("a query on its own", () => {
-  it("has what is chosen in its text, but not in strings, names and comments", () => {
+describe("query with parameters", () => {
+  it("has values inserted, but not within strings, identifiers and comments", () => {
     const sql = `SELECT '$p', "$p", $p_start, $q /* $q */ FROM t -- $q\nWHERE a$q = $q AND $$ $q $$ = $other`;
     const params = [
       { name: "p", type: "date_range" },
@@ -185,7 +185,7 @@ describe("a query on its own", () => {
       `SELECT '$p', "$p", DATE '2024-01-01', 'it''s' /* $q */ FROM t -- $q\nWHERE a$q = 'it''s' AND $$ $q $$ = $other`,
     );
   });
-  it("writes each type", () => {
+  it("writes literals of each type", () => {
     expect([null, 5, true, ["a", 1], "x"].map((value) => literal(value))).toEqual([
       "NULL",
       "5",
@@ -196,7 +196,7 @@ describe("a query on its own", () => {
   });
 });
 
-it("links lead to the web, to mail or within, and to nothing else", () => {
+it("links may be web, mail or relative addresses only", () => {
   for (const href of ["https://a.b/c", "mailto:a@b.c", "/p/x", "data/sales", "#here"])
     expect(safeHref(href)).toBe(href);
   for (const href of [
@@ -214,7 +214,7 @@ it("links lead to the web, to mail or within, and to nothing else", () => {
     expect(safeHref(href)).toBeUndefined();
 });
 
-it("problems stand at their characters, also after those of two halves", () => {
+it("problems are marked at the right character, also after surrogate pairs", () => {
   const text = "a: 😀 b\nfield: x";
   const error = (line: number, column: number) => ({ kind: "syntax" as const, message: "m", path: "", line, column });
   const marks = marksOf(text, { ok: false, errors: [error(1, 6), error(2, 1), error(9, 1)], warnings: [] });
@@ -227,7 +227,7 @@ it("days between compared ranges", () => {
   expect(shiftOf({ start: "2024-02-29", end: "2024-02-29" }, "previous_year")).toBe(366);
 });
 
-it("tables sort numbers by size and keep nulls last", () => {
+it("tables sort numbers by value and keep nulls last", () => {
   const columns = [{ name: "n", type: "decimal(5,2)" }];
   const cells: Row[] = [["9.50"], [null], ["10.00"]];
   expect(sortedRows(cells, columns, [{ column: "n", descending: false }])).toEqual([["9.50"], ["10.00"], [null]]);
@@ -240,7 +240,7 @@ it("downloads are CSV", () => {
   );
 });
 
-describe("a draft", () => {
+describe("draft", () => {
   const good = { ok: true, errors: [], warnings: [] };
   const missing = new ApiFailure(404, "dashboard_not_found", "none");
   const service = (more: Partial<Service> = {}): Service => ({
@@ -253,7 +253,7 @@ describe("a draft", () => {
   });
   afterEach(() => localStorage.clear());
 
-  it("is saved over nothing but the text that it was made from", async () => {
+  it("is saved only over the version that it is based on", async () => {
     const own = service();
     const draft = new Draft("s", "a", own);
     await draft.load();
@@ -268,7 +268,7 @@ describe("a draft", () => {
     expect(localStorage.length).toBe(0);
   });
 
-  it("that can't be saved stays in the browser, and comes back with the page", async () => {
+  it("stays in the browser if saving fails, and is restored on reload", async () => {
     const down = service({ saveDraft: () => Promise.reject(new ApiFailure(401, "unauthenticated", "no session")) });
     const draft = new Draft("s", "b", down);
     await draft.load();
@@ -281,7 +281,7 @@ describe("a draft", () => {
     await again.save();
   });
 
-  it("that is saved stays so, though it couldn't be validated", async () => {
+  it("counts as saved if only validation fails", async () => {
     const slow = new ApiFailure(503, "unavailable", "no store");
     const draft = new Draft("s", "d", service({ validate: () => Promise.reject(slow) }));
     await draft.load();
@@ -292,7 +292,7 @@ describe("a draft", () => {
     expect(draft.validationFailure.value).toBe(slow);
   });
 
-  it("that somebody else changed is held beside theirs", async () => {
+  it("keeps both versions if another user changed it", async () => {
     let theirs = "one";
     const own = service({
       textOf: () => Promise.resolve({ text: theirs, etag: '"9"' }),

@@ -87,12 +87,12 @@ function StateBadge({ draft }: { draft: Draft }) {
 
 export default function Edit({ slug, name }: { slug: string; name: string }) {
   const { draft, from } = useDraft(slug, name);
-  const [asked, setAsked] = useState<OpenDialog>();
+  const [dialog, setDialog] = useState<OpenDialog>();
   const [, go] = useLocation();
   const title = `${name} · edit · ${slug}`;
   useShortcuts([
     { keys: "mod+s", does: "Save draft", run: () => void draft.save() },
-    { keys: "mod+Enter", does: "Publish", run: () => unreadyOf(draft) === undefined && setAsked("publish") },
+    { keys: "mod+Enter", does: "Publish", run: () => unreadyOf(draft) === undefined && setDialog("publish") },
     // The YAML editor has its own.
     ...(mode.value === "layout"
       ? [
@@ -114,10 +114,10 @@ export default function Edit({ slug, name }: { slug: string; name: string }) {
       </Page>
     );
   }
-  const close = () => setAsked(undefined);
+  const close = () => setDialog(undefined);
   return (
     <Page title={title} full>
-      <Head slug={slug} name={name} draft={draft} onAsk={setAsked} />
+      <Head slug={slug} name={name} draft={draft} onAsk={setDialog} />
       {draft.state.value === "loading" ? (
         <div class="dash-creating">
           {from !== undefined && (
@@ -128,11 +128,11 @@ export default function Edit({ slug, name }: { slug: string; name: string }) {
           <Skeleton lines={8} label={from === undefined ? "Loading" : "Panels"} />
         </div>
       ) : (
-        <Parts slug={slug} name={name} draft={draft} onPublish={() => setAsked("publish")} />
+        <Parts slug={slug} name={name} draft={draft} onPublish={() => setDialog("publish")} />
       )}
-      {asked === "publish" && <PublishDialog slug={slug} name={name} draft={draft} onClose={close} />}
-      {asked === "discard" && <DiscardDialog name={name} draft={draft} onClose={close} />}
-      {asked === "delete" && (
+      {dialog === "publish" && <PublishDialog slug={slug} name={name} draft={draft} onClose={close} />}
+      {dialog === "discard" && <DiscardDialog name={name} draft={draft} onClose={close} />}
+      {dialog === "delete" && (
         <DeleteDashboard
           slug={slug}
           entry={{ name, published: Boolean(draft.published.value), draft: Boolean(draft.saved.value), modified: "" }}
@@ -165,7 +165,7 @@ function Head({
   slug: string;
   name: string;
   draft: Draft;
-  onAsk: (asked: OpenDialog) => void;
+  onAsk: (dialog: OpenDialog) => void;
 }) {
   const cache = useQueryClient();
   const [validating, setValidating] = useState(false);

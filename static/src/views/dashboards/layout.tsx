@@ -62,7 +62,7 @@ export function Layout(props: Props) {
   return <Canvas {...props} {...last.current} />;
 }
 
-type Asked =
+type OpenDialog =
   { kind: "panel"; panel: Panel } | { kind: "text"; panel: Panel | undefined } | { kind: "new" } | { kind: "param" };
 
 function Canvas({
@@ -76,9 +76,9 @@ function Canvas({
 }: Props & { document: DashboardDoc; stored: DashboardDoc }) {
   const content = useMemo(() => contentOf(stored), [stored]);
   const loaded = useData({ slug, name, draft: Boolean(draft.saved.value), etag: content, document });
-  const [asked, setAsked] = useState<Asked>();
+  const [dialog, setDialog] = useState<OpenDialog>();
   const [added, setAdded] = useState<string>();
-  const close = () => setAsked(undefined);
+  const close = () => setDialog(undefined);
   const apply = (edit: (document: Document) => void): boolean => {
     try {
       draft.edit(yaml.edited(draft.text.value, edit));
@@ -102,7 +102,7 @@ function Canvas({
     },
     onEdit: (panel) => {
       if (panel.type === "pivot" || panel.type === "broken") onYaml(panel.id);
-      else setAsked({ kind: panel.type === "markdown" ? "text" : "panel", panel });
+      else setDialog({ kind: panel.type === "markdown" ? "text" : "panel", panel });
     },
     onYaml,
   };
@@ -110,13 +110,13 @@ function Canvas({
   const value = yaml.valueOf(yaml.parsed(draft.text.value));
   const add = (
     <>
-      <Button icon={<ChartColumn />} onClick={() => setAsked({ kind: "new" })}>
+      <Button icon={<ChartColumn />} onClick={() => setDialog({ kind: "new" })}>
         Add chart
       </Button>
-      <Button icon={<Type />} onClick={() => setAsked({ kind: "text", panel: undefined })}>
+      <Button icon={<Type />} onClick={() => setDialog({ kind: "text", panel: undefined })}>
         Add text
       </Button>
-      <Button icon={<ListFilter />} onClick={() => setAsked({ kind: "param" })}>
+      <Button icon={<ListFilter />} onClick={() => setDialog({ kind: "param" })}>
         Add parameter
       </Button>
       {document.params.length > 0 && (
@@ -152,11 +152,11 @@ function Canvas({
         arrange={{ Grid: ArrangedGrid, arrange, pending: draft.dirty.value || loaded.data.isFetching }}
         empty={
           <Empty title="No panels yet">
-            <Note>Add a chart of a table, or a text.</Note>
+            <Note>Add a chart or text.</Note>
           </Empty>
         }
       />
-      {asked?.kind === "new" && (
+      {dialog?.kind === "new" && (
         <NewPanel
           slug={slug}
           value={value}
@@ -170,10 +170,10 @@ function Canvas({
           text={draft.text.value}
         />
       )}
-      {asked?.kind === "panel" && (
+      {dialog?.kind === "panel" && (
         <PanelDialog
           slug={slug}
-          panel={asked.panel}
+          panel={dialog.panel}
           value={value}
           filled={filled}
           onClose={close}
@@ -182,12 +182,12 @@ function Canvas({
           }}
         />
       )}
-      {asked?.kind === "text" && (
+      {dialog?.kind === "text" && (
         <TextDialog
-          panel={asked.panel}
+          panel={dialog.panel}
           onClose={close}
           onApply={(title, text) => {
-            const { panel } = asked;
+            const { panel } = dialog;
             const id = panel?.id ?? nameFrom("text", yaml.panelIds(yaml.parsed(draft.text.value)));
             const done = apply((doc) => {
               if (!panel)
@@ -200,7 +200,7 @@ function Canvas({
           }}
         />
       )}
-      {asked?.kind === "param" && (
+      {dialog?.kind === "param" && (
         <ParamDialog
           slug={slug}
           value={value}

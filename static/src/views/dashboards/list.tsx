@@ -120,11 +120,11 @@ function Row({ slug, entry, problems, onDelete }: RowProps) {
 export function List({ slug }: { slug: string }) {
   const { data, error, isPending, refetch } = useQuery(dashboardsQuery(slug));
   const broken = useBroken(slug);
-  const [asked, setAsked] = useState<"new" | DashboardEntry>();
-  const close = () => setAsked(undefined);
-  useShortcuts([{ keys: "n", does: "Create dashboard", run: () => setAsked("new") }]);
+  const [dialog, setDialog] = useState<"new" | DashboardEntry>();
+  const close = () => setDialog(undefined);
+  useShortcuts([{ keys: "n", does: "Create dashboard", run: () => setDialog("new") }]);
   const create = (
-    <Button variant="primary" icon={<Plus />} onClick={() => setAsked("new")}>
+    <Button variant="primary" icon={<Plus />} onClick={() => setDialog("new")}>
       New dashboard
     </Button>
   );
@@ -158,17 +158,17 @@ export function List({ slug }: { slug: string }) {
                   slug={slug}
                   entry={entry}
                   problems={broken(entry.name)}
-                  onDelete={() => setAsked(entry)}
+                  onDelete={() => setDialog(entry)}
                 />
               ))}
             </tbody>
           </table>
         </div>
       )}
-      {asked === "new" && (
+      {dialog === "new" && (
         <NewDashboard slug={slug} taken={data?.dashboards.map(({ name }) => name) ?? []} onClose={close} />
       )}
-      {asked && asked !== "new" && <DeleteDashboard slug={slug} entry={asked} onClose={close} onDone={close} />}
+      {dialog && dialog !== "new" && <DeleteDashboard slug={slug} entry={dialog} onClose={close} onDone={close} />}
     </Page>
   );
 }

@@ -241,12 +241,12 @@ export function PanelDialog(props: PanelProps) {
   const { slug, panel, value, filled } = props;
   const query = queryOf(panel);
   const sql = yaml.sqlOf(value, query);
-  const noted = useMemo(() => yaml.choiceOfQuery(value, query), [value, query]);
+  const storedChoice = useMemo(() => yaml.choiceOfQuery(value, query), [value, query]);
   const { data: listed } = useQuery(tablesQuery(slug));
-  const source = noted?.source;
+  const source = storedChoice?.source;
   const table = source && "table" in source ? listed?.tables.find(({ name }) => name === source.table) : undefined;
   const { known, error } = useKnownTable(slug, table);
-  const isWritten = noted === undefined || (source && "sql" in source);
+  const isWritten = storedChoice === undefined || (source && "sql" in source);
   const inner = source && "sql" in source ? source.sql : (sql ?? "");
   const asked = useQuery({
     queryKey: [...keys.tables(slug), "chart", filled(inner)],
@@ -256,13 +256,13 @@ export function PanelDialog(props: PanelProps) {
     retry: false,
   });
   const start = useMemo<Start | undefined>(() => {
-    if (noted && table) return known && { choice: noted, known, given: undefined };
+    if (storedChoice && table) return known && { choice: storedChoice, known, given: undefined };
     const answer = asked.data;
     if (!isWritten || !answer) return undefined;
     const columns = answer.columns;
     const own = { columns, profile: profileRows(answer.rows as Row[], columns) };
-    return { choice: noted ?? choiceOfPanel(panel, inner, columns), known: own, given: answer };
-  }, [noted, table, known, asked.data, isWritten, panel, inner]);
+    return { choice: storedChoice ?? choiceOfPanel(panel, inner, columns), known: own, given: answer };
+  }, [storedChoice, table, known, asked.data, isWritten, panel, inner]);
   const failure = asked.error ?? (known ? null : error);
   if (start) return <Editing {...props} start={start} />;
   return (
@@ -271,7 +271,7 @@ export function PanelDialog(props: PanelProps) {
         <Note tone="bad">
           Couldn't load the data of the panel: {failure ? asFailure(failure).message : "it has no query"}.
         </Note>
-      ) : noted && listed && !table ? (
+      ) : storedChoice && listed && !table ? (
         <Note tone="bad">The table of the panel doesn't exist any more. Edit its query in the YAML.</Note>
       ) : (
         <Skeleton lines={10} label="Chart" />

@@ -26,7 +26,7 @@ const kindOf = (type: string): ParamUse["kind"] =>
 const SAYS: Record<ParamUse["kind"], string> = {
   date_range: "Viewers choose a range of days.",
   select: "Viewers choose one or more values.",
-  number: "Viewers choose the least value.",
+  number: "Viewers choose a minimum.",
   text: "Viewers type a part of the text.",
 };
 

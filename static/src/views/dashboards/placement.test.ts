@@ -2,23 +2,23 @@ import { expect, it } from "vitest";
 import type { Panel } from "./document";
 import { placementsOf } from "./placement";
 
-const panels = (...told: [string, number][]) =>
-  told.map(([type, width], at) => ({ id: String(at), type, width }) as unknown as Panel);
+const panels = (...sizes: [string, number][]) =>
+  sizes.map(([type, width], at) => ({ id: String(at), type, width }) as unknown as Panel);
 const spans = (all: Panel[]) => [...placementsOf(all).values()].map(({ span }) => span);
 
-it("numbers that leave room in their row fill it", () => {
+it("KPIs with room in their row fill it", () => {
   expect(spans(panels(["kpi", 3], ["kpi", 3], ["bar", 12]))).toEqual([6, 6, 12]);
   expect(spans(panels(["kpi", 3], ["kpi", 3], ["kpi", 3]))).toEqual([4, 4, 4]);
   expect(spans(panels(["kpi", 2], ["kpi", 2], ["kpi", 2], ["kpi", 2], ["kpi", 2]))).toEqual([3, 3, 2, 2, 2]);
 });
-it("rows that are full, or hold something else, stand as written", () => {
+it("full rows, and rows with other panels, are unchanged", () => {
   expect(spans(panels(["kpi", 3], ["kpi", 3], ["kpi", 3], ["kpi", 3]))).toEqual([3, 3, 3, 3]);
   expect(spans(panels(["kpi", 3], ["line", 6]))).toEqual([3, 6]);
 });
-it("a number among other panels takes a narrow row for itself too", () => {
+it("a KPI among other panels takes a full row on narrow screens", () => {
   expect([...placementsOf(panels(["kpi", 3], ["line", 9])).values()].map(({ half }) => half)).toEqual([false, false]);
 });
-it("a number that has no other beside it takes a narrow row for itself", () => {
+it("an odd KPI takes a full row on narrow screens", () => {
   const halves = [...placementsOf(panels(["kpi", 4], ["kpi", 4], ["kpi", 4], ["line", 12])).values()].map(
     ({ half }) => half,
   );

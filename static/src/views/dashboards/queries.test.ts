@@ -16,7 +16,7 @@ const answering = (listed: unknown[]) =>
     ),
   );
 
-it("a text that another browser published is there, and one that it deleted isn't, whatever listing is kept", async () => {
+it("published and deleted dashboards of another browser are seen despite a cached listing", async () => {
   answering([]);
   const { queryKey } = dashboardsQuery("s");
   await client.fetchQuery(dashboardsQuery("s"));

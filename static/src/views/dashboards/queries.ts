@@ -7,12 +7,12 @@ import type { DataAnswer } from "../../api/types";
 import { readDocument } from "./document";
 import type { Choices } from "./values";
 
-const ofOne = (slug: string, name: string) => [...keys.dashboards(slug), name] as const;
+const dashboardKey = (slug: string, name: string) => [...keys.dashboards(slug), name] as const;
 
 /** A parsed document. */
 export const documentQuery = (slug: string, name: string) =>
   queryOptions({
-    queryKey: [...ofOne(slug, name), "document"],
+    queryKey: [...dashboardKey(slug, name), "document"],
     queryFn: async ({ signal }) => {
       const { published } = await statesOf(slug, name);
       if (!published) throw missing(name);
@@ -28,7 +28,7 @@ export const dataQuery = (
   { draft, etag, choices }: { draft: boolean; etag: string | null; choices: Choices },
 ) =>
   queryOptions({
-    queryKey: [...ofOne(slug, name), "data", draft, etag, choices],
+    queryKey: [...dashboardKey(slug, name), "data", draft, etag, choices],
     queryFn: ({ signal }): Promise<DataAnswer> =>
       ask(
         api.POST("/api/p/{pipeline}/dashboards/{name}/data", {

@@ -3,25 +3,25 @@ import { choicesFor, fieldOf, filtersOf, parseFilter, printFilter, refusalOf, ty
 import { condition } from "../../format/condition";
 import { parseSort, printSort, statement } from "./statement";
 
-describe("a filter of the address", () => {
+describe("URL filter", () => {
   it.each([
     ["fare:ge:10", { column: "fare", operator: "ge", value: "10" }],
     ["a:eq:eq:5", { column: "a:eq", operator: "eq", value: "5" }],
     ["a:contains:x:y", { column: "a", operator: "contains", value: "x:y" }],
     ["fare:is_null", { column: "fare", operator: "is_null", value: "" }],
-  ])("is read as the service reads it: %s", (text, filter) => {
+  ])("is parsed like in the service: %s", (text, filter) => {
     const found = parseFilter(text, ["fare", "a", "a:eq"]);
     expect(found).toEqual(filter);
     expect(found && printFilter(found)).toBe(text);
   });
-  it("that names no column or operator is left to the service", () => {
+  it("with an unknown column or operator is left to the service", () => {
     for (const text of ["fares:eq:1", "fare:like:1", "fare", ""]) expect(parseFilter(text, ["fare"])).toBeUndefined();
   });
 });
 
-it("a refusal of the service is told by the column that it is about", () => {
-  const told = "`filter` on `day`: found `2024-02-31`, expected a date such as `2013-01-31`";
-  expect(refusalOf(told, ["da", "day", "day`"])).toEqual({
+it("an error of the service is assigned to its column", () => {
+  const message = "`filter` on `day`: found `2024-02-31`, expected a date such as `2013-01-31`";
+  expect(refusalOf(message, ["da", "day", "day`"])).toEqual({
     column: "day",
     why: "found `2024-02-31`, expected a date such as `2013-01-31`",
   });
@@ -29,7 +29,7 @@ it("a refusal of the service is told by the column that it is about", () => {
     expect(refusalOf(other, ["day"])).toBeUndefined();
 });
 
-describe("a filter field", () => {
+describe("filter field", () => {
   it.each<[string, Choice, string, string[]]>([
     ["int64", "eq", " 5 ", ["c:eq:5"]],
     ["int64", "eq", "", []],
@@ -45,12 +45,12 @@ describe("a filter field", () => {
   ])("of type %s with %s and %s gives %j", (type, choice, text, filters) =>
     expect(filtersOf("c", type, choice, text).map(printFilter)).toEqual(filters),
   );
-  it("says what it expects of a value that is none of the type", () => {
+  it("shows the expected form for a value of the wrong type", () => {
     expect(() => filtersOf("c", "int64", "eq", "1.5")).toThrow("found 1.5, expected a whole number");
     expect(() => filtersOf("c", "date", "ge", "31.01.2013")).toThrow("a date like");
     expect(() => filtersOf("c", "decimal(4,2)", "eq", "1,5")).toThrow("a number like");
   });
-  it("shows what it gave", () => {
+  it("shows the current filter", () => {
     for (const [choice, text] of [
       ["eq", "5"],
       ["between", "1 .. 9"],
@@ -61,7 +61,7 @@ describe("a filter field", () => {
     }
     expect(fieldOf([])).toBeUndefined();
   });
-  it("begins with the comparison that its type is mostly asked for", () => {
+  it("starts with the usual comparison of its type", () => {
     expect(["string", "int8", "boolean", "timestamp", "json"].map((type) => choicesFor(type)[0])).toEqual([
       "contains",
       "eq",
@@ -72,23 +72,23 @@ describe("a filter field", () => {
   });
 });
 
-describe("an order of the address", () => {
+describe("URL sort order", () => {
   const columns = ["a", "a,b", "-a", "b"];
-  it.each(["a", "-a", "a,b", "--a", "b,-b", "a,b,b"])("is read as the service reads it: %s", (text) => {
+  it.each(["a", "-a", "a,b", "--a", "b,-b", "a,b,b"])("is parsed like in the service: %s", (text) => {
     const found = parseSort(text, columns);
     expect(found).toBeDefined();
     if (text !== "b,-b") expect(printSort(found ?? [])).toBe(text);
   });
-  it("prefers the longest name, and a name that begins with a minus", () => {
+  it("prefers the longest name, and a name that starts with a minus", () => {
     expect(parseSort("a,b", columns)).toEqual([{ column: "a,b", descending: false }]);
     expect(parseSort("-a", columns)).toEqual([{ column: "-a", descending: false }]);
     expect(parseSort("-b", columns)).toEqual([{ column: "b", descending: true }]);
   });
-  it("that names no column is left to the service", () => expect(parseSort("c", columns)).toBeUndefined());
+  it("with an unknown column is left to the service", () => expect(parseSort("c", columns)).toBeUndefined());
 });
 
-describe("a table's rows as SQL", () => {
-  it("are asked for as they are shown", () => {
+describe("SQL of the displayed rows", () => {
+  it("has the same columns, filters and order", () => {
     const sql = statement(
       {
         table: "trips",
@@ -109,12 +109,12 @@ describe("a table's rows as SQL", () => {
         "ORDER BY fare DESC NULLS LAST\nLIMIT 100",
     );
   });
-  it("take no value for SQL", () => {
+  it("escapes values", () => {
     const evil = "1); DROP TABLE x; --";
     expect(condition({ column: "n", operator: "eq", value: evil }, "int64")).toBe(`n = CAST('${evil}' AS BIGINT)`);
     expect(condition({ column: "select", operator: "eq", value: "'" }, "string")).toBe(`"select" = ''''`);
   });
-  it("mean what the service means", () => {
+  it("has the semantics of the service's filters", () => {
     expect(condition({ column: "a", operator: "ne", value: "1" }, "int8")).toBe("a IS DISTINCT FROM 1");
     expect(condition({ column: "a", operator: "not_in", value: '["1","2"]' }, "int8")).toBe(
       "(a IS NULL OR a NOT IN (1, 2))",

@@ -14,9 +14,9 @@ const commit = {
   restored: null,
 };
 
-describe("a version of a table", () => {
+describe("table version", () => {
   const at = exact(new Date(commit.committed_at));
-  it("is told by its time and rows", () => expect(versionText(commit)).toBe(`${at} · 1,200 rows`));
-  it("tells archived sources", () =>
+  it("shows its time and rows", () => expect(versionText(commit)).toBe(`${at} · 1,200 rows`));
+  it("mentions archived sources", () =>
     expect(versionText({ ...commit, sources_archived: 1 })).toBe(`${at} · 1,200 rows, 1 source archived`));
 });

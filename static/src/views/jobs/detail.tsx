@@ -88,7 +88,7 @@ function Head({ slug, job }: { slug: string; job: Job }) {
 }
 
 /** Progress or outcome; both have the same height. */
-function Now({ job }: { job: Job }) {
+function Outcome({ job }: { job: Job }) {
   if (!isActive(job)) {
     return (
       <div class="job-now">
@@ -132,7 +132,7 @@ function Facts({ job }: { job: Job }) {
     <section class="section">
       <h3>Job details</h3>
       <dl class="job-facts">
-        <Fact name="Id">
+        <Fact name="ID">
           <Copied text={job.job_id} of="job ID" />
         </Fact>
         <Fact name="Attempt">
@@ -152,7 +152,7 @@ function Facts({ job }: { job: Job }) {
             {typeof job.duration_ms === "number" && `, took ${duration(job.duration_ms)}`}
           </Fact>
         )}
-        <Fact name="Reads">
+        <Fact name="Prefix">
           <code>{job.prefix}</code>
         </Fact>
         {job.worker && (
@@ -178,7 +178,7 @@ export function JobDetail({ slug, id }: { slug: string; id: string }) {
   return (
     <div class="job" data-status={job.status}>
       <Head slug={slug} job={job} />
-      <Now job={job} />
+      <Outcome job={job} />
       {job.status === "failed" && job.error && <JobFailure slug={slug} job={job} error={job.error} />}
       {isActive(job) && job.error && (
         <Note tone="warn">

@@ -46,7 +46,7 @@ export const RUN_REMEDIES: Record<Code, Remedy> = {
     steps: ["retry", "place"],
   },
   archived_sources_missing: {
-    text: "No tables were changed. Put the archived CSVs back into the lake, or set when_removed to remove_rows in the config to give their rows up.",
+    text: "No tables were changed. Put the archived CSVs back into the lake, or set when_removed to remove_rows in the config to drop their rows.",
     steps: ["config", "place"],
   },
   accounting_broken: {

@@ -1,7 +1,7 @@
 /** Runs an action on many files, with limited concurrency. */
 import { asFailure, type ApiFailure } from "../../api/failure";
 
-const AT_A_TIME_MAX = 3;
+const CONCURRENCY_MAX = 3;
 
 export interface Failure {
   key: string;
@@ -18,7 +18,7 @@ export async function each(
   const failures: Failure[] = [];
   let next = 0;
   let done = 0;
-  const lane = async () => {
+  const worker = async () => {
     while (next < items.length && !signal.aborted) {
       const key = items[next] ?? "";
       next += 1;
@@ -31,6 +31,6 @@ export async function each(
       onDone(done);
     }
   };
-  await Promise.all(Array.from({ length: AT_A_TIME_MAX }, lane));
+  await Promise.all(Array.from({ length: CONCURRENCY_MAX }, worker));
   return failures;
 }

@@ -73,7 +73,7 @@ function Level({ prefix, onAdd }: { prefix: string; onAdd: (taken: CollectedFile
   const listed = useInfiniteQuery(levelQuery(prefix));
   const { data, error, hasNextPage, isFetchingNextPage, fetchNextPage } = listed;
   const [filter, setFilter] = useState("");
-  const [asked, setAsked] = useState<OpenDialog>();
+  const [dialog, setDialog] = useState<OpenDialog>();
   const [choice, setChoice] = useState<Selection>(NOTHING);
   const field = useRef<HTMLInputElement>(null);
   const all = useMemo(() => entriesOf(data?.pages ?? []), [data]);
@@ -90,7 +90,7 @@ function Level({ prefix, onAdd }: { prefix: string; onAdd: (taken: CollectedFile
   const skipped = data?.pages.flatMap((page) => page.skipped ?? []) ?? [];
   const meant = entries.filter(({ key }) => choice.chosen.has(key));
   const up = () => prefix !== "" && go(routes.lake(folderOf(prefix)));
-  const remove = () => meant.length > 0 && setAsked("delete");
+  const remove = () => meant.length > 0 && setDialog("delete");
   useShortcuts([
     { keys: "/", does: "Filter by name", run: () => field.current?.focus() },
     { keys: "Enter", does: "Open the folder or preview the file" },
@@ -100,14 +100,14 @@ function Level({ prefix, onAdd }: { prefix: string; onAdd: (taken: CollectedFile
   ]);
   const open = (entry: Entry) =>
     go(entry.kind === "folder" ? routes.lake(entry.key) : routes.lake(prefix, { file: entry.key }));
-  const close = () => setAsked(undefined);
+  const close = () => setDialog(undefined);
   return (
     <>
       <header class="lake-bar">
         <h1 class="grow">
           <Crumbs prefix={prefix} />
         </h1>
-        <Adding onAdd={onAdd} onFolder={() => setAsked("folder")} />
+        <Adding onAdd={onAdd} onFolder={() => setDialog("folder")} />
       </header>
       <div class="lake-tools">
         <input
@@ -123,7 +123,7 @@ function Level({ prefix, onAdd }: { prefix: string; onAdd: (taken: CollectedFile
           {data && selectionSummary(entries.length, all.length, filter, hasNextPage, meant.length)}
         </span>
         <span class="grow" />
-        <Acting entries={meant} onMove={() => setAsked("move")} onDelete={remove} />
+        <Acting entries={meant} onMove={() => setDialog("move")} onDelete={remove} />
       </div>
       {skipped.length > 0 && (
         <p class="secondary">
@@ -152,9 +152,9 @@ function Level({ prefix, onAdd }: { prefix: string; onAdd: (taken: CollectedFile
           onDelete={remove}
         />
       )}
-      {asked === "delete" && <DeleteDialog entries={meant} onClose={close} />}
-      {asked === "move" && <MoveDialog entries={meant} prefix={prefix} onClose={close} />}
-      {asked === "folder" && <FolderDialog prefix={prefix} onClose={close} onOpen={(to) => go(routes.lake(to))} />}
+      {dialog === "delete" && <DeleteDialog entries={meant} onClose={close} />}
+      {dialog === "move" && <MoveDialog entries={meant} prefix={prefix} onClose={close} />}
+      {dialog === "folder" && <FolderDialog prefix={prefix} onClose={close} onOpen={(to) => go(routes.lake(to))} />}
     </>
   );
 }

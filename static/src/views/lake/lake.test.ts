@@ -7,21 +7,21 @@ import { sniff, split } from "../../format/delimited";
 
 const order = ["a", "b", "c", "d"];
 
-describe("choosing", () => {
-  it("takes ranges from the anchor, whichever way", () => {
+describe("file selection", () => {
+  it("extends from the anchor in both directions", () => {
     const from = only("c");
     expect([...ranged(from, "a", order).chosen]).toEqual(["a", "b", "c"]);
     expect([...ranged(ranged(from, "a", order), "d", order).chosen]).toEqual(["c", "d"]);
   });
 
-  it("moves by arrows within the list, and extends with Shift", () => {
+  it("moves by arrow keys within the list, and extends with Shift", () => {
     expect(stepped(NOTHING, 1, order, false).cursor).toBe("a");
     expect(stepped(only("d"), 1, order, false).cursor).toBe("d");
     expect([...stepped(only("b"), 1, order, true).chosen]).toEqual(["b", "c"]);
     expect(stepped(only("b"), 1, [], false)).toBe(NOTHING);
   });
 
-  it("toggles one, and forgets what is gone", () => {
+  it("toggles one file, and drops files that no longer exist", () => {
     const both = toggled(only("a"), "c");
     expect([...both.chosen]).toEqual(["a", "c"]);
     expect([...toggled(both, "a").chosen]).toEqual(["c"]);
@@ -30,8 +30,8 @@ describe("choosing", () => {
   });
 });
 
-describe("a level", () => {
-  it("shows folders before files of each page, and no sample of a pipeline that is being made", () => {
+describe("folder listing", () => {
+  it("has folders before files on each page, and no samples of pipelines being created", () => {
     const file = (key: string) => ({ key, size: 1, modified: "", etag: null });
     const page = (folders: string[], files: string[]): LakeLevel => ({
       prefix: "pipelines/",
@@ -46,7 +46,7 @@ describe("a level", () => {
     expect(entries.map(({ name }) => name)).toEqual(["x", "a", "y"]);
   });
 
-  it("names what has no name of its own", () => {
+  it("names entries without a name of their own", () => {
     const file = (key: string) => ({ key, size: 0, modified: "", etag: null });
     const level = {
       prefix: "p/in/",
@@ -57,13 +57,13 @@ describe("a level", () => {
     expect(entriesOf([level]).map(({ name }) => name)).toEqual(["(no name)", "a", "(folder marker)", "x.csv"]);
   });
 
-  it("is filtered by all the words that were typed", () => {
+  it("is filtered by all typed words", () => {
     expect([matches("Trips-2024.csv", "2024 trips"), matches("Trips.csv", "2024")]).toEqual([true, false]);
   });
 });
 
-describe("cutting text", () => {
-  it("minds quotes, doubled quotes and line breaks within them", () => {
+describe("splitting CSV text", () => {
+  it("handles quotes, doubled quotes and quoted line breaks", () => {
     expect(split('a;"b;""c""\nd";e\r\nf;;', ";", '"')).toEqual([
       ["a", 'b;"c"\nd', "e"],
       ["f", "", ""],
@@ -73,15 +73,15 @@ describe("cutting text", () => {
     expect(split("", ",", '"')).toEqual([]);
   });
 
-  it("finds the delimiter that fits all rows", () => {
+  it("detects the delimiter that fits all rows", () => {
     expect(sniff("a;b,5;c\n1;2,5;3\n")).toBe(";");
     expect(sniff("a\tb\n1,5\t2\n")).toBe("\t");
     expect(sniff("one\ntwo\n")).toBe(",");
   });
 });
 
-describe("the same done to many files", () => {
-  it("goes on after a failure and tells it", async () => {
+describe("bulk operations", () => {
+  it("continue after a failure and report it", async () => {
     const seen: number[] = [];
     const work = (key: string) => (key === "b" ? Promise.reject(new Error("no")) : Promise.resolve());
     const failures = await each(order, work, (done) => seen.push(done), new AbortController().signal);
@@ -89,7 +89,7 @@ describe("the same done to many files", () => {
     expect(seen.at(-1)).toBe(4);
   });
 
-  it("begins nothing more once it is stopped", async () => {
+  it("start nothing after they are stopped", async () => {
     const stop = new AbortController();
     let begun = 0;
     const work = () => {

@@ -36,8 +36,8 @@ function plan(name: string): Plan {
 
 afterEach(() => vi.restoreAllMocks());
 
-describe("a pipeline that is being made", () => {
-  it("has its files uploaded and its run asked for though the view is left while its config is saved", async () => {
+describe("pipeline creation", () => {
+  it("uploads files and starts the run even if the view is left while the config is saved", async () => {
     const maker = new PipelineCreation();
     const asked = serve((what) => what === "PUT /api/p/taxi/config" && maker.stop());
     const files = plan("may.tsv");

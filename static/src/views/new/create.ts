@@ -11,7 +11,7 @@ import type { Job, PipelineDetail } from "../../api/types";
 import { count, counted } from "../../format/number";
 import { uploads } from "../../uploads";
 import { nameOf, pipelineOf } from "../../uploads/keys";
-import { sendParts, type PlacedPart } from "../../uploads/send";
+import { sendParts, type KeyedPart } from "../../uploads/send";
 import { isCsv, variantsOf } from "../../uploads/source-names";
 import type { Batch } from "../../uploads/queue";
 import { configOf } from "./draft";
@@ -38,7 +38,7 @@ export interface Plan {
   /** Mappings of the new tables. */
   mappings: Record<string, unknown>[];
   /** Files to upload. */
-  parts: PlacedPart[];
+  parts: KeyedPart[];
 }
 
 const ASK_MS = 1_000;
@@ -164,8 +164,9 @@ export class PipelineCreation {
   /** Waits for the automatic run; enqueues one only if none comes. */
   private async run({ slug, parts, existing, lakeKey }: Plan): Promise<void> {
     // A file that was there already starts nothing.
-    const startsItself = lakeKey === undefined ? parts.some(({ key }) => isCsv(key)) : !existing && isCsv(lakeKey);
-    if (!startsItself || this.asked) await this.ask(slug);
+    const startsAutomatically =
+      lakeKey === undefined ? parts.some(({ key }) => isCsv(key)) : !existing && isCsv(lakeKey);
+    if (!startsAutomatically || this.asked) await this.ask(slug);
     for (let idle = 0; ; await waited(ASK_MS)) {
       const [due, newest] = await look(slug);
       const job = newest?.job_id === this.before ? undefined : newest;

@@ -14,7 +14,7 @@ import { useUnsaved } from "../../browser/unsaved";
 import { uploads } from "../../uploads";
 import { pipelineOf } from "../../uploads/keys";
 import { shapeOf } from "../../uploads/parts";
-import { placed, type PlacedPart } from "../../uploads/send";
+import { partsToUpload, type KeyedPart } from "../../uploads/send";
 import { stemOf } from "../../uploads/source-names";
 import { UPLOAD_BYTES_MAX } from "../../api/rules";
 import { filesOf, PipelineCreation } from "./create";
@@ -89,7 +89,7 @@ export function Wizard({ groups, lakeKey, target, onOther }: Props) {
 
   const make = async () => {
     const mappings: Record<string, unknown>[] = [];
-    const parts: PlacedPart[] = [];
+    const parts: KeyedPart[] = [];
     setPreparing(true);
     try {
       // Large files are cut first, so that nothing is created for a file that can't be.
@@ -97,7 +97,8 @@ export function Wizard({ groups, lakeKey, target, onOther }: Props) {
         const source = sourceOf(groups[at], lakeKey);
         const globs = filesOf(source, slug, draft.table);
         mappings.push(mapping(globs));
-        if (source.kind === "files") parts.push(...(await placed(slug, globs, source.files, shapeOf(draft.dialect))));
+        if (source.kind === "files")
+          parts.push(...(await partsToUpload(slug, globs, source.files, shapeOf(draft.dialect))));
       }
     } catch (error) {
       return toast.failed("Couldn't prepare the files", error);

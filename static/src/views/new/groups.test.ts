@@ -15,11 +15,11 @@ describe("several files", () => {
       ["customers.csv"],
     ]);
   });
-  it("without headers go together if they have as many cells", () => {
+  it("without headers are grouped by number of columns", () => {
     expect(shapeKey("1,a,2024-01-01")).toBe(shapeKey("2,b,2024-02-01"));
     expect(shapeKey("1,a")).not.toBe(shapeKey("1,a,b"));
   });
-  it("give a table the name that they have in common", () => {
+  it("name the table by their common prefix", () => {
     const named = (...names: string[]) => commonStem(names.map((name) => ({ name })));
     expect(named("sales_q1.csv", "sales_q2.csv")).toBe("sales");
     expect(named("orders-2024-01.csv", "orders-2024-02.csv.gz")).toBe("orders");

@@ -54,8 +54,8 @@ const inferred = (more: Partial<Inferred> = {}): Inferred => ({
   ...more,
 });
 
-describe("a draft", () => {
-  it("makes the config that was proposed", () => {
+describe("draft", () => {
+  it("produces the proposed config", () => {
     const config = configOf("shop", [mappingOf(draftOf(inferred()), inferred(), ["sales/*.csv"])]);
     expect(config).toEqual({
       version: 1,
@@ -75,7 +75,7 @@ describe("a draft", () => {
     });
   });
 
-  it("keeps how the numbers of a column are written, unless it isn't a number any more", () => {
+  it("keeps a column's number format while it is a number", () => {
     const given = inferred();
     const [day, total] = given.columns;
     if (!day || !total) throw new Error("two columns");
@@ -88,7 +88,7 @@ describe("a draft", () => {
     expect(columnsOf(["date", "string"])).not.toMatchObject([{}, { number_format: format }]);
   });
 
-  it("follows a column that is renamed into the partitioning, and drops the one of a column that is left out", () => {
+  it("renames the partition of a renamed column, and drops that of an excluded one", () => {
     const draft = draftOf(inferred());
     const [day, total] = draft.columns;
     if (!day || !total) throw new Error("two columns");
@@ -102,7 +102,7 @@ describe("a draft", () => {
     expect(without).not.toHaveProperty("sort_by");
   });
 
-  it("lets a run set aside rows where the sample has some that are refused", () => {
+  it("accepts rejected rows if the sample has any", () => {
     const sample = { ...inferred().sample, rows_refused: 3 };
     expect(draftOf(inferred({ sample })).rejectsMax).toBe(0.1);
     const misfits = { ...inferred().sample, rows_misfit: 3 };
@@ -110,7 +110,7 @@ describe("a draft", () => {
     expect(draftOf(inferred()).rejectsMax).toBe(0);
   });
 
-  it("makes columns nullable whose null values are ticked", () => {
+  it("makes columns nullable if null values are selected for them", () => {
     const given = inferred();
     const [day, total] = given.columns;
     if (!day || !total) throw new Error("two columns");
@@ -127,19 +127,19 @@ describe("a draft", () => {
     expect(proposed.columns.map(({ nullable }) => nullable)).toEqual([false, true]);
   });
 
-  it("writes down of a dialect only what is not a default", () => {
+  it("writes only dialect settings that differ from the default", () => {
     expect(changed({ delimiter: ";" }, "delimiter", ",")).toEqual({});
     expect(changed({}, "decimal", ",")).toEqual({ decimal: "," });
     expect(changed({ null_values: ["NA"] }, "null_values", [""])).toEqual({});
   });
 
-  it("tells how many files a partitioning would make", () => {
+  it("counts the files that a partitioning would produce", () => {
     expect(partitionings(inferred())[0]?.files).toBe(3);
     const byKind = [{ kind: "partition_by" as const, value: "total", why: "" }];
     expect(partitionings(inferred({ suggestions: byKind }))[0]?.files).toBe(3);
   });
 
-  it("finds names that are missing, doubled or taken", () => {
+  it("reports missing, duplicate and taken names", () => {
     const columns = draftOf(inferred()).columns.map((one) => ({ ...one, name: "Same" }));
     expect([...columnProblems(columns).keys()]).toEqual([1]);
     expect(columnProblems(columns.map((one) => ({ ...one, included: one.id === 0 }))).size).toBe(0);
@@ -151,7 +151,7 @@ describe("a draft", () => {
 });
 
 describe("files of a new pipeline", () => {
-  it("are taken in by globs of their endings", () => {
+  it("are matched by globs with their extensions", () => {
     expect(globsOf("t", ["a.csv", "b.2024.csv", "c.csv.gz"])).toEqual(["t/*.csv", "t/*.csv.gz", "t/*.csv.zst"]);
     expect(globsOf("t", ["d.TXT"])).toEqual(["t/*.TXT", "t/*.TXT.gz", "t/*.TXT.zst"]);
     expect(globsOf("t", ["none"])).toEqual(["t/*"]);
@@ -161,24 +161,24 @@ describe("files of a new pipeline", () => {
   });
 });
 
-describe("a sample", () => {
+describe("sample", () => {
   const bytes = (text: string) => new TextEncoder().encode(text);
-  it("ends where a record ends", () => {
+  it("ends at the end of a record", () => {
     expect(cut(bytes("a,b\n1,2\n3,"))).toBe(8);
     expect(cut(bytes('a,b\n1,"x\ny'))).toBe(4);
     expect(cut(bytes("no line end"))).toBe(11);
     expect(cut(new Uint8Array([0xff, 0xfe, 0x61, 0, 0x0a, 0, 0x62, 0]))).toBe(6);
   });
 
-  it("of a gzip file is its start, inflated", async () => {
+  it("of a gzip file is its decompressed start", async () => {
     const packed = new Blob(["a,b\n1,2\n"]).stream().pipeThrough(new CompressionStream("gzip"));
     const sample = await sampleOfStream(packed, "x.csv.gz");
     expect([await sample.body.text(), sample.whole, sample.ending]).toEqual(["a,b\n1,2\n", true, ".txt"]);
   });
 });
 
-describe("a file that is cut differently", () => {
-  it("has its columns named and typed by its first cells", () => {
+describe("changed dialect", () => {
+  it("names and types the columns by the first cells", () => {
     expect([snake("Order Total"), snake("orderTotal"), snake("2024"), snake("%%")]).toEqual([
       "order_total",
       "order_total",
@@ -194,8 +194,8 @@ describe("a file that is cut differently", () => {
   });
 });
 
-describe("the preview", () => {
-  it("puts refused rows where they stand in the file", () => {
+describe("preview", () => {
+  it("shows rejected rows at their position in the file", () => {
     const reject = {
       line: 3,
       byte_offset: 9,
@@ -225,16 +225,16 @@ describe("the preview", () => {
   });
 });
 
-describe("columns that are cut anew", () => {
+describe("edited columns after a dialect change", () => {
   const { columns } = draftOf(inferred());
   const changedFirst = columns.map((one, at) => (at === 0 ? { ...one, name: "when" } : one));
 
-  it("keep what the person made of them, and only that", () => {
+  it("keep only the user's edits", () => {
     expect(ownOf(columns, columns, [])).toEqual([]);
     expect(ownOf(changedFirst, columns, []).map(({ name }) => name)).toEqual(["when"]);
   });
 
-  it("have it back though a cut in between didn't have them, unless it was changed since", () => {
+  it("are restored when the dialect is changed back, unless edited since", () => {
     const own = ownOf(changedFirst, columns, []);
     expect(ownOf(columns, columns, own)).toEqual(own);
     const back = ownOf(columns, changedFirst, own);

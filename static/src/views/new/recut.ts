@@ -49,19 +49,19 @@ export async function recut(
   const names = unique(header.map((cell, at) => (named ? snake(cell) : "") || `column_${at + 1}`));
   const columns = header.map((cell, at): DraftColumn => {
     const from = named ? cell : at;
-    const twin = twinOf(own, from) ?? twinOf(proposed, from);
+    const previous = bySource(own, from) ?? bySource(proposed, from);
     const fresh = { id: at, name: names[at] ?? `column_${at + 1}`, from, type: "string", formats: [] };
-    return twin
-      ? { ...twin, id: at }
+    return previous
+      ? { ...previous, id: at }
       : { ...fresh, timezone: undefined, nullable: true, included: true, evidence: undefined };
   });
-  const unknown = columns.filter(({ evidence, from }) => evidence === undefined && !twinOf(own, from));
+  const unknown = columns.filter(({ evidence, from }) => evidence === undefined && !bySource(own, from));
   return unknown.length > 0 ? await guessed(staged, csv, columns, new Set(unknown)) : columns;
 }
 
 const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
 
-const twinOf = (columns: DraftColumn[], from: DraftColumn["from"]): DraftColumn | undefined =>
+const bySource = (columns: DraftColumn[], from: DraftColumn["from"]): DraftColumn | undefined =>
   columns.find((column) => same(column.from, from));
 
 /** Columns changed by the user, now or `earlier`. */
@@ -73,7 +73,7 @@ export function ownOf(columns: DraftColumn[], cut: DraftColumn[], earlier: Draft
         cut.find(({ id }) => id === column.id),
       ),
   );
-  return [...touched, ...earlier.filter(({ from }) => !twinOf(touched, from))];
+  return [...touched, ...earlier.filter(({ from }) => !bySource(touched, from))];
 }
 
 /** Types of new columns, by their first values. */
@@ -124,7 +124,7 @@ function unique(names: string[]): string[] {
   const taken = new Set<string>();
   return names.map((base) => {
     let name = base;
-    for (let twin = 2; taken.has(name); twin += 1) name = `${base}_${twin}`;
+    for (let suffix = 2; taken.has(name); suffix += 1) name = `${base}_${suffix}`;
     taken.add(name);
     return name;
   });

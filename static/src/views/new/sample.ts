@@ -14,7 +14,7 @@ export interface Sample {
   body: Blob;
   /** Whether it is the whole file. */
   whole: boolean;
-  /** File extension of the sample: tells the compression, and doesn't start a run. */
+  /** File extension of the sample: names the compression, and doesn't start a run. */
   ending: `.txt${Compression | ""}`;
 }
 

@@ -150,7 +150,7 @@ export function TableForm({ source, proposal, name, taken, locked, onDraft }: Pr
 
 function freeTable(name: string, taken: ReadonlySet<string>): string {
   let free = name;
-  for (let twin = 2; taken.has(free); twin += 1) free = `${name}_${twin}`;
+  for (let suffix = 2; taken.has(free); suffix += 1) free = `${name}_${suffix}`;
   return free;
 }
 

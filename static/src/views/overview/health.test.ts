@@ -34,7 +34,7 @@ const progress = (more: object): Job["progress"] =>
   ({ stage: "converting", files_done: 7, files_total: 12, ...more }) as never;
 const kinds = (found: ReturnType<typeof healthOf>) => found.steps.map(({ kind }) => kind);
 
-describe("the health of a pipeline", () => {
+describe("pipeline health", () => {
   it("is up to date with all its files", () => {
     const tables = { a: table(), b: table(), c: table() };
     const found = healthOf(facts([completed(tables)], { tables: 3 }));
@@ -44,7 +44,7 @@ describe("the health of a pipeline", () => {
       "300 rows in total.",
     ]);
   });
-  it("leads on to a dashboard where one is published, unless something is to be mended first", () => {
+  it("offers the published dashboard, unless something must be fixed first", () => {
     const good = facts([completed({ a: table() })]);
     expect(healthOf({ ...good, dashboard: "daily" }).steps).toEqual([
       { kind: "dashboard", name: "daily", words: "Open dashboard daily" },
@@ -53,19 +53,19 @@ describe("the health of a pipeline", () => {
     const rejected = facts([completed({ a: table({ rows_rejected: 1 }) })]);
     expect(kinds(healthOf({ ...rejected, dashboard: "daily" }))).toEqual(["rejected"]);
   });
-  it("has one table, or two", () => {
+  it("uses singular and plural for tables", () => {
     expect(healthOf(facts([completed({ a: table() })])).sentence).toMatch(/^The table is up to date with 2 files/);
     expect(healthOf(facts([completed({ a: table(), b: table() })], { tables: 2 })).sentence).toMatch(
       /^Both tables are/,
     );
   });
-  it("tells archived sources", () =>
+  it("mentions archived sources", () =>
     expect(healthOf(facts([completed({ a: table({ sources_archived: 3 }) })])).sentence).toBe(
       "The table is up to date with 2 files and 3 archived sources",
     ));
   it("says that the last run found nothing new", () =>
     expect(healthOf(facts([completed({ a: table({ partitions_written: 0 }) })])).more).toMatch(/found no changes/));
-  it("tells rows that the last run rejected, and leads to the table with most", () => {
+  it("mentions rejected rows of the last run, and links to the table with the most", () => {
     const tables = { a: table({ rows_rejected: 1 }), b: table({ rows_rejected: 2 }) };
     const found = healthOf(
       facts([completed(tables, { progress: progress({ rows_rejected: 3 }) ?? null })], { tables: 2 }),
@@ -74,80 +74,79 @@ describe("the health of a pipeline", () => {
     expect(found.tone).toBe("warn");
     expect(found.steps).toEqual([{ kind: "rejected", table: "b", words: "Show rejected rows" }]);
   });
-  it("tells rows that an earlier run rejected", () =>
+  it("mentions rejected rows of an earlier run", () =>
     expect(healthOf(facts([completed({ a: table({ rows_rejected: 1 }) })])).sentence).toMatch(/; 1 row is rejected$/));
-  it("asks for a run when the config has other tables than the last run", () => {
+  it("offers a run if the config's tables differ from the last run", () => {
     const found = healthOf(facts([completed({ a: table() })], { tables: 2 }));
     expect(found.more).toMatch(/now defines 2 tables/);
     expect(kinds(found)).toEqual(["run"]);
   });
-  it("is running, with its numbers", () => {
+  it("shows a run in progress with its numbers", () => {
     const running = job({ status: "running", progress: progress({ rows_read: 1_200 }) ?? null });
     const found = healthOf(facts([running, completed({ a: table() })]));
     expect([found.tone, found.sentence]).toEqual(["run", "Run in progress: converting 7/12 files, 1,200 rows read"]);
     expect(kinds(found)).toEqual(["job"]);
   });
-  it("waits for a worker", () =>
+  it("is waiting for a worker", () =>
     expect(healthOf(facts([job({ status: "queued" })])).sentence).toMatch(/queued, waiting for a free worker/));
-  it("waits for another try, and says when", () => {
+  it("is waiting for a retry, with its time", () => {
     const found = healthOf(facts([job({ status: "queued", reason: "retry", not_before: "2026-01-02" })]));
     expect([found.tone, found.due]).toEqual(["warn", "2026-01-02"]);
   });
-  it("waits for another run of the pipeline", () =>
+  it("is waiting for another run of the pipeline", () =>
     expect(healthOf(facts([job({ status: "queued", reason: "pipeline_busy" })])).sentence).toMatch(/another run/));
-  it("has no config", () => {
+  it("reports a missing config", () => {
     const found = healthOf(facts([], { config: "missing" }));
     expect(found.sentence).toMatch(/No config yet/);
     expect(kinds(found)).toEqual(["from-csv", "config"]);
   });
-  it("has a config with problems", () => {
+  it("reports a config with problems", () => {
     const found = healthOf(facts([completed({ a: table() })], { config: "invalid", problems: 3 }));
     expect(found.sentence).toMatch(/3 problems/);
     expect(kinds(found)).toEqual(["config"]);
   });
-  it("has a config without tables", () =>
+  it("reports a config without tables", () =>
     expect(healthOf(facts([], { tables: 0 })).sentence).toBe("The config defines no tables yet"));
-  it("has never run", () => {
+  it("reports that there were no runs", () => {
     const found = healthOf(facts([], { tables: 5 }));
     expect(found.sentence).toBe("No runs yet: 5 tables are waiting for data");
     expect(kinds(found)).toEqual(["upload", "run"]);
   });
-  it("is about to run for the first time", () =>
-    expect(healthOf(facts([], { next_due: "2026-01-02" })).due).toBe("2026-01-02"));
-  it("failed, with the tables as they were", () => {
+  it("announces the first run", () => expect(healthOf(facts([], { next_due: "2026-01-02" })).due).toBe("2026-01-02"));
+  it("reports a failed run, and that tables are unchanged", () => {
     const failed = job({ job_id: "f", status: "failed", error: { code: "no_input", message: "no file" } });
     const found = healthOf(facts([failed, completed({ a: table() })]));
     expect([found.tone, found.sentence]).toEqual(["bad", "The last run failed: no file"]);
     expect(found.more).toBe("Tables still show the previous run: 100 rows.");
     expect(found.steps).toEqual([{ kind: "job", id: "f", words: "How to fix this" }]);
   });
-  it("failed at the first run", () =>
+  it("reports a failed first run", () =>
     expect(healthOf(facts([job({ status: "failed" })])).more).toBe("No tables have been built yet."));
-  it("was cancelled", () => {
+  it("reports a cancelled run", () => {
     const found = healthOf(facts([job({ status: "failed", error: { code: "cancelled", message: "cancelled" } })]));
     expect([found.tone, found.sentence]).toEqual(["warn", "The last run was cancelled"]);
   });
 });
 
-describe("what changed last", () => {
+describe("latest changes", () => {
   const idle = completed({ a: table({ partitions_written: 0 }) }, { job_id: "3" });
   const changes = { partitions: [], partitions_total: 1 };
   const made = table({ rows_before: null, changes });
   const second = completed({ a: table({ rows_written: 150 }), b: made }, { job_id: "2" });
   const first = completed({ a: table() }, { job_id: "1", progress: progress({}) ?? null });
-  it("is what the newest run that changed anything changed", () => {
+  it("are those of the newest run with changes", () => {
     const found = lastChange([idle, job({ status: "failed" }), second, first]);
     expect([found?.job.job_id, found?.before?.job_id]).toEqual(["2", "1"]);
     expect(lastChange([idle])).toBeUndefined();
   });
-  it("calls no table new by a record that is older than what it tells of tables before", () => {
+  it("don't call tables new if the record predates that information", () => {
     const old = completed({ b: table({ rows_before: null, changes: { partitions: [], partitions_total: 0 } }) });
     expect(changesOf(old, first)).toMatchObject([{ table: "b", isNew: false }]);
   });
-  it("is told by table, against the run before", () =>
+  it("are listed by table, relative to the previous run", () =>
     expect(changesOf(second, first)).toEqual([
       { table: "b", rows: 100, change: undefined, partitions: 1, isNew: true },
       { table: "a", rows: 150, change: 50, partitions: 1, isNew: false },
     ]));
-  it("knows when files were read", () => expect(lastRead([idle, second, first])?.job_id).toBe("1"));
+  it("find the last run that read files", () => expect(lastRead([idle, second, first])?.job_id).toBe("1"));
 });

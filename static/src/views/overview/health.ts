@@ -61,7 +61,7 @@ export function totalsOf(result: RunResult): Totals {
 const tablesAre = (n: number): string =>
   n === 1 ? "The table is" : n === 2 ? "Both tables are" : `All ${count(n)} tables are`;
 
-function ofActive(active: Job): Health {
+function activeHealth(active: Job): Health {
   const step: Step = { kind: "job", id: active.job_id, words: "Show run" };
   if (active.status === "running") {
     const doing = active.progress ? stageText(active.progress) : "starting";
@@ -78,7 +78,7 @@ function ofActive(active: Job): Health {
   };
 }
 
-function ofConfig({ config, problems }: Facts["detail"]): Health | undefined {
+function configHealth({ config, problems }: Facts["detail"]): Health | undefined {
   if (config === "missing") {
     return {
       tone: "warn",
@@ -100,7 +100,7 @@ function ofConfig({ config, problems }: Facts["detail"]): Health | undefined {
   return undefined;
 }
 
-function ofNone({ detail }: Facts): Health {
+function unrunHealth({ detail }: Facts): Health {
   if (detail.tables === 0) {
     return {
       tone: "neutral",
@@ -129,7 +129,7 @@ function ofNone({ detail }: Facts): Health {
   };
 }
 
-function ofFailed(job: Job, before: Job | undefined): Health {
+function failedHealth(job: Job, before: Job | undefined): Health {
   const cancelled = job.error?.code === "cancelled";
   const tables = before?.result
     ? `Tables still show the previous run: ${counted(totalsOf(before.result).rows, "row")}.`
@@ -158,7 +158,7 @@ function next(unrun: boolean, dashboard: string | undefined): Step {
     : { kind: "dashboard", name: dashboard, words: `Open dashboard ${dashboard}` };
 }
 
-function stepOf(action: StateAction | undefined): Step[] {
+function stepsOf(action: StateAction | undefined): Step[] {
   switch (action?.kind) {
     case undefined:
     case "clean":
@@ -175,7 +175,7 @@ function stepOf(action: StateAction | undefined): Step[] {
 }
 
 /** Tables that lack something, or have too much; undefined if they are up to date. */
-function ofTables({ status, detail }: Facts): Health | undefined {
+function tablesHealth({ status, detail }: Facts): Health | undefined {
   const state = status && pipelineState(status);
   if (!state) return undefined;
   const rows = status.tables.reduce((sum, table) => sum + table.rows, 0);
@@ -185,14 +185,14 @@ function ofTables({ status, detail }: Facts): Health | undefined {
     sentence: state.sentence,
     more: [...state.more, `${counted(rows, "row")} in total.`].join(" "),
     ...due,
-    steps: stepOf(state.action),
+    steps: stepsOf(state.action),
   };
 }
 
-function ofCompleted(job: Job, { detail, dashboard }: Facts): Health {
+function completedHealth(job: Job, { detail, dashboard }: Facts): Health {
   const { tables, files, archived, rows, rejected, worst } = totalsOf(job.result ?? { tables: {} });
   const due = detail.next_due ? { due: detail.next_due } : {};
-  if (tables === 0) return { ...ofNone({ detail: { ...detail, tables: 0 }, jobs: [] }), ...due };
+  if (tables === 0) return { ...unrunHealth({ detail: { ...detail, tables: 0 }, jobs: [] }), ...due };
   const now = job.progress?.rows_rejected ?? 0;
   const some = rejected > 0 ? `; ${count(rejected)} ${rejected === 1 ? "row is" : "rows are"} rejected` : "";
   const rejectedText =
@@ -221,11 +221,11 @@ function ofCompleted(job: Job, { detail, dashboard }: Facts): Health {
 export function healthOf(facts: Facts): Health {
   const { detail, jobs } = facts;
   const active = jobs.find(({ status }) => status === "running") ?? jobs.findLast(isActive);
-  if (active) return ofActive(active);
-  const faulty = ofConfig(detail);
+  if (active) return activeHealth(active);
+  const faulty = configHealth(detail);
   if (faulty) return faulty;
   const [last, ...earlier] = jobs;
-  if (!last) return ofNone(facts);
+  if (!last) return unrunHealth(facts);
   const before = earlier.find(({ status }) => status === "completed");
-  return last.status === "failed" ? ofFailed(last, before) : (ofTables(facts) ?? ofCompleted(last, facts));
+  return last.status === "failed" ? failedHealth(last, before) : (tablesHealth(facts) ?? completedHealth(last, facts));
 }

@@ -89,7 +89,7 @@ function Skeletons() {
       <Skeleton lines={6} label="Loading the tables" />
       <div class="overview-columns">
         <Skeleton lines={6} label="Loading the runs" />
-        <Skeleton lines={6} label="Loading what changed" />
+        <Skeleton lines={6} label="Loading the latest changes" />
       </div>
     </>
   );

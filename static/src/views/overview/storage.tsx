@@ -28,7 +28,7 @@ export function Storage({ slug, tables, jobs }: { slug: string; tables: Table[] 
             <dd>{tables ? `${bytes(total)} in ${counted(files, "Parquet file")}` : "–"}</dd>
           </div>
           <div>
-            <dt>Last new files</dt>
+            <dt>Last files read</dt>
             <dd>
               {read ? (
                 <>

@@ -25,7 +25,7 @@ const ran = (status: string, at: string) => ({
   error: null,
 });
 
-describe("cards", () => {
+describe("pipeline cards", () => {
   const cards = [
     card("c", { rows: 5, last_job: ran("completed", "2026-01-03") }),
     card("a", { title: "Sales of Europe", last_job: ran("failed", "2026-01-01") }),
@@ -33,10 +33,10 @@ describe("cards", () => {
   ];
   const order = (...args: Parameters<typeof arranged> extends [unknown, ...infer R] ? R : never) =>
     arranged(cards, ...args).map(({ slug }) => slug);
-  it("are ordered by star, then by name", () => expect(order("", "starred", ["c"])).toEqual(["c", "a", "b"]));
-  it("are ordered by last run", () => expect(order("", "last-run", [])).toEqual(["c", "a", "b"]));
-  it("are ordered by rows, unknown ones last", () => expect(order("", "rows", [])).toEqual(["b", "c", "a"]));
-  it("are ordered by trouble", () => expect(order("", "troubled", [])).toEqual(["a", "b", "c"]));
+  it("are sorted by star, then by name", () => expect(order("", "starred", ["c"])).toEqual(["c", "a", "b"]));
+  it("are sorted by last run", () => expect(order("", "last-run", [])).toEqual(["c", "a", "b"]));
+  it("are sorted by rows, unknown ones last", () => expect(order("", "rows", [])).toEqual(["b", "c", "a"]));
+  it("are sorted with failing pipelines first", () => expect(order("", "troubled", [])).toEqual(["a", "b", "c"]));
   it("are found by words of slug and title", () => {
     expect(order("europe sales", "name", [])).toEqual(["a"]);
     expect(order("nothing", "name", [])).toEqual([]);

@@ -12,24 +12,24 @@ export interface HistoryEntry {
   rows?: number;
 }
 
-const PAST_MAX = 100;
+const ENTRIES_MAX = 100;
 /** Maximum total length in characters; browser storage is small. */
 const TEXT_MAX = 256 * 1024;
 
-const ENDINGS: readonly string[] = ["done", "failed", "cancelled", "set aside"] satisfies EntryStatus[];
+const STATUSES: readonly string[] = ["done", "failed", "cancelled", "set aside"] satisfies EntryStatus[];
 
-export function isPast(value: unknown): value is HistoryEntry[] {
-  return Array.isArray(value) && value.every(isOne);
+export function isHistory(value: unknown): value is HistoryEntry[] {
+  return Array.isArray(value) && value.every(isHistoryEntry);
 }
 
-function isOne(value: unknown): value is HistoryEntry {
+function isHistoryEntry(value: unknown): value is HistoryEntry {
   if (typeof value !== "object" || value === null) return false;
   const one = value as Record<string, unknown>;
   const number = (given: unknown) => given === undefined || typeof given === "number";
   return (
     typeof one.sql === "string" &&
     typeof one.at === "string" &&
-    ENDINGS.includes(String(one.status)) &&
+    STATUSES.includes(String(one.status)) &&
     number(one.ms) &&
     number(one.rows)
   );
@@ -43,7 +43,7 @@ export function remember(past: HistoryEntry[], one: HistoryEntry): HistoryEntry[
   const rest = latest?.sql.trim() === text ? older : past;
   let room = TEXT_MAX - one.sql.length;
   const left: HistoryEntry[] = [];
-  for (const each of rest.slice(0, PAST_MAX - 1)) {
+  for (const each of rest.slice(0, ENTRIES_MAX - 1)) {
     room -= each.sql.length;
     if (room < 0) break;
     left.push(each);

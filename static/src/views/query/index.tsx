@@ -132,7 +132,7 @@ function Workbench({ slug }: { slug: string }) {
       editor.current?.focus();
     });
   };
-  const side = <Side slug={slug} onInsert={insert} onTaken={() => (sheet.value = false)} />;
+  const side = <Side slug={slug} onInsert={insert} onLoaded={() => (sheet.value = false)} />;
   return (
     <div class="query">
       <aside class="query-side" aria-label="Tables, saved queries and history">

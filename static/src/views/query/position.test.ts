@@ -7,7 +7,7 @@ const marked = (text: string, from: number, line: number, column: number, messag
   return text.slice(mark.from, mark.to);
 };
 
-describe("the mark of a fault", () => {
+describe("error position", () => {
   it.each([
     ["selec 1", 0, 1, 1, "selec"],
     ["select\n 1,\n nocol from t", 0, 3, 2, "nocol"],
@@ -19,17 +19,17 @@ describe("the mark of a fault", () => {
   ])("of %j from %d at %d:%d is %j", (text, from, line, column, expected) =>
     expect(marked(text, from, line, column)).toBe(expected),
   );
-  it("finds the name where wide characters shifted the columns", () => {
+  it("is corrected where wide characters shift the columns", () => {
     expect(marked("select '東京', nocol from t", 0, 1, 16, 'column "nocol" not found')).toBe("nocol");
   });
-  it("stays where the service says if the name is elsewhere", () => {
+  it("is unchanged if the name is elsewhere", () => {
     expect(marked("select a from t where b", 0, 1, 8, 'no "b"')).toBe("a");
   });
 });
 
-describe("the place that an answer tells", () => {
+describe("error position in a response", () => {
   const failure = (problem: object) => failureOf(400, { error: "invalid_sql", message: "m", problems: [problem] });
-  it("is taken where there is one", () => {
+  it("is used if there is one", () => {
     expect(positionOf(failure({ line: 2, column: 3 }))).toEqual({ line: 2, column: 3 });
     expect(positionOf(failure({ line: null, column: null }))).toBeUndefined();
   });

@@ -103,7 +103,7 @@ export function useSaving(slug: string) {
     </>
   );
   const leave = () => replaceText(slug, "", data?.queries ?? []);
-  return { save, leave, busy: busy.value, current, ask: (wish: Asking) => (asking.value = wish), dialog };
+  return { save, leave, busy: busy.value, current, ask: (openDialog: Asking) => (asking.value = openDialog), dialog };
 }
 
 type Saving = ReturnType<typeof useSaving>;
@@ -208,7 +208,7 @@ function DeleteDialog({ slug, query, onClose }: { slug: string; query: SavedQuer
 /** The open saved query and its actions. */
 export function SavedControls({ slug, saving }: { slug: string; saving: Saving }) {
   const state = stateOf(slug);
-  const { current, ask: wish } = saving;
+  const { current, ask: openDialog } = saving;
   const edited = current !== undefined && current.sql !== state.text.value;
   return (
     <>
@@ -233,8 +233,8 @@ export function SavedControls({ slug, saving }: { slug: string; saving: Saving }
           label="More actions for this saved query"
           button="▾"
           items={[
-            { label: "Save as new query…", onSelect: () => wish({ kind: "name" }) },
-            { label: "Rename…", onSelect: () => wish({ kind: "name", query: current }) },
+            { label: "Save as new query…", onSelect: () => openDialog({ kind: "name" }) },
+            { label: "Rename…", onSelect: () => openDialog({ kind: "name", query: current }) },
             {
               label: "Revert to saved",
               disabled: !edited,
@@ -244,7 +244,7 @@ export function SavedControls({ slug, saving }: { slug: string; saving: Saving }
               },
             },
             { label: "New query", hint: "Clears the editor", onSelect: () => saving.leave() },
-            { label: "Delete…", danger: true, onSelect: () => wish({ kind: "delete", query: current }) },
+            { label: "Delete…", danger: true, onSelect: () => openDialog({ kind: "delete", query: current }) },
           ]}
         />
       )}

@@ -17,11 +17,11 @@ interface Props {
   slug: string;
   onInsert: (text: string) => void;
   /** A query was loaded into the editor. */
-  onTaken: () => void;
+  onLoaded: () => void;
 }
 
 /** Sidebar: tables, saved queries and history. */
-export function Side({ slug, onInsert, onTaken }: Props) {
+export function Side({ slug, onInsert, onLoaded }: Props) {
   const tab = useSignal<Tab>("Tables");
   const move = (event: KeyboardEvent & { currentTarget: HTMLElement }) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
@@ -49,14 +49,14 @@ export function Side({ slug, onInsert, onTaken }: Props) {
       </div>
       <div class="query-panel" role="tabpanel" aria-label={tab.value}>
         {tab.value === "Tables" && <TableList slug={slug} onInsert={onInsert} />}
-        {tab.value === "Saved" && <SavedList slug={slug} onTaken={onTaken} />}
-        {tab.value === "History" && <PastList slug={slug} onTaken={onTaken} />}
+        {tab.value === "Saved" && <SavedList slug={slug} onLoaded={onLoaded} />}
+        {tab.value === "History" && <PastList slug={slug} onLoaded={onLoaded} />}
       </div>
     </>
   );
 }
 
-function SavedList({ slug, onTaken }: { slug: string; onTaken: () => void }) {
+function SavedList({ slug, onLoaded }: { slug: string; onLoaded: () => void }) {
   const { data, error, refetch } = useQuery(savedQueriesQuery(slug));
   const { saved } = stateOf(slug);
   if (error && !data)
@@ -77,7 +77,7 @@ function SavedList({ slug, onTaken }: { slug: string; onTaken: () => void }) {
             title={query.sql}
             onClick={() => {
               replaceText(slug, query.sql, data.queries, query.id);
-              onTaken();
+              onLoaded();
             }}
           >
             <span class="cut">{query.name}</span>
@@ -92,12 +92,13 @@ function SavedList({ slug, onTaken }: { slug: string; onTaken: () => void }) {
 }
 
 function ending({ status, ms, rows }: HistoryEntry) {
+  if (status === "set aside") return "not run";
   const took = ms === undefined ? "" : ` · ${duration(ms)}`;
   if (status !== "done") return <span class={status === "failed" ? "query-failed" : ""}>{`${status}${took}`}</span>;
   return <span title={counted(rows ?? 0, "row")}>{`${count(rows ?? 0)} ${rows === 1 ? "row" : "rows"}${took}`}</span>;
 }
 
-function PastList({ slug, onTaken }: { slug: string; onTaken: () => void }) {
+function PastList({ slug, onLoaded }: { slug: string; onLoaded: () => void }) {
   const { past } = stateOf(slug);
   const { data } = useQuery(savedQueriesQuery(slug));
   if (past.value.length === 0) {
@@ -113,7 +114,7 @@ function PastList({ slug, onTaken }: { slug: string; onTaken: () => void }) {
               title={one.sql}
               onClick={() => {
                 replaceText(slug, one.sql, data?.queries ?? []);
-                onTaken();
+                onLoaded();
               }}
             >
               <span class="query-past mono">{one.sql.trim()}</span>

@@ -12,7 +12,7 @@ import type { QueryAnswer, SavedQuery } from "../../api/types";
 import type { ChartChoice } from "../../boards/builder/choice";
 import { toast } from "../../components/toasts";
 import { isString, persisted, persistedAcrossTabs } from "../../browser/persisted";
-import { isUnsaved, isPast, remember, type EntryStatus, type HistoryEntry } from "./history";
+import { isUnsaved, isHistory, remember, type EntryStatus, type HistoryEntry } from "./history";
 
 /** Row limit of results, as in the service. */
 export const ROWS_MAX = 10_000;
@@ -64,7 +64,7 @@ export function stateOf(slug: string): QueryState {
     text: persisted(`query.text.${slug}`, "", isString),
     saved: persisted(`query.saved.${slug}`, "", isString),
     base: persisted(`query.base.${slug}`, "", isString),
-    past: persistedAcrossTabs<HistoryEntry[]>(`query.history.${slug}`, [], isPast),
+    past: persistedAcrossTabs<HistoryEntry[]>(`query.history.${slug}`, [], isHistory),
     running: signal(undefined),
     outcome: signal(undefined),
     shown: signal("grid"),

@@ -4,17 +4,17 @@ import { moved } from "./merge";
 
 const base = { workspace_name: "Lakemill", display_name: "", starred: ["a"] };
 
-describe("two changes of the settings", () => {
-  it("of different things are both kept", () => {
+describe("concurrent settings changes", () => {
+  it("to different fields are both kept", () => {
     const mine = { ...base, workspace_name: "Mine" };
     const theirs = { ...base, starred: ["a", "b"] };
     expect(merged(base, mine, theirs)).toEqual({ settings: { ...mine, starred: ["a", "b"] }, conflicts: [] });
   });
-  it("of the same thing are told", () => {
+  it("to the same field are reported as conflicts", () => {
     const found = merged(base, { ...base, workspace_name: "Mine" }, { ...base, workspace_name: "Theirs" });
     expect(found).toEqual({ settings: { ...base, workspace_name: "Mine" }, conflicts: ["workspace_name"] });
   });
-  it("to the same value are none", () => {
+  it("to the same value are no conflict", () => {
     const both = { ...base, display_name: "Ada" };
     expect(merged(base, both, both)).toEqual({ settings: both, conflicts: [] });
   });

@@ -145,8 +145,8 @@ impl<'a> Fields<'a> {
         let mut text = "| field | type | meaning |\n|---|---|---|\n".to_owned();
         for (name, field) in properties {
             let sometimes = if always.iter().any(|own| own == name) { "" } else { " May be absent." };
-            let told = format!("{}{sometimes}", self.meaning(field));
-            writeln!(text, "| {} | {} | {} |", code(name), self.ty(field), told.trim()).unwrap();
+            let row = format!("{}{sometimes}", self.meaning(field));
+            writeln!(text, "| {} | {} | {} |", code(name), self.ty(field), row.trim()).unwrap();
         }
         text
     }
@@ -197,11 +197,11 @@ impl<'a> Fields<'a> {
             return literal(value);
         }
         if is_choice(node) {
-            let mut told: Vec<String> = values(node).iter().map(|(value, _)| literal(value)).collect();
+            let mut texts: Vec<String> = values(node).iter().map(|(value, _)| literal(value)).collect();
             if allows_null(node) {
-                told.push("null".into());
+                texts.push("null".into());
             }
-            return told.join(", ");
+            return texts.join(", ");
         }
         if let Some(branches) = branches(node) {
             return either(branches.iter().map(|branch| self.ty(branch)));
@@ -233,8 +233,9 @@ impl<'a> Fields<'a> {
     fn meaning(&self, field: &Value) -> String {
         let mut text = description(field);
         let has_section = |node: &Value| self.section(node).is_some();
-        let told = branches(field).is_some_and(|branches| branches.iter().any(has_section)) || has_section(field);
-        if !told && field.get("const").is_none() {
+        let is_described =
+            branches(field).is_some_and(|branches| branches.iter().any(has_section)) || has_section(field);
+        if !is_described && field.get("const").is_none() {
             for (value, meaning) in values(field).iter().filter(|(_, meaning)| !meaning.is_empty()) {
                 write!(text, " {}: {meaning}", literal(value)).unwrap();
             }
@@ -301,7 +302,7 @@ fn shared(variants: &[Value]) -> BTreeSet<String> {
 
 /// `a, b or c`, each once; null comes last, and a number covers whole numbers.
 fn either(types: impl Iterator<Item = String>) -> String {
-    let mut told: Vec<String> = Vec::new();
+    let mut choices: Vec<String> = Vec::new();
     for types in types {
         // A text that contains a choice is not split.
         let parts: Vec<&str> = match types.contains('(') {
@@ -309,18 +310,18 @@ fn either(types: impl Iterator<Item = String>) -> String {
             false => types.split(" or ").flat_map(|part| part.split(", ")).collect(),
         };
         for ty in parts {
-            if !told.iter().any(|own| own == ty) {
-                told.push(ty.to_owned());
+            if !choices.iter().any(|own| own == ty) {
+                choices.push(ty.to_owned());
             }
         }
     }
-    if told.iter().any(|ty| ty == "number") {
-        told.retain(|ty| ty != "integer");
+    if choices.iter().any(|ty| ty == "number") {
+        choices.retain(|ty| ty != "integer");
     }
-    told.sort_by_key(|ty| ty == "null");
-    match told.split_last() {
+    choices.sort_by_key(|ty| ty == "null");
+    match choices.split_last() {
         Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
-        _ => told.concat(),
+        _ => choices.concat(),
     }
 }
 
@@ -348,7 +349,7 @@ fn inner(field: &Value) -> (&Value, &'static str) {
 
 /// Bounds of the value that `said` doesn't mention.
 fn bounds(field: &Value, said: &str) -> Vec<String> {
-    let mut told = Vec::new();
+    let mut texts = Vec::new();
     for (least, most, unit) in
         [("minLength", "maxLength", " characters"), ("minItems", "maxItems", " entries"), ("minimum", "maximum", "")]
     {
@@ -358,7 +359,7 @@ fn bounds(field: &Value, said: &str) -> Vec<String> {
         if said.contains(&top) || most.as_f64().is_some_and(|most| unit.is_empty() && most > 1e9) {
             continue;
         }
-        told.push(match least.as_f64() {
+        texts.push(match least.as_f64() {
             // A length of exactly one: the byte or character itself.
             Some(_) if least == most => continue,
             Some(least_is) if least_is > 0.0 || unit.is_empty() => format!("{} to {top}{unit}", number(least)),
@@ -366,7 +367,7 @@ fn bounds(field: &Value, said: &str) -> Vec<String> {
         });
     }
     if field["maxProperties"].is_number() {
-        told.push(format!("At most {} entries", number(&field["maxProperties"])));
+        texts.push(format!("At most {} entries", number(&field["maxProperties"])));
     }
-    told
+    texts
 }

@@ -136,7 +136,7 @@ fn every_object_of_the_schemas_has_its_fields_on_the_page() {
             continue;
         }
         let fields = Fields::new(&schema);
-        let told: Vec<&Value> = words
+        let described: Vec<&Value> = words
             .iter()
             .filter_map(|words| words.split_once(' '))
             .flat_map(|(what, pointer)| match what {
@@ -147,7 +147,7 @@ fn every_object_of_the_schemas_has_its_fields_on_the_page() {
             .map(|node| &node["properties"])
             .collect();
         fields.objects(&mut |pointer, node| {
-            if !told.contains(&&node["properties"]) {
+            if !described.contains(&&node["properties"]) {
                 lost.push(format!("{path}: no part is made of `{pointer}`"));
             }
         });

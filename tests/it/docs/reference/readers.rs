@@ -26,19 +26,19 @@ pub fn table(families: &str) -> String {
         text.push('\n');
     }
     text.push('\n');
-    let mut told: Vec<(String, Vec<&str>)> = Vec::new();
+    let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
     for reader in &measured {
         for row in ROWS {
             let Some(harm) = reader.reading(row.label).and_then(|reading| reading.harm()) else { continue };
             let about = format!("{} {harm}", reader.family);
-            match told.iter_mut().find(|(own, _)| *own == about) {
+            match groups.iter_mut().find(|(own, _)| *own == about) {
                 Some((_, rows)) if rows.contains(&row.label) => {}
                 Some((_, rows)) => rows.push(row.label),
-                None => told.push((about, vec![row.label])),
+                None => groups.push((about, vec![row.label])),
             }
         }
     }
-    for (about, rows) in told {
+    for (about, rows) in groups {
         writeln!(text, "- {about} ({})", rows.join("; ")).unwrap();
     }
     text

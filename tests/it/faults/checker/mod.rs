@@ -148,7 +148,7 @@ fn tables(made: &Made) -> Vec<Violation> {
         let entries = made.manifests.values().filter_map(|manifest| manifest.sources.get(source));
         let found =
             entries.map(|entry| (entry.rows_read, entry.rows_written + entry.rows_rejected + entry.rows_filtered));
-        let found = found.map(|(read, told)| if read == told { read } else { told }).max();
+        let found = found.map(|(read, reported)| if read == reported { read } else { reported }).max();
         if found != Some(*expected) {
             all.push(Violation::RowsLost { source: source.clone(), expected: *expected, found });
         }

@@ -58,11 +58,11 @@ fn filled(mut round: Round, disk: &Disk, fault: &str, much: u64) -> RoundReport 
             round.request_run(n, true);
         }
         round.until("a run or a probe to find the disk full", |round| noticed(round) > before);
-        let pause = Duration::from_millis(round.dice.below(6_000));
+        let pause = Duration::from_millis(round.rng.below(6_000));
         round.pass(pause);
         disk.make_room();
         round.enqueue();
-        let pause = Duration::from_millis(round.dice.below(3_000));
+        let pause = Duration::from_millis(round.rng.below(3_000));
         round.pass(pause);
     }
     let found = round.logged(FULL);

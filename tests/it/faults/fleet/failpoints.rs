@@ -37,8 +37,8 @@ const PAUSE_FAILPOINTS: [&str; 7] = [
     "worker::before_record",
     "worker::recorded",
 ];
-/// The tests of notifications kill there.
-const OF_NOTIFICATIONS: [&str; 3] = ["notify::claimed", "notify::sent", "worker::notified"];
+/// Failpoints at which the notification tests kill the worker.
+const NOTIFICATION_FAILPOINTS: [&str; 3] = ["notify::claimed", "notify::sent", "worker::notified"];
 const PIPELINES: usize = 4;
 const WORKERS: usize = 3;
 /// Maximum number of jobs to enqueue; a failpoint not reached by then never is.
@@ -52,7 +52,7 @@ fn next(round: &mut Round, failpoints: &[&str], fault: &str, wanted: u64, action
         failpoints.iter().filter(|place| round.counted(&format!("{fault}{place}")) < wanted).collect();
     match open.len() {
         0 => String::new(),
-        n => format!("{}={action}", open[round.dice.below(n as u64) as usize]),
+        n => format!("{}={action}", open[round.rng.below(n as u64) as usize]),
     }
 }
 
@@ -64,7 +64,7 @@ fn is_done(round: &Round, failpoints: &[&str], fault: &str, wanted: u64) -> bool
 fn ask(round: &mut Round, asked: &mut u64) {
     round.enqueue();
     if asked.is_multiple_of(2) {
-        let n = round.dice.below(PIPELINES as u64) as usize;
+        let n = round.rng.below(PIPELINES as u64) as usize;
         let name = slug(&round.pipelines[n]);
         round.site.kv.extend_windows(&[name]).unwrap();
     }
@@ -93,7 +93,7 @@ pub fn killed_at_every_failpoint(seed: u64, much: u64) -> RoundReport {
             let place = next(&mut round, &PLACES, KILLED, much, action);
             round.arm(n, place);
         }
-        let pause = Duration::from_millis(100 + round.dice.below(500));
+        let pause = Duration::from_millis(100 + round.rng.below(500));
         round.pass(pause);
     }
     round.check()
@@ -112,15 +112,15 @@ pub fn stopped_for_longer_than_the_lock(seed: u64, much: u64) -> RoundReport {
     while !is_done(&round, &PAUSE_FAILPOINTS, STOPPED, much) || round.counted(MID_BODY) < much || random < much {
         ask(&mut round, &mut asked);
         held_up.armed.store(round.counted(MID_BODY) < much, Ordering::SeqCst);
-        let pause = Duration::from_millis(100 + round.dice.below(500));
+        let pause = Duration::from_millis(100 + round.rng.below(500));
         round.pass(pause);
         if held_up.held.swap(false, Ordering::SeqCst) {
             round.signal(WORKERS, Signal::STOP);
             round.count(MID_BODY, 1);
         }
-        if random < much && round.dice.one_in(8) {
+        if random < much && round.rng.one_in(8) {
             // Pauses a worker at its current position.
-            let n = round.dice.below(WORKERS as u64) as usize;
+            let n = round.rng.below(WORKERS as u64) as usize;
             round.signal(n, Signal::STOP);
             round.count("SIGSTOP at random", 1);
             random += 1;
@@ -153,6 +153,6 @@ fn all_failpoints_of_a_worker_are_listed() {
         }
     }
     let known: std::collections::BTreeSet<String> =
-        PLACES.iter().chain(&OF_NOTIFICATIONS).map(|place| (*place).to_owned()).collect();
+        PLACES.iter().chain(&NOTIFICATION_FAILPOINTS).map(|place| (*place).to_owned()).collect();
     assert_eq!(found, known);
 }

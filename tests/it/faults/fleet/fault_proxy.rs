@@ -9,7 +9,7 @@ use lakemill::ports::store::Bucket;
 
 use crate::faults::checker::{History, Written};
 use crate::support::http_proxy::{Act, HttpProxy, Passing};
-use crate::support::lake::Dice;
+use crate::support::lake::Rng;
 use crate::support::s3_server::s3s_fs;
 
 /// Fault rates of S3 requests: chances in 1,000 of each.
@@ -26,11 +26,11 @@ pub struct FaultRates {
 const ANSWER_500: &[u8] = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 const ANSWER_503: &[u8] = b"HTTP/1.1 503 Slow Down\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-fn act(rates: &FaultRates, dice: &mut Dice, passing: &Passing) -> Act {
+fn act(rates: &FaultRates, rng: &mut Rng, passing: &Passing) -> Act {
     if rates.away {
         return Act::Close;
     }
-    let roll = dice.below(1_000);
+    let roll = rng.below(1_000);
     let chances = [rates.status_500, rates.status_503, rates.slow, rates.reset, rates.lost_answer];
     let mut upto = 0;
     let chosen = chances.iter().position(|chance| {
@@ -41,8 +41,8 @@ fn act(rates: &FaultRates, dice: &mut Dice, passing: &Passing) -> Act {
     match chosen {
         Some(0) => Act::Answer(ANSWER_500.to_vec()),
         Some(1) => Act::Answer(ANSWER_503.to_vec()),
-        Some(2) => Act::Delay(Duration::from_millis(100 + dice.below(1_500))),
-        Some(3) => Act::CutAfter(dice.below(40) as usize),
+        Some(2) => Act::Delay(Duration::from_millis(100 + rng.below(1_500))),
+        Some(3) => Act::CutAfter(rng.below(40) as usize),
         Some(_) if writes => Act::LoseAnswer,
         Some(_) => Act::Close,
         None => Act::Forward,
@@ -60,11 +60,11 @@ pub struct FaultProxy {
 impl FaultProxy {
     /// Starts a proxy with random faults from `seed`; the pipelines bucket is called `pipelines`.
     pub fn start(&self, pipelines: &str, seed: u64) -> HttpProxy {
-        let dice = Mutex::new(Dice::new(seed ^ 0x5333));
+        let rng = Mutex::new(Rng::new(seed ^ 0x5333));
         let prefix = format!("/{pipelines}/");
         let (rates, struck) = (Arc::clone(&self.rates), Arc::clone(&self.struck));
         let rule = move |passing: &mut Passing| {
-            let act = act(&rates.lock().unwrap(), &mut dice.lock().unwrap(), passing);
+            let act = act(&rates.lock().unwrap(), &mut rng.lock().unwrap(), passing);
             struck.fetch_add(u64::from(!matches!(act, Act::Forward)), Ordering::SeqCst);
             act
         };

@@ -18,7 +18,7 @@ use super::report::{Jobs, RoundReport};
 use crate::faults::checker::{Found, Violation, records, violations};
 use crate::support::cutting_proxy::CuttingProxy;
 use crate::support::http_proxy::HttpProxy;
-use crate::support::lake::Dice;
+use crate::support::lake::Rng;
 use crate::support::redis_server::RedisServer;
 use crate::support::site::{Service, Site, slug};
 use crate::worker::sharing::is_stopped;
@@ -39,7 +39,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// An installation with its faults, and the history so far.
 pub struct Round {
     pub site: Site,
-    pub dice: Dice,
+    pub rng: Rng,
     pub proxy: FaultProxy,
     pub cutter: CuttingProxy,
     pub pipelines: Vec<String>,
@@ -95,7 +95,7 @@ impl Round {
         site.set("MAX_ATTEMPTS", &ATTEMPTS_MAX.to_string()).set("WORKER_CONCURRENCY", "2");
         Self {
             site,
-            dice: Dice::new(seed),
+            rng: Rng::new(seed),
             proxy,
             cutter,
             pipelines: Vec::new(),
@@ -148,19 +148,18 @@ impl Round {
     /// Creates or replaces a file of a pipeline, always of the same size, so that only the tag distinguishes the
     /// versions.
     pub fn change(&mut self, pipeline: usize) {
-        let rows: String =
-            (0..20).map(|_| format!("{},{}\n", self.dice.below(4), 100 + self.dice.below(900))).collect();
-        let name = format!("in/{}.csv", self.dice.below(3));
+        let rows: String = (0..20).map(|_| format!("{},{}\n", self.rng.below(4), 100 + self.rng.below(900))).collect();
+        let name = format!("in/{}.csv", self.rng.below(3));
         self.site.put(&self.pipelines[pipeline], &name, format!("p,n\n{rows}"));
     }
 
     /// Requests a run of one of the pipelines, mostly after a change.
     pub fn enqueue(&mut self) {
-        let pipeline = self.dice.below(self.pipelines.len() as u64) as usize;
-        if self.dice.below(3) > 0 {
+        let pipeline = self.rng.below(self.pipelines.len() as u64) as usize;
+        if self.rng.below(3) > 0 {
             self.change(pipeline);
         }
-        let clean = self.dice.one_in(5);
+        let clean = self.rng.one_in(5);
         self.request_run(pipeline, clean);
     }
 

@@ -49,18 +49,18 @@ pub fn busy(seed: u64, jobs: u64) -> Round {
 fn redis_killed_and_paused(seed: u64, much: u64) -> RoundReport {
     let mut round = busy(seed, 4);
     for n in 0..2 * much {
-        let pause = Duration::from_millis(300 + round.dice.below(1_500));
+        let pause = Duration::from_millis(300 + round.rng.below(1_500));
         round.pass(pause);
         if n % 2 == 0 {
             round.redis().kill();
             round.count("Redis killed", 1);
-            let pause = Duration::from_millis(round.dice.below(3_000));
+            let pause = Duration::from_millis(round.rng.below(3_000));
             round.pass(pause);
             round.redis().start_again();
         } else {
             round.redis().signal(Signal::STOP);
             round.count("Redis paused", 1);
-            let pause = Duration::from_millis(500 + round.dice.below(6_000));
+            let pause = Duration::from_millis(500 + round.rng.below(6_000));
             round.pass(pause);
             round.redis().signal(Signal::CONT);
         }
@@ -73,7 +73,7 @@ fn redis_killed_and_paused(seed: u64, much: u64) -> RoundReport {
 fn redis_without_its_data(seed: u64, much: u64) -> RoundReport {
     let mut round = busy(seed, 4);
     for _ in 0..much {
-        let pause = Duration::from_millis(300 + round.dice.below(2_500));
+        let pause = Duration::from_millis(300 + round.rng.below(2_500));
         round.pass(pause);
         round.redis().kill();
         round.excuse();
@@ -92,7 +92,7 @@ fn redis_out_of_memory(seed: u64, much: u64) -> RoundReport {
     for _ in 0..much {
         round.redis().ask::<()>(&["CONFIG", "SET", "maxmemory", "1"]);
         round.count("Redis out of memory", 1);
-        let pause = Duration::from_millis(500 + round.dice.below(4_000));
+        let pause = Duration::from_millis(500 + round.rng.below(4_000));
         round.pass(pause);
         round.redis().ask::<()>(&["CONFIG", "SET", "maxmemory", "0"]);
         round.enqueue();
@@ -104,19 +104,19 @@ fn redis_out_of_memory(seed: u64, much: u64) -> RoundReport {
 fn connections_cut(seed: u64, much: u64) -> RoundReport {
     let mut round = busy(seed, 6);
     for _ in 0..40 * much {
-        let late = Moment::LateReply(Duration::from_millis(round.dice.below(4_000)));
+        let late = Moment::LateReply(Duration::from_millis(round.rng.below(4_000)));
         let moments = [Moment::BeforeRequest, Moment::MidRequest, Moment::BeforeReply, Moment::MidReply, late];
-        let moment = moments[round.dice.below(5) as usize];
+        let moment = moments[round.rng.below(5) as usize];
         // Every script, and the commands for claiming.
-        let text = ["EVALSHA", "XREADGROUP", "EVALSHA"][round.dice.below(3) as usize];
+        let text = ["EVALSHA", "XREADGROUP", "EVALSHA"][round.rng.below(3) as usize];
         round.cutter.fail_next(moment, text);
-        let pause = Duration::from_millis(20 + round.dice.below(250));
+        let pause = Duration::from_millis(20 + round.rng.below(250));
         round.pass(pause);
-        if round.dice.one_in(10) {
+        if round.rng.one_in(10) {
             round.cutter.cut_all();
             round.count("all connections to Redis cut", 1);
         }
-        if round.dice.one_in(6) {
+        if round.rng.one_in(6) {
             round.enqueue();
         }
     }
@@ -129,7 +129,7 @@ fn s3_with_random_faults(seed: u64, much: u64) -> RoundReport {
     *round.proxy.rates.lock().unwrap() = bad;
     for _ in 0..5 * much {
         round.enqueue();
-        let pause = Duration::from_millis(200 + round.dice.below(1_500));
+        let pause = Duration::from_millis(200 + round.rng.below(1_500));
         round.pass(pause);
     }
     round.check()
@@ -158,7 +158,7 @@ fn clocks_ten_minutes_off(seed: u64, much: u64) -> RoundReport {
     round.count("clocks ten minutes off", 2);
     for _ in 0..6 * much {
         round.enqueue();
-        let pause = Duration::from_millis(round.dice.below(700));
+        let pause = Duration::from_millis(round.rng.below(700));
         round.pass(pause);
     }
     round.pass(Duration::from_secs(3));
@@ -169,12 +169,12 @@ fn repeated_stops(seed: u64, much: u64) -> RoundReport {
     let mut round = busy(seed, 4);
     for _ in 0..6 * much {
         round.enqueue();
-        let pause = Duration::from_millis(100 + round.dice.below(500));
+        let pause = Duration::from_millis(100 + round.rng.below(500));
         round.pass(pause);
-        let n = round.dice.below(2) as usize;
+        let n = round.rng.below(2) as usize;
         round.signal(n, Signal::TERM);
         round.count("SIGTERM", 1);
-        if round.dice.one_in(3) {
+        if round.rng.one_in(3) {
             round.signal(n, Signal::TERM);
             round.count("SIGTERM, a second one", 1);
         }

@@ -24,7 +24,7 @@ const SEEDS_LONG: u64 = 2_000;
 /// Seeds within which a mutation must be detected.
 const SEEDS_OF_MUTATION: u64 = 300;
 /// Concurrent seeds: each has one running thread.
-const AT_ONCE: u64 = 2;
+const CONCURRENCY: u64 = 2;
 
 fn number(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
@@ -41,7 +41,7 @@ fn play_all(
     let next = AtomicU64::new(seeds.start);
     let (failed, figures) = (Mutex::new(Vec::new()), Mutex::new(BTreeMap::new()));
     std::thread::scope(|scope| {
-        for _ in 0..AT_ONCE {
+        for _ in 0..CONCURRENCY {
             scope.spawn(|| {
                 loop {
                     let seed = next.fetch_add(1, Ordering::SeqCst);

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use lakemill::runtime::simulation::{Simulation, adopt};
 
-use crate::support::lake::Dice;
+use crate::support::lake::Rng;
 
 /// Maximum scheduling steps of a simulation; more mean that it doesn't end.
 const STEPS_MAX: u64 = 400_000;
@@ -50,7 +50,7 @@ struct Inner {
     tasks: Vec<Task>,
     processes: Vec<Process>,
     current: Option<usize>,
-    dice: Dice,
+    rng: Rng,
     turns: u64,
     threads: usize,
     trace: Vec<(Duration, usize, String)>,
@@ -101,7 +101,7 @@ impl Inner {
         };
         self.now = self.now.max(next);
         let ready: Vec<usize> = dues.iter().filter(|(_, due)| *due <= self.now).map(|(n, _)| *n).collect();
-        let chosen = ready[self.dice.below(ready.len() as u64) as usize];
+        let chosen = ready[self.rng.below(ready.len() as u64) as usize];
         self.current = Some(chosen);
         self.tasks[chosen].turn.notify_one();
     }
@@ -137,7 +137,7 @@ impl Scheduler {
             tasks: Vec::new(),
             processes: Vec::new(),
             current: None,
-            dice: Dice::new(seed),
+            rng: Rng::new(seed),
             turns: 0,
             threads: 0,
             trace: Vec::new(),
@@ -201,7 +201,7 @@ impl Scheduler {
 
     /// A random number from 0 to `sides - 1`.
     pub fn below(&self, sides: u64) -> u64 {
-        self.lock().dice.below(sides)
+        self.lock().rng.below(sides)
     }
 
     /// True with a chance of `of` in 1,000.
@@ -348,7 +348,7 @@ impl Simulation for Thread {
         if inner.processes[self.process].dead {
             return 0.0;
         }
-        inner.dice.below(1 << 20) as f64 / f64::from(1 << 20)
+        inner.rng.below(1 << 20) as f64 / f64::from(1 << 20)
     }
 
     fn child(&self, _: &str) -> Arc<dyn Simulation> {

@@ -77,8 +77,9 @@ fn traversal_keys_are_rejected_by_every_route() {
         // Encodings that our clients don't send.
         for key in ["..\\x", "a\\b", "../../x", "/etc/passwd", "a//../b"] {
             for method in ["DELETE", "PUT"] {
-                let told = answer(begin(&web, &browser, method, &format!("/api/lake?key={key}"), "Content-Length: 0"));
-                assert!(told.starts_with("HTTP/1.1 400 ") && told.contains("invalid_key"), "{key}: {told}");
+                let response =
+                    answer(begin(&web, &browser, method, &format!("/api/lake?key={key}"), "Content-Length: 0"));
+                assert!(response.starts_with("HTTP/1.1 400 ") && response.contains("invalid_key"), "{key}: {response}");
             }
         }
         for key in ["", "..", "../x", "a/../b", "a//b", "a\\b", "a\0b", "a\nb", "\u{202e}a", "a/", &"k".repeat(1_025)] {

@@ -10,7 +10,7 @@ use super::encoded;
 use crate::support::browser::{Browser, Reply};
 use crate::support::site::{Kind, Site};
 use crate::web::on_both;
-use crate::web::tables::Ran;
+use crate::web::tables::TripsSite;
 
 fn get(browser: &Browser, name: &str, query: &str) -> Reply {
     browser.get(&format!("/api/lake/lines?key={}{query}", encoded(&format!("pipelines/trips/{name}"))))
@@ -33,11 +33,11 @@ fn lines_are_shown_from_any_position_of_plain_and_compressed_files() {
         let web = site.web();
         let browser = Browser::log_in(&web);
         for name in ["a.csv", "a.csv.gz", "a.csv.zst"] {
-            let told = lines(&browser, name, "&line=49999&count=5");
-            assert_eq!(told["lines"], json!(["49999,row", "50000,row"]), "{name}");
-            assert_eq!((&told["first_line"], &told["more"]), (&json!(49_999), &json!(false)));
-            assert_eq!((&told["encoding"], &told["bytes_read"]), (&json!("UTF-8"), &json!(text.len())));
-            assert!(told["etag"].is_string() && told["limited_by"].is_null(), "{told}");
+            let response = lines(&browser, name, "&line=49999&count=5");
+            assert_eq!(response["lines"], json!(["49999,row", "50000,row"]), "{name}");
+            assert_eq!((&response["first_line"], &response["more"]), (&json!(49_999), &json!(false)));
+            assert_eq!((&response["encoding"], &response["bytes_read"]), (&json!("UTF-8"), &json!(text.len())));
+            assert!(response["etag"].is_string() && response["limited_by"].is_null(), "{response}");
             let start = lines(&browser, name, "");
             assert_eq!((start["lines"].as_array().unwrap().len(), &start["more"]), (200, &json!(true)));
             let behind = lines(&browser, name, "&line=50001");
@@ -48,14 +48,14 @@ fn lines_are_shown_from_any_position_of_plain_and_compressed_files() {
 
 #[test]
 fn line_of_a_rejected_row_is_shown() {
-    let ran = Ran::new(Kind::Embedded);
-    let row = &ran.browser.get("/api/p/trips/tables/_rejected_rows/rows?limit=1").ok().json();
+    let trips = TripsSite::new(Kind::Embedded);
+    let row = &trips.browser.get("/api/p/trips/tables/_rejected_rows/rows?limit=1").ok().json();
     let at = |name: &str| {
         let column = row["columns"].as_array().unwrap().iter().position(|column| column["name"] == name).unwrap();
         row["rows"][0][column].clone()
     };
-    let told = lines(&ran.browser, at("source").as_str().unwrap(), &format!("&line={}&count=1", at("line")));
-    assert_eq!(told["lines"][0], at("raw"));
+    let response = lines(&trips.browser, at("source").as_str().unwrap(), &format!("&line={}&count=1", at("line")));
+    assert_eq!(response["lines"][0], at("raw"));
 }
 
 #[test]
@@ -65,10 +65,10 @@ fn files_in_other_encodings_are_shown_as_text() {
     site.put("trips", "greek.csv", b"\xc1\xe8\xde\xed\xe1\n");
     let web = site.web();
     let browser = Browser::log_in(&web);
-    let told = lines(&browser, "latin.csv", "");
-    assert_eq!((&told["lines"][1], &told["encoding"]), (&json!("Zoë"), &json!("windows-1252")));
-    let told = lines(&browser, "greek.csv", "&encoding=iso-8859-7");
-    assert_eq!((&told["lines"][0], &told["encoding"]), (&json!("Αθήνα"), &json!("ISO-8859-7")));
+    let response = lines(&browser, "latin.csv", "");
+    assert_eq!((&response["lines"][1], &response["encoding"]), (&json!("Zoë"), &json!("windows-1252")));
+    let response = lines(&browser, "greek.csv", "&encoding=iso-8859-7");
+    assert_eq!((&response["lines"][0], &response["encoding"]), (&json!("Αθήνα"), &json!("ISO-8859-7")));
 }
 
 #[test]

@@ -37,9 +37,9 @@ fn upload_creates_and_replaces_files() {
         let body: Vec<u8> = (0..3_000_000_u32).flat_map(|i| (i % 65_521).to_le_bytes()).collect();
         let first = upload(&browser, "any/where/ü.bin", &body);
         assert_eq!(first.status, 201, "{}", first.text());
-        let told = first.json();
-        assert_eq!((&told["key"], &told["size"]), (&json!("any/where/ü.bin"), &json!(body.len())));
-        assert_eq!(first.header("etag").unwrap().trim_matches('"'), told["etag"].as_str().unwrap());
+        let response = first.json();
+        assert_eq!((&response["key"], &response["size"]), (&json!("any/where/ü.bin"), &json!(body.len())));
+        assert_eq!(first.header("etag").unwrap().trim_matches('"'), response["etag"].as_str().unwrap());
         let got = download(&browser, "any/where/ü.bin").ok();
         assert!(got.body == body);
         assert_eq!(got.header("etag"), first.header("etag"));
@@ -82,8 +82,8 @@ fn oversized_upload_is_rejected_and_leaves_nothing() {
     let before = site.contents();
     // Not a byte of the body is sent.
     for length in [format!("{}", MAX + 1), "18446744073709551615".to_owned()] {
-        let told = answer(begin_upload(&web, &browser, &format!("Content-Length: {length}")));
-        assert!(told.starts_with("HTTP/1.1 413 ") && told.contains("payload_too_large"), "{told}");
+        let response = answer(begin_upload(&web, &browser, &format!("Content-Length: {length}")));
+        assert!(response.starts_with("HTTP/1.1 413 ") && response.contains("payload_too_large"), "{response}");
     }
     let mut stream = begin_upload(&web, &browser, "Transfer-Encoding: chunked");
     let piece = vec![b'x'; 1 << 20];
@@ -97,8 +97,8 @@ fn oversized_upload_is_rejected_and_leaves_nothing() {
             break;
         }
     }
-    let told = answer(stream);
-    assert!(told.starts_with("HTTP/1.1 413 "), "{told}");
+    let response = answer(stream);
+    assert!(response.starts_with("HTTP/1.1 413 "), "{response}");
     await_that("the held file to go", || spooled(&site) == 0);
     assert_eq!(site.contents(), before);
     // A body of exactly the limit is allowed.
@@ -123,8 +123,8 @@ fn interrupted_upload_stores_nothing() {
             let mut stream = begin_upload(&web, &browser, fields);
             stream.write_all(part).unwrap();
             stream.shutdown(std::net::Shutdown::Write).unwrap();
-            let told = answer(stream);
-            assert!(told.starts_with("HTTP/1.1 400 ") && told.contains("invalid_request"), "{told}");
+            let response = answer(stream);
+            assert!(response.starts_with("HTTP/1.1 400 ") && response.contains("invalid_request"), "{response}");
         }
         await_that("the held files to go", || spooled(&site) == 0);
         assert_eq!(site.contents(), before);
@@ -204,8 +204,8 @@ fn upload_without_a_queue_fails_and_can_be_repeated() {
     let redis = site.redis.as_ref().unwrap();
     // Sessions are known, but no new locks can be taken.
     let _: String = redis.ask(&["CONFIG", "SET", "maxmemory", "1"]);
-    let told = upload(&browser, "pipelines/trips/a.csv", b"a\n");
-    told.refused(503, "kv_unavailable");
+    let response = upload(&browser, "pipelines/trips/a.csv", b"a\n");
+    response.refused(503, "kv_unavailable");
     // The lock for checking the file again can't be taken either.
     upload(&browser, "elsewhere/a.csv", b"a\n").refused(503, "kv_unavailable");
     let _: String = redis.ask(&["CONFIG", "SET", "maxmemory", "0"]);
