@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::support::children::Reaped as _;
 use crate::support::http_proxy::Act;
-use crate::support::program::{Program, Ran, call, lakemill, mapping};
+use crate::support::program::{CommandOutput, Program, call, lakemill, mapping};
 use crate::support::s3_server::s3s_fs;
 use crate::support::site::{PATIENCE, await_some, await_that};
 
@@ -83,7 +83,7 @@ impl Place {
         command
     }
 
-    fn run(&self, input: &str, output: &str) -> Ran {
+    fn run(&self, input: &str, output: &str) -> CommandOutput {
         call(&mut self.command(input, output))
     }
 
