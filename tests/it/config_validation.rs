@@ -225,10 +225,10 @@ fn duplicates_are_reported_at_the_second() {
     let mut two = base();
     let first = two["mappings"][0].clone();
     put(&mut two, "/mappings/-", first);
-    check(&two.to_string(), &[(Duplicate, "/mappings/1/table", "the table `t` is made by /mappings/0/table already")]);
+    check(&two.to_string(), &[(Duplicate, "/mappings/1/table", "the table `t` is already defined by /mappings/0/table")]);
     check_each(&[
-        ("/columns/1/name", json!("ID"), Duplicate, "/columns/1/name", "the column `ID` is column 0 already"),
-        ("/files", json!(["a/*.csv", "a/*.csv"]), Duplicate, "/files/1", "item 0 already"),
+        ("/columns/1/name", json!("ID"), Duplicate, "/columns/1/name", "the column `ID` duplicates column 0"),
+        ("/files", json!(["a/*.csv", "a/*.csv"]), Duplicate, "/files/1", "duplicates item 0"),
         (
             "/checks",
             json!([{ "name": "a", "assert": "true" }, { "name": "A", "assert": "true" }]),
@@ -459,7 +459,7 @@ fn contradictory_dialects_are_refused() {
             "the column `ratio` takes position 4, counted from 0",
         ),
         ("/csv/blank_lines", json!("keep"), InvalidValue, "/csv/blank_lines", "expected one of"),
-        ("/csv/thousands", json!("."), InvalidValue, "/csv/thousands", "the decimal mark, too"),
+        ("/csv/thousands", json!("."), InvalidValue, "/csv/thousands", "also the decimal mark"),
         ("/csv/decimal", json!("5"), InvalidValue, "/csv/decimal", "a character such as"),
         ("/csv/decimal", json!("e"), InvalidValue, "/csv/decimal", "a character such as"),
         ("/csv/encoding", json!("utf-9"), InvalidValue, "/csv/encoding", "did you mean `utf-8`?"),
@@ -511,9 +511,9 @@ fn partitions_and_sorting_need_suitable_columns() {
             by("day", "hour"),
             TypeMismatch,
             "/partition_by/0/column",
-            "by hour takes a timestamp or timestamptz",
+            "by hour requires a timestamp or timestamptz",
         ),
-        ("/partition_by", by("id", "year"), TypeMismatch, "/partition_by/0/column", "by year takes a date, timestamp"),
+        ("/partition_by", by("id", "year"), TypeMismatch, "/partition_by/0/column", "by year requires a date, timestamp"),
         ("/partition_by", json!(["id", "name", "at", "day", "x"]), UnknownColumn, "/partition_by/4", "`x`"),
     ]);
     let mut document = base();
