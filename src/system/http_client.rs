@@ -1,12 +1,19 @@
-//! What all HTTP clients of this process have in common: their settings, and the certificate authorities they trust.
+//! Settings, certificate authorities and requests that the HTTP clients of this process share.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use ureq::Agent;
 use ureq::config::ConfigBuilder;
+use ureq::http::Request;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::typestate::AgentScope;
+use ureq::{Agent, AsSendBody};
+
+use crate::domain::text::clipped;
+
+/// Pauses before the next attempts of a request that may be repeated.
+const RETRY_PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(1)];
 
 /// Why the file of certificate authorities can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +35,73 @@ pub fn config(tls: TlsConfig) -> ConfigBuilder<AgentScope> {
         .user_agent(concat!("lakemill/", env!("CARGO_PKG_VERSION")))
         .accept_encoding("identity")
         .tls_config(tls)
+}
+
+/// A response whose body is text.
+pub struct TextResponse {
+    pub status: u16,
+    pub text: String,
+}
+
+impl TextResponse {
+    /// Whether the server, or a proxy in front of it, can't do the request now.
+    pub const fn is_unavailable(&self) -> bool {
+        self.status >= 500 || self.status == 429
+    }
+
+    /// # Errors
+    /// [`TextResponse::failure`] if the status isn't 200.
+    pub fn success(self) -> Result<String, String> {
+        match self.status {
+            200 => Ok(self.text),
+            _ => Err(self.failure()),
+        }
+    }
+
+    /// Status and beginning of the body.
+    pub fn failure(&self) -> String {
+        format!("status {}: {}", self.status, clipped(self.text.trim()))
+    }
+}
+
+/// # Errors
+/// If the URL or a header isn't valid.
+pub fn request<'b>(
+    method: &str,
+    url: &str,
+    headers: impl IntoIterator<Item = (&'static str, impl AsRef<str>)>,
+    body: &'b [u8],
+) -> Result<Request<&'b [u8]>, String> {
+    let mut request = Request::builder().method(method).uri(url);
+    for (name, value) in headers {
+        request = request.header(name, value.as_ref());
+    }
+    request.body(body).map_err(|error| error.to_string())
+}
+
+/// Sends a request once and reads the response, at most `bytes_max` of it.
+///
+/// # Errors
+/// If there is no response in time, or it isn't text of that length.
+pub fn send(agent: &Agent, request: Request<impl AsSendBody>, bytes_max: u64) -> Result<TextResponse, String> {
+    let mut response = agent.run(request).map_err(|error| error.to_string())?;
+    let status = response.status().as_u16();
+    let text = response.body_mut().with_config().limit(bytes_max).read_to_string();
+    Ok(TextResponse { status, text: text.map_err(|error| error.to_string())? })
+}
+
+/// Repeats a request, with pauses, while it fails or the server is unavailable. Returns the last outcome.
+///
+/// # Errors
+/// That of the last attempt.
+pub fn with_retries<E>(send: impl Fn() -> Result<TextResponse, E>) -> Result<TextResponse, E> {
+    for pause in RETRY_PAUSES {
+        match send() {
+            Ok(response) if !response.is_unavailable() => return Ok(response),
+            _ => std::thread::sleep(pause),
+        }
+    }
+    send()
 }
 
 /// The TLS configuration of a client of `url`: it trusts the public authorities and those of the file. Reads the file

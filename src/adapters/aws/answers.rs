@@ -10,13 +10,11 @@ use ureq::tls::TlsConfig;
 use super::keys::SigningKeys;
 use crate::config::Secret;
 use crate::domain::text::clipped;
-use crate::system::http_client;
+use crate::system::http_client::{self, TextResponse};
 
 /// For the whole of an attempt: an answer is small, and local but for STS.
 const ATTEMPT_TIME_MAX: Duration = Duration::from_secs(5);
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(2);
-/// Pauses before the next attempts after a failed connection, a throttled request or a server's error.
-const RETRY_PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(1)];
 const ANSWER_BYTES_MAX: u64 = 256 << 10;
 
 /// A small request.
@@ -26,23 +24,6 @@ pub(super) struct Question<'a> {
     pub(super) url: &'a str,
     pub(super) headers: Vec<(&'static str, &'a str)>,
     pub(super) body: String,
-}
-
-/// An answer with a status below 500 that isn't 429.
-pub(super) struct EndpointAnswer {
-    pub(super) status: u16,
-    pub(super) text: String,
-}
-
-impl EndpointAnswer {
-    /// # Errors
-    /// What was found instead of success.
-    pub(super) fn success(self) -> Result<String, String> {
-        match self.status {
-            200 => Ok(self.text),
-            status => Err(format!("status {status}: {}", clipped(self.text.trim()))),
-        }
-    }
 }
 
 /// Sends small requests.
@@ -60,31 +41,20 @@ impl Answers {
         Self { agent: config.new_agent() }
     }
 
+    /// A response with a status below 500 that isn't 429.
+    ///
     /// # Errors
-    /// Why there is no answer, after some attempts.
-    pub(super) fn ask(&self, question: &Question<'_>) -> Result<EndpointAnswer, String> {
-        for pause in RETRY_PAUSES {
-            match self.ask_once(question) {
-                Ok(answer) if answer.status < 500 && answer.status != 429 => return Ok(answer),
-                _ => std::thread::sleep(pause),
-            }
+    /// Why there is none, after some attempts.
+    pub(super) fn ask(&self, question: &Question<'_>) -> Result<TextResponse, String> {
+        let response = http_client::with_retries(|| {
+            let Question { method, url, headers, body } = question;
+            let request = http_client::request(method, url, headers.iter().copied(), body.as_bytes())?;
+            http_client::send(&self.agent, request, ANSWER_BYTES_MAX)
+        })?;
+        match response.is_unavailable() {
+            true => Err(response.failure()),
+            false => Ok(response),
         }
-        match self.ask_once(question)? {
-            answer if answer.status < 500 && answer.status != 429 => Ok(answer),
-            answer => Err(format!("status {}: {}", answer.status, clipped(answer.text.trim()))),
-        }
-    }
-
-    fn ask_once(&self, question: &Question<'_>) -> Result<EndpointAnswer, String> {
-        let mut request = ureq::http::Request::builder().method(question.method).uri(question.url);
-        for (name, value) in &question.headers {
-            request = request.header(*name, *value);
-        }
-        let request = request.body(question.body.as_bytes()).map_err(|error| error.to_string())?;
-        let mut response = self.agent.run(request).map_err(|error| error.to_string())?;
-        let status = response.status().as_u16();
-        let text = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string();
-        Ok(EndpointAnswer { status, text: text.map_err(|error| error.to_string())? })
     }
 }
 

@@ -1,8 +1,9 @@
 //! The keys of an EC2 instance's role, by version 2 of its metadata service.
 
-use super::answers::{Answers, EndpointAnswer, Question, keys_of_json};
+use super::answers::{Answers, Question, keys_of_json};
 use super::keys::{CredentialsError, SigningKeys};
 use crate::config::AwsVariables;
+use crate::system::http_client::TextResponse;
 
 const ENDPOINT: &str = "http://169.254.169.254";
 const ROLES: &str = "latest/meta-data/iam/security-credentials/";
@@ -24,7 +25,7 @@ pub(super) fn fetch(variables: &AwsVariables, answers: &Answers) -> Result<Signi
         answers.ask(&Question { method: "GET", url: &url, headers, ..Question::default() })
     };
     let role = match get(ROLES).map_err(failed)? {
-        EndpointAnswer { status: 404, .. } => {
+        TextResponse { status: 404, .. } => {
             return Err(failed("the instance has no role; attach an instance profile".into()));
         }
         answer => answer.success().map_err(failed)?,
@@ -33,7 +34,7 @@ pub(super) fn fetch(variables: &AwsVariables, answers: &Answers) -> Result<Signi
     if role.is_empty() {
         return Err(failed("the instance has no role; attach an instance profile".into()));
     }
-    let answer = get(&format!("{ROLES}{role}")).and_then(EndpointAnswer::success).map_err(failed)?;
+    let answer = get(&format!("{ROLES}{role}")).and_then(TextResponse::success).map_err(failed)?;
     keys_of_json(&answer).map_err(|reason| failed(format!("role `{role}`: {reason}")))
 }
 
@@ -42,7 +43,7 @@ fn session(endpoint: &str, answers: &Answers) -> Result<String, String> {
     let url = format!("{endpoint}/latest/api/token");
     let headers = vec![("x-aws-ec2-metadata-token-ttl-seconds", SESSION_SECONDS)];
     let answer = answers.ask(&Question { method: "PUT", url: &url, headers, ..Question::default() });
-    match answer.map(EndpointAnswer::success) {
+    match answer.map(TextResponse::success) {
         Ok(Ok(token)) if !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(token),
         Ok(Ok(_)) => Err("it gave no token".into()),
         Ok(Err(found)) => Err(format!("it gave no token: {found}")),

@@ -18,7 +18,7 @@ use crate::domain::text::clipped;
 use crate::ports::EventQueue;
 use crate::ports::event_queue::{QUEUE_CALL_TIME_MAX, QueueError, QueueMessage, QueueState};
 use crate::runtime::Clock;
-use crate::system::http_client;
+use crate::system::http_client::{self, TextResponse};
 
 /// Longest wait for messages that SQS allows.
 const WAIT_MAX: Duration = Duration::from_secs(20);
@@ -114,15 +114,12 @@ impl SqsQueue {
         let request = UnsignedRequest { method: "POST", url: &self.endpoint, headers: &headers, body: body.as_bytes() };
         let signed = self.signer.headers(keys, &request, self.clock.now());
         let signed = signed.map_err(|error| CallError::Other(error.to_string()))?;
-        let mut request = self.agent.post(self.endpoint.as_str());
-        for (name, value) in headers.iter().copied().chain(signed.iter().map(|(name, value)| (*name, value.as_str()))) {
-            request = request.header(name, value);
-        }
-        let sent = request.config().timeout_global(Some(wait + ANSWER_TIME_MAX)).build().send(body.as_bytes());
-        let mut response = sent.map_err(|error| CallError::Other(error.to_string()))?;
-        let status = response.status().as_u16();
-        let text = response.body_mut().with_config().limit(RESPONSE_BYTES_MAX).read_to_string();
-        let text = text.map_err(|error| CallError::Other(error.to_string()))?;
+        let headers = headers.into_iter().chain(signed.iter().map(|(name, value)| (*name, value.as_str())));
+        let request = http_client::request("POST", self.endpoint.as_str(), headers, body.as_bytes());
+        let request = self.agent.configure_request(request.map_err(CallError::Other)?);
+        let request = request.timeout_global(Some(wait + ANSWER_TIME_MAX)).build();
+        let TextResponse { status, text } =
+            http_client::send(&self.agent, request, RESPONSE_BYTES_MAX).map_err(CallError::Other)?;
         if status == 200 { Ok(text) } else { Err(refusal(status, &text)) }
     }
 }

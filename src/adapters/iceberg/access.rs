@@ -1,4 +1,4 @@
-//! What authorizes requests to a catalog.
+//! Authorization of requests to a catalog.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use url::form_urlencoded;
 
 use crate::adapters::aws::{Credentials, RequestSigner, SigningKeys, UnsignedRequest};
 use crate::config::{CatalogAccess, Secret};
-use crate::domain::text::clipped;
+use crate::system::http_client;
 
 /// A token is renewed this long before its end.
 const RENEWED_BEFORE_END: TimeDelta = TimeDelta::seconds(60);
-/// Lifetime of a token whose end the endpoint doesn't say.
+/// Lifetime of a token if the response has none.
 const TOKEN_SECONDS_DEFAULT: i64 = 300;
 const TOKEN_SECONDS_MAX: i64 = 86_400;
-const ANSWER_BYTES_MAX: u64 = 256 << 10;
+const RESPONSE_BYTES_MAX: u64 = 256 << 10;
 
 pub(super) enum Access {
     Open,
@@ -36,18 +36,18 @@ pub(super) struct OauthClient {
     token: Mutex<Option<(Secret, DateTime<Utc>)>>,
 }
 
-/// What a request was sent with, to be rejected if the catalog refuses it.
+/// The credentials of a request, which are rejected if the catalog refuses them.
 pub(super) enum Sent {
     Unchangeable,
     Token(Secret),
     Keys(Arc<SigningKeys>),
 }
 
-/// The headers that authorize a request, and what they are made with.
+/// The headers that authorize a request, and the credentials in them.
 pub(super) type Authorization = (Vec<(&'static str, String)>, Sent);
 
 #[derive(Deserialize)]
-struct TokenAnswer {
+struct TokenResponse {
     access_token: String,
     #[serde(default)]
     expires_in: Option<i64>,
@@ -79,7 +79,7 @@ impl Access {
     /// Authorizes a request.
     ///
     /// # Errors
-    /// If there is no token or key.
+    /// If no token or key is available.
     pub(super) fn headers(
         &self,
         agent: &Agent,
@@ -102,7 +102,7 @@ impl Access {
         }
     }
 
-    /// Reports that the catalog refused what a request was sent with. Whether the next one may be sent with another.
+    /// Reports that the catalog refused these credentials. Whether the next request may have others.
     pub(super) fn reject(&self, sent: &Sent, now: DateTime<Utc>) -> bool {
         match (self, sent) {
             (Self::Client(client), Sent::Token(token)) => {
@@ -126,29 +126,24 @@ impl OauthClient {
         {
             return Ok(token.clone());
         }
-        let answer = self.fetch(agent).map_err(|why| format!("token of OAuth2 from {}: {why}", self.url))?;
-        let seconds = answer.expires_in.unwrap_or(TOKEN_SECONDS_DEFAULT).clamp(0, TOKEN_SECONDS_MAX);
-        let token = Secret::new(answer.access_token);
+        let response = self.fetch(agent).map_err(|why| format!("token of OAuth2 from {}: {why}", self.url))?;
+        let seconds = response.expires_in.unwrap_or(TOKEN_SECONDS_DEFAULT).clamp(0, TOKEN_SECONDS_MAX);
+        let token = Secret::new(response.access_token);
         *present = Some((token.clone(), now + TimeDelta::seconds(seconds)));
         Ok(token)
     }
 
-    fn fetch(&self, agent: &Agent) -> Result<TokenAnswer, String> {
+    fn fetch(&self, agent: &Agent) -> Result<TokenResponse, String> {
         let form = form_urlencoded::Serializer::new(String::new())
             .append_pair("grant_type", "client_credentials")
             .append_pair("client_id", &self.id)
             .append_pair("client_secret", self.secret.reveal())
             .append_pair("scope", &self.scope)
             .finish();
-        let request = agent.post(&self.url).content_type("application/x-www-form-urlencoded");
-        let mut response = request.send(form.as_bytes()).map_err(|error| error.to_string())?;
-        let status = response.status().as_u16();
-        let text = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string();
-        let text = text.map_err(|error| error.to_string())?;
-        if status != 200 {
-            return Err(format!("status {status}: {}", clipped(text.trim())));
-        }
-        // The text may hold the token: it is not part of the error.
-        serde_json::from_str(&text).map_err(|error| format!("the answer has no token: {error}"))
+        let headers = [("content-type", "application/x-www-form-urlencoded")];
+        let request = http_client::request("POST", &self.url, headers, form.as_bytes())?;
+        let text = http_client::send(agent, request, RESPONSE_BYTES_MAX)?.success()?;
+        // The text may contain the token: it is not part of the error.
+        serde_json::from_str(&text).map_err(|error| format!("the response has no token: {error}"))
     }
 }

@@ -9,7 +9,6 @@ use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use ureq::Agent;
-use ureq::http::Request;
 use url::Url;
 
 use super::access::{Access, Sent};
@@ -20,15 +19,13 @@ use crate::domain::text::clipped;
 use crate::ports::IcebergCatalog;
 use crate::ports::iceberg_catalog::{CatalogError, CatalogName};
 use crate::runtime::Clock;
-use crate::system::http_client;
+use crate::system::http_client::{self, TextResponse};
 
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 /// For a whole request. Catalogs read and write metadata files meanwhile.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(30);
-/// Pauses before the next attempts of a request that may be repeated.
-const RETRY_PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(1)];
-/// How long a catalog that didn't respond is not asked again.
-const AWAY_TIME: TimeDelta = TimeDelta::seconds(30);
+/// Pause of all requests after a catalog didn't respond.
+const UNAVAILABLE_TIME: TimeDelta = TimeDelta::seconds(30);
 /// Largest response: the metadata of about 16,000 snapshots.
 const RESPONSE_BYTES_MAX: u64 = 16 << 20;
 /// Between the levels of a namespace in a path.
@@ -44,10 +41,10 @@ pub struct RestCatalog {
     access: Access,
     agent: Agent,
     clock: Arc<dyn Clock>,
-    /// What the catalog said of itself.
+    /// From the catalog's `config`.
     settings: Mutex<Option<Arc<Settings>>>,
-    /// Set once it didn't respond.
-    away_until: Mutex<Option<DateTime<Utc>>>,
+    /// Set if it didn't respond.
+    unavailable_until: Mutex<Option<DateTime<Utc>>>,
 }
 
 #[derive(Debug, Default)]
@@ -92,11 +89,6 @@ struct ErrorText {
     kind: String,
 }
 
-struct Answer {
-    status: u16,
-    text: String,
-}
-
 impl RestCatalog {
     /// Sends nothing. `store`: the store's credentials, for catalogs of AWS. `ca_file`: further certificate authorities.
     ///
@@ -126,7 +118,7 @@ impl RestCatalog {
             agent,
             clock,
             settings: Mutex::default(),
-            away_until: Mutex::default(),
+            unavailable_until: Mutex::default(),
         })
     }
 
@@ -138,8 +130,8 @@ impl RestCatalog {
         if let Some(warehouse) = &self.config.warehouse {
             url.query_pairs_mut().append_pair("warehouse", warehouse);
         }
-        let answer = self.repeated("GET", &url, "")?;
-        let found: ConfigResponse = answer.json(200)?;
+        let response = self.repeated("GET", &url, "")?;
+        let found: ConfigResponse = parsed(&response)?;
         let prefix = found.overrides.prefix.or(found.defaults.prefix);
         let prefix = prefix.map(|prefix| prefix.trim_matches('/').to_owned()).filter(|prefix| !prefix.is_empty());
         let settings = Arc::new(Settings { prefix, endpoints: found.endpoints });
@@ -153,7 +145,7 @@ impl RestCatalog {
             Some(prefix) => format!("{}/v1/{prefix}", self.config.url),
             None => format!("{}/v1", self.config.url),
         };
-        let invalid = || CatalogError::Failed(format!("`{}` is no URL", clipped(&base)));
+        let invalid = || CatalogError::Failed(format!("`{}` is not a URL", clipped(&base)));
         let mut url = Url::parse(&base).map_err(|_| invalid())?;
         url.path_segments_mut().map_err(|()| invalid())?.extend(segments);
         Ok(url)
@@ -175,99 +167,79 @@ impl RestCatalog {
         let levels = self.levels(table.slug.as_str());
         for depth in 1..=levels.len() {
             let body = json!({ "namespace": levels[..depth], "properties": {} }).to_string();
-            let answer = self.repeated("POST", &url, &body)?;
-            if !matches!(answer.status, 200..=299 | 409) {
-                return Err(answer.failed());
+            let response = self.repeated("POST", &url, &body)?;
+            if !matches!(response.status, 200..=299 | 409) {
+                return Err(failed(&response));
             }
         }
         Ok(())
     }
 
-    /// Sends a request that may be repeated, some times. While the catalog is away, most calls fail at once: a run has
-    /// many tables.
-    fn repeated(&self, method: &str, url: &Url, body: &str) -> Result<Answer, CatalogError> {
-        if let Some(until) = self.away_until.lock().filter(|until| self.clock.now() < *until) {
+    /// Sends a request that may be repeated, with retries. While the catalog is unavailable, calls fail at once, since a
+    /// run may have many tables.
+    fn repeated(&self, method: &str, url: &Url, body: &str) -> Result<TextResponse, CatalogError> {
+        if let Some(until) = self.unavailable_until.lock().filter(|until| self.clock.now() < *until) {
             let until = until.format("%H:%M:%S");
             return Err(CatalogError::Failed(format!(
-                "{} was away, and is asked again at {until} UTC",
+                "{} didn't respond, and is tried again at {until} UTC",
                 self.config.url
             )));
         }
-        for pause in RETRY_PAUSES {
-            match self.send(method, url, body) {
-                Ok(answer) if !answer.is_away() => return Ok(answer),
-                _ => std::thread::sleep(pause),
-            }
+        let response = http_client::with_retries(|| self.send(method, url, body));
+        if response.as_ref().map_or(true, TextResponse::is_unavailable) {
+            *self.unavailable_until.lock() = Some(self.clock.now() + UNAVAILABLE_TIME);
         }
-        let answer = self.send(method, url, body);
-        if answer.as_ref().map_or(true, Answer::is_away) {
-            *self.away_until.lock() = Some(self.clock.now() + AWAY_TIME);
-        }
-        answer
+        response
     }
 
     /// Sends a request, and once more with another token or other keys if these were refused.
-    fn send(&self, method: &str, url: &Url, body: &str) -> Result<Answer, CatalogError> {
+    fn send(&self, method: &str, url: &Url, body: &str) -> Result<TextResponse, CatalogError> {
         let sent = self.send_once(method, url, body);
         match sent {
-            Ok((answer, with)) if matches!(answer.status, 401 | 403 | 419) => {
+            Ok((response, with)) if matches!(response.status, 401 | 403 | 419) => {
                 match self.access.reject(&with, self.clock.now()) {
-                    true => self.send_once(method, url, body).map(|(answer, _)| answer),
-                    false => Ok(answer),
+                    true => self.send_once(method, url, body).map(|(response, _)| response),
+                    false => Ok(response),
                 }
             }
-            sent => sent.map(|(answer, _)| answer),
+            sent => sent.map(|(response, _)| response),
         }
         .map_err(|reason| CatalogError::Failed(format!("{} {method} {}: {reason}", self.config.url, url.path())))
     }
 
-    fn send_once(&self, method: &str, url: &Url, body: &str) -> Result<(Answer, Sent), String> {
+    fn send_once(&self, method: &str, url: &Url, body: &str) -> Result<(TextResponse, Sent), String> {
         let content_type = [("content-type", CONTENT_TYPE)];
         let headers = if body.is_empty() { &[][..] } else { &content_type[..] };
         let unsigned = UnsignedRequest { method, url, headers, body: body.as_bytes() };
         let (access, with) = self.access.headers(&self.agent, &unsigned, self.clock.now())?;
-        let mut request = Request::builder().method(method).uri(url.as_str()).header("accept", CONTENT_TYPE);
-        for (name, value) in headers.iter().copied().chain(access.iter().map(|(name, value)| (*name, value.as_str()))) {
-            request = request.header(name, value);
-        }
-        let sent = match body {
-            "" => request.body(()).map_err(|error| error.to_string()).map(|request| self.agent.run(request)),
-            body => request.body(body).map_err(|error| error.to_string()).map(|request| self.agent.run(request)),
-        };
-        let mut response = sent?.map_err(|error| error.to_string())?;
-        let status = response.status().as_u16();
-        let text = response.body_mut().with_config().limit(RESPONSE_BYTES_MAX).read_to_string();
-        Ok((Answer { status, text: text.map_err(|error| error.to_string())? }, with))
+        let accept = [("accept", CONTENT_TYPE)].into_iter();
+        let access = access.iter().map(|(name, value)| (*name, value.as_str()));
+        let headers = accept.chain(headers.iter().copied()).chain(access);
+        let request = http_client::request(method, url.as_str(), headers, body.as_bytes())?;
+        Ok((http_client::send(&self.agent, request, RESPONSE_BYTES_MAX)?, with))
     }
 }
 
-impl Answer {
-    /// Whether the catalog, or a proxy in front of it, can't respond now.
-    const fn is_away(&self) -> bool {
-        self.status >= 500 || self.status == 429
+fn parsed<T: for<'a> Deserialize<'a>>(response: &TextResponse) -> Result<T, CatalogError> {
+    if response.status != 200 {
+        return Err(failed(response));
     }
+    serde_json::from_str(&response.text)
+        .map_err(|error| CatalogError::Failed(format!("the catalog's response can't be read: {error}")))
+}
 
-    fn json<T: for<'a> Deserialize<'a>>(&self, expected: u16) -> Result<T, CatalogError> {
-        if self.status != expected {
-            return Err(self.failed());
-        }
-        serde_json::from_str(&self.text)
-            .map_err(|error| CatalogError::Failed(format!("the catalog's response can't be read: {error}")))
-    }
+fn error_of(response: &TextResponse) -> ErrorText {
+    serde_json::from_str::<ErrorResponse>(&response.text).unwrap_or_default().error
+}
 
-    fn error(&self) -> ErrorText {
-        serde_json::from_str::<ErrorResponse>(&self.text).unwrap_or_default().error
-    }
+fn failed(response: &TextResponse) -> CatalogError {
+    CatalogError::Failed(describe(response))
+}
 
-    fn failed(&self) -> CatalogError {
-        CatalogError::Failed(self.describe())
-    }
-
-    fn describe(&self) -> String {
-        let ErrorText { message, kind } = self.error();
-        let text = if message.is_empty() { self.text.trim() } else { &message };
-        format!("status {} {}: {}", self.status, clipped(&kind), clipped(text)).replace(" :", ":")
-    }
+fn describe(response: &TextResponse) -> String {
+    let ErrorText { message, kind } = error_of(response);
+    let text = if message.is_empty() { response.text.trim() } else { &message };
+    format!("status {} {}: {}", response.status, clipped(&kind), clipped(text)).replace(" :", ":")
 }
 
 impl IcebergCatalog for RestCatalog {
@@ -278,10 +250,10 @@ impl IcebergCatalog for RestCatalog {
     fn load(&self, table: CatalogName<'_>) -> Result<Option<CatalogMetadata>, CatalogError> {
         let mut url = self.url_of(table, &["tables", table.table])?;
         url.query_pairs_mut().append_pair("snapshots", "all");
-        let answer = self.repeated("GET", &url, "")?;
-        match answer.status {
+        let response = self.repeated("GET", &url, "")?;
+        match response.status {
             404 => Ok(None),
-            _ => answer.json(200).map(|found: TableResponse| Some(found.metadata)),
+            _ => parsed(&response).map(|found: TableResponse| Some(found.metadata)),
         }
     }
 
@@ -293,40 +265,42 @@ impl IcebergCatalog for RestCatalog {
         }
         let url = self.url_of(table, &["register"])?;
         let body = json!({ "name": table.table, "metadata-location": metadata }).to_string();
-        let answer = self.send("POST", &url, &body)?;
-        match answer.status {
+        let response = self.send("POST", &url, &body)?;
+        match response.status {
             200..=299 => Ok(()),
-            404..=406 | 501 => Err(CatalogError::Unsupported(answer.describe())),
-            409 | 429 | 500..=599 => Err(CatalogError::Unsettled(answer.describe())),
-            _ if answer.error().kind.contains("Unsupported") => Err(CatalogError::Unsupported(answer.describe())),
-            _ => Err(answer.failed()),
+            404..=406 | 501 => Err(CatalogError::Unsupported(describe(&response))),
+            409 | 429 | 500..=599 => Err(CatalogError::Unsettled(describe(&response))),
+            _ if error_of(&response).kind.contains("Unsupported") => {
+                Err(CatalogError::Unsupported(describe(&response)))
+            }
+            _ => Err(failed(&response)),
         }
     }
 
     fn commit(&self, table: CatalogName<'_>, commit: &Value) -> Result<(), CatalogError> {
         let url = self.url_of(table, &["tables", table.table])?;
-        let answer = self.send("POST", &url, &commit.to_string())?;
-        match answer.status {
+        let response = self.send("POST", &url, &commit.to_string())?;
+        match response.status {
             200..=299 => Ok(()),
-            409 | 429 | 500..=599 => Err(CatalogError::Unsettled(answer.describe())),
-            _ => Err(answer.failed()),
+            409 | 429 | 500..=599 => Err(CatalogError::Unsettled(describe(&response))),
+            _ => Err(failed(&response)),
         }
     }
 
     fn remove(&self, table: CatalogName<'_>) -> Result<(), CatalogError> {
         let mut url = self.url_of(table, &["tables", table.table])?;
         url.query_pairs_mut().append_pair("purgeRequested", "false");
-        let answer = self.repeated("DELETE", &url, "")?;
-        match answer.status {
+        let response = self.repeated("DELETE", &url, "")?;
+        match response.status {
             200..=299 | 404 => Ok(()),
-            _ => Err(answer.failed()),
+            _ => Err(failed(&response)),
         }
     }
 
     fn probe(&self) -> Result<(), CatalogError> {
         let settings = self.settings()?;
         let url = self.url(settings.prefix.as_deref(), &["namespaces"])?;
-        let answer = self.repeated("GET", &url, "")?;
-        if answer.status == 200 { Ok(()) } else { Err(answer.failed()) }
+        let response = self.repeated("GET", &url, "")?;
+        if response.status == 200 { Ok(()) } else { Err(failed(&response)) }
     }
 }
