@@ -3,38 +3,31 @@
 use super::check::CheckResult;
 use super::objects::without;
 use super::surroundings::Surroundings;
+use super::worker;
 use crate::cli::services::open_event_queue;
 
 pub(super) fn state(around: &Surroundings) -> Vec<CheckResult> {
-    let Ok(loaded) = &around.worker else {
-        return vec![CheckResult::skipped("the worker's environment is incomplete")];
-    };
-    let backend = match around.backend() {
-        Ok(backend) => backend,
-        Err(missing) => return vec![without(missing)],
-    };
-    let queue = match open_event_queue(&loaded.config, backend) {
-        Ok(Some(queue)) => queue,
-        Ok(None) => return vec![CheckResult::skipped("SVC_EVENTS_SQS_URL is not set")],
-        Err(error) => return vec![CheckResult::problem(error, "correct SVC_EVENTS_SQS_URL")],
-    };
-    vec![match queue.state() {
-        Ok(state) => {
-            let found = format!("`{}` has about {} messages", queue.name(), state.waiting);
-            match state.receives_max {
-                Some(count) => {
-                    CheckResult::ok(format!("{found}; unusable ones become dead letters after {count} receipts"))
-                }
-                None => CheckResult::warning(
-                    format!("{found}, and no dead-letter queue: unusable messages are deleted"),
-                    "give the queue a redrive policy",
-                ),
-            }
-        }
-        Err(error) => CheckResult::problem(
+    vec![checked(around).unwrap_or_else(|result| result)]
+}
+
+fn checked(around: &Surroundings) -> Result<CheckResult, CheckResult> {
+    let config = worker::config(around)?;
+    let opened = open_event_queue(config, around.backend().map_err(without)?);
+    let opened = opened.map_err(|error| CheckResult::problem(error, "correct SVC_EVENTS_SQS_URL"))?;
+    let queue = opened.ok_or_else(|| CheckResult::skipped("SVC_EVENTS_SQS_URL is not set"))?;
+    let state = queue.state().map_err(|error| {
+        CheckResult::problem(
             error.to_string(),
             "check SVC_EVENTS_SQS_URL, the network, and that the keys permit sqs:ReceiveMessage, sqs:DeleteMessage and \
              sqs:GetQueueAttributes",
+        )
+    })?;
+    let found = format!("`{}` has about {} messages", queue.name(), state.waiting);
+    Ok(match state.receives_max {
+        Some(count) => CheckResult::ok(format!("{found}; unusable ones become dead letters after {count} receipts")),
+        None => CheckResult::warning(
+            format!("{found}, and no dead-letter queue: unusable messages are deleted"),
+            "give the queue a redrive policy",
         ),
-    }]
+    })
 }

@@ -9,6 +9,7 @@ use rustix::process::{Resource, getrlimit};
 use super::cgroup;
 use super::check::CheckResult;
 use super::surroundings::Surroundings;
+use super::worker;
 use crate::config::{StoreEndpoint, WithWarnings, WorkerConfig};
 use crate::system::free_bytes;
 
@@ -21,11 +22,6 @@ const MEMORY_PERCENT_MAX: u64 = 80;
 const DESCRIPTORS_MIN: u64 = 1_024;
 /// `f_type` of tmpfs.
 const TMPFS: u64 = 0x0102_1994;
-const NO_WORKER: &str = "the worker's environment is incomplete";
-
-fn config(around: &Surroundings) -> Option<&WorkerConfig> {
-    around.worker.as_ref().ok().map(|WithWarnings { config, .. }| config)
-}
 
 /// Maximum memory of all runs of a worker.
 fn runs_bytes(config: &WorkerConfig) -> u64 {
@@ -33,7 +29,10 @@ fn runs_bytes(config: &WorkerConfig) -> u64 {
 }
 
 pub(super) fn scratch(around: &Surroundings) -> Vec<CheckResult> {
-    let Some(config) = config(around) else { return vec![CheckResult::skipped(NO_WORKER)] };
+    let config = match worker::config(around) {
+        Ok(config) => config,
+        Err(skipped) => return vec![skipped],
+    };
     let folder = &config.scratch_dir;
     let shown = folder.display();
     let correct = "give the service's user write access, or set another folder in SVC_SCRATCH_DIR";
@@ -117,7 +116,10 @@ pub(super) fn data_folder(around: &Surroundings) -> Vec<CheckResult> {
 }
 
 pub(super) fn memory(around: &Surroundings) -> Vec<CheckResult> {
-    let Some(config) = config(around) else { return vec![CheckResult::skipped(NO_WORKER)] };
+    let config = match worker::config(around) {
+        Ok(config) => config,
+        Err(skipped) => return vec![skipped],
+    };
     let Some(has) = memory_bytes() else { return vec![CheckResult::skipped("the memory of this machine is unknown")] };
     let text = format!(
         "{} (SVC_RUN_MEMORY_BYTES) × {} (WORKER_CONCURRENCY)",

@@ -9,15 +9,24 @@ use serde_json::Value;
 use super::check::CheckResult;
 use super::surroundings::{Surroundings, WebService, web_service_at};
 use crate::cli::probe::{self, ProbeResult, own_address};
-use crate::config::WithWarnings;
+use crate::config::WorkerConfig;
 
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
 /// Older rejected events are ignored.
 const REFUSED_EVENTS_AGE_MAX: Duration = Duration::from_secs(86_400);
 
+/// The worker's config; otherwise the result of a check that needs it.
+pub(super) fn config(around: &Surroundings) -> Result<&WorkerConfig, CheckResult> {
+    match &around.worker {
+        Ok(loaded) => Ok(&loaded.config),
+        Err(_) => Err(CheckResult::skipped("the worker's environment is incomplete")),
+    }
+}
+
 pub(super) fn answers(around: &Surroundings) -> Vec<CheckResult> {
-    let Ok(WithWarnings { config, .. }) = &around.worker else {
-        return vec![CheckResult::skipped("the worker's environment is incomplete")];
+    let config = match config(around) {
+        Ok(config) => config,
+        Err(skipped) => return vec![skipped],
     };
     let server = &config.server;
     let (bind, port) = (server.bind, server.port);
@@ -61,8 +70,9 @@ fn elsewhere(port: u16, at: SocketAddr) -> CheckResult {
 
 /// Events that the worker of this machine rejected recently, from its metrics.
 pub(super) fn refused_events(around: &Surroundings) -> Vec<CheckResult> {
-    let Ok(WithWarnings { config, .. }) = &around.worker else {
-        return vec![CheckResult::skipped("the worker's environment is incomplete")];
+    let config = match config(around) {
+        Ok(config) => config,
+        Err(skipped) => return vec![skipped],
     };
     let Some(at) = around.worker_address().filter(|at| answers_at(*at)) else {
         return vec![CheckResult::skipped("no worker is running here; see lakemill_events_refused_total of each")];
