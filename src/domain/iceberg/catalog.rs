@@ -1,4 +1,4 @@
-//! What a REST catalog must change so that its table has the snapshots of ours.
+//! Requests that bring a table in a REST catalog up to date.
 //!
 //! Catalogs may give schemas and partition specs ids of their own: schemas are matched by their fields. Specs are never
 //! forgotten, so that each has the same id in both.
@@ -14,13 +14,13 @@ use crate::domain::table_log::root::IcebergTable;
 
 /// The branch that readers see.
 const MAIN: &str = "main";
-/// What a catalog sets as the id of the schema or spec that was added last.
+/// Stands for the schema or spec that the request added last.
 const LAST_ADDED: i32 = -1;
 /// Earlier metadata files that a catalog keeps.
 const METADATA_FILES_KEPT: &str = "20";
 
-/// The metadata of a table as a catalog has it; what isn't compared is left out.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+/// The metadata of a table in a catalog, without the parts that are not compared.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct CatalogMetadata {
     pub table_uuid: String,
@@ -121,17 +121,9 @@ impl IcebergState {
     /// The body of the request that creates the catalog's table. `None` without a snapshot.
     pub fn catalog_creation(&self, table: &IcebergTable) -> Option<Value> {
         let empty = CatalogMetadata {
-            table_uuid: String::new(),
-            location: String::new(),
-            last_sequence_number: 0,
-            schemas: Vec::new(),
             current_schema_id: LAST_ADDED,
-            partition_specs: Vec::new(),
             default_spec_id: LAST_ADDED,
-            properties: BTreeMap::new(),
-            current_snapshot_id: None,
-            snapshots: Vec::new(),
-            refs: BTreeMap::new(),
+            ..CatalogMetadata::default()
         };
         let mut updates = vec![
             json!({ "action": "assign-uuid", "uuid": table.id }),
@@ -160,19 +152,17 @@ impl IcebergState {
         let Some(present) = self.snapshots.last() else { return Ok(None) };
         let foreign = |found: String| Err(ForeignChange { found });
         if let Some(current) = found.current() {
-            if u64::try_from(current) == Ok(present.sequence)
-                && found.snapshot(current).is_some_and(CatalogSnapshot::is_ours)
-            {
-                return Ok(None);
-            }
-            if !found.snapshot(current).is_some_and(CatalogSnapshot::is_ours) {
-                return foreign(format!("another program made its present snapshot {current}"));
-            }
-            if u64::try_from(current).is_ok_and(|current| current > present.sequence) {
-                let own = present.sequence;
-                return foreign(format!(
-                    "its present snapshot is {current}, which is later than the table's commit {own}"
-                ));
+            let own = present.sequence;
+            let sequence = u64::try_from(current).ok();
+            match found.snapshot(current).filter(|snapshot| snapshot.is_ours()).and(sequence) {
+                None => return foreign(format!("another program made its present snapshot {current}")),
+                Some(sequence) if sequence == own => return Ok(None),
+                Some(sequence) if sequence > own => {
+                    return foreign(format!(
+                        "its present snapshot is {sequence}, which is later than the table's commit {own}"
+                    ));
+                }
+                Some(_) => {}
             }
         }
         let mut updates = Vec::new();
