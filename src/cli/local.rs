@@ -103,9 +103,9 @@ impl LocalRun<'_> {
             let lease = LocalLease::next(&*store.output, self.slug, &SystemClock).map_err(|e| e.to_string())?;
             return self.convert(&*store.all, &lease, scratch.path(), &terminal);
         }
-        let is_told = Cell::new(false);
+        let is_reported = Cell::new(false);
         let waiting = |other: &OtherRun| {
-            if !is_told.replace(true) {
+            if !is_reported.replace(true) {
                 let (holder, since, seconds) = (&other.holder, &other.since, other.expires_in.as_secs() + 1);
                 warn(&format!(
                     "`{output}` is locked by a run of `{holder}` since {since}; waiting up to {seconds} s to see whether it is alive"

@@ -56,7 +56,7 @@ pub fn with_pipeline_lock<T>(
     done
 }
 
-/// What a run is told of the lock that it waits for, and whether to go on waiting.
+/// Reports the run that holds the lock, and decides whether to keep waiting.
 pub type Waiting<'a> = &'a dyn Fn(&OtherRun) -> Result<(), String>;
 
 /// Runs `work` with the lock of a pipeline in an object store, for a run without a key-value store. If another run holds

@@ -8,7 +8,7 @@ use super::values::{http_url, word};
 /// The scope that Polaris and PyIceberg use by default.
 pub const OAUTH_SCOPE_DEFAULT: &str = "catalog";
 
-/// A REST catalog, and how requests to it are authorized.
+/// A REST catalog, and the authorization of requests to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogConfig {
     /// `SVC_ICEBERG_CATALOG_URL`: without `/v1`, without a `/` at the end.
@@ -21,7 +21,7 @@ pub struct CatalogConfig {
     pub access: CatalogAccess,
 }
 
-/// How requests are authorized.
+/// The authorization of requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CatalogAccess {
     Open,

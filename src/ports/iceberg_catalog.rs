@@ -15,11 +15,11 @@ pub struct CatalogName<'a> {
 /// Why a request failed. The messages hold no secrets.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CatalogError {
-    /// The table changed since it was loaded or exists already, or the catalog doesn't say whether it did the request.
+    /// The table changed since it was loaded or exists already, or the outcome of the request is unknown.
     #[error("{0}")]
     Unsettled(String),
-    /// The catalog has no such request.
-    #[error("the catalog has no such request: {0}")]
+    /// The catalog doesn't support the request.
+    #[error("the catalog doesn't support the request: {0}")]
     Unsupported(String),
     #[error("{0}")]
     Failed(String),
@@ -27,7 +27,7 @@ pub enum CatalogError {
 
 /// A REST catalog. Each call ends within two minutes.
 pub trait IcebergCatalog: Send + Sync {
-    /// Its URL, and what else tells it from other catalogs; no secrets.
+    /// Its URL, warehouse and parent namespace, which identify it; no secrets.
     fn name(&self) -> &str;
 
     /// `None` if there is no such table.
@@ -36,7 +36,7 @@ pub trait IcebergCatalog: Send + Sync {
     /// If the catalog can't be reached, or its response can't be read.
     fn load(&self, table: CatalogName<'_>) -> Result<Option<CatalogMetadata>, CatalogError>;
 
-    /// Makes the table from a metadata file, and its namespace if there is none. `metadata`: the file's address.
+    /// Creates the table from a metadata file, and its namespace if it doesn't exist. `metadata`: the file's address.
     ///
     /// # Errors
     /// [`CatalogError::Unsettled`] if the table exists, [`CatalogError::Unsupported`] if the catalog can't register tables.

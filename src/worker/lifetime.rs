@@ -1,4 +1,4 @@
-//! When a worker ends, and the sources of work that it asks first.
+//! When a worker ends, and the sources of work that must be empty before.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ impl Lifetime {
     }
 }
 
-/// Where new work comes from, and what follows it.
+/// A source of new work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum WorkSource {
     /// The comparison at the start.
@@ -38,22 +38,22 @@ pub(super) enum WorkSource {
     Notifications,
 }
 
-/// When each source last had nothing.
+/// When each source was last found empty.
 #[derive(Debug, Default)]
 pub(super) struct WorkSources(Mutex<BTreeMap<WorkSource, Option<Instant>>>);
 
 impl WorkSources {
-    /// A thread looks at the source.
+    /// Registers a source, which a thread watches.
     pub(super) fn expect(&self, source: WorkSource) {
         self.0.lock().insert(source, None);
     }
 
-    /// The source has nothing now, and what it had is recorded.
+    /// The source is empty now, and all its work is recorded.
     pub(super) fn set_empty(&self, source: WorkSource) {
         self.0.lock().insert(source, Some(Instant::now()));
     }
 
-    /// Whether each source had nothing since then; the comparison: at any time.
+    /// Whether each source was found empty after `since`; for the comparison, at any time.
     pub(super) fn are_empty_since(&self, since: Instant) -> bool {
         let age = since.elapsed();
         self.0.lock().iter().all(|(source, at)| match source {
@@ -80,7 +80,7 @@ mod tests {
         assert!(!sources.are_empty_since(start), "not compared yet");
         sources.set_empty(WorkSource::Comparison);
         let idle = Instant::now();
-        assert!(sources.are_empty_since(start) && !sources.are_empty_since(idle), "asked before it was idle");
+        assert!(sources.are_empty_since(start) && !sources.are_empty_since(idle), "found empty before it was idle");
         std::thread::sleep(Duration::from_millis(1));
         sources.set_empty(WorkSource::EventQueue);
         assert!(sources.are_empty_since(idle), "one comparison is enough");

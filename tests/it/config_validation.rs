@@ -225,7 +225,10 @@ fn duplicates_are_reported_at_the_second() {
     let mut two = base();
     let first = two["mappings"][0].clone();
     put(&mut two, "/mappings/-", first);
-    check(&two.to_string(), &[(Duplicate, "/mappings/1/table", "the table `t` is already defined by /mappings/0/table")]);
+    check(
+        &two.to_string(),
+        &[(Duplicate, "/mappings/1/table", "the table `t` is already defined by /mappings/0/table")],
+    );
     check_each(&[
         ("/columns/1/name", json!("ID"), Duplicate, "/columns/1/name", "the column `ID` duplicates column 0"),
         ("/files", json!(["a/*.csv", "a/*.csv"]), Duplicate, "/files/1", "duplicates item 0"),
@@ -513,7 +516,13 @@ fn partitions_and_sorting_need_suitable_columns() {
             "/partition_by/0/column",
             "by hour requires a timestamp or timestamptz",
         ),
-        ("/partition_by", by("id", "year"), TypeMismatch, "/partition_by/0/column", "by year requires a date, timestamp"),
+        (
+            "/partition_by",
+            by("id", "year"),
+            TypeMismatch,
+            "/partition_by/0/column",
+            "by year requires a date, timestamp",
+        ),
         ("/partition_by", json!(["id", "name", "at", "day", "x"]), UnknownColumn, "/partition_by/4", "`x`"),
     ]);
     let mut document = base();

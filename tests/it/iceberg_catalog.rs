@@ -50,11 +50,11 @@ fn assert_readable(server: &IcebergCatalogServer, store: &MemoryStore, what: &st
     }
 }
 
-fn away(server: &IcebergCatalogServer) {
+fn set_unavailable(server: &IcebergCatalogServer) {
     server.fail(1_000_000, false);
 }
 
-fn back(server: &IcebergCatalogServer) {
+fn set_available(server: &IcebergCatalogServer) {
     server.fail(0, false);
 }
 
@@ -93,19 +93,19 @@ fn each_commit_of_a_table_is_a_snapshot_in_the_catalog() {
 }
 
 #[test]
-fn catalog_that_was_away_gets_all_commits_and_named_nothing_that_was_deleted() {
+fn unavailable_catalog_keeps_a_readable_snapshot_and_gets_all_commits_later() {
     let server = IcebergCatalogServer::start(&["--no-register"]);
     let (memory, catalog) = (MemoryStore::new(), server.client(CatalogAccess::Open));
     run(&memory, &catalog, 1, FIRST).unwrap();
-    away(&server);
+    set_unavailable(&server);
     run(&memory, &catalog, 2, SECOND).unwrap();
-    let asked = server.requests().len();
+    let before = server.requests().len();
     run(&memory, &catalog, 3, THIRD).unwrap();
-    assert_eq!(server.requests().len(), asked, "a catalog that is away is not asked again for a while");
+    assert_eq!(server.requests().len(), before, "an unavailable catalog gets no requests for a while");
     assert_eq!(present(&memory), after_third(), "the table doesn't wait for the catalog");
     assert_eq!(snapshots(&server), [1]);
-    assert_readable(&server, &memory, "while the catalog is away");
-    back(&server);
+    assert_readable(&server, &memory, "while the catalog is unavailable");
+    set_available(&server);
     // Another process: the first one doesn't ask again at once.
     let catalog = server.client(CatalogAccess::Open);
     let slug = slug();
@@ -117,7 +117,7 @@ fn catalog_that_was_away_gets_all_commits_and_named_nothing_that_was_deleted() {
 }
 
 #[test]
-fn catalog_is_waited_for_within_a_bound() {
+fn number_of_commits_kept_for_an_unavailable_catalog_is_limited() {
     let server = IcebergCatalogServer::start(&["--no-register"]);
     let (memory, catalog) = (MemoryStore::new(), server.client(CatalogAccess::Open));
     run(&memory, &catalog, 1, FIRST).unwrap();
@@ -245,18 +245,18 @@ fn file_system(site: &Site) -> Value {
 }
 
 #[test]
-fn worker_commits_what_the_catalog_missed_once_it_is_back() {
+fn worker_commits_what_an_unavailable_catalog_missed() {
     let mut site = Site::new(Kind::Fleet);
     let server = IcebergCatalogServer::start(&["--no-register"]);
     site.set("SVC_ICEBERG_CATALOG_URL", &server.url());
     let worker = site.worker();
-    away(&server);
+    set_unavailable(&server);
     let mapping = program::mapping(&json!({ "publish": ["iceberg"] }));
     site.configure("trips", &json!({ "version": 1, "mappings": [mapping] }));
     site.put("trips", "in/a.csv", "a,b\nx,1\n");
     assert_eq!(site.await_end(&site.enqueue("trips")).error, None, "the table doesn't wait for the catalog");
     assert_eq!(server.tables(), [""; 0], "{}", worker.log());
-    back(&server);
+    set_available(&server);
     await_that("the catalog has the table", || server.tables() == ["trips.t"]);
 }
 

@@ -83,7 +83,7 @@ pub fn remove_from_catalog(table: &TableStore<'_>) -> TableResult<()> {
     }
 }
 
-/// Removes the tables of a pipeline that ends from the catalog. What fails is logged: the tables are deleted all the same.
+/// Removes the tables of a deleted or renamed pipeline from the catalog. Failures are only logged.
 pub fn remove_all_from_catalog(store: &dyn ObjectStore, slug: &Slug, catalog: Option<&dyn IcebergCatalog>) {
     let names = tables(store, slug).unwrap_or_else(|error| {
         tracing::warn!(pipeline = %slug, %error, "tables stay in the Iceberg catalog");

@@ -12,15 +12,15 @@ use crate::domain::layout::{
 use crate::domain::table_log::root::{Intent, LogStep, Objects, OwnedFile, Owner, Root};
 use crate::ports::store::{Bucket, Lease, WriteOptions};
 
-/// Most commits that a catalog may be behind before files are deleted that its snapshot needs.
+/// Maximum number of commits that a catalog can be behind before files of its snapshot are deleted.
 const COMMITS_BEHIND_MAX: usize = 50;
 
 /// Deletes the objects that runs of the table left behind, and their intents: those that a run made if it didn't commit,
 /// those that it retired if it did. Puts in the Delta log, the Iceberg metadata and its catalog what a run committed and
 /// didn't put there. The caller holds the pipeline's lock; `root` is the present root.
 ///
-/// As long as the catalog can't be reached, what commits retired that it may not know stays in the store, with their
-/// intents: of the last [`COMMITS_BEHIND_MAX`] commits.
+/// While the catalog can't be reached, objects that the last [`COMMITS_BEHIND_MAX`] commits retired stay in the store, with
+/// the intents of these commits.
 ///
 /// # Errors
 /// If the store or the lease fails. Then the next call does the rest.
