@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -96,6 +97,8 @@ struct TableStatus {
     archived: u64,
     /// CSVs that are new or changed since the table was written.
     pending: FileNames,
+    /// Those of them that were modified after the last job had started, whose outcome says nothing about them.
+    untried: FileNames,
     /// Sources whose CSV is gone while the table still has their rows, which the next run removes.
     removed: RemovedSources,
 }
@@ -138,6 +141,16 @@ impl FileNames {
     }
 }
 
+impl TableStatus {
+    /// `tried_at`: start of the last job.
+    fn add_pending(&mut self, file: &ListedSource, tried_at: Option<DateTime<Utc>>) {
+        self.pending.add(&file.key);
+        if tried_at.is_none_or(|tried_at| file.modified > tried_at) {
+            self.untried.add(&file.key);
+        }
+    }
+}
+
 impl RemovedSources {
     fn add(&mut self, name: String, rows: u64) {
         self.count += 1;
@@ -153,16 +166,18 @@ fn status(service: &PipelineStatuses, request: &mut Request) -> Result<Response,
     let catalog = service.catalogs.catalog(&pipeline)?;
     let declared = service.catalogs.declared(&pipeline)?;
     let lake = LakeFiles::list(&service.store, &pipeline, declared.as_deref())?;
+    let page = history::page(&*service.store, &*service.kv, &pipeline, None, JOBS_MAX).map_err(from_history)?;
+    let has_ended = |job: &&Job| matches!(job.status, JobStatus::Completed | JobStatus::Failed);
+    let last_ended = page.jobs.iter().find(has_ended);
+    let tried_at = last_ended.map(|job| job.started_at.unwrap_or(job.enqueued_at));
     let mut complete = lake.complete;
     let mut tables = Vec::new();
     for table in catalog.tables.iter().filter(|table| !table.is_system()) {
-        let (table, whole) = compared(service, &pipeline, table, declared.as_deref(), &lake)?;
+        let (table, whole) = compared(service, &pipeline, table, declared.as_deref(), &lake, tried_at)?;
         complete &= whole;
         tables.push(table);
     }
-    let page = history::page(&*service.store, &*service.kv, &pipeline, None, JOBS_MAX).map_err(from_history)?;
-    let has_ended = |job: &&Job| matches!(job.status, JobStatus::Completed | JobStatus::Failed);
-    let last_job = page.jobs.iter().find(has_ended).map(|job| EndedJob {
+    let last_job = last_ended.map(|job| EndedJob {
         job_id: job.job_id.to_string(),
         status: job.status,
         finished_at: job.finished_at.map(rfc3339),
@@ -236,6 +251,7 @@ fn compared(
     table: &CatalogTable,
     declared: Option<&Declared>,
     lake: &LakeFiles,
+    tried_at: Option<DateTime<Utc>>,
 ) -> Result<(TableStatus, bool), ApiError> {
     let mapping = declared.and_then(|declared| declared.table(&table.name));
     let mut status = TableStatus {
@@ -247,6 +263,7 @@ fn compared(
         sources: 0,
         archived: 0,
         pending: FileNames::default(),
+        untried: FileNames::default(),
         removed: RemovedSources::default(),
     };
     let found = service.manifests.present(pipeline, &table.name, |found| {
@@ -264,10 +281,9 @@ fn compared(
         Err(error) => return Err(error),
     };
     let Some((totals, differences)) = found else {
-        lake.files
-            .iter()
-            .filter(|(_, tables)| tables.contains(&status.name))
-            .for_each(|(file, _)| status.pending.add(&file.key));
+        for (file, _) in lake.files.iter().filter(|(_, tables)| tables.contains(&table.name)) {
+            status.add_pending(file, tried_at);
+        }
         return Ok((status, true));
     };
     (status.rows, status.rows_rejected) = (totals.rows, totals.rows_rejected);
@@ -276,7 +292,7 @@ fn compared(
     let keeps_rows = mapping.is_some_and(|mapping| mapping.keeps_rows());
     for difference in differences {
         match difference {
-            Difference::New(file) | Difference::Changed(file) => status.pending.add(&file.key),
+            Difference::New(file) | Difference::Changed(file) => status.add_pending(&file, tried_at),
             Difference::Removed(key, entry) => {
                 // The globs of a changed config may leave out a file that is still there.
                 let is_gone = !entry.archived && !keeps_rows && !in_lake.contains(key.as_str());

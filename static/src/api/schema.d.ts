@@ -2349,6 +2349,8 @@ export interface components {
             archived: number;
             /** @description CSVs that are new or changed since the table was written. */
             pending: components["schemas"]["FileNames"];
+            /** @description Those of them that were modified after the last job had started, whose outcome says nothing about them. */
+            untried: components["schemas"]["FileNames"];
             /** @description Sources whose CSV is gone while the table still has their rows, which the next run removes. */
             removed: components["schemas"]["RemovedSources"];
         };

@@ -25,7 +25,7 @@ export const routes = {
   data: (
     slug: string,
     table?: string,
-    query: { tab?: string; source?: string; reason?: string; chart?: number; row?: number } = {},
+    query: { tab?: string; source?: string | undefined; reason?: string; chart?: number; row?: number } = {},
   ) => withQuery(table ? `/p/${part(slug)}/data/${part(table)}` : `/p/${part(slug)}/data`, query),
   query: (slug: string, query: { sql?: string; saved?: string } = {}) => withQuery(`/p/${part(slug)}/query`, query),
   dashboards: (slug: string) => `/p/${part(slug)}/dashboards`,

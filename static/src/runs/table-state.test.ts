@@ -12,6 +12,7 @@ const table = (more: Partial<TableStatus> = {}): TableStatus => ({
   sources: 2,
   archived: 0,
   pending: none,
+  untried: none,
   removed: { ...none, rows: 0 },
   ...more,
 });
@@ -55,6 +56,18 @@ describe("table status", () => {
     expect(state.sentence).toContain("because the last run failed: no room");
     expect(state.action).toMatchObject({ kind: "job", id: "f" });
     expect(one({ pending }, { last_job: { ...failed, error_code: "cancelled" } }).tone).toBe("warn");
+  });
+  it("blames a failed run only for files that it tried", () => {
+    const pending = { count: 3, first: ["a.csv", "b.csv", "c.csv"] };
+    const untried = { count: 1, first: ["b.csv"] };
+    const states = tableStates(table({ pending, untried }), status([], { last_job: failed }));
+    expect(states.map(({ tone, sentence }) => [tone, sentence])).toEqual([
+      ["bad", "2 files (a.csv, c.csv) are not in the table, because the last run failed: no room."],
+      ["warn", "1 file (b.csv) is new or changed and not in the table yet."],
+    ]);
+    const corrected = { count: 1, first: ["a.csv"] };
+    const state = one({ pending: corrected, untried: corrected, state: "new", sources: 0 }, { last_job: failed });
+    expect([state.tone, state.label, state.action?.kind]).toEqual(["warn", "1 file to load", "run"]);
   });
   it("has all reasons, the most important first", () => {
     const states = tableStates(

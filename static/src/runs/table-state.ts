@@ -36,29 +36,43 @@ export function named({ count: total, first }: { count: number; first: string[] 
   return total > some.length ? `${some.join(", ")} and ${count(total - some.length)} more` : some.join(", ");
 }
 
+/** Whether a list of files has this one, or may have it beyond the names given. */
+export const mayList = ({ count: total, first }: { count: number; first: string[] }, key: string): boolean =>
+  first.includes(key) || total > first.length;
+
 const failedJob = ({ last_job }: Context) =>
   last_job?.status === "failed" && last_job.error_code !== "cancelled" ? last_job : undefined;
 
-function pendingState({ pending, state }: TableStatus, context: Context): TableState {
-  const files = `${counted(pending.count, "file")} (${named(pending)})`;
-  const are = pending.count === 1 ? "is" : "are";
-  if (context.active) return { tone: "run", label: "loading", sentence: `${files} ${are} being loaded.` };
+/** Pending files that the last job tried to load: the others came after its start. */
+const triedOf = ({ pending, untried }: TableStatus) => ({
+  count: pending.count - untried.count,
+  first: pending.first.filter((key) => !untried.first.includes(key)),
+});
+
+function pendingStates(table: TableStatus, context: Context): TableState[] {
+  const { pending, untried, state } = table;
+  const filesAre = (files: { count: number; first: string[] }) =>
+    `${counted(files.count, "file")} (${named(files)}) ${files.count === 1 ? "is" : "are"}`;
+  if (context.active) return [{ tone: "run", label: "loading", sentence: `${filesAre(pending)} being loaded.` }];
   const failed = failedJob(context);
-  if (failed) {
-    const why = failed.error_message ?? "unknown cause";
-    return {
+  const tried = failed ? triedOf(table) : { count: 0, first: [] };
+  const waiting = failed ? untried : pending;
+  const states: TableState[] = [];
+  if (failed && tried.count > 0)
+    states.push({
       tone: "bad",
-      label: `${counted(pending.count, "file")} failed`,
-      sentence: `${files} ${are} not in the table, because the last run failed: ${why}.`,
+      label: `${counted(tried.count, "file")} failed`,
+      sentence: `${filesAre(tried)} not in the table, because the last run failed: ${failed.error_message ?? "unknown cause"}.`,
       action: { kind: "job", id: failed.job_id, words: "How to fix this" },
-    };
-  }
-  return {
-    tone: "warn",
-    label: `${counted(pending.count, "file")} to load`,
-    sentence: `${files} ${are} ${state === "new" ? "waiting for the first run" : "new or changed and not in the table yet"}.`,
-    action: RUN,
-  };
+    });
+  if (waiting.count > 0)
+    states.push({
+      tone: "warn",
+      label: `${counted(waiting.count, "file")} to load`,
+      sentence: `${filesAre(waiting)} ${state === "new" && !failed ? "waiting for the first run" : "new or changed and not in the table yet"}.`,
+      action: RUN,
+    });
+  return states;
 }
 
 /** All that is to say about a table, the most important first. */
@@ -103,7 +117,7 @@ export function tableStates(table: TableStatus, context: Context): TableState[] 
       action: RUN,
     });
   }
-  if (table.pending.count > 0) states.push(pendingState(table, context));
+  if (table.pending.count > 0) states.push(...pendingStates(table, context));
   if (states.length === 0) states.push(settled(table));
   return states;
 }

@@ -1,8 +1,9 @@
 import { Check, ChevronDown, ChevronUp, Pause, Play, RotateCcw, X } from "lucide-preact";
 import { useQuery } from "@tanstack/preact-query";
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { Link } from "wouter-preact";
-import { LIVE_MS, statusQuery } from "../api/queries";
+import { jobQuery, LIVE_MS, pipelinesQuery, statusQuery } from "../api/queries";
+import type { Job } from "../api/types";
 import { connection } from "../api/connection";
 import { session } from "../api/session";
 import { Button, IconButton } from "../components/button";
@@ -14,7 +15,7 @@ import { useUnsaved } from "../browser/unsaved";
 import { uploads } from ".";
 import { nameOf } from "./keys";
 import type { QueueState, Upload, UploadState } from "./queue";
-import { outcomeOf } from "./outcome";
+import { hasRead, outcomeOf } from "./outcome";
 import "./dock.css";
 
 /** Maximum number of listed files. */
@@ -59,12 +60,24 @@ export function UploadDock() {
 /** What became of the uploaded files of a pipeline: loaded, failed, or read by no table. */
 function Outcome({ slug }: { slug: string }) {
   const { data: status } = useQuery({ ...statusQuery(slug), refetchInterval: LIVE_MS });
-  if (!status) return null;
+  const { data: listed } = useQuery(pipelinesQuery());
+  const last = status?.last_job?.status === "completed" ? status.last_job.job_id : undefined;
+  const { data: job, isPending } = useQuery({ ...jobQuery(slug, last ?? ""), enabled: last !== undefined });
   const keys = uploads.keysOf(slug);
-  const { tone, text, job } = outcomeOf(status, keys);
+  // Later runs don't read the files again.
+  const run = useRef<Job>();
+  if (job && hasRead(job, keys)) run.current = job;
+  if (!status || (last !== undefined && isPending)) return null;
+  const autoRun = listed?.pipelines.find((one) => one.slug === slug)?.auto_run !== false;
+  const { tone, text, job: failed, rejected } = outcomeOf({ status, keys, autoRun, run: run.current });
   return (
     <p class={tone === "bad" ? "uploads-outcome bad" : "uploads-outcome"} role="status">
-      {text} {job !== undefined && <Link href={`~${routes.job(slug, job)}`}>How to fix this</Link>}
+      {text} {failed !== undefined && <Link href={`~${routes.job(slug, failed)}`}>How to fix this</Link>}
+      {rejected !== undefined && (
+        <Link href={`~${routes.data(slug, rejected.table, { tab: "rejected", source: rejected.source })}`}>
+          Show rejected rows
+        </Link>
+      )}
     </p>
   );
 }

@@ -1,6 +1,7 @@
-/** What became of uploaded files, by the status of their pipeline. */
-import type { PipelineStatus } from "../api/types";
+/** What became of uploaded files, by the status of their pipeline and the run that loaded them. */
+import type { Job, PipelineStatus, SourceResult } from "../api/types";
 import { counted } from "../format/number";
+import { matcher } from "./globs";
 import { isCsv } from "./source-names";
 
 interface Outcome {
@@ -8,26 +9,81 @@ interface Outcome {
   text: string;
   /** The job that failed. */
   job?: string;
+  /** A table with rejected rows of the files, and the file if it is one. */
+  rejected?: { table: string; source: string | undefined };
 }
 
-/** `keys`: uploaded files, relative to the pipeline's folder. */
-export function outcomeOf(status: PipelineStatus, keys: readonly string[]): Outcome {
+interface Facts {
+  status: PipelineStatus;
+  /** Uploaded files, relative to the pipeline's folder. */
+  keys: readonly string[];
+  /** Whether new files start a run. */
+  autoRun: boolean;
+  /** The newest known run that read the files, with its sources. */
+  run?: Job | undefined;
+}
+
+/** Results of a run for files, by table. */
+function resultsOf(run: Job, keys: ReadonlySet<string>): [string, SourceResult[]][] {
+  return Object.entries(run.result?.tables ?? {})
+    .map(([table, { sources }]): [string, SourceResult[]] => [table, sources.filter(({ source }) => keys.has(source))])
+    .filter(([, sources]) => sources.length > 0);
+}
+
+/** Whether a completed run read one of the files. */
+export const hasRead = (run: Job, keys: readonly string[]): boolean =>
+  run.status === "completed" && resultsOf(run, new Set(keys)).length > 0;
+
+/** Rows that a run loaded from files, and rejected. */
+function loaded(run: Job, keys: readonly string[]): Outcome | undefined {
+  const results = resultsOf(run, new Set(keys));
+  if (results.length === 0) return undefined;
+  const all = results.flatMap(([, sources]) => sources);
+  const sum = (sources: SourceResult[], of: "rows_written" | "rows_rejected") =>
+    sources.reduce((rows, source) => rows + source[of], 0);
+  const rejected = sum(all, "rows_rejected");
+  const written = results.map(
+    ([table, sources]) => `${counted(sum(sources, "rows_written"), "row")} loaded into ${table}`,
+  );
+  const lost = rejected > 0 ? `; ${counted(rejected, "row")} rejected` : "";
+  const note = all.length === 1 && all[0]?.note ? ` (${all[0].note})` : "";
+  const text = `${written.join(", ")}${lost}${note}.`;
+  const isEmpty = results.some(([, sources]) => sum(sources, "rows_written") === 0);
+  const table = results.find(([, sources]) => sum(sources, "rows_rejected") > 0)?.[0];
+  if (table === undefined) return { tone: isEmpty ? "warn" : "ok", text };
+  const source = all.length === 1 ? all[0]?.source : undefined;
+  return { tone: "warn", text, rejected: { table, source } };
+}
+
+export function outcomeOf({ status, keys, autoRun, run }: Facts): Outcome {
   const own = (files: { first: string[] }) => files.first.filter((key) => keys.includes(key));
   const unread = own(status.not_read).length;
-  const waiting = status.tables.filter(({ pending }) => own(pending).length > 0);
   if (unread > 0) return { tone: "warn", text: `${counted(unread, "CSV")} not read by any table.` };
-  const names = waiting.map(({ name }) => name).join(", ");
-  if (waiting.length === 0) {
-    const tables = status.tables.filter(({ sources }) => sources > 0).map(({ name }) => name);
-    return { tone: "ok", text: tables.length === 1 ? `Loaded into ${tables[0] ?? ""}.` : "Loaded." };
-  }
+  const isRead = matcher(status.tables.flatMap(({ globs }) => globs));
+  if (!keys.some(isRead)) return { tone: "ok", text: "Uploaded." };
   const { last_job: last, active } = status;
-  if (!active && last?.status === "failed" && last.error_code !== "cancelled")
+  const result = run && loaded(run, keys);
+  // Lists have the first names only: files beyond them may wait, too, unless a run has read the files.
+  const waits = status.tables.filter(
+    ({ pending }) => own(pending).length > 0 || (!result && pending.count > pending.first.length),
+  );
+  const names = waits.map(({ name }) => name).join(", ");
+  if (waits.length === 0) {
+    if (result) return result;
+    return active ? { tone: "run", text: "Loading…" } : { tone: "ok", text: "Loaded." };
+  }
+  const isTried = waits.some(
+    ({ pending, untried }) =>
+      own(pending).length > own(untried).length ||
+      (pending.count > pending.first.length && pending.count > untried.count),
+  );
+  if (!active && isTried && last?.status === "failed" && last.error_code !== "cancelled")
     return {
       tone: "bad",
       text: `Not loaded into ${names}: ${last.error_message ?? "the run failed"}.`,
       job: last.job_id,
     };
+  if (!active && !autoRun) return { tone: "run", text: `Run the pipeline to load ${names}; automatic runs are off.` };
   if (!active && !keys.some(isCsv)) return { tone: "run", text: `Waiting for the next run to load ${names}.` };
   return { tone: "run", text: `Loading into ${names}…` };
 }

@@ -93,3 +93,21 @@ fn status_fails_as_the_store_does_and_recovers_with_it() {
         browser.get("/api/p/nums/status").ok();
     });
 }
+
+#[test]
+fn files_modified_after_the_failed_job_are_untried() {
+    let site = site(Kind::Embedded);
+    let (_worker, web) = site.worker_and_web();
+    let browser = Browser::log_in(&web);
+    let files = |key: &str| status(&browser)["tables"][0][key].clone();
+    assert_eq!(files("untried"), json!({ "count": 2, "first": ["a/1.csv", "a/2.csv"] }));
+    site.put("nums", "a/2.csv", "other\n3\n");
+    let job = site.enqueue("nums");
+    site.await_end(&job);
+    assert_eq!(status(&browser)["last_job"]["status"], "failed");
+    assert_eq!(files("untried")["count"], 0);
+
+    site.put("nums", "a/2.csv", "n\n3\n");
+    assert_eq!(files("pending")["count"], 2);
+    assert_eq!(files("untried"), json!({ "count": 1, "first": ["a/2.csv"] }));
+}

@@ -5,6 +5,7 @@ import type { LakeFile } from "../../api/types";
 import { Badge, type Tone } from "../../components/status";
 import { counted } from "../../format/number";
 import { routes } from "../../browser/routes";
+import { mayList } from "../../runs/table-state";
 import { pipelineOf } from "../../uploads/keys";
 
 type State = NonNullable<LakeFile["state"]>;
@@ -25,19 +26,20 @@ export function FileState({ file }: { file: LakeFile }) {
   return <KnownState slug={slug} file={file} state={state} />;
 }
 
-/** A file that a table should have, after a run that failed. */
-function useFailedRun(slug: string, waits: boolean) {
+/** The failed run that left a file out; undefined if the file came after its start. */
+function useFailedRun(slug: string, source: string, waits: boolean) {
   const { data } = useQuery({ ...statusQuery(slug), enabled: waits });
   const last = data?.last_job;
-  return waits && !data?.active && last?.status === "failed" && last.error_code !== "cancelled" ? last : undefined;
+  if (!waits || !last || data.active || last.status !== "failed" || last.error_code === "cancelled") return undefined;
+  return data.tables.some(({ untried }) => mayList(untried, source)) ? undefined : last;
 }
 
 function KnownState({ slug, file, state }: { slug: string; file: LakeFile; state: State }) {
-  const failed = useFailedRun(slug, state.loaded === "new" || state.loaded === "changed");
+  const source = file.key.slice(`pipelines/${slug}/`.length);
+  const failed = useFailedRun(slug, source, state.loaded === "new" || state.loaded === "changed");
   const { tone, word, title } = failed
     ? { tone: "bad" as const, word: "not loaded", title: `The last run failed: ${failed.error_message ?? ""}` }
     : TOLD[state.loaded];
-  const source = file.key.slice(`pipelines/${slug}/`.length);
   return (
     <span class="lake-state">
       <Badge tone={tone} title={title}>
