@@ -11,7 +11,7 @@ use crate::domain::layout::config_key;
 use crate::domain::limits::CONFIG_BYTES_MAX;
 use crate::domain::name::Slug;
 use crate::domain::pipeline::validate::parse as parse_config;
-use crate::domain::pipeline::{Mapping, WhenRemoved, compile_glob};
+use crate::domain::pipeline::{ColumnSource, Mapping, WhenRemoved, compile_glob};
 use crate::domain::problem::{Problem, ProblemKind};
 use crate::domain::table_schema::{StoredSchema, TableColumn, columns_of, mapping_digest};
 use crate::http::{ApiError, ErrorCode};
@@ -39,6 +39,8 @@ pub enum Declared {
 pub struct DeclaredTable {
     name: String,
     columns: Vec<TableColumn>,
+    /// Headers that its columns are read from, in lower case.
+    headers: BTreeSet<String>,
     /// Globs of its sources.
     files: Vec<String>,
     /// Digest of the mapping, to compare with a manifest's.
@@ -51,6 +53,11 @@ impl DeclaredTable {
     /// Globs of its sources.
     pub fn globs(&self) -> &[String] {
         &self.files
+    }
+
+    /// Whether a column is read from this header.
+    pub fn reads_header(&self, header: &str) -> bool {
+        self.headers.contains(&header.to_lowercase())
     }
 
     /// Whether it keeps the rows of CSVs that leave the lake.
@@ -94,10 +101,19 @@ fn declared(mapping: &Mapping) -> DeclaredTable {
     DeclaredTable {
         name: mapping.table.as_str().to_owned(),
         columns: columns_of(mapping),
+        headers: headers_of(mapping),
         files: mapping.files.clone(),
         mapping: mapping_digest(mapping),
         keeps_rows: mapping.when_removed == WhenRemoved::KeepRows,
     }
+}
+
+fn headers_of(mapping: &Mapping) -> BTreeSet<String> {
+    let names = mapping.columns.iter().flat_map(|column| match &column.source {
+        ColumnSource::Header(names) => names.as_slice(),
+        ColumnSource::Position(_) | ColumnSource::Expr(_) => &[],
+    });
+    names.map(|name| name.to_lowercase()).collect()
 }
 
 /// Parses a config; a config with problems is also a value, not an error.

@@ -21,6 +21,7 @@ use crate::web::endpoint::Endpoint;
 use crate::web::snapshot::manifest::FileTotals;
 
 use catalog::{CatalogTable, ConfigStatus, TableState};
+use catalogs::DeclaredTable;
 pub use service::{Tables, table_param};
 
 pub(super) fn endpoints() -> Vec<Endpoint<Tables>> {
@@ -86,6 +87,7 @@ struct Column {
 fn list(service: &Tables, request: &mut Request) -> Result<Response, ApiError> {
     let pipeline = slug_param(request, "pipeline")?;
     let catalog = service.catalogs.catalog(&pipeline)?;
+    let declared = service.catalogs.declared(&pipeline)?;
     let (mut tables, mut rejects) = (Vec::new(), FileTotals::default());
     for (name, found) in service.manifests.all(&pipeline)? {
         rejects = rejects.and(found.value.as_ref().as_ref().map(FileTotals::of_rejects).unwrap_or_default());
@@ -95,14 +97,17 @@ fn list(service: &Tables, request: &mut Request) -> Result<Response, ApiError> {
         let known = tables.iter().find(|(name, _)| *name == table.name);
         let known = known.and_then(|(_, known)| known.as_ref().as_ref());
         let totals = known.map(FileTotals::of).unwrap_or_default();
-        summarize(table, if table.is_system() { rejects } else { totals }, known)
+        let declared = declared.as_ref().and_then(|declared| declared.table(&table.name));
+        summarize(table, if table.is_system() { rejects } else { totals }, known, declared)
     };
     let shown = catalog.tables.iter().filter(|table| !table.is_system() || rejects.files > 0);
     Ok(Response::json(200, &TableList { tables: shown.map(of).collect(), config: catalog.config.clone() }))
 }
 
-fn summarize(table: &CatalogTable, totals: FileTotals, root: Option<&Root>) -> Table {
-    let extra = root.iter().flat_map(|root| &root.extra_columns);
+fn summarize(table: &CatalogTable, totals: FileTotals, root: Option<&Root>, declared: Option<&DeclaredTable>) -> Table {
+    // Counted by the run under the config of that time; the present one may have added some of them.
+    let is_extra = |name: &str| declared.is_none_or(|declared| !declared.reads_header(name));
+    let extra = root.iter().flat_map(|root| &root.extra_columns).filter(|(name, _)| is_extra(name));
     let mut extra_columns: Vec<ExtraColumn> =
         extra.map(|(name, files)| ExtraColumn { name: name.clone(), files: *files }).collect();
     extra_columns.sort_by_key(|column| std::cmp::Reverse(column.files));

@@ -132,6 +132,21 @@ fn columns_that_the_config_lacks_are_listed_with_their_files() {
 }
 
 #[test]
+fn column_added_to_the_config_is_no_longer_extra() {
+    let trips = TripsSite::unrun(Site::new(Kind::Embedded));
+    trips.site.put("trips", "in/a.csv", "day,a,b,Channel,promo\n2013-01-01,x,1,web,p\n");
+    trips.run();
+    let mut config = days();
+    config["columns"].as_array_mut().unwrap().push(json!({ "name": "via", "from": "channel", "type": "string" }));
+    trips.site.pipeline("trips", &config);
+    let table = &trips.get("tables")["tables"][0];
+    assert_eq!(
+        (&table["state"], &table["extra_columns"]),
+        (&json!("changed"), &json!([{ "name": "promo", "files": 1 }]))
+    );
+}
+
+#[test]
 fn missing_pipeline_differs_from_broken_config() {
     on_both(|kind| {
         let site = Site::new(kind);
