@@ -204,7 +204,7 @@ export function Effect({ slug, text, config, outlooks, checked }: Props) {
         <PreviewPart slug={slug} text={text} heads={heads} />
       </Section>
       <Section title="Next run">
-        <OutlookList outlooks={outlooks} />
+        <OutlookList slug={slug} edited={outlooks} />
       </Section>
       <Section title="Impact">
         <ImpactList slug={slug} verdict={checked.verdict} />

@@ -1,9 +1,11 @@
+import { useQuery } from "@tanstack/preact-query";
 import { Link } from "wouter-preact";
+import { statusQuery } from "../../api/queries";
 import type { ConfigSaved } from "../../api/types";
 import { Note } from "../../components/states";
 import { counted } from "../../format/number";
 import { routes } from "../../browser/routes";
-import { outlookText, type Outlook } from "./outlook";
+import { nextRun, outlookText, type Outlook } from "./outlook";
 
 /** Number of dashboards and saved queries that break. */
 export function broken(verdict: ConfigSaved | undefined): number {
@@ -37,9 +39,14 @@ export function ImpactList({ slug, verdict }: { slug: string; verdict: ConfigSav
   );
 }
 
-/** Effect on the next run. */
-export function OutlookList({ outlooks }: { outlooks: Outlook[] }) {
-  if (outlooks.length === 0) return <p class="secondary">No tables change.</p>;
+/** Effect on the next run of the edited config, of what is saved already, and of the files in the lake. */
+export function OutlookList({ slug, edited }: { slug: string; edited: Outlook[] }) {
+  const { data: status } = useQuery(statusQuery(slug));
+  const outlooks = status ? nextRun(edited, status) : edited;
+  if (outlooks.length === 0 && status?.config.state === "invalid")
+    return <p class="secondary">Runs fail until the problems of the saved config are fixed.</p>;
+  if (outlooks.length === 0)
+    return <p class="secondary">{status?.complete ? "No tables change." : "No tables change by this edit."}</p>;
   const anew = outlooks.filter(({ change }) => change === "anew" || change === "shape").length;
   return (
     <>

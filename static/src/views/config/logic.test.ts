@@ -4,7 +4,8 @@ import { formatted, syntaxProblem } from "./format";
 import { matcher } from "../../uploads/globs";
 import { freeName, insertMapping } from "./insert";
 import { chosen, conflictsOf, merge } from "./merge";
-import { outlook } from "./outlook";
+import { nextRun, outlook, outlookText, type Outlook } from "./outlook";
+import type { PipelineStatus, TableStatus } from "../../api/types";
 
 describe("formatting", () => {
   it("keeps values on one line if they fit and contain no objects", () => {
@@ -160,6 +161,35 @@ describe("effect of the next run", () => {
       { table: "t", change: "removed" },
     ]);
   });
+});
+
+describe("the next run", () => {
+  const none = { count: 0, first: [] };
+  const status = (more: Partial<TableStatus>) =>
+    ({
+      tables: [{ name: "t", state: "applied", pending: none, removed: { ...none, rows: 0 }, ...more }],
+    }) as unknown as PipelineStatus;
+  const said = (edited: Outlook[], more: Partial<TableStatus>) => nextRun(edited, status(more)).map(outlookText);
+
+  it("changes no table that is up to date with the saved config and its files", () => expect(said([], {})).toEqual([]));
+  it("applies a saved config that no run has applied, also after a failed run", () => {
+    expect(said([], { state: "changed" })).toEqual([
+      "was changed by a saved config that isn't applied yet; the next run applies it.",
+    ]);
+    expect(said([{ table: "t", change: "quiet" }], { state: "changed" })[0]).toContain("isn't applied yet");
+    expect(said([], { state: "new" })).toEqual(["is new and will be built from the matching files."]);
+  });
+  it("reads files that wait in the lake, and drops the rows of deleted ones", () => {
+    const pending = { count: 2, first: ["a.csv", "b.csv"] };
+    expect(said([], { pending })).toEqual(["reads 2 new or changed files."]);
+    expect(said([], { pending, removed: { count: 1, rows: 5, first: ["c.csv"] } })).toEqual([
+      "reads 2 new or changed files and removes the rows of 1 deleted file.",
+    ]);
+  });
+  it("does what the edited config says first", () =>
+    expect(nextRun([{ table: "t", change: "anew" }], status({ state: "changed" }))).toEqual([
+      { table: "t", change: "anew" },
+    ]));
 });
 
 describe("adding a mapping", () => {

@@ -4,10 +4,14 @@
  * Follows the service's rule: a table is rebuilt if its definition changed, except for files, allowed rejects and
  * checks that only warn.
  */
+import type { PipelineStatus, TableStatus } from "../../api/types";
+import { counted } from "../../format/number";
 import { isSchema, propertiesOf, type Schema } from "../../components/editor/schema";
 
 export type Outlook = { table: string } & (
-  { change: "new" | "anew" | "files" | "quiet" | "removed" } | { change: "shape"; what: string[] }
+  | { change: "new" | "anew" | "files" | "quiet" | "removed" | "unapplied" }
+  | { change: "shape"; what: string[] }
+  | { change: "sources"; pending: number; gone: number }
 );
 
 type Members = Record<string, unknown>;
@@ -103,6 +107,28 @@ export function outlook(before: unknown, after: unknown, schema: unknown): Outlo
   return found;
 }
 
+/** A table that is affected by what is saved and in the lake already; undefined if it is up to date. */
+function standing({ name: table, state, pending, removed }: TableStatus): Outlook | undefined {
+  if (state === "new") return { table, change: "new" };
+  if (state === "removed") return { table, change: "removed" };
+  if (state === "changed") return { table, change: "unapplied" };
+  if (pending.count + removed.count === 0) return undefined;
+  return { table, change: "sources", pending: pending.count, gone: removed.count };
+}
+
+/** Tables that the next run affects: by the edited config, by a saved one that wasn't applied, and by files. */
+export function nextRun(edited: Outlook[], status: PipelineStatus): Outlook[] {
+  const all = new Map(edited.map((one) => [one.table, one]));
+  for (const table of status.tables) {
+    const now = standing(table);
+    const edit = all.get(table.name);
+    // Nothing that is written anew says less than a rebuild does.
+    const isSmall = edit === undefined || edit.change === "files" || edit.change === "quiet";
+    if (now && (now.change === "sources" ? edit === undefined : isSmall)) all.set(table.name, now);
+  }
+  return [...all.values()];
+}
+
 export function outlookText(one: Outlook): string {
   switch (one.change) {
     case "new":
@@ -115,6 +141,13 @@ export function outlookText(one: Outlook): string {
       return "reads different files; rows of newly matching files are added, rows of files that no longer match are removed.";
     case "quiet":
       return "isn't rebuilt; changes to warnings and allowed rejected rows apply from the next run.";
+    case "unapplied":
+      return "was changed by a saved config that isn't applied yet; the next run applies it.";
+    case "sources": {
+      const reads = one.pending > 0 ? [`reads ${counted(one.pending, "new or changed file")}`] : [];
+      const gone = one.gone > 0 ? [`removes the rows of ${counted(one.gone, "deleted file")}`] : [];
+      return `${[...reads, ...gone].join(" and ")}.`;
+    }
     case "removed":
       return "is no longer in the config; it is kept until a clean run deletes it.";
   }

@@ -27,7 +27,7 @@ function Summary({ problems, checked }: { problems: Shown[]; checked: Checked })
       )}
       {warnings > 0 && `${counted(warnings, "warning")}. `}
       {checked.verdict.expressions_checked
-        ? "No problems"
+        ? "The config is valid."
         : "No problems found. Expressions weren't checked because no worker is available."}
     </>
   );

@@ -117,7 +117,7 @@ export function SaveDialog({ slug, base, text, outlooks, checked, onSaved, onCon
         />
       </div>
       <h3>Next run</h3>
-      <OutlookList outlooks={outlooks} />
+      <OutlookList slug={slug} edited={outlooks} />
       {broken(checked.verdict) > 0 && (
         <>
           <h3>Impact</h3>
