@@ -4,7 +4,7 @@ import { Countdown, now } from "../components/time";
 import { bytes, compact, count, counted } from "../format/number";
 import { duration } from "../format/time";
 import { observe, overallProgress } from "./rates";
-import { silenceText, stageText, waitingText } from "./text";
+import { mayHavePublished, silenceText, stageText, waitingText } from "./text";
 import "./progress.css";
 
 /** Overall progress of a run; never goes back. */
@@ -48,21 +48,32 @@ export function ActiveText({ job }: { job: Job }) {
   return <>{silenceText(job) ?? (job.progress ? stageText(job.progress) : "starting")}</>;
 }
 
-/** Counters of a running job. */
-export function Counters({ job }: { job: Job }) {
-  const { progress } = job;
-  if (!progress) return null;
-  const facts: [string, string][] = [
+/** Counters of a run: of a failed one only what it read, since what it wrote was discarded with it. */
+export function countersOf(job: Job): [string, string][] {
+  const { progress, status } = job;
+  if (!progress) return [];
+  const read: [string, string][] = [
     ["files", `${count(progress.files_done)} / ${count(progress.files_total)}`],
     ["read", `${bytes(progress.bytes_done)} / ${bytes(progress.bytes_total)}`],
     ["rows read", count(progress.rows_read)],
+  ];
+  const rejected: [string, string] = ["rejected", count(progress.rows_rejected)];
+  if (status === "failed" && !mayHavePublished(job)) return [...read, rejected];
+  return [
+    ...read,
     ["rows written", count(progress.rows_written)],
-    ["rejected", count(progress.rows_rejected)],
+    rejected,
     ["partitions written", `${count(progress.partitions_written)} / ${count(progress.partitions_total)}`],
     ["tables", `${count(progress.mappings_done)} / ${count(progress.mappings_total)}`],
   ];
+}
+
+/** Counters of a running or failed job. */
+export function Counters({ job }: { job: Job }) {
+  const facts = countersOf(job);
+  if (facts.length === 0) return null;
   return (
-    <dl class="progress-counters" aria-label={`Run counters, ${counted(progress.files_done, "file")} read`}>
+    <dl class="progress-counters" aria-label={`Run counters, ${counted(job.progress?.files_done ?? 0, "file")} read`}>
       {facts.map(([name, value]) => (
         <div key={name}>
           <dt>{name}</dt>

@@ -1,9 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { duration } from "../format/time";
 import type { Job, RunError, TableResult } from "../api/types";
+import { countersOf } from "./progress";
 import { barsOf, barsText, type RunMark } from "./bars";
 import { rowsChange, type TableOutcome } from "./outcome";
-import { outcomeText, shortOutcome, silenceText, stageText, waitingText } from "./text";
+import { endText, outcomeText, shortOutcome, silenceText, stageText, waitingText } from "./text";
 
 const mark = (durationMs: number | null, status = "completed", rejected = 0): RunMark => ({
   jobId: String(durationMs),
@@ -82,6 +83,26 @@ describe("run outcome", () => {
     expect(rowsChange(table({ rows_before: 4 }), table({ rows_written: 1 }))).toBe(6);
     expect(rowsChange(table({}), table({ rows_written: 1 }))).toBe(9);
     expect(rowsChange(table({}))).toBeUndefined();
+  });
+});
+
+describe("a failed run", () => {
+  const failed = (stage: "converting" | "publishing", detail: string | null = null) =>
+    job("1", {
+      status: "failed",
+      error: { ...error("too_many_rejects"), detail },
+      progress: { stage, rows_written: 9, mappings_done: 1, mappings_total: 1 } as NonNullable<Job["progress"]>,
+    });
+  const counters = (one: Job) => countersOf(one).map(([name]) => name);
+  it("that changed no table has no counters of what it wrote", () => {
+    expect(endText(failed("converting"))).toBe("The run failed. No tables were changed.");
+    expect(counters(failed("converting"))).toEqual(["files", "read", "rows read", "rejected"]);
+  });
+  it("isn't said to have changed no table if it may have published one", () => {
+    for (const one of [failed("publishing"), failed("converting", "partially published; the next run repairs it")]) {
+      expect(endText(one)).toContain("Some tables may already show its rows");
+      expect(counters(one)).toContain("tables");
+    }
   });
 });
 

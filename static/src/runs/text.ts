@@ -78,11 +78,20 @@ export function outcomeText(job: Job): string {
   return `completed: ${counted(job.progress?.rows_read ?? 0, "row")}${took}`;
 }
 
+/** Whether a failed job may have published some of its tables. */
+export function mayHavePublished({ progress, error }: Job): boolean {
+  const stage = progress?.stage;
+  return stage === "publishing" || stage === "finishing" || (error?.detail ?? "").includes("partially published");
+}
+
 /** How a job ended; the cause of a failure is shown separately. */
 export function endText(job: Job): string {
   if (job.status !== "failed") return `The run ${outcomeText(job)}.`;
   const took = typeof job.duration_ms === "number" ? ` after ${duration(job.duration_ms)}` : "";
-  return `The run ${job.error?.code === "cancelled" ? "was cancelled" : "failed"}${took}. No tables were changed.`;
+  const tables = mayHavePublished(job)
+    ? "Some tables may already show its rows; the next run completes the others."
+    : "No tables were changed.";
+  return `The run ${job.error?.code === "cancelled" ? "was cancelled" : "failed"}${took}. ${tables}`;
 }
 
 /** Short outcome for job lists, without status and time. */
