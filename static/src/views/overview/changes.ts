@@ -40,6 +40,24 @@ export function changesOf(job: Job, before: Job | undefined): TableChange[] {
     .sort((a, b) => Math.abs(b.change ?? b.rows) - Math.abs(a.change ?? a.rows) || a.table.localeCompare(b.table));
 }
 
-/** The last run that read files. */
-export const lastRead = (jobs: Job[]): Job | undefined =>
-  jobs.find((job) => job.status === "completed" && (job.progress?.files_done ?? 0) > 0);
+/**
+ * New and changed files of a run. One that rebuilds a table reads all its files again, which are new only as far as the
+ * run before had fewer.
+ */
+function newFiles(job: Job, before: Job | undefined): number {
+  let files = 0;
+  for (const [name, table] of Object.entries(job.result?.tables ?? {})) {
+    const earlier = before?.result?.tables[name];
+    const isFirst = !earlier && typeof table.rows_before !== "number";
+    const isRebuild = !isFirst && (job.clean_run || (table.sources_skipped === 0 && job.trigger !== "auto"));
+    const had = earlier ? earlier.sources_read + earlier.sources_skipped : table.sources_read;
+    files += isRebuild ? Math.max(0, table.sources_read - had) : table.sources_read;
+  }
+  return files;
+}
+
+/** The last run that had new or changed files, with their number. */
+export function lastNewFiles(jobs: Job[]): { job: Job; files: number } | undefined {
+  const completed = jobs.filter(({ status }) => status === "completed");
+  return completed.map((job, at) => ({ job, files: newFiles(job, completed[at + 1]) })).find(({ files }) => files > 0);
+}

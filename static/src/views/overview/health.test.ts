@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Job, TableResult } from "../../api/types";
-import { changesOf, lastChange, lastRead } from "./changes";
+import { changesOf, lastChange, lastNewFiles } from "./changes";
 import { healthOf, type Facts } from "./health";
 
 const table = (more: Partial<TableResult> = {}): TableResult =>
@@ -148,5 +148,30 @@ describe("latest changes", () => {
       { table: "b", rows: 100, change: undefined, partitions: 1, isNew: true },
       { table: "a", rows: 150, change: 50, partitions: 1, isNew: false },
     ]));
-  it("find the last run that read files", () => expect(lastRead([idle, second, first])?.job_id).toBe("1"));
+});
+
+describe("the last new files", () => {
+  const read = (id: string, sources: [read: number, skipped: number], more: Partial<Job> = {}, before?: number) =>
+    completed(
+      { a: table({ sources_read: sources[0], sources_skipped: sources[1], rows_before: before ?? null }) },
+      { job_id: id, trigger: "auto", ...more },
+    );
+  const found = (...jobs: Job[]) => {
+    const last = lastNewFiles(jobs);
+    return last && [last.job.job_id, last.files];
+  };
+  const first = read("1", [4, 0]);
+  const incremental = read("2", [1, 4], {}, 100);
+
+  it("are those of the last run that found some", () => {
+    expect(found(first)).toEqual(["1", 4]);
+    expect(found(read("3", [0, 5], {}, 100), incremental, first)).toEqual(["2", 1]);
+  });
+  it("aren't those that a rebuild reads again", () => {
+    expect(found(read("3", [5, 0], { clean_run: true, trigger: "manual" }, 100), incremental, first)).toEqual(["2", 1]);
+    expect(found(read("3", [5, 0], { trigger: "manual" }, 100), incremental, first)).toEqual(["2", 1]);
+    expect(found(read("3", [7, 0], { clean_run: true }, 100), incremental, first)).toEqual(["3", 2]);
+  });
+  it("are unknown if only a rebuild is known", () =>
+    expect(found(read("3", [5, 0], { clean_run: true }, 100))).toBeUndefined());
 });

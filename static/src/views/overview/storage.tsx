@@ -4,7 +4,7 @@ import { Section } from "../../components/page";
 import { Time } from "../../components/time";
 import { bytes, count, counted, share } from "../../format/number";
 import { routes } from "../../browser/routes";
-import { lastRead } from "./changes";
+import { lastNewFiles } from "./changes";
 
 const SHOWN = 5;
 
@@ -14,7 +14,7 @@ export function Storage({ slug, tables, jobs }: { slug: string; tables: Table[] 
   const sized = own.map(({ name, bytes: size }) => ({ name, size: size ?? 0 })).sort((a, b) => b.size - a.size);
   const total = sized.reduce((sum, { size }) => sum + size, 0);
   const files = own.reduce((sum, { file_count }) => sum + file_count, 0);
-  const read = lastRead(jobs);
+  const found = lastNewFiles(jobs);
   const newest = jobs.find(({ status }) => status === "completed");
   return (
     <Section
@@ -28,11 +28,11 @@ export function Storage({ slug, tables, jobs }: { slug: string; tables: Table[] 
             <dd>{tables ? `${bytes(total)} in ${counted(files, "Parquet file")}` : "–"}</dd>
           </div>
           <div>
-            <dt>Last files read</dt>
+            <dt>Last new files</dt>
             <dd>
-              {read ? (
+              {found ? (
                 <>
-                  <Time at={read.started_at} />, {counted(read.progress?.files_done ?? 0, "file")}
+                  <Time at={found.job.started_at} />, {counted(found.files, "file")}
                 </>
               ) : (
                 "None in the last runs"
