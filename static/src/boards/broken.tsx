@@ -14,6 +14,13 @@ export function useBroken(slug: string): (name: string) => DashboardProblem[] {
   return (name) => data?.dashboards.find((one) => one.name === name)?.problems ?? [];
 }
 
+/** Names of published dashboards that can't be shown with the present tables; undefined until they are known. */
+export function useBrokenPublished(slug: string, enabled = true): string[] | undefined {
+  const { data } = useQuery({ ...checkedDashboardsQuery(slug), enabled });
+  const broken = data?.dashboards.filter(({ published, problems }) => published && (problems?.length ?? 0) > 0);
+  return broken?.map(({ name }) => name);
+}
+
 export function BrokenBadge({ problems }: { problems: DashboardProblem[] }) {
   if (problems.length === 0) return null;
   return (

@@ -7,6 +7,8 @@ import { api, ask } from "../api/client";
 import { asFailure } from "../api/failure";
 import { isActive, jobsQuery, keys, pipelinesQuery, settingsQuery, statusQuery } from "../api/queries";
 import { changeStars } from "../api/settings";
+import { useBrokenPublished } from "../boards/broken";
+import { brokenText } from "../boards/broken-text";
 import { Button, IconButton } from "../components/button";
 import { Confirm } from "../components/dialog";
 import { Menu } from "../components/menu";
@@ -14,6 +16,7 @@ import { Empty } from "../components/states";
 import { Badge } from "../components/status";
 import { Time } from "../components/time";
 import { toast } from "../components/toasts";
+import { counted } from "../format/number";
 import { routes } from "../browser/routes";
 import { useShortcuts } from "../browser/shortcuts";
 import { pipelineState } from "../runs/table-state";
@@ -121,6 +124,18 @@ export function StarButton({ slug }: { slug: string }) {
   );
 }
 
+/** Health of a pipeline whose tables are up to date: that of its dashboards. */
+function DashboardsHealth({ slug }: { slug: string }) {
+  const broken = useBrokenPublished(slug);
+  if (!broken) return <Badge tone="ok">up to date</Badge>;
+  if (broken.length === 0) return <Badge tone="ok">healthy</Badge>;
+  return (
+    <Badge tone="bad" title={`${brokenText(broken)}.`}>
+      {counted(broken.length, "broken dashboard")}
+    </Badge>
+  );
+}
+
 function Health({ slug }: { slug: string }) {
   const { data } = useQuery(jobsQuery(slug));
   const { data: status } = useQuery(statusQuery(slug));
@@ -140,7 +155,7 @@ function Health({ slug }: { slug: string }) {
           {state.label}
         </Badge>
       ) : (
-        <Badge tone="ok">healthy</Badge>
+        <DashboardsHealth slug={slug} />
       )}
       <span class="pipeline-last">
         last run <Time at={ended.finished_at} />

@@ -49,6 +49,8 @@ function placeOf(slug: string, step: Step): string {
       return routes.data(slug, step.table, { tab: "rejected" });
     case "dashboard":
       return routes.dashboard(slug, step.name);
+    case "fix-dashboard":
+      return routes.editDashboard(slug, step.name);
     case "run":
     case "upload":
       return routes.pipeline(slug);
@@ -61,16 +63,19 @@ export function HealthNote({
   detail,
   jobs,
   dashboard,
+  broken,
   status,
 }: {
   slug: string;
   detail: Pick<PipelineDetail, "config" | "problems" | "tables" | "next_due">;
   jobs: Job[];
-  /** The first published one. */
+  /** The first published one that works. */
   dashboard: string | undefined;
+  /** Published ones that don't. */
+  broken: string[];
   status: PipelineStatus | undefined;
 }): ComponentChildren {
-  const health = healthOf({ detail, jobs, dashboard, status });
+  const health = healthOf({ detail, jobs, dashboard, broken, status });
   return (
     <Note tone={health.tone}>
       <div class="overview-health" data-tone={health.tone}>

@@ -53,6 +53,14 @@ describe("pipeline health", () => {
     const rejected = facts([completed({ a: table({ rows_rejected: 1 }) })]);
     expect(kinds(healthOf({ ...rejected, dashboard: "daily" }))).toEqual(["rejected"]);
   });
+  it("isn't good while a published dashboard is broken", () => {
+    const good = facts([completed({ a: table() })]);
+    const found = healthOf({ ...good, broken: ["sales"] });
+    expect(found.tone).toBe("bad");
+    expect(found.sentence).toBe("Dashboard sales is broken. The table is up to date with 2 files");
+    expect(found.steps[0]).toEqual({ kind: "fix-dashboard", name: "sales", words: "Fix dashboard" });
+    expect(healthOf({ ...good, broken: ["sales", "stock"] }).sentence).toMatch(/^2 dashboards are broken\. /);
+  });
   it("uses singular and plural for tables", () => {
     expect(healthOf(facts([completed({ a: table() })])).sentence).toMatch(/^The table is up to date with 2 files/);
     expect(healthOf(facts([completed({ a: table(), b: table() })], { tables: 2 })).sentence).toMatch(

@@ -1,5 +1,6 @@
 /** Health of a pipeline in one sentence, with figures and next steps. */
 import type { Job, PipelineDetail, PipelineStatus, RunResult } from "../../api/types";
+import { brokenText } from "../../boards/broken-text";
 import { count, counted } from "../../format/number";
 import { pipelineState, type StateAction } from "../../runs/table-state";
 import { changedAnything, stageText, waitingText } from "../../runs/text";
@@ -8,7 +9,7 @@ export type Step =
   | { kind: "run" | "config" | "from-csv" | "upload" | "jobs"; words: string }
   | { kind: "job"; id: string; words: string }
   | { kind: "table"; key: string; words: string }
-  | { kind: "dashboard"; name: string; words: string }
+  | { kind: "dashboard" | "fix-dashboard"; name: string; words: string }
   | { kind: "rejected"; table: string; words: string };
 
 export interface Health {
@@ -25,8 +26,10 @@ export interface Facts {
   detail: Pick<PipelineDetail, "config" | "problems" | "tables" | "next_due">;
   /** Newest first. */
   jobs: Job[];
-  /** A published one. */
+  /** A published one that works, as far as known. */
   dashboard?: string | undefined;
+  /** Published ones that can't be shown with the present tables. */
+  broken?: string[] | undefined;
   /** The tables compared with config and lake, once known. */
   status?: PipelineStatus | undefined;
 }
@@ -189,7 +192,7 @@ function tablesHealth({ status, detail }: Facts): Health | undefined {
   };
 }
 
-function completedHealth(job: Job, { detail, dashboard }: Facts): Health {
+function completedHealth(job: Job, { detail, dashboard, broken = [] }: Facts): Health {
   const { tables, files, archived, rows, rejected, worst } = totalsOf(job.result ?? { tables: {} });
   const due = detail.next_due ? { due: detail.next_due } : {};
   if (tables === 0) return { ...unrunHealth({ detail: { ...detail, tables: 0 }, jobs: [] }), ...due };
@@ -205,16 +208,18 @@ function completedHealth(job: Job, { detail, dashboard }: Facts): Health {
     detail.tables !== tables
       ? ` The config now defines ${counted(detail.tables, "table")}. Run the pipeline to apply it.`
       : "";
+  const [first] = broken;
+  const fix: Step[] = first === undefined ? [] : [{ kind: "fix-dashboard", name: first, words: "Fix dashboard" }];
   const idle = changedAnything(job) ? "" : " The last run found no changes.";
   return {
-    tone: rejected > 0 ? "warn" : "ok",
-    sentence,
+    tone: broken.length > 0 ? "bad" : rejected > 0 ? "warn" : "ok",
+    sentence: broken.length > 0 ? `${brokenText(broken)}. ${sentence}` : sentence,
     more: `${counted(rows, "row")} in total.${idle}${unrun}`,
     ...due,
     steps:
       rejected > 0 && worst !== undefined
-        ? [{ kind: "rejected", table: worst, words: "Show rejected rows" }]
-        : [next(unrun !== "", dashboard)],
+        ? [...fix, { kind: "rejected", table: worst, words: "Show rejected rows" }]
+        : [...fix, next(unrun !== "", dashboard)],
   };
 }
 

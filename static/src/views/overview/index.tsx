@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/preact-query";
 import type { ComponentChildren } from "preact";
 import { dashboardsQuery, jobsQuery, pipelinesQuery, statusQuery, tablesQuery } from "../../api/queries";
+import { useBrokenPublished } from "../../boards/broken";
 import { Page } from "../../components/page";
 import { Failed, Skeleton } from "../../components/states";
 import { Changes } from "./changes-section";
@@ -29,6 +30,7 @@ export default function OverviewView({ slug }: { slug: string }) {
   const tables = useQuery(tablesQuery(slug));
   const status = useQuery(statusQuery(slug));
   const dashboards = useQuery({ ...dashboardsQuery(slug), enabled: detail?.config === "valid" });
+  const broken = useBrokenPublished(slug, detail?.config === "valid") ?? [];
   if (!pipelines.data || !jobs.data) {
     const error = pipelines.error ?? jobs.error;
     return (
@@ -63,7 +65,10 @@ export default function OverviewView({ slug }: { slug: string }) {
           detail={known}
           jobs={jobs.data.jobs}
           status={status.data}
-          dashboard={dashboards.data?.dashboards.find(({ published }) => published)?.name}
+          dashboard={
+            dashboards.data?.dashboards.find(({ name, published }) => published && !broken.includes(name))?.name
+          }
+          broken={broken}
         />
       ) : (
         <Skeleton lines={2} />
