@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { adviceFor, csvsOf } from "./take";
+import { adviceFor, csvsOf, dataOf } from "./take";
 
 describe("dropped files", () => {
   it("are accepted if they may be CSVs", () => {
@@ -21,4 +21,17 @@ it("other files are refused, with advice", () => {
   expect(adviceFor("Q1.xlsx")).toContain("save each sheet as “CSV UTF-8”");
   expect(adviceFor("all.7z")).toContain("Extract it");
   expect(adviceFor("a.png")).toContain(".csv");
+});
+
+it("a readme or licence beside data is no CSV", () => {
+  const named = (...names: string[]) => {
+    const { csvs, documents } = dataOf(names.map((name) => new File([""], name)));
+    return [csvs.map(({ name }) => name), documents.map(({ name }) => name)];
+  };
+  expect(named("berlin.csv", "README.txt", "stores-LICENSE", "stops.txt")).toEqual([
+    ["berlin.csv", "stops.txt"],
+    ["README.txt", "stores-LICENSE"],
+  ]);
+  expect(named("licenses.txt", "license.csv")).toEqual([["licenses.txt", "license.csv"], []]);
+  expect(named("readme.txt")).toEqual([["readme.txt"], []]);
 });

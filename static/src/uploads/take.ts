@@ -12,6 +12,19 @@ const ARCHIVE = /\.zip$/i;
 export const csvsOf = (files: readonly File[]): File[] =>
   files.filter((file) => isSource(file.name) || file.type === "text/csv");
 
+/** Names of texts that come with data and aren't data; in an archive with their folder in front. */
+const DOCUMENT = /(^|-)(readme|read[ _-]me|licen[cs]e|copying|changelog|authors|contributors)([ ._-].*)?$/i;
+
+/** The CSVs among files, without a readme or licence unless there is nothing else. */
+export function dataOf(files: readonly File[]): { csvs: File[]; documents: File[] } {
+  const csvs = csvsOf(files);
+  const documents = csvs.filter(({ name }) => DOCUMENT.test(name) && !/\.(csv|tsv)/i.test(name));
+  if (documents.length === csvs.length) return { csvs, documents: [] };
+  return { csvs: csvs.filter((file) => !documents.includes(file)), documents };
+}
+
+const namesOf = (files: File[]): string => files.map(({ name }) => name).join(", ");
+
 /** What to do about a file that isn't a CSV. */
 export function adviceFor(name: string): string {
   if (SPREADSHEET.test(name))
@@ -33,16 +46,18 @@ export async function take(taken: CollectedFiles): Promise<File[]> {
     }
     try {
       const { unzipped } = await import("./unzip");
-      const inside = csvsOf(await unzipped(file));
+      const { csvs: inside, documents } = dataOf(await unzipped(file));
       if (inside.length === 0) throw new Error("it contains no CSVs");
       found.push(...inside);
-      toast.done(`${file.name}: ${counted(inside.length, "CSV")}`);
+      const without = documents.length > 0 ? `, without ${namesOf(documents)}` : "";
+      toast.done(`${file.name}: ${counted(inside.length, "CSV")}${without}`);
     } catch (error) {
       toast.failed(`Couldn't open ${file.name}`, error);
     }
   }
-  const csvs = csvsOf(found);
-  const others = found.filter((file) => !csvs.includes(file));
+  const { csvs, documents } = dataOf(found);
+  if (documents.length > 0) toast.done(`Not added, since not data: ${namesOf(documents)}`);
+  const others = found.filter((file) => !csvs.includes(file) && !documents.includes(file));
   const [first] = others;
   if (first) {
     const more = others.length > 1 ? `, and ${counted(others.length - 1, "more file")}` : "";
