@@ -3,6 +3,7 @@ import type { LakeLevel } from "../../api/types";
 import { each } from "./bulk";
 import { kept, NOTHING, only, ranged, stepped, toggled } from "./selection";
 import { entriesOf, matches } from "./level";
+import { extended, PIECE } from "./lines";
 import { sniff, split } from "../../format/delimited";
 
 const order = ["a", "b", "c", "d"];
@@ -100,4 +101,23 @@ describe("bulk operations", () => {
     await each(order, work, () => undefined, stop.signal);
     expect(begun).toBeLessThan(order.length);
   });
+});
+
+describe("lines of a file", () => {
+  const piece = (lines: number, more: boolean) => ({ lines: Array.from({ length: lines }, () => ""), more });
+  /** The extent of a file of 9,402 lines opened at its line 9,400, after pieces in this order. */
+  const after = (...order: number[]) =>
+    order.reduce(
+      (extent, at) => {
+        const lines = Math.max(0, Math.min(PIECE, 9_402 - at * PIECE));
+        return extended(extent, at, piece(lines, at * PIECE + PIECE < 9_402));
+      },
+      { total: 9_400 + PIECE, whole: false, beyond: false },
+    );
+
+  it.each([[[0, 46, 47]], [[47, 46, 0]], [[46, 47, 0]], [[48, 47, 0]]])(
+    "are counted once their end is known: %j",
+    (order) => expect(after(...order)).toEqual({ total: 9_402, whole: true, beyond: false }),
+  );
+  it("aren't counted before", () => expect(after(0, 46, 48).whole).toBe(false));
 });

@@ -27,6 +27,24 @@ interface Piece {
   cut: Set<number>;
 }
 
+/** Extent of a file after a piece has come, in whatever order pieces come. */
+export function extended(
+  { total, whole, beyond }: Pick<Lines, "total" | "whole" | "beyond">,
+  at: number,
+  got: { lines: string[]; more: boolean },
+): Pick<Lines, "total" | "whole" | "beyond"> {
+  const last = at * PIECE + got.lines.length;
+  const isStopped = got.lines.length === 0 && got.more;
+  // A counted total stays; a piece past the end of the file has no lines and counts none.
+  if (whole) return { total, whole, beyond: beyond || isStopped };
+  const isCounted = !got.more && (got.lines.length > 0 || at === 0);
+  return {
+    total: isStopped || isCounted ? last : got.more ? Math.max(total, last + PIECE) : Math.min(total, last),
+    whole: isCounted,
+    beyond: beyond || isStopped,
+  };
+}
+
 /** @param start line to show first, counted from 1 */
 export function useLines(key: string, start: number): [Lines, (first: number, end: number) => void, () => void] {
   const pieces = useRef(new Map<number, Piece>());
@@ -57,17 +75,7 @@ export function useLines(key: string, start: number): [Lines, (first: number, en
         pieces.current.set(at, { lines: got.lines, cut: new Set(got.lines_cut) });
         const [oldest] = pieces.current.keys();
         if (pieces.current.size > PIECES_MAX && oldest !== undefined) pieces.current.delete(oldest);
-        const last = at * PIECE + got.lines.length;
-        const { total, whole } = state.value;
-        const stopped = got.lines.length === 0 && got.more;
-        state.value = {
-          ...state.value,
-          encoding: got.encoding,
-          error: undefined,
-          beyond: stopped || state.value.beyond,
-          whole: whole || !got.more,
-          total: got.more && !stopped ? Math.max(total, last + PIECE) : whole ? total : last,
-        };
+        state.value = { ...state.value, ...extended(state.value, at, got), encoding: got.encoding, error: undefined };
       } catch (error) {
         if (alive.current) state.value = { ...state.value, error: asFailure(error) };
       } finally {
