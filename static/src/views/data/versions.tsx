@@ -170,6 +170,16 @@ export function changesText(changes: NonNullable<CommitChanges["changes"]>): str
   return `${counted(sources_changed, "source")} in ${counted(partitions_changed, "partition")}: ${net}. ${files}.`;
 }
 
+/** Says why the changes of a version aren't known. */
+export const unknownChangesText = ({
+  sequence,
+  rows,
+  sources,
+}: Pick<Commit, "sequence" | "rows" | "sources">): string =>
+  sequence === 1
+    ? `The first version: ${counted(rows, "row")} of ${counted(sources, "source")}.`
+    : "The version before is no longer kept, so its changes can't be shown.";
+
 const CHANGES = {
   added: "added",
   changed: "changed",
@@ -183,7 +193,7 @@ function Changes({ slug, table, sequence }: { slug: string; table: string; seque
   if (error && !data) return <Failed title="Couldn't load the changes" error={error} onRetry={() => void refetch()} />;
   if (!data) return <Skeleton lines={3} />;
   const { changes } = data;
-  if (!changes) return <p class="secondary">The version before is no longer kept, so its changes can't be shown.</p>;
+  if (!changes) return <p class="secondary">{unknownChangesText(data)}</p>;
   const { sources, sources_changed, partitions, partitions_changed } = changes;
   return (
     <div class="data-changes">
