@@ -25,11 +25,17 @@ function takesText(target: EventTarget | null): boolean {
   );
 }
 
+/** Key pressed with Ctrl or Cmd: a letter in upper case with Shift, whatever Caps Lock says. */
+function withMod({ key, shiftKey }: KeyboardEvent): string {
+  if (key.length > 1) return key;
+  return shiftKey ? key.toUpperCase() : key.toLowerCase();
+}
+
 function pressed(event: KeyboardEvent): void {
   const mod = isMac ? event.metaKey : event.ctrlKey;
   if (event.defaultPrevented || event.altKey || (!mod && takesText(event.target))) return;
   if (document.querySelector("dialog[open]") && event.key !== "Escape") return;
-  const key = mod ? `mod+${event.key.length === 1 ? event.key.toLowerCase() : event.key}` : event.key;
+  const key = mod ? `mod+${withMod(event)}` : event.key;
   const before = first && event.timeStamp - first.at < SEQUENCE_MS ? first.key : undefined;
   first = { key, at: event.timeStamp };
   const wanted = before ? [`${before} ${key}`, key] : [key];
@@ -58,9 +64,12 @@ export function useShortcuts(shortcuts: Shortcut[]): void {
 /** All active shortcuts, for the help panel. */
 export const activeShortcuts = (): Shortcut[] => active.flat();
 
-/** Key labels of `mod+Enter`: `⌘ Enter` or `Ctrl Enter`. */
-export function printed(keys: string): string[] {
-  return keys
-    .split(/[ +]/)
-    .map((key) => (key === "mod" ? (isMac ? "⌘" : "Ctrl") : key.length === 1 ? key.toUpperCase() : key));
+function printedKey(key: string): string[] {
+  if (key === "mod") return [isMac ? "⌘" : "Ctrl"];
+  // `r` and `R` are two shortcuts.
+  if (/^[A-Z]$/.test(key)) return ["Shift", key];
+  return [key.length === 1 ? key.toUpperCase() : key];
 }
+
+/** Key labels of `mod+Enter`: `⌘ Enter` or `Ctrl Enter`; of `R`: `Shift R`. */
+export const printed = (keys: string): string[] => keys.split(/[ +]/).flatMap(printedKey);

@@ -1,4 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { render } from "preact";
+import { printed, useShortcuts } from "../browser/shortcuts";
 import { listed, viewAt } from "./help";
 
 it.each([
@@ -24,4 +26,22 @@ describe("keyboard help", () => {
     expect(found[0]?.shortcuts.map(({ does }) => does)).toEqual(["Find a table"]);
     expect(found[2]?.shortcuts.map(({ keys }) => keys)).not.toContain("/");
   });
+  it("prints different keys differently", () => {
+    const keys = ["r", "R", "mod+z", "mod+Z", "g d", "?"];
+    expect(keys.map((one) => printed(one).join(" "))).toEqual(["R", "Shift R", "Ctrl Z", "Ctrl Shift Z", "G D", "?"]);
+  });
+});
+
+it("a letter pressed with Ctrl and Shift is another shortcut than without Shift", () => {
+  const done: string[] = [];
+  const shortcuts = ["mod+z", "mod+Z"].map((keys) => ({ keys, does: keys, run: () => done.push(keys) }));
+  const Registered = () => {
+    useShortcuts(shortcuts);
+    return null;
+  };
+  render(<Registered />, document.body);
+  document.dispatchEvent(new KeyboardEvent("keydown", { key: "z", ctrlKey: true }));
+  document.dispatchEvent(new KeyboardEvent("keydown", { key: "Z", ctrlKey: true, shiftKey: true }));
+  render(null, document.body);
+  expect(done).toEqual(["mod+z", "mod+Z"]);
 });
