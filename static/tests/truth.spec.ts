@@ -90,8 +90,13 @@ panels:
     await page.goto(place);
     await expect(page.getByText("broken", { exact: true })).toBeVisible(SLOW);
     await expect(page.getByText(/Replace amount by amount_eur/)).toBeVisible();
+    await expect(page.getByText("The column amount doesn't exist.")).toBeVisible();
     await expect(page.getByRole("link", { name: "Fix dashboard" })).toHaveAttribute("href", /sums\/edit$/);
   }
+  await expect(page.locator(".pipeline-head")).toContainText("1 broken dashboard");
+  await page.getByRole("link", { name: "Fix dashboard" }).click();
+  await expect(page.getByText("Names replaced in 1 place. Check the panels, then publish.")).toBeVisible(SLOW);
+  await expect(page.getByText("No problems. Ready to publish.")).toBeVisible(SLOW);
 });
 
 test("on a narrow screen the header of a pipeline keeps its buttons within the window", async ({ page, api }) => {

@@ -2,11 +2,11 @@ import { useQuery } from "@tanstack/preact-query";
 import { Link } from "wouter-preact";
 import { checkedDashboardsQuery } from "../api/queries";
 import type { DashboardProblem } from "../api/types";
-import { routes } from "../browser/routes";
+import { REPAIR, routes } from "../browser/routes";
 import { MessageText } from "../components/message-text";
 import { Badge } from "../components/status";
 import { counted } from "../format/number";
-import { repairOf } from "./repair";
+import { plainProblem, repairOf } from "./repair";
 
 /** Problems of a dashboard with the present tables; none until they are known. */
 export function useBroken(slug: string): (name: string) => DashboardProblem[] {
@@ -24,7 +24,7 @@ export function useBrokenPublished(slug: string, enabled = true): string[] | und
 export function BrokenBadge({ problems }: { problems: DashboardProblem[] }) {
   if (problems.length === 0) return null;
   return (
-    <Badge tone="bad" title={problems.map(({ message }) => message).join("\n")}>
+    <Badge tone="bad" title={problems.map(({ message }) => plainProblem(message)).join("\n")}>
       broken
     </Badge>
   );
@@ -37,10 +37,12 @@ export function BrokenReason({ slug, name, problems }: { slug: string; name: str
   const repair = repairOf(first.message);
   return (
     <p class="secondary">
-      <MessageText text={first.message} />
+      <MessageText text={plainProblem(first.message)} />
       {problems.length > 1 && ` and ${counted(problems.length - 1, "more problem")}`}.{" "}
       {repair !== undefined && <MessageText text={`${repair} `} />}
-      <Link href={`~${routes.editDashboard(slug, name)}`}>Fix dashboard</Link>
+      <Link href={`~${routes.editDashboard(slug, name)}`} state={REPAIR}>
+        Fix dashboard
+      </Link>
     </p>
   );
 }

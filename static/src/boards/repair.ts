@@ -1,4 +1,6 @@
-/** A proposed repair of a query that no longer fits the tables. */
+/** Problems of queries that no longer fit the tables: in plain words, and with a proposed repair. */
+import type { DashboardProblem } from "../api/types";
+import { identifier } from "../format/sql";
 
 /** Steps from one text to another: letters put in, left out or replaced. */
 function distance(a: string, b: string): number {
@@ -14,16 +16,85 @@ function distance(a: string, b: string): number {
   return row[b.length] ?? 0;
 }
 
-/** "Replace `amount` by `total`": the candidate of the message that is closest; undefined if it names none. */
-export function repairOf(message: string): string | undefined {
-  const missing = /(?:column|table with name|table|field)\s+[`"]?([\p{L}\p{N}_]+)[`"]?/iu.exec(message)?.[1];
-  const listed = /(?:candidate bindings?|did you mean)[^"`]*((?:["`][^"`]+["`][,\s]*(?:and|or)?\s*)+)/i.exec(
-    message,
-  )?.[1];
+/** A name that a query uses, and the one that is meant. */
+interface Replacement {
+  missing: string;
+  by: string;
+}
+
+const MISSING = /(?:column|table with name|table|field)\s+(?:named\s+)?[`"]?([\p{L}\p{N}_]+)[`"]?/iu;
+const CANDIDATES = /(?:candidate (?:bindings?|columns?)|did you mean)[^"`]*((?:["`][^"`]+["`][,\s]*(?:and|or)?\s*)+)/i;
+
+/** The candidate of a message that is closest to the missing name; undefined if it names none. */
+export function replacementOf(message: string): Replacement | undefined {
+  const missing = MISSING.exec(message)?.[1];
+  const listed = CANDIDATES.exec(message)?.[1];
   if (missing === undefined || listed === undefined) return undefined;
   const candidates = [...listed.matchAll(/["`]([^"`]+)["`]/g)].map(([, name = ""]) => name.split(".").at(-1) ?? name);
-  const [best] = candidates
+  const [by] = candidates
     .filter((name) => name !== missing)
     .sort((a, b) => distance(missing, a) - distance(missing, b));
-  return best === undefined ? undefined : `Replace \`${missing}\` by \`${best}\`.`;
+  return by === undefined ? undefined : { missing, by };
+}
+
+/** "Replace `amount` by `total`." */
+export function repairOf(message: string): string | undefined {
+  const found = replacementOf(message);
+  return found && `Replace \`${found.missing}\` by \`${found.by}\`.`;
+}
+
+const NO_COLUMN = [
+  /referenced column "([^"]+)" (?:was )?not found/i,
+  /does not have a column named "([^"]+)"/i,
+  /column "([^"]+)" (?:referenced that exists|does not exist)/i,
+];
+const NO_TABLE = [/table with name "?([\p{L}\p{N}_]+)"? does not exist/iu, /referenced table "([^"]+)" not found/i];
+
+/** What a message of DuckDB says to people who don't write SQL; other messages as they are. */
+export function plainProblem(message: string): string {
+  const first = (patterns: RegExp[]) =>
+    patterns.map((one) => one.exec(message)?.[1]).find((name) => name !== undefined);
+  const column = first(NO_COLUMN);
+  if (column !== undefined) return `The column \`${column}\` doesn't exist`;
+  const table = first(NO_TABLE);
+  if (table !== undefined) return `The table \`${table}\` doesn't exist`;
+  return message;
+}
+
+/** Index of a line and column, both from 1; columns are characters. */
+function indexOf(text: string, line: number, column: number): number {
+  const lines = text.split("\n");
+  const before = lines.slice(0, line - 1).reduce((sum, one) => sum + one.length + 1, 0);
+  return before + [...(lines[line - 1] ?? "")].slice(0, column - 1).join("").length;
+}
+
+/**
+ * Whether the name at an index is a whole item of a SELECT list, so that it also names a column of the result. Looks at
+ * the words around it only: a wrong guess is reported by the next validation.
+ */
+function namesResult(text: string, from: number, end: number): boolean {
+  const before = text.slice(0, from);
+  const clause = [...before.matchAll(/\b(select|from|where|by|having|on|and|or)\b|[()]/gi)].at(-1)?.[0].toLowerCase();
+  return (
+    clause === "select" &&
+    /(\bselect|,)\s*([\p{L}\p{N}_]+\.)?$/iu.test(before) &&
+    /^\s*(,|from\b)/i.test(text.slice(end))
+  );
+}
+
+/** The text of a dashboard with a problem's missing name replaced where the problem is; undefined if it can't be. */
+export function repaired(text: string, { message, line, column }: DashboardProblem): string | undefined {
+  const found = replacementOf(message);
+  if (!found) return undefined;
+  const start = indexOf(text, line, column);
+  const name = found.missing.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+  const at = new RegExp(`^((?:[\\p{L}\\p{N}_]+\\.)?)("?)${name}\\2(?![\\p{L}\\p{N}_])`, "iu").exec(text.slice(start));
+  if (!at) return undefined;
+  const [whole, table = ""] = at;
+  const end = start + whole.length;
+  const by = identifier(found.by);
+  // Quotes end a text of YAML in double quotes.
+  if (by.startsWith('"') && /^[^\n]*sql:\s*"/m.test(text.split("\n")[line - 1] ?? "")) return undefined;
+  const alias = namesResult(text, start, end) ? ` AS ${identifier(found.missing)}` : "";
+  return text.slice(0, start) + table + by + alias + text.slice(end);
 }

@@ -52,8 +52,11 @@ export const startFrom = (table: string) => ({ from: table });
 /** Navigation state that marks a panel that was just added. */
 export const added = (panel: string) => ({ added: panel });
 
+/** Navigation state that applies the proposed repairs of the dashboard of the URL. */
+export const REPAIR = { repair: "proposed" } as const;
+
 /** Reads a text of the last navigation's state, and removes the state. */
-function take(name: "from" | "added"): string | undefined {
+function take(name: "from" | "added" | "repair"): string | undefined {
   const state: unknown = history.state;
   if (typeof state !== "object" || state === null) return undefined;
   const value = (state as Record<string, unknown>)[name];
@@ -67,3 +70,6 @@ export const takeStart = (): string | undefined => take("from");
 
 /** The panel that was just added. Asks once. */
 export const takeAdded = (): string | undefined => take("added");
+
+/** Whether the last navigation asked for the proposed repairs. Asks once. */
+export const takeRepair = (): boolean => take("repair") !== undefined;

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
+import type { DashboardVerdict } from "../../api/types";
 import { ApiFailure } from "../../api/failure";
 import type { PanelRows, Row } from "../../api/types";
 import { csvOf } from "./csv";
@@ -290,6 +291,30 @@ describe("draft", () => {
     await draft.validate();
     expect(draft.unsaved.value).toBeUndefined();
     expect(draft.validationFailure.value).toBe(slow);
+  });
+
+  it("gets the proposed repairs in one step, until no problem has one", async () => {
+    const broken = "SELECT sum(amount) AS a FROM sales WHERE amount > 1";
+    const first = (text: string): DashboardVerdict => {
+      const at = text.search(/\bamount\b/);
+      const message = 'referenced column "amount" not found in FROM clause!; Candidate bindings: "amount_eur"';
+      const errors = at < 0 ? [] : [{ kind: "invalid_sql" as const, message, path: "", line: 1, column: at + 1 }];
+      return { ok: errors.length === 0, errors, warnings: [] };
+    };
+    const own = service({
+      textOf: () => Promise.resolve({ text: broken, etag: '"1"' }),
+      validate: (_slug, _name, text) => Promise.resolve(first(text)),
+    });
+    const draft = new Draft("s", "e", own);
+    await draft.load();
+    expect(await draft.repair()).toBe(2);
+    expect(draft.text.value).toBe("SELECT sum(amount_eur) AS a FROM sales WHERE amount_eur > 1");
+    await draft.save();
+    expect(own.saveDraft).toHaveBeenCalledTimes(1);
+    expect(await draft.repair()).toBe(0);
+    draft.undo();
+    expect(draft.text.value).toBe(broken);
+    await draft.save();
   });
 
   it("keeps both versions if another user changed it", async () => {

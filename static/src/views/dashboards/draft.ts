@@ -9,12 +9,15 @@ import type { ApiFailure } from "../../api/failure";
 import { asFailure } from "../../api/failure";
 import type { DashboardVerdict } from "../../api/types";
 import { persisted } from "../../browser/persisted";
+import { repaired } from "../../boards/repair";
 import { missing, publish, saveDraft, type Saved, statesOf, textOf, validate } from "../../api/dashboards";
 
 /** Delay before saving, in milliseconds. */
 const PAUSE_MS = 700;
 /** Steps that can be undone. */
 const STEPS_MAX = 100;
+/** Maximum number of validations of a repair. */
+const REPAIR_ROUNDS_MAX = 20;
 
 /** The requests of a draft; tests replace them. */
 export interface Service {
@@ -264,6 +267,36 @@ export class Draft {
     } finally {
       if (this.judging === asked) this.validating.value = false;
     }
+  }
+
+  /**
+   * Replaces names that no longer exist by the proposed ones, as one step that can be undone. Returns the number of
+   * places; the database names one problem of a query at a time.
+   */
+  async repair(): Promise<number> {
+    const before = this.text.value;
+    let places = 0;
+    for (let round = 0; round < REPAIR_ROUNDS_MAX; round += 1) {
+      await this.validate();
+      if (this.validationFailure.value || this.judging?.signal.aborted) break;
+      const text = this.text.value;
+      // From the end, so that the places of the others stay.
+      const errors = (this.verdict.value?.errors ?? []).toSorted((a, b) => b.line - a.line || b.column - a.column);
+      let next = text;
+      for (const problem of errors) {
+        const mended = repaired(next, problem);
+        if (mended === undefined) continue;
+        next = mended;
+        places += 1;
+      }
+      if (next === text) break;
+      this.text.value = next;
+    }
+    const after = this.text.value;
+    if (after === before) return 0;
+    this.text.value = before;
+    this.edit(after);
+    return places;
   }
 
   /** Loads the published version for the diff. */

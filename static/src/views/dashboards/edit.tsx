@@ -15,7 +15,7 @@ import { Failed, Skeleton } from "../../components/states";
 import { Badge } from "../../components/status";
 import { toast } from "../../components/toasts";
 import { counted } from "../../format/number";
-import { routes, takeAdded, takeStart } from "../../browser/routes";
+import { routes, takeAdded, takeRepair, takeStart } from "../../browser/routes";
 import { useShortcuts } from "../../browser/shortcuts";
 import { useUnsaved } from "../../browser/unsaved";
 import { ConflictDialog, DiscardDialog, PublishDialog } from "./dialogs";
@@ -36,10 +36,18 @@ const isMode = (value: unknown): value is Mode => value === "layout" || value ==
 /** The last mode in this browser. */
 const mode = persisted<Mode>("dashboards.mode", "layout", isMode);
 
+/** Applies the proposed repairs, and says so. */
+async function repair(draft: Draft): Promise<void> {
+  if (draft.state.peek() !== "ready") return;
+  const places = await draft.repair();
+  if (places > 0) toast.done(`Names replaced in ${counted(places, "place")}. Check the panels, then publish.`);
+}
+
 function useDraft(slug: string, name: string): { draft: Draft; from: string | undefined } {
   const draft = useMemo(() => new Draft(slug, name), [slug, name]);
   const cache = useQueryClient();
   const [from] = useState(takeStart);
+  const [repairs] = useState(takeRepair);
   useEffect(() => {
     const create = async () => {
       const { tables } = await cache.fetchQuery(tablesQuery(slug));
@@ -49,9 +57,9 @@ function useDraft(slug: string, name: string): { draft: Draft; from: string | un
         tables.find((table) => table.name === from),
       );
     };
-    void draft.load(from === undefined ? undefined : create);
+    void draft.load(from === undefined ? undefined : create).then(() => (repairs ? repair(draft) : undefined));
     return () => draft.leave();
-  }, [draft, slug, name, from, cache]);
+  }, [draft, slug, name, from, repairs, cache]);
   // Retries a failed save after recovery.
   useRecovered(() => {
     if (draft.unsaved.peek()) void draft.save();

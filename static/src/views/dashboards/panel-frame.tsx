@@ -7,6 +7,8 @@ import { IconButton } from "../../components/button";
 import { Dialog } from "../../components/dialog";
 import { Grid, rowsInMemory } from "../../components/grid";
 import { Menu } from "../../components/menu";
+import { plainProblem } from "../../boards/repair";
+import { MessageText } from "../../components/message-text";
 import { Failed } from "../../components/states";
 import { toast } from "../../components/toasts";
 import { count, counted } from "../../format/number";
@@ -147,7 +149,9 @@ function Body({ panel, failed, rows, answer, document, waits }: BodyProps) {
     return (
       <div class="dash-panel-failed" role="alert">
         <strong>Couldn't load this panel</strong>
-        <p>{failed?.message ?? "The panel has no query."}</p>
+        <p>
+          <MessageText text={failed ? plainProblem(failed.message) : "The panel has no query."} />
+        </p>
       </div>
     );
   }

@@ -2,6 +2,8 @@ import { CircleCheck, CircleX, TriangleAlert } from "lucide-preact";
 import type { ApiFailure } from "../../api/failure";
 import type { DashboardProblem, DashboardVerdict } from "../../api/types";
 import { counted } from "../../format/number";
+import { plainProblem } from "../../boards/repair";
+import { MessageText } from "../../components/message-text";
 
 interface Props {
   verdict: DashboardVerdict | undefined;
@@ -48,7 +50,9 @@ export function Problems({ verdict: judged, busy, failure, onGo }: Props) {
                   {problem.line}:{problem.column}
                 </span>
                 <span class={isError ? "dash-problem-bad" : "dash-problem-warn"}>{isError ? "error" : "warning"}</span>
-                <span>{problem.message}</span>
+                <span title={problem.message}>
+                  <MessageText text={plainProblem(problem.message)} />
+                </span>
               </button>
             </li>
           ))}

@@ -6,7 +6,7 @@ import { Note } from "../../components/states";
 import { Countdown } from "../../components/time";
 import { useRun } from "../../shell/pipeline";
 import { askForFiles } from "../../shell/upload-request";
-import { routes } from "../../browser/routes";
+import { REPAIR, routes } from "../../browser/routes";
 import { MessageText } from "../../components/message-text";
 import { healthOf, type Step } from "./health";
 
@@ -27,7 +27,7 @@ function StepButton({ slug, step, first }: { slug: string; step: Step; first: bo
     );
   }
   return (
-    <Link class="button" href={`~${placeOf(slug, step)}`}>
+    <Link class="button" href={`~${placeOf(slug, step)}`} {...(step.kind === "fix-dashboard" ? { state: REPAIR } : {})}>
       {step.words}
     </Link>
   );

@@ -58,7 +58,7 @@ describe("pipeline health", () => {
     const found = healthOf({ ...good, broken: ["sales"] });
     expect(found.tone).toBe("bad");
     expect(found.sentence).toBe("Dashboard sales is broken. The table is up to date with 2 files");
-    expect(found.steps[0]).toEqual({ kind: "fix-dashboard", name: "sales", words: "Fix dashboard" });
+    expect(found.steps[0]).toEqual({ kind: "fix-dashboard", name: "sales", words: "Fix sales" });
     expect(healthOf({ ...good, broken: ["sales", "stock"] }).sentence).toMatch(/^2 dashboards are broken\. /);
   });
   it("uses singular and plural for tables", () => {

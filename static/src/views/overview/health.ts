@@ -209,7 +209,7 @@ function completedHealth(job: Job, { detail, dashboard, broken = [] }: Facts): H
       ? ` The config now defines ${counted(detail.tables, "table")}. Run the pipeline to apply it.`
       : "";
   const [first] = broken;
-  const fix: Step[] = first === undefined ? [] : [{ kind: "fix-dashboard", name: first, words: "Fix dashboard" }];
+  const fix: Step[] = first === undefined ? [] : [{ kind: "fix-dashboard", name: first, words: `Fix ${first}` }];
   const idle = changedAnything(job) ? "" : " The last run found no changes.";
   return {
     tone: broken.length > 0 ? "bad" : rejected > 0 ? "warn" : "ok",
