@@ -3,6 +3,7 @@ import type { Cell, ResultColumn, Row } from "../../api/types";
 import { count } from "../../format/number";
 import { familyOf, instant, numeric, plain, timeWritten, written } from "../../format/values";
 import type { ChartField } from "./spec";
+import type { Step } from "./steps";
 
 /** A chart field with its column index. */
 export interface ResolvedField extends ChartField {
@@ -27,6 +28,8 @@ export interface Axis {
   /** For times the label format, for numbers the column's format. */
   format: string;
   labels: string[];
+  /** Regular step of times. */
+  step?: Step;
 }
 
 const DAY_MS = 86_400_000;

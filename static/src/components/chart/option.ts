@@ -4,6 +4,7 @@ import { share } from "../../format/number";
 import { axisWritten, numberWritten, timeWritten } from "../../format/values";
 import { slotsOf } from "./colours";
 import type { Axis } from "./columns";
+import { labelsApart } from "./steps";
 import type { ChartTheme } from "./theme";
 import { type Line, POINTS_MAX, type Shape } from "./shape";
 import type { ChartSpec } from "./spec";
@@ -163,7 +164,12 @@ function axisOption(axis: Axis, look: ChartTheme, more: Record<string, unknown> 
         axisLabel: { width: 140, overflow: "truncate", ...label },
       };
     case "time":
-      return { ...shared, type: "time", axisLabel: { formatter: tick, ...label } };
+      return {
+        ...shared,
+        type: "time",
+        ...(axis.step ? { minInterval: labelsApart(axis.step) } : {}),
+        axisLabel: { formatter: tick, ...label },
+      };
     case "number":
       return {
         scale: true,
@@ -248,7 +254,7 @@ function lineTip(items: TipItem[], shape: Extract<Shape, { kind: "lines" }>): st
   const rows = items.map((one) => {
     const line = shape.lines[one.seriesIndex ?? 0];
     const number = line?.points[one.dataIndex ?? 0]?.[1] ?? null;
-    const text = number === null ? "null" : numberWritten(number, line?.format);
+    const text = number === null ? "no value" : numberWritten(number, line?.format);
     return `${marker(one)}${safe(short(line?.name ?? ""))}  ${safe(text)}`;
   });
   return [safe(head), ...rows].join("\n");

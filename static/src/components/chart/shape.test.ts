@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import type { Row } from "../../api/types";
 import { type Shape, shapeOf } from "./shape";
+import { labelsApart } from "./steps";
 
 const daily = [
   { name: "day", type: "date" },
@@ -13,6 +14,45 @@ const of = <K extends Shape["kind"]>(shape: Shape, kind: K) => {
   return shape as Extract<Shape, { kind: K }>;
 };
 const day = (n: number) => Date.UTC(2013, 0, n);
+
+describe("a time that regular data lacks", () => {
+  const months = (...of: number[]): Row[] =>
+    of.map((month) => [`2025-${String(month).padStart(2, "0")}-01`, "a", month]);
+  const spec = { type: "line" as const, x: { field: "day" }, y: [{ field: "n" }] };
+  const values = (rows: Row[], type: "line" | "bar" = "line") =>
+    of(shapeOf({ ...spec, type }, daily, rows), "lines").lines[0]?.points.map(([, value]) => value);
+
+  it("is a gap in a line", () => {
+    expect(values(months(1, 2, 3, 5, 6))).toEqual([1, 2, 3, null, 5, 6]);
+    const ends: Row[] = ["01-31", "02-28", "03-31", "05-31"].map((end, at) => [`2025-${end}`, "a", at]);
+    expect(values(ends)).toEqual([0, 1, 2, null, 3]);
+  });
+  it("has a place among bars, in both orders", () => {
+    const bars = (rows: Row[]) => of(shapeOf({ ...spec, type: "bar" }, daily, rows), "lines");
+    expect(bars(months(1, 2, 3, 5)).x.labels).toHaveLength(5);
+    expect(bars(months(1, 2, 3, 5)).lines[0]?.points).toEqual([
+      [0, 1],
+      [1, 2],
+      [2, 3],
+      [4, 5],
+    ]);
+    expect(bars(months(5, 3, 2, 1)).lines[0]?.points.map(([at]) => at)).toEqual([0, 2, 3, 4]);
+    // Sorted by value: the axis has no order of time.
+    expect(bars(months(5, 1, 3, 2)).x.labels).toHaveLength(4);
+  });
+  it("isn't assumed on weekends, or where times have no step", () => {
+    const days = (...of: number[]): Row[] => of.map((n) => [new Date(day(n)).toISOString().slice(0, 10), "a", n]);
+    expect(values(days(1, 2, 3, 4, 7, 8))).toEqual([1, 2, 3, 4, 7, 8]);
+    expect(values(days(1, 2, 3, 4, 9, 10))).toEqual([1, 2, 3, 4, null, null, null, null, 9, 10]);
+    expect(values(days(1, 3, 8, 21))).toEqual([1, 3, 8, 21]);
+    expect(values(months(1, 5))).toEqual([1, 5]);
+  });
+  it("leaves no label between two months", () => {
+    const { x } = of(shapeOf(spec, daily, months(1, 2, 3, 5)), "lines");
+    expect(x.step).toEqual({ unit: "month", by: 1 });
+    expect(x.step && labelsApart(x.step)).toBeGreaterThan(31 * 86_400_000);
+  });
+});
 
 describe("lines", () => {
   const rows: Row[] = [

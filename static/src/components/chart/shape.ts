@@ -20,6 +20,7 @@ import {
 } from "./columns";
 import { withPreviousPeriod, splitRows } from "./split";
 import type { ChartSpec, Compared } from "./spec";
+import { missingTimes, stepOf } from "./steps";
 
 const CATEGORIES_MAX = 200;
 /** Each part has its own colour; the last is for “Other”. */
@@ -86,14 +87,32 @@ export function shapeOf(spec: ChartSpec, columns: ResultColumn[], rows: Row[], c
   }
 }
 
-/** Category axis, limited to a readable number. */
+/** Adds regular times that are missing between others, if these are in order. */
+function withMissing(found: [string, Cell][], max: number): [string, Cell][] {
+  const times = found.map(([, value]) => position(value, "time"));
+  const isSorted = (sign: number) =>
+    times.every((ms, at) => ms !== null && (at === 0 || (ms - (times[at - 1] ?? ms)) * sign > 0));
+  const sign = [1, -1].find(isSorted);
+  const missing = sign === undefined ? [] : missingTimes(times.filter((ms) => ms !== null));
+  if (missing.length === 0 || found.length + missing.length > max) return found;
+  const added = missing.map((ms): [number, [string, Cell]] => {
+    const value = new Date(ms).toISOString().slice(0, 10);
+    return [ms, [`missing ${value}`, value]];
+  });
+  const all = [...found.map((one, at): [number, [string, Cell]] => [times[at] ?? 0, one]), ...added];
+  return all.sort(([a], [b]) => (a - b) * (sign ?? 1)).map(([, one]) => one);
+}
+
+/** Category axis, limited to a readable number. `gaps`: times that are missing have a place, too. */
 function categories(
   field: ResolvedField,
   rows: Row[],
   max: number,
   notes: Notes,
+  gaps = false,
 ): { axis: Axis; at: Map<string, number> } {
-  const found = [...distinct(rows, field.at)];
+  const own = [...distinct(rows, field.at)];
+  const found = gaps && kindOf(field.type) === "time" ? withMissing(own, max) : own;
   const shown = found.slice(0, max);
   notes.cut(shown.length, found.length, `values of ${field.name}`);
   const times = shown.map(([, value]) => position(value, "time")).filter((ms) => ms !== null);
@@ -115,7 +134,16 @@ function axisOf(field: ResolvedField, rows: Row[], notes: Notes): { axis: Axis; 
   const place = (row: Row) => position(row[field.at], kind);
   const times = rows.map(place).filter((ms) => ms !== null);
   const format = kind === "time" ? (field.format ?? grain(times)) : (field.format ?? "number");
-  return { axis: { kind, name: field.name, format, labels: [] }, place };
+  const step = kind === "time" ? stepOf(times) : undefined;
+  return { axis: { kind, name: field.name, format, labels: [], ...(step ? { step } : {}) }, place };
+}
+
+/** A line that breaks where regular times are missing. */
+function withGaps<L extends Line>(line: L): L {
+  const missing = missingTimes(line.points.map(([at]) => at));
+  if (missing.length === 0) return line;
+  const points = [...line.points, ...missing.map((at): [number, null] => [at, null])];
+  return { ...line, points: points.sort(([a], [b]) => a - b) };
 }
 
 function lines(
@@ -130,13 +158,13 @@ function lines(
   const series = resolveField(spec.series ? { field: spec.series } : undefined, columns);
   const isBar = spec.type === "bar";
   const measured = isBar ? undefined : axisOf(x, rows, notes);
-  const banded = isBar ? categories(x, rows, CATEGORIES_MAX, notes) : undefined;
+  const banded = isBar ? categories(x, rows, CATEGORIES_MAX, notes, true) : undefined;
   const axis = measured?.axis ?? banded?.axis;
   const place = measured?.place ?? ((row: Row) => banded?.at.get(keyOf(row[x.at])) ?? null);
   if (!axis) return none("No rows.");
   const split = splitRows(rows, y, series, place, { stacked: spec.stacked ?? false, notes });
   const before = compared ? withPreviousPeriod(split, compared, { axis, x, y, series, place }) : [];
-  const drawn = [...split.lines, ...before];
+  const drawn = [...(axis.kind === "time" ? split.lines.map(withGaps) : split.lines), ...before];
   if (!drawn.some((line) => line.points.some(([, value]) => value !== null))) return none("No values.");
   const most = Math.max(...drawn.map((line) => line.points.length));
   const thinned = most > POINTS_MAX && spec.type !== "bar";
