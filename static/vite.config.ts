@@ -26,7 +26,7 @@ export default defineConfig({
   },
   server: {
     proxy: Object.fromEntries(
-      ["/api", "/schemas", "/openapi.json", "/readyz"].map((path) => [
+      ["/api", "/schemas", "/session", "/openapi.json", "/readyz"].map((path) => [
         path,
         process.env.LAKEMILL_URL ?? "http://127.0.0.1:3000",
       ]),
