@@ -1,5 +1,7 @@
 import { ChartLine, Download, Terminal } from "lucide-preact";
+import { useQuery } from "@tanstack/preact-query";
 import { Link, useLocation } from "wouter-preact";
+import { statusQuery } from "../../api/queries";
 import type { Table } from "../../api/types";
 import { Button } from "../../components/button";
 import { Menu } from "../../components/menu";
@@ -43,6 +45,8 @@ export function TableHead({
   const { filters, sort } = address;
   const chosen = { table: table.name, columns: table.schema, filters, sort };
   const narrowed = address.filterTexts.length > 0;
+  const { data: status } = useQuery(statusQuery(slug));
+  const csvs = status?.tables.find(({ name }) => name === table.name)?.sources;
   const start = (format: Format) =>
     void download({ slug, name: table.name, format, sql: statement(chosen), size: table.bytes });
   return (
@@ -50,8 +54,9 @@ export function TableHead({
       <div class="row wrap">
         <h1 class="cut data-name">{table.name}</h1>
         <span class="secondary data-facts">
-          {counted(table.rows, "row")} · {counted(table.schema.length, "column")} · {counted(table.file_count, "file")}{" "}
-          · {bytes(table.bytes)}
+          {counted(table.rows, "row")} · {counted(table.schema.length, "column")} ·{" "}
+          {csvs !== undefined && `${counted(csvs, "CSV")} · `}
+          {counted(table.file_count, "Parquet file")} · {bytes(table.bytes)}
         </span>
         <span class="grow" />
         {!table.system && (tab === "rows" || tab === "sources") && (

@@ -131,7 +131,8 @@ function Origin({ slug, table, row }: { slug: string; table: Table; row: Row }) 
             ) : (
               "The table"
             )}{" "}
-            has rows from {counted(found.data.sources_total, "source")} in {counted(found.data.files_total, "file")}:
+            has rows from {counted(found.data.sources_total, "source")} in{" "}
+            {counted(found.data.files_total, "Parquet file")}:
           </p>
           <ul class="data-sources">
             {found.data.sources.map((source) => (

@@ -60,7 +60,7 @@ export function Schema({ slug, table }: { slug: string; table: Table }) {
       {failure && failure.status !== 404 && <Note tone="warn">Couldn't load column statistics: {failure.message}</Note>}
       {stats && !stats.complete && (
         <Note>
-          Statistics cover {count(stats.files_read)} of {counted(stats.files_total, "file")}.
+          Statistics cover {count(stats.files_read)} of {counted(stats.files_total, "Parquet file")}.
         </Note>
       )}
       {unsummarized && <Note tone="warn">Couldn't summarize the columns: {asFailure(unsummarized).message}</Note>}

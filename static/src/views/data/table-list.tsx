@@ -60,7 +60,7 @@ export function TableList({ slug, tables, chosen }: { slug: string; tables: Tabl
                 </span>
                 <span
                   class="data-list-facts"
-                  title={`${counted(table.rows, "row")}, ${counted(table.file_count, "file")}`}
+                  title={`${counted(table.rows, "row")}, ${counted(table.file_count, "Parquet file")}`}
                 >
                   {compact(table.rows)} {table.rows === 1 ? "row" : "rows"} · {bytes(table.bytes)}
                 </span>

@@ -166,7 +166,7 @@ export function changesText(changes: NonNullable<CommitChanges["changes"]>): str
   const rows = files_added.rows - files_removed.rows;
   const net =
     rows === 0 ? "the same number of rows" : rows > 0 ? `+${counted(rows, "row")}` : `−${counted(-rows, "row")}`;
-  const files = `${counted(files_added.files, "file")} added, ${count(files_removed.files)} removed`;
+  const files = `${counted(files_added.files, "Parquet file")} added, ${count(files_removed.files)} removed`;
   return `${counted(sources_changed, "source")} in ${counted(partitions_changed, "partition")}: ${net}. ${files}.`;
 }
 

@@ -1,4 +1,6 @@
+import { useQuery } from "@tanstack/preact-query";
 import { Link } from "wouter-preact";
+import { statusQuery } from "../../api/queries";
 import type { Table } from "../../api/types";
 import { Section } from "../../components/page";
 import { Failed, Skeleton } from "../../components/states";
@@ -21,6 +23,8 @@ export function Tables({
   onRetry: () => void;
 }) {
   const own = tables?.filter(({ system }) => !system);
+  const { data: status } = useQuery(statusQuery(slug));
+  const csvs = (table: string) => status?.tables.find(({ name }) => name === table)?.sources;
   return (
     <Section title="Tables" actions={<Link href={`~${routes.query(slug)}`}>Query tables</Link>}>
       {!own &&
@@ -39,7 +43,8 @@ export function Tables({
                 <th class="num">Rows</th>
                 <th class="num overview-wide">Columns</th>
                 <th class="num">Size</th>
-                <th class="num">Files</th>
+                <th class="num overview-wide">CSVs</th>
+                <th class="num">Parquet files</th>
               </tr>
             </thead>
             <tbody>
@@ -56,6 +61,7 @@ export function Tables({
                   <td class="num">
                     {typeof table.bytes === "number" ? bytes(table.bytes) : <span class="dim">–</span>}
                   </td>
+                  <td class="num overview-wide">{number(csvs(table.name))}</td>
                   <td class="num">{number(table.file_count)}</td>
                 </tr>
               ))}
