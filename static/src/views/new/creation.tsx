@@ -1,3 +1,4 @@
+import { useEffect, useRef } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { isActive } from "../../api/queries";
 import type { Job } from "../../api/types";
@@ -31,8 +32,12 @@ interface Props {
 export function CreationStep({ making, slug, onRetry, onEdit }: Props) {
   const at = making.step === "done" ? ORDER.length : ORDER.indexOf(making.step);
   const failed = making.failure;
+  const card = useRef<HTMLDivElement>(null);
+  // It is longer than the bar with the button that it replaces.
+  const hasFailed = failed !== undefined;
+  useEffect(() => card.current?.scrollIntoView({ block: "nearest" }), [hasFailed]);
   return (
-    <div class="card new-making" aria-live="polite">
+    <div class="card new-making" aria-live="polite" ref={card}>
       <ol>
         {ORDER.map((step, place) => (
           <li key={step}>
