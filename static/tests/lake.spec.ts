@@ -49,7 +49,7 @@ test.describe("the lake", () => {
       await route.continue().catch(() => undefined);
     });
     await upload(page, [...many(3, "new"), { name: "bad\\name.csv", mimeType: "text/csv", buffer: Buffer.from("x") }]);
-    await expect(dock.getByText("2 files already exist.")).toBeVisible();
+    await expect(dock.getByText("f000.csv, f001.csv already exist.")).toBeVisible();
     await expect(dock.getByText(/backslash/)).toBeVisible();
     await dock.getByRole("button", { name: "Pause" }).click();
     await expect(dock.getByText(/paused/)).toBeVisible();

@@ -15,7 +15,7 @@ import { useUnsaved } from "../browser/unsaved";
 import { uploads } from ".";
 import { nameOf } from "./keys";
 import type { QueueState, Upload, UploadState } from "./queue";
-import { hasRead, outcomeOf } from "./outcome";
+import { conflictText, hasRead, outcomeOf } from "./outcome";
 import "./dock.css";
 
 /** Maximum number of listed files. */
@@ -50,7 +50,7 @@ export function UploadDock() {
         <Controls standing={standing} open={open || troubled} onOpen={() => setOpen(!open)} />
       </header>
       <Bar done={standing.bytesSent} total={standing.bytesTotal} label="Uploaded" />
-      {standing.counts.exists > 0 && <Conflict files={standing.counts.exists} />}
+      {standing.counts.exists > 0 && <Conflict />}
       {(open || troubled) && <Files files={standing.files} />}
       {!standing.active && uploads.slugs().map((slug) => <Outcome key={slug} slug={slug} />)}
     </section>
@@ -93,9 +93,11 @@ function heading({ active, counts, files }: QueueState): string {
 }
 
 function pace(standing: QueueState): string {
-  const { active, paused, bytesSent, bytesTotal, rate, secondsLeft, counts } = standing;
+  const { active, paused, bytesSent, bytesTotal, packing, rate, secondsLeft, counts } = standing;
   if (!active) return bytes(bytesTotal);
-  const parts = [`${bytes(bytesSent)} of ${bytes(bytesTotal)}`];
+  const sent = `${bytes(bytesSent)} of ${bytes(bytesTotal)}`;
+  const parts = packing ? [`compressing: ${bytes(packing.done)} of ${bytes(packing.total)}`] : [sent];
+  if (packing && bytesSent > 0) parts.push(`${sent} sent`);
   if (paused) parts.push("paused");
   else if (session.state.value !== "in") parts.push("waiting for login");
   else if (connection.state.value !== "ok") parts.push("waiting for the service");
@@ -128,11 +130,10 @@ function Controls({ standing, open, onOpen }: { standing: QueueState; open: bool
   );
 }
 
-function Conflict({ files }: { files: number }) {
-  const they = files === 1 ? "1 file already exists." : `${count(files)} files already exist.`;
+function Conflict() {
   return (
     <div class="uploads-conflict" role="alert">
-      <span class="grow">{they}</span>
+      <span class="grow">{conflictText(uploads.existing())}</span>
       <Button onClick={() => uploads.decide(false)}>Skip</Button>
       <Button onClick={() => uploads.decide(true)}>Replace</Button>
     </div>
@@ -145,7 +146,7 @@ function Files({ files }: { files: number }) {
     // Scrollable regions must be reachable by keyboard.
     <ul class="uploads-files" tabIndex={0} aria-label="Files">
       {shown.map((upload) => (
-        <File key={upload.id} upload={upload} state={upload.state} sent={upload.sent} />
+        <File key={upload.id} upload={upload} state={upload.state} sent={upload.packed ?? upload.sent} />
       ))}
       {files > shown.length && <li class="dim">and {counted(files - shown.length, "more file", "more files")}</li>}
     </ul>
@@ -164,7 +165,7 @@ function File({ upload, state, sent }: { upload: Upload; state: UploadState; sen
           {name}
         </span>
         <span class="num dim">{part}</span>
-        <span class="uploads-state">{WORDS[state]}</span>
+        <span class="uploads-state">{upload.packed === undefined ? WORDS[state] : "compressing"}</span>
         {state === "failed" && (
           <IconButton label={`Retry ${name}`} icon={<RotateCcw />} onClick={() => uploads.retry(upload)} />
         )}

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Job, PipelineStatus, TableStatus } from "../api/types";
-import { outcomeOf } from "./outcome";
+import { conflictText, outcomeOf } from "./outcome";
 
 const files = (...first: string[]) => ({ count: first.length, first });
 const orders = (more: Partial<TableStatus> = {}): TableStatus => ({
@@ -85,4 +85,10 @@ describe("an uploaded file", () => {
       "1 CSV not read by any table.",
     );
   });
+});
+
+it("files that exist already are named", () => {
+  const keyed = (...keys: string[]) => keys.map((key) => ({ key }));
+  expect(conflictText(keyed("pipelines/shop/a.csv"))).toBe("a.csv already exists.");
+  expect(conflictText(keyed("x/a.csv", "x/b.csv", "x/c.csv"))).toBe("a.csv, b.csv and 1 more already exist.");
 });

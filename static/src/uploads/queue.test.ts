@@ -12,12 +12,13 @@ function bench() {
     replace: boolean;
     end: (sent: Sent) => void;
     sent: (bytes: number) => void;
+    packed: (bytes: number) => void;
     aborted: boolean;
   }[] = [];
-  const transport: Transport = ({ key, replace }, sent) => {
+  const transport: Transport = ({ key, replace }, sent, packed) => {
     let end: (sent: Sent) => void = () => undefined;
     const ended = new Promise<Sent>((resolve) => (end = resolve));
-    const one = { key, replace, end, sent, aborted: false };
+    const one = { key, replace, end, sent, packed, aborted: false };
     sending.push(one);
     return { ended, abort: () => (one.aborted = true) };
   };
@@ -83,6 +84,21 @@ describe("upload queue", () => {
     queue.retry();
     await end(5, done);
     expect(uploads[0]?.state).toBe("done");
+  });
+
+  it("tells how much is compressed while nothing is sent", async () => {
+    const { queue, sending, pass } = bench();
+    const { uploads } = queue.add([{ ...file("a", 100), pack: true }]);
+    sending[0]?.packed(40);
+    await pass(100);
+    expect(queue.state.value).toMatchObject({ bytesSent: 0, packing: { done: 40, total: 100 } });
+    sending[0]?.sent(10);
+    await pass(100);
+    expect([queue.state.value.packing, queue.state.value.bytesSent, uploads[0]?.packed]).toEqual([
+      undefined,
+      10,
+      undefined,
+    ]);
   });
 
   it("backs off as long as the service asks for", async () => {

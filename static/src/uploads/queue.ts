@@ -29,6 +29,8 @@ export interface Upload {
   readonly pack: boolean;
   state: UploadState;
   sent: number;
+  /** Bytes compressed so far, before the first one is sent. */
+  packed: number | undefined;
   attempts: number;
   /** Cause of the failure, and what to do. */
   why?: string;
@@ -53,6 +55,8 @@ export type Sent = { done: true } | { done: false; failure: ApiFailure };
 export type Transport = (
   upload: { key: string; file: Blob; replace: boolean; pack: boolean },
   onSent: (bytes: number) => void,
+  /** Bytes of the file that are compressed; nothing is sent before all are. */
+  onPacked: (bytes: number) => void,
 ) => { ended: Promise<Sent>; abort: () => void };
 
 interface Surroundings {
@@ -93,6 +97,8 @@ export interface QueueState {
   files: number;
   bytesTotal: number;
   bytesSent: number;
+  /** Files that are being compressed: bytes done and in total. */
+  packing: { done: number; total: number } | undefined;
   /** Bytes per second. */
   rate: number;
   /** Seconds left, if known. */
@@ -141,6 +147,7 @@ export class UploadQueue {
         pack,
         state: "waiting",
         sent: 0,
+        packed: undefined,
         attempts: 0,
         file,
       };
@@ -180,6 +187,11 @@ export class UploadQueue {
       }
     }
     return shown;
+  }
+
+  /** Files whose keys are taken, which wait for a decision. */
+  existing(): Upload[] {
+    return this.uploads.filter(({ state }) => state === "exists");
   }
 
   /** Pipelines of the uploaded files. */
@@ -297,13 +309,20 @@ export class UploadQueue {
     if (!file) return;
     upload.attempts += 1;
     this.become(upload, "sending");
-    const { ended, abort } = this.transport({ key, file, replace: batch.replace === true, pack }, (bytes) => {
+    const onSent = (bytes: number) => {
       if (!this.running.has(upload)) return;
       const sent = Math.min(bytes, upload.size);
       this.rate.add(sent - upload.sent);
       upload.sent = sent;
+      upload.packed = undefined;
       this.publish();
-    });
+    };
+    const onPacked = (bytes: number) => {
+      if (!this.running.has(upload)) return;
+      upload.packed = bytes;
+      this.publish();
+    };
+    const { ended, abort } = this.transport({ key, file, replace: batch.replace === true, pack }, onSent, onPacked);
     this.running.set(upload, abort);
     void ended.then((sent) => {
       // Already decided by pause or cancel.
@@ -347,6 +366,7 @@ export class UploadQueue {
     if (why === undefined) delete upload.why;
     else upload.why = why;
     upload.sent = state === "done" ? upload.size : 0;
+    upload.packed = undefined;
     if (!hasEnded(state)) return this.publish();
     this.bytesEnded += upload.size;
     // Failed files can be retried; others release their file.
@@ -375,13 +395,19 @@ export class UploadQueue {
     const { counts } = this;
     const active = counts.waiting + counts.sending + counts.resting + counts.exists > 0;
     let bytesSent = this.bytesEnded;
-    for (const upload of this.running.keys()) bytesSent += upload.sent;
+    let packing: QueueState["packing"];
+    for (const upload of this.running.keys()) {
+      bytesSent += upload.sent;
+      if (upload.packed !== undefined)
+        packing = { done: (packing?.done ?? 0) + upload.packed, total: (packing?.total ?? 0) + upload.size };
+    }
     const rate = active && !this.paused ? (this.rate?.perSecond() ?? 0) : 0;
     return {
       counts: { ...counts },
       files: this.uploads.length,
       bytesTotal: this.bytesTotal,
       bytesSent,
+      packing,
       rate,
       secondsLeft: rate > 0 ? (this.bytesTotal - bytesSent) / rate : undefined,
       paused: this.paused,

@@ -5,8 +5,17 @@ import { bytes } from "../format/number";
 import type { Sent, Transport } from "./queue";
 
 /** Compresses a file. @throws ApiFailure if it is too large even so */
-async function packed(file: Blob): Promise<Blob> {
-  const body = await new Response(file.stream().pipeThrough(new CompressionStream("gzip"))).blob();
+async function packed(file: Blob, onPacked: (bytes: number) => void): Promise<Blob> {
+  let done = 0;
+  onPacked(done);
+  const counted = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
+    transform: (piece, to) => {
+      done += piece.length;
+      onPacked(done);
+      to.enqueue(piece);
+    },
+  });
+  const body = await new Response(file.stream().pipeThrough(counted).pipeThrough(new CompressionStream("gzip"))).blob();
   if (body.size <= UPLOAD_BYTES_MAX) return body;
   throw new ApiFailure(
     413,
@@ -16,12 +25,12 @@ async function packed(file: Blob): Promise<Blob> {
 }
 
 /** Sends one file to the lake. */
-export const overHttp: Transport = ({ key, file, replace, pack }, onSent) => {
+export const overHttp: Transport = ({ key, file, replace, pack }, onSent, onPacked) => {
   let stop: () => void = () => undefined;
   let stopped = false;
   const send = async (): Promise<Sent> => {
     try {
-      const body = pack ? await packed(file) : file;
+      const body = pack ? await packed(file, onPacked) : file;
       if (stopped) return { done: false, failure: new ApiFailure(0, "cancelled", "the upload was cancelled") };
       const { done, cancel } = sendWatched(
         {

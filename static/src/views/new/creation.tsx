@@ -98,14 +98,17 @@ function Progress({ making }: { making: Making }) {
   const { batch, due, job, step } = making;
   if (step === "upload" && batch) {
     // Subscribes to the counts.
-    const { rate } = uploads.state.value;
+    const { rate, packing } = uploads.state.value;
     const total = batch.uploads.reduce((sum, { size }) => sum + size, 0);
     const sent = batch.uploads.reduce((sum, one) => sum + (one.state === "done" ? one.size : one.sent), 0);
     return (
       <span class="new-progress">
         <Bar done={sent} total={total} label="Uploaded" />
         <span class="num">
-          {count(batch.files - batch.left)} of {counted(batch.files, "file")} · {bytes(sent)} of {bytes(total)}
+          {count(batch.files - batch.left)} of {counted(batch.files, "file")} ·{" "}
+          {packing
+            ? `compressing: ${bytes(packing.done)} of ${bytes(packing.total)}`
+            : `${bytes(sent)} of ${bytes(total)}`}
           {rate > 0 && ` · ${bytes(rate)}/s`}
         </span>
       </span>
