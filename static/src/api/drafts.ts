@@ -2,6 +2,8 @@
  * Temporary prefixes for samples of files while a pipeline is created from them: the service infers and previews only
  * files below a pipeline's prefix. Such a prefix has no config, starts no runs, and disappears with its sample.
  */
+import { ApiFailure } from "./failure";
+
 const DRAFT = /^draft-[0-9a-f]{16}$/;
 
 /** Whether the slug is such a temporary prefix. */
@@ -11,3 +13,14 @@ export function newDraft(): string {
   const digits = crypto.getRandomValues(new Uint8Array(8));
   return `draft-${[...digits].map((byte) => byte.toString(16).padStart(2, "0")).join("")}`;
 }
+
+/** Key of a sample in a message, also relative to its prefix. */
+const SAMPLE = /`(?:pipelines\/draft-[0-9a-f]{16}\/[^`]*|\.[^`/]+\.[^`/.]+)`/g;
+
+/** A failure about a sample, which is told about the file that the sample is of. */
+export const ofFile = (failure: ApiFailure, name: string): ApiFailure =>
+  new ApiFailure(failure.status, failure.code, failure.message.replace(SAMPLE, `\`${name}\``), {
+    problems: failure.problems,
+    ...(failure.requestId === undefined ? {} : { request_id: failure.requestId }),
+    ...(failure.retryAfter === undefined ? {} : { retryAfter: failure.retryAfter }),
+  });

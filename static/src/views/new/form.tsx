@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/preact-query";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
+import { ofFile } from "../../api/drafts";
 import { pipelinesQuery, statusQuery } from "../../api/queries";
 import { Button } from "../../components/button";
 import { SelectField, TextField } from "../../components/field";
@@ -261,7 +262,7 @@ function ProposedTable({ group, lakeKey, taken, locked, onOther, onDraft }: Prop
     return (
       <Failed
         title={`${name} couldn't be read`}
-        error={proposal.error}
+        error={ofFile(proposal.error, name)}
         onRetry={again}
         actions={<Button onClick={onOther}>Choose another file</Button>}
       />
