@@ -26,8 +26,8 @@ test("from a table's chart to a published dashboard, without SQL or YAML", async
   await chart.getByRole("button", { name: "SQL" }).click();
   await expect(chart.getByLabel("SQL of the chart")).toContainText("date_trunc('month', day) AS month");
 
-  await chart.getByRole("button", { name: "Add to dashboard" }).click();
-  const dialog = page.getByRole("dialog", { name: "Add to dashboard" });
+  await chart.getByRole("button", { name: "Add chart to dashboard" }).click();
+  const dialog = page.getByRole("dialog", { name: "Add chart to dashboard" });
   await expect(dialog.getByLabel("Title of the panel")).toHaveValue("Total amount per month by shop");
   await dialog.getByLabel("Title of the dashboard").fill("Shops");
   await dialog.getByRole("button", { name: "Add panel" }).click();
@@ -65,8 +65,8 @@ panels:
   await expect(canvas(page)).toBeVisible();
   await expect(page.getByRole("table", { name: "Average amount by kind: 2 rows" })).toBeAttached();
   await expectAccessible(page);
-  await page.getByRole("button", { name: "Add to dashboard" }).click();
-  const dialog = page.getByRole("dialog", { name: "Add to dashboard" });
+  await page.getByRole("button", { name: "Add chart to dashboard" }).click();
+  const dialog = page.getByRole("dialog", { name: "Add chart to dashboard" });
   await expect(dialog.getByLabel("Dashboard", { exact: true })).toHaveValue("shops");
   await dialog.getByRole("button", { name: "Add panel" }).click();
   await drawn(page, "average_amount_by_kind");

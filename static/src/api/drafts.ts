@@ -20,7 +20,7 @@ const SAMPLE = /`(?:pipelines\/draft-[0-9a-f]{16}\/[^`]*|\.[^`/]+\.[^`/.]+)`/g;
 /** A failure about a sample, which is told about the file that the sample is of. */
 export const ofFile = (failure: ApiFailure, name: string): ApiFailure =>
   new ApiFailure(failure.status, failure.code, failure.message.replace(SAMPLE, `\`${name}\``), {
-    problems: failure.problems,
+    problems: failure.problems as Record<string, never>[],
     ...(failure.requestId === undefined ? {} : { request_id: failure.requestId }),
     ...(failure.retryAfter === undefined ? {} : { retryAfter: failure.retryAfter }),
   });

@@ -27,7 +27,7 @@ export function AddToDashboard({ ready, ...rest }: Props & { ready: boolean }) {
   return (
     <>
       <Button icon={<LayoutDashboard />} disabled={!ready} onClick={() => setOpen(true)}>
-        Add to dashboard
+        Add chart to dashboard
       </Button>
       {open && <AddDialog {...rest} onClose={() => setOpen(false)} />}
     </>
@@ -71,7 +71,7 @@ function AddDialog({ slug, panel, suggested, onClose }: Props & { onClose: () =>
   };
   return (
     <Dialog
-      title="Add to dashboard"
+      title="Add chart to dashboard"
       onClose={onClose}
       actions={
         <>

@@ -20,12 +20,19 @@ interface Props {
 
 const isDraftData = ([, , , , what, draft]: readonly unknown[]): boolean => what === "data" && draft === true;
 
-/** Shows the diff of a publication, then publishes. */
-export function PublishDialog({ slug, name, draft, onClose }: Props & { slug: string; name: string }) {
+/** Publishes; `compared` shows the changes as YAML at once, else on demand. */
+export function PublishDialog({
+  slug,
+  name,
+  draft,
+  compared,
+  onClose,
+}: Props & { slug: string; name: string; compared: boolean }) {
   const cache = useQueryClient();
   const [, go] = useLocation();
   const [ready, setReady] = useState(false);
   const [busy, setBusy] = useState(false);
+  const [shown, setShown] = useState(compared);
   const [failed, setFailed] = useState<string>();
   useEffect(() => {
     let gone = false;
@@ -61,7 +68,7 @@ export function PublishDialog({ slug, name, draft, onClose }: Props & { slug: st
   return (
     <Dialog
       title={`Publish ${name}`}
-      kind="wide"
+      {...(shown ? { kind: "wide" as const } : {})}
       onClose={onClose}
       actions={
         <>
@@ -79,9 +86,12 @@ export function PublishDialog({ slug, name, draft, onClose }: Props & { slug: st
         </Note>
       )}
       <p class="secondary">
-        {draft.published.value ? "Changes to the published version." : "First publication of this dashboard."}
+        {draft.published.value ? "Replaces the published version." : "First publication of this dashboard."}
       </p>
-      {ready ? (
+      <Button variant="quiet" aria-expanded={shown} onClick={() => setShown(!shown)}>
+        {shown ? "Hide changes" : "Show changes as YAML"}
+      </Button>
+      {!shown ? undefined : ready ? (
         <div class="dash-diff">
           <Diff
             label={`Changes to ${name}`}

@@ -138,7 +138,9 @@ export default function Edit({ slug, name }: { slug: string; name: string }) {
       ) : (
         <Parts slug={slug} name={name} draft={draft} onPublish={() => setDialog("publish")} />
       )}
-      {dialog === "publish" && <PublishDialog slug={slug} name={name} draft={draft} onClose={close} />}
+      {dialog === "publish" && (
+        <PublishDialog slug={slug} name={name} draft={draft} compared={mode.value === "yaml"} onClose={close} />
+      )}
       {dialog === "discard" && <DiscardDialog name={name} draft={draft} onClose={close} />}
       {dialog === "delete" && (
         <DeleteDashboard

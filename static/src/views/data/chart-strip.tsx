@@ -47,7 +47,7 @@ export function ChartStrip({ slug, table, address }: { slug: string; table: Tabl
       <header class="row">
         <h2 class="grow cut">{choice ? titleOf(choice) : table.name}</h2>
         <MakeDashboard slug={slug} table={table}>
-          Create dashboard
+          Create dashboard from table
         </MakeDashboard>
         <IconButton label="Close chart" icon={<X />} onClick={() => set({ chart: undefined }, { replace: true })} />
       </header>

@@ -79,7 +79,7 @@ export function TableHead({
         </Button>
         {!table.system && table.rows > 0 && !address.chart && (
           <MakeDashboard slug={slug} table={table}>
-            Create dashboard
+            Create dashboard from table
           </MakeDashboard>
         )}
         <Menu
