@@ -49,6 +49,21 @@ test.describe("a pipeline from a CSV", () => {
     await expect.poll(() => samples(api)).toEqual(before);
   });
 
+  test("survives Back, with its changes", async ({ page }) => {
+    await page.goto("/new");
+    await choose(page, "back.csv", "a,b\n1,2\n");
+    await ready(page);
+    await page.getByLabel("Name of a", { exact: true }).fill("renamed");
+    await page.goBack();
+    await expect(page.getByText("The proposal for back.csv is still open, with your changes.")).toBeVisible();
+    await expect(page.getByRole("button", { name: "Create pipeline" })).toBeHidden();
+    await page.goForward();
+    await expect(page.getByLabel("Name of a", { exact: true })).toHaveValue("renamed");
+    await page.goBack();
+    await page.getByRole("button", { name: "Continue" }).click();
+    await expect(page.getByLabel("Name of a", { exact: true })).toHaveValue("renamed");
+  });
+
   test("reports a taken slug at its field, and loses nothing", async ({ page, api, watch }) => {
     watch.expected.push(/409/);
     await page.goto("/new");

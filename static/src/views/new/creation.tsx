@@ -35,7 +35,7 @@ export function CreationStep({ making, slug, onRetry, onEdit }: Props) {
   const card = useRef<HTMLDivElement>(null);
   // It is longer than the bar with the button that it replaces.
   const hasFailed = failed !== undefined;
-  useEffect(() => card.current?.scrollIntoView({ block: "nearest" }), [hasFailed]);
+  useEffect(() => card.current?.scrollIntoView({ block: "nearest" }), [hasFailed, making.step]);
   return (
     <div class="card new-making" aria-live="polite" ref={card}>
       <ol>
