@@ -23,7 +23,7 @@ const layers = [
   ["api"],
   ["format"],
   ["components"],
-  ["uploads", "runs", "boards"],
+  ["uploads", "runs", "boards", "tables"],
   ["shell"],
   ["views"],
   ["app"],

@@ -17,6 +17,7 @@ use crate::adapters::s3::{S3Options, S3Store};
 use crate::config::ObjectStoreConfig;
 use crate::domain::layout::{pipeline_prefix, split_key};
 use crate::domain::name::{Slug, TableName};
+use crate::domain::text::counted;
 use crate::engine::infer::InferOptions;
 use crate::engine::infer::tables::{InputFile, TableProposal, TableProposals, tables};
 use crate::ports::ObjectStore;
@@ -162,10 +163,9 @@ fn table_evidence(out: &mut String, table: &TableProposal) {
         sampled => format!(", {sampled} of them sampled"),
     };
     let sample = &table.proposal.sample;
-    let rows = if sample.whole { "all" } else { "the first" };
-    let first = table.sampled.first().map_or("", String::as_str);
-    let _ =
-        writeln!(out, "table {}: {files}{looked}; {rows} {} rows of `{}`", table.table, sample.rows_read, plain(first));
+    let all = if sample.whole && table.sampled.len() == table.files { "all " } else { "" };
+    let rows = counted(sample.rows_read, "row", "rows");
+    let _ = writeln!(out, "table {}: {files}{looked}; {all}{rows} read", table.table);
     for finding in &table.proposal.findings {
         let name = serde_json::to_value(finding.item).ok();
         let name = name.as_ref().and_then(|name| name.as_str()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Proposes a mapping for a CSV in the lake.
+//! Proposes a mapping for CSVs in the lake.
 //!
 //! Must not: write anything.
 
@@ -14,7 +14,8 @@ use super::failure::{acquire, from_store};
 use super::stores::Objects;
 use crate::domain::layout::pipeline_prefix;
 use crate::domain::name::Slug;
-use crate::engine::infer::{InferError, InferOptions, Proposal, infer};
+use crate::engine::infer::join::{FileSample, JOINED_MAX, Joined, infer_all};
+use crate::engine::infer::{InferError, InferOptions, Proposal};
 use crate::engine::read::error::ReadError;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::store::BodyChanged;
@@ -32,9 +33,11 @@ pub struct Inference {
 
 pub(super) fn endpoints() -> Vec<Endpoint<Inference>> {
     vec![
-        Endpoint::post("/api/p/{pipeline}/infer", "infer.propose", "Proposes a mapping for a CSV in the lake", post)
+        Endpoint::post("/api/p/{pipeline}/infer", "infer.propose", "Proposes a mapping for CSVs in the lake", post)
             .query::<String>("key", "the file's key, under the pipeline's prefix")
             .required()
+            .query::<String>("also", "another file of the same table, by its key; at most 15")
+            .repeated()
             .answers::<Inferred>(200, "the mapping, with the evidence for each part")
             .errors(&[
                 ErrorCode::InvalidSlug,
@@ -52,23 +55,47 @@ struct Inferred {
     mapping: Value,
     #[serde(flatten)]
     proposal: Proposal,
+    /// How much of each file was sampled, and what a run with the mapping does with it.
+    files_read: Vec<FileSample>,
+    /// Files that nothing can be proposed for.
+    files_failed: Vec<FailedFile>,
+}
+
+/// A file that nothing can be proposed for.
+#[derive(Serialize, JsonSchema)]
+struct FailedFile {
+    key: String,
+    message: String,
 }
 
 fn post(inference: &Inference, request: &mut Request) -> Result<Response, ApiError> {
     let slug = inference.store.existing(request, "pipeline")?;
-    let key = key_within(&slug, required_query(request, "key")?)?;
-    let proposal = propose(&inference.store, &key)?;
-    Ok(Response::json(200, &Inferred { mapping: proposal.mapping(), proposal }))
+    let mut keys = vec![key_within(&slug, required_query(request, "key")?)?];
+    for also in request.query().all("also") {
+        if keys.len() == JOINED_MAX {
+            let message = format!("a proposal is for at most {JOINED_MAX} files; leave out some `also`");
+            return Err(ApiError::new(ErrorCode::InvalidRequest, message));
+        }
+        let key = key_within(&slug, also)?;
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    let Joined { proposal, files, failed } = propose(&inference.store, &keys)?;
+    let failed = failed.into_iter().map(|(key, error)| FailedFile { key, message: error.to_string() }).collect();
+    let mapping = proposal.mapping();
+    Ok(Response::json(200, &Inferred { mapping, proposal, files_read: files, files_failed: failed }))
 }
 
-/// Proposes a mapping for a CSV in the lake. `key`: its full key.
+/// Proposes a mapping for CSVs in the lake, by their full keys.
 ///
 /// # Errors
 /// `object_not_found`; `invalid_request` if the file isn't a CSV; `precondition_failed` if it changes meanwhile;
 /// `overloaded`, `s3_error`, `bucket_not_found`.
-pub(super) fn propose(store: &Objects, key: &str) -> Result<Proposal, ApiError> {
+pub(super) fn propose(store: &Objects, keys: &[String]) -> Result<Joined, ApiError> {
     let _permit = acquire(&CALLS)?;
-    infer(&**store, key, &InferOptions::default()).map_err(infer_error)
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    infer_all(&**store, &keys, &InferOptions::default()).map_err(infer_error)
 }
 
 /// Parses the key of an object of the pipeline.

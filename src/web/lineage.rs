@@ -31,6 +31,7 @@ pub(super) fn endpoints() -> Vec<Endpoint<Tables>> {
             .query::<String>("source", "one source, by its key below the pipeline")
             .query::<String>("file", "one file, by its key below the pipeline")
             .query::<String>("partition", "one partition, as `day=2013-01-01`")
+            .query::<String>("extra_column", "sources with this column, which the table has not; as the header has it")
             .query::<u64>("limit", "page size, for sources and for files: at most 1000, 100 by default")
             .query::<u64>("offset", "sources, and files, to skip")
             .query::<String>("as_of", AS_OF)
@@ -82,6 +83,8 @@ struct Source {
     partitions_total: u64,
     /// The file of its rejected rows, if any.
     rejects: Option<String>,
+    /// Columns of its header that the table has not.
+    extra_columns: Vec<String>,
 }
 
 /// A file of the table.
@@ -111,8 +114,13 @@ fn lineage(tables: &Tables, request: &mut Request) -> Result<Response, ApiError>
     let file = optional_query(request, "file")?;
     let partition = optional_query(request, "partition")?;
     let as_of = as_of_query(request)?;
+    let extra_column = optional_query(request, "extra_column")?;
     if partition.is_some() && (source.is_some() || file.is_some()) {
         let message = "`partition` excludes `source` and `file`";
+        return Err(ApiError::new(ErrorCode::InvalidRequest, message));
+    }
+    if extra_column.is_some() && (source.is_some() || file.is_some() || partition.is_some()) {
+        let message = "`extra_column` excludes `source`, `file` and `partition`";
         return Err(ApiError::new(ErrorCode::InvalidRequest, message));
     }
     let catalog = tables.catalogs.catalog(&pipeline)?;
@@ -122,7 +130,7 @@ fn lineage(tables: &Tables, request: &mut Request) -> Result<Response, ApiError>
         return Err(ApiError::new(ErrorCode::TableNotFound, message));
     }
     let page = Page { offset, limit: limit as usize };
-    let of = Subject { source, file, partition };
+    let of = Subject { source, file, partition, extra_column };
     let read = tables.manifests.present(&pipeline, &table.name, |found| {
         let Some(present) = found.value.as_ref() else { return Ok(Some(None)) };
         let Some(earlier) = tables.manifests.earlier(&pipeline, present, as_of)? else { return Ok(None) };
@@ -147,12 +155,13 @@ struct Page {
     limit: usize,
 }
 
-/// The subject of a lineage request: one source, one file, one partition, or the whole table.
+/// The subject of a lineage request: one source, one file, one partition, sources with a column, or the whole table.
 #[derive(Clone, Copy)]
 struct Subject<'a> {
     source: Option<&'a str>,
     file: Option<&'a str>,
     partition: Option<&'a str>,
+    extra_column: Option<&'a str>,
 }
 
 /// A table's manifest.
@@ -168,8 +177,9 @@ impl Manifest<'_> {
         match of {
             Subject { source: Some(source), file, .. } => self.of_source(source, file, page),
             Subject { source: None, file: Some(file), .. } => self.of_file(file, page),
-            Subject { source: None, file: None, partition: Some(partition) } => self.of_partition(partition, page),
-            Subject { source: None, file: None, partition: None } => self.all(page).map(Some),
+            Subject { source: None, file: None, partition: Some(partition), .. } => self.of_partition(partition, page),
+            Subject { extra_column: Some(name), .. } => self.of_extra_column(name, page).map(Some),
+            Subject { source: None, file: None, partition: None, .. } => self.all(page).map(Some),
         }
     }
 
@@ -195,6 +205,20 @@ impl Manifest<'_> {
         }
         let files_total = totals.files + totals.rejects_files;
         Ok(Lineage { sources, sources_total: totals.sources, files, files_total, ..Lineage::default() })
+    }
+
+    /// Without files: they may have rows of other sources.
+    fn of_extra_column(&mut self, name: &str, page: Page) -> TableResult<Lineage> {
+        let mut found = Vec::new();
+        self.maps.sources.visit(&mut self.store.reader(), |key, entry| {
+            if entry.extra_columns.iter().any(|extra| extra == name) {
+                found.push(key.clone());
+            }
+            Ok(())
+        })?;
+        let sources_total = found.len() as u64;
+        let sources = self.sources(paged(found, page))?;
+        Ok(Lineage { sources, sources_total, ..Lineage::default() })
     }
 
     fn of_source(&mut self, source: &str, file: Option<&str>, page: Page) -> TableResult<Option<Lineage>> {
@@ -330,6 +354,7 @@ impl Manifest<'_> {
             partitions: entry.partitions.into_iter().take(NAMES_MAX).collect(),
             partitions_total,
             rejects,
+            extra_columns: entry.extra_columns,
         })
     }
 

@@ -64,6 +64,44 @@ test.describe("a pipeline from a CSV", () => {
     await expect(page.getByLabel("Name of a", { exact: true })).toHaveValue("renamed");
   });
 
+  test("checks every file of a table, and loses no row to the footer of one", async ({ page, api }) => {
+    const files = {
+      "east.csv": "id,amount,by\n1,$5.00,ann\n2,$6.00,bob\n",
+      "north.csv": 'id,amount,by\n3,"$1,700.00",cy\n4,N/A,di\nTotal,"$1,700.00",\n',
+      "west.csv": "id,amount,by\n5,($8.00),ed\n6,$9.00,flo\n",
+    };
+    await page.goto("/new");
+    await page
+      .getByLabel("CSV files")
+      .setInputFiles(
+        Object.entries(files).map(([name, text]) => ({ name, mimeType: "text/csv", buffer: Buffer.from(text) })),
+      );
+    await ready(page);
+    await expect(page.getByText("All 6 rows of 3 files can be read.")).toBeVisible({ timeout: 30_000 });
+    await expect(page.getByText("last rows starting with “Total” skipped")).toBeVisible();
+    await page.getByLabel("Table", { exact: true }).fill("sales");
+    await page.getByLabel("Pipeline ID").fill("three-files");
+    await page.getByRole("button", { name: "Create pipeline" }).click();
+    await expect(page).toHaveURL(/\/p\/three-files\/data\/sales/, { timeout: 60_000 });
+    const { rows } = await api.get<{ rows: unknown[][] }>("/api/p/three-files/tables/sales/rows?limit=10");
+    expect(rows.map((row) => row[1])).toEqual(["5.00", "6.00", "1700.00", null, "-8.00", "9.00"]);
+  });
+
+  test("counts the rejected rows of each file before anything is created", async ({ page }) => {
+    const good = Array.from({ length: 60 }, (_, at) => `${at},${at * 2}`).join("\n");
+    await page.goto("/new");
+    await page.getByLabel("CSV files").setInputFiles([
+      { name: "a.csv", mimeType: "text/csv", buffer: Buffer.from(`id,n\n${good}\n`) },
+      { name: "b.csv", mimeType: "text/csv", buffer: Buffer.from(`id,n\n${good}\nx,7\n`) },
+    ]);
+    await ready(page);
+    await expect(page.getByText("1 of 121 rows would be rejected")).toBeVisible({ timeout: 30_000 });
+    await expect(page.getByRole("region", { name: "Rejected rows" })).toContainText("b.csv");
+    await page.getByLabel("Rejected rows allowed").selectOption({ label: "None (fail the run)" });
+    await expect(page.getByText(/1 row of 121 would be rejected, more than allowed/)).toBeVisible();
+    await expect(page.getByRole("button", { name: "Create pipeline" })).toBeDisabled();
+  });
+
   test("reports a taken slug at its field, and loses nothing", async ({ page, api, watch }) => {
     watch.expected.push(/409/);
     await page.goto("/new");

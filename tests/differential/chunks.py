@@ -27,6 +27,7 @@ def large(rng):
         csv["encoding"] = encoding
     if rng.random() < 0.3:
         csv["skip_footer_rows"] = rng.choice([1, 3, 1000])
+        csv["footer_values"] = rng.choice([None, [], ["*"], ["1*", "2*", "3*"]])
     if rng.random() < 0.3:
         csv["comment"] = "#"
     if rng.random() < 0.2:

@@ -27,6 +27,8 @@ def dialect(rng):
     csv["blank_lines"] = rng.choice(["skip", "skip", "null", "reject"])
     csv["skip_rows"] = maybe(rng, 0.2, rng.randint(1, 3), 0)
     csv["skip_footer_rows"] = maybe(rng, 0.2, rng.randint(1, 3), 0)
+    values = [None, None, [], ["A"], ["x*", "na"], ["1", "-", "*b"], [" a ", "*"]]
+    csv["footer_values"] = rng.choice(values) if csv["skip_footer_rows"] else None
     csv["header"] = rng.random() < 0.7
     if csv["header"]:
         csv["skip_rows_after_header"] = maybe(rng, 0.2, rng.randint(1, 2), 0)
@@ -37,7 +39,7 @@ def dialect(rng):
     csv["ragged_rows"] = rng.choice(["reject", "reject", "pad", "pad", maybe(rng, 0.1, "fail", "reject")])
     csv["record_bytes_max"] = maybe(rng, 0.1, rng.choice([1024, 1100]), 2097152)
     defaults = {"delimiter": ",", "quote": '"', "quotes": "strict", "record_terminator": "auto", "blank_lines": "skip", "skip_rows": 0,
-                "skip_footer_rows": 0, "skip_rows_after_header": 0, "header": True, "encoding": "utf-8", "null_values": [""], "quoted_nulls": False,
+                "skip_footer_rows": 0, "footer_values": None, "skip_rows_after_header": 0, "header": True, "encoding": "utf-8", "null_values": [""], "quoted_nulls": False,
                 "trim": False, "ragged_rows": "reject", "record_bytes_max": 2097152, "escape": None, "comment": None}
     return {name: value for name, value in csv.items() if value != defaults[name]}
 

@@ -174,6 +174,7 @@ FAULTS = {
         "no escape": of_option("escape", None),
         "no comments": of_option("comment", None),
         "no footer": of_option("skip_footer_rows", None),
+        "every last record is a footer": of_option("footer_values", None),
         "short rows are padded": of_option("ragged_rows", "pad"),
         "an empty cell is always null": of_option("null_values", None),
         "quoted cells are never null": of_option("quoted_nulls", None),

@@ -13,6 +13,7 @@ SINGLE_BYTE = {"windows-1252": "cp1252", "latin1": "cp1252", "iso-8859-1": "cp12
 MULTI_BYTE = {"shift_jis": "cp932", "gbk": "gb18030", "euc-jp": "euc_jp", "big5": "big5"}
 # White space by Unicode, by which header cells are trimmed. Python's own list has four control characters more.
 WHITE = "\t\n\x0b\x0c\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+ASCII_WHITE = " \t\n\x0c\r"
 LONE_CR_LINES = 100
 
 
@@ -315,12 +316,29 @@ class Reader:
     def cut(self, head):
         return len(head.encode("utf-8", "surrogateescape")[:self.limit].decode("utf-8", "surrogateescape"))
 
+    def is_footer(self, record):
+        values = self.csv.get("footer_values")
+        if values is None:
+            return True
+        if self.too_long(record):
+            return False
+        first = next((cell.strip(ASCII_WHITE) for cell, _ in record.cells if cell.strip(ASCII_WHITE)), None)
+        if first is None:
+            return True
+        for value in (value.strip(ASCII_WHITE).lower() for value in values):
+            if first.lower().startswith(value[:-1]) if value.endswith("*") else first.lower() == value:
+                return True
+        return False
+
     def footer(self):
         records = self.out.records
         count = self.csv.get("skip_footer_rows", 0)
         if not count or not records or records[-1][0].unclosed:
             return
-        kept, cut = records[:-count], records[-count:]
+        begin = len(records)
+        while begin > max(0, len(records) - count) and self.is_footer(records[begin - 1][0]):
+            begin -= 1
+        kept, cut = records[:begin], records[begin:]
         rejected = [entry for entry in cut if self.too_long(entry[0])]
         self.out.records = kept + rejected
         gone = {record.start for record, _ in cut} - {record.start for record, _ in rejected}

@@ -40,7 +40,7 @@ fn messy_folder_becomes_tables_without_an_editor() {
             "region string",
             "zip string",
             r#"amount decimal(18,2) {"decimal":".","thousands":",","currency":["$"],"negative":"parentheses"}"#,
-            r#"discount decimal(18,3) {"percent":true}"#,
+            r#"discount decimal(18,4) {"percent":true}"#,
             "paid boolean",
             "channel string",
         ]
@@ -64,7 +64,7 @@ fn messy_folder_becomes_tables_without_an_editor() {
             "date date %d/%m/%Y",
             "client string",
             r#"montant decimal(18,2) {"decimal":",","thousands":" ","currency":["€"]}"#,
-            r#"taux decimal(18,3) {"decimal":",","percent":true}"#,
+            r#"taux decimal(18,4) {"decimal":",","percent":true}"#,
         ]
     );
     assert_eq!(columns(&config, "readings")[1], "ts timestamptz epoch_ms");

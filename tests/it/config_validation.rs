@@ -579,6 +579,14 @@ fn numbers_keep_to_their_ranges() {
         ("/csv/skip_rows", json!(-1), InvalidValue, "/csv/skip_rows", "expected 0 to 100000"),
         ("/csv/skip_rows", json!(100_001), Limit, "/csv/skip_rows", "expected 0 to 100000"),
         ("/csv/skip_footer_rows", json!(1_001), Limit, "/csv/skip_footer_rows", "1000"),
+        ("/csv/footer_values", json!(["Total"]), InvalidValue, "/csv/footer_values", "`skip_footer_rows` is 0"),
+        (
+            "/csv",
+            json!({ "skip_footer_rows": 1, "footer_values": ["a", "a"] }),
+            Duplicate,
+            "/csv/footer_values/1",
+            "twice",
+        ),
         ("//title", json!("x".repeat(201)), Limit, "//title", "at most 200 characters, found 201"),
     ]);
     check(&with("/mappings/0/rejects", json!({ "max_rows": u64::MAX, "max_ratio": 1 })), &[]);

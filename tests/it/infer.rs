@@ -2,6 +2,7 @@
 
 mod dialects;
 mod files;
+mod join;
 mod messy;
 mod misfits;
 mod property;

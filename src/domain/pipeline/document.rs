@@ -154,9 +154,14 @@ pub struct CsvDocument {
     /// Records between the header and the data, such as a line of units; 0 to 100,000. Needs a header.
     #[schemars(range(max = SKIP_ROWS_MAX))]
     pub skip_rows_after_header: u64,
-    /// Records at the end that are not data, such as totals; 0 to 1,000.
+    /// Records at the end that are not data, such as totals; 0 to 1,000. With `footer_values`, the most that are skipped.
     #[schemars(range(max = SKIP_FOOTER_ROWS_MAX))]
     pub skip_footer_rows: u64,
+    /// What marks a footer, such as `Total`: a record at the end is skipped only if its first cell that isn't empty has
+    /// one of these values (without regard to case; a `*` at the end stands for any text), or if all its cells are empty.
+    /// null: the last `skip_footer_rows` records are skipped, whatever they hold.
+    #[schemars(length(max = TOKENS_MAX))]
+    pub footer_values: Option<Vec<String>>,
     /// What ends a record.
     pub record_terminator: RecordTerminatorDocument,
     /// How to treat empty lines. Those before the header are always skipped.
@@ -205,6 +210,7 @@ impl Default for CsvDocument {
             skip_rows: 0,
             skip_rows_after_header: 0,
             skip_footer_rows: 0,
+            footer_values: None,
             record_terminator: RecordTerminatorDocument::default(),
             blank_lines: BlankLinesDocument::default(),
             comment: None,
@@ -333,9 +339,9 @@ pub struct CheckDocument {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RejectsDocument {
-    /// Rejected rows that are borne in any case.
+    /// Rejected rows that are allowed in any case.
     pub max_rows: u64,
-    /// Rejected rows that are borne, in relation to the rows read: 0 to 1. At 1 any number is.
+    /// Allowed ratio of rejected rows to rows read, 0 to 1; at 1, any number is allowed.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub max_ratio: f64,
 }

@@ -106,6 +106,8 @@ pub struct Dialect {
     pub skip_rows_after_header: u64,
     /// Records at the end that are not data.
     pub skip_footer_rows: u64,
+    /// Values that mark a footer; `None`: every record at the end is one.
+    pub footer_values: Option<Vec<String>>,
     pub record_terminator: RecordTerminator,
     pub blank_lines: BlankLines,
     /// A line that starts with this byte is skipped.
@@ -139,6 +141,7 @@ impl Default for Dialect {
             skip_rows: 0,
             skip_rows_after_header: 0,
             skip_footer_rows: 0,
+            footer_values: None,
             record_terminator: RecordTerminator::Auto,
             blank_lines: BlankLines::Skip,
             comment: None,

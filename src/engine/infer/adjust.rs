@@ -5,7 +5,7 @@ use serde_json::json;
 use super::proposal::{Finding, Item};
 use super::sniff::plan::DialectPlan;
 use super::survey::Survey;
-use super::totals;
+use super::totals::{self, Footer};
 use crate::domain::limits::RECORD_BYTES_MAX;
 use crate::domain::pipeline::Quotes;
 use crate::domain::reject::RejectReason;
@@ -46,38 +46,33 @@ pub(super) fn adjust(plan: &mut DialectPlan, survey: &Survey) -> bool {
         plan.findings.push(Finding { item: Item::Quotes, value: json!("lenient"), why, candidates: Vec::new() });
         return true;
     }
-    let ragged = survey.count(RejectReason::RaggedRow);
     // Repeated, since a line of totals may precede a line of notes.
     let room = FOOTER_ROWS_MAX.saturating_sub(dialect.skip_footer_rows);
-    if (1..=room).contains(&ragged) && survey.rows > 0 && survey.ragged_at_end() {
-        let before = dialect.skip_footer_rows;
-        dialect.skip_footer_rows += ragged;
-        plan.findings.retain(|finding| finding.item != Item::SkipFooterRows);
-        let why = match ragged {
-            1 => format!("the last record has a different number of cells than the {} before it", survey.rows),
-            ragged => {
-                format!(
-                    "the last {ragged} records have a different number of cells than the {} before them",
-                    survey.rows
-                )
-            }
-        };
-        let value = json!(before + ragged);
-        plan.findings.push(Finding { item: Item::SkipFooterRows, value, why, candidates: Vec::new() });
+    if let Some(footer) = totals::notes(survey, room) {
+        add_footer(plan, footer);
         return true;
     }
     if survey.ended
         && survey.refused_rows() == 0
         && let Some(footer) = totals::footer(survey, room)
     {
-        let before = dialect.skip_footer_rows;
-        dialect.skip_footer_rows += footer.records;
-        let why = plan.findings.iter().find(|finding| finding.item == Item::SkipFooterRows);
-        let why = why.map_or(String::new(), |finding| format!("; {}", finding.why));
-        plan.findings.retain(|finding| finding.item != Item::SkipFooterRows);
-        let (value, why) = (json!(before + footer.records), format!("{}{why}", footer.why));
-        plan.findings.push(Finding { item: Item::SkipFooterRows, value, why, candidates: Vec::new() });
+        add_footer(plan, footer);
         return true;
     }
     false
+}
+
+/// Adds records that precede the footer found before.
+fn add_footer(plan: &mut DialectPlan, mut footer: Footer) {
+    let before = plan.findings.iter().find(|finding| finding.item == Item::SkipFooterRows);
+    let why = before.map_or(footer.why.clone(), |finding| format!("{}; {}", footer.why, finding.why));
+    plan.findings.retain(|finding| !matches!(finding.item, Item::SkipFooterRows | Item::FooterValues));
+    plan.dialect.skip_footer_rows += footer.records;
+    let known = plan.dialect.footer_values.take().unwrap_or_default();
+    footer.values.extend(known.into_iter().filter(|value| !footer.values.contains(value)).collect::<Vec<_>>());
+    let finding = |item, value, why: &str| Finding { item, value, why: why.to_owned(), candidates: Vec::new() };
+    plan.findings.push(finding(Item::SkipFooterRows, json!(plan.dialect.skip_footer_rows), &why));
+    let only = "only records that start with these values, or are empty, are skipped";
+    plan.findings.push(finding(Item::FooterValues, json!(footer.values), only));
+    plan.dialect.footer_values = Some(footer.values);
 }

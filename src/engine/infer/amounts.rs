@@ -3,6 +3,7 @@
 //! Invariant: the proposed format reads every value of the column; amounts in several currencies stay text.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use super::counterexample::{CellValue, Counterexample};
 use super::numbers::{NumberProbes, Numbers, STYLES};
@@ -48,7 +49,9 @@ const TEXT_BYTES_MAX: usize = 48;
 const MONEY_PLACES: usize = 2;
 /// Number of decimal places that is more likely a group of digits.
 const GROUP_DIGITS: usize = 3;
+/// Places by which a percent sign moves the decimal point, and those of a percentage.
 const PERCENT_PLACES: usize = 2;
+const PERCENTAGE_PLACES_MIN: usize = 2;
 const DECIMAL_DIGITS: [usize; 2] = [18, 38];
 
 /// A value stripped of the signs around its digits.
@@ -181,10 +184,12 @@ impl Amounts {
             return None;
         }
         let own = self.style(style, money)?;
+        let grouped = self.grouped(own).filter(|_| money);
+        let own = grouped.unwrap_or(own);
         let number = self.numbers.ty(own, name)?;
         let (digits, places) = self.numbers.digits(own);
         let ty = if self.percents > 0 {
-            decimal(digits, places + PERCENT_PLACES)?
+            decimal(digits, places.max(PERCENTAGE_PLACES_MIN) + PERCENT_PLACES)?
         } else if money {
             decimal(digits, places.max(MONEY_PLACES))?
         } else {
@@ -206,7 +211,11 @@ impl Amounts {
             percent: self.percents > 0,
             negative,
         };
-        Some(AmountType { ty, format, why: self.why() })
+        let mut why = self.why();
+        if let Some(thousands) = thousands.filter(|_| grouped.is_some()) {
+            let _ = write!(why, "; larger ones may have `{}` between thousands", char::from(thousands));
+        }
+        Some(AmountType { ty, format, why })
     }
 
     /// The dialect's style if it reads the amounts; otherwise the first that does.
@@ -216,6 +225,14 @@ impl Amounts {
         let grouped = |style: &usize| money && self.numbers.places(*style) == Some((GROUP_DIGITS, GROUP_DIGITS));
         let mut all = std::iter::once(dialect).chain(0..STYLES.len()).filter(reads);
         all.clone().find(|style| !grouped(style)).or_else(|| all.next())
+    }
+
+    /// The style with thousands separators that also reads the amounts: later ones may be larger.
+    fn grouped(&self, own: usize) -> Option<usize> {
+        let (decimal, thousands) = STYLES[own];
+        let other = if decimal == b'.' { b',' } else { b'.' };
+        let grouped = STYLES.iter().position(|style| *style == (decimal, Some(other)))?;
+        (thousands.is_none() && self.numbers.reads(grouped)).then_some(grouped)
     }
 
     fn why(&self) -> String {

@@ -1,12 +1,12 @@
 //! Confirms a proposal by reading the file with the converter, so that a run gives the proposed result.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
 use super::column_stats::ColumnSurvey;
-use super::misfits;
-use super::proposal::Proposal;
+use super::misfits::{self, SHOWN_MAX};
+use super::proposal::{Misfit, Misfits, Proposal};
 use super::sniff::plan::label;
 use super::survey::Survey;
 use crate::domain::pipeline::document::{
@@ -75,6 +75,59 @@ pub(super) fn confirm(
     Ok(if wrong.is_empty() { Confirmed::Rows(taken) } else { Confirmed::Refused(wrong) })
 }
 
+/// What the converter does with a file.
+#[derive(Debug, Default)]
+pub(super) struct FileCheck {
+    /// Accepted rows.
+    pub rows: u64,
+    /// Records that are not rows.
+    pub refused: u64,
+    /// Rejected values, by column. A row counts for the first column that rejects it.
+    pub misfits: BTreeMap<String, Misfits>,
+    /// Columns with nulls that are not nullable.
+    pub null_columns: BTreeSet<String>,
+    /// Whether the whole head was read.
+    pub ended: bool,
+}
+
+impl FileCheck {
+    pub fn rows_misfit(&self) -> u64 {
+        self.misfits.values().map(|misfits| misfits.count).sum()
+    }
+}
+
+/// Reads the head with the proposal until its end, or until `go_on` returns false.
+///
+/// # Errors
+/// Why a run could not start.
+pub(super) fn check(proposal: &Proposal, head: &Head, go_on: &dyn Fn() -> bool) -> Result<FileCheck, String> {
+    let mapping = mapping(proposal)?;
+    let mut rows = HeadRows::open(&mapping, &UnusedExpressions, head.key(), head).map_err(|error| error.to_string())?;
+    let mut check = FileCheck::default();
+    while let Some(batch) = rows.next().map_err(|error| error.to_string())? {
+        check.rows += batch.rows.num_rows() as u64;
+        for reject in batch.rejects {
+            let Some(column) = reject.column else {
+                check.refused += 1;
+                continue;
+            };
+            if reject.reason == RejectReason::NullNotAllowed {
+                check.null_columns.insert(column.clone());
+            }
+            let misfits = check.misfits.entry(column).or_default();
+            misfits.count += 1;
+            if misfits.first.len() < SHOWN_MAX {
+                misfits.first.push(Misfit { line: reject.line, value: reject.value.unwrap_or_default() });
+            }
+        }
+        if !go_on() {
+            return Ok(check);
+        }
+    }
+    check.ended = true;
+    Ok(check)
+}
+
 /// The position in the file of the proposal's column `at`.
 fn file_position(proposal: &Proposal, at: usize, header: Option<&[String]>) -> usize {
     match &proposal.columns[at].from {
@@ -113,6 +166,7 @@ pub(super) fn csv(dialect: &Dialect) -> (Value, CsvDocument) {
         skip_rows: dialect.skip_rows,
         skip_rows_after_header: dialect.skip_rows_after_header,
         skip_footer_rows: dialect.skip_footer_rows,
+        footer_values: dialect.footer_values.clone(),
         record_terminator: match dialect.record_terminator {
             RecordTerminator::Auto => RecordTerminatorDocument::Auto,
             RecordTerminator::Cr => RecordTerminatorDocument::Cr,

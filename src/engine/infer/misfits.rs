@@ -22,11 +22,11 @@ use crate::engine::read::head::Head;
 
 /// The percentage of a column's non-null values that must be of a type to propose it. Below, the column is a mixture,
 /// and a type would lose intended values; one value in twenty or fewer is typical of typing errors and notes.
-const FITTING_PERCENT_MIN: u64 = 95;
+pub(super) const FITTING_PERCENT_MIN: u64 = 95;
 /// The percentage from which the evidence names the type that a text column almost has.
 const TOLD_PERCENT_MIN: u64 = 80;
 /// Misfits shown.
-const SHOWN_MAX: usize = 3;
+pub(super) const SHOWN_MAX: usize = 3;
 /// Sets of formats that read a value of a column.
 const CASES_MAX: usize = 256;
 /// Searches for date formats in a column.
@@ -35,7 +35,7 @@ const SEARCHES_MAX: u32 = 32;
 const _: () = assert!(TOLD_PERCENT_MIN < FITTING_PERCENT_MIN && FITTING_PERCENT_MIN < 100);
 
 /// The number of `values` that may be misfits if `percent` must fit.
-fn misses_max(values: u64, percent: u64) -> u64 {
+pub(super) fn misses_max(values: u64, percent: u64) -> u64 {
     values - (values * percent).div_ceil(100)
 }
 

@@ -23,6 +23,8 @@ pub struct Proposal {
     /// The evidence for each item of `csv`.
     pub findings: Vec<Finding>,
     pub columns: Vec<ColumnProposal>,
+    /// Whether some files lack some of the columns, which are null there.
+    pub partial: bool,
     /// Partitioning and sorting that would suit the file. Not part of [`Proposal::mapping`].
     pub suggestions: Vec<Suggestion>,
     /// How much of the file was sampled.
@@ -41,6 +43,9 @@ impl Proposal {
             mapping.insert("csv".into(), self.csv.clone());
         }
         mapping.insert("columns".into(), self.columns.iter().map(ColumnProposal::document).collect());
+        if self.partial {
+            mapping.insert("missing_columns".into(), json!("null"));
+        }
         if let Some(share) = self.sample.rejects_share() {
             mapping.insert("rejects".into(), json!({ "max_ratio": share }));
         }
@@ -68,6 +73,7 @@ pub enum Item {
     Comment,
     SkipRows,
     SkipFooterRows,
+    FooterValues,
     Header,
     NullValues,
     QuotedNulls,

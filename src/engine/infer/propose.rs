@@ -57,8 +57,8 @@ pub enum InferError {
 /// # Errors
 /// See [`InferError`].
 pub fn infer(store: &dyn ObjectStore, key: &str, options: &InferOptions) -> Result<Proposal, InferError> {
-    let object = store.get(Bucket::Lake, key, None).map_err(InferError::Store)?;
-    read(key, object.body, object.meta.size, options)
+    let (head, size) = fetch(store, key, options)?;
+    infer_head(key, &head, size, options)
 }
 
 /// Proposes a mapping for a stored object in memory; `key` names it and determines the compression.
@@ -66,7 +66,9 @@ pub fn infer(store: &dyn ObjectStore, key: &str, options: &InferOptions) -> Resu
 /// # Errors
 /// See [`InferError`].
 pub fn propose(key: &str, bytes: &[u8], options: &InferOptions) -> Result<Proposal, InferError> {
-    read(key, Box::new(Cursor::new(bytes.to_vec())), bytes.len() as u64, options)
+    let size = bytes.len() as u64;
+    let head = head_of(key, Box::new(Cursor::new(bytes.to_vec())), size, options)?;
+    infer_head(key, &head, size, options)
 }
 
 /// Passes over the file, each with the dialect adjusted by the previous one.
@@ -74,34 +76,46 @@ const PASSES_MAX: usize = 6;
 /// Rounds in which columns become text because the converter rejects them.
 const CONFIRMATIONS_MAX: usize = 8;
 
-fn read(key: &str, body: Box<dyn Read + Send>, size: u64, options: &InferOptions) -> Result<Proposal, InferError> {
+/// The head of an object of the lake bucket, and the object's size.
+pub(super) fn fetch(store: &dyn ObjectStore, key: &str, options: &InferOptions) -> Result<(Head, u64), InferError> {
+    let object = store.get(Bucket::Lake, key, None).map_err(InferError::Store)?;
+    let size = object.meta.size;
+    Ok((head_of(key, object.body, size, options)?, size))
+}
+
+fn head_of(key: &str, body: Box<dyn Read + Send>, size: u64, options: &InferOptions) -> Result<Head, InferError> {
+    let deadline = Instant::now() + options.time_max;
+    // The first bytes are read in any case.
+    let fetched = std::cell::Cell::new(false);
+    let fetch_on = || !fetched.replace(true) || Instant::now() < deadline;
+    Head::fetch(key, body, size, false, options.bytes_max, &fetch_on).map_err(|error| unreadable(key, error))
+}
+
+/// The proposal for a head alone; `size`: bytes of its object.
+pub(super) fn infer_head(key: &str, head: &Head, size: u64, options: &InferOptions) -> Result<Proposal, InferError> {
     let deadline = Instant::now() + options.time_max;
     let go_on = || Instant::now() < deadline;
     let bytes_max = options.bytes_max;
-    // The first bytes are read in any case.
-    let fetched = std::cell::Cell::new(false);
-    let fetch_on = || !fetched.replace(true) || go_on();
-    let head = Head::fetch(key, body, size, false, bytes_max, &fetch_on).map_err(|error| unreadable(key, error))?;
     let mut plan = plan::make(head.bytes(), head.is_whole()).map_err(|no| match no {
         SniffError::Empty => InferError::Empty { key: key.to_owned() },
         SniffError::NotCsv(reason) => InferError::NotCsv { key: key.to_owned(), reason },
     })?;
-    let mut survey = survey_by(key, &head, &plan, &go_on)?;
+    let mut survey = survey_by(key, head, &plan, &go_on)?;
     for _ in 1..PASSES_MAX {
         if !adjust::adjust(&mut plan, &survey) {
             break;
         }
-        survey = survey_by(key, &head, &plan, &go_on)?;
+        survey = survey_by(key, head, &plan, &go_on)?;
     }
     let whole = head.is_whole() && survey.ended;
     let texts = settle::settle(&mut plan.clone(), &survey, whole, &BTreeMap::new()).texts;
-    misfits::find(&mut survey, &texts, &head, &plan.dialect, &go_on).map_err(|error| unreadable(key, error))?;
+    misfits::find(&mut survey, &texts, head, &plan.dialect, &go_on).map_err(|error| unreadable(key, error))?;
     let mut demoted = BTreeMap::new();
     for _ in 0..CONFIRMATIONS_MAX {
         let (plan, settled) = settled(&plan, &mut survey, whole, &demoted);
-        let sample = sample(&head, size, bytes_max, &survey);
+        let sample = sample(head, size, bytes_max, &survey);
         let proposal = assemble(key, plan, settled, &survey, sample);
-        match confirm::confirm(&proposal, &survey, &head, &go_on).map_err(|reason| no_mapping(key, reason))? {
+        match confirm::confirm(&proposal, &survey, head, &go_on).map_err(|reason| no_mapping(key, reason))? {
             Confirmed::Rows(rows) => {
                 let sample = SampleInfo { rows_confirmed: rows, ..proposal.sample };
                 return Ok(Proposal { sample, ..proposal });
@@ -205,6 +219,7 @@ fn assemble(key: &str, plan: DialectPlan, settled: Settled, survey: &Survey, sam
         csv_full,
         findings,
         columns: settled.columns,
+        partial: false,
         suggestions,
         sample,
         warnings,

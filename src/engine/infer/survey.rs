@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::column_stats::{ColumnSurvey, Probes};
 use super::counterexample::{CellValue, shown};
+use super::notes::note_value;
 use crate::domain::limits::COLUMNS_MAX;
 use crate::domain::pipeline::{Dialect, RaggedRows};
 use crate::domain::reject::RejectReason;
@@ -41,6 +42,8 @@ pub(super) struct Survey {
     pub refused: BTreeMap<RejectReason, RefusedRecords>,
     /// The trailing ragged records: the number of rows before them, and their number.
     ragged_run: (u64, u64),
+    /// What marks the last of them, as in [`note_value`].
+    ragged_notes: VecDeque<Option<String>>,
     pub quoted_cells: u64,
     /// The last rows, with truncated cells of the examined columns.
     pub last_rows: VecDeque<Vec<String>>,
@@ -91,6 +94,8 @@ impl Survey {
             if bad.reason == RejectReason::RaggedRow && last_row.is_none_or(|last| bad.start > last) {
                 let before = if self.ragged_run.0 == rows { self.ragged_run.1 } else { 0 };
                 self.ragged_run = (rows, before + 1);
+                self.ragged_notes.push_back(note_value(&chunk.text[bad.start as usize..bad.end as usize], dialect));
+                self.ragged_notes.drain(..self.ragged_notes.len().saturating_sub(LAST_ROWS));
             }
             self.refuse(bad.reason, chunk.line_at(bad.start as usize), &bad.message);
         }
@@ -175,8 +180,14 @@ impl Survey {
         self.refused.values().map(|refused| refused.count).sum()
     }
 
-    /// Whether every ragged record comes after the last row.
-    pub fn ragged_at_end(&self) -> bool {
-        self.ended && self.ragged_run == (self.rows, self.count(RejectReason::RaggedRow))
+    /// The number of ragged records, and what marks the last of them, if all come after the last row.
+    pub fn ragged_at_end(&self) -> Option<(u64, impl Iterator<Item = &Option<String>>)> {
+        let records = self.count(RejectReason::RaggedRow);
+        if records == 0 || !self.ended || self.ragged_run != (self.rows, records) {
+            return None;
+        }
+        let kept = self.ragged_notes.len();
+        let from = kept - usize::try_from(records).unwrap_or(usize::MAX).min(kept);
+        Some((records, self.ragged_notes.range(from..)))
     }
 }

@@ -3,24 +3,24 @@
 //! Invariant: every file is in one table, or among the files left out with a reason; a table's globs match all of its
 //! files and none of another table.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use super::join::{Joined, infer_all};
 use super::naming;
-use super::proposal::{ColumnProposal, Proposal};
+use super::proposal::Proposal;
 use super::propose::{InferError, InferOptions, infer};
 use crate::domain::limits::{GLOBS_MAX, MAPPINGS_MAX, TABLE_NAME_BYTES_MAX};
 use crate::domain::pipeline::compile_glob;
 use crate::domain::pipeline::document::VERSION;
-use crate::domain::pipeline::types::DataType;
 use crate::domain::source_name::is_csv;
 use crate::domain::text::counted;
 use crate::ports::ObjectStore;
 
 /// Files of a group that are sampled: the first, the last, and others in between.
-const SAMPLED_MAX: usize = 4;
+const SAMPLED_MAX: usize = 8;
 /// Files whose header is read; with more files, evenly spaced ones.
 const GROUPED_MAX: usize = 400;
 /// Bytes and rows read to detect a header.
@@ -169,31 +169,23 @@ fn propose_group(
     options: &InferOptions,
     left_out: &mut Vec<(String, String)>,
 ) -> Result<Option<TableProposal>, InferError> {
-    let mut proposals: Vec<(&InputFile, Proposal)> = Vec::new();
-    for file in spread(&group.files) {
-        match infer(store, &file.key, options) {
-            Ok(proposal) => proposals.push((file, proposal)),
-            Err(InferError::Store(error)) => return Err(InferError::Store(error)),
-            Err(error) => left_out.push((file.path.clone(), error.to_string())),
+    let chosen = spread(&group.files);
+    let keys: Vec<&str> = chosen.iter().map(|file| file.key.as_str()).collect();
+    let path_of = |key: &str| chosen.iter().find(|file| file.key == key).map_or(key, |file| &file.path).to_owned();
+    let Joined { mut proposal, files: sampled, failed } = match infer_all(store, &keys, options) {
+        Ok(joined) => joined,
+        Err(InferError::Store(error)) => return Err(InferError::Store(error)),
+        Err(error) => {
+            left_out.extend(group.files.iter().map(|file| (file.path.clone(), error.to_string())));
+            return Ok(None);
         }
-    }
-    let sampled: Vec<String> = proposals.iter().map(|(file, _)| file.path.clone()).collect();
-    let mut proposals = proposals.into_iter().map(|(file, proposal)| (file.path.clone(), proposal));
-    let Some((first, mut proposal)) = proposals.next() else { return Ok(None) };
+    };
+    left_out.extend(failed.iter().map(|(key, error)| (path_of(key), error.to_string())));
+    let sampled: Vec<String> = sampled.iter().map(|file| path_of(&file.key)).collect();
     let mut warnings = Vec::new();
-    let mut csv = proposal.csv.as_object().cloned().unwrap_or_default();
-    let mut partial = false;
-    for (path, other) in proposals {
-        join_dialects(&mut csv, &other.csv, (&first, &path), &mut warnings);
-        partial |= join_columns(&mut proposal.columns, other.columns, &path, &mut warnings);
-    }
-    proposal.csv = Value::Object(csv);
     proposal.table = name.clone();
     proposal.files = globs(group, groups, &mut warnings);
-    let mut mapping = proposal.mapping();
-    if partial {
-        mapping["missing_columns"] = json!("null");
-    }
+    let mapping = proposal.mapping();
     let files = group.files.len();
     Ok(Some(TableProposal { table: name, files, sampled, mapping, proposal, warnings }))
 }
@@ -203,148 +195,6 @@ fn spread(files: &[InputFile]) -> Vec<&InputFile> {
     let most = SAMPLED_MAX.min(files.len());
     let at = |nth: usize| if most < 2 { 0 } else { nth * (files.len() - 1) / (most - 1) };
     (0..most).map(|nth| &files[at(nth)]).collect()
-}
-
-/// Merges the dialects of two files: null tokens are united, and an encoding or a separator that only one file needs is
-/// used for both.
-fn join_dialects(csv: &mut Map<String, Value>, other: &Value, paths: (&str, &str), warnings: &mut Vec<String>) {
-    let Some(other) = other.as_object() else { return };
-    let names: BTreeSet<String> = csv.keys().chain(other.keys()).cloned().collect();
-    for name in names {
-        let (ours, theirs) = (csv.get(&name), other.get(&name));
-        if ours == theirs {
-            continue;
-        }
-        match (ours, theirs) {
-            (Some(Value::Array(ours)), Some(Value::Array(theirs))) => {
-                let more = theirs.iter().filter(|token| !ours.contains(token));
-                let joined = ours.iter().chain(more).cloned().collect();
-                csv.insert(name, Value::Array(joined));
-            }
-            // A byte order mark has precedence.
-            (Some(Value::String(ours)), None) if name == "encoding" && ours.starts_with("utf-16") => {
-                csv.remove(&name);
-            }
-            (None, Some(Value::String(theirs))) if name == "encoding" && theirs.starts_with("utf-16") => {}
-            (None, Some(theirs))
-                if matches!(
-                    name.as_str(),
-                    "null_values" | "true_values" | "false_values" | "encoding" | "trim" | "quoted_nulls" | "thousands"
-                ) =>
-            {
-                csv.insert(name, theirs.clone());
-            }
-            (Some(_), None)
-                if matches!(
-                    name.as_str(),
-                    "null_values" | "true_values" | "false_values" | "encoding" | "trim" | "quoted_nulls" | "thousands"
-                ) => {}
-            (ours, theirs) => {
-                let shown = |value: Option<&Value>| {
-                    value.map_or_else(|| "the default".to_owned(), |value| format!("`{value}`"))
-                };
-                warnings.push(format!(
-                    "`csv.{name}` is {} for `{}` and {} for `{}`; the first is used: give the others a table of their own",
-                    shown(ours),
-                    paths.0,
-                    shown(theirs),
-                    paths.1,
-                ));
-            }
-        }
-    }
-}
-
-/// Merges the columns of another file. Returns whether any column is missing in one of them.
-fn join_columns(
-    columns: &mut Vec<ColumnProposal>,
-    others: Vec<ColumnProposal>,
-    path: &str,
-    warnings: &mut Vec<String>,
-) -> bool {
-    let theirs: BTreeMap<String, ColumnProposal> =
-        others.iter().map(|column| (column.name.clone(), column.clone())).collect();
-    let mut partial = false;
-    for column in columns.iter_mut() {
-        match theirs.get(&column.name) {
-            Some(other) => join_column(column, other, path, warnings),
-            None => {
-                partial = true;
-                column.nullable = true;
-            }
-        }
-    }
-    for mut other in others {
-        if !columns.iter().any(|column| column.name == other.name) {
-            warnings.push(format!("column `{}` is not in all files; `{path}` has it", other.name));
-            other.nullable = true;
-            partial = true;
-            columns.push(other);
-        }
-    }
-    partial
-}
-
-fn join_column(column: &mut ColumnProposal, other: &ColumnProposal, path: &str, warnings: &mut Vec<String>) {
-    column.nullable |= other.nullable;
-    // A column without values takes any type.
-    if other.evidence.values == 0 {
-        return;
-    }
-    if column.evidence.values == 0 {
-        let nullable = column.nullable;
-        *column = ColumnProposal { nullable, ..other.clone() };
-        return;
-    }
-    if (&column.ty, &column.formats, &column.number_format) == (&other.ty, &other.formats, &other.number_format) {
-        return;
-    }
-    let same_form = column.formats == other.formats && column.number_format == other.number_format;
-    if let Some(ty) = wider(&column.ty, &other.ty).filter(|_| same_form) {
-        column.ty = ty;
-        return;
-    }
-    if column.ty == other.ty && !column.formats.is_empty() && !other.formats.is_empty() {
-        let more = other.formats.iter().filter(|format| !column.formats.contains(format)).cloned().collect::<Vec<_>>();
-        column.formats.extend(more);
-        let formats = column.formats.join("`, `");
-        warnings.push(format!(
-            "column `{}` has dates in the formats `{formats}`; a value that two of them read as different days is rejected",
-            column.name
-        ));
-        return;
-    }
-    warnings.push(format!(
-        "column `{}` is {} in the first file and {} in `{path}`; it is read as text",
-        column.name, column.ty, other.ty
-    ));
-    column.ty = "string".into();
-    column.formats.clear();
-    column.number_format = None;
-}
-
-/// The type that holds the numbers of both.
-fn wider(one: &str, other: &str) -> Option<String> {
-    const DIGITS_MAX: u8 = 38;
-    /// Digits of the largest int64.
-    const INTEGER_DIGITS: u8 = 19;
-    let numeric = |ty: &str| match DataType::parse(ty)? {
-        DataType::Decimal { precision, scale } => Some((precision - scale, scale)),
-        DataType::Int64 => Some((INTEGER_DIGITS, 0)),
-        _ => None,
-    };
-    if one == other {
-        return Some(one.to_owned());
-    }
-    match (one, other) {
-        ("float64", "int64") | ("int64", "float64") => return Some("float64".into()),
-        ("float64", ty) | (ty, "float64") if ty.starts_with("decimal") => return Some("float64".into()),
-        _ => {}
-    }
-    let ((whole, places), (other_whole, other_places)) = (numeric(one)?, numeric(other)?);
-    let (whole, places) = (whole.max(other_whole), places.max(other_places));
-    let precision = if whole + places <= 18 { 18 } else { DIGITS_MAX };
-    (whole + places <= DIGITS_MAX).then(|| format!("decimal({precision},{places})"))
 }
 
 /// Globs that match exactly the files of a group.

@@ -3,10 +3,12 @@
 //! Invariant: only whole records are skipped as footers. A record that is too long is rejected; if the source ends
 //! within quotes, no record is skipped, since the rows before the footer may be inside these quotes.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use super::chunk::{Chunk, Oversize};
-use super::machine::{Gap, Machine, NoCells, RecordEnd, RecordState, Step};
+use super::machine::{CellSink, Gap, Machine, RecordEnd, RecordState, Step};
+use super::record_index::unescape;
 use super::rules::too_long_message;
 use crate::domain::limits::REJECT_RAW_BYTES_MAX;
 use crate::domain::pipeline::Dialect;
@@ -16,6 +18,7 @@ use crate::domain::reject::RejectReason;
 pub(super) struct FooterCutter {
     rows: usize,
     record_bytes_max: u64,
+    marks: FooterMarks,
     held: VecDeque<HeldChunk>,
 }
 
@@ -23,10 +26,18 @@ struct HeldChunk {
     chunk: Chunk,
     /// Records, including those of `oversize`.
     records: usize,
-    /// Start positions of the last records of the text, and the records; at most `rows`.
-    last: VecDeque<(usize, RecordEnd)>,
+    /// The last records of the text; at most `rows`.
+    last: VecDeque<LastRecord>,
     /// Whether the source ends within quotes of the last record.
     unclosed: bool,
+}
+
+/// A record that may be a footer.
+#[derive(Clone, Copy)]
+struct LastRecord {
+    start: usize,
+    record: RecordEnd,
+    is_footer: bool,
 }
 
 impl FooterCutter {
@@ -34,6 +45,7 @@ impl FooterCutter {
         Self {
             rows: usize::try_from(dialect.skip_footer_rows).unwrap_or(usize::MAX),
             record_bytes_max: dialect.record_bytes_max,
+            marks: FooterMarks::new(dialect),
             held: VecDeque::new(),
         }
     }
@@ -47,11 +59,15 @@ impl FooterCutter {
             let mut at = 0;
             while let Gap::Record(start) = machine.skip_gaps(&chunk.text, at, true) {
                 records += 1;
-                match machine.advance(&chunk.text, start, RecordState::CellStart, true, &mut NoCells) {
+                let mut probe = FooterProbe { marks: &self.marks, text: &chunk.text, is_footer: None };
+                match machine.advance(&chunk.text, start, RecordState::CellStart, true, &mut probe) {
                     Step::Ended(record) => {
                         at = record.next;
                         unclosed |= record.unclosed;
-                        last.push_back((start, record));
+                        // A rejected record ends a marked footer, wherever its chunk ends.
+                        let too_long = self.marks.values.is_some() && (record.end - start) as u64 > self.record_bytes_max;
+                        let is_footer = probe.is_footer.unwrap_or(true) && !too_long;
+                        last.push_back(LastRecord { start, record, is_footer });
                     }
                     Step::More { at: end, .. } => at = end,
                 }
@@ -79,8 +95,13 @@ impl FooterCutter {
         let mut all = CutRecords::default();
         for held in self.held.iter_mut().rev() {
             left -= left.min(held.chunk.oversize.len());
-            let cut = left.min(held.last.len());
-            left -= cut;
+            if self.marks.values.is_some() && !held.chunk.oversize.is_empty() {
+                left = 0;
+            }
+            let room = left.min(held.last.len());
+            let cut = held.last.iter().rev().take(room).take_while(|last| last.is_footer).count();
+            // The footer ends where a record is none.
+            left = if cut < room { 0 } else { left - cut };
             if cut > 0 {
                 let records = held.last.range(held.last.len() - cut..);
                 let cut = cut_off(&mut held.chunk, records, machine, self.record_bytes_max);
@@ -89,6 +110,62 @@ impl FooterCutter {
         }
         let chunks = self.held.drain(..).map(|held| held.chunk);
         (chunks.filter(|c| !c.text.is_empty() || !c.oversize.is_empty()).collect(), all)
+    }
+}
+
+/// What distinguishes footers from rows.
+struct FooterMarks {
+    /// `None`: the position alone.
+    values: Option<Vec<FooterValue>>,
+    dialect: Dialect,
+}
+
+/// A value in lower case.
+enum FooterValue {
+    Exactly(String),
+    StartsWith(String),
+}
+
+impl FooterMarks {
+    fn new(dialect: &Dialect) -> Self {
+        let value = |text: &String| {
+            let text = text.trim_ascii().to_lowercase();
+            match text.strip_suffix('*') {
+                Some(start) => FooterValue::StartsWith(start.to_owned()),
+                None => FooterValue::Exactly(text),
+            }
+        };
+        let values = dialect.footer_values.as_ref().map(|values| values.iter().map(value).collect());
+        Self { values, dialect: dialect.clone() }
+    }
+}
+
+/// Determines from its first cell that isn't empty whether a record is a footer.
+struct FooterProbe<'a> {
+    marks: &'a FooterMarks,
+    text: &'a [u8],
+    /// `None`: all cells so far are empty.
+    is_footer: Option<bool>,
+}
+
+impl CellSink for FooterProbe<'_> {
+    fn cell(&mut self, start: usize, end: usize, _quoted: bool, escaped: bool) {
+        let (Some(values), None) = (&self.marks.values, self.is_footer) else { return };
+        let mut content = Cow::Borrowed(&self.text[start..end]);
+        if escaped {
+            let mut text = Vec::new();
+            unescape(&content, &self.marks.dialect, &mut text);
+            content = Cow::Owned(text);
+        }
+        let content = content.trim_ascii();
+        if content.is_empty() {
+            return;
+        }
+        let text = String::from_utf8_lossy(content).to_lowercase();
+        self.is_footer = Some(values.iter().any(|value| match value {
+            FooterValue::Exactly(value) => text == *value,
+            FooterValue::StartsWith(start) => text.starts_with(start.as_str()),
+        }));
     }
 }
 
@@ -103,13 +180,13 @@ pub(super) struct CutRecords {
 /// Cuts the text off from the first of `records`; records that are too long become rejects.
 fn cut_off<'r>(
     chunk: &mut Chunk,
-    records: impl Iterator<Item = &'r (usize, RecordEnd)>,
+    records: impl Iterator<Item = &'r LastRecord>,
     machine: &Machine,
     record_bytes_max: u64,
 ) -> CutRecords {
     let (mut from, mut end, mut blank_lines) = (chunk.text.len(), None, 0);
     let mut rejected = Vec::new();
-    for &(start, record) in records {
+    for &LastRecord { start, record, .. } in records {
         from = from.min(start);
         blank_lines += end.map_or(0, |end| machine.blank_lines_in(&chunk.text[end..start]));
         end = Some(record.next);

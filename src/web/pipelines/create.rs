@@ -132,11 +132,11 @@ fn proposal(pipelines: &Pipelines, key: &str, title: &str) -> Result<serde_json:
     if pipelines.store.head(Bucket::Lake, key).map_err(from_store)?.is_none() {
         return Err(ApiError::new(ErrorCode::ObjectNotFound, format!("the lake has no object `{key}`")));
     }
-    let mapping = propose(&pipelines.store, key).map_err(|error| match error.code() {
+    let proposed = propose(&pipelines.store, &[key.to_owned()]).map_err(|error| match error.code() {
         ErrorCode::InvalidRequest => ApiError::new(ErrorCode::InvalidConfig, error.to_string()),
         _ => error,
     })?;
-    Ok(json!({ "version": VERSION, "title": title, "mappings": [mapping.mapping()] }))
+    Ok(json!({ "version": VERSION, "title": title, "mappings": [proposed.proposal.mapping()] }))
 }
 
 struct Create<'a> {

@@ -164,7 +164,15 @@ export const rowsQuery = (pipeline: string, table: string, wanted: RowsWanted) =
 export const lineageQuery = (
   pipeline: string,
   table: string,
-  query: { source?: string; file?: string; partition?: string; as_of?: string; limit?: number; offset?: number } = {},
+  query: {
+    source?: string;
+    file?: string;
+    partition?: string;
+    extra_column?: string;
+    as_of?: string;
+    limit?: number;
+    offset?: number;
+  } = {},
 ) =>
   queryOptions({
     queryKey: [...keys.table(pipeline, table), "lineage", query] as const,

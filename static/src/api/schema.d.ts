@@ -323,7 +323,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Proposes a mapping for a CSV in the lake */
+        /** Proposes a mapping for CSVs in the lake */
         post: operations["infer.propose"];
         delete?: never;
         options?: never;
@@ -1242,12 +1242,18 @@ export interface components {
             /** @description The evidence for each item of `csv`. */
             findings: components["schemas"]["Finding"][];
             columns: components["schemas"]["ColumnProposal"][];
+            /** @description Whether some files lack some of the columns, which are null there. */
+            partial: boolean;
             /** @description Partitioning and sorting that would suit the file. Not part of [`Proposal::mapping`]. */
             suggestions: components["schemas"]["Suggestion"][];
             /** @description How much of the file was sampled. */
             sample: components["schemas"]["SampleInfo"];
             /** @description Warnings to review. */
             warnings: string[];
+            /** @description How much of each file was sampled, and what a run with the mapping does with it. */
+            files_read: components["schemas"]["FileSample"][];
+            /** @description Files that nothing can be proposed for. */
+            files_failed: components["schemas"]["FailedFile"][];
         };
         /** @description The dialect of a mapping's files. */
         CsvDocument: {
@@ -1297,10 +1303,17 @@ export interface components {
             skip_rows_after_header: number;
             /**
              * Format: uint64
-             * @description Records at the end that are not data, such as totals; 0 to 1,000.
+             * @description Records at the end that are not data, such as totals; 0 to 1,000. With `footer_values`, the most that are skipped.
              * @default 0
              */
             skip_footer_rows: number;
+            /**
+             * @description What marks a footer, such as `Total`: a record at the end is skipped only if its first cell that isn't empty has
+             *     one of these values (without regard to case; a `*` at the end stands for any text), or if all its cells are empty.
+             *     null: the last `skip_footer_rows` records are skipped, whatever they hold.
+             * @default null
+             */
+            footer_values: string[] | null;
             /**
              * @description What ends a record.
              * @default auto
@@ -1400,7 +1413,7 @@ export interface components {
          * @description An item of the dialect.
          * @enum {string}
          */
-        Item: "encoding" | "record_terminator" | "delimiter" | "trailing_delimiter" | "quote" | "quotes" | "escape" | "comment" | "skip_rows" | "skip_footer_rows" | "header" | "null_values" | "quoted_nulls" | "trim" | "decimal" | "thousands" | "booleans" | "ragged_rows" | "record_bytes_max";
+        Item: "encoding" | "record_terminator" | "delimiter" | "trailing_delimiter" | "quote" | "quotes" | "escape" | "comment" | "skip_rows" | "skip_footer_rows" | "footer_values" | "header" | "null_values" | "quoted_nulls" | "trim" | "decimal" | "thousands" | "booleans" | "ragged_rows" | "record_bytes_max";
         /** @description A possible value of an item. */
         Candidate: {
             value: unknown;
@@ -1605,6 +1618,50 @@ export interface components {
             rows_confirmed: number;
             /** @description Why it wasn't the whole file. */
             limited_by?: string | null;
+        };
+        /** @description What the joined proposal does with one file. */
+        FileSample: {
+            key: string;
+            /**
+             * Format: uint64
+             * @description Decompressed bytes.
+             */
+            bytes_read: number;
+            /**
+             * Format: uint64
+             * @description Bytes of the object, as stored.
+             */
+            bytes_total: number;
+            /**
+             * Format: uint64
+             * @description Records that are rows under the proposed dialect.
+             */
+            rows_read: number;
+            /**
+             * Format: uint64
+             * @description Records that are not rows, which a run would reject.
+             */
+            rows_refused: number;
+            /**
+             * Format: uint64
+             * @description Rows that a run would reject for a value that is not of its column's type: the `misfits` of all columns.
+             */
+            rows_misfit: number;
+            /** @description Whether every record of the file was looked at. */
+            whole: boolean;
+            /**
+             * Format: uint64
+             * @description Rows that the converter itself then read with the proposed mapping, without a reject but those of
+             *     `rows_refused` and `rows_misfit`.
+             */
+            rows_confirmed: number;
+            /** @description Why it wasn't the whole file. */
+            limited_by?: string | null;
+        };
+        /** @description A file that nothing can be proposed for. */
+        FailedFile: {
+            key: string;
+            message: string;
         };
         /** @description A page of a history. */
         Jobs: {
@@ -1985,6 +2042,8 @@ export interface components {
             partitions_total: number;
             /** @description The file of its rejected rows, if any. */
             rejects: string | null;
+            /** @description Columns of its header that the table has not. */
+            extra_columns: string[];
         };
         /** @description A file of the table. */
         TableFile: {
@@ -4560,6 +4619,8 @@ export interface operations {
             query: {
                 /** @description the file's key, under the pipeline's prefix */
                 key: string;
+                /** @description another file of the same table, by its key; at most 15 */
+                also?: string[];
             };
             header?: never;
             path: {
@@ -5871,6 +5932,8 @@ export interface operations {
                 file?: string;
                 /** @description one partition, as `day=2013-01-01` */
                 partition?: string;
+                /** @description sources with this column, which the table has not; as the header has it */
+                extra_column?: string;
                 /** @description page size, for sources and for files: at most 1000, 100 by default */
                 limit?: number;
                 /** @description sources, and files, to skip */

@@ -13,6 +13,7 @@ export type StateAction =
   | { kind: "config"; words: string }
   | { kind: "upload"; words: string }
   | { kind: "job"; id: string; words: string }
+  | { kind: "adapt"; table: string; files: string[]; words: string }
   | { kind: "clean"; words: string }
   | { kind: "table"; key: string; words: string };
 
@@ -43,6 +44,11 @@ export const mayList = ({ count: total, first }: { count: number; first: string[
 const failedJob = ({ last_job }: Context) =>
   last_job?.status === "failed" && last_job.error_code !== "cancelled" ? last_job : undefined;
 
+/** Codes of runs that failed since a table doesn't read its files as it is. */
+const MISREAD: ReadonlySet<string> = new Set(["too_many_rejects", "row_failed", "header_mismatch"]);
+
+export const isMisread = (code: string | null | undefined): boolean => MISREAD.has(code ?? "");
+
 /** Pending files that the last job tried to load: the others came after its start. */
 const triedOf = ({ pending, untried }: TableStatus) => ({
   count: pending.count - untried.count,
@@ -50,7 +56,7 @@ const triedOf = ({ pending, untried }: TableStatus) => ({
 });
 
 function pendingStates(table: TableStatus, context: Context): TableState[] {
-  const { pending, untried, state } = table;
+  const { name, pending, untried, state } = table;
   const filesAre = (files: { count: number; first: string[] }) =>
     `${counted(files.count, "file")} (${named(files)}) ${files.count === 1 ? "is" : "are"}`;
   if (context.active) return [{ tone: "run", label: "loading", sentence: `${filesAre(pending)} being loaded.` }];
@@ -63,7 +69,9 @@ function pendingStates(table: TableStatus, context: Context): TableState[] {
       tone: "bad",
       label: `${counted(tried.count, "file")} failed`,
       sentence: `${filesAre(tried)} not in the table, because the last run failed: ${failed.error_message ?? "unknown cause"}.`,
-      action: { kind: "job", id: failed.job_id, words: "How to fix this" },
+      action: isMisread(failed.error_code)
+        ? { kind: "adapt", table: name, files: tried.first, words: "Fix…" }
+        : { kind: "job", id: failed.job_id, words: "How to fix this" },
     });
   if (waiting.count > 0)
     states.push({

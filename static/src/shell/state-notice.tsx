@@ -1,14 +1,16 @@
-import { useQuery } from "@tanstack/preact-query";
+import { useQueries, useQuery } from "@tanstack/preact-query";
 import { useState } from "preact/hooks";
 import { Link } from "wouter-preact";
-import { CALM_MS, statusQuery } from "../api/queries";
+import { CALM_MS, lineageQuery, statusQuery } from "../api/queries";
 import type { Table } from "../api/types";
 import { Button } from "../components/button";
+import { Dialog } from "../components/dialog";
 import { MessageText } from "../components/message-text";
-import { Note } from "../components/states";
+import { Failed, Note, Skeleton } from "../components/states";
 import { Badge } from "../components/status";
 import { routes } from "../browser/routes";
 import { extraColumns, needsAction, pipelineState, tableStates, type StateAction } from "../runs/table-state";
+import { AdaptDialog } from "../tables/adapt";
 import { CleanRun, useRun } from "./pipeline";
 import { askForFiles } from "./upload-request";
 
@@ -42,7 +44,11 @@ export function StateButton({ slug, action, first }: { slug: string; action: Sta
         </>
       );
     case "upload":
-      return <Button onClick={() => askForFiles(slug)}>{action.words}</Button>;
+      return (
+        <Button variant={first ? "primary" : "plain"} onClick={() => askForFiles(slug)}>
+          {action.words}
+        </Button>
+      );
     case "config":
       return (
         <Link class="button" href={`~${routes.config(slug)}`}>
@@ -54,6 +60,23 @@ export function StateButton({ slug, action, first }: { slug: string; action: Sta
         <Link class="button" href={`~${routes.fromCsv({ key: `pipelines/${slug}/${action.key}` })}`}>
           {action.words}
         </Link>
+      );
+    case "adapt":
+      return (
+        <>
+          <Button variant={first ? "primary" : "plain"} onClick={() => setAsking(true)}>
+            {action.words}
+          </Button>
+          {asking && (
+            <AdaptDialog
+              slug={slug}
+              table={action.table}
+              files={action.files}
+              onClose={() => setAsking(false)}
+              onSaved={() => void run(false)}
+            />
+          )}
+        </>
       );
     case "job":
       return (
@@ -113,16 +136,57 @@ export function PipelineBadge({ slug }: { slug: string }) {
 
 /** Notice of columns in the CSVs that the config doesn't have. */
 export function ExtraColumnsNotice({ slug, table }: { slug: string; table: Table }) {
+  const [asking, setAsking] = useState(false);
   const text = extraColumns(table);
   if (text === undefined) return null;
+  const names = (table.extra_columns ?? []).map(({ name }) => name);
   return (
     <Note>
       <div class="row wrap">
         <span class="grow">{text}</span>
-        <Link class="button" href={`~${routes.config(slug)}`}>
-          Open config
-        </Link>
+        <Button onClick={() => setAsking(true)}>{names.length === 1 ? "Add column…" : "Add columns…"}</Button>
       </div>
+      {asking && <AddColumns slug={slug} table={table.name} names={names} onClose={() => setAsking(false)} />}
     </Note>
+  );
+}
+
+/** Columns whose files are looked up, and files a column. */
+const NAMES_MAX = 4;
+const FILES_EACH = 2;
+
+/** Finds files that have the columns, and proposes them. */
+function AddColumns(props: { slug: string; table: string; names: string[]; onClose: () => void }) {
+  const { slug, table, names, onClose } = props;
+  const { run } = useRun(slug);
+  const found = useQueries({
+    queries: names
+      .slice(0, NAMES_MAX)
+      .map((name) => lineageQuery(slug, table, { extra_column: name, limit: FILES_EACH })),
+  });
+  const error = found.find((one) => one.error)?.error;
+  const sources = found.flatMap(({ data }) => data?.sources ?? []);
+  const files = [...new Set(sources.filter(({ archived }) => !archived).map(({ key }) => key))];
+  if (error || found.some((one) => one.isPending) || files.length === 0)
+    return (
+      <Dialog title={`Adapt ${table} to its files`} onClose={onClose}>
+        {error ? (
+          <Failed title="Couldn't find the files of the columns" error={error} />
+        ) : found.some((one) => one.isPending) ? (
+          <Skeleton lines={4} label="Looking for files with the columns" />
+        ) : (
+          <Note>The CSVs with these columns are no longer in the lake. Add the columns in the config.</Note>
+        )}
+      </Dialog>
+    );
+  return (
+    <AdaptDialog
+      slug={slug}
+      table={table}
+      files={files}
+      columns={names}
+      onClose={onClose}
+      onSaved={() => void run(false)}
+    />
   );
 }

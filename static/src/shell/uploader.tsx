@@ -2,8 +2,8 @@ import { useQuery } from "@tanstack/preact-query";
 import { FileUp } from "lucide-preact";
 import { useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
-import { sendRaw } from "../api/client";
-import { client, configQuery, keys, pipelinesQuery, statusQuery } from "../api/queries";
+import { loadConfig, saveConfig } from "../api/config";
+import { pipelinesQuery, statusQuery } from "../api/queries";
 import { UPLOAD_BYTES_MAX } from "../api/rules";
 import type { TableStatus } from "../api/types";
 import { Button } from "../components/button";
@@ -206,28 +206,16 @@ const missingGlobs = (table: TableStatus, files: File[]): string[] => {
   return [...added].filter((glob) => !table.globs.includes(glob));
 };
 
-interface StoredMapping {
-  table?: unknown;
-  files?: unknown;
-  csv?: unknown;
-}
-
 /** Splits the files into parts; adds globs to the config if the table doesn't read them yet. */
 async function prepareUpload(slug: string, table: TableStatus, files: File[]) {
-  const { text, etag } = await client.fetchQuery({ ...configQuery(slug), staleTime: 0 });
-  const config = JSON.parse(text) as { mappings?: StoredMapping[] };
+  const { config, etag } = await loadConfig(slug);
   const mapping = config.mappings?.find((one) => one.table === table.name);
   const unread = files.filter((file) => placeOf(table.globs, file.name) === undefined);
   const added = missingGlobs(table, unread);
   const parts = await partsToUpload(slug, [...table.globs, ...added], files, shapeOf(mapping?.csv));
   if (mapping && unread.length > 0) {
     mapping.files = [...table.globs, ...added];
-    await sendRaw(`/api/p/${encodeURIComponent(slug)}/config?strict=1`, {
-      method: "PUT",
-      body: JSON.stringify(config, null, 2),
-      headers: { "Content-Type": "application/json", ...(etag ? { "If-Match": etag } : {}) },
-    });
-    void client.invalidateQueries({ queryKey: keys.pipeline(slug) });
+    await saveConfig(slug, config, etag);
   }
   return parts;
 }

@@ -49,7 +49,8 @@ export function shapeOf(csv: unknown): RecordShape {
     header: given.header !== false,
     skipRows: rows(given.skip_rows),
     skipRowsAfterHeader: rows(given.skip_rows_after_header),
-    skipFooterRows: rows(given.skip_footer_rows),
+    // A part without the marked footer loses nothing.
+    skipFooterRows: Array.isArray(given.footer_values) ? 0 : rows(given.skip_footer_rows),
   };
 }
 

@@ -104,8 +104,11 @@ fn comments_and_preambles_are_skipped() {
 
 #[test]
 fn trailing_totals_are_a_footer() {
-    let proposal =
-        check("id,name\n1,a\n2,b\n3,c\nTotal: 3 rows\n", r#"{"skip_footer_rows":1}"#, &["id:int64", "name:string"]);
+    let proposal = check(
+        "id,name\n1,a\n2,b\n3,c\nTotal: 3 rows\n",
+        r#"{"footer_values":["Total:*"],"skip_footer_rows":1}"#,
+        &["id:int64", "name:string"],
+    );
     assert_eq!(proposal.sample.rows_read, 3);
     assert!(why(&proposal, Item::SkipFooterRows).contains("the last record"));
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{column, columns, proposed, proposed_as, warned};
+use super::{PATIENT, column, columns, propose, proposed, proposed_as, warned};
 
 fn typed(name: &str, values: &[&str]) -> (String, Value) {
     let lines: Vec<String> = values.iter().map(|value| format!("\"{value}\",z\n")).collect();
@@ -19,7 +19,7 @@ fn numbers_with_signs_have_a_format() {
             "x:decimal(18,2)",
             json!({ "thousands": ",", "decimal": ".", "currency": ["$"], "negative": "parentheses" }),
         ),
-        (&["12.5%", "3%"], "x:decimal(18,3)", json!({ "percent": true })),
+        (&["12.5%", "3%"], "x:decimal(18,4)", json!({ "percent": true })),
         (&["1.234,50 €", "7,00 €"], "x:decimal(18,2)", json!({ "decimal": ",", "thousands": ".", "currency": ["€"] })),
         (&["1.234 €", "56.789 €"], "x:decimal(18,2)", json!({ "decimal": ",", "thousands": ".", "currency": ["€"] })),
         (&["1\u{202f}234,50", "5,25"], "x:decimal(18,2)", json!({ "decimal": ",", "thousands": " " })),
@@ -29,7 +29,8 @@ fn numbers_with_signs_have_a_format() {
             json!({ "decimal": ".", "thousands": "'", "currency": ["CHF"] }),
         ),
         (&["95.00-", "12.50"], "x:decimal(18,2)", json!({ "negative": "trailing_minus" })),
-        (&["$5", "$7"], "x:decimal(18,2)", json!({ "currency": ["$"] })),
+        // Later amounts may be larger.
+        (&["$5", "$7"], "x:decimal(18,2)", json!({ "thousands": ",", "decimal": ".", "currency": ["$"] })),
         (&["\u{2212}5", "7"], "x:int64", json!({})),
         (&["$5", "€7"], "x:string", Value::Null),
         (&["5%", "7"], "x:string", Value::Null),
@@ -147,6 +148,13 @@ fn totals_at_the_end_are_a_footer() {
         assert_eq!(proposal.csv_full.skip_footer_rows, lines, "{footer}");
         assert_eq!(columns(&proposal)[2], "betrag:decimal(18,2)", "{footer}");
     }
+    let proposal =
+        proposed(format!("tag;ware;betrag\n{rows};;\nZwischensumme;;1,00\nSumme;;210,00\nStand: 31.01.2024\n"));
+    assert_eq!(proposal.csv_full.footer_values.unwrap(), ["Zwischensumme", "Summe", "Stand:*"]);
+    // A record that nothing marks may be a damaged row.
+    let text = format!("tag;ware;betrag\n{rows}2024-01-31;7\n");
+    let proposal = propose("pipelines/x/a.csv", text.as_bytes(), &PATIENT).unwrap();
+    assert_eq!((proposal.csv_full.skip_footer_rows, proposal.sample.rows_refused), (0, 1));
     // The name of a firm is not a total.
     let proposal = proposed("firm,x\nShell,1\nBP,2\nTotal,3\n");
     assert_eq!(proposal.csv_full.skip_footer_rows, 0);

@@ -82,6 +82,39 @@ fn proposal_has_evidence_and_is_a_valid_config() {
 }
 
 #[test]
+fn proposal_is_for_all_files_that_are_given() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        site.put("x", "in/a.csv", "id,amount\n1,$5.00\nTotal,\n");
+        site.put("x", "in/b.csv", "id,amount\n2,\"$1,500.00\"\n3,$6.00\n");
+        site.put("x", "in/empty.csv", "");
+        let also = |keys: &[&str]| {
+            let more: String = keys.iter().map(|key| format!("&also={}", in_query(key))).collect();
+            infer(&browser, &format!("{}{more}", in_query("pipelines/x/in/a.csv")))
+        };
+        let both = ["pipelines/x/in/b.csv", "pipelines/x/in/a.csv", "pipelines/x/in/empty.csv"];
+        let response = also(&both).ok().json();
+        let read: Vec<(&str, u64)> = response["files_read"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|file| (file["key"].as_str().unwrap(), file["rows_confirmed"].as_u64().unwrap()))
+            .collect();
+        assert_eq!(read, [("pipelines/x/in/a.csv", 1), ("pipelines/x/in/b.csv", 2)]);
+        assert_eq!(response["files_failed"][0]["key"], "pipelines/x/in/empty.csv");
+        assert_eq!(response["sample"]["rows_confirmed"], 3);
+        assert_eq!(response["mapping"]["csv"]["footer_values"], json!(["Total"]));
+        assert_eq!(response["mapping"]["columns"][1]["number_format"]["thousands"], ",");
+        also(&["pipelines/y/in/b.csv"]).refused(400, "invalid_key");
+        also(&["pipelines/x/in/none.csv"]).refused(404, "object_not_found");
+        let many: Vec<String> = (0..16).map(|nth| format!("pipelines/x/in/{nth}.csv")).collect();
+        also(&many.iter().map(String::as_str).collect::<Vec<_>>()).refused(400, "invalid_request");
+    });
+}
+
+#[test]
 fn keys_outside_the_pipeline_are_rejected() {
     on_both(|kind| {
         let site = Site::new(kind);

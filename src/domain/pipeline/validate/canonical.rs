@@ -99,7 +99,7 @@ fn number_format(format: &NumberFormat) -> Value {
 
 fn dialect(csv: &Dialect) -> Value {
     let byte = |byte: Option<u8>| byte.map(|b| char::from(b).to_string());
-    json!({
+    let mut members = json!({
         "delimiter": String::from_utf8_lossy(&csv.delimiter),
         "quote": byte(csv.quote),
         "quotes": QuotesDocument::from(csv.quotes),
@@ -122,7 +122,12 @@ fn dialect(csv: &Dialect) -> Value {
         "false_values": csv.false_values,
         "ragged_rows": RaggedRowsDocument::from(csv.ragged_rows),
         "record_bytes_max": csv.record_bytes_max,
-    })
+    });
+    // As with `number_format`.
+    if let Some(values) = &csv.footer_values {
+        members["footer_values"] = json!(values);
+    }
+    members
 }
 
 fn sorted_text(value: Value) -> String {

@@ -47,6 +47,7 @@ pub(super) fn resolve(csv: &CsvDocument, at: &Pointer, report: &mut Report) -> D
         skip_rows: csv.skip_rows,
         skip_rows_after_header: csv.skip_rows_after_header,
         skip_footer_rows: csv.skip_footer_rows,
+        footer_values: csv.footer_values.as_ref().map(|values| tokens(values, &at.key("footer_values"), report)),
         record_terminator: csv.record_terminator.into(),
         blank_lines: csv.blank_lines.into(),
         encoding: encoding(&csv.encoding, &at.key("encoding"), report),
@@ -179,6 +180,10 @@ fn check_collisions(csv: &CsvDocument, dialect: &Dialect, known: &Known<'_>, at:
     if !csv.header && csv.skip_rows_after_header > 0 {
         let message = "there is no header to come after, since `header` is false; use `skip_rows`";
         report.push(InvalidValue, &at.key("skip_rows_after_header"), message);
+    }
+    if csv.footer_values.is_some() && csv.skip_footer_rows == 0 {
+        let message = "no footer is skipped, since `skip_footer_rows` is 0; set it to the longest footer's records";
+        report.push(InvalidValue, &at.key("footer_values"), message);
     }
     for (index, token) in csv.false_values.iter().enumerate() {
         if dialect.true_values.contains(token) {

@@ -101,14 +101,16 @@ proptest! {
     #[test]
     fn chunks_of_any_size_give_the_same_records(
         text in hard_text(300), dialect in any_dialect(), chunk_bytes in 1usize..400, footers in 0u64..4,
+        footer_values in prop::sample::select(vec![None, Some(vec![]), Some(vec!["a"]), Some(vec!["x*", ""])]),
         skipped in (0u64..3, 0u64..3), header in any::<bool>(),
         escape in prop::sample::select(vec![None, Some(b'x')]), comment in prop::sample::select(vec![None, Some(b'a')]),
         delimiter in prop::sample::select(vec![",", ";", ",x", ",,", "é"]),
     ) {
         let delimiter = delimiter.as_bytes().to_vec();
         let (skip_rows, skip_rows_after_header) = (skipped.0, if header { skipped.1 } else { 0 });
+        let footer_values = footer_values.map(|values| values.into_iter().map(str::to_owned).collect());
         let dialect = Dialect {
-            skip_footer_rows: footers, skip_rows, skip_rows_after_header, header, escape, comment, delimiter, ..dialect
+            skip_footer_rows: footers, footer_values, skip_rows, skip_rows_after_header, header, escape, comment, delimiter, ..dialect
         };
         // The header may be unreadable.
         let Ok(whole) = read_as("in.csv", &text, &dialect, 1 << 20, 1 << 20) else { return Ok(()) };

@@ -5,6 +5,9 @@ import { Link } from "wouter-preact";
 import type { Job, RunError } from "../../api/types";
 import { Button } from "../../components/button";
 import { CleanRun, useRun } from "../../shell/pipeline";
+import { StateButton } from "../../shell/state-notice";
+import { useQuery } from "@tanstack/preact-query";
+import { statusQuery } from "../../api/queries";
 import { routes } from "../../browser/routes";
 import { useJobActions } from "./detail";
 import { JobRejects } from "./rejects";
@@ -50,7 +53,17 @@ function Steps({
   const { run, busy: running } = useRun(slug);
   const [cleaning, setCleaning] = useState(false);
   const pointer = place?.kind === "config" ? place.pointer : undefined;
+  const { data: status } = useQuery({ ...statusQuery(slug), enabled: steps.includes("adapt") });
+  const misread = (status?.tables ?? []).filter(({ pending }) => pending.count > 0);
   const buttons: Record<Step, ComponentChildren> = {
+    adapt: misread.map(({ name, pending }) => (
+      <StateButton
+        key={name}
+        slug={slug}
+        first
+        action={{ kind: "adapt", table: name, files: pending.first, words: `Fix ${name}…` }}
+      />
+    )),
     config: (
       <Link key="config" class="button" href={`~${routes.config(slug, pointer)}`}>
         Open config

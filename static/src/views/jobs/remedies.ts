@@ -1,7 +1,7 @@
 /** Remedies for failed runs, by error code. The message says what happened. */
 import type { RunError } from "../../api/types";
 
-export type Step = "config" | "place" | "retry" | "clean" | "rejects" | "propose" | "new-run";
+export type Step = "adapt" | "config" | "place" | "retry" | "clean" | "rejects" | "propose" | "new-run";
 
 interface Remedy {
   text: string;
@@ -22,12 +22,12 @@ export const RUN_REMEDIES: Record<Code, Remedy> = {
     steps: ["place", "config", "clean"],
   },
   too_many_rejects: {
-    text: "Check the rejected rows and their reasons. Then correct the CSV or the column's type in the config, or allow more rows in `rejects`.",
-    steps: ["rejects", "config", "retry"],
+    text: "Check the rejected rows and their reasons. Then change how the columns are read, correct the CSV, or allow rejected rows.",
+    steps: ["adapt", "rejects", "config", "retry"],
   },
   row_failed: {
     text: "Correct the row in the CSV, or set `on_error` (or `ragged_rows`, `on_fail`) to reject such rows and continue the run.",
-    steps: ["place", "config", "retry"],
+    steps: ["adapt", "place", "config", "retry"],
   },
   expression_failed: {
     text: "Check `expr`, `where` and `checks` of the table in the config. A simpler expression needs less memory.",
@@ -35,7 +35,7 @@ export const RUN_REMEDIES: Record<Code, Remedy> = {
   },
   header_mismatch: {
     text: "Correct the CSV's header, add the header name to the column's `from`, or set how missing and extra columns are handled in the config.",
-    steps: ["place", "config", "retry"],
+    steps: ["adapt", "place", "config", "retry"],
   },
   unreadable_source: {
     text: "Upload the file again, or correct its compression and encoding in the config.",

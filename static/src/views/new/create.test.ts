@@ -46,4 +46,18 @@ describe("pipeline creation", () => {
     expect(add).toHaveBeenCalledTimes(1);
     expect(asked).toContain("POST /api/p/taxi/jobs");
   });
+
+  it("goes on with the same pipeline after its first run failed", async () => {
+    const maker = new PipelineCreation();
+    const asked = serve((what) => {
+      if (what === "POST /api/p/taxi/jobs") throw new Error("no worker");
+    });
+    expect(maker.target).toBeUndefined();
+    vi.spyOn(uploads, "add").mockReturnValue(uploaded("pipelines/taxi/taxi/may.tsv"));
+    expect(await maker.make(plan("may.tsv"))).toBe(false);
+    expect(maker.state.value?.failure?.step).toBe("run");
+    maker.again();
+    expect([maker.begun, maker.target]).toEqual([true, "taxi"]);
+    expect(asked.filter((what) => what === "POST /api/pipelines")).toHaveLength(1);
+  });
 });

@@ -4,7 +4,8 @@
  * Invariant: completed steps aren't repeated, so a failure can be fixed and resumed.
  */
 import { signal } from "@preact/signals";
-import { api, ask, sendRaw } from "../../api/client";
+import { api, ask } from "../../api/client";
+import { loadConfig, saveConfig, type StoredConfig } from "../../api/config";
 import { client, isActive, keys } from "../../api/queries";
 import { ApiFailure, asFailure } from "../../api/failure";
 import type { Job, PipelineDetail } from "../../api/types";
@@ -55,17 +56,24 @@ export class PipelineCreation {
   private stopped = false;
   /** Tables that an earlier attempt added. */
   private tables: ReadonlySet<string> = new Set();
+  private slug: string | undefined;
   /** The newest job before the config was saved. */
   private before: string | undefined;
 
-  /** Whether the slug is fixed. */
+  /** Whether something was created. */
   get begun(): boolean {
-    return this.created || this.saved;
+    return this.created || this.saved || this.tables.size > 0;
+  }
+
+  /** The pipeline that further attempts go on with; undefined before anything was created. */
+  get target(): string | undefined {
+    return this.begun ? this.slug : undefined;
   }
 
   /** Does the remaining steps; true if the run has completed and the view is still open. */
   async make(plan: Plan): Promise<boolean> {
     this.stopped = false;
+    this.slug = plan.slug;
     const steps: [Step, () => Promise<void>][] = [
       ["create", () => this.create(plan)],
       ["config", () => this.save(plan)],
@@ -123,19 +131,12 @@ export class PipelineCreation {
 
   private async save({ slug, title, existing, mappings }: Plan): Promise<void> {
     if (this.saved) return;
-    const path = `/api/p/${encodeURIComponent(slug)}/config`;
-    if (existing) this.before = (await look(slug))[1]?.job_id;
-    const there = await sendRaw(path);
-    const etag = there.headers.get("ETag");
-    const config = existing ? merged(await there.json(), mappings, this.tables) : configOf(title, mappings);
-    await sendRaw(`${path}?strict=1`, {
-      method: "PUT",
-      body: JSON.stringify(config, null, 2),
-      headers: { "Content-Type": "application/json", ...(etag ? { "If-Match": etag } : {}) },
-    });
+    this.before = (await look(slug))[1]?.job_id;
+    const stored = await loadConfig(slug);
+    const config = existing ? merged(stored.config, mappings, this.tables) : configOf(title, mappings);
+    await saveConfig(slug, config, stored.etag);
     this.tables = new Set(mappings.map(({ table }) => String(table)));
     this.saved = true;
-    void client.invalidateQueries({ queryKey: keys.pipeline(slug) });
   }
 
   private async upload({ parts }: Plan): Promise<void> {
@@ -218,13 +219,12 @@ function ended(job: Job): void {
 
 /** The config with the mappings added; `own`: tables of an earlier attempt, which they replace. */
 function merged(
-  stored: unknown,
+  stored: StoredConfig,
   mappings: Record<string, unknown>[],
   own: ReadonlySet<string>,
 ): Record<string, unknown> {
-  const config = (typeof stored === "object" && stored !== null ? stored : { version: 1 }) as Record<string, unknown>;
-  const before = Array.isArray(config.mappings) ? (config.mappings as { table?: unknown }[]) : [];
-  return { ...config, mappings: [...before.filter(({ table }) => !own.has(String(table))), ...mappings] };
+  const before = stored.mappings ?? [];
+  return { ...stored, mappings: [...before.filter(({ table }) => !own.has(String(table))), ...mappings] };
 }
 
 /** Globs that match these files and later ones beside them. */

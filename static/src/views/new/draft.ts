@@ -51,6 +51,7 @@ const DEFAULTS: Dialect = {
   skip_rows: 0,
   skip_rows_after_header: 0,
   skip_footer_rows: 0,
+  footer_values: null,
   record_terminator: "auto",
   comment: null,
   encoding: "utf-8",
@@ -70,7 +71,9 @@ export const itemOf = (dialect: Dialect, item: string): unknown => dialect[item]
 
 /** Changes a setting; defaults are omitted. */
 export function changed(dialect: Dialect, item: string, value: unknown): Dialect {
-  const rest = Object.fromEntries(Object.entries(dialect).filter(([name]) => name !== item));
+  // Without a footer, nothing marks one.
+  const dropped = item === "skip_footer_rows" && value === 0 ? [item, "footer_values"] : [item];
+  const rest = Object.fromEntries(Object.entries(dialect).filter(([name]) => !dropped.includes(name)));
   return JSON.stringify(value) === JSON.stringify(DEFAULTS[item]) ? rest : { ...rest, [item]: value };
 }
 
@@ -201,6 +204,7 @@ export function mappingOf(draft: Draft, inferred: Inferred, files: string[]): Re
     files,
     ...(Object.keys(dialect).length > 0 ? { csv: dialect } : {}),
     columns: columns.filter(({ included }) => included).map(columnOf),
+    ...(inferred.partial ? { missing_columns: "null" } : {}),
     ...(rejectsMax > 0 ? { rejects: { max_ratio: rejectsMax } } : {}),
     ...(partition === undefined ? {} : { partition_by: [partition] }),
     ...(draft.sorted && sort !== undefined ? { sort_by: [sort] } : {}),

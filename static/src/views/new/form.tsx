@@ -28,6 +28,7 @@ import { TableForm, type TableDraft } from "./table-form";
 
 /** Value of the select for a pipeline that doesn't exist yet. */
 const NEW = "";
+const NONE: ReadonlySet<string> = new Set();
 
 interface Props {
   groups: Group[];
@@ -56,17 +57,17 @@ export function Wizard({ groups, lakeKey, target, onOther }: Props) {
     ? commonStem(groups[0].files)
     : stemOf((lakeKey ?? "data").slice((lakeKey ?? "").lastIndexOf("/") + 1));
 
+  const maker = useMemo(() => new PipelineCreation(), []);
   const [into, setInto] = useState<string>();
   const existing = into ?? target ?? (ownExists ? own : undefined) ?? NEW;
   const [typed, setTyped] = useState<string>();
   const [title, setTitle] = useState("");
-  const slug = existing || (typed ?? (own && !taken.has(own) ? own : slugOf(stem, taken)));
+  const slug = existing || maker.target || (typed ?? (own && !taken.has(own) ? own : slugOf(stem, taken)));
   const status = useQuery({ ...statusQuery(existing), enabled: existing !== NEW });
   const there = new Set((existing === NEW ? [] : (status.data?.tables ?? [])).map(({ name }) => name));
 
   const [drafts, setDrafts] = useState<ReadonlyMap<number, TableDraft>>(new Map());
   const [shown, setShown] = useState(0);
-  const maker = useMemo(() => new PipelineCreation(), []);
   const making = maker.state.value;
   const locked = making !== undefined;
   const [preparing, setPreparing] = useState(false);
@@ -162,8 +163,9 @@ export function Wizard({ groups, lakeKey, target, onOther }: Props) {
           <ProposedTable
             group={group}
             lakeKey={lakeKey}
-            taken={there}
+            taken={maker.begun ? NONE : there}
             locked={locked}
+            nameLocked={maker.begun}
             onOther={onOther}
             onDraft={(table) => setDrafts((before) => new Map([...before, [at, table]]))}
           />
@@ -247,11 +249,12 @@ interface ProposedProps {
   lakeKey: string | undefined;
   taken: ReadonlySet<string>;
   locked: boolean;
+  nameLocked: boolean;
   onOther: () => void;
   onDraft: (table: TableDraft) => void;
 }
 
-function ProposedTable({ group, lakeKey, taken, locked, onOther, onDraft }: ProposedProps) {
+function ProposedTable({ group, lakeKey, taken, locked, nameLocked, onOther, onDraft }: ProposedProps) {
   const source = useMemo(() => sourceOf(group, lakeKey), [group, lakeKey]);
   const [state, again] = useProposal(source);
   const proposal = state.value;
@@ -271,11 +274,11 @@ function ProposedTable({ group, lakeKey, taken, locked, onOther, onDraft }: Prop
   return (
     <TableForm
       key={proposal.staged.key}
-      source={source}
       proposal={proposal}
       name={several ? tableOf(commonStem(source.files)) : undefined}
       taken={taken}
       locked={locked}
+      nameLocked={nameLocked}
       onDraft={onDraft}
     />
   );

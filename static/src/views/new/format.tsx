@@ -16,7 +16,8 @@ const NAMES: Record<Finding["item"], string> = {
   escape: "Escape",
   comment: "Comments",
   skip_rows: "Lines before the header",
-  skip_footer_rows: "Footer lines to skip",
+  skip_footer_rows: "Footer rows to skip",
+  footer_values: "Footer marks",
   header: "Header",
   null_values: "Treat as null",
   quoted_nulls: "Allow quoted nulls",
@@ -63,7 +64,7 @@ export function words(value: unknown): string {
 const SIGNS: Record<string, string> = { ",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe", " ": "space" };
 
 /** The format in one line: `semicolon-separated, windows-1252, with header, decimal comma`. */
-export function formatLine({ sample }: Inferred, dialect: Dialect): string {
+export function formatLine({ sample }: Inferred, dialect: Dialect, complete: boolean): string {
   const delimiter = String(itemOf(dialect, "delimiter"));
   const skipped = Number(itemOf(dialect, "skip_rows"));
   const parts = [
@@ -72,15 +73,25 @@ export function formatLine({ sample }: Inferred, dialect: Dialect): string {
     itemOf(dialect, "header") === true ? "with header" : "without header",
     ...(skipped > 0 ? [`${counted(skipped, "line")} before the header`] : []),
     ...(itemOf(dialect, "decimal") === "," ? ["decimal comma"] : []),
-    sample.whole
-      ? `all ${counted(sample.rows_read, "row")} checked`
-      : `the first ${counted(sample.rows_read, "row")} checked`,
+    ...(footerOf(dialect) ? [footerOf(dialect) ?? ""] : []),
+    complete ? `all ${counted(sample.rows_read, "row")} checked` : `${counted(sample.rows_read, "row")} checked`,
   ];
   return parts.join(", ");
 }
 
+/** What is skipped at the end of files; undefined if nothing is. */
+export function footerOf(dialect: Dialect): string | undefined {
+  const rows = Number(itemOf(dialect, "skip_footer_rows"));
+  if (rows === 0) return undefined;
+  const values = itemOf(dialect, "footer_values");
+  if (!Array.isArray(values)) return `the last ${counted(rows, "row")} of each file skipped`;
+  const marks = values.map((value) => `“${String(value).replace(/\*$/, "…")}”`).join(" or ");
+  return marks === "" ? "empty last rows skipped" : `last rows starting with ${marks} skipped`;
+}
+
 interface Props {
   inferred: Inferred;
+  complete: boolean;
   dialect: Dialect;
   locked: boolean;
   busy: boolean;
@@ -88,7 +99,7 @@ interface Props {
 }
 
 /** Detected CSV settings with their evidence. */
-export function FormatStep({ inferred, dialect, locked, busy, onChange }: Props) {
+export function FormatStep({ inferred, complete, dialect, locked, busy, onChange }: Props) {
   const { findings, sample, warnings } = inferred;
   const found = new Set(findings.map(({ item }) => item));
   const silent = ALWAYS.filter((item) => !found.has(item)).map((item): Finding => ({
@@ -100,9 +111,10 @@ export function FormatStep({ inferred, dialect, locked, busy, onChange }: Props)
     <>
       <p class="secondary">
         Checked{" "}
-        {sample.whole
+        {complete
           ? `all ${counted(sample.rows_read, "row")}`
-          : `the first ${counted(sample.rows_read, "row")} (${bytes(sample.bytes_read)})`}
+          : `${counted(sample.rows_read, "row")} (${bytes(sample.bytes_read)})`}
+        {inferred.files_read.length > 1 && ` of ${counted(inferred.files_read.length, "sample")}`}
         {sample.rows_refused > 0 && `; ${counted(sample.rows_refused, "row")} can't be read with these settings`}
         {sample.rows_misfit > 0 && `; ${counted(sample.rows_misfit, "row")} would be rejected for an invalid value`}.
       </p>
@@ -148,6 +160,7 @@ function Value({
   const { item, value, candidates = [] } = finding;
   if (item === "null_values") return <Nulls finding={finding} dialect={dialect} locked={locked} onChange={onChange} />;
   const offered = CHOICES[item];
+  if (item === "footer_values") return <span class="mono">{words(itemOf(dialect, item))}</span>;
   if (!offered) return <span class="mono">{words(value)}</span>;
   const now = itemOf(dialect, item);
   const found = candidates.map((candidate) => candidate.value).filter((one) => typeof one !== "object" || one === null);

@@ -17,11 +17,12 @@ interface Props {
   /** Names of tables that exist. */
   taken: ReadonlySet<string>;
   locked: boolean;
+  nameLocked: boolean;
   onChange: (change: Partial<Draft>) => void;
 }
 
 /** Name of the table, partitioning, and rejected rows. */
-export function TableNaming({ draft, inferred, taken, locked, onChange }: Props) {
+export function TableNaming({ draft, inferred, taken, locked, nameLocked, onChange }: Props) {
   const suggested = partitionings(inferred);
   const chosen = suggested[draft.partition];
   const sort = sortSuggestion(inferred);
@@ -34,7 +35,7 @@ export function TableNaming({ draft, inferred, taken, locked, onChange }: Props)
         value={draft.table}
         error={tableProblem(draft.table, taken)}
         hint="The name used in SQL."
-        disabled={locked}
+        disabled={locked || nameLocked}
         onInput={(event) => onChange({ table: event.currentTarget.value.trim() })}
       />
       <SelectField

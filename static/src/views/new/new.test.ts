@@ -33,6 +33,7 @@ const inferred = (more: Partial<Inferred> = {}): Inferred => ({
   csv_full: {} as Inferred["csv_full"],
   findings: [],
   columns: [column("day", "Day", "date", 12), column("total", "total", "int64")],
+  partial: false,
   suggestions: [
     {
       kind: "partition_by",
@@ -51,6 +52,8 @@ const inferred = (more: Partial<Inferred> = {}): Inferred => ({
     rows_confirmed: 100,
   },
   warnings: [],
+  files_read: [],
+  files_failed: [],
   ...more,
 });
 

@@ -1,11 +1,9 @@
 import type { Cell, Previewed, Row } from "../../api/types";
 import { Grid, type GridColumn, rowsInMemory } from "../../components/grid";
 import { Note, Skeleton } from "../../components/states";
-import { count, counted } from "../../format/number";
 import { split } from "../../format/delimited";
+import { readable, RejectedRows, type Checked, type Reject } from "../../tables/checked";
 import { itemOf, type Dialect, type DraftColumn } from "./draft";
-
-type Reject = NonNullable<Previewed["rejects"]>[number];
 
 interface Merged {
   rows: Row[];
@@ -53,6 +51,9 @@ function rawRow(reject: Reject, { header }: Previewed, dialect: Dialect, columns
 
 interface Props {
   previewed: Previewed | undefined;
+  checked: Checked | undefined;
+  /** Whether the samples have every row of the source. */
+  complete: boolean;
   stale: boolean;
   dialect: Dialect;
   columns: DraftColumn[];
@@ -62,20 +63,14 @@ interface Props {
 const ROWS_SHOWN = 10;
 
 /** Preview of the first rows and of rejected rows. */
-export function PreviewStep({ previewed, stale, dialect, columns }: Props) {
+export function PreviewStep({ previewed, checked, complete, stale, dialect, columns }: Props) {
   if (!previewed) return <Skeleton lines={8} label="Loading the preview" />;
-  if (previewed.failure)
-    return (
-      <Note tone="bad">
-        A run would fail: {previewed.failure.message}
-        {previewed.failure.detail ? ` (${previewed.failure.detail})` : ""}
-      </Note>
-    );
-  if (!previewed.columns) return <Note tone="warn">Fix the columns above to see a preview.</Note>;
+  const failed = checked?.failure !== undefined && <Note tone="bad">A run would fail: {checked.failure}</Note>;
+  if (previewed.failure) return failed || <Skeleton lines={8} label="Loading the preview" />;
+  if (!previewed.columns) return <Note tone="warn">Fix the columns below to see a preview.</Note>;
   const taken = columns.filter(({ included }) => included);
   const { rows, refused } = merged(previewed, dialect, taken);
   const shown: GridColumn[] = previewed.columns.map(({ name, type }) => ({ name, type }));
-  const { counts } = previewed;
   return (
     <div class="new-preview" aria-busy={stale}>
       <div class="new-grid">
@@ -87,10 +82,10 @@ export function PreviewStep({ previewed, stale, dialect, columns }: Props) {
           mark={markOf(refused, oddRows(rows), shown)}
         />
       </div>
-      {counts && counts.rows_rejected > 0 ? (
-        <Refused previewed={previewed} />
-      ) : (
-        <p class="secondary">All {previewed.whole ? "" : "checked "}rows can be read.</p>
+      {failed}
+      {checked && checked.rejected > 0 && <RejectedRows checked={checked} />}
+      {checked && checked.rejected === 0 && checked.failure === undefined && (
+        <p class="secondary">{readable(checked, complete)}</p>
       )}
     </div>
   );
@@ -122,7 +117,7 @@ export function LastRows({
   previewed,
   dialect,
   columns,
-}: Omit<Props, "stale" | "previewed"> & { previewed: Previewed }) {
+}: Pick<Props, "dialect" | "columns"> & { previewed: Previewed }) {
   if (!previewed.columns) return null;
   const taken = columns.filter(({ included }) => included);
   const { rows, refused } = merged({ ...previewed, whole: true }, dialect, taken);
@@ -140,43 +135,6 @@ export function LastRows({
           rowsShown={Math.min(LAST_ROWS, rows.length)}
           mark={(row, column) => mark(row + from, column)}
         />
-      </div>
-    </>
-  );
-}
-
-function Refused({ previewed }: { previewed: Previewed }) {
-  const { rejects, counts } = previewed;
-  return (
-    <>
-      <h3>
-        {count(counts?.rows_rejected ?? 0)} of {counted(counts?.rows_read ?? 0, "row")} would be rejected
-      </h3>
-      <div class="table-box new-refused" tabIndex={0} role="region" aria-label="Rejected rows">
-        <table class="table">
-          <thead>
-            <tr>
-              <th class="num">Line</th>
-              <th>Column</th>
-              <th>Value</th>
-              <th>Reason</th>
-              <th>Original row</th>
-            </tr>
-          </thead>
-          <tbody>
-            {(rejects ?? []).map(({ line, column, value, message, raw, byte_offset }) => (
-              <tr key={byte_offset}>
-                <td class="num">{line}</td>
-                <td>{column ?? "–"}</td>
-                <td>{value === null ? <span class="dim">–</span> : <code>{value}</code>}</td>
-                <td>{message}</td>
-                <td>
-                  <code>{raw}</code>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
       </div>
     </>
   );

@@ -1,16 +1,34 @@
-/** Stages a source for the service and infers a proposal. */
+/** Stages samples of a source for the service and infers a proposal. */
 import { useEffect, useRef } from "preact/hooks";
 import { signal, useSignal, type Signal } from "@preact/signals";
 import { api, ask } from "../../api/client";
 import { asFailure, type ApiFailure } from "../../api/failure";
 import type { Inferred } from "../../api/types";
-import { keepAlive, release, stage, sweep, type Source, type Staged } from "./staging";
+import { keepAlive, release, stage, stagePiece, sweep, type Source, type Staged } from "./staging";
 
 export type Proposal =
   | { phase: "staging"; sent: number; total: number }
   | { phase: "inferring" }
   | { phase: "failed"; error: ApiFailure }
-  | { phase: "ready"; staged: Staged; inferred: Inferred };
+  | Ready;
+
+export interface Ready {
+  phase: "ready";
+  /** The first sample, whose rows are shown. */
+  staged: Staged;
+  /** All samples that the proposal is made from. */
+  samples: Staged[];
+  /** The last rows of the first file, if its sample's first rows are not all. */
+  tail: Staged | undefined;
+  /** Whether the samples have every row of the source. */
+  complete: boolean;
+  inferred: Inferred;
+}
+
+/** Rows of the first file that are shown. */
+export const PREVIEW_ROWS = 50;
+/** Files of a proposal. */
+const KEYS_MAX = 16;
 
 /** Proposal for a source; staged samples are deleted with the view or the source. */
 export function useProposal(source: Source | undefined): [Signal<Proposal | undefined>, () => void] {
@@ -35,8 +53,8 @@ export function useProposal(source: Source | undefined): [Signal<Proposal | unde
 }
 
 class Work {
-  private staged: Staged | undefined;
-  private letGo: () => void = () => undefined;
+  private staged: Staged[] = [];
+  private letGo: (() => void)[] = [];
   private ended = false;
 
   constructor(
@@ -47,26 +65,85 @@ class Work {
   async go(): Promise<void> {
     try {
       this.publish({ phase: "staging", sent: 0, total: 0 });
-      const staged = await stage(this.source, (sent, total) => this.publish({ phase: "staging", sent, total }));
-      this.staged = staged;
-      if (this.ended) return void (await release(staged));
-      this.letGo = keepAlive(staged);
+      await stage(
+        this.source,
+        (one) => this.keep(one),
+        (sent, total) => this.publish({ phase: "staging", sent, total }),
+      );
+      const samples = [...this.staged];
+      const [staged] = samples;
+      if (this.ended || !staged) return;
       this.publish({ phase: "inferring" });
-      const params = { path: { pipeline: staged.slug }, query: { key: staged.key } };
-      const inferred = await ask(api.POST("/api/p/{pipeline}/infer", { params }));
-      this.publish({ phase: "ready", staged, inferred });
+      const inferred = await proposed(samples);
+      const [pieces, tail] = await this.pieces(samples, inferred);
+      if (this.ended) return;
+      const all = [...samples, ...pieces].slice(0, KEYS_MAX);
+      const ready = pieces.length > 0 ? await withPieces(samples, all, inferred) : { samples, inferred };
+      const files = this.source.kind === "files" ? this.source.files.length : 1;
+      const complete = ready.inferred.sample.whole && samples.every(({ whole }) => whole) && samples.length >= files;
+      this.publish({ phase: "ready", staged, tail, complete, ...ready });
     } catch (error) {
       this.publish({ phase: "failed", error: asFailure(error) });
     }
   }
 
+  /** Pieces of the files that are larger than their samples, and the end of the first file. */
+  private async pieces(samples: Staged[], { csv, sample }: Inferred): Promise<[Staged[], Staged | undefined]> {
+    const files = this.source.kind === "files" ? this.source.files : [];
+    const fileOf = (staged: Staged) => files.find(({ name }) => name === staged.name);
+    const made: Staged[] = [];
+    let tail: Staged | undefined;
+    for (const [nth, staged] of samples.entries()) {
+      const file = fileOf(staged);
+      const isShown = nth === 0 && sample.rows_read > PREVIEW_ROWS;
+      if (!file || (staged.whole && !isShown)) continue;
+      for (const piece of staged.whole ? (["end"] as const) : (["middle", "end"] as const)) {
+        // Pieces are a help; without them the rest is as good.
+        const one = await stagePiece(file, staged, piece, csv).catch(() => undefined);
+        if (!one) continue;
+        this.keep(one);
+        if (!staged.whole) made.push(one);
+        if (isShown && piece === "end") tail = one;
+      }
+    }
+    return [made, tail];
+  }
+
+  private keep(staged: Staged): void {
+    if (this.ended) return void release(staged);
+    this.staged.push(staged);
+    this.letGo.push(keepAlive(staged));
+  }
+
   end(): void {
     this.ended = true;
-    this.letGo();
-    if (this.staged) void release(this.staged);
+    for (const letGo of this.letGo) letGo();
+    for (const staged of this.staged) void release(staged);
   }
 
   private publish(state: Proposal): void {
     if (!this.ended) this.state.value = state;
   }
+}
+
+async function proposed(samples: Staged[]): Promise<Inferred> {
+  const [first, ...others] = samples;
+  if (!first) throw new Error("nothing is staged");
+  const query = { key: first.key, also: others.map(({ key }) => key) };
+  return await ask(api.POST("/api/p/{pipeline}/infer", { params: { path: { pipeline: first.slug }, query } }));
+}
+
+/** The proposal with the pieces; without those that begin within a row, whose records can't be read. */
+async function withPieces(
+  samples: Staged[],
+  all: Staged[],
+  before: Inferred,
+): Promise<{ samples: Staged[]; inferred: Inferred }> {
+  const inferred = await proposed(all);
+  const refused = new Set(inferred.files_failed.map(({ key }) => key));
+  for (const { key, rows_refused } of inferred.files_read) if (rows_refused > 0) refused.add(key);
+  const good = all.filter(({ piece, key }) => piece === undefined || !refused.has(key));
+  if (good.length === all.length) return { samples: all, inferred };
+  if (good.length === samples.length) return { samples, inferred: before };
+  return { samples: good, inferred: await proposed(good) };
 }

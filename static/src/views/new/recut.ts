@@ -1,25 +1,9 @@
 /** Columns after a change of the CSV settings. */
-import { api, ask } from "../../api/client";
 import type { Cell, Previewed } from "../../api/types";
+import { previewOf } from "../../tables/preview";
 import type { Dialect, DraftColumn } from "./draft";
 import { itemOf } from "./draft";
 import type { Staged } from "./staging";
-
-/** Preview of the staged sample with a config. */
-export async function previewOf(
-  staged: Staged,
-  config: unknown,
-  limit: number,
-  signal?: AbortSignal,
-): Promise<Previewed> {
-  const { slug: pipeline, key } = staged;
-  const asked = api.POST("/api/p/{pipeline}/preview", {
-    params: { path: { pipeline } },
-    body: { config, key, limit } as never,
-    ...(signal ? { signal } : {}),
-  });
-  return await ask(asked);
-}
 
 /** Glob of the staged file within its pipeline. */
 export const stagedGlob = ({ slug, key }: Staged): string =>
@@ -27,7 +11,8 @@ export const stagedGlob = ({ slug, key }: Staged): string =>
 
 async function look(staged: Staged, csv: Dialect, columns: unknown[]): Promise<Previewed> {
   const mapping = { table: "sample", files: [stagedGlob(staged)], csv, columns, missing_columns: "null" };
-  return await previewOf(staged, { version: 1, title: "", mappings: [mapping] }, 200);
+  const config = { version: 1, title: "", mappings: [mapping] };
+  return await previewOf(staged.slug, { config, key: staged.key, limit: 200 });
 }
 
 /**

@@ -12,7 +12,7 @@ import { uploadOnce } from "../../uploads/once";
 import { nameOf, pipelineOf } from "../../uploads/keys";
 import { headOf, shapeOf } from "../../uploads/parts";
 import { compressionOf, stemOf } from "../../uploads/source-names";
-import { sampleOf, sampleOfStream, type Sample } from "./sample";
+import { SAMPLE_BYTES_MAX, sampleOf, sampleOfStream, type Sample } from "./sample";
 
 /** Heartbeat interval of an open page; silent pages are gone. */
 const SEEN_MS = 30_000;
@@ -39,23 +39,61 @@ export type Source = { kind: "files"; files: File[] } | { kind: "lake"; key: str
 export interface Staged {
   slug: string;
   key: string;
+  /** Name of the file. */
+  name: string;
+  /** The piece of a large file that it is; undefined: its start. */
+  piece?: "middle" | "end";
   /** Whether it is the whole source. */
   whole: boolean;
   /** Whether it has to be deleted. */
   ours: boolean;
 }
 
-/** Uploads a sample. */
-export async function stage(source: Source, onSent: (sent: number, total: number) => void): Promise<Staged> {
+/** Files that are sampled each, if their samples are not too large together. */
+const FILES_MAX = 10;
+const FILES_BYTES_MAX = 32 << 20;
+/** Files that are sampled otherwise: the first, the last, and others in between. */
+const SPREAD_FILES = 4;
+
+/** The files that a proposal looks at. */
+export function sampled(files: readonly File[]): File[] {
+  const bytes = files.reduce((sum, { size }) => sum + Math.min(size, SAMPLE_BYTES_MAX), 0);
+  if (files.length <= FILES_MAX && bytes <= FILES_BYTES_MAX) return [...files];
+  const most = Math.min(SPREAD_FILES, files.length);
+  const places = Array.from({ length: most }, (_, nth) =>
+    Math.floor((nth * (files.length - 1)) / Math.max(1, most - 1)),
+  );
+  return [...new Set(places)].flatMap((at) => files[at] ?? []);
+}
+
+/** Uploads samples, the first of them of the first file. They are passed to `onStaged` one by one. */
+export async function stage(
+  source: Source,
+  onStaged: (staged: Staged) => void,
+  onSent: (sent: number, total: number) => void,
+): Promise<void> {
   if (source.kind === "lake") {
-    const slug = pipelineOf(source.key);
-    if (slug) return { slug, key: source.key, whole: true, ours: false };
-    return await put(await sampleOfLake(source.key), nameOf(source.key), onSent);
+    const { key } = source;
+    const slug = pipelineOf(key);
+    if (slug) return onStaged({ slug, key, name: nameOf(key), whole: true, ours: false });
+    return onStaged(await put(newDraft(), await sampleOfLake(key), nameOf(key), 0, onSent));
   }
-  const [file] = source.files;
-  if (!file) throw new Error("no file was selected");
-  if (file.size === 0) throw noRows();
-  return await put(await sampleOf(file), file.name, onSent);
+  const files = source.files.filter(({ size }) => size > 0);
+  if (source.files.length === 0) throw new Error("no file was selected");
+  if (files.length === 0) throw noRows();
+  const slug = newDraft();
+  const chosen = sampled(files);
+  const total = chosen.reduce((sum, { size }) => sum + Math.min(size, SAMPLE_BYTES_MAX), 0);
+  let before = 0;
+  for (const [nth, file] of chosen.entries()) {
+    let size = 0;
+    const made = await put(slug, await sampleOf(file), file.name, nth, (sent, own) => {
+      size = own;
+      onSent(before + sent, Math.max(total, before + own));
+    });
+    before += size;
+    onStaged(made);
+  }
 }
 
 async function sampleOfLake(key: string): Promise<Sample> {
@@ -74,9 +112,14 @@ async function isBlank({ body, whole, ending }: Sample): Promise<boolean> {
   return /^[\s\ufeff]*$/.test(await body.text());
 }
 
-async function put(sample: Sample, name: string, onSent: (sent: number, total: number) => void): Promise<Staged> {
+async function put(
+  slug: string,
+  sample: Sample,
+  name: string,
+  nth: number,
+  onSent: (sent: number, total: number) => void,
+): Promise<Staged> {
   if (await isBlank(sample)) throw noRows();
-  const slug = newDraft();
   // Names the table: letters without diacritics and without invalid characters.
   const stem = stemOf(name)
     .normalize("NFKD")
@@ -84,31 +127,44 @@ async function put(sample: Sample, name: string, onSent: (sent: number, total: n
     .replace(/[^\p{L}\p{N} ._-]/gu, "_")
     .slice(0, 100);
   // Watchers ignore dot-files, so no run starts.
-  const key = `pipelines/${slug}/.${stem}${sample.ending}`;
+  const key = `pipelines/${slug}/.${stem}${nth > 0 ? `.${nth}` : ""}${sample.ending}`;
   left.value = [...left.value, { key, seen: Date.now() }];
   await uploadOnce(key, sample.body, (sent) => onSent(sent, sample.body.size));
-  return { slug, key, whole: sample.whole, ours: true };
+  return { slug, key, name, whole: sample.whole, ours: true };
 }
 
-/** Bytes of the end of a file that are shown. */
-const TAIL_BYTES = 32 << 10;
+/** Bytes of a piece, and most of its lines: a preview shows all of them. */
+const PIECE_BYTES = 256 << 10;
+const PIECE_LINES_MAX = 900;
+const LF = 0x0a;
 
-/** Uploads the last rows of a file below its header, beside its sample; undefined if they can't be cut out here. */
-export async function stageTail(file: File, staged: Staged, csv: unknown): Promise<Staged | undefined> {
+/** Uploads a piece of a local file below its header, beside its sample; undefined if it can't be cut out here. */
+export async function stagePiece(
+  file: File,
+  staged: Staged,
+  piece: "middle" | "end",
+  csv: unknown,
+): Promise<Staged | undefined> {
   if (!staged.ours || compressionOf(file.name) !== undefined) return undefined;
-  // The sample itself has them.
-  if (staged.whole && file.size <= TAIL_BYTES) return { ...staged, ours: false };
   const head = await headOf(file, shapeOf(csv));
-  const from = Math.max(head, file.size - TAIL_BYTES - (file.size % 2));
-  const tail = new Uint8Array(await file.slice(from).arrayBuffer());
+  const wanted = piece === "end" ? file.size - PIECE_BYTES : Math.floor(file.size / 2);
+  // UTF-16 has units of two bytes.
+  const from = Math.max(head, wanted - (wanted % 2) + (head % 2));
+  const bytes = new Uint8Array(await file.slice(from, from + PIECE_BYTES + 2).arrayBuffer());
   const [a, b] = new Uint8Array(await file.slice(0, 2).arrayBuffer());
-  const isLittle = a === 0xff && b === 0xfe;
-  const end = tail.indexOf(0x0a);
-  const start = from === head ? 0 : end < 0 ? tail.length : end + (isLittle ? 2 : 1);
-  const key = staged.key.replace(/\.txt$/, ".tail.txt");
+  const afterLf = a === 0xff && b === 0xfe ? 2 : 1;
+  const ends: number[] = [];
+  for (let at = bytes.indexOf(LF); at >= 0; at = bytes.indexOf(LF, at + 1)) ends.push(at + afterLf);
+  const isEnd = from + bytes.length >= file.size;
+  const firsts = from === head ? [0, ...ends] : ends;
+  // What precedes the first line break and follows the last one is a part of a row.
+  const last = isEnd ? bytes.length : (ends.at(-1) ?? 0);
+  const start = (piece === "end" ? firsts.slice(-PIECE_LINES_MAX)[0] : firsts[0]) ?? last;
+  const until = piece === "end" ? last : (firsts[PIECE_LINES_MAX] ?? last);
+  const key = staged.key.replace(/\.txt$/, `.${piece}.txt`);
   left.value = [...left.value, { key, seen: Date.now() }];
-  await uploadOnce(key, new Blob([file.slice(0, head), tail.slice(start)]), () => undefined);
-  return { ...staged, key, whole: false };
+  await uploadOnce(key, new Blob([file.slice(0, head), bytes.slice(start, Math.max(start, until))]), () => undefined);
+  return { ...staged, key, piece, whole: false };
 }
 
 /** Deletes a sample. A failure is left to the next sweep. */

@@ -1,4 +1,4 @@
-import { keepPreviousData, useQuery } from "@tanstack/preact-query";
+import { keepPreviousData, useQueries } from "@tanstack/preact-query";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Previewed } from "../../api/types";
 import { Section } from "../../components/page";
@@ -20,12 +20,12 @@ import {
 } from "./draft";
 import { formatLine, FormatStep } from "./format";
 import { TableNaming } from "./naming";
+import { checkedOf, type Checked } from "../../tables/checked";
+import { previewOf } from "../../tables/preview";
 import { LastRows, PreviewStep } from "./preview";
-import type { Proposal } from "./proposal";
-import { ownOf, previewOf, recut, stagedGlob } from "./recut";
-import { keepAlive, release, stageTail, type Source, type Staged } from "./staging";
-
-type Ready = Extract<Proposal, { phase: "ready" }>;
+import { PREVIEW_ROWS, type Ready } from "./proposal";
+import { ownOf, recut, stagedGlob } from "./recut";
+import type { Staged } from "./staging";
 
 /** A table as it is proposed now. */
 export interface TableDraft {
@@ -35,24 +35,27 @@ export interface TableDraft {
   blocked: string | undefined;
 }
 
-const PREVIEW_ROWS = 50;
-const TAIL_ROWS = 500;
+/** Rows of the piece at a file's end. */
+const TAIL_ROWS = 1000;
+/** Rejected rows of other files that are shown. */
+const OTHER_ROWS = 10;
 /** Delay before a preview, in milliseconds. */
 const PAUSE_MS = 300;
 
 interface Props {
-  source: Source;
   proposal: Ready;
   /** A name for the table, instead of the proposed one. */
   name: string | undefined;
   taken: ReadonlySet<string>;
   locked: boolean;
+  /** The table's files are where its name says. */
+  nameLocked: boolean;
   onDraft: (table: TableDraft) => void;
 }
 
 /** One table: its data first, then the format, the columns, and its name. */
-export function TableForm({ source, proposal, name, taken, locked, onDraft }: Props) {
-  const { inferred, staged } = proposal;
+export function TableForm({ proposal, name, taken, locked, nameLocked, onDraft }: Props) {
+  const { inferred, staged, samples, complete } = proposal;
   const [draft, setDraft] = useState<Draft>(() => {
     const proposed = draftOf(inferred);
     return { ...proposed, table: freeTable(name ?? proposed.table, taken) };
@@ -61,12 +64,24 @@ export function TableForm({ source, proposal, name, taken, locked, onDraft }: Pr
   // Columns of the last split, and the user's changes to any column.
   const cuts = useRef({ round: 0, cut: draft.columns, own: [] as DraftColumn[] });
   const put = (change: Partial<Draft>) => setDraft((now) => ({ ...now, ...change }));
-  const preview = usePreview(draft, proposal, staged, PREVIEW_ROWS);
-  const tail = useTail(source, proposal);
-  const last = usePreview(draft, proposal, tail, TAIL_ROWS);
-  const problems = serviceProblems(preview.data, draft);
-  const checking = preview.isPending || preview.isPlaceholderData || cutting;
-  const blocked = blockedBy(draft, taken, preview.data, checking, preview.error);
+  const wanted = samples.map((sample, at) => ({ sample, rows: at === 0 ? PREVIEW_ROWS : OTHER_ROWS }));
+  const previews = usePreviews(draft, proposal, wanted);
+  const [preview] = previews;
+  const [last] = usePreviews(draft, proposal, proposal.tail ? [{ sample: proposal.tail, rows: TAIL_ROWS }] : []);
+  const problems = serviceProblems(preview?.data, draft);
+  const checking = previews.some((one) => one.isPending || one.isPlaceholderData) || cutting;
+  const error = previews.find((one) => one.error)?.error;
+  const checked = checkedOf(
+    samples,
+    previews.map(({ data }) => data),
+  );
+  const unreadable = inferred.files_failed.map(
+    ({ key, message }) => `${samples.find((one) => one.key === key)?.name ?? key}: ${message}`,
+  );
+  const blocked =
+    unreadable.length > 0
+      ? "Choose the files again, without those that can't be read."
+      : blockedBy(draft, taken, preview?.data, checked, checking, error);
 
   const latest = useRef(onDraft);
   latest.current = onDraft;
@@ -110,22 +125,41 @@ export function TableForm({ source, proposal, name, taken, locked, onDraft }: Pr
           </span>
         }
       >
-        {preview.error ? (
-          <Failed title="No preview" error={preview.error} onRetry={() => void preview.refetch()} />
+        {unreadable.map((text) => (
+          <Note key={text} tone="bad">
+            {text}
+          </Note>
+        ))}
+        {error ? (
+          <Failed
+            title="No preview"
+            error={error}
+            onRetry={() => previews.forEach((one) => one.error && void one.refetch())}
+          />
         ) : (
           <PreviewStep
-            previewed={preview.data}
-            stale={preview.isPlaceholderData || cutting}
+            previewed={preview?.data}
+            checked={checked}
+            complete={complete}
+            stale={checking}
             dialect={draft.dialect}
             columns={draft.columns}
           />
         )}
-        {last.data && <LastRows previewed={last.data} dialect={draft.dialect} columns={draft.columns} />}
+        {last?.data && <LastRows previewed={last.data} dialect={draft.dialect} columns={draft.columns} />}
         <details class="new-format">
           <summary>
-            <strong>Detected format</strong> <span class="secondary">{formatLine(inferred, draft.dialect)}</span>
+            <strong>Detected format</strong>{" "}
+            <span class="secondary">{formatLine(inferred, draft.dialect, complete)}</span>
           </summary>
-          <FormatStep inferred={inferred} dialect={draft.dialect} locked={locked} busy={cutting} onChange={change} />
+          <FormatStep
+            inferred={inferred}
+            complete={complete}
+            dialect={draft.dialect}
+            locked={locked}
+            busy={cutting}
+            onChange={change}
+          />
         </details>
       </Section>
       <Section title={counted(draft.columns.length, "column")}>
@@ -142,7 +176,14 @@ export function TableForm({ source, proposal, name, taken, locked, onDraft }: Pr
         ))}
       </Section>
       <Section title="Table">
-        <TableNaming draft={draft} inferred={inferred} taken={taken} locked={locked} onChange={put} />
+        <TableNaming
+          draft={draft}
+          inferred={inferred}
+          taken={taken}
+          locked={locked}
+          nameLocked={nameLocked}
+          onChange={put}
+        />
       </Section>
     </>
   );
@@ -159,6 +200,7 @@ export function blockedBy(
   draft: Draft,
   taken: ReadonlySet<string>,
   previewed: Previewed | undefined,
+  checked: Checked | undefined,
   checking: boolean,
   error: unknown,
 ): string | undefined {
@@ -167,70 +209,45 @@ export function blockedBy(
   if (columnProblems(draft.columns).size > 0) return "Fix the names of the columns.";
   if (!draft.columns.some(({ included }) => included)) return "Include at least one column.";
   if (error) return "The preview couldn't be loaded, so it isn't known whether a run would succeed.";
-  if (checking || !previewed) return "Checking whether a run would succeed.";
+  if (checking || !previewed || !checked) return "Checking whether a run would succeed.";
   if (previewed.problems.length > 0) return previewed.problems[0]?.message ?? "The settings have problems.";
-  if (previewed.failure) return `A run would fail: ${previewed.failure.message}`;
-  const { rows_rejected: rejected = 0, rows_read: read = 0 } = previewed.counts ?? {};
+  if (checked.failure !== undefined) return `A run would fail: ${checked.failure}`;
+  const { rejected, read } = checked;
   if (rejected > 0 && rejected > read * draft.rejectsMax)
     return `${counted(rejected, "row")} of ${read.toLocaleString("en-US")} would be rejected, more than allowed, so a run would fail. Fix the columns, or allow rejected rows.`;
   return undefined;
 }
 
-/** The end of a local file, staged while the form is there. */
-function useTail(source: Source, { staged, inferred }: Ready): Staged | undefined {
-  const [tail, setTail] = useState<Staged>();
-  const file = source.kind === "files" ? source.files[0] : undefined;
-  const isLong = inferred.sample.rows_read > PREVIEW_ROWS;
-  const { csv } = inferred;
-  useEffect(() => {
-    if (!file || !isLong) return undefined;
-    let letGo: () => void = () => undefined;
-    let ended = false;
-    stageTail(file, staged, csv).then(
-      (made) => {
-        if (!made) return;
-        if (ended) return void release(made);
-        const stop = keepAlive(made);
-        letGo = () => {
-          stop();
-          void release(made);
-        };
-        setTail(made);
-      },
-      // The last rows are a help; without them the rest is as good.
-      () => undefined,
-    );
-    return () => {
-      ended = true;
-      letGo();
-    };
-  }, [file, isLong, staged, csv]);
-  return tail;
-}
-
-/** Preview of a staged file; the previous one is shown while loading. */
-function usePreview(draft: Draft, { inferred }: Ready, staged: Staged | undefined, rows: number) {
+/** Previews of staged files; the previous ones are shown while loading. */
+function usePreviews(draft: Draft, { inferred }: Ready, wanted: { sample: Staged; rows: number }[]) {
   const table = tableProblem(draft.table) ? "sample" : draft.table;
-  const files = staged ? [stagedGlob(staged)] : [];
-  const mapping = mappingOf({ ...draft, table, partition: -1, sorted: false, rejectsMax: 1 }, inferred, files);
-  const text = JSON.stringify(configOf("", [mapping]));
+  const form = { ...draft, table, partition: -1, sorted: false, rejectsMax: 1 };
+  const textOf = (sample: Staged) => JSON.stringify(configOf("", [mappingOf(form, inferred, [stagedGlob(sample)])]));
+  const text = wanted.map(({ sample }) => textOf(sample)).join("\n");
   const [settled, setSettled] = useState(text);
   useEffect(() => {
     const timer = setTimeout(() => setSettled(text), PAUSE_MS);
     return () => clearTimeout(timer);
   }, [text]);
-  const query = useQuery({
-    queryKey: ["preview", staged?.key, rows, settled],
-    queryFn: ({ signal }) => {
-      if (!staged) throw new Error("nothing is staged");
-      return previewOf(staged, JSON.parse(settled), rows, signal);
-    },
-    enabled: staged !== undefined,
-    placeholderData: keepPreviousData,
-    staleTime: Infinity,
-    refetchOnWindowFocus: false,
+  const texts = settled.split("\n");
+  const previews = useQueries({
+    queries: wanted.map(({ sample, rows }, at) => ({
+      queryKey: ["preview", sample.key, rows, texts[at]],
+      queryFn: ({ signal }: { signal: AbortSignal }) =>
+        previewOf(
+          sample.slug,
+          { config: JSON.parse(texts[at] ?? textOf(sample)) as unknown, key: sample.key, limit: rows },
+          signal,
+        ),
+      placeholderData: keepPreviousData,
+      staleTime: Infinity,
+      refetchOnWindowFocus: false,
+    })),
   });
-  return { ...query, isPlaceholderData: query.isPlaceholderData || settled !== text };
+  return previews.map((query) => ({
+    ...query,
+    isPlaceholderData: query.isPlaceholderData || settled !== text,
+  }));
 }
 
 /** The config's problems; those of columns by column. */

@@ -1,59 +1,38 @@
 import type { ComponentChildren } from "preact";
 import { Link } from "wouter-preact";
 import type { Job, PipelineDetail, PipelineStatus } from "../../api/types";
-import { Button } from "../../components/button";
 import { Note } from "../../components/states";
 import { Countdown } from "../../components/time";
-import { useRun } from "../../shell/pipeline";
-import { askForFiles } from "../../shell/upload-request";
+import { StateButton } from "../../shell/state-notice";
 import { REPAIR, routes } from "../../browser/routes";
 import { MessageText } from "../../components/message-text";
 import { healthOf, type Step } from "./health";
 
 function StepButton({ slug, step, first }: { slug: string; step: Step; first: boolean }) {
-  const { run, busy } = useRun(slug);
-  if (step.kind === "run") {
-    return (
-      <Button variant={first ? "primary" : "plain"} busy={busy} onClick={() => void run(false)}>
-        {step.words}
-      </Button>
-    );
-  }
-  if (step.kind === "upload") {
-    return (
-      <Button variant={first ? "primary" : "plain"} onClick={() => askForFiles(slug)}>
-        {step.words}
-      </Button>
-    );
-  }
-  return (
-    <Link class="button" href={`~${placeOf(slug, step)}`} {...(step.kind === "fix-dashboard" ? { state: REPAIR } : {})}>
+  const link = (to: string, state?: unknown) => (
+    <Link class="button" href={`~${to}`} {...(state === undefined ? {} : { state })}>
       {step.words}
     </Link>
   );
-}
-
-function placeOf(slug: string, step: Step): string {
   switch (step.kind) {
-    case "config":
-      return routes.config(slug);
     case "from-csv":
-      return routes.fromCsv({ pipeline: slug });
-    case "table":
-      return routes.fromCsv({ key: `pipelines/${slug}/${step.key}` });
+      return link(routes.fromCsv({ pipeline: slug }));
     case "jobs":
-      return routes.jobs(slug);
-    case "job":
-      return routes.job(slug, step.id);
+      return link(routes.jobs(slug));
     case "rejected":
-      return routes.data(slug, step.table, { tab: "rejected" });
+      return link(routes.data(slug, step.table, { tab: "rejected" }));
     case "dashboard":
-      return routes.dashboard(slug, step.name);
+      return link(routes.dashboard(slug, step.name));
     case "fix-dashboard":
-      return routes.editDashboard(slug, step.name);
+      return link(routes.editDashboard(slug, step.name), REPAIR);
     case "run":
+    case "config":
     case "upload":
-      return routes.pipeline(slug);
+    case "job":
+    case "adapt":
+    case "clean":
+    case "table":
+      return <StateButton slug={slug} action={step} first={first} />;
   }
 }
 

@@ -6,9 +6,8 @@ import { pipelineState, type StateAction } from "../../runs/table-state";
 import { changedAnything, stageText, waitingText } from "../../runs/text";
 
 export type Step =
-  | { kind: "run" | "config" | "from-csv" | "upload" | "jobs"; words: string }
-  | { kind: "job"; id: string; words: string }
-  | { kind: "table"; key: string; words: string }
+  | StateAction
+  | { kind: "from-csv" | "jobs"; words: string }
   | { kind: "dashboard" | "fix-dashboard"; name: string; words: string }
   | { kind: "rejected"; table: string; words: string };
 
@@ -161,22 +160,6 @@ function next(unrun: boolean, dashboard: string | undefined): Step {
     : { kind: "dashboard", name: dashboard, words: `Open dashboard ${dashboard}` };
 }
 
-function stepsOf(action: StateAction | undefined): Step[] {
-  switch (action?.kind) {
-    case undefined:
-    case "clean":
-      return [];
-    case "job":
-      return [{ kind: "job", id: action.id, words: action.words }];
-    case "table":
-      return [{ kind: "table", key: action.key, words: action.words }];
-    case "run":
-    case "config":
-    case "upload":
-      return [{ kind: action.kind, words: action.words }];
-  }
-}
-
 /** Tables that lack something, or have too much; undefined if they are up to date. */
 function tablesHealth({ status, detail }: Facts): Health | undefined {
   const state = status && pipelineState(status);
@@ -188,7 +171,7 @@ function tablesHealth({ status, detail }: Facts): Health | undefined {
     sentence: state.sentence,
     more: [...state.more, `${counted(rows, "row")} in total.`].join(" "),
     ...due,
-    steps: stepsOf(state.action),
+    steps: state.action ? [state.action] : [],
   };
 }
 

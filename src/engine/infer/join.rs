@@ -1,0 +1,437 @@
+//! Proposes one mapping for several files of a table.
+//!
+//! Each file has a proposal of its own; where they differ, the converter reads all files by each of them, and the one that
+//! rejects least is taken.
+//!
+//! Invariant: `sample` and the misfits count what the converter did with the joined mapping in all files.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::confirm::{self, FileCheck};
+use super::misfits::{self, SHOWN_MAX};
+use super::proposal::{ColumnProposal, Misfit, Misfits, Proposal, SampleInfo};
+use super::propose::{InferError, InferOptions, fetch, infer_head};
+use crate::domain::pipeline::document::{NegativeDocument, NumberFormatDocument};
+use crate::domain::pipeline::types::DataType;
+use crate::engine::read::head::Head;
+use crate::ports::ObjectStore;
+
+/// Files that are joined at most.
+pub const JOINED_MAX: usize = 16;
+const TEXT: &str = "string";
+/// Rounds in which columns become nullable.
+const ROUNDS_MAX: usize = 4;
+
+/// The joined proposal of several files.
+#[derive(Debug)]
+pub struct Joined {
+    pub proposal: Proposal,
+    /// One entry a file that was read.
+    pub files: Vec<FileSample>,
+    /// Files that no proposal could be made for.
+    pub failed: Vec<(String, InferError)>,
+}
+
+/// What the joined proposal does with one file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FileSample {
+    pub key: String,
+    #[serde(flatten)]
+    pub sample: SampleInfo,
+}
+
+/// A file with the proposal that was made from it alone.
+struct Sampled {
+    head: Head,
+    proposal: Proposal,
+}
+
+/// Proposes a mapping for the objects `keys` of the lake bucket, which are files of one table. The limits of `options` are
+/// those of all files together.
+///
+/// # Errors
+/// The store failed, or no file can be read: the error of the first.
+pub fn infer_all(store: &dyn ObjectStore, keys: &[&str], options: &InferOptions) -> Result<Joined, InferError> {
+    let (mut sampled, mut failed) = (Vec::<Sampled>::new(), Vec::new());
+    let (mut bytes, mut time) = (options.bytes_max, options.time_max);
+    for (nth, &key) in keys.iter().enumerate() {
+        // What a file doesn't need is left for those after it.
+        let left = keys.len() - nth;
+        let each = InferOptions { bytes_max: bytes / left, time_max: time / u32::try_from(left).unwrap_or(u32::MAX) };
+        let started = Instant::now();
+        let file = fetch(store, key, &each).and_then(|(head, size)| {
+            let proposal = infer_head(key, &head, size, &each)?;
+            Ok(Sampled { head, proposal })
+        });
+        time = time.saturating_sub(started.elapsed());
+        match file {
+            Ok(file) => {
+                bytes -= file.head.bytes().len();
+                sampled.push(file);
+            }
+            Err(error @ InferError::Store(_)) => return Err(error),
+            Err(error) => failed.push((key.to_owned(), error)),
+        }
+    }
+    if sampled.is_empty() && !failed.is_empty() {
+        return Err(failed.swap_remove(0).1);
+    }
+    let (proposal, files) = join(&sampled, options.time_max)?;
+    Ok(Joined { proposal, files, failed })
+}
+
+fn join(sampled: &[Sampled], time_max: Duration) -> Result<(Proposal, Vec<FileSample>), InferError> {
+    let Some((first, others)) = sampled.split_first() else {
+        return Err(InferError::Empty { key: String::new() });
+    };
+    let mut proposal = first.proposal.clone();
+    let own = |file: &Sampled| FileSample { key: file.proposal.key.clone(), sample: file.proposal.sample.clone() };
+    if others.is_empty() {
+        return Ok((proposal, vec![own(first)]));
+    }
+    let mut csv = proposal.csv.as_object().cloned().unwrap_or_default();
+    let mut by_name: BTreeMap<String, Vec<ColumnProposal>> = BTreeMap::new();
+    for file in sampled {
+        for column in &file.proposal.columns {
+            by_name.entry(column.name.clone()).or_default().push(column.clone());
+        }
+    }
+    for file in others {
+        let path = file_name(&file.proposal.key);
+        join_dialects(&mut csv, &file.proposal.csv, (file_name(&first.proposal.key), path), &mut proposal.warnings);
+        let known: BTreeSet<String> = proposal.columns.iter().map(|column| column.name.clone()).collect();
+        for column in file.proposal.columns.iter().filter(|column| !known.contains(&column.name)) {
+            proposal.warnings.push(format!("column `{}` is not in all files; `{path}` has it", column.name));
+            proposal.columns.push(column.clone());
+        }
+        let more = file.proposal.findings.iter().filter(|finding| csv_item_is_new(&proposal, finding));
+        let more: Vec<_> = more.cloned().collect();
+        proposal.findings.extend(more);
+    }
+    proposal.csv = Value::Object(csv);
+    proposal.csv_full = serde_json::from_value(proposal.csv.clone()).unwrap_or(proposal.csv_full);
+    for finding in &mut proposal.findings {
+        let item = serde_json::to_value(finding.item).unwrap_or_default();
+        if let Some(joined) = item.as_str().and_then(|item| proposal.csv.get(item)) {
+            finding.value = joined.clone();
+        }
+    }
+    let deadline = Instant::now() + time_max;
+    for column in &mut proposal.columns {
+        let all = &by_name[&column.name];
+        column.nullable = all.iter().any(|one| one.nullable) || all.len() < sampled.len();
+        proposal.partial |= all.len() < sampled.len();
+        join_evidence(column, all);
+    }
+    for at in 0..proposal.columns.len() {
+        let all = &by_name[&proposal.columns[at].name];
+        if is_disputed(all) {
+            choose(&mut proposal, at, candidates(all), sampled, deadline);
+        }
+    }
+    for _ in 1..ROUNDS_MAX {
+        let checks = check_all(&proposal, sampled, deadline)?;
+        let nulls: BTreeSet<&String> = checks.iter().flat_map(|check| &check.null_columns).collect();
+        let mut changed = false;
+        for column in &mut proposal.columns {
+            if !column.nullable && nulls.contains(&column.name) {
+                column.nullable = true;
+                changed = true;
+            }
+        }
+        if !changed {
+            return Ok(counted_in(proposal, sampled, &checks));
+        }
+    }
+    let checks = check_all(&proposal, sampled, deadline)?;
+    Ok(counted_in(proposal, sampled, &checks))
+}
+
+/// Whether another file's finding is about an item that the files before it don't have.
+fn csv_item_is_new(proposal: &Proposal, finding: &super::proposal::Finding) -> bool {
+    proposal.findings.iter().all(|known| known.item != finding.item)
+}
+
+fn file_name(key: &str) -> &str {
+    key.rsplit('/').next().unwrap_or(key)
+}
+
+fn check_all(proposal: &Proposal, sampled: &[Sampled], deadline: Instant) -> Result<Vec<FileCheck>, InferError> {
+    let go_on = || Instant::now() < deadline;
+    let check = |file: &Sampled| {
+        confirm::check(proposal, &file.head, &go_on)
+            .map_err(|reason| InferError::NoMapping { key: file.proposal.key.clone(), reason })
+    };
+    sampled.iter().map(check).collect()
+}
+
+fn has_same_reading(one: &ColumnProposal, other: &ColumnProposal) -> bool {
+    (&one.ty, &one.formats, &one.number_format, &one.timezone)
+        == (&other.ty, &other.formats, &other.number_format, &other.timezone)
+}
+
+/// Whether files read a column differently. A column without values takes any type.
+fn is_disputed(all: &[ColumnProposal]) -> bool {
+    let mut with_values = all.iter().filter(|column| column.evidence.values > 0);
+    let Some(first) = with_values.next() else { return false };
+    with_values.any(|column| !has_same_reading(first, column))
+}
+
+/// What a column's type may be: that of each file, and those that hold the values of several. Text only if a file's values
+/// decide it: text that nothing decides, such as dates of either order, is of the type of another file.
+fn candidates(all: &[ColumnProposal]) -> Vec<ColumnProposal> {
+    let mut found: Vec<ColumnProposal> = Vec::new();
+    let add = |column: ColumnProposal, found: &mut Vec<ColumnProposal>| {
+        if !found.iter().any(|one| has_same_reading(one, &column)) {
+            found.push(column);
+        }
+    };
+    let with_values = || all.iter().filter(|column| column.evidence.values > 0);
+    for column in with_values().filter(|column| column.ty != TEXT) {
+        add(column.clone(), &mut found);
+    }
+    for (at, one) in found.clone().iter().enumerate() {
+        for other in &found.clone()[at + 1..] {
+            if let Some(ty) = wider(&one.ty, &other.ty) {
+                for with in [one, other] {
+                    add(ColumnProposal { ty: ty.clone(), ..with.clone() }, &mut found);
+                }
+            }
+            if let Some(format) = joined_format(one.number_format.as_ref(), other.number_format.as_ref()) {
+                let ty = wider(&one.ty, &other.ty).unwrap_or_else(|| one.ty.clone());
+                add(ColumnProposal { ty, number_format: Some(format), ..one.clone() }, &mut found);
+            }
+            if one.ty == other.ty && !one.formats.is_empty() && !other.formats.is_empty() {
+                let more = other.formats.iter().filter(|format| !one.formats.contains(format)).cloned();
+                let formats = one.formats.iter().cloned().chain(more).collect();
+                add(ColumnProposal { formats, ..one.clone() }, &mut found);
+            }
+        }
+    }
+    let may_be = |text: &ColumnProposal, column: &ColumnProposal| {
+        text.evidence.alternatives.iter().any(|one| (&one.ty, &one.formats) == (&column.ty, &column.formats))
+    };
+    found.retain(|column| with_values().filter(|text| text.ty == TEXT).all(|text| may_be(text, column)));
+    found
+}
+
+/// Takes the candidate that rejects the fewest values of all files; text if it rejects too many.
+fn choose(proposal: &mut Proposal, at: usize, found: Vec<ColumnProposal>, sampled: &[Sampled], deadline: Instant) {
+    let name = proposal.columns[at].name.clone();
+    let differing: Vec<String> = sampled.iter().filter_map(|file| type_in(file, &name)).collect();
+    let mut best: Option<(u64, ColumnProposal)> = None;
+    for candidate in found {
+        let alone =
+            Proposal { columns: vec![ColumnProposal { nullable: true, ..candidate.clone() }], ..proposal.clone() };
+        let Ok(checks) = check_all(&alone, sampled, deadline) else { continue };
+        let rejected: u64 = checks.iter().map(FileCheck::rows_misfit).sum();
+        // The first of equal ones: the narrowest.
+        if best.as_ref().is_none_or(|(least, _)| rejected < *least) {
+            best = Some((rejected, candidate));
+        }
+    }
+    let column = &mut proposal.columns[at];
+    let values = column.evidence.values;
+    match best {
+        Some((rejected, best)) if rejected <= misfits::misses_max(values, misfits::FITTING_PERCENT_MIN) => {
+            (column.ty, column.formats, column.number_format) = (best.ty, best.formats, best.number_format);
+            column.timezone = best.timezone;
+            column.evidence.why = format!("{}; the files have {}", best.evidence.why, differing.join(", "));
+        }
+        Some(_) | None => {
+            column.ty = TEXT.into();
+            (column.formats, column.number_format, column.timezone) = (Vec::new(), None, None);
+            column.evidence.why = format!("the files have {}", differing.join(", "));
+            column.evidence.warnings.push(format!(
+                "the files have different types ({}), and none of them reads the values of all; it is read as text",
+                differing.join(", ")
+            ));
+        }
+    }
+}
+
+fn type_in(file: &Sampled, name: &str) -> Option<String> {
+    let column = file.proposal.columns.iter().find(|column| column.name == name)?;
+    (column.evidence.values > 0).then(|| format!("{} in `{}`", column.ty, file_name(&file.proposal.key)))
+}
+
+/// The sums over all files.
+fn join_evidence(column: &mut ColumnProposal, all: &[ColumnProposal]) {
+    if column.evidence.values == 0
+        && let Some(first) = all.iter().find(|one| one.evidence.values > 0)
+    {
+        *column = ColumnProposal { nullable: column.nullable, ..first.clone() };
+    }
+    let evidence = &mut column.evidence;
+    evidence.values = all.iter().map(|one| one.evidence.values).sum();
+    evidence.nulls = all.iter().map(|one| one.evidence.nulls).sum();
+    // Files may share values.
+    evidence.distinct = all.iter().map(|one| one.evidence.distinct).max().unwrap_or_default();
+    evidence.distinct_exact &= all.len() < 2;
+    evidence.range = None;
+    for token in all.iter().flat_map(|one| &one.evidence.tokens) {
+        match evidence.tokens.iter_mut().find(|known| known.token == token.token) {
+            Some(known) => {
+                known.count = all
+                    .iter()
+                    .flat_map(|one| &one.evidence.tokens)
+                    .filter(|one| one.token == token.token)
+                    .map(|one| one.count)
+                    .sum();
+                known.null |= token.null;
+            }
+            None => evidence.tokens.push(token.clone()),
+        }
+    }
+}
+
+/// The proposal with the counts of all files.
+fn counted_in(mut proposal: Proposal, sampled: &[Sampled], checks: &[FileCheck]) -> (Proposal, Vec<FileSample>) {
+    let mut files = Vec::new();
+    for (file, check) in sampled.iter().zip(checks) {
+        let own = &file.proposal.sample;
+        let sample = SampleInfo {
+            rows_read: check.rows + check.rows_misfit(),
+            rows_refused: check.refused,
+            rows_misfit: check.rows_misfit(),
+            rows_confirmed: check.rows,
+            whole: own.whole && check.ended,
+            ..own.clone()
+        };
+        files.push(FileSample { key: file.proposal.key.clone(), sample });
+    }
+    let sum = |of: fn(&SampleInfo) -> u64| files.iter().map(|file| of(&file.sample)).sum();
+    proposal.sample = SampleInfo {
+        bytes_read: sum(|sample| sample.bytes_read),
+        bytes_total: sum(|sample| sample.bytes_total),
+        rows_read: sum(|sample| sample.rows_read),
+        rows_refused: sum(|sample| sample.rows_refused),
+        rows_misfit: sum(|sample| sample.rows_misfit),
+        whole: files.iter().all(|file| file.sample.whole),
+        rows_confirmed: sum(|sample| sample.rows_confirmed),
+        limited_by: files.iter().find_map(|file| file.sample.limited_by.clone()),
+    };
+    for column in &mut proposal.columns {
+        let counts = checks.iter().filter_map(|check| check.misfits.get(&column.name));
+        let count: u64 = counts.clone().map(|misfits| misfits.count).sum();
+        let first: Vec<Misfit> = counts.flat_map(|misfits| misfits.first.clone()).take(SHOWN_MAX).collect();
+        column.evidence.misfits = (count > 0).then_some(Misfits { count, first });
+    }
+    (proposal, files)
+}
+
+/// Merges the dialects of two files: null tokens and footers are united, and an encoding or a separator that only one file
+/// needs is used for both.
+fn join_dialects(csv: &mut Map<String, Value>, other: &Value, paths: (&str, &str), warnings: &mut Vec<String>) {
+    let Some(other) = other.as_object() else { return };
+    let names: BTreeSet<String> = csv.keys().chain(other.keys()).cloned().collect();
+    for name in names {
+        let (ours, theirs) = (csv.get(&name), other.get(&name));
+        if ours == theirs {
+            continue;
+        }
+        match join_setting(&name, ours, theirs) {
+            JoinedSetting::Is(Some(value)) => drop(csv.insert(name, value)),
+            JoinedSetting::Is(None) => drop(csv.remove(&name)),
+            JoinedSetting::Conflict => {
+                let shown = |value: Option<&Value>| {
+                    value.map_or_else(|| "the default".to_owned(), |value| format!("`{value}`"))
+                };
+                warnings.push(format!(
+                    "`csv.{name}` is {} for `{}` and {} for `{}`; the first is used: give the others a table of their own",
+                    shown(ours),
+                    paths.0,
+                    shown(theirs),
+                    paths.1,
+                ));
+            }
+        }
+    }
+}
+
+/// The value of a setting for two files with different values.
+enum JoinedSetting {
+    /// `None`: the default.
+    Is(Option<Value>),
+    Conflict,
+}
+
+fn join_setting(name: &str, ours: Option<&Value>, theirs: Option<&Value>) -> JoinedSetting {
+    use JoinedSetting::{Conflict, Is};
+    match (name, ours, theirs) {
+        (_, Some(Value::Array(ours)), Some(Value::Array(theirs))) => {
+            let more = theirs.iter().filter(|token| !ours.contains(token));
+            Is(Some(ours.iter().chain(more).cloned().collect()))
+        }
+        // With `footer_values`, the most that are skipped; without, it would skip rows of the other file.
+        ("skip_footer_rows", Some(ours), Some(theirs)) => {
+            Is([ours, theirs].into_iter().max_by_key(|value| value.as_u64()).cloned())
+        }
+        ("record_bytes_max", Some(one), None) | ("record_bytes_max", None, Some(one)) => Is(Some(one.clone())),
+        // A byte order mark has precedence.
+        ("encoding", Some(Value::String(ours)), None) if ours.starts_with("utf-16") => Is(None),
+        ("encoding", None, Some(Value::String(theirs))) if theirs.starts_with("utf-16") => Is(None),
+        (
+            "skip_footer_rows" | "footer_values" | "null_values" | "true_values" | "false_values" | "encoding" | "trim"
+            | "quoted_nulls" | "quotes" | "thousands",
+            one,
+            other,
+        ) if one.is_none() || other.is_none() => Is(one.or(other).cloned()),
+        _ => Conflict,
+    }
+}
+
+/// The number format that reads what both read; `None` if there is none, or neither has one.
+fn joined_format(
+    one: Option<&NumberFormatDocument>,
+    other: Option<&NumberFormatDocument>,
+) -> Option<NumberFormatDocument> {
+    let plain = NumberFormatDocument::default();
+    if one.is_none() && other.is_none() {
+        return None;
+    }
+    let (one, other) = (one.unwrap_or(&plain), other.unwrap_or(&plain));
+    let is_one_currency = one.currency.is_empty() || other.currency.is_empty() || one.currency == other.currency;
+    let negative = match (one.negative, other.negative) {
+        (NegativeDocument::Minus, negative) | (negative, NegativeDocument::Minus) => negative,
+        (negative, same) if negative == same => negative,
+        _ => return None,
+    };
+    // A value without a percent sign has another unit.
+    (one.percent == other.percent && is_one_currency).then(|| NumberFormatDocument {
+        decimal: one.decimal.clone().or_else(|| other.decimal.clone()),
+        thousands: one.thousands.clone().or_else(|| other.thousands.clone()),
+        currency: if one.currency.is_empty() { other.currency.clone() } else { one.currency.clone() },
+        percent: one.percent,
+        negative,
+    })
+}
+
+/// The type that holds the numbers of both.
+fn wider(one: &str, other: &str) -> Option<String> {
+    const DIGITS_MAX: u8 = 38;
+    /// Digits of the largest int64.
+    const INTEGER_DIGITS: u8 = 19;
+    let numeric = |ty: &str| match DataType::parse(ty)? {
+        DataType::Decimal { precision, scale } => Some((precision - scale, scale)),
+        DataType::Int64 => Some((INTEGER_DIGITS, 0)),
+        _ => None,
+    };
+    if one == other {
+        return Some(one.to_owned());
+    }
+    match (one, other) {
+        ("float64", "int64") | ("int64", "float64") => return Some("float64".into()),
+        ("float64", ty) | (ty, "float64") if ty.starts_with("decimal") => return Some("float64".into()),
+        _ => {}
+    }
+    let ((whole, places), (other_whole, other_places)) = (numeric(one)?, numeric(other)?);
+    let (whole, places) = (whole.max(other_whole), places.max(other_places));
+    let precision = if whole + places <= 18 { 18 } else { DIGITS_MAX };
+    (whole + places <= DIGITS_MAX).then(|| format!("decimal({precision},{places})"))
+}

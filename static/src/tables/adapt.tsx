@@ -1,0 +1,287 @@
+import { keepPreviousData, useQueries, useQuery } from "@tanstack/preact-query";
+import { useMemo, useState } from "preact/hooks";
+import { api, ask } from "../api/client";
+import { loadConfig, saveConfig, type Loaded, type StoredMapping } from "../api/config";
+import type { Inferred, Previewed } from "../api/types";
+import { Button } from "../components/button";
+import { Dialog } from "../components/dialog";
+import { Checkbox, SelectField } from "../components/field";
+import { MessageText } from "../components/message-text";
+import { Failed, Note, Skeleton } from "../components/states";
+import { toast } from "../components/toasts";
+import { counted } from "../format/number";
+import { allowingRejects, changesFor, rejectsAllowed, withMapping, type MappingChange } from "./changes";
+import { checkedOf, readable, RejectedRows, type Checked } from "./checked";
+import { previewOf } from "./preview";
+
+/** Files that are looked at. */
+const FILES_MAX = 8;
+/** Rejected rows of a file that are shown, and that the changes are proposed from. */
+const REJECTS_SHOWN = 10;
+const REJECTS_COMPARED = 500;
+/** Ratios of rejected rows to choose from. */
+const RATIOS: [number, string][] = [
+  [0, "none (fail the run)"],
+  [0.01, "up to 1% of the rows"],
+  [0.1, "up to 10% of the rows"],
+  [1, "any number"],
+];
+
+interface Props {
+  slug: string;
+  table: string;
+  /** Files that the table doesn't read as it is, relative to the pipeline's folder. */
+  files: string[];
+  /** Headers of columns to add. */
+  columns?: string[];
+  onClose: () => void;
+  /** Starts a run. */
+  onSaved: () => void;
+}
+
+/** Proposes changes of a table's mapping from its files, shows what they do, and saves them. */
+export function AdaptDialog({ slug, table, files, columns = [], onClose, onSaved }: Props) {
+  const keys = files.slice(0, FILES_MAX).map((file) => `pipelines/${slug}/${file}`);
+  const config = useQuery({
+    queryKey: ["adapt", slug, "config"],
+    queryFn: () => loadConfig(slug),
+    staleTime: 0,
+    gcTime: 0,
+    refetchOnWindowFocus: false,
+  });
+  const [first = "", ...also] = keys;
+  const inferred = useQuery({
+    queryKey: ["adapt", slug, "infer", keys],
+    queryFn: ({ signal }) =>
+      ask(
+        api.POST("/api/p/{pipeline}/infer", {
+          params: { path: { pipeline: slug }, query: { key: first, also } },
+          signal,
+        }),
+      ),
+    gcTime: 0,
+    refetchOnWindowFocus: false,
+  });
+  const mapping = config.data?.config.mappings?.find((one) => one.table === table);
+  const title = `Adapt ${table} to its files`;
+  const error = config.error ?? inferred.error;
+  if (error)
+    return (
+      <Dialog title={title} onClose={onClose} actions={<Button onClick={onClose}>Close</Button>}>
+        <Failed
+          title="The files couldn't be compared with the config"
+          error={error}
+          onRetry={() => void Promise.all([config.refetch(), inferred.refetch()])}
+        />
+      </Dialog>
+    );
+  if (!config.data || !inferred.data || !mapping)
+    return (
+      <Dialog title={title} onClose={onClose}>
+        {config.data && !mapping ? (
+          <Note tone="warn">The config no longer has the table {table}.</Note>
+        ) : (
+          <Skeleton lines={8} label="Comparing the files with the config" />
+        )}
+      </Dialog>
+    );
+  return (
+    <Comparison
+      title={title}
+      slug={slug}
+      table={table}
+      keys={keys}
+      columns={columns}
+      loaded={config.data}
+      mapping={mapping}
+      inferred={inferred.data}
+      unlisted={files.length - keys.length}
+      onClose={onClose}
+      onSaved={onSaved}
+    />
+  );
+}
+
+interface ComparisonProps {
+  title: string;
+  slug: string;
+  table: string;
+  keys: string[];
+  columns: string[];
+  loaded: Loaded;
+  mapping: StoredMapping;
+  inferred: Inferred;
+  /** Files that are not looked at. */
+  unlisted: number;
+  onClose: () => void;
+  onSaved: () => void;
+}
+
+const nameOf = (key: string): string => key.slice(key.lastIndexOf("/") + 1);
+
+function Comparison(props: ComparisonProps) {
+  const { title, slug, table, keys, columns, loaded, mapping, inferred, unlisted, onClose, onSaved } = props;
+  const before = usePreviews(slug, table, keys, loaded.config, REJECTS_COMPARED);
+  const samples = keys.map((key) => ({ name: nameOf(key) }));
+  const now = checkedOf(samples, before.previews);
+  const changes = useMemo(
+    () => (now ? changesFor(mapping, inferred, ...rejectedIn(now), columns) : undefined),
+    // The previews of the stored config don't change while the dialog is open.
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+    [now === undefined, mapping, inferred],
+  );
+  const [chosen, setChosen] = useState<ReadonlyMap<string, boolean>>(new Map());
+  const [ratio, setRatio] = useState(rejectsAllowed(mapping));
+  const [saving, setSaving] = useState(false);
+  const isChosen = ({ id, proposed }: MappingChange) => chosen.get(id) ?? proposed;
+  const taken = (changes ?? []).filter(isChosen);
+  const isChanged = taken.length > 0 || ratio !== rejectsAllowed(mapping);
+  const config = withMapping(loaded.config, table, (given) => {
+    const changed = taken.reduce((made, change) => change.apply(made), given);
+    return ratio === rejectsAllowed(mapping) ? changed : allowingRejects(changed, ratio);
+  });
+  const after = usePreviews(slug, table, keys, config, REJECTS_SHOWN);
+  const checked = after.stale ? undefined : checkedOf(samples, after.previews);
+  const problem = after.previews.flatMap((one) => one?.problems ?? [])[0];
+  const tooMany = checked !== undefined && checked.rejected > checked.read * ratio;
+  const error = before.error ?? after.error;
+
+  const save = async () => {
+    setSaving(true);
+    try {
+      await saveConfig(slug, config, loaded.etag);
+      toast.done(`Saved the config of ${table}`);
+      onSaved();
+      onClose();
+    } catch (failure) {
+      toast.failed("Couldn't save the config", failure);
+    } finally {
+      setSaving(false);
+    }
+  };
+
+  return (
+    <Dialog
+      title={title}
+      kind="wide"
+      onClose={onClose}
+      actions={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button
+            variant="primary"
+            busy={saving}
+            disabled={!isChanged || !checked || problem !== undefined}
+            onClick={() => void save()}
+          >
+            Save and run
+          </Button>
+        </>
+      }
+    >
+      <div class="stack">
+        <p class="secondary">
+          {counted(keys.length, "file")} compared with the config: {keys.map(nameOf).join(", ")}
+          {unlisted > 0 && `; ${counted(unlisted, "other file")} not`}.
+        </p>
+        {inferred.files_failed.map(({ key, message }) => (
+          <Note key={key} tone="bad">
+            {nameOf(key)}: {message}
+          </Note>
+        ))}
+        {error ? <Failed title="No preview" error={error} onRetry={after.retry} /> : null}
+        {!changes && !error && <Skeleton lines={4} label="Reading the files with the config" />}
+        {changes?.length === 0 && <Note>No change of the columns would read more of these files.</Note>}
+        {changes?.map((change) => (
+          <div key={change.id}>
+            <Checkbox
+              label={change.label}
+              checked={isChosen(change)}
+              onChange={(event) => setChosen(new Map([...chosen, [change.id, event.currentTarget.checked]]))}
+            />
+            <p class="secondary">
+              <MessageText text={change.why} />
+            </p>
+          </div>
+        ))}
+        {changes && (
+          <SelectField
+            label="Rejected rows allowed"
+            hint="Rejected rows are saved with the reason, and are not in the table."
+            value={String(ratio)}
+            onChange={(event) => setRatio(Number(event.currentTarget.value))}
+          >
+            {RATIOS.map(([value, words]) => (
+              <option key={value} value={String(value)}>
+                {words}
+              </option>
+            ))}
+            {!RATIOS.some(([value]) => value === ratio) && (
+              <option value={String(ratio)}>{`up to ${String(ratio * 100)}% of the rows`}</option>
+            )}
+          </SelectField>
+        )}
+        <div aria-live="polite">
+          {problem && <Note tone="bad">{problem.message}</Note>}
+          {changes && !checked && !error && <p class="secondary">Reading the files with these changes</p>}
+          {checked?.failure !== undefined && <Note tone="bad">A run would fail: {checked.failure}</Note>}
+          {checked && checked.failure === undefined && checked.rejected === 0 && !problem && (
+            <p class="secondary">{readable(checked, after.whole && unlisted === 0)}</p>
+          )}
+          {checked && tooMany && (
+            <Note tone="warn">More rows would be rejected than allowed, so a run would fail.</Note>
+          )}
+          {checked && checked.rejected > 0 && <RejectedRows checked={checked} />}
+        </div>
+      </div>
+    </Dialog>
+  );
+}
+
+/** What is rejected, by column, and how many records are no rows. */
+function rejectedIn({ rejects }: Checked): [ReadonlyMap<string, { count: number; nulls: boolean }>, number] {
+  const columns = new Map<string, { count: number; nulls: boolean }>();
+  let refused = 0;
+  for (const { column, reason } of rejects) {
+    if (column === null) refused += 1;
+    else {
+      const before = columns.get(column);
+      const nulls = reason === "null_not_allowed" || (before?.nulls ?? false);
+      columns.set(column, { count: (before?.count ?? 0) + 1, nulls });
+    }
+  }
+  return [columns, refused];
+}
+
+interface Previews {
+  previews: (Previewed | undefined)[];
+  error: unknown;
+  stale: boolean;
+  /** Every file was read to its end. */
+  whole: boolean;
+  retry: () => void;
+}
+
+/** Previews of the files with a config; the previous ones are shown while loading. */
+function usePreviews(slug: string, table: string, keys: string[], config: unknown, limit: number): Previews {
+  const text = JSON.stringify(config);
+  const queries = useQueries({
+    queries: keys.map((key) => ({
+      queryKey: ["adapt", slug, "preview", table, key, limit, text],
+      queryFn: ({ signal }: { signal: AbortSignal }) =>
+        previewOf(slug, { config: JSON.parse(text) as unknown, table, key, limit }, signal),
+      placeholderData: keepPreviousData,
+      staleTime: Infinity,
+      gcTime: 10_000,
+      retry: false,
+      refetchOnWindowFocus: false,
+    })),
+  });
+  return {
+    previews: queries.map(({ data }) => data),
+    error: queries.find((one) => one.error)?.error,
+    stale: queries.some((one) => one.isPending || one.isPlaceholderData),
+    whole: queries.every(({ data }) => data?.whole === true),
+    retry: () => queries.forEach((one) => one.error && void one.refetch()),
+  };
+}

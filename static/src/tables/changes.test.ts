@@ -1,0 +1,120 @@
+import { describe, expect, it } from "vitest";
+import type { StoredMapping } from "../api/config";
+import type { ColumnProposal, Inferred } from "../api/types";
+import { allowingRejects, changesFor, withMapping, type RejectedByColumn } from "./changes";
+
+const column = (name: string, type: string, more: Partial<ColumnProposal> = {}): ColumnProposal => ({
+  name,
+  from: name,
+  type,
+  nullable: true,
+  evidence: {
+    why: "seen",
+    values: 9,
+    nulls: 0,
+    tokens: [],
+    distinct: 3,
+    distinct_exact: true,
+    samples: [],
+    ruled_out: [],
+  },
+  ...more,
+});
+
+const csv = {
+  null_values: [""],
+  skip_footer_rows: 0,
+  footer_values: null,
+  thousands: null,
+  quotes: "strict",
+  trim: false,
+};
+const inferred = (columns: ColumnProposal[], found: Record<string, unknown> = {}): Inferred =>
+  ({ columns, csv_full: { ...csv, ...found }, findings: [] }) as unknown as Inferred;
+
+const mapping: StoredMapping = {
+  table: "sales",
+  files: ["*.csv"],
+  note: "kept",
+  columns: [
+    { name: "id", type: "int64", nullable: false },
+    { name: "price", from: ["Price", "Preis"], type: "float64" },
+    { name: "twice", expr: "price * 2", type: "float64" },
+  ],
+};
+const none: RejectedByColumn = new Map();
+const applied = (changes: ReturnType<typeof changesFor>) =>
+  changes.filter(({ proposed }) => proposed).reduce((made, change) => change.apply(made), mapping);
+
+describe("changes of a mapping", () => {
+  it("add asked-for columns and keep everything else", () => {
+    const files = inferred([
+      column("id", "int64"),
+      column("price", "float64", { from: "Preis" }),
+      column("promo", "string"),
+    ]);
+    const changes = changesFor(mapping, files, none, 0, ["promo"]);
+    expect(changes.map(({ label }) => label)).toEqual(["Add column promo (string)"]);
+    expect(applied(changes)).toEqual({
+      ...mapping,
+      columns: [...(mapping.columns as unknown[]), { name: "promo", type: "string" }],
+      missing_columns: "null",
+    });
+  });
+
+  it("give new columns free names", () => {
+    const files = inferred([column("twice", "int64", { from: "Twice" })]);
+    const [change] = changesFor(mapping, files, none, 0, ["Twice"]);
+    const columns = change?.apply(mapping).columns as unknown[];
+    expect(columns.at(-1)).toEqual({ name: "twice_2", from: "Twice", type: "int64" });
+  });
+
+  it("read a column as its files have it if its values are rejected", () => {
+    const format = { decimal: ".", thousands: ",", currency: ["$"], percent: false, negative: "minus" } as const;
+    const files = inferred([
+      column("id", "int64"),
+      column("price", "decimal(18,2)", { from: "Price", number_format: { ...format, currency: ["$"] } }),
+    ]);
+    expect(changesFor(mapping, files, none, 0, [])).toEqual([]);
+    const changes = changesFor(mapping, files, new Map([["price", { count: 2, nulls: false }]]), 0, []);
+    expect(changes.map(({ label }) => label)).toEqual([
+      "Read price as decimal(18,2), thousands separator comma, with $",
+    ]);
+    expect((applied(changes).columns as unknown[])[1]).toEqual({
+      name: "price",
+      from: ["Price", "Preis"],
+      type: "decimal(18,2)",
+      number_format: { decimal: ".", thousands: ",", currency: ["$"] },
+    });
+  });
+
+  it("allow nulls that are rejected, read tokens as null and skip marked footers", () => {
+    const files = inferred([column("id", "int64"), column("price", "float64", { from: "Price" })], {
+      null_values: ["", "N/A"],
+      skip_footer_rows: 1,
+      footer_values: ["Total"],
+    });
+    const changes = changesFor(mapping, files, new Map([["id", { count: 1, nulls: true }]]), 0, []);
+    const made = applied(changes);
+    expect((made.columns as unknown[])[0]).toEqual({ name: "id", type: "int64" });
+    expect(made.csv).toEqual({ null_values: ["", "N/A"], skip_footer_rows: 1, footer_values: ["Total"] });
+  });
+
+  it("offer nulls for columns that the files lack, without choosing that", () => {
+    const changes = changesFor(mapping, inferred([column("price", "float64", { from: "Price" })]), none, 0, []);
+    expect(changes.map(({ id, proposed }) => [id, proposed])).toEqual([["missing_columns", false]]);
+    expect(changes[0]?.apply(mapping)).toMatchObject({
+      missing_columns: "null",
+      columns: [{ name: "id", type: "int64" }, {}, {}],
+    });
+  });
+
+  it("change only the table they are for", () => {
+    const config = { version: 1, mappings: [{ table: "other" }, mapping] };
+    const made = withMapping(config, "sales", (one) => allowingRejects({ ...one, rejects: { max_rows: 5 } }, 0.1));
+    expect(made).toEqual({
+      version: 1,
+      mappings: [{ table: "other" }, { ...mapping, rejects: { max_rows: 5, max_ratio: 0.1 } }],
+    });
+  });
+});

@@ -1,0 +1,267 @@
+/**
+ * Changes of a table's mapping that make it read files it doesn't read as it is: new columns, other types and number formats,
+ * nulls, footers. Each is proposed from the files themselves.
+ */
+import type { StoredConfig, StoredMapping } from "../api/config";
+import type { ColumnProposal, Inferred } from "../api/types";
+
+export interface MappingChange {
+  id: string;
+  /** What it does, as a label. */
+  label: string;
+  /** The evidence. */
+  why: string;
+  /** Whether it is chosen at first. */
+  proposed: boolean;
+  apply: (mapping: StoredMapping) => StoredMapping;
+}
+
+interface StoredColumn {
+  name?: unknown;
+  from?: unknown;
+  expr?: unknown;
+  type?: unknown;
+  nullable?: unknown;
+  [member: string]: unknown;
+}
+
+/** Values that the mapping rejects now, by column. */
+export type RejectedByColumn = ReadonlyMap<string, { count: number; nulls: boolean }>;
+
+const list = (value: unknown): unknown[] => (Array.isArray(value) ? (value as unknown[]) : []);
+
+const columnsOf = (mapping: StoredMapping): StoredColumn[] =>
+  list(mapping.columns).filter((one): one is StoredColumn => typeof one === "object" && one !== null);
+
+const text = (value: unknown): string => (typeof value === "string" ? value : "");
+
+/** The headers that a column reads, in lower case. */
+function headersOf({ name, from, expr }: StoredColumn): string[] {
+  if (expr !== undefined && expr !== null) return [];
+  const names = from === undefined || from === null ? [name] : [from].flat();
+  return names.filter((one) => typeof one === "string").map((one) => one.toLowerCase());
+}
+
+const headerOf = ({ from, name }: ColumnProposal): string => (typeof from === "string" ? from : name).toLowerCase();
+
+const SIGNS: Record<string, string> = { ",": "comma", ".": "point", " ": "blank", "'": "apostrophe" };
+
+/** `decimal(18,2), with thousands separator comma, $`. */
+export function typeLine({ type, formats = [], number_format: format }: ColumnProposal): string {
+  const parts = [type];
+  if (formats.length > 0) parts.push(formats.join(" or "));
+  if (format?.thousands) parts.push(`thousands separator ${SIGNS[format.thousands] ?? format.thousands}`);
+  if (format && (format.currency ?? []).length > 0) parts.push(`with ${(format.currency ?? []).join(" or ")}`);
+  if (format?.percent) parts.push("percent");
+  if (format?.negative === "parentheses") parts.push("negative in parentheses");
+  return parts.join(", ");
+}
+
+/** The members of a column that say how its values are read. */
+function readingOf({ type, formats = [], number_format: format, timezone }: ColumnProposal): StoredColumn {
+  const plain = { decimal: null, thousands: null, currency: [], percent: false, negative: "minus" };
+  const given = Object.entries(format ?? {}).filter(
+    ([name, value]) => JSON.stringify(value) !== JSON.stringify(plain[name as keyof typeof plain]),
+  );
+  return {
+    type,
+    ...(formats.length > 0 ? { formats } : {}),
+    ...(given.length > 0 ? { number_format: Object.fromEntries(given) } : {}),
+    ...(timezone ? { timezone } : {}),
+  };
+}
+
+const READING = ["type", "formats", "number_format", "timezone"];
+
+function withColumn(mapping: StoredMapping, name: string, change: (column: StoredColumn) => StoredColumn) {
+  const columns = list(mapping.columns).map((one) =>
+    typeof one === "object" && one !== null && (one as StoredColumn).name === name ? change(one as StoredColumn) : one,
+  );
+  return { ...mapping, columns };
+}
+
+const nullableAgain = (column: StoredColumn): StoredColumn =>
+  Object.fromEntries(Object.entries(column).filter(([member]) => member !== "nullable"));
+
+const csvOf = (mapping: StoredMapping): Record<string, unknown> =>
+  typeof mapping.csv === "object" && mapping.csv !== null ? (mapping.csv as Record<string, unknown>) : {};
+
+const withCsv = (mapping: StoredMapping, members: Record<string, unknown>): StoredMapping => ({
+  ...mapping,
+  csv: { ...csvOf(mapping), ...members },
+});
+
+/** Columns of the files that no column of the mapping reads. `wanted`: their headers, if only some were asked for. */
+function newColumns(mapping: StoredMapping, inferred: Inferred, wanted: readonly string[]): MappingChange[] {
+  const columns = columnsOf(mapping);
+  const read = new Set(columns.flatMap(headersOf));
+  const names = new Set(columns.map(({ name }) => text(name).toLowerCase()));
+  const asked = new Set(wanted.map((name) => name.toLowerCase()));
+  return inferred.columns
+    .filter((column) => typeof column.from === "string" && !read.has(headerOf(column)))
+    .map((column) => {
+      let name = column.name;
+      for (let suffix = 2; names.has(name.toLowerCase()); suffix += 1) name = `${column.name}_${suffix}`;
+      names.add(name.toLowerCase());
+      const { from } = column;
+      const own = text(from).toLowerCase() === name.toLowerCase();
+      const added = { name, ...(own ? {} : { from }), ...readingOf(column) };
+      return {
+        id: `column ${name}`,
+        label: `Add column ${name} (${typeLine(column)})`,
+        why: column.evidence.why,
+        proposed: asked.has(headerOf(column)),
+        // Other files lack it.
+        apply: (before) => ({ ...before, columns: [...list(before.columns), added], missing_columns: "null" }),
+      };
+    });
+}
+
+/** Nulls for columns that none of the files has. */
+function missingColumns(mapping: StoredMapping, inferred: Inferred): MappingChange[] {
+  const there = new Set(inferred.columns.map(headerOf));
+  const missing = columnsOf(mapping).filter((column) => {
+    const headers = headersOf(column);
+    return headers.length > 0 && !headers.some((header) => there.has(header));
+  });
+  if (missing.length === 0 || mapping.missing_columns === "null") return [];
+  const names = missing.map(({ name }) => text(name)).join(", ");
+  const nullable = (given: StoredMapping) =>
+    missing.reduce((made, { name }) => withColumn(made, text(name), nullableAgain), given);
+  return [
+    {
+      id: "missing_columns",
+      label: `Fill ${names} with null where a file lacks ${missing.length === 1 ? "it" : "them"}`,
+      why: "the files have no such header",
+      proposed: false,
+      apply: (given) => ({ ...nullable(given), missing_columns: "null" }),
+    },
+  ];
+}
+
+/** Other readings of columns whose values are rejected. */
+function readings(mapping: StoredMapping, inferred: Inferred, rejected: RejectedByColumn): MappingChange[] {
+  const changes: MappingChange[] = [];
+  for (const column of columnsOf(mapping)) {
+    const name = text(column.name);
+    const trouble = rejected.get(name);
+    const headers = headersOf(column);
+    const found = inferred.columns.find((one) => headers.includes(headerOf(one)));
+    if (!trouble || !found) continue;
+    const reading = readingOf(found);
+    const before = Object.fromEntries(READING.filter((one) => one in column).map((one) => [one, column[one]]));
+    if (JSON.stringify(reading) !== JSON.stringify(before))
+      changes.push({
+        id: `reading ${name}`,
+        label: `Read ${name} as ${typeLine(found)}`,
+        why: `${found.evidence.why}; it is ${text(column.type)} now`,
+        // Text reads everything, also what is a mistake.
+        proposed: found.type !== "string",
+        apply: (given) =>
+          withColumn(given, name, (one) => ({
+            ...Object.fromEntries(Object.entries(one).filter(([member]) => !READING.includes(member))),
+            ...reading,
+          })),
+      });
+    if (column.nullable === false && trouble.nulls)
+      changes.push({
+        id: `nulls ${name}`,
+        label: `Allow nulls in ${name}`,
+        why: "some of its values are null",
+        proposed: true,
+        apply: (given) => withColumn(given, name, nullableAgain),
+      });
+  }
+  return changes;
+}
+
+/** Settings of all columns. */
+function settings(mapping: StoredMapping, inferred: Inferred): MappingChange[] {
+  const csv = csvOf(mapping);
+  const found = inferred.csv_full;
+  const why = (item: string) => inferred.findings.find((one) => one.item === item)?.why ?? "found in the files";
+  const changes: MappingChange[] = [];
+  const nulls = Array.isArray(csv.null_values) ? (csv.null_values as string[]) : [""];
+  const more = found.null_values.filter((token) => !nulls.includes(token));
+  if (more.length > 0)
+    changes.push({
+      id: "null_values",
+      label: `Read ${more.map((token) => `“${token}”`).join(", ")} as null`,
+      why: why("null_values"),
+      proposed: true,
+      apply: (given) => withCsv(given, { null_values: [...nulls, ...more] }),
+    });
+  if (found.skip_footer_rows > 0 && !csv.skip_footer_rows && found.footer_values)
+    changes.push({
+      id: "footer",
+      label: `Skip last rows starting with ${found.footer_values.map((value) => `“${value.replace(/\*$/, "…")}”`).join(" or ")}`,
+      why: why("skip_footer_rows"),
+      proposed: true,
+      apply: (given) =>
+        withCsv(given, { skip_footer_rows: found.skip_footer_rows, footer_values: found.footer_values }),
+    });
+  if (found.thousands !== null && !csv.thousands)
+    changes.push({
+      id: "thousands",
+      label: `Accept ${SIGNS[found.thousands] ?? `“${found.thousands}”`} as the thousands separator`,
+      why: why("thousands"),
+      proposed: true,
+      apply: (given) => withCsv(given, { thousands: found.thousands }),
+    });
+  if (found.quotes === "lenient" && csv.quotes !== "lenient")
+    changes.push({
+      id: "quotes",
+      label: "Accept quotes within values",
+      why: why("quotes"),
+      proposed: true,
+      apply: (given) => withCsv(given, { quotes: "lenient" }),
+    });
+  if (found.trim && csv.trim !== true)
+    changes.push({
+      id: "trim",
+      label: "Ignore blanks around values",
+      why: why("trim"),
+      proposed: true,
+      apply: (given) => withCsv(given, { trim: true }),
+    });
+  return changes;
+}
+
+/** Changes that let the mapping read the files. `rejected`: what it rejects of them now; `wanted`: headers of columns. */
+export function changesFor(
+  mapping: StoredMapping,
+  inferred: Inferred,
+  rejected: RejectedByColumn,
+  refused: number,
+  wanted: readonly string[],
+): MappingChange[] {
+  const isRejecting = rejected.size > 0 || refused > 0;
+  return [
+    ...newColumns(mapping, inferred, wanted),
+    ...missingColumns(mapping, inferred),
+    ...readings(mapping, inferred, rejected),
+    ...(isRejecting ? settings(mapping, inferred) : []),
+  ];
+}
+
+/** The config with the table's mapping changed. */
+export function withMapping(
+  config: StoredConfig,
+  table: string,
+  change: (mapping: StoredMapping) => StoredMapping,
+): StoredConfig {
+  return { ...config, mappings: (config.mappings ?? []).map((one) => (one.table === table ? change(one) : one)) };
+}
+
+/** The ratio of rejected rows that a mapping allows. */
+export function rejectsAllowed(mapping: StoredMapping): number {
+  const { rejects } = mapping;
+  const ratio = typeof rejects === "object" && rejects !== null && "max_ratio" in rejects ? rejects.max_ratio : 0;
+  return typeof ratio === "number" ? ratio : 0;
+}
+
+/** The mapping with that ratio. */
+export function allowingRejects(mapping: StoredMapping, ratio: number): StoredMapping {
+  const { rejects } = mapping;
+  return { ...mapping, rejects: { ...(typeof rejects === "object" ? rejects : {}), max_ratio: ratio } };
+}

@@ -1,0 +1,82 @@
+/** What a run does with files, by their previews. */
+import type { Previewed } from "../api/types";
+import { count, counted } from "../format/number";
+
+export type Reject = NonNullable<Previewed["rejects"]>[number];
+
+/** What a run does with the samples of a table. */
+export interface Checked {
+  read: number;
+  rejected: number;
+  rejects: (Reject & { file: string; piece: boolean })[];
+  /** Files that were read. */
+  files: number;
+  /** The first failure that a run would have. */
+  failure: string | undefined;
+}
+
+/** The previews of all samples, summed up; undefined until all are there. */
+export function checkedOf(
+  samples: readonly { name: string; piece?: string }[],
+  previews: readonly (Previewed | undefined)[],
+): Checked | undefined {
+  const checked: Checked = { read: 0, rejected: 0, rejects: [], files: 0, failure: undefined };
+  const names = new Set<string>();
+  for (const [at, { name, piece }] of samples.entries()) {
+    const previewed = previews[at];
+    if (!previewed) return undefined;
+    names.add(name);
+    const { failure, counts, rejects } = previewed;
+    if (failure) checked.failure ??= `${name}: ${failure.message}${failure.detail ? ` (${failure.detail})` : ""}`;
+    checked.read += counts?.rows_read ?? 0;
+    checked.rejected += counts?.rows_rejected ?? 0;
+    for (const reject of rejects ?? []) checked.rejects.push({ ...reject, file: name, piece: piece !== undefined });
+  }
+  return { ...checked, files: names.size };
+}
+
+/** What is known about rows that none is rejected of. */
+export function readable({ read, files }: Checked, complete: boolean): string {
+  const rows = counted(read, "row");
+  const of = files > 1 ? ` of ${counted(files, "file")}` : "";
+  return complete ? `All ${rows}${of} can be read.` : `Checked ${rows}${of}: all can be read. Others weren't checked.`;
+}
+
+/** Rejected rows with their reasons. */
+export function RejectedRows({ checked: { rejects, rejected, read, files } }: { checked: Checked }) {
+  return (
+    <>
+      <h3>
+        {count(rejected)} of {counted(read, "row")} would be rejected
+      </h3>
+      <div class="table-box rejected-rows" tabIndex={0} role="region" aria-label="Rejected rows">
+        <table class="table">
+          <thead>
+            <tr>
+              {files > 1 && <th>File</th>}
+              <th class="num">Line</th>
+              <th>Column</th>
+              <th>Value</th>
+              <th>Reason</th>
+              <th>Original row</th>
+            </tr>
+          </thead>
+          <tbody>
+            {rejects.map(({ file, piece, line, column, value, message, raw, byte_offset }) => (
+              <tr key={`${file}/${piece}/${byte_offset}`}>
+                {files > 1 && <td>{file}</td>}
+                <td class="num">{piece ? <span class="dim">–</span> : line}</td>
+                <td>{column ?? "–"}</td>
+                <td>{value === null ? <span class="dim">–</span> : <code>{value}</code>}</td>
+                <td>{message}</td>
+                <td>
+                  <code>{raw}</code>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </>
+  );
+}

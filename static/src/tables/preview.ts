@@ -1,0 +1,18 @@
+/** Previews of a config over a file. */
+import { api, ask } from "../api/client";
+import type { Previewed } from "../api/types";
+
+/** The file's first rows and rejects, and the counts of what was read. `key`: the file's full key. @throws ApiFailure */
+export async function previewOf(
+  pipeline: string,
+  body: { config: unknown; key: string; limit: number; table?: string },
+  signal?: AbortSignal,
+): Promise<Previewed> {
+  return await ask(
+    api.POST("/api/p/{pipeline}/preview", {
+      params: { path: { pipeline } },
+      body: body as never,
+      ...(signal ? { signal } : {}),
+    }),
+  );
+}

@@ -1,0 +1,73 @@
+import { expect, expectAccessible, test, type Api } from "./support/test";
+
+const SLOW = { timeout: 60_000 };
+
+const config = (columns: object[]) => ({
+  version: 1,
+  auto_run: false,
+  mappings: [{ table: "sales", files: ["sales/*.csv"], columns }],
+});
+const columns = [
+  { name: "id", type: "int64", nullable: false },
+  { name: "price", type: "float64" },
+];
+
+const rowsOf = async (api: Api, slug: string) =>
+  (await api.get<{ tables: { rows: number }[] }>(`/api/p/${slug}/tables`)).tables[0]?.rows;
+
+test("a new column of the CSVs is added without editing the config", async ({ page, api }) => {
+  await api.pipeline("adapt-column", config(columns), {
+    "sales/may.csv": "id,price\n1,5\n2,6\n",
+    "sales/june.csv": "id,price,channel\n3,7,web\n4,8,shop\n",
+  });
+  await page.goto("/p/adapt-column/data/sales");
+  await expect(page.getByText("1 new column in the CSVs isn't in the config: channel.")).toBeVisible(SLOW);
+  await page.getByRole("button", { name: "Add column…" }).click();
+  const dialog = page.getByRole("dialog", { name: "Adapt sales to its files" });
+  await expect(dialog.getByLabel("Add column channel (string)")).toBeChecked(SLOW);
+  await expect(dialog.getByText("All 2 rows can be read.")).toBeVisible(SLOW);
+  await expectAccessible(page);
+  await dialog.getByRole("button", { name: "Save and run" }).click();
+  await expect(dialog).toBeHidden(SLOW);
+  const rows = "/api/p/adapt-column/tables/sales/rows?limit=10";
+  await expect
+    .poll(async () => (await api.get<{ rows: unknown[][] }>(rows)).rows.map((row) => row[2]), SLOW)
+    .toContain("web");
+  expect(await rowsOf(api, "adapt-column")).toBe(4);
+  await page.reload();
+  await expect(page.getByRole("columnheader", { name: /channel/ })).toBeVisible(SLOW);
+  await expect(page.getByText(/new column in the CSVs/)).toBeHidden();
+});
+
+test("numbers, nulls and totals that failed a run are read after a fix by clicks", async ({ page, api }) => {
+  await api.pipeline("adapt-values", config(columns), { "sales/may.csv": "id,price\n1,5\n2,6\n" });
+  await api.upload("pipelines/adapt-values/sales/june.csv", 'id,price\n3,"$1,234.50"\n4,N/A\n5,$7.00\nTotal,\n');
+  await api.run("adapt-values");
+  await page.goto("/p/adapt-values/data/sales");
+  await expect(page.locator(".state-notice")).toContainText("because the last run failed", SLOW);
+  await page.locator(".state-notice").getByRole("button", { name: "Fix…" }).click();
+  const dialog = page.getByRole("dialog", { name: "Adapt sales to its files" });
+  await expect(dialog.getByLabel("Read price as decimal(18,2), thousands separator comma, with $")).toBeChecked(SLOW);
+  await expect(dialog.getByLabel("Read “N/A” as null")).toBeChecked();
+  await expect(dialog.getByLabel("Skip last rows starting with “Total”")).toBeChecked();
+  await expect(dialog.getByText("All 3 rows can be read.")).toBeVisible(SLOW);
+  await dialog.getByLabel("Skip last rows starting with “Total”").uncheck();
+  await expect(dialog.getByText("1 of 4 rows would be rejected")).toBeVisible(SLOW);
+  await expect(dialog.getByText("More rows would be rejected than allowed, so a run would fail.")).toBeVisible();
+  await dialog.getByLabel("Skip last rows starting with “Total”").check();
+  await dialog.getByRole("button", { name: "Save and run" }).click();
+  await expect.poll(() => rowsOf(api, "adapt-values"), SLOW).toBe(5);
+});
+
+test("a failed run's page offers the fix, and rejected rows can be allowed in it", async ({ page, api }) => {
+  await api.pipeline("adapt-job", config(columns), { "sales/may.csv": "id,price\n1,5\n2,six\n3,7\n4,8\n" });
+  const { jobs } = await api.get<{ jobs: { job_id: string }[] }>("/api/p/adapt-job/jobs");
+  await page.goto(`/p/adapt-job/jobs/${jobs[0]?.job_id ?? ""}`);
+  await page.getByRole("button", { name: "Fix sales…" }).click(SLOW);
+  const dialog = page.getByRole("dialog", { name: "Adapt sales to its files" });
+  await expect(dialog.getByText("1 of 4 rows would be rejected")).toBeVisible(SLOW);
+  await expect(dialog.getByRole("button", { name: "Save and run" })).toBeDisabled();
+  await dialog.getByLabel("Rejected rows allowed").selectOption("any number");
+  await dialog.getByRole("button", { name: "Save and run" }).click();
+  await expect.poll(() => rowsOf(api, "adapt-job"), SLOW).toBe(3);
+});

@@ -1,0 +1,198 @@
+//! One proposal for several files of a table: a run with it writes every row of each file that it says can be read.
+
+use lakemill::engine::infer::join::{JOINED_MAX, Joined, infer_all};
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+
+use super::*;
+
+const SEED: u64 = 20_261_126;
+
+/// The proposal for files with `rows` rows in all. Checks that a run with it writes all but the reported ones.
+#[track_caller]
+fn joined(files: &[(&str, &str)], rows: u64) -> Joined {
+    let store = MemoryStore::new();
+    let key = |name: &str| format!("pipelines/x/t/{name}");
+    for (name, text) in files {
+        store.put(Bucket::Lake, &key(name), text.as_bytes(), &WriteOptions::default()).unwrap();
+    }
+    let keys: Vec<String> = files.iter().map(|(name, _)| key(name)).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let mut joined = infer_all(&store, &keys, &PATIENT).unwrap_or_else(|error| panic!("{error}: {files:#?}"));
+    joined.proposal.files = vec!["t/*.csv".to_owned()];
+    let proposal = &joined.proposal;
+    let sample = &proposal.sample;
+    assert!(sample.whole, "{files:#?}");
+    let pipeline = pipeline(proposal);
+    let scratch = quick_folder();
+    let (result, _) = run_on(&store, &pipeline, &Ticks::default(), scratch.path(), How::ROOMY);
+    let result = result.unwrap_or_else(|error| panic!("{error:?}: {}\n{files:#?}", proposal.mapping()));
+    let table = &result.tables[&proposal.table];
+    let shown = || format!("{}\n{files:#?}", proposal.mapping());
+    assert_eq!(table.rows_rejected, sample.rows_misfit + sample.rows_refused, "{}", shown());
+    assert_eq!(table.rows_written, sample.rows_confirmed, "{}", shown());
+    assert_eq!(table.rows_written + table.rows_rejected, rows, "a row is lost: {}", shown());
+    assert_eq!(joined.files.iter().map(|file| file.sample.rows_read + file.sample.rows_refused).sum::<u64>(), rows);
+    joined
+}
+
+#[track_caller]
+fn type_of(joined: &Joined, name: &str) -> String {
+    let column = joined.proposal.columns.iter().find(|column| column.name == name).unwrap();
+    let format = column.number_format.as_ref().map_or(String::new(), |format| {
+        format!(" {}{}", format.currency.join(""), format.thousands.as_deref().unwrap_or_default())
+    });
+    format!("{}{format}", column.ty)
+}
+
+#[test]
+fn footer_of_one_file_takes_no_row_of_another() {
+    let with = "id,amount\n1,$5.00\n2,$6.00\nTotal,$11.00\n".replace("Total,$11.00", "Total,");
+    let without = "id,amount\n3,$7.00\n4,$8.00\n";
+    for files in [[("a.csv", with.as_str()), ("b.csv", without)], [("a.csv", without), ("b.csv", with.as_str())]] {
+        let joined = joined(&files, 4);
+        assert_eq!((joined.proposal.sample.rows_confirmed, type_of(&joined, "id")), (4, "int64".to_owned()));
+        assert_eq!(joined.proposal.csv_full.footer_values.as_deref(), Some(&["Total".to_owned()][..]));
+    }
+}
+
+#[test]
+fn notes_and_totals_of_several_files_are_all_footers() {
+    let files = [
+        ("a.csv", "id,x,y\n1,2,3\n2,3,4\nTotal,,7\n"),
+        ("b.csv", "id,x,y\n3,2,3\n4,3,4\nSum,,7\nGenerated 2024-01-31\n"),
+        ("c.csv", "id,x,y\n5,2,3\n6,3,4\n"),
+    ];
+    let joined = joined(&files, 6);
+    assert_eq!(joined.proposal.csv_full.skip_footer_rows, 2);
+    assert_eq!(joined.proposal.csv_full.footer_values.unwrap(), ["Total", "Sum", "Generated*"]);
+}
+
+#[test]
+fn number_formats_of_any_file_are_read() {
+    let plain = "id,amount\n1,950.00\n2,12.50\n";
+    let money = "id,amount\n3,\"$1,234.50\"\n4,$7.00\n";
+    let negative = "id,amount\n5,($95.00)\n6,$7.00\n";
+    let joined = joined(&[("a.csv", plain), ("b.csv", money), ("c.csv", negative)], 6);
+    assert_eq!((type_of(&joined, "amount"), joined.proposal.sample.rows_misfit), ("decimal(18,2) $,".to_owned(), 0));
+}
+
+#[test]
+fn numbers_widen_and_dates_of_one_order_decide_for_all() {
+    let files =
+        [("a.csv", "day,n\n01/02/2024,1\n03/04/2024,2\n"), ("b.csv", "day,n\n01/31/2024,1.5\n02/28/2024,N/A\n")];
+    let joined = joined(&files, 4);
+    assert_eq!(type_of(&joined, "n"), "decimal(18,1)");
+    let day = &joined.proposal.columns[0];
+    assert_eq!((day.ty.as_str(), day.formats.as_slice()), ("date", &["%m/%d/%Y".to_owned()][..]));
+    assert!(joined.proposal.columns[1].nullable && joined.proposal.csv_full.null_values.contains(&"N/A".to_owned()));
+}
+
+#[test]
+fn values_without_a_common_type_stay_text() {
+    let files = [("a.csv", "id,x\n1,10\n2,20\n"), ("b.csv", "id,x\n3,red\n4,blue\n")];
+    let joined = joined(&files, 4);
+    assert_eq!(type_of(&joined, "x"), "string");
+    assert!(joined.proposal.columns[1].evidence.warnings.iter().any(|warning| warning.contains("read as text")));
+    // A percentage without its sign has another unit.
+    let files = [("a.csv", "id,x\n1,10%\n2,20%\n"), ("b.csv", "id,x\n3,10\n4,20\n")];
+    assert_eq!(type_of(&self::joined(&files, 4), "x"), "string");
+}
+
+#[test]
+fn columns_of_some_files_are_null_in_the_others() {
+    let files = [("a.csv", "id,x\n1,10\n2,20\n"), ("b.csv", "id,x,promo\n3,30,yes\n4,40,no\n")];
+    let joined = joined(&files, 4);
+    assert!(joined.proposal.partial && joined.proposal.columns[2].nullable);
+    assert_eq!(joined.proposal.mapping()["missing_columns"], "null");
+}
+
+#[test]
+fn files_without_a_proposal_are_named_and_the_others_are_read() {
+    let store = MemoryStore::new();
+    for (key, text) in [("pipelines/x/a.csv", "id\n1\n"), ("pipelines/x/b.csv", ""), ("pipelines/x/c.csv", "id\n2\n")] {
+        store.put(Bucket::Lake, key, text.as_bytes(), &WriteOptions::default()).unwrap();
+    }
+    let joined = infer_all(&store, &["pipelines/x/a.csv", "pipelines/x/b.csv", "pipelines/x/c.csv"], &PATIENT).unwrap();
+    assert_eq!(joined.failed.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(), ["pipelines/x/b.csv"]);
+    assert_eq!(joined.proposal.sample.rows_confirmed, 2);
+    let error = infer_all(&store, &["pipelines/x/b.csv"], &PATIENT).unwrap_err();
+    assert!(matches!(error, InferError::Empty { .. }), "{error}");
+}
+
+/// How a file writes its rows.
+#[derive(Debug, Clone)]
+struct Style {
+    currency: &'static str,
+    grouped: bool,
+    brackets: bool,
+    nulls: Option<&'static str>,
+    footer: &'static str,
+    promo: bool,
+    /// Numbers that the values are made from.
+    rows: Vec<i64>,
+}
+
+fn style() -> impl Strategy<Value = Style> {
+    let currency = prop::sample::select(vec!["", "$", "USD "]);
+    let footer = prop::sample::select(vec!["", "Total,,\n", "Sum,,\nGenerated 2024\n", ",,\n"]);
+    let nulls = prop::sample::select(vec![None, Some(""), Some("N/A"), Some("-")]);
+    let rows = prop::collection::vec(-999_999i64..9_999_999, 3..12);
+    (currency, any::<bool>(), any::<bool>(), nulls, footer, any::<bool>(), rows).prop_map(
+        |(currency, grouped, brackets, nulls, footer, promo, rows)| Style {
+            currency,
+            grouped,
+            brackets,
+            nulls,
+            footer,
+            promo,
+            rows,
+        },
+    )
+}
+
+impl Style {
+    fn text(&self) -> String {
+        let mut text = format!("id,amount,note{}\n", if self.promo { ",promo" } else { "" });
+        for (nth, value) in self.rows.iter().enumerate() {
+            let digits = format!("{}", value.unsigned_abs() / 100);
+            let mut whole = String::new();
+            for (at, digit) in digits.chars().enumerate() {
+                if self.grouped && at > 0 && (digits.len() - at) % 3 == 0 {
+                    whole.push(',');
+                }
+                whole.push(digit);
+            }
+            let amount = format!("{}{whole}.{:02}", self.currency, value.unsigned_abs() % 100);
+            let amount = match (*value < 0, self.brackets) {
+                (true, true) => format!("({amount})"),
+                (true, false) => format!("-{amount}"),
+                (false, _) => amount,
+            };
+            let amount = self.nulls.filter(|_| nth == 1).map_or(amount, str::to_owned);
+            text += &format!("{nth},\"{amount}\",row {nth}{}\n", if self.promo { ",p" } else { "" });
+        }
+        let more = if self.promo { ",\n" } else { "\n" };
+        // Totals have the cells of a row.
+        text + &self.footer.replace(",,\n", &format!(",,{more}"))
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 150, rng_seed: RngSeed::Fixed(SEED), failure_persistence: None, ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn no_row_of_any_file_is_lost_silently(styles in prop::collection::vec(style(), 2..5)) {
+        let texts: Vec<(String, String)> =
+            styles.iter().enumerate().map(|(nth, style)| (format!("{nth}.csv"), style.text())).collect();
+        let files: Vec<(&str, &str)> = texts.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+        // An empty record at the end is a row of nulls where nothing says that it is a footer.
+        let known = styles.iter().any(|style| style.footer.contains("Total") || style.footer.contains("Sum"));
+        let empty = styles.iter().filter(|style| style.footer == ",,\n").count() as u64;
+        let rows: u64 = styles.iter().map(|style| style.rows.len() as u64).sum();
+        let joined = joined(&files, rows + if known { 0 } else { empty });
+        prop_assert!(joined.files.len() <= JOINED_MAX);
+    }
+}
