@@ -341,7 +341,7 @@ test("a table is added from a CSV in the lake", async ({ page, api }) => {
   await page.getByRole("button", { name: "Generate a table from more/cities.csv" }).click();
   await page.getByRole("button", { name: "Add to config" }).click();
   await expect(editor).toContainText('"table": "cities"');
-  await expect(page.getByText("is new and will be built from the matching files.")).toBeVisible();
+  await expect(page.getByText("cities is new and will be built from the matching files.")).toBeVisible();
 });
 
 test("a pipeline is renamed, and deleted after its slug is typed", async ({ page, api, watch }) => {

@@ -59,6 +59,12 @@ test("a file that a failed run left out is told in the table, in the lake and by
   await api.run("truth-failed");
   await expect(page.getByRole("region", { name: "Uploads" })).toContainText("Not loaded into nums", SLOW);
   await expect(page.locator(".state-notice")).toContainText("because the last run failed", SLOW);
+  // The corrected file came after that run, which says nothing about it.
+  await api.upload("pipelines/truth-failed/nums/bad.csv", "n\n2\ny\n3\n4\n");
+  await expect(page.locator(".state-notice")).toContainText("1 file (bad.csv) is new or changed", SLOW);
+  await expect(page.getByRole("region", { name: "Uploads" })).toContainText("automatic runs are off", SLOW);
+  await api.upload("pipelines/truth-failed/nums/bad.csv", "n\nx\ny\n");
+  await api.run("truth-failed");
   await page.goto("/lake?prefix=pipelines/truth-failed/nums/");
   await expect(page.getByText("not loaded", { exact: true })).toBeVisible();
   await expect(page.getByRole("link", { name: "run failed" })).toBeVisible();
