@@ -2,6 +2,7 @@ import { keepPreviousData, useQueries, useQuery } from "@tanstack/preact-query";
 import { useMemo, useState } from "preact/hooks";
 import { api, ask } from "../api/client";
 import { loadConfig, saveConfig, type Loaded, type StoredMapping } from "../api/config";
+import { statusQuery } from "../api/queries";
 import type { Inferred, Previewed } from "../api/types";
 import { Button } from "../components/button";
 import { Dialog } from "../components/dialog";
@@ -9,8 +10,15 @@ import { Checkbox, SelectField } from "../components/field";
 import { MessageText } from "../components/message-text";
 import { Failed, Note, Skeleton } from "../components/states";
 import { toast } from "../components/toasts";
-import { counted } from "../format/number";
-import { allowingRejects, changesFor, rejectsAllowed, withMapping, type MappingChange } from "./changes";
+import { count, counted } from "../format/number";
+import {
+  allowingRejects,
+  changesFor,
+  rejectsAllowed,
+  tooManyRejects,
+  withMapping,
+  type MappingChange,
+} from "./changes";
 import { checkedOf, readable, RejectedRows, type Checked } from "./checked";
 import { previewOf } from "./preview";
 
@@ -131,19 +139,22 @@ function Comparison(props: ComparisonProps) {
     [now === undefined, mapping, inferred],
   );
   const [chosen, setChosen] = useState<ReadonlyMap<string, boolean>>(new Map());
-  const [ratio, setRatio] = useState(rejectsAllowed(mapping));
+  const allowed = rejectsAllowed(mapping);
+  const [ratio, setRatio] = useState(allowed.ratio);
   const [saving, setSaving] = useState(false);
   const isChosen = ({ id, proposed }: MappingChange) => chosen.get(id) ?? proposed;
   const taken = (changes ?? []).filter(isChosen);
-  const isChanged = taken.length > 0 || ratio !== rejectsAllowed(mapping);
+  const isChanged = taken.length > 0 || ratio !== allowed.ratio;
   const config = withMapping(loaded.config, table, (given) => {
     const changed = taken.reduce((made, change) => change.apply(made), given);
-    return ratio === rejectsAllowed(mapping) ? changed : allowingRejects(changed, ratio);
+    return ratio === allowed.ratio ? changed : allowingRejects(changed, ratio);
   });
   const after = usePreviews(slug, table, keys, config, REJECTS_SHOWN);
   const checked = after.stale ? undefined : checkedOf(samples, after.previews);
   const problem = after.previews.flatMap((one) => one?.problems ?? [])[0];
-  const tooMany = checked !== undefined && checked.rejected > checked.read * ratio;
+  const status = useQuery(statusQuery(slug));
+  const stored = status.data?.tables.find(({ name }) => name === table);
+  const tooMany = checked && stored && tooManyRejects(stored, checked, columns.length > 0, { ...allowed, ratio });
   const error = before.error ?? after.error;
 
   const save = async () => {
@@ -228,8 +239,11 @@ function Comparison(props: ComparisonProps) {
           {checked && checked.failure === undefined && checked.rejected === 0 && !problem && (
             <p class="secondary">{readable(checked, after.whole && unlisted === 0)}</p>
           )}
-          {checked && tooMany && (
-            <Note tone="warn">More rows would be rejected than allowed, so a run would fail.</Note>
+          {tooMany && (
+            <Note tone="warn">
+              {counted(tooMany.rejected, "row")} of {count(tooMany.read)} of the table would be rejected, more than
+              allowed, so a run would fail.
+            </Note>
           )}
           {checked && checked.rejected > 0 && <RejectedRows checked={checked} />}
         </div>

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { StoredMapping } from "../api/config";
 import type { ColumnProposal, Inferred } from "../api/types";
-import { allowingRejects, changesFor, withMapping, type RejectedByColumn } from "./changes";
+import { allowingRejects, changesFor, tooManyRejects, withMapping, type RejectedByColumn } from "./changes";
 
 const column = (name: string, type: string, more: Partial<ColumnProposal> = {}): ColumnProposal => ({
   name,
@@ -116,5 +116,22 @@ describe("changes of a mapping", () => {
       version: 1,
       mappings: [{ table: "other" }, { ...mapping, rejects: { max_rows: 5, max_ratio: 0.1 } }],
     });
+  });
+
+  it("count the rejected rows of the whole table, as a run does", () => {
+    const stored = { rows: 360, rows_rejected: 1 };
+    expect(tooManyRejects(stored, { read: 3, rejected: 2 }, false, { rows: 0, ratio: 0.01 })).toBeUndefined();
+    expect(tooManyRejects(stored, { read: 3, rejected: 3 }, false, { rows: 0, ratio: 0.01 })).toEqual({
+      read: 364,
+      rejected: 4,
+    });
+    expect(tooManyRejects(stored, { read: 3, rejected: 0 }, true, { rows: 0, ratio: 0 })).toEqual({
+      read: 361,
+      rejected: 1,
+    });
+    expect(tooManyRejects(stored, { read: 3, rejected: 3 }, false, { rows: 4, ratio: 0.01 })).toBeUndefined();
+    expect(
+      tooManyRejects({ rows: 0, rows_rejected: 0 }, { read: 4, rejected: 1 }, false, { rows: 0, ratio: 1 }),
+    ).toBeUndefined();
   });
 });

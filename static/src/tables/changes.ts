@@ -253,15 +253,33 @@ export function withMapping(
   return { ...config, mappings: (config.mappings ?? []).map((one) => (one.table === table ? change(one) : one)) };
 }
 
-/** The ratio of rejected rows that a mapping allows. */
-export function rejectsAllowed(mapping: StoredMapping): number {
-  const { rejects } = mapping;
-  const ratio = typeof rejects === "object" && rejects !== null && "max_ratio" in rejects ? rejects.max_ratio : 0;
-  return typeof ratio === "number" ? ratio : 0;
+/** The number and the ratio of rejected rows that a mapping allows. */
+export function rejectsAllowed({ rejects }: StoredMapping): { rows: number; ratio: number } {
+  const given = typeof rejects === "object" && rejects !== null ? (rejects as Record<string, unknown>) : {};
+  const number = (value: unknown) => (typeof value === "number" ? value : 0);
+  return { rows: number(given.max_rows), ratio: number(given.max_ratio) };
 }
 
 /** The mapping with that ratio. */
 export function allowingRejects(mapping: StoredMapping, ratio: number): StoredMapping {
   const { rejects } = mapping;
   return { ...mapping, rejects: { ...(typeof rejects === "object" ? rejects : {}), max_ratio: ratio } };
+}
+
+/**
+ * The table's rows and rejected rows after a run, if more are rejected than allowed. `areStored`: the checked files are
+ * among those that the table has.
+ */
+export function tooManyRejects(
+  stored: { rows: number; rows_rejected: number },
+  checked: { read: number; rejected: number },
+  areStored: boolean,
+  allowed: { rows: number; ratio: number },
+): { read: number; rejected: number } | undefined {
+  const before = stored.rows + stored.rows_rejected;
+  const read = areStored ? Math.max(before, checked.read) : before + checked.read;
+  const rejected = areStored
+    ? Math.max(stored.rows_rejected, checked.rejected)
+    : stored.rows_rejected + checked.rejected;
+  return rejected > Math.max(allowed.rows, read * allowed.ratio) ? { read, rejected } : undefined;
 }

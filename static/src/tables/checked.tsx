@@ -1,5 +1,6 @@
 /** What a run does with files, by their previews. */
 import type { Previewed } from "../api/types";
+import { MessageText } from "../components/message-text";
 import { count, counted } from "../format/number";
 
 export type Reject = NonNullable<Previewed["rejects"]>[number];
@@ -68,7 +69,9 @@ export function RejectedRows({ checked: { rejects, rejected, read, files } }: { 
                 <td class="num">{piece ? <span class="dim">–</span> : line}</td>
                 <td>{column ?? "–"}</td>
                 <td>{value === null ? <span class="dim">–</span> : <code>{value}</code>}</td>
-                <td>{message}</td>
+                <td>
+                  <MessageText text={message} />
+                </td>
                 <td>
                   <code>{raw}</code>
                 </td>

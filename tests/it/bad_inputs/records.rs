@@ -58,12 +58,12 @@ fn marked_footers_are_skipped_and_rows_are_not() {
     let csv = |values: &[&str]| json!({ "csv": { "skip_footer_rows": 3, "footer_values": values } });
     let footers = ["Total,3", "\" TOTAL \",3", ",total", "Total,3\n,", ",\nTotal,3\n,", "Stand: 31.01.,x"];
     for footer in footers {
-        check(&format!("a,b\nx,1\ny,2\n{footer}\n"), csv(&["total", "Stand:*"]), &["x|1", "y|2"], &[]);
+        check(format!("a,b\nx,1\ny,2\n{footer}\n"), csv(&["total", "Stand:*"]), &["x|1", "y|2"], &[]);
     }
     // A row is no footer, wherever the word is in it.
     for (last, row) in [("z,3", "z|3"), ("Totals,3", "Totals|3"), ("Total Wine,3", "Total Wine|3")] {
-        check(&format!("a,b\nx,1\ny,2\n{last}\n"), csv(&["Total"]), &["x|1", "y|2", row], &[]);
-        check(&format!("a,b\nTotal,1\n{last}\n"), csv(&["Total"]), &["Total|1", row], &[]);
+        check(format!("a,b\nx,1\ny,2\n{last}\n"), csv(&["Total"]), &["x|1", "y|2", row], &[]);
+        check(format!("a,b\nTotal,1\n{last}\n"), csv(&["Total"]), &["Total|1", row], &[]);
     }
     check("a,b\nTotal,1\nTotal,2\nTotal,3\nTotal,4\n", csv(&["Total"]), &["Total|1"], &[]);
     check("a,b\nx,1\n,\n", csv(&[]), &["x|1"], &[]);

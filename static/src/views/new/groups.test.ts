@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { commonStem, groupsOf, shapeKey } from "./groups";
+import { commonStem, groupsOf, shapeKey, seriesOf } from "./groups";
 
 const file = (name: string, text: string) => new File([text], name);
 
@@ -26,4 +26,29 @@ describe("several files", () => {
     expect(named("a.csv", "b.csv")).toBe("a");
     expect(named("people-1.csv")).toBe("people-1");
   });
+});
+
+it("takes a file of the series with a new column for the same table, and another series for another", async () => {
+  const names = async (...files: [string, string][]) =>
+    (await groupsOf(files.map(([name, text]) => new File([text], name)))).map((group) =>
+      group.files.map(({ name }) => name),
+    );
+  expect(
+    await names(
+      ["sales_q1.csv", "id,day,price\n1"],
+      ["sales_q2.csv", "id,day,price,channel\n1"],
+      ["stock.csv", "id,day,count\n1"],
+    ),
+  ).toEqual([["sales_q1.csv", "sales_q2.csv"], ["stock.csv"]]);
+  expect(await names(["sales_q1.csv", "id,day,price\n1"], ["sales_q2.csv", "item,count,day\n1"])).toHaveLength(2);
+});
+
+it.each([
+  ["sales_q1.csv", "sales"],
+  ["sales-2024-03.csv.gz", "sales"],
+  ["Sales Jan.csv", "sales"],
+  ["2024.csv", ""],
+  ["orders_part_2.csv", "orders"],
+])("knows the series of %s", (name, series) => {
+  expect(seriesOf(name)).toBe(series);
 });

@@ -26,9 +26,39 @@ export function shapeKey(line: string): string {
     .join("\u001f");
 }
 
-/** Files by their shape, in the order of the choice. A file whose first line can't be read here goes with the first. */
+const MONTHS = /(jan|feb|mar|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)[a-z]*$/;
+
+/** The letters of a file's name, without what counts the files of a series: `sales_q1` and `sales-2024-03` are `sales`. */
+export const seriesOf = (name: string): string =>
+  stemOf(name)
+    .toLowerCase()
+    .replace(/[\d\W_]+/gu, " ")
+    .trim()
+    .replace(/ (q|h|m|kw|cw|week|month|year|part|page)$/, "")
+    .replace(MONTHS, "")
+    .trim();
+
+interface Shape {
+  key: string;
+  /** Names in the header; undefined where the first line is data. */
+  cells: ReadonlySet<string> | undefined;
+  series: string;
+  files: File[];
+}
+
+/** Whether files of one series have most columns in common: later ones may have more. */
+function isSimilar(one: Shape, other: Shape): boolean {
+  if (!one.cells || !other.cells || one.series !== other.series) return false;
+  const shared = [...one.cells].filter((cell) => other.cells?.has(cell)).length;
+  return shared > 0 && shared * 2 >= Math.max(one.cells.size, other.cells.size);
+}
+
+/**
+ * Files by their shape, in the order of the choice. A file with more or fewer columns belongs to its series; one whose first
+ * line can't be read here goes with the first.
+ */
 export async function groupsOf(files: readonly File[]): Promise<Group[]> {
-  const groups = new Map<string, File[]>();
+  const shapes: Shape[] = [];
   const unknown: File[] = [];
   for (const file of files) {
     const line = files.length > 1 ? await firstLine(file) : "";
@@ -37,12 +67,16 @@ export async function groupsOf(files: readonly File[]): Promise<Group[]> {
       continue;
     }
     const key = shapeKey(line);
-    groups.set(key, [...(groups.get(key) ?? []), file]);
+    const cells = key.endsWith(" cells") ? undefined : new Set(key.split("\u001f"));
+    const shape: Shape = { key, cells, series: seriesOf(file.name), files: [file] };
+    const known = shapes.find((one) => one.key === key || isSimilar(one, shape));
+    if (known) known.files.push(file);
+    else shapes.push(shape);
   }
-  const [first] = groups.values();
-  if (first) first.push(...unknown);
-  else groups.set("", unknown);
-  return [...groups.values()].map((own, id) => ({ id, files: own }));
+  const [first] = shapes;
+  if (first) first.files.push(...unknown);
+  else if (unknown.length > 0) return [{ id: 0, files: unknown }];
+  return shapes.map(({ files: own }, id) => ({ id, files: own }));
 }
 
 /** A name for the table of several files: what their names have in common. */
