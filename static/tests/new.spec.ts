@@ -87,6 +87,25 @@ test.describe("a pipeline from a CSV", () => {
     expect(rows.map((row) => row[1])).toEqual(["5.00", "6.00", "1700.00", null, "-8.00", "9.00"]);
   });
 
+  test("makes tables only of what is wanted, and leaves out files that can't be read", async ({ page, api }) => {
+    await page.goto("/new");
+    await page.getByLabel("CSV files").setInputFiles([
+      { name: "orders.csv", mimeType: "text/csv", buffer: Buffer.from("id,n\n1,2\n") },
+      { name: "broken.csv", mimeType: "text/csv", buffer: Buffer.from("%PDF-1.7 \u0000\u0001\n\u0000\n") },
+      { name: "people.csv", mimeType: "text/csv", buffer: Buffer.from("name,age\nann,7\n") },
+    ]);
+    await expect(page.getByRole("button", { name: "Create pipeline" })).toBeDisabled();
+    await page.getByRole("button", { name: /broken/ }).click();
+    await page.getByLabel("Create this table from broken.csv").uncheck();
+    await page.getByRole("button", { name: /people/ }).click();
+    await page.getByLabel("Create this table from people.csv").uncheck();
+    await page.getByLabel("Pipeline ID").fill("only-orders");
+    await page.getByRole("button", { name: "Create pipeline" }).click();
+    await expect(page).toHaveURL(/\/p\/only-orders\/data\/orders/, { timeout: 60_000 });
+    const { tables } = await api.get<{ tables: { name: string }[] }>("/api/p/only-orders/tables");
+    expect(tables.map(({ name }) => name)).toEqual(["orders"]);
+  });
+
   test("counts the rejected rows of each file before anything is created", async ({ page }) => {
     const good = Array.from({ length: 60 }, (_, at) => `${at},${at * 2}`).join("\n");
     await page.goto("/new");

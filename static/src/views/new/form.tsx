@@ -4,7 +4,7 @@ import { useLocation } from "wouter-preact";
 import { ofFile } from "../../api/drafts";
 import { pipelinesQuery, statusQuery } from "../../api/queries";
 import { Button } from "../../components/button";
-import { SelectField, TextField } from "../../components/field";
+import { Checkbox, SelectField, TextField } from "../../components/field";
 import { Section } from "../../components/page";
 import { Failed, Note, Skeleton } from "../../components/states";
 import { Bar } from "../../components/status";
@@ -68,6 +68,8 @@ export function Wizard({ groups, lakeKey, target, onOther }: Props) {
 
   const [drafts, setDrafts] = useState<ReadonlyMap<number, TableDraft>>(new Map());
   const [shown, setShown] = useState(0);
+  const [leftOut, setLeftOut] = useState<ReadonlySet<number>>(new Set());
+  const wanted = new Map([...drafts].filter(([at]) => !leftOut.has(at)).sort(([one], [other]) => one - other));
   const making = maker.state.value;
   const locked = making !== undefined;
   const [preparing, setPreparing] = useState(false);
@@ -78,14 +80,15 @@ export function Wizard({ groups, lakeKey, target, onOther }: Props) {
 
   const slugError =
     existing !== NEW || maker.begun ? undefined : slugProblem(slug, refusedSlug === slug ? new Set([slug]) : taken);
-  const names = [...drafts.values()].map(({ draft }) => draft.table);
+  const names = [...wanted.values()].map(({ draft }) => draft.table);
   const twice = names.find((name, at) => names.indexOf(name) !== at);
-  const waiting = drafts.size < all.length || (existing !== NEW && !status.data);
+  const waiting = wanted.size < all.length - leftOut.size || (existing !== NEW && !status.data);
   const blocked = waiting
     ? undefined
-    : (twice && `Two tables are named ${twice}.`) ||
+    : (wanted.size === 0 && "Create at least one table.") ||
+      (twice && `Two tables are named ${twice}.`) ||
       (slugError && "Choose another ID.") ||
-      [...drafts.values()]
+      [...wanted.values()]
         .map(({ blocked: why, draft }) => why && (all.length > 1 ? `${draft.table}: ${why}` : why))
         .find(Boolean);
 
@@ -95,7 +98,7 @@ export function Wizard({ groups, lakeKey, target, onOther }: Props) {
     setPreparing(true);
     try {
       // Large files are cut first, so that nothing is created for a file that can't be.
-      for (const [at, { draft, mapping }] of drafts) {
+      for (const [at, { draft, mapping }] of wanted) {
         const source = sourceOf(groups[at], lakeKey);
         const globs = filesOf(source, slug, draft.table);
         mappings.push(mapping(globs));
@@ -118,7 +121,7 @@ export function Wizard({ groups, lakeKey, target, onOther }: Props) {
     if (await maker.make(plan)) {
       // The view already showed the uploads.
       if (uploads.state.value.files === parts.length) uploads.clear();
-      return go(routes.data(slug, drafts.get(0)?.draft.table, { chart: 1 }));
+      return go(routes.data(slug, names[0], { chart: 1 }));
     }
     const failure = maker.state.value?.failure;
     if (failure && maker.unwatched) return toast.failed(`${slug}: ${troubleOf(failure.step)}`, failure.error);
@@ -136,7 +139,11 @@ export function Wizard({ groups, lakeKey, target, onOther }: Props) {
   });
 
   return (
-    <div class="new-wizard" onInput={() => setTouched(true)}>
+    <div
+      class="new-wizard"
+      onInput={(event) => isTyped(event.target) && setTouched(true)}
+      onChange={() => setTouched(true)}
+    >
       <SourceLine groups={groups} lakeKey={lakeKey} locked={locked} onOther={onOther} />
       {all.length > 1 && (
         <>
@@ -152,7 +159,7 @@ export function Wizard({ groups, lakeKey, target, onOther }: Props) {
                 onClick={() => setShown(at)}
               >
                 {drafts.get(at)?.draft.table ?? group?.files[0]?.name}{" "}
-                <span class="dim">{counted(group?.files.length ?? 1, "file")}</span>
+                <span class="dim">{leftOut.has(at) ? "left out" : counted(group?.files.length ?? 1, "file")}</span>
               </button>
             ))}
           </nav>
@@ -160,6 +167,17 @@ export function Wizard({ groups, lakeKey, target, onOther }: Props) {
       )}
       {all.map((group, at) => (
         <div key={group?.id ?? "lake"} class="new-table" hidden={at !== shown}>
+          {all.length > 1 && (
+            <Checkbox
+              label={`Create this table from ${group?.files.map(({ name }) => name).join(", ") ?? ""}`}
+              checked={!leftOut.has(at)}
+              disabled={locked || maker.begun}
+              onChange={(event) => {
+                const kept = new Set([...leftOut].filter((one) => one !== at));
+                setLeftOut(event.currentTarget.checked ? kept : kept.add(at));
+              }}
+            />
+          )}
           <ProposedTable
             group={group}
             lakeKey={lakeKey}
@@ -236,13 +254,17 @@ export function Wizard({ groups, lakeKey, target, onOther }: Props) {
             disabled={waiting || blocked !== undefined}
             onClick={() => void make()}
           >
-            {existing === NEW ? "Create pipeline" : all.length > 1 ? "Create tables" : "Create table"}
+            {existing === NEW ? "Create pipeline" : wanted.size > 1 ? "Create tables" : "Create table"}
           </Button>
         </div>
       )}
     </div>
   );
 }
+
+/** Rendering between the input and the change of a checkbox or select would set it back. */
+const isTyped = (field: EventTarget | null): boolean =>
+  field instanceof HTMLTextAreaElement || (field instanceof HTMLInputElement && field.type !== "checkbox");
 
 interface ProposedProps {
   group: Group | undefined;
