@@ -2,6 +2,7 @@ import type { ComponentChildren } from "preact";
 import { asFailure } from "../api/failure";
 import { remedyOf } from "../format/remedies";
 import { Button } from "./button";
+import { MessageText } from "./message-text";
 import "./states.css";
 
 /** Empty state: says the next step and offers it. */
@@ -38,7 +39,9 @@ export function Failed({ title, error, onRetry, actions }: FailedProps) {
   return (
     <div class="state failed" role="alert">
       <h2>{title}</h2>
-      <p>{failure.message}</p>
+      <p>
+        <MessageText text={failure.message} />
+      </p>
       {remedy && <p class="secondary">{remedy}</p>}
       <div class="row wrap">
         {onRetry && <Button onClick={onRetry}>Try again</Button>}

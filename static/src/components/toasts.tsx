@@ -3,6 +3,7 @@ import { X } from "lucide-preact";
 import { useEffect, useRef } from "preact/hooks";
 import { asFailure } from "../api/failure";
 import { IconButton } from "./button";
+import { MessageText } from "./message-text";
 import "./toasts.css";
 
 interface Toast {
@@ -50,7 +51,9 @@ export function Toasts() {
     <div ref={box} popover="manual" class="toasts" role="status" aria-live="polite">
       {toasts.value.map((toast) => (
         <div key={toast.id} class={`toast ${toast.tone}`}>
-          <span class="grow">{toast.text}</span>
+          <span class="grow">
+            <MessageText text={toast.text} />
+          </span>
           {toast.action && (
             <button
               type="button"

@@ -7,6 +7,7 @@ import type { Job } from "../api/types";
 import { connection } from "../api/connection";
 import { session } from "../api/session";
 import { Button, IconButton } from "../components/button";
+import { MessageText } from "../components/message-text";
 import { Bar } from "../components/status";
 import { bytes, count, counted } from "../format/number";
 import { duration } from "../format/time";
@@ -72,7 +73,8 @@ function Outcome({ slug }: { slug: string }) {
   const { tone, text, job: failed, rejected } = outcomeOf({ status, keys, autoRun, run: run.current });
   return (
     <p class={tone === "bad" ? "uploads-outcome bad" : "uploads-outcome"} role="status">
-      {text} {failed !== undefined && <Link href={`~${routes.job(slug, failed)}`}>How to fix this</Link>}
+      <MessageText text={text} />{" "}
+      {failed !== undefined && <Link href={`~${routes.job(slug, failed)}`}>How to fix this</Link>}
       {rejected !== undefined && (
         <Link href={`~${routes.data(slug, rejected.table, { tab: "rejected", source: rejected.source })}`}>
           Show rejected rows

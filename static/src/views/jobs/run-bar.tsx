@@ -9,6 +9,7 @@ import { counted } from "../../format/number";
 import { routes } from "../../browser/routes";
 import { useRunOutcome } from "./run-outcome";
 import { ActiveText, PaceText, RunProgress } from "../../runs/progress";
+import { MessageText } from "../../components/message-text";
 import { outcomeText } from "../../runs/text";
 import "./run-bar.css";
 
@@ -53,7 +54,7 @@ export function RunBar({ slug }: { slug: string }) {
       <span class="run-bar-line">
         <JobBadge status={outcome.status} code={outcome.error?.code} />
         <Link href={`~${routes.job(slug, outcome.job_id)}`} class="cut">
-          Run {outcomeText(outcome)}
+          Run <MessageText text={outcomeText(outcome)} />
         </Link>
         <span class="grow" />
         <IconButton label="Dismiss" icon={<X />} onClick={dismiss} />
