@@ -82,7 +82,7 @@ pub fn infer_all(store: &dyn ObjectStore, keys: &[&str], options: &InferOptions)
         return Err(failed.swap_remove(0).1);
     }
     let (proposal, files) = join(&sampled, options.time_max)?;
-    Ok(Joined { proposal, files, failed })
+    Ok(Joined { proposal: proposal.with_warnings(), files, failed })
 }
 
 fn join(sampled: &[Sampled], time_max: Duration) -> Result<(Proposal, Vec<FileSample>), InferError> {
@@ -101,6 +101,12 @@ fn join(sampled: &[Sampled], time_max: Duration) -> Result<(Proposal, Vec<FileSa
             by_name.entry(column.name.clone()).or_default().push(column.clone());
         }
     }
+    proposal.warnings = sampled
+        .iter()
+        .flat_map(|Sampled { proposal: Proposal { key, warnings, .. }, .. }| {
+            warnings.iter().map(move |warning| format!("`{}`: {warning}", file_name(key)))
+        })
+        .collect();
     for file in others {
         let path = file_name(&file.proposal.key);
         join_dialects(&mut csv, &file.proposal.csv, (file_name(&first.proposal.key), path), &mut proposal.warnings);
@@ -242,6 +248,7 @@ fn choose(proposal: &mut Proposal, at: usize, found: Vec<ColumnProposal>, sample
             (column.ty, column.formats, column.number_format) = (best.ty, best.formats, best.number_format);
             column.timezone = best.timezone;
             column.evidence.why = format!("{}; the files have {}", best.evidence.why, differing.join(", "));
+            column.evidence.warnings = best.evidence.warnings;
         }
         Some(_) | None => {
             column.ty = TEXT.into();
@@ -267,8 +274,10 @@ fn join_evidence(column: &mut ColumnProposal, all: &[ColumnProposal]) {
     {
         *column = ColumnProposal { nullable: column.nullable, ..first.clone() };
     }
+    let misfits = |one: &ColumnProposal| one.evidence.misfits.as_ref().map_or(0, |misfits| misfits.count);
     let evidence = &mut column.evidence;
-    evidence.values = all.iter().map(|one| one.evidence.values).sum();
+    // Those that are not of the joined type are taken off again.
+    evidence.values = all.iter().map(|one| one.evidence.values + misfits(one)).sum();
     evidence.nulls = all.iter().map(|one| one.evidence.nulls).sum();
     // Files may share values.
     evidence.distinct = all.iter().map(|one| one.evidence.distinct).max().unwrap_or_default();
@@ -319,6 +328,7 @@ fn counted_in(mut proposal: Proposal, sampled: &[Sampled], checks: &[FileCheck])
     for column in &mut proposal.columns {
         let counts = checks.iter().filter_map(|check| check.misfits.get(&column.name));
         let count: u64 = counts.clone().map(|misfits| misfits.count).sum();
+        column.evidence.values = column.evidence.values.saturating_sub(count);
         let first: Vec<Misfit> = counts.flat_map(|misfits| misfits.first.clone()).take(SHOWN_MAX).collect();
         column.evidence.misfits = (count > 0).then_some(Misfits { count, first });
     }

@@ -52,6 +52,12 @@ impl Proposal {
         Value::Object(mapping)
     }
 
+    /// The proposal with the warnings about values that are not of their column's type.
+    pub(super) fn with_warnings(mut self) -> Self {
+        self.columns.iter_mut().for_each(ColumnProposal::warn_of_misfits);
+        self
+    }
+
     /// A whole PipelineConfig with this mapping. The title is cut at what a config takes.
     pub fn config(&self, title: &str) -> Value {
         let title: String = title.chars().take(TITLE_CHARS_MAX).collect();
@@ -143,6 +149,24 @@ pub enum ColumnRole {
 }
 
 impl ColumnProposal {
+    /// Adds the warning about values that are not of the type.
+    pub(super) fn warn_of_misfits(&mut self) {
+        let Some(Misfits { count, first }) = &self.evidence.misfits else { return };
+        let shown: Vec<String> = first.iter().map(|one| format!("line {} has `{}`", one.line, one.value)).collect();
+        let one = *count == 1;
+        let warning = format!(
+            "{count} of {} values {} not of type {}: {}{}; a run rejects {} unless `on_error` of the column makes {} null",
+            self.evidence.values + count,
+            if one { "is" } else { "are" },
+            self.ty,
+            shown.join(", "),
+            if *count > shown.len() as u64 { " and so on" } else { "" },
+            if one { "its row" } else { "their rows" },
+            if one { "it" } else { "them" },
+        );
+        self.evidence.warnings.push(warning);
+    }
+
     fn document(&self) -> Value {
         let mut column = Map::new();
         column.insert("name".into(), json!(self.name));

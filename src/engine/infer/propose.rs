@@ -58,7 +58,7 @@ pub enum InferError {
 /// See [`InferError`].
 pub fn infer(store: &dyn ObjectStore, key: &str, options: &InferOptions) -> Result<Proposal, InferError> {
     let (head, size) = fetch(store, key, options)?;
-    infer_head(key, &head, size, options)
+    infer_head(key, &head, size, options).map(Proposal::with_warnings)
 }
 
 /// Proposes a mapping for a stored object in memory; `key` names it and determines the compression.
@@ -68,7 +68,7 @@ pub fn infer(store: &dyn ObjectStore, key: &str, options: &InferOptions) -> Resu
 pub fn propose(key: &str, bytes: &[u8], options: &InferOptions) -> Result<Proposal, InferError> {
     let size = bytes.len() as u64;
     let head = head_of(key, Box::new(Cursor::new(bytes.to_vec())), size, options)?;
-    infer_head(key, &head, size, options)
+    infer_head(key, &head, size, options).map(Proposal::with_warnings)
 }
 
 /// Passes over the file, each with the dialect adjusted by the previous one.
@@ -91,7 +91,7 @@ fn head_of(key: &str, body: Box<dyn Read + Send>, size: u64, options: &InferOpti
     Head::fetch(key, body, size, false, options.bytes_max, &fetch_on).map_err(|error| unreadable(key, error))
 }
 
-/// The proposal for a head alone; `size`: bytes of its object.
+/// The proposal for a head alone, without the warnings about misfits; `size`: bytes of its object.
 pub(super) fn infer_head(key: &str, head: &Head, size: u64, options: &InferOptions) -> Result<Proposal, InferError> {
     let deadline = Instant::now() + options.time_max;
     let go_on = || Instant::now() < deadline;

@@ -248,16 +248,6 @@ fn report_misfits(typed: &mut Typed, column: &ColumnSurvey) -> Option<Misfits> {
     }
     let of = column.values + count;
     typed.why = format!("except for {count} of {of} values, {}", typed.why);
-    let first: Vec<String> = misfits.first.iter().map(|s| format!("line {} has `{}`", s.line, s.value)).collect();
-    typed.warnings.push(format!(
-        "{count} of {of} values {} not of type {}: {}{}; a run rejects {} unless `on_error` of the column makes {} null",
-        if count == 1 { "is" } else { "are" },
-        typed.ty,
-        first.join(", "),
-        if count > first.len() as u64 { " and so on" } else { "" },
-        if count == 1 { "its row" } else { "their rows" },
-        if count == 1 { "it" } else { "them" },
-    ));
     let why = "keeps every value as written".into();
     typed.alternatives.push(Alternative { ty: "string".into(), formats: Vec::new(), why });
     let misfit =

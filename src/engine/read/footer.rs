@@ -65,7 +65,8 @@ impl FooterCutter {
                         at = record.next;
                         unclosed |= record.unclosed;
                         // A rejected record ends a marked footer, wherever its chunk ends.
-                        let too_long = self.marks.values.is_some() && (record.end - start) as u64 > self.record_bytes_max;
+                        let too_long =
+                            self.marks.values.is_some() && (record.end - start) as u64 > self.record_bytes_max;
                         let is_footer = probe.is_footer.unwrap_or(true) && !too_long;
                         last.push_back(LastRecord { start, record, is_footer });
                     }

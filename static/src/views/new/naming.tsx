@@ -26,7 +26,7 @@ export function TableNaming({ draft, inferred, taken, locked, nameLocked, onChan
   const suggested = partitionings(inferred);
   const chosen = suggested[draft.partition];
   const sort = sortSuggestion(inferred);
-  const atLeast = inferred.sample.whole ? "" : "at least ";
+  const atLeast = inferred.sample.whole && inferred.files_read.length === 1 ? "" : "at least ";
   const files = (n: number | undefined) => (n === undefined ? "" : ` · ${atLeast}${counted(n, "file")}`);
   return (
     <div class="new-naming">

@@ -1,0 +1,32 @@
+import { expect, it } from "vitest";
+import type { Previewed } from "../api/types";
+import { checkedOf, readable } from "./checked";
+
+const previewed = (read: number, rejected: number, failure?: string): Previewed =>
+  ({
+    counts: { rows_read: read, rows_rejected: rejected },
+    rejects: rejected > 0 ? [{ line: 7, column: "n", message: "no" }] : [],
+    failure: failure === undefined ? null : { code: "x", message: failure, detail: null },
+  }) as unknown as Previewed;
+
+const samples = [{ name: "a.csv" }, { name: "b.csv" }, { name: "b.csv", piece: "end" }];
+
+it("says that rows can be read only once every file was read", () => {
+  expect(checkedOf(samples, [previewed(5, 0), undefined, previewed(3, 0)])).toBeUndefined();
+  const checked = checkedOf(samples, [previewed(5, 0), previewed(4, 0), previewed(3, 0)]);
+  expect(checked).toMatchObject({ read: 12, rejected: 0, files: 2, failure: undefined });
+  expect(checked && readable(checked, true)).toBe("All 12 rows of 2 files can be read.");
+  expect(checked && readable(checked, false)).toBe(
+    "Checked 12 rows of 2 files: all can be read. Others weren't checked.",
+  );
+});
+
+it("names the file of each rejected row and of a failure", () => {
+  const checked = checkedOf(samples, [previewed(5, 0), previewed(4, 1), previewed(3, 1, "no header")]);
+  expect(checked?.rejected).toBe(2);
+  expect(checked?.rejects.map(({ file, piece, line }) => [file, piece, line])).toEqual([
+    ["b.csv", false, 7],
+    ["b.csv", true, 7],
+  ]);
+  expect(checked?.failure).toBe("b.csv: no header");
+});
