@@ -45,6 +45,8 @@ export interface Staged {
   piece?: "middle" | "end";
   /** Whether it is the whole source. */
   whole: boolean;
+  /** Bytes of an uncompressed sample: where the rest of the file begins. */
+  bytes: number;
   /** Whether it has to be deleted. */
   ours: boolean;
 }
@@ -75,7 +77,7 @@ export async function stage(
   if (source.kind === "lake") {
     const { key } = source;
     const slug = pipelineOf(key);
-    if (slug) return onStaged({ slug, key, name: nameOf(key), whole: true, ours: false });
+    if (slug) return onStaged({ slug, key, name: nameOf(key), whole: true, bytes: 0, ours: false });
     return onStaged(await put(newDraft(), await sampleOfLake(key), nameOf(key), 0, onSent));
   }
   const files = source.files.filter(({ size }) => size > 0);
@@ -130,7 +132,7 @@ async function put(
   const key = `pipelines/${slug}/.${stem}${nth > 0 ? `.${nth}` : ""}${sample.ending}`;
   left.value = [...left.value, { key, seen: Date.now() }];
   await uploadOnce(key, sample.body, (sent) => onSent(sent, sample.body.size));
-  return { slug, key, name, whole: sample.whole, ours: true };
+  return { slug, key, name, whole: sample.whole, bytes: sample.body.size, ours: true };
 }
 
 /** Bytes of a piece, and most of its lines: a preview shows all of them. */
@@ -138,7 +140,7 @@ const PIECE_BYTES = 256 << 10;
 const PIECE_LINES_MAX = 900;
 const LF = 0x0a;
 
-/** Uploads a piece of a local file below its header, beside its sample; undefined if it can't be cut out here. */
+/** Uploads a piece of a local file that its sample doesn't have, below the header; undefined if there is none. */
 export async function stagePiece(
   file: File,
   staged: Staged,
@@ -147,16 +149,19 @@ export async function stagePiece(
 ): Promise<Staged | undefined> {
   if (!staged.ours || compressionOf(file.name) !== undefined) return undefined;
   const head = await headOf(file, shapeOf(csv));
-  const wanted = piece === "end" ? file.size - PIECE_BYTES : Math.floor(file.size / 2);
+  // The last rows of a file are shown, even if its sample has them.
+  const begin = staged.whole ? head : Math.max(head, staged.bytes);
+  if (piece === "middle" && file.size - begin < 3 * PIECE_BYTES) return undefined;
+  const wanted = piece === "end" ? file.size - PIECE_BYTES : Math.floor((begin + file.size) / 2);
   // UTF-16 has units of two bytes.
-  const from = Math.max(head, wanted - (wanted % 2) + (head % 2));
+  const from = Math.max(begin, wanted - (wanted % 2) + (begin % 2));
   const bytes = new Uint8Array(await file.slice(from, from + PIECE_BYTES + 2).arrayBuffer());
   const [a, b] = new Uint8Array(await file.slice(0, 2).arrayBuffer());
   const afterLf = a === 0xff && b === 0xfe ? 2 : 1;
   const ends: number[] = [];
   for (let at = bytes.indexOf(LF); at >= 0; at = bytes.indexOf(LF, at + 1)) ends.push(at + afterLf);
   const isEnd = from + bytes.length >= file.size;
-  const firsts = from === head ? [0, ...ends] : ends;
+  const firsts = from === begin ? [0, ...ends] : ends;
   // What precedes the first line break and follows the last one is a part of a row.
   const last = isEnd ? bytes.length : (ends.at(-1) ?? 0);
   const start = (piece === "end" ? firsts.slice(-PIECE_LINES_MAX)[0] : firsts[0]) ?? last;

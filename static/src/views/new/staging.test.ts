@@ -1,0 +1,48 @@
+import { afterEach, expect, it, vi } from "vitest";
+import { stagePiece } from "./staging";
+import * as once from "../../uploads/once";
+
+afterEach(() => vi.restoreAllMocks());
+
+const lines = Array.from({ length: 150_000 }, (_, at) => `${at},name ${at}\n`);
+const header = "id,name\n";
+
+it.each([["utf-8"], ["utf-16"]])(
+  "pieces of a %s file are whole rows that its sample doesn't have",
+  async (encoding) => {
+    const encode = (text: string) => {
+      if (encoding === "utf-8") return new TextEncoder().encode(text);
+      const units = Uint16Array.from(text, (c) => c.charCodeAt(0));
+      return new Uint8Array(units.buffer);
+    };
+    const bom = encoding === "utf-8" ? new Uint8Array() : Uint8Array.of(0xff, 0xfe);
+    const sample = [bom, encode(header + lines.slice(0, 50_000).join(""))];
+    const file = new File([...sample, encode(lines.slice(50_000).join(""))], "big.csv");
+    const bytes = sample.reduce((sum, { length }) => sum + length, 0);
+    const staged = {
+      slug: "draft-0",
+      key: "pipelines/draft-0/.big.txt",
+      name: "big.csv",
+      whole: false,
+      bytes,
+      ours: true,
+    };
+    const sent: string[] = [];
+    vi.spyOn(once, "uploadOnce").mockImplementation(async (_, body) => {
+      sent.push(new TextDecoder(encoding === "utf-8" ? "utf-8" : "utf-16le").decode(await body.arrayBuffer()));
+    });
+    for (const piece of ["middle", "end"] as const) {
+      expect(await stagePiece(file, staged, piece, {})).toMatchObject({
+        piece,
+        key: `pipelines/draft-0/.big.${piece}.txt`,
+      });
+      const text = sent.pop() ?? "";
+      expect(text.startsWith(header)).toBe(true);
+      const rows = text.slice(header.length).split(/(?<=\n)/);
+      const first = Number(rows[0]?.split(",")[0]);
+      expect(first).toBeGreaterThanOrEqual(50_000);
+      expect(rows).toEqual(lines.slice(first, first + rows.length));
+      if (piece === "end") expect(rows.at(-1)).toBe(lines.at(-1));
+    }
+  },
+);
