@@ -274,10 +274,8 @@ fn join_evidence(column: &mut ColumnProposal, all: &[ColumnProposal]) {
     {
         *column = ColumnProposal { nullable: column.nullable, ..first.clone() };
     }
-    let misfits = |one: &ColumnProposal| one.evidence.misfits.as_ref().map_or(0, |misfits| misfits.count);
     let evidence = &mut column.evidence;
-    // Those that are not of the joined type are taken off again.
-    evidence.values = all.iter().map(|one| one.evidence.values + misfits(one)).sum();
+    evidence.values = all.iter().map(|one| one.evidence.values).sum();
     evidence.nulls = all.iter().map(|one| one.evidence.nulls).sum();
     // Files may share values.
     evidence.distinct = all.iter().map(|one| one.evidence.distinct).max().unwrap_or_default();
@@ -328,7 +326,6 @@ fn counted_in(mut proposal: Proposal, sampled: &[Sampled], checks: &[FileCheck])
     for column in &mut proposal.columns {
         let counts = checks.iter().filter_map(|check| check.misfits.get(&column.name));
         let count: u64 = counts.clone().map(|misfits| misfits.count).sum();
-        column.evidence.values = column.evidence.values.saturating_sub(count);
         let first: Vec<Misfit> = counts.flat_map(|misfits| misfits.first.clone()).take(SHOWN_MAX).collect();
         column.evidence.misfits = (count > 0).then_some(Misfits { count, first });
     }

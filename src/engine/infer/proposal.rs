@@ -156,7 +156,7 @@ impl ColumnProposal {
         let one = *count == 1;
         let warning = format!(
             "{count} of {} values {} not of type {}: {}{}; a run rejects {} unless `on_error` of the column makes {} null",
-            self.evidence.values + count,
+            self.evidence.values,
             if one { "is" } else { "are" },
             self.ty,
             shown.join(", "),

@@ -163,10 +163,11 @@ fn table_left_stale_by_an_s3_error_is_updated_by_another_worker() {
     assert_eq!(end.error.unwrap().code, RunErrorCode::S3Error);
     first.signal(rustix::process::Signal::TERM);
     first.await_exit();
-    assert_eq!(site.kv.counts().unwrap().windows, 0, "nothing else will start a run");
+    // It leaves a recheck, or the window that it has opened for that.
+    let completed = || site.records("p").into_iter().find(|job| job.status == JobStatus::Completed);
+    assert!(completed().is_none(), "the first worker has updated the table");
     down.store(false, Ordering::SeqCst);
     let _other = site.worker();
-    let completed = || site.records("p").into_iter().find(|job| job.status == JobStatus::Completed);
     let mended = await_some("a run that nobody asked for", completed);
     assert_eq!((mended.trigger.as_str(), mended.result.unwrap().tables["t"].rows_written), ("auto", 1));
 }
