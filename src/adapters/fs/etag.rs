@@ -157,3 +157,20 @@ pub(super) fn store_hash(file: impl AsFd, signature: &Signature, hash: &str) {
         tracing::debug!(%errno, "hash not stored in an extended attribute");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file system with coarse times may hide a second change within the same second.
+    #[test]
+    fn tag_of_a_whole_second_is_not_trusted_within_it() {
+        let may_hide = |changed_ns: i128| {
+            let tag = Signature { inode: 7, size: 4, modified_ns: 0, changed_ns }.tag();
+            file_tag::may_hide_a_change(&tag.0, DateTime::from_timestamp(100, 500_000_000).unwrap())
+        };
+        assert!(may_hide(100 * NS_A_SECOND));
+        assert!(!may_hide(90 * NS_A_SECOND), "it was read later");
+        assert!(!may_hide(100 * NS_A_SECOND + 1), "the times are exact");
+    }
+}

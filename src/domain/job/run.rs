@@ -182,7 +182,7 @@ pub enum RunErrorCode {
     SourceChanged,
     /// The run would lose rows of CSVs that were removed from the lake, which the table keeps.
     ArchivedSourcesMissing,
-    /// `rows_read` is not the sum of the rows written, rejected and filtered.
+    /// Rows or bytes of a source are not accounted for.
     AccountingBroken,
     /// The published objects differ from the listing.
     VerificationFailed,

@@ -145,3 +145,35 @@ pub(super) fn judge_rejects(tables: &[PreparedTable]) -> Result<(), RunError> {
     }
     if exceeded.is_empty() { Ok(()) } else { Err(RunError::new(RunErrorCode::TooManyRejects, exceeded.join("; "))) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::job::SourceResult;
+
+    /// A source with 12 bytes of text and two rows, of which one is written and one filtered.
+    fn outcome() -> SourceOutcome {
+        let rows = SourceResult { rows_read: 2, rows_written: 1, rows_filtered: 1, ..SourceResult::default() };
+        let partitions = BTreeMap::from([("day=1".to_owned(), 1)]);
+        SourceOutcome { rows, partitions, text_bytes: 12, counted_bytes: 12, ..SourceOutcome::default() }
+    }
+
+    #[test]
+    fn unaccounted_bytes_and_rows_are_errors() {
+        assert_eq!(check("t", &outcome()), Ok(()));
+        let cases: [(fn(&mut SourceOutcome), &str); 5] = [
+            (|o| o.counted_bytes = 11, "read 12 bytes of text, but 11 belong"),
+            (|o| o.counted_bytes = 13, "read 12 bytes of text, but 13 belong"),
+            (|o| o.rows.rows_read = 3, "read 3, but wrote 1"),
+            (|o| o.partitions.clear(), "wrote 1 rows, but 0 have a partition"),
+            (|o| (o.rows.rows_read, o.rows.rows_rejected) = (3, 1), "rejected 1 rows, but stored 0"),
+        ];
+        for (change, part) in cases {
+            let mut outcome = outcome();
+            change(&mut outcome);
+            let error = check("t", &outcome).unwrap_err();
+            assert_eq!(error.code, RunErrorCode::AccountingBroken);
+            assert!(error.message.contains(part), "{}", error.message);
+        }
+    }
+}
