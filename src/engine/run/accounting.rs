@@ -161,7 +161,8 @@ mod tests {
     #[test]
     fn unaccounted_bytes_and_rows_are_errors() {
         assert_eq!(check("t", &outcome()), Ok(()));
-        let cases: [(fn(&mut SourceOutcome), &str); 5] = [
+        type Change = fn(&mut SourceOutcome);
+        let cases: [(Change, &str); 5] = [
             (|o| o.counted_bytes = 11, "read 12 bytes of text, but 11 belong"),
             (|o| o.counted_bytes = 13, "read 12 bytes of text, but 13 belong"),
             (|o| o.rows.rows_read = 3, "read 3, but wrote 1"),
