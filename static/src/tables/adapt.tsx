@@ -6,7 +6,7 @@ import { statusQuery } from "../api/queries";
 import type { Inferred, Previewed } from "../api/types";
 import { Button } from "../components/button";
 import { Dialog } from "../components/dialog";
-import { Checkbox, SelectField } from "../components/field";
+import { Checkbox } from "../components/field";
 import { MessageText } from "../components/message-text";
 import { Failed, Note, Skeleton } from "../components/states";
 import { toast } from "../components/toasts";
@@ -21,20 +21,13 @@ import {
 } from "./changes";
 import { checkedOf, readable, RejectedRows, type Checked } from "./checked";
 import { previewOf } from "./preview";
+import { RejectsField } from "./rejects";
 
 /** Files that are looked at. */
 const FILES_MAX = 8;
 /** Rejected rows of a file that are shown, and that the changes are proposed from. */
 const REJECTS_SHOWN = 10;
 const REJECTS_COMPARED = 500;
-/** Ratios of rejected rows to choose from. */
-const RATIOS: [number, string][] = [
-  [0, "none (fail the run)"],
-  [0.01, "up to 1% of the rows"],
-  [0.1, "up to 10% of the rows"],
-  [1, "any number"],
-];
-
 interface Props {
   slug: string;
   table: string;
@@ -216,21 +209,11 @@ function Comparison(props: ComparisonProps) {
           </div>
         ))}
         {changes && (
-          <SelectField
-            label="Rejected rows allowed"
+          <RejectsField
+            ratio={ratio}
             hint="Rejected rows are saved with the reason, and are not in the table."
-            value={String(ratio)}
-            onChange={(event) => setRatio(Number(event.currentTarget.value))}
-          >
-            {RATIOS.map(([value, words]) => (
-              <option key={value} value={String(value)}>
-                {words}
-              </option>
-            ))}
-            {!RATIOS.some(([value]) => value === ratio) && (
-              <option value={String(ratio)}>{`up to ${String(ratio * 100)}% of the rows`}</option>
-            )}
-          </SelectField>
+            onChange={setRatio}
+          />
         )}
         <div aria-live="polite">
           {problem && <Note tone="bad">{problem.message}</Note>}

@@ -175,6 +175,10 @@ function readings(mapping: StoredMapping, inferred: Inferred, rejected: Rejected
   return changes;
 }
 
+/** Values that mark a footer: `“Total” or “Generated…”`; empty if there are none. */
+export const footerMarks = (values: readonly string[]): string =>
+  values.map((value) => `“${value.replace(/\*$/, "…")}”`).join(" or ");
+
 /** Settings of all columns. */
 function settings(mapping: StoredMapping, inferred: Inferred): MappingChange[] {
   const csv = csvOf(mapping);
@@ -194,7 +198,7 @@ function settings(mapping: StoredMapping, inferred: Inferred): MappingChange[] {
   if (found.skip_footer_rows > 0 && !csv.skip_footer_rows && found.footer_values)
     changes.push({
       id: "footer",
-      label: `Skip last rows starting with ${found.footer_values.map((value) => `“${value.replace(/\*$/, "…")}”`).join(" or ")}`,
+      label: `Skip last rows starting with ${footerMarks(found.footer_values)}`,
       why: why("skip_footer_rows"),
       proposed: true,
       apply: (given) =>

@@ -2,6 +2,7 @@
 import { COLUMN_NAME_BYTES_MAX, TABLE_NAME } from "../../api/rules";
 import type { ColumnProposal, Inferred } from "../../api/types";
 import { freeSlug, slugFault, slugFrom } from "../../format/slug";
+import { REJECT_RATIOS } from "../../tables/rejects";
 
 /** The `csv` object of a mapping, without defaults. */
 export type Dialect = Record<string, unknown>;
@@ -90,9 +91,6 @@ const COLUMN_SETTINGS = [
 ];
 export const cutsAnew = (item: string): boolean => COLUMN_SETTINGS.includes(item);
 
-/** Ratios of rejected rows to choose from. */
-export const REJECT_SHARES = [0, 0.01, 0.1, 1];
-
 export function draftOf(inferred: Inferred): Draft {
   const { sample } = inferred;
   const dialect = isDialect(inferred.csv) ? inferred.csv : {};
@@ -114,7 +112,7 @@ export function draftOf(inferred: Inferred): Draft {
     })),
     partition: partitionings(inferred).length > 0 ? 0 : -1,
     sorted: false,
-    rejectsMax: refused === 0 ? 0 : (REJECT_SHARES.find((share) => share >= refused * 2) ?? 1),
+    rejectsMax: refused === 0 ? 0 : (REJECT_RATIOS.find((share) => share >= refused * 2) ?? 1),
   };
 }
 

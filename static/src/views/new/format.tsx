@@ -1,6 +1,7 @@
 import type { Inferred } from "../../api/types";
 import { Note } from "../../components/states";
 import { counted, bytes, share } from "../../format/number";
+import { footerMarks } from "../../tables/changes";
 import { itemOf, type Dialect } from "./draft";
 import { MessageText } from "../../components/message-text";
 
@@ -85,7 +86,7 @@ export function footerOf(dialect: Dialect): string | undefined {
   if (rows === 0) return undefined;
   const values = itemOf(dialect, "footer_values");
   if (!Array.isArray(values)) return `the last ${counted(rows, "row")} of each file skipped`;
-  const marks = values.map((value) => `“${String(value).replace(/\*$/, "…")}”`).join(" or ");
+  const marks = footerMarks(values.map(String));
   return marks === "" ? "empty last rows skipped" : `last rows starting with ${marks} skipped`;
 }
 

@@ -2,14 +2,8 @@ import type { Inferred } from "../../api/types";
 import { Checkbox, SelectField, TextField } from "../../components/field";
 import { counted } from "../../format/number";
 import { MessageText } from "../../components/message-text";
-import { partitionings, partitionWords, REJECT_SHARES, sortSuggestion, tableProblem, type Draft } from "./draft";
-
-const SHARES: Record<number, string> = {
-  0: "None (fail the run)",
-  0.01: "up to 1% of the rows",
-  0.1: "up to 10% of the rows",
-  1: "any number",
-};
+import { RejectsField } from "../../tables/rejects";
+import { partitionings, partitionWords, sortSuggestion, tableProblem, type Draft } from "./draft";
 
 interface Props {
   draft: Draft;
@@ -54,19 +48,12 @@ export function TableNaming({ draft, inferred, taken, locked, nameLocked, onChan
           </option>
         ))}
       </SelectField>
-      <SelectField
-        label="Rejected rows allowed"
+      <RejectsField
+        ratio={draft.rejectsMax}
         hint="Rejected rows are saved with the reason."
-        value={String(draft.rejectsMax)}
         disabled={locked}
-        onChange={(event) => onChange({ rejectsMax: Number(event.currentTarget.value) })}
-      >
-        {REJECT_SHARES.map((share) => (
-          <option key={share} value={String(share)}>
-            {SHARES[share]}
-          </option>
-        ))}
-      </SelectField>
+        onChange={(rejectsMax) => onChange({ rejectsMax })}
+      />
       {typeof sort === "string" && (
         <div class="new-sort">
           <Checkbox
