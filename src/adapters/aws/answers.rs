@@ -44,7 +44,7 @@ impl Answers {
     /// A response with a status below 500 that isn't 429.
     ///
     /// # Errors
-    /// Why there is none, after some attempts.
+    /// No such response after several attempts.
     pub(super) fn ask(&self, question: &Question<'_>) -> Result<TextResponse, String> {
         let response = http_client::with_retries(|| {
             let Question { method, url, headers, body } = question;

@@ -75,7 +75,7 @@ pub(super) fn confirm(
     Ok(if wrong.is_empty() { Confirmed::Rows(taken) } else { Confirmed::Refused(wrong) })
 }
 
-/// What the converter does with a file.
+/// The converter's counts for a file.
 #[derive(Debug, Default)]
 pub(super) struct FileCheck {
     /// Accepted rows.

@@ -37,7 +37,7 @@ pub struct Joined {
     pub failed: Vec<(String, InferError)>,
 }
 
-/// What the joined proposal does with one file.
+/// The counts of the joined proposal for one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileSample {
     pub key: String,
@@ -60,7 +60,7 @@ pub fn infer_all(store: &dyn ObjectStore, keys: &[&str], options: &InferOptions)
     let (mut sampled, mut failed) = (Vec::<Sampled>::new(), Vec::new());
     let (mut bytes, mut time) = (options.bytes_max, options.time_max);
     for (nth, &key) in keys.iter().enumerate() {
-        // What a file doesn't need is left for those after it.
+        // Unused limits pass on to the next files.
         let left = keys.len() - nth;
         let each = InferOptions { bytes_max: bytes / left, time_max: time / u32::try_from(left).unwrap_or(u32::MAX) };
         let started = Instant::now();
@@ -281,15 +281,11 @@ fn join_evidence(column: &mut ColumnProposal, all: &[ColumnProposal]) {
     evidence.distinct = all.iter().map(|one| one.evidence.distinct).max().unwrap_or_default();
     evidence.distinct_exact &= all.len() < 2;
     evidence.range = None;
+    evidence.tokens.clear();
     for token in all.iter().flat_map(|one| &one.evidence.tokens) {
         match evidence.tokens.iter_mut().find(|known| known.token == token.token) {
             Some(known) => {
-                known.count = all
-                    .iter()
-                    .flat_map(|one| &one.evidence.tokens)
-                    .filter(|one| one.token == token.token)
-                    .map(|one| one.count)
-                    .sum();
+                known.count += token.count;
                 known.null |= token.null;
             }
             None => evidence.tokens.push(token.clone()),

@@ -1619,7 +1619,7 @@ export interface components {
             /** @description Why it wasn't the whole file. */
             limited_by?: string | null;
         };
-        /** @description What the joined proposal does with one file. */
+        /** @description The counts of the joined proposal for one file. */
         FileSample: {
             key: string;
             /**
