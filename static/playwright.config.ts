@@ -6,6 +6,7 @@ const EXPECT_MS_MAX = 15_000;
 
 export default defineConfig({
   testDir: "tests",
+  testIgnore: "firefox/**",
   outputDir: "test-results",
   timeout: TEST_MS_MAX,
   expect: { timeout: EXPECT_MS_MAX },

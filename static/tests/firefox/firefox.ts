@@ -1,0 +1,227 @@
+/** Firefox as the system has it, driven over WebDriver BiDi: Playwright drives builds of its own only. */
+import { test as base } from "@playwright/test";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import puppeteer, { type Browser, type ElementHandle, type Page } from "puppeteer-core";
+import { instance, type Instance } from "../support/instance";
+import { spawnOwned, type Owned } from "../support/owned";
+import { Api, expect } from "../support/test";
+
+export { expect };
+
+const FIREFOX = process.env.LAKEMILL_TEST_FIREFOX ?? "firefox-esr";
+const START_MS_MAX = 60_000;
+const END_MS_MAX = 10_000;
+const WAIT_MS_MAX = 30_000;
+const POLL_MS = 50;
+
+/** No requests to its vendor's hosts, no first-run pages, no restore after a crash. */
+const PREFERENCES = {
+  "app.normandy.enabled": false,
+  "app.update.disabledForTesting": true,
+  "browser.aboutwelcome.enabled": false,
+  "browser.shell.checkDefaultBrowser": false,
+  "browser.sessionstore.resume_from_crash": false,
+  "datareporting.policy.dataSubmissionEnabled": false,
+  "extensions.update.enabled": false,
+  "intl.accept_languages": "en-US",
+  "network.captive-portal-service.enabled": false,
+  "network.connectivity-service.enabled": false,
+  "signon.rememberSignons": false,
+  "toolkit.telemetry.enabled": false,
+};
+
+interface Running {
+  browser: Browser;
+  close: () => Promise<void>;
+}
+
+/** The address at which it listens, which it prints. */
+function listening(child: Owned): Promise<string> {
+  const log: string[] = [];
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error(`Firefox didn't start:\n${log.join("\n")}`)), START_MS_MAX);
+    child.once("error", reject);
+    child.once("exit", (status) => reject(new Error(`Firefox ended with ${status}:\n${log.join("\n")}`)));
+    child.stdout.resume();
+    createInterface({ input: child.stderr }).on("line", (line) => {
+      const address = /WebDriver BiDi listening on (ws:\S+)/.exec(line)?.[1];
+      if (!address) return void log.push(line);
+      clearTimeout(timer);
+      resolve(`${address}/session`);
+    });
+  });
+}
+
+async function start(): Promise<Running> {
+  const profile = await mkdtemp(join(tmpdir(), "lakemill-firefox-"));
+  const lines = Object.entries(PREFERENCES).map(([name, value]) => `user_pref("${name}", ${JSON.stringify(value)});\n`);
+  await writeFile(join(profile, "user.js"), lines.join(""));
+  const args = ["--headless", "--no-remote", "--profile", profile, "--remote-debugging-port", "0", "about:blank"];
+  const child = spawnOwned(FIREFOX, args, { env: { ...process.env, HOME: profile } });
+  const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()).once("error", () => resolve()));
+  const close = async () => {
+    const timer = setTimeout(() => child.kill("SIGKILL"), END_MS_MAX);
+    child.kill("SIGTERM");
+    await ended;
+    clearTimeout(timer);
+    await rm(profile, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
+  };
+  try {
+    const browser = await puppeteer.connect({
+      browserWSEndpoint: await listening(child),
+      protocol: "webDriverBiDi",
+      protocolTimeout: WAIT_MS_MAX,
+      defaultViewport: { width: 1440, height: 900 },
+    });
+    return { browser, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** What a person does with a page: looks for texts, presses what has a name, types. Every wait has a deadline. */
+export class Screen {
+  constructor(
+    readonly page: Page,
+    private readonly url: string,
+  ) {}
+
+  async open(path: string): Promise<void> {
+    await this.page.goto(this.url + path, { waitUntil: "load", timeout: WAIT_MS_MAX });
+  }
+
+  /** The visible element of that name and role, once there is one. */
+  private async named(role: string, name: string): Promise<ElementHandle> {
+    const found = await this.page.waitForSelector(`aria/${name}[role="${role}"]`, {
+      visible: true,
+      timeout: WAIT_MS_MAX,
+    });
+    if (!found) throw new Error(`no ${role} is called ${name}`);
+    return found;
+  }
+
+  async press(name: string, role = "button"): Promise<void> {
+    const node = await this.named(role, name);
+    await expect
+      .poll(() => node.evaluate((one) => (one as HTMLButtonElement).disabled === true), { timeout: WAIT_MS_MAX })
+      .toBe(false);
+    await node.click();
+  }
+
+  /** The field with that label. */
+  private async field(label: string): Promise<ElementHandle<HTMLInputElement | HTMLSelectElement>> {
+    const found = await this.page.waitForFunction(
+      (text) =>
+        [...document.querySelectorAll<HTMLInputElement | HTMLSelectElement>("input, select")].find(
+          (one) =>
+            one.checkVisibility() &&
+            (one.ariaLabel === text || [...(one.labels ?? [])].some((own) => own.textContent.trim() === text)),
+        ),
+      { polling: POLL_MS, timeout: WAIT_MS_MAX },
+      label,
+    );
+    return found as ElementHandle<HTMLInputElement | HTMLSelectElement>;
+  }
+
+  async fill(label: string, text: string): Promise<void> {
+    const node = await this.field(label);
+    await node.click({ count: 3 });
+    await node.type(text);
+  }
+
+  async choose(label: string, option: string): Promise<void> {
+    const node = await this.field(label);
+    const value = await node.evaluate(
+      (one, text) => [...(one as HTMLSelectElement).options].find((each) => each.text === text)?.value,
+      option,
+    );
+    await node.select(value ?? option);
+  }
+
+  /** The visible text of the first element that matches, `undefined` without one. */
+  text(selector: string): Promise<string | undefined> {
+    return this.page.evaluate((css) => document.querySelector<HTMLElement>(css)?.innerText, selector);
+  }
+
+  texts(selector: string): Promise<string[]> {
+    return this.page.$$eval(selector, (nodes) => nodes.map((node) => node.textContent.trim()));
+  }
+
+  /** Waits until the element shows the text. */
+  async sees(text: string | RegExp, selector = "body"): Promise<void> {
+    const shown = expect.poll(() => this.text(selector), { timeout: WAIT_MS_MAX });
+    await (typeof text === "string" ? shown.toContain(text) : shown.toMatch(text));
+  }
+
+  async isAt(path: RegExp): Promise<void> {
+    await expect.poll(() => this.page.url(), { timeout: WAIT_MS_MAX }).toMatch(path);
+  }
+
+  /** Waits until a chart is drawn, and not blank. */
+  async drawn(selector: string): Promise<void> {
+    const drawnPixels = (css: string) => {
+      const node = document.querySelector<HTMLCanvasElement>(`${css} .chart-canvas[data-drawn] canvas`);
+      const data = node?.getContext("2d")?.getImageData(0, 0, node.width, node.height).data;
+      let pixels = 0;
+      for (let at = 3; at < (data?.length ?? 0); at += 4) if (data?.[at]) pixels += 1;
+      return pixels;
+    };
+    await expect.poll(() => this.page.evaluate(drawnPixels, selector), { timeout: WAIT_MS_MAX }).toBeGreaterThan(500);
+  }
+}
+
+interface Fixtures {
+  /** A page with a session and a monitored console. */
+  ui: Screen;
+  api: Api;
+}
+
+interface WorkerFixtures {
+  site: Instance;
+  firefox: Browser;
+}
+
+export const test = base.extend<Fixtures, WorkerFixtures>({
+  site: [
+    async ({}, use) => {
+      const site = await instance();
+      await use(site);
+      await site.remove();
+    },
+    { scope: "worker", timeout: 90_000 },
+  ],
+  firefox: [
+    async ({}, use) => {
+      const { browser, close } = await start();
+      await use(browser);
+      await close();
+    },
+    { scope: "worker", timeout: START_MS_MAX + WAIT_MS_MAX },
+  ],
+  ui: async ({ firefox, site }, use) => {
+    const context = await firefox.createBrowserContext();
+    const page = await context.newPage();
+    const offences: string[] = [];
+    page.on("console", (message) => {
+      if (message.type() === "error") offences.push(message.text());
+    });
+    page.on("pageerror", (error) => offences.push(`thrown: ${String(error)}`));
+    const ui = new Screen(page, site.url);
+    await ui.open("/");
+    await ui.fill("Password", site.password);
+    await ui.press("Log in");
+    await page.waitForSelector(".sidebar", { visible: true, timeout: WAIT_MS_MAX });
+    await use(ui);
+    await context.close();
+    expect(offences, "errors in the browser's console").toEqual([]);
+  },
+  api: async ({ request, site }, use) => {
+    const answer = await request.post(`${site.url}/api/auth/login`, { data: { password: site.password } });
+    expect(answer.status()).toBe(200);
+    await use(new Api(request, site.url));
+  },
+});
