@@ -13,6 +13,8 @@ const SIZES = [
   { name: "390", width: 390, height: 844 },
 ] as const;
 const THEMES = ["light", "dark"] as const;
+const WAIT_MS_MAX = 30_000;
+const IDLE_MS_MAX = 10_000;
 const only = process.env.LAKEMILL_SCREENSHOTS_ONLY;
 
 /** A view: its route, and the steps before the screenshot. */
@@ -28,6 +30,34 @@ const press = (keys: string) => async (page: Page) => {
 };
 
 const click = (name: RegExp) => (page: Page) => page.getByRole("button", { name }).first().click({ timeout: 5_000 });
+
+/** There is one on narrow screens only. */
+async function openSidebar(page: Page): Promise<void> {
+  const menu = page.getByRole("button", { name: "Menu", exact: true });
+  if (await menu.isVisible()) await menu.click();
+}
+
+async function goOffline(page: Page): Promise<void> {
+  await page.context().setOffline(true);
+  await page.getByRole("button", { name: "Run", exact: true }).click();
+  await expect(page.locator(".toast")).toBeVisible();
+}
+
+async function failRequests(page: Page): Promise<void> {
+  await page.route("**/api/**", (route) =>
+    route.fulfill({ status: 503, json: { error: "unavailable", message: "the store doesn't answer" } }),
+  );
+  await page.reload();
+  await expect(page.getByRole("alert").first()).toBeVisible();
+}
+
+async function upload(page: Page): Promise<void> {
+  const choosing = page.waitForEvent("filechooser");
+  await page.getByRole("button", { name: "Upload", exact: true }).click();
+  const buffer = Buffer.from("id,kind\n1,a\n2,b\n");
+  await (await choosing).setFiles({ name: "kinds.csv", mimeType: "text/csv", buffer });
+  await expect(page.getByText("kinds.csv").first()).toBeVisible();
+}
 
 const SHOTS: Shot[] = [
   { name: "pipelines", path: () => "/" },
@@ -63,12 +93,59 @@ const SHOTS: Shot[] = [
   { name: "palette", path: () => "/p/flights", prepare: press("Control+k") },
   { name: "help", path: () => "/p/flights/data/flights", prepare: press("?") },
   { name: "nowhere", path: () => "/p/flights/nothing" },
+  { name: "missing-pipeline", path: () => "/p/nothing" },
+  { name: "pipelines-none-found", path: () => "/?q=nothing" },
+  { name: "pipeline-menu", path: () => "/", prepare: click(/^actions for flights/i) },
+  { name: "from-csv-start", path: () => "/new" },
+  { name: "data-empty", path: () => "/p/blank/data" },
+  { name: "data-sources", path: () => "/p/orders/data/orders?tab=sources" },
+  { name: "data-versions", path: () => "/p/orders/data/orders?tab=versions" },
+  { name: "data-chart", path: () => "/p/flights/data/flights?chart=1" },
+  { name: "data-row", path: () => "/p/orders/data/orders?row=2" },
+  { name: "data-none-found", path: () => "/p/orders/data/orders?filter=city:contains:Nowhere" },
+  { name: "data-missing", path: () => "/p/orders/data/nothing" },
+  { name: "query-empty", path: () => "/p/orders/query" },
+  {
+    name: "query-error",
+    path: () => `/p/orders/query?sql=${encodeURIComponent("SELECT city,\n  amuont\nFROM orders")}`,
+    prepare: click(/^run query/i),
+  },
+  {
+    name: "query-chart",
+    path: () => `/p/orders/query?sql=${encodeURIComponent("SELECT city, amount FROM orders")}`,
+    prepare: async (page) => {
+      await click(/^run query/i)(page);
+      await settled(page);
+      await click(/^chart$/i)(page);
+    },
+  },
+  { name: "dashboards-empty", path: () => "/p/orders/dashboards" },
+  { name: "dashboards-blank", path: () => "/p/blank/dashboards" },
+  { name: "dashboard-new", path: () => "/p/orders/dashboards", prepare: click(/^new dashboard/i) },
+  { name: "dashboard-missing", path: () => "/p/flights/dashboards/nothing" },
+  {
+    name: "dashboard-panel",
+    path: () => "/p/flights/dashboards/punctuality/edit",
+    prepare: click(/^edit /i),
+  },
+  { name: "dashboard-add-chart", path: () => "/p/flights/dashboards/punctuality/edit", prepare: click(/^add chart/i) },
+  { name: "jobs-empty", path: () => "/p/blank/jobs" },
+  { name: "jobs-none-found", path: () => "/p/orders/jobs?status=failed" },
+  { name: "jobs-failed", path: () => "/p/broken/jobs" },
+  { name: "job-missing", path: () => "/p/orders/jobs/0190a0b0-0000-7000-8000-000000000000" },
+  { name: "config-blank", path: () => "/p/blank/config" },
+  { name: "lake-root", path: () => "/lake" },
+  { name: "lake-empty", path: () => "/lake?prefix=pipelines%2Fblank%2F" },
+  { name: "sidebar", path: () => "/p/flights", prepare: openSidebar },
+  { name: "offline", path: () => "/p/orders/jobs", prepare: goOffline },
+  { name: "failed", path: () => "/p/orders", prepare: failRequests },
+  { name: "upload", path: () => "/p/blank", prepare: upload },
 ];
 
 /** Waits until the page is idle: no requests, no loading states. */
 async function settled(page: Page): Promise<void> {
   await expect(page.locator(".skeleton")).toHaveCount(0, { timeout: 30_000 });
-  await page.waitForLoadState("networkidle").catch(() => undefined);
+  await page.waitForLoadState("networkidle", { timeout: IDLE_MS_MAX }).catch(() => undefined);
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 }
 
@@ -84,6 +161,7 @@ async function take(browser: Browser, url: string, cookies: Cookie[], made: Furn
       });
       await context.addCookies(cookies);
       const page = await context.newPage();
+      page.setDefaultTimeout(WAIT_MS_MAX);
       for (const shot of SHOTS) {
         if (only && !shot.name.includes(only)) continue;
         try {
@@ -97,6 +175,8 @@ async function take(browser: Browser, url: string, cookies: Cookie[], made: Furn
           );
         }
         await page.screenshot({ path: join(OUT, `${shot.name}-${size}-${theme}.png`) });
+        await page.unrouteAll({ behavior: "ignoreErrors" });
+        await context.setOffline(false);
       }
       if (!only || only === "login") {
         await context.clearCookies();
