@@ -12,7 +12,6 @@ import { profileTable } from "../../boards/builder/profile";
 import { IconButton } from "../../components/button";
 import { Skeleton } from "../../components/states";
 import { parseChoice, printChoice } from "./chart-url";
-import { MakeDashboard } from "./make-dashboard";
 import type { Address } from "./url-state";
 
 const Builder = lazy(() => import("../../boards/builder"));
@@ -46,9 +45,6 @@ export function ChartStrip({ slug, table, address }: { slug: string; table: Tabl
     <section class="data-chart" aria-label="Chart of the table">
       <header class="row">
         <h2 class="grow cut">{choice ? titleOf(choice) : table.name}</h2>
-        <MakeDashboard slug={slug} table={table}>
-          Create dashboard from table
-        </MakeDashboard>
         <IconButton label="Close chart" icon={<X />} onClick={() => set({ chart: undefined }, { replace: true })} />
       </header>
       <div class="data-chart-box">

@@ -53,11 +53,6 @@ export function TableHead({
     <header class="data-head">
       <div class="row wrap">
         <h1 class="cut data-name">{table.name}</h1>
-        <span class="secondary data-facts">
-          {counted(table.rows, "row")} · {counted(table.schema.length, "column")} ·{" "}
-          {csvs !== undefined && `${counted(csvs, "CSV")} · `}
-          {counted(table.file_count, "Parquet file")} · {bytes(table.bytes)}
-        </span>
         <span class="grow" />
         {!table.system && (tab === "rows" || tab === "sources") && (
           <History slug={slug} table={table} address={address} />
@@ -73,15 +68,14 @@ export function TableHead({
         <Button
           icon={<Terminal />}
           variant="quiet"
+          aria-label="Query this table"
           onClick={() => go(`~${routes.query(slug, { sql: statement(chosen, QUERY_LIMIT) })}`, { state: RUN_AT_ONCE })}
         >
-          Query this table
+          <span>
+            Query<span class="data-wide"> this table</span>
+          </span>
         </Button>
-        {!table.system && table.rows > 0 && !address.chart && (
-          <MakeDashboard slug={slug} table={table}>
-            Create dashboard from table
-          </MakeDashboard>
-        )}
+        {!table.system && table.rows > 0 && <MakeDashboard slug={slug} table={table} />}
         <Menu
           label={`Download ${table.name}`}
           look="quiet"
@@ -98,20 +92,31 @@ export function TableHead({
           }))}
         />
       </div>
-      <nav class="data-tabs" aria-label={`About ${table.name}`}>
-        {tabsOf(table).map((one) => (
-          <Link
-            key={one}
-            href={`~${routes.data(slug, table.name, one === "rows" ? {} : { tab: one })}`}
-            aria-current={one === tab ? "page" : undefined}
-          >
-            {WORDS[one]}
-            {one === "rejected" && rejected !== undefined && rejected > 0 && (
-              <span class="data-count">{count(rejected)}</span>
-            )}
-          </Link>
-        ))}
-      </nav>
+      <div class="data-head-foot">
+        <nav class="data-tabs" aria-label={`About ${table.name}`}>
+          {tabsOf(table).map((one) => (
+            <Link
+              key={one}
+              href={`~${routes.data(slug, table.name, one === "rows" ? {} : { tab: one })}`}
+              aria-current={one === tab ? "page" : undefined}
+            >
+              {WORDS[one]}
+              {one === "rejected" && rejected !== undefined && rejected > 0 && (
+                <span class="data-count">{count(rejected)}</span>
+              )}
+            </Link>
+          ))}
+        </nav>
+        <span class="secondary data-facts">
+          {counted(table.rows, "row")}
+          <span class="data-facts-more">
+            {` · ${counted(table.schema.length, "column")}`}
+            {csvs !== undefined && ` · ${counted(csvs, "CSV")}`}
+            {` · ${counted(table.file_count, "Parquet file")}`}
+          </span>
+          {` · ${bytes(table.bytes)}`}
+        </span>
+      </div>
       <Downloads slug={slug} />
     </header>
   );

@@ -56,7 +56,11 @@ export default function DataView({ slug }: { slug: string }) {
           ) : (
             <Empty
               title={`Table ${name} not found`}
-              actions={<Link href={`~${routes.data(slug, first.name)}`}>Show {first.name}</Link>}
+              actions={
+                <Link class="button" href={`~${routes.data(slug, first.name)}`}>
+                  Show {first.name}
+                </Link>
+              }
             >
               Clean runs delete tables that are no longer in the config.
             </Empty>
@@ -80,7 +84,9 @@ function NoTables({ slug, config }: { slug: string; config: ConfigStatus }) {
       title={title}
       actions={
         <>
-          <Link href={`~${routes.config(slug)}`}>Open config</Link>
+          <Link class="button" href={`~${routes.config(slug)}`}>
+            Open config
+          </Link>
           <Button onClick={() => askForFiles(slug)}>Upload CSVs</Button>
         </>
       }
@@ -136,12 +142,20 @@ function NoRows({ slug, table, rejected }: { slug: string; table: Table; rejecte
   const jobs = useQuery(jobsQuery(slug));
   const active = jobs.data?.jobs.find(isActive);
   const lake = <Button onClick={() => askForFiles(slug)}>Upload CSVs</Button>;
-  const config = <Link href={`~${routes.config(slug)}`}>Check its globs</Link>;
+  const config = (
+    <Link class="button" href={`~${routes.config(slug)}`}>
+      Check its globs
+    </Link>
+  );
   if (active)
     return (
       <Empty
         title={`Run in progress: ${table.name} has no rows yet`}
-        actions={<Link href={`~${routes.job(slug, active.job_id)}`}>Watch the run</Link>}
+        actions={
+          <Link class="button" href={`~${routes.job(slug, active.job_id)}`}>
+            Watch the run
+          </Link>
+        }
       >
         Rows appear when the run has published the table.
       </Empty>
@@ -150,7 +164,11 @@ function NoRows({ slug, table, rejected }: { slug: string; table: Table; rejecte
     return (
       <Empty
         title={`All rows of ${table.name} were rejected or filtered`}
-        actions={<Link href={`~${routes.data(slug, table.name, { tab: "rejected" })}`}>Show reasons</Link>}
+        actions={
+          <Link class="button" href={`~${routes.data(slug, table.name, { tab: "rejected" })}`}>
+            Show reasons
+          </Link>
+        }
       >
         Its sources were read, but no rows were written.
       </Empty>

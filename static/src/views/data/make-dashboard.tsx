@@ -7,7 +7,7 @@ import { toast } from "../../components/toasts";
 import { routes, startFrom } from "../../browser/routes";
 
 /** Creates a starter dashboard of the table and opens its draft. */
-export function MakeDashboard({ slug, table, children }: { slug: string; table: Table; children: string }) {
+export function MakeDashboard({ slug, table }: { slug: string; table: Table }) {
   const [, go] = useLocation();
   const [busy, setBusy] = useState(false);
   const make = async () => {
@@ -30,7 +30,7 @@ export function MakeDashboard({ slug, table, children }: { slug: string; table: 
       title="Creates a draft with key figures, charts and sample rows"
       onClick={() => void make()}
     >
-      {busy ? "Creating dashboard…" : children}
+      {busy ? "Creating dashboard…" : "Create dashboard"}
     </Button>
   );
 }

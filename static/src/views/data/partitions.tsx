@@ -61,7 +61,7 @@ export function Partitions({ slug, table, address }: { slug: string; table: Tabl
         </Note>
       )}
       <div class="table-box" tabIndex={0} role="group" aria-label={`Partitions of ${table.name}`}>
-        <table class="table">
+        <table class="table data-lineage">
           <thead>
             <tr>
               <th>Partition</th>

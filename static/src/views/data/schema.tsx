@@ -14,9 +14,18 @@ import { count, counted, share } from "../../format/number";
 function Extreme({ value, column }: { value: Cell; column: ColumnStats }) {
   if (value === null) return <span class="dim">–</span>;
   const { text, kind } = shown(value, column.type, isNaming(column.name, column.type));
+  const [date, time] = /^[\d-]+T/.test(text) ? text.split(/(?<=T)/) : [];
   return (
     <span class={kind === "number" ? "num" : "mono"} title={plain(value)}>
-      {text}
+      {time === undefined ? (
+        text
+      ) : (
+        <>
+          <span class="data-date">{date}</span>
+          <wbr />
+          {time}
+        </>
+      )}
     </span>
   );
 }
@@ -65,7 +74,7 @@ export function Schema({ slug, table }: { slug: string; table: Table }) {
       )}
       {unsummarized && <Note tone="warn">Couldn't summarize the columns: {asFailure(unsummarized).message}</Note>}
       <div class="table-box" tabIndex={0} role="group" aria-label={`Columns of ${table.name}`}>
-        <table class="table">
+        <table class="table data-schema">
           <thead>
             <tr>
               <th class="num">#</th>

@@ -26,14 +26,21 @@ export function Sources({ slug, table, address }: { slug: string; table: Table; 
   if (!data) return <Skeleton lines={10} />;
   if (data.sources_total === 0)
     return (
-      <Empty title="No sources yet" actions={<Link href={`~${routes.lake(`pipelines/${slug}/`)}`}>Open lake</Link>}>
+      <Empty
+        title="No sources yet"
+        actions={
+          <Link class="button" href={`~${routes.lake(`pipelines/${slug}/`)}`}>
+            Open lake
+          </Link>
+        }
+      >
         Files that match the table's globs become its sources in the next run.
       </Empty>
     );
   return (
     <div class="data-page" aria-busy={isPlaceholderData}>
       <div class="table-box" tabIndex={0} role="group" aria-label={`Sources of ${table.name}`}>
-        <table class="table">
+        <table class="table data-lineage">
           <thead>
             <tr>
               <th>Source</th>

@@ -26,6 +26,7 @@ export function TableList({ slug, tables, chosen }: { slug: string; tables: Tabl
           value={chosen}
           onChange={(event) => go(`~${routes.data(slug, event.currentTarget.value)}`)}
         >
+          {!tables.some(({ name }) => name === chosen) && <option value={chosen}>Choose a table</option>}
           {tables.map(({ name, rows }) => (
             <option key={name} value={name}>
               {name} · {counted(rows, "row")}
