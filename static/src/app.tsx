@@ -65,7 +65,14 @@ function OfPipeline({ slug }: { slug: string }) {
 
 function Nowhere() {
   return (
-    <Empty title="Page not found" actions={<Link href={`~${routes.home()}`}>All pipelines</Link>}>
+    <Empty
+      title="Page not found"
+      actions={
+        <Link class="button" href={`~${routes.home()}`}>
+          All pipelines
+        </Link>
+      }
+    >
       <code>{location.pathname}</code>
     </Empty>
   );

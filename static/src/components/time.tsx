@@ -1,5 +1,5 @@
 import { signal } from "@preact/signals";
-import { ago, duration, exact } from "../format/time";
+import { ago, duration, exact, timeLeft } from "../format/time";
 
 /** Shared clock of all relative times. */
 export const now = signal(new Date());
@@ -28,7 +28,7 @@ export function Countdown({ to }: { to: string }) {
   const left = new Date(to).getTime() - now.value.getTime();
   return (
     <time dateTime={to} title={exact(new Date(to))}>
-      {left <= 0 ? "now" : `in ${duration(Math.ceil(left / 1_000) * 1_000)}`}
+      {left <= 0 ? "now" : `in ${timeLeft(left)}`}
     </time>
   );
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { bytes, counted, signed } from "./number";
-import { ago, duration } from "./time";
+import { ago, duration, timeLeft } from "./time";
 
 describe("durations", () => {
   it.each([
@@ -14,6 +14,15 @@ describe("durations", () => {
     [3_600_000, "1 h"],
     [7_500_000, "2 h 5 min"],
   ])("of %d ms are shown in suitable units", (ms, expected) => expect(duration(ms)).toBe(expected));
+});
+
+describe("time left", () => {
+  it.each([
+    [1, "1 s"],
+    [2_400, "3 s"],
+    [59_100, "1 min"],
+    [61_000, "1 min 1 s"],
+  ])("of %d ms is in whole seconds", (ms, expected) => expect(timeLeft(ms)).toBe(expected));
 });
 
 describe("times", () => {

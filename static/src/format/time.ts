@@ -24,6 +24,12 @@ export function ago(time: Date, now: Date): string {
 /** Date, seconds and zone, for titles. */
 export const exact = (time: Date): string => exactly.format(time);
 
+/** Time left in whole seconds, rounded up: `3 s`, `3 min 20 s`. */
+export function timeLeft(ms: number): string {
+  const seconds = Math.ceil(ms / 1_000);
+  return seconds < MINUTE_S ? `${seconds} s` : duration(seconds * 1_000);
+}
+
 /** `340 ms`, `4.2 s`, `3 min 20 s`, `2 h 5 min`. */
 export function duration(ms: number): string {
   if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`;

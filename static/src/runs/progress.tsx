@@ -2,7 +2,7 @@ import type { Job } from "../api/types";
 import { Bar } from "../components/status";
 import { Countdown, now } from "../components/time";
 import { bytes, compact, count, counted } from "../format/number";
-import { duration } from "../format/time";
+import { timeLeft } from "../format/time";
 import { observe, overallProgress } from "./rates";
 import { mayHavePublished, silenceText, stageText, waitingText } from "./text";
 import "./progress.css";
@@ -26,7 +26,7 @@ export function PaceText({ job }: { job: Job }) {
   const parts = [
     pace.rowsPerS !== undefined && `${compact(pace.rowsPerS)} rows/s`,
     pace.bytesPerS !== undefined && `${bytes(pace.bytesPerS)}/s`,
-    pace.leftMs !== undefined && pace.leftMs > 0 && `about ${duration(Math.ceil(pace.leftMs / 1_000) * 1_000)} left`,
+    pace.leftMs !== undefined && pace.leftMs > 0 && `about ${timeLeft(pace.leftMs)} left`,
   ].filter((part) => part !== false);
   return <>{parts.join(" · ")}</>;
 }
@@ -53,18 +53,18 @@ export function countersOf(job: Job): [string, string][] {
   const { progress, status } = job;
   if (!progress) return [];
   const read: [string, string][] = [
-    ["files", `${count(progress.files_done)} / ${count(progress.files_total)}`],
-    ["read", `${bytes(progress.bytes_done)} / ${bytes(progress.bytes_total)}`],
-    ["rows read", count(progress.rows_read)],
+    ["Files", `${count(progress.files_done)} / ${count(progress.files_total)}`],
+    ["Read", `${bytes(progress.bytes_done)} / ${bytes(progress.bytes_total)}`],
+    ["Rows read", count(progress.rows_read)],
   ];
-  const rejected: [string, string] = ["rejected", count(progress.rows_rejected)];
+  const rejected: [string, string] = ["Rejected", count(progress.rows_rejected)];
   if (status === "failed" && !mayHavePublished(job)) return [...read, rejected];
   return [
     ...read,
-    ["rows written", count(progress.rows_written)],
+    ["Rows written", count(progress.rows_written)],
     rejected,
-    ["partitions written", `${count(progress.partitions_written)} / ${count(progress.partitions_total)}`],
-    ["tables", `${count(progress.mappings_done)} / ${count(progress.mappings_total)}`],
+    ["Partitions written", `${count(progress.partitions_written)} / ${count(progress.partitions_total)}`],
+    ["Tables", `${count(progress.mappings_done)} / ${count(progress.mappings_total)}`],
   ];
 }
 

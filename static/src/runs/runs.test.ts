@@ -4,7 +4,7 @@ import type { Job, RunError, TableResult } from "../api/types";
 import { countersOf } from "./progress";
 import { barsOf, barsText, type RunMark } from "./bars";
 import { rowsChange, type TableOutcome } from "./outcome";
-import { endText, outcomeText, shortOutcome, silenceText, stageText, waitingText } from "./text";
+import { endText, outcomeText, briefOutcome, shortOutcome, silenceText, stageText, waitingText } from "./text";
 
 const mark = (durationMs: number | null, status = "completed", rejected = 0): RunMark => ({
   jobId: String(durationMs),
@@ -71,6 +71,14 @@ describe("run outcome", () => {
     ["failed: no such file", { status: "failed", error: error("no_input", "", "no such file") }],
     ["cancelled", { status: "failed", error: error("cancelled") }],
   ])("is %j", (expected, more) => expect(outcomeText(job("1", more))).toBe(expected));
+  it("is brief where partitions were only written", () => {
+    const run = (more: Partial<TableOutcome>) => job("1", { result: { tables: { a: table(more) } } });
+    expect(briefOutcome(run({ partitions_written: 2 }))).toBe("2 partitions");
+    expect(briefOutcome(run({ partitions_written: 2, partitions_deleted: 1 }))).toBe(
+      "2 partitions written, 1 partition deleted",
+    );
+    expect(briefOutcome(run({}))).toBe("no changes");
+  });
   it("counts written and deleted files", () =>
     expect(
       shortOutcome(
@@ -96,12 +104,12 @@ describe("a failed run", () => {
   const counters = (one: Job) => countersOf(one).map(([name]) => name);
   it("that changed no table has no counters of what it wrote", () => {
     expect(endText(failed("converting"))).toBe("The run failed. No tables were changed.");
-    expect(counters(failed("converting"))).toEqual(["files", "read", "rows read", "rejected"]);
+    expect(counters(failed("converting"))).toEqual(["Files", "Read", "Rows read", "Rejected"]);
   });
   it("isn't said to have changed no table if it may have published one", () => {
     for (const one of [failed("publishing"), failed("converting", "partially published; the next run repairs it")]) {
       expect(endText(one)).toContain("Some tables may already show its rows");
-      expect(counters(one)).toContain("tables");
+      expect(counters(one)).toContain("Tables");
     }
   });
 });

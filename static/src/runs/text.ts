@@ -94,12 +94,15 @@ export function endText(job: Job): string {
   return `The run ${job.error?.code === "cancelled" ? "was cancelled" : "failed"}${took}. ${tables}`;
 }
 
+const partitionsWritten = (job: Job): number =>
+  Object.values(job.result?.tables ?? {}).reduce((sum, table) => sum + table.partitions_written, 0);
+
 /** Short outcome for job lists, without status and time. */
 export function shortOutcome(job: Job): string {
   if (job.status === "failed")
     return job.error ? `${job.error.code.replaceAll("_", " ")}: ${job.error.message}` : "failed";
   const tables = Object.values(job.result?.tables ?? {});
-  const written = tables.reduce((sum, table) => sum + table.partitions_written, 0);
+  const written = partitionsWritten(job);
   const deleted = tables.reduce((sum, table) => sum + table.partitions_deleted, 0);
   const dropped = job.result?.dropped?.length ?? 0;
   const parts = [
@@ -108,4 +111,11 @@ export function shortOutcome(job: Job): string {
     dropped > 0 && `${counted(dropped, "table")} deleted`,
   ].filter((part) => part !== false);
   return parts.length > 0 ? parts.join(", ") : "no changes";
+}
+
+/** As `shortOutcome`, in fewer words where partitions were only written. */
+export function briefOutcome(job: Job): string {
+  const text = shortOutcome(job);
+  const partitions = counted(partitionsWritten(job), "partition");
+  return text === `${partitions} written` ? partitions : text;
 }

@@ -8,7 +8,7 @@ import { Dialog } from "../components/dialog";
 import { TextField } from "../components/field";
 import { useTitle } from "../components/page";
 import { now } from "../components/time";
-import { duration } from "../format/time";
+import { timeLeft } from "../format/time";
 import "./login.css";
 
 function LoginForm() {
@@ -54,7 +54,7 @@ function LoginForm() {
         autocomplete="current-password"
         required
         value={password}
-        error={wait > 0 ? `Too many attempts. Try again in ${duration(Math.ceil(wait / 1_000) * 1_000)}.` : error}
+        error={wait > 0 ? `Too many attempts. Try again in ${timeLeft(wait)}.` : error}
         onInput={(event) => setPassword(event.currentTarget.value)}
       />
       <Button type="submit" variant="primary" busy={busy} disabled={wait > 0}>

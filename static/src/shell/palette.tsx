@@ -118,7 +118,7 @@ export function Palette({ here, onClose, onAct }: Props) {
         aria-autocomplete="list"
         aria-controls={`${id}-list`}
         aria-activedescendant={found[chosen] ? `${id}-${chosen}` : undefined}
-        placeholder="Search pipelines, tables, dashboards, queries and actions"
+        placeholder="Search pipelines, tables, actions…"
         autocomplete="off"
         spellcheck={false}
         value={text}

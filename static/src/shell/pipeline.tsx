@@ -143,9 +143,9 @@ function Health({ slug }: { slug: string }) {
   // A running job takes precedence over queued ones.
   const active = data?.jobs.find(({ status }) => status === "running") ?? data?.jobs.find(isActive);
   const ended = data?.jobs.find((job) => !isActive(job) && job.error?.code !== "cancelled");
-  if (!data) return <span />;
-  if (active) return <Badge tone="run">{active.status}</Badge>;
-  if (!ended) return <Badge>no runs yet</Badge>;
+  if (!data) return <span class="row" />;
+  if (active || !ended)
+    return <span class="row">{active ? <Badge tone="run">{active.status}</Badge> : <Badge>no runs yet</Badge>}</span>;
   return (
     <span class="row secondary">
       {ended.status === "failed" ? (
@@ -158,7 +158,8 @@ function Health({ slug }: { slug: string }) {
         <DashboardsHealth slug={slug} />
       )}
       <span class="pipeline-last">
-        last run <Time at={ended.finished_at} />
+        {ended.status !== "failed" && "last run "}
+        <Time at={ended.finished_at} />
       </span>
     </span>
   );
@@ -198,7 +199,14 @@ export function PipelineFrame({
   ]);
   if (error && ["pipeline_not_found", "invalid_slug"].includes(asFailure(error).code)) {
     return (
-      <Empty title={`There is no pipeline ${slug}`} actions={<a href={routes.home()}>All pipelines</a>}>
+      <Empty
+        title={`There is no pipeline ${slug}`}
+        actions={
+          <a class="button" href={routes.home()}>
+            All pipelines
+          </a>
+        }
+      >
         It may have been renamed or deleted.
       </Empty>
     );

@@ -117,7 +117,11 @@ export default function Edit({ slug, name }: { slug: string; name: string }) {
           title="Couldn't load the dashboard"
           error={draft.failure.value}
           onRetry={() => void draft.load()}
-          actions={<Link href={`~${routes.dashboards(slug)}`}>All dashboards</Link>}
+          actions={
+            <Link class="button" href={`~${routes.dashboards(slug)}`}>
+              All dashboards
+            </Link>
+          }
         />
       </Page>
     );

@@ -45,10 +45,14 @@ export function View({ slug, name }: { slug: string; name: string }) {
           </Empty>
         ) : (
           <Failed
-            title="Couldn't load the dashboard"
+            title={missing ? "Dashboard not found" : "Couldn't load the dashboard"}
             error={error}
             onRetry={missing ? undefined : () => void refetch()}
-            actions={<Link href={`~${routes.dashboards(slug)}`}>All dashboards</Link>}
+            actions={
+              <Link class="button" href={`~${routes.dashboards(slug)}`}>
+                All dashboards
+              </Link>
+            }
           />
         )}
       </Page>

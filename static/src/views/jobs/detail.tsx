@@ -2,8 +2,9 @@ import { useQuery, useQueryClient } from "@tanstack/preact-query";
 import { Copy, RotateCcw, Square } from "lucide-preact";
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { useLocation } from "wouter-preact";
+import { Link, useLocation } from "wouter-preact";
 import { api, ask } from "../../api/client";
+import { asFailure } from "../../api/failure";
 import { isActive, jobQuery, keys } from "../../api/queries";
 import type { Job } from "../../api/types";
 import { Button, IconButton } from "../../components/button";
@@ -16,6 +17,7 @@ import { duration } from "../../format/time";
 import { routes } from "../../browser/routes";
 import { Counters, PaceText, ActiveText, RunProgress } from "../../runs/progress";
 import { JobFailure } from "./failure";
+import { remedyOfRun } from "./remedies";
 import { Stages } from "./stages";
 import { TableResults } from "./tables";
 import { MessageText } from "../../components/message-text";
@@ -60,6 +62,8 @@ function Head({ slug, job }: { slug: string; job: Job }) {
   const { busy, cancel, retry } = useJobActions(slug, job);
   // Publishing can't be cancelled.
   const late = job.progress?.stage === "publishing" || job.progress?.stage === "finishing";
+  // The failure below offers it.
+  const hasOwnRetry = job.status === "failed" && job.error && remedyOfRun(job.error).steps.includes("retry");
   return (
     <header class="job-head">
       <JobBadge status={job.status} code={job.error?.code} />
@@ -79,9 +83,11 @@ function Head({ slug, job }: { slug: string; job: Job }) {
           Cancel
         </Button>
       ) : (
-        <Button icon={<RotateCcw />} busy={busy === "retry"} onClick={() => void retry()}>
-          Retry
-        </Button>
+        !hasOwnRetry && (
+          <Button icon={<RotateCcw />} busy={busy === "retry"} onClick={() => void retry()}>
+            Retry
+          </Button>
+        )
       )}
     </header>
   );
@@ -169,11 +175,15 @@ function Facts({ job }: { job: Job }) {
 export function JobDetail({ slug, id }: { slug: string; id: string }) {
   const { data: job, error, refetch } = useQuery(jobQuery(slug, id));
   if (!job) {
-    return error ? (
-      <Failed title="Couldn't load the job" error={error} onRetry={() => void refetch()} />
-    ) : (
-      <Skeleton lines={8} label="Loading the job" />
+    if (!error) return <Skeleton lines={8} label="Loading the job" />;
+    if (asFailure(error).status !== 404)
+      return <Failed title="Couldn't load the job" error={error} onRetry={() => void refetch()} />;
+    const all = (
+      <Link class="button" href={`~${routes.jobs(slug)}`}>
+        All jobs
+      </Link>
     );
+    return <Failed title="Job not found" error={error} actions={all} />;
   }
   return (
     <div class="job" data-status={job.status}>

@@ -37,6 +37,9 @@ function Filters({ jobs, shown }: { jobs: Job[]; shown: number }) {
   const trigger = search.get("trigger") ?? "";
   return (
     <>
+      <span class="grow secondary" role="status">
+        {(status || trigger) && `${shown} of ${jobs.length} shown`}
+      </span>
       <SelectField label="Status" bare value={status} onChange={(event) => set("status", event.currentTarget.value)}>
         <option value="">All statuses</option>
         {["active", "completed", "failed"].map((one) => (
@@ -53,11 +56,6 @@ function Filters({ jobs, shown }: { jobs: Job[]; shown: number }) {
           </option>
         ))}
       </SelectField>
-      {(status || trigger) && (
-        <span class="secondary" role="status">
-          {shown} of {jobs.length} shown
-        </span>
-      )}
     </>
   );
 }
@@ -120,8 +118,8 @@ export default function JobsView({ slug }: { slug: string }) {
   const list = (
     <div class="jobs-list">
       <header class="page-head">
-        <h1 class="grow">Jobs</h1>
-        <Filters jobs={jobs} shown={shown.length} />
+        <h1>Jobs</h1>
+        {(!query.data || jobs.length > 0) && <Filters jobs={jobs} shown={shown.length} />}
       </header>
       {query.isPending && <Skeleton lines={8} label="Loading the jobs" />}
       {query.isError && jobs.length === 0 && (

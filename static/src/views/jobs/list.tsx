@@ -2,6 +2,7 @@ import { Fragment } from "preact";
 import { Link, useLocation } from "wouter-preact";
 import { isActive } from "../../api/queries";
 import type { Job } from "../../api/types";
+import { MessageText } from "../../components/message-text";
 import { Badge, JobBadge } from "../../components/status";
 import { Elapsed, Time } from "../../components/time";
 import { count } from "../../format/number";
@@ -16,7 +17,7 @@ function Outcome({ job }: { job: Job }) {
     const text = shortOutcome(job);
     return (
       <span class={job.status === "failed" && job.error?.code !== "cancelled" ? "jobs-bad" : "secondary"} title={text}>
-        {text}
+        <MessageText text={text} />
       </span>
     );
   }

@@ -4,7 +4,7 @@ import { jobQuery } from "../../api/queries";
 import type { Job } from "../../api/types";
 import { Section } from "../../components/page";
 import { Time } from "../../components/time";
-import { count, counted, signed } from "../../format/number";
+import { counted, signed } from "../../format/number";
 import { routes } from "../../browser/routes";
 import type { PartitionChange, TableOutcome } from "../../runs/outcome";
 import { changesOf, lastChange } from "./changes";
@@ -22,7 +22,7 @@ function PartitionLines({ changes, more }: { changes: PartitionChange[]; more: n
               ? `new, ${counted(one.rows_after ?? 0, "row")}`
               : one.rows_after === null
                 ? "deleted"
-                : signed(one.rows_after - one.rows_before)}
+                : `${signed(one.rows_after - one.rows_before)} rows`}
           </span>
         </li>
       ))}
@@ -64,8 +64,10 @@ function Changed({ slug, job, before }: { slug: string; job: Job; before: Job | 
                   {change.table}
                 </Link>
                 <span class="dim">{counted(change.partitions, "partition")}</span>
-                <span class="num overview-change">
-                  {change.isNew || change.change === undefined ? `new, ${count(change.rows)}` : signed(change.change)}
+                <span class="num">
+                  {change.isNew || change.change === undefined
+                    ? `new, ${counted(change.rows, "row")}`
+                    : `${signed(change.change)} rows`}
                 </span>
               </div>
               {shown.length > 0 && change.partitions > 1 && (

@@ -10,7 +10,11 @@ import { healthOf, type Step } from "./health";
 
 function StepButton({ slug, step, first }: { slug: string; step: Step; first: boolean }) {
   const link = (to: string, state?: unknown) => (
-    <Link class="button" href={`~${to}`} {...(state === undefined ? {} : { state })}>
+    <Link
+      class={`button ${first && step.kind === "from-csv" ? "primary" : ""}`}
+      href={`~${to}`}
+      {...(state === undefined ? {} : { state })}
+    >
       {step.words}
     </Link>
   );

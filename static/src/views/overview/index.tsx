@@ -75,7 +75,13 @@ export default function OverviewView({ slug }: { slug: string }) {
       )}
       {!ran && <FirstFiles slug={slug} />}
       {(ran || (tables.data?.tables.length ?? 0) > 0) && (
-        <Tables slug={slug} tables={tables.data?.tables} error={tables.error} onRetry={() => void tables.refetch()} />
+        <Tables
+          slug={slug}
+          tables={tables.data?.tables}
+          expected={detail?.tables ?? 0}
+          error={tables.error}
+          onRetry={() => void tables.refetch()}
+        />
       )}
       {detail?.config === "valid" && <Dashboards slug={slug} ran={ran} />}
       <div class="overview-columns">

@@ -8,7 +8,7 @@ import { duration } from "../../format/time";
 import { routes } from "../../browser/routes";
 import { ActiveText } from "../../runs/progress";
 import { markOfJob, Sparkline } from "../../runs/sparkline";
-import { shortOutcome } from "../../runs/text";
+import { briefOutcome, shortOutcome } from "../../runs/text";
 
 const SHOWN = 6;
 
@@ -28,7 +28,7 @@ export function Runs({ slug, jobs }: { slug: string; jobs: Job[] }) {
                   <Time at={job.finished_at ?? job.enqueued_at} />
                 </span>
                 <span class="grow cut secondary" title={isActive(job) ? undefined : shortOutcome(job)}>
-                  {isActive(job) ? <ActiveText job={job} /> : shortOutcome(job)}
+                  {isActive(job) ? <ActiveText job={job} /> : briefOutcome(job)}
                 </span>
                 <span class="num">{typeof job.duration_ms === "number" ? duration(job.duration_ms) : ""}</span>
               </Link>

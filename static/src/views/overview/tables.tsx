@@ -14,11 +14,14 @@ const number = (n: number | null | undefined) => (typeof n === "number" ? count(
 export function Tables({
   slug,
   tables,
+  expected,
   error,
   onRetry,
 }: {
   slug: string;
   tables: Table[] | undefined;
+  /** Tables of the config, whose room is kept. */
+  expected: number;
   error: unknown;
   onRetry: () => void;
 }) {
@@ -31,7 +34,7 @@ export function Tables({
         (error ? (
           <Failed title="Couldn't load the tables" error={error} onRetry={onRetry} />
         ) : (
-          <Skeleton lines={5} label="Loading the tables" />
+          <Skeleton lines={expected + 1} label="Loading the tables" />
         ))}
       {own && own.length === 0 && <p class="secondary">No tables have been published yet.</p>}
       {own && own.length > 0 && (

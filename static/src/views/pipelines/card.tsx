@@ -100,9 +100,11 @@ export const Card = memo(function Card({ card, starred }: { card: PipelineCard; 
         <LastRun card={card} />
         {card.config === "valid" ? card.last_job && <PipelineBadge slug={slug} /> : <Config card={card} />}
         <span class="grow" />
-        <span class="dim cut">
-          <Next card={card} />
-        </span>
+        {card.config === "valid" && (
+          <span class="dim pipelines-next">
+            <Next card={card} />
+          </span>
+        )}
       </p>
       {dialog === "rename" && <RenamePipeline slug={slug} onDone={close} onClose={close} />}
       {dialog === "delete" && <DeletePipeline slug={slug} onDone={close} onClose={close} />}

@@ -23,7 +23,7 @@ export default function SettingsView() {
             <Starred stored={data} />
           </>
         ) : (
-          <Skeleton lines={8} />
+          <Skeleton lines={14} />
         )}
         <ThemePart />
         <Notifications />

@@ -62,9 +62,13 @@ function Sent({ page }: { page: NotificationPage }) {
     <>
       <div class="settings-session">
         <p class="grow">
-          {page.targets.length === 0
-            ? "No targets yet. Set SVC_NOTIFY_URL to be notified of failed runs."
-            : `Sent to ${page.targets.map(({ kind, host }) => `${kind} at ${host}`).join(", ")}.`}
+          {page.targets.length === 0 ? (
+            <>
+              No targets yet. Set <code>SVC_NOTIFY_URL</code> to be notified of failed runs.
+            </>
+          ) : (
+            `Sent to ${page.targets.map(({ kind, host }) => `${kind} at ${host}`).join(", ")}.`
+          )}
         </p>
         <Button busy={busy.value} disabled={page.targets.length === 0} onClick={() => void test()}>
           Send test

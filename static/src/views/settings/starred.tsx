@@ -1,7 +1,8 @@
 import { useSignal } from "@preact/signals";
-import { useQueryClient } from "@tanstack/preact-query";
+import { useQuery, useQueryClient } from "@tanstack/preact-query";
 import { ArrowDown, ArrowUp, X } from "lucide-preact";
 import { Link } from "wouter-preact";
+import { pipelinesQuery } from "../../api/queries";
 import { isConflict, refreshed, saveSettings, type Tagged } from "../../api/settings";
 import { IconButton } from "../../components/button";
 import { Section } from "../../components/page";
@@ -12,6 +13,8 @@ import { moved } from "./merge";
 /** Starred pipelines in sidebar order. */
 export function Starred({ stored }: { stored: Tagged }) {
   const cache = useQueryClient();
+  const { data: pipelines } = useQuery(pipelinesQuery());
+  const titles = new Map(pipelines?.pipelines.map(({ slug, title }) => [slug, title]));
   const next = useSignal<string[] | undefined>(undefined);
   const starred = next.value ?? stored.settings.starred;
   const save = async (list: string[]) => {
@@ -38,7 +41,8 @@ export function Starred({ stored }: { stored: Tagged }) {
           {starred.map((slug, at) => (
             <li key={slug} class="row">
               <Link href={routes.pipeline(slug)} class="grow cut">
-                {slug}
+                {titles.get(slug) || slug}
+                {titles.get(slug) && <code class="dim settings-slug">{slug}</code>}
               </Link>
               <IconButton
                 label={`Move ${slug} up`}
