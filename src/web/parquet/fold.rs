@@ -24,6 +24,8 @@ struct Column {
     nulls: Option<u64>,
     /// Whether all files had statistics.
     complete: bool,
+    /// Whether every value of the files with statistics is within the bounds.
+    bounded: bool,
 }
 
 /// A value of an array.
@@ -57,7 +59,8 @@ pub(super) struct ColumnStatistics {
 
 impl Fold {
     pub fn of(columns: &[RelationColumn]) -> Self {
-        let column = |_: &RelationColumn| Column { min: None, max: None, nulls: Some(0), complete: true };
+        let column =
+            |_: &RelationColumn| Column { min: None, max: None, nulls: Some(0), complete: true, bounded: true };
         Self { columns: columns.iter().map(column).collect(), files: 0 }
     }
 
@@ -85,19 +88,16 @@ impl Column {
             (self.nulls, self.complete) = (None, false);
             return;
         };
-        self.complete &= !found.incomplete;
         self.nulls = self.nulls.zip(found.nulls).map(|(known, more)| known + more);
         let comparable = merge_bound(&mut self.min, &found.mins, &found.min_is_exact, Ordering::Less)
             && merge_bound(&mut self.max, &found.maxes, &found.max_is_exact, Ordering::Greater);
-        if !comparable {
-            (self.min, self.max, self.complete) = (None, None, false);
-        }
+        self.bounded &= comparable && !found.incomplete;
     }
 
     fn finish(self) -> Bounds {
         let exact = |bound: &Option<Bound>| bound.as_ref().is_none_or(|bound| bound.exact);
-        let mut exact = self.complete && exact(&self.min) && exact(&self.max);
-        let mut value = |bound: Option<Bound>| to_json(bound.as_ref(), &mut exact);
+        let mut exact = self.complete && self.bounded && exact(&self.min) && exact(&self.max);
+        let mut value = |bound: Option<Bound>| to_json(bound.as_ref().filter(|_| self.bounded), &mut exact);
         let (min, max) = (value(self.min), value(self.max));
         Bounds { min, max, nulls: self.nulls, exact }
     }
@@ -196,8 +196,11 @@ mod tests {
             found([Some("a"), Some("w")], false, None, false),
         ]);
         assert_eq!((cut.min, cut.nulls, cut.exact), (json!("a"), None, false));
-        let incomplete = folded(vec![found([Some("b"), Some("x")], true, Some(1), true)]);
-        assert!(!incomplete.exact);
+        let incomplete = folded(vec![
+            found([Some("b"), Some("x")], true, Some(1), true),
+            found([Some("c"), Some("d")], true, Some(0), false),
+        ]);
+        assert_eq!((incomplete.min, incomplete.max, incomplete.exact), (Value::Null, Value::Null, false));
         let missing = folded(vec![found([Some("b"), Some("x")], true, Some(1), false), vec![None]]);
         assert_eq!((missing.min, missing.nulls, missing.exact), (json!("b"), None, false));
     }
@@ -213,7 +216,8 @@ mod tests {
             nulls: Some(0),
             incomplete: false,
         })];
-        let both = folded(vec![found([Some("b"), Some("x")], true, Some(1), false), other]);
+        let text = || found([Some("b"), Some("x")], true, Some(1), false);
+        let both = folded(vec![text(), other, text()]);
         assert_eq!((both.min, both.max, both.exact), (Value::Null, Value::Null, false));
     }
 }

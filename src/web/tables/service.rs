@@ -84,7 +84,7 @@ pub struct ColumnStats {
     pub(super) ty: String,
     /// Null values in the files read; null if a file has no null counts.
     pub(super) nulls: Option<u64>,
-    /// Null if there is no value, or no statistics. NaN doesn't count.
+    /// Null if there is no value, or if a row group has no bounds, such as one with NaN.
     pub(super) min: Value,
     pub(super) max: Value,
     /// Whether `min` and `max` are exact; otherwise there may be smaller or larger values, or they are truncated.

@@ -2647,7 +2647,7 @@ export interface components {
              * @description Null values in the files read; null if a file has no null counts.
              */
             nulls: number | null;
-            /** @description Null if there is no value, or no statistics. NaN doesn't count. */
+            /** @description Null if there is no value, or if a row group has no bounds, such as one with NaN. */
             min: unknown;
             max: unknown;
             /** @description Whether `min` and `max` are exact; otherwise there may be smaller or larger values, or they are truncated. */

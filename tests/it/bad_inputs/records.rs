@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::{check, check_fails};
+use crate::support::program::Program;
 
 #[test]
 fn ragged_rows_follow_the_config() {
@@ -87,6 +88,20 @@ fn oversize_record_is_rejected_and_the_next_is_read() {
     let text = format!("a,b\n{long},1\ny,2\n");
     let reject = format!("2@4 - record_too_long {long},1");
     check(text, json!({ "csv": { "record_bytes_max": 1024 } }), &["y|2"], &[&reject]);
+}
+
+/// With little memory a chunk is shorter than the record.
+#[test]
+fn raw_of_an_oversize_record_is_independent_of_memory() {
+    // The limit of `raw` is within a character of four bytes.
+    let text = format!("a,b\nx{},1\n", "\u{1f600}".repeat(100_000));
+    let [little, much] = ["64", "1024"].map(|mib| {
+        let program = Program::of(&json!({ "csv": { "record_bytes_max": 100_000 } }));
+        program.put("x.csv", &text).run(&["--memory", mib]).ok();
+        program.rejected("t").remove(0).raw
+    });
+    assert!(little == much, "`raw` differs");
+    assert!(little.ends_with("\u{1f600}…") && !little.contains('\u{fffd}'));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::PathBuf;
 
 use lakemill::domain::pipeline::types::DataType;
-use parquet::basic::{LogicalType, TimeUnit, Type};
+use parquet::basic::{Encoding, LogicalType, TimeUnit, Type};
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use serde_json::{Value, json};
@@ -171,4 +171,19 @@ fn filters_find_nan_values() {
         };
         assert_eq!((count("a > 5"), count("isnan(a)"), count("a >= 2")), (1, 1, 2), "{ty}");
     }
+}
+
+/// Spark before 3.5.9 and 4.0.5 misreads text in DELTA_LENGTH_BYTE_ARRAY.
+#[test]
+fn text_without_a_dictionary_is_plain_by_default() {
+    let encodings = |parquet: Value| {
+        let program = Program::of(&json!({ "columns": [{ "name": "a", "type": "string" }], "parquet": parquet }));
+        let rows: Vec<String> = (0..2_000).map(|row| format!("text {}", row * 7_919)).collect();
+        program.put("x.csv", format!("a\n{}\n", rows.join("\n"))).run(&[]).ok();
+        metadata(&program).1.row_group(0).column(0).encodings().collect::<Vec<_>>()
+    };
+    let found = encodings(json!({}));
+    assert!(found.contains(&Encoding::PLAIN) && !found.contains(&Encoding::DELTA_LENGTH_BYTE_ARRAY), "{found:?}");
+    let found = encodings(json!({ "encodings": "compact" }));
+    assert!(found.contains(&Encoding::DELTA_LENGTH_BYTE_ARRAY), "{found:?}");
 }

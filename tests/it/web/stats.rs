@@ -84,6 +84,26 @@ fn statistics_have_the_format_of_rows() {
     }
 }
 
+/// A NaN exceeds all numbers in SQL, but row groups with one have no bounds.
+#[test]
+fn column_with_a_nan_has_no_extremes_and_filters_find_it() {
+    let trips = TripsSite::unrun(Site::new(Kind::Embedded));
+    let columns = json!([{ "name": "a", "type": "float64" }, { "name": "b", "type": "float64" }]);
+    trips.site.pipeline("trips", &json!({ "columns": columns, "parquet": { "row_group_rows": 1024 } }));
+    trips.site.put("trips", "in/a.csv", format!("a,b\n1,1\nnan,2\n{}", "2,3\n".repeat(2_000)));
+    trips.site.put("trips", "in/b.csv", "a,b\n3,2\n");
+    trips.run();
+    let stats = trips.get("tables/t/stats");
+    assert_eq!(column(&stats, "a"), statistics("float64", "a", 0, &Value::Null, &Value::Null, false));
+    assert_eq!(column(&stats, "b"), statistics("float64", "b", 0, &json!(1.0), &json!(3.0), true));
+    let count = |filter: &str| {
+        let sql = format!("SELECT count(*) FROM t WHERE {filter}");
+        trips.browser.post("/api/p/trips/query", &json!({ "sql": sql })).ok().json()["rows"][0][0].clone()
+    };
+    assert_eq!((count("a > 5"), count("isnan(a)"), count("a >= 3")), (json!(1), json!(1), json!(2)));
+    assert_eq!(trips.get("tables/t/rows?filter=a:gt:5")["total"], 1);
+}
+
 #[test]
 fn long_texts_are_truncated_and_marked() {
     let trips = TripsSite::new(Kind::Embedded);
