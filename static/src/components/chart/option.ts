@@ -83,9 +83,10 @@ const legend = (look: ChartTheme, more: object = {}) => ({
   left: 0,
   itemWidth: 14,
   itemHeight: 8,
-  itemGap: 14,
+  itemGap: LEGEND_ROW_PX - TEXT_PX,
   icon: "roundRect",
-  textStyle: { color: look.dim, fontSize: TEXT_PX },
+  // Without a line height, that of the browser's font decides on the height of a row.
+  textStyle: { color: look.dim, fontSize: TEXT_PX, lineHeight: TEXT_PX, padding: [0, 6, 0, 0] },
   inactiveColor: look.strong,
   formatter: short,
   ...more,
@@ -322,7 +323,6 @@ function partsOption(shape: Extract<Shape, { kind: "parts" }>, spec: ChartSpec, 
         ? { data: below.data, top: undefined, bottom: 0 }
         : {
             data: names.slice(0, SIDE_NAMES_MAX),
-            itemGap: 8,
             orient: "vertical",
             left: "58%",
             right: 0,
