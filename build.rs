@@ -1,14 +1,44 @@
-//! Sets the runtime search path of `libduckdb.so`, and rebuilds when the UI's files change.
+//! Sets the runtime search path of `libduckdb.so` for the programs that are linked to it, and the hash of the sources;
+//! rebuilds when the UI's files change.
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     // Created even if the UI isn't built: cargo treats a missing folder as changed at every build.
-    let built = std::path::Path::new("static/dist");
+    let built = Path::new("static/dist");
     if std::fs::create_dir_all(built).is_ok() {
         println!("cargo:rerun-if-changed=static/dist");
     }
-    // Search order: beside the binary, an installed package, the build folder (binary, test binary).
-    for place in ["$ORIGIN", "$ORIGIN/../lib/lakemill", "$ORIGIN/../duckdb", "$ORIGIN/../../duckdb"] {
-        println!("cargo:rustc-link-arg=-Wl,-rpath,{place}");
+    // Search order: beside the program (as in a package), the folder of a package, the build folder (program, tests).
+    for place in ["$ORIGIN", "$ORIGIN/../lib/lakemill", "$ORIGIN/../duckdb"] {
+        println!("cargo:rustc-link-arg-bin=lakemill-sql=-Wl,-rpath,{place}");
+    }
+    println!("cargo:rustc-link-arg-tests=-Wl,-rpath,$ORIGIN/../../duckdb");
+    println!("cargo:rustc-env=LAKEMILL_SOURCES={:016x}", sources());
+}
+
+/// A hash of what the programs are built from: two programs of one build have the same.
+fn sources() -> u64 {
+    let mut files = Vec::new();
+    for place in ["src", "bin", "Cargo.toml", "Cargo.lock"] {
+        println!("cargo:rerun-if-changed={place}");
+        list(Path::new(place), &mut files);
+    }
+    files.sort();
+    let mut hasher = DefaultHasher::new();
+    for file in files {
+        let content = std::fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        (file, content).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+fn list(place: &Path, files: &mut Vec<PathBuf>) {
+    match std::fs::read_dir(place) {
+        Ok(entries) => entries.flatten().for_each(|entry| list(&entry.path(), files)),
+        Err(_) => files.push(place.to_owned()),
     }
 }

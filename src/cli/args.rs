@@ -172,9 +172,6 @@ pub enum Command {
     /// Check that a service responds, for health checks
     #[command(after_help = HEALTH_HELP)]
     Health(HealthArgs),
-    /// Run users' SQL for the web service, which starts it
-    #[command(hide = true)]
-    SqlChild(SqlChildArgs),
     /// Print the hash of a password, for SVC_ADMIN_PASSWORD_HASH
     #[command(after_help = HASH_HELP)]
     HashPassword,
@@ -364,18 +361,6 @@ pub struct HealthArgs {
     /// Seconds to wait for the response
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=300))]
     pub timeout: u64,
-}
-
-#[derive(Debug, clap::Args)]
-pub struct SqlChildArgs {
-    pub memory_bytes: u64,
-    pub threads: usize,
-    pub parent: u32,
-    /// Folder of the time-zone data
-    pub zones: PathBuf,
-    /// Check and evaluate expressions instead of running statements on the files of the working folder
-    #[arg(long)]
-    pub expressions: bool,
 }
 
 #[derive(Debug, clap::Args)]

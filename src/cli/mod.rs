@@ -2,7 +2,6 @@
 
 mod args;
 mod cancel;
-mod child;
 mod command_error;
 mod demo;
 mod doctor;
@@ -60,10 +59,7 @@ pub fn main() -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
-    // A child uses its parent's time-zone data.
-    if !matches!(args.command, Command::SqlChild(_)) {
-        tzdata::install_newer(&Environment::zoneinfo().unwrap_or_else(|| tzdata::FOLDER.into()));
-    }
+    tzdata::install_newer(&Environment::zoneinfo().unwrap_or_else(|| tzdata::FOLDER.into()));
     let outcome = match &args.command {
         Command::Run(run) => local::run(run),
         Command::Up(up) => up::run(up).map(|()| true),
@@ -83,7 +79,6 @@ pub fn main() -> ExitCode {
         Command::Health(args) => health::run(args),
         Command::Completions { shell } => manual::completions(*shell),
         Command::Man { out } => manual::pages(out.as_deref()),
-        Command::SqlChild(args) => return child::run(args),
         Command::HashPassword => hash_password::run(&mut std::io::stdout().lock()),
     };
     match outcome {

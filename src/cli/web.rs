@@ -8,10 +8,10 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use super::command_error::CommandError;
-use super::logging;
 use super::serve::{EXIT_STATUS_KILLED, start_server};
 use super::services::{Services, open_catalog};
 use super::supervisor::{Notices, ServiceNotifier, Watched};
+use super::{expressions, logging};
 use crate::adapters::password::AdminPassword;
 use crate::config::{Environment, EnvironmentError, Fault, KvConfig, StoreEndpoint, WebConfig};
 use crate::http::credentials::MetricsAccess;
@@ -141,7 +141,8 @@ fn sql_parts(config: &WebConfig, watchdog: &Watchdog) -> Result<SqlParts, Comman
     let failed = |error: &dyn std::fmt::Display| format!("SVC_CACHE_DIR `{}`: {error}", config.cache_dir.display());
     let (queries, files) = folders(&config.cache_dir);
     let cache = Cache::open(&files, config.cache_bytes).map_err(|error| failed(&error))?;
-    let program = std::env::current_exe().map_err(|error| format!("finding this program: {error}"))?;
+    let program = expressions::program()?;
+    program.find()?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(QUERY_THREADS_MAX);
     let options = SandboxOptions {
         program,

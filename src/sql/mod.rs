@@ -1,18 +1,18 @@
 //! SQL through DuckDB: expressions of a mapping and whole statements, each checked against an allow-list and run in child
 //! processes ([`sandbox`]).
 //!
-//! Invariant: only [`sandbox::child`] opens DuckDB. A user's text is prepared only after [`allow`] or [`statement`]
-//! passed it. A set without expressions doesn't start a process.
+//! Invariant: only the program `lakemill-sql` (`bin/lakemill-sql`) is linked to DuckDB, and this library isn't. A user's
+//! text is prepared only after [`allow`] or [`statement`] passed it. A set without expressions doesn't start a process.
 
-mod allow;
-mod bounds;
-mod errors;
-mod names;
-mod query;
+pub mod allow;
+pub mod bounds;
+pub mod errors;
+pub mod names;
+pub mod query;
 pub mod sandbox;
 pub mod statement;
-mod tree;
-mod types;
+pub mod tree;
+pub mod types;
 
 pub use names::{functions, nearest};
 pub use query::identifier;
@@ -24,7 +24,7 @@ pub use errors::EngineFailure;
 const STACK_BYTES: usize = 64 << 20;
 
 /// A thread whose stack holds the deepest expression and statement that the allow-lists pass.
-fn deep_stack() -> std::thread::Builder {
+pub fn deep_stack() -> std::thread::Builder {
     std::thread::Builder::new().name("sql".to_owned()).stack_size(STACK_BYTES)
 }
 

@@ -25,7 +25,6 @@ fn every_shell_completes_every_command() {
         for name in &commands {
             assert!(text.contains(name.as_str()), "{shell} knows nothing of `{name}`");
         }
-        assert!(!text.contains("sql-child"), "{shell}: it is not for people");
     }
     call(lakemill().args(["completions", "cobol"])).exits_with(2, &["invalid value 'cobol'"]);
 }
@@ -55,7 +54,7 @@ fn every_command_has_a_manual_page() {
         let text = std::fs::read_to_string(out.join(&page)).unwrap();
         assert!(text.contains(".SH SYNOPSIS") && text.contains(".SH NAME"), "{text}");
     }
-    assert!(pages.contains(&"lakemill.1".to_owned()) && !pages.iter().any(|page| page.contains("sql-child")));
+    assert!(pages.contains(&"lakemill.1".to_owned()));
     let jobs = std::fs::read_to_string(out.join("lakemill-jobs.1")).unwrap();
     assert!(jobs.contains("\\-\\-failed") && jobs.contains("Exit status"), "{jobs}");
     let printed = call(lakemill().arg("man")).ok().stdout;

@@ -136,6 +136,7 @@ fn files_included_by_sources_are_in_the_build_context() {
     }
     let mut sources = Vec::new();
     walk(&root().join("src"), &mut sources);
+    walk(&root().join("bin"), &mut sources);
     let mut taken = 0;
     for source in sources {
         let text = std::fs::read_to_string(&source).unwrap();
@@ -153,7 +154,7 @@ fn files_included_by_sources_are_in_the_build_context() {
 }
 
 /// The strings of an ELF file's dynamic section with `tag`.
-fn dynamic(file: &Path, tag: &str) -> Vec<String> {
+pub fn dynamic(file: &Path, tag: &str) -> Vec<String> {
     let said = Command::new("readelf").arg("-d").arg(file).env("LC_ALL", "C").output_reaped().unwrap();
     assert!(said.status.success(), "{said:?}");
     let text = String::from_utf8(said.stdout).unwrap();
@@ -165,9 +166,13 @@ fn program() -> PathBuf {
     PathBuf::from(env!("CARGO_BIN_EXE_lakemill"))
 }
 
+fn sql_program() -> PathBuf {
+    PathBuf::from(env!("CARGO_BIN_EXE_lakemill-sql"))
+}
+
 /// Where the loader finds the library for the program under test.
 fn library() -> PathBuf {
-    let said = Command::new("ldd").arg(program()).output_reaped().unwrap();
+    let said = Command::new("ldd").arg(sql_program()).output_reaped().unwrap();
     let text = String::from_utf8(said.stdout).unwrap();
     let line = text.lines().find(|line| line.contains("libduckdb.so")).unwrap_or_else(|| panic!("{text}"));
     PathBuf::from(line.split_whitespace().nth(2).unwrap())
@@ -187,11 +192,15 @@ fn image_has_every_linked_library() {
     let packages: BTreeSet<&str> = installs.split_whitespace().collect();
     // The library folder of a program in /usr/bin.
     assert_eq!(copied.get("lakemill"), Some(&"/usr/bin/lakemill"));
+    assert_eq!(copied.get("lakemill-sql"), Some(&"/usr/lib/lakemill/lakemill-sql"));
     assert_eq!(copied.get("libduckdb.so"), Some(&"/usr/lib/lakemill/libduckdb.so"));
-    let runpath = dynamic(&program(), "RUNPATH").join(":");
-    assert!(runpath.split(':').any(|place| place == "$ORIGIN/../lib/lakemill"), "{runpath}");
-    let mut needed = dynamic(&program(), "NEEDED");
+    let runpath = dynamic(&sql_program(), "RUNPATH").join(":");
+    for wanted in ["$ORIGIN", "$ORIGIN/../lib/lakemill"] {
+        assert!(runpath.split(':').any(|place| place == wanted), "{runpath}");
+    }
+    let mut needed = dynamic(&sql_program(), "NEEDED");
     assert!(needed.iter().any(|name| name == "libduckdb.so"), "{needed:?}");
+    needed.extend(dynamic(&program(), "NEEDED"));
     needed.extend(dynamic(&library(), "NEEDED"));
     for name in needed {
         if copied.contains_key(&name) {
@@ -205,20 +214,43 @@ fn image_has_every_linked_library() {
 
 /// The layouts of a package, an image and a manual copy.
 #[test]
-fn program_and_library_run_from_any_folder_and_not_apart() {
+fn programs_and_library_run_from_any_folder_and_not_apart() {
     let home = tempfile::tempdir().unwrap();
-    let put = |from: &Path, to: &Path| {
-        std::fs::create_dir_all(to.parent().unwrap()).unwrap();
-        // A hard link fails across file systems.
-        std::fs::hard_link(from, to).or_else(|_| std::fs::copy(from, to).map(drop)).unwrap();
+    let config = home.path().join("pipeline.json");
+    let columns = r#"[{"name": "a", "type": "int64"}, {"name": "b", "type": "int64", "expr": "a + 1"}]"#;
+    let mapping = format!(r#"{{"table": "t", "files": ["*.csv"], "columns": {columns}}}"#);
+    std::fs::write(&config, format!(r#"{{"version": 1, "mappings": [{mapping}]}}"#)).unwrap();
+    let (bin, package) = (home.path().join("bin"), home.path().join("lib/lakemill"));
+    let lakemill = bin.join("lakemill");
+    put(&program(), &lakemill);
+    // The check of an expression needs both programs and the library.
+    let check = || call(Command::new(&lakemill).arg("validate").arg(&config).env_clear());
+    let fails = |part: &str| {
+        let found = check();
+        assert!(found.status == 1 && found.stdout.contains(part), "expected `{part}` in {found:?}");
     };
-    let (copy, beside) = (home.path().join("bin/lakemill"), home.path().join("bin/libduckdb.so"));
-    put(&program(), &copy);
-    let version = || call(Command::new(&copy).arg("--version").env_clear());
-    version().exits_with(127, &["error while loading shared libraries: libduckdb.so"]);
-    for place in [home.path().join("lib/lakemill/libduckdb.so"), beside] {
-        put(&library(), &place);
-        assert_eq!(version().ok().stdout, format!("lakemill {}\n", env!("CARGO_PKG_VERSION")));
-        std::fs::remove_file(place).unwrap();
+    let version = call(Command::new(&lakemill).arg("--version").env_clear()).ok().stdout;
+    assert_eq!(version, format!("lakemill {}\n", env!("CARGO_PKG_VERSION")));
+    for folder in [&bin, &package] {
+        let sql = folder.join("lakemill-sql");
+        fails("`lakemill-sql`, which runs SQL and expressions, is missing");
+        put(&sql_program(), &sql);
+        fails("error while loading shared libraries: libduckdb.so");
+        // Beside the program, as in a package, or in a package's folder.
+        for place in std::collections::BTreeSet::from([folder, &package]) {
+            let library = place.join("libduckdb.so");
+            put(&self::library(), &library);
+            check().ok();
+            let version = call(Command::new(&sql).arg("--version").env_clear()).ok().stdout;
+            assert_eq!(version, format!("lakemill-sql {}\n", env!("CARGO_PKG_VERSION")));
+            std::fs::remove_file(library).unwrap();
+        }
+        std::fs::remove_file(sql).unwrap();
     }
+}
+
+/// Makes a link to a file, or a copy on another file system.
+pub fn put(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+    std::fs::hard_link(from, to).or_else(|_| std::fs::copy(from, to).map(drop)).unwrap();
 }

@@ -9,6 +9,9 @@ mod aws_requests;
 mod bad_inputs;
 mod changed_keys;
 mod changing_sources;
+#[path = "../../bin/lakemill-sql/child/mod.rs"]
+#[expect(dead_code, reason = "tests evaluate expressions in process; `lakemill-sql` uses the rest")]
+mod child;
 mod cli_doctor;
 mod cli_doctor_finds;
 mod cli_infer;
@@ -75,6 +78,8 @@ mod settled_sources;
 mod sql_escapes;
 mod sql_evaluate;
 mod sql_expressions;
+mod sql_functions;
+mod sql_program;
 mod sql_sandbox;
 mod sql_statements;
 mod sql_support;

@@ -126,7 +126,7 @@ fn growing_functions_take_small_literal_sizes() {
 
 #[test]
 fn evaluator_out_of_memory_fails_and_the_process_continues() {
-    let sql = lakemill::sql::sandbox::child::DuckExpressions::new(16 << 20);
+    let sql = crate::child::DuckExpressions::new(16 << 20);
     let hungry = set(&[("a", "int64")], &[("s", "string", "repeat('x', 9000) || a")], &[]);
     let batch_of = |set, rows| batch(set, vec![int64s((0..rows).map(Some))]);
     let failure = sql.bind(&hungry).unwrap().evaluate(&batch_of(&hungry, 20_000)).unwrap_err();

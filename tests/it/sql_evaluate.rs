@@ -211,12 +211,12 @@ fn every_function_on_the_list_exists_and_is_consistent() {
 fn version_includes_the_engine() {
     let version = SQL.version().unwrap();
     assert_eq!(version, "duckdb v1.5.6");
-    assert_eq!(version, lakemill::sql::sandbox::child::DuckExpressions::default().version().unwrap());
+    assert_eq!(version, crate::child::DuckExpressions::default().version().unwrap());
 }
 
 #[test]
 fn set_without_expressions_needs_no_engine() {
-    let sql = lakemill::sql::sandbox::child::DuckExpressions::new(0);
+    let sql = crate::child::DuckExpressions::new(0);
     let empty = set(&[("n", "int64")], &[], &[]);
     assert_eq!(sql.check(&empty).unwrap(), []);
     let out = sql.bind(&empty).unwrap().evaluate(&batch(&empty, vec![int64s([Some(1)])])).unwrap();

@@ -15,13 +15,14 @@ use lakemill::domain::problem::ProblemKind;
 use lakemill::ports::expressions::{
     EvaluationEnded, EvaluationError, ExpressionId, ExpressionProblem, ExpressionSet, Expressions,
 };
-use lakemill::sql::sandbox::{ExpressionLimits, SandboxExpressions};
+use lakemill::sql::sandbox::greeting::Greeting;
+use lakemill::sql::sandbox::{ChildProgram, ExpressionLimits, SandboxExpressions};
 
 use crate::sql_support::{SQL, batch, int64s, set};
 use crate::support::site::await_that;
 
 fn expressions_with(program: &Path, limits: ExpressionLimits) -> SandboxExpressions {
-    SandboxExpressions::new(program.to_owned(), 4, Vec::new(), limits)
+    SandboxExpressions::new(ChildProgram::at(program), 4, Vec::new(), limits)
 }
 
 /// Limits that are short enough for a test.
@@ -34,7 +35,7 @@ fn expressions() -> SandboxExpressions {
         part_cpu_seconds: 1,
         ..ExpressionLimits::default()
     };
-    expressions_with(&PathBuf::from(env!("CARGO_BIN_EXE_lakemill")), limits)
+    expressions_with(&PathBuf::from(env!("CARGO_BIN_EXE_lakemill-sql")), limits)
 }
 
 fn ended(error: EvaluationError) -> EvaluationEnded {
@@ -184,7 +185,7 @@ fn checks_that_crash_their_process_are_problems_of_the_expression() {
 #[test]
 fn hostile_expressions_bound_the_time_of_a_check() {
     let limits = ExpressionLimits { check_cpu_seconds: 1, ..ExpressionLimits::default() };
-    let expressions = expressions_with(&PathBuf::from(env!("CARGO_BIN_EXE_lakemill")), limits);
+    let expressions = expressions_with(&PathBuf::from(env!("CARGO_BIN_EXE_lakemill-sql")), limits);
     let endless = "levenshtein(repeat(repeat('ab',2000),100),repeat(repeat('ba',2000),100))";
     let names: Vec<String> = (0..50).map(|at| format!("c{at}")).collect();
     let computed: Vec<(&str, &str, &str)> = names.iter().map(|name| (name.as_str(), "int64", endless)).collect();
@@ -213,7 +214,9 @@ fn frame(kind: u8, content: &[u8]) -> Vec<u8> {
 fn ready_and_bound() -> Vec<u8> {
     let confinement = r#"{"landlock":"fully","syscalls":true,"namespaces":true}"#;
     let ready = format!(r#"{{"reply":"ready","confinement":{confinement}}}"#);
-    [frame(b'M', ready.as_bytes()), frame(b'M', br#"{"reply":"bound","inputs":[0]}"#)].concat()
+    let mut answers = Vec::new();
+    Greeting::write(&mut answers).unwrap();
+    [answers, frame(b'M', ready.as_bytes()), frame(b'M', br#"{"reply":"bound","inputs":[0]}"#)].concat()
 }
 
 #[test]
@@ -272,7 +275,7 @@ fn single_crash_is_retried_and_a_failed_start_is_unavailable() {
     let first = folder.path().join("first");
     std::fs::write(&first, ready_and_bound()).unwrap();
     let program = folder.path().join("program");
-    let real = env!("CARGO_BIN_EXE_lakemill");
+    let real = env!("CARGO_BIN_EXE_lakemill-sql");
     let (mark, first) = (folder.path().join("mark").display().to_string(), first.display().to_string());
     let script =
         format!("#!/bin/sh\nif mkdir '{mark}' 2>/dev/null; then cat '{first}'; exit 9; fi\nexec '{real}' \"$@\"\n");
@@ -291,7 +294,7 @@ fn single_crash_is_retried_and_a_failed_start_is_unavailable() {
 fn recording_program(folder: &Path) -> (PathBuf, impl Fn() -> Vec<i32>) {
     let (program, notes) = (folder.join("program"), folder.join("notes"));
     let script =
-        format!("#!/bin/sh\necho $$ >> '{}'\nexec '{}' \"$@\"\n", notes.display(), env!("CARGO_BIN_EXE_lakemill"));
+        format!("#!/bin/sh\necho $$ >> '{}'\nexec '{}' \"$@\"\n", notes.display(), env!("CARGO_BIN_EXE_lakemill-sql"));
     std::fs::write(&program, script).unwrap();
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
     let pids = move || std::fs::read_to_string(&notes).unwrap().lines().map(|pid| pid.parse().unwrap()).collect();

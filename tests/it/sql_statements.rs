@@ -9,6 +9,8 @@ use lakemill::sql::{EngineFailure, on_deep_stack};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
+use crate::child::database::DuckParser;
+
 fn locked(setup: &str) -> Connection {
     let connection = Connection::open_in_memory().unwrap();
     connection.execute_batch(setup).unwrap();
@@ -35,7 +37,7 @@ fn texts(file: &str) -> Vec<String> {
 }
 
 fn check(connection: &mut Connection, sql: &str) -> Result<AllowedStatement, Refusal> {
-    analyse(connection, sql, &|name| matches!(name, "t" | "u")).unwrap()
+    analyse(&mut DuckParser(connection), sql, &|name| matches!(name, "t" | "u")).unwrap()
 }
 
 /// Runs an allowed statement to its end.
@@ -271,7 +273,8 @@ fn known_table_may_have_any_name() {
     let mut connection = locked("CREATE TABLE pg_trips (a INT); CREATE TABLE \"x.csv\" (a INT);");
     let sql = "SELECT * FROM pg_trips, \"X.csv\"";
     assert!(check(&mut connection, sql).is_err());
-    let found = analyse(&mut connection, sql, &|name| matches!(name, "pg_trips" | "x.csv")).unwrap().unwrap();
+    let found =
+        analyse(&mut DuckParser(&mut connection), sql, &|name| matches!(name, "pg_trips" | "x.csv")).unwrap().unwrap();
     assert_eq!(found.tables, ["pg_trips", "x.csv"].map(str::to_owned).into());
     run(&connection, &found.text).unwrap();
 }

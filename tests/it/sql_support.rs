@@ -3,13 +3,13 @@
 
 use std::sync::{Arc, LazyLock};
 
+use crate::child::DuckExpressions;
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::Schema;
 use lakemill::domain::pipeline::types::DataType;
 use lakemill::domain::problem::ProblemKind;
 use lakemill::ports::arrow_types::arrow_field;
 use lakemill::ports::expressions::{Computed, Evaluated, ExpressionProblem, ExpressionSet, Expressions};
-use lakemill::sql::sandbox::child::DuckExpressions;
 
 pub static SQL: LazyLock<DuckExpressions> = LazyLock::new(DuckExpressions::default);
 

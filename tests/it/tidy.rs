@@ -26,6 +26,8 @@ const RANKS: &[(&str, u8)] = &[
     ("http", 3),
     ("worker", 4),
     ("web", 4),
+    // The code of child processes, in `bin/lakemill-sql`.
+    ("child", 4),
     ("cli", 5),
     // Code for fuzz targets; not part of the product.
     ("fuzzing", 5),
@@ -65,9 +67,12 @@ impl Source {
         Self { path: path.into(), text: text.into(), code, product }
     }
 
-    /// The layer's name: the folder (or file) under `src`, or `bin`; none for `src/lib.rs` and for code outside of the
+    /// The layer's name: the folder (or file) under `src`, `child`, or `bin`; none for `src/lib.rs` and for code outside of the
     /// product.
     fn layer(&self) -> Option<&str> {
+        if self.path.starts_with(CHILD) {
+            return Some("child");
+        }
         if self.path.starts_with("bin/") {
             return Some("bin");
         }
@@ -148,23 +153,15 @@ fn unlisted_unsafe(file: &Source) -> Vec<String> {
 }
 
 /// The folder whose code runs in child processes.
-const CHILD: &str = "src/sql/sandbox/child/";
+const CHILD: &str = "bin/lakemill-sql/child/";
 
+/// Includes unit tests: the library's test binary isn't linked to DuckDB either.
 fn duckdb_outside_children(file: &Source) -> Vec<String> {
     if file.path.starts_with(CHILD) {
         return Vec::new();
     }
-    let mut offences = forbid(
-        file,
-        &file.product,
-        &["duckdb::"],
-        "DuckDB is opened in child processes alone, by the code under `child`",
-    );
-    // The previews' part of `sql-child`.
-    if file.path != "src/cli/child.rs" {
-        offences.extend(forbid(file, &file.product, &["DuckExpressions"], "only child processes evaluate expressions"));
-    }
-    offences
+    let why = "only `lakemill-sql` is linked to DuckDB, by its code under `child`";
+    forbid(file, &file.code, &["duckdb::"], why)
 }
 
 fn allowed_lints(file: &Source) -> Vec<String> {
@@ -287,7 +284,7 @@ fn files_without_a_module(files: &[Source]) -> Vec<String> {
             names.flat_map(move |(_, name)| [format!("{folder}/{name}.rs"), format!("{folder}/{name}/mod.rs")])
         })
         .collect();
-    let roots = ["src/lib.rs", "tests/it/main.rs"];
+    let roots = ["src/lib.rs", "bin/lakemill.rs", "bin/lakemill-sql/main.rs", "tests/it/main.rs"];
     let lost = files.iter().filter(|file| !roots.contains(&&*file.path) && !declared.contains(&file.path));
     lost.map(|file| file.offence(0, "no `mod` line declares this file; declare or delete it")).collect()
 }
@@ -342,16 +339,18 @@ fn imports_go_down_only() {
 
 #[test]
 fn layers_have_no_import_cycles() {
-    let files = files_under("src", &["rs"]);
-    let paths: Vec<(&str, &str)> =
-        files.iter().filter_map(|file| Some((file.path.strip_prefix("src/")?, file.product.as_str()))).collect();
-    let cycles: Vec<String> = cycles::cycles(&paths).iter().map(|members| members.join(", ")).collect();
-    assert!(cycles.is_empty(), "{} import cycles:\n  {}", cycles.len(), cycles.join("\n  "));
+    for root in ["src/", "bin/lakemill-sql/"] {
+        let files = files_under(root, &["rs"]);
+        let paths: Vec<(&str, &str)> =
+            files.iter().filter_map(|file| Some((file.path.strip_prefix(root)?, file.product.as_str()))).collect();
+        let cycles: Vec<String> = cycles::cycles(&paths).iter().map(|members| members.join(", ")).collect();
+        assert!(cycles.is_empty(), "{} import cycles:\n  {}", cycles.len(), cycles.join("\n  "));
+    }
 }
 
 #[test]
 fn source_files_are_modules() {
-    for folder in ["src", "tests/it"] {
+    for folder in ["src", "bin", "tests/it"] {
         let offences = files_without_a_module(&files_under(folder, &["rs"]));
         assert!(offences.is_empty(), "{}", offences.join("\n"));
     }
@@ -453,6 +452,12 @@ mod rules {
         check(r, "src/web/mod.rs", "use crate::worker::claim;\nuse crate::http::Request;\n", &[1]);
         check(r, "src/cli/run.rs", "use crate::{engine, adapters, sql, config, ports, domain};\n", &[]);
         check(r, "bin/lakemill.rs", "fn main() { lakemill::cli::main() }\n", &[]);
+        check(
+            r,
+            "bin/lakemill-sql/child/a.rs",
+            "use crate::child::b;\nuse lakemill::web::c;\nuse lakemill::sql;\n",
+            &[2],
+        );
         check(r, "src/cli/mod.rs", "use crate::misc;\n", &[1]);
         check(r, "src/misc/mod.rs", "", &[1]);
     }
@@ -530,9 +535,9 @@ mod rules {
     fn duckdb_is_found_outside_children() {
         let r = duckdb_outside_children;
         check(r, "src/engine/a.rs", "use duckdb::Connection;\n", &[1]);
-        check(r, "src/web/a.rs", "fn f() { crate::sql::sandbox::child::DuckExpressions::default(); }\n", &[1]);
-        check(r, "src/sql/sandbox/child/a.rs", "use duckdb::Connection;\n", &[]);
-        check(r, "src/sql/a.rs", "#[cfg(test)]\nmod tests { use duckdb::Connection; }\n", &[]);
+        check(r, "bin/lakemill.rs", "use duckdb::Connection;\n", &[1]);
+        check(r, "bin/lakemill-sql/child/a.rs", "use duckdb::Connection;\n", &[]);
+        check(r, "src/sql/a.rs", "#[cfg(test)]\nmod tests { use duckdb::Connection; }\n", &[2]);
     }
 
     #[test]

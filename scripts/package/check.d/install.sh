@@ -23,7 +23,8 @@ step_install() {
         check "lakemill-$unit: exposure is at most 1.5" exposure_is_low "lakemill-$unit"
     done
     check "secrets are root's alone" says_not . find /etc/lakemill/secrets /etc/lakemill/password -perm /077
-    check "the binary finds its library" inside lakemill --version
+    check "the program starts" inside lakemill --version
+    check "the program of SQL finds its library" inside /usr/lib/lakemill/lakemill-sql --version
     check "there is a man page" says 'lakemill' zcat -f /usr/share/man/man1/lakemill.1
     check "bash completes" says lakemill cat /usr/share/bash-completion/completions/lakemill
 }

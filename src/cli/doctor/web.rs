@@ -114,8 +114,8 @@ fn held(folder: &Path, deep: u32) -> u64 {
 
 /// Starts a process for SQL, and reports its confinement.
 pub(super) fn sandbox(around: &Surroundings) -> Vec<CheckResult> {
-    if config(around).is_none() {
-        return vec![CheckResult::skipped(NO_WEB)];
+    if around.web.is_err() && around.worker.is_err() {
+        return vec![CheckResult::skipped("this is not a complete environment of `lakemill web` or `lakemill worker`")];
     }
     let child = processes(1).and_then(|processes| processes.child().map_err(|error| error.to_string()));
     let confinement = child.map(|child| child.confinement());
@@ -127,7 +127,8 @@ pub(super) fn sandbox(around: &Surroundings) -> Vec<CheckResult> {
 }
 
 /// Advice if no process can be started.
-const START: &str = "check that this program may start itself, and that memory and processes are available";
+const START: &str =
+    "check that `lakemill-sql` is installed and of the same build, and that memory and processes are available";
 
 fn judge(confinement: Confinement) -> CheckResult {
     let namespaces = if confinement.namespaces { ", in their own namespaces" } else { "" };

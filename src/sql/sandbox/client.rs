@@ -60,6 +60,7 @@ impl Child {
 
     /// Waits until it is ready.
     pub(super) fn ready(&mut self, deadline: Instant) -> Result<Confinement, SandboxError> {
+        self.process()?.receive_greeting(deadline)?;
         match self.reply(deadline)? {
             Reply::Ready { confinement } => {
                 self.confinement = Some(confinement);

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::greeting::BUILD;
 use crate::domain::text::Position;
 
 /// The error of an operation on a sandbox or a child.
@@ -16,6 +17,12 @@ pub enum SandboxError {
     /// A child can't be started or doesn't become ready.
     #[error("starting a process for queries: {reason}")]
     Start { reason: String },
+    /// `lakemill-sql` is of another build than this program, as when one of them was upgraded.
+    #[error(
+        "`{program}` is of build `{found}`, and this process of build `{BUILD}`; install `lakemill` and `lakemill-sql` of \
+         one build, and restart the services"
+    )]
+    OtherBuild { program: String, found: String },
     /// The folder of the children can't be made or used.
     #[error("{what} `{path}`: {source}")]
     Folder { what: &'static str, path: String, source: io::Error },
@@ -41,6 +48,7 @@ impl SandboxError {
             Self::Sql(error) => Some(error.kind),
             Self::Busy { .. }
             | Self::Start { .. }
+            | Self::OtherBuild { .. }
             | Self::Folder { .. }
             | Self::Protocol { .. }
             | Self::Failed { .. } => None,
@@ -76,11 +84,11 @@ pub enum SqlErrorKind {
 }
 
 impl SqlError {
-    pub(super) fn new(kind: SqlErrorKind, message: impl Into<String>) -> Self {
+    pub fn new(kind: SqlErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), position: None }
     }
 
-    pub(super) fn invalid(message: impl Into<String>) -> Self {
+    pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(SqlErrorKind::InvalidSql, message)
     }
 }

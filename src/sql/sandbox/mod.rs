@@ -5,36 +5,40 @@
 //!
 //! Must not: know where a table's files come from; callers put them into the child's folder.
 //!
-//! [`supervisor`] starts and reaps children, [`pool`] lends them, [`Child`] is a borrowed one, [`process`] its pipes;
-//! [`child`] is the other end. Both ends share the protocol: [`task`], [`frame`], [`columns`].
+//! [`supervisor`] starts and reaps children, [`pool`] lends them, [`Child`] is a borrowed one, [`process`] its pipes. The
+//! other end is the program `lakemill-sql`, which [`ChildProgram`] finds. Both ends share the protocol: [`greeting`],
+//! [`task`], [`frame`], [`columns`].
 
-pub mod child;
 mod client;
-mod columns;
+pub mod columns;
 mod download;
-mod error;
+pub mod error;
 pub mod expressions;
 mod folders;
-mod frame;
-mod landlock;
+pub mod frame;
+pub mod greeting;
+pub mod json;
+pub mod landlock;
 mod pool;
 mod process;
-mod staged_path;
+mod program;
+pub mod staged_path;
 mod supervisor;
-mod task;
-mod zones;
+pub mod task;
+pub mod zones;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-pub use child::json_value;
 pub use client::{CancelHandle, Child, ResultRows};
 pub use download::Download;
 pub use error::{SandboxError, SqlError, SqlErrorKind};
 pub use expressions::{ExpressionLimits, SandboxExpressions};
 pub use folders::StagingFolder;
 pub use frame::ROWS_BYTES_MAX;
+pub use json::json_value;
 pub use pool::Sandbox;
+pub use program::ChildProgram;
 pub use staged_path::staged_path;
 pub use task::{
     Analysis, Confined, Confinement, ExportFormat, LimitReason, ParameterizedStatement, Relation, RelationColumn,
@@ -43,11 +47,13 @@ pub use task::{
 
 pub use crate::domain::text::Position;
 
+/// An operation that `lakemill-sql` adds to its own: maps its payload to its value, or an error text.
+pub type OpFn = fn(&serde_json::Value) -> Result<serde_json::Value, String>;
+
 /// The configuration of a sandbox.
 #[derive(Debug, Clone)]
 pub struct SandboxOptions {
-    /// The program with the subcommand `sql-child`.
-    pub program: PathBuf,
+    pub program: ChildProgram,
     /// Parent of the children's folders, on the file system of the tables' files, which are hard-linked. `None` for children
     /// that read no files and evaluate expressions.
     pub folder: Option<PathBuf>,

@@ -28,7 +28,7 @@ impl Sandbox {
     /// Makes the folders, clears leftovers of dead processes, and starts the first children in the background.
     ///
     /// # Errors
-    /// The folder can't be used, or the thread can't be started.
+    /// `lakemill-sql` is missing, the folder can't be used, or the thread can't be started.
     pub fn start(options: SandboxOptions) -> Result<Self, SandboxError> {
         Self::start_watched(options, WatchedThread::unwatched())
     }
@@ -38,6 +38,7 @@ impl Sandbox {
     /// # Errors
     /// As [`Sandbox::start`].
     pub fn start_watched(options: SandboxOptions, watched: WatchedThread) -> Result<Self, SandboxError> {
+        options.program.find().map_err(|reason| SandboxError::Start { reason })?;
         let supervisor = Arc::new(Supervisor::new(options)?);
         let shared = Arc::clone(&supervisor);
         let thread = std::thread::Builder::new()
@@ -88,7 +89,8 @@ impl Sandbox {
     /// Borrows a child for one unit of work, waiting up to `wait` for a free one.
     ///
     /// # Errors
-    /// [`SandboxError::Busy`] if all were in use for that long; [`SandboxError::Start`] if none can be started.
+    /// [`SandboxError::Busy`] if all were in use for that long; [`SandboxError::Start`] if none can be started;
+    /// [`SandboxError::OtherBuild`], at once, if the program was replaced by one of another build.
     pub fn child(&self, wait: Duration) -> Result<Child, SandboxError> {
         let until = Instant::now() + wait;
         loop {
@@ -98,6 +100,11 @@ impl Sandbox {
                 Ok(confinement) => {
                     self.supervisor.started(confinement);
                     return Ok(child);
+                }
+                Err(error @ SandboxError::OtherBuild { .. }) => {
+                    drop(child);
+                    self.supervisor.start_failed(error.to_string());
+                    return Err(error);
                 }
                 Err(error) => {
                     let stderr = child.stderr();

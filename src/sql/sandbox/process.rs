@@ -23,17 +23,17 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::SandboxOptions;
 use super::error::{SandboxError, SqlErrorKind};
 use super::frame::{self, FrameKind, HEAD_BYTES};
+use super::greeting::{GREETING_BYTES_MAX, Greeting};
 
 /// Longest end of a child's stderr that is kept, in bytes.
 const STDERR_BYTES_MAX: usize = 4_096;
 /// Size of the pipes for columns, in bytes: the maximum without privileges.
 const PIPE_BYTES: usize = 1 << 20;
-/// The subcommand of a child.
-const SUBCOMMAND: &str = "sql-child";
 
 /// A running child and the pipes to it.
 pub struct Process {
     handle: Arc<KillHandle>,
+    program: PathBuf,
     stdin: ChildStdin,
     stdout: ChildStdout,
     stderr: ChildStderr,
@@ -79,9 +79,9 @@ impl Process {
     /// The program can't be started.
     pub fn start(options: &SandboxOptions, folder: Option<PathBuf>, zones: &Path) -> Result<Self, SandboxError> {
         let failed = |reason: String| SandboxError::Start { reason };
-        let mut command = Command::new(&options.program);
+        let program = options.program.find().map_err(failed)?;
+        let mut command = Command::new(program);
         command
-            .arg(SUBCOMMAND)
             .args(arguments(options))
             .arg(zones)
             .args(folder.is_none().then_some("--expressions"))
@@ -93,7 +93,7 @@ impl Process {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0);
-        let mut child = command.spawn().map_err(|error| failed(format!("`{}`: {error}", options.program.display())))?;
+        let mut child = command.spawn().map_err(|error| failed(format!("`{}`: {error}", program.display())))?;
         let pid = child.id();
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let handle = Arc::new(KillHandle { child: Mutex::new(child), pid, cancelled: AtomicBool::new(false) });
@@ -101,7 +101,9 @@ impl Process {
             handle.kill();
             return Err(failed("it has no pipes".to_owned()));
         };
-        let process = Self { handle, stdin, stdout, stderr, folder, stderr_tail: String::new(), on_exit: None };
+        let program = program.to_owned();
+        let process =
+            Self { handle, program, stdin, stdout, stderr, folder, stderr_tail: String::new(), on_exit: None };
         process.set_nonblocking().map_err(|error| failed(format!("setting up its pipes: {error}")))?;
         if process.folder.is_none() {
             // Saves context switches for each batch; smaller pipes work too.
@@ -239,6 +241,18 @@ impl Process {
         SandboxError::Protocol { found, expected }
     }
 
+    /// Receives the greeting, a child's first frame.
+    ///
+    /// # Errors
+    /// As for [`Process::receive`]; the program is of another build.
+    pub fn receive_greeting(&mut self, deadline: Instant) -> Result<(), SandboxError> {
+        let (_, bytes) = self.receive(&[(FrameKind::Message, GREETING_BYTES_MAX)], deadline)?;
+        Greeting::check(&bytes).map_err(|found| {
+            self.handle.kill();
+            SandboxError::OtherBuild { program: self.program.display().to_string(), found }
+        })
+    }
+
     fn timeout_error(&self) -> SandboxError {
         self.handle.kill();
         if self.handle.cancelled.load(Ordering::SeqCst) {
@@ -304,7 +318,7 @@ impl Drop for Process {
     }
 }
 
-/// Positional arguments of the subcommand.
+/// Positional arguments of the program.
 fn arguments(options: &SandboxOptions) -> [OsString; 3] {
     [options.memory_bytes.to_string(), options.threads.to_string(), std::process::id().to_string()].map(OsString::from)
 }

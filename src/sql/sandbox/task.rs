@@ -1,6 +1,6 @@
 //! The protocol between the service and a child, and its types that callers see.
 //!
-//! Must not: be stored or shown to people; both ends are always the same program.
+//! Must not: be stored or shown to people; both ends are always of the same build, which [`super::greeting`] checks.
 
 use std::collections::BTreeMap;
 
@@ -137,7 +137,7 @@ pub enum ExportFormat {
 /// A request to a child, one at a time.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
-pub(super) enum Task {
+pub enum Task {
     Analyse {
         texts: Vec<String>,
         known: Vec<String>,
@@ -183,8 +183,8 @@ pub(super) enum Task {
 /// A child's reply.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "reply", rename_all = "snake_case")]
-pub(super) enum Reply {
-    /// The first message of a child.
+pub enum Reply {
+    /// The first message of a child after its greeting.
     Ready {
         confinement: Confinement,
     },
@@ -243,7 +243,7 @@ impl Reply {
     ///
     /// # Errors
     /// The reply is a refusal or failure.
-    pub(super) fn into_result(self) -> Result<Self, SandboxError> {
+    pub fn into_result(self) -> Result<Self, SandboxError> {
         match self {
             Self::Refused { error } => Err(error.into()),
             Self::Failed { message } => Err(SandboxError::Failed { message }),

@@ -9,7 +9,7 @@
 //!
 //! [`text`] (extracts the statement) → [`shapes`] (members of nodes) → [`walk`] (over the tree, with [`names`]).
 
-mod names;
+pub mod names;
 mod shapes;
 mod text;
 mod verdict;

@@ -43,6 +43,7 @@ pub fn call<A: DeserializeOwned>(
         error @ (SandboxError::Sql(_)
         | SandboxError::Busy { .. }
         | SandboxError::Start { .. }
+        | SandboxError::OtherBuild { .. }
         | SandboxError::Folder { .. }) => ParquetReadError::Failed(from_sandbox(error)),
     })?;
     serde_json::from_value(answer).map_err(|_| ParquetReadError::Unreadable(CRASHED.to_owned()))

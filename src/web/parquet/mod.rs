@@ -20,8 +20,7 @@ use serde_json::Value;
 
 use super::sql::failure::from_sandbox;
 use crate::http::ApiError;
-use crate::sql::sandbox::child::OpFn;
-use crate::sql::sandbox::{Child, Sandbox};
+use crate::sql::sandbox::{Child, OpFn, Sandbox};
 
 pub use call::ParquetReadError;
 use call::{FILE, call};

@@ -25,6 +25,7 @@ pub fn from_sandbox(error: SandboxError) -> ApiError {
             ApiError::caused(ErrorCode::Overloaded, error).with_retry_after(RETRY_AFTER)
         }
         error @ (SandboxError::Start { .. }
+        | SandboxError::OtherBuild { .. }
         | SandboxError::Folder { .. }
         | SandboxError::Protocol { .. }
         | SandboxError::Failed { .. }) => ApiError::internal(error),

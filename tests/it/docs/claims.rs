@@ -24,7 +24,9 @@ fn tests() -> BTreeSet<String> {
         }
     }
     let mut names = BTreeSet::new();
-    walk(&root().join("src"), &mut names);
+    for folder in ["src", "bin/lakemill-sql/child"] {
+        walk(&root().join(folder), &mut names);
+    }
     walk(&root().join("tests/it"), &mut names);
     names
 }

@@ -85,9 +85,9 @@ fn child_dies_with_its_parent() {
     std::fs::write(folder.path().join("zoneinfo64.res"), zones).unwrap();
     // A shell acts as the service: it starts a child, prints its id, and is killed.
     let script = format!(
-        "cd {}; mkfifo in; ICU_TIMEZONE_FILES_DIR=$PWD {} sql-child 134217728 1 $$ . <in & exec 3>in; echo $!; read never",
+        "cd {}; mkfifo in; ICU_TIMEZONE_FILES_DIR=$PWD {} 134217728 1 $$ . <in & exec 3>in; echo $!; read never",
         folder.path().display(),
-        env!("CARGO_BIN_EXE_lakemill")
+        env!("CARGO_BIN_EXE_lakemill-sql")
     );
     // A child makes its stderr non-blocking, so it must not share the tests' one.
     let mut shell = Command::new("bash");
@@ -112,7 +112,7 @@ fn child_dies_with_its_parent() {
     let until = soon();
     let alive = || {
         let status = std::fs::read_to_string(format!("/proc/{child}/status")).unwrap_or_default();
-        status.contains("Name:\tlakemill") && !status.contains("State:\tZ")
+        status.contains("Name:\tlakemill-sql") && !status.contains("State:\tZ")
     };
     assert!(alive());
     shell.kill().unwrap();
@@ -193,10 +193,13 @@ fn children_in_use_are_limited() {
 #[test]
 fn failed_start_of_the_program_is_reported() {
     let folder = tempfile::tempdir().unwrap();
+    let outcome = |program: &str| {
+        let program = lakemill::sql::sandbox::ChildProgram::at(program);
+        let options = lakemill::sql::sandbox::SandboxOptions { program, ..options(folder.path()) };
+        Sandbox::start(options).and_then(|sandbox| sandbox.child(Duration::from_millis(500)).map(drop))
+    };
     for program in ["/nonexistent/program", "/bin/false"] {
-        let options = lakemill::sql::sandbox::SandboxOptions { program: program.into(), ..options(folder.path()) };
-        let sandbox = Sandbox::start(options).unwrap();
-        let error = sandbox.child(Duration::from_millis(500)).err().unwrap();
+        let error = outcome(program).unwrap_err();
         assert!(matches!(error, SandboxError::Start { .. }), "{error}");
     }
 }

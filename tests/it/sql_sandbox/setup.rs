@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use arrow::array::{ArrayRef, RecordBatch};
 use lakemill::sql::sandbox::{
-    Child, ParameterizedStatement, Relation, RelationColumn, ResultRows, RowLimits, Sandbox, SandboxError,
-    SandboxOptions, SqlError, StatementParams, Value,
+    Child, ChildProgram, ParameterizedStatement, Relation, RelationColumn, ResultRows, RowLimits, Sandbox,
+    SandboxError, SandboxOptions, SqlError, StatementParams, Value,
 };
 use parquet::arrow::ArrowWriter;
 use tempfile::TempDir;
@@ -23,7 +23,7 @@ pub fn soon() -> Instant {
 
 pub fn options(folder: &Path) -> SandboxOptions {
     SandboxOptions {
-        program: PathBuf::from(env!("CARGO_BIN_EXE_lakemill")),
+        program: ChildProgram::at(env!("CARGO_BIN_EXE_lakemill-sql")),
         folder: Some(folder.join("queries")),
         memory_bytes: 256 * MIB,
         threads: 2,

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use crate::child::DuckExpressions;
 use lakemill::domain::job::ChangedKeys;
 use lakemill::domain::job::{Progress, RunResult, Stage};
 use lakemill::domain::layout::pipeline_prefix;
@@ -20,7 +21,6 @@ use lakemill::ports::ObjectStore;
 use lakemill::ports::observer::{RunObserver, Stop};
 use lakemill::ports::store::{Bucket, WriteOptions};
 use lakemill::runtime::Clock;
-use lakemill::sql::sandbox::child::DuckExpressions;
 
 use super::faulty_store::FaultyStore;
 use super::manifests::Manifest;

@@ -138,7 +138,12 @@ impl Program {
     }
 
     pub fn command(&self) -> Command {
-        let mut command = lakemill();
+        self.command_of(Path::new(env!("CARGO_BIN_EXE_lakemill")))
+    }
+
+    /// Like [`Self::command`], of another `lakemill`.
+    pub fn command_of(&self, program: &Path) -> Command {
+        let mut command = without_environment(program);
         command.arg("run").arg(self.config()).arg("--input").arg(self.lake()).arg("--output").arg(self.output());
         command
     }
@@ -204,7 +209,11 @@ impl CommandOutput {
 
 /// The program, without the tester's environment.
 pub fn lakemill() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lakemill"));
+    without_environment(Path::new(env!("CARGO_BIN_EXE_lakemill")))
+}
+
+fn without_environment(program: &Path) -> Command {
+    let mut command = Command::new(program);
     command.env_remove("FAILPOINTS").env_remove("RUST_BACKTRACE").env("COLUMNS", "100").stdin(Stdio::null());
     command
 }

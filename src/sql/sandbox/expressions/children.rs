@@ -173,9 +173,10 @@ impl TaskFailure {
         match error {
             SandboxError::Failed { message } => Self::Engine(message),
             error @ SandboxError::Protocol { .. } => ended(error.to_string(), false),
-            error @ (SandboxError::Busy { .. } | SandboxError::Start { .. } | SandboxError::Folder { .. }) => {
-                Self::Unavailable(error.to_string())
-            }
+            error @ (SandboxError::Busy { .. }
+            | SandboxError::Start { .. }
+            | SandboxError::OtherBuild { .. }
+            | SandboxError::Folder { .. }) => Self::Unavailable(error.to_string()),
             SandboxError::Sql(error) => match error.kind {
                 SqlErrorKind::Timeout => {
                     ended(format!("it exceeded its limit of {cpu_seconds} s of processor time"), true)

@@ -12,10 +12,9 @@ mod children;
 mod evaluator;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{Child, SandboxError, SandboxOptions};
+use super::{Child, ChildProgram, SandboxError, SandboxOptions};
 use crate::ports::expressions::{
     EvaluationError, Evaluator, ExpressionFailure, ExpressionProblem, ExpressionSet, Expressions, NoExpressions,
 };
@@ -30,10 +29,9 @@ pub struct SandboxExpressions {
 }
 
 impl SandboxExpressions {
-    /// `program` is this program, `children_max` at least the number of evaluating threads. Starts nothing before the first
-    /// use.
+    /// `children_max` is at least the number of evaluating threads. Starts nothing before the first use.
     pub fn new(
-        program: PathBuf,
+        program: ChildProgram,
         children_max: usize,
         environment: Vec<(OsString, OsString)>,
         limits: ExpressionLimits,

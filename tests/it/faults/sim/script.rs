@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
+use crate::child::DuckExpressions;
 use lakemill::config::LeaseConfig;
 use lakemill::domain::job::{Job, JobMessage};
 use lakemill::domain::layout::{config_key, pipeline_prefix};
@@ -12,7 +13,6 @@ use lakemill::ports::ObjectStore;
 use lakemill::ports::jobs::{EnqueueOutcome, JobRegistry};
 use lakemill::ports::schedule::Schedule;
 use lakemill::ports::store::{Bucket, WriteOptions};
-use lakemill::sql::sandbox::child::DuckExpressions;
 use lakemill::worker::{Lifetime, Stopping, Worker, WorkerOptions, WorkerParts, WorkerState};
 
 use super::kv::SimKv;

@@ -8,18 +8,18 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, FixedSizeBinaryBuilder, RecordBatch};
 use arrow::compute::concat;
 use arrow::datatypes::{DataType as Arrow, Int64Type};
+use lakemill::domain::limits::EXPRESSION_FAILURES_EXPLAINED_MAX;
+use lakemill::domain::pipeline::types::DataType;
+use lakemill::ports::arrow_types::arrow_type;
+use lakemill::ports::expressions::{
+    Evaluated, EvaluationError, Evaluator, ExpressionFailure, ExpressionId, ExpressionSet, RowError, UNEXPLAINED,
+};
+use lakemill::sql::errors::{EngineFailure, plain};
+use lakemill::sql::query::{ColumnUses, Queries};
 
 use super::engine::Engine;
 use super::scan::{BatchGuard, SlotHandle};
-use crate::domain::limits::EXPRESSION_FAILURES_EXPLAINED_MAX;
-use crate::domain::pipeline::types::DataType;
-use crate::ports::arrow_types::arrow_type;
-use crate::ports::expressions::{
-    Evaluated, EvaluationError, Evaluator, ExpressionFailure, ExpressionId, ExpressionSet, RowError, UNEXPLAINED,
-};
-use crate::sql::errors::{EngineFailure, plain};
-use crate::sql::query::{ColumnUses, Queries};
-use crate::sql::sandbox::child::errors::{failure, is_engine_error};
+use crate::child::errors::{failure, is_engine_error};
 
 /// Evaluates on its own engine.
 pub struct DuckEvaluator {

@@ -3,10 +3,11 @@
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 
+use lakemill::sql::sandbox::error::{SqlError, SqlErrorKind};
+use lakemill::sql::sandbox::frame::{self, FrameKind};
+use lakemill::sql::sandbox::task::Reply;
+
 use super::failure::TaskError;
-use crate::sql::sandbox::error::{SqlError, SqlErrorKind};
-use crate::sql::sandbox::frame::{self, FrameKind};
-use crate::sql::sandbox::task::Reply;
 
 /// Writes frames to stdout without a buffer.
 pub struct Output;

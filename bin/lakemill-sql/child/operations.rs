@@ -1,10 +1,9 @@
 //! Operations that the program adds to its children, and probes that tests of the confinement add.
 
-use super::failure::TaskError;
-use crate::sql::sandbox::task::Reply;
+use lakemill::sql::sandbox::OpFn;
+use lakemill::sql::sandbox::task::Reply;
 
-/// An operation that the program adds: maps its payload to its value, or an error text.
-pub type OpFn = fn(&serde_json::Value) -> Result<serde_json::Value, String>;
+use super::failure::TaskError;
 
 /// Runs the operation `name`.
 ///

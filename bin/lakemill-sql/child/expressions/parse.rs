@@ -4,15 +4,16 @@
 //! it parses to the same single expression bare and in parentheses: bare, so that brackets, comments and quotes close
 //! within it; in parentheses, since that is its later use.
 
+use lakemill::domain::limits::EXPRESSION_BYTES_MAX;
+use lakemill::domain::problem::ProblemKind;
+use lakemill::sql::allow::InvalidExpression;
+use lakemill::sql::bounds::{BRACKETS_MAX, at_character, control_character, too_many_brackets};
+use lakemill::sql::errors::{EngineFailure, plain};
+use lakemill::sql::statement::SERIALIZE;
+use lakemill::sql::tree::{Tree, TreeError};
+
 use super::engine::Engine;
-use crate::domain::limits::EXPRESSION_BYTES_MAX;
-use crate::domain::problem::ProblemKind;
-use crate::sql::allow::InvalidExpression;
-use crate::sql::bounds::{BRACKETS_MAX, at_character, control_character, too_many_brackets};
-use crate::sql::errors::{EngineFailure, plain};
-use crate::sql::sandbox::child::errors::failure;
-use crate::sql::statement::SERIALIZE;
-use crate::sql::tree::{Tree, TreeError};
+use crate::child::errors::failure;
 
 const BARE: (&str, &str) = ("SELECT\n", "\n");
 const ENCLOSED: (&str, &str) = ("SELECT (\n", "\n)");

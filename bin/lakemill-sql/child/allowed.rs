@@ -2,14 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use duckdb::Connection;
+use lakemill::domain::text::Position;
+use lakemill::sql::errors::EngineFailure;
+use lakemill::sql::sandbox::error::{SqlError, SqlErrorKind};
+use lakemill::sql::sandbox::task::Analysis;
+use lakemill::sql::statement::{self, Refusal, RefusalKind, SqlParser, StatementKind};
 
 use super::failure::TaskError;
-use crate::domain::text::Position;
-use crate::sql::errors::EngineFailure;
-use crate::sql::sandbox::error::{SqlError, SqlErrorKind};
-use crate::sql::sandbox::task::Analysis;
-use crate::sql::statement::{self, Refusal, RefusalKind, StatementKind};
 
 /// A text that the allow-list passed.
 #[derive(Debug, Clone)]
@@ -55,8 +54,8 @@ impl PositionMap {
 }
 
 /// Checks `sql`. `known` are the names of the tables, in lower case.
-pub fn check(connection: &mut Connection, sql: &str, known: &BTreeSet<String>) -> Result<Allowed, TaskError> {
-    let statement = match statement::analyse(connection, sql, &|name| known.contains(name)) {
+pub fn check(parser: &mut impl SqlParser, sql: &str, known: &BTreeSet<String>) -> Result<Allowed, TaskError> {
+    let statement = match statement::analyse(parser, sql, &|name| known.contains(name)) {
         Ok(Ok(statement)) => statement,
         Ok(Err(refusal)) => return Err(TaskError::Sql(refused(refusal))),
         // DuckDB parses within its memory limit, which a text can exceed.

@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 use std::path::Path;
 
+use lakemill::domain::text::Position;
+use lakemill::sql::errors::{self, EngineFailure};
+use lakemill::sql::sandbox::error::{SqlError, SqlErrorKind};
+use lakemill::sql::statement::refused_values;
+
 use super::allowed::PositionMap;
-use crate::domain::text::Position;
-use crate::sql::errors::{self, EngineFailure};
-use crate::sql::sandbox::error::{SqlError, SqlErrorKind};
-use crate::sql::statement::refused_values;
 
 /// The parameter of the macros that replace functions which a query may not use.
 pub const REFUSED: &str = "lakemill_refused";

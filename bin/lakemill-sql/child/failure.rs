@@ -2,8 +2,8 @@
 
 use std::io;
 
-use crate::sql::errors::EngineFailure;
-use crate::sql::sandbox::error::{SqlError, SqlErrorKind};
+use lakemill::sql::errors::EngineFailure;
+use lakemill::sql::sandbox::error::{SqlError, SqlErrorKind};
 
 /// Why a child can't continue; the parent reads it on stderr.
 #[derive(Debug, thiserror::Error)]

@@ -66,10 +66,6 @@ impl BoundedBuffer {
         self.push(b"\"");
     }
 
-    pub fn len(&self) -> usize {
-        self.bytes.len()
-    }
-
     pub fn is_full(&self) -> bool {
         self.full
     }

@@ -4,6 +4,7 @@
 //! functions are not on the allow-list). The crate's own `arrow` function keeps every batch for the life of the
 //! process, hence this one.
 
+use lakemill::domain::pipeline::types::DataType;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::error::Error;
@@ -15,8 +16,7 @@ use arrow::datatypes::{DataType as Arrow, Field, Schema};
 use duckdb::core::{DataChunkHandle, LogicalTypeHandle, LogicalTypeId};
 use duckdb::vtab::{BindInfo, InitInfo, TableFunctionInfo, VTab, record_batch_to_duckdb_data_chunk};
 
-use crate::domain::pipeline::types::DataType;
-use crate::sql::sandbox::child::duckdb_types::logical_type;
+use crate::child::duckdb_types::logical_type;
 
 /// Rows of one call, DuckDB's vector size (its compile-time constant).
 const VECTOR_ROWS: usize = 2_048;

@@ -6,19 +6,20 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 
 use duckdb::Connection;
+use lakemill::sql::query::enclosed;
+use lakemill::sql::sandbox::error::{SqlError, SqlErrorKind};
+use lakemill::sql::sandbox::task::{Analysis, ExportFormat, ParameterizedStatement, Relation, ResultColumn, RowLimits};
+use lakemill::sql::sandbox::zones;
+use lakemill::sql::statement::position_of_parameter;
 
 use super::allowed::{self, Allowed, PositionMap};
 use super::confine::ChildArgs;
+use super::database::DuckParser;
 use super::errors::sql_error;
 use super::failure::{ChildError, TaskError};
 use super::output::Output;
 use super::result::{JsonRows, ResultStream, first_rows};
 use super::{database, download, parameters, relations};
-use crate::sql::query::enclosed;
-use crate::sql::sandbox::error::{SqlError, SqlErrorKind};
-use crate::sql::sandbox::task::{Analysis, ExportFormat, ParameterizedStatement, Relation, ResultColumn, RowLimits};
-use crate::sql::sandbox::zones;
-use crate::sql::statement::position_of_parameter;
 
 /// Name of the one statement that is prepared at a time.
 const PREPARED: &str = "lakemill_statement";
@@ -72,7 +73,7 @@ impl DuckSession {
 
     /// The tables and parameters of a statement, or why it isn't allowed.
     pub fn analyse(&mut self, sql: &str, known: &BTreeSet<String>) -> Result<Analysis, TaskError> {
-        allowed::check(&mut self.connection, sql, known).map(|allowed| allowed.names)
+        allowed::check(&mut DuckParser(&mut self.connection), sql, known).map(|allowed| allowed.names)
     }
 
     /// Checks a text, once.
@@ -80,7 +81,7 @@ impl DuckSession {
         if let Some(result) = self.checked.get(sql) {
             return result.clone().map_err(TaskError::Sql);
         }
-        let result = match allowed::check(&mut self.connection, sql, &self.tables) {
+        let result = match allowed::check(&mut DuckParser(&mut self.connection), sql, &self.tables) {
             Ok(allowed) => match allowed.names.tables.iter().find(|name| !self.tables.contains(*name)) {
                 Some(name) => Err(SqlError::invalid(format!("there is no table `{name}`"))),
                 None => Ok(allowed),

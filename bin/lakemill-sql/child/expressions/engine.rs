@@ -3,12 +3,12 @@
 //! Invariant: callers of [`Engine::prepare`] pass only generated or allowed text, since preparing `a; b` runs `a`.
 
 use duckdb::{CachedStatement, Config, Connection};
+use lakemill::sql::bounds::PARSER_DEPTH_MAX;
+use lakemill::sql::errors::EngineFailure;
+use lakemill::sql::query::BATCH_FUNCTION;
 
 use super::scan::BatchScan;
-use crate::sql::bounds::PARSER_DEPTH_MAX;
-use crate::sql::errors::EngineFailure;
-use crate::sql::query::BATCH_FUNCTION;
-use crate::sql::sandbox::child::errors::failure;
+use crate::child::errors::failure;
 
 /// Statements that an engine keeps prepared.
 const STATEMENTS_MAX: usize = 64;

@@ -10,20 +10,20 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::buffer::Buffer;
 use arrow::datatypes::{Field, Schema};
+use lakemill::domain::pipeline::types::DataType;
+use lakemill::ports::arrow_types::arrow_type;
+use lakemill::ports::expressions::{Evaluated, ExpressionId, ExpressionSet};
+use lakemill::sql::sandbox::columns::{self, ColumnShape, ErrorColumns};
+use lakemill::sql::sandbox::error::{SqlError, SqlErrorKind};
+use lakemill::sql::sandbox::frame::{self, FrameKind, INPUT_BYTES_MAX, OUTCOME_BYTES_MAX};
+use lakemill::sql::sandbox::task::Reply;
+use lakemill::sql::sandbox::zones;
 
 use super::duck::DuckExpressions;
 use super::evaluate::DuckEvaluator;
-use crate::domain::pipeline::types::DataType;
-use crate::ports::arrow_types::arrow_type;
-use crate::ports::expressions::{Evaluated, ExpressionId, ExpressionSet};
-use crate::sql::sandbox::child::confine::{ChildArgs, allow_processor_time};
-use crate::sql::sandbox::child::failure::{ChildError, TaskError};
-use crate::sql::sandbox::child::output::Output;
-use crate::sql::sandbox::columns::{self, ColumnShape, ErrorColumns};
-use crate::sql::sandbox::error::{SqlError, SqlErrorKind};
-use crate::sql::sandbox::frame::{self, FrameKind, INPUT_BYTES_MAX, OUTCOME_BYTES_MAX};
-use crate::sql::sandbox::task::Reply;
-use crate::sql::sandbox::zones;
+use crate::child::confine::{ChildArgs, allow_processor_time};
+use crate::child::failure::{ChildError, TaskError};
+use crate::child::output::Output;
 
 /// A child's DuckDB for expressions.
 pub struct ExpressionServer {

@@ -4,10 +4,10 @@
 //! but a value. DuckDB's bindings don't support lists; the arguments of `EXECUTE` do, and are bound too.
 
 use chrono::{NaiveDate, NaiveDateTime};
+use lakemill::sql::query::{identifier, literal};
+use lakemill::sql::sandbox::task::{StatementParams, Value};
 
 use super::failure::TaskError;
-use crate::sql::query::{identifier, literal};
-use crate::sql::sandbox::task::{StatementParams, Value};
 
 /// The arguments for parameters called `names`.
 ///

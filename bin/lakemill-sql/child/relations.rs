@@ -4,11 +4,11 @@
 
 use std::path::{Component, Path};
 
-use crate::domain::pipeline::types::DataType;
-use crate::sql::query::{identifier, literal};
-use crate::sql::sandbox::staged_path::escaped_name;
-use crate::sql::sandbox::task::{Relation, RelationColumn};
-use crate::sql::types::sql_type;
+use lakemill::domain::pipeline::types::DataType;
+use lakemill::sql::query::{identifier, literal};
+use lakemill::sql::sandbox::staged_path::escaped_name;
+use lakemill::sql::sandbox::task::{Relation, RelationColumn};
+use lakemill::sql::types::sql_type;
 
 /// Longest name of a type, in bytes.
 const TYPE_BYTES_MAX: usize = 1_024;

@@ -1,18 +1,18 @@
 //! The expressions port on an in-process DuckDB.
 
+use lakemill::ports::expressions::{
+    EvaluationError, Evaluator, ExpressionFailure, ExpressionProblem, ExpressionSet, Expressions, NoExpressions,
+};
+use lakemill::sql::bounds::EVALUATOR_MEMORY_BYTES;
+use lakemill::sql::errors::EngineFailure;
+use lakemill::sql::query::ColumnUses;
+use lakemill::sql::{on_deep_stack, query};
 use parking_lot::Mutex;
 
 use super::check;
 use super::engine::Engine;
 use super::evaluate::DuckEvaluator;
-use crate::ports::expressions::{
-    EvaluationError, Evaluator, ExpressionFailure, ExpressionProblem, ExpressionSet, Expressions, NoExpressions,
-};
-use crate::sql::bounds::EVALUATOR_MEMORY_BYTES;
-use crate::sql::errors::EngineFailure;
-use crate::sql::query::ColumnUses;
-use crate::sql::sandbox::child::errors::failure;
-use crate::sql::{on_deep_stack, query};
+use crate::child::errors::failure;
 
 /// Checks and evaluates expressions on DuckDB.
 pub struct DuckExpressions {

@@ -1,8 +1,7 @@
 //! Handles of DuckDB's types: from a declared type, and to the name of a result column's type.
 
 use duckdb::core::{LogicalTypeHandle, LogicalTypeId as Id};
-
-use crate::domain::pipeline::types::DataType;
+use lakemill::domain::pipeline::types::DataType;
 
 /// The alias that makes a text JSON.
 const JSON: &str = "JSON";

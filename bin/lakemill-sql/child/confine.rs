@@ -7,6 +7,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use lakemill::sql::sandbox::landlock::restrict;
+use lakemill::sql::sandbox::task::Confinement;
 use landlock::PathFd;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::{Resource, Rlimit, Signal, getppid, getrlimit, set_parent_process_death_signal, setrlimit};
@@ -15,8 +17,6 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::failure::ChildError;
 use super::syscalls;
-use crate::sql::sandbox::landlock::restrict;
-use crate::sql::sandbox::task::Confinement;
 
 /// Address space beyond DuckDB's memory, in bytes: code, stacks, and memory that allocators reserve and never touch.
 const ADDRESS_SPACE_EXTRA_BYTES: u64 = 384 << 20;

@@ -8,18 +8,18 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Decimal128Type, Field, Schema, SchemaRef};
+use lakemill::sql::sandbox::error::{SqlError, SqlErrorKind};
+use lakemill::sql::sandbox::frame::{self, FrameKind, PIECE_BYTES_MAX};
+use lakemill::sql::sandbox::json::{BoundedBuffer, ColumnForm, Rendered, render, write_value};
+use lakemill::sql::sandbox::task::{ExportFormat, Reply};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 use unicode_normalization::UnicodeNormalization;
 
 use super::failure::TaskError;
-use super::json::{BoundedBuffer, ColumnForm, Rendered, render, write_value};
 use super::output::Output;
 use super::result::ResultStream;
-use crate::sql::sandbox::error::{SqlError, SqlErrorKind};
-use crate::sql::sandbox::frame::{self, FrameKind, PIECE_BYTES_MAX};
-use crate::sql::sandbox::task::{ExportFormat, Reply};
 
 /// Longest text of one row, in bytes.
 const ROW_BYTES_MAX: usize = 64 << 20;

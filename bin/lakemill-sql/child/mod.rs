@@ -1,5 +1,5 @@
-//! The child end of a sandbox: a process that runs users' statements for one unit of work, or checks and evaluates
-//! expressions. No other code opens DuckDB.
+//! The child end of a sandbox ([`lakemill::sql::sandbox`]): a process that runs users' statements for one unit of work, or
+//! checks and evaluates expressions. No other code opens DuckDB.
 //!
 //! Invariant: it confines itself before it opens DuckDB or starts a thread, and a user's text reaches DuckDB's
 //! preparation only after the allow-list passed it.
@@ -8,13 +8,12 @@
 
 mod allowed;
 mod confine;
-mod database;
+pub mod database;
 mod download;
 mod duckdb_types;
 mod errors;
 mod expressions;
 mod failure;
-mod json;
 mod operations;
 mod output;
 mod parameters;
@@ -26,16 +25,16 @@ mod syscalls;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use lakemill::sql::deep_stack;
+use lakemill::sql::sandbox::OpFn;
+use lakemill::sql::sandbox::error::SqlError;
+use lakemill::sql::sandbox::frame::{self, FrameKind};
+use lakemill::sql::sandbox::task::{Confinement, Reply, Task};
+use lakemill::sql::sandbox::zones;
+
 pub use confine::ChildArgs;
 pub use expressions::DuckExpressions;
-pub use json::json_value;
-pub use operations::OpFn;
 
-use super::error::SqlError;
-use super::frame::{self, FrameKind};
-use super::task::{Confinement, Reply, Task};
-use super::zones;
-use crate::sql::deep_stack;
 use expressions::ExpressionServer;
 use failure::{ChildError, TaskError};
 use operations::call;

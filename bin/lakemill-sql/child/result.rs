@@ -5,13 +5,13 @@ use std::path::Path;
 use arrow::array::RecordBatch;
 use duckdb::Statement;
 use duckdb::core::LogicalTypeId;
+use lakemill::sql::sandbox::json::{BoundedBuffer, ColumnForm, write_row};
+use lakemill::sql::sandbox::task::{LimitReason, ResultColumn, RowLimits};
 
 use super::allowed::PositionMap;
 use super::duckdb_types;
 use super::errors::sql_error;
 use super::failure::TaskError;
-use super::json::{BoundedBuffer, ColumnForm, write_row};
-use crate::sql::sandbox::task::{LimitReason, ResultColumn, RowLimits};
 
 /// The result of an executed statement.
 pub struct ResultStream<'a> {
@@ -79,7 +79,7 @@ pub fn first_rows(stream: &mut ResultStream<'_>, limits: RowLimits) -> Result<Js
                 limit_reason = Some(LimitReason::Rows);
                 break 'all;
             }
-            let before = out.len();
+            let before = out.bytes().len();
             if count > 0 {
                 out.push(b",");
             }

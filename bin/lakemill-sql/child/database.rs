@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use duckdb::{Config, Connection};
+use lakemill::sql::bounds::PARSER_DEPTH_MAX;
+use lakemill::sql::errors::EngineFailure;
+use lakemill::sql::query::literal;
+use lakemill::sql::statement::{SERIALIZE, SqlParser, refused_values};
 
 use super::errors::{REFUSED, failure};
-use crate::sql::bounds::PARSER_DEPTH_MAX;
-use crate::sql::errors::EngineFailure;
-use crate::sql::query::literal;
-use crate::sql::statement::{SERIALIZE, SqlParser, refused_values};
 
 /// Opens an instance that reads files below `folder` only. It caches no files: they are local, and a child serves one
 /// unit of work.
@@ -42,9 +42,12 @@ pub fn open(folder: &Path, memory_bytes: u64, threads: usize) -> duckdb::Result<
     Ok(connection)
 }
 
-impl SqlParser for Connection {
+/// Parses statements on a connection.
+pub struct DuckParser<'a>(pub &'a mut Connection);
+
+impl SqlParser for DuckParser<'_> {
     fn tree(&self, sql: &str) -> Result<String, EngineFailure> {
-        self.query_row(SERIALIZE, [sql], |row| row.get(0)).map_err(|error| failure("parsing a statement", &error))
+        self.0.query_row(SERIALIZE, [sql], |row| row.get(0)).map_err(|error| failure("parsing a statement", &error))
     }
 }
 

@@ -2,16 +2,17 @@
 
 use std::collections::BTreeSet;
 
+use lakemill::domain::pipeline::types::DataType;
+use lakemill::domain::problem::ProblemKind;
+use lakemill::ports::expressions::{ExpressionId, ExpressionProblem, ExpressionSet};
+use lakemill::sql::allow::{self, InvalidExpression, Scope};
+use lakemill::sql::errors::{EngineFailure, plain};
+use lakemill::sql::query::{ColumnUses, LAYERS_MAX, enclosed, identifier};
+use lakemill::sql::types::{fits, remedy, sql_type};
+
 use super::engine::Engine;
 use super::parse::{OFFSET, parse};
-use crate::domain::pipeline::types::DataType;
-use crate::domain::problem::ProblemKind;
-use crate::ports::expressions::{ExpressionId, ExpressionProblem, ExpressionSet};
-use crate::sql::allow::{self, InvalidExpression, Scope};
-use crate::sql::errors::{EngineFailure, plain};
-use crate::sql::query::{ColumnUses, LAYERS_MAX, enclosed, identifier};
-use crate::sql::sandbox::child::errors::{failure, is_engine_error};
-use crate::sql::types::{fits, remedy, sql_type};
+use crate::child::errors::{failure, is_engine_error};
 
 /// Parts of DuckDB's messages about types.
 const TYPE_MESSAGES: &[&str] = &[
